@@ -236,6 +236,7 @@ static int apply_moving(struct core *core, struct task *task, const struct event
     }
     begin_stop(task, event);
     task_move(task, TASK_MOVING);
+    task->yield.bytes = event->yield.bytes;
     task->yield.to_gpus = memcpy(to, event->yield.gpus, (size_t)n * sizeof *to);
     task->yield.n_to_gpus = n;
     for (int i = 0; i < n; i++) {
@@ -274,6 +275,7 @@ static int apply_moved(struct core *core, struct task *task, const struct event 
         return CORE_NOT_NOW;
     task->yield.cost_us += event->yielded.took_us;
     task->yield.moves++;
+    task->yield.bytes = 0;
     end_move(core, task, true, event->time_us);
     run_again(task, event->time_us);
     return 0;

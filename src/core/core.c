@@ -286,7 +286,8 @@ int core_apply(struct core *core, const struct event *event)
  * depend on more. */
 static bool needs_pass(const struct core *core, const struct event *event)
 {
-    if (event->kind != EVENT_SAMPLE || core->pass_needed || core->recovery_queue.first)
+    if (event->kind != EVENT_SAMPLE || core->pass_needed || core->recovery_queue.first ||
+        core->n_memory_waits || core->any_wanted)
         return true;
     return core->reserved_for && event->time_us - core->last_pass_us >= BACKFILL_PERIOD_US;
 }

@@ -17,6 +17,7 @@ struct core {
 
     struct task **tasks; /* by rising id */
     int n_tasks;
+    bool any_wanted;    /* a GPU has wanted_for set */
     int n_memory_waits; /* tasks of which an allocation waits */
     size_t tasks_capacity;
     struct task_queue main_queue, recovery_queue, suspended_queue;
@@ -106,6 +107,13 @@ bool core_can_suspend(const struct core *core, const struct task *task);
 /* The GPU memory that the running task holds or needs on each GPU. Not valid: neither is known. */
 struct reading core_bytes_of(const struct core *core, const struct task *task);
 
+/* The GPU with most free memory among those to which the running task can be moved when it holds
+ * `bytes` there, with the margin. Returns -1 when there is none, or the task has several GPUs. */
+int core_find_destination(const struct core *core, const struct task *task, double bytes);
+
+/* Moves tasks away from GPUs that fail, as far as others have room. Returns 0 or -ENOMEM. */
+int core_empty_failing_gpus(struct core *core, int64_t now_us);
+
 /* Can a user's SUSPEND or MOVE be met now? True for other events. */
 bool core_is_command_possible(const struct core *core, const struct event *event);
 
@@ -113,8 +121,9 @@ bool core_is_command_possible(const struct core *core, const struct event *event
 int core_stop_task(struct core *core, const struct task *task, enum yield_reason reason,
     uint64_t to_task, int64_t now_us);
 
-/* Moves a running task to as many other GPUs as it has. Returns 0 or -ENOMEM. */
-int core_move_task(struct core *core, const struct task *task, const int *gpus, int n,
+/* Moves a running task to as many other GPUs as it has. `bytes`: what it will hold on each; 0: not
+ * known. Returns 0 or -ENOMEM. */
+int core_move_task(struct core *core, const struct task *task, const int *gpus, int64_t bytes,
     enum yield_reason reason, uint64_t to_task, int64_t now_us);
 
 /* Resumes a suspended task on as many GPUs as it requested. Returns 0 or -ENOMEM. */
@@ -143,9 +152,9 @@ int core_schedule_suspended(struct core *core, int64_t now_us, bool *ret_waits);
 /* When the next resumption that failed is tried again; INT64_MAX: there is none. */
 int64_t core_retry_us(const struct core *core);
 
-/* ---- memory_wait.c ---- */
+/* ---- memory_answer.c ---- */
 
-/* Answers the allocations that wait, as far as there is an answer. Returns 0 or -ENOMEM. */
+/* Answers the allocations that wait, or lets a task give way to them. Returns 0 or -ENOMEM. */
 int core_settle_memory_waits(struct core *core, int64_t now_us);
 
 /* ---- fault_attribution.c ---- */

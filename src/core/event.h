@@ -101,6 +101,7 @@ struct event {
             int n;
             enum yield_reason reason; /* of SUSPENDING, MOVING and PAUSE */
             uint64_t to_task;         /* the task that it gives way to; 0: none */
+            int64_t bytes;            /* of MOVING: what it will hold on each GPU; 0: not known */
         } yield;
         struct {
             int64_t bytes;   /* of SUSPENDED: what it held on each GPU; 0: not known */

@@ -232,10 +232,27 @@ static void add_yield_reason(struct line *line, const struct task *task)
     };
     bool names_task = task->yield.reason == YIELD_TO_MEMORY ||
                       task->yield.reason == YIELD_TO_TASK || task->yield.reason == YIELD_TO_ROOM;
-    if (task->yield.to_task && names_task)
+    if (task->yield.to_task == task->id)
+        line_add(line, "because its allocation waits for GPU memory");
+    else if (task->yield.to_task && names_task)
         line_add(line, "for task %" PRIu64, task->yield.to_task);
     else
         line_add(line, "%s", texts[task->yield.reason]);
+}
+
+/* "its allocation of 6.0 GiB waits for GPU memory; task 3 gives way to it" */
+static void add_memory_wait(struct line *line, const struct core *core, const struct task *task)
+{
+    char text[32];
+    line_add(line, "its allocation of %s waits for GPU memory",
+        format_size(task->memory_wait.bytes, text, sizeof text));
+    for (int i = 0; i < core->n_tasks; i++) {
+        const struct task *other = core->tasks[i];
+        bool gives_way = task_state_is_changing(other->state) &&
+                         other->yield.reason == YIELD_TO_MEMORY && other->yield.to_task == task->id;
+        if (gives_way && other != task)
+            line_add(line, "; task %" PRIu64 " gives way to it", other->id);
+    }
 }
 
 /* "suspended for task 12; to resume it: ", "paused by its user; `colloc resume 3` lets it go on" */
@@ -248,7 +265,7 @@ static void add_yield(struct line *line, const struct core *core, const struct t
         [TASK_RESUMING] = "being resumed; it was suspended ",
         [TASK_MOVING] = "being moved ",
     };
-    line_add(line, "%s", verbs[task->state]);
+    line_add(line, "%s%s", line->used ? "; " : "", verbs[task->state]);
     if (task->state == TASK_MOVING)
         line_add(line, "to GPU %s ", core->view.gpus[task->yield.to_gpus[0]].id.label);
     add_yield_reason(line, task);
@@ -268,6 +285,8 @@ const char *core_explain(
     const struct task *task = core_find_task(core, id);
     if (task && task->state == TASK_HELD)
         line_add(&line, "held; `colloc release %" PRIu64 "` lets it go on", id);
+    if (task && task->memory_wait.bytes)
+        add_memory_wait(&line, core, task);
     if (task && task_has_stopped(task))
         add_yield(&line, core, task);
     if (!task || !task->queue)
@@ -311,6 +330,8 @@ const char *core_reason_word(const struct core *core, uint64_t id)
         return "JobHeldUser";
     if (task && task_has_stopped(task))
         return task->yield.by_user ? "SuspendedByUser" : "Suspended";
+    if (task && task->memory_wait.bytes)
+        return "MemoryWait";
     if (!task || !task->queue)
         return "None";
     if (task->state == TASK_RECOVERING)

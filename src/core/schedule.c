@@ -6,8 +6,9 @@
  * them has to wait, as many GPUs as it wants are drained: no other task is placed there, so that
  * they become idle. Those behind it take what they can elsewhere.
  *
- * Then suspended tasks are resumed (yield.c). While one of them waits, no task of the main queue
- * starts.
+ * Before it, allocations that wait for memory are answered (memory_answer.c). After it, suspended
+ * tasks are resumed and tasks on GPUs that fail are moved away (yield.c). While a suspended task
+ * waits, no task of the main queue starts.
  *
  * Then the main queue, first in, first out: its head (core_head_of_queue) is placed, and the next
  * head, until one has to wait. All others then wait behind it, so that no task starves. If its
@@ -366,5 +367,7 @@ int core_schedule(struct core *core, int64_t now_us)
         r = schedule_recovery(core, now_us);
     if (r == 0 && core->suspended_queue.first)
         r = core_schedule_suspended(core, now_us, &suspended_waits);
+    if (r == 0)
+        r = core_empty_failing_gpus(core, now_us);
     return r < 0 || suspended_waits ? r : schedule_main(core, now_us);
 }

@@ -58,6 +58,9 @@ struct gpu_view {
     uint64_t exclusive_for; /* the task that has it to itself; 0: none */
     uint64_t drained_for;   /* the recovering task that it is drained for; 0: none */
     uint64_t reserved_for;  /* the head of the queue that it is reserved for; 0: none */
+    uint64_t wanted_for;    /* a task on it of which an allocation waits for memory, or got it after
+                               the last sample; 0: none */
+    int64_t granted_us;     /* when an allocation that waited there last got its memory */
     struct reading mem_used_bytes;
     struct reading external_processes; /* how many compute processes belong to no task */
     struct resident *residents;

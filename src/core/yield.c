@@ -84,6 +84,16 @@ struct reading core_bytes_of(const struct core *core, const struct task *task)
     return most;
 }
 
+/* What residents will take that have shown no memory yet, as far as is known. */
+static double promised_bytes(const struct gpu_view *gpu)
+{
+    double bytes = 0;
+    for (int i = 0; i < gpu->n_residents; i++)
+        if (!residence_has_appeared(gpu->residents[i].residence))
+            bytes += (double)gpu->residents[i].need_bytes;
+    return bytes;
+}
+
 /* What stands against moving the task to the GPU; NULL: nothing. The driver loses a process whose
  * memory is not there when it is put back. */
 static const char *obstacle(
@@ -102,7 +112,7 @@ static const char *obstacle(
         return "its compute mode admits one process";
     if (!bytes.valid && !gpu_view_is_idle(gpu))
         return "how much memory the task holds is not known, and the GPU is not idle";
-    if (!free_bytes.valid || free_bytes.value - gpu_view_pending_bytes(gpu) < bytes.value)
+    if (!free_bytes.valid || free_bytes.value - promised_bytes(gpu) < bytes.value)
         return "too little of its memory is free";
     return NULL;
 }
@@ -133,6 +143,25 @@ int core_check_move(
     for (int i = 0; i < n && r == 0; i++)
         r = check_destination(core, task, &core->view.gpus[gpus[i]], fault);
     return r;
+}
+
+int core_find_destination(const struct core *core, const struct task *task, double bytes)
+{
+    double most = bytes + (double)core->settings.conditions.margin_bytes;
+    int best = -1;
+    for (int i = 0; i < core->view.n_gpus && task->n_gpus == 1; i++) {
+        const struct gpu_view *gpu = &core->view.gpus[i];
+        struct fault fault;
+        if (gpu_view_resident(gpu, task->id) || gpu->drained_for || gpu->wanted_for ||
+            core_check_move(core, task->id, &i, 1, &fault) < 0)
+            continue;
+        double left = gpu_view_free_bytes(gpu).value - promised_bytes(gpu);
+        if (left > most || (left >= most && best < 0)) {
+            most = left;
+            best = i;
+        }
+    }
+    return best;
 }
 
 bool core_is_command_possible(const struct core *core, const struct event *event)
@@ -166,13 +195,13 @@ int core_stop_task(struct core *core, const struct task *task, enum yield_reason
     return decide(core, &event, can_suspend ? EFFECT_SUSPEND : EFFECT_PAUSE);
 }
 
-int core_move_task(struct core *core, const struct task *task, const int *gpus, int n,
+int core_move_task(struct core *core, const struct task *task, const int *gpus, int64_t bytes,
     enum yield_reason reason, uint64_t to_task, int64_t now_us)
 {
     struct event event = {.kind = EVENT_MOVING,
         .time_us = now_us,
         .task = task->id,
-        .yield = {gpus, n, reason, to_task}};
+        .yield = {gpus, task->n_gpus, reason, to_task, bytes}};
     return decide(core, &event, EFFECT_MOVE);
 }
 
@@ -223,8 +252,9 @@ int core_after_yield(struct core *core, const struct task *task, const struct ev
     case EVENT_RESUME:
         return after_resume(core, task, event->time_us);
     case EVENT_MOVE:
-        return core_move_task(
-            core, task, event->yield.gpus, event->yield.n, YIELD_TO_USER, 0, event->time_us);
+        return core_move_task(core, task, event->yield.gpus,
+            (int64_t)reading_assume(core_bytes_of(core, task), 0), YIELD_TO_USER, 0,
+            event->time_us);
     case EVENT_SUSPENSION_FAILED:
         return after_failure(core, task, event);
     default: /* SUSPENDED, RESUMED, MOVED: of a task that was cancelled meanwhile? */
@@ -254,6 +284,28 @@ int core_decide_yield_leftovers(struct core *core, const struct task *task, int6
     if (task->state == TASK_PAUSED && !task->yield.by_user)
         return after_resume(core, task, now_us);
     return 0;
+}
+
+/* ---- a failing GPU ---- */
+
+static int leave_failing_gpu(struct core *core, const struct task *task, int64_t now_us)
+{
+    struct reading bytes = core_bytes_of(core, task);
+    int gpu = bytes.valid ? core_find_destination(core, task, bytes.value) : -1;
+    if (gpu < 0)
+        return 0;
+    return core_move_task(core, task, &gpu, (int64_t)bytes.value, YIELD_GPU_FAILING, 0, now_us);
+}
+
+int core_empty_failing_gpus(struct core *core, int64_t now_us)
+{
+    int r = 0;
+    for (int i = 0; i < core->view.n_gpus && core->settings.can_suspend && r == 0; i++) {
+        const struct gpu_view *gpu = &core->view.gpus[i];
+        for (int k = 0; k < gpu->n_residents && gpu->health == VIEW_FAULTY && r == 0; k++)
+            r = leave_failing_gpu(core, core_find_task(core, gpu->residents[k].task), now_us);
+    }
+    return r;
 }
 
 /* ---- resuming ---- */

@@ -36,6 +36,9 @@ struct scenario_run {
         int64_t left_us; /* to run, from since_us on */
         int64_t since_us;
         bool computes;
+        bool has_all;                /* its allocation that waited got the rest of its memory */
+        bool waits;                  /* an allocation of it waits for memory */
+        double held_bytes;           /* at the last sample; also while it waits */
         int finish_version;          /* counts plans of its end: only the last counts */
         double resident_bytes;       /* on each GPU, when it was suspended */
         int64_t yield_us;            /* how long its suspension, resumption or move takes */
@@ -104,6 +107,8 @@ static void on_start(void *context, struct sim *sim, const struct task *task)
     }
     struct event started = {.kind = EVENT_STARTED, .time_us = now_us, .task = task->id};
     run->tasks[task->id].attempt = task->attempts;
+    run->tasks[task->id].waits = run->tasks[task->id].has_all = false;
+    run->tasks[task->id].held_bytes = 0;
     note_error(run, sim_schedule_event(sim, &started));
     run->tasks[task->id].left_us = what->runs_us;
     compute(run, task->id);
@@ -137,6 +142,10 @@ static double memory_taken(const struct scenario_run *run, uint64_t id, int64_t 
 {
     const struct scenario_task *what = &run->scenario.tasks[id];
     int64_t age_us = now_us - run->tasks[id].started_us - what->sleeps_us;
+    if (run->tasks[id].waits)
+        return run->tasks[id].held_bytes;
+    if (run->tasks[id].has_all)
+        return (double)what->takes_bytes;
     if (age_us < 0)
         return 0;
     if (what->rise_us == 0 || age_us >= what->rise_us)
@@ -145,6 +154,22 @@ static double memory_taken(const struct scenario_run *run, uint64_t id, int64_t 
 }
 
 /* ---- giving way ---- */
+
+/* The allocation that waited gets all that the task lacks, or the task dies of it. */
+static void end_memory_wait(struct scenario_run *run, uint64_t id, bool is_granted)
+{
+    struct task_state_now *task = &run->tasks[id];
+    task->waits = false;
+    task->has_all = is_granted;
+    if (is_granted) {
+        compute(run, id);
+        return;
+    }
+    struct event oom = exited_event(
+        id, sim_now_us(run->sim), (struct task_exit){.failure = FAILURE_GPU_OOM, .code = 1});
+    task->attempt = 0;
+    note_error(run, sim_schedule_event(run->sim, &oom));
+}
 
 /* Suspending and resuming take as long as the settings expect; pausing takes no time. */
 static void on_yield(
@@ -158,6 +183,8 @@ static void on_yield(
         compute(run, task->id);
     if (effect == EFFECT_PAUSE)
         stop_computing(run, task->id);
+    if (effect == EFFECT_GRANT_MEMORY || effect == EFFECT_DENY_MEMORY)
+        end_memory_wait(run, task->id, effect == EFFECT_GRANT_MEMORY);
     if (effect != EFFECT_SUSPEND && effect != EFFECT_RESUME && effect != EFFECT_MOVE)
         return;
     if (effect != EFFECT_RESUME) {
@@ -197,7 +224,7 @@ static void answer_yield(struct scenario_run *run, const struct sim_wakeup *wake
         .task = task->id,
         .yielded = {.bytes = task->state == TASK_SUSPENDING ? (int64_t)state->resident_bytes : 0,
             .took_us = state->yield_us}};
-    if (event.kind != EVENT_SUSPENDED)
+    if (event.kind != EVENT_SUSPENDED && !state->waits)
         compute(run, task->id);
     note_error(run, sim_step(run->sim, &event));
 }
@@ -214,8 +241,26 @@ static bool runs_on(const struct scenario_run *run, const struct task *task, int
     return false;
 }
 
-/* Ends the youngest task of a GPU on which more memory is in use than there is. Returns whether it
- * did. */
+/* The allocation that found too little memory waits. Returns false if the task has taken none since
+ * the last sample. */
+static bool make_wait(struct scenario_run *run, const struct task *task)
+{
+    struct task_state_now *state = &run->tasks[task->id];
+    double takes = (double)run->scenario.tasks[task->id].takes_bytes;
+    if (state->waits || state->has_all || state->held_bytes >= takes)
+        return false;
+    struct event wait = {.kind = EVENT_MEMORY_WAIT,
+        .time_us = sim_now_us(run->sim),
+        .task = task->id,
+        .memory_wait_bytes = (int64_t)(takes - state->held_bytes)};
+    state->waits = true;
+    stop_computing(run, task->id);
+    note_error(run, sim_schedule_event(run->sim, &wait));
+    return true;
+}
+
+/* Ends the youngest task of a GPU on which more memory is in use than there is, or lets its
+ * allocation wait. Returns whether it did. */
 static bool kill_if_full(struct scenario_run *run, int gpu, double used_bytes)
 {
     struct core *core = sim_core(run->sim);
@@ -224,10 +269,13 @@ static bool kill_if_full(struct scenario_run *run, int gpu, double used_bytes)
         return false;
     for (const struct task *task = core_next_task(core, 0); task;
          task = core_next_task(core, task->id))
-        if (runs_on(run, task, gpu) && (!youngest || task->started_us >= youngest->started_us))
+        if (runs_on(run, task, gpu) && !run->tasks[task->id].waits &&
+            (!youngest || task->started_us >= youngest->started_us))
             youngest = task;
     if (!youngest)
         return false;
+    if (run->scenario.settings.preload && make_wait(run, youngest))
+        return true;
     struct event oom = exited_event(youngest->id, sim_now_us(run->sim),
         (struct task_exit){.failure = FAILURE_GPU_OOM, .code = 1});
     run->tasks[youngest->id].attempt = 0;
@@ -255,6 +303,9 @@ static double sum_tasks(
                           : 0;
         sample->tasks[sample->n_tasks++] = (struct task_memory){task->id, reading_of(taken)};
     }
+    if (used_bytes <= (double)run->scenario.gpus[gpu].mem_total_bytes)
+        for (int i = 0; i < sample->n_tasks; i++)
+            run->tasks[sample->tasks[i].task].held_bytes = sample->tasks[i].mem_used_bytes.value;
     return used_bytes;
 }
 

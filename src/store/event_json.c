@@ -186,6 +186,12 @@ static const struct field yield_fields[] = {
     {"for", FIELD_INT64, AT(yield.to_task), OPTIONAL, 1, INT64_MAX, NULL},
 };
 
+static const struct field moving_fields[] = {
+    {"why", FIELD_NAME, AT(yield.reason), REQUIRED, 0, 0, &yield_reasons},
+    {"for", FIELD_INT64, AT(yield.to_task), OPTIONAL, 1, INT64_MAX, NULL},
+    {"bytes", FIELD_INT64, AT(yield.bytes), OPTIONAL, 1, EVENT_NUMBER_MAX, NULL},
+};
+
 static const struct field yielded_fields[] = {
     {"bytes", FIELD_INT64, AT(yielded.bytes), OPTIONAL, 1, EVENT_NUMBER_MAX, NULL},
     {"took_us", FIELD_INT64, AT(yielded.took_us), OPTIONAL, 1, EVENT_NUMBER_MAX, NULL},
@@ -228,7 +234,7 @@ static const struct fields fields_of_kind[EVENT_KINDS] = {
     [EVENT_PLACE] = FIELDS(place_fields),
     [EVENT_END] = FIELDS(end_fields),
     [EVENT_SUSPENDING] = FIELDS(yield_fields),
-    [EVENT_MOVING] = FIELDS(yield_fields),
+    [EVENT_MOVING] = FIELDS(moving_fields),
     [EVENT_PAUSE] = FIELDS(yield_fields),
     [EVENT_SUSPENDED] = FIELDS(yielded_fields),
     [EVENT_RESUMED] = FIELDS(yielded_fields),

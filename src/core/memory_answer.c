@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Allocations that wait for GPU memory, and which task gives way to them. A task whose allocation
+ * finds too little free memory does not crash where the library that colloc preloads into it is at
+ * work: the allocation waits in the process, and MEMORY_WAIT reports how much it wants. The rules,
+ * of which the first that applies decides:
+ *
+ *   1. The task would hold more than its GPU has: the allocation fails at once, as it would have.
+ *   2. That much is free on its GPU: the allocation is tried again.
+ *   3. A task on its GPU is ending, about to leave, or expected to end before it could be suspended
+ *      and resumed: the allocation waits for it.
+ *   4. Another GPU has room for the waiting task: it is moved there.
+ *   5. A task on its GPU is suspended: one that waits itself, before one that computes; one whose
+ *      memory is enough, before one whose memory is not; then the one whose suspension and
+ *      resumption cost least; of equals the youngest. It is resumed when there is room again
+ *      (yield.c). An older task that waits does not give way to a younger one.
+ *   6. All tasks on the GPU wait, and none can be suspended, as clients of MPS: the allocation of
+ *      the youngest fails. That task runs again when there is room.
+ *   7. Otherwise the allocation waits until a task ends.
+ *
+ * An example. Tasks 1 and 2 share a GPU of 40 GiB and hold 20 and 18 GiB. Task 1 wants 6 GiB: 2 are
+ * free. GPU 1 has 30 GiB free: task 1, which needs 26, is moved there (rule 4). Had it 20 GiB free,
+ * task 2 would be suspended (rule 5), task 1 would get its memory, and task 2, which would fit on
+ * GPU 1, would be resumed there.
+ *
+ * While an allocation waits, no other task is placed on its GPU.
+ */
+#include "core/core_private.h"
+
+static int answer(struct core *core, const struct task *task, bool is_granted, int64_t now_us)
+{
+    for (int i = 0; i < task->n_gpus && is_granted; i++) {
+        core->view.gpus[task->gpus[i]].granted_us = now_us;
+        core->view.gpus[task->gpus[i]].wanted_for = task->id;
+        core->any_wanted = true;
+    }
+    struct event event = {.kind = EVENT_MEMORY_ANSWER,
+        .time_us = now_us,
+        .task = task->id,
+        .memory_granted = is_granted};
+    int r = core_decide(core, &event);
+    enum effect_kind effect = is_granted ? EFFECT_GRANT_MEMORY : EFFECT_DENY_MEMORY;
+    return r < 0 ? r : core_add_effect(core, effect, task->id, NULL);
+}
+
+static double held_bytes(const struct gpu_view *gpu, const struct task *task)
+{
+    return reading_assume(gpu_view_resident(gpu, task->id)->mem_used_bytes, 0);
+}
+
+static double wanted_bytes(const struct core *core, const struct task *task)
+{
+    double most = 0;
+    for (int i = 0; i < task->n_gpus; i++) {
+        double held = held_bytes(&core->view.gpus[task->gpus[i]], task);
+        most = held > most ? held : most;
+    }
+    return most + (double)task->memory_wait.bytes;
+}
+
+/* Rule 1. */
+static bool is_beyond_gpu(const struct core *core, const struct task *task)
+{
+    for (int i = 0; i < task->n_gpus; i++) {
+        const struct gpu_view *gpu = &core->view.gpus[task->gpus[i]];
+        if (held_bytes(gpu, task) + (double)task->memory_wait.bytes >
+            (double)gpu->id.mem_total_bytes)
+            return true;
+    }
+    return false;
+}
+
+/* Rule 2. On which of several GPUs the allocation waits is not known: all must have that much. */
+static bool is_free(const struct core *core, const struct task *task)
+{
+    for (int i = 0; i < task->n_gpus; i++) {
+        struct reading free_bytes = gpu_view_free_bytes(&core->view.gpus[task->gpus[i]]);
+        if (!free_bytes.valid || free_bytes.value < (double)task->memory_wait.bytes)
+            return false;
+    }
+    return true;
+}
+
+/* Has each of its GPUs been sampled since a task came or left? */
+static bool is_sampled(const struct core *core, const struct task *task)
+{
+    for (int i = 0; i < task->n_gpus; i++) {
+        const struct gpu_view *gpu = &core->view.gpus[task->gpus[i]];
+        if (gpu->sampled_us < gpu->mix_since_us)
+            return false;
+    }
+    return true;
+}
+
+/* ---- rule 3 ---- */
+
+static int64_t yield_cost_us(const struct core *core, const struct task *task)
+{
+    const struct suspension_cost *cost = &core->settings.suspension_cost;
+    double bytes = reading_assume(core_bytes_of(core, task), 0);
+    return suspension_time_us(cost, bytes) + resumption_time_us(cost, bytes);
+}
+
+/* How much longer it runs, as far as is known; INT64_MAX: not known. */
+static int64_t rest_us(const struct task *task, int64_t now_us)
+{
+    int64_t expected_us = task->request.expect.time_us;
+    if (!expected_us)
+        return INT64_MAX;
+    int64_t computed_us = now_us - task->started_us - task->yield.attempt_stopped_us;
+    return expected_us > computed_us ? expected_us - computed_us : 0;
+}
+
+static bool leaves_soon(const struct core *core, const struct task *task, int64_t now_us)
+{
+    if (task_state_is_changing(task->state) || task->state == TASK_ENDING)
+        return true;
+    bool computes = task->state == TASK_RUNNING && !task->memory_wait.bytes;
+    int64_t rest = rest_us(task, now_us);
+    return computes && rest > 0 && rest <= yield_cost_us(core, task);
+}
+
+static bool is_free_soon(const struct core *core, const struct task *task, int64_t now_us)
+{
+    for (int i = 0; i < task->n_gpus; i++) {
+        const struct gpu_view *gpu = &core->view.gpus[task->gpus[i]];
+        for (int k = 0; k < gpu->n_residents; k++)
+            if (gpu->residents[k].task != task->id &&
+                leaves_soon(core, core_find_task(core, gpu->residents[k].task), now_us))
+                return true;
+    }
+    return false;
+}
+
+/* ---- rule 4 ---- */
+
+static bool move_to_room(struct core *core, const struct task *task, int64_t now_us, int *ret_r)
+{
+    bool may_move = task->n_gpus == 1 && core_can_suspend(core, task);
+    int gpu = may_move ? core_find_destination(core, task, wanted_bytes(core, task)) : -1;
+    if (gpu < 0)
+        return false;
+    *ret_r = core_move_task(
+        core, task, &gpu, (int64_t)wanted_bytes(core, task), YIELD_TO_MEMORY, task->id, now_us);
+    return true;
+}
+
+/* ---- rules 5 and 6 ---- */
+
+struct candidate {
+    const struct task *task;
+    bool waits, is_enough;
+    int64_t cost_us;
+};
+
+static bool gives_way_before(const struct candidate *a, const struct candidate *b)
+{
+    if (!b->task)
+        return true;
+    if (a->waits != b->waits)
+        return a->waits;
+    if (a->is_enough != b->is_enough)
+        return a->is_enough;
+    if (a->cost_us != b->cost_us)
+        return a->cost_us < b->cost_us;
+    return a->task->id > b->task->id;
+}
+
+/* May the task give way to the waiting one? */
+static bool may_give_way(const struct core *core, const struct task *task, const struct task *to)
+{
+    bool is_older = task->id < to->id && task->memory_wait.bytes;
+    return task != to && !is_older && task->state == TASK_RUNNING && !task->ending &&
+           core_can_suspend(core, task);
+}
+
+/* The task on one of the GPUs that gives way to the waiting one, or NULL. */
+static const struct task *find_candidate(const struct core *core, const struct task *to)
+{
+    struct candidate best = {0};
+    for (int i = 0; i < to->n_gpus; i++) {
+        const struct gpu_view *gpu = &core->view.gpus[to->gpus[i]];
+        double free_bytes = reading_assume(gpu_view_free_bytes(gpu), 0);
+        double lacking = (double)to->memory_wait.bytes - free_bytes;
+        for (int k = 0; k < gpu->n_residents; k++) {
+            const struct task *task = core_find_task(core, gpu->residents[k].task);
+            struct candidate each = {task, task->memory_wait.bytes > 0,
+                held_bytes(gpu, task) >= lacking, yield_cost_us(core, task)};
+            if (may_give_way(core, task, to) && gives_way_before(&each, &best))
+                best = each;
+        }
+    }
+    return best.task;
+}
+
+/* Is the task the youngest of those on its GPUs, all of which wait? */
+static bool is_youngest_of_all_waiting(const struct core *core, const struct task *task)
+{
+    int n_others = 0;
+    for (int i = 0; i < task->n_gpus; i++) {
+        const struct gpu_view *gpu = &core->view.gpus[task->gpus[i]];
+        for (int k = 0; k < gpu->n_residents; k++) {
+            const struct task *other = core_find_task(core, gpu->residents[k].task);
+            if (!other->memory_wait.bytes || other->id > task->id)
+                return false;
+            n_others += other != task;
+        }
+    }
+    return n_others > 0;
+}
+
+/* ---- all rules ---- */
+
+static int settle(struct core *core, const struct task *task, int64_t now_us)
+{
+    int r = 0;
+    if (is_beyond_gpu(core, task))
+        return answer(core, task, false, now_us);
+    if (!is_sampled(core, task))
+        return 0;
+    if (is_free(core, task))
+        return answer(core, task, true, now_us);
+    if (is_free_soon(core, task, now_us) || move_to_room(core, task, now_us, &r))
+        return r;
+    const struct task *yielding = find_candidate(core, task);
+    if (yielding)
+        return core_stop_task(core, yielding, YIELD_TO_MEMORY, task->id, now_us);
+    if (!is_youngest_of_all_waiting(core, task))
+        return 0;
+    if (core_can_suspend(core, task))
+        return core_stop_task(core, task, YIELD_TO_MEMORY, task->id, now_us);
+    return answer(core, task, false, now_us);
+}
+
+/* No other task is placed on the GPUs of a task that waits, or of which no sample shows yet what it
+ * got. */
+static void mark_wanted(struct core *core)
+{
+    core->any_wanted = core->n_memory_waits > 0;
+    for (int i = 0; i < core->view.n_gpus; i++) {
+        struct gpu_view *gpu = &core->view.gpus[i];
+        bool is_stale = gpu->wanted_for && gpu->granted_us >= gpu->sampled_us;
+        gpu->wanted_for = is_stale ? gpu->wanted_for : 0;
+        core->any_wanted |= is_stale;
+    }
+    for (int i = 0; i < core->n_tasks && core->any_wanted; i++) {
+        const struct task *task = core->tasks[i];
+        for (int k = 0; k < task->n_gpus && task->memory_wait.bytes; k++) {
+            struct gpu_view *gpu = &core->view.gpus[task->gpus[k]];
+            if (!gpu->wanted_for)
+                gpu->wanted_for = task->id;
+        }
+    }
+}
+
+int core_settle_memory_waits(struct core *core, int64_t now_us)
+{
+    int r = 0;
+    for (int i = 0; i < core->n_tasks && core->n_memory_waits && r == 0; i++) {
+        const struct task *task = core->tasks[i];
+        if (task->memory_wait.bytes && task->state == TASK_RUNNING)
+            r = settle(core, task, now_us);
+    }
+    if (core->n_memory_waits || core->any_wanted)
+        mark_wanted(core);
+    return r;
+}
