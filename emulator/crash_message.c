@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The last messages of a training whose GPU fails it, in the words of its framework: what a resource
+ * The last messages of a training whose GPU fails, as its framework words them: what a resource
  * manager has to find in a log. PyTorch also names the other processes on the GPU and the memory
  * that each holds; these are the emulator's figures.
  */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * GPU memory of the emulated GPUs. By default a process can have free memory wherever it lies, as on
- * a real GPU (docs/measured/memory-pieces.md). With the constant linear_memory a unit is a line,
- * first fit, in which free memory in pieces can be too little.
+ * GPU memory of the emulated GPUs. By default a process can allocate free memory wherever it lies,
+ * as on a real GPU (docs/measured/memory-pieces.md). With the constant linear_memory a unit is a
+ * line, first fit, in which free memory in pieces can be too little.
  *
  * Contract: all functions are called between world_enter and world_leave.
  */

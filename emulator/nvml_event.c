@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Event sets. Xids are the only events here. Of several Xids of one GPU between two waits the client
- * gets the last. */
+/* Event sets. Xids are the only events here. Of several Xids of one GPU between two waits, the
+ * client gets the last. */
 #include <stdlib.h>
 #include <time.h>
 

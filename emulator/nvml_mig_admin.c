@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Making and destroying MIG instances. The handle of a GPU instance, and of the one compute instance
- * in it, is a pointer into the table of seats below. Profiles of compute instances are numbered by
- * their slices; only the one that takes the whole GPU instance is available.
+ * Making and destroying MIG instances. The handle of a GPU instance, and of the one compute
+ * instance in it, is a pointer into the table of seats below. Profiles of compute instances are
+ * numbered by their slices; only the one that takes the whole GPU instance is available.
  */
 #include <stdio.h>
 #include <string.h>

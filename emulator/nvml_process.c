@@ -91,7 +91,7 @@ static nvmlReturn_t list_old(
 }
 
 /* No process uses the GPU for graphics. */
-static nvmlReturn_t list_nobody(nvmlDevice_t device, unsigned *count)
+static nvmlReturn_t list_no_process(nvmlDevice_t device, unsigned *count)
 {
     struct view v;
 
@@ -142,19 +142,19 @@ nvmlReturn_t nvmlDeviceGetMPSComputeRunningProcesses_v3(
 nvmlReturn_t nvmlDeviceGetGraphicsRunningProcesses(
     nvmlDevice_t device, unsigned *count, nvmlProcessInfo_v1_t *infos)
 {
-    return list_nobody(device, count);
+    return list_no_process(device, count);
 }
 
 nvmlReturn_t nvmlDeviceGetGraphicsRunningProcesses_v2(
     nvmlDevice_t device, unsigned *count, nvmlProcessInfo_v2_t *infos)
 {
-    return list_nobody(device, count);
+    return list_no_process(device, count);
 }
 
 nvmlReturn_t nvmlDeviceGetGraphicsRunningProcesses_v3(
     nvmlDevice_t device, unsigned *count, nvmlProcessInfo_v2_t *infos)
 {
-    return list_nobody(device, count);
+    return list_no_process(device, count);
 }
 
 /* One sample for each process that computes, of this moment. */

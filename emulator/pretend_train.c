@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * colloc-pretend-train: a training process as others observe it, on emulated GPUs. It takes memory in
- * steps, makes progress at the speed that the model gives it beside its co-residents, prints epochs,
- * and fails with the messages of its framework.
+ * colloc-pretend-train: a training process as others observe it, on emulated GPUs. It takes memory
+ * in steps, makes progress at the speed that the model gives it beside its co-residents, prints
+ * epochs, and fails with the messages of its framework.
  *
  * It never polls fast. It computes when its next event is due at the present speed (a step of
  * memory, the end of an epoch) and sleeps on its futex until then; every change of its speed wakes
@@ -31,7 +31,7 @@
 /* What an input pipeline sends to its GPU per second of a training alone. Assumed. */
 static const double PCIE_RX_MIB = 400;
 
-/* Real seconds. A process that was killed wakes no other: each enters the world this often. Chosen. */
+/* Real seconds. A killed process wakes no other: each enters the world this often. Chosen. */
 static const double POLL_S = 0.1;
 
 struct run {

@@ -10,7 +10,7 @@
  *               done_s = {100, 103}    still 100
  *     turn 1                           now 103
  *
- * Which processes are alive: each process holds a robust mutex of its own while it lives. The next process that
+ * Which processes are alive: each holds its own robust mutex while it lives. The next process that
  * tries to lock it learns from the kernel that the owner has died.
  */
 #include "emulator/world.h"

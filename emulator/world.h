@@ -7,7 +7,7 @@
  *
  * Contract:
  * 1. Any process may be killed at any instant. The next world_enter repairs what it left.
- * 2. Each process in the table holds a robust mutex of its own until it ends, so a zombie or a
+ * 2. Each process in the table holds its own robust mutex until it ends, so a zombie or a
  *    reused pid is not taken for it.
  * 3. Numbers that must not be half-updated are stored twice; one store of `turn` switches over.
  * 4. After a change of demands, residents, shares or troubles, world_solve is called before
@@ -26,8 +26,8 @@
 #include "sharing/gpu_kind.h"
 
 /*
- * What a GPU does, as fractions 0..1, and watts: its present rates, or their integrals over emulated
- * time.
+ * What a GPU does, as fractions 0..1, and watts: its present rates, or their integrals over
+ * emulated time.
  */
 struct activity {
     double gract; /* time with any kernel resident */
@@ -127,7 +127,7 @@ struct process {
     pid_t pid;
     pid_t mps_server; /* of an MPS client, else 0 */
     bool terminated;  /* by MPS */
-    bool faulted; /* a fault of its own or of another client of its MPS server stopped its work */
+    bool faulted;     /* its fault, or that of another client of its MPS server, stopped its work */
     enum cuda_state cuda_state;
     struct copy copy;
     bool off_gpu;         /* its memory lies on the host: its segments take no GPU memory */

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The real collocd over eight emulated GPUs in a temporary folder, under the load that tests/bench/load.c makes.
+"""The real collocd over eight emulated GPUs in a temporary folder, under load (tests/bench/load.c).
 
 usage: bench_daemon.py BUILD_FOLDER [starts|peers|cli|queue|idle|monitor ...]
 Prints what tests/bench/bench.h describes. Task-spooler is run beside it where `tsp` is installed.
@@ -113,7 +113,7 @@ class BenchDaemon:
         self.daemon.wait()
 
     def fill_gpus(self):
-        """Somebody else's memory, so that nothing starts: the newest sample of each GPU has to know of it."""
+        """External memory on the GPUs, so that no task starts. Waits until the samples show it."""
         for gpu in range(GPUS):
             self.run("emulator/colloc-emulator", "set", str(gpu), "foreign-mib=39000")
         deadline = time.monotonic() + 30
@@ -170,7 +170,7 @@ def measure_starts(build):
 
 
 def start_ms(submit, read_stamp):
-    """From the return of the submitting program to the first instruction of the task that it submitted."""
+    """From the end of the submitting program to the first instruction of its task."""
     task = (
         subprocess.run(submit, check=True, stdout=subprocess.PIPE, text=True)
         .stdout.split()[-1]
@@ -181,7 +181,7 @@ def start_ms(submit, read_stamp):
 
 
 def measure_peers(build):
-    """Programs against programs: each submits a task that says when it began, and waits for its end."""
+    """Two programs compared: each submits a task that prints when it began, and waits for it."""
     with BenchDaemon(build) as daemon:
         os.environ.update(
             daemon.env, TS_SOCKET=os.path.join(daemon.folder, "tsp"), TMPDIR=daemon.folder
@@ -285,7 +285,7 @@ def measure_idle(build):
 
 
 def train(daemon, gpu):
-    """Somebody at work, so that there is activity to be worked out."""
+    """Busy GPUs, so that there is activity to attribute."""
     return subprocess.Popen(
         [
             os.path.join(daemon.build, "emulator/colloc-pretend-train"),
@@ -339,7 +339,7 @@ def measure_recorder(daemon):
         summary["monitor_cpu_s"] / summary["elapsed_s"] * 100,
     )
     row(
-        "the same: memory of its own (private pages that it wrote)",
+        "the same: private memory (pages that it wrote)",
         "MiB",
         "median < 4",
         own_kib / 1024,
@@ -352,7 +352,7 @@ def private_kib(pid):
 
 
 def measure_monitor(build):
-    """Looking at busy GPUs ten times a second, and the reference's way beside it: a program started each second."""
+    """Sampling busy GPUs ten times a second; the reference starts a program each second."""
     with BenchDaemon(build, kind="H200", settings=["--sample-period=100ms"]) as daemon:
         tasks = [train(daemon, gpu) for gpu in range(GPUS)]
         try:

@@ -146,7 +146,7 @@ static void measure_worst(char *const *paths, size_t n, size_t m)
     bench_row(what, "KiB", "median < 1024", &most, 1);
 }
 
-/* The reference's own summaries, where somebody has them. */
+/* The reference's own summaries, when COLLOC_EVAL_DATA has them. */
 static void measure_folder(const char *folder)
 {
     char pattern[4096];

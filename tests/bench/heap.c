@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Counts the bytes that the program holds. Its malloc, calloc, realloc and free replace glibc's,
+ * call them, and add up the usable sizes of the blocks.
+ */
 #include "heap.h"
 
 #include <malloc.h>

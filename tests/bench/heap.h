@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How much memory the program has had at once from malloc and its kin, since it was last asked to
- * forget. */
+/* The peak of the heap (malloc, calloc, realloc) since the program last reset it. */
 #ifndef COLLOC_TESTS_HEAP_H
 #define COLLOC_TESTS_HEAP_H
 

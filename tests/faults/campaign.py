@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The fault campaign: a daemon is harmed while tasks of every kind are submitted, and then judged (workload.py).
+"""The fault campaign: injects faults while tasks of every kind run, and checks the result.
 
 usage: campaign.py [--seed=N] [--seconds=S] [PART...]
 
-Parts: kills, system-calls, power-cuts (root's, where a loop device can be mounted), corruption; all by default. A round
-of the parts does harm for --seconds; the tasks then need some time to end. With more than ROUND_S there are several
-rounds, each with the next seed. The seed is printed before each round. A failure prints it again, keeps the daemon's
-folder and ends the campaign.
+Parts (default: all): kills, system-calls, power-cuts (needs root and a loop device), corruption. A
+round injects faults for --seconds; its tasks need some more time to end. With more than ROUND_S
+there are several rounds, each with the next seed, which is printed before. A failure prints the
+seed again, keeps the daemon's folder and ends the campaign. workload.py has the tasks and the
+checks.
 """
 
 import argparse
@@ -32,7 +33,8 @@ ROUND_S = 60
 class Kills(Workload):
     """SIGKILL of the daemon and of shims at random instants.
 
-    Every fourth shim begins up to 0.5 s late, as on a machine without memory: the next daemon has often taken its place.
+    Every fourth shim starts up to 0.5 s late, as on a machine short of memory: the next daemon has
+    often started before it.
     """
 
     SLOW_SHIM = '#!/bin/bash\n((RANDOM % 4)) || sleep 0.$((RANDOM % 5))\nexec {} "$@"\n'
@@ -82,11 +84,12 @@ class SystemCalls(Workload):
         for _ in range(3):
             rate = self.random.randint(*self.rates_per_million)
             nth = f"@{self.random.randint(*self.nth_call)}"
+            seed, which = self.random.randrange(1 << 30), self.random.choice((rate, rate, nth))
             faulty = {
                 "LD_PRELOAD": os.path.abspath(
                     os.path.join(BUILD, "tests", "faults", "libfaulty.so")
                 ),
-                "COLLOC_TEST_FAULTS": f"{self.random.randrange(1 << 30)}:{self.random.choice((rate, rate, nth))}",
+                "COLLOC_TEST_FAULTS": f"{seed}:{which}",
                 "COLLOC_TEST_FAULTS_LOG": self.faults_log,
             }
             try:
@@ -118,7 +121,8 @@ class SystemCalls(Workload):
         self.start_with({}, {})
         faults = collections.Counter(read(self.faults_log).split())
         print(
-            f"system calls: {starts} daemons, {sum(faults.values())} faults {dict(faults)}: {self.judge()}",
+            f"system calls: {starts} daemons, {sum(faults.values())} faults {dict(faults)}:",
+            self.judge(),
             flush=True,
         )
         self.assertGreater(sum(faults.values()), 0)
@@ -126,10 +130,11 @@ class SystemCalls(Workload):
 
 @unittest.skipIf(os.geteuid() != 0, "mounting a loop device needs root")
 class PowerCuts(Workload):
-    """The state folder is a file system of its own, whose device is copied while everything stands still.
+    """The state folder is a mounted file system, whose device is copied while all is stopped.
 
-    The copy has what the device had been given, and not what the kernel still held in memory. All processes are
-    killed, and the daemon goes on from the copy. The file `ran` is not on that device: it keeps what really ran.
+    The copy has what was written to the device, without what the kernel still had in memory. All
+    processes are killed, and the daemon continues from the copy. The file `ran` is not on that
+    device: it keeps what really ran.
     """
 
     settings = {**Workload.settings, "log-reserve": "1MiB"}
@@ -194,7 +199,7 @@ class PowerCuts(Workload):
         }
 
     def stop_everything(self):
-        """Until no process runs that had not been stopped: a task may have started another one meanwhile."""
+        """Stops processes until none runs: a task may start another one meanwhile."""
         stopped = set()
         while new := set(processes_with(self.folder)) - stopped:
             for pid in new:
@@ -246,7 +251,7 @@ class Corruption(DamageCase):
     seed, seconds = 0, 10
 
     def damage_until(self, name, before, chance):
-        """For half of the time. Returns how many daemons refused, said what was lost, or served what had been."""
+        """Runs half of the time. Returns how many daemons refused, reported loss, or served all."""
         end, total = time.monotonic() + self.seconds / 2, collections.Counter()
         while time.monotonic() < end:
             total.update(self.rounds(name, before, chance.randrange(1 << 32), 1))

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tasks of every kind for a daemon that is being harmed, and the judgement of what became of them.
+"""Tasks of every kind for a daemon under faults, and checks of what became of them.
 
-A client thread submits tasks and cancels some. Each task appends one line per attempt to the file `ran`, which lies
-outside the state folder: no fault of the daemon reaches it. When the harm is over, `judge` compares three accounts:
-what the client was answered, what the daemon says of its tasks, and which lines are in `ran`.
-
+A client thread submits tasks and cancels some. Each task appends one line per attempt to the file
+`ran`, which is outside the state folder: no fault of the daemon reaches it. After the faults,
+`judge` compares three accounts: the answers that the client got, the tasks that the daemon lists,
+and the lines of `ran`.
 Contract, checked by `judge`:
-1. A submission that was acknowledged exists exactly once; one without an answer exists at most once.
-2. No attempt ran twice. A task runs again only after an attempt that ended for a reason of REPEATED.
+1. An acknowledged submission exists exactly once; one without an answer exists at most once.
+2. No attempt ran twice. A task runs again only after an attempt that ended as in REPEATED.
 3. A task ends as its script does, unless the client cancelled it or its shim was killed.
 4. All GPUs are empty, and `colloc check` finds the event log sound.
 """
@@ -149,7 +149,7 @@ class Workload(DaemonCase):
     # ---- harm ----
 
     def kill_a_shim(self):
-        """SIGKILL to the shim of some attempt that runs: the task may be lost, but runs no second time."""
+        """SIGKILL to the shim of a running attempt: its task may be lost, but runs only once."""
         claims = glob.glob(f"{self.state}/tasks/*/*/claim")
         if not claims:
             return

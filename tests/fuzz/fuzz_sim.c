@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the simulator is told: kinds of GPUs, machines, tasks and arrivals. Any bytes are read or
- * refused in words. */
+/* The inputs of the simulator: kinds of GPUs, machines, tasks and arrivals. Any bytes are parsed or
+ * refused with a message. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

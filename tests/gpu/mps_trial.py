@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What colloc makes of MPS's accidents on a real GPU, with real PyTorch tasks. Prints one JSON object, with what was seen.
+"""Failures of MPS on a real GPU, with PyTorch tasks under colloc. Prints the results as JSON.
 
     tests/gpu/mps_trial.py PROGRAMS [OUTPUT [PART ...]]
 
-As tests/gpu/trial.py; the fault needs CuPy too. The accidents have control daemons of their own and run at the same time.
+Needs what tests/gpu/trial.py needs; the fault needs CuPy too. Each failure has its own MPS control
+daemon; all run at the same time.
 """
 import json
 import os
@@ -142,7 +143,10 @@ wait $training
 
 
 def wrapper_saves(daemon):
-    """A shell script that traps SIGTERM and lets its training save a checkpoint, as is usual under Slurm, in each way of sharing."""
+    """A script that traps SIGTERM so that its training saves a checkpoint, as is usual with Slurm.
+
+    Runs in each way of sharing.
+    """
     seen = {}
     for sharing in ("streams", "mps"):
         script = WRAPPER.format(python=sys.executable, train=TRAIN)
@@ -159,7 +163,10 @@ def wrapper_saves(daemon):
 
 
 def memory_limit(daemon):
-    """3 GiB were declared, 8 are taken: with a margin of 2 GiB the task falls at 5, and goes on when the GPU is idle."""
+    """3 GiB declared, 8 GiB used: with a margin of 2 GiB the task fails at 5 GiB.
+
+    It runs again when the GPU is idle.
+    """
     neighbour, _ = daemon.submit(TRAIN, "resnet18", "--batch", "64", "--seconds", "16")
     wrong, _ = daemon.submit(
         TRAIN, "allocate", "--gib", "8", "--seconds", "1", options=("--memory", "3G")

@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Real work for a GPU trial: a small training, a large one, or plain allocation; prints what it did in lines of JSON.
+"""Work for a GPU trial: trainings, plain allocation, failures. Prints JSON lines.
 
-    train.py resnet18|resnet50 --batch N --seconds S      trains on synthetic data for S seconds
-    train.py allocate --gib N --seconds S                 takes N GiB in steps of 1 GiB, keeps them for S seconds
-    train.py illegal                                      reads beyond its memory: a failed assertion of PyTorch's
-    train.py wild --seconds S                             after S seconds of work writes to an address that is nobody's (needs CuPy)
+    train.py resnet18|resnet50 --batch N --seconds S
+        trains on synthetic data for S seconds
+    train.py allocate --gib N --seconds S
+        allocates N GiB in steps of 1 GiB, holds them for S seconds
+    train.py illegal
+        reads beyond its memory: a failed assertion of PyTorch's
+    train.py wild --seconds S
+        after S seconds of work writes to an unmapped address (needs CuPy)
 """
 import argparse
 import json

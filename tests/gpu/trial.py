@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The main job on a real GPU: collocd, the CLI and real PyTorch tasks. Prints one JSON object, with what was seen.
+"""The main functions on a real GPU: collocd, the CLI and PyTorch tasks. Prints results as JSON.
 
     tests/gpu/trial.py PROGRAMS [OUTPUT [PART ...]]
 
-PROGRAMS is a folder with collocd, colloc and colloc-shim (scripts/bundle makes one). Needs a GPU, its driver and a python3 with
-PyTorch; changes no setting of the GPU.
+PROGRAMS is a folder with collocd, colloc and colloc-shim (scripts/bundle makes one). Needs a GPU,
+its driver and a python3 with PyTorch; changes no setting of the GPU.
 """
 import json
 import os
@@ -21,7 +21,7 @@ TRAIN = os.path.join(HERE, "train.py")
 
 
 class TrialDaemon:
-    """One collocd in a folder of its own."""
+    """One collocd in a temporary folder."""
 
     def __init__(self, programs, **settings):
         self.programs = os.path.abspath(programs)
@@ -146,7 +146,7 @@ def one_training(programs):
 
 
 def latency(programs):
-    """From submit to the first line of output, in turns with starting the same by hand. The GPU is idle each time."""
+    """Seconds from submit to the first line of output, against a start by hand, on an idle GPU."""
     work = ("-c", "import time; print(time.time())")
     daemon = TrialDaemon(programs, sharing="streams")
     by_colloc, by_hand = [], []
@@ -184,7 +184,8 @@ def other_failures(programs):
         "device assert": (TRAIN, "illegal"),
         "jax oom": (
             "-c",
-            "import os; os.environ['XLA_PYTHON_CLIENT_PREALLOCATE']='false'; import jax.numpy as n; n.zeros((300, 2**28)).block_until_ready()",
+            "import os; os.environ['XLA_PYTHON_CLIENT_PREALLOCATE']='false'; "
+            "import jax.numpy as n; n.zeros((300, 2**28)).block_until_ready()",
         ),
         "cupy oom": ("-c", "import cupy; cupy.zeros((300, 2**28), dtype=cupy.float32)"),
         "plain error": ("-c", "raise ValueError('CUDA out of memory is not what happened')"),
@@ -214,7 +215,7 @@ def kill_daemon(programs):
 
 
 def together(programs, how, policy, count, model, batch):
-    """`count` equal trainings; how long until all have done the same number of seconds' worth of steps."""
+    """Runs `count` equal trainings. Returns the time until all have made their steps."""
     daemon = TrialDaemon(
         programs, sharing=how, policy=policy, settle="1s", smact_max="1", min_free="2GiB"
     )

@@ -2,8 +2,8 @@
 """The base class of the system tests: emulated GPUs and one collocd in a temporary folder.
 
 `DaemonCase.setUp` creates the GPUs and starts the daemon; the clean-up kills every process that the
-test started and removes the folder. Nothing sleeps for a fixed time: `until` polls with a bound, and
-`wait`, `wait_log` and `wait_gone` block until the event, with the same bound.
+test started and removes the folder. Nothing sleeps for a fixed time: `until` polls with a bound,
+and `wait`, `wait_log` and `wait_gone` block until the event, with the same bound.
 """
 
 import contextlib
@@ -70,7 +70,7 @@ def cgroup_of(pid):
 
 
 def cgroups_of(state):
-    """The cgroups of the attempts under that state folder: their names begin with its FNV-1a hash."""
+    """The cgroups of the attempts under a state folder: names begin with the path's FNV-1a hash."""
     name = 2166136261
     for byte in state.encode():
         name = (name ^ byte) * 16777619 & 0xFFFFFFFF
@@ -104,7 +104,7 @@ def processes_with(text):
 
 
 def row_sum(*values):
-    """The checksum of a row of the event log (src/store/checksum.c), for SQLite's create_function."""
+    """The checksum of a row of the event log (src/store/checksum.c), as an SQLite function."""
     joined = b""
     for value in values:
         data = b"" if value is None else str(value).encode()
@@ -220,7 +220,10 @@ class DaemonCase(unittest.TestCase):
         process.stderr.close()
 
     def wait_log(self, pattern, since=0):
-        """A line of this daemon's log, or of an earlier one's in this test; each is found once unless `since` is given."""
+        """Waits for a line of the logs of this test's daemons.
+
+        Each line is found once, unless `since` is given.
+        """
 
         def find():
             for i in range(max(since, getattr(self, "log_seen", 0)), len(self.log)):
@@ -291,9 +294,10 @@ class DaemonCase(unittest.TestCase):
         return reply.json["id"]
 
     def train(self, mib=2000, seconds=100, options="", **members):
-        """A pretend training of so many emulated seconds."""
+        """Submits a pretend training of `seconds` emulated seconds."""
+        ramp = "--ramp-seconds=5"
         return self.submit(
-            f"exec colloc-pretend-train --memory-mib={mib} --seconds={seconds} --ramp-seconds=5 {options}",
+            f"exec colloc-pretend-train --memory-mib={mib} --seconds={seconds} {ramp} {options}",
             **members,
         )
 

@@ -33,8 +33,11 @@ class DamageCase(DaemonCase):
         return None
 
     def rounds(self, name, before, seed, count):
-        """Damages that file of copies of the state folder. Each copy is refused with words, says what it lost, or
-        serves the records `before`. Returns how many did each."""
+        """Damages that file in copies of the state folder.
+
+        Each copy is refused with a message, reports its loss, or serves the records `before`.
+        Returns how many did each.
+        """
         chance = random.Random(seed)
         counts = {"refused": 0, "said": 0, "identical": 0}
         for n in range(count):

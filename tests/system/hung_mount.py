@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A mounted file system that stops to answer, as NFS does when its server is gone: a FUSE server that reads every request
-about a file and never replies. What opens a file there waits in the kernel, and even SIGKILL does not end it."""
+"""A mounted file system that stops answering, as NFS does when its server is gone.
+
+It is a FUSE server that reads every request about a file and never replies. A process that opens a
+file there waits in the kernel, and even SIGKILL does not end it.
+"""
 
 import ctypes
 import os

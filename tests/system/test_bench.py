@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`colloc bench` over emulated GPUs: tables, what is measured, what is left out, going on after an interruption, the daemon's way."""
+"""`colloc bench` on emulated GPUs: tables, measurements, failures, interruption, --daemon."""
 
 import csv
 import os
@@ -27,11 +27,14 @@ if name == "endless":
     os.execvp("sleep", ["sleep", "1000"])
 for epoch in (1, 2):
     began = time.time()
-    subprocess.run(["colloc-pretend-train", "--memory-mib=3000", "--seconds=30", "--smact=0.5", "--epochs=1"], check=True, stdout=2)
-    say(event="epoch", epoch=epoch, seconds=time.time() - began, samples=1000, **{"from": began, "to": time.time()})
+    subprocess.run(["colloc-pretend-train", "--memory-mib=3000", "--seconds=30", "--smact=0.5",
+                    "--epochs=1"], check=True, stdout=2)
+    say(event="epoch", epoch=epoch, seconds=time.time() - began, samples=1000,
+        **{"from": began, "to": time.time()})
 say(event="end", at=time.time(), reserved_mib=2500, pipe=os.environ.get("CUDA_MPS_PIPE_DIRECTORY"),
     share=os.environ.get("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"))
-sys.stderr.write(f"share {os.environ.get('CUDA_MPS_ACTIVE_THREAD_PERCENTAGE')} mps {bool(os.environ.get('CUDA_MPS_PIPE_DIRECTORY'))}\\n")
+share, pipe = map(os.environ.get, ["CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", "CUDA_MPS_PIPE_DIRECTORY"])
+sys.stderr.write(f"share {share} mps {bool(pipe)}\\n")
 """
 
 
@@ -70,7 +73,8 @@ class Bench(DaemonCase):
 
     def test_mixes_run_together_and_are_measured(self):
         done = self.bench(
-            "mix,sharing,gpu,threads\none,streams,1,\none+two*2,mps,1,30/60/100\none*2,3g.20gb,0,\none*2,serial,1,\n"
+            "mix,sharing,gpu,threads\none,streams,1,\none+two*2,mps,1,30/60/100\n"
+            "one*2,3g.20gb,0,\none*2,serial,1,\n"
         )
         groups = {row["group"]: row for row in self.rows("groups.csv")}
         self.assertEqual(
@@ -277,8 +281,8 @@ class Bench(DaemonCase):
             "efficientnet --epochs 2 --steps 200 --batch 32 --side 32 --classes 10", done.stdout
         )
         done = self.bench(
-            head
-            + "1,1,,,1,-,timm/train.py,smi,--model-ema --batch-size-multiplier=9 --model=resnet26 --batch-size=64\n",
+            head + "1,1,,,1,-,timm/train.py,smi,"
+            "--model-ema --batch-size-multiplier=9 --model=resnet26 --batch-size=64\n",
             "--dry-run",
         )
         self.assertIn("1 resnet26 b64 streams", done.stdout)

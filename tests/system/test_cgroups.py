@@ -17,7 +17,7 @@ class Cgroups(DaemonCase):
             self.skipTest(next(line for line in self.log if NO_CGROUPS in line))
 
     def escaped(self):
-        """A task that has let go of a process in a session of its own, without a variable: its pids."""
+        """The pids of a task that left a process in a new session, without its variable."""
         task = self.submit(
             "env -i setsid sh -c 'echo $$ >escaped; exec sleep 1000' & echo $$ >main; wait"
         )
@@ -54,7 +54,7 @@ class Cgroups(DaemonCase):
         self.assertFalse(is_alive(main))
         until(lambda: cgroups_of(self.state) == [], "the removal of the cgroup")
 
-    def test_nor_when_nobody_was_there_to_see_it(self):
+    def test_nor_when_no_daemon_ran(self):
         task, main, escaped = self.escaped()
         shim = self.shim(main)
         self.stop(signal.SIGKILL)

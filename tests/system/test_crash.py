@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""kill -9 of the daemon at any moment: no task lost, none run twice, what runs goes on, and how it ended is known."""
+"""kill -9 of the daemon at any time.
+
+No task is lost, none runs twice, running tasks continue, and their ends are known.
+"""
 
 import collections
 import os
@@ -48,7 +51,7 @@ class Crash(DaemonCase):
             self.pause(0.03)
 
     def pause(self, longest):
-        """Not a wait for anything: a moment of its own for what comes next."""
+        """A pause between two kills; no test waits for anything with it."""
         threading.Event().wait(self.random.random() * longest)
 
     def test_killed_again_and_again(self):
@@ -167,7 +170,7 @@ class Restart(DaemonCase):
         self.assertEqual((ended["reason"], ended["failure"]), ("Lost", "lost"))
         until(lambda: not is_alive(int(self.read("left"))), "the end of what the task left")
 
-    def test_shim_killed_while_nobody_looked(self):
+    def test_shim_killed_while_no_daemon_ran(self):
         task = self.submit(
             "(setsid sleep 1000 & echo $! > left); echo $PPID > shim; while :; do sleep 0.1; done"
         )
@@ -180,7 +183,7 @@ class Restart(DaemonCase):
         self.assertEqual(self.wait(task, "FAILED")["reason"], "Lost")
         until(lambda: not is_alive(int(self.read("left"))), "the end of what the task left")
 
-    def test_time_limit_while_nobody_looked(self):
+    def test_time_limit_while_no_daemon_ran(self):
         task = self.submit("while :; do sleep 0.05; done", time_limit_s=0.3, grace_s=0.1)
         self.wait_state(task, "RUNNING")
         shim = int(self.submit_shim(task))

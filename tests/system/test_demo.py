@@ -16,8 +16,9 @@ from daemon_case import BUILD, LIMIT_S, processes_with, until
 DEMO = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "scripts", "demo")
 SPEED = 500  # the faster, the more of a hold-off is gone before a slow build has started a process
 
-# On four GPUs of 40336 MiB: four tasks with 19018 MiB each leave room in numbers for nobody who wants 22978 MiB, but more than the
-# 5 GiB that MAGM asks for, and they are little active. So the fifth crashes beside one of them and gets a GPU when the first is done.
+# On four GPUs of 40336 MiB: beside four tasks with 19018 MiB each a task of 22978 MiB does not fit.
+# But more is free than the 5 GiB that MAGM requires of an unknown task, and SM activity is low. So
+# the fifth task crashes beside one of them, and gets a GPU when the first one ends.
 CALCULABLE = ["0 inception_v3-b128"] * 4 + ["900 xception-b128"]
 FIRST_S, FIFTH_S = 2691.2, 2666.4
 IDEAL_TOTAL_S = FIRST_S + FIFTH_S
@@ -80,7 +81,7 @@ class Demo(unittest.TestCase):
             return b""
 
     def assert_little_more(self, value, ideal):
-        """The time it takes to start processes is stretched by SPEED; a task handed in late waits that much less."""
+        """SPEED stretches starts of processes; a task submitted late waits less by that time."""
         self.assertGreaterEqual(value, 0.98 * ideal)
         self.assertLess(value, 2 * ideal)
 
@@ -118,8 +119,11 @@ class Demo(unittest.TestCase):
         self.check_simulated(result, text)
 
     def check_simulated(self, result, text):
-        """The emulator follows the model of the simulator. Starts take longer here than on average now and then: that much more may
-        a server take, on which three tasks start one after the other."""
+        """The emulator follows the model of the simulator.
+
+        Starts sometimes take longer here than on average: a server with three consecutive starts
+        may take that much more.
+        """
         simulated, slow_starts_s = result["simulated"], 3 * max(
             0, result["exclusive"]["avg_exec_s"] - IDEAL_EXEC_S
         )

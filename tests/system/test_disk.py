@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A full disk, a log that is damaged or too new, a second daemon: said clearly, and nothing is harmed."""
+"""A full disk, a damaged or too new log, a second daemon: a clear message, and no harm."""
 
 import os
 import shutil
@@ -167,7 +167,8 @@ class KeptOutput(DaemonCase):
         self.check_lines(out, "last")
         self.assertRegex(
             err,
-            rf"colloc: task {task}: [0-9.]+ [KM]iB of its output before this were dropped \(collocd's setting kept-output\)",
+            rf"colloc: task {task}: [0-9.]+ [KM]iB of its output before this were dropped "
+            r"\(collocd's setting kept-output\)",
         )
         self.check_lines(self.colloc("logs", str(task)).stdout, "last")
 
@@ -267,7 +268,7 @@ class FullTasks(SmallDisk):
 
 
 class BarelyRoom(SmallDisk):
-    """The disk is full at every page of a start: of the spec, the script, the claim, the exit record."""
+    """The disk is full at each page of a start: spec, script, claim, exit record."""
 
     mounted = "/tasks"
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What stands in a task's environment: its GPUs as programs read them, and defaults that the user's own values beat."""
+"""The environment of a task: its GPUs, and defaults that the user's values override."""
 
 import unittest
 

@@ -40,7 +40,8 @@ class Gpus(DaemonCase):
     def test_a_task_whose_gpu_is_lost_goes_on_elsewhere(self):
         task = self.submit(
             "echo $COLLOC_GPUS; "
-            "exec colloc-pretend-train --memory-mib=3000 --seconds=$([ -e again ] && echo 5 || echo 1e6)"
+            "exec colloc-pretend-train --memory-mib=3000 "
+            "--seconds=$([ -e again ] && echo 5 || echo 1e6)"
         )
         gpu = self.wait_state(task, "RUNNING")["gpus"][0]
         self.wait_gpu(lambda g: (g["mem_used_mib"] or 0) > 2900, int(gpu))
@@ -328,7 +329,7 @@ class Csv(DaemonCase):
 
 
 class Shares(DaemonCase):
-    """Parts of a GPU's activity, power and energy: they add up, and stay with the task when it has ended."""
+    """Shares of a GPU's activity, power and energy sum to the GPU's; ended tasks keep theirs."""
 
     gpus = "1xA100-40GB"
     settings = {"sharing": "streams", "tasks-per-gpu": "4", "smact-max": "1"}
@@ -467,7 +468,7 @@ class Past(DaemonCase):
 class Foreign(DaemonCase):
     gpus = "1xA100-40GB"
 
-    def test_somebody_elses_process(self):
+    def test_an_external_process(self):
         other = subprocess.Popen(
             [
                 os.path.join(os.path.dirname(program("emulator")), "colloc-pretend-train"),
@@ -493,7 +494,8 @@ class Foreign(DaemonCase):
             user = pwd.getpwuid(os.getuid()).pw_name
             self.assertRegex(
                 row,
-                rf"external {user}: \S+colloc-pretend-train.* \(pid {other.pid}\) 8\.\d GiB, \d+:\d\d old$",
+                rf"external {user}: \S+colloc-pretend-train.* \(pid {other.pid}\) 8\.\d GiB, "
+                r"\d+:\d\d old$",
             )
             named = json.loads(self.colloc("gpus", "--json").stdout)["gpus"][0][
                 "foreign_processes"
@@ -514,7 +516,10 @@ class Foreign(DaemonCase):
 
 
 class ShortTasks(DaemonCase):
-    """In real time: a task of a few samples has what it did between its first and last sample, and its ends beyond."""
+    """A task of a few samples has the work between its first and last sample, and that of its ends.
+
+    In real time.
+    """
 
     gpus = "H200"
     speed = 1
@@ -540,7 +545,8 @@ class ShortTasks(DaemonCase):
 
     def test_a_task_whose_process_ended_before_the_sample_has_its_work(self):
         task = self.submit(
-            "colloc-pretend-train --memory-mib=1000 --seconds=1 --ramp-seconds=0.1 --smact=0.6; exit 3"
+            "colloc-pretend-train --memory-mib=1000 --seconds=1 --ramp-seconds=0.1 --smact=0.6; "
+            "exit 3"
         )
         ended = self.wait(task, "FAILED")
         self.assertAlmostEqual(ended["smact_mean"], 0.6 / ended["exec_s"], delta=0.06)

@@ -5,7 +5,10 @@ import unittest
 
 from daemon_case import DaemonCase, until
 
-SUMMARY = "Conv2d-1 [-1, 64, 112, 112] 9408\nBatchNorm2d-2 [-1, 64, 112, 112] 128\nLinear-3 [-1, 10] 8028170\n"
+SUMMARY = (
+    "Conv2d-1 [-1, 64, 112, 112] 9408\nBatchNorm2d-2 [-1, 64, 112, 112] 128\n"
+    "Linear-3 [-1, 10] 8028170\n"
+)
 
 
 class History(DaemonCase):

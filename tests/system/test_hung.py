@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A file system that stops to answer, and a name service that does, cost their user a file or a name, and the service nothing."""
+"""A file system or a name service that stops answering.
+
+It costs its user a file or a name; the daemon serves all others.
+"""
 
 import json
 import os
@@ -84,7 +87,10 @@ class FileSystem(DaemonCase):
 
     def test_an_end_is_known_though_the_output_hangs_by_then(self):
         """The name of the output leads to the mount when the task has ended."""
-        program = f"import os; os.symlink('{self.mount.folder}/out', 'next'); os.rename('next', 'out'); os._exit(3)"
+        program = (
+            f"import os; os.symlink('{self.mount.folder}/out', 'next'); "
+            "os.rename('next', 'out'); os._exit(3)"
+        )
         task = self.submit(f'exec python3 -c "{program}"', output="out")
         self.assertEqual(self.wait(task, "FAILED", limit_s=30)["exit_code"], 3)
         self.assertIn("did not answer", self.task(task)["evidence"])
@@ -114,7 +120,7 @@ class Names(DaemonCase):
         self.hang()
         submitter, lister = self.connection(), self.connection()
         submitter.request("POST", "/v1/tasks", json.dumps(self.body("true", hold=True)))
-        lister.request("GET", "/v1/tasks?user=somebody")
+        lister.request("GET", "/v1/tasks?user=unknown")
         begin, slowest = time.monotonic(), 0
         while time.monotonic() < begin + 1:
             before = time.monotonic()

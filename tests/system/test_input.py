@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bad input: a clear error that names what and where, nothing is lost, and nobody else notices."""
+"""Bad input: an error that names what and where; nothing is lost, and no other user notices."""
 
 import json
 import os
@@ -82,9 +82,10 @@ class Fields(DaemonCase):
         )
         self.refused(400, "host_memory_mib", host_memory_mib="32G")
 
-    def test_a_summary_of_very_many_layers_keeps_nobody_waiting(self):
+    def test_a_summary_of_very_many_layers_does_not_delay_others(self):
         rows = "".join(
-            f"  (l{i}): Linear(in_features={64 + i * 37 % 1900}, out_features={64 + i * 61 % 1900}, bias=True)\n"
+            f"  (l{i}): Linear(in_features={64 + i * 37 % 1900}, "
+            f"out_features={64 + i * 61 % 1900}, bias=True)\n"
             for i in range(60000)
         )
         begin = time.monotonic()
@@ -121,13 +122,17 @@ class Fields(DaemonCase):
 
     @staticmethod
     def horus_summary(size):
-        """Horus takes `size` bytes for it at a batch of 10^9, or some GB less: ((B x A + P) + B x P) x 4 + 800 MiB."""
+        """A summary for which Horus estimates `size` bytes at a batch of 10^9, or some GB less.
+
+        Its formula: ((B x A + P) + B x P) x 4 + 800 MiB.
+        """
         batch, sum_wanted = 10**9, (size - (800 << 20)) // 4
         parameters = min(sum_wanted % batch, sum_wanted // batch // 2)
         rule = "=" * 64
         return (
             f"{'-' * 64}\n        Layer (type)               Output Shape         Param #\n{rule}\n"
-            f"            Linear-1      [-1, {sum_wanted // batch - parameters}]     {parameters:,}\n{rule}\n"
+            f"            Linear-1      [-1, {sum_wanted // batch - parameters}]     "
+            f"{parameters:,}\n{rule}\n"
             f"Total params: {parameters:,}\n"
         )
 
@@ -307,7 +312,7 @@ class Clients(DaemonCase):
         self.assertLess(time.monotonic() - begin, 5)
 
     def test_silent_and_half_spoken(self):
-        """As root, who is not counted."""
+        """As root, which has no limit."""
         clients = [self.connect() for _ in range(200)]
         for i, client in enumerate(clients):
             client.sendall(

@@ -137,7 +137,8 @@ class Life(DaemonCase):
     def test_runs_where_and_as_it_was_submitted(self):
         os.mkdir(self.work + "/there")
         task = self.submit(
-            'pwd; umask; echo "$GREETING"; echo $CUDA_VISIBLE_DEVICES; echo "$COLLOC_TASK_ID"; env | wc -l',
+            'pwd; umask; echo "$GREETING"; echo $CUDA_VISIBLE_DEVICES; echo "$COLLOC_TASK_ID"; '
+            "env | wc -l",
             cwd=self.work + "/there",
             umask=0o27,
             gpus=2,
@@ -346,7 +347,7 @@ class Seen(DaemonCase):
         self.assertEqual(len(ids("ended", limit=2)), 2)
         user = self.task(held)["user"]
         self.assertEqual(len(ids("ended", limit=3, user=user)), 3)
-        self.assertEqual(ids("all", user="nobody-of-that-name"), [])
+        self.assertEqual(ids("all", user="no-such-user"), [])
         self.assertGreater(
             self.task(held)["submitted_at"] % 1 + self.task(done[0])["submitted_at"] % 1, 0
         )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What no user, however many ids or connections, and no lack of descriptors or memory may do: stop the service."""
+"""No user with many ids or connections, and no lack of descriptors or memory, stops the service."""
 
 import contextlib
 import os
@@ -11,7 +11,8 @@ import unittest
 
 from daemon_case import MIB, DaemonCase, program, read, until
 
-STRANGER = 100000  # the first of a user's subordinate ids on Debian; no such user has a name
+UNPRIVILEGED = pwd.getpwnam("nobody").pw_uid  # check-words: allow (the name of an account)
+NAMELESS_UID = 100000  # the first of a user's subordinate ids on Debian; no such user has a name
 ADA = 64001
 CONNECTIONS = 2048  # of all users together
 PER_USER = 256
@@ -127,17 +128,17 @@ class ManyUsers(Limited):
         self.assertLess(self.seconds(), 5)
         until(lambda: self.connections() <= CONNECTIONS, "the refusal of the rest")
 
-    def test_everybody_has_connections_beside_one_user_s(self):
+    def test_a_user_with_many_connections_leaves_some_to_others(self):
         self.connect_as(ADA, 600)
         until(lambda: self.connections() < 300, "the refusal of the rest")
-        with self.user(pwd.getpwnam("nobody").pw_uid):
+        with self.user(UNPRIVILEGED):
             self.assertLess(self.seconds(), 5)
 
     def test_users_without_a_name_count_together(self):
-        for uid in range(STRANGER, STRANGER + 8):
+        for uid in range(NAMELESS_UID, NAMELESS_UID + 8):
             self.connect_as(uid, 100)
             until(lambda: self.connections() <= PER_USER + 20, "the refusal of the rest")
-        with self.user(pwd.getpwnam("nobody").pw_uid):
+        with self.user(UNPRIVILEGED):
             self.assertLess(self.seconds(), 5)
 
     def test_root_has_bytes_left(self):

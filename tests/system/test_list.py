@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Long lists of tasks: in pages, and without making other requests wait.
 
-The promise is about collocd, not about the machine: time that collocd or the client waited for a processor, as the kernel
-counts it, is not part of a request's time.
+The limit is for collocd, not for the machine: the time that collocd or the client waited for a
+processor, as the kernel counts it, is not part of a request's time.
 """
 
 import json
@@ -68,8 +68,10 @@ class LongHistory(DaemonCase):
         return sum(int(read(file).split()[1]) for file in files if os.path.exists(file)) / 1e9
 
     def watch(self, call):
-        """What the call returned, and the times that other requests took meanwhile. The call must not compute for long:
-        threads of one Python wait for each other."""
+        """Makes the call. Returns its result, and the times of other requests meanwhile.
+
+        The call must not compute for long: threads of one Python wait for each other.
+        """
         found = []
         thread = threading.Thread(target=lambda: found.append(call()))
         thread.start()
@@ -103,7 +105,8 @@ class LongHistory(DaemonCase):
     def assert_prompt(self, what, times):
         times.sort()
         print(
-            f"{what}: {len(times)} other requests, median {statistics.median(times) * 1000:.1f} ms, "
+            f"{what}: {len(times)} other requests, "
+            f"median {statistics.median(times) * 1000:.1f} ms, "
             f"99 % {times[int(len(times) * 0.99)] * 1000:.1f} ms, most {times[-1] * 1000:.1f} ms",
             flush=True,
         )

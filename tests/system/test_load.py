@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Many clients at once, and many tasks. Figures that depend on the machine are printed, not judged."""
+"""Many clients at once, many tasks. Figures that depend on the machine are printed, not checked."""
 
 import json
 import subprocess

@@ -199,7 +199,10 @@ class Mps(DaemonCase):
             self.wait(task, "COMPLETED")
         self.assertEqual(self.read("asked"), "asked\n")
 
-    LAST_WORDS = "RuntimeError: CUDA error: the remote procedural call between the MPS server and the MPS client failed"
+    LAST_WORDS = (
+        "RuntimeError: CUDA error: the remote procedural call between the MPS server and the MPS "
+        "client failed"
+    )
 
     def test_that_it_went_by_streams_survives_a_kill(self):
         """Killed between the start and its STARTED's way into the log: the attempt tells."""
@@ -263,7 +266,8 @@ class Mig(DaemonCase):
         )
         tasks = [
             self.submit(
-                "echo $CUDA_VISIBLE_DEVICES; exec colloc-pretend-train --memory-mib=3000 --seconds=50 "
+                "echo $CUDA_VISIBLE_DEVICES; "
+                "exec colloc-pretend-train --memory-mib=3000 --seconds=50 "
                 "--ramp-seconds=1",
                 exclusive=True,
             )

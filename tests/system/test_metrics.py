@@ -14,7 +14,7 @@ class Metrics(DaemonCase):
     gpus = "2xA100-40GB"
 
     def read_metrics(self):
-        """{name: {labels: value}} of a text that keeps to the format's rules and the naming practices."""
+        """{name: {labels: value}} of a text that follows the rules of the format."""
         reply = self.request("GET", "/v1/metrics")
         self.assertEqual(reply.status, 200)
         self.assertEqual(reply.headers["Content-Type"], "text/plain; version=0.0.4; charset=utf-8")
@@ -37,7 +37,7 @@ class Metrics(DaemonCase):
                 self.assertTrue(match, f"no sample: {line}")
                 self.assertEqual(match[1], current)
                 labels = tuple(sorted(found[:2] for found in re.findall(LABEL, match[2])))
-                self.assertNotIn(labels, families[current], "a series is told once")
+                self.assertNotIn(labels, families[current], "a series is listed once")
                 families[current][labels] = float(match.groups()[-1])
         self.assertEqual(set(families), set(types))
         return families
@@ -52,7 +52,7 @@ class Metrics(DaemonCase):
         self.assertLessEqual(len(found), 1)
         return found[0] if found else None
 
-    def test_nobody_there(self):
+    def test_without_tasks(self):
         self.wait_gpu(lambda gpu: gpu["smact"] == 0)
         seen = self.read_metrics()
         self.assertEqual(self.of(seen, "colloc_gpu_info", gpu="0", health="ok"), 1)

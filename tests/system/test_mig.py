@@ -225,7 +225,8 @@ class Vanishing(DaemonCase):
 
     def test_who_dies_of_it_goes_back_and_on_when_it_is_there_again(self):
         _, task = self.occupy(
-            "exec colloc-pretend-train --memory-mib=2000 --seconds=$([ -e again ] && echo 5 || echo 1e6)"
+            "exec colloc-pretend-train --memory-mib=2000 "
+            "--seconds=$([ -e again ] && echo 5 || echo 1e6)"
         )
         until(lambda: "Using MIG" in self.output(task))
         self.emulator("set", "0", "vanish=1")
@@ -304,7 +305,7 @@ class Vanishing(DaemonCase):
         self.wait(second, "COMPLETED")
         self.assertEqual(self.output(second), "0:1\n")
 
-    def test_gone_while_nobody_looked(self):
+    def test_gone_while_no_daemon_ran(self):
         for script in (
             "[ -e again ] && exit 0; exec sleep 1000",
             "[ -e again ] && exit 0; exec colloc-pretend-train --memory-mib=2000 --seconds=1e6",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""MPS under colloc's care: control daemons, limits, endings, and what goes wrong with one client of several."""
+"""MPS under colloc: control daemons, limits, ends, and failures of one client among several."""
 import os
 import signal
 import time
@@ -57,7 +57,7 @@ class Care(DaemonCase):
 class Daemons(Care):
     settings = {"sharing": "mps", "mps-linger": "200ms"}
 
-    def test_comes_with_the_first_client_and_goes_when_nobody_uses_it(self):
+    def test_starts_with_the_first_client_and_stops_when_unused(self):
         self.assertEqual(self.control(), [])
         (task,) = self.running(1)
         self.assertEqual(len(self.control()), 1)
@@ -258,7 +258,8 @@ class Endings(Care):
     def test_a_wrapper_saves_while_its_training_still_works(self):
         self.running(1)
         words, took = self.wrapped(
-            "trap 'sleep 0.5; kill -0 $pid && echo checkpoint saved; exit' TERM; {training} & pid=$!;"
+            "trap 'sleep 0.5; kill -0 $pid && echo checkpoint saved; exit' TERM; "
+            "{training} & pid=$!;"
             "wait $pid"
         )
         self.assertEqual(words, ["checkpoint saved"])
@@ -269,7 +270,8 @@ class Endings(Care):
 
     def test_a_wrapper_that_does_not_end_is_not_waited_for_beyond_its_grace(self):
         task = self.submit(
-            "trap 'echo trapped' TERM; colloc-pretend-train --memory-mib=2000 --seconds=1e6 --smact=0.1 &"
+            "trap 'echo trapped' TERM; "
+            "colloc-pretend-train --memory-mib=2000 --seconds=1e6 --smact=0.1 &"
             "while :; do wait; done",
             grace_s=0.3,
         )
@@ -349,7 +351,7 @@ class Faults(Care):
 
 
 class FaultsByStreams(Care):
-    """Where nobody holds a task to its need, and its fault is its own."""
+    """Without limits of memory, and with faults that stop only their own process."""
 
     settings = {"sharing": "streams"}
 

@@ -176,7 +176,7 @@ class Record(DaemonCase):
 
 
 class ShortRuns(DaemonCase):
-    """Real time, a fifth of runs of 2, 5 and 10 s that are sampled each second: what the emulator did is known."""
+    """Runs of 2, 5 and 10 s, a fifth of it busy, sampled each second in real time."""
 
     gpus = "H200"
     speed = 1

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The daemon as a service: its configuration read again, what systemd is told, the audit trail."""
+"""The daemon as a service: reload of its configuration, messages to systemd, the audit trail."""
 
 import json
 import os
@@ -75,12 +75,11 @@ class Reload(Service):
         self.assertIn("then a different decision", self.colloc("replay", without, code=1).stdout)
 
     def test_a_former_policy_name(self):
-        self.reload(
-            "policy changed from magm to predictive$", policy="foresee"
-        )  # check-words: alias
+        former = "foresee"  # check-words: alias
+        self.reload("policy changed from magm to predictive$", policy=former)
         self.assertEqual(self.get("/v1/info")["policy"], "predictive")
         self.reload("policy changed from predictive to magm$", policy="magm")
-        task = self.train(2000, 10, policy="foresee")  # check-words: alias
+        task = self.train(2000, 10, policy=former)
         self.assertEqual(self.task(task)["policy"], "predictive")
         self.wait(task, "COMPLETED")
 
@@ -227,7 +226,10 @@ class Check(Service):
 
 
 class Audit(Service):
-    FORM = r'^\S+ \S+ info: audit event=([a-z]+) task=(\d+)((?: [a-z_]+=(?:[\w.,:/+@-]+|"(?:[^"\\]|\\.)*"))+)$'
+    FORM = (
+        r"^\S+ \S+ info: audit event=([a-z]+) task=(\d+)"
+        r'((?: [a-z_]+=(?:[\w.,:/+@-]+|"(?:[^"\\]|\\.)*"))+)$'
+    )
 
     def trail(self, task):
         """[(event, {key: value})] of a task. Every line of the trail has the one form."""

@@ -28,7 +28,7 @@ class Replay(DaemonCase):
         return json.loads(self.colloc("replay", "--json", self.settings["record-inputs"]).stdout)
 
     def live_a_little(self):
-        """Tasks beside each other, one that crashes beside another and recovers, one cancelled, one limited, a restart."""
+        """Co-residents, a recovery, a cancelled task, one with a time limit, a restart."""
         for _ in range(2):
             self.train(36000, 300, memory_mib=2000)
         self.wait(self.train(3000, 100, policy="first-fit"), "COMPLETED")

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`colloc serve`: it finds collocd where colloc was built, and `--emulate` brings GPUs along. scripts/try is made of it."""
+"""`colloc serve`: finds collocd where colloc was built; `--emulate` brings GPUs.
+
+scripts/try uses it.
+"""
 
 import os
 import shutil
@@ -119,7 +122,8 @@ class Serve(unittest.TestCase):
 
     def test_a_shell_with_gpus(self):
         words = (
-            "colloc gpus\ncolloc submit --wait -- colloc-pretend-train --memory-mib=2000 --seconds=1\n"
+            "colloc gpus\n"
+            "colloc submit --wait -- colloc-pretend-train --memory-mib=2000 --seconds=1\n"
             "colloc submit -- sleep 1000\ncolloc history\nexit 7\n"
         )
         done = subprocess.run(

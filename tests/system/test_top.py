@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`colloc top` in a real terminal emulator: what it shows, its keys, and the terminal it leaves behind."""
+"""`colloc top` in a terminal emulator: its screen, its keys, and the terminal after it."""
 
 import os
 import re

@@ -17,9 +17,10 @@ import unittest
 from daemon_case import DaemonCase, is_alive, program, read, until
 
 ADA, BOB = 64001, 64002  # without names: their limits count together
-KNOWN = pwd.getpwnam("nobody").pw_uid
+KNOWN = pwd.getpwnam("nobody").pw_uid  # check-words: allow (the name of an account)
 
-# Raw system calls on the session keyring (-3), by numbers that x86-64 and aarch64 do not share: keyctl(1) may not be there.
+# System calls on the session keyring (-3) by number, which differs between x86-64 and aarch64:
+# keyctl(1) may not be installed.
 KEYS = """import ctypes, os, platform, sys
 add_key, keyctl = {"x86_64": (248, 250), "aarch64": (217, 219)}[platform.machine()]
 call = ctypes.CDLL(None).syscall
@@ -36,7 +37,8 @@ elif sys.argv[1] == "revoke":
 else:
     text = ctypes.create_string_buffer(7)
     key = call(keyctl, 10, -3, b"user", b"colloc-test", 0)
-    print(text.value.decode() if key >= 0 and call(keyctl, 11, key, text, 6) >= 0 else key, flush=True)
+    found = key >= 0 and call(keyctl, 11, key, text, 6) >= 0
+    print(text.value.decode() if found else key, flush=True)
 """
 
 
@@ -207,7 +209,7 @@ class Users(Several):
             )
 
     def test_keys_of_one_user_are_not_anothers(self):
-        """The tasks of all users descend from one daemon, whose session keyring they must not share."""
+        """Tasks of all users descend from one daemon, but must not share its session keyring."""
         done = subprocess.run(
             ["python3", "-c", KEYS, "join"], capture_output=True, text=True, check=False
         )
@@ -240,12 +242,12 @@ class Users(Several):
                 )
         self.assertEqual(self.get("/v1/mps")["daemons"], [])
 
-    def test_a_fifo_as_output_blocks_nobody(self):
+    def test_a_fifo_as_output_blocks_no_other_task(self):
         task = self.submit_as(ADA, f"rm -f {self.work}/log; mkfifo {self.work}/log", output="log")
         self.wait(task, "COMPLETED")
         self.assertEqual(self.request_as(ADA, "GET", f"/v1/tasks/{task}/log").status, 409)
 
-    def test_a_fifo_that_nobody_reads_does_not_keep_a_gpu(self):
+    def test_a_fifo_without_a_reader_does_not_hold_a_gpu(self):
         fifo = os.path.join(self.work, "fifo")
         os.mkfifo(fifo)
         os.chown(fifo, ADA, ADA)
@@ -294,9 +296,10 @@ class Users(Several):
             "room for BOB",
         )
 
-    def test_long_estimates_of_one_user_keep_nobody_waiting(self):
+    def test_long_estimates_of_one_user_do_not_delay_others(self):
         layers = "".join(
-            f"    (l{i}): Linear(in_features={64 + i * 37 % 1900}, out_features={64 + i * 61 % 1900}, bias=True)\n"
+            f"    (l{i}): Linear(in_features={64 + i * 37 % 1900}, "
+            f"out_features={64 + i * 61 % 1900}, bias=True)\n"
             for i in range(100)
         )
         summary = {"name": "many.txt", "text": f"Net(\n  (0-489): 490 x Block(\n{layers}  )\n)\n"}
@@ -390,7 +393,7 @@ class FewBytes(Several):
 
 @unittest.skipIf(os.geteuid() != 0, "becoming other users needs root")
 class Output(Several):
-    """Where output goes that was named nowhere: the task's folder; where that does not take it, the state folder."""
+    """Output without a name goes to the task's folder; to the state folder where that fails."""
 
     def check_kept(self, task, why):
         self.wait(task, "COMPLETED")
@@ -461,7 +464,7 @@ class Output(Several):
 class Many(Several):
     settings = {"tasks-per-user": "3"}
 
-    def test_nobody_fills_the_queue_for_all(self):
+    def test_one_user_does_not_fill_the_queue(self):
         tasks = [self.submit_as(ADA, hold=True) for _ in range(3)]
         refused = self.request_as(ADA, "POST", "/v1/tasks", self.body("true"))
         self.assertEqual(refused.status, 503, refused.data)
@@ -493,7 +496,8 @@ class Mps(Several):
     def trains(self, uid):
         return self.submit_as(
             uid,
-            "exec colloc-pretend-train --memory-mib=3000 --seconds=1e6 --ramp-seconds=1 --smact=0.1",
+            "exec colloc-pretend-train --memory-mib=3000 --seconds=1e6 --ramp-seconds=1 "
+            "--smact=0.1",
         )
 
     def test_another_user_s_tasks_are_kept_apart_and_the_reason_is_shown(self):
@@ -539,7 +543,7 @@ class Mps(Several):
         self.assertNotIn("0", groups)
         self.colloc("mps", "stop", f"--user={user.pw_name}")
 
-    def test_a_uid_that_nobody_knows_gets_no_group_of_roots(self):
+    def test_an_unknown_uid_gets_no_group_of_root(self):
         self.assertIn(
             "no such user is known here", self.colloc("mps", "start", "--user=64077", code=1).stderr
         )
@@ -584,7 +588,7 @@ class MpsDisturbed(DaemonCase):
         self.wait_log("shares by time slices")
         self.wait(task, "COMPLETED")
 
-    def test_a_stop_holds_up_nobody_for_long(self):
+    def test_a_stop_delays_others_only_shortly(self):
         self.disturb("STOP")
 
     def test_one_that_is_stopped_keeps_nothing_from_the_next_collocd(self):
@@ -615,7 +619,7 @@ class OwnDaemon(DaemonCase):
             os.chown(path, ADA, ADA)
         super().start(**settings)
 
-    def test_is_nobody_elses(self):
+    def test_is_of_its_user_only(self):
         self.assertEqual(stat.S_IMODE(os.stat(self.socket).st_mode), 0o600)
         task = subprocess.run(
             [*become(BOB), program("colloc"), "queue"],
@@ -636,7 +640,7 @@ class OwnDaemon(DaemonCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(self.output(1), f"{ADA}\n")
 
-    def test_refuses_a_socket_folder_of_somebody_else(self):
+    def test_refuses_a_socket_folder_of_another_user(self):
         self.stop()
         place = os.path.join(self.folder, "place")
         os.mkdir(place)
@@ -648,8 +652,8 @@ class OwnDaemon(DaemonCase):
             self.assertIn(place + ": ", words)
             self.assertEqual(os.listdir(place), [])
 
-    def test_the_cli_does_not_ask_at_a_place_of_somebody_else(self):
-        """BOB made the folder where ADA's socket would be, and put a link to one that is hers there."""
+    def test_the_cli_does_not_use_a_folder_of_another_user(self):
+        """BOB made the folder of ADA's socket, with a link to a socket that is hers."""
         env = {key: value for key, value in self.env.items() if key != "COLLOC_SOCKET"}
         runtime = os.path.join(self.folder, "run")
         os.makedirs(runtime + "/colloc")
@@ -665,7 +669,7 @@ class OwnDaemon(DaemonCase):
             )
             self.assertEqual(done.returncode == 0, works, done.stderr)
 
-    def test_refuses_a_state_folder_of_somebody_else(self):
+    def test_refuses_a_state_folder_of_another_user(self):
         self.stop()
         os.chown(self.state, BOB, BOB)
         status, words = self.run_daemon()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""workloads/train.py from the outside, on the processor: what it prints, on synthetic and on real data, and what it refuses."""
+"""workloads/train.py on the CPU: its output for synthetic and real data, and its refusals."""
 import json
 import os
 import shutil
@@ -87,7 +87,8 @@ class Train(unittest.TestCase):
     def loaded(self, arguments):
         code = (
             "import json; from models import *; from loaders import open_data\n"
-            f"print(json.dumps([[list(tensor.shape) for tensor in batch] for batch in open_data({arguments})]))"
+            f"data = open_data({arguments})\n"
+            "print(json.dumps([[list(tensor.shape) for tensor in batch] for batch in data]))"
         )
         done = subprocess.run(
             [PYTHON, "-c", code],
