@@ -77,7 +77,7 @@ void statements_finalize(struct store *store)
 }
 
 /* A full disk shows as SQLITE_FULL or, below a failed write, in errno. */
-static int errno_of(sqlite3 *db)
+int statement_errno(sqlite3 *db)
 {
     int system = sqlite3_system_errno(db);
     switch (sqlite3_errcode(db)) {
@@ -105,7 +105,7 @@ static int errno_of(sqlite3 *db)
 int statement_fault(const struct store *store, struct fault *fault)
 {
     const char *message = sqlite3_errmsg(store->db);
-    int errnum = errno_of(store->db);
+    int errnum = statement_errno(store->db);
     if (errnum == EUCLEAN)
         return store_damaged(store, fault, "%s", message);
     if (errnum == ENOSPC)

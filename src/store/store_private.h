@@ -101,6 +101,9 @@ int schema_bring_up_to_date(struct store *store, struct fault *fault);
 int statements_prepare(struct store *store, struct fault *fault);
 void statements_finalize(struct store *store);
 
+/* The errno that fits the database's last error. A full disk is ENOSPC, damage EUCLEAN. */
+int statement_errno(sqlite3 *db);
+
 /* Sets a fault with the database's last error. Returns its -errno. */
 int statement_fault(const struct store *store, struct fault *fault);
 
