@@ -227,3 +227,33 @@ size_t tree_list_ancestors(pid_t pid, pid_t root, pid_t *ret_chain, size_t room)
     }
     return pid == root ? n : 0;
 }
+
+/* The position of the root that the process is or descends from; n: none. The list is sorted. */
+static size_t root_of(
+    const struct process_list *list, const struct process *process, const pid_t *roots, size_t n)
+{
+    for (size_t climbed = 0; process && climbed <= list->count; climbed++) {
+        for (size_t i = 0; i < n; i++)
+            if (process->pid == roots[i])
+                return i;
+        const struct process key = {.pid = process->parent};
+        process = bsearch(&key, list->at, list->count, sizeof key, compare_pids);
+    }
+    return n;
+}
+
+int tree_walk(const pid_t *roots, size_t n, tree_on_process *on_process, void *context)
+{
+    struct process_list list = {0};
+    int r = list_all(&list);
+    if (r == 0) {
+        qsort(list.at, list.count, sizeof *list.at, compare_pids);
+        for (size_t i = 0; i < list.count; i++) {
+            size_t root = root_of(&list, &list.at[i], roots, n);
+            if (root < n)
+                on_process(context, root, list.at[i].pid);
+        }
+    }
+    free(list.at);
+    return r;
+}

@@ -42,4 +42,14 @@ int tree_find_root(pid_t pid, const pid_t *roots, size_t count);
  */
 size_t tree_list_ancestors(pid_t pid, pid_t root, pid_t *ret_chain, size_t room);
 
+/* Receives a process; `root` is the position of its root among `roots`. */
+typedef void tree_on_process(void *context, size_t root, pid_t pid);
+
+/*
+ * Walks each of `roots` (n of them) and all their descendants, in one pass over /proc.
+ *
+ * Returns 0, or -errno.
+ */
+int tree_walk(const pid_t *roots, size_t n, tree_on_process *on_process, void *context);
+
 #endif

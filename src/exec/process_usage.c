@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * /proc/PID/stat has a process's CPU time and that of its children that it has waited for, and
+ * /proc/PID/io likewise its disk bytes. A child's figures move to its parent when it ends, so that
+ * the sum over a tree that includes its root goes on as processes come and go:
+ *
+ *     shim (root)   children so far: 10 s        shim            10 s
+ *       python      own 50 s, children 5 s   ->    python        50 s, children 12 s
+ *         worker    own 7 s                        (worker has ended)
+ *     sum           72 s                         sum             72 s
+ */
+#include "exec/process_usage.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/units.h"
+#include "exec/tree.h"
+
+#define TEXT_MAX ((size_t)(64 * KIB))
+
+/* Reads a file of /proc/PID; the caller frees the text, which is NULL after -errno. */
+static int read_entry(pid_t pid, const char *name, char **ret_text)
+{
+    char path[48];
+    size_t size;
+    *ret_text = NULL;
+    snprintf(path, sizeof path, "/proc/%d/%s", (int)pid, name);
+    return file_read(path, TEXT_MAX, NULL, ret_text, &size);
+}
+
+/* It ended after it was listed: that is no unknown value. */
+static bool has_ended(int r)
+{
+    return r == -ENOENT || r == -ESRCH;
+}
+
+static void add_stat(struct process_usage *usage, pid_t pid)
+{
+    char *text;
+    int r = read_entry(pid, "stat", &text);
+    const char *behind_name = text ? strrchr(text, ')') : NULL; /* the name may hold anything */
+    unsigned long long user, system, children_user, children_system, pages;
+    if (behind_name &&
+        sscanf(behind_name,
+            ") %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu %llu %llu %*d %*d %*d %*d "
+            "%*u %*u %llu",
+            &user, &system, &children_user, &children_system, &pages) == 5) {
+        double ticks = (double)(user + system + children_user + children_system);
+        usage->cpu_s.value += ticks / (double)sysconf(_SC_CLK_TCK);
+        usage->resident_bytes.value += (double)pages * (double)sysconf(_SC_PAGESIZE);
+    } else if (!has_ended(r)) {
+        usage->cpu_s.valid = usage->resident_bytes.valid = false;
+    }
+    free(text);
+}
+
+/* The kernel shows it to root and to the process's user, but not of a process that changed its
+ * identity. */
+static void add_io(struct process_usage *usage, pid_t pid)
+{
+    char *text;
+    int r = read_entry(pid, "io", &text);
+    const char *read_at = text ? strstr(text, "\nread_bytes: ") : NULL,
+               *written_at = text ? strstr(text, "\nwrite_bytes: ") : NULL;
+    if (read_at && written_at) {
+        usage->disk_read_bytes.value += strtod(strchr(read_at, ' '), NULL);
+        usage->disk_written_bytes.value += strtod(strchr(written_at, ' '), NULL);
+    } else if (!has_ended(r)) {
+        usage->disk_read_bytes.valid = usage->disk_written_bytes.valid = false;
+    }
+    free(text);
+}
+
+/* ---- network ---- */
+
+/* A namespace as "net:[4026531840]". Returns false when it cannot be read. */
+static bool read_namespace(const char *process, char name[64])
+{
+    char path[48];
+    snprintf(path, sizeof path, "/proc/%s/ns/net", process);
+    ssize_t n = readlink(path, name, 63);
+    name[n > 0 ? n : 0] = '\0';
+    return n > 0;
+}
+
+/* All interfaces of its namespace but the loopback. */
+static void add_network(struct process_usage *usage, pid_t pid)
+{
+    char *text, *rest;
+    if (read_entry(pid, "net/dev", &text) < 0)
+        return;
+    usage->net_received_bytes = usage->net_sent_bytes = reading_of(0);
+    rest = text;
+    for (char *line; rest && (line = strsep(&rest, "\n"));) {
+        char name[32];
+        double received, sent;
+        if (sscanf(line, " %31[^:]: %lf %*f %*f %*f %*f %*f %*f %*f %lf", name, &received, &sent) !=
+                3 ||
+            strcmp(name, "lo") == 0)
+            continue;
+        usage->net_received_bytes.value += received;
+        usage->net_sent_bytes.value += sent;
+    }
+    free(text);
+}
+
+/* ---- all ---- */
+
+struct walk {
+    struct process_usage *usage;
+    const pid_t *roots;
+    char own_namespace[64];
+    bool *network_is_read; /* of each tree */
+};
+
+/* The first process below the root stands for its tree. */
+static void read_network(struct walk *walk, size_t root, pid_t pid)
+{
+    char process[16], name[64];
+    if (walk->network_is_read[root] || pid == walk->roots[root])
+        return;
+    walk->network_is_read[root] = true;
+    snprintf(process, sizeof process, "%d", (int)pid);
+    if (read_namespace(process, name) && strcmp(name, walk->own_namespace) != 0)
+        add_network(&walk->usage[root], pid);
+}
+
+static void on_process(void *context, size_t root, pid_t pid)
+{
+    struct walk *walk = context;
+    add_stat(&walk->usage[root], pid);
+    add_io(&walk->usage[root], pid);
+    read_network(walk, root, pid);
+}
+
+int process_usage_read(const pid_t *roots, size_t n, struct process_usage *ret_usage)
+{
+    struct walk walk = {ret_usage, roots, "", calloc(n + 1, sizeof(bool))};
+    if (!walk.network_is_read)
+        return -ENOMEM;
+    for (size_t i = 0; i < n; i++)
+        ret_usage[i] = (struct process_usage){
+            .cpu_s = reading_of(0),
+            .resident_bytes = reading_of(0),
+            .disk_read_bytes = reading_of(0),
+            .disk_written_bytes = reading_of(0),
+        };
+    if (!read_namespace("self", walk.own_namespace))
+        memset(walk.network_is_read, true, n); /* not comparable: unknown */
+    int r = tree_walk(roots, n, on_process, &walk);
+    free(walk.network_is_read);
+    return r;
+}
