@@ -14,6 +14,11 @@
 
 #define ARGUMENTS_MAX 64 /* in a query; chosen: far more than any path has */
 
+void *api_request_context(const struct api_request *request)
+{
+    return request->server->options.context;
+}
+
 struct api_peer api_request_peer(const struct api_request *request)
 {
     return request->peer;
@@ -22,6 +27,11 @@ struct api_peer api_request_peer(const struct api_request *request)
 uint64_t api_request_id(const struct api_request *request)
 {
     return request->id;
+}
+
+const char *api_request_name(const struct api_request *request)
+{
+    return request->name;
 }
 
 const json_t *api_request_body(const struct api_request *request)
@@ -107,7 +117,7 @@ enum MHD_Result http_request_on_data(void *context, struct MHD_Connection *conne
     if (!request->response && !request->route) {
         int status;
         request->route = route_find(
-            request->server->options.routes, method, url, &request->id, &status);
+            request->server->options.routes, method, url, &request->id, request->name, &status);
         if (request->route)
             dispatch(request);
         else

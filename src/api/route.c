@@ -4,22 +4,44 @@
 
 #include "api/server_private.h"
 
-/* Does the path match the pattern? {id} matches a decimal number above 0. */
-static bool path_matches(const char *pattern, const char *path, uint64_t *ret_id)
+/* The {id} at the path's begin. Returns its length; 0: there is none. */
+static size_t match_id(const char *path, uint64_t *ret_id)
+{
+    char digits[20] = "";
+    size_t n = strspn(path, "0123456789");
+    int64_t id;
+    if (n >= sizeof digits)
+        return 0;
+    memcpy(digits, path, n);
+    if (parse_int64(digits, 1, INT64_MAX, &id) < 0)
+        return 0;
+    *ret_id = (uint64_t)id;
+    return n;
+}
+
+static size_t match_name(const char *path, char ret_name[ROUTE_NAME_SIZE])
+{
+    size_t n = strcspn(path, "/");
+    if (n >= ROUTE_NAME_SIZE)
+        return 0;
+    memcpy(ret_name, path, n);
+    ret_name[n] = '\0';
+    return n;
+}
+
+/* Does the path match the pattern? */
+static bool path_matches(
+    const char *pattern, const char *path, uint64_t *ret_id, char ret_name[ROUTE_NAME_SIZE])
 {
     *ret_id = 0;
+    *ret_name = '\0';
     while (*pattern && *path) {
-        if (strncmp(pattern, "{id}", 4) == 0) {
-            char digits[20] = "";
-            size_t n = strspn(path, "0123456789");
-            int64_t id;
-            if (n >= sizeof digits)
+        bool is_id = strncmp(pattern, "{id}", 4) == 0, is_name = strncmp(pattern, "{name}", 6) == 0;
+        if (is_id || is_name) {
+            size_t n = is_id ? match_id(path, ret_id) : match_name(path, ret_name);
+            if (n == 0)
                 return false;
-            memcpy(digits, path, n);
-            if (parse_int64(digits, 1, INT64_MAX, &id) < 0)
-                return false;
-            *ret_id = (uint64_t)id;
-            pattern += 4;
+            pattern += is_id ? 4 : 6;
             path += n;
         } else if (*pattern++ != *path++) {
             return false;
@@ -29,11 +51,11 @@ static bool path_matches(const char *pattern, const char *path, uint64_t *ret_id
 }
 
 const struct api_route *route_find(const struct api_route *routes, const char *method,
-    const char *path, uint64_t *ret_id, int *ret_status)
+    const char *path, uint64_t *ret_id, char ret_name[ROUTE_NAME_SIZE], int *ret_status)
 {
     *ret_status = 404;
     for (const struct api_route *route = routes; route->method; route++) {
-        if (!path_matches(route->path, path, ret_id))
+        if (!path_matches(route->path, path, ret_id, ret_name))
             continue;
         if (strcmp(route->method, method) == 0)
             return route;

@@ -20,7 +20,8 @@ struct api_request;
 
 struct api_route {
     const char *method; /* "GET" */
-    const char *path;   /* "/v1/tasks/{id}/cancel": {id} matches a decimal number above 0 */
+    const char *path;   /* "/v1/tasks/{id}/cancel": {id} matches a decimal number above 0; {name}
+                           matches any text of at least one byte without '/' */
     /*
      * Answers with one of api_reply_*, at once or later; until then the request is suspended and
      * stays valid. A later answer is sent by the next api_server_run. What is unanswered when the
@@ -77,8 +78,14 @@ struct api_peer {
     pid_t pid;
 };
 
+/* The context of the server's routes. */
+void *api_request_context(const struct api_request *request);
+
 struct api_peer api_request_peer(const struct api_request *request);
 uint64_t api_request_id(const struct api_request *request); /* the {id} of the path, or 0 */
+
+/* Returns the {name} of the path, borrowed; "" when the path has none. */
+const char *api_request_name(const struct api_request *request);
 
 /* Returns the body, borrowed, or NULL when there is none. A body that is not JSON has been answered
  * with 400 already. */

@@ -32,6 +32,8 @@ enum body_problem {
     BODY_NO_MEMORY,
 };
 
+enum { ROUTE_NAME_SIZE = 128 }; /* of a {name} in a path; a longer one matches nothing */
+
 /* An accepted connection. */
 struct connection {
     struct quota_user *user;
@@ -60,6 +62,7 @@ struct api_request {
     size_t held_bytes; /* taken from the quota */
     const struct api_route *route;
     uint64_t id;
+    char name[ROUTE_NAME_SIZE];
     char *body_text;
     size_t body_size, body_capacity;
     enum body_problem problem;
@@ -120,11 +123,12 @@ void reply_body_problem(struct api_request *request, enum body_problem problem);
  * Finds the route of a request.
  *
  * ret_id:     the {id} in the path, or 0
+ * ret_name:   the {name} in the path, or ""
  * ret_status: 404 or 405 when there is none
  *
  * Returns NULL when there is none.
  */
 const struct api_route *route_find(const struct api_route *routes, const char *method,
-    const char *path, uint64_t *ret_id, int *ret_status);
+    const char *path, uint64_t *ret_id, char ret_name[ROUTE_NAME_SIZE], int *ret_status);
 
 #endif

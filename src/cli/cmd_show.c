@@ -4,6 +4,7 @@
  * under which label.
  */
 #include <inttypes.h>
+#include <langinfo.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +12,17 @@
 #include "base/array.h"
 #include "cli/print.h"
 #include "cli/session.h"
+#include "cli/task_plot.h"
 #include "cli/task_view.h"
+
+enum { SHOW_PLOT };
+
+static const struct option_spec options[] = {
+    [SHOW_PLOT] = {.name = "plot",
+        .kind = OPTION_FLAG,
+        .help = "show its metrics over time instead: of each GPU, and of its processes on the "
+                "host"},
+};
 
 enum { LABEL_WIDTH = 13, EVENT_WIDTH = 32 };
 
@@ -209,6 +220,22 @@ static void print_task(const json_t *task)
     print_arguments(task);
 }
 
+static int plot(const struct invocation *invocation, int64_t id)
+{
+    char path[64];
+    json_t *reply;
+    snprintf(path, sizeof path, "/v1/tasks/%" PRId64 "/series", id);
+    int code = session_get(invocation, path, &reply);
+    if (code != EXIT_OK)
+        return code;
+    if (invocation->common[COMMON_JSON].number)
+        print_json(reply);
+    else
+        task_plot_print(reply, output_width(), strcmp(nl_langinfo(CODESET), "UTF-8") == 0);
+    json_decref(reply);
+    return EXIT_OK;
+}
+
 static int run(const struct invocation *invocation)
 {
     char path[64];
@@ -217,6 +244,8 @@ static int run(const struct invocation *invocation)
     int code = parse_task_id(invocation->operands[0], &id);
     if (code != EXIT_OK)
         return code;
+    if (invocation->values[SHOW_PLOT].set)
+        return plot(invocation, id);
     snprintf(path, sizeof path, "/v1/tasks/%" PRId64, id);
     code = session_get(invocation, path, &reply);
     if (code != EXIT_OK)
@@ -236,7 +265,12 @@ const struct command command_show = {
     .summary = "show everything about one task",
     .description = "Prints the options of the task, its GPUs, its use of them, how it ended and "
                    "its events; for its owner and root also the script as it was submitted. "
-                   "With --json the task is one object.",
+                   "With --json the task is one object.\n\n"
+                   "With --plot it prints how the task's GPU memory, SM activity, power and the "
+                   "like went over time, and its processes' CPU, memory and disk use, with its "
+                   "attempts (x: one that failed) and the tasks beside it. Occupancy, bandwidth "
+                   "and PCIe traffic are known only while the task is alone on its GPU.",
+    COMMAND_OPTIONS(options),
     .operand = OPERAND_TASK,
     .min_operands = 1,
     .max_operands = 1,

@@ -379,6 +379,9 @@ static const struct option {
     {"samples", FIELD(samples), set_samples, "STEP:TIME,...", NULL,
         "how long samples of the GPUs are kept at which resolution, as a comma-separated list; "
         "none: keep no samples"},
+    {"metrics-size", FIELD(metrics_bytes_max), set_size, "SIZE", NULL,
+        "the largest size of the database of the metrics of GPUs and tasks over time; the oldest "
+        "are removed when it is reached; 0: do not record them"},
     {"log-reserve", FIELD(log_reserve_bytes), set_size, "SIZE", NULL,
         "disk space kept free for the event log, so that ends and cancels can be recorded when "
         "the disk is full; 0: none"},
@@ -466,6 +469,7 @@ void config_defaults(struct config *config)
         .sharing = SHARING_STREAMS,
         .core = core_settings_default(),
         .sample_period_us = SECOND_US,
+        .metrics_bytes_max = 200 * MIB,
         .gpm_interval_us = 100 * MS_US,
         .mps_linger_us = 60 * SECOND_US,
         .unused_after_us = 600 * SECOND_US,

@@ -36,6 +36,7 @@ struct config {
     int64_t sample_period_us, gpm_interval_us;
     int64_t unused_after_us; /* a task that leaves a GPU unused for so long is pointed out */
     struct samples_kept samples;
+    int64_t metrics_bytes_max; /* of the metrics' database; 0: none are recorded */
     int64_t log_reserve_bytes; /* allocated for the log's last words on a full disk */
     int64_t kept_output_bytes; /* of a task's output in the state folder; 0: any */
     int64_t history_us;        /* how long ended tasks are remembered */

@@ -7,13 +7,15 @@
  *        +--> attempts/   runs of tasks' scripts: launch, watch, adopt
  *        +--> gpus/       polls, attribution, usage, stored samples
  *        +--> http/       the API: routes, submissions, JSON, metrics
+ *        +--> metrics/    metrics of GPUs and tasks over time, by a thread
  *        +--> mps/        one MPS control daemon per user
  *        |
  *        +--> driver.c    the core, its clock and its log (every part posts its events here)
  *
  * Parts know each other only by the hooks that wiring.c gives them. What they share are tables and
  * services that call no part: jobs.c, config.c, user_names.c, user_helper.c, run_history.c, disk.c,
- * audit.c, overrun.c, attempt_list.c. scripts/check-components holds the code to that.
+ * audit.c, overrun.c, attempt_list.c, metric_query.c. scripts/check-components holds the code to
+ * that.
  *
  * This header is for the four files at the top only.
  */
@@ -30,6 +32,7 @@
 #include "daemon/http/http.h"
 #include "daemon/inputs.h"
 #include "daemon/jobs.h"
+#include "daemon/metrics/metric_recorder.h"
 #include "daemon/mps/mps_manager.h"
 #include "daemon/notify.h"
 #include "daemon/retention.h"
@@ -59,6 +62,7 @@ struct daemon {
     struct attempts *attempts;
     struct gpus *gpus;
     struct http *http;
+    struct metric_recorder *metrics; /* NULL: none are recorded */
     struct mps *mps;
 };
 

@@ -43,6 +43,7 @@ static void stop(struct daemon *daemon)
     http_finish_submissions(daemon->http);
     driver_close(daemon->driver);
     mps_close(daemon->mps);
+    metric_recorder_close(daemon->metrics);
     http_close(daemon->http);
     attempts_close(daemon->attempts);
     gpus_close(daemon->gpus);
@@ -60,6 +61,7 @@ static void destroy(struct daemon *daemon)
     http_destroy(daemon->http);
     attempts_destroy(daemon->attempts);
     mps_destroy(daemon->mps);
+    metric_recorder_destroy(daemon->metrics);
     gpus_destroy(daemon->gpus);
     disk_destroy(daemon->disk);
     retention_destroy(daemon->retention);

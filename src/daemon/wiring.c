@@ -8,18 +8,26 @@
  *     attempts  why_gone, poll, usage -------------> gpus
  *               prepare_mps, mps_task_ended -------> mps
  *     gpus      find_shim, polled -----------------> attempts
+ *               polled ----------------------------> metrics
+ *     metrics   list_roots ------------------------> attempts
  *     mps       ready -----------------------------> attempts
  *               answered --------------------------> http
  *     http      GPUs, stored samples --------------> gpus
+ *               metrics over time -----------------> metrics
  *               deferred starts -------------------> attempts
  *               `colloc mps` ----------------------> mps
  */
 #include <errno.h>
 
+#include "base/array.h"
+#include "base/clock.h"
+#include "base/log.h"
 #include "daemon/attempt_list.h"
 #include "daemon/audit.h"
 #include "daemon/daemon.h"
 #include "daemon/time_base.h"
+
+#define METRIC_BATCH_US (5 * SECOND_US) /* chosen: what a crash may cost of the metrics */
 
 /* ---- the driver's ---- */
 
@@ -187,6 +195,9 @@ static pid_t gpus_find_shim(void *context, uint64_t task)
 static void gpus_polled(void *context, int64_t poll)
 {
     struct daemon *daemon = context;
+    struct gpu_report gpu;
+    for (size_t i = 0; gpus_report(daemon->gpus, i, &gpu); i++)
+        metric_recorder_take(daemon->metrics, daemon->core, &gpu);
     attempts_polled(daemon->attempts, poll);
 }
 
@@ -210,6 +221,52 @@ static struct gpus *create_gpus(struct daemon *daemon)
             .write_failed = gpus_write_failed},
     };
     return gpus_create(&options);
+}
+
+/* ---- the metrics' ---- */
+
+static size_t metrics_list_roots(void *context, struct metric_root **ret_roots)
+{
+    struct daemon *daemon = context;
+    struct metric_root *roots = NULL;
+    size_t count = 0, capacity = 0;
+    for (const struct task *task = core_next_task(daemon->core, 0); task;
+         task = core_next_task(daemon->core, task->id)) {
+        pid_t shim = attempts_find_shim(daemon->attempts, task->id);
+        if (shim > 0 &&
+            ARRAY_APPEND(roots, count, capacity, (struct metric_root){task->id, shim}) < 0)
+            break;
+    }
+    *ret_roots = roots;
+    return count;
+}
+
+static void metrics_failed(void *context, const char *what)
+{
+    struct daemon *daemon = context;
+    disk_failed(daemon->disk, what);
+}
+
+/* Without metrics the daemon does its work all the same. */
+static struct metric_recorder *create_metrics(struct daemon *daemon)
+{
+    char path[600];
+    struct fault fault = {0};
+    const struct metric_options options = {
+        .loop = &daemon->loop,
+        .path = path,
+        .bytes_max = daemon->config.metrics_bytes_max,
+        .keep_us = daemon->config.history_us,
+        .batch_us = METRIC_BATCH_US,
+        .hooks = {daemon, metrics_list_roots, metrics_failed},
+    };
+    if (options.bytes_max == 0)
+        return NULL;
+    snprintf(path, sizeof path, "%s/metrics.db", daemon->config.state_dir);
+    struct metric_recorder *recorder = metric_recorder_create(&options, &fault);
+    if (!recorder)
+        log_warning("metrics are not recorded: %s", fault.text);
+    return recorder;
 }
 
 /* ---- the MPS manager's ---- */
@@ -269,6 +326,15 @@ static int http_write_gpu_history(void *context, int64_t since_us, FILE *out)
 {
     struct daemon *daemon = context;
     return gpus_write_history(daemon->gpus, since_us, out);
+}
+
+static bool http_ask_metrics(
+    void *context, struct metric_query *query, char *head, metric_on_answer *on_answer, void *asker)
+{
+    struct daemon *daemon = context;
+    if (daemon->metrics)
+        metric_recorder_ask(daemon->metrics, query, head, on_answer, asker);
+    return daemon->metrics;
 }
 
 static void http_clear_gpu_errors(void *context, size_t i)
@@ -331,6 +397,7 @@ static struct http *create_http(struct daemon *daemon)
             .gpu_idle_us = http_gpu_idle_us,
             .gpu_totals = http_gpu_totals,
             .write_gpu_history = http_write_gpu_history,
+            .ask_metrics = http_ask_metrics,
             .clear_gpu_errors = http_clear_gpu_errors,
             .why_deferred = http_task_why_deferred,
             .is_watched = http_task_is_watched,
@@ -382,6 +449,7 @@ int wiring_create_parts(struct daemon *daemon, struct fault *fault)
     daemon->attempts = create_attempts(daemon);
     daemon->gpus = create_gpus(daemon);
     daemon->http = create_http(daemon);
+    daemon->metrics = create_metrics(daemon);
     bool all = daemon->disk && daemon->retention && daemon->mps && daemon->attempts &&
                daemon->gpus && daemon->http;
     return all ? 0 : fault_set(fault, ENOMEM, "out of memory");

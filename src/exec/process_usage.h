@@ -15,8 +15,8 @@ struct process_usage {
     struct reading cpu_s;          /* processor seconds, total */
     struct reading resident_bytes; /* now; memory that processes share counts in each */
     struct reading disk_read_bytes, disk_written_bytes; /* total, of block devices */
-    struct reading net_received_bytes, net_sent_bytes;  /* total; only of a tree in a network
-                                                           namespace of its own: see below */
+    struct reading net_received_bytes, net_sent_bytes;  /* total; only of a tree in another network
+                                                           namespace: see below */
 };
 
 /*

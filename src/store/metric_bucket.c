@@ -4,8 +4,8 @@
  * each counts the same in the mean, so that the mean of an hour is that of its minutes.
  *
  * Packed are the number of values, and then samples, with their time (milliseconds behind the row's
- * start) and one float for each value, or buckets, with their position in the block and three floats
- * for each value:
+ * start) and one float for each value, or buckets, with their position in the block and three
+ * floats for each value:
  *
  *     row     | u32 n_values | sample, sample, ... or bucket, bucket, ...
  *     sample  | u32 offset_ms | f32 value 0 | f32 value 1 | ...

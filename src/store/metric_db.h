@@ -116,8 +116,8 @@ struct metric_value {
     float min, mean, max;
 };
 
-/* Receives a bucket of length `step_ms` that begins at `at_ms`, in order. Values that the series did
- * not have are unknown. */
+/* Receives a bucket of length `step_ms` that begins at `at_ms`, in order. Values that the series
+ * did not have are unknown. */
 typedef void metric_on_bucket(
     void *context, int64_t at_ms, const struct metric_value values[METRIC_VALUES_MAX]);
 

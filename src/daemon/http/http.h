@@ -20,6 +20,7 @@
 #include "daemon/driver.h"
 #include "daemon/gpu_report.h"
 #include "daemon/jobs.h"
+#include "daemon/metric_query.h"
 #include "daemon/run_history.h"
 #include "daemon/user_names.h"
 #include "store/store.h"
@@ -43,6 +44,11 @@ struct http_hooks {
 
     /* Writes the stored samples since `since_us` (wall time) as JSON. Returns 0 or -errno. */
     int (*write_gpu_history)(void *context, int64_t since_us, FILE *out);
+
+    /* Runs a query of metrics over time, for metric_recorder_ask. Returns false where none are
+     * recorded: then nothing was taken over. */
+    bool (*ask_metrics)(void *context, struct metric_query *query, char *head,
+        metric_on_answer *on_answer, void *asker);
 
     /* Forgets the Xid errors of GPU `i`. */
     void (*clear_gpu_errors)(void *context, size_t i);

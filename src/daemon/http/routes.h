@@ -31,6 +31,10 @@ void route_submit(void *context, struct api_request *request);
 /* route_samples.c */
 void route_samples(void *context, struct api_request *request);
 
+/* route_series.c */
+void route_task_series(void *context, struct api_request *request);
+void route_gpu_series(void *context, struct api_request *request);
+
 /* route_list.c */
 void route_list(void *context, struct api_request *request);
 

@@ -37,7 +37,7 @@ static struct {
     struct run_history run_history;
     int server; /* a descriptor to poll */
     const char *deferred, *why_no_gpus;
-    bool is_watched;
+    bool is_watched, has_metrics;
     struct gpu_info info;
     struct gpu_sample sample;
     struct gpu_process external;
@@ -90,6 +90,16 @@ struct api_peer api_request_peer(const struct api_request *request)
 uint64_t api_request_id(const struct api_request *request)
 {
     return request->id;
+}
+
+const char *api_request_name(const struct api_request *request)
+{
+    return "GPU-0";
+}
+
+void *api_request_context(const struct api_request *request)
+{
+    return seen.http;
 }
 
 const json_t *api_request_body(const struct api_request *request)
@@ -281,6 +291,22 @@ static int on_write_gpu_history(void *context, int64_t since_us, FILE *out)
     return 0;
 }
 
+static bool on_ask_metrics(
+    void *context, struct metric_query *query, char *head, metric_on_answer *on_answer, void *asker)
+{
+    if (!seen.has_metrics)
+        return false;
+    assert_int_equal(query->n_gpus, 1);
+    assert_string_equal(query->gpus[0].index, "0");
+    char *text = NULL;
+    assert_true(asprintf(&text, "{%s,\"metrics\":\"%s\",\"only_gpu\":%zu}", head, query->metrics,
+                    query->only_gpu) > 0);
+    free(query);
+    free(head);
+    on_answer(asker, text, NULL);
+    return true;
+}
+
 static void on_clear_gpu_errors(void *context, size_t i)
 {
     seen.cleared++;
@@ -365,8 +391,8 @@ static int begin(void **state)
         .driver = pretend.driver,
         .run_history = &seen.run_history,
         .hooks = {NULL, on_report_gpu, on_why_no_gpus, on_gpu_idle_us, on_gpu_totals,
-            on_write_gpu_history, on_clear_gpu_errors, on_why_deferred, on_is_watched, on_list_mps,
-            on_start_mps, on_stop_mps, on_find_mps_group},
+            on_write_gpu_history, on_ask_metrics, on_clear_gpu_errors, on_why_deferred,
+            on_is_watched, on_list_mps, on_start_mps, on_stop_mps, on_find_mps_group},
     };
     seen.http = http_create(&options);
     assert_int_equal(http_open(seen.http, &fault), 0);
@@ -601,6 +627,42 @@ static void test_metrics_leave_out_what_is_not_known(void **state)
     forget(&request);
 }
 
+static void test_metrics_over_time(void **state)
+{
+    submit(ADA);
+    struct api_request request = from(BOB, 1);
+    serve("GET", "/v1/tasks/{id}/series", &request);
+    assert_int_equal(request.status, 404); /* none are recorded */
+    forget(&request);
+    seen.has_metrics = true;
+    request = from(BOB, 1);
+    request.key = "metric";
+    request.value = "smact,power_w";
+    serve("GET", "/v1/tasks/{id}/series", &request);
+    assert_int_equal(request.status, 200);
+    assert_int_equal(json_integer_value(json_object_get(request.reply, "task")), 1);
+    assert_true(json_is_array(json_object_get(request.reply, "attempts")));
+    assert_string_equal(
+        json_string_value(json_object_get(request.reply, "metrics")), "smact,power_w");
+    forget(&request);
+    request = from(BOB, 1);
+    request.key = "metric";
+    request.value = "smact,speed";
+    serve("GET", "/v1/tasks/{id}/series", &request);
+    assert_int_equal(request.status, 400);
+    forget(&request);
+    request = from(BOB, 2);
+    serve("GET", "/v1/tasks/{id}/series", &request);
+    assert_int_equal(request.status, 404);
+    forget(&request);
+    request = from(BOB, 0);
+    serve("GET", "/v1/gpus/{name}/series", &request);
+    assert_true(json_is_null(json_object_get(request.reply, "task")));
+    assert_int_equal(json_integer_value(json_object_get(request.reply, "only_gpu")), 0);
+    forget(&request);
+    seen.has_metrics = false;
+}
+
 static void test_totals(void **state)
 {
     struct api_request request = from(BOB, 0);
@@ -706,6 +768,7 @@ int main(void)
         TEST(the_list_has_live_tasks),
         TEST(gpus_with_tasks_and_external_processes),
         TEST(metrics_leave_out_what_is_not_known),
+        TEST(metrics_over_time),
         TEST(totals),
         TEST(only_root_clears_a_gpu),
         TEST(mps_by_hand),

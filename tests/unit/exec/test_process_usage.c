@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Usage of process trees: the work of children that have ended stays counted, memory is that of now,
- * and the network is known only of a tree in a namespace of its own. */
+/* Usage of process trees: the work of children that have ended stays counted, memory is that of
+ * now, and the network is known only of a tree in another namespace. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -19,7 +19,8 @@
 #define T0       (20000 * DAY_MS) /* midnight */
 #define NO_LIMIT INT64_MAX
 
-/* Short, so that tests pass through all levels: samples for 60 s, 10 s for 10 min, 1 min for 1 h. */
+/* Short, so that tests pass through all levels: samples for 60 s, 10 s for 10 min, 1 min for 1
+ * h. */
 static const struct metric_level levels[] = {
     {0, 0, 60000}, {10000, 60000, 600000}, {60000, 600000, HOUR_MS}};
 

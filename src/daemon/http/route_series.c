@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * GET /v1/tasks/ID/series and GET /v1/gpus/NAME/series: metrics over time. The recorder's thread
+ * makes the answer; here the query is read, and what the thread cannot know is added.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/units.h"
+#include "daemon/http/routes.h"
+#include "daemon/metric_names.h"
+
+#define SINCE_USUAL_MS 3600000 /* of GPUs */
+#define MOMENT_MAX_S   1e12
+#define STEP_MAX_S     1e7
+
+/* All GPUs that have an index. */
+static struct metric_query *create_query(const struct http *http)
+{
+    struct gpu_report gpu;
+    size_t n = 0;
+    while (http_report_gpu(http, n, &gpu))
+        n++;
+    struct metric_query *query = calloc(1, sizeof *query + n * sizeof query->gpus[0]);
+    if (!query)
+        return NULL;
+    for (size_t i = 0; i < n && http_report_gpu(http, i, &gpu); i++) {
+        struct metric_gpu *listed = &query->gpus[query->n_gpus];
+        if (gpu.view < 0)
+            continue;
+        snprintf(listed->uuid, sizeof listed->uuid, "%s", gpu.info->uuid);
+        snprintf(listed->index, sizeof listed->index, "%s", gpu.info->index);
+        query->n_gpus++;
+    }
+    query->only_gpu = query->n_gpus;
+    return query;
+}
+
+/* Query parameter `name` in seconds, into milliseconds; as it was where there is none. */
+static int read_seconds(
+    struct api_request *request, const char *name, double max, struct fault *fault, int64_t *ret_ms)
+{
+    const char *text = api_request_query(request, name);
+    double seconds;
+    if (!text)
+        return 0;
+    if (parse_double(text, 0, max, &seconds) < 0)
+        return fault_set(fault, EINVAL, "%s=%.40s: must be a number of seconds", name, text);
+    *ret_ms = (int64_t)(seconds * 1e3);
+    return 0;
+}
+
+static int read_flag(
+    struct api_request *request, const char *name, struct fault *fault, bool *ret_flag)
+{
+    const char *text = api_request_query(request, name);
+    if (text && strcmp(text, "yes") != 0 && strcmp(text, "no") != 0)
+        return fault_set(fault, EINVAL, "%s=%.20s: must be yes or no", name, text);
+    if (text)
+        *ret_flag = strcmp(text, "yes") == 0;
+    return 0;
+}
+
+static int read_metrics(
+    struct api_request *request, struct fault *fault, struct metric_query *query)
+{
+    const char *list = api_request_query(request, "metric");
+    size_t length;
+    if (!list)
+        return 0;
+    const char *unknown = metric_find_unknown(list, &length);
+    if (unknown || strlen(list) >= sizeof query->metrics)
+        return fault_set(fault, EINVAL,
+            "metric=%.*s: must be names of metrics, comma-separated (docs/protocol.md lists them)",
+            unknown ? (int)(length < 40 ? length : 40) : 40, unknown ? unknown : list);
+    snprintf(query->metrics, sizeof query->metrics, "%s", list);
+    return 0;
+}
+
+static int read_query(struct api_request *request, struct fault *fault, struct metric_query *query)
+{
+    int64_t now_ms = clock_wall_us() / 1000;
+    query->with_range = true;
+    query->since_ms = query->task ? 0 : now_ms - SINCE_USUAL_MS;
+    query->until_ms = now_ms + 1;
+    int r = read_metrics(request, fault, query);
+    if (r == 0)
+        r = read_seconds(request, "since", MOMENT_MAX_S, fault, &query->since_ms);
+    if (r == 0)
+        r = read_seconds(request, "until", MOMENT_MAX_S, fault, &query->until_ms);
+    if (r == 0)
+        r = read_seconds(request, "step_s", STEP_MAX_S, fault, &query->step_ms);
+    if (r == 0)
+        r = read_flag(request, "range", fault, &query->with_range);
+    if (r == 0)
+        r = read_flag(request, "tasks", fault, &query->with_tasks);
+    if (r == 0 && query->since_ms >= query->until_ms)
+        r = fault_set(fault, EINVAL, "since must be before until");
+    return r;
+}
+
+static void on_answer(void *context, char *text, const struct fault *fault)
+{
+    struct api_request *request = context;
+    struct http *http = api_request_context(request);
+    if (text)
+        api_reply_text(request, 200, text);
+    else
+        api_reply_error(request, 503, "the metrics cannot be read: %s", fault->text);
+    http_serve_soon(http);
+}
+
+/* Takes over query and head, either of which may be NULL for want of memory. */
+static void ask(
+    struct http *http, struct api_request *request, struct metric_query *query, char *head)
+{
+    struct fault fault = {0};
+    if (!query || !head) {
+        api_reply(request, 500, NULL);
+    } else if (read_query(request, &fault, query) < 0) {
+        api_reply_error(request, 400, "%s", fault.text);
+    } else {
+        const struct http_hooks *hooks = &http->parts.hooks;
+        if (hooks->ask_metrics(hooks->context, query, head, on_answer, request))
+            return;
+        api_reply_error(request, 404, "no metrics are recorded here (setting metrics-size)");
+    }
+    free(query);
+    free(head);
+}
+
+/* The members that only the loop knows: "task":12,"attempts":[...] */
+static char *task_head(const json_t *record, uint64_t task)
+{
+    char *head = NULL, *attempts = json_dumps(json_object_get(record, "attempts"), API_JSON_FLAGS);
+    if (asprintf(&head, "\"task\":%llu,\"attempts\":%s", (unsigned long long)task,
+            attempts ? attempts : "[]") < 0)
+        head = NULL;
+    free(attempts);
+    return head;
+}
+
+void route_task_series(void *context, struct api_request *request)
+{
+    struct http *http = context;
+    uint64_t id = api_request_id(request);
+    json_t *record = find_record(http, request, id);
+    if (!record)
+        return;
+    struct metric_query *query = create_query(http);
+    char *head = task_head(record, id);
+    json_decref(record);
+    if (query)
+        query->task = id;
+    ask(http, request, query, head);
+}
+
+/* By index or UUID, or "all". */
+static int find_gpus(const char *name, struct metric_query *query)
+{
+    if (strcmp(name, "all") == 0)
+        return 0;
+    for (size_t i = 0; i < query->n_gpus; i++) {
+        if (strcmp(query->gpus[i].index, name) != 0 && strcmp(query->gpus[i].uuid, name) != 0)
+            continue;
+        query->only_gpu = i;
+        return 0;
+    }
+    return -ENOENT;
+}
+
+void route_gpu_series(void *context, struct api_request *request)
+{
+    struct http *http = context;
+    const char *name = api_request_name(request);
+    struct metric_query *query = create_query(http);
+    if (query && find_gpus(name, query) < 0) {
+        free(query);
+        api_reply_error(request, 404, "there is no GPU '%.80s'", name);
+        return;
+    }
+    ask(http, request, query, strdup("\"task\":null"));
+}

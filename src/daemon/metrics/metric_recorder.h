@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Records the metrics of GPUs and tasks over time (store/metric_db.h), and answers queries about
+ * them. A thread does all reading and writing of the database.
+ *
+ * Contract:
+ * 1. No call waits for the disk, except metric_recorder_close, which writes the last batch.
+ * 2. Each query is answered once, in the loop.
+ * 3. What cannot be written is reported by the hook `failed` and dropped: memory is bounded.
+ */
+#ifndef COLLOC_DAEMON_METRICS_METRIC_RECORDER_H
+#define COLLOC_DAEMON_METRICS_METRIC_RECORDER_H
+
+#include <uv.h>
+
+#include "base/reading.h"
+#include "core/core.h"
+#include "daemon/gpu_report.h"
+#include "daemon/metric_names.h"
+#include "daemon/metric_query.h"
+
+/* A task whose processes are below `root`. */
+struct metric_root {
+    uint64_t task;
+    pid_t root;
+};
+
+/* What the part calls, in the loop. All must be set; each gets `context`. */
+struct metric_hooks {
+    void *context;
+
+    /* Lists the tasks that run now, into an array for the part to free. Returns how many. */
+    size_t (*list_roots)(void *context, struct metric_root **ret_roots);
+
+    /* A batch could not be stored; `what` says why. */
+    void (*failed)(void *context, const char *what);
+};
+
+struct metric_options {
+    uv_loop_t *loop;   /* borrowed */
+    const char *path;  /* of the database; borrowed until metric_recorder_create returns */
+    int64_t bytes_max; /* of the database */
+    int64_t keep_us;   /* the coarsest buckets are kept so long */
+    int64_t batch_us;  /* time between two batches, which a crash may cost */
+    struct metric_hooks hooks;
+};
+
+struct metric_recorder;
+
+/*
+ * How finely times are kept: as sampled for an hour, then minimum, mean and maximum of 10 s for a
+ * day, of 1 min for 8 days, and of 10 min.
+ *
+ * `keep_ms`: for how long those of 10 min
+ *
+ * Returns the number of levels.
+ */
+size_t metric_recorder_levels(int64_t keep_ms, struct metric_level ret_levels[METRIC_LEVELS_MAX]);
+
+/* Opens the database and starts the thread. Returns NULL with a fault. A damaged database is put
+ * aside, with a warning in the log. */
+struct metric_recorder *metric_recorder_create(
+    const struct metric_options *options, struct fault *fault);
+
+/* Writes the last batch, ends the thread and answers the queries that wait with a fault. NULL is
+ * fine. */
+void metric_recorder_close(struct metric_recorder *recorder);
+
+/* Releases the part once the loop has run after metric_recorder_close. NULL is fine. */
+void metric_recorder_destroy(struct metric_recorder *recorder);
+
+/*
+ * Adds a sample of one series; one without a known value is ignored.
+ *
+ * `key`:    whose
+ * `at_ms`:  wall clock
+ * `values`: metric_count(metric_kind_of(key)) readings, in the units of their names
+ */
+void metric_recorder_add(struct metric_recorder *recorder, const struct metric_key *key,
+    int64_t at_ms, const struct reading *values);
+
+/* Adds the last sample of a GPU, and the parts that its tasks had. A NULL recorder is fine. */
+void metric_recorder_take(
+    struct metric_recorder *recorder, const struct core *core, const struct gpu_report *gpu);
+
+/*
+ * Runs a query in the thread.
+ *
+ * `query`, `head`: as for metric_query_run; from malloc, taken over
+ */
+void metric_recorder_ask(struct metric_recorder *recorder, struct metric_query *query, char *head,
+    metric_on_answer *on_answer, void *context);
+
+#endif
