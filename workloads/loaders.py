@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Real data for the trainings of models.py, from a folder, in the form each is commonly had in."""
+"""Real data for the trainings of models.py, read from a folder in their usual format."""
 import glob
 import os
 
@@ -62,7 +62,10 @@ class Text(Dataset):
 
 
 class ClickLog(IterableDataset):
-    """Criteo's lines: the label, 13 numbers, 26 categories in hexadecimal, parted by tabs; any of them may be empty."""
+    """Criteo's lines: label, 13 numbers and 26 categories in hexadecimal, separated by tabs.
+
+    Any field may be empty.
+    """
 
     def __init__(self, folder, rows):
         self.paths = sorted(
@@ -93,7 +96,7 @@ class ClickLog(IterableDataset):
 
 
 def open_data(data, folder):
-    """Batches of the folder's data, as often as one goes through them."""
+    """Batches of the folder's data, once through it per epoch."""
     if isinstance(data, Images):
         return images(data, folder)
     if isinstance(data, Tokens):

@@ -1,15 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The trainings of our collocation studies: what each is called, and one training step of it.
+"""The trainings of the collocation studies: their names, and one training step of each.
 
-resnet26      ResNet-26, 32x32, batch 128               resnet152    ResNet-152, 224x224, batch 32
-resnet50      ResNet-50, 64x64, batch 128               cait         CaiT-XXS24, 224x224, batch 32
-efficientnet  EfficientNetV2-S, 64x64, batch 128        recommender  DLRM-like: 26 embedding tables, small MLPs, batch 4096
-decoder       GPT-2 small, 512 tokens, batch 8          encoder      BERT base, 128 tokens, batch 32
 resnet18      ResNet-18 in CIFAR form, 32x32, batch 128
-digits        two convolutions, 28x28, batch 64         heavy        ResNet-50, 224x224, batch 128
+resnet26      ResNet-26, 32x32, batch 128
+resnet50      ResNet-50, 64x64, batch 128
+resnet152     ResNet-152, 224x224, batch 32
+efficientnet  EfficientNetV2-S, 64x64, batch 128
+cait          CaiT-XXS24, 224x224, batch 32
+heavy         ResNet-50, 224x224, batch 128
+digits        two convolutions, 28x28, batch 64
+decoder       GPT-2 small, 512 tokens, batch 8
+encoder       BERT base, 128 tokens, batch 32
+recommender   DLRM-like: 26 embedding tables, small MLPs, batch 4096
 
-"small", "medium" and "large" are the three that the collocation paper (EuroMLSys'24) names so: resnet26, resnet50 and resnet152.
-fp32 as PyTorch does it by default (convolutions in TF32), SGD with momentum, AdamW for the transformers.
+The collocation paper (EuroMLSys 2024) names resnet26, resnet50 and resnet152 "small", "medium" and
+"large". Precision is PyTorch's default fp32 (convolutions in TF32). The optimizer is SGD with
+momentum, AdamW for the transformers.
 """
 import contextlib
 from dataclasses import dataclass
@@ -38,7 +44,7 @@ class Images:
 
 @dataclass
 class Tokens:
-    """Batches of token sequences, which are their own targets."""
+    """Batches of token sequences, each its own target."""
 
     batch: int
     length: int
@@ -51,7 +57,7 @@ class Tokens:
 
 @dataclass
 class Clicks:
-    """Batches of (13 numbers, 26 categories) and whether there was a click, as Criteo's logs have them."""
+    """Batches of (13 numbers, 26 categories) and whether there was a click, as in Criteo's logs."""
 
     batch: int
     rows: int
@@ -104,7 +110,7 @@ def by_timm(name, data, is_for_one_size=False):
 
 
 def cifar_resnet18(data):
-    """As CIFAR variants have it: no early reduction."""
+    """ResNet-18 as for CIFAR: without the early reduction."""
     import torchvision
 
     model = torchvision.models.resnet18(num_classes=data.classes)
@@ -142,7 +148,10 @@ def bert(data):
 
 
 def language_loss(output, words):
-    """Each word against what the model said at its place; that it is not shifted by one costs the same."""
+    """Cross-entropy of each word with the output at its place.
+
+    A real training shifts the words by one, which costs the same.
+    """
     return nn.functional.cross_entropy(output.logits.flatten(0, 1), words.flatten())
 
 
@@ -185,7 +194,11 @@ TRAININGS = {
 
 
 def training_of(name):
-    """Also "timm/NAME" and "torchvision/NAME": any of their classifiers, on images of 224x224 in batches of 32. KeyError for others."""
+    """The training of a name.
+
+    "timm/NAME" and "torchvision/NAME" are any of their classifiers, on images of 224x224 in batches
+    of 32. Raises KeyError for an unknown name.
+    """
     library, _, model = name.partition("/")
     if model:
         return {"timm": by_timm, "torchvision": by_torchvision}[library](
@@ -195,7 +208,10 @@ def training_of(name):
 
 
 def make_step(name, device="cuda"):
-    """Builds the model and one synthetic batch on the device. Returns a function that makes one training step."""
+    """Builds the model and one synthetic batch on the device.
+
+    Returns a function that makes one training step.
+    """
     training = training_of(name)
     stepper = Stepper(training, device)
     batch = [tensor.to(device) for tensor in training.data.synthetic()]
@@ -203,12 +219,12 @@ def make_step(name, device="cuda"):
 
 
 def building_on(device):
-    """Weights are drawn on the device itself, which is much faster than moving them; PyTorch 1 cannot."""
+    """Context that draws weights on the device, much faster than moving them (not in PyTorch 1)."""
     return torch.device(device) if hasattr(torch.device, "__enter__") else contextlib.nullcontext()
 
 
 class Stepper:
-    """A model with its optimizer; `step` trains on one batch, which is on the device already."""
+    """A model with its optimizer; `step` trains on one batch, which must be on the device."""
 
     def __init__(self, training, device):
         with building_on(device):

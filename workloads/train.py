@@ -1,14 +1,23 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Trains one of the models of our collocation studies, and says how long each epoch took.
+"""Trains one of the models of the collocation studies, and prints how long each epoch took.
 
-    workloads/train.py MODEL [--epochs N] [--steps N] [--batch N] [--side N --classes N] [--data FOLDER] [--device cuda|cpu]
+    workloads/train.py MODEL [--epochs N] [--steps N] [--batch N] [--side N --classes N]
+                       [--data FOLDER] [--device cuda|cpu]
 
-MODEL is small, medium, large, a name in models.py, timm/NAME or torchvision/NAME. An epoch is --steps batches of synthetic data that stay on the device; with --data it is
-once through what the folder holds: CIFAR-10 as its authors pack it (small), a folder per class of images (medium, large), text files (encoder,
-decoder), Criteo's click logs (recommender). What it prints is for `colloc bench`: a JSON object to a line, the epochs like
+MODEL is small, medium, large, a name in models.py, timm/NAME or torchvision/NAME. An epoch is
+--steps batches of synthetic data that stay on the device. With --data it is all data of the folder:
 
-    {"event": "epoch", "epoch": 2, "seconds": 12.3456, "samples": 25600, "from": 1700000000.12, "to": 1700000012.47}
+    small           CIFAR-10 as its authors pack it
+    medium, large   a folder per class of images
+    encoder, decoder
+                    text files
+    recommender     Criteo's click logs
+
+The output is for `colloc bench`: a JSON object per line, for an epoch
+
+    {"event": "epoch", "epoch": 2, "seconds": 12.3456, "samples": 25600,
+     "from": 1700000000.12, "to": 1700000012.47}
 """
 import argparse
 import dataclasses
@@ -41,7 +50,7 @@ def real_epochs(data, folder, device):
 
 
 def hold(gib, device):
-    """In pieces of 1 GiB, as a framework's allocator grows."""
+    """Allocates in pieces of 1 GiB, as a framework's allocator grows."""
     whole, rest = divmod(gib, 1)
     return [
         torch.empty(int(part * 2**30), dtype=torch.uint8, device=device)
@@ -97,7 +106,8 @@ def arguments():
         training_of(options.model)
     except KeyError:
         parser.error(
-            f"no model '{options.model}'; there are {', '.join([*SIZES, *TRAININGS])}, timm/NAME and torchvision/NAME"
+            f"no model '{options.model}'; there are {', '.join([*SIZES, *TRAININGS])}, timm/NAME "
+            "and torchvision/NAME"
         )
     if (options.side or options.classes) and not isinstance(
         training_of(options.model).data, Images
@@ -107,7 +117,7 @@ def arguments():
 
 
 def shaped(data, options):
-    """The data with the shapes that were asked for."""
+    """The data with the shapes of the options."""
     asked = {
         name: getattr(options, name)
         for name in ("batch", "side", "classes")

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One process that trains what it is told: commands on stdin, answers on stdout, a line of JSON each.
+"""A training process for other programs: commands on stdin, replies on stdout, one JSON line each.
 
-{"do": "load", "model": NAME}      -> {"ready": true}            builds the model and makes the first steps
-{"do": "run", "seconds": S}        -> {"steps": ..., ...}        trains, with a synchronisation after each step
-{"do": "epoch", "steps": N}        -> {"epoch_s": ..., ...}      trains, with a synchronisation at the end only
-{"do": "drop"}                     -> {"dropped": true}
+{"do": "load", "model": NAME}   -> {"ready": true}         builds the model, makes the first steps
+{"do": "run", "seconds": S}     -> {"steps": ..., ...}     trains, synchronises after each step
+{"do": "epoch", "steps": N}     -> {"epoch_s": ..., ...}   trains, synchronises at the end only
+{"do": "drop"}                  -> {"dropped": true}
 """
 import gc
 import json

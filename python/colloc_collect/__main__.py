@@ -4,9 +4,14 @@
     python3 -m colloc_collect --out DIR --seconds 480        all GPUs
     python3 -m colloc_collect --out DIR --device cpu ...     dry run
 
-Rows that DIR/runs.jsonl already holds are not run again, nor those that are done in --onto, data that were cleaned and shipped before.
-With CUDA_MPS_PIPE_DIRECTORY in the environment the runs share a GPU by MPS: faster; their contexts are smaller and not taken. Three kinds of files: runs.jsonl, layers.jsonl.xz (once per model),
-exports.jsonl.xz (what colloc_export says of real models and of a sample of the synthetic ones; one xz stream per line).
+Rows that are in DIR/runs.jsonl, or done in --onto (data that were cleaned and shipped before), are
+not run again. With CUDA_MPS_PIPE_DIRECTORY in the environment the runs share a GPU by MPS: that is
+faster, but MPS clients have smaller contexts, which are not recorded. Three files are written:
+
+    runs.jsonl        a row for each run
+    layers.jsonl.xz   the layers of each model
+    exports.jsonl.xz  descriptions by colloc_export of real models and of a sample of the synthetic
+                      ones; one xz stream per line
 """
 import argparse
 import json
@@ -65,7 +70,7 @@ def options_of(arguments):
 
 
 class Writer:
-    """Appends whole lines, and whole streams of xz, so that many processes may share the files."""
+    """Appends whole lines, and whole xz streams, so that several processes may share the files."""
 
     def __init__(self, folder):
         self.folder = folder
@@ -98,7 +103,10 @@ class Writer:
 
 
 def import_everything(writer):
-    """Before any fork, so that a run starts in a second. The GPUs stay hidden: CUDA, once asked for, does not survive a fork."""
+    """Imports all modules before any fork, so that a run starts within a second.
+
+    The GPUs stay hidden: CUDA, once initialised, does not survive a fork.
+    """
     os.environ.update(CUDA_VISIBLE_DEVICES="", PYTORCH_NVML_BASED_CUDA_CHECK="1")
     from . import worker
 
@@ -229,7 +237,11 @@ def _export_all(rows, writer, options):
 
 
 def _to_export(rows, options):
-    """Each combination of real model, optimizer and precision once, at the middle one of its batches; of the synthetic ones a sample."""
+    """Rows to export.
+
+    Each combination of real model, optimizer and precision once, at the middle of its batch sizes;
+    a sample of the synthetic ones.
+    """
     from .names import model_key
 
     real = {}
@@ -243,7 +255,7 @@ def _to_export(rows, options):
 
 
 def _wait_until(pids, deadline):
-    """Ends those that still work then."""
+    """Ends those that are still running then."""
     waiting = set(pids)
     while waiting:
         for pid in list(waiting):

@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From what the collector wrote to what is shipped. Needs no PyTorch.
+"""Turns the collector's files into the data that are shipped. Needs no PyTorch.
 
-    python3 -m colloc_collect.clean RAW... --out FOLDER                      all anew
-    python3 -m colloc_collect.clean RAW... --onto data/memory --out FOLDER   in addition to what was shipped before
+    python3 -m colloc_collect.clean RAW... --out FOLDER
+        from these runs only
+    python3 -m colloc_collect.clean RAW... --onto data/memory --out FOLDER
+        in addition to what was shipped before
 
-One row per configuration and the features of the thesis; what each model's layers are; the exporter's descriptions; a data card with the
-counts. A run that ran out of memory is a bound, never a label; one that raised an error is kept with its status and has no memory; one
-that took too long or was killed says nothing of the model and is left out.
+It writes a row per configuration with the features of the thesis, the layers of each model, the
+exporter's descriptions, and a data card with the counts. A run that ran out of memory is a lower
+bound, never a label. A run that raised an error is kept with its status, without memory. A run that
+took too long or was killed is left out.
 """
 import argparse
 import collections
@@ -102,7 +105,11 @@ def _fraction(text):
 
 
 def split_of(row):
-    """Real families are wholly in training or wholly held out; synthetic rows are 70 % / 20 % / 10 % as in the thesis."""
+    """The part of the data that the row is in.
+
+    Real families are wholly in training or wholly held out; synthetic rows are divided 70 % / 20 %
+    / 10 % as in the thesis.
+    """
     if row["kind"] == "real":
         return "held-out" if _fraction("family " + row["family"]) < HELD_OUT_SHARE else "train"
     place = _fraction("row " + row["id"])
@@ -122,7 +129,7 @@ def _lines(folders, pattern):
 
 
 def _rank(row):
-    """Of several runs of a configuration the best: done, in a process of its own, alone."""
+    """Ranks runs of a configuration: completed, in a new process, alone on the GPU."""
     return (
         row["status"] == "ok",
         row["status"] == "oom" and not row["neighbours"],
@@ -140,7 +147,7 @@ def _chosen(rows):
 
 
 def _is_fresh(row):
-    """The driver told what this run alone took. A client of MPS has a smaller context."""
+    """Is the row's figure the driver's, for this run alone? MPS clients have smaller contexts."""
     if row.get("mps"):
         return False
     return (
@@ -151,7 +158,10 @@ def _is_fresh(row):
 
 
 def _context_key(row):
-    """Which libraries a task loads: cuDNN for convolutions and recurrent layers, cuBLAS for products; their code is in the context."""
+    """The libraries that the task loads, whose code is part of the context.
+
+    cuDNN for convolutions and recurrent layers, cuBLAS for products.
+    """
     counts = row["counts"]
     return (
         row["precision"],
@@ -161,19 +171,22 @@ def _context_key(row):
 
 
 def _contexts(rows, shipped):
-    """What the driver adds to the allocator's memory, by precision and libraries; from processes of one run."""
-    told = [
+    """The context, which is the driver's figure minus the allocator's, by precision and libraries.
+
+    From processes that made one run.
+    """
+    contexts = [
         (_context_key(row), row["driver_end_mib"] - row["reserved_end_mib"])
         for row in rows
         if row["status"] == "ok" and _is_fresh(row)
     ]
-    told += [
+    contexts += [
         (_context_key({**row, "counts": row}), row["context_mib"])
         for row in shipped
         if row["driver_from"] == "driver"
     ]
     seen = collections.defaultdict(list)
-    for key, context in told:
+    for key, context in contexts:
         seen[key].append(context)
         seen[None].append(context)
     return {
@@ -212,7 +225,7 @@ def _memory(row, contexts):
 
 
 def _is_dirty(row):
-    """The allocator was not empty, or it had to give blocks back: the peak is not the task's own."""
+    """Was other memory in the allocator, or did it free blocks? Then the peak is not the task's."""
     return row["status"] == "ok" and (
         row.get("left_over_mib", 0) > LEFT_OVER_MIB or row.get("alloc_retries", 0) > 0
     )
@@ -264,7 +277,10 @@ def _flat(row, model, contexts):
 
 
 def _layer_sequence(layers):
-    """[type, activations per sample, parameters, arguments, shape without batch, in place] of each leaf and of what holds parameters."""
+    """Rows of the leaves and of the modules with parameters.
+
+    [type, activations per sample, parameters, arguments, shape without batch, in place]
+    """
     keys, batch = layers["keys"], layers["batch"]
     rows = [dict(zip(keys, values)) for values in layers["rows"]]
     return [
@@ -340,7 +356,7 @@ def _write_layers(path, models, shipped):
 
 
 def _write_exports(path, folders, wanted, shipped):
-    """One per model, optimizer and precision; where several batches were run, one that serves all."""
+    """Writes one per model, optimizer and precision: the one that serves all batch sizes."""
     best = {
         (line["model_key"], line["optimizer"]["name"], line["precision"]): line for line in shipped
     }
@@ -413,7 +429,7 @@ def _card(template, rows, contexts, exports, dropped):
 
 
 class _Shipped:
-    """What an earlier cleaning left; nothing where there was none."""
+    """The rows of an earlier cleaning; empty when there was none."""
 
     def __init__(self, folder):
         self.runs = (
@@ -426,7 +442,7 @@ class _Shipped:
 
 
 def _with(shipped, rows):
-    """A configuration that was measured before stays as it was."""
+    """Keeps the row of a configuration that was measured before."""
     had = {row["id"]: row for row in shipped if row["status"] == "ok"}
     new = {row["id"]: row for row in rows if row["id"] not in had}
     rest = {row["id"]: row for row in shipped if row["id"] not in had and row["id"] not in new}

@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the driver says of a GPU: memory per process, and activity counters between two moments (NVML and its GPM part)."""
+"""The driver's figures for a GPU (NVML and its GPM part).
+
+Memory per process, and activity between two snapshots.
+"""
 import contextlib
 
 MIB = 1 << 20
 
 
 class NoDevice:
-    """A dry run on the CPU."""
+    """Stands in for a GPU in a dry run on the CPU."""
 
     name, total_bytes, driver = "cpu", 0, ""
 
@@ -48,7 +51,7 @@ class Nvml:
         return value.decode() if isinstance(value, bytes) else value
 
     def memory_of_processes(self):
-        """Bytes by pid; a process whose memory the driver does not tell is left out."""
+        """Bytes by pid, without processes whose memory the driver does not report."""
         processes = self._nvml.nvmlDeviceGetComputeRunningProcesses(self._handle)
         return {p.pid: p.usedGpuMemory for p in processes if p.usedGpuMemory}
 
@@ -56,7 +59,7 @@ class Nvml:
         return self._nvml.nvmlDeviceGetMemoryInfo(self._handle).used
 
     def snapshot(self):
-        """A moment to measure from or to; None where the GPU has no GPM."""
+        """A snapshot of the activity counters; None when the GPU has no GPM."""
         power = None
         with contextlib.suppress(self._nvml.NVMLError):
             power = self._nvml.nvmlDeviceGetTotalEnergyConsumption(self._handle)

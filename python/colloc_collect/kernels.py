@@ -3,9 +3,14 @@
 
     python3 -m colloc_collect.kernels --data data/memory --out DIR --seconds 400
 
-The same trainings once more, each in a process of its own, with the allocator's own history recorded: what is taken and given back
-within one operation is scratch. Writes DIR/kernels.jsonl: {"id", "reserved", "scratch": [[forward], [input gradient, weight gradient], ...]}
-in the order of execution, which is the order of `convs` in an export (docs/export.md); null where there is no such gradient.
+Each training is run again in its own process, with the history of PyTorch's allocator recorded:
+what
+is allocated and freed within one operation is scratch. Writes DIR/kernels.jsonl:
+
+    {"id", "reserved", "scratch": [[forward], [input gradient, weight gradient], ...]}
+
+in the order of execution, which is the order of `convs` in an export (docs/export.md); null stands
+for a gradient that is not computed.
 """
 import argparse
 import json
@@ -27,7 +32,10 @@ HISTORY_MOST = 4_000_000
 
 
 def peak_of(changes):
-    """The most bytes at once among those that are taken and given back within the list; `changes`: bytes, or minus how many takings ago."""
+    """The peak of the bytes that are allocated and freed within the list.
+
+    changes: bytes of an allocation; -n for a free of the allocation n allocations ago
+    """
     held, given, taken = {}, set(), 0
     for change in changes:
         if change > 0:
@@ -47,7 +55,7 @@ def peak_of(changes):
 
 
 def _split(changes, weight_bytes):
-    """The place of the weight's gradient: the last taking of its size that stays."""
+    """The index of the weight's gradient: the last allocation of its size that stays."""
     stay, taken = {}, 0
     for place, change in enumerate(changes):
         if change > 0:
@@ -60,7 +68,7 @@ def _split(changes, weight_bytes):
 
 
 def scratch_of(changes, mask, weight_bytes):
-    """Of forward (`mask` is None), or of the gradients of input and weight."""
+    """The scratch of the forward pass (`mask` is None), or of the gradients of input and weight."""
     if mask is None:
         return [peak_of(changes)]
     if not mask[0]:
@@ -76,7 +84,7 @@ def _make_watch(torch, position):
     from torch.utils._python_dispatch import TorchDispatchMode
 
     class Watch(TorchDispatchMode):
-        """Notes each convolution and which part of the allocator's history is its own."""
+        """Records each convolution and its part of the allocator's history."""
 
         def __init__(self):
             super().__init__()
@@ -98,7 +106,7 @@ def _make_watch(torch, position):
 
 
 def _changes(entries):
-    """The allocator's history as bytes taken, or minus how many takings ago what is given back was taken."""
+    """The allocator's history in the form of peak_of."""
     held, taken = {}, 0
     for entry in entries:
         if entry["action"] == "alloc":
@@ -111,7 +119,7 @@ def _changes(entries):
 
 
 def _own(changes, begin, end):
-    """Those of one operation; what it gives back that others took is not its scratch."""
+    """The changes of one operation. Frees of blocks that it did not allocate are left out."""
     own, taken = [], 0
     for change in changes[begin:end]:
         taken += change > 0
@@ -161,7 +169,7 @@ def measure(row, limit_bytes):
 
 
 def _rows(folder):
-    """(row for a Training, id, MiB that it is known to take)"""
+    """Yields (row for a Training, id, MiB that it is known to need)."""
     from .plan import _row
     from .shipped import read_runs
 
@@ -189,7 +197,7 @@ def _run(row, identity, limit_bytes, path):
 
 
 def _start(row, identity, mib, path):
-    """A process for one run; its id and a descriptor that ends with it."""
+    """Starts a process for one run. Returns its id and a descriptor that is closed when it ends."""
     ends, held = os.pipe()
     pid = os.fork()
     if pid:

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Networks that the libraries do not bring: what a user writes, for tasks that are no classification of images or text."""
+"""Networks that torchvision, timm and transformers do not have.
+
+They are what a user writes for tasks other than classification of images or text.
+"""
 import torch
 from torch import nn
 
@@ -70,7 +73,7 @@ class Tagger(nn.Module):
 
 
 class Recommender(nn.Module):
-    """Dense features and categories, their pairwise products, a tower on top; as deep recommendation models are built."""
+    """A deep recommendation model: dense features, categories, their products, a tower on top."""
 
     def __init__(
         self, tables=26, rows=100_000, width=64, dense=13, bottom=(512, 256), top=(512, 256)

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which configurations to run, in which order. The same seed gives the same plan; every configuration has a stable name."""
+"""Plans which configurations to run, and in which order.
+
+The same seed gives the same plan; every configuration has a stable name.
+"""
 import random
 
 from colloc_export import Task
@@ -57,7 +60,10 @@ def _real_rows(rng, per_architecture):
 
 
 def make_plan(seed, synthetic_count, per_architecture, alone):
-    """Rows in a random order, so that a plan cut short is still balanced; `alone` of them have a GPU to themselves."""
+    """Rows in a random order, so that an interrupted plan is balanced.
+
+    alone: number of rows that have a GPU to themselves
+    """
     rng = random.Random(seed)
     rows = list(
         {
@@ -77,7 +83,7 @@ def make_plan(seed, synthetic_count, per_architecture, alone):
 
 
 def task_of(row):
-    """The training task a row stands for."""
+    """The training task of a row."""
     common = {
         "optimizer": row["optimizer"],
         "precision": row["precision"],
@@ -101,13 +107,16 @@ def task_of(row):
     )
 
 
-# Reserved for a real model before anybody measured it: what the largest batch sizes of these rows take, generously.
+# Reserved for a real model before its first measurement: enough for all batches of these rows.
 REAL_BYTES = 20 << 30
 CONTEXT_BYTES = 800 << 20
 
 
 def reserve_bytes(row, measured):
-    """What to keep free for a run beside others. `measured`: (batch, bytes) of the model's earlier runs; empty where there are none."""
+    """Bytes to reserve for a run beside others.
+
+    measured: (batch, bytes) of the model's earlier runs; may be empty
+    """
     if measured:
         return max(size * max(1, row["batch"] / batch) for batch, size in measured) + CONTEXT_BYTES
     if row["kind"] == "real":

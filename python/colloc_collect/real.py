@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Real architectures: torchvision, timm and transformers from their configurations (no weights, no network), and our own.
+"""Real architectures: from torchvision, timm and transformers, and those of own.py.
 
-Each row is a name, the family it belongs to (a family is wholly in training or wholly out), how to make it, what it is fed, and
-batch sizes from small to large. Rows of one family share code paths, not only names.
+They are made from their configurations, without weights and network. A row has a name, its family
+(a family is wholly in training or wholly held out), how to make the model, its inputs, and batch
+sizes from small to large. Rows of a family share code, not only names.
 """
 import importlib
 from dataclasses import dataclass, field
@@ -571,5 +572,5 @@ def make_batch(row, n):
 
 
 def loss_of(row):
-    """None for the usual one."""
+    """None for the default loss."""
     return _sum_of_losses if row.feed == "detection" else None

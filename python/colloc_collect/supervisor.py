@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One GPU's supervisor: hands runs to workers as memory allows, looks at the driver, writes a row for each that ended."""
+"""The supervisor of one GPU.
+
+It gives runs to workers as memory allows, samples the driver, and writes a row for each ended run.
+"""
 import json
 import os
 import select
@@ -18,7 +21,7 @@ LOOK_AHEAD = 6  # a large run at the head of the queue does not hold up small on
 
 
 class Worker:
-    """A process that trains, and what is known of the run it has in hand."""
+    """A process that trains, and the state of its current run."""
 
     def __init__(self, device, others, writer):
         self.out, child_out = os.pipe()

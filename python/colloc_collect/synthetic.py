@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random MLPs, CNNs and Transformers over the ranges of the thesis on collocation (tables 5.2, 5.4 and 5.6).
+"""Random MLPs, CNNs and Transformers over the ranges of the thesis (tables 5.2, 5.4 and 5.6).
 
-A specification is a small dict of plain values; `make_model(spec)` builds the same network from it anywhere. Configurations
-whose rough size is beyond `LIMIT_BYTES`, or which compute too much for a few steps, are drawn again.
+A specification is a small dictionary of plain values; `make_model(spec)` builds the network from
+it. A configuration whose estimated size is above `LIMIT_BYTES`, or which computes too much for a
+few steps, is replaced by another draw.
 """
 import math
 
@@ -123,7 +124,7 @@ def _cnn_filters(shape, base, depth):
 
 
 def _cnn_pools(shape, side, depth, pooling):
-    """Where the map is halved: a set of layers after which a pooling stands."""
+    """The layers that are followed by a pooling, which halves the map."""
     if not pooling:
         return []
     step = max(1, depth // max(1, int(math.log2(side)) - 2))
@@ -187,7 +188,7 @@ def _cnn_size(spec, batch):
 
 
 class ConvUnit(nn.Sequential):
-    """Convolution, and what the specification puts behind it."""
+    """Convolution, and the layers that the specification puts behind it."""
 
     def __init__(self, spec, inputs, outputs):
         parts = [
@@ -288,7 +289,7 @@ def _transformer_size(spec, batch):
 
 
 class Transformer(nn.Module):
-    """Tokens to classes: embedding with learned positions, an encoder, the mean over the sequence."""
+    """Classifies tokens: embedding with learned positions, encoder, mean over the sequence."""
 
     def __init__(self, spec):
         super().__init__()
@@ -320,7 +321,7 @@ SIZE = {"mlp": _mlp_size, "cnn": _cnn_size, "transformer": _transformer_size}
 
 
 def rough_size(spec, batch):
-    """(bytes, multiply-adds of a forward pass), good enough to plan with."""
+    """(bytes, multiply-adds of a forward pass), exact enough to plan with."""
     return SIZE[spec["kind"]](spec, batch)
 
 

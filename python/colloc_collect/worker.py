@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Trains configurations for a few steps each. Speaks JSON lines to its supervisor through two pipes.
+"""Trains configurations for a few steps each, for a supervisor. They exchange JSON lines by pipes.
 
-In:  {"row": ..., "limit_bytes": ..., "observed": ...} for each run, "go" after each of the two events below; the end of the pipe ends the worker.
-Out: {"event": "steady"} and {"event": "measure"} at the two ends of what the supervisor observes, if it does, then {"event": "result", ...}.
+In:   {"row": ..., "limit_bytes": ..., "observed": ...} for each run, and "go" after each of the two
+      events below; the worker ends when the pipe is closed
+Out:  when the run is observed, {"event": "steady"} and {"event": "measure"} at the begin and the
+      end of the time that the supervisor measures; then {"event": "result", ...}
 """
 import contextlib
 import gc
@@ -40,7 +42,11 @@ class Line:
 
 
 def skip_random_initialisation():
-    """Weights are drawn on the GPU after the move: drawing 10^9 numbers on a CPU takes longer than the run. Once per server."""
+    """Leaves weights uninitialised on the CPU, once per process.
+
+    They are drawn on the GPU after the move: drawing 10^9 numbers on a CPU takes longer than the
+    run.
+    """
     for name in ("normal_", "uniform_", "erfinv_", "trunc_normal_"):
         original = getattr(torch.Tensor, name, None)
         if original:
@@ -59,7 +65,7 @@ def _unless_large(original):
 
 
 def _draw_weights(model):
-    """In place, so that no memory is taken."""
+    """In place, so that no memory is allocated."""
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             if parameter.dim() > 1:
@@ -67,8 +73,11 @@ def _draw_weights(model):
 
 
 def _place(model, device):
-    """As `model.to(device)`, block for block, but a large parameter is not copied: its values are drawn there anyway, and copying
-    gigabytes that nobody wrote takes the host's memory and longer than the run."""
+    """Moves the model as `model.to(device)` does, block by block, without copying large parameters.
+
+    Their values are drawn on the device. Copying gigabytes of uninitialised memory would take the
+    host's memory, and longer than the run.
+    """
     large = {id(parameter) for parameter in model.parameters() if parameter.numel() > 10_000}
 
     def there(tensor):
@@ -82,7 +91,7 @@ def _place(model, device):
 
 
 class Training:
-    """The loop of a usual training script."""
+    """The loop of a typical training script."""
 
     def __init__(self, row, device):
         self.task, self.device, self.batch = task_of(row), device, row["batch"]
@@ -161,7 +170,11 @@ def _memory():
 
 
 def _layers_of(training):
-    """Compact rows: name, type, depth, leaf, shared, arguments, shape, activations, parameters, trainable, multiply-adds, in place."""
+    """Rows of the layers.
+
+    name, type, depth, leaf, shared, arguments, shape, activations, parameters, trainable,
+    multiply-adds, in place
+    """
     keys = (
         "name",
         "type",
@@ -246,7 +259,10 @@ def _attempt(order, device, line, writer):
 
 
 def _empty_the_allocator():
-    """As in a new process: no cached blocks, no workspaces, no peaks. Returns the MiB that would not go."""
+    """Makes the allocator as in a new process: no cached blocks, no workspaces, no peaks.
+
+    Returns the MiB that remain.
+    """
     gc.collect()
     if not torch.cuda.is_initialized():
         return 0
@@ -259,7 +275,10 @@ def _empty_the_allocator():
 
 
 def work(device, out, back, seconds, writer):
-    """`writer` takes the models' layers. Never returns to the caller's program: the process ends here."""
+    """Makes runs until the pipe is closed, then ends the process.
+
+    writer: writes the models' layers
+    """
     line = Line(out, back)
     torch.set_num_threads(1)
     runs = 0

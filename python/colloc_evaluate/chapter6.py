@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The settings behind the tables and figures of chapter 6, by the names that the dissertation gives them (data/published)."""
+"""The settings of the tables and figures of chapter 6, by their names in data/published."""
 
 import csv
 import os
@@ -16,12 +16,12 @@ def exclusive(trace):
     return Setting(trace, "exclusive")
 
 
-def told(trace, estimator, **conditions):
-    """GMem >= the estimate: the dissertation names no margin on top of it."""
+def estimated(trace, estimator, **conditions):
+    """GPU memory of at least the estimate: the dissertation names no margin on top of it."""
     return Setting(trace, "magm", estimator, margin_gib=0, **conditions)
 
 
-# Section 6.4.1, figures 6.5 and 6.6. The margin of 2 GB and SMACT of at most 80 % are section 6.3.3's.
+# Section 6.4.1, figures 6.5 and 6.6. The margin of 2 GB and SMACT of at most 80 %: section 6.3.3.
 ORACLES = {"Exclusive": exclusive(90)}
 for _policy in ("off", "obf", "owf", "olug"):
     for _sharing, _name in (("streams", "streams"), ("mps", "MPS")):
@@ -43,8 +43,8 @@ RECOVERY = {
 # Section 6.4.3, table 6.4, figures 6.9 and 6.10.
 ESTIMATORS = {
     "Exclusive": exclusive(90),
-    **{f"MAGM (GMem ≥ {NAMES[name]})": told(90, name, smact_max=1) for name in NAMES},
-    **{f"MAGM (SMACT ≤ 80 % and GMem ≥ {NAMES[name]})": told(90, name) for name in NAMES},
+    **{f"MAGM (GMem ≥ {NAMES[name]})": estimated(90, name, smact_max=1) for name in NAMES},
+    **{f"MAGM (SMACT ≤ 80 % and GMem ≥ {NAMES[name]})": estimated(90, name) for name in NAMES},
 }
 
 # Section 6.4.4, table 6.5, figures 6.11 and 6.12.
@@ -54,7 +54,7 @@ HEAVY = {
     "RR on MPS + recovery": Setting(60, "rr", **NO_LIMIT),
     "MAGM (2 GB, 80 %) + recovery": Setting(60, "magm", min_free_gib=2),
     "LUG (2 GB, 80 %) + recovery": Setting(60, "lug", min_free_gib=2),
-    **{f"MAGM + {NAMES[name]} (80 %)": told(60, name) for name in NAMES},
+    **{f"MAGM + {NAMES[name]} (80 %)": estimated(60, name) for name in NAMES},
 }
 
 # Section 6.4.6, table 6.6.
@@ -83,12 +83,15 @@ SOURCES = {
 
 
 def short_hold_off(setting):
-    """Only until the next look at the GPUs, so that the next task may come while the memory of the last one still grows."""
+    """Hold-off until the next sample: the next task may start while the last one's memory grows."""
     return setting._replace(hold_off_s=1)
 
 
 def with_free_launches(setting):
-    """A task alone under MPS is as fast as without, as others found for an A100; the law has what was measured on an H200."""
+    """A task alone under MPS is as fast as without, as others found for an A100.
+
+    The interference model has the slowdown that was measured on an H200.
+    """
     return setting._replace(free_launches=True)
 
 
@@ -96,13 +99,16 @@ def with_activity(setting, percent):
     return setting._replace(activity_percent=percent)
 
 
-def told_times(policy):
-    """The name of a policy of our own that knows how long tasks take, too."""
+def with_times(policy):
+    """The name of a policy that also knows the run times of tasks."""
     return f"{policy} (times known)"
 
 
 def everything(trace, estimators, own):
-    """Beyond the chapter: every policy, estimator and way of sharing. `own`: names of policies that the thesis lacks."""
+    """Settings beyond the chapter: every policy, estimator and way of sharing.
+
+    own: names of policies that the thesis does not have
+    """
     settings = {"exclusive": exclusive(trace)}
     for sharing in ("mps", "streams"):
         for policy in (*own, *POLICIES):
@@ -111,7 +117,7 @@ def everything(trace, estimators, own):
                     trace, policy, estimator, sharing
                 )
         for policy in own:
-            settings[f"{told_times(policy)}, declared, {sharing}"] = Setting(
+            settings[f"{with_times(policy)}, declared, {sharing}"] = Setting(
                 trace, policy, "declared", sharing, known="all"
             )
     for policy in ("exclusive", "magm"):
@@ -120,16 +126,16 @@ def everything(trace, estimators, own):
 
 
 def resampled(trace, own, seeds):
-    """Policy -> its settings on other traces like this one."""
+    """The settings of each policy on other traces like this one."""
     policies = {
         "exclusive": exclusive(trace),
         "MAGM, memory unknown": Setting(trace, "magm"),
         "LUG, memory unknown": Setting(trace, "lug"),
         "OWF": Setting(trace, "owf", "declared"),
         **{
-            f"{policy}, memory {word}": Setting(trace, policy, told_)
+            f"{policy}, memory {word}": Setting(trace, policy, estimator_)
             for policy in own
-            for word, told_ in (("unknown", "none"), ("known", "declared"))
+            for word, estimator_ in (("unknown", "none"), ("known", "declared"))
         },
         **{
             f"{policy}, memory and times known": Setting(trace, policy, "declared", known="all")
@@ -143,7 +149,7 @@ def resampled(trace, own, seeds):
 
 
 def read_published():
-    """(source, row, metric) -> value."""
+    """Published values by (source, row, metric)."""
     with open(
         os.path.join(ROOT, "data", "published", "chapter6.csv"), encoding="utf-8", newline=""
     ) as file:
@@ -166,7 +172,7 @@ __all__ = [
     "everything",
     "resampled",
     "short_hold_off",
-    "told_times",
+    "with_times",
     "with_activity",
     "with_free_launches",
     "read_published",

@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Traces and tasks: the project's own, or those of the evaluation data (COLLOC_EVAL_DATA), which also know what three
-estimators were reported to say."""
+"""Traces and tasks: the project's, or those of the evaluation data.
+
+The evaluation data (COLLOC_EVAL_DATA) also have the answers of three estimators.
+"""
 
 import csv
 import os
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 ESTIMATORS = ("horus", "faketensor", "gpumemnet")
-# What RAD-RM's task files say of a task that an estimator has no answer for: such a task shares with nobody.
+# An estimator without an answer in RAD-RM's task files; such a task does not share a GPU.
 NO_ANSWER_MB = "40000"
 
 
@@ -16,8 +18,12 @@ ACTIVITIES = (90, 110)
 
 
 class Inputs:
-    """`traces`: number of tasks -> path. `tasks`: path of the catalogue, or None for the one built into colloc. What else the runs
-    read is written into `folder`."""
+    """What the runs read.
+
+    folder: where files for the runs are written
+    traces: path by number of tasks
+    tasks: path of the catalogue, or None for the one built into colloc
+    """
 
     def __init__(self, folder, traces, tasks, estimators, story):
         self.traces, self.tasks, self.estimators, self.story = traces, tasks, estimators, story
@@ -35,7 +41,7 @@ class Inputs:
 
 
 def find(folder):
-    """Writes what it prepares into `folder`."""
+    """Returns the inputs; files that it makes are written into `folder`."""
     data = os.environ.get("COLLOC_EVAL_DATA")
     if not data:
         return Inputs(
@@ -44,7 +50,8 @@ def find(folder):
             None,
             (),
             "Tasks are those of `data/traces/tasks.txt`. The rows of Horus, FakeTensor and "
-            "GPUMemNet are empty: they need `COLLOC_EVAL_DATA`, whose tasks have the answers of these estimators.",
+            "GPUMemNet are empty: they need `COLLOC_EVAL_DATA`, whose tasks have the answers of "
+            "these estimators.",
         )
     traces = {n: os.path.join(data, "traces", f"philly-{n}.csv") for n in (60, 90)}
     tasks = os.path.join(folder, "tasks.csv")
@@ -55,12 +62,16 @@ def find(folder):
         tasks,
         ESTIMATORS,
         "Memory and times of the tasks are the dissertation's (table 6.2), the "
-        "estimators' answers those of CARMA's task files, where a task without an answer has 40000 MB and shares with nobody.",
+        "estimators' answers those of CARMA's task files, where a task without an answer has "
+        "40000 MB and does not share a GPU.",
     )
 
 
 def _scaled(folder, percent):
-    """The project's own tasks with so much of the activity that data/traces/tasks.txt assumes. Returns the path."""
+    """Writes the project's tasks with `percent` of the activity that data/traces/tasks.txt assumes.
+
+    Returns the path.
+    """
     path = os.path.join(folder, f"tasks-{percent}.txt")
     with open(os.path.join(ROOT, "data", "traces", "tasks.txt"), encoding="utf-8") as file:
         head, *rows = [line.split() for line in file if not line.startswith("#") and line.strip()]
@@ -73,7 +84,7 @@ def _scaled(folder, percent):
 
 
 def _as_in_the_thesis(source, target):
-    """Memory and times as the dissertation has them, and only where it has none those of the rerun."""
+    """Memory and times of the dissertation; those of the rerun where it has none."""
     with open(source, encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     for row in rows:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The page: every table and figure of chapter 6, ours beside what was published, and what the chapter does not have."""
+"""The page: tables and figures of chapter 6 beside the published values, and further settings."""
 
 from colloc_report import Page, figure
 
@@ -285,7 +285,7 @@ class Report:
             self._over_bound(trace, sharing, settings)
 
     def _over_bound(self, trace, sharing, settings):
-        policies = [*self.own, *map(chapter6.told_times, self.own), *chapter6.POLICIES]
+        policies = [*self.own, *map(chapter6.with_times, self.own), *chapter6.POLICIES]
         estimators = ["none", "declared", *self.runs.inputs.estimators]
         found = {
             estimator: [settings.get(f"{policy}, {estimator}, {sharing}") for policy in policies]
@@ -329,7 +329,8 @@ class Report:
             )
         self.page.heading(f"Other traces, drawn from the one of {trace} tasks")
         self.page.text(
-            f"{len(settings['exclusive'])} traces with as many tasks, drawn with the gaps between them from this one: per cent less "
+            f"{len(settings['exclusive'])} traces with as many tasks, drawn with the gaps between "
+            "them from this one: per cent less "
             "than exclusive on the same trace, and the crashes on all of them."
         )
         self.page.table(

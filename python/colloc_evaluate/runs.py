@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs of `colloc simulate`: every setting once per seed, over all cores, each only once."""
+"""Runs of `colloc simulate`: every setting once per seed, on all cores; equal runs only once."""
 
 import csv
 import json
@@ -16,7 +16,8 @@ GPUS = "4xA100-40GB"
 class Setting(
     namedtuple(
         "Setting",
-        "trace policy estimator sharing smact_max min_free_gib margin_gib gpus hold_off_s resample free_launches activity_percent "
+        "trace policy estimator sharing smact_max min_free_gib margin_gib gpus hold_off_s resample "
+        "free_launches activity_percent "
         "known",
         defaults=["none", "mps", 0.8, 5, 2, GPUS, 60, 0, False, 100, "activity"],
     )
@@ -103,7 +104,10 @@ class Runs:
                 on_done(done, len(todo))
 
     def of(self, setting, figure):
-        """`figure`: from a run's result to a number, or the name of one. None where the setting could not be run."""
+        """The figure of a setting; None when the setting could not be run.
+
+        figure: a function of a run's result, or the name of one of its numbers
+        """
         if not self.can(setting):
             return None
         take = figure if callable(figure) else lambda run: run[figure]

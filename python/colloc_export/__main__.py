@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""python3 -m colloc_export mymodule:make_model --input 3x224x224 --batch 32 --optimizer adam --precision amp -o task.json"""
+"""The command line of the exporter.
+
+    python3 -m colloc_export mymodule:make_model --input 3x224x224 --batch 32 --optimizer adam \\
+        --precision amp -o task.json
+"""
 import argparse
 import contextlib
 import json
@@ -18,12 +22,14 @@ def parse(arguments):
     parser = argparse.ArgumentParser(
         prog="python3 -m colloc_export",
         description="What a PyTorch training task will allocate, found without a GPU.",
-        epilog="colloc estimate --export FILE.json --batch N reads the answer; docs/export.md says what is in it.",
+        epilog="colloc estimate --export FILE.json --batch N reads the output; docs/export.md "
+        "describes it.",
     )
     parser.add_argument(
         "source",
-        help="MODULE:FUNCTION or FILE.py:FUNCTION that returns the model (or the model and a function from "
-        "batch size to (inputs, target)); timm:NAME, torchvision:NAME, transformers:CLASS",
+        help="MODULE:FUNCTION or FILE.py:FUNCTION that returns the model (or the model and a "
+        "function from batch size to (inputs, target)); timm:NAME, torchvision:NAME, "
+        "transformers:CLASS",
     )
     parser.add_argument(
         "--input",

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Scaled dot-product attention as CUDA runs it: which kernel, what it keeps for backward, what it takes for a moment.
+"""Scaled dot-product attention as CUDA runs it.
 
-Sizes are those of PyTorch 2.11 with cuDNN 9 on a GPU of compute capability 9. Where PyTorch looks at what the GPU and its
-libraries can do (sdp_utils.cpp), such a GPU is assumed.
+Which kernel runs, which tensors it keeps for the backward pass, and which scratch memory it takes.
+Sizes are those of PyTorch 2.11 with cuDNN 9 on a GPU of compute capability 9. Where PyTorch decides
+by what the GPU and its libraries support (sdp_utils.cpp), such a GPU is assumed.
 """
 import torch
 
@@ -10,7 +11,7 @@ HALVES = (torch.float16, torch.bfloat16)
 LARGEST_HEAD = 256  # of cuDNN's and of the flash kernel
 
 
-def _up(value, step):
+def _round_up(value, step):
     return -(-value // step) * step
 
 
@@ -19,7 +20,7 @@ def _rows_are_dense(tensor):
 
 
 def kernel_of(query, key, value, mask=None):
-    """The first of PyTorch's list that takes these tensors: "cudnn", "flash", "efficient" or "math"."""
+    """The kernel that PyTorch chooses: "cudnn", "flash", "efficient" or "math", in this order."""
     half, size = query.dtype in HALVES, query.shape[-1]
     same_size = size == key.shape[-1] == value.shape[-1]
     learned_mask = mask is not None and mask.requires_grad
@@ -50,7 +51,7 @@ def kernel_of(query, key, value, mask=None):
 
 
 def _like_transposed(tensor, size=None):
-    """[batch, heads, tokens, size] whose heads lie beside one another."""
+    """A tensor [batch, heads, tokens, size] in which the heads of a token are adjacent."""
     batch, heads, tokens, own = tensor.shape
     return tensor.new_empty(batch, tokens, heads, size or own).transpose(1, 2)
 
@@ -60,7 +61,10 @@ def _scratch(tensor, count):
 
 
 def _tiles_of_query(query):
-    """The efficient kernel adds up the query's gradient in tiles of floats, each with a lock of 16 bytes."""
+    """Scratch bytes of the efficient kernel for the query's gradient.
+
+    It is summed in tiles of floats, each with a lock of 16 bytes.
+    """
     batch, heads, tokens, size = query.shape
     large = size > 128 or (size > 64 and query.dtype in HALVES)
     rows, columns = 128 if large else 64, 128 if 64 < size <= 128 else 64
@@ -68,7 +72,10 @@ def _tiles_of_query(query):
 
 
 def _sums_of_key(query, key):
-    """... and those of key and value in floats, where half of them do not fit into registers."""
+    """Scratch bytes for the gradients of key and value.
+
+    They are summed in floats when heads of half precision do not fit into registers.
+    """
     if query.dtype not in HALVES or query.shape[-1] <= 128:
         return 0
     return (
@@ -76,13 +83,13 @@ def _sums_of_key(query, key):
         * 4
         * query.shape[0]
         * query.shape[1]
-        * _up(key.shape[-2], 128)
-        * _up(query.shape[-1], 128)
+        * _round_up(key.shape[-2], 128)
+        * _round_up(query.shape[-1], 128)
     )
 
 
 def _delta(query, gradient):
-    """Gradient times output, added up by rows. In half precision the kernel multiplies by itself."""
+    """Gradient times output, summed by rows. In half precision the kernel itself multiplies."""
     product = None if query.dtype in HALVES else gradient.new_empty(gradient.shape)
     delta = query.new_empty(query.shape[:3], dtype=torch.float32)
     del product
@@ -93,7 +100,9 @@ def _efficient_backward(query, key, value, mask, gradient):
     gradients = [_like_transposed(query), _like_transposed(key), _like_transposed(value)]
     of_mask = None
     if mask is not None and mask.requires_grad:
-        of_mask = query.new_empty(*query.shape[:3], _up(key.shape[-2], 16))[..., : key.shape[-2]]
+        of_mask = query.new_empty(*query.shape[:3], _round_up(key.shape[-2], 16))[
+            ..., : key.shape[-2]
+        ]
     gradient = gradient.transpose(1, 2).contiguous()
     delta = _delta(query, gradient)
     workspace = _scratch(query, _tiles_of_query(query) + _sums_of_key(query, key))
@@ -121,16 +130,17 @@ def _cudnn_backward(query, key, value):
 def _flash_backward(query, key, value):
     gradients = _like_transposed(query), _like_transposed(key), _like_transposed(value)
     batch, heads, tokens, size = query.shape
-    sums = _scratch(query, 4 * batch * heads * _up(tokens, 128))
+    sums = _scratch(query, 4 * batch * heads * _round_up(tokens, 128))
     of_query = _scratch(
-        query, 4 * batch * heads * _up(tokens, 128) * _up(size, 32 if size <= 128 else 64)
+        query,
+        4 * batch * heads * _round_up(tokens, 128) * _round_up(size, 32 if size <= 128 else 64),
     )
     del of_query, sums
     return (*gradients, None)
 
 
 class _Fused(torch.autograd.Function):
-    """A kernel that keeps no matrix of scores: its inputs, its output and a float for each row of the scores."""
+    """A kernel without a matrix of scores: keeps its inputs, its output and a float per row."""
 
     @staticmethod
     def forward(ctx, kernel, query, key, value, mask):
@@ -139,7 +149,7 @@ class _Fused(torch.autograd.Function):
             if kernel == "cudnn"
             else _like_transposed(query, value.shape[-1])
         )
-        rows = _up(query.shape[-2], 32) if kernel == "efficient" else query.shape[-2]
+        rows = _round_up(query.shape[-2], 32) if kernel == "efficient" else query.shape[-2]
         sums = query.new_empty(*query.shape[:2], rows, dtype=torch.float32)
         if kernel == "efficient" and query.dtype in HALVES and value.shape[-1] > 128:
             _scratch(
@@ -159,7 +169,10 @@ class _Fused(torch.autograd.Function):
 
 
 def _padded_mask(mask, query, key):
-    """The efficient kernel wants rows of a multiple of 16 elements, and pads before it spreads the mask over the batch."""
+    """The mask as the efficient kernel needs it: rows of a multiple of 16 elements.
+
+    It is padded before it is expanded over the batch.
+    """
     short = -mask.shape[-1] % 16
     if short:
         mask = torch.nn.functional.pad(mask, (0, short))[..., : mask.shape[-1]]
@@ -167,7 +180,7 @@ def _padded_mask(mask, query, key):
 
 
 def fused(kernel, query, key, value, mask):
-    """The result of one of the kernels that keep no scores."""
+    """The result of a kernel that keeps no scores."""
     size = query.shape[-1]
     if mask is not None and mask.dtype == torch.bool:
         mask = query.new_zeros(mask.shape)  # zero or minus infinity
@@ -191,7 +204,10 @@ def _math(query, key, value, mask, dropout, causal, scale, grouped):
 
 
 def attention_with(on_attention):
-    """What stands in for `scaled_dot_product_attention`; tells `on_attention` of query and key when one kernel does it."""
+    """Returns a replacement for `scaled_dot_product_attention`.
+
+    on_attention: called with query and key when one kernel computes the attention
+    """
 
     def attention(
         query,

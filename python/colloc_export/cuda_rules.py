@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What PyTorch does on a GPU where it does otherwise on a CPU, as far as it changes which tensors there are.
+"""Runs CUDA's variants of operators on the CPU, where they create other tensors.
 
-A model without a GPU runs the CPU's operators: dropout with a mask of floats, attention through a matrix of scores as soon as there
-is dropout, recurrent layers step by step, autocast with a shorter list of operators that stay in fp32. Inside `cuda_rules()` these
-operators keep what their CUDA forms keep.
+Without a GPU a model runs the CPU's operators: dropout with a mask of floats, attention with
+dropout through a matrix of scores, recurrent layers step by step, autocast with a shorter list of
+operators that stay in fp32. Inside `cuda_rules()` these operators keep the tensors that their CUDA
+variants keep.
 """
 import contextlib
 import warnings
@@ -14,23 +15,28 @@ from torch.utils._pytree import tree_map
 from .attention import HALVES, attention_with
 from .recurrent import GATES, recurrent
 
-# Operators that autocast runs in fp32 on CUDA and not on the CPU (PyTorch, "Autocast Op Reference").
+# Operators that autocast runs in fp32 on CUDA, but not on the CPU ("Autocast Op Reference").
 FP32_ON_CUDA = """
-acos asin cosh erfinv exp expm1 log log10 log2 log1p reciprocal rsqrt sinh tan softplus layer_norm native_layer_norm group_norm
-cosine_similarity poisson_nll_loss cosine_embedding_loss nll_loss nll_loss2d hinge_embedding_loss kl_div l1_loss smooth_l1_loss
-huber_loss mse_loss margin_ranking_loss multilabel_margin_loss soft_margin_loss triplet_margin_loss multi_margin_loss
-binary_cross_entropy_with_logits dist cdist renorm logsumexp pow.Tensor_Scalar pow.Tensor_Tensor pow.Scalar
-upsample_nearest1d upsample_nearest2d upsample_nearest3d upsample_linear1d upsample_bilinear2d upsample_trilinear3d upsample_bicubic2d
+acos asin cosh erfinv exp expm1 log log10 log2 log1p reciprocal rsqrt sinh tan softplus layer_norm
+native_layer_norm group_norm cosine_similarity poisson_nll_loss cosine_embedding_loss nll_loss
+nll_loss2d hinge_embedding_loss kl_div l1_loss smooth_l1_loss huber_loss mse_loss
+margin_ranking_loss multilabel_margin_loss soft_margin_loss triplet_margin_loss multi_margin_loss
+binary_cross_entropy_with_logits dist cdist renorm logsumexp pow.Tensor_Scalar pow.Tensor_Tensor
+pow.Scalar upsample_nearest1d upsample_nearest2d upsample_nearest3d upsample_linear1d
+upsample_bilinear2d upsample_trilinear3d upsample_bicubic2d
 """.split()
 
-# Those that are told the type of their result and cast nothing before; a type that the caller gave stays.
+# Operators with an argument for the type of their result: autocast sets it and casts no input. It
+# keeps a type that the caller gave.
 WITH_DTYPE = (
     "prod softmax.int log_softmax.int cumprod cumsum sum sum.dim_IntList linalg_vector_norm".split()
 )
 
-# Operators that autocast runs in fp32 on the CPU and lets pass on CUDA. The loss takes its log-softmax in the type of the logits.
+# Operators that autocast runs in fp32 on the CPU, but leaves alone on CUDA. The loss computes its
+# log-softmax in the type of the logits.
 LET_PASS_ON_CUDA = """
-cross_entropy_loss avg_pool3d max_pool3d adaptive_avg_pool3d reflection_pad1d reflection_pad2d replication_pad1d replication_pad2d
+cross_entropy_loss avg_pool3d max_pool3d adaptive_avg_pool3d reflection_pad1d reflection_pad2d
+replication_pad1d replication_pad2d
 replication_pad3d
 """.split()
 
@@ -69,7 +75,10 @@ def _with_dtype(operator):
 
 
 def _let_pass(operator):
-    """A kernel that does nothing of its own. Before PyTorch 2 only operators made of others can have one."""
+    """A kernel that only calls the operators it is made of.
+
+    Before PyTorch 2 only such composite operators can have one.
+    """
     if hasattr(torch.library, "fallthrough_kernel"):
         return torch.library.fallthrough_kernel
     is_composite = torch._C._dispatch_has_kernel_for_dispatch_key(
@@ -92,7 +101,7 @@ def _operator(name):
 
 
 def _autocast_rules():
-    """Names of operators and what stands in for their kernels under autocast."""
+    """Replacements for kernels under autocast, by the operators' names."""
     rules = {name: _in_fp32 for name in FP32_ON_CUDA}
     rules.update({name: _with_dtype for name in WITH_DTYPE})
     rules.update({name: _let_pass for name in LET_PASS_ON_CUDA})
@@ -114,7 +123,7 @@ def _override(library, on_attention):
 
 @contextlib.contextmanager
 def cuda_rules(on_attention=lambda query, key: None):
-    """While it is open, CPU operators of this process keep what CUDA's would. Not for real training."""
+    """In this context CPU operators keep what CUDA's would. Not for real training."""
     library = torch.library.Library("aten", "IMPL")
     try:
         with warnings.catch_warnings():

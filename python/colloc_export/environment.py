@@ -57,7 +57,10 @@ class Fake:
         return self._mode.from_tensor(tensor)
 
     def model(self, make_model):
-        """Made of fake tensors, or, where its constructor reads values, made really and then stripped of its data."""
+        """The model, of fake tensors.
+
+        When its constructor reads values it is made with data, which is then dropped.
+        """
         try:
             model = make_model()
         except Exception:
@@ -81,7 +84,7 @@ class Fake:
         return model
 
     def batch(self, make_batch, size):
-        """Clones: the mode remembers what it converted, and a batch has to go when the next one comes."""
+        """A batch, cloned: the mode keeps what it converted, and each batch has to be released."""
         with self._real():
             batch = make_batch(size)
         return tree_map(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From two runs at two batch sizes to one description that serves every batch size. The format is docs/export.md."""
+"""Combines runs at two batch sizes into a description for every batch size (docs/export.md)."""
 import torch
 
 from .environment import Cpu, Fake
@@ -12,7 +12,7 @@ CPU_BATCHES = (2, 4)
 
 
 class NotLinear(Exception):
-    """The runs at two batch sizes differ in more than sizes."""
+    """The runs at two batch sizes do not have the same operations and tensors."""
 
 
 class Pairs:
@@ -31,7 +31,7 @@ class Pairs:
         return [fixed, slope]
 
     def scratch(self, low, high):
-        """Scratch memory may come in steps: exact at the batch that was asked for, near at others."""
+        """Scratch memory that grows in steps: exact at the requested batch, close at others."""
         if isinstance(low, Stepped) and isinstance(high, Stepped):
             return line(low, high, self.low, self.batch)
         try:
@@ -156,13 +156,14 @@ def _run_somewhere(task, batch, warnings):
     except Exception as error:
         reason = str(error).strip().split("\n")[0][:200]
         warnings.append(
-            f"does not run on fake tensors ({type(error).__name__}: {reason}); ran on the CPU at batch 2 and 4 instead"
+            f"does not run on fake tensors ({type(error).__name__}: {reason}); "
+            "ran on the CPU at batch 2 and 4 instead"
         )
     return "cpu", *_runs(task, Cpu(), *CPU_BATCHES)
 
 
 def export(task, batch):
-    """What the task allocates, as a dict ready for json.dump."""
+    """What the task allocates, as a dictionary for json.dump."""
     warnings = []
     method, low, high = _run_somewhere(task, batch, warnings)
     try:

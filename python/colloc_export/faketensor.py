@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The published baseline: the peak of live fake tensors over one forward and backward pass, and nothing else."""
+"""The published baseline FakeTensor: peak of live fake tensors in one forward and backward pass."""
 import contextlib
 import time
 
@@ -32,7 +32,10 @@ def _peak(task, batch, environment):
 
 
 def fake_peak(task, batch):
-    """What `--fake` prints. On the CPU at batch 2 and 4, and a line through both, where fake tensors do not run."""
+    """What `--fake` prints.
+
+    Where fake tensors do not run: a line through the peaks on the CPU at batch 2 and 4.
+    """
     warnings, started, method = [], time.monotonic(), "fake"
     try:
         peak = _peak(task, batch, Fake())

@@ -1,24 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Asks cuDNN, on a GPU of this machine, what scratch memory the convolutions of a description take.
+"""Measures on a GPU of this machine the scratch memory of the convolutions of a description.
 
-Which kernel it picks follows from shapes, data type, layout and GPU, but by rules that nobody publishes; asked, it always gives the same
-answer. Each convolution runs once forward and once for each gradient, on zeros, which takes its operands' memory for a moment.
+cuDNN chooses a kernel by shapes, data type, layout and GPU. Its rules are not published, but its
+choice is always the same. Each convolution runs once forward and once for each gradient, on zeros;
+for a moment this takes the memory of its operands.
 """
 import torch
 
 from .sources import Mistake
 
 CACHE_MOST = 2 << 30  # bytes that may stay with the allocator between two questions
+CACHE_MOST = 2 << 30  # bytes that may stay in the allocator's cache between two measurements
 
 
 class Scratch:
-    """What an operation takes from the caching allocator and has given back when it ends."""
+    """Memory that an operation takes from the caching allocator and has freed when it ends."""
 
     def __init__(self, cuda):
         self.cuda = cuda
 
     def _stats(self):
-        """Peak, current and failures; PyTorch before 2 knows allocated bytes only, which are rounded up to 512."""
+        """Peak, current and failures.
+
+        PyTorch before 2 reports only allocated bytes, which are rounded up to 512.
+        """
         stats = self.cuda.memory_stats()
         bytes = "requested_bytes" if "requested_bytes.all.peak" in stats else "allocated_bytes"
         return tuple(
@@ -32,7 +37,10 @@ class Scratch:
         )
 
     def of(self, operation):
-        """Bytes; None where the GPU had no room for what the library wanted, which then took another kernel."""
+        """Bytes of scratch memory.
+
+        None: the GPU had too little memory for the kernel, so the library took another one.
+        """
         failures = self._stats()[2:]
         self.cuda.reset_peak_memory_stats()
         result = operation()
@@ -56,7 +64,7 @@ def _tensor(shape, conv):
 
 
 def measure(conv, batch, scratch):
-    """[forward] or [input's gradient, weight's gradient] of an entry of `convs`."""
+    """Scratch of an entry of `convs`: [forward], or [gradient of the input, of the weight]."""
     n = _of_batch(conv, batch)
     input, weight = _tensor([n, *conv["input"]], conv), _tensor(conv["weight"], conv)
     rest = tuple(
@@ -78,7 +86,7 @@ def measure(conv, batch, scratch):
 
 
 def _question(conv):
-    """What the answer depends on."""
+    """What the scratch memory depends on."""
     return repr([value for name, value in sorted(conv.items()) if name != "tick"])
 
 
@@ -93,14 +101,15 @@ def _answer(conv, batch, scratch):
 
 
 def check_gpu(cuda=torch.cuda):
-    """There has to be somebody to ask."""
+    """Raises Mistake when no GPU of this machine can be used."""
     if not cuda.is_available():
-        raise Mistake("--kernels asks a GPU, and PyTorch finds none here")
+        raise Mistake("--kernels measures on a GPU, and PyTorch finds none here")
     try:
         cuda.init()
     except RuntimeError as error:
         raise Mistake(
-            f"--kernels asks a GPU, and the one here lets nobody in: {str(error).splitlines()[0]}"
+            "--kernels measures on a GPU, and this one cannot be used: "
+            f"{str(error).splitlines()[0]}"
         ) from None
 
 

@@ -33,7 +33,7 @@ class Layers:
                 self._insert(name, module)
 
     def _insert(self, name, module):
-        """Modules whose parameters others use stand behind the row of the module that holds them."""
+        """Puts a module whose parameters another module uses behind the row of their owner."""
         holder = name.rpartition(".")[0]
         while holder and all(row["name"] != holder for row in self.rows):
             holder = holder.rpartition(".")[0]
@@ -43,7 +43,7 @@ class Layers:
         self.rows.insert(at + 1, self.rows.pop())
 
     def multiply_adds(self, count):
-        """These happened inside the module that runs now."""
+        """Adds operations that ran inside the current module."""
         if self._stack:
             self._stack[-1]["multiply_adds"] += count
 

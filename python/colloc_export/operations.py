@@ -61,7 +61,7 @@ class Operations:
         return product["m"] * product["n"] * product["k"] * product["count"]
 
     def note_attention(self, query, key):
-        """One kernel does it, with a matrix product before the softmax and one behind it."""
+        """One kernel computes it, with a matrix product before the softmax and one behind it."""
         self.attention = True
         self.on_multiply_adds(2 * query.numel() * key.shape[-2])
 

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Recurrent layers as cuDNN runs them: all steps and layers in one operation, with a reserve and workspaces.
+"""Recurrent layers as cuDNN runs them: all steps and layers in one operation.
 
-The sizes are cuDNN 9's, as the allocator saw them: for LSTM and GRU of two layers in one or both directions they are exact, of
-other shapes they follow the same terms. Nobody measured the layers with tanh and relu.
+It keeps a reserve for the backward pass and takes workspaces. The sizes are cuDNN 9's, measured at
+the allocator: exact for LSTM and GRU of two layers in one or both directions; other shapes are
+computed from the same terms. Layers with tanh and relu were not measured.
 """
 import torch
 
@@ -29,14 +30,20 @@ class Shape:
         )
 
     def reserve(self, steps, batch, units, element):
-        """Kept for backward: of each layer its gates, between layers the output and a bit per element for dropout."""
+        """Bytes kept for the backward pass.
+
+        The gates of each layer and, between layers, the output and a bit per element for dropout.
+        """
         of_layers = self.layers * self.directions * RESERVED[self.kind]
         between = self.directions * (self.layers - 1)
         bits = batch * -(-steps * units * between // 8) if self.dropout else 0
         return (of_layers + between) * steps * batch * units * element + bits + 256
 
     def workspace(self, steps, batch, inputs, units, element, weights):
-        """For a moment: the weights without their biases, 16 MiB for each direction, gradients of gates and states."""
+        """Bytes of scratch memory.
+
+        The weights without their biases, 16 MiB per direction, gradients of gates and states.
+        """
         biases = (
             2 * GATES[self.kind] * units * self.layers * self.directions if self.has_biases else 0
         )
@@ -113,7 +120,10 @@ class _Recurrent(torch.autograd.Function):
 
 
 def flatten(module):
-    """What happens to a recurrent layer that comes to a GPU: its weights move into one block. Returns the block in a list."""
+    """Moves the layer's weights into one block, as its transfer to a GPU does.
+
+    Returns the block, in a list.
+    """
     weights = [weight for weight in module._flat_weights if weight is not None]
     flat = weights[0].new_empty(sum(weight.numel() for weight in weights)).detach()
     if not torch._has_compatible_shallow_copy_type(weights[0], flat):
@@ -132,7 +142,10 @@ def _workspace(ctx, input, weights):
 
 
 def recurrent(kind, is_autocast):
-    """What stands in for aten's operator of that kind. Under autocast cuDNN computes in half, whatever autocast's type is."""
+    """Returns a replacement for aten's operator of this kind.
+
+    Under autocast cuDNN computes in half precision, whatever autocast's type is.
+    """
 
     def kernel(
         input, hidden, params, has_biases, num_layers, dropout, train, bidirectional, batch_first

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs a task for a few iterations at one batch size and writes down what it allocates. Needs no GPU."""
+"""Runs a task for a few iterations at one batch size without a GPU. Records its allocations."""
 import contextlib
 import gc
 import sys
@@ -20,7 +20,7 @@ ITERATIONS = 2
 
 
 class _Quiet:
-    """Stands in for the profiler's record_function, whose operators early fake tensors do not know."""
+    """Replaces the profiler's record_function, whose operators early fake tensors do not have."""
 
     def __init__(self, *_):
         pass
@@ -44,7 +44,7 @@ def _no_profiling():
 
 @contextlib.contextmanager
 def _no_collection():
-    """Cycles end between phases and never within, so that two runs end the same tensors at the same ticks."""
+    """Collects reference cycles only between phases: all runs free tensors at the same ticks."""
     was = gc.isenabled()
     gc.disable()
     try:
@@ -66,7 +66,7 @@ def _numbers_of_the_optimizer():
 
 
 def _unless_fake(function, answer):
-    """`answer` instead of the function's for a fake first argument."""
+    """A function that returns `answer` when its first argument is a fake tensor."""
 
     def wrapped(*args, **kwargs):
         named = next(
@@ -85,8 +85,10 @@ def _unless_fake(function, answer):
 
 @contextlib.contextmanager
 def _whole_sequences():
-    """transformers looks at values whether sequences are packed or padded, and takes fake tensors for a trace of which nothing is
-    known: it then makes masks that a GPU does not see. Here sequences are whole, as those of the batches of this package.
+    """Takes sequences as whole, as those of this package's batches are.
+
+    transformers reads values to see whether sequences are packed or padded. It takes fake tensors
+    for a trace without values, and then makes masks that a GPU run does not have.
     """
     masks = sys.modules.get("transformers.masking_utils")
     answers = {
@@ -129,7 +131,7 @@ def _tensors_of_output(output):
 
 
 class Run:
-    """One run at one batch size; afterwards its attributes hold what was seen."""
+    """One run at one batch size; its attributes hold the result."""
 
     def __init__(self, task, batch, environment):
         self.task, self.batch, self.environment = task, batch, environment
@@ -225,7 +227,7 @@ class Run:
         return [interval for interval in self.storages.intervals if interval.kind != "host"]
 
     def outline(self):
-        """What has to agree between two batch sizes."""
+        """What must be the same at two batch sizes."""
         return [(i.first, i.last, i.kind) for i in self.tensors], [
             row["name"] for row in self.layers.rows
         ]

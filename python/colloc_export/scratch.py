@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Memory that CUDA's kernels take and give back within one operation, which no tensor shows.
+"""Scratch memory: what CUDA's kernels take and free within one operation. No tensor shows it.
 
-`scratch_of(name, args, results)` gives the sizes in bytes of what lives beside the operation's results at its worst moment, an
-empty list where nothing is known, and always a list of the same length for one operator. Each rule is what PyTorch 2.11 does on
-a GPU of the size of an H100 or H200; the workspaces of convolutions are no matter of this file.
+`scratch_of(name, args, results)` returns sizes in bytes: what is allocated beside the operation's
+results at its peak. The list is empty where nothing is known, and always has the same length for
+one operator. Each rule is that of PyTorch 2.11 on a GPU of the size of an H100 or H200. Workspaces
+of convolutions are not in this file (kernels.py).
 """
 import math
 
@@ -20,31 +21,34 @@ def _bytes(tensor):
 
 
 def _is_image(tensor):
-    """Whether it lies as a picture does whose channels come last."""
+    """Is the tensor an image in channels-last layout?"""
     return tensor.dim() == 4 and tensor.is_contiguous(memory_format=torch.channels_last)
 
 
 def _copies(*tensors):
-    """Kernels that index their inputs as one block copy those that are not."""
+    """Kernels that index their inputs as one block copy non-contiguous ones."""
     return sum(0 if tensor.is_contiguous() else _bytes(tensor) for tensor in tensors)
 
 
 def _copies_of_images(*tensors):
-    """Those of pooling take either order."""
+    """Pooling kernels take either layout."""
     return _copies(*(tensor for tensor in tensors if not _is_image(tensor)))
 
 
 def _below(value):
-    """The largest power of two that is not above."""
+    """The largest power of two that is not above the value."""
     return 1 << (max(int(value), 1).bit_length() - 1)
 
 
-def _up(value, step):
+def _divide_up(value, step):
     return -(-value // step)
 
 
 class Stepped(int):
-    """A size that follows the batch in steps, up to what fills the GPU. It knows how to find itself at other batches."""
+    """A size that follows the batch in steps, up to what fills the GPU.
+
+    It can be computed again for other batches.
+    """
 
     def __new__(cls, size, launch, index):
         self = super().__new__(cls, size)
@@ -52,7 +56,7 @@ class Stepped(int):
         return self
 
     def at(self, twice, ratio):
-        """At `ratio` times its batch; `twice` is the same size at twice the batch."""
+        """The size at `ratio` times its batch; `twice` is the same size at twice the batch."""
         a, b = self.launch, twice.launch
         outputs, inputs = (
             max(1, round(x + (y - x) * (ratio - 1)))
@@ -67,10 +71,11 @@ RATIOS = [2.0**k for k in range(-2, 3)]
 
 
 def line(low, high, base, batch):
-    """[fixed, per sample] of a stepped size that was `low` at `base` and `high` at twice that: true at `batch`, and nearest, as a part
-    of what a task takes, at a quarter to four times it.
+    """[fixed, per sample] of a stepped size that was `low` at `base` and `high` at twice that.
 
-    The sum of the errors is the measure, not the largest: a size that no longer grows shall be constant.
+    The line is exact at `batch`, and closest between a quarter and four times it: the sum of its
+    errors, each as a part of what the task takes, is the least. The sum and not the largest error,
+    so that a size that no longer grows is constant.
     """
     sizes = {ratio: low.at(high, ratio * batch / base) for ratio in RATIOS}
     here = sizes[1]
@@ -118,7 +123,7 @@ class _Launch:
         self.width = min(width, most // self.height)
 
     def _values_of_a_thread(self):
-        return _up(self.inputs, self.step_in)
+        return _divide_up(self.inputs, self.step_in)
 
     def _blocks_an_output(self):
         if self.along_rows:
@@ -134,14 +139,14 @@ class _Launch:
         grid, values = self.grid(), self._values_of_a_thread()
         if not shares_block or values < VALUES_OF_A_THREAD[1] or grid > wanted:
             return 1
-        least, most = (_up(values, count) for count in reversed(VALUES_OF_A_THREAD))
-        return max(min(_up(wanted, grid), most), least)
+        least, most = (_divide_up(values, count) for count in reversed(VALUES_OF_A_THREAD))
+        return max(min(_divide_up(wanted, grid), most), least)
 
     def grid(self):
-        return max(1, _up(self.outputs // self.vector, self.step_out))
+        return max(1, _divide_up(self.outputs // self.vector, self.step_out))
 
     def scratch(self):
-        """What the blocks of an output hand to one another, and their semaphores."""
+        """Partial results that the blocks of an output exchange, and their semaphores."""
         sizes = 0, 0
         if self.blocks_an_output > 1:
             lanes = 1 if self.along_rows else self.width * self.vector
@@ -150,7 +155,10 @@ class _Launch:
 
 
 def _runs(tensor, reduced):
-    """The dimensions from the slowest to the fastest, neighbours that are reduced alike taken together: [[size, reduced], ...]."""
+    """[[size, reduced], ...]: dimensions from the slowest to the fastest.
+
+    Neighbours that are reduced alike are merged.
+    """
     order = sorted(
         (d for d in range(tensor.dim()) if tensor.shape[d] > 1), key=lambda d: -tensor.stride(d)
     )
@@ -164,7 +172,7 @@ def _runs(tensor, reduced):
 
 
 def reduction(tensor, dims=None):
-    """Of a sum or a mean over `dims`, which are all where there are none."""
+    """Of a sum or a mean over `dims`; over all dimensions when it is empty."""
     reduced = {d % max(tensor.dim(), 1) for d in dims} if dims else set(range(tensor.dim()))
     runs = _runs(tensor, reduced)
     if not runs or tensor.numel() == 0 or not tensor.dtype.is_floating_point:
@@ -181,7 +189,7 @@ def _reduce(args, _):
 
 
 def _softmax_backward(args, _):
-    """The product of gradient and result, then the rest in place."""
+    """The product of gradient and result; the rest is in place."""
     return [_copies(args[0]), _bytes(args[0])]
 
 
@@ -202,7 +210,7 @@ def _two_image_copies(args, _):
 
 
 def _safe_softmax(args, results):
-    """A byte for each score: is it minus infinity?"""
+    """A byte for each score: whether it is minus infinity."""
     return [results.numel()]
 
 
@@ -261,6 +269,6 @@ RULES = {
 
 
 def scratch_of(name, args, results):
-    """Sizes in bytes; see above."""
+    """Sizes in bytes; see the head of this file."""
     rule = RULES.get(name)
     return rule(args, results) if rule else []

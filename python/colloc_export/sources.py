@@ -10,7 +10,7 @@ import torch
 
 
 class Mistake(Exception):
-    """Something the user can mend, in words."""
+    """A mistake of the user, with the remedy."""
 
 
 @dataclass
@@ -64,11 +64,16 @@ def _from_transformers(name):
 
 
 def maker_of(source):
-    """What makes the model of "timm:resnet50", "torchvision:vit_b_16", "transformers:GPT2LMHeadModel", "module:function"."""
+    """Returns the function that makes the model.
+
+    source: "timm:resnet50", "torchvision:vit_b_16", "transformers:GPT2LMHeadModel",
+        "module:function" or "file.py:function"
+    """
     library, _, name = source.rpartition(":")
     if not library:
         raise Mistake(
-            f"{source}: expected MODULE:FUNCTION, FILE.py:FUNCTION, timm:NAME, torchvision:NAME or transformers:CLASS"
+            f"{source}: expected MODULE:FUNCTION, FILE.py:FUNCTION, timm:NAME, "
+            "torchvision:NAME or transformers:CLASS"
         )
     try:
         if library == "timm":
@@ -85,7 +90,11 @@ def maker_of(source):
 
 
 def batch_maker(inputs, classes, labels):
-    """A function of the batch size. Named inputs are passed by name; `labels` passes the target to the model, as transformers want."""
+    """Returns a function from the batch size to a batch.
+
+    inputs: named ones are passed by name
+    labels: pass the target to the model too, as transformers' models need it
+    """
     if not inputs:
         raise Mistake(
             "say what the model is fed: --input 3x224x224, or --input input_ids=512:int64:30522"

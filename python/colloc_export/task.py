@@ -22,7 +22,11 @@ def foreach_is_the_default():
 
 @dataclass
 class Task:
-    """`make_batch(n)` gives (inputs, target): positional arguments as a tuple or keyword arguments as a dict, on the CPU."""
+    """A training task.
+
+    make_batch(n): returns (inputs, target) on the CPU; inputs are positional arguments as a tuple
+        or keyword arguments as a dictionary
+    """
 
     make_model: Callable
     make_batch: Callable
@@ -44,7 +48,7 @@ def call(model, inputs):
 
 
 def first_tensor(output):
-    """Logits or whatever stands first in what a model returned."""
+    """Logits, or the first value that a model returned."""
     if isinstance(output, torch.Tensor):
         return output
     for key in ("logits", "out", "prediction_logits", "last_hidden_state"):
@@ -55,7 +59,11 @@ def first_tensor(output):
 
 
 def default_loss(output, target):
-    """The model's own loss if it returned one; cross-entropy where the target is of classes; else the mean of the output."""
+    """The loss of a training without an explicit one.
+
+    The model's own when it returned one; cross-entropy when the target has classes; otherwise the
+    mean of the output.
+    """
     if isinstance(output, dict) and output.get("loss") is not None:
         return output["loss"], "own"
     logits = first_tensor(output)

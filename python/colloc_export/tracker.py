@@ -25,7 +25,10 @@ def tensors_in(value):
 
 
 def _gradients_of_convolution(_, input, weight, bias_sizes, *rest):
-    """Their shapes. Fake tensors before PyTorch 2 do not know them, and compute a convolution of zeros on the CPU instead."""
+    """The shapes of a convolution's gradients.
+
+    Fake tensors before PyTorch 2 do not know them, and compute a convolution of zeros on the CPU.
+    """
     wanted = rest[-1]
     return (
         torch.empty_like(input) if wanted[0] else None,
@@ -55,14 +58,18 @@ class Interval:
 
 
 class Storages:
-    """Who is alive. Since PyTorch 2.1 a storage tells of its end; before, all have to be asked after every operation."""
+    """The storages that are alive.
+
+    Since PyTorch 2.1 a storage reports its end by a weak reference. Before, all are checked after
+    every operation.
+    """
 
     def __init__(self):
         self.clock = 0
         self.intervals = []
         self._bounds = set()
         self._alive = {}
-        self._told = self._storages_are_kept()
+        self._reports_ends = self._storages_are_kept()
 
     @staticmethod
     def _storages_are_kept():
@@ -79,13 +86,13 @@ class Storages:
             self.clock += 1
 
     def _watch(self, storage, key, interval):
-        if self._told:
+        if self._reports_ends:
             return weakref.ref(storage, lambda _: self._end(key, interval))
         return storage._weak_ref()
 
     def collect(self):
-        """Notes the ends that nobody told of."""
-        if self._told:
+        """Records the ends that were not reported."""
+        if self._reports_ends:
             return
         gone = [
             (key, entry[0])
@@ -108,7 +115,10 @@ class Storages:
         self._alive[key] = (interval, self._watch(storage, key, interval))
 
     def add_scratch(self, sizes):
-        """Notes memory that an operation takes and gives back: all of it comes, then all of it goes. Zeros have ticks, too."""
+        """Records memory that an operation takes and frees: all is taken, then all is freed.
+
+        Sizes of zero have ticks, too.
+        """
         passing = [
             Interval(size, self.clock + i, "temp", is_scratch=True) for i, size in enumerate(sizes)
         ]
@@ -134,7 +144,10 @@ class Storages:
         return self.clock
 
     def _order_ends(self):
-        """Ends with no beginning between them come in no certain order (autocast empties a hash table): oldest first."""
+        """Sorts ends without a beginning between them, oldest first.
+
+        Their order is not defined: autocast empties a hash table.
+        """
         ended = sorted((i for i in self.intervals if i.last != NEVER), key=lambda i: i.last)
         while ended:
             start = ended[0].last
@@ -151,7 +164,7 @@ class Storages:
                 interval.last = tick
 
     def peak_bytes(self):
-        """The most that lived at once."""
+        """The peak of all live storages."""
         changes = [(i.first, i.bytes) for i in self.intervals] + [
             (i.last, -i.bytes) for i in self.intervals if i.last != NEVER
         ]
@@ -162,18 +175,19 @@ class Storages:
         return peak
 
     def close(self):
-        """No end after this one counts."""
+        """Ignores all later ends."""
         self._order_ends()
         for _, watch in self._alive.values():
-            if not self._told:
+            if not self._reports_ends:
                 torch.UntypedStorage._free_weak_ref(watch)
         self._alive = {}
 
 
 class Tracker(TorchDispatchMode):
-    """Sees each operation of forward and backward; `on_operation(name, arguments, results, tick)` hears of it.
+    """Follows each operation of the forward and backward pass.
 
-    `scratch_of(name, arguments, results)` says what the operation took beside its results.
+    on_operation(name, arguments, results, tick): called after each
+    scratch_of(name, arguments, results): sizes in bytes that the operation took beside its results
     """
 
     def __init__(self, storages, on_operation, scratch_of=lambda *_: []):

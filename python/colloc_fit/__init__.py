@@ -11,6 +11,10 @@ Each program is a module, `python3 -m colloc_fit.NAME` with this folder's parent
     study_monitor      the monitoring study on a real GPU
     study_trace        a trace of tasks with real trainings, against the simulator
 
+What the studies share:
+
+    machine         the GPUs of this machine, a collocd, the command line of a study
+
 What the fits share:
 
     algebra         ridge regression, order statistics, rank correlation, simplex descent

@@ -34,7 +34,7 @@ from colloc_fit.residual import (
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 QUANTILES = (0.5, 0.9, 0.99)
-GROUP_LEAST = 100  # chosen: runs that a tail of its own wants, one of which is beyond the p99
+GROUP_LEAST = 100  # chosen: the fewest runs with one beyond their P99, so that a tail is known
 # Whose tail a kind of evidence with fewer runs borrows.
 PARENTS = {
     "doubtful summary": "declared",

@@ -1,16 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fits the constants of the interference model (data/sharing/interference.txt) to measurements, and says how well they hold.
+"""Fits the constants of the interference model to measurements, and reports its errors.
 
-    scripts/fit-sharing [--library LIB] [--laws FILE] [--write] [--page PAGE.md] [--quick] [FILE.csv ...]
+    scripts/fit-sharing [--library LIB] [--constants FILE] [--write] [--page PAGE.md] [--quick]
+                        [FILE.csv ...]
 
-The formulae are those of src/sharing, called as they are: LIB is build/src/sharing/libcolloc-sharing.so. The measurements, those
-in data/sharing unless named, are what scripts/measure-sharing writes; every file brings its own trainings alone by streams, which are
-the demands. Runs with thread percentages are only predicted.
+The constants are those of data/sharing/interference.txt. The formulae are the C code of
+src/sharing: LIB is build/src/sharing/libcolloc-sharing.so. The measurements (default: those in
+data/sharing) are written by scripts/measure-sharing; each file also has every training alone,
+time-sliced, whose activity is its demand. Runs with thread percentages are predicted, not fitted.
 
-The page on stdout, or as PAGE.md with its pictures in a folder beside it, has the errors of FILE's constants; of mixes
-none of whose measurements were in the fit (one mix after the other is left out); and of mixed sets after a fit to equal trainings. --write
-puts the constants of the fit to all into FILE. --quick only judges FILE, and fails when a median error is above 10 % or a 90th percentile
-above 20 %.
+The page, on stdout or as PAGE.md with its pictures in a folder beside it, has the errors
+
+  - of FILE's constants on all measurements,
+  - of each mix after a fit to the other mixes,
+  - of mixed sets after a fit to equal trainings.
+
+--write stores the constants of the fit to all measurements in FILE. --quick only evaluates FILE's
+constants, and fails when a median error is above 10 % or a 90th percentile above 20 %.
 """
 import argparse
 import collections
@@ -29,7 +35,7 @@ from colloc_report import Page
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 LIMITS = 0.10, 0.20  # median and 90th percentile that --quick accepts
 ACTIVITIES = {"smact": "smact", "smocc": "smocc", "dram": "dram_active", "power_w": "power_w"}
-WEIGHTS = {"speed": 1, "smact": 0.3, "dram": 0.3, "power_w": 0.3}  # SMOCC has no formula of its own
+WEIGHTS = {"speed": 1, "smact": 0.3, "dram": 0.3, "power_w": 0.3}  # no formula predicts SMOCC
 CONSTANT = re.compile(r"^(constant +)(\w+)( +)(\S+)$", re.M)
 
 
@@ -47,8 +53,8 @@ class Sharer(ctypes.Structure):
     ]
 
 
-class Laws:
-    """The C code, with constants of one's own."""
+class InterferenceModel:
+    """The C code of the interference model, with constants that the caller sets."""
 
     def __init__(self, path):
         self.library = ctypes.CDLL(path)
@@ -58,11 +64,12 @@ class Laws:
         self.one = ctypes.c_double(1)
 
     def set(self, values):
+        """Sets constants by name; the others keep their values."""
         for name, value in values.items():
             self.library.interference_constant(self.constants, name.encode())[0] = value
 
     def predict(self, mix):
-        """Speeds of the mix's trainings, and the activity of its GPU."""
+        """Returns the speeds of the mix's trainings, and the activity of its GPU."""
         sharers = (Sharer * len(mix.demands))(
             *[Sharer(demand, mix.how == "mps", cap) for demand, cap in zip(mix.demands, mix.caps)]
         )
@@ -77,7 +84,10 @@ Mix = collections.namedtuple("Mix", "file how names demands caps speeds activity
 
 
 def watts(comment):
-    """What a GPU of the kind that the file's first line names draws awake, and what full work adds: data/gpu-kinds.txt."""
+    """Power of a GPU without work, and what full work adds, in watts (data/gpu-kinds.txt).
+
+    comment: first line of a file of measurements, which names the kind of GPU
+    """
     with open(os.path.join(ROOT, "data", "gpu-kinds.txt"), encoding="utf-8") as file:
         kinds = [line.split() for line in file if line.startswith("kind ")]
     for kind in kinds:
@@ -87,14 +97,17 @@ def watts(comment):
 
 
 def caps_of(rows):
-    """The parts of the SMs that a run's trainings were held to; 0: all."""
+    """The share of the SMs that each training of a run was limited to; 0: no limit."""
     return [float(row.get("thread_percentage") or 0) / 100 for row in rows]
 
 
 def read_runs(path, held=False):
-    """
-    The watts of the GPU, and (how, mix, parts of the SMs) -> its rows; a mix that was measured again has several of each
-    training. Without thread percentages, or only those with.
+    """Reads a file of measurements.
+
+    held: read the runs with thread percentages instead of those without
+
+    Returns the watts of the GPU (`watts`), and a dictionary of rows by (how, mix, caps). A mix that
+    was measured several times has several rows of each training.
     """
     with open(path, encoding="utf-8", newline="") as file:
         lines = file.readlines()
@@ -115,6 +128,7 @@ def mean(rows, column):
 
 
 def read(path, held=False):
+    """Yields the mixes of a file; `held` as in read_runs."""
     (awake, _), runs = read_runs(path)
     alone = {
         names[0]: rows
@@ -135,10 +149,8 @@ def read(path, held=False):
         runs = read_runs(path, held)[1]
     for (how, names, caps), rows in runs.items():
         if how not in ("streams", "mps") or not all(name in alone for name in names):
-            print(
-                f"{path}: {how} {'+'.join(names)}: left out: neither streams nor MPS, or not measured alone",
-                file=sys.stderr,
-            )
+            why = "neither streams nor MPS, or not measured alone"
+            print(f"{path}: {how} {'+'.join(names)}: left out: {why}", file=sys.stderr)
         elif how == "mps" or len(names) > 1:
             places = [
                 [row for k, row in enumerate(rows) if k % len(names) == i]
@@ -163,9 +175,9 @@ def of(name, names, values):
     return [value for other, value in zip(names, values) if other == name]
 
 
-def errors(laws, mix):
-    """ln(predicted / measured): of speeds one for each different training, of activities one."""
-    predicted, now = laws.predict(mix)
+def errors(model, mix):
+    """ln(predicted / measured) by quantity: a speed of each training, and the activities."""
+    predicted, now = model.predict(mix)
     speeds = {
         name: (predicted[mix.names.index(name)], statistics.fmean(of(name, mix.names, mix.speeds)))
         for name in dict.fromkeys(mix.names)
@@ -178,25 +190,26 @@ def errors(laws, mix):
     return found
 
 
-def cost(laws, mixes, values):
+def cost(model, mixes, values):
+    """The weighted mean error, which the fit minimises."""
     if min(values.values()) < 0 or max(values.values()) > 10:
         return math.inf
-    laws.set(values)
+    model.set(values)
     return statistics.fmean(
         WEIGHTS[name] * statistics.fmean(map(abs, found[name]))
         for mix in mixes
-        for found in [errors(laws, mix)]
+        for found in [errors(model, mix)]
         for name in WEIGHTS
     )
 
 
-def complete(laws, path):
-    """For each training alone: its demand as measured, and what follows from its SMACT alone."""
+def complete(model, path):
+    """Yields the ratio of the demand derived from SMACT to the demand, for each training alone."""
     (awake, work), runs = read_runs(path)
     for (how, names, _), rows in runs.items():
         if how == "streams" and len(names) == 1:
             guess = Demand(math.nan, mean(rows, "smact"), math.nan, math.nan, math.nan)
-            laws.library.demand_complete(ctypes.byref(guess), ctypes.c_double(work))
+            model.library.demand_complete(ctypes.byref(guess), ctypes.c_double(work))
             yield {
                 "gract": guess.gract / mean(rows, "gract"),
                 "smocc": guess.smocc / mean(rows, "smocc"),
@@ -205,28 +218,29 @@ def complete(laws, path):
             }
 
 
-def fit(laws, mixes, start, but=()):
+def fit(model, mixes, start, but=()):
+    """Returns the constants that fit the mixes best; those named in `but` stay as in `start`."""
     from colloc_fit.algebra import minimise  # SciPy is needed to fit, not to judge
 
     names = [name for name in start if name not in but]
     found = minimise(
-        lambda point: cost(laws, mixes, {**start, **dict(zip(names, point))}),
+        lambda point: cost(model, mixes, {**start, **dict(zip(names, point))}),
         [max(start[name], 0.01) for name in names],
     )
     return {**start, **dict(zip(names, found))}
 
 
-def collect(laws, mixes, values):
-    laws.set(values)
-    return [(mix, errors(laws, mix)) for mix in mixes]
+def collect(model, mixes, values):
+    model.set(values)
+    return [(mix, errors(model, mix)) for mix in mixes]
 
 
-def held_out(laws, mixes, start):
-    """Every mix predicted from a fit that saw neither its streams nor its MPS."""
+def held_out(model, mixes, start):
+    """Predicts every mix with constants that were fitted to all other mixes."""
     found = []
     for names in dict.fromkeys(mix.names for mix in mixes):
-        values = fit(laws, [mix for mix in mixes if mix.names != names], start)
-        found += collect(laws, [mix for mix in mixes if mix.names == names], values)
+        values = fit(model, [mix for mix in mixes if mix.names != names], start)
+        found += collect(model, [mix for mix in mixes if mix.names == names], values)
     return found
 
 
@@ -236,7 +250,7 @@ def summary(errors_of_one):
 
 
 def parts(found):
-    """The rows of the report: what, and its errors."""
+    """Yields the rows of the report: a title and its errors."""
     for how in ("streams", "mps"):
         yield f"speed, {how}", [error for mix, e in found if mix.how == how for error in e["speed"]]
     for how in ("streams", "mps"):
@@ -246,7 +260,7 @@ def parts(found):
             ]
 
 
-def tell(page, title, rows):
+def add_errors(page, title, rows):
     page.heading(title)
     page.table(
         ["", ("median, %", 1), ("90th percentile, %", 1), ("largest, %", 1), "of"],
@@ -259,22 +273,20 @@ def tell(page, title, rows):
 
 
 def slowdowns(found):
-    """how, mix, training, slowdown measured and predicted."""
+    """Yields (how, mix, training, measured slowdown, predicted slowdown)."""
     for mix, e in found:
         for name, error in zip(dict.fromkeys(mix.names), e["speed"]):
             measured = 1 / statistics.fmean(of(name, mix.names, mix.speeds))
             yield mix.how, "+".join(mix.names), name, measured, measured / math.exp(error)
 
 
-def tell_where_not(page, found):
+def add_limits(page, found):
     rows = list(slowdowns(found))
     page.heading("Where it does not hold")
     page.text(
         "Not measured at all: MIG, other GPUs than one H200, plain processes beside clients of MPS."
     )
-    page.text(
-        "Held out, by how much more than measured each training is predicted to be slowed, on average:"
-    )
+    page.text("Held out: how much more slowdown is predicted than was measured, mean by training:")
     names = dict.fromkeys(row[2] for row in rows)
     page.table(
         ["training", ("streams, %", 1), ("MPS, %", 1)],
@@ -292,19 +304,19 @@ def tell_where_not(page, found):
             for name in names
         ],
     )
-    page.text("All that are off by more than 10 %:")
+    page.text("All errors of more than 10 %:")
     page.table(
         ["", "mix", "training", ("slowdown measured", 2), ("predicted", 2)],
         [row for row in rows if abs(row[4] / row[3] - 1) > LIMITS[0]],
     )
 
 
-def tell_held(page, laws, values, mixes):
-    """Clients of MPS held to a part of the SMs."""
-    laws.set(values)
+def add_limited_clients(page, model, values, mixes):
+    """Adds the errors for MPS clients with a thread percentage."""
+    model.set(values)
     rows, off = [], []
     for mix in mixes:
-        predicted, _ = laws.predict(mix)
+        predicted, _ = model.predict(mix)
         off += [math.log(p / m) for p, m in zip(predicted, mix.speeds)]
         parts_of = " + ".join(
             f"{name} {100 * cap:.0f} %" if cap else name for name, cap in zip(mix.names, mix.caps)
@@ -320,12 +332,11 @@ def tell_held(page, laws, values, mixes):
         )
     if not rows:
         return
-    page.heading("Clients held to a part of the SMs, which no constant was fitted to")
+    page.heading("MPS clients with a thread percentage, which no constant was fitted to")
     page.text(
-        "Speeds of all, and their sum. "
-        + "Speed is off by {:.1f} % (median), {:.1f} % (90th percentile), {:.1f} % at most.".format(
-            *(100 * value for value in summary(off))
-        )
+        "Speeds of all clients, and their sum. "
+        + "The error of speed is {:.1f} % (median), {:.1f} % (90th percentile), "
+        "{:.1f} % at most.".format(*(100 * value for value in summary(off)))
     )
     page.table(["MPS", "measured", "predicted", ("together", 2), ("predicted", 2)], rows)
 
@@ -375,43 +386,47 @@ def judge(found):
             error > limit for error, limit in zip(errors_of_it, LIMITS)
         ):
             wrong.append(what)
-    return f"too far off: {', '.join(wrong)}: fit the constants anew" if wrong else None
+    return f"errors too large: {', '.join(wrong)}: fit the constants again" if wrong else None
 
 
-def study(laws, mixes, present, files):
-    """The page without its picture, the constants of the fit to all, and all held out."""
+def study(model, mixes, present, files):
+    """Returns the page without picture, the constants of the fit to all, and held-out errors."""
     page = Page("How well the interference model holds")
-    best = fit(laws, mixes, present)
-    out = held_out(laws, mixes, best)
+    best = fit(model, mixes, present)
+    out = held_out(model, mixes, best)
     page.text(
-        "Predicted against measured: the laws of `src/sharing/interference.c` and the measurements of `scripts/measure-sharing` in "
+        "Predicted against measured: the formulae of `src/sharing/interference.c` and the "
+        "measurements of `scripts/measure-sharing` in "
         + ", ".join(f"`{os.path.relpath(path, ROOT)}`" for path in files)
         + ". Made by `scripts/fit-sharing --write --page=docs/measured/sharing.md`. "
-        "Speed is the share of its steps per second alone that a training has in a mix; equal trainings of a mix count as one. "
-        "The form of the formulae was chosen with all measurements in view; only the constants are held out."
+        "Speed is a training's steps per second in a mix, divided by those alone; equal trainings "
+        "of a mix count as one. The form of the formulae was chosen with all measurements in "
+        "view; only the constants are held out."
     )
     page.text(
         "The fit to all: " + ", ".join(f"{name} {value:.3f}" for name, value in best.items()) + "."
     )
-    tell(page, "Held out, one mix after the other, by streams and by MPS", parts(out))
-    tell_where_not(page, out)
+    add_errors(page, "Held out, one mix after the other, by streams and by MPS", parts(out))
+    add_limits(page, out)
     uniform = [mix for mix in mixes if len(set(mix.names)) == 1]
-    alike = fit(laws, uniform, best, but=["weight_power"])
-    tell(
+    alike = fit(model, uniform, best, but=["weight_power"])
+    add_errors(
         page,
-        "Mixed sets, after a fit to equal trainings alone (but weight_power, which those cannot tell)",
-        parts(collect(laws, [mix for mix in mixes if mix not in uniform], alike)),
+        "Mixed sets, after a fit to equal trainings (weight_power as fitted to all)",
+        parts(collect(model, [mix for mix in mixes if mix not in uniform], alike)),
     )
-    tell(
+    add_errors(
         page,
         "The constants of data/sharing/interference.txt on all that was measured",
-        parts(collect(laws, mixes, present)),
+        parts(collect(model, mixes, present)),
     )
-    tell_held(page, laws, present, [mix for path in files for mix in read(path, held=True)])
-    guesses = [ratio for path in files for ratio in complete(laws, path)]
-    tell(
+    add_limited_clients(
+        page, model, present, [mix for path in files for mix in read(path, held=True)]
+    )
+    guesses = [ratio for path in files for ratio in complete(model, path)]
+    add_errors(
         page,
-        "Trainings alone: what is taken to follow where only SMACT is known",
+        "Trainings alone: demands derived from SMACT",
         [(name, [math.log(ratio[name]) for ratio in guesses]) for name in guesses[0]],
     )
     return page, best, out
@@ -424,7 +439,11 @@ def arguments():
     parser.add_argument(
         "--library", default=os.path.join(ROOT, "build", "src", "sharing", "libcolloc-sharing.so")
     )
-    parser.add_argument("--laws", default=os.path.join(ROOT, "data", "sharing", "interference.txt"))
+    parser.add_argument(
+        "--constants",
+        "--laws",  # the former name
+        default=os.path.join(ROOT, "data", "sharing", "interference.txt"),
+    )
     parser.add_argument("--write", action="store_true")
     parser.add_argument("--page")
     parser.add_argument("--quick", action="store_true")
@@ -438,18 +457,18 @@ def arguments():
 
 def main():
     options = arguments()
-    laws, (text, present) = Laws(options.library), read_constants(options.laws)
+    model, (text, present) = InterferenceModel(options.library), read_constants(options.constants)
     mixes = [mix for path in options.files for mix in read(path)]
     if options.quick:
-        return judge(collect(laws, mixes, present))
-    page, best, out = study(laws, mixes, present, options.files)
+        return judge(collect(model, mixes, present))
+    page, best, out = study(model, mixes, present, options.files)
     if options.page:
         draw(page, out)
         write_page(page, options.page)
     else:
         print(page.markdown())
     if options.write:
-        with open(options.laws, "w", encoding="utf-8") as file:
+        with open(options.constants, "w", encoding="utf-8") as file:
             file.write(
                 CONSTANT.sub(
                     lambda line: line[1] + line[2] + line[3] + f"{best[line[2]]:.3f}", text

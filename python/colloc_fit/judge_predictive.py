@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Holds the policy predictive against those of the dissertation, on the two traces and on ones resampled from them.
+"""Compares the policy predictive with those of the dissertation, by simulation.
+
+The traces are the two of the dissertation and traces resampled from them.
 
     scripts/judge-predictive build/src/cli/colloc --page=docs/measured/predictive.md
 
-The policy's constants were chosen on the seeds 1001 to 1040: judge it by others.
+The policy's constants were chosen on the seeds 1001 to 1040: evaluate it on others.
 """
 
 import argparse
@@ -41,6 +43,7 @@ FIGURES = {"total time": "total_s", "JCT": "avg_jct_s", "energy": "energy_mj"}
 
 
 def simulate(colloc, folder, trace, run, words):
+    """The totals of one run as `colloc simulate --json` prints them."""
     done = subprocess.run(
         [
             colloc,
@@ -66,7 +69,7 @@ def spread(seed):
 
 
 def numbers(text):
-    """ "1-3,7" is 1, 2, 3, 7."""
+    """The numbers that a text like "1-3,7" lists: 1, 2, 3, 7."""
     bounds = [part.partition("-") for part in text.split(",")]
     return [n for first, _, last in bounds for n in range(int(first), int(last or first) + 1)]
 
@@ -101,13 +104,14 @@ def means(results, trace, runs_of):
 
 
 def comparison(results, trace, runs, row):
+    """Yields table rows that compare `row` with the best of the dissertation's policies."""
     best = min(
         THESIS,
         key=lambda name: statistics.mean(results[trace, run, name]["total_s"] for run in runs),
     )
     others = {
         f"{best}, the best on average": (best,),
-        "whichever of the six was best on the trace": THESIS,
+        "the best of the six on each trace": THESIS,
     }
     for name, policies in others.items():
         for figure, key in FIGURES.items():
@@ -133,19 +137,23 @@ def page(results, seeds):
     yield "# predictive against the policies of the dissertation"
     yield ""
     yield (
-        f"Made by `scripts/judge-predictive`. Simulated, 4 x A100-40GB, MPS, memory declared; predictive knows the activity of the tasks. The "
-        f"resampled traces have the seeds {ranges(seeds)}; its constants were chosen on the seeds 1001 to 1040. The bound is a "
-        "time that no policy can be under (`src/sim/bound.c`)."
+        "Made by `scripts/judge-predictive`. Simulated: 4 x A100-40GB, MPS, memory declared; the "
+        "policy predictive knows the SM activity of the tasks. The resampled traces have the seeds "
+        f"{ranges(seeds)}; the policy's constants were chosen on the seeds 1001 to 1040. The bound "
+        "is a total time that no policy can beat (`src/sim/bound.c`)."
     )
     yield ""
     yield (
-        "One trace is one throw: who happens to be last decides by some per cent. The traces themselves are therefore played again with "
-        "the tasks' times spread at random (`--seed`), too little to make them other traces."
+        "The result on one trace depends by some per cent on which task happens to be last. The "
+        "traces are therefore also simulated with slightly varied run times (`--seed`)."
     )
     for trace in TRACES:
         groups = (
             (f"{trace} itself", [()]),
-            (f"{trace} itself, times spread {len(seeds)} times: means", [spread(s) for s in seeds]),
+            (
+                f"{trace} itself, run times varied {len(seeds)} times: means",
+                [spread(s) for s in seeds],
+            ),
             (f"{trace} resampled {len(seeds)} times: means", [resampled(s) for s in seeds]),
         )
         for title, of in groups:
@@ -155,7 +163,7 @@ def page(results, seeds):
                 means(results, trace, of),
             )
         for row in ("predictive", "predictive, times known too"):
-            yield from ("", f"{row}, on the resampled ones, less being better:", "")
+            yield from ("", f"{row}, on the resampled traces (less is better):", "")
             yield from table(
                 ["", "less on", "median, %", "quartiles, %"],
                 comparison(results, trace, [resampled(s) for s in seeds], row),

@@ -1,13 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The collocation study (chapter 4 of the thesis, the EuroMLSys'24 paper) on the GPUs at hand: every table of workloads/study, a GPU for each.
+"""The collocation study on this machine's GPUs: chapter 4 of the thesis, the EuroMLSys 2024 paper.
 
-    scripts/study-collocation measure [--gpus=0,1] PROGRAMS FOLDER [TABLE ...]    needs GPUs, PyTorch, torchvision, timm, transformers and MPS
-    scripts/study-collocation draw FOLDER REPORT                                  one report of all of it, anywhere
-    scripts/study-collocation laws FOLDER REPORT      how far the laws of sharing are off for equal trainings, which they were not fitted to
+    scripts/study-collocation measure [--gpus=0,1] PROGRAMS FOLDER [TABLE ...]
+        measures the tables of workloads/study (default: all), each on one GPU;
+        needs GPUs, PyTorch, torchvision, timm, transformers and MPS
+    scripts/study-collocation draw FOLDER REPORT
+        writes one report of all that FOLDER has; runs anywhere
+    scripts/study-collocation model FOLDER REPORT
+        the error of the interference model for mixes of equal trainings, which it was not
+        fitted to
 
-PROGRAMS is a folder with collocd, colloc and colloc-shim (scripts/bundle makes one). "compare" runs through collocd as well, to be held against the
-same run without. Tables are measured side by side, as far as there are GPUs: their trainings share the processor, not the GPU. No setting of
-a GPU is changed; a study that was broken off goes on where it was.
+PROGRAMS is a folder with collocd, colloc and colloc-shim (scripts/bundle makes one). The table
+"compare" is measured without and with collocd. As many tables are measured at a time as there are
+GPUs: their trainings share the processor, not the GPU. No setting of a GPU is changed. A study that
+was interrupted continues where it stopped.
 """
 import csv
 import os
@@ -18,6 +24,8 @@ import sys
 import tempfile
 import threading
 import time
+
+from colloc_fit.machine import nvidia_smi, run_action, wait_for_daemon
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 TABLES = os.path.join(TOP, "workloads", "study")
@@ -32,17 +40,8 @@ DAEMON = [
 ]
 
 
-def gpus():
-    listed = subprocess.run(
-        ["nvidia-smi", "--query-gpu=index", "--format=csv,noheader"],
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout
-    return listed.split()
-
-
 def bench(programs, table, gpu, folder, *options):
+    """Runs `colloc bench` on a table. Returns its exit status."""
     command = [
         os.path.join(programs, "colloc"),
         "bench",
@@ -57,6 +56,7 @@ def bench(programs, table, gpu, folder, *options):
 
 
 def bench_by_daemon(programs, table, gpu, folder):
+    """The same, each group submitted to a collocd of this GPU."""
     with tempfile.TemporaryDirectory(prefix="colloc-study-") as state:
         socket = os.path.join(state, "s")
         command = [
@@ -70,14 +70,8 @@ def bench_by_daemon(programs, table, gpu, folder):
         with open(f"{folder}-collocd.log", "a", encoding="utf-8") as log:
             daemon = subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=log)
         try:
-            limit = time.monotonic() + 20
-            while subprocess.run(
-                [os.path.join(programs, "colloc"), "--socket", socket, "info"],
-                capture_output=True,
-                check=False,
-            ).returncode:
-                if time.monotonic() > limit or daemon.poll() is not None:
-                    raise RuntimeError(f"collocd does not answer, see {folder}-collocd.log")
+            if not wait_for_daemon(programs, socket, daemon):
+                raise RuntimeError(f"collocd does not answer, see {folder}-collocd.log")
             return bench(programs, table, gpu, folder, "--daemon", f"--socket={socket}")
         finally:
             daemon.terminate()
@@ -89,15 +83,18 @@ def measure_table(programs, table, gpu, folder):
     status = bench(programs, table, gpu, os.path.join(folder, table))
     if table == "compare":
         status |= bench_by_daemon(programs, table, gpu, os.path.join(folder, f"{table}-daemon"))
+    failed = ", some of it failed" if status else ""
     print(
-        f"{table} on GPU {gpu}: {time.monotonic() - began:.0f} s{', not all of it' if status else ''}",
+        f"{table} on GPU {gpu}: {time.monotonic() - began:.0f} s{failed}",
         file=sys.stderr,
         flush=True,
     )
     return status
 
 
-def measure(*arguments):
+def measure(first, second, *others):
+    """Measures tables, one GPU for each at a time. The words are those of the command line."""
+    arguments = (first, second, *others)
     chosen = [
         word.removeprefix("--gpus=").split(",") for word in arguments if word.startswith("--gpus=")
     ]
@@ -121,7 +118,8 @@ def measure(*arguments):
                 statuses.append(1)
 
     workers = [
-        threading.Thread(target=work, args=(gpu,)) for gpu in (chosen[0] if chosen else gpus())
+        threading.Thread(target=work, args=(gpu,))
+        for gpu in (chosen[0] if chosen else nvidia_smi("index"))
     ]
     for worker in workers:
         worker.start()
@@ -131,7 +129,7 @@ def measure(*arguments):
 
 
 def join_tables(folder, target):
-    """The journals of all tables as one. Numbers of groups, which name their looks, go on from table to table."""
+    """Joins the journals of all tables. Groups and the files of their samples are renumbered."""
     os.makedirs(os.path.join(target, "looks"))
     number, wrote = 0, {"groups.csv": False, "tasks.csv": False, "summary.csv": False}
     for table in sorted(os.listdir(folder)):
@@ -151,11 +149,11 @@ def join_tables(folder, target):
                 for row in rows:
                     row["group"] = f"{row['group']}"
                     if name == "groups.csv":
-                        looks = f"{row['number']}-{row['repeat']}.csv"
+                        samples = f"{row['number']}-{row['repeat']}.csv"
                         row["number"] = number + int(row["number"])
                         most = max(most, row["number"])
                         shutil.copy(
-                            os.path.join(source, "looks", looks),
+                            os.path.join(source, "looks", samples),
                             os.path.join(target, "looks", f"{row['number']}-{row['repeat']}.csv"),
                         )
                     writer.writerow(row)
@@ -183,7 +181,10 @@ MEASURED = {
 
 
 def equal_trainings(folder, summary):
-    """Of each training the measured epoch of each group, in the form that scripts/measure-sharing writes; samples stand for steps."""
+    """Of mixes of equal trainings, the second epoch of each as a row of scripts/measure-sharing.
+
+    A row's steps are the samples of the study.
+    """
     for table in sorted(os.listdir(folder)):
         path = os.path.join(folder, table, "tasks.csv")
         if not os.path.exists(path) or table.startswith("compare"):
@@ -192,12 +193,12 @@ def equal_trainings(folder, summary):
             for row in csv.DictReader(file):
                 mix, how = row["group"].rsplit(" ", 1)
                 name, _, count = mix.partition("*")
-                told = summary[row["group"]]
+                measured = summary[row["group"]]
                 if (
                     row["epoch"] == "2"
                     and name.isalpha()
                     and how in ("streams", "mps")
-                    and told["samples_per_s"]
+                    and measured["samples_per_s"]
                 ):
                     yield name, {
                         "how": how,
@@ -206,11 +207,12 @@ def equal_trainings(folder, summary):
                         "error": "",
                         "thread_percent": "",
                         "steps_per_s": float(row["samples"]) / float(row["epoch_s"]),
-                        **{key: told[column] for key, column in MEASURED.items()},
+                        **{key: measured[column] for key, column in MEASURED.items()},
                     }
 
 
-def hold_against_laws(folder, report):
+def check_model(folder, report):
+    """Prints the errors of the interference model for each training."""
     with open(os.path.join(report, "summary.csv"), encoding="utf-8") as file:
         summary = {row["group"]: row for row in csv.DictReader(file)}
     rows = list(equal_trainings(folder, summary))
@@ -231,14 +233,10 @@ def hold_against_laws(folder, report):
 
 
 def main():
-    if len(sys.argv) >= 4 and sys.argv[1] == "measure":
-        return measure(*sys.argv[2:])
-    if len(sys.argv) == 4 and sys.argv[1] == "draw":
-        return draw(*sys.argv[2:])
-    if len(sys.argv) == 4 and sys.argv[1] == "laws":
-        return hold_against_laws(*sys.argv[2:])
-    print(__doc__, file=sys.stderr)
-    return 2
+    return run_action(
+        __doc__,
+        {"measure": measure, "draw": draw, "model": check_model, "laws": check_model},
+    )
 
 
 if __name__ == "__main__":

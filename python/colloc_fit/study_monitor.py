@@ -1,20 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The monitoring study (chapter 3 of the thesis) on the GPU at hand: what the metrics say of a known load, and what monitors cost.
+"""The monitoring study on this machine's GPU: chapter 3 of the thesis.
 
-    scripts/study-monitor measure PROGRAMS RAW.json [PART ...]    needs a GPU, PyTorch, torchvision, transformers, and nvcc
-    scripts/study-monitor draw RAW.json FOLDER                    pictures (SVG), tables (CSV) and a page, anywhere
+It measures what the GPU metrics report of known loads, and what monitoring costs.
+
+    scripts/study-monitor measure PROGRAMS RAW.json [PART ...]
+        measures the parts (default: all); needs a GPU, PyTorch, torchvision, transformers and nvcc
+    scripts/study-monitor draw RAW.json FOLDER
+        draws pictures (SVG), tables (CSV) and a page; runs anywhere
 
 PROGRAMS is a folder with collocd, colloc and colloc-shim (scripts/bundle makes one). The parts:
 
-    square     metrics of the GPU as blocks and threads of a kernel rise (figure 3.1)
-    sms        SMACT while a kernel keeps exactly so many SMs busy
-    short      the means that `colloc record` prints of such loads of 2, 5, 10 and 30 s, sampled once a second
-    memory     memory of a process as colloc tells it, against allocator plus context
-    calls      processor time of the questions to the driver, on an idle and on a busy GPU
+    square     GPU metrics against the blocks and threads of a kernel (figure 3.1)
+    sms        SMACT while a kernel keeps a known number of SMs busy
+    short      means that `colloc record` prints of loads of 2 to 30 s, sampled once a second
+    memory     memory of a process as colloc reports it, against allocator plus context
+    calls      processor time of each driver query, on an idle and on a busy GPU
     daemon     processor time of collocd beside a training, in slices of ten seconds
-    light, heavy   epochs of a small and of a large training with and without monitors, in turns (table 3.2, figures 3.2 and 3.3)
+    light, heavy
+               epochs of a small and of a large training with and without monitors, in turns
+               (table 3.2, figures 3.2 and 3.3)
 
-No setting of the GPU is changed. The results are written as they come: a study that is broken off keeps what it has.
+No setting of the GPU is changed. Each part is written when it is measured: an interrupted study
+keeps what it has.
 """
 import contextlib
 import csv
@@ -28,12 +35,14 @@ import sys
 import tempfile
 import time
 
+from colloc_fit.machine import nvidia_smi, run_action
+
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BLOCKS, THREADS = (1, 32, 132, 1024, 4224), (1, 32, 128, 1024)
 STAYING_SMS = (1, 4, 8, 16, 33, 50, 66, 99, 116, 132)
 LOAD_S = 2
 SHORT_S, SHORT_SMS = (2, 5, 10, 30), (33, 79)
-LOOK = ("--interval=100ms", "--gpus=0")
+RECORD = ("--interval=100ms", "--gpus=0")
 MEMORY_MODELS = ("digits", "small", "medium", "heavy", "decoder", "encoder")
 EPOCHS = {
     "light": ("digits", 938, 3),
@@ -65,13 +74,16 @@ class Study:
             )
 
     def steady(self, *command):
-        """What `colloc record` saw of GPU 0: medians over the second half of the run, where only the load runs."""
+        """Medians of what `colloc record` measured on GPU 0 in the second half of the run.
+
+        Start and end of the program are in the first half and in the last samples.
+        """
         out = os.path.join(self.folder, "record.csv")
         subprocess.run(
             [
                 self.colloc,
                 "record",
-                *LOOK,
+                *RECORD,
                 f"--output={out}",
                 f"--summary={os.devnull}",
                 "--",
@@ -83,10 +95,10 @@ class Study:
             check=True,
         )
         with open(out, encoding="utf-8") as file:
-            looks = list(csv.DictReader(file))
-        middle = looks[len(looks) // 2 : -4]
+            samples = list(csv.DictReader(file))
+        middle = samples[len(samples) // 2 : -4]
         return {
-            key: median_of(look[key] for look in middle)
+            key: median_of(sample[key] for sample in middle)
             for key in ("utilisation", "gract", "smact", "smocc", "dram_active", "power_w")
         }
 
@@ -119,7 +131,7 @@ def measure_sms(study):
 
 
 def record_square(study, sms, seconds):
-    """The summary of one run as `colloc record` makes it by default, and for how long the kernel ran."""
+    """The default summary of `colloc record` of one run, and the seconds that the kernel ran."""
     summary = os.path.join(study.folder, "summary.json")
     done = subprocess.run(
         [
@@ -145,7 +157,7 @@ def record_square(study, sms, seconds):
 
 
 def measure_short(study):
-    """The kernel runs for a part of the time that the command takes: the rest of it is start and end of CUDA."""
+    """The kernel runs for a part of the command's time; the rest is start and end of CUDA."""
     study.build_square()
     total, rows = max(STAYING_SMS), []
     for seconds in SHORT_S:
@@ -166,23 +178,23 @@ def measure_short(study):
 
 
 class Worker:
-    """A training that makes an epoch whenever it is told to."""
+    """A training process (workloads/worker.py) that runs epochs on request."""
 
     def __init__(self, model, wrapper=()):
         worker = [sys.executable, os.path.join(TOP, "workloads", "worker.py")]
         self.process = subprocess.Popen(
             [*wrapper, *worker], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
-        self.hear()
-        self.tell(do="load", model=model)
+        self.reply()
+        self.call(do="load", model=model)
 
-    def hear(self):
+    def reply(self):
         return json.loads(self.process.stdout.readline())
 
-    def tell(self, **command):
+    def call(self, **command):
         self.process.stdin.write(json.dumps(command) + "\n")
         self.process.stdin.flush()
-        return self.hear()
+        return self.reply()
 
     def close(self):
         self.process.stdin.close()
@@ -190,25 +202,22 @@ class Worker:
 
 
 def gpu_used_mib():
-    text = subprocess.run(
-        ["nvidia-smi", "--query-gpu=memory.used", "--format=csv,noheader,nounits"],
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout
-    return float(text.split()[0])
+    return float(nvidia_smi("memory.used")[0])
 
 
 def measure_memory(study):
-    """The context is what the whole GPU lost to the process beyond its allocator; nothing else may run there."""
+    """The context is what the process takes of the GPU beyond its allocator.
+
+    Nothing else may run on the GPU.
+    """
     rows = []
     for model in MEMORY_MODELS:
         summary = os.path.join(study.folder, "summary.json")
         before_mib = gpu_used_mib()
         worker = Worker(
-            model, (study.colloc, "record", *LOOK, "--json", f"--summary={summary}", "--")
+            model, (study.colloc, "record", *RECORD, "--json", f"--summary={summary}", "--")
         )
-        told = worker.tell(do="epoch", steps=50)
+        epoch = worker.call(do="epoch", steps=50)
         truth_mib = gpu_used_mib() - before_mib
         worker.close()
         with open(summary, encoding="utf-8") as file:
@@ -216,8 +225,8 @@ def measure_memory(study):
         rows.append(
             {
                 "model": model,
-                "reserved_mib": told["reserved_mib"],
-                "context_mib": truth_mib - told["reserved_mib"],
+                "reserved_mib": epoch["reserved_mib"],
+                "context_mib": truth_mib - epoch["reserved_mib"],
                 "truth_mib": truth_mib,
                 "colloc_mib": seen_mib,
                 "error": seen_mib / truth_mib - 1,
@@ -250,11 +259,18 @@ def bytes_in(folder):
     )
 
 
-SPAWN = "import subprocess, sys, time\nwhile True:\n    began = time.monotonic()\n    subprocess.run(sys.argv[1:])\n    time.sleep(max(0, 1 - time.monotonic() + began))"
+# Runs a command once a second.
+SPAWN = """\
+import subprocess, sys, time
+while True:
+    began = time.monotonic()
+    subprocess.run(sys.argv[1:])
+    time.sleep(max(0, 1 - time.monotonic() + began))
+"""
 
 
 def monitors(study):
-    """Each by its name: a command that writes what it sees into the folder it is started in."""
+    """The monitors by name: commands that write their samples into their working folder."""
     daemon = [study.collocd, "--socket=s", "--state-dir=.", f"--shim={study.shim}"]
     smi = ["nvidia-smi", *SMI_QUERY]
     found = {
@@ -288,15 +304,15 @@ def running(command, folder):
 
 
 def turn(worker, command, steps, epochs):
-    """So many epochs beside one monitor."""
+    """Times of `epochs` epochs beside one monitor, and what the monitor took."""
     if command is None:
-        return {"epochs": [worker.tell(do="epoch", steps=steps) for _ in range(epochs)]}
+        return {"epochs": [worker.call(do="epoch", steps=steps) for _ in range(epochs)]}
     with tempfile.TemporaryDirectory() as folder, running(command, folder) as pid:
         before = processor_s(pid), bytes_in(folder), time.monotonic()
-        told = [worker.tell(do="epoch", steps=steps) for _ in range(epochs)]
+        times = [worker.call(do="epoch", steps=steps) for _ in range(epochs)]
         took = time.monotonic() - before[2]
         return {
-            "epochs": told,
+            "epochs": times,
             "cores": (processor_s(pid) - before[0]) / took,
             "resident_mib": resident_mib(pid),
             "bytes_per_s": (bytes_in(folder) - before[1]) / took,
@@ -316,17 +332,17 @@ def measure_overhead(study, name):
 
 
 class Nvml:
-    """The questions that a look consists of."""
+    """The driver queries that one sample consists of."""
 
     def __init__(self):
         self.library, self.device = ctypes.CDLL("libnvidia-ml.so.1"), ctypes.c_void_p()
         self.library.nvmlInit_v2()
         self.library.nvmlDeviceGetHandleByIndex_v2(0, ctypes.byref(self.device))
-        self.room, self.count = ctypes.create_string_buffer(1 << 16), ctypes.c_uint()
+        self.buffer, self.count = ctypes.create_string_buffer(1 << 16), ctypes.c_uint()
 
-    def questions(self):
-        """Name: something that asks once and returns NVML's result."""
-        out = ctypes.byref(self.room)
+    def queries(self):
+        """Functions by name: each queries once and returns NVML's result."""
+        out = ctypes.byref(self.buffer)
         memory = ctypes.create_string_buffer((40 | 2 << 24).to_bytes(4, "little"), 40)
         memory_1 = ctypes.create_string_buffer(24)
         plain = {
@@ -340,14 +356,14 @@ class Nvml:
             "graphics processes": "GraphicsRunningProcesses_v3",
             "MPS processes": "MPSComputeRunningProcesses_v3",
         }
-        ask = {
+        queries = {
             name: lambda function=function: self.call(function, out)
             for name, function in plain.items()
         }
-        ask |= {
+        queries |= {
             name: lambda function=function: self.list(function) for name, function in lists.items()
         }
-        return ask | {
+        return queries | {
             "memory": lambda: self.call("MemoryInfo_v2", ctypes.byref(memory)),
             "memory, version 1": lambda: self.call("MemoryInfo", ctypes.byref(memory_1)),
             "temperature": lambda: self.call("Temperature", 0, out),
@@ -360,24 +376,24 @@ class Nvml:
 
     def list(self, name):
         self.count.value = 256
-        return self.call(name, ctypes.byref(self.count), ctypes.byref(self.room))
+        return self.call(name, ctypes.byref(self.count), ctypes.byref(self.buffer))
 
     def process_utilisation(self):
         self.count.value = 256
         return self.call(
             "ProcessUtilization",
-            ctypes.byref(self.room),
+            ctypes.byref(self.buffer),
             ctypes.byref(self.count),
             ctypes.c_ulonglong(0),
         )
 
 
-def cost_us(ask):
-    """Processor time and wall time of one question: medians, after the first."""
-    processor, wall, result = [], [], ask()
+def cost_us(query):
+    """Processor time and wall time of one query: medians, the first left out."""
+    processor, wall, result = [], [], query()
     for _ in range(CALLS):
         before = time.thread_time_ns(), time.perf_counter_ns()
-        ask()
+        query()
         processor.append((time.thread_time_ns() - before[0]) / 1e3)
         wall.append((time.perf_counter_ns() - before[1]) / 1e3)
         time.sleep(0.01)
@@ -392,10 +408,10 @@ def cost_us(ask):
 def measure_calls(study):
     study.build_square()
     nvml = Nvml()
-    idle = {name: cost_us(ask) for name, ask in nvml.questions().items()}
+    idle = {name: cost_us(query) for name, query in nvml.queries().items()}
     load = subprocess.Popen([study.square, "4224", "1024", "60"])
     time.sleep(3)
-    busy = {name: cost_us(ask) for name, ask in nvml.questions().items()}
+    busy = {name: cost_us(query) for name, query in nvml.queries().items()}
     load.terminate()
     load.wait()
     return {"idle": idle, "busy": busy}
@@ -403,7 +419,7 @@ def measure_calls(study):
 
 def measure_daemon(study):
     worker, rows = Worker("heavy"), []
-    worker.tell(do="epoch", steps=5)
+    worker.call(do="epoch", steps=5)
     for period in ("1s", "100ms"):
         with tempfile.TemporaryDirectory() as folder:
             with running(
@@ -419,18 +435,14 @@ def measure_daemon(study):
                 for _ in range(SLICES):
                     began, before = time.monotonic(), processor_s(pid)
                     while time.monotonic() - began < SLICE_S:
-                        worker.tell(do="epoch", steps=20)
+                        worker.call(do="epoch", steps=20)
                     cores = (processor_s(pid) - before) / (time.monotonic() - began)
                     rows.append(
                         {"period": period, "cores": cores, "resident_mib": resident_mib(pid)}
                     )
     worker.close()
     return {
-        "gpus": len(
-            subprocess.run(
-                ["nvidia-smi", "-L"], capture_output=True, text=True, check=True
-            ).stdout.splitlines()
-        ),
+        "gpus": len(nvidia_smi("index")),
         "slices": rows,
     }
 
@@ -448,14 +460,7 @@ PARTS = {
 
 
 def measure(programs, output, *parts):
-    raw = {
-        "gpu": subprocess.run(
-            ["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"],
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout.strip()
-    }
+    raw = {"gpu": "\n".join(nvidia_smi("name", "driver_version"))}
     with tempfile.TemporaryDirectory() as folder:
         study = Study(programs, folder)
         for name in parts or PARTS:
@@ -482,12 +487,7 @@ def draw(raw, folder):
 
 
 def main():
-    if len(sys.argv) >= 4 and sys.argv[1] == "measure":
-        return measure(*sys.argv[2:])
-    if len(sys.argv) == 4 and sys.argv[1] == "draw":
-        return draw(*sys.argv[2:])
-    print(__doc__, file=sys.stderr)
-    return 2
+    return run_action(__doc__, {"measure": measure, "draw": draw})
 
 
 if __name__ == "__main__":

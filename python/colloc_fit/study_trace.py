@@ -1,16 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The trace of 60 tasks, compressed, with real trainings on the GPUs at hand: exclusive against collocated.
+"""The trace of 60 tasks, compressed, as real trainings on this machine's GPUs.
 
-    scripts/study-trace [--tasks=N] [--compress=C] [--gpus=0,1,2,3] [--spare-gpus=4,5,6,7] [--alone=EARLIER.json] PROGRAMS OUTPUT.json [WAY ...]
-    scripts/study-trace --simulate PROGRAMS OUTPUT.json      what colloc simulate makes of the same, beside what was seen; anywhere
+It measures the run exclusively and collocated, and compares it with the simulator.
 
-PROGRAMS is a folder with collocd, colloc and colloc-shim (scripts/bundle makes one). Needs PyTorch, torchvision, timm, transformers and MPS.
+    scripts/study-trace [--tasks=N] [--compress=C] [--gpus=0,1,2,3] [--spare-gpus=4,5,6,7]
+                        [--alone=EARLIER.json] PROGRAMS OUTPUT.json [WAY ...]
+    scripts/study-trace --simulate PROGRAMS OUTPUT.json
+        prints what `colloc simulate` predicts of the runs in OUTPUT.json; runs anywhere
 
-Arrivals and lengths are those of data/traces, C times faster. Each task is a real training of the same model (workloads/train.py), with as
-many steps as it can make alone in its compressed time: measured at the beginning, on all GPUs side by side, or taken from an earlier output on
-such a GPU. It holds the same share of the GPU's
-memory as it did of an A100's 40 GiB, by memory that it takes and does not use. Tasks on two GPUs are left out. Ways run one after the other, or two
-at a time when there are spare GPUs, as many as the others. What is seen is written as it comes.
+PROGRAMS is a folder with collocd, colloc and colloc-shim (scripts/bundle makes one). Needs PyTorch,
+torchvision, timm, transformers and MPS.
+
+Arrivals and run times are those of data/traces, C times faster. Each task trains the model that the
+trace names (workloads/train.py), for as many steps as it makes alone in its compressed run time.
+That speed is measured first, one training on each GPU at a time, or taken from an earlier output of
+the same kind of GPU (--alone). A task allocates unused memory until it has the same share of the
+GPU as it had of an A100's 40 GiB. Tasks on two GPUs are left out. The ways run one after another,
+or two at a time when --spare-gpus names as many GPUs as --gpus. Each result is written at once.
 """
 import argparse
 import concurrent.futures
@@ -22,6 +28,8 @@ import sys
 import tempfile
 import threading
 import time
+
+from colloc_fit.machine import nvidia_smi, wait_for_daemon
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 TRAIN = os.path.join(TOP, "workloads", "train.py")
@@ -42,7 +50,8 @@ MODELS = {  # of the catalogue: what train.py calls it
     "mnist_cnn": "digits",
 }
 SHAPES = {"cifar100": ("--side=32", "--classes=100")}
-# The thesis's times, compressed like the trace: what settles in seconds is looked at more often.
+# The times of the thesis, compressed like the trace: memory that settles in seconds is sampled more
+# often.
 SETTINGS = ["--sample-period=100ms", "--window=4s", "--settle=1s", "--settle-max=6s"]
 WAYS = {
     "exclusive": (["--policy=exclusive", "--sharing=streams"], ()),
@@ -66,16 +75,16 @@ def arguments_of(task):
 
 
 def measured_alone(programs, arguments, gpu):
-    """Steps a second, memory and SMACT of a training that has the GPU to itself."""
+    """Steps per second, memory and SMACT of a training that runs alone on the GPU."""
     steps = 40 if "side" not in " ".join(arguments) and arguments[0] != "digits" else 400
     with tempfile.TemporaryDirectory() as folder:
-        looks = os.path.join(folder, "looks.csv")
+        samples = os.path.join(folder, "samples.csv")
         command = [
             os.path.join(programs, "colloc"),
             "record",
             "--interval=100ms",
             f"--gpus={gpu}",
-            f"--output={looks}",
+            f"--output={samples}",
             f"--summary={os.devnull}",
             "--",
             sys.executable,
@@ -92,10 +101,10 @@ def measured_alone(programs, arguments, gpu):
             check=False,
             env={**os.environ, "CUDA_VISIBLE_DEVICES": gpu},
         )
-        told = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
-        if done.returncode or len(told) < 5:
+        printed = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+        if done.returncode or len(printed) < 5:
             raise RuntimeError(f"{' '.join(arguments)}: {done.stderr[-600:]}")
-        with open(looks, encoding="utf-8") as file:
+        with open(samples, encoding="utf-8") as file:
             rows = [
                 dict(zip(header, line.rstrip("\n").split(",")))
                 for header in [next(file).rstrip("\n").split(",")]
@@ -105,14 +114,14 @@ def measured_alone(programs, arguments, gpu):
         -8:-2
     ]
     return {
-        "steps_per_s": steps / told[3]["seconds"],
-        "memory_mib": told[4]["reserved_mib"] + CONTEXT_MIB,
+        "steps_per_s": steps / printed[3]["seconds"],
+        "memory_mib": printed[4]["reserved_mib"] + CONTEXT_MIB,
         "smact": statistics.median(at_work) if at_work else None,
     }
 
 
 def measure_alone(programs, tasks, gpus):
-    """One at a time on each GPU."""
+    """Measures each different training alone, one on each GPU at a time."""
     free = list(gpus)
     kinds = sorted({task["arguments"] for task in tasks})
 
@@ -158,7 +167,7 @@ def read_tasks(count, compress):
 
 
 def plan(tasks, alone, gpu_mib):
-    """What each task is to do, from what it can do alone."""
+    """Sets the steps, the memory and the SMACT of each task from its run alone."""
     for task in tasks:
         seen = alone[task["arguments"]]
         ballast_mib = max(0, task["memory_share"] * gpu_mib - seen["memory_mib"])
@@ -187,16 +196,10 @@ class Server:
         ]
         self.log = open(os.path.join(self.folder, "log"), "w+", encoding="utf-8")
         self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=self.log)
-        limit = time.monotonic() + 20
-        while subprocess.run(
-            [os.path.join(programs, "colloc"), "--socket", self.socket, "info"],
-            capture_output=True,
-            check=False,
-        ).returncode:
-            if time.monotonic() > limit or self.process.poll() is not None:
-                raise RuntimeError("collocd does not answer: " + self.words())
+        if not wait_for_daemon(programs, self.socket, self.process):
+            raise RuntimeError("collocd does not answer: " + self.log_text())
 
-    def words(self):
+    def log_text(self):
         with open(self.log.name, encoding="utf-8") as file:
             return file.read()[-3000:]
 
@@ -228,16 +231,16 @@ class Server:
     def close(self):
         self.process.terminate()
         self.process.wait(timeout=60)
-        return self.words()
+        return self.log_text()
 
 
-def submit(server, task, said):
+def submit(server, task, declared):
     options = {
         "memory": f"--memory={task['memory_mib']}MiB",
         "smact": f"--smact={task['smact']:.3f}" if task["smact"] is not None else None,
         "expect": f"--expect={task['alone_s'] + 8:.1f}s",
     }
-    chosen = [options[word] for word in said if options[word]]
+    chosen = [options[word] for word in declared if options[word]]
     work = [
         sys.executable,
         TRAIN,
@@ -252,15 +255,15 @@ def submit(server, task, said):
 
 
 class Meter(threading.Thread):
-    """Energy and SMACT of the GPUs, added up from looks."""
+    """Energy and mean SMACT of the GPUs, from a sample every half second."""
 
     def __init__(self, server):
         super().__init__(daemon=True)
-        self.server, self.looks, self.over = server, [], threading.Event()
+        self.server, self.samples, self.over = server, [], threading.Event()
 
     def run(self):
         while not self.over.wait(0.5):
-            self.looks.append(
+            self.samples.append(
                 (
                     time.monotonic(),
                     [
@@ -273,28 +276,28 @@ class Meter(threading.Thread):
     def close(self):
         self.over.set()
         self.join()
-        powers = [(at, sum(gpu["power_w"] or 0 for gpu in gpus)) for at, gpus in self.looks]
+        powers = [(at, sum(gpu["power_w"] or 0 for gpu in gpus)) for at, gpus in self.samples]
         joule = sum(
             (one[1] + other[1]) / 2 * (other[0] - one[0]) for one, other in zip(powers, powers[1:])
         )
         active = [
-            gpu["smact"] for _, gpus in self.looks for gpu in gpus if gpu["smact"] is not None
+            gpu["smact"] for _, gpus in self.samples for gpu in gpus if gpu["smact"] is not None
         ]
         return {
             "energy_j": joule,
             "mean_smact": statistics.fmean(active) if active else None,
-            "looks": self.looks,
+            "looks": self.samples,
         }
 
 
 def run_way(programs, gpus, tasks, way, limit_s):
-    settings, said = WAYS[way]
+    settings, declared = WAYS[way]
     server = Server(programs, gpus, settings)
     meter, ids, began = Meter(server), [], time.monotonic()
     meter.start()
     for task in tasks:
         time.sleep(max(0, task["at_s"] - (time.monotonic() - began)))
-        ids.append(submit(server, task, said))
+        ids.append(submit(server, task, declared))
     server.colloc(
         "wait", f"--timeout={max(1, limit_s - (time.monotonic() - began)):.0f}s", *map(str, ids)
     )
@@ -332,21 +335,24 @@ SIMULATED = {
     "exclusive": ["--policy=exclusive"],
     "magm-mps": ["--policy=magm", "--sharing=mps", "--estimator=none"],
     "magm-mps-declared": ["--policy=magm", "--sharing=mps"],
-    "foresee-mps": ["--policy=predictive", "--sharing=mps", "--known=all"],
+    "foresee-mps": [  # check-words: alias (stored results have it)
+        "--policy=predictive",
+        "--sharing=mps",
+        "--known=all",
+    ],
 }
-STRETCH = 20  # the daemon looked at windows of 4 s; the simulator's are of 90 s
+STRETCH = 20  # the daemon averaged SMACT over 4 s; the simulator averages over 90 s
 SMACT_UNKNOWN = 0.5
 
 
 def simulate(programs, seen, way):
-    """The totals by the simulator, for tasks that take as long alone as they were seen to take under "exclusive"."""
+    """The simulator's totals for tasks that take alone what they took in the way "exclusive"."""
     starts = [
         ended["exec_s"] - task["alone_s"]
         for task, ended in zip(seen["tasks"], seen["ways"]["exclusive"]["tasks"])
     ]
-    start_s = statistics.median(
-        starts
-    )  # of an interpreter with its libraries: nothing is on the GPU yet
+    # The interpreter loads its libraries: nothing is on the GPU yet.
+    start_s = statistics.median(starts)
     with tempfile.TemporaryDirectory() as folder:
         trace, tasks, kinds = (
             os.path.join(folder, name) for name in ("trace.csv", "tasks.csv", "kinds.txt")
@@ -360,10 +366,9 @@ def simulate(programs, seen, way):
                 zip(seen["tasks"], seen["ways"]["exclusive"]["tasks"])
             ):
                 active = task["smact"] if task["smact"] and task["smact"] > 0.05 else SMACT_UNKNOWN
+                solo_s = STRETCH * max(0.1, ended["exec_s"] - start_s)
                 trace_file.write(f"{STRETCH * task['at_s']:.3f},t{i}\n")
-                tasks_file.write(
-                    f"t{i},{STRETCH * max(0.1, ended['exec_s'] - start_s):.3f},{ended['mem_peak_mib']:.0f},{active:.4f}\n"
-                )
+                tasks_file.write(f"t{i},{solo_s:.3f},{ended['mem_peak_mib']:.0f},{active:.4f}\n")
         with open(kinds, "w", encoding="utf-8") as file:
             file.write(f"constant startup_s {STRETCH * start_s:.1f}\n")
         command = [
@@ -377,16 +382,16 @@ def simulate(programs, seen, way):
             f"--hold-off={6 * STRETCH}s",
             *SIMULATED[way],
         ]
-        told = json.loads(
+        totals = json.loads(
             subprocess.run(command, capture_output=True, text=True, check=True).stdout
         )
     return {
-        "total_s": told["total_s"] / STRETCH,
-        "mean_wait_s": told["avg_wait_s"] / STRETCH,
-        "mean_exec_s": told["avg_exec_s"] / STRETCH,
-        "mean_jct_s": told["avg_jct_s"] / STRETCH,
-        "oom": told["oom"],
-        "completed": told["completed"],
+        "total_s": totals["total_s"] / STRETCH,
+        "mean_wait_s": totals["avg_wait_s"] / STRETCH,
+        "mean_exec_s": totals["avg_exec_s"] / STRETCH,
+        "mean_jct_s": totals["avg_jct_s"] / STRETCH,
+        "oom": totals["oom"],
+        "completed": totals["completed"],
     }
 
 
@@ -396,9 +401,9 @@ def compare(programs, path):
     for way, result in seen["ways"].items():
         if "error" in result:
             continue
-        told = simulate(os.path.abspath(programs), seen, way)
+        predicted = simulate(os.path.abspath(programs), seen, way)
         print(way)
-        for key, value in told.items():
+        for key, value in predicted.items():
             error = (
                 f"{100 * (value / result[key] - 1):+.1f} %"
                 if result[key] and key.endswith("_s")
@@ -436,13 +441,7 @@ def main():
     missing = {task["arguments"] for task in tasks} - set(alone)
     if missing:
         sys.exit(f"{options.alone} has not measured {' '.join(sorted(missing)[0])}")
-    total = subprocess.run(
-        ["nvidia-smi", "--query-gpu=memory.total", "--format=csv,noheader,nounits"],
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout
-    plan(tasks, alone, float(total.split()[0]))
+    plan(tasks, alone, float(nvidia_smi("memory.total")[0]))
     seen = {
         "compress": options.compress,
         "gpus": len(sets[0]),

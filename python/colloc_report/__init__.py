@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reports: figures in one style (figure.py) and pages that need nothing but themselves (page.py).
+"""Reports: figures in one style (figure.py) and pages without outside references (page.py).
 
     from colloc_report import Page, figure
 
@@ -7,7 +7,8 @@
     page.heading("Seven small models")
     page.text("Each ran alone, then beside `n` others.")
     page.table(["model", ("slowdown", 2)], [["small", 2.314], ["large", None]])
-    page.figure(figure.lines("slowdown", {"streams": ([1, 2, 4], [1, 2.1, 4.3])}, x="tasks", y="slowdown"))
+    lines = {"streams": ([1, 2, 4], [1, 2.1, 4.3])}
+    page.figure(figure.lines("slowdown", lines, x="tasks", y="slowdown"))
     page.write("report")          # report/index.html, report/slowdown.svg, report/slowdown.csv
 
 A script finds the package beside itself: `sys.path.insert(0, os.path.join(ROOT, "python"))`.

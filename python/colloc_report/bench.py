@@ -3,8 +3,9 @@
 
     python3 -m colloc_report.bench FOLDER      writes FOLDER/report/index.html with its figures
 
-Throughput, activity and energy come from FOLDER/summary.csv, which `colloc bench` writes (src/bench/summary.c says how). The first epoch of a
-training warms up; its second one is what is timed.
+Throughput, activity and energy come from FOLDER/summary.csv, which `colloc bench` writes
+(src/bench/bench_summary.c describes it). The first epoch of a training warms up; the second one is
+measured.
 """
 
 import collections
@@ -29,7 +30,7 @@ def number(text):
 
 
 class Group:
-    """One group in one repeat."""
+    """One repeat of a group."""
 
     def __init__(self, row, tasks, looks, summary):
         self.name, self.mix, self.sharing, self.repeat = (
@@ -48,7 +49,7 @@ class Group:
         self.label = f"{self.mix}{row['group'][len(f'{self.mix} {self.sharing}'):]}"
 
     def uniform(self):
-        """(name, how many) when all trainings are the same, else None."""
+        """(name, count) when all trainings are the same, otherwise None."""
         names = {task["name"] for task in self.tasks}
         return (names.pop(), self.n_tasks) if len(names) == 1 else None
 
@@ -65,7 +66,10 @@ class Group:
         return number(self.summary["joule_per_sample"])
 
     def training_s(self):
-        """What was trained, without what each needs before it can: one after the other, the sum. Not known unless each said when it was ready."""
+        """Seconds of training, without the start of each process; the sum when they ran in turn.
+
+        None unless every process reported when it was ready.
+        """
         spans = {
             task["task"]: (float(task["ready_unix_s"]), float(task["ended_unix_s"]))
             for task in self.tasks
@@ -79,7 +83,7 @@ class Group:
 
 
 def load(folder):
-    """Every group that was measured; a training that was written down twice, after a crash, counts once."""
+    """Every measured group. A training that was recorded twice, after a crash, counts once."""
     tasks = collections.defaultdict(dict)
     for row in read(os.path.join(folder, "tasks.csv")):
         tasks[row["group"], row["repeat"]][row["task"], row["epoch"]] = row
@@ -110,7 +114,7 @@ def sharing_order(groups):
 
 
 def over_repeats(groups, value):
-    """(mean, (least, most)) of what the repeats say; (None, None) when none says anything."""
+    """(mean, (least, most)) over the repeats; (None, None) when none has a value."""
     values = [found for group in groups if (found := value(group)) is not None]
     return (statistics.fmean(values), (min(values), max(values))) if values else (None, None)
 
@@ -131,7 +135,7 @@ def by_degree(groups):
 
 
 def draw_bars_by_degree(page, name, of_sharing, title, y, value):
-    """Nothing where nothing is known."""
+    """None when nothing is known."""
     degrees = sorted({degree for of_degree in of_sharing.values() for degree in of_degree})
     series, spread = {}, {}
     for sharing in sharing_order(
@@ -326,7 +330,7 @@ def draw_slowdowns(page, groups, mixed):
 
 
 def draw_over_time(page, groups):
-    """Of every mix the first repeat; of equal ones only where most were together."""
+    """The first repeat of every mix; of equal trainings only the group with the most."""
     most = {}
     for group in groups:
         if group.uniform():
@@ -371,7 +375,8 @@ def draw(folder, report):
     gpus = sorted({row["gpu_name"] for row in read(os.path.join(folder, "groups.csv"))})
     page = Page(f"Collocation on {', '.join(gpus) or 'no GPU'}")
     page.text(
-        f"{len(groups)} groups of trainings were run. The whiskers are the least and the most of the repeats."
+        f"{len(groups)} groups of trainings were run. The whiskers are the least and the most of "
+        "the repeats."
     )
     failed = [group for group in groups if group.failed]
     if failed:

@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Figures in colloc's style: bars, lines (also as staircases), points. Each is a picture and the table behind it.
+"""Figures in colloc's style: bars, lines (also as staircases), points.
 
-Every function takes the figure's name first, which is also the name of its files, and returns a Picture. The same data give
-the same bytes. Needs Debian's python3-matplotlib (3.6) or newer.
+Each is a picture and the table of its data.
+
+
+Every function takes the figure's name first, which is also the name of its files, and returns a
+Picture. The same data give the same bytes. Needs Debian's python3-matplotlib (3.6) or newer.
 """
 
 import csv
@@ -22,7 +25,7 @@ except ImportError as missing:
 INK = "#24292f"
 PAPER = "#fefefe"
 MUTED = "#8c959f"
-# Okabe and Ito's colours, which people who see colours differently can tell apart, on white and on black.
+# Okabe and Ito's colours, which colour-blind people can tell apart, on white and on black.
 COLOURS = ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#d55e00", "#56b4e9", "#a68a00", "#8c5fbf"]
 WIDTH = 7.2  # inches
 
@@ -55,13 +58,13 @@ STYLE = {
 
 
 class Picture:
-    """`svg` stands alone as a file; `columns` and `rows` are the data that it shows."""
+    """`svg` is a complete file; `columns` and `rows` are the data that it shows."""
 
     def __init__(self, name, title, svg, columns, rows):
         self.name, self.title, self.svg, self.columns, self.rows = name, title, svg, columns, rows
 
     def inline(self):
-        """The SVG as part of an HTML page: as wide as the page; ink and paper are the page's."""
+        """The SVG for an HTML page: as wide as the page, with the page's ink and paper."""
         svg = self.svg[self.svg.index("<svg") :].replace(INK, "currentColor").replace(PAPER, "none")
         svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.S)
         head, rest = svg.split(">", 1)
@@ -83,7 +86,7 @@ class Picture:
         return text.getvalue()
 
     def save(self, folder):
-        """NAME.svg and NAME.csv."""
+        """Writes NAME.svg and NAME.csv."""
         for ending, text in (("svg", self.svg), ("csv", self.csv())):
             with open(
                 os.path.join(folder, f"{self.name}.{ending}"), "w", encoding="utf-8", newline=""
@@ -92,7 +95,10 @@ class Picture:
 
 
 def draw(name, paint, columns, rows, title="", size=(WIDTH, 3.4), grid=(1, 1)):
-    """Any figure: `paint` is called with the axes, a list of them when the grid (rows, columns) has more than one."""
+    """Draws any figure.
+
+    paint: called with the axes; with a list of them when the grid (rows, columns) has more than one
+    """
     with style.context(["default", {**STYLE, "svg.hashsalt": name}]):
         canvas = Figure(figsize=size, layout="constrained")
         axes = canvas.subplots(*grid, squeeze=False, sharex=True, sharey=True).ravel().tolist()
@@ -103,7 +109,10 @@ def draw(name, paint, columns, rows, title="", size=(WIDTH, 3.4), grid=(1, 1)):
 
 
 def _without_loose_ids(svg):
-    """Leaves the ids that something refers to: those have the figure's name hashed in, so that figures can share a page."""
+    """Keeps only the ids that are referred to.
+
+    They have the figure's name hashed in, so that figures can share a page.
+    """
     used = set(re.findall(r'(?:url\(|href=")#([^")]+)', svg))
     return re.sub(
         r' id="([^"]*)"', lambda found: found.group(0) if found.group(1) in used else "", svg
@@ -116,7 +125,7 @@ def _label(axes, x, y):
 
 
 def _legend(axes):
-    """Above the axes, every label once."""
+    """Puts the legend above the axes, every label once."""
     handles, labels = axes.get_legend_handles_labels()
     by_label = dict(zip(reversed(labels), reversed(handles)))
     if len(by_label) > 1:
@@ -132,9 +141,13 @@ def _legend(axes):
 
 
 def bars(name, groups, series, y, x="", title="", spread=None, marks=None, flat=False):
-    """Groups of bars. `series`: label -> a value (or None) per group. `spread`: label -> (least, most) per group, drawn as
-    whiskers. `marks`: label -> value (or None) per group, drawn as diamonds: what somebody else has published. `flat`: bars lie,
-    for long names."""
+    """Groups of bars.
+
+    series: label -> a value (or None) per group
+    spread: label -> (least, most) per group, drawn as whiskers
+    marks: label -> value (or None) per group, drawn as diamonds: published values
+    flat: the bars are horizontal, for long names
+    """
     spread, marks, n = spread or {}, marks or {}, len(series)
     thick = 0.8 / max(n, 1)
     middle = [-0.4 + thick * (i + 0.5) for i in range(n)]
@@ -196,12 +209,17 @@ def _extend(rows, values):
 
 
 def lines(name, series, x, y, title="", steps=False, points=False, log=""):
-    """`series`: label -> (xs, ys). `steps`: a staircase, every value holds until the next. `log`: "x", "y" or "xy"."""
+    """Lines.
+
+    series: label -> (xs, ys)
+    steps: a staircase; every value holds until the next
+    log: logarithmic axes: "x", "y" or "xy"
+    """
     return panels(name, {"": series}, x, y, title, steps, points, log)
 
 
 def panels(name, panels_, x, y, title="", steps=False, points=False, log=""):
-    """One small `lines` under the other, on the same scales. `panels_`: heading -> series."""
+    """Small `lines` below one another, on the same scales. `panels_`: heading -> series."""
     labels = list(dict.fromkeys(label for series in panels_.values() for label in series))
 
     def paint(axes):
@@ -235,8 +253,12 @@ def panels(name, panels_, x, y, title="", steps=False, points=False, log=""):
 
 
 def scatter(name, series, x, y, title="", names=None, diagonal=False, log=""):
-    """`series`: label -> (xs, ys). `names`: label -> a name per point, written beside it. `diagonal`: the line where both are
-    the same."""
+    """Points.
+
+    series: label -> (xs, ys)
+    names: label -> a name per point, written beside it
+    diagonal: draw the line where both are the same
+    """
     names = names or {}
 
     def paint(axes):

@@ -50,7 +50,7 @@ def read(folder, name):
 
 
 def sample(rows, most):
-    """Evenly spread, the same every time."""
+    """Points that are evenly spread, and always the same."""
     return rows if len(rows) <= most else [rows[i * len(rows) // most] for i in range(most)]
 
 
@@ -64,7 +64,7 @@ def standardised(rows):
 
 
 def pca(values):
-    """Onto the two directions of most variance, and their shares of it."""
+    """The two directions of most variance, and their shares of it."""
     _, strengths, directions = numpy.linalg.svd(values - values.mean(axis=0), full_matrices=False)
     for direction in directions:  # the sign is arbitrary: the largest part points up
         direction *= numpy.sign(direction[numpy.argmax(abs(direction))])
@@ -73,7 +73,10 @@ def pca(values):
 
 
 def neighbourhood(squares, perplexity):
-    """Symmetric probabilities of being neighbours; each point's kernel is as wide as gives the perplexity."""
+    """Symmetric probabilities of being neighbours.
+
+    The width of each point's kernel gives the perplexity.
+    """
     n = len(squares)
     result = numpy.zeros((n, n))
     for i in range(n):
@@ -102,7 +105,10 @@ def squared_distances(values):
 
 
 def tsne(values, perplexity=30, steps=400):
-    """Exact t-SNE (van der Maaten and Hinton, 2008) from the PCA on, so that the same rows give the same picture."""
+    """Exact t-SNE (van der Maaten and Hinton, 2008).
+
+    It starts from the PCA, so that the same rows give the same picture.
+    """
     p = numpy.maximum(
         neighbourhood(squared_distances(values), min(perplexity, (len(values) - 1) / 3)), 1e-12
     )
@@ -139,7 +145,8 @@ def by_class(rows, points, bin_mib):
 def draw_projections(page, features):
     page.heading("The sets seen from two sides")
     page.text(
-        "PCA and t-SNE of the thesis's features and our two (figures 5.8 to 5.10), coloured by memory. Real networks are not in them. "
+        "PCA and t-SNE of the thesis's features and our two (figures 5.8 to 5.10), coloured by "
+        "memory. Real networks are not in them. "
         f"t-SNE is exact, of at most {POINTS_MOST} rows."
     )
     for name, (title, bin_mib) in SETS.items():
@@ -178,7 +185,8 @@ def draw_staircase(page, features):
         return
     page.heading("Memory against parameters")
     page.text(
-        "The thesis's figure 5.4 shows memory growing in stairs. The allocator takes memory from the GPU in blocks of 2 MiB or "
+        "The thesis's figure 5.4 shows memory growing in stairs. The allocator takes memory from "
+        "the GPU in blocks of 2 MiB or "
         "20 MiB; below a few million parameters all MLPs take the same."
     )
     series = {}
@@ -196,7 +204,7 @@ def draw_staircase(page, features):
 
 
 def draw_batches(page, features):
-    """Networks that ran with several batches under one precision and one size of optimizer state."""
+    """Networks with several batch sizes at one precision and one size of optimizer state."""
     groups = collections.defaultdict(dict)
     for row in features:
         groups[row["network"], row["states"], row["half"]][int(row["batch"])] = float(
@@ -210,7 +218,8 @@ def draw_batches(page, features):
         return
     page.heading("Memory against batch size")
     page.text(
-        "The thesis's figure 5.5, of real networks. Where only two batches were measured, a line says nothing of what lies between."
+        "The thesis's figure 5.5, of real networks. Where only two batches were measured, a line "
+        "says nothing of what lies between."
     )
     series = {}
     for network, states, half in longest:
@@ -237,7 +246,8 @@ def draw_accuracy(page, answers):
         ours.append(sum(row["class"] == row["answered"] for row in rows) / len(rows))
     page.heading("Accuracy")
     page.text(
-        "Test rows in the right bin, beside tables 5.3, 5.5 and 5.7, which are of other data: Adam only, another GPU."
+        "Test rows in the right bin, beside tables 5.3, 5.5 and 5.7, which are of other data: Adam "
+        "only, another GPU."
     )
     page.figure(
         figure.bars(
@@ -254,7 +264,8 @@ def draw_accuracy(page, answers):
 def draw_answers(page, answers):
     page.heading("Estimated against measured")
     page.text(
-        "The upper edge of the likeliest bin, for drawn networks of the test part and for real ones. Points below the line are "
+        "The upper edge of the likeliest bin, for drawn networks of the test part and for real "
+        "ones. Points below the line are "
         "under-estimates."
     )
     for name in PUBLISHED:

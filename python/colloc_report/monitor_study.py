@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The page of scripts/study-monitor: figure 3.1, table 3.2 and figures 3.2 and 3.3 of the thesis, for the GPU that was at hand."""
+"""The page of scripts/study-monitor for the measured GPU.
+
+Figure 3.1, table 3.2 and figures 3.2 and 3.3 of the thesis.
+"""
 
 import json
 import statistics
@@ -29,7 +32,8 @@ def percent(value):
 def draw_square(page, rows):
     page.heading("What the metrics say of a known load (figure 3.1)")
     page.text(
-        "`workloads/square.cu`: every thread squares one number, launch after launch. Medians of the middle of each run, per cent."
+        "`workloads/square.cu`: every thread squares one number, launch after launch. Medians of "
+        "the middle of each run, per cent."
     )
     groups = [f"{row['blocks']}x{row['threads']}" for row in rows]
     series = {label: [percent(row[key]) for row in rows] for label, key in METRICS.items()}
@@ -44,7 +48,8 @@ def draw_sms(page, rows):
     total = max(counts)
     errors = [100 * row["smact"] - 100 * row["sms"] / total for row in rows]
     page.text(
-        f"A kernel keeps exactly k of the {total} SMs busy, one block to each. SMACT was {min(errors):+.2f} to {max(errors):+.2f} points "
+        f"A kernel keeps exactly k of the {total} SMs busy, one block to each. SMACT was "
+        f"{min(errors):+.2f} to {max(errors):+.2f} points "
         f"from k/{total} in {len(rows)} runs."
     )
     truth = [100 * row["sms"] / total for row in rows]
@@ -65,7 +70,8 @@ def draw_sms(page, rows):
 def draw_memory(page, rows):
     page.heading("Memory of a process")
     page.text(
-        "What colloc tells of a training against what the GPU as a whole lost to it (allocator and context). Nothing else was on the GPU."
+        "Memory of a training as colloc reports it, against what the GPU as a whole lost to it "
+        "(allocator and context). Nothing else was on the GPU."
     )
     page.table(
         [
@@ -98,7 +104,7 @@ def by_monitor(turns):
 
 
 def slowdowns(grouped):
-    """Of each monitor's turns against the turn without any in the same round, per cent."""
+    """Slowdown by monitor, per cent of the turn without a monitor in the same round."""
     alone = [turn_s(turn) for turn in grouped["none"]]
     return {
         name: [100 * (turn_s(turn) / base - 1) for turn, base in zip(turns, alone)]
@@ -116,8 +122,10 @@ def draw_overhead(page, name, part):
     slower = slowdowns(grouped)
     rounds = len(grouped["none"])
     page.text(
-        f"`{part['model']}`, epochs of {part['steps']} steps, the monitors in turns, {rounds} rounds. "
-        "Slower: the median over the rounds against the turn without a monitor in the same round, and its least and most."
+        f"`{part['model']}`, epochs of {part['steps']} steps, the monitors in turns, "
+        f"{rounds} rounds. "
+        "Slower: the median over the rounds against the turn without a monitor in the same round, "
+        "and its least and most."
     )
     rows = []
     for monitor, turns in grouped.items():

@@ -1,28 +1,37 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One page of headings, text, tables and figures: as HTML that needs nothing from anywhere, and as Markdown for the repository."""
+"""One page of headings, text, tables and figures.
+
+As HTML without outside references, and as Markdown for the repository.
+"""
 
 import html
 import os
 import re
 
 CSS = """
-:root { color-scheme: light dark; --ink: #24292f; --paper: #ffffff; --faint: #d0d7de; --shade: #f6f8fa; }
-@media (prefers-color-scheme: dark) { :root { --ink: #e6edf3; --paper: #0d1117; --faint: #30363d; --shade: #161b22; } }
-body { margin: 0 auto; padding: 1rem; max-width: 56rem; color: var(--ink); background: var(--paper);
+:root { color-scheme: light dark; --ink: #24292f; --paper: #ffffff; --faint: #d0d7de; --shade: \
+#f6f8fa; }
+@media (prefers-color-scheme: dark) { :root { --ink: #e6edf3; --paper: #0d1117; --faint: #30363d; \
+--shade: #161b22; } }
+body { margin: 0 auto; padding: 1rem; max-width: 56rem; color: var(--ink); background: \
+var(--paper);
   font: 16px/1.5 system-ui, sans-serif; }
 h1, h2, h3 { line-height: 1.25; }
 h2 { margin-top: 2.2rem; border-bottom: 1px solid var(--faint); }
 .wide { overflow-x: auto; }
 table { border-collapse: collapse; margin: 0.5rem 0; font-size: 0.9rem; }
 caption, figcaption { text-align: left; font-size: 0.9rem; padding: 0.3rem 0; opacity: 0.85; }
-th, td { padding: 0.2rem 0.7rem; border-bottom: 1px solid var(--faint); text-align: left; vertical-align: top; }
+th, td { padding: 0.2rem 0.7rem; border-bottom: 1px solid var(--faint); text-align: left; \
+vertical-align: top; }
 th { background: var(--shade); }
 .number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
 code { background: var(--shade); padding: 0 0.2em; font-size: 0.9em; overflow-wrap: anywhere; }
 figure { margin: 1.2rem 0; }
 figure svg { display: block; width: 100%; min-width: 30rem; height: auto; }
-@media print { body { max-width: none; font-size: 11px; } figure, table { break-inside: avoid; } figure svg { min-width: 0; }
-  :root { --ink: #000; --paper: #fff; --faint: #ccc; --shade: #f4f4f4; } .wide { overflow: visible; } }
+@media print { body { max-width: none; font-size: 11px; } figure, table { break-inside: avoid; } \
+figure svg { min-width: 0; }
+  :root { --ink: #000; --paper: #fff; --faint: #ccc; --shade: #f4f4f4; } .wide { overflow: \
+visible; } }
 """
 
 
@@ -51,7 +60,7 @@ class _Table:
 
 
 class Page:
-    """Blocks in the order in which they were added. Text is plain, but for `code` between backquotes."""
+    """Blocks in the order in which they were added. Text is plain; `code` is in backquotes."""
 
     def __init__(self, title):
         self.title, self.blocks = title, []
@@ -66,11 +75,11 @@ class Page:
         self.blocks.append(("list", list(items)))
 
     def table(self, columns, rows, caption=""):
-        """`columns`: names, or (name, decimals). Numbers stand right; None is a dash."""
+        """`columns`: names, or (name, decimals). Numbers are aligned right; None is a dash."""
         self.blocks.append(("table", _Table(columns, rows, caption)))
 
     def figure(self, picture, caption=""):
-        """`picture` as figure.py makes it."""
+        """`picture`: made by figure.py."""
         self.blocks.append(("figure", picture, caption or picture.title))
 
     def pictures(self):
@@ -81,12 +90,13 @@ class Page:
         title = html.escape(self.title)
         return (
             f'<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-            f'<meta name="viewport" content="width=device-width, initial-scale=1">\n<title>{title}</title>\n'
+            f'<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+            f"<title>{title}</title>\n"
             f"<style>{CSS}</style>\n</head>\n<body>\n<h1>{title}</h1>\n{body}\n</body>\n</html>\n"
         )
 
     def markdown(self, pictures="."):
-        """`pictures`: the folder of the pictures, seen from where the Markdown will lie."""
+        """`pictures`: the folder of the pictures, relative to the Markdown file."""
         parts = [f"# {self.title}"]
         parts += [
             self._markdown_figure(*rest, pictures)
@@ -97,7 +107,7 @@ class Page:
         return "\n\n".join(parts) + "\n"
 
     def write(self, folder, name="index.html"):
-        """The page, and each figure as SVG and CSV beside it. Returns the path of the page."""
+        """Writes the page, and each figure as SVG and CSV beside it. Returns the page's path."""
         os.makedirs(folder, exist_ok=True)
         for picture in self.pictures():
             picture.save(folder)
@@ -132,7 +142,8 @@ class Page:
         rows = "\n".join(line("td", cells) for cells in table.cells)
         head = line("th", table.names)
         return (
-            f'<div class="wide"><table>\n{caption}<thead>{head}</thead>\n<tbody>\n{rows}\n</tbody>\n'
+            f'<div class="wide"><table>\n{caption}<thead>{head}</thead>\n'
+            f"<tbody>\n{rows}\n</tbody>\n"
             "</table></div>"
         )
 

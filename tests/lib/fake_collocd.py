@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A daemon that only speaks: docs/protocol.md over a Unix socket, with tasks and GPUs that a test writes down."""
+"""A fake collocd: docs/protocol.md over a Unix socket, with tasks and GPUs that a test sets."""
 
 import http.server
 import json
@@ -58,7 +58,11 @@ class Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
 
 
 class FakeDaemon:
-    """What a test sets and looks at: tasks and gpus; requests (method, path, body) and connections that came in."""
+    """The daemon. A test sets `tasks` and `gpus`.
+
+    requests: (method, path, body) of each request that came
+    connections: how many came
+    """
 
     def __init__(self, socket_path):
         self.socket_path = socket_path
@@ -128,7 +132,7 @@ class RequestHandler(http.server.BaseHTTPRequestHandler):
         self.answer(status, {"error": {"code": "refused", "message": message}})
 
     def handle_any(self):
-        """A callback of the test that raises ConnectionAbortedError leaves the request without an answer."""
+        """Answers a request, unless a callback of the test raises ConnectionAbortedError."""
         try:
             self.handle_request()
         except ConnectionAbortedError:

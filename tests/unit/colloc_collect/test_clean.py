@@ -87,7 +87,8 @@ class Cleaning(unittest.TestCase):
             clean(
                 [folder],
                 out,
-                "{statuses} {memory} {families} {contexts} {activity} {architectures} {n_families} {fresh} {reused} {exports} {dropped}",
+                "{statuses} {memory} {families} {contexts} {activity} {architectures} {n_families} "
+                "{fresh} {reused} {exports} {dropped}",
                 onto,
             )
             with lzma.open(os.path.join(out, "exports.jsonl.xz"), "rt") as file:

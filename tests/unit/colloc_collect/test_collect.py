@@ -8,14 +8,9 @@ import sys
 import tempfile
 import unittest
 
-PYTHON_FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..", "python")
-sys.path.insert(0, PYTHON_FOLDER)
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "..", "lib"))
 
-try:
-    import torch
-except ImportError:
-    print("skipped: no PyTorch for this Python")
-    sys.exit(77)
+from needs_torch import PYTHON_FOLDER, torch  # noqa: E402
 
 from colloc_collect import plan, real, synthetic  # noqa: E402
 

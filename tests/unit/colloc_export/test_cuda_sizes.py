@@ -1,20 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What CUDA's kernels keep and take beside their results: the exporter's rules against sizes an allocator saw on an H200."""
+"""The exporter's rules for what CUDA's kernels keep and take, against sizes measured on an H200."""
 import os
 import sys
 import types
 import unittest
 from unittest import mock
 
-PYTHON_FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..", "python")
-sys.path.insert(0, PYTHON_FOLDER)
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "..", "lib"))
 
-try:
-    import torch
-    from torch import nn
-except ImportError:
-    print("skipped: no PyTorch for this Python")
-    sys.exit(77)
+from needs_torch import nn, torch  # noqa: E402
 
 from colloc_export import Task, export  # noqa: E402
 from colloc_export.attention import attention_with, kernel_of  # noqa: E402

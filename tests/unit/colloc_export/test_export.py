@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The exporter: what its file says of small networks that one can count by hand, and that colloc reads it."""
+"""The exporter: descriptions of small networks, counted by hand, and that colloc reads them."""
 import json
 import os
 import subprocess
@@ -8,15 +8,9 @@ import tempfile
 import unittest
 from unittest import mock
 
-PYTHON_FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..", "python")
-sys.path.insert(0, PYTHON_FOLDER)
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "..", "lib"))
 
-try:
-    import torch
-    from torch import nn
-except ImportError:
-    print("skipped: no PyTorch for this Python")
-    sys.exit(77)
+from needs_torch import PYTHON_FOLDER, nn, torch  # noqa: E402
 
 from colloc_export import Task, export, kernels  # noqa: E402
 from colloc_export.summary import text_of  # noqa: E402
@@ -32,7 +26,7 @@ def mlp_batch(n):
 
 
 class Net(nn.Module):
-    """A shared in-place layer, a residual sum, dropout, a parameter that no layer's forward uses."""
+    """A shared in-place layer, a residual sum, dropout, a parameter that no layer reads."""
 
     def __init__(self):
         super().__init__()
@@ -232,7 +226,10 @@ class Clock(unittest.TestCase):
 
 
 class FakeGpu:
-    """Counts as the caching allocator of a GPU would: every operation takes what `bytes_of` says beside a result of 1000."""
+    """Counts as the caching allocator of a GPU does.
+
+    Every operation allocates `bytes_of` it beside a result of 1000 bytes.
+    """
 
     def __init__(self, scratch, fails=False, counts="requested_bytes"):
         self.scratch, self.fails, self.counts, self.questions, self.now, self.failures = (
@@ -356,7 +353,8 @@ class Commands(unittest.TestCase):
         self.folder = folder.name
         with open(os.path.join(self.folder, "mine.py"), "w", encoding="utf-8") as file:
             file.write(
-                "from torch import nn\n\ndef make():\n    return nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.ReLU(),"
+                "from torch import nn\n\ndef make():\n"
+                "    return nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.ReLU(),"
                 " nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(8, 5))\n"
             )
 
