@@ -124,7 +124,7 @@ class Serve(unittest.TestCase):
         words = (
             "colloc gpus\n"
             "colloc submit --wait -- colloc-pretend-train --memory-mib=2000 --seconds=1\n"
-            "colloc submit -- sleep 1000\ncolloc history\nexit 7\n"
+            "colloc submit -- sleep 1000\ncolloc history\ncolloc record -- true\nexit 7\n"
         )
         done = subprocess.run(
             [TRY],
@@ -138,6 +138,7 @@ class Serve(unittest.TestCase):
         self.assertEqual(done.returncode, 7, done.stdout + done.stderr)
         self.assertEqual(done.stdout.count("A100-SXM4-40GB"), 4, done.stdout)
         self.assertIn("COMPLETED", done.stdout)
+        self.assertNotIn("no NVIDIA management library", done.stdout + done.stderr)
         self.assertIn("colloc submit -- colloc-pretend-train", done.stdout.splitlines()[1])
         self.assertEqual(processes_with(self.temporary), [])
         self.assertEqual(os.listdir(self.temporary), [])
