@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# A thin front over Meson. `make demo` and `make test` install what they need (Debian, Ubuntu); the others expect it there.
+# A thin front over Meson. `make deps`, `demo`, `test` and `evaluate` install what they need (Debian,
+# Ubuntu); the other targets expect it there.
 BUILD  ?= build
 PREFIX ?= /usr/local
 SOAK_SECONDS ?= 3600
@@ -17,7 +18,7 @@ demo:
 	$(MAKE) all
 	scripts/demo
 
-# A shell with four pretend GPUs.
+# A shell with four emulated GPUs.
 try: all
 	@BUILD=$(BUILD) scripts/try
 
@@ -25,17 +26,17 @@ test:
 	scripts/install-deps build test report
 	scripts/test
 
-# The same tests with what is installed, once; warnings are warnings here.
+# The plain build's tests, without installing anything; compiler warnings are no errors here.
 check: all
 	meson configure $(BUILD) -Dtests=enabled
 	ninja -C $(BUILD) || { echo "The tests cannot be built: 'make deps' installs what they need" >&2; exit 1; }
 	meson test -C $(BUILD) --no-rebuild --print-errorlogs
 
-# The fault campaign with random seeds, which it prints; root's also cuts the power of a loop device.
+# The fault campaign with random seeds, which it prints; as root it includes power cuts.
 soak: all
 	COLLOC_BUILD=$(BUILD) python3 tests/faults/campaign.py --seed=0 --seconds=$(SOAK_SECONDS)
 
-# For an owner of a GPU.
+# Needs an NVIDIA GPU.
 test-gpu:
 	scripts/bundle build-bundle/programs
 	scripts/test-gpu build-bundle/programs
