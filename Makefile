@@ -35,6 +35,7 @@ check: all
 # The fault campaign with random seeds, which it prints; as root it includes power cuts.
 soak: all
 	COLLOC_BUILD=$(BUILD) python3 tests/faults/campaign.py --seed=0 --seconds=$(SOAK_SECONDS)
+	COLLOC_BUILD=$(BUILD) COLLOC_SUSPEND_KILLS=200 python3 tests/system/test_suspend.py Kills
 
 # Needs an NVIDIA GPU.
 test-gpu:

@@ -52,6 +52,17 @@ static const char *percent_text(const json_t *value, char cell[CELL_SIZE])
     return cell;
 }
 
+/* Not shown for the tasks, nearly all, that never gave way. */
+static const char *count_text(const json_t *value, char cell[CELL_SIZE])
+{
+    return json_number_value(value) > 0 ? plain_text(value, cell) : "-";
+}
+
+static const char *stopped_text(const json_t *value, char cell[CELL_SIZE])
+{
+    return json_number_value(value) > 0 ? seconds_text(value, cell) : "-";
+}
+
 static const struct field fields[] = {
     {"Name", "name", plain_text},
     {"User", "user", plain_text},
@@ -82,6 +93,9 @@ static const struct field fields[] = {
     {"Memory peak", "mem_peak_mib", mib_text},
     {"SMACT mean", "smact_mean", fraction_text},
     {"Energy", "energy_j", joules_text},
+    {"Suspended", "suspended_s", stopped_text},
+    {"Moves", "moves", count_text},
+    {"Suspension", "suspension_error", plain_text},
     {"Attempts", "attempt_count", plain_text},
     {"GPU OOMs", "oom_count", plain_text},
     {"Requeued", "requeue_count", plain_text},

@@ -24,6 +24,9 @@
     X(cancel)                                                                                      \
     X(hold)                                                                                        \
     X(release)                                                                                     \
+    X(suspend)                                                                                     \
+    X(resume)                                                                                      \
+    X(move)                                                                                        \
     X(history)                                                                                     \
     X(gpus)                                                                                        \
     X(mig)                                                                                         \

@@ -107,6 +107,16 @@ static const char *audit_word(const struct event *event)
         return "hold";
     case EVENT_RELEASE:
         return "release";
+    case EVENT_SUSPENDED:
+        return "suspend";
+    case EVENT_RESUMED:
+        return "resume";
+    case EVENT_MOVED:
+        return "move";
+    case EVENT_PAUSE:
+        return "pause";
+    case EVENT_CONTINUE:
+        return "continue";
     case EVENT_RECOVER:
     case EVENT_REQUEUE:
         return "requeue";
@@ -124,6 +134,10 @@ static void put_details(FILE *out, const struct core *core, const struct job *jo
     case EVENT_SUBMIT:
         put(out, "name", job->name);
         fprintf(out, " gpus=%d", event->submit.request.gpus);
+        break;
+    case EVENT_RESUMED:
+    case EVENT_MOVED:
+        put_gpus(out, core, task);
         break;
     case EVENT_STARTED:
         put_gpus(out, core, task);

@@ -402,6 +402,14 @@ static const struct option {
         "Hopper; none: do not use it"},
     {"shim", FIELD(shim), set_text, "PATH", "(as installed)",
         "path of the colloc-shim program, which runs each task"},
+    {"checkpoint", FIELD(checkpoint), set_text, "PATH", "(as installed)",
+        "path of the colloc-checkpoint program, which calls the NVIDIA driver to suspend tasks"},
+    {"suspend", FIELD(core.can_suspend), set_flag, "yes|no", NULL,
+        "let tasks be suspended and moved: their GPU memory is kept in host memory meanwhile. A "
+        "program whose next CUDA call then is a synchronize may crash; without this, tasks are "
+        "paused"},
+    {"suspend-memory-max", LIVE(suspend_memory_max), set_size, "SIZE", NULL,
+        "host memory that suspended tasks may take together; 0: half of the host's memory"},
     {"log-level", LIVE(log_level), set_log_level, "LEVEL", NULL,
         "the least important messages to log: error, warning, info or debug"},
 };
@@ -465,6 +473,8 @@ void config_defaults(struct config *config)
 {
     static const char *const shim_places[] = {
         "../" COLLOC_LIBEXEC_DIR "/colloc", "../exec", "."}; /* installed, in the build, bundled */
+    static const char *const checkpoint_places[] = {
+        "../" COLLOC_LIBEXEC_DIR "/colloc", "../checkpoint", "."};
     *config = (struct config){
         .sharing = SHARING_STREAMS,
         .core = core_settings_default(),
@@ -490,6 +500,10 @@ void config_defaults(struct config *config)
     set_text(config->shim, sizeof config->shim, COLLOC_SHIM_PATH);
     beside_find(
         shim_places, ARRAY_SIZE(shim_places), "colloc-shim", config->shim, sizeof config->shim);
+    set_text(config->checkpoint, sizeof config->checkpoint, COLLOC_CHECKPOINT_PATH);
+    beside_find(checkpoint_places, ARRAY_SIZE(checkpoint_places), "colloc-checkpoint",
+        config->checkpoint, sizeof config->checkpoint);
+    config->core.can_pause = true;
     if (geteuid() == 0) {
         set_text(config->socket_path, sizeof config->socket_path, "/run/colloc/collocd.sock");
         set_text(config->state_dir, sizeof config->state_dir, "/var/lib/colloc");

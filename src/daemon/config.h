@@ -25,6 +25,8 @@ struct config {
     char nvml_library[512];         /* "": the driver's */
     char dcgmi[512];                /* "none": do without */
     char shim[512];                 /* path of colloc-shim */
+    char checkpoint[512];           /* path of colloc-checkpoint */
+    int64_t suspend_memory_max;     /* host memory for suspended tasks; 0: half of the host's */
     char gpus[256];                 /* "": all; or indices and UUIDs, separated by commas */
     char estimator[32];             /* of tasks that name none */
     enum quantile reserve_quantile; /* of an estimate that knows its error */

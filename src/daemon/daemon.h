@@ -9,6 +9,7 @@
  *        +--> http/       the API: routes, submissions, JSON, metrics
  *        +--> metrics/    metrics of GPUs and tasks over time, by a thread
  *        +--> mps/        one MPS control daemon per user
+ *        +--> suspension/ tasks off their GPUs and back
  *        |
  *        +--> driver.c    the core, its clock and its log (every part posts its events here)
  *
@@ -37,6 +38,7 @@
 #include "daemon/notify.h"
 #include "daemon/retention.h"
 #include "daemon/run_history.h"
+#include "daemon/suspension/suspension.h"
 
 struct daemon {
     struct config config;
@@ -64,6 +66,7 @@ struct daemon {
     struct http *http;
     struct metric_recorder *metrics; /* NULL: none are recorded */
     struct mps *mps;
+    struct suspension *suspension;
 };
 
 /* ---- wiring.c ---- */

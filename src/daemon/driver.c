@@ -220,7 +220,12 @@ static void queue_entry(struct driver *driver, const struct event *event, const 
     entry->detail = json_incref((json_t *)(uintptr_t)detail);
     driver->hooks.decided(driver->hooks.context, event);
     int r = 0;
-    if (event->kind == EVENT_PLACE) {
+    bool is_yield = event->kind == EVENT_MOVE || event->kind == EVENT_MOVING ||
+                    event->kind == EVENT_RESUMING;
+    if (is_yield) {
+        r = own(entry, event->yield.gpus, (size_t)event->yield.n * sizeof *event->yield.gpus);
+        entry->event.yield.gpus = entry->owned;
+    } else if (event->kind == EVENT_PLACE) {
         r = own(entry, event->place.gpus, (size_t)event->place.n * sizeof *event->place.gpus);
         entry->event.place.gpus = entry->owned;
     } else if (event->kind == EVENT_GPUS) {
@@ -333,7 +338,22 @@ static void carry_out(struct driver *driver, struct pending_effect effect)
         break;
     case EFFECT_APPEND:
         break;
-    default: /* giving way: never left, since no setting of the core allows it yet */
+    case EFFECT_SUSPEND:
+        driver->hooks.suspend(driver->hooks.context, effect.task);
+        break;
+    case EFFECT_RESUME:
+        driver->hooks.resume(driver->hooks.context, effect.task);
+        break;
+    case EFFECT_MOVE:
+        driver->hooks.move(driver->hooks.context, effect.task);
+        break;
+    case EFFECT_PAUSE:
+        driver->hooks.pause(driver->hooks.context, effect.task);
+        break;
+    case EFFECT_CONTINUE:
+        driver->hooks.unpause(driver->hooks.context, effect.task);
+        break;
+    default: /* waiting allocations: never left, since no setting of the core allows them yet */
         break;
     }
 }

@@ -30,6 +30,16 @@ struct driver_hooks {
     /* End the task's processes; EXITED follows when they are gone. */
     void (*kill)(void *context, uint64_t task);
 
+    /* Suspend the task, resume it on its GPUs, or move it to those of its task_yield; SUSPENDED,
+     * RESUMED, MOVED or SUSPENSION_FAILED follows. */
+    void (*suspend)(void *context, uint64_t task);
+    void (*resume)(void *context, uint64_t task);
+    void (*move)(void *context, uint64_t task);
+
+    /* Freeze the task's processes, or let them go on. */
+    void (*pause)(void *context, uint64_t task);
+    void (*unpause)(void *context, uint64_t task);
+
     /* The core took an input, or refused it: `answer` is that of core_step. */
     void (*stepped)(void *context, const struct event *event, int answer);
 

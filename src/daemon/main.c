@@ -45,6 +45,7 @@ static void stop(struct daemon *daemon)
     mps_close(daemon->mps);
     metric_recorder_close(daemon->metrics);
     http_close(daemon->http);
+    suspension_close(daemon->suspension);
     attempts_close(daemon->attempts);
     gpus_close(daemon->gpus);
     disk_close(daemon->disk);
@@ -59,6 +60,7 @@ static void destroy(struct daemon *daemon)
     uv_run(&daemon->loop, UV_RUN_DEFAULT);
     driver_destroy(daemon->driver);
     http_destroy(daemon->http);
+    suspension_destroy(daemon->suspension);
     attempts_destroy(daemon->attempts);
     mps_destroy(daemon->mps);
     metric_recorder_destroy(daemon->metrics);

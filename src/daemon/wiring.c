@@ -4,18 +4,21 @@
  * are in this file.
  *
  *     driver    start, kill, retry ----------------> attempts
+ *               suspend, resume, move, pause ------> suspension
  *               record_end, ended -----------------> http, attempts, run history, jobs
  *     attempts  why_gone, poll, usage -------------> gpus
  *               prepare_mps, mps_task_ended -------> mps
- *     gpus      find_shim, polled -----------------> attempts
+ *     gpus      find_shim, polled -----------------> attempts, suspension
  *               polled ----------------------------> metrics
  *     metrics   list_roots ------------------------> attempts
  *     mps       ready -----------------------------> attempts
  *               answered --------------------------> http
+ *     suspension  polls, processes ----------------> gpus, attempts
  *     http      GPUs, stored samples --------------> gpus
  *               metrics over time -----------------> metrics
  *               deferred starts -------------------> attempts
  *               `colloc mps` ----------------------> mps
+ *               answers that wait -----------------> suspension
  */
 #include <errno.h>
 
@@ -26,6 +29,7 @@
 #include "daemon/audit.h"
 #include "daemon/daemon.h"
 #include "daemon/time_base.h"
+#include "exec/tree.h"
 
 #define METRIC_BATCH_US (5 * SECOND_US) /* chosen: what a crash may cost of the metrics */
 
@@ -41,6 +45,36 @@ static void driver_kill(void *context, uint64_t task)
 {
     struct daemon *daemon = context;
     attempts_kill(daemon->attempts, task);
+}
+
+static void driver_suspend(void *context, uint64_t task)
+{
+    struct daemon *daemon = context;
+    suspension_suspend(daemon->suspension, task);
+}
+
+static void driver_resume(void *context, uint64_t task)
+{
+    struct daemon *daemon = context;
+    suspension_resume(daemon->suspension, task);
+}
+
+static void driver_move(void *context, uint64_t task)
+{
+    struct daemon *daemon = context;
+    suspension_move(daemon->suspension, task);
+}
+
+static void driver_pause(void *context, uint64_t task)
+{
+    struct daemon *daemon = context;
+    suspension_pause(daemon->suspension, task);
+}
+
+static void driver_unpause(void *context, uint64_t task)
+{
+    struct daemon *daemon = context;
+    suspension_continue(daemon->suspension, task);
 }
 
 static void driver_retry(void *context)
@@ -82,6 +116,7 @@ static void driver_ended(void *context, uint64_t id, const json_t *record)
     http_task_ended(daemon->http, id, record);
     run_history_take(&daemon->run_history, record);
     attempts_clean(daemon->attempts, core_task(daemon->core, id));
+    suspension_task_ended(daemon->suspension, id);
     jobs_retire(daemon->jobs, jobs_find(daemon->jobs, id), driver_now_us(daemon->driver));
     inputs_note_forgotten(daemon->inputs, id);
 }
@@ -98,6 +133,11 @@ int wiring_create_driver(struct daemon *daemon, int64_t last_us, struct fault *f
         .hooks = {.context = daemon,
             .start = driver_start,
             .kill = driver_kill,
+            .suspend = driver_suspend,
+            .resume = driver_resume,
+            .move = driver_move,
+            .pause = driver_pause,
+            .unpause = driver_unpause,
             .stepped = driver_stepped,
             .decided = driver_decided,
             .record_end = driver_record_end,
@@ -199,6 +239,7 @@ static void gpus_polled(void *context, int64_t poll)
     for (size_t i = 0; gpus_report(daemon->gpus, i, &gpu); i++)
         metric_recorder_take(daemon->metrics, daemon->core, &gpu);
     attempts_polled(daemon->attempts, poll);
+    suspension_polled(daemon->suspension, poll);
 }
 
 static void gpus_write_failed(void *context, const char *what)
@@ -295,6 +336,84 @@ static struct mps *create_mps(struct daemon *daemon)
     return mps_create(&options);
 }
 
+/* ---- the suspensions' ---- */
+
+static int64_t suspension_poll_gpus(void *context)
+{
+    struct daemon *daemon = context;
+    return gpus_poll_closely(daemon->gpus);
+}
+
+/* The processes of one GPU that descend from the task's shim. */
+static size_t add_processes(const struct gpu_report *report, pid_t shim,
+    struct suspension_process *list, size_t n, size_t capacity)
+{
+    const struct gpu_sample *sample = report->sample;
+    for (size_t i = 0; sample->processes.valid && i < sample->processes.count; i++)
+        if (n < capacity && tree_find_root(sample->processes.item[i].pid, &shim, 1) == 0)
+            list[n++] = (struct suspension_process){
+                .pid = sample->processes.item[i].pid,
+                .gpu = report->info->uuid,
+                .bytes = sample->processes.item[i].used_bytes,
+            };
+    return n;
+}
+
+static size_t suspension_find_processes(
+    void *context, uint64_t task, struct suspension_process *ret_list, size_t capacity)
+{
+    struct daemon *daemon = context;
+    struct gpu_report report;
+    pid_t shim = attempts_find_shim(daemon->attempts, task);
+    size_t n = 0;
+    for (size_t i = 0; shim && gpus_report(daemon->gpus, i, &report); i++)
+        n = add_processes(&report, shim, ret_list, n, capacity);
+    return n;
+}
+
+static pid_t suspension_find_shim(void *context, uint64_t task)
+{
+    struct daemon *daemon = context;
+    return attempts_find_shim(daemon->attempts, task);
+}
+
+static bool suspension_find_cgroup(void *context, uint64_t task, char *path, size_t size)
+{
+    struct daemon *daemon = context;
+    return attempts_find_cgroup(daemon->attempts, task, path, size);
+}
+
+/* No task has the preloaded library yet. */
+static bool suspension_set_gate(void *context, uint64_t task, bool is_closed)
+{
+    return true;
+}
+
+static void suspension_answer(
+    void *context, struct api_request *request, uint64_t task, const char *why)
+{
+    struct daemon *daemon = context;
+    http_answer_with_task(daemon->http, request, task, why);
+}
+
+static struct suspension *create_suspension(struct daemon *daemon)
+{
+    const struct suspension_options options = {
+        .loop = &daemon->loop,
+        .config = &daemon->config,
+        .core = daemon->core,
+        .driver = daemon->driver,
+        .hooks = {.context = daemon,
+            .poll_gpus = suspension_poll_gpus,
+            .find_processes = suspension_find_processes,
+            .find_shim = suspension_find_shim,
+            .find_cgroup = suspension_find_cgroup,
+            .set_gate = suspension_set_gate,
+            .answer = suspension_answer},
+    };
+    return suspension_create(&options);
+}
+
 /* ---- the API's ---- */
 
 static bool http_gpu(void *context, size_t i, struct gpu_report *ret_report)
@@ -380,6 +499,18 @@ static bool http_find_mps_group(void *context, uid_t uid, gid_t *ret_gid)
     return mps_find_group(daemon->mps, uid, ret_gid);
 }
 
+static const char *http_why_suspension_failed(void *context, uint64_t task)
+{
+    struct daemon *daemon = context;
+    return suspension_why_failed(daemon->suspension, task);
+}
+
+static bool http_answer_suspension_later(void *context, uint64_t task, struct api_request *request)
+{
+    struct daemon *daemon = context;
+    return suspension_answer_later(daemon->suspension, task, request);
+}
+
 static struct http *create_http(struct daemon *daemon)
 {
     const struct http_options options = {
@@ -404,7 +535,9 @@ static struct http *create_http(struct daemon *daemon)
             .list_mps = http_list_mps,
             .start_mps = http_start_mps,
             .stop_mps = http_stop_mps,
-            .find_mps_group = http_find_mps_group},
+            .find_mps_group = http_find_mps_group,
+            .why_suspension_failed = http_why_suspension_failed,
+            .answer_suspension_later = http_answer_suspension_later},
     };
     return http_create(&options);
 }
@@ -448,9 +581,10 @@ int wiring_create_parts(struct daemon *daemon, struct fault *fault)
     daemon->mps = create_mps(daemon);
     daemon->attempts = create_attempts(daemon);
     daemon->gpus = create_gpus(daemon);
+    daemon->suspension = create_suspension(daemon);
     daemon->http = create_http(daemon);
     daemon->metrics = create_metrics(daemon);
     bool all = daemon->disk && daemon->retention && daemon->mps && daemon->attempts &&
-               daemon->gpus && daemon->http;
+               daemon->gpus && daemon->suspension && daemon->http;
     return all ? 0 : fault_set(fault, ENOMEM, "out of memory");
 }

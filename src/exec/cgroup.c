@@ -86,6 +86,11 @@ int cgroup_kill(const char *path)
     return r < 0 && r != -ENOENT ? r : n;
 }
 
+int cgroup_freeze(const char *path, bool is_frozen)
+{
+    return write_entry(path, "cgroup.freeze", is_frozen ? "1" : "0");
+}
+
 /* rmdir, the cgroups below it first. */
 static int remove_tree(const char *path, int depth)
 {

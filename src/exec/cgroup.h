@@ -36,6 +36,10 @@ int cgroup_enter(const char *path);
  * Returns how many were seen there, 0 also when there is no such cgroup, or -errno. */
 int cgroup_kill(const char *path);
 
+/* Freezes all processes in it and below it, or lets them go on; the kernel does it soon after. 0 or
+ * -errno (-ENOENT: no such cgroup, or a kernel before 5.2). */
+int cgroup_freeze(const char *path, bool is_frozen);
+
 /*
  * Removes it with all below it, killing what is in it.
  *   limit_us: how long to wait for killed processes to be gone

@@ -130,7 +130,7 @@ void attempts_adopt(struct attempts *attempts)
     uint64_t id = 0;
     for (const struct task *task; (task = core_next_task(attempts->parts.core, id));) {
         id = task->id;
-        if (!task_state_holds_gpus(task->state) || attempts_is_watched(attempts, id))
+        if (!task_state_has_attempt(task->state) || attempts_is_watched(attempts, id))
             continue;
         live_attempt_get(attempts, id)->to_adopt = true;
         attempts_adopt_one(attempts, task);

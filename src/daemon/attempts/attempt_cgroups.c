@@ -51,7 +51,7 @@ int cgroups_sweep(const struct attempts *attempts, const char *folder)
 static bool is_running(const struct attempts *attempts, uint64_t id, int attempt)
 {
     const struct task *task = core_task(attempts->parts.core, id);
-    return task && task_state_holds_gpus(task->state) && task->attempts == attempt;
+    return task && task_state_has_attempt(task->state) && task->attempts == attempt;
 }
 
 void cgroups_sweep_left(struct attempts *attempts)

@@ -150,7 +150,7 @@ void attempts_retry(struct attempts *attempts)
     for (const struct task *task; (task = core_next_task(attempts->parts.core, id));) {
         id = task->id;
         const struct live_attempt *live = live_attempt_find(attempts, id);
-        if (!task_state_holds_gpus(task->state) || (live && live->watch.pidfd >= 0))
+        if (!task_state_has_attempt(task->state) || (live && live->watch.pidfd >= 0))
             continue;
         if (live && live->to_adopt)
             attempts_adopt_one(attempts, task);
@@ -200,4 +200,14 @@ pid_t attempts_find_shim(const struct attempts *attempts, uint64_t task)
 {
     const struct live_attempt *live = live_attempt_find(attempts, task);
     return live && live->watch.pidfd >= 0 ? live->watch.shim : 0;
+}
+
+bool attempts_find_cgroup(const struct attempts *attempts, uint64_t id, char *path, size_t size)
+{
+    char folder[STATE_PATH_SIZE];
+    const struct task *task = core_task(attempts->parts.core, id);
+    if (!task)
+        return false;
+    attempts_folder(attempts, task, folder, sizeof folder);
+    return cgroups_name(attempts, folder, path, size);
 }

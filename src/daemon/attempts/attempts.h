@@ -104,6 +104,9 @@ const char *attempts_why_deferred(const struct attempts *attempts, uint64_t task
 /* Returns whether the task has a shim that is watched. */
 bool attempts_is_watched(const struct attempts *attempts, uint64_t task);
 
+/* Writes the path of the cgroup of the task's attempt. Returns false when it has none. */
+bool attempts_find_cgroup(const struct attempts *attempts, uint64_t task, char *path, size_t size);
+
 /* Returns the pid of the task's shim; 0: none is watched. */
 pid_t attempts_find_shim(const struct attempts *attempts, uint64_t task);
 

@@ -65,6 +65,13 @@ struct http_hooks {
         void *context, uid_t uid, gid_t gid, struct api_request *asker, struct fault *fault);
     int (*stop_mps)(void *context, uid_t uid, struct api_request *asker, struct fault *fault);
     bool (*find_mps_group)(void *context, uid_t uid, gid_t *ret_gid);
+
+    /* Returns why the last suspension or move of the task failed; "": none did. */
+    const char *(*why_suspension_failed)(void *context, uint64_t task);
+
+    /* Answers the request when the suspension, resumption or move of the task is done. Returns
+     * false when none is under way. */
+    bool (*answer_suspension_later)(void *context, uint64_t task, struct api_request *request);
 };
 
 struct http_options {
@@ -102,6 +109,11 @@ void http_serve_soon(struct http *http);
 
 /* A task has ended. `record`: as http_task_json made it; borrowed. */
 void http_task_ended(struct http *http, uint64_t task, const json_t *record);
+
+/* Answers a request outside of its handler: with the task as it is now; or with 409 and `why`, if
+ * that is not NULL. */
+void http_answer_with_task(
+    struct http *http, struct api_request *request, uint64_t task, const char *why);
 
 /* The user database was queried for this user. */
 void http_name_changed(struct http *http, const struct name *name);

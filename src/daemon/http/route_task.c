@@ -59,6 +59,12 @@ static void exit_text(const struct event *event, const json_t *detail, FILE *out
     }
 }
 
+static const char *suspension_text(const struct event *event, const json_t *detail)
+{
+    const char *why = json_string_value(json_object_get(detail, "why"));
+    return why ? why : suspension_failure_name(event->suspension_failed.why);
+}
+
 static void write_event(
     const struct story *story, const struct event *event, const json_t *detail, FILE *out)
 {
@@ -81,6 +87,14 @@ static void write_event(
         break;
     case EVENT_EVICT:
         fputs("its MIG instance is gone: told to end", out);
+        break;
+    case EVENT_SUSPENDED:
+    case EVENT_RESUMED:
+    case EVENT_MOVED:
+        fprintf(out, "%.1f s", (double)event->yielded.took_us / 1e6);
+        break;
+    case EVENT_SUSPENSION_FAILED:
+        fprintf(out, "%s", suspension_text(event, detail));
         break;
     case EVENT_END:
         fputs(task_state_word(event->end), out);

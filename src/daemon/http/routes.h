@@ -42,6 +42,9 @@ void route_list(void *context, struct api_request *request);
 void route_show(void *context, struct api_request *request);
 void route_cancel(void *context, struct api_request *request);
 void route_hold(void *context, struct api_request *request);
+void route_suspend(void *context, struct api_request *request);
+void route_resume(void *context, struct api_request *request);
+void route_move(void *context, struct api_request *request);
 void route_release(void *context, struct api_request *request);
 
 /* route_wait.c */

@@ -76,7 +76,7 @@ static void add_times(struct http *http, json_t *object, const struct task *task
     int64_t now_us = driver_now_us(http->parts.driver);
     bool deferred = why_deferred(http, task), done = task_state_is_done(task->state);
     bool waits = task->queue || task->state == TASK_HELD || deferred;
-    bool runs = task_state_holds_gpus(task->state) && !deferred;
+    bool runs = task_state_has_attempt(task->state) && !deferred;
     int64_t end_us = done ? task->ended_us : now_us;
     int64_t waits_since_us = deferred ? task->started_us : task->queued_us;
     bool started = task->attempts > task->unstarted && !deferred;
@@ -88,6 +88,22 @@ static void add_times(struct http *http, json_t *object, const struct task *task
     json_object_set_new(
         object, "exec_s", json_seconds(task->executed_us + (runs ? now_us - task->started_us : 0)));
     json_object_set_new(object, "jct_s", json_seconds(end_us - task->submitted_us));
+}
+
+/* How it gave way; suspended_s also counts a stop that lasts. */
+static void add_yield(struct http *http, json_t *object, const struct task *task)
+{
+    const struct task_yield *yield = &task->yield;
+    const struct http_hooks *hooks = &http->parts.hooks;
+    const char *why = hooks->why_suspension_failed(hooks->context, task->id);
+    int64_t now_us = driver_now_us(http->parts.driver);
+    int64_t stopped_us = yield->stopped_us + (yield->since_us ? now_us - yield->since_us : 0);
+    json_object_set_new(object, "suspended_s", json_seconds(stopped_us));
+    json_object_set_new(object, "suspensions", json_integer(yield->suspensions));
+    json_object_set_new(object, "moves", json_integer(yield->moves));
+    json_object_set_new(object, "pauses", json_integer(yield->pauses));
+    json_object_set_new(object, "memory_waits", json_integer(task->memory_wait.count));
+    json_object_set_new(object, "suspension_error", *why ? json_string(why) : json_null());
 }
 
 static void add_gpus(struct http *http, json_t *object, const struct task *task)
@@ -157,7 +173,7 @@ static void add_outcome(
     bool seen = job && job->mem_peak_bytes.valid && job->peak_gpu >= 0;
     const char *kind = seen ? core_view(http->parts.core)->gpus[job->peak_gpu].id.name : NULL;
     bool preallocated = seen && is_preallocated(http, task, job);
-    bool exited = task->attempts > 0 && !task_state_holds_gpus(task->state);
+    bool exited = task->attempts > 0 && !task_state_has_attempt(task->state);
     bool failed = job && job->failure != FAILURE_NONE;
     json_object_set_new(object, "attempt_count", json_integer(task->attempts - task->unstarted));
     json_object_set_new(object, "attempts",
@@ -203,6 +219,7 @@ json_t *http_task_json(struct http *http, const struct task *task)
     add_reason(http, object, task, job, task->state == TASK_QUEUED ? position : 0);
     add_times(http, object, task);
     add_gpus(http, object, task);
+    add_yield(http, object, task);
     add_request(http, object, task, job);
     add_outcome(http, object, task, job);
     json_object_set_new(object, "position", position ? json_integer(position) : json_null());

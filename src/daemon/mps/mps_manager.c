@@ -151,7 +151,7 @@ static int count_tasks(const struct mps_user *user)
     int n = 0;
     for (const struct task *task = core_next_task(user->mps->core, 0); task;
          task = core_next_task(user->mps->core, task->id))
-        n += task->uid == user->uid && task_state_holds_gpus(task->state) &&
+        n += task->uid == user->uid && task_state_has_attempt(task->state) &&
              task->share.sharing == SHARING_MPS;
     return n;
 }

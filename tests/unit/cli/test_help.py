@@ -181,7 +181,7 @@ class Bash(CliCase):
         return [line for line in done.stdout.splitlines() if line and "compopt" not in line]
 
     def test_commands(self):
-        self.assertEqual(self.complete("su"), ["submit"])
+        self.assertEqual(self.complete("sub"), ["submit"])
         self.assertEqual(self.complete("--json", "q"), ["queue"])
         self.assertEqual(self.complete("help", "hi"), ["history"])
 

@@ -146,8 +146,14 @@ void pretend_driver_begin(int n_gpus)
         .core = pretend.core,
         .store = (struct store *)(void *)&store,
         .state_dir = "/nowhere",
-        .hooks = {NULL, on_start, on_kill, on_stepped, on_decided, on_record_end, on_recorded,
-            on_ended, on_retry},
+        .hooks = {.start = on_start,
+            .kill = on_kill,
+            .stepped = on_stepped,
+            .decided = on_decided,
+            .record_end = on_record_end,
+            .recorded = on_recorded,
+            .ended = on_ended,
+            .retry = on_retry},
     };
     pretend.driver = driver_create(&options);
     for (int i = 0; i < n_gpus; i++) {

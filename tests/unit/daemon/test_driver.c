@@ -152,8 +152,15 @@ static int begin(void **state)
         .core = fixture->core,
         .store = (struct store *)(void *)&store,
         .state_dir = "/nowhere",
-        .hooks = {fixture, on_start, on_kill, on_stepped, on_decided, on_record_end, on_recorded,
-            on_ended, on_retry},
+        .hooks = {.context = fixture,
+            .start = on_start,
+            .kill = on_kill,
+            .stepped = on_stepped,
+            .decided = on_decided,
+            .record_end = on_record_end,
+            .recorded = on_recorded,
+            .ended = on_ended,
+            .retry = on_retry},
     };
     fixture->driver = driver_create(&options);
     struct event sample = driver_event(fixture->driver, EVENT_SAMPLE, 0);

@@ -348,6 +348,16 @@ static bool on_find_mps_group(void *context, uid_t uid, gid_t *ret_gid)
     return false;
 }
 
+static const char *on_why_suspension_failed(void *context, uint64_t task)
+{
+    return "a profiler is attached";
+}
+
+static bool on_answer_suspension_later(void *context, uint64_t task, struct api_request *request)
+{
+    return false;
+}
+
 /* ---- */
 
 static json_t *record_end(const struct task *task)
@@ -392,7 +402,8 @@ static int begin(void **state)
         .run_history = &seen.run_history,
         .hooks = {NULL, on_report_gpu, on_why_no_gpus, on_gpu_idle_us, on_gpu_totals,
             on_write_gpu_history, on_ask_metrics, on_clear_gpu_errors, on_why_deferred,
-            on_is_watched, on_list_mps, on_start_mps, on_stop_mps, on_find_mps_group},
+            on_is_watched, on_list_mps, on_start_mps, on_stop_mps, on_find_mps_group,
+            on_why_suspension_failed, on_answer_suspension_later},
     };
     seen.http = http_create(&options);
     assert_int_equal(http_open(seen.http, &fault), 0);
@@ -581,6 +592,41 @@ static void test_only_the_owner_and_root_cancel(void **state)
     forget(&request);
 }
 
+static void expect_command_refused(
+    const char *verb, uid_t uid, json_t *body, int status, const char *word)
+{
+    char path[64];
+    struct api_request request = from(uid, 1);
+    request.body = body;
+    snprintf(path, sizeof path, "/v1/tasks/{id}/%s", verb);
+    serve("POST", path, &request);
+    assert_int_equal(request.status, status);
+    assert_non_null(strstr(message_of(&request), word));
+    forget(&request);
+    expect_story("");
+}
+
+static void test_a_suspension_is_refused_with_the_reason(void **state)
+{
+    submit(ADA);
+    expect_command_refused("suspend", BOB, NULL, 403, "not yours");
+    expect_command_refused("suspend", ADA, NULL, 409, "only a running task");
+    assert_int_equal(feed(EVENT_STARTED, 1), 0);
+    expect_story("STARTED; ");
+    expect_command_refused(
+        "suspend", ADA, NULL, 409, "cannot suspend"); /* the pretend core can not */
+    expect_command_refused("resume", ADA, NULL, 409, "it cannot be resumed");
+    expect_command_refused("move", ADA, NULL, 400, "gpus");
+    expect_command_refused("move", ADA, json_pack("{s:[]}", "gpus"), 400, "gpus");
+    expect_command_refused("move", ADA, json_pack("{s:[i]}", "gpus", 0), 400, "no GPU");
+    expect_command_refused("move", ADA, json_pack("{s:[s]}", "gpus", "7"), 400, "no GPU 7");
+    expect_command_refused("move", ADA, json_pack("{s:[s]}", "gpus", "0"), 409, "cannot be moved");
+    struct api_request request = from(ADA, 1);
+    serve("GET", "/v1/tasks/{id}", &request);
+    assert_string_equal(text_of(&request, "suspension_error"), "a profiler is attached");
+    forget(&request);
+}
+
 static void test_the_list_has_live_tasks(void **state)
 {
     submit(ADA);
@@ -765,6 +811,7 @@ int main(void)
         TEST(a_deferred_start_is_pending),
         TEST(a_waiting_request_is_answered_at_the_end),
         TEST(only_the_owner_and_root_cancel),
+        TEST(a_suspension_is_refused_with_the_reason),
         TEST(the_list_has_live_tasks),
         TEST(gpus_with_tasks_and_external_processes),
         TEST(metrics_leave_out_what_is_not_known),

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `colloc move`: moves a running task to other GPUs. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "cli/print.h"
+#include "cli/session.h"
+#include "cli/task_view.h"
+
+enum { MOVE_GPU };
+
+static const struct option_spec options[] = {
+    [MOVE_GPU] = {.name = "gpu",
+        .kind = OPTION_TEXT,
+        .argument = "LIST",
+        .help = "where to: comma-separated indices or UUIDs, as many as the task has (required)"},
+};
+
+/* "1,3" as {"gpus": ["1", "3"]}. */
+static json_t *gpus_json(const char *list)
+{
+    json_t *gpus = json_array();
+    while (*list) {
+        size_t size = strcspn(list, ",");
+        json_array_append_new(gpus, json_stringn(list, size));
+        list += size + (list[size] == ',');
+    }
+    return json_pack("{s:o}", "gpus", gpus);
+}
+
+static int move_task(const struct invocation *invocation, int64_t id)
+{
+    char path[96];
+    struct client *client;
+    json_t *reply, *body = gpus_json(invocation->values[MOVE_GPU].text);
+    snprintf(path, sizeof path, "/v1/tasks/%" PRId64 "/move", id);
+    int code = session_open(invocation, &client);
+    if (code == EXIT_OK) {
+        code = session_call(client, "POST", path, body, &reply);
+        client_close(client);
+    }
+    json_decref(body);
+    if (code != EXIT_OK)
+        return code;
+    const json_t *task = json_object_get(reply, "task");
+    if (invocation->common[COMMON_JSON].number)
+        print_json(reply);
+    else
+        printf("Task %" PRId64 " %s\n", id, member_text(task, "state", "?"));
+    json_decref(reply);
+    return EXIT_OK;
+}
+
+static int run(const struct invocation *invocation)
+{
+    int64_t id;
+    if (parse_task_id(invocation->operands[0], &id) != EXIT_OK)
+        return EXIT_USAGE;
+    if (!invocation->values[MOVE_GPU].text) {
+        print_error("move: --gpu=LIST is required: the GPUs to move the task to");
+        return EXIT_USAGE;
+    }
+    return move_task(invocation, id);
+}
+
+const struct command command_move = {
+    .name = "move",
+    .usage = "--gpu=LIST ID",
+    .summary = "move a running task to other GPUs",
+    .description = "The task is suspended and resumed on the given GPUs of the same model, and "
+                   "continues where it was. It keeps its own GPUs until that is done. A move "
+                   "that fails leaves it running, or suspended until a GPU has room for it.",
+    COMMAND_OPTIONS(options),
+    .operand = OPERAND_TASK,
+    .min_operands = 1,
+    .max_operands = 1,
+    .run = run,
+};

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * POST /v1/tasks/ID/suspend, resume and move. What the core refuses is answered at once with its
+ * reason; else the answer comes when the suspension, resumption or move is done, or has failed.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "daemon/http/request_fields.h"
+#include "daemon/http/routes.h"
+
+enum { GPUS_MOST = 16 };
+
+/* Returns the core's task if the asker may change it; else the request is answered. */
+static const struct task *find_own_task(struct http *http, struct api_request *request)
+{
+    uint64_t id = api_request_id(request);
+    json_t *record = find_record(http, request, id);
+    const struct task *task = core_task(http->parts.core, id);
+    if (!record)
+        return NULL;
+    bool may_change = may_touch(request, owner_of(record));
+    bool is_broken = driver_log_is_broken(http->parts.driver);
+    json_decref(record);
+    if (may_change && !is_broken && task)
+        return task;
+    if (!may_change)
+        api_reply_error(request, 403, "task %llu is not yours", (unsigned long long)id);
+    else if (is_broken)
+        api_reply_error(request, 507, "the event log cannot be written at the moment");
+    else
+        api_reply_error(request, 409, "task %llu has ended", (unsigned long long)id);
+    return NULL;
+}
+
+/* Feeds the command; the request is answered now, or when what follows is done. */
+static void command(struct http *http, struct api_request *request, struct event *event)
+{
+    const struct http_hooks *hooks = &http->parts.hooks;
+    uint64_t id = event->task;
+    json_t *detail = json_pack("{s:I}", "by_uid", (json_int_t)api_request_peer(request).uid);
+    int r = driver_feed(http->parts.driver, event, detail);
+    json_decref(detail);
+    if (r != 0) {
+        const struct task *task = core_task(http->parts.core, id);
+        api_reply_error(request, 409, "task %llu is %s: it cannot be %s", (unsigned long long)id,
+            task ? task_state_name(task->state) : "not there any more",
+            event->kind == EVENT_RESUME ? "resumed" : "suspended or moved");
+    } else if (!hooks->answer_suspension_later(hooks->context, id, request)) {
+        json_t *now = find_record(http, request, id);
+        if (now)
+            reply_task(request, now);
+    }
+}
+
+void route_suspend(void *context, struct api_request *request)
+{
+    struct http *http = context;
+    struct fault fault;
+    const struct task *task = find_own_task(http, request);
+    if (!task)
+        return;
+    struct event event = driver_event(http->parts.driver, EVENT_SUSPEND, task->id);
+    if (core_check_suspend(http->parts.core, task->id, &fault) < 0)
+        api_reply_error(request, 409, "%s", fault.text);
+    else
+        command(http, request, &event);
+}
+
+void route_resume(void *context, struct api_request *request)
+{
+    struct http *http = context;
+    const struct task *task = find_own_task(http, request);
+    if (!task)
+        return;
+    struct event event = driver_event(http->parts.driver, EVENT_RESUME, task->id);
+    command(http, request, &event);
+}
+
+static int find_gpu(const struct http *http, const char *name)
+{
+    const struct cluster_view *view = core_view(http->parts.core);
+    for (int i = 0; i < view->n_gpus; i++)
+        if (strcmp(view->gpus[i].id.label, name) == 0 || strcmp(view->gpus[i].id.uuid, name) == 0)
+            return i;
+    return -1;
+}
+
+/* {"gpus": ["1", "GPU-..."]}. Returns how many, or a fault. */
+static int read_gpus(
+    const struct http *http, const json_t *body, int *ret_gpus, struct fault *fault)
+{
+    const json_t *list = json_object_get(body, "gpus");
+    size_t count = json_array_size(list);
+    if (count == 0 || count > GPUS_MOST)
+        return fault_set(fault, EINVAL, "gpus: give a list of 1 to %d indices or UUIDs", GPUS_MOST);
+    for (size_t i = 0; i < count; i++) {
+        const char *name = json_string_value(json_array_get(list, i));
+        ret_gpus[i] = name ? find_gpu(http, name) : -1;
+        if (ret_gpus[i] < 0)
+            return fault_set(
+                fault, EINVAL, "gpus: there is no GPU %s", name ? name : "of that name");
+    }
+    return (int)count;
+}
+
+void route_move(void *context, struct api_request *request)
+{
+    struct http *http = context;
+    int gpus[GPUS_MOST];
+    struct fault fault;
+    const struct task *task = find_own_task(http, request);
+    if (!task)
+        return;
+    int n = read_gpus(http, api_request_body(request), gpus, &fault);
+    if (n < 0) {
+        api_reply_error(request, 400, "%s", fault.text);
+        return;
+    }
+    struct event event = driver_event(http->parts.driver, EVENT_MOVE, task->id);
+    event.yield.gpus = gpus;
+    event.yield.n = n;
+    if (core_check_move(http->parts.core, task->id, gpus, n, &fault) < 0)
+        api_reply_error(request, 409, "%s", fault.text);
+    else
+        command(http, request, &event);
+}
+
+void http_answer_with_task(
+    struct http *http, struct api_request *request, uint64_t id, const char *why)
+{
+    json_t *now = why ? NULL : find_record(http, request, id);
+    if (why)
+        api_reply_error(request, 409, "task %llu: %s", (unsigned long long)id, why);
+    if (now)
+        reply_task(request, now);
+    http_serve_soon(http);
+}

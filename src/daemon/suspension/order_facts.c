@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What is to be known before a task is suspended: its processes by the last poll of the GPUs, what
+ * /proc shows of each (read by the helper: a process's program may lie on a file system that does
+ * not answer), the driver's version, and host memory.
+ */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "checkpoint/cuda_process.h"
+#include "daemon/suspension/suspension_state.h"
+
+/* Chosen: inspecting reads /proc and perhaps a file of a user's file system. */
+static const int64_t INSPECT_LIMIT_US = 30 * SECOND_US;
+
+static void inspect_next(struct suspension *s);
+
+static void take_inspection(struct suspension *s, const struct cuda_process *process)
+{
+    s->record.processes[s->inspected].born = process->born;
+    s->facts.has_32_bit |= process->is_32_bit;
+    s->facts.is_traced |= process->is_traced;
+    s->facts.is_paused |= process->is_stopped;
+    s->facts.has_profiler |= process->has_profiler;
+    s->facts.has_nccl |= process->has_nccl;
+    struct reading left = cgroup_memory_left_of(s->record.processes[s->inspected].pid);
+    if (!left.valid || left.value < s->facts.cgroup_left_bytes.value)
+        s->facts.cgroup_left_bytes = left;
+    s->inspected++;
+}
+
+/* A process that has ended since the poll is left out. */
+static void leave_out(struct suspension *s)
+{
+    s->record.processes[s->inspected] = s->record.processes[--s->record.n_processes];
+    s->facts.n_processes--;
+}
+
+static void on_inspected(void *context, const struct helper_reply *reply)
+{
+    struct suspension *s = context;
+    struct cuda_process process;
+    if (reply->result == -ESRCH)
+        leave_out(s);
+    else if (reply->result == 0 && cuda_process_parse(span_of(reply->text), &process) == 0)
+        take_inspection(s, &process);
+    else {
+        suspension_fail_order(s, SUSPENSION_TIMED_OUT, false,
+            *reply->text ? reply->text : "its processes cannot be inspected");
+        return;
+    }
+    inspect_next(s);
+}
+
+static void inspect_next(struct suspension *s)
+{
+    if (s->inspected == s->record.n_processes) {
+        suspension_decide(s);
+        return;
+    }
+    const struct helper_request request = {
+        .call = HELPER_INSPECT, .pid = s->record.processes[s->inspected].pid};
+    helper_client_call(s->client, &request, INSPECT_LIMIT_US, on_inspected, s);
+}
+
+/* "13000 GPU-...,GPU-..." */
+static void on_gpus(void *context, const struct helper_reply *reply)
+{
+    struct suspension *s = context;
+    s->is_asking = false;
+    s->facts.has_helper = reply->result == 0;
+    if (reply->result == 0) {
+        s->cuda_version = atoi(reply->text);
+        s->n_gpus = 1;
+        for (const char *at = reply->text; (at = strchr(at, ',')); at++)
+            s->n_gpus++;
+    } else {
+        log_warning("tasks cannot be suspended: %s", reply->text);
+    }
+    s->facts.cuda_version = s->cuda_version;
+    s->facts.n_gpus = s->n_gpus;
+    inspect_next(s);
+}
+
+/* Host memory that other suspended tasks take. */
+static int64_t count_suspended(const struct suspension *s)
+{
+    int64_t sum = 0;
+    for (const struct task *task = core_next_task(s->parts.core, 0); task;
+         task = core_next_task(s->parts.core, task->id))
+        if (task->state == TASK_SUSPENDED)
+            sum += task->yield.bytes * task->request.gpus;
+    return sum;
+}
+
+static bool is_same_kind(const struct suspension *s, const struct task *task)
+{
+    const struct cluster_view *view = core_view(s->parts.core);
+    for (int i = 0; i < task->yield.n_to_gpus; i++)
+        if (strcmp(view->gpus[task->yield.to_gpus[i]].id.name, view->gpus[task->gpus[0]].id.name) !=
+            0)
+            return false;
+    return true;
+}
+
+static bool is_on_mig(const struct suspension *s, const struct task *task)
+{
+    const struct cluster_view *view = core_view(s->parts.core);
+    for (int i = 0; i < task->n_gpus; i++)
+        if (view->gpus[task->gpus[i]].id.is_mig_instance)
+            return true;
+    return false;
+}
+
+static struct group_process *process_of(struct suspension_record *record, pid_t pid)
+{
+    for (size_t i = 0; i < record->n_processes; i++)
+        if (record->processes[i].pid == pid)
+            return &record->processes[i];
+    if (record->n_processes == GROUP_PROCESSES_MAX)
+        return NULL;
+    record->processes[record->n_processes] = (struct group_process){.pid = pid};
+    return &record->processes[record->n_processes++];
+}
+
+/* The record of what the last poll saw. */
+static void collect_processes(struct suspension *s, const struct task *task)
+{
+    struct suspension_process list[GROUP_PROCESSES_MAX];
+    size_t n = s->parts.hooks.find_processes(
+        s->parts.hooks.context, task->id, list, GROUP_PROCESSES_MAX);
+    int n_gpus = task->request.gpus; /* while it moves, those that it moves to follow */
+    s->record = (struct suspension_record){.attempt = task->attempts,
+        .number = suspension_count_stops(task),
+        .n_gpus = (size_t)n_gpus};
+    suspension_name_gpus(s, task->gpus, n_gpus, s->record.gpus);
+    s->facts.gpu_bytes = reading_of(0);
+    for (size_t i = 0; i < n; i++) {
+        struct group_process *process = process_of(&s->record, list[i].pid);
+        if (!process || process->n_memory == GROUP_GPUS_MAX || !list[i].bytes.valid) {
+            s->facts.gpu_bytes = READING_NONE;
+            continue;
+        }
+        struct group_memory *memory = &process->memory[process->n_memory++];
+        snprintf(memory->gpu, sizeof memory->gpu, "%.40s", list[i].gpu);
+        memory->bytes = (int64_t)list[i].bytes.value;
+        s->facts.gpu_bytes.value += list[i].bytes.value;
+    }
+    s->facts.n_processes = s->record.n_processes;
+}
+
+static int64_t memory_max(const struct suspension *s)
+{
+    int64_t set = s->parts.config->suspend_memory_max;
+    return set ? set : sysconf(_SC_PHYS_PAGES) / 2 * sysconf(_SC_PAGESIZE);
+}
+
+void suspension_gather_facts(struct suspension *s)
+{
+    const struct task *task = suspension_find_task(s, s->orders->task);
+    s->facts = (struct suspend_facts){
+        .has_helper = true,
+        .cuda_version = s->cuda_version,
+        .n_gpus = s->n_gpus,
+        .is_move = s->orders->kind == ORDER_MOVE,
+        .same_kind = is_same_kind(s, task),
+        .is_mps_client = task->share.sharing == SHARING_MPS,
+        .is_mig = is_on_mig(s, task),
+        .host_available_bytes = host_memory_available(),
+        .cgroup_left_bytes = reading_of(INFINITY),
+        .suspended_bytes = count_suspended(s),
+        .suspended_max_bytes = memory_max(s),
+    };
+    collect_processes(s, task);
+    s->inspected = 0;
+    if (s->cuda_version) {
+        inspect_next(s);
+        return;
+    }
+    const struct helper_request request = {.call = HELPER_GPUS};
+    s->is_asking = true;
+    helper_client_call(s->client, &request, INSPECT_LIMIT_US, on_gpus, s);
+}

@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * From facts to answers: the processes of a task are suspended or resumed as one group
+ * (checkpoint/group_runner.h), and each answer of the group ends the order, or begins its second
+ * half, or has it tried again.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "daemon/suspension/suspension_state.h"
+
+/* Chosen: synchronising calls return when the GPU has done what it was given. */
+static const uint64_t GATE_POLL_MS = 5;
+static const int64_t GATE_LIMIT_US = 30 * SECOND_US;
+/* Chosen: a driver that does not answer, or a GPU that another program has filled, is tried again
+ * for a quarter of an hour before the task is given up. */
+static const uint64_t RETRY_MS = 5000;
+enum { RETRIES_MAX = 180 };
+
+/* ---- groups ---- */
+
+static void run_group(struct suspension *s, enum group_goal goal)
+{
+    process_group_init(&s->runner.group, goal);
+    s->runner.group.count = s->record.n_processes;
+    memcpy(s->runner.group.processes, s->record.processes, sizeof s->record.processes);
+    group_runner_start(&s->runner);
+}
+
+/* Another program may give its memory back, a driver may answer again. */
+static void retry_or_give_up(struct suspension *s, const char *why)
+{
+    struct order *order = s->orders;
+    if (order->retries == 0)
+        log_warning("task %llu: %s: retried every %d s", (unsigned long long)order->task, why,
+            (int)(RETRY_MS / 1000));
+    if (order->retries++ < RETRIES_MAX)
+        uv_timer_start(&s->timer, suspension_on_retry, RETRY_MS, 0);
+    else
+        suspension_fail_order(s, SUSPENSION_LOST, true, why);
+}
+
+void suspension_name_gpus(
+    const struct suspension *s, const int *gpus, int n, struct gpu_name *ret_names)
+{
+    const struct cluster_view *view = core_view(s->parts.core);
+    for (int i = 0; i < n && i < GROUP_GPUS_MAX; i++)
+        snprintf(ret_names[i].uuid, sizeof ret_names[i].uuid, "%.40s", view->gpus[gpus[i]].id.uuid);
+}
+
+/* The processes' memory goes to other GPUs. */
+static void apply_moves(struct suspension_record *record, const struct gpu_move *moves, size_t n)
+{
+    for (size_t i = 0; i < record->n_processes; i++) {
+        struct group_process *process = &record->processes[i];
+        for (size_t k = 0; k < process->n_memory; k++) {
+            size_t m = 0;
+            while (m < n && strcmp(process->memory[k].gpu, moves[m].from) != 0)
+                m++;
+            if (m < n)
+                memcpy(process->memory[k].gpu, moves[m].to, GPU_UUID_SIZE);
+        }
+    }
+}
+
+/* The record keeps where the memory was: a repetition maps it again. */
+static void run_group_on(struct suspension *s, const int *gpus, int n)
+{
+    struct gpu_name names[GROUP_GPUS_MAX];
+    struct suspension_record before = s->record;
+    suspension_name_gpus(s, gpus, n, names);
+    int n_moves = suspension_record_map(&s->record, names, (size_t)n, s->runner.moves);
+    if (n_moves < 0) {
+        suspension_fail_order(
+            s, SUSPENSION_LOST, true, "it was suspended on another number of GPUs");
+        return;
+    }
+    s->runner.n_moves = (size_t)n_moves;
+    apply_moves(&s->record, s->runner.moves, s->runner.n_moves);
+    run_group(s, GROUP_RUNNING);
+    s->record = before;
+}
+
+/* ---- resuming ---- */
+
+static const char *error_of(const struct suspension *s, const char *otherwise)
+{
+    return *s->runner.error ? s->runner.error : otherwise;
+}
+
+void suspension_run_resumption(struct suspension *s, const struct task *task)
+{
+    if (s->orders->kind == ORDER_MOVE)
+        run_group_on(s, task->yield.to_gpus, task->yield.n_to_gpus);
+    else
+        run_group_on(s, task->gpus, task->n_gpus);
+}
+
+static void end_resumption(struct suspension *s, enum group_answer answer)
+{
+    bool is_move = s->orders->kind == ORDER_MOVE;
+    uint64_t task = s->orders->task;
+    switch (answer) {
+    case GROUP_DONE:
+        suspension_complete_order(s, is_move ? EVENT_MOVED : EVENT_RESUMED);
+        suspension_remove_record(
+            s, task); /* after the log: until then it would have to be repeated */
+        break;
+    case GROUP_NO_ROOM: /* of a move, too: the core resumes it where there is room */
+        suspension_fail_order(
+            s, SUSPENSION_NO_MEMORY, true, "the GPU has too little free memory for it now");
+        break;
+    case GROUP_EMPTY: /* its EXITED follows */
+        suspension_remove_record(s, s->orders->task);
+        suspension_fail_order(s, SUSPENSION_LOST, true, "its processes have ended");
+        break;
+    case GROUP_BROKEN:
+        suspension_fail_order(s, SUSPENSION_LOST, true,
+            error_of(s, "the driver has lost a process: it cannot be resumed"));
+        break;
+    default:
+        retry_or_give_up(s, error_of(s, "the driver does not answer"));
+        break;
+    }
+}
+
+bool suspension_set_gate(struct suspension *s, bool is_closed)
+{
+    return s->parts.hooks.set_gate(s->parts.hooks.context, s->orders->task, is_closed);
+}
+
+/* ---- suspending ---- */
+
+static void end_suspension(struct suspension *s, enum group_answer answer)
+{
+    const struct task *task = suspension_find_task(s, s->orders->task);
+    bool was_stuck = s->runner.group.error == -ETIMEDOUT;
+    switch (answer) {
+    case GROUP_DONE:
+        if (s->orders->kind == ORDER_SUSPEND || !task) {
+            suspension_complete_order(s, EVENT_SUSPENDED);
+            break;
+        }
+        s->record.is_resuming = true;
+        suspension_save_record(s, task->id);
+        suspension_run_resumption(s, task);
+        break;
+    case GROUP_UNDONE:
+        suspension_fail_order(s, was_stuck ? SUSPENSION_TIMED_OUT : SUSPENSION_REFUSED, false,
+            error_of(s, "the driver refuses to suspend it"));
+        break;
+    case GROUP_EMPTY:
+        suspension_fail_order(s, SUSPENSION_REFUSED, false, "its processes have ended");
+        break;
+    case GROUP_BROKEN:
+        suspension_fail_order(s, SUSPENSION_LOST, true,
+            error_of(s, "the driver has lost a process: it cannot be resumed"));
+        break;
+    default:
+        if (s->runner.group.was_touched)
+            retry_or_give_up(s, error_of(s, "the driver does not answer"));
+        else
+            suspension_fail_order(
+                s, SUSPENSION_TIMED_OUT, false, error_of(s, "the driver does not answer"));
+        break;
+    }
+}
+
+void suspension_on_group_done(void *context, enum group_answer answer, const char *error)
+{
+    struct suspension *s = context;
+    bool resumes = s->orders->kind == ORDER_RESUME || s->record.is_resuming;
+    if (resumes)
+        end_resumption(s, answer);
+    else
+        end_suspension(s, answer);
+}
+
+static void refuse(struct suspension *s, enum suspend_refusal refusal)
+{
+    char why[SUSPENSION_WHY_SIZE];
+    bool is_memory = refusal == SUSPEND_OVER_MAX || refusal == SUSPEND_HOST_MEMORY ||
+                     refusal == SUSPEND_CGROUP_MEMORY || refusal == SUSPEND_MEMORY_UNKNOWN;
+    suspend_refusal_write(refusal, &s->facts, why, sizeof why);
+    suspension_fail_order(s, is_memory ? SUSPENSION_NO_MEMORY : SUSPENSION_REFUSED, false, why);
+}
+
+static void on_gate_timer(uv_timer_t *timer);
+
+/* Suspends it once no synchronising call is in flight. */
+static void pass_gate(struct suspension *s)
+{
+    if (suspension_set_gate(s, true))
+        run_group(s, GROUP_SUSPENDED);
+    else if (clock_monotonic_us() - s->gate_closed_us < GATE_LIMIT_US)
+        uv_timer_start(&s->timer, on_gate_timer, GATE_POLL_MS, 0);
+    else
+        suspension_fail_order(
+            s, SUSPENSION_TIMED_OUT, false, "one of its CUDA calls does not return");
+}
+
+static void on_gate_timer(uv_timer_t *timer)
+{
+    struct suspension *s = timer->data;
+    if (s->orders && suspension_find_task(s, s->orders->task))
+        pass_gate(s);
+    else
+        suspension_on_retry(timer);
+}
+
+void suspension_run_suspension(struct suspension *s)
+{
+    s->gate_closed_us = clock_monotonic_us();
+    pass_gate(s);
+}
+
+/* All is known: suspend it, or say why not. */
+void suspension_decide(struct suspension *s)
+{
+    enum suspend_refusal refusal = suspend_check(&s->facts);
+    if (refusal != SUSPEND_ALLOWED) {
+        refuse(s, refusal);
+        return;
+    }
+    int r = suspension_save_record(s, s->orders->task);
+    if (r < 0) {
+        suspension_fail_order(s, SUSPENSION_NO_MEMORY, false, "the state folder cannot be written");
+        return;
+    }
+    suspension_run_suspension(s);
+}

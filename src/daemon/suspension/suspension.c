@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The queue of orders, and one order's way:
+ *
+ *     suspend   poll the GPUs -> inspect each process -> may it be? -> record -> group SUSPENDED
+ *               -> SUSPENDED
+ *     move      the same -> record says resuming -> group RUNNING elsewhere -> MOVED
+ *     resume    record -> group RUNNING -> RESUMED
+ *
+ * A record that is there already is of an order that a killed daemon had begun: it goes on from
+ * there. The states of the processes say how far it had come (checkpoint/process_group.h).
+ */
+#include "daemon/suspension/suspension.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "daemon/suspension/suspension_state.h"
+#include "exec/cgroup.h"
+#include "exec/tree.h"
+
+static void next_order(struct suspension *s);
+
+/* ---- failures ---- */
+
+static struct failure **find_failure(struct suspension *s, uint64_t task)
+{
+    struct failure **link = &s->failures;
+    while (*link && (*link)->task != task)
+        link = &(*link)->next;
+    return link;
+}
+
+static void forget_failure(struct suspension *s, uint64_t task)
+{
+    struct failure **link = find_failure(s, task), *found = *link;
+    if (found)
+        *link = found->next;
+    free(found);
+}
+
+static void note_failure(struct suspension *s, uint64_t task, const char *why)
+{
+    forget_failure(s, task);
+    struct failure *failure = calloc(1, sizeof *failure);
+    if (!failure)
+        return;
+    *failure = (struct failure){.next = s->failures, .task = task};
+    snprintf(failure->why, sizeof failure->why, "%s", why);
+    s->failures = failure;
+}
+
+const char *suspension_why_failed(const struct suspension *s, uint64_t task)
+{
+    for (const struct failure *failure = s->failures; failure; failure = failure->next)
+        if (failure->task == task)
+            return failure->why;
+    return "";
+}
+
+/* ---- the end of an order ---- */
+
+static void answer(struct suspension *s, struct order *order, const char *why)
+{
+    struct api_request *asker = order->asker;
+    order->asker = NULL;
+    if (asker)
+        s->parts.hooks.answer(s->parts.hooks.context, asker, order->task, why);
+}
+
+/* The event may leave an order for the same task: this one is out of the queue by then. */
+static void finish_order(struct suspension *s, struct event *event, const char *why)
+{
+    struct order *order = s->orders;
+    json_t *detail = why ? json_pack("{s:s}", "why", why) : NULL;
+    s->orders = order->next;
+    if (why)
+        log_warning("task %llu: %s", (unsigned long long)order->task, why);
+    if (why)
+        note_failure(s, order->task, why);
+    else
+        forget_failure(s, order->task);
+    if (suspension_find_task(s, order->task))
+        driver_feed(s->parts.driver, event, detail);
+    json_decref(detail);
+    answer(s, order, why);
+    free(order);
+    next_order(s);
+}
+
+void suspension_complete_order(struct suspension *s, enum event_kind kind)
+{
+    const struct order *order = s->orders;
+    struct event event = driver_event(s->parts.driver, kind, order->task);
+    event.yielded.bytes = suspension_record_bytes(&s->record);
+    event.yielded.took_us = clock_monotonic_us() - order->started_us;
+    suspension_save_speed(s);
+    if (kind != EVENT_SUSPENDED)
+        suspension_set_gate(s, false);
+    finish_order(s, &event, NULL);
+}
+
+void suspension_fail_order(
+    struct suspension *s, enum suspension_failure failure, bool is_suspended, const char *why)
+{
+    struct event event = driver_event(s->parts.driver, EVENT_SUSPENSION_FAILED, s->orders->task);
+    event.suspension_failed.why = failure;
+    event.suspension_failed.is_suspended = is_suspended;
+    if (!is_suspended) {
+        suspension_remove_record(s, s->orders->task);
+        suspension_set_gate(s, false);
+    }
+    finish_order(s, &event, why);
+}
+
+/* ---- orders ---- */
+
+/* The state that the core gives the task while the order is carried out. */
+static enum task_state state_of(enum order_kind kind)
+{
+    static const enum task_state states[] = {TASK_SUSPENDING, TASK_RESUMING, TASK_MOVING};
+    return states[kind];
+}
+
+static void begin_order(struct suspension *s)
+{
+    const struct order *order = s->orders;
+    const struct task *task = suspension_find_task(s, order->task);
+    s->awaited_poll = 0;
+    if (suspension_load_record(s, task)) {
+        if (order->kind == ORDER_RESUME || s->record.is_resuming)
+            suspension_run_resumption(s, task);
+        else
+            suspension_run_suspension(s);
+        return;
+    }
+    if (order->kind == ORDER_RESUME) {
+        suspension_fail_order(s, SUSPENSION_LOST, true, "the record of its processes is missing");
+        return;
+    }
+    s->awaited_poll = s->parts.hooks.poll_gpus(s->parts.hooks.context);
+    if (!s->awaited_poll)
+        suspension_gather_facts(s);
+}
+
+static void drop_order(struct suspension *s)
+{
+    struct order *order = s->orders;
+    s->orders = order->next;
+    answer(s, order, NULL);
+    free(order);
+}
+
+/* Orders whose task has meanwhile ended, or is in another state, are void. */
+static void next_order(struct suspension *s)
+{
+    while (!s->is_closed && s->orders && !s->orders->started_us) {
+        const struct task *task = suspension_find_task(s, s->orders->task);
+        if (!task || task->state != state_of(s->orders->kind)) {
+            drop_order(s);
+            continue;
+        }
+        s->orders->started_us = clock_monotonic_us();
+        begin_order(s);
+    }
+}
+
+void suspension_on_retry(uv_timer_t *timer)
+{
+    struct suspension *s = timer->data;
+    if (!s->orders)
+        return;
+    if (suspension_find_task(s, s->orders->task))
+        begin_order(s);
+    else
+        drop_order(s);
+    next_order(s);
+}
+
+static void add_order(struct suspension *s, uint64_t task, enum order_kind kind)
+{
+    struct order **link = &s->orders;
+    while (*link) {
+        if ((*link)->task == task && (*link)->kind == kind)
+            return;
+        link = &(*link)->next;
+    }
+    *link = calloc(1, sizeof **link);
+    if (!*link)
+        driver_die_of_memory();
+    **link = (struct order){.task = task, .kind = kind};
+    next_order(s);
+}
+
+void suspension_suspend(struct suspension *s, uint64_t task)
+{
+    add_order(s, task, ORDER_SUSPEND);
+}
+
+void suspension_resume(struct suspension *s, uint64_t task)
+{
+    add_order(s, task, ORDER_RESUME);
+}
+
+void suspension_move(struct suspension *s, uint64_t task)
+{
+    add_order(s, task, ORDER_MOVE);
+}
+
+void suspension_polled(struct suspension *s, int64_t poll)
+{
+    if (!s->awaited_poll || poll < s->awaited_poll)
+        return;
+    s->awaited_poll = 0;
+    if (s->orders && suspension_find_task(s, s->orders->task))
+        suspension_gather_facts(s);
+    else if (s->orders)
+        drop_order(s);
+    next_order(s);
+}
+
+void suspension_task_ended(struct suspension *s, uint64_t task)
+{
+    forget_failure(s, task);
+    suspension_remove_record(s, task);
+}
+
+bool suspension_answer_later(struct suspension *s, uint64_t task, struct api_request *request)
+{
+    for (struct order *order = s->orders; order; order = order->next) {
+        if (order->task == task && !order->asker) {
+            order->asker = request;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* ---- pause ---- */
+
+static void set_frozen(struct suspension *s, uint64_t task, bool is_frozen)
+{
+    char cgroup[CGROUP_PATH_SIZE];
+    const struct suspension_hooks *hooks = &s->parts.hooks;
+    pid_t shim = hooks->find_shim(hooks->context, task);
+    int r = -ENOENT;
+    if (hooks->find_cgroup(hooks->context, task, cgroup, sizeof cgroup))
+        r = cgroup_freeze(cgroup, is_frozen);
+    if (r < 0 && shim)
+        r = tree_signal(shim, is_frozen ? SIGSTOP : SIGCONT);
+    if (r < 0)
+        log_warning("task %llu cannot be %s: %s", (unsigned long long)task,
+            is_frozen ? "paused" : "continued", strerror(-r));
+}
+
+void suspension_pause(struct suspension *s, uint64_t task)
+{
+    set_frozen(s, task, true);
+}
+
+void suspension_continue(struct suspension *s, uint64_t task)
+{
+    set_frozen(s, task, false);
+}
+
+/* ---- life ---- */
+
+struct suspension *suspension_create(const struct suspension_options *options)
+{
+    struct suspension *s = calloc(1, sizeof *s);
+    if (!s)
+        return NULL;
+    s->parts = *options;
+    s->client = helper_client_create(options->loop, options->config->checkpoint);
+    if (!s->client) {
+        free(s);
+        return NULL;
+    }
+    s->runner = (struct group_runner){
+        .client = s->client, .speed = &s->speed, .on_done = suspension_on_group_done, .context = s};
+    suspension_load_speed(s);
+    uv_timer_init(options->loop, &s->timer);
+    s->timer.data = s;
+    return s;
+}
+
+void suspension_close(struct suspension *s)
+{
+    if (!s || s->is_closed)
+        return;
+    s->is_closed = true;
+    helper_client_close(s->client);
+    uv_close((uv_handle_t *)&s->timer, NULL);
+    for (struct order *order = s->orders; order; order = order->next)
+        order->asker = NULL;
+}
+
+void suspension_destroy(struct suspension *s)
+{
+    while (s && s->orders) {
+        struct order *order = s->orders;
+        s->orders = order->next;
+        free(order);
+    }
+    while (s && s->failures) {
+        struct failure *failure = s->failures;
+        s->failures = failure->next;
+        free(failure);
+    }
+    free(s);
+}

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Suspends, resumes, moves and pauses tasks: carries out what the core decides (core/suspension.h)
+ * by colloc-checkpoint (checkpoint/) and by the freezer of tasks' cgroups.
+ *
+ * Contract:
+ * 1. Each suspend, resume and move is answered with one event: SUSPENDED, RESUMED, MOVED or
+ *    SUSPENSION_FAILED. One is carried out at a time, in the order in which they came.
+ * 2. Each may be repeated, also by another daemon after a kill at any instant: what was done
+ *    already is not done again.
+ * 3. A suspended process is restored only where its memory could be reserved before.
+ */
+#ifndef COLLOC_DAEMON_SUSPENSION_SUSPENSION_H
+#define COLLOC_DAEMON_SUSPENSION_SUSPENSION_H
+
+#include <sys/types.h>
+#include <uv.h>
+
+#include "api/server.h"
+#include "daemon/config.h"
+#include "daemon/driver.h"
+
+/* GPU memory of a process of a task. */
+struct suspension_process {
+    pid_t pid;
+    const char *gpu; /* its UUID; valid during the call */
+    struct reading bytes;
+};
+
+/* What the part calls. All must be set; each gets `context`. */
+struct suspension_hooks {
+    void *context;
+
+    /* Polls the GPUs. Returns the poll's number, for suspension_polled; 0: there are none. */
+    int64_t (*poll_gpus)(void *context);
+
+    /* Lists the processes of the task that hold GPU memory, by the last poll. Returns how many. */
+    size_t (*find_processes)(
+        void *context, uint64_t task, struct suspension_process *ret_list, size_t capacity);
+
+    /* Returns the pid of the task's shim; 0: it has none. */
+    pid_t (*find_shim)(void *context, uint64_t task);
+
+    /* Writes the path of the attempt's cgroup. Returns false when it has none. */
+    bool (*find_cgroup)(void *context, uint64_t task, char *path, size_t size);
+
+    /*
+     * Closes or opens the gate that keeps the task's processes from synchronising calls, which
+     * would not survive a suspension (preload/page.h). Returns whether none of them is in flight. A
+     * process without the library has no gate.
+     */
+    bool (*set_gate)(void *context, uint64_t task, bool is_closed);
+
+    /* Answers a request with the task as it is now; or with 409 and `why`, if that is not NULL. */
+    void (*answer)(void *context, struct api_request *request, uint64_t task, const char *why);
+};
+
+struct suspension_options {
+    uv_loop_t *loop; /* borrowed, as the others; all outlive the part */
+    const struct config *config;
+    const struct core *core;
+    struct driver *driver;
+    struct suspension_hooks hooks;
+};
+
+struct suspension;
+
+/* Creates the part; `options` is copied. Returns NULL when memory is out. */
+struct suspension *suspension_create(const struct suspension_options *options);
+
+/* Stops; what is under way is found again by the next daemon. NULL is fine. */
+void suspension_close(struct suspension *suspension);
+
+/* Releases the part once the loop has run after suspension_close. NULL is fine. */
+void suspension_destroy(struct suspension *suspension);
+
+/* Begin to carry out a decision of the core. */
+void suspension_suspend(struct suspension *suspension, uint64_t task);
+void suspension_resume(struct suspension *suspension, uint64_t task);
+void suspension_move(struct suspension *suspension, uint64_t task);
+
+/* Freezes the task's processes, or lets them go on. */
+void suspension_pause(struct suspension *suspension, uint64_t task);
+void suspension_continue(struct suspension *suspension, uint64_t task);
+
+/* The poll of this number is complete. */
+void suspension_polled(struct suspension *suspension, int64_t poll);
+
+/* The task has ended. */
+void suspension_task_ended(struct suspension *suspension, uint64_t task);
+
+/* Why the last suspension or move of the task failed, for users; "": none did. */
+const char *suspension_why_failed(const struct suspension *suspension, uint64_t task);
+
+/* Answers a request when what is under way for the task is done or has failed. Returns false when
+ * nothing is: the caller answers. */
+bool suspension_answer_later(
+    struct suspension *suspension, uint64_t task, struct api_request *request);
+
+#endif

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The files of the part in the state folder: a record for each task off its GPUs, and the speed of
+ * copies that was learned. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/log.h"
+#include "base/units.h"
+#include "daemon/suspension/suspension_state.h"
+
+static const size_t FILE_MAX = MIB;
+
+static void record_path(const struct suspension *s, uint64_t task, char *path, size_t size)
+{
+    snprintf(path, size, "%s/suspended/%llu", s->parts.config->state_dir, (unsigned long long)task);
+}
+
+static void speed_path(const struct suspension *s, char *path, size_t size)
+{
+    snprintf(path, size, "%s/copy-speed", s->parts.config->state_dir);
+}
+
+int suspension_count_stops(const struct task *task)
+{
+    return task->yield.suspensions + task->yield.moves;
+}
+
+/* Returns whether there is a record of this order: one that was left by an earlier suspension of
+ * the attempt has a lower number. */
+bool suspension_load_record(struct suspension *s, const struct task *task)
+{
+    char path[600], *data;
+    size_t size;
+    record_path(s, task->id, path, sizeof path);
+    if (file_read(path, FILE_MAX, NULL, &data, &size) < 0)
+        return false;
+    int r = suspension_record_read((struct span){data, size}, &s->record);
+    free(data);
+    if (r < 0)
+        log_error("%s: damaged", path);
+    bool is_this = task->state == TASK_RESUMING || s->record.number == suspension_count_stops(task);
+    return r == 0 && s->record.attempt == task->attempts && is_this;
+}
+
+int suspension_save_record(const struct suspension *s, uint64_t task)
+{
+    char path[600];
+    record_path(s, task, path, sizeof path);
+    char *text = suspension_record_write(&s->record);
+    char *slash = strrchr(path, '/');
+    *slash = '\0';
+    int r = text ? file_make_folders(path, 0700) : -ENOMEM;
+    *slash = '/';
+    if (r == 0)
+        r = file_write_atomic(path, text, strlen(text), 0600);
+    free(text);
+    return r;
+}
+
+void suspension_remove_record(const struct suspension *s, uint64_t task)
+{
+    char path[600];
+    record_path(s, task, path, sizeof path);
+    unlink(path);
+}
+
+void suspension_load_speed(struct suspension *s)
+{
+    char path[600], *data;
+    size_t size;
+    s->speed = copy_speed_default();
+    speed_path(s, path, sizeof path);
+    if (file_read(path, FILE_MAX, NULL, &data, &size) < 0)
+        return;
+    s->speed = copy_speed_read((struct span){data, size});
+    free(data);
+}
+
+void suspension_save_speed(const struct suspension *s)
+{
+    char path[600], text[128];
+    speed_path(s, path, sizeof path);
+    size_t size = copy_speed_write(&s->speed, text, sizeof text);
+    if (size && file_write_atomic(path, text, size, 0600) < 0)
+        log_debug("%s: cannot be written", path);
+}

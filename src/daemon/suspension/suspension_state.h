@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of this part share. */
+#ifndef COLLOC_DAEMON_SUSPENSION_STATE_H
+#define COLLOC_DAEMON_SUSPENSION_STATE_H
+
+#include "checkpoint/group_runner.h"
+#include "checkpoint/suspend_rules.h"
+#include "daemon/suspension/suspension.h"
+#include "daemon/suspension/suspension_record.h"
+
+enum { SUSPENSION_WHY_SIZE = 256 };
+
+enum order_kind { ORDER_SUSPEND, ORDER_RESUME, ORDER_MOVE };
+
+struct order {
+    struct order *next;
+    uint64_t task;
+    enum order_kind kind;
+    int64_t started_us; /* 0: it waits for its turn */
+    int retries;
+    struct api_request *asker; /* answered when it is done; or NULL */
+};
+
+/* Why the last suspension of a task failed. */
+struct failure {
+    struct failure *next;
+    uint64_t task;
+    char why[SUSPENSION_WHY_SIZE];
+};
+
+struct suspension {
+    struct suspension_options parts;
+    struct helper_client *client;
+    struct copy_speed speed;
+    int cuda_version; /* of the driver; 0: not known yet */
+    size_t n_gpus;
+    struct order *orders; /* the first is under way */
+    struct failure *failures;
+    uv_timer_t timer;
+    bool is_closed, is_asking;
+
+    /* of the order under way */
+    int64_t awaited_poll; /* 0: none */
+    int64_t gate_closed_us;
+    struct suspension_record record;
+    struct suspend_facts facts;
+    size_t inspected;
+    struct group_runner runner;
+};
+
+/* ---- suspension.c ---- */
+
+/* Returns the core's task; NULL: it has ended. */
+static inline const struct task *suspension_find_task(const struct suspension *s, uint64_t id)
+{
+    return core_task(s->parts.core, id);
+}
+
+/* End the order under way: the event that the core waits for is fed, a request that waits is
+ * answered, and the next order begins. */
+void suspension_complete_order(struct suspension *s, enum event_kind kind);
+void suspension_fail_order(
+    struct suspension *s, enum suspension_failure failure, bool is_suspended, const char *why);
+
+/* Tries the order under way again; of its timer. */
+void suspension_on_retry(uv_timer_t *timer);
+
+/* ---- suspension_files.c ---- */
+
+/* Loads the record of the task's order; one that was left by an earlier suspension of the attempt
+ * is another's. Returns whether there is one. */
+bool suspension_load_record(struct suspension *s, const struct task *task);
+
+/* Returns 0 or -errno. */
+int suspension_save_record(const struct suspension *s, uint64_t task);
+void suspension_remove_record(const struct suspension *s, uint64_t task);
+
+/* Returns how often the task was suspended or moved. */
+int suspension_count_stops(const struct task *task);
+
+/* The learned copy speed. */
+void suspension_load_speed(struct suspension *s);
+void suspension_save_speed(const struct suspension *s);
+
+/* ---- order_facts.c ---- */
+
+/* Collects the task's processes and what is to be known of them, then decides. */
+void suspension_gather_facts(struct suspension *s);
+
+/* ---- order_groups.c ---- */
+
+/* All facts are known: suspends the task, or refuses it. */
+void suspension_decide(struct suspension *s);
+
+/* Suspends the processes of the record, once no synchronising call of them is in flight. */
+void suspension_run_suspension(struct suspension *s);
+
+/* Resumes the processes of the record on the GPUs that the core gave the task. */
+void suspension_run_resumption(struct suspension *s, const struct task *task);
+
+/* Writes the UUIDs of GPUs of the core's view. */
+void suspension_name_gpus(
+    const struct suspension *s, const int *gpus, int n, struct gpu_name *ret_names);
+
+/* Closes or opens the gate of the task under way. Returns whether no call is in flight. */
+bool suspension_set_gate(struct suspension *s, bool is_closed);
+
+/* Of the group runner. */
+void suspension_on_group_done(void *context, enum group_answer answer, const char *error);
+
+#endif

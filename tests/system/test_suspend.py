@@ -1,0 +1,266 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tasks that are suspended, resumed, moved and paused by their users, and what goes wrong."""
+import json
+import os
+import random
+import re
+import signal
+import subprocess
+import time
+import unittest
+
+from daemon_case import DaemonCase, is_alive, processes_with, program, read, until
+
+
+class Suspend(DaemonCase):
+    gpus = "2xA100-40GB"
+    speed = 100
+    settings = {"sample-period": "100ms", "suspend": "yes"}
+
+    def show(self):
+        return subprocess.run(
+            [program("emulator"), "show"], env=self.env, capture_output=True, text=True, check=True
+        ).stdout
+
+    def start_task(self, mib=3000, seconds=1e6, options="", **members):
+        """A task that has all its memory."""
+        task = self.train(mib, seconds, "--ramp-seconds=0 " + options, **members)
+        self.wait_state(task, "RUNNING")
+        self.pid(task, mib)
+        return task
+
+    def processes(self):
+        """pid: (GPU, MiB, state) as colloc-emulator shows them."""
+        rows = re.findall(
+            r"pid (\d+) +GPU (\d)\D* +(\d+) MiB .*? s(?:  (\w+))?$",
+            self.show(),
+            re.M,
+        )
+        return {int(pid): (int(gpu), int(mib), state) for pid, gpu, mib, state in rows}
+
+    def pid(self, task, mib=3000):
+        def find():
+            shims = processes_with(f"{self.state}/tasks/{task}/")
+            return next(
+                (p for p, row in self.processes().items() if p in shims and row[1] == mib), None
+            )
+
+        return until(find, f"the process of task {task}")
+
+    def helpers(self):
+        return [
+            pid
+            for pid in processes_with(self.folder)
+            if os.path.basename(read(f"/proc/{pid}/comm").strip()) == "colloc-checkpoi"
+        ]
+
+    def refused_move(self, task, status, **body):
+        reply = self.request("POST", f"/v1/tasks/{task}/move", body or None)
+        self.assertEqual(reply.status, status, reply.data)
+
+    def events(self, task):
+        return [event["event"] for event in self.task(task)["events"]]
+
+
+class Commands(Suspend):
+    def test_suspended_and_resumed(self):
+        task = self.start_task(seconds=400)
+        pid = self.pid(task)
+        done = self.colloc("suspend", str(task))
+        self.assertIn(f"Task {task} SUSPENDED", done.stdout)
+        self.assertEqual(self.processes()[pid], (0, 0, "suspended"))
+        shown = self.task(task)
+        self.assertEqual((shown["state"], shown["gpus"]), ("SUSPENDED", []))
+        # Its GPU is free for another task, which uses all of it.
+        other = self.train(30000, 100, exclusive=True, memory_mib=30000)
+        self.wait(other, "COMPLETED")
+        self.colloc("resume", str(task))
+        self.wait(task, "COMPLETED")
+        shown = self.task(task)
+        self.assertEqual((shown["suspensions"], shown["moves"]), (1, 0))
+        self.assertGreater(shown["suspended_s"], 0)
+        self.assertEqual(shown["attempt_count"], 1)
+        self.assertFalse(os.path.exists(f"{self.state}/suspended/{task}"))
+        events = self.events(task)
+        self.assertEqual(
+            [e for e in events if e in ("SUSPENDED", "RESUMED")], ["SUSPENDED", "RESUMED"]
+        )
+
+    def test_moved(self):
+        task = self.start_task()
+        pid = self.pid(task)
+        source = int(self.task(task)["gpus"][0])
+        done = self.colloc("move", f"--gpu={1 - source}", str(task))
+        self.assertIn(f"Task {task} RUNNING", done.stdout)
+        self.assertEqual(self.processes()[pid], (1 - source, 3000, ""))
+        shown = self.task(task)
+        self.assertEqual((shown["gpus"], shown["moves"]), ([str(1 - source)], 1))
+
+    def test_two_processes_of_one_task(self):
+        train = "colloc-pretend-train --memory-mib=3000 --seconds=1e6 --ramp-seconds=0"
+        task = self.submit(f"{train} &\n{train} &\nwait")
+        until(lambda: len(self.processes()) == 2, "two processes")
+        until(lambda: {row[1] for row in self.processes().values()} == {3000}, "their memory")
+        self.colloc("suspend", str(task))
+        self.assertEqual({row[2] for row in self.processes().values()}, {"suspended"})
+        self.colloc("resume", str(task))
+        until(lambda: {row[2] for row in self.processes().values()} == {""}, "both to run")
+
+    def test_cancelled_while_suspended(self):
+        task = self.start_task()
+        pid = self.pid(task)
+        self.colloc("suspend", str(task))
+        self.colloc("cancel", str(task))
+        self.wait(task, "CANCELLED")
+        self.wait_gone(pid)
+        self.assertFalse(os.path.exists(f"{self.state}/suspended/{task}"))
+
+    def test_what_cannot_be(self):
+        waiting = self.submit("true", gpus=2)
+        self.wait(waiting)
+        self.assertIn("ended", self.colloc("suspend", str(waiting), code=1).stderr)
+        task = self.start_task()
+        gpu = self.task(task)["gpus"][0]
+        self.assertIn("running", self.colloc("resume", str(task), code=1).stderr)
+        self.colloc("move", f"--gpu={gpu}", str(task), code=1)
+        self.assertIn("no GPU 7", self.colloc("move", "--gpu=7", str(task), code=1).stderr)
+        self.assertIn("--gpu", self.colloc("move", str(task), code=2).stderr)
+        self.refused_move(task, 400)
+        self.refused_move(task, 400, gpus=[])
+        self.refused_move(task, 400, gpus=[1])
+        self.assertEqual(self.task(task)["state"], "RUNNING")
+
+
+class Paused(Suspend):
+    settings = {"sample-period": "100ms", "suspend": "yes", "sharing": "mps"}
+
+    def test_an_mps_client_is_paused(self):
+        task = self.start_task()
+        pid = self.pid(task)
+        done = self.colloc("suspend", str(task))
+        self.assertIn("PAUSED", done.stdout)
+        self.assertEqual(self.processes()[pid][1:], (3000, ""))
+        progress = lambda: re.search(rf"pid {pid} .* done (\d+) s", self.show())[1]
+        self.assertIn("RUNNING", self.colloc("resume", str(task)).stdout)
+        before = progress()
+        until(lambda: progress() != before, "it to go on")
+
+
+class Off(Suspend):
+    settings = {"sample-period": "100ms"}
+
+    def test_without_the_setting_it_is_paused(self):
+        task = self.start_task()
+        pid = self.pid(task)
+        self.assertIn("PAUSED", self.colloc("suspend", str(task)).stdout)
+        self.assertEqual(self.processes()[pid][1:], (3000, ""))
+        self.colloc("move", f"--gpu={1 - int(self.task(task)['gpus'][0])}", str(task), code=1)
+        self.assertIn("RUNNING", self.colloc("resume", str(task)).stdout)
+
+
+class Faults(Suspend):
+    def refused_suspension(self, task, *words):
+        done = self.colloc("suspend", str(task), code=1)
+        for word in words:
+            self.assertIn(word, done.stderr)
+        shown = self.task(task)
+        self.assertEqual(shown["state"], "RUNNING")
+        self.assertIn(words[0], shown["suspension_error"])
+        self.assertIn("SUSPENSION_FAILED", self.events(task))
+
+    def test_a_profiler(self):
+        self.refused_suspension(self.start_task(options="--profiler"), "NOT_SUPPORTED")
+
+    def test_managed_memory(self):
+        task = self.start_task(options="--managed")
+        self.refused_suspension(task, "NOT_SUPPORTED")
+        self.assertEqual(self.processes()[self.pid(task)][2], "")
+
+    def test_an_old_driver(self):
+        task = self.start_task()
+        self.emulator("set", "machine", "cuda=12040")
+        self.refused_suspension(task, "driver", "570")
+
+    def test_too_little_host_memory(self):
+        self.stop()
+        self.start(**{"suspend-memory-max": "2G"})
+        self.refused_suspension(self.start_task(), "suspend-memory-max", "2.9 GiB wanted")
+
+    def test_a_task_without_cuda(self):
+        task = self.submit("sleep 1000")
+        self.wait_state(task, "RUNNING")
+        self.refused_suspension(task, "no process of the task uses CUDA")
+
+    def test_the_gpu_is_full_when_it_comes_back(self):
+        task = self.start_task()
+        pid = self.pid(task)
+        self.colloc("suspend", str(task))
+        for gpu in "01":
+            self.emulator("set", gpu, "foreign-mib=39000")
+        until(lambda: self.gpu()["mem_used_mib"] > 38000, "the daemon to see it")
+        self.colloc("resume", str(task))
+        self.assertEqual(self.processes()[pid][2], "suspended")
+        for gpu in "01":
+            self.emulator("set", gpu, "foreign-mib=0")
+        self.wait_state(task, "RUNNING")
+        self.assertEqual(self.processes()[pid][1:], (3000, ""))
+
+    def test_it_crashes_while_it_is_suspended(self):
+        task = self.start_task()
+        pid = self.pid(task)
+        self.colloc("suspend", str(task))
+        os.kill(pid, signal.SIGKILL)
+        self.wait(task, "FAILED")
+
+
+class Kills(Suspend):
+    """collocd or its helper is killed at random instants of suspensions, resumptions and moves."""
+
+    speed = 20
+    rounds = int(os.environ.get("COLLOC_SUSPEND_KILLS", "6"))
+
+    def settle(self, task, pid):
+        """The state that the daemon comes to by itself."""
+
+        def settled():
+            row, state = self.processes().get(pid), self.task(task)["state"]
+            if state == "RUNNING":
+                return row and row[1:] == (3000, "") and state
+            return row and row[2] == "suspended" and not self.task(task)["gpus"] and state
+
+        return until(settled, f"task {task} to run or to be suspended")
+
+    def test_nothing_is_lost(self):
+        chance = random.Random(int(os.environ.get("COLLOC_SUSPEND_SEED", "1")))
+        task = self.start_task()
+        pid = self.pid(task)
+        for i in range(self.rounds):
+            state = self.settle(task, pid)
+            if state == "SUSPENDED":
+                verb, body = "resume", None
+            elif chance.random() < 0.5:
+                verb, body = "suspend", None
+            else:
+                gpu = 1 - int(self.task(task)["gpus"][0])
+                verb, body = "move", {"gpus": [str(gpu)]}
+            connection = self.connection()
+            connection.request("POST", f"/v1/tasks/{task}/{verb}", json.dumps(body or {}))
+            delay = chance.random() * 0.25
+            end = time.monotonic() + delay
+            until(lambda: time.monotonic() > end)
+            helpers = self.helpers()
+            if helpers and chance.random() < 0.5:
+                os.kill(helpers[0], signal.SIGKILL)
+            else:
+                self.restart(signal.SIGKILL)
+            connection.close()
+            self.assertTrue(is_alive(pid))
+        if self.settle(task, pid) == "SUSPENDED":
+            self.colloc("resume", str(task))
+        until(lambda: self.task(task)["state"] == "RUNNING", "the task to run at the end")
+        self.assertEqual(self.settle(task, pid), "RUNNING")
+        self.assertEqual(self.task(task)["attempt_count"], 1)
+
+
+if __name__ == "__main__":
+    unittest.main()
