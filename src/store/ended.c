@@ -63,10 +63,10 @@ static int prepare_rows(struct store *store, const struct store_ended_filter *fi
 {
     if (sqlite3_prepare_v2(store->db, sql, -1, ret_rows, NULL) != SQLITE_OK)
         return statement_fault(store, fault);
-    statement_bind(*ret_rows, "itiiiii", (int64_t)filter->uid,
+    statement_bind(*ret_rows, "itiiiiit", (int64_t)filter->uid,
         task_state_is_done(filter->state) ? task_state_name(filter->state) : NULL,
         (int64_t)filter->before, filter->since_wall_us, filter->until_wall_us,
-        filter->limit > 0 ? filter->limit : -1, filter->examine);
+        filter->limit > 0 ? filter->limit : -1, filter->examine, filter->holds);
     return 0;
 }
 
@@ -81,10 +81,11 @@ static int prepare_list(struct store *store, const struct store_ended_filter *fi
     sqlite3_snprintf(sizeof sql, sql,
         "SELECT task, record, ended.sum IS " ENDED_SUM " AND records.sum IS " RECORD_SUM
         " FROM ended JOIN records USING(task) WHERE true"
-        "%s%s%s%s%s%s ORDER BY seq DESC LIMIT ?6",
+        "%s%s%s%s%s%s%s ORDER BY seq DESC LIMIT ?6",
         of_uid, task_state_is_done(filter->state) ? " AND state = ?2" : "", before,
         filter->since_wall_us ? " AND ended_wall_us >= ?4" : "",
-        filter->until_wall_us ? " AND ended_wall_us < ?5" : "", examined);
+        filter->until_wall_us ? " AND ended_wall_us < ?5" : "", examined,
+        filter->holds ? " AND instr(record, ?8)" : "");
     return prepare_rows(store, filter, sql, fault, ret_rows);
 }
 

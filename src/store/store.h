@@ -206,6 +206,7 @@ struct store_ended_filter {
     int64_t since_wall_us; /* only tasks that ended then or later; 0: all */
     int64_t until_wall_us; /* only tasks that ended before; 0: all */
     int64_t examine;       /* search at most this number of those of `uid` and `before`; 0: all */
+    const char *holds;     /* only records whose JSON has this text somewhere; NULL: all */
 };
 
 /* Receives an ended task; `record` is NULL if it is damaged. Returns as store_on_event. */

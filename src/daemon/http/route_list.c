@@ -44,6 +44,7 @@ struct listing {
     struct http *http;
     struct api_request *request;
     char *user, *state; /* as asked for; user may be NULL */
+    char *user_json;    /* the user as it stands in records, to find them by; NULL: by uid */
     bool wants_live, wants_ended;
     struct store_ended_filter ended;
     struct place at;
@@ -249,6 +250,7 @@ static void listing_free(struct listing *list)
     free(list->text);
     free(list->live);
     free(list->user);
+    free(list->user_json);
     free(list->state);
     free(list);
 }
@@ -412,8 +414,8 @@ static int read_query(struct listing *list, struct fault *fault)
     return list->state && (list->user || !user) ? 0 : fault_set(fault, ENOMEM, "out of memory");
 }
 
-/* So that only this user's ended tasks are read; a name that the system does not know any more
- * still finds its tasks by name. */
+/* So that only this user's ended tasks are read. The tasks of a name that the system does not know
+ * any more are those whose records have it: the others are not decoded. */
 static void on_user_known(void *context, const struct name *name)
 {
     struct listing *list = context;
@@ -421,6 +423,11 @@ static void on_user_known(void *context, const struct name *name)
     list->ended.of_uid = name->state == NAME_KNOWN ||
                          parse_int64(list->user, 0, UINT32_MAX, &uid) == 0;
     list->ended.uid = (uint32_t)uid;
+    if (!list->ended.of_uid) {
+        json_t *user = json_string(list->user); /* NULL where it is no UTF-8 */
+        list->ended.holds = list->user_json = json_dumps(user, JSON_COMPACT | JSON_ENCODE_ANY);
+        json_decref(user);
+    }
     begin(list);
 }
 

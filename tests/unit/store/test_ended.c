@@ -27,7 +27,8 @@ static struct store_ended ended(
 static void put(struct store *store, struct store_ended task)
 {
     struct fault fault = {""};
-    json_t *record = json_pack("{s:I}", "id", (json_int_t)task.task);
+    json_t *record = json_pack(
+        "{s:I, s:s}", "id", (json_int_t)task.task, "user", task.uid == 1000 ? "ada" : "bo\"b");
     if (store_put_ended(store, &task, record, &fault) < 0)
         fail_msg("%s", fault.text);
     json_decref(record);
@@ -85,7 +86,7 @@ static void lists_are_filtered_and_the_last_to_end_is_first(void **state)
     assert_list(store, (struct store_ended_filter){.of_uid = true, .uid = 0}, "");
     assert_list(store, (struct store_ended_filter){.state = TASK_COMPLETED}, "4 1 ");
     assert_list(
-        store, (struct store_ended_filter){true, 1000, TASK_COMPLETED, 3, 1, 0, 0, 0}, "4 ");
+        store, (struct store_ended_filter){true, 1000, TASK_COMPLETED, 3, 1, 0, 0, 0, NULL}, "4 ");
     assert_list(store, (struct store_ended_filter){.since_wall_us = 20000000}, "3 4 2 ");
     assert_list(store, (struct store_ended_filter){.until_wall_us = 30000000}, "2 1 ");
     assert_list(store,
@@ -93,6 +94,10 @@ static void lists_are_filtered_and_the_last_to_end_is_first(void **state)
             .since_wall_us = 20000000, .until_wall_us = 40000000, .of_uid = true, .uid = 1000},
         "4 ");
     assert_list(store, (struct store_ended_filter){.since_wall_us = 40000001}, "");
+    assert_list(store, (struct store_ended_filter){.holds = "\"ada\""}, "3 4 1 ");
+    assert_list(store, (struct store_ended_filter){.holds = "\"ada\"", .examine = 2}, "3 4 ");
+    assert_list(store, (struct store_ended_filter){.holds = "\"bo\\\"b\""}, "2 ");
+    assert_list(store, (struct store_ended_filter){.holds = "\"ad\""}, "");
     store_close(store);
 }
 
