@@ -82,6 +82,17 @@ void dcgm_destroy(struct dcgm *dcgm)
     free(dcgm);
 }
 
+/* The pause counts as a first one: nothing is wrong with dcgmi. */
+void dcgm_set_period(struct dcgm *dcgm, int64_t period_us)
+{
+    if (period_us == dcgm->period_us)
+        return;
+    end_program(dcgm);
+    dcgm->period_us = period_us;
+    dcgm->phase = PAUSED;
+    dcgm->pause_us = 0;
+}
+
 void dcgm_add_gpu(struct dcgm *dcgm, size_t gpu, const char *uuid)
 {
     snprintf(dcgm->wanted[gpu].uuid, sizeof dcgm->wanted[gpu].uuid, "%s", uuid);

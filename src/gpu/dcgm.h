@@ -24,6 +24,9 @@ struct dcgm;
 struct dcgm *dcgm_create(const char *program, int64_t period_us);
 void dcgm_destroy(struct dcgm *dcgm);
 
+/* Changes the time between two rows: a stream is started anew at once. The same period: nothing. */
+void dcgm_set_period(struct dcgm *dcgm, int64_t period_us);
+
 /* Adds a GPU to query, before the first dcgm_poll. `gpu`: the caller's number, below
  * DCGM_GPUS_MAX. */
 void dcgm_add_gpu(struct dcgm *dcgm, size_t gpu, const char *uuid);

@@ -137,6 +137,9 @@ bool gpu_info_is_listed(const struct gpu_info *info, const char *list);
  */
 int gpu_set_use_dcgmi(struct gpu_set *set, const char *program, int64_t period_us);
 
+/* Changes the time between two rows of dcgmi, where that is used. Not during a sample. */
+void gpu_set_change_dcgmi_period(struct gpu_set *set, int64_t period_us);
+
 enum gpu_health {
     GPU_HEALTH_OK,
     GPU_HEALTH_LOST,   /* fell off the bus or needs a reset */

@@ -160,3 +160,9 @@ int gpu_set_use_dcgmi(struct gpu_set *set, const char *program, int64_t period_u
     }
     return 0;
 }
+
+void gpu_set_change_dcgmi_period(struct gpu_set *set, int64_t period_us)
+{
+    if (set->source->dcgm)
+        dcgm_set_period(set->source->dcgm, period_us);
+}

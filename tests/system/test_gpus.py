@@ -298,6 +298,29 @@ class BeforeHopper(WithoutGpm):
         self.stop()
         self.wait_gone(second)
 
+    def test_its_period_follows_the_configuration(self):
+        config = self.write("collocd.yaml", "window: 1s\n")
+        command = self.command
+
+        def without_period(**settings):
+            words = command(**settings)
+            return [word for word in words if not word.startswith(("--sample-period", "--window"))]
+
+        self.command = without_period
+        self.restart(config=config)
+        self.wait_gpu(lambda g: g["smact"] == 0)
+        for period, text in (("300ms", "300"), ("2s", "2000")):
+            self.write("collocd.yaml", f"window: 4s\nsample-period: {period}\n")
+            self.process.send_signal(signal.SIGHUP)
+            self.wait_log(f"sample-period changed from .* to {period}")
+            until(lambda: [self.period(pid) for pid in self.stream()] == [text], "its new period")
+        self.wait_gpu(lambda g: g["smact"] == 0)
+
+    @staticmethod
+    def period(pid):
+        words = (read_if_there(f"/proc/{pid}/cmdline") or b"").split(b"\0")
+        return words[words.index(b"-d") + 1].decode() if b"-d" in words else None
+
     def test_without_dcgmi_it_says_so(self):
         self.restart(dcgmi="/nowhere/dcgmi")
         seen = self.wait_gpu(lambda g: g["activity_text"])

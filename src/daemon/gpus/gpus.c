@@ -39,17 +39,25 @@ static int feed_none(struct gpus *gpus)
     return driver_feed(gpus->parts.driver, &event, NULL);
 }
 
+static int64_t dcgmi_period_us(const struct config *config)
+{
+    return config->sample_period_us > config->gpm_interval_us ? config->sample_period_us
+                                                              : config->gpm_interval_us;
+}
+
+void gpus_update_dcgmi_period(struct gpus *gpus)
+{
+    gpu_set_change_dcgmi_period(gpus->set, dcgmi_period_us(gpus->parts.config));
+}
+
 static int set_up_activity(struct gpus *gpus)
 {
     const struct config *config = gpus->parts.config;
-    int64_t period_us = config->sample_period_us;
-    if (period_us < config->gpm_interval_us)
-        period_us = config->gpm_interval_us;
     gpu_set_gpm_interval(gpus->set, config->gpm_interval_us);
     gpu_set_limit_overhead(gpus->set, GPM_SHARE);
     if (strcmp(config->dcgmi, "none") == 0)
         return 0;
-    return gpu_set_use_dcgmi(gpus->set, config->dcgmi, period_us);
+    return gpu_set_use_dcgmi(gpus->set, config->dcgmi, dcgmi_period_us(config));
 }
 
 int gpus_open(struct gpus *gpus, struct fault *fault)

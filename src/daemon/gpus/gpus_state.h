@@ -70,6 +70,12 @@ struct gpus {
 /* Residents of a GPU that are sampled. */
 enum { RESIDENTS_SAMPLED_MAX = 256 };
 
+/* ---- gpus.c ---- */
+
+/* Gives dcgmi the sample-period of the configuration, which may have been reloaded. Not during a
+ * poll. */
+void gpus_update_dcgmi_period(struct gpus *gpus);
+
 /* ---- gpu_list.c ---- */
 
 /* Feeds the list of GPUs to the core. Returns 0 or -ENOMEM. */

@@ -168,6 +168,7 @@ void gpus_poll(struct gpus *gpus)
     if (gpus->polling)
         return;
     forget_cleared_errors(gpus);
+    gpus_update_dcgmi_period(gpus);
     gpus->polling = true;
     gpus->polls_begun++;
     gpus->is_close_poll = gpus->polls_begun <= gpus->close_polls;

@@ -73,6 +73,10 @@ int gpu_set_use_dcgmi(struct gpu_set *set, const char *program, int64_t period_u
     return 0;
 }
 
+void gpu_set_change_dcgmi_period(struct gpu_set *set, int64_t period_us)
+{
+}
+
 void gpu_set_forget_xids(struct gpu_set *set, size_t i)
 {
     seen.forgotten++;

@@ -336,6 +336,31 @@ static void test_a_silent_one_is_started_anew(void **state)
     house_end(&h);
 }
 
+static void test_another_period_starts_another_stream(void **state)
+{
+    struct house h = house_of("printf '" TWO_ROWS "'; exec sleep 1000");
+    char path[160], *text;
+    size_t size;
+
+    assert_true(turn_until(&h, both_are_told));
+    dcgm_set_period(h.dcgm, PERIOD_US);
+    h.now_us++;
+    dcgm_poll(h.dcgm, h.now_us);
+    assert_false(is_told_anew(&h));
+    dcgm_set_period(h.dcgm, 3 * PERIOD_US);
+    assert_true(turn_until(&h, is_told_anew));
+    snprintf(path, sizeof path, "%s/arguments", h.folder);
+    assert_int_equal(file_read(path, 1 << 16, NULL, &text, &size), 0);
+    assert_string_equal(text,
+        "dmon -e " DCGM_FIELD_IDS " -d 100 -i 0,5\ndmon -e " DCGM_FIELD_IDS " -d 300 -i 0,5\n");
+    free(text);
+    h.now_us += 4 * PERIOD_US;
+    assert_non_null(latest(&h, 0)); /* a row lasts for one and a half of the new periods */
+    h.now_us += PERIOD_US;
+    assert_null(latest(&h, 0));
+    house_end(&h);
+}
+
 /* A period after the first death, twice as long after the next. */
 static void test_a_dead_one_is_started_later_each_time(void **state)
 {
@@ -435,6 +460,7 @@ int main(void)
         cmocka_unit_test(test_numbers_are_mapped_by_uuid_and_age),
         cmocka_unit_test(test_the_first_row_does_not_count),
         cmocka_unit_test(test_a_silent_one_is_started_anew),
+        cmocka_unit_test(test_another_period_starts_another_stream),
         cmocka_unit_test(test_a_dead_one_is_started_later_each_time),
         cmocka_unit_test(test_its_words_when_it_cannot),
         cmocka_unit_test(test_not_installed),
