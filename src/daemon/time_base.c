@@ -7,12 +7,22 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/timex.h>
 
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
 
 #define FILE_LIMIT 256
+
+/* Chosen: servers are seldom off for longer, and a wait that is a day too long does little harm. */
+#define LEAP_MAX_US (86400 * SECOND_US)
+
+static bool is_believed(const struct time_now *now)
+{
+    int64_t leap_us = now->wall_us - now->last_us;
+    return now->last_us == 0 || (leap_us > 0 && (leap_us <= LEAP_MAX_US || now->is_synchronised));
+}
 
 struct time_base time_base_choose(const struct time_base *kept, const struct time_now *now)
 {
@@ -21,7 +31,7 @@ struct time_base time_base_choose(const struct time_base *kept, const struct tim
         now->boot_us + kept->offset_us >= now->last_us)
         return *kept;
     memcpy(base.boot_id, now->boot_id, sizeof base.boot_id);
-    base.offset_us = (now->wall_us > now->last_us ? now->wall_us : now->last_us) - now->boot_us;
+    base.offset_us = (is_believed(now) ? now->wall_us : now->last_us) - now->boot_us;
     return base;
 }
 
@@ -70,6 +80,9 @@ struct time_base time_base_open(const char *state_dir, int64_t last_us)
     struct time_base kept;
     struct time_now now = {
         .boot_us = clock_monotonic_us(), .wall_us = clock_wall_us(), .last_us = last_us};
+    struct timex timex = {0};
+    int clock_state = adjtimex(&timex);
+    now.is_synchronised = clock_state >= 0 && clock_state != TIME_ERROR;
     snprintf(path, sizeof path, "%s/clock", state_dir);
     read_boot_id(now.boot_id, sizeof now.boot_id);
     bool is_there = read_kept(path, &kept);

@@ -6,6 +6,11 @@
  * time limit nor lasts in the times of later events.
  *
  * The offset makes the core's time near the wall's when it is chosen. People are shown wall time.
+ *
+ * Example: a machine boots with a clock that is 40 years ahead, until NTP sets it. The core's time
+ * never goes back, so a task that was queued before the boot would have waited for 40 years. While
+ * the kernel does not call the clock synchronised, a leap of more than a day is not believed: the
+ * core's time goes on from the log's last event, and the boot took no time.
  */
 #ifndef COLLOC_DAEMON_TIME_BASE_H
 #define COLLOC_DAEMON_TIME_BASE_H
@@ -25,14 +30,15 @@ struct time_base {
 struct time_now {
     char boot_id[BOOT_ID_SIZE]; /* "": not known */
     int64_t boot_us, wall_us;
-    int64_t last_us; /* the core's time of the last event in the log; 0: none */
+    int64_t last_us;      /* the core's time of the last event in the log; 0: none */
+    bool is_synchronised; /* the wall clock, as far as the kernel knows: adjtimex(2) */
 };
 
 /*
  * The clock to go on with. Pure.
  *   kept: of the daemon before, or NULL
  * Returns the kept one when it is of this boot and not behind the log; otherwise one that begins at
- * the wall's time, or at the log's last where the wall clock shows less.
+ * the wall's time, or at the log's last where the wall clock shows less or is not to be believed.
  */
 struct time_base time_base_choose(const struct time_base *kept, const struct time_now *now);
 

@@ -40,6 +40,21 @@ static void a_new_boot_begins_at_the_wall_clock_or_the_last_event(void **state)
     assert_int_equal(choose(NULL, "boot-1", 110 * S, WALL + 60 * S), WALL + 60 * S);
 }
 
+/* As before NTP has answered. */
+static void a_leap_of_a_clock_that_nothing_has_set_is_not_believed(void **state)
+{
+    struct time_now now = {"boot-2", 5 * S, WALL + 40 * YEAR, WALL, false};
+    assert_int_equal(5 * S + time_base_choose(&kept, &now).offset_us, WALL);
+    now.wall_us = WALL + 86400 * S;
+    assert_int_equal(5 * S + time_base_choose(&kept, &now).offset_us, WALL + 86400 * S);
+    now.wall_us++;
+    assert_int_equal(5 * S + time_base_choose(&kept, &now).offset_us, WALL);
+    now.is_synchronised = true;
+    assert_int_equal(5 * S + time_base_choose(&kept, &now).offset_us, now.wall_us);
+    now = (struct time_now){"boot-2", 5 * S, WALL, 0, false}; /* a new log */
+    assert_int_equal(5 * S + time_base_choose(NULL, &now).offset_us, WALL);
+}
+
 static void time_never_goes_back_behind_the_log(void **state)
 {
     assert_int_equal(choose(&kept, "boot-1", 90 * S, WALL - 20 * S), WALL);
@@ -68,6 +83,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_same_boot_goes_on_whatever_the_wall_clock_shows),
         cmocka_unit_test(a_new_boot_begins_at_the_wall_clock_or_the_last_event),
+        cmocka_unit_test(a_leap_of_a_clock_that_nothing_has_set_is_not_believed),
         cmocka_unit_test(time_never_goes_back_behind_the_log),
         cmocka_unit_test(an_unknown_boot_is_no_boot),
         cmocka_unit_test(only_a_whole_file_is_read),
