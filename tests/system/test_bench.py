@@ -95,9 +95,9 @@ class Bench(DaemonCase):
         )
         looks = self.rows("looks/2-1.csv")
         self.assertEqual(max(int(row["command_processes"]) for row in looks), 3)
-        self.assertGreater(
-            max(float(row["smact"] or 0) for row in looks), 0.85
-        )  # 0.886 by the interference model
+        # By the interference model, with 0.5 alone, clients of 30, 60 and 100 % of the SMs run at
+        # 0.33, 0.63 and 0.73 of their speed beside each other: together 0.886. No two reach 0.79.
+        self.assertAlmostEqual(max(float(row["smact"] or 0) for row in looks), 0.886, delta=0.02)
         self.assertEqual(self.who_still_runs(), [])
 
     def who_still_runs(self):
