@@ -92,7 +92,7 @@ class Docs(CliCase):
                             os.path.exists(os.path.join(ROOT, os.path.dirname(page), link))
                         )
                     links += 1
-            for script in re.findall(r"\bscripts/[\w-]+", "\n".join(code_of(text))):
+            for script in re.findall(r"(?<!/)\bscripts/[\w-]+", "\n".join(code_of(text))):
                 with self.subTest(page=page, script=script):
                     self.assertTrue(os.path.exists(os.path.join(ROOT, script)))
         self.assertGreater(links, 40)

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The GPUs of a simulated machine, from the text of --gpus. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#include "sim/cluster.h"
+
+static struct gpu_kinds kinds;
+
+static int init_kinds(void **state)
+{
+    return gpu_kinds_init(&kinds, NULL);
+}
+
+/* An array that grows by one copies itself for each: quadratic, and minutes under a sanitizer. */
+static void very_many_gpus_grow_by_doubling(void **state)
+{
+    struct cluster cluster;
+    assert_int_equal(cluster_parse(&kinds, "64100xA100-40GB", NULL, &cluster), 0);
+    assert_int_equal(cluster.n_gpus, 64100);
+    assert_int_equal(cluster.n_places, 64100);
+    assert_true(cluster.gpus_capacity > 64100 && cluster.places_capacity > 64100 &&
+                cluster.identities_capacity > 64100);
+    cluster_fini(&cluster);
+}
+
+static void more_than_the_most_are_refused(void **state)
+{
+    struct cluster cluster;
+    struct fault fault;
+    assert_true(cluster_parse(&kinds, "100001xA100-40GB", &fault, &cluster) < 0);
+    assert_string_equal(fault.text, "\"100001\" GPUs: there must be 1 to 100000");
+    cluster_fini(&cluster);
+    assert_true(cluster_parse(&kinds, "99999xA100-40GB,2xH100", &fault, &cluster) < 0);
+    cluster_fini(&cluster);
+}
+
+static void instances_are_places_of_their_gpu(void **state)
+{
+    struct cluster cluster;
+    assert_int_equal(cluster_parse(&kinds, "H100,A100-40GB:3g.20gb+2g.10gb", NULL, &cluster), 0);
+    assert_int_equal(cluster.n_gpus, 2);
+    assert_int_equal(cluster.n_places, 3);
+    static const int gpus[] = {0, 1, 1};
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(cluster.places[i].gpu, gpus[i]);
+    assert_true(cluster.places[1].sms > cluster.places[2].sms && cluster.places[0].sms == 1);
+    cluster_fini(&cluster);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(very_many_gpus_grow_by_doubling),
+        cmocka_unit_test(more_than_the_most_are_refused),
+        cmocka_unit_test(instances_are_places_of_their_gpu),
+    };
+    return cmocka_run_group_tests(tests, init_kinds, NULL);
+}
