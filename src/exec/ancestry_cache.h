@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Process ancestry, cached for a second: a sampler that needs it ten times a second must not read
- * /proc each time. */
+/* Process ancestry, cached for a second: a sampler needs it up to ten times a second, and must not
+ * read /proc each time. */
 #ifndef COLLOC_EXEC_ANCESTRY_CACHE_H
 #define COLLOC_EXEC_ANCESTRY_CACHE_H
 
@@ -13,14 +13,14 @@ enum { ANCESTRY_CACHE_ENTRIES = 256 }; /* a power of two */
 /* Start with {0}. */
 struct ancestry_cache {
     struct ancestry_entry {
-        pid_t pid, root; /* root 0: of none of the roots */
-        uint64_t roots;  /* which those were */
+        pid_t pid, root; /* root 0: it descends from none of the roots */
+        uint64_t roots;  /* a hash of these */
         int64_t checked_us;
     } entries[ANCESTRY_CACHE_ENTRIES];
 };
 
 /*
- * As tree_find_root, from the cache where the same question was answered less than a second ago.
+ * Does what tree_find_root does, with the result of a call less than a second ago if there is one.
  *
  * roots:  `count` process ids.
  * now_us: monotonic.

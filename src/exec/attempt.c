@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The daemon's half of an attempt: makes its folder, starts the shim, watches it by a pidfd and
- * reads what it left. Nothing here waits; exec/claim.h says how two processes agree on the state.
+ * The daemon's part of an attempt: makes its folder, starts the shim, watches it through a pidfd
+ * and reads its result. Nothing here waits; exec/claim.h says how two processes agree on the state.
  */
 #include "exec/attempt.h"
 
@@ -53,7 +53,7 @@ static int make_folder(const char *folder, struct fault *fault)
     return r < 0 ? fault_set(fault, -r, "cannot make folder %s: %s", folder, strerror(-r)) : 0;
 }
 
-/* The script belongs to the user (interpreters open it again), everything else to us. */
+/* The script belongs to the user, since interpreters open it again; all else to the daemon. */
 static int write_script(const char *folder, const struct attempt_spec *spec, struct fault *fault)
 {
     bool root = geteuid() == 0;
@@ -95,8 +95,8 @@ void attempt_clean(const char *folder)
     }
 }
 
-/* For what the shim will write: on a disk that is full by then it could neither start the task nor
- * say how it ended. */
+/* Reserves disk space for what the shim writes: on a full disk it could neither start the task nor
+ * record its end. */
 static int reserve_space(const char *folder, struct fault *fault)
 {
     int r = exit_record_reserve(folder);
@@ -214,8 +214,7 @@ int attempt_spawn(
     return r;
 }
 
-/* The record is written before the lock goes: a shim that is gone without one did not come to write
- * it. */
+/* A shim writes the record before the kernel drops its lock: without a record, it was killed. */
 static int probe_result(const char *folder, struct fault *fault, struct attempt_exit *ret_exit)
 {
     int r = exit_record_read(folder, fault, ret_exit);
@@ -266,8 +265,8 @@ void attempt_unwatch(struct attempt_watch *watch)
     watch->pidfd = -1;
 }
 
-/* Stopped first, until a look finds no more of them: what is stopped bears no children that could
- * slip through. */
+/* The processes are stopped first, until a pass finds no new ones: a stopped process cannot fork a
+ * child that is missed. */
 int attempt_sweep(const char *folder, uid_t uid)
 {
     char mark[PATH_MAX + sizeof MARK];

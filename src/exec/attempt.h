@@ -1,21 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Attempts: one start of a task, in a folder of its own, under a shim that outlives the daemon.
+ * An attempt is one run of a task. It has a folder, and a shim that outlives the daemon.
  *
  *     <state>/tasks/<ID>/<ATTEMPT>/
  *         spec            what to run
- *         script          the submitted script as it was
- *         claim           was it started, and by which shim; until then claim.reserved keeps its
- *                         space on the disk
- *         exit            how it ended; until then exit.reserved keeps its space on the disk
- *         stdout, stderr  unless the output goes elsewhere
+ *         script          the script as it was submitted
+ *         claim           which shim started it; before that, claim.reserved holds its disk space
+ *         exit            how it ended; before that, exit.reserved holds its disk space
+ *         stdout, stderr  the output, unless it goes to other files
  *
- * The daemon: attempt_create, attempt_spawn, poll the pidfd, and when it is readable attempt_probe
- * for the result. After a restart: attempt_probe for each attempt that was not known to have ended;
- * from there on the two are the same. The user must be able to pass through all folders above the
- * attempt's (mode 0711 does), to run the script. A service manager must leave shims alone
- * when it stops the daemon (systemd: KillMode=process). The task finds the folder's path in
- * COLLOC_ATTEMPT.
+ * The daemon calls attempt_create and attempt_spawn, polls the pidfd, and calls attempt_probe for
+ * the result when the pidfd is readable. After a restart it calls attempt_probe for each attempt
+ * that was not known to have ended, and continues in the same way.
+ *
+ * Contract:
+ *   1. The user can pass through all folders above the attempt's (mode 0711), to run the script.
+ *   2. The caller does not ignore SIGCHLD.
+ *   3. A service manager that stops the daemon does not kill shims (systemd: KillMode=process).
+ *   4. The task finds the folder's path in its variable COLLOC_ATTEMPT.
  */
 #ifndef COLLOC_EXEC_ATTEMPT_H
 #define COLLOC_EXEC_ATTEMPT_H
@@ -28,71 +30,84 @@
 #include "exec/failure.h"
 #include "exec/spec.h"
 
-/* A shim being watched: its pidfd is readable (POLLIN) once it is gone, however it went. */
+/* A watched shim: its pidfd is readable (POLLIN) once the shim has ended for any reason. */
 struct attempt_watch {
     pid_t shim; /* all processes of the attempt descend from it (exec/tree.h) */
     int pidfd;
 };
 
 enum attempt_state {
-    ATTEMPT_NEVER_STARTED =
-        1, /* and never will be: a shim that comes late finds no folder, or is fenced off */
+    ATTEMPT_NEVER_STARTED = 1, /* and cannot start any more: a late shim finds the claim taken */
     ATTEMPT_RUNNING,
     ATTEMPT_ENDED,
-    ATTEMPT_NO_FOLDER, /* nothing can start any more; what was started there is not known */
-    ATTEMPT_LOST, /* it ran, its shim was killed or the machine went down: call attempt_sweep, for
-                     parts may live on */
+    ATTEMPT_NO_FOLDER, /* it cannot start any more; whether it ever started is not known */
+    ATTEMPT_LOST, /* it ran, but its shim was killed or the machine went down: processes may remain,
+                     so call attempt_sweep */
 };
 
-/* Why a running attempt is to end. */
+/* Why the daemon ends a running attempt. */
 enum attempt_ask { ATTEMPT_ASK_CANCEL = 1, ATTEMPT_ASK_TIME_LIMIT };
 
 /*
- * Makes the folder (absolute path; parents are made as needed) with spec and script in it, or
- * nothing. 0 or -errno with a fault; -EEXIST when there is such an attempt already.
+ * Makes the folder, with spec and script in it; on an error nothing remains.
+ *
+ * `folder`: absolute; its parents are made if they do not exist.
+ *
+ * Returns 0, or with a fault: -EEXIST (the attempt exists already), -ENOSPC, or another -errno.
  */
 int attempt_create(const char *folder, const struct attempt_spec *spec, struct fault *fault);
 
 /*
- * Starts a shim for it: a child of the caller, in its own session, with no descriptors of the
- * caller's. Close the watch with attempt_unwatch, which also reaps; the caller must not ignore
- * SIGCHLD. 0 or -errno.
+ * Starts a shim for the attempt: a child of the caller, in a new session, without the caller's
+ * descriptors.
+ *
+ * `ret_watch`: for attempt_unwatch.
+ *
+ * Returns 0, or -errno with a fault.
  */
 int attempt_spawn(const char *shim_path, const char *folder, struct fault *fault,
     struct attempt_watch *ret_watch);
 
 /*
- * How it stands, as an enum attempt_state, or -errno with a fault. Fences an attempt that nobody
- * has claimed: so ask after a restart or once the shim is gone, not right after attempt_spawn.
- * RUNNING fills the watch (close it), ENDED and LOST fill the exit.
+ * Finds the state of an attempt. One that no shim has claimed can never start after this call: so
+ * call it after a restart or once the shim has ended, not directly after attempt_spawn.
+ *
+ * `ret_watch`: filled for ATTEMPT_RUNNING, for attempt_unwatch.
+ * `ret_exit`: filled for ATTEMPT_ENDED and ATTEMPT_LOST.
+ *
+ * Returns an enum attempt_state, or -errno with a fault.
  */
 int attempt_probe(const char *folder, struct fault *fault, struct attempt_watch *ret_watch,
     struct attempt_exit *ret_exit);
 
 /*
- * Asks the shim to end the attempt: politely, and after the spec's grace with SIGKILL, all of its
- * processes. 0 or -errno (-ESRCH: already over). A plain SIGTERM to a shim does the same, but the
- * task then counts as ended by a signal.
+ * Requests the end of the attempt from its shim, which sends SIGTERM to all processes and, after
+ * the spec's grace time, SIGKILL. A plain SIGTERM to the shim has the same effect, but the task
+ * then counts as ended by a signal.
+ *
+ * Returns 0; -ESRCH: the shim has ended already; or another -errno.
  */
 int attempt_terminate(const struct attempt_watch *watch, enum attempt_ask ask);
 
-/* Was the attempt given this variable ("KEY=VALUE")? 0 or -errno when its spec cannot be read. */
+/* Has the environment of the attempt this variable ("KEY=VALUE")? Returns 0, or -errno with a fault
+ * if its spec cannot be read. */
 int attempt_has_variable(
     const char *folder, const char *variable, struct fault *fault, bool *ret_has);
 
 /*
- * Removes what an attempt needs only until its end is durable elsewhere: spec, script, claim, exit
+ * Removes the files of an attempt whose end is durable in the event log: spec, script, claim, exit
  * record, and the folder unless it holds output.
  */
 void attempt_clean(const char *folder);
 
-/* Ends watching, reaping the shim if it was our child and is gone. Harmless when done twice. */
+/* Closes the watch, and reaps the shim if it was a child and has ended. May be called twice. */
 void attempt_unwatch(struct attempt_watch *watch);
 
 /*
- * Kills what a LOST attempt may have left running, recognised by the mark its shim put in the
- * environment and by the user it ran as, with all their descendants. Returns how many were
- * signalled, or -errno.
+ * Kills the remaining processes of a lost attempt: those of `uid` with the attempt's mark in their
+ * environment, and all their descendants.
+ *
+ * Returns how many were signalled, or -errno.
  */
 int attempt_sweep(const char *folder, uid_t uid);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The output of an attempt may be on a file system that does not answer any more. So a child that
- * is the user reads it, and reports by a pipe; when it takes too long, it is killed and left to the
- * kernel, and the end is judged without the output.
+ * The output of an attempt may be on a file system that no longer answers. So a child that runs as
+ * the user reads it and reports through a pipe. If it takes too long, it is killed and not waited
+ * for, and the end is classified without the output.
  */
 #include "exec/attempt_classify.h"
 
@@ -21,7 +21,7 @@
 
 #define READ_LIMIT_MS 5000
 
-static void scan(struct logscan *scan, const char *folder, const struct attempt_spec *spec,
+static void scan_stream(struct logscan *scan, const char *folder, const struct attempt_spec *spec,
     int stream, const struct output_file *file)
 {
     int fd = file->is_regular ? output_open_again(folder, spec, stream, file) : -1;
@@ -41,9 +41,9 @@ static _Noreturn void run_child(const char *folder, const struct attempt_spec *s
     struct identity identity;
     memset(&failure, 0, sizeof failure);
     if (identity_init(&identity, spec->uid, spec->gid) == 0 && identity_become(&identity) == 0) {
-        scan(&err, folder, spec, OUTPUT_STDERR, &file[OUTPUT_STDERR]);
+        scan_stream(&err, folder, spec, OUTPUT_STDERR, &file[OUTPUT_STDERR]);
         if (!output_is_shared(spec))
-            scan(&out, folder, spec, OUTPUT_STDOUT, &file[OUTPUT_STDOUT]);
+            scan_stream(&out, folder, spec, OUTPUT_STDOUT, &file[OUTPUT_STDOUT]);
     }
     failure_classify(end, &out, &err, &failure);
     file_write_fd(report, &failure, sizeof failure);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cgroupfs is read and written like files. A file of it is small, and a write is one command: the
- * kernel's Documentation/admin-guide/cgroup-v2.rst describes each.
+ * cgroupfs consists of small files; a write to one is a command. The kernel's
+ * Documentation/admin-guide/cgroup-v2.rst describes each.
  */
 #include "exec/cgroup.h"
 
@@ -143,7 +143,8 @@ static int find_base(char *ret_base, bool *ret_may_enable, struct fault *fault)
     return found ? 0 : fault_set(fault, ENOENT, "no cgroup v2 hierarchy is mounted");
 }
 
-/* Does a process get in? A read-only mount, a sandbox or missing rights show only then. */
+/* Tests whether a process can enter: only that reveals a read-only mount, a sandbox or missing
+ * rights. */
 static int try_to_enter(const char *home)
 {
     char path[CGROUP_PATH_SIZE + 32];

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where the cgroups of attempts are: paths from what /proc says, without touching anything.
+ * The paths of attempts' cgroups, from the text of files in /proc. Pure.
  *
- *     /sys/fs/cgroup/system.slice/collocd.service     delegated to collocd (Delegate=yes)
- *         daemon/                                     collocd and its shims (DelegateSubgroup=daemon)
- *         colloc/                                     the home of attempts, shared by all collocds below
- *             1f0c9a77-12.1/                          task 12, attempt 1; the first part names the state folder
+ *     /sys/fs/cgroup/system.slice/collocd.service    delegated to collocd (Delegate=yes)
+ *         daemon/              collocd and its shims (DelegateSubgroup=daemon)
+ *         colloc/              the home of attempts; several collocd may share it
+ *             1f0c9a77-12.1/   task 12, attempt 1; the first part is a hash of the state folder
  */
 #ifndef COLLOC_EXEC_CGROUP_PATH_H
 #define COLLOC_EXEC_CGROUP_PATH_H
@@ -18,31 +18,36 @@
 #define CGROUP_SUBGROUP  "daemon"
 #define CGROUP_PATH_SIZE 4096
 
-/* Where the cgroup v2 hierarchy is mounted, from the text of /proc/self/mountinfo. False: nowhere,
- * or its path does not fit. */
+/* Finds where the cgroup v2 hierarchy is mounted. `mountinfo`: the text of /proc/self/mountinfo.
+ * Returns false: nowhere, or the path does not fit into `size`. */
 bool cgroup_parse_mount(const char *mountinfo, char *ret_path, size_t size);
 
-/* The cgroup (v2) of the process whose /proc/PID/cgroup this is: "/", "/system.slice/...". */
+/* Finds a process's cgroup (v2): "/", "/system.slice/...". `text`: of /proc/PID/cgroup. Returns
+ * false: it has none, or the path does not fit. */
 bool cgroup_parse_own(const char *text, char *ret_path, size_t size);
 
 /*
- * The folder below which attempts get theirs.
- *   mount, own: as parsed above
- *   ret_may_enable: controllers may be enabled for the children of that folder, since no process is
- *                   in it (or it is the root, where that does not matter)
- * Returns false when the path does not fit.
+ * Finds the folder below which the home is made.
+ *
+ * `mount`, `own`: as parsed above.
+ * `ret_may_enable`: true: controllers may be enabled for the children of that folder, since it
+ *                   holds no process (or is the root, which may hold some).
+ *
+ * Returns false if the path does not fit.
  */
 bool cgroup_find_base(
     const char *mount, const char *own, char *ret_path, size_t size, bool *ret_may_enable);
 
-/* The cgroup of the attempt whose folder is `<state>/tasks/<ID>/<ATTEMPT>`. False: it does not fit. */
+/* Writes the cgroup's path of an attempt. `folder`: `<state>/tasks/<ID>/<ATTEMPT>`. Returns false
+ * if it does not fit. */
 bool cgroup_of_attempt(const char *home, const char *folder, char *ret_path, size_t size);
 
-/* Is a cgroup of this name one of the attempts under `<state_dir>`? Which? */
+/* Is this the name of a cgroup of an attempt below `state_dir`, and of which? */
 bool cgroup_parse_name(
     const char *name, const char *state_dir, uint64_t *ret_task, int *ret_attempt);
 
-/* The value of `key` in a file of "KEY NUMBER" lines, as cgroup.events; -1: not there. */
+/* Returns the value of `key` in a text of "KEY NUMBER" lines, such as cgroup.events; -1:
+ * missing. */
 int64_t cgroup_parse_value(const char *text, const char *key);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The claim file: a POSIX lock says that its shim lives, a name that cannot be taken twice says
- * that no other shim can. claim.h has an example.
+ * The claim file: its POSIX lock shows that the shim is running; its name, which can be taken only
+ * once, keeps other shims from starting. claim.h has an example.
  */
 #include "exec/claim.h"
 
@@ -18,7 +18,7 @@
 
 #define RESERVED_BYTES 4096 /* a block of the usual file systems; the claim holds a process id */
 
-/* Without changing the size: an empty claim is a fence. */
+/* Does not change the size of the file: an empty claim is a fence. */
 int claim_reserve(const char *folder)
 {
     char path[PATH_MAX];
@@ -31,8 +31,8 @@ int claim_reserve(const char *folder)
     return r == -EOPNOTSUPP ? 0 : r;
 }
 
-/* Opens a file with our lock on it and our process id in it. Returns the descriptor or -errno;
- * -EAGAIN or -EACCES: another shim has the lock. */
+/* Opens a file, locks it and writes this process's id into it. Returns the descriptor; -EAGAIN or
+ * -EACCES: another shim has the lock; or another -errno. */
 static int open_locked(const char *path, int flags)
 {
     char text[16];
@@ -48,16 +48,16 @@ static int open_locked(const char *path, int flags)
 }
 
 /*
- * The claim and its name. Folders above that are as new are not forced: ext4, XFS and btrfs write a
- * new folder's own name with what is forced in it, and each fsync costs a flush of the disk.
+ * Syncs the claim and its name, not the new folders above: ext4, XFS and btrfs write the name of a
+ * new folder together with a file that is synced in it, and each fsync costs a flush of the disk.
  */
 static int make_durable(int fd, const char *path)
 {
     return fsync(fd) < 0 ? -errno : file_sync_folder_of(path);
 }
 
-/* Gives the file its name unless that is taken. A name of its own, as by link(2), would need an
- * inode on some file systems; those that cannot rename so (NFS) get that. */
+/* Renames the file unless the new name is taken. Where the file system cannot do that (NFS), a
+ * second name is made by link(2), which may need an inode. */
 static int rename_new(const char *from, const char *to)
 {
     if (renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE) == 0)
@@ -70,8 +70,8 @@ static int rename_new(const char *from, const char *to)
     return 0;
 }
 
-/* There is no reserved file when the claim is taken already, and in attempts that an earlier
- * version of colloc made: then a file of this shim's gets the name, if that is free. */
+/* There is no reserved file if the claim is taken already, or if an earlier version of colloc made
+ * the attempt: then a new file gets the name, if that is free. */
 int claim_take(const char *folder)
 {
     char path[PATH_MAX], from[PATH_MAX];
@@ -95,8 +95,8 @@ int claim_take(const char *folder)
                                                     would drop the lock */
 }
 
-/* The process that holds the lock, 0 when none does, or -errno. */
-static pid_t holder(int fd)
+/* Returns the process that holds the lock; 0: none does; or -errno. */
+static pid_t lock_holder(int fd)
 {
     struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
     if (fcntl(fd, F_GETLK, &lock) < 0)
@@ -104,12 +104,11 @@ static pid_t holder(int fd)
     return lock.l_type == F_UNLCK ? 0 : lock.l_pid;
 }
 
-/* The pid is the holder's for as long as it holds the lock: still the same after the open means the
- * right process. */
+/* If the holder of the lock is the same after pidfd_open, the pid was not reused meanwhile. */
 static int open_holder(int fd, pid_t *ret_shim, int *ret_pidfd)
 {
     for (;;) {
-        pid_t pid = holder(fd);
+        pid_t pid = lock_holder(fd);
         if (pid < 0)
             return pid;
         if (pid == 0)
@@ -117,7 +116,7 @@ static int open_holder(int fd, pid_t *ret_shim, int *ret_pidfd)
         int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
         if (pidfd < 0 && errno != ESRCH)
             return -errno;
-        if (pidfd >= 0 && holder(fd) == pid) {
+        if (pidfd >= 0 && lock_holder(fd) == pid) {
             *ret_shim = pid;
             *ret_pidfd = pidfd;
             return CLAIM_HELD;

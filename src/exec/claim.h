@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A claim is a file that says whether an attempt was started, is running, or never will be. Its
- * shim makes it, with a record lock on it before it gets its name, so that there is no moment in
- * between; the kernel drops the lock when the shim dies, however it dies. A daemon that finds no
- * claim makes an empty one, and any shim still on its way gives up. (The lock is a POSIX one: it
- * belongs to one process, is not inherited by fork, and the kernel names its holder.)
+ * A claim is a file that shows whether an attempt was started, is running, or can never start. The
+ * shim locks the file and then gives it its name, so the name never exists without the lock. The
+ * kernel drops the lock when the shim ends for any reason. A daemon that finds no claim makes an
+ * empty one, which stops a shim that comes later. (The lock is a POSIX record lock: it belongs to
+ * one process, is not inherited by fork, and the kernel reports its holder.)
  *
  * Example: the daemon makes the folder of attempt 1 with an empty `claim.reserved`. Shim 4711 locks
  * that file, writes "4711" into it and renames it to `claim`. The daemon is killed. The next one
- * finds `claim`, and the kernel says that 4711 holds the lock: CLAIM_HELD, with a pidfd of 4711. If
- * the lock is free, the shim has lived and died: CLAIM_LEFT, and `exit` says how the task ended. If
- * there is no `claim`, the daemon makes an empty one: CLAIM_FENCED. When 4711 comes now, it finds
+ * finds `claim`, and the kernel reports that 4711 holds the lock: CLAIM_HELD, with a pidfd of 4711.
+ * If the lock is free, the shim has ended: CLAIM_LEFT, and `exit` has how the task ended. If there
+ * is no `claim`, the daemon makes an empty one: CLAIM_FENCED. Should 4711 come only now, it finds
  * the name taken and runs nothing.
  *
  * Contract:
@@ -29,8 +29,8 @@
 
 enum claim_state {
     CLAIM_FENCED = 1, /* never started, and never will be */
-    CLAIM_HELD,       /* its shim lives */
-    CLAIM_LEFT,       /* its shim lived and is gone */
+    CLAIM_HELD,       /* its shim is running */
+    CLAIM_LEFT,       /* its shim has ended */
 };
 
 /*
@@ -45,8 +45,8 @@ int claim_reserve(const char *folder);
 /*
  * Takes the claim, for the shim.
  *
- * Returns 0: the attempt is this process's for as long as it lives, and the claim is on the disk;
- * 1: another shim has it, or it is fenced; or -errno: nothing may run.
+ * Returns 0: the attempt belongs to this process until it ends, and the claim is durable; 1:
+ * another shim has it, or it is fenced; or -errno: nothing may run.
  */
 int claim_take(const char *folder);
 

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The shim asks the MPS control daemon through a child that has become the user, since the daemon
- * serves its own user only. The child writes what it found into a pipe and ends; the end of the
- * pipe is the end of the work. A child that takes too long is killed, and reaped by the shim like
- * every other process below it.
+ * The shim talks to the MPS control daemon through a child that runs as the user, since that daemon
+ * serves only its user. The child writes its result into a pipe and ends. A child that takes too
+ * long is killed, and reaped by the shim like any other descendant.
  */
 #include "exec/drain.h"
 
@@ -28,7 +27,7 @@
 #define STATUS_LIMIT  (64 * KIB)
 #define CHAIN_MAX     64
 
-/* What the child does as the user: list the clients, or drop some. */
+/* What the child does: list the clients, or drop some. */
 struct order {
     const char *pipe_dir;
     const struct drain_clients *drop; /* NULL: list */
@@ -73,7 +72,7 @@ static _Noreturn void run_child(const struct drain_mps *mps, const struct order 
     _exit(0);
 }
 
-/* Up to the end of the pipe, or to the limit. Returns how many bytes came. */
+/* Reads until the end of the pipe or the time limit. Returns the number of bytes. */
 static size_t read_report(int fd, void *data, size_t size)
 {
     int64_t end_us = clock_monotonic_us() + LIMIT_US, left_us;
@@ -107,7 +106,7 @@ static size_t run_as_user(
     return n;
 }
 
-/* A process that is gone by now cannot be harmed: it counts as one that SIGTERM kills. */
+/* A process that has ended meanwhile counts as one that SIGTERM kills. */
 static void read_process(pid_t pid, struct drain_process *ret_process)
 {
     char path[32], program[PATH_MAX] = "", *status = NULL;
@@ -122,7 +121,7 @@ static void read_process(pid_t pid, struct drain_process *ret_process)
     free(status);
 }
 
-static void decide(struct drain_client *client, const pid_t *pids, size_t n)
+static void decide_fate(struct drain_client *client, const pid_t *pids, size_t n)
 {
     struct drain_process chain[CHAIN_MAX];
     size_t top = 0;
@@ -147,7 +146,7 @@ void drain_find(const struct drain_mps *mps, pid_t root, struct drain_clients *r
             continue;
         struct drain_client *client = &ret_clients->list[ret_clients->count++];
         *client = (struct drain_client){.client = found[i]};
-        decide(client, chain, length);
+        decide_fate(client, chain, length);
     }
 }
 

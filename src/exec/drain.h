@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The MPS clients of a task that is to end: exec/drain_plan.h says in which order they lose their
- * work. Everything here acts as the user, within two seconds, also where MPS is sick. Without MPS
- * in the task's environment there are no clients, and nothing is done.
+ * Ends the MPS clients of a task that is to end, in the order of exec/drain_plan.h. Each function
+ * acts as the user and returns within two seconds, also if the MPS daemon does not answer. If the
+ * task's environment names no MPS, there are no clients, and nothing is done.
  */
 #ifndef COLLOC_EXEC_DRAIN_H
 #define COLLOC_EXEC_DRAIN_H
@@ -15,7 +15,7 @@
 
 enum { DRAIN_CLIENTS_MAX = 256 };
 
-/* The user's MPS, as the task's environment names it. */
+/* The MPS control daemon of the user, as the task's environment names it. */
 struct drain_mps {
     const char *const *env; /* the task's, ends in NULL; borrowed */
     uid_t uid;
@@ -27,21 +27,22 @@ struct drain_clients {
     struct drain_client {
         struct mps_client client;
         enum drain_fate fate;
-        pid_t top; /* it and all processes below it are the client's part of the task */
+        pid_t top; /* this process and its descendants belong to the client */
     } list[DRAIN_CLIENTS_MAX];
 };
 
 /*
- * The MPS clients among the descendants of `root`, and what is to become of each. None when the
- * MPS control daemon does not answer in time.
+ * Finds the MPS clients among the descendants of `root`, and decides the fate of each.
+ *
+ * `ret_clients`: empty if the MPS control daemon does not answer in time.
  */
 void drain_find(const struct drain_mps *mps, pid_t root, struct drain_clients *ret_clients);
 
-/* Has the MPS server drop the work of the clients with that fate. */
+/* Lets the MPS server drop the work of the clients with that fate (terminate_client). */
 void drain_drop(
     const struct drain_mps *mps, const struct drain_clients *clients, enum drain_fate fate);
 
-/* The same for all descendants of `root` that are clients now. */
+/* Lets the MPS server drop the work of all descendants of `root` that are clients now. */
 void drain_drop_all(const struct drain_mps *mps, pid_t root);
 
 #endif

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * In which order the MPS clients of a task lose their work when the task is to end. Pure: what the
- * processes are like comes in, what to do comes out.
+ * The order in which the MPS clients of a task lose their work when the task is to end. A pure
+ * function of what is known of the processes.
  *
- * Two things pull against each other. A client that a signal kills in the middle of its work may
- * harm the other clients on the GPU, so the MPS server drops its work first (terminate_client). But
- * a client whose work is dropped fails at once, and with it the checkpoint that a process above it
- * wants to write on SIGTERM. Hence, for the usual wrapper,
+ * There are two opposite demands. A client that a signal kills in the middle of its work may harm
+ * the other clients on the GPU, so the MPS server drops its work first (terminate_client). But a
+ * client whose work is dropped fails at once, before it can write the checkpoint that a process
+ * above it requests on SIGTERM. So, for the usual wrapper,
  *
  *     trap 'kill -USR1 $pid; wait $pid; echo checkpoint saved' TERM
  *     python train.py & pid=$!; wait $pid
@@ -19,35 +19,38 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* A process of the task, as far as its end is concerned. */
+/* What the plan depends on, of each process of the task. */
 struct drain_process {
     enum { SIGTERM_KILLS, SIGTERM_IGNORED, SIGTERM_CAUGHT } on_sigterm;
     bool is_shell;
-    bool
-        in_background; /* it ignores SIGINT: so a shell without job control starts what ends in & */
+    bool in_background; /* it ignores SIGINT, as a background process of a script */
 };
 
 enum drain_fate {
-    DRAIN_SIGNAL, /* it survives SIGTERM, and gets it as all processes do; dropped before SIGKILL */
-    DRAIN_SPARE,  /* neither dropped nor signalled during the grace: a process above it decides */
-    DRAIN_DROP,   /* dropped as soon as the others have SIGTERM, and signalled then */
+    DRAIN_SIGNAL, /* it survives SIGTERM, and gets it like other processes; dropped before SIGKILL */
+    DRAIN_SPARE,  /* neither dropped nor signalled in the grace time: a process above it ends it */
+    DRAIN_DROP,   /* dropped once the other processes have SIGTERM, then signalled */
 };
 
 /*
- * Fills in what is known of a process.
- *   status: the text of its /proc/PID/status
- *   program: the name of its executable, without folders
+ * Describes a process.
+ *
+ * `status`: the text of its /proc/PID/status.
+ * `program`: the name of its executable, without folders.
  */
 void drain_describe(const char *status, const char *program, struct drain_process *ret_process);
 
 /*
- * What is to become of a client.
- *   chain: the client, then its parent, and so on, up to and without the shim; n >= 1
- *   ret_top: for DRAIN_SPARE, the index of the last process below the one that decides: it and all
- *            below it get no signal
+ * Decides the fate of a client.
  *
- * A shell runs its trap only when the command in its foreground has ended (bash(1), "Signals"): a
- * client in the foreground of a shell with a trap is dropped, not spared.
+ * A shell runs its trap only when the command in its foreground has ended (bash(1), "Signals"): so
+ * a client in the foreground of a shell with a trap is dropped, not spared.
+ *
+ * `chain`: the client, then its parent, and so on, without the shim; n >= 1.
+ * `ret_top`: for DRAIN_SPARE, the index of the last process below the one that ends the client: it
+ *            and all below it get no signal.
+ *
+ * Returns the fate.
  */
 enum drain_fate drain_plan(const struct drain_process *chain, size_t n, size_t *ret_top);
 

@@ -37,7 +37,7 @@ int exit_record_reserve(const char *folder)
     return errnum == EOPNOTSUPP ? 0 : -errnum;
 }
 
-/* Into the reserved space, and under its name once it is durable. */
+/* Writes into the reserved space, and renames the file once it is durable. */
 static int write_reserved(const char *folder, const char *path, const struct tagged_fields *record)
 {
     char reserved[PATH_MAX];

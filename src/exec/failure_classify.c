@@ -12,7 +12,7 @@
 
 #include "exec/log_line.h"
 
-/* The signal that ended it, directly or below a shell. */
+/* Returns the signal that ended it, directly or as reported by a shell. */
 static int end_signal(const struct attempt_end *end)
 {
     if (end->signal)
@@ -27,7 +27,7 @@ static bool is_sent(int signal)
            signal == SIGQUIT;
 }
 
-static void set(
+static void set_failure(
     struct failure *failure, enum failure_class class, const char *framework, const char *evidence)
 {
     failure->class = class;
@@ -38,14 +38,14 @@ static void set(
 static void set_found(
     struct failure *failure, enum failure_class class, const struct log_match *match)
 {
-    set(failure, class, match->framework, match->evidence);
+    set_failure(failure, class, match->framework, match->evidence);
 }
 
 static void set_signal(struct failure *failure, int signal)
 {
     char text[64];
     snprintf(text, sizeof text, "ended by signal %d (%s)", signal, strsignal(signal));
-    set(failure, FAILURE_SIGNAL, "", text);
+    set_failure(failure, FAILURE_SIGNAL, "", text);
 }
 
 static void set_host_oom(struct failure *failure, enum host_oom oom, const struct log_match *cause)
@@ -54,17 +54,18 @@ static void set_host_oom(struct failure *failure, enum host_oom oom, const struc
     char text[EVIDENCE_MAX + 160], evidence[EVIDENCE_MAX];
     if (oom == HOST_OOM_CERTAIN)
         snprintf(text, sizeof text, "%s",
-            *line ? line : "killed by the kernel for want of host memory (the cgroup's oom_kill)");
+            *line ? line : "killed by the kernel for lack of host memory (the cgroup's oom_kill)");
     else
         snprintf(text, sizeof text,
-            "killed, perhaps for want of host memory: meanwhile the kernel killed a process of this "
-            "machine for that (oom_kill)%s%s",
+            "killed, perhaps for lack of host memory: the kernel killed a process of this machine for "
+            "that reason meanwhile (oom_kill)%s%s",
             *line ? ": " : "", line);
     log_line_clean(span_of(text), evidence);
-    set(failure, FAILURE_HOST_OOM, *line ? cause->framework : "", evidence);
+    set_failure(failure, FAILURE_HOST_OOM, *line ? cause->framework : "", evidence);
 }
 
-static const struct log_match *either(const struct log_match *first, const struct log_match *second)
+static const struct log_match *first_match(
+    const struct log_match *first, const struct log_match *second)
 {
     return first->kind != LOG_CAUSE_NONE ? first : second;
 }
@@ -72,26 +73,27 @@ static const struct log_match *either(const struct log_match *first, const struc
 static void set_unproven(
     struct failure *failure, const struct logscan *out, const struct logscan *err)
 {
-    const struct log_match *consequence = either(&err->consequence, &out->consequence);
+    const struct log_match *consequence = first_match(&err->consequence, &out->consequence);
     if (consequence->kind != LOG_CAUSE_NONE)
         set_found(failure, FAILURE_PROGRAM, consequence);
     else
-        set(failure, FAILURE_PROGRAM, "", err->last_line[0] ? err->last_line : out->last_line);
+        set_failure(
+            failure, FAILURE_PROGRAM, "", err->last_line[0] ? err->last_line : out->last_line);
 }
 
 void failure_classify(const struct attempt_end *end, const struct logscan *out,
     const struct logscan *err, struct failure *ret_failure)
 {
-    const struct log_match *cause = either(&err->cause, &out->cause);
+    const struct log_match *cause = first_match(&err->cause, &out->cause);
     int signal = end_signal(end);
     bool killed = signal == SIGKILL || cause->kind == LOG_CAUSE_KILLED;
 
     if (end->time_over)
-        set(ret_failure, FAILURE_TIME_LIMIT, "", "");
+        set_failure(ret_failure, FAILURE_TIME_LIMIT, "", "");
     else if (end->cancelled)
-        set(ret_failure, FAILURE_CANCELLED, "", "");
+        set_failure(ret_failure, FAILURE_CANCELLED, "", "");
     else if (end->exit_code == 0)
-        set(ret_failure, FAILURE_NONE, "", "");
+        set_failure(ret_failure, FAILURE_NONE, "", "");
     else if (killed && end->host_oom != HOST_OOM_NO)
         set_host_oom(ret_failure, end->host_oom, cause);
     else if (is_sent(signal))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From the exit status of an attempt and what it wrote to the class of its failure
- * (exec/failure.h). */
+/* Finds the class of a failure (exec/failure.h) from the exit status and the output of an attempt.
+ */
 #ifndef COLLOC_EXEC_FAILURE_CLASSIFY_H
 #define COLLOC_EXEC_FAILURE_CLASSIFY_H
 
@@ -8,7 +8,7 @@
 
 #include "exec/logscan.h"
 
-/* Has the kernel killed a process of the attempt for want of memory? */
+/* Has the kernel killed a process of the attempt for lack of memory? */
 enum host_oom {
     HOST_OOM_NO,
     HOST_OOM_PERHAPS, /* a process somewhere on the machine (exec/oom_counter.h) */
@@ -16,10 +16,10 @@ enum host_oom {
 };
 
 struct attempt_end {
-    int exit_code;  /* -1 when a signal ended it */
-    int signal;     /* 0 when it exited */
-    bool cancelled; /* the shim ended it: it was cancelled */
-    bool time_over; /* the shim ended it: its time limit was over */
+    int exit_code;  /* -1: a signal ended it */
+    int signal;     /* 0: it exited */
+    bool cancelled; /* the shim ended it because it was cancelled */
+    bool time_over; /* the shim ended it at its time limit */
     enum host_oom host_oom;
 };
 

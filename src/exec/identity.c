@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Effective ids and groups are changed for a while (identity_assume) or all ids for good
- * (identity_become).
+ * identity_assume changes the effective ids and the groups, which can be restored; identity_become
+ * changes all ids.
  */
 #include "exec/identity.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Acting as the user who submitted the task. Without root all of this does nothing: then every task
- * runs as the daemon's user. */
+/* Acting as the user that submitted the task. If the process is not root, these functions change
+ * nothing: each task then runs as the daemon's user. */
 #ifndef COLLOC_EXEC_IDENTITY_H
 #define COLLOC_EXEC_IDENTITY_H
 
@@ -8,25 +8,34 @@
 #include <sys/types.h>
 
 struct identity {
-    bool is_root; /* we are root, and so can and must change */
+    bool is_root; /* this process is root: it can, and must, change its user */
     uid_t uid;
     gid_t gid;
-    gid_t *groups; /* all of the user's, as at a login */
+    gid_t *groups; /* all groups of the user, as at a login */
     int group_count;
 };
 
-/* Looks up the groups; a uid that has no name has just `gid`. 0 or -errno. */
+/*
+ * Looks up the user's groups; a uid without a name has only `gid`. May wait for a name service.
+ *
+ * Returns 0, and identity_fini must follow; or -errno.
+ */
 int identity_init(struct identity *identity, uid_t uid, gid_t gid);
 void identity_fini(struct identity *identity);
 
 /*
- * Lets this (single-threaded) process touch files with exactly the user's rights, until
- * identity_restore. Both: 0 or -errno; a process that cannot restore itself must end.
+ * Gives this process the user's rights to files (effective ids and groups), until identity_restore.
+ * The process must have a single thread.
+ *
+ * Returns 0 or -errno.
  */
 int identity_assume(const struct identity *identity);
+
+/* Takes root's rights back. Returns 0; or -errno: the process must end. */
 int identity_restore(const struct identity *identity);
 
-/* Becomes the user for good, with a session keyring of its own (exec/keyring.h). 0 or -errno. */
+/* Becomes the user for the rest of the process, with a new session keyring (exec/keyring.h).
+ * Returns 0; or -errno: the process must not run the task. */
 int identity_become(const struct identity *identity);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Session keyrings by bare system calls: libkeyutils is not everywhere, and three calls need no
- * library. See keyrings(7), session-keyring(7), and pam_keyinit(8) for what a login does.
+ * Session keyrings by direct system calls, since three calls need no library (libkeyutils). See
+ * keyrings(7), session-keyring(7), and pam_keyinit(8) for what a login does.
  */
 #include "exec/keyring.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Kernel keyrings: each task gets a session keyring of its own, as a login does.
+ * Kernel keyrings: each task gets a new session keyring, as a login does.
  *
  * A process possesses the keys of its session keyring, whoever its user is. A service manager gives
  * the daemon one session keyring, and children inherit it: without a new one, a key that one user's
@@ -13,7 +13,7 @@
  * Replaces this process's session keyring with a new, empty one. To be called as root: the new
  * keyring then counts against root's quota, which a user cannot use up to keep the shared one.
  *
- * Returns 0, also where the kernel or a sandbox refuses keyrings to everybody (keyring_probe), or
+ * Returns 0, also if the kernel or a sandbox refuses keyrings to all processes (keyring_probe); or
  * -errno: the process still has the shared keyring and must not become another user.
  */
 int keyring_join_new(void);
@@ -24,10 +24,8 @@ int keyring_join_new(void);
  */
 void keyring_link_user(void);
 
-/*
- * Are keyrings to be had? Returns 0, or -ENOSYS or -EPERM: no process here has keys, so that there
- * is nothing to keep apart.
- */
+/* Are there keyrings? Returns 0; or -ENOSYS or -EPERM: no process here has keys, so none need to be
+ * separated. */
 int keyring_probe(void);
 
 #endif

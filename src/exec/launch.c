@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The child takes the steps of become_task in order and writes a report when its output is open,
- * and when a step fails. The parent reads the pipe without waiting; its end means that exec has
- * closed it.
+ * The child takes the steps of become_task in order. It writes a report once its output is open,
+ * and when a step fails. The parent reads the pipe without waiting; the end of the pipe means that
+ * exec has closed it.
  */
 #include "exec/launch.h"
 
@@ -25,7 +25,7 @@
 
 #define INTERPRETER "/bin/bash"
 
-/* What the child knows. */
+/* The inputs of the child. */
 struct launch_order {
     const char *folder;
     const struct attempt_spec *spec;
@@ -34,7 +34,7 @@ struct launch_order {
     int report;
 };
 
-/* What it writes, whole: when the output files are open, and when it gives up. */
+/* The child's report: when the output files are open, and when a step fails. */
 struct report {
     int answer;
     struct fault fault;
@@ -61,8 +61,8 @@ static void reset_signals(void)
     sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-/* Raised limits are the daemon's: programs that use select(), or walk all numbers up to the limit,
- * do not bear them. */
+/* The daemon's raised limit would break programs that use select() or that loop over all possible
+ * descriptors. */
 static int limit_files(int64_t open_files)
 {
     struct rlimit limit;
@@ -75,7 +75,7 @@ static int limit_files(int64_t open_files)
     return setrlimit(RLIMIT_NOFILE, &limit) < 0 ? -errno : 0;
 }
 
-/* What the kernel can run by itself; anything else is taken for shell text. */
+/* Can the kernel execute the file? Anything else is run by bash. */
 static bool runs_by_itself(const char *script)
 {
     char start[4] = {0};
@@ -149,7 +149,7 @@ static void send_report(const struct launch_order *order, const struct report *r
     file_write_fd(order->report, report, sizeof *report);
 }
 
-/* Every step of the way, in order. Comes back only when one failed. */
+/* Takes all steps, in order. Returns only if one failed: its -errno. */
 static int become_task(const struct launch_order *order, struct fault *fault)
 {
     const struct attempt_spec *spec = order->spec;
@@ -211,7 +211,7 @@ int launch_begin(struct launch *launch, const char *folder, const struct attempt
     return fault_set(fault, errnum, "cannot start a process: %s", strerror(errnum));
 }
 
-/* Nothing more to read means that exec closed the pipe, or the child's end did. */
+/* The end of the pipe means that exec, or the end of the child, has closed it. */
 bool launch_is_under_way(struct launch *launch)
 {
     struct report report;

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Turning a fresh process into the user's task.
+ * Turns a new process into the user's task.
  *
- * The child that becomes the task does everything that may wait for another machine: it looks the
- * user up (a name service), opens the output files, changes to the task's folder and executes the
- * program (a network file system). The shim meanwhile only waits for signals, so that a task that
- * hangs on its way can be cancelled like any other. The child reports by a pipe that exec closes.
+ * The child that becomes the task takes all steps that may wait for another machine: it looks up
+ * the user (name service), opens the output files, changes to the task's folder and executes the
+ * program (network file system). Meanwhile the shim only waits for signals, so a task that hangs in
+ * one of these steps can be cancelled like any other. The child reports through a pipe that exec
+ * closes.
  */
 #ifndef COLLOC_EXEC_LAUNCH_H
 #define COLLOC_EXEC_LAUNCH_H
@@ -17,29 +18,35 @@
 #include "exec/output_files.h"
 #include "exec/spec.h"
 
-/* A child on its way, and what it has reported so far. */
+/* A child that becomes the task, and what it has reported so far. */
 struct launch {
     pid_t pid;
-    int report; /* the pipe's end; -1 once the child runs the program, or has given up */
+    int report; /* the pipe's read end; -1 once the child runs the program, or has failed */
     int answer; /* 0, or -errno of the step that failed */
     struct fault fault;
-    struct output_file file[OUTPUT_STREAMS]; /* what it opened; none is regular before */
+    struct output_file file[OUTPUT_STREAMS]; /* that it opened; not regular before */
 };
 
 /*
- * Starts a child that becomes the task: in a session of its own, as the user, in the user's folder,
- * with nothing of ours but its three standard descriptors. It dies with this process. To be called
- * with all signals blocked: none reaches the child before it is the task.
- * folder: of the attempt. has_script: run the kept script, not argv.
- * Returns 0 or -errno with a fault; never waits.
+ * Starts a child that becomes the task: in a new session, as the user, in the user's folder, with
+ * no descriptors but the three standard ones. It is killed when this process ends. Never waits.
+ *
+ * Contract: all signals are blocked in the caller, so that none reaches the child before it is the
+ * task.
+ *
+ * `folder`: of the attempt.
+ * `has_script`: run the script in that folder, not argv.
+ *
+ * Returns 0, or -errno with a fault.
  */
 int launch_begin(struct launch *launch, const char *folder, const struct attempt_spec *spec,
     bool has_script, struct fault *fault);
 
 /*
- * Is the child still on its way to the program? Never waits.
- * Returns false once the program runs, and when the child has ended before: `answer` and `fault`
- * then say why it gave up.
+ * Has the child not executed the program yet? Never waits.
+ *
+ * Returns false once the program runs, or when the child has failed: `answer` and `fault` then have
+ * the reason.
  */
 bool launch_is_under_way(struct launch *launch);
 

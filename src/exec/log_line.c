@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Two passes: escape sequences go first, then whatever is not valid UTF-8 or would move a cursor.
+ * Two passes: the first removes escape sequences, the second whatever is not valid UTF-8 or is a
+ * control character.
  */
 #include "exec/log_line.h"
 
 #include <stdbool.h>
 #include <string.h>
 
-/* The length of an escape sequence at the start of `s`: "ESC [ ... letter", "ESC ] ... BEL", or ESC
- * and one byte. */
+/* Returns the length of the escape sequence at the start of `s`: "ESC [ ... letter", "ESC ] ...
+ * BEL", or ESC and one byte. */
 static size_t escape_length(struct span s)
 {
     size_t i = 2;
@@ -44,7 +45,7 @@ size_t log_line_strip(struct span line, char *buffer, size_t size)
     return n;
 }
 
-/* Bytes of the well-formed, printable UTF-8 character that starts here; 0 when there is none. */
+/* Returns the bytes of the printable UTF-8 character that starts here; 0 if there is none. */
 static size_t character_length(const char *at)
 {
     const unsigned char *s = (const unsigned char *)at;
@@ -63,7 +64,7 @@ static size_t character_length(const char *at)
     return overlong || surrogate || beyond || text_control(at, &number) ? 0 : n;
 }
 
-/* A line that is cut: ends it in " ..." behind its last whole word. */
+/* Ends a line that was cut with " ..." after its last whole word. */
 static void mark_cut(char *evidence, size_t n)
 {
     static const char mark[] = " ...";

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Log lines made fit to be shown: in a terminal, in JSON, in a table. */
+/* Makes log lines safe to show in a terminal, in JSON and in a table. */
 #ifndef COLLOC_EXEC_LOG_LINE_H
 #define COLLOC_EXEC_LOG_LINE_H
 
@@ -9,13 +9,17 @@
 #include "exec/failure.h"
 
 /*
- * Copies a line without escape sequences and NULs, tabs as blanks. Other bytes stay as they are; at
- * most size - 1 fit. Returns the length.
+ * Copies a line without escape sequences and NULs, and with blanks for tabs. Other bytes are copied
+ * unchanged.
+ *
+ * `size`: of `buffer`; a longer line is cut.
+ *
+ * Returns the length of the copy.
  */
 size_t log_line_strip(struct span line, char *buffer, size_t size);
 
-/* The same, and made valid UTF-8 without any control character, cut behind a word,
- * with " ..." behind it, or between characters where there is none. */
+/* Copies a line in the same way, as valid UTF-8 without control characters. A longer line is cut
+ * after a word, with " ..."; if it has no blank, between characters. */
 void log_line_clean(struct span line, char evidence[EVIDENCE_MAX]);
 
 #endif

@@ -17,7 +17,8 @@
 
 #include "exec/log_line.h"
 
-#define OVERLAP 512 /* of two parts of a very long line: no message that matters is longer */
+#define OVERLAP                                                                                    \
+    512 /* bytes of two parts of a very long line. Chosen: more than any known message */
 
 #define TRACEBACK "Traceback (most recent call last)"
 
@@ -44,8 +45,8 @@ static bool looks_thrown(const char *text)
            (*end == '\0' || *end == ':' || *end == '(');
 }
 
-/* Long lines are shown from shortly before what they prove. */
-static struct span focus(const char *text, const char *lower, const struct pattern *pattern)
+/* Returns the part of a line to show: a long line from shortly before the match. */
+static struct span shown_part(const char *text, const char *lower, const struct pattern *pattern)
 {
     const char *found = strstr(lower, pattern->parts[0]);
     size_t skip = found && found - lower > EVIDENCE_MAX / 2
@@ -60,7 +61,7 @@ static bool is_oom(enum log_cause cause)
 }
 
 /* The last cause decides, unless it only followed from an earlier one. */
-static bool replaces(const struct logscan *scan, const struct pattern *pattern, bool thrown)
+static bool replaces_cause(const struct logscan *scan, const struct pattern *pattern, bool thrown)
 {
     if (!is_oom(scan->cause.kind))
         return true;
@@ -68,7 +69,7 @@ static bool replaces(const struct logscan *scan, const struct pattern *pattern, 
            !(pattern->kind == LOG_CAUSE_PROGRAM && thrown && scan->chained);
 }
 
-static void note(struct logscan *scan, struct log_match *match, const struct pattern *pattern,
+static void note_match(struct logscan *scan, struct log_match *match, const struct pattern *pattern,
     struct span evidence)
 {
     match->kind = pattern->kind;
@@ -77,11 +78,11 @@ static void note(struct logscan *scan, struct log_match *match, const struct pat
     log_line_clean(evidence, match->evidence);
 }
 
-/* A library that cannot set itself up seldom says why: a shortage just before it does. */
+/* A library that cannot initialise seldom reports why: a shortage directly before is the reason. */
 static void judge_library(struct logscan *scan, const struct pattern *pattern, struct span text)
 {
     if (scan->shortage.kind == LOG_CAUSE_NONE) {
-        note(scan, &scan->cause, pattern, text);
+        note_match(scan, &scan->cause, pattern, text);
         scan->cause.kind = LOG_CAUSE_PROGRAM;
         return;
     }
@@ -97,19 +98,19 @@ static void judge_pattern(
     case LOG_CAUSE_NONE:
         break;
     case LOG_CAUSE_SHORTAGE:
-        note(scan, &scan->shortage, pattern, text);
+        note_match(scan, &scan->shortage, pattern, text);
         break;
     case LOG_CAUSE_CONSEQUENCE:
         if (scan->consequence.kind == LOG_CAUSE_NONE)
-            note(scan, &scan->consequence, pattern, text);
+            note_match(scan, &scan->consequence, pattern, text);
         break;
     case LOG_CAUSE_LIBRARY:
         if (!is_oom(scan->cause.kind) || !scan->chained)
             judge_library(scan, pattern, text);
         break;
     default:
-        if (replaces(scan, pattern, thrown))
-            note(scan, &scan->cause, pattern, text);
+        if (replaces_cause(scan, pattern, thrown))
+            note_match(scan, &scan->cause, pattern, text);
     }
 }
 
@@ -119,7 +120,7 @@ static void judge_line(struct logscan *scan, const char *text, bool thrown)
     lower_copy(text, lower);
     const struct pattern *pattern = pattern_find(lower, thrown);
     if (pattern)
-        judge_pattern(scan, pattern, focus(text, lower, pattern), thrown);
+        judge_pattern(scan, pattern, shown_part(text, lower, pattern), thrown);
     if (thrown)
         scan->chained = false;
 }
@@ -130,15 +131,15 @@ static const char *without_prefix(const struct logscan *scan, const char *text)
     return strncmp(text, scan->prefix, n) == 0 ? text + n : text;
 }
 
-/* What stands before it may also be a progress bar, which the lines to come do not repeat. */
+/* The text before it may also be a progress bar, which further lines do not repeat. */
 static void begin_traceback(struct logscan *scan, const char *line, size_t prefix_size)
 {
     scan->in_traceback = true;
     span_copy((struct span){line, prefix_size}, scan->prefix, sizeof scan->prefix);
 }
 
-/* Source lines shown in a traceback: they may hold any words. ("|" stands before the parts of an
- * exception group.) */
+/* Is it a source line of a traceback? Such a line may contain any text. ("|" precedes the parts of
+ * an exception group.) */
 static bool is_frame(const char *text)
 {
     return *text == ' ' && text[strspn(text, " ")] != '|';
@@ -204,7 +205,7 @@ static void drop_stale(struct log_match *match, int64_t offset)
         match->kind = LOG_CAUSE_NONE;
 }
 
-static void jump(struct logscan *scan, int64_t offset)
+static void skip_to(struct logscan *scan, int64_t offset)
 {
     const struct logscan before = *scan;
     *scan = (struct logscan){.offset = offset,
@@ -223,7 +224,7 @@ int logscan_update(struct logscan *scan, int fd)
     if (status.st_size < scan->offset)
         *scan = (struct logscan){0};
     if (status.st_size - scan->offset > LOGSCAN_WINDOW)
-        jump(scan, status.st_size - LOGSCAN_WINDOW);
+        skip_to(scan, status.st_size - LOGSCAN_WINDOW);
     char buffer[16 * 1024];
     while (scan->offset < status.st_size) {
         ssize_t n = pread(fd, buffer, sizeof buffer, scan->offset);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reading a task's log for the reason of its failure: any bytes, any size, a little at a time.
- * Memory is constant; a log that has not grown costs one fstat; of what was written since the last
- * look at most the last LOGSCAN_WINDOW bytes are read, and only what they hold counts: an error
- * that the program lived through and wrote that much after did not end it.
+ * Searches a task's log for the reason of its failure, piece by piece. The log may have any size
+ * and hold any bytes; the memory is constant, and a log that has not grown costs one fstat.
+ *
+ * Of what was appended since the last call, only the last LOGSCAN_WINDOW bytes are read. An error
+ * before them did not end the program, which wrote that much after it.
  */
 #ifndef COLLOC_EXEC_LOGSCAN_H
 #define COLLOC_EXEC_LOGSCAN_H
@@ -22,38 +23,41 @@ struct log_match {
     enum log_cause kind; /* LOG_CAUSE_NONE: there is none */
     const char *framework;
     char evidence[EVIDENCE_MAX];
-    int64_t at; /* offset just behind the line */
+    int64_t at; /* offset of the end of the line */
 };
 
-/* All zero is a scan from the start of a log; with an offset, from there. */
+/* The state of a scan. Zeroed, it starts at the beginning of the log; `offset` may be set
+ * before. */
 struct logscan {
-    int64_t offset; /* how far the log was seen */
+    int64_t offset; /* bytes of the log that were read or skipped */
 
-    char piece[LOGSCAN_PIECE]; /* the line that is not complete yet, or the latest part of a very
-                                  long one */
+    char piece[LOGSCAN_PIECE]; /* the incomplete last line, or the latest part of a very long one */
     size_t piece_size;
 
     bool in_traceback;
     bool chained; /* the next exception was thrown while another was handled, or because of it */
-    char prefix[LOGSCAN_PREFIX]; /* what a launcher puts before each line of this traceback, such as
+    char prefix[LOGSCAN_PREFIX]; /* that a launcher puts before each line of this traceback, such as
                                     "[rank0]: " */
 
-    struct log_match shortage;    /* the last time that GPU memory was short */
-    struct log_match cause;       /* the last that would be the reason */
-    struct log_match consequence; /* the first that only passes a failure on */
-    char last_line[EVIDENCE_MAX]; /* that was not blank */
+    struct log_match shortage;    /* the last line that reports a shortage of GPU memory */
+    struct log_match cause;       /* the last line that may be the reason */
+    struct log_match consequence; /* the first line that reports another process's failure */
+    char last_line[EVIDENCE_MAX]; /* the last one that is not blank */
 };
 
 /*
- * Looks at what was appended to the regular file `fd` since the last call (from the start when it
- * has become shorter). Other kinds of file have nothing to say. 0 or -errno.
+ * Scans what was appended to a file since the last call; all of it if the file has become shorter.
+ *
+ * `fd`: in any other file than a regular one nothing is read.
+ *
+ * Returns 0 or -errno.
  */
 int logscan_update(struct logscan *scan, int fd);
 
-/* The same with bytes at hand. */
+/* Scans bytes, as if they had been appended to the log. */
 void logscan_feed(struct logscan *scan, struct span bytes);
 
-/* No more will come: the last line is complete though it has no newline. */
+/* The log has ended: scans the last line even if no newline ends it. */
 void logscan_finish(struct logscan *scan);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The kernel's own count of processes it killed for want of memory. */
+/* The kernel's count of processes that it killed for lack of memory. */
 #ifndef COLLOC_EXEC_OOM_COUNTER_H
 #define COLLOC_EXEC_OOM_COUNTER_H
 

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A cap on output that is kept in the attempt folder, which is on the disk of the event log.
+ * A cap on output that is kept in the attempt's folder, which is on the disk of the event log.
  *
  * The task appends to the file and may hold it open for days, in any number of processes, so the
- * file can neither be replaced nor shortened. What goes is the content of its older half: a hole in
- * the file takes no space, and neither the file's size nor any offset changes. Readers ask for the
- * first data behind the hole (SEEK_DATA).
+ * file can neither be replaced nor shortened. Instead, the older half becomes a hole: a hole takes
+ * no space, and neither the file's size nor any offset changes. Readers skip it (SEEK_DATA).
  *
  * Example, with a cap of 64 KiB: at 65 KiB the first 32 KiB are dropped; at 100 KiB, of which 68
  * KiB are kept, the first 68 KiB. (Holes end where a block does: up to 4 KiB more are kept.)
@@ -19,7 +18,7 @@
 struct output_cap {
     int fd;            /* -1: there is no such file, or its file system has no holes */
     int64_t begin;     /* offset of the first byte that is still kept */
-    int64_t max_bytes; /* that are kept */
+    int64_t max_bytes; /* the cap */
 };
 
 /*
@@ -33,15 +32,15 @@ struct output_cap {
  */
 struct output_cap output_cap_open(const char *folder, const char *name, int64_t max_bytes);
 
-/* Drops the older half where the file has come to the cap. The owner's own shortening of the file
- * begins anew. To be called often: what comes between two calls is above the cap. */
+/* Drops the older half if the file has reached the cap. If its owner has truncated the file, the
+ * kept part begins at 0 again. To be called often: output between two calls exceeds the cap. */
 void output_cap_apply(struct output_cap *cap);
 
 /*
- * Where the kept part of a file begins.
+ * Calculates where the kept part of a file begins.
  *
- * begin: where it has begun until now.
- * size:  of the file, in bytes, with what was dropped.
+ * begin: where it began before.
+ * size:  of the file in bytes, the hole included.
  *
  * Returns an offset; `begin` while the cap is not reached.
  */

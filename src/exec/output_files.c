@@ -128,7 +128,7 @@ bool output_is_shared(const struct attempt_spec *spec)
            (!spec->stderr_path || strcmp(spec->stdout_path, spec->stderr_path) == 0);
 }
 
-static struct output_file describe(int fd)
+static struct output_file describe_file(int fd)
 {
     struct stat status;
     if (fstat(fd, &status) < 0 || !S_ISREG(status.st_mode))
@@ -148,7 +148,7 @@ int output_open(const char *folder, const struct attempt_spec *spec,
     int err = output_is_shared(spec) ? out : open_stderr(folder, spec, identity, fault);
     if (err < 0)
         return err;
-    *ret = (struct output){.fd = {out, err}, .file = {describe(out), describe(err)}};
+    *ret = (struct output){.fd = {out, err}, .file = {describe_file(out), describe_file(err)}};
     return 0;
 }
 
@@ -157,7 +157,7 @@ static int open_if_same(const char *path, const struct output_file *file)
     int fd = named_file_open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0);
     if (fd < 0)
         return fd;
-    struct output_file found = describe(fd);
+    struct output_file found = describe_file(fd);
     if (found.is_regular && found.device == file->device && found.inode == file->inode)
         return fd;
     close(fd);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The files a task's output goes to: opened as the user by the child that becomes the task, and
- * found again when the task has ended, to be read for the reason of its failure. */
+/* The files of a task's output: opened, as the user, by the child that becomes the task, and opened
+ * again when the task has ended, to search them for the reason of its failure. */
 #ifndef COLLOC_EXEC_OUTPUT_FILES_H
 #define COLLOC_EXEC_OUTPUT_FILES_H
 
@@ -14,9 +14,9 @@
 
 enum { OUTPUT_STDOUT, OUTPUT_STDERR, OUTPUT_STREAMS };
 
-/* Which file a stream goes to, and what was in it before. */
+/* The file of a stream, and where this attempt's output begins in it. */
 struct output_file {
-    bool is_regular; /* anything else cannot be read again */
+    bool is_regular; /* false: it cannot be read again */
     dev_t device;
     ino_t inode;
     int64_t offset; /* where this attempt's output begins, in bytes */
@@ -28,21 +28,25 @@ struct output {
 };
 
 /*
- * Opens both, close-on-exec. Files in the attempt folder are fresh and belong to the user; files
- * the user names are opened with the user's rights, so that no user reaches another's files
- * through colloc. Waits for the user's file system. Returns 0 or -errno with a fault.
+ * Opens both files, close-on-exec. Files in the attempt's folder are new and belong to the user;
+ * files that the user names are opened with the user's rights, so that no user reaches another's
+ * files through colloc. Waits for the user's file system.
+ *
+ * Returns 0, or -errno with a fault.
  */
 int output_open(const char *folder, const struct attempt_spec *spec,
     const struct identity *identity, struct fault *fault, struct output *ret);
 
-/* Both streams go to one file. */
+/* Do both streams go to one file? */
 bool output_is_shared(const struct attempt_spec *spec);
 
 /*
- * Opens for reading what a stream went to. To be called as the user; waits for the user's file
+ * Opens the file of a stream for reading. To be called as the user; waits for the user's file
  * system.
- * file: as output_open found it; another file that has its name by now is not opened (-ESTALE).
- * Returns a descriptor or -errno.
+ *
+ * `file`: as output_open filled it.
+ *
+ * Returns a descriptor; -ESTALE if another file has the name now; or another -errno.
  */
 int output_open_again(const char *folder, const struct attempt_spec *spec, int stream,
     const struct output_file *file);

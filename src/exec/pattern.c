@@ -60,7 +60,8 @@ static const struct pattern patterns[] = {
     {LOG_CAUSE_GPU_OOM, "cuda", false, {"cudasuccess", "out of memory"}},
     {LOG_CAUSE_GPU_OOM, "cuda", false, {"cudamalloc", "out of memory"}},
     {LOG_CAUSE_GPU_OOM, "cuda", false, {"gpuassert", "out of memory"}},
-    /* What these say about memory is the program's own words: no framework reports a shortage with them. */
+    /* No framework reports a shortage with these: what they say about memory is the program's
+     * text. */
     {LOG_CAUSE_PROGRAM, "python", true, {"valueerror: "}},
     {LOG_CAUSE_PROGRAM, "python", true, {"typeerror: "}},
     {LOG_CAUSE_PROGRAM, "python", true, {"keyerror: "}},
@@ -115,7 +116,7 @@ static const struct pattern patterns[] = {
 
     {LOG_CAUSE_GPU_FAULT, "cuda", false, {"an illegal memory access was encountered"}},
     {LOG_CAUSE_GPU_FAULT, "cuda", false, {"an illegal instruction was encountered"}},
-    {LOG_CAUSE_PROGRAM, "cuda", false, {"device-side assert triggered"}}, /* stops nobody else, also under MPS */
+    {LOG_CAUSE_PROGRAM, "cuda", false, {"device-side assert triggered"}}, /* ends no other client of MPS */
     {LOG_CAUSE_GPU_FAULT, "cuda", false, {"unspecified launch failure"}},
     {LOG_CAUSE_GPU_FAULT, "cuda", false, {"cuda", "misaligned address"}},
     {LOG_CAUSE_GPU_FAULT, "cuda", false, {"cuda", "invalid program counter"}},
@@ -146,7 +147,7 @@ static bool has_part(const char *line, const char *part)
     return false;
 }
 
-static bool matches(const struct pattern *pattern, const char *line)
+static bool matches_line(const struct pattern *pattern, const char *line)
 {
     for (size_t i = 0; i < ARRAY_SIZE(pattern->parts) && pattern->parts[i]; i++)
         if (!has_part(line, pattern->parts[i]))
@@ -157,7 +158,7 @@ static bool matches(const struct pattern *pattern, const char *line)
 const struct pattern *pattern_find(const char *line, bool thrown)
 {
     for (size_t i = 0; i < ARRAY_SIZE(patterns); i++)
-        if ((thrown || !patterns[i].thrown_only) && matches(&patterns[i], line))
+        if ((thrown || !patterns[i].thrown_only) && matches_line(&patterns[i], line))
             return &patterns[i];
     return NULL;
 }

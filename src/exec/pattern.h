@@ -1,35 +1,38 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What frameworks print when they fail: one table, in pattern.c. */
+/* Messages that frameworks print when they fail, as a table of patterns (pattern.c). */
 #ifndef COLLOC_EXEC_PATTERN_H
 #define COLLOC_EXEC_PATTERN_H
 
 #include <stdbool.h>
 
 enum log_cause {
-    LOG_CAUSE_NONE, /* no failure; as a row: looks like one. The first row that matches decides */
-    LOG_CAUSE_SHORTAGE, /* GPU memory was short; the program may well do with less */
-    /* A library could not set itself up: after a shortage, because of it; else for any reason. */
-    LOG_CAUSE_LIBRARY,
+    LOG_CAUSE_NONE,     /* no failure. A row with it is a line that only looks like one */
+    LOG_CAUSE_SHORTAGE, /* GPU memory was short; the program may continue with less */
+    LOG_CAUSE_LIBRARY,  /* a library could not initialise; directly after a shortage, due to it */
     LOG_CAUSE_GPU_OOM,
     LOG_CAUSE_HOST_OOM,
     LOG_CAUSE_GPU_FAULT, /* the GPU stopped the process, perhaps for a co-resident's fault */
-    LOG_CAUSE_MPS,       /* the MPS server went away, or refused the client */
+    LOG_CAUSE_MPS,       /* the MPS server ended, or refused the client */
     LOG_CAUSE_PROGRAM,
-    LOG_CAUSE_KILLED, /* a part of it was killed; only the kernel knows why */
-    /* Another process's failure, passed on: by launchers, by peers that lost their partner. */
-    LOG_CAUSE_CONSEQUENCE,
+    LOG_CAUSE_KILLED,      /* a process of the task was killed; only the kernel knows why */
+    LOG_CAUSE_CONSEQUENCE, /* a launcher or a peer reports another process's failure */
 };
 
 struct pattern {
     enum log_cause kind;
     const char *framework;
-    bool thrown_only;     /* proves something only as an exception that ended a traceback, not in
-                             passing */
-    const char *parts[3]; /* in lower case; all must be in the line, each where a word starts */
+    bool thrown_only;     /* matches only as the exception that ends a traceback */
+    const char *parts[3]; /* in lower case; the line has all, each at the start of a word */
 };
 
-/* The first row that matches `line`, which must be in lower case. `thrown`: it is a traceback's
- * last line. */
+/*
+ * Finds the first row that matches a line.
+ *
+ * `line`: in lower case.
+ * `thrown`: it is the last line of a traceback.
+ *
+ * Returns the row, or NULL.
+ */
 const struct pattern *pattern_find(const char *line, bool thrown);
 
 #endif

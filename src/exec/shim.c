@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * colloc-shim FOLDER: runs one attempt from beginning to end and writes down how it went. It
- * outlives the daemon, which talks to it by files (exec/attempt.h) and by SIGTERM.
+ * colloc-shim FOLDER: runs one attempt from start to end and records how it ended. It outlives the
+ * daemon, which communicates with it through files (exec/attempt.h) and SIGTERM.
  */
 #include <errno.h>
 #include <limits.h>
@@ -32,20 +32,19 @@
 #include "exec/output_cap.h"
 #include "exec/tree.h"
 
-#define LEFTOVER_GRACE_US                                                                          \
-    (2 * SECOND_US)                 /* for what still runs when the main process has ended   \
-                                           */
-#define KILL_AGAIN_US  (50 * MS_US) /* something may have been born between listing and killing */
-#define EMPTY_LIMIT_US (1 * SECOND_US) /* for what another process has put into the cgroup */
-#define WRITE_AGAIN_US (1 * SECOND_US) /* a full disk may be mended */
-#define ABANDON_US     (500 * MS_US)   /* after a kill, for a child that is not the task yet */
-#define CAP_CHECK_US   (100 * MS_US) /* chosen: a task that writes 1 GB/s is 100 MB above the cap */
-#define NEVER          INT64_MAX
+/* How long the shim waits. Chosen, except where a reason is given. */
+#define LEFTOVER_GRACE_US (2 * SECOND_US) /* for processes that outlive the main process */
+#define KILL_AGAIN_US     (50 * MS_US)    /* a fork may escape a pass of kills: until the next */
+#define EMPTY_LIMIT_US    (1 * SECOND_US) /* for processes that others moved into the cgroup */
+#define WRITE_AGAIN_US    (1 * SECOND_US) /* until a full disk may have space again */
+#define ABANDON_US        (500 * MS_US)   /* after SIGKILL, for a child that is not the task yet */
+#define CAP_CHECK_US      (100 * MS_US)   /* a task that writes 1 GB/s exceeds the cap by 100 MB */
+#define NEVER             INT64_MAX
 
 /*
- * RUNNING, then ENDING (SIGTERM; the task has its grace), then KILLING. Between the last two comes
- * DROPPED when MPS clients were spared for the sake of a process above them: their work is dropped
- * now, and that process has a moment to write its checkpoint.
+ * RUNNING, then ENDING (SIGTERM, then the grace time), then KILLING. If MPS clients were spared
+ * because a process above them ends them, DROPPED precedes KILLING: their work is dropped, and that
+ * process has some time left to write its checkpoint.
  */
 enum phase { PHASE_RUNNING, PHASE_ENDING, PHASE_DROPPED, PHASE_KILLING };
 
@@ -56,12 +55,11 @@ struct shim {
     pid_t main_pid; /* 0 once it has ended */
     int main_status;
     enum phase phase;
-    enum attempt_ask
-        asked;           /* 0: nobody did; a stranger's SIGTERM, as at a shutdown, does not count */
-    int64_t deadline_us; /* when the phase is over */
-    int64_t abandon_us;  /* when a launch that was killed and does not end is abandoned */
-    struct drain_clients clients;           /* of MPS, as they were when the ending began */
-    struct output_cap caps[OUTPUT_STREAMS]; /* of kept output */
+    enum attempt_ask asked;       /* by the daemon; 0: not, also after another process's SIGTERM */
+    int64_t deadline_us;          /* the end of the phase */
+    int64_t abandon_us;           /* until then, a launch that was killed may end */
+    struct drain_clients clients; /* of MPS, when PHASE_ENDING began */
+    struct output_cap caps[OUTPUT_STREAMS]; /* of output in the attempt's folder */
     bool caps_are_open;
     int64_t oom_kills_before;
     struct attempt_exit result;
@@ -73,7 +71,7 @@ static struct drain_mps mps_of(const struct shim *shim)
     return (struct drain_mps){spec->env, spec->uid, spec->gid};
 }
 
-/* The tops of the MPS clients with that fate. Returns how many. */
+/* Lists the tops of the MPS clients with that fate. Returns how many. */
 static size_t list_tops(const struct drain_clients *clients, enum drain_fate fate, pid_t *ret_tops)
 {
     size_t n = 0;
@@ -84,9 +82,13 @@ static size_t list_tops(const struct drain_clients *clients, enum drain_fate fat
 }
 
 /*
- * SIGTERM, in this order: to all processes but MPS clients that it would kill in the middle of
- * their work; the MPS server drops the work of those clients; to them. Clients that a process above
- * them is to end are left out.
+ * Sends SIGTERM, in this order:
+ *
+ *   1. to all processes except MPS clients that it would kill in the middle of their work;
+ *   2. the MPS server drops the work of these clients;
+ *   3. to these clients.
+ *
+ * Clients that a process above them ends get no signal.
  */
 static void signal_politely(struct shim *shim)
 {
@@ -112,7 +114,8 @@ static void begin_ending(struct shim *shim, int64_t grace_us)
     signal_politely(shim);
 }
 
-/* The grace is over: no MPS client keeps its work. Were any spared until now? They get SIGTERM. */
+/* After the grace time no MPS client keeps its work. Those that were spared get SIGTERM. Returns
+ * whether there were any. */
 static bool drop_clients(const struct shim *shim)
 {
     const struct drain_mps mps = mps_of(shim);
@@ -135,7 +138,7 @@ static void begin_killing(struct shim *shim)
     shim->deadline_us = clock_monotonic_us() + KILL_AGAIN_US;
 }
 
-/* A second wish, or one that comes when the main process has ended, changes nothing. */
+/* A second request, or one after the end of the main process, changes nothing. */
 static void end_because(struct shim *shim, enum attempt_ask ask)
 {
     if (shim->asked || !shim->main_pid)
@@ -206,9 +209,9 @@ static void wait_for_news(struct shim *shim, int64_t check_us)
         end_because(shim, info.si_code == SI_QUEUE ? (enum attempt_ask)info.si_value.sival_int : 0);
 }
 
-/* As a subreaper we inherit every orphan of the task: while we have children, something of it is
- * left. */
-static bool reap(struct shim *shim)
+/* The shim is a subreaper: all orphans of the task become its children, so while it has children,
+ * processes of the task remain. */
+static bool reap_children(struct shim *shim)
 {
     pid_t pid, main_pid = shim->main_pid;
     int status;
@@ -225,9 +228,8 @@ static bool reap(struct shim *shim)
 }
 
 /*
- * The kernel keeps a child that waits for a file system which does not answer, even when it was
- * killed. It will never run the program, as it has been killed, and so has nothing of the GPUs:
- * the attempt is over without it.
+ * A child that waits for a file system that does not answer remains even after SIGKILL. It can no
+ * longer execute the program, so it does not use a GPU: the attempt ends without it.
  */
 static bool is_abandoned(struct shim *shim)
 {
@@ -235,9 +237,9 @@ static bool is_abandoned(struct shim *shim)
            clock_monotonic_us() >= shim->abandon_us && launch_is_under_way(&shim->launch);
 }
 
-static void supervise(struct shim *shim)
+static void supervise_task(struct shim *shim)
 {
-    while (reap(shim) && !is_abandoned(shim)) {
+    while (reap_children(shim) && !is_abandoned(shim)) {
         wait_for_news(shim, cap_output(shim));
         if (clock_monotonic_us() >= shim->deadline_us)
             on_deadline(shim);
@@ -253,7 +255,7 @@ static int load_spec(struct shim *shim, struct fault *fault)
     return r < 0 ? r : spec_decode(data, size, fault, &shim->file);
 }
 
-static int start(struct shim *shim, struct fault *fault)
+static int start_task(struct shim *shim, struct fault *fault)
 {
     const struct attempt_spec *spec = &shim->file.spec;
     int r = load_spec(shim, fault);
@@ -265,7 +267,7 @@ static int start(struct shim *shim, struct fault *fault)
     return r;
 }
 
-static void measure(struct attempt_exit *result)
+static void measure_usage(struct attempt_exit *result)
 {
     struct rusage usage;
     getrusage(RUSAGE_CHILDREN, &usage);
@@ -284,7 +286,7 @@ static enum host_oom judge_host_oom(const struct shim *shim)
     return oom_counter_read() > shim->oom_kills_before ? HOST_OOM_PERHAPS : HOST_OOM_NO;
 }
 
-static void judge(struct shim *shim)
+static void classify_end(struct shim *shim)
 {
     struct attempt_exit *result = &shim->result;
     int status = shim->main_pid ? SIGKILL : shim->main_status; /* an abandoned one was killed */
@@ -313,17 +315,17 @@ static void run(struct shim *shim)
     shim->oom_kills_before = oom_counter_read();
     int64_t start_us = clock_monotonic_us();
     shim->result.start_wall_us = clock_wall_us();
-    int r = start(shim, &fault);
+    int r = start_task(shim, &fault);
     if (r == 0) {
-        supervise(shim);
+        supervise_task(shim);
         cap_output(shim); /* what came since the last check */
     }
     shim->result.end_wall_us = shim->result.start_wall_us + clock_monotonic_us() - start_us;
-    measure(&shim->result);
+    measure_usage(&shim->result);
     if (r == 0 && !shim->asked && !launch_is_under_way(&shim->launch) && shim->launch.answer < 0)
         judge_launch(shim, &shim->launch.fault);
     else if (r == 0)
-        judge(shim);
+        classify_end(shim);
     else
         judge_launch(shim, &fault);
     if (shim->file.spec.cgroup)

@@ -30,7 +30,7 @@ static bool is_overridden(const struct attempt_spec *spec, const char *variable)
     return false;
 }
 
-static int check(const struct attempt_spec *spec, struct fault *fault)
+static int check_spec(const struct attempt_spec *spec, struct fault *fault)
 {
     if (!spec->cwd || spec->cwd[0] != '/')
         return fault_set(fault, EINVAL, "the folder to run in must be an absolute path");
@@ -47,7 +47,7 @@ static int check(const struct attempt_spec *spec, struct fault *fault)
 int spec_encode(
     const struct attempt_spec *spec, struct fault *fault, char **ret_data, size_t *ret_size)
 {
-    int r = check(spec, fault);
+    int r = check_spec(spec, fault);
     if (r < 0)
         return r;
     struct tagged_fields record = {0};
@@ -84,7 +84,7 @@ int spec_encode(
     return 0;
 }
 
-/* The byte behind a value is the record's newline: values become C strings where they lie. */
+/* The newline after a value is replaced by a NUL, so that values are C strings in place. */
 static int as_text(struct span value, const char **ret)
 {
     if (memchr(value.at, '\0', value.size))
@@ -167,7 +167,7 @@ static int count_lists(struct span rest, struct counts *ret)
     return r;
 }
 
-static int decode(struct spec_file *file, struct span rest)
+static int decode_fields(struct spec_file *file, struct span rest)
 {
     struct counts total = {0}, seen = {0};
     int r = count_lists(rest, &total);
@@ -191,7 +191,7 @@ static int decode(struct spec_file *file, struct span rest)
 int spec_decode(char *data, size_t size, struct fault *fault, struct spec_file *ret_file)
 {
     *ret_file = (struct spec_file){.data = data};
-    int r = decode(ret_file, (struct span){data, size});
+    int r = decode_fields(ret_file, (struct span){data, size});
     if (r < 0) {
         spec_file_fini(ret_file);
         return fault_set(fault, -r, "not a spec this version of colloc can read");

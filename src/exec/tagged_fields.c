@@ -63,7 +63,7 @@ void tagged_fields_fini(struct tagged_fields *record)
     *record = (struct tagged_fields){0};
 }
 
-/* Takes the bytes before the next blank off the front. */
+/* Removes the bytes before the next blank from `rest`. */
 static bool take_word(struct span *rest, struct span *ret_word)
 {
     const char *blank = rest->size ? memchr(rest->at, ' ', rest->size) : NULL;

@@ -14,7 +14,7 @@
 
 #include "base/text.h"
 
-/* A record being written. tagged_fields_finish reports if memory ran out. */
+/* A record that is being written; zeroed, it is empty. tagged_fields_finish reports errors. */
 struct tagged_fields {
     char *data;
     size_t size, room;
@@ -26,15 +26,15 @@ void tagged_fields_put_text(
     struct tagged_fields *record, const char *key, const char *value); /* NULL writes nothing */
 void tagged_fields_put_int(struct tagged_fields *record, const char *key, int64_t value);
 
-/* 0, or -ENOMEM when any put failed. tagged_fields_fini frees the data either way. */
+/* Returns 0, or -ENOMEM if any field could not be added. tagged_fields_fini must follow. */
 int tagged_fields_finish(const struct tagged_fields *record);
 void tagged_fields_fini(struct tagged_fields *record);
 
-/* Takes one field off the front. 1 when there was one, 0 at the end, -EBADMSG for anything that is
- * not a record. */
+/* Reads the first field of `rest` and removes it there. Returns 1; 0 at the end; -EBADMSG for bytes
+ * that are no field. */
 int tagged_fields_next(struct span *rest, struct span *ret_key, struct span *ret_value);
 
-/* Value as an integer within [min, max]. 0 or -EBADMSG. */
+/* Reads a value as an integer within [min, max]. Returns 0 or -EBADMSG. */
 int tagged_fields_int(struct span value, int64_t min, int64_t max, int64_t *ret);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Process trees, as /proc shows them. */
+/* The descendants and ancestors of processes, from /proc. */
 #ifndef COLLOC_EXEC_TREE_H
 #define COLLOC_EXEC_TREE_H
 
@@ -8,37 +8,39 @@
 #include <sys/types.h>
 
 /*
- * Sends a signal to every descendant of `root`, not to `root` itself. A process id that was
- * used again since it was listed is left alone. Processes born meanwhile may be missed: a
- * caller that must be sure calls again.
+ * Sends a signal to all descendants of `root`, not to `root` itself. A process id that was reused
+ * since it was listed gets none. Processes that start meanwhile may be missed: a caller that must
+ * be sure calls again.
  *
  * Returns how many there were, or -errno.
  */
 int tree_signal(pid_t root, int signal);
 
-/*
- * The same in two halves: every descendant of `root` but the processes in `tops` (n of them) and
- * what descends from those; or only these.
- */
+/* The same for two parts: all descendants of `root` except the `n` processes tops[] and their
+ * descendants; or only these. */
 int tree_signal_except(pid_t root, const pid_t *tops, size_t n, int signal);
 int tree_signal_only(pid_t root, const pid_t *tops, size_t n, int signal);
 
 /*
- * Sends a signal to every process of user `uid` that has `variable` ("KEY=VALUE") in the
- * environment it was started with, and to all their descendants. Returns how many there were, or
- * -errno.
+ * Sends a signal to each process of user `uid` that was started with `variable` ("KEY=VALUE") in
+ * its environment, and to all their descendants.
+ *
+ * Returns how many there were, or -errno.
  */
 int tree_signal_marked(const char *variable, uid_t uid, int signal);
 
 /*
- * Which of `roots` (shims, say) `pid` descends from or is: its index, or -1 when from none or no
- * longer there. Reads only the parents of `pid`, so that few pids cost little.
+ * Finds which of the processes roots[], such as shims, is `pid` or one of its ancestors. Reads only
+ * the ancestors of `pid`.
+ *
+ * Returns an index; -1: none is, or `pid` has ended.
  */
 int tree_find_root(pid_t pid, const pid_t *roots, size_t count);
 
 /*
- * Lists `pid`, its parent, and so on, up to and without `root`. Returns how many, or 0 when `pid`
- * does not descend from `root` or more than `room` are between them.
+ * Lists `pid`, its parent, and so on, without `root`.
+ *
+ * Returns how many; 0 if `pid` does not descend from `root`, or there are more than `room`.
  */
 size_t tree_list_ancestors(pid_t pid, pid_t root, pid_t *ret_chain, size_t room);
 
