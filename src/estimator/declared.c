@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The user's word. */
+/* The estimator declared: the memory that the user declared. */
 #include <stdio.h>
 
 #include "base/units.h"
 #include "estimator/estimator_table.h"
 
-/* A CUDA context with PyTorch's kernels: 376 MiB on an A100, 614 MiB on an H200 (gpu_traits.c). A
- * lean program may take less. */
+/* Less is probably a wrong unit. Chosen: a CUDA context with PyTorch's kernels takes 376 MiB on an
+ * A100 and 614 MiB on an H200 (gpu_traits.c); a small program may take less. */
 static const int64_t context_least_bytes = 300 * MIB;
 
 static int run(

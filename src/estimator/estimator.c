@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The table of estimators, and what all of them have in common: the request is checked, one
- * estimator is asked, and its answer is a number or a note that says why there is none.
+ * The table of estimators, and what all of them share: the request is checked, one estimator runs,
+ * and the result is a number or a note that says why there is none.
  */
 #include "estimator/estimator.h"
 
@@ -140,7 +140,7 @@ static int no_such(const char *name, struct fault *fault)
     return fault_set(fault, ENOENT, "no estimator is called \"%.60s\"; there are: %s", name, names);
 }
 
-static int check(const struct estimate_request *request, struct fault *fault)
+static int check_request(const struct estimate_request *request, struct fault *fault)
 {
     struct count batch = estimate_batch(request);
     if (batch.known && (batch.value < 1 || batch.value > ESTIMATE_BATCH_MAX))
@@ -153,7 +153,7 @@ static int check(const struct estimate_request *request, struct fault *fault)
     return 0;
 }
 
-/* More is no size of anything, and what is no number is no answer. */
+/* Bytes. A larger result, or one that is not a number, is an error of the input. */
 static const double bytes_max = 0x1p62;
 
 static int check_answer(const struct estimate *estimate, struct fault *fault)
@@ -174,7 +174,7 @@ int estimate_run(const char *name, const struct estimate_request *request, struc
     const struct estimator *e = estimator_find(name);
     if (!e)
         return no_such(name, fault);
-    int r = check(request, fault);
+    int r = check_request(request, fault);
     if (r < 0)
         return r;
     *ret_estimate = (struct estimate){.estimator = e->name};

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Estimators: how much GPU memory a training task will take, from what is known before it starts.
+ * Estimators predict the GPU memory of a training task from what is known before it starts.
  *
  * An estimator is one file that exports one `struct estimator`, and one line in the table in
- * estimator.c; help texts, man page and completion walk the table.
+ * estimator.c. Help, man page and completion take it from there.
  */
 #ifndef COLLOC_ESTIMATOR_ESTIMATOR_H
 #define COLLOC_ESTIMATOR_ESTIMATOR_H
@@ -19,57 +19,55 @@
 #include "training/optimizer.h"
 #include "training/precision.h"
 
-enum { ESTIMATE_UNKNOWN = 1 }; /* an answer: this estimator cannot say, and its note says why */
+enum { ESTIMATE_UNKNOWN = 1 }; /* no error: the estimator has no answer, and its note says why */
 
-#define ESTIMATE_NOT_SAID                                                                          \
-    INT64_MIN /* for a request's numbers where 0 would be somebody's mistake */
-#define ESTIMATE_BATCH_MAX ((int64_t)1000000000) /* a larger batch is a mistake */
+/* "Not given", for numbers of a request of which 0 would be a user's mistake. */
+#define ESTIMATE_NOT_SAID  INT64_MIN
+#define ESTIMATE_BATCH_MAX ((int64_t)1000000000) /* chosen: a larger batch is a mistake */
 
-/* All that may be known about a task. Only `batch` has to be set: zero and NULL elsewhere mean "not
- * said". */
+/* What is known of a task. Only `batch` has to be set; elsewhere zero and NULL mean "not given". */
 struct estimate_request {
     const struct model *model;   /* parsed summary, or the layers of the export */
-    const struct export *export; /* what the exporter wrote; its model is the one above */
-    int64_t
-        batch; /* samples in one step on one GPU; ESTIMATE_NOT_SAID: as printed in the summary */
-    int64_t declared_bytes; /* what the user says the task takes on one GPU */
+    const struct export *export; /* its model is the one above */
+    int64_t batch; /* samples in one step on one GPU; ESTIMATE_NOT_SAID: that of the summary */
+    int64_t declared_bytes; /* on one GPU, as the user declared it */
     int64_t sequence_length;
     enum optimizer optimizer;
-    const char *optimizer_text; /* OPTIMIZER_OTHER as the user calls it, for notes; or NULL */
+    const char *optimizer_text; /* the user's name for OPTIMIZER_OTHER, for notes; or NULL */
     enum precision precision;
     const char *gpu_kind; /* "NVIDIA A100-SXM4-40GB" */
     const struct past_run *history;
     size_t n_history;
 };
 
-/* What an answer rests on: its quantiles are calibrated for each kind of its own. */
+/* What an answer is based on. Quantiles are calibrated separately for each kind. */
 enum evidence {
     EVIDENCE_NONE,
-    EVIDENCE_DOUBTFUL, /* a summary that contradicts itself, or of which a part is hidden, without
-                          shapes or of unknown types */
+    EVIDENCE_DOUBTFUL, /* a summary that contradicts itself, or with a part that is hidden, has no
+                          shapes or is of unknown types */
     EVIDENCE_SUMMARY,  /* a summary and a batch */
-    EVIDENCE_DECLARED, /* and the optimizer and the precision */
+    EVIDENCE_DECLARED, /* the same, and the optimizer and the precision */
     EVIDENCE_EXPORT,
-    EVIDENCE_KERNELS,  /* an export that says what its convolutions take on this GPU */
-    EVIDENCE_ONE_RUN,  /* the network ran at one other batch */
-    EVIDENCE_RUNS,     /* at two or more */
-    EVIDENCE_SAME_RUN, /* at this one */
+    EVIDENCE_KERNELS,  /* an export with the measured workspaces of its convolutions on this GPU */
+    EVIDENCE_ONE_RUN,  /* runs of the network at one other batch */
+    EVIDENCE_RUNS,     /* runs at two other batches or more */
+    EVIDENCE_SAME_RUN, /* a run at this batch */
     EVIDENCE_KINDS,
 };
 
-const char *evidence_name(enum evidence evidence); /* "summary" */
+/* Returns the name of a kind: "summary". */
+const char *evidence_name(enum evidence evidence);
 
 /* Per GPU, as nvidia-smi shows it for the process: CUDA context included. */
 struct estimate {
     const char *estimator;
     struct reading bytes;
-    struct reading p50_bytes, p90_bytes, p99_bytes; /* where the estimator knows its own error */
-    struct reading floor_bytes;                     /* the least the task can run with */
+    struct reading p50_bytes, p90_bytes, p99_bytes; /* valid if the estimator is calibrated */
+    struct reading floor_bytes;                     /* the least with which the task can run */
     struct reading step_us, smact,
         dram_active; /* of one training step alone on the GPU; activities 0..1 */
     enum evidence evidence;
-    char note[512]; /* what a person should know: why there is no answer, or what it leaves out; ""
-                       when nothing */
+    char note[512]; /* for the user: why there is no answer, or what it leaves out; "": nothing */
 };
 
 struct estimator {
@@ -77,55 +75,66 @@ struct estimator {
     const char *help; /* half a line, lower case, without a full stop */
 
     /*
-     * Fills *ret_estimate, which comes zeroed but for its name. 0, ESTIMATE_UNKNOWN, or a fault.
-     * The request was checked: a batch is said and within its limits, or ESTIMATE_NOT_SAID.
+     * Makes an estimate.
+     *
+     * `request`: checked: the batch is ESTIMATE_NOT_SAID or within its limits.
+     * `ret_estimate`: zeroed except for its name.
+     *
+     * Returns 0; ESTIMATE_UNKNOWN; or -errno with a fault.
      */
     int (*run)(
         const struct estimate_request *request, struct fault *fault, struct estimate *ret_estimate);
 };
 
-/* The table in its order: estimator_at(0), (1), ... until NULL. */
+/* Returns estimator number `i` (from 0) in the order in which help lists them; NULL after the
+ * last. */
 const struct estimator *estimator_at(size_t i);
 
-/* NULL when there is none of this name. */
+/* Returns the estimator of this name, or NULL. */
 const struct estimator *estimator_find(const char *name);
 
-/* Asked where nobody says which. */
+/* The default estimator for a task with a summary or an export. */
 #define ESTIMATOR_USUAL "graph"
 
-/* Which one to ask: the one named, or else the user's own word when he gave it, or else `usual`
- * when there is a summary. */
+/*
+ * Chooses an estimator.
+ *
+ * `named`: the user's choice, or NULL.
+ * `usual`: for a request with a summary.
+ *
+ * Returns `named`; else "declared" for a declared memory; else `usual`; else "none".
+ */
 const char *estimator_choose(
     const char *named, const struct estimate_request *request, const char *usual);
 
-/* Batch of the request or else of the summary; not known when neither says. */
+/* Returns the batch of the request, else of the summary; not known if neither has one. */
 struct count estimate_batch(const struct estimate_request *request);
 
-/* The quantiles of an estimate: enough memory for 50, 90 and 99 of 100 such trainings. */
+/* The quantiles of an estimate: memory that was enough for 50, 90 and 99 % of comparable training
+ * runs. */
 enum quantile { QUANTILE_P50, QUANTILE_P90, QUANTILE_P99, QUANTILES };
 
-/* Parses "0.9" or "p90". 0 or -EINVAL. */
+/* Parses "0.9" or "p90". Returns 0 or -EINVAL. */
 int quantile_parse(const char *text, enum quantile *ret_quantile);
 
-/* In per cent: 50, 90 or 99. */
+/* Returns the quantile in per cent: 50, 90 or 99. */
 int quantile_percent(enum quantile quantile);
 
-/* The calibrated quantile of an estimate; not valid when it has none. */
+/* Returns the calibrated quantile of an estimate; not valid if it has none. */
 struct reading estimate_quantile(const struct estimate *estimate, enum quantile quantile);
 
-/* The quantile that is kept free for a task where nobody says another: what is left to chance is
- * what recovery is for.
- */
+/* The quantile that is reserved by default. Chosen: a task that needs more is recovered. */
 #define ESTIMATE_RESERVED_QUANTILE QUANTILE_P90
 
-/* What is kept free for the task: that quantile, or the estimate where it does not know its own
- * error. */
+/* Returns the memory to reserve: the quantile, or the estimate itself if it is not calibrated. */
 struct reading estimate_reserved(const struct estimate *estimate, enum quantile quantile);
 
 /*
- * Checks the request and asks the estimator of this name. 0 (ret_estimate->bytes is valid),
- * ESTIMATE_UNKNOWN, or with a fault: -ENOENT (no such estimator; the fault lists them), -EINVAL (a
- * batch of 0, negative or absurd; a negative declaration), -ERANGE (beyond 64 bits, or no number).
+ * Checks the request and runs the estimator of this name.
+ *
+ * Returns 0, and ret_estimate->bytes is valid; ESTIMATE_UNKNOWN, with a note; or with a fault:
+ * -ENOENT (no such estimator; the fault lists them), -EINVAL (a batch below 1 or above the limit, a
+ * negative declaration), -ERANGE (the result is beyond 64 bits, or not a number).
  */
 int estimate_run(const char *name, const struct estimate_request *request, struct fault *fault,
     struct estimate *ret_estimate);

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The estimators there are, for the table in estimator.c. Internal to the room. */
+/* All estimators, for the table in estimator.c; and what several of them use. Internal to this
+ * component. */
 #ifndef COLLOC_ESTIMATOR_ESTIMATOR_TABLE_H
 #define COLLOC_ESTIMATOR_ESTIMATOR_TABLE_H
 
 #include "estimator/estimator.h"
 
-/* Adds a remark to the note; the answer is `r`, so that "return estimate_note(e, ESTIMATE_UNKNOWN,
- * ...)" reads well. */
+/* Appends a remark to the note. Returns `r`, so that `return estimate_note(e, ESTIMATE_UNKNOWN,
+ * ...)` ends an estimate without an answer. */
 int estimate_note(struct estimate *estimate, int r, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* What a run of the same network had when it ran out of memory, at this batch or a smaller one; 0:
- * none did. */
+/* Returns the most memory that a run of the same network had when it ran out, at this batch or a
+ * smaller one, in bytes; 0: no run did. */
 double history_at_least(const struct estimate_request *request);
 
 extern const struct estimator estimator_none;

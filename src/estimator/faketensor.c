@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * PyTorch's fake tensors, as the RAD thesis compares with them (chapter 5): the most that lives at
- * once over one forward and backward pass, and nothing else. It is kept so, as a baseline.
- * colloc_export runs the model; here is only its figure.
+ * The estimator faketensor, a baseline of the RAD thesis (chapter 5): the peak of all tensors that
+ * live at the same time in one forward and backward pass, and nothing else. colloc_export runs the
+ * model on PyTorch's fake tensors; this file returns its figure.
  */
 #include <inttypes.h>
 

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Physics: the layers become a training step (tape.h), the step is played through the rules of
- * PyTorch's caching allocator (allocator_replay.h), and the CUDA context of the kind of GPU is added.
+ * The estimator graph: the layers become a training step (tape.h), the step is replayed through the
+ * rules of PyTorch's caching allocator (allocator_replay.h), and the CUDA context of the kind of
+ * GPU is added. If the run history has the same network, its result replaces or raises the
+ * estimate.
  */
 #include "estimator/estimator_table.h"
 #include "estimator/physics/physics.h"
 #include "estimator/physics/quantile.h"
 #include "estimator/physics/residual.h"
 
-/* What the network took before says more than its layers. */
-static int sharpen(
+/* Uses the run history, which is more exact than the layers, where it has the network. */
+static int apply_history(
     const struct estimate_request *request, struct fault *fault, struct estimate *estimate)
 {
     struct estimate past = {.estimator = estimate->estimator};
@@ -24,7 +26,7 @@ static int sharpen(
     if (r != 0)
         return r < 0 ? r : 0;
     if (estimate->evidence == EVIDENCE_KERNELS && past.evidence != EVIDENCE_SAME_RUN)
-        return 0; /* nearer than what another batch tells */
+        return 0; /* exact layers and kernels are nearer than a run at another batch */
     estimate->bytes = past.bytes;
     estimate->evidence = past.evidence;
     return *past.note ? estimate_note(estimate, 0, "%s", past.note) : 0;
@@ -45,7 +47,7 @@ static int run(
         ret_estimate->smact = reading_of(physics.activity.smact);
         ret_estimate->dram_active = reading_of(physics.activity.dram);
     }
-    r = sharpen(request, fault, ret_estimate);
+    r = apply_history(request, fault, ret_estimate);
     quantiles_set(ret_estimate, &physics);
     return r;
 }

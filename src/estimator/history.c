@@ -1,11 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the same network took before, on the same kind of GPU, with the same optimizer and
- * precision. Runs at the same batch: the highest peak. Runs at one other batch: its peak times what
- * physics says of the ratio. Runs at two batches or more: the line through the nearest two in the
- * ratio of measured to physical, so that three runs are as good as physics and the network's own
- * slope together. A run out of memory says "more than that" and no more. Peaks that fall while the
- * batch grows belong to runs that were held back, and say nothing.
+ * The estimator history: what the same network took before, on the same kind of GPU, with the same
+ * optimizer and precision.
+ *
+ *   - Runs at the same batch: the highest peak.
+ *   - Runs at one other batch: the physical estimate of the batch, times the ratio of measured to
+ *     physical memory at that other batch (both above the CUDA context).
+ *   - Runs at two batches or more: the line through the two nearest ones.
+ *   - A run that ran out of memory is only a lower bound.
+ *   - Peaks that fall while the batch grows are those of runs with a memory limit: no answer.
+ *
+ * Example: runs at batches 32 and 64 took 6 and 8 GiB. The line gives 7 GiB for 48, and 12 GiB for
+ * 128.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -17,25 +23,26 @@
 #include "estimator/physics/quantile.h"
 #include "estimator/physics/residual.h"
 
-enum { BATCHES_MAX = 64 };
+enum { BATCHES_MAX = 64 }; /* chosen: different batches of one network; further ones are ignored */
 
-/* A peak this much below that of a smaller batch is no noise. */
+/* A peak is falling if it is lower than that of a smaller batch by more than this fraction. Chosen:
+ * equal trainings differ by up to 0.4 % in most cases (docs/measured/estimators.md). */
 static const double falling_most = 0.02;
 
 /* All completed runs at one batch. */
 struct point {
     int64_t batch;
     double peak;  /* bytes, the highest */
-    double ratio; /* of what is measured above the context to what physics says of it */
+    double ratio; /* measured to physical memory, both above the context */
 };
 
 struct points {
     struct point at[BATCHES_MAX];
     int n;
-    double at_least; /* from runs that ended for want of memory at this batch or a smaller one */
+    double at_least; /* bytes: from runs that ran out of memory at this batch or a smaller one */
 };
 
-static bool agrees(int asked, int ran, int unsaid)
+static bool is_compatible(int asked, int ran, int unsaid)
 {
     return asked == unsaid || ran == unsaid || asked == ran;
 }
@@ -45,12 +52,12 @@ static bool is_same_kind(const char *asked, const char *ran)
     return !asked || !*ran || strcmp(asked, ran) == 0;
 }
 
-static bool matches(
+static bool matches_request(
     const struct past_run *run, uint64_t fingerprint, const struct estimate_request *request)
 {
     return run->fingerprint == fingerprint &&
-           agrees(request->optimizer, run->optimizer, OPTIMIZER_UNSAID) &&
-           agrees(request->precision, run->precision, PRECISION_UNSAID) &&
+           is_compatible(request->optimizer, run->optimizer, OPTIMIZER_UNSAID) &&
+           is_compatible(request->precision, run->precision, PRECISION_UNSAID) &&
            is_same_kind(request->gpu_kind, run->gpu_kind) &&
            (request->sequence_length == 0 || run->sequence_length == 0 ||
                request->sequence_length == run->sequence_length);
@@ -73,13 +80,13 @@ static void add_point(struct points *points, const struct past_run *run)
     points->n++;
 }
 
-static void gather(const struct estimate_request *request, struct points *ret_points)
+static void gather_points(const struct estimate_request *request, struct points *ret_points)
 {
     uint64_t fingerprint = model_fingerprint(request->model);
     *ret_points = (struct points){0};
     for (size_t i = 0; i < request->n_history; i++) {
         const struct past_run *run = &request->history[i];
-        if (!matches(run, fingerprint, request))
+        if (!matches_request(run, fingerprint, request))
             continue;
         if (!run->lower_bound)
             add_point(ret_points, run);
@@ -92,11 +99,11 @@ static void gather(const struct estimate_request *request, struct points *ret_po
 double history_at_least(const struct estimate_request *request)
 {
     struct points points;
-    gather(request, &points);
+    gather_points(request, &points);
     return points.at_least;
 }
 
-static bool falls(const struct points *points)
+static bool has_falling_peaks(const struct points *points)
 {
     for (int i = 1; i < points->n; i++)
         if (points->at[i].peak < points->at[i - 1].peak * (1 - falling_most))
@@ -104,8 +111,8 @@ static bool falls(const struct points *points)
     return false;
 }
 
-/* What physics says above the context at another batch, by the same rules at each. 0: it cannot
- * say. */
+/* Returns the physical estimate above the context at a batch, by rules alone, without the measured
+ * kernels of an export. 0: there is none. */
 static double physics_at(
     const struct estimate_request *request, int64_t batch, struct physics *ret_physics)
 {
@@ -136,8 +143,8 @@ static int set_ratios(const struct estimate_request *request, struct points *poi
     return 0;
 }
 
-/* The ratio at `batch`: between the two nearest a line in the logarithm of the batch, beyond them
- * the nearest's. */
+/* Returns the ratio at a batch: between two batches interpolated in the logarithm of the batch,
+ * beyond them that of the nearest. */
 static double ratio_at(const struct points *points, int64_t batch)
 {
     const struct point *first = &points->at[0], *last = &points->at[points->n - 1];
@@ -154,7 +161,7 @@ static double ratio_at(const struct points *points, int64_t batch)
     return before->ratio + part * (after->ratio - before->ratio);
 }
 
-/* The line through the two batches nearest to the one asked for. */
+/* Returns the line through the two nearest batches, at `batch`. */
 static double line_at(const struct points *points, int64_t batch)
 {
     int high = 1;
@@ -165,7 +172,7 @@ static double line_at(const struct points *points, int64_t batch)
            (b->peak - a->peak) * (double)(batch - a->batch) / (double)(b->batch - a->batch);
 }
 
-static const struct point *exact(const struct points *points, int64_t batch)
+static const struct point *find_exact(const struct points *points, int64_t batch)
 {
     for (int i = 0; i < points->n; i++)
         if (points->at[i].batch == batch)
@@ -173,11 +180,11 @@ static const struct point *exact(const struct points *points, int64_t batch)
     return NULL;
 }
 
-static int predict(const struct estimate_request *request, struct points *points,
+static int predict_bytes(const struct estimate_request *request, struct points *points,
     struct estimate *ret_estimate, struct physics *ret_physics, double *ret_bytes)
 {
     int64_t batch = estimate_batch(request).value;
-    const struct point *same = exact(points, batch);
+    const struct point *same = find_exact(points, batch);
     if (same) {
         ret_estimate->evidence = EVIDENCE_SAME_RUN;
         *ret_bytes = same->peak;
@@ -186,8 +193,8 @@ static int predict(const struct estimate_request *request, struct points *points
     double reserved = physics_at(request, batch, ret_physics);
     if (reserved <= 0 || set_ratios(request, points) < 0)
         return estimate_note(ret_estimate, ESTIMATE_UNKNOWN,
-            "earlier runs had other batches, and physics cannot say "
-            "how they compare");
+            "earlier runs had other batches, and the layers do not show how memory grows with the "
+            "batch");
     double scaled = ret_physics->context_bytes + ratio_at(points, batch) * reserved;
     double floor_bytes = ret_physics->context_bytes + ret_physics->footprint.live;
     double line = points->n == 1 ? scaled : line_at(points, batch);
@@ -206,19 +213,19 @@ static int run(
     struct physics physics = {0};
     double bytes = 0;
     if (!request->model)
-        return estimate_note(
-            ret_estimate, ESTIMATE_UNKNOWN, "history needs a model summary to know the network by");
+        return estimate_note(ret_estimate, ESTIMATE_UNKNOWN,
+            "history needs a model summary to identify the network");
     if (!estimate_batch(request).known)
         return estimate_note(
             ret_estimate, ESTIMATE_UNKNOWN, "neither the task nor the summary says the batch size");
-    gather(request, &points);
+    gather_points(request, &points);
     if (points.n == 0)
         return estimate_note(
             ret_estimate, ESTIMATE_UNKNOWN, "no earlier run of this network is known");
-    if (falls(&points))
+    if (has_falling_peaks(&points))
         return estimate_note(ret_estimate, ESTIMATE_UNKNOWN,
-            "earlier runs took less with larger batches: they were held back, so they say nothing");
-    int r = predict(request, &points, ret_estimate, &physics, &bytes);
+            "earlier runs took less memory with larger batches, probably under a memory limit");
+    int r = predict_bytes(request, &points, ret_estimate, &physics, &bytes);
     if (r != 0)
         return r;
     if (points.at_least > bytes) {

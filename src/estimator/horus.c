@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Horus (Yeung et al., TPDS 2022), as the RAD thesis gives it in section 5.3.1:
+ * The estimator horus (Yeung et al., TPDS 2022), as the RAD thesis gives it in section 5.3.1:
  *
  *     Mem = (B x A + P) + (B x G) + d
  *
- * with batch B, activations A, parameters P, gradients G and start-up overhead d. It is kept as
- * published, as a baseline: it multiplies gradients by the batch, which they do not do, and knows
- * no optimizer.
+ * with batch B, activations A, parameters P, gradients G and start-up overhead d. It is a baseline,
+ * left as published: it multiplies gradients by the batch, which is wrong, and knows no optimizer.
  *
  * The published figures for CARMA's tasks follow from it with four bytes per element, G = P, d =
  * 800 MiB and A = the outputs of the layers but for pooling over windows, dropout and layers that
@@ -24,13 +23,15 @@
 #include "base/units.h"
 #include "estimator/estimator_table.h"
 
-enum { ELEMENT_BYTES = 4 };
+enum { ELEMENT_BYTES = 4 }; /* of fp32, the only precision of the formula */
 
-/* A block may hide some of its layers; beyond this share of the parameters the activations say too
- * little. */
+#define STARTUP_BYTES (800 * MIB) /* d: with it the published figures follow (see above) */
+
+/* Fraction of the parameters in layers that blocks hide. Chosen: with more, too many activations
+ * are unknown. */
 static const double hidden_share_max = 0.1;
 
-static bool counts(const struct layer *layer)
+static bool is_counted(const struct layer *layer)
 {
     switch (layer->kind) {
     case LAYER_POOL:
@@ -44,15 +45,15 @@ static bool counts(const struct layer *layer)
     }
 }
 
-/* A: per sample, over the layers that count. Cannot overflow: the model's own sum holds all of
- * these. */
-static int64_t activations(const struct model *model, size_t *ret_unshaped)
+/* Returns A: activations per sample of the layers that count. Cannot overflow: the model's sum over
+ * all layers did not. */
+static int64_t sum_activations(const struct model *model, size_t *ret_unshaped)
 {
     int64_t sum = 0;
     *ret_unshaped = 0;
     for (size_t i = 0; i < model->n_layers; i++) {
         const struct layer *layer = &model->layers[i];
-        if (!counts(layer))
+        if (!is_counted(layer))
             continue;
         sum += layer->activations.value;
         *ret_unshaped += !layer->activations.known;
@@ -60,8 +61,8 @@ static int64_t activations(const struct model *model, size_t *ret_unshaped)
     return sum;
 }
 
-/* ((B x A + P) + B x G) x 4 + d. False beyond 64 bits. */
-static bool total(int64_t batch, int64_t a, int64_t p, int64_t *ret_bytes)
+/* Calculates ((B x A + P) + B x G) x 4 + d, with G = P. Returns false beyond 64 bits. */
+static bool calculate_total(int64_t batch, int64_t a, int64_t p, int64_t *ret_bytes)
 {
     int64_t forward, backward, bytes;
     return !__builtin_mul_overflow(batch, a, &forward) &&
@@ -69,7 +70,7 @@ static bool total(int64_t batch, int64_t a, int64_t p, int64_t *ret_bytes)
            !__builtin_mul_overflow(batch, p, &backward) &&
            !__builtin_add_overflow(forward, backward, &bytes) &&
            !__builtin_mul_overflow(bytes, ELEMENT_BYTES, &bytes) &&
-           !__builtin_add_overflow(bytes, 800 * MIB, ret_bytes);
+           !__builtin_add_overflow(bytes, STARTUP_BYTES, ret_bytes);
 }
 
 static int run(
@@ -90,8 +91,8 @@ static int run(
     if ((double)model->parameters_hidden > hidden_share_max * (double)model->parameters)
         return estimate_note(ret_estimate, ESTIMATE_UNKNOWN,
             "the summary hides the layers inside its blocks: print it with a greater depth");
-    int64_t a = activations(model, &unshaped);
-    if (!total(batch.value, a, model->parameters, &bytes))
+    int64_t a = sum_activations(model, &unshaped);
+    if (!calculate_total(batch.value, a, model->parameters, &bytes))
         return fault_set(fault, ERANGE,
             "batch %" PRId64 " of %" PRId64 " activations and %" PRId64
             " parameters: the sum is beyond 64 bits",

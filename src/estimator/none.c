@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Knows nothing, so that a policy falls back to its threshold of free memory. */
+/* The estimator none: no estimate, so that policies require min_free_bytes of free memory. */
 #include <stdio.h>
 
 #include "estimator/estimator_table.h"

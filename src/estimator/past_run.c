@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Earlier runs from a CSV file: one line for each, columns found by their names, what is not known
- * left empty. A run that ended for want of memory is a lower bound.
+ * Parses a run history: a CSV file with one line for each run. Unknown values are empty. A run that
+ * ran out of memory is a lower bound.
  */
 #include "estimator/past_run.h"
 
@@ -15,7 +15,7 @@
 #include "base/units.h"
 
 /* FNV-1a. */
-static uint64_t mix(uint64_t hash, const void *data, size_t size)
+static uint64_t mix_bytes(uint64_t hash, const void *data, size_t size)
 {
     const unsigned char *bytes = data;
     for (size_t i = 0; i < size; i++)
@@ -30,9 +30,9 @@ uint64_t model_fingerprint(const struct model *model)
         const struct layer *layer = &model->layers[i];
         if (!layer->leaf)
             continue;
-        hash = mix(hash, layer->type.at, layer->type.size);
-        hash = mix(hash, layer->shape, (size_t)layer->rank * sizeof layer->shape[0]);
-        hash = mix(hash, &layer->parameters, sizeof layer->parameters);
+        hash = mix_bytes(hash, layer->type.at, layer->type.size);
+        hash = mix_bytes(hash, layer->shape, (size_t)layer->rank * sizeof layer->shape[0]);
+        hash = mix_bytes(hash, &layer->parameters, sizeof layer->parameters);
     }
     return hash;
 }
@@ -41,7 +41,7 @@ enum cell { FINGERPRINT, BATCH, SEQ, OPTIMIZER, PRECISION, GPU, PEAK, OUTCOME, C
 
 static const char header[] = "fingerprint,batch,seq,optimizer,precision,gpu,peak_mib,outcome";
 
-static bool split(struct span line, struct span cells[static CELLS])
+static bool split_cells(struct span line, struct span cells[static CELLS])
 {
     for (int i = 0; i < CELLS; i++) {
         const char *comma = memchr(line.at, ',', line.size);
@@ -75,7 +75,7 @@ static bool take_run(struct span line, struct past_run *run)
     struct span cells[CELLS];
     char text[32], *end;
     double peak_mib;
-    if (!split(line, cells) || !span_copy(cells[FINGERPRINT], text, sizeof text) || !*text)
+    if (!split_cells(line, cells) || !span_copy(cells[FINGERPRINT], text, sizeof text) || !*text)
         return false;
     run->fingerprint = strtoull(text, &end, 16);
     if (*end || !whole_number(cells[BATCH], 1, INT32_MAX, &run->batch) ||

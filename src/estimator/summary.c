@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The total that the summary itself prints, made one of the batch that is asked for. */
+/* The estimator summary: the total that the summary prints, converted to the requested batch. */
 
 #include "base/units.h"
 #include "estimator/estimator_table.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * GPUMemNet, the learned estimator of the RAD thesis (chapter 5), trained on our data:
- * docs/memnet.md. The answer is the upper edge of the likeliest bin, as there; the quantiles take
- * the probabilities of the bins at their word.
+ * The estimators gpumemnet-mlp and gpumemnet-transformer: the learned estimator of the RAD thesis
+ * (chapter 5), trained on colloc's data (docs/memnet.md). The answer is the upper edge of the most
+ * probable bin, as in the thesis; the quantiles follow from the probabilities of the bins.
  */
 #include <errno.h>
 
@@ -11,7 +11,7 @@
 #include "estimator/gpumemnet/gpumemnet_built_in.h"
 #include "estimator/gpumemnet/gpumemnet_net.h"
 
-static const struct gpumemnet_built_in *find(
+static const struct gpumemnet_built_in *find_network(
     enum gpumemnet_family family, enum gpumemnet_method method)
 {
     const struct gpumemnet_built_in *found;
@@ -21,7 +21,7 @@ static const struct gpumemnet_built_in *find(
     return found;
 }
 
-static int answer(const struct gpumemnet_net *net, const struct gpumemnet_features *features,
+static int set_answer(const struct gpumemnet_net *net, const struct gpumemnet_features *features,
     struct fault *fault, struct estimate *estimate)
 {
     float probability[GPUMEMNET_CLASSES_MAX];
@@ -32,10 +32,9 @@ static int answer(const struct gpumemnet_net *net, const struct gpumemnet_featur
     estimate->p90_bytes = reading_of(gpumemnet_quantile_bytes(net, probability, 0.9));
     estimate->p99_bytes = reading_of(gpumemnet_quantile_bytes(net, probability, 0.99));
     if (estimate->bytes.value >= (double)net->n_classes * (double)(net->bin_mib * MIB))
-        estimate_note(estimate, 0, "the last bin, which has no upper end: it may be more");
+        estimate_note(estimate, 0, "in the last bin, which has no upper edge: it may be more");
     if (net->method == GPUMEMNET_ENCODER && features->n_tokens > (size_t)net->longest)
-        estimate_note(estimate, 0,
-            "only the first %lld of %zu layers were looked at: it may be more",
+        estimate_note(estimate, 0, "only the first %lld of %zu layers were used: it may be more",
             (long long)net->longest, features->n_tokens);
     return 0;
 }
@@ -45,7 +44,7 @@ static bool is_declared(const struct estimate_request *request)
     return request->optimizer != OPTIMIZER_UNSAID && request->precision != PRECISION_UNSAID;
 }
 
-static int ask(const struct estimate_request *request, enum gpumemnet_method method,
+static int run_network(const struct estimate_request *request, enum gpumemnet_method method,
     struct fault *fault, struct estimate *estimate)
 {
     struct gpumemnet_features features;
@@ -56,10 +55,10 @@ static int ask(const struct estimate_request *request, enum gpumemnet_method met
         return estimate_note(estimate, r, "%s", why);
     if (r < 0)
         return fault_set(fault, -r, "out of memory");
-    const struct gpumemnet_built_in *built_in = find(features.family, method);
+    const struct gpumemnet_built_in *built_in = find_network(features.family, method);
     r = gpumemnet_net_parse(built_in->text, built_in->size, fault, &net);
     if (r == 0)
-        r = answer(&net, &features, fault, estimate);
+        r = set_answer(&net, &features, fault, estimate);
     if (r == 0)
         estimate->evidence = request->model->is_suspect ? EVIDENCE_DOUBTFUL
                              : is_declared(request)     ? EVIDENCE_DECLARED
@@ -72,13 +71,13 @@ static int ask(const struct estimate_request *request, enum gpumemnet_method met
 static int ask_ensemble(
     const struct estimate_request *request, struct fault *fault, struct estimate *ret_estimate)
 {
-    return ask(request, GPUMEMNET_ENSEMBLE, fault, ret_estimate);
+    return run_network(request, GPUMEMNET_ENSEMBLE, fault, ret_estimate);
 }
 
 static int ask_encoder(
     const struct estimate_request *request, struct fault *fault, struct estimate *ret_estimate)
 {
-    return ask(request, GPUMEMNET_ENCODER, fault, ret_estimate);
+    return run_network(request, GPUMEMNET_ENCODER, fault, ret_estimate);
 }
 
 const struct estimator estimator_gpumemnet_mlp = {

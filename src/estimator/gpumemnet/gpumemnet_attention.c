@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The lanes of a vector are places of the sequence, not terms of a sum: nothing is added in another
- * order than one by one. GCC and clang make of such vectors whatever the machine has; a second copy
- * is for processors of x86 with AVX2.
+ * Attention on vectors. The lanes of a vector are positions of the sequence, not terms of a sum:
+ * each sum is added up in the order of the sequence, so results do not depend on the machine. GCC
+ * and clang turn these vectors into the instructions that the machine has; a second copy is
+ * compiled for x86 processors with AVX2.
  */
 #include "estimator/gpumemnet/gpumemnet_attention.h"
 
@@ -37,7 +38,7 @@ INLINE void exp_each(lanes *x)
     *x = p * (lanes)(((lane_bits)shifted << 23) + 0x3f800000);
 }
 
-/* `width` is given once more as a constant, so that the channels stay in registers. */
+/* `width` is a->width as a compile-time constant, so that the channels stay in registers. */
 INLINE void take(const struct attention *a, int width, size_t t, float *ret_mixed)
 {
     lanes q[GPUMEMNET_WIDTH_MAX], mixed[GPUMEMNET_WIDTH_MAX], most, sum = {0},

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Attention with one head over a sequence: where an encoder spends its time, for it grows with the
- * square of the sequence. */
+/* Attention with one head over a sequence. An encoder spends most of its time here, since the cost
+ * grows with the square of the sequence. */
 #ifndef COLLOC_GPUMEMNET_GPUMEMNET_ATTENTION_H
 #define COLLOC_GPUMEMNET_GPUMEMNET_ATTENTION_H
 
 #include <stddef.h>
 
-enum { ATTENTION_LANES = 8 }; /* places that are answered at a time */
+enum { ATTENTION_LANES = 8 }; /* positions that are computed at the same time */
 
-/* A sequence's queries, keys and values: each channel is a row of `rows` floats, n of which count;
- * the rest are finite.
- */
+/* The queries, keys and values of a sequence. Each channel is a row of `rows` floats: n values, and
+ * finite padding. */
 struct attention {
     size_t n, rows; /* rows: n rounded up to whole ATTENTION_LANES */
     int width;      /* channels of each, at most GPUMEMNET_WIDTH_MAX */
@@ -19,9 +18,11 @@ struct attention {
 };
 
 /*
- * What places t to t + ATTENTION_LANES - 1 (t a multiple of that) take from all others, softmax(q k
- * / sqrt(width)) v: `width` rows of ATTENTION_LANES. Each place's sums go over the sequence in its
- * order, so the answer is the same on every machine.
+ * Computes softmax(q k / sqrt(width)) v for ATTENTION_LANES positions. Sums are in the order of the
+ * sequence, so the result is the same on every machine.
+ *
+ * `t`: the first position, a multiple of ATTENTION_LANES.
+ * `ret_mixed`: `width` rows of ATTENTION_LANES.
  */
 void attention_take(const struct attention *attention, size_t t, float *ret_mixed);
 

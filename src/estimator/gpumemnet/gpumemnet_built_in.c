@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The trained networks that are built in: data/memnet as arrays of characters (scripts/embed). */
+/* The trained networks in the program: the files of data/memnet as arrays (scripts/embed). */
 #include "estimator/gpumemnet/gpumemnet_built_in.h"
 
 #include <string.h>

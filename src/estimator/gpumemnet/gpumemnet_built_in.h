@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The networks that this program was built with: the files of data/memnet. */
+/* The trained networks that are built into the program: the files of data/memnet. */
 #ifndef COLLOC_GPUMEMNET_GPUMEMNET_BUILT_IN_H
 #define COLLOC_GPUMEMNET_GPUMEMNET_BUILT_IN_H
 
@@ -8,18 +8,18 @@
 #include "estimator/gpumemnet/gpumemnet_layout.h"
 
 struct gpumemnet_built_in {
-    const char *name; /* of the file, without its ending */
+    const char *name; /* of the file, without its extension */
     enum gpumemnet_family family;
     enum gpumemnet_method method;
     const char *text;
     size_t size;
 };
 
-/* gpumemnet_built_in_at(0), (1), ... until NULL; of one family and method the finest bin is first.
- */
+/* Returns network number `i` (from 0), NULL after the last. Of one family and method, the network
+ * with the smallest bins is first. */
 const struct gpumemnet_built_in *gpumemnet_built_in_at(size_t i);
 
-/* NULL: none of this name. */
+/* Returns the network of this name, or NULL. */
 const struct gpumemnet_built_in *gpumemnet_built_in_find(const char *name);
 
 #endif

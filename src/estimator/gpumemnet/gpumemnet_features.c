@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the networks of GPUMemNet see of a task: counts of layers, sizes and the batch as
- * logarithms, and the sequence of its layers as tokens of type, activations and parameters
- * (thesis, section 5.4).
+ * The inputs of GPUMemNet's networks (thesis, section 5.4): counts of layers, the logarithms of
+ * sizes and of the batch, and the sequence of layers as tokens of type, activations and parameters.
  */
 #include "estimator/gpumemnet/gpumemnet_features.h"
 
@@ -14,8 +13,8 @@
 #include "base/array.h"
 #include "training/optimizer.h"
 
-/* A block may hide some of its layers; beyond this share of the parameters the counts say too
- * little. */
+/* Fraction of the parameters in layers that blocks hide. Chosen: with more, too many layers are not
+ * counted. */
 static const double hidden_share_max = 0.1;
 
 const char *gpumemnet_family_name(enum gpumemnet_family family)
@@ -24,14 +23,15 @@ const char *gpumemnet_family_name(enum gpumemnet_family family)
     return names[family];
 }
 
-static bool counts(const struct layer *layer)
+static bool is_counted(const struct layer *layer)
 {
     return layer->leaf && layer->kind != LAYER_INPUT && layer->kind != LAYER_CONTAINER;
 }
 
 /* ---- the family ---- */
 
-/* Over the channels of one place, as Transformers have: layer norm and its kin. */
+/* Does the layer normalise the channels of one position, as in Transformers: layer norm, RMS
+ * norm? */
 static bool is_row_norm(const struct layer *layer)
 {
     return layer->kind == LAYER_NORM && !span_starts(layer->type, "Batch") &&
@@ -39,16 +39,17 @@ static bool is_row_norm(const struct layer *layer)
 }
 
 /*
- * By what does the work, whatever the containers are called: many print no attention module but its
- * linear layers. A Transformer then has row norms, something that makes places of the input (an
- * embedding, a convolution over patches), and mostly linear layers. False: recurrent, or nothing
- * that is known.
+ * Finds the family by the layers, not by the names of containers: many Transformers print only the
+ * linear layers of their attention. A Transformer has row norms, a layer that makes positions of
+ * the input (an embedding, or a convolution over patches), and mostly linear layers.
+ *
+ * Returns false for a recurrent network and for one of unknown layers.
  */
 static bool family_of(const struct model *model, enum gpumemnet_family *ret_family)
 {
     size_t n[LAYER_MERGE + 1] = {0}, row_norms = 0;
     for (size_t i = 0; i < model->n_layers; i++) {
-        if (!counts(&model->layers[i]))
+        if (!is_counted(&model->layers[i]))
             continue;
         n[model->layers[i].kind]++;
         row_norms += is_row_norm(&model->layers[i]);
@@ -82,7 +83,8 @@ static float code_of(enum layer_kind kind)
     return codes[kind];
 }
 
-/* Functions side by side on the circle are alike. Names as PyTorch has them; -1: none of them. */
+/* Returns the position of an activation function, by PyTorch's names, on a circle on which similar
+ * functions are neighbours; -1: another type. */
 static int function_of(struct span type)
 {
     static const char *const functions[] = {"ReLU", "ReLU6", "LeakyReLU", "PReLU", "RReLU", "ELU",
@@ -96,7 +98,7 @@ static int function_of(struct span type)
 
 static void set_function(const struct model *model, float value[GPUMEMNET_VALUES])
 {
-    enum { CIRCLE = 24 }; /* room for functions to come */
+    enum { CIRCLE = 24 }; /* chosen: positions; some are free for further functions */
     for (size_t i = 0; i < model->n_layers; i++) {
         const struct layer *layer = &model->layers[i];
         int function = layer->kind == LAYER_ACTIVATION ? function_of(layer->type) : -1;
@@ -119,7 +121,7 @@ static void set_counts(const struct model *model, float value[GPUMEMNET_VALUES])
         [LAYER_DROPOUT] = VALUE_DROPOUTS};
     for (size_t i = 0; i < model->n_layers; i++) {
         enum layer_kind kind = model->layers[i].kind;
-        if (!counts(&model->layers[i]))
+        if (!is_counted(&model->layers[i]))
             continue;
         value[VALUE_DEPTH]++;
         if (kind < ARRAY_SIZE(counted) && counted[kind] != VALUE_DEPTH)
@@ -148,7 +150,7 @@ static int set_tokens(const struct model *model, struct gpumemnet_features *feat
         return -ENOMEM;
     for (size_t i = 0; i < model->n_layers; i++) {
         const struct layer *layer = &model->layers[i];
-        if (!counts(layer))
+        if (!is_counted(layer))
             continue;
         float *token = features->tokens[features->n_tokens++];
         token[TOKEN_TYPE] = code_of(layer->kind);

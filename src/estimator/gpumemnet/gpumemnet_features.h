@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What GPUMemNet (the RAD thesis, chapter 5) looks at: counts of a network's layers, its sizes, the
- * batch, and the sequence of its layers. Two inputs are ours, since our data vary what the thesis
- * kept fixed: the states that the optimizer keeps per parameter, and whether the pass runs in half
+ * The inputs of GPUMemNet (the RAD thesis, chapter 5): counts of a network's layers, its sizes, the
+ * batch, and the sequence of its layers. Two inputs are added, since colloc's data vary what the
+ * thesis kept fixed: the optimizer's states per parameter, and whether the pass runs in half
  * precision.
  */
 #ifndef COLLOC_GPUMEMNET_GPUMEMNET_FEATURES_H
@@ -12,7 +12,7 @@
 
 #include "estimator/estimator.h"
 
-/* Each family has networks of its own. */
+/* Each family has separate networks. */
 enum gpumemnet_family { GPUMEMNET_MLP, GPUMEMNET_CNN, GPUMEMNET_TRANSFORMER, GPUMEMNET_FAMILIES };
 
 enum gpumemnet_value {
@@ -41,12 +41,16 @@ struct gpumemnet_features {
     size_t n_tokens;
 };
 
-const char *gpumemnet_family_name(enum gpumemnet_family family); /* "mlp" */
+/* Returns "mlp", "cnn" or "transformer". */
+const char *gpumemnet_family_name(enum gpumemnet_family family);
 
 /*
- * 0 (ended by gpumemnet_features_fini), ESTIMATE_UNKNOWN with *ret_why, or -ENOMEM. Of the request
- * it reads the model, the batch, the optimizer and the precision; Adam and fp32 are taken where
- * nobody says, as in the thesis.
+ * Calculates the inputs from the request's model, batch, optimizer and precision. Adam and fp32, as
+ * in the thesis, are the defaults.
+ *
+ * `ret_why`: with ESTIMATE_UNKNOWN, the reason as text.
+ *
+ * Returns 0, and gpumemnet_features_fini must follow; ESTIMATE_UNKNOWN; or -ENOMEM.
  */
 int gpumemnet_features_init(const struct estimate_request *request,
     struct gpumemnet_features *ret_features, const char **ret_why);

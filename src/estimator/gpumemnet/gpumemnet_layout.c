@@ -1,18 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where each number of a network stands in its one array: layers take their places in the order in
- * which a sample passes through them. A file of weights is that array, so this order is its
+ * The position of each weight in the network's single array: layers follow each other in the order
+ * in which a sample passes through them. A file of weights is that array, so this order is its
  * format.
+ *
+ * The sizes are those of the thesis, section 5.4.4: an ensemble of perceptrons whose first block
+ * has 8 units and the others 4 (for CNNs, three groups of 1 to 8, 4 to 8 and 4 to 6 blocks; for the
+ * other families, 1 to 7 and 1 to 6), and two encoders of width 6 with 3 layers, and of width 4
+ * with 2 layers.
  */
 #include "estimator/gpumemnet/gpumemnet_layout.h"
 
 #include <math.h>
 
-enum { WIDEST = 8, NARROWEST = 4 };
+#include "base/array.h"
+
+enum {
+    WIDEST = 8,
+    NARROWEST = 4
+}; /* units of the first block of a perceptron, and of the others */
 
 #define BIT(value) (1u << (value))
 
-/* Sections 5.4.4 of the thesis say which values each takes; the last two are ours. */
+/* The inputs of each family and method (thesis, section 5.4.4). colloc adds VALUE_STATES and
+ * VALUE_HALF to all. */
 static const unsigned values_of[GPUMEMNET_FAMILIES][GPUMEMNET_METHODS] = {
     [GPUMEMNET_MLP] = {BIT(VALUE_LINEARS) | BIT(VALUE_NORMS) | BIT(VALUE_DROPOUTS) |
                            BIT(VALUE_BATCH) | BIT(VALUE_PARAMETERS) | BIT(VALUE_ACTIVATIONS) |
@@ -31,13 +42,29 @@ static const unsigned values_of[GPUMEMNET_FAMILIES][GPUMEMNET_METHODS] = {
     [GPUMEMNET_TRANSFORMER] = {OF_TRANSFORMER, OF_TRANSFORMER},
 };
 
+/* Hidden layers of the perceptrons of an ensemble (thesis, figure 5.7): one of each depth of each
+ * range. */
+enum { MEMBER_RANGES = 3 };
+static const struct {
+    int shallowest, deepest;
+} members_of[GPUMEMNET_FAMILIES][MEMBER_RANGES] = {
+    [GPUMEMNET_MLP] = {{1, 7}, {1, 6}},
+    [GPUMEMNET_CNN] = {{1, 8}, {4, 8}, {4, 6}},
+    [GPUMEMNET_TRANSFORMER] = {{1, 7}, {1, 6}},
+};
+
+/* The two encoders (thesis, section 5.4.4). */
+static const struct {
+    int width, n_layers;
+} encoders[GPUMEMNET_ENCODERS] = {{6, 3}, {4, 2}};
+
 const char *gpumemnet_method_name(enum gpumemnet_method method)
 {
     static const char *const names[GPUMEMNET_METHODS] = {"mlp", "transformer"};
     return names[method];
 }
 
-static size_t take(struct gpumemnet_layout *layout, int n)
+static size_t take_numbers(struct gpumemnet_layout *layout, int n)
 {
     size_t at = layout->size;
     layout->size += (size_t)n;
@@ -46,15 +73,15 @@ static size_t take(struct gpumemnet_layout *layout, int n)
 
 static struct linear_layout take_linear(struct gpumemnet_layout *layout, int in, int out)
 {
-    struct linear_layout linear = {.in = in, .out = out, .weight = take(layout, in * out)};
-    linear.bias = take(layout, out);
+    struct linear_layout linear = {.in = in, .out = out, .weight = take_numbers(layout, in * out)};
+    linear.bias = take_numbers(layout, out);
     return linear;
 }
 
 static struct norm_layout take_norm(struct gpumemnet_layout *layout, int width)
 {
-    struct norm_layout norm = {.width = width, .scale = take(layout, width)};
-    norm.shift = take(layout, width);
+    struct norm_layout norm = {.width = width, .scale = take_numbers(layout, width)};
+    norm.shift = take_numbers(layout, width);
     return norm;
 }
 
@@ -62,8 +89,8 @@ static struct block_layout take_block(struct gpumemnet_layout *layout, int in, i
 {
     struct block_layout block = {.linear = take_linear(layout, in, out)};
     block.norm = take_norm(layout, out);
-    block.norm.mean = take(layout, out);
-    block.norm.variance = take(layout, out);
+    block.norm.mean = take_numbers(layout, out);
+    block.norm.variance = take_numbers(layout, out);
     return block;
 }
 
@@ -109,21 +136,13 @@ void gpumemnet_layout_init(enum gpumemnet_family family, enum gpumemnet_method m
     for (int i = 0; i < GPUMEMNET_VALUES; i++)
         if (values & BIT(i))
             layout->values[layout->n_values++] = (enum gpumemnet_value)i;
-    if (method == GPUMEMNET_ENCODER) {
-        add_encoder(layout, 6, 3);
-        add_encoder(layout, 4, 2);
-    }
+    for (size_t i = 0; method == GPUMEMNET_ENCODER && i < ARRAY_SIZE(encoders); i++)
+        add_encoder(layout, encoders[i].width, encoders[i].n_layers);
     layout->n_inputs = layout->n_values;
     for (int i = 0; i < layout->n_encoders; i++)
         layout->n_inputs += layout->encoder[i].width;
-    if (family == GPUMEMNET_CNN) {
-        add_members(layout, 1, 8);
-        add_members(layout, 4, 8);
-        add_members(layout, 4, 6);
-    } else {
-        add_members(layout, 1, 7);
-        add_members(layout, 1, 6);
-    }
+    for (int i = 0; i < MEMBER_RANGES && members_of[family][i].deepest; i++)
+        add_members(layout, members_of[family][i].shallowest, members_of[family][i].deepest);
 }
 
 void gpumemnet_position(size_t place, int width, float *channels)

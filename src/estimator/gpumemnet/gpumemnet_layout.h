@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The two networks of GPUMemNet, and where each of their numbers stands in one array, the same for
- * those who train and those who ask.
+ * The two networks of GPUMemNet, and the position of each of their weights in one array. Training
+ * and estimation use the same layout.
  *
- * The ensemble (thesis, figure 5.7): perceptrons of hidden depth 1-7 and 1-6 (1-8, 4-8 and 4-6 for
- * CNNs), 8 neurons wide in the first hidden layer and 4 from then on, Linear + batch norm + ReLU,
- * logits averaged over the members.
+ * The ensemble (thesis, figure 5.7): perceptrons with 1-7 and 1-6 hidden layers (1-8, 4-8 and 4-6
+ * for CNNs), of 8 neurons in the first and 4 in the others; each is Linear + batch norm + ReLU. The
+ * logits of all members are averaged.
  *
- * The encoder: two Transformer encoders over the layer sequence (width 6, 3 layers; width 4, 2
- * layers; one head, feed- forward 4, norm behind the sum, no dropout), each behind two Linear +
- * batch norm + ReLU and sinusoidal positions. Their sums over the sequence stand before the values,
- * which go through the ensemble.
+ * The encoder: two Transformer encoders over the sequence of layers (width 6, 3 layers; width 4, 2
+ * layers; one head, feed-forward width 4, norm after the sum, no dropout). Two Linear + batch norm
+ * + ReLU and sinusoidal positions precede each. The sums of their outputs over the sequence and the
+ * values are then the input of an ensemble.
  */
 #ifndef COLLOC_GPUMEMNET_GPUMEMNET_LAYOUT_H
 #define COLLOC_GPUMEMNET_GPUMEMNET_LAYOUT_H
@@ -28,7 +28,7 @@ enum {
     GPUMEMNET_ENCODERS = 2,
     GPUMEMNET_ENCODER_LAYERS_MAX = 3,
     GPUMEMNET_FEED_FORWARD = 4,
-    GPUMEMNET_WIDTH_MAX = 8, /* of anything inside */
+    GPUMEMNET_WIDTH_MAX = 8, /* of any layer */
 };
 
 #define GPUMEMNET_EPSILON 1e-5f /* of both norms */
@@ -42,7 +42,7 @@ struct linear_layout {
 struct norm_layout {
     int width;
     size_t scale, shift;
-    size_t mean, variance; /* of a batch norm: as they ran along in training */
+    size_t mean, variance; /* of a batch norm: the running ones of the training */
 };
 
 /* Linear, batch norm, ReLU. */
@@ -70,7 +70,7 @@ struct member_layout {
 
 struct gpumemnet_layout {
     enum gpumemnet_method method;
-    enum gpumemnet_value values[GPUMEMNET_VALUES]; /* which it takes, in order */
+    enum gpumemnet_value values[GPUMEMNET_VALUES]; /* its inputs, in order */
     int n_values;
     int n_encoders;
     struct encoder_layout encoder[GPUMEMNET_ENCODERS];
@@ -81,13 +81,14 @@ struct gpumemnet_layout {
     size_t size; /* of the array */
 };
 
-const char *gpumemnet_method_name(
-    enum gpumemnet_method method); /* "mlp", "transformer": as the thesis calls them */
+/* Returns the thesis's name of the method: "mlp" or "transformer". */
+const char *gpumemnet_method_name(enum gpumemnet_method method);
 
+/* Calculates the layout of a network. */
 void gpumemnet_layout_init(enum gpumemnet_family family, enum gpumemnet_method method,
     int n_classes, struct gpumemnet_layout *ret_layout);
 
-/* What stands at `place` of a sequence, added to each of the encoder's `width` channels. */
+/* Adds the sinusoidal encoding of position `place` to the `width` channels. */
 void gpumemnet_position(size_t place, int width, float *channels);
 
 #endif

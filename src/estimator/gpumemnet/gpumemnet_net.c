@@ -22,7 +22,7 @@ void gpumemnet_net_fini(struct gpumemnet_net *net)
 
 /* ---- one row through a layer ---- */
 
-static void linear(
+static void apply_linear(
     const float *weights, const struct linear_layout *layout, const float *x, float *ret_y)
 {
     const float *w = weights + layout->weight, *b = weights + layout->bias;
@@ -34,23 +34,23 @@ static void linear(
     }
 }
 
-static void relu(float *x, int n)
+static void apply_relu(float *x, int n)
 {
     for (int i = 0; i < n; i++)
         x[i] = x[i] > 0 ? x[i] : 0;
 }
 
-static void block(
+static void apply_block(
     const float *weights, const struct block_layout *layout, const float *x, float *ret_y)
 {
     const struct norm_layout *norm = &layout->norm;
-    linear(weights, &layout->linear, x, ret_y);
+    apply_linear(weights, &layout->linear, x, ret_y);
     for (int i = 0; i < norm->width; i++) {
         float deviation = sqrtf(weights[norm->variance + i] + GPUMEMNET_EPSILON);
         ret_y[i] = (ret_y[i] - weights[norm->mean + i]) / deviation * weights[norm->scale + i] +
                    weights[norm->shift + i];
     }
-    relu(ret_y, norm->width);
+    apply_relu(ret_y, norm->width);
 }
 
 /* x + y, normalised over the row, into x. */
@@ -83,7 +83,7 @@ static void set_qkv(
 {
     float wide[3 * GPUMEMNET_WIDTH_MAX];
     for (size_t t = 0; t < s->n; t++) {
-        linear(weights, layout, s->x + t * (size_t)width, wide);
+        apply_linear(weights, layout, s->x + t * (size_t)width, wide);
         for (int c = 0; c < 3 * width; c++)
             s->qkv[(size_t)c * s->rows + t] = wide[c];
     }
@@ -97,11 +97,11 @@ static void finish_place(
     const float *weights, const struct encoder_layer_layout *layer, const float *mixed, float *x)
 {
     float inner[GPUMEMNET_WIDTH_MAX], out[GPUMEMNET_WIDTH_MAX];
-    linear(weights, &layer->projection, mixed, out);
+    apply_linear(weights, &layer->projection, mixed, out);
     add_and_norm(weights, &layer->norm_attention, x, out);
-    linear(weights, &layer->up, x, inner);
-    relu(inner, GPUMEMNET_FEED_FORWARD);
-    linear(weights, &layer->down, inner, out);
+    apply_linear(weights, &layer->up, x, inner);
+    apply_relu(inner, GPUMEMNET_FEED_FORWARD);
+    apply_linear(weights, &layer->down, inner, out);
     add_and_norm(weights, &layer->norm_feed_forward, x, out);
 }
 
@@ -128,15 +128,15 @@ static void encoder_layer(
     }
 }
 
-static void encode(const float *weights, const struct encoder_layout *encoder, const float *tokens,
-    struct sequence *s, float *ret_sum)
+static void run_encoder(const float *weights, const struct encoder_layout *encoder,
+    const float *tokens, struct sequence *s, float *ret_sum)
 {
     int width = encoder->width;
     float first[GPUMEMNET_WIDTH_MAX];
     for (size_t t = 0; t < s->n; t++) {
         float *x = s->x + t * (size_t)width;
-        block(weights, &encoder->embedding[0], tokens + t * TOKEN_SIZE, first);
-        block(weights, &encoder->embedding[1], first, x);
+        apply_block(weights, &encoder->embedding[0], tokens + t * TOKEN_SIZE, first);
+        apply_block(weights, &encoder->embedding[1], first, x);
         gpumemnet_position(t, width, x);
     }
     for (int i = 0; i < encoder->n_layers; i++)
@@ -160,7 +160,7 @@ static int encode_all(
         .qkv = memory + GPUMEMNET_WIDTH_MAX * rows,
         .scores = memory + 4 * GPUMEMNET_WIDTH_MAX * rows};
     for (int i = 0; i < net->layout.n_encoders; i++) {
-        encode(net->weights, &net->layout.encoder[i], tokens, &s, ret_sums);
+        run_encoder(net->weights, &net->layout.encoder[i], tokens, &s, ret_sums);
         ret_sums += net->layout.encoder[i].width;
     }
     free(memory);
@@ -176,10 +176,10 @@ static void add_member(const struct gpumemnet_net *net, const struct member_layo
     const float *x = inputs;
     for (int i = 0; i < member->n_blocks; i++) {
         float *y = i % 2 ? b : a;
-        block(net->weights, &member->block[i], x, y);
+        apply_block(net->weights, &member->block[i], x, y);
         x = y;
     }
-    linear(net->weights, &member->logits, x, own);
+    apply_linear(net->weights, &member->logits, x, own);
     for (int k = 0; k < net->n_classes; k++)
         logits[k] += own[k] / (float)net->layout.n_members;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A trained network of GPUMemNet: its numbers, read from a text, and its answer. Plain C, no
- * matrices larger than 24 by 6. An ensemble takes some 60 us, most of them to read its numbers; an
- * encoder 5 ns more for each pair of layers.
+ * A trained network of GPUMemNet: its weights, read from a text, and its answer. Plain C; no matrix
+ * is larger than 24 by 6. An ensemble takes about 60 us, most of it to read the weights; an encoder
+ * takes 5 ns more for each pair of layers.
  */
 #ifndef COLLOC_GPUMEMNET_GPUMEMNET_NET_H
 #define COLLOC_GPUMEMNET_GPUMEMNET_NET_H
@@ -15,8 +15,8 @@
 
 #define GPUMEMNET_VERSION 1
 
-/* What is taken off and what it is multiplied by, so that the inputs have mean 0 and deviation 1 in
- * training. */
+/* What is subtracted from the inputs, and the factor on the rest: with them the training data have
+ * mean 0 and standard deviation 1. */
 struct gpumemnet_scaling {
     float mean[GPUMEMNET_VALUES], factor[GPUMEMNET_VALUES]; /* by the layout's order */
     float token_mean[TOKEN_SIZE], token_factor[TOKEN_SIZE];
@@ -25,9 +25,9 @@ struct gpumemnet_scaling {
 struct gpumemnet_net {
     enum gpumemnet_family family;
     enum gpumemnet_method method;
-    int64_t bin_mib; /* class k is [k, k + 1) bins; the last has no end */
+    int64_t bin_mib; /* class k is [k, k + 1) bins; the last class has no upper edge */
     int n_classes;
-    int64_t longest; /* sequence in training */
+    int64_t longest; /* layers of the longest sequence in training */
     int64_t seed;    /* of the training */
     struct gpumemnet_layout layout;
     struct gpumemnet_scaling scaling;
@@ -35,36 +35,44 @@ struct gpumemnet_net {
 };
 
 /*
- * Reads what gpumemnet_net_format writes. 0, or with a fault -EINVAL (no such file, damaged, sizes
- * that do not fit the layout), -EPROTO (another version), -ENOMEM. Ended by gpumemnet_net_fini
- * after 0.
+ * Parses the text of a network.
+ *
+ * Returns 0, and gpumemnet_net_fini must follow; or with a fault: -EINVAL (no network, damaged, or
+ * of other sizes), -EPROTO (another version) or -ENOMEM.
  */
 int gpumemnet_net_parse(
     const char *text, size_t size, struct fault *fault, struct gpumemnet_net *ret_net);
 void gpumemnet_net_fini(struct gpumemnet_net *net);
 
-/* On the heap, ended by NUL; NULL without memory. */
+/* Returns the network as text, for the caller to free; NULL without memory. */
 char *gpumemnet_net_format(const struct gpumemnet_net *net);
 
-/* Inputs as the network takes them: layout.n_values numbers, and TOKEN_SIZE for each of the first
- * net->longest layers.
+/*
+ * Scales the inputs.
+ *
+ * `ret_values`: room for layout.n_values.
+ * `ret_tokens`: room for TOKEN_SIZE times gpumemnet_net_tokens.
  */
 void gpumemnet_net_scale(const struct gpumemnet_net *net, const struct gpumemnet_features *features,
     float *ret_values, float *ret_tokens);
+
+/* Returns how many tokens the network uses: one per layer, at most net->longest. */
 size_t gpumemnet_net_tokens(
     const struct gpumemnet_net *net, const struct gpumemnet_features *features);
 
-/* From scaled inputs, n_classes numbers. 0 or -ENOMEM. */
+/* Calculates the n_classes logits from scaled inputs. Returns 0 or -ENOMEM. */
 int gpumemnet_net_logits(const struct gpumemnet_net *net, const float *values, const float *tokens,
     size_t n_tokens, float *ret_logits);
 
-/* Probabilities of the classes for a task of the net's family. 0 or -ENOMEM. */
+/* Calculates the probability of each class for a task of the net's family. Returns 0 or -ENOMEM. */
 int gpumemnet_net_ask(const struct gpumemnet_net *net, const struct gpumemnet_features *features,
     float ret_probability[GPUMEMNET_CLASSES_MAX]);
 
-/* The thesis's answer, the upper edge of the likeliest bin; and a quantile with memory spread
- * evenly over each bin. */
+/* Returns the thesis's answer: the upper edge of the most probable bin. */
 double gpumemnet_edge_bytes(const struct gpumemnet_net *net, const float *probability);
+
+/* Returns quantile `q` (0 to 1) of the memory, which is taken as evenly distributed within a
+ * bin. */
 double gpumemnet_quantile_bytes(
     const struct gpumemnet_net *net, const float *probability, double q);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A network as text: a first line with the version, lines of "name value", a checksum, and then all
- * numbers as the bits of IEEE singles in hexadecimal, so that what is read is what was trained, to
- * the bit.
+ * A network as text: a line with the version, lines of "name value", a checksum, and then all
+ * weights as the bits of IEEE single-precision numbers in hexadecimal: exactly those that were
+ * trained.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -75,10 +75,10 @@ char *gpumemnet_net_format(const struct gpumemnet_net *net)
 
 /* ---- reading ---- */
 
-static int wrong(struct fault *fault, const char *format, ...)
+static int set_wrong(struct fault *fault, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-static int wrong(struct fault *fault, const char *format, ...)
+static int set_wrong(struct fault *fault, const char *format, ...)
 {
     char text[256];
     va_list args;
@@ -88,7 +88,7 @@ static int wrong(struct fault *fault, const char *format, ...)
     return fault_set(fault, EINVAL, "weights: %s", text);
 }
 
-/* The value of the next line, which must be called `name`. */
+/* Reads the value of the next line, which must have this name. */
 static int take_field(
     struct span *text, const char *name, struct fault *fault, char *value, size_t size)
 {
@@ -97,7 +97,7 @@ static int take_field(
     if (!span_next_line(text, &line) || line.size <= n || memcmp(line.at, name, n) != 0 ||
         line.at[n] != ' ' ||
         !span_copy((struct span){line.at + n + 1, line.size - n - 1}, value, size))
-        return wrong(fault, "the line \"%s ...\" is not where it should be", name);
+        return set_wrong(fault, "the line \"%s ...\" is not where it should be", name);
     return 0;
 }
 
@@ -107,8 +107,8 @@ static int take_number(struct span *text, const char *name, int64_t min, int64_t
     char value[32];
     int r = take_field(text, name, fault, value, sizeof value);
     if (r == 0 && parse_int64(value, min, max, ret) < 0)
-        r = wrong(fault, "%s %s: must be a whole number from %" PRId64 " to %" PRId64, name, value,
-            min, max);
+        r = set_wrong(fault, "%s %s: must be a whole number from %" PRId64 " to %" PRId64, name,
+            value, min, max);
     return r;
 }
 
@@ -122,7 +122,7 @@ static int take_name(struct span *text, const char *name, const char *(*name_of)
     for (*ret = 0; *ret < n; (*ret)++)
         if (strcmp(value, name_of(*ret)) == 0)
             return 0;
-    return wrong(fault, "there is no %s \"%s\"", name, value);
+    return set_wrong(fault, "there is no %s \"%s\"", name, value);
 }
 
 static const char *family_name(int i)
@@ -141,10 +141,10 @@ static int read_version(struct span *text, struct fault *fault)
     char value[32];
     int64_t version;
     if (!span_next_line(text, &line) || !span_starts(line, magic))
-        return wrong(fault, "not a file of colloc's memory networks");
+        return set_wrong(fault, "not a file of colloc's memory networks");
     struct span rest = {line.at + sizeof magic - 1, line.size - (sizeof magic - 1)};
     if (!span_copy(rest, value, sizeof value) || parse_int64(value, 0, INT64_MAX, &version) < 0)
-        return wrong(fault, "a first line without a version");
+        return set_wrong(fault, "a first line without a version");
     if (version != GPUMEMNET_VERSION)
         return fault_set(fault, EPROTO,
             "weights: version %" PRId64 "; this colloc reads version %d", version,
@@ -177,7 +177,7 @@ static int read_head(struct span *text, struct fault *fault, struct gpumemnet_ne
     net->n_classes = (int)classes;
     gpumemnet_layout_init(net->family, net->method, net->n_classes, &net->layout);
     if ((size_t)numbers != SCALING_NUMBERS + net->layout.size)
-        return wrong(fault, "%" PRId64 " numbers; the %s %s with %d classes has %zu", numbers,
+        return set_wrong(fault, "%" PRId64 " numbers; the %s %s with %d classes has %zu", numbers,
             family_name(family), method_name(method), net->n_classes,
             SCALING_NUMBERS + net->layout.size);
     return 0;
@@ -192,7 +192,8 @@ static int read_checksum(struct span *text, struct fault *fault)
     snprintf(expected, sizeof expected, "%016" PRIx64, checksum_of(*text));
     return strcmp(value, expected) == 0
                ? 0
-               : wrong(fault, "damaged or cut off: the checksum is %s, not %s", expected, value);
+               : set_wrong(
+                     fault, "damaged or cut off: the checksum is %s, not %s", expected, value);
 }
 
 static int digit_of(char c)
@@ -200,7 +201,7 @@ static int digit_of(char c)
     return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* Eight digits and what parts them from the next. */
+/* Reads eight digits and the separator after them. */
 static bool take_bits(struct span *text, float *ret)
 {
     uint32_t bits = 0;
@@ -227,8 +228,8 @@ static int read_numbers(struct span text, struct fault *fault, struct gpumemnet_
     for (size_t i = 0; i < n; i++)
         if (!take_bits(
                 &text, i < SCALING_NUMBERS ? &scaling[i] : &net->weights[i - SCALING_NUMBERS]))
-            return wrong(fault, "number %zu of %zu is none", i + 1, n);
-    return text.size == 0 ? 0 : wrong(fault, "more than %zu numbers", n);
+            return set_wrong(fault, "number %zu of %zu is none", i + 1, n);
+    return text.size == 0 ? 0 : set_wrong(fault, "more than %zu numbers", n);
 }
 
 int gpumemnet_net_parse(

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * e^x for x in [-87, 0] within 4e-7, written so that compilers turn a loop over it into vector
- * code: an encoder takes as many as its sequence is long, squared. The same in training and in use,
- * whatever the C library.
+ * code: an encoder computes it once for each pair of positions. Training and estimation use the
+ * same code, so results do not depend on the C library.
  */
 #ifndef COLLOC_GPUMEMNET_SOFTMAX_H
 #define COLLOC_GPUMEMNET_SOFTMAX_H
@@ -28,7 +28,7 @@ static inline float exp_negative(float x)
     return p * power;
 }
 
-/* In place. */
+/* Replaces the `n` values of x[] by their softmax. */
 static inline void softmax(float *x, size_t n)
 {
     float most = x[0], sum = 0;

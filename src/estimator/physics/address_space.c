@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Addresses of the allocator's segments, as the driver gives them (address_space.h): the newest
- * reservation whose rest is large enough, else a new reservation below all others.
+ * Each reservation lies below the one before, so the newest has the lowest rest: the search goes
+ * from the newest to the oldest.
  */
 #include "estimator/physics/address_space.h"
 

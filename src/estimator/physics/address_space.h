@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where the driver puts segments among one another. It matters because of free blocks of equal size
- * the allocator takes the one at the lowest address, and so which segment is emptied and which is
- * not.
+ * The addresses that the driver gives to segments. They matter because the allocator uses, of free
+ * blocks of equal size, the one at the lowest address: so they decide which segments become empty.
  *
- * As seen on an H200 (driver 580, 674 trainings): a segment goes to the lowest rest of a
- * reservation that has room for it; where none has, the driver reserves whole steps of 32 MiB below
- * everything it reserved before.
+ * Measured on an H200 (driver 580, 674 trainings): a segment is placed in the lowest rest of a
+ * reservation that is large enough. If there is none, the driver reserves a multiple of 32 MiB
+ * below all earlier reservations.
  */
 #ifndef COLLOC_PHYSICS_ADDRESS_SPACE_H
 #define COLLOC_PHYSICS_ADDRESS_SPACE_H
@@ -14,20 +13,20 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { ADDRESS_RESTS = 128 }; /* those of the last reservations; older ones are forgotten */
+enum { ADDRESS_RESTS = 128 }; /* chosen: of the last reservations; older ones are forgotten */
 
 struct address_rest {
     int64_t address, size;
 };
 
-/* All zero is an empty one. Addresses are below 0. */
+/* Zeroed, it is empty. Addresses are below 0. */
 struct address_space {
     int64_t lowest;
     struct address_rest rests[ADDRESS_RESTS]; /* a ring, the newest, which is the lowest, last */
     size_t n_reserved;                        /* reservations with a rest, ever */
 };
 
-/* The address of a new segment. */
+/* Returns the address of a new segment of `size` bytes. */
 int64_t address_space_place(struct address_space *space, int64_t size);
 
 #endif

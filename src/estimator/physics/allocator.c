@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The rules of PyTorch's caching allocator (allocator.h), over a table of blocks and a sorted list of
- * free ones for each pool.
+ * The rules of PyTorch's caching allocator (allocator.h), over a table of blocks and a sorted list
+ * of free ones for each pool.
  *
- * Example: an empty allocator is asked for 3 MiB. That is a large request below 10 MiB, so a segment
- * of 20 MiB is taken from the device and split: 3 MiB serve, 17 MiB are free. 12 MiB are asked for
- * next: the free block is large enough and is split again, 5 MiB are left. Both are released: the
- * three blocks merge. Reserved stays at 20 MiB, the peak in use was 15 MiB.
+ * Example: an empty allocator gets a request of 3 MiB. That is a large one below 10 MiB, so a
+ * segment of 20 MiB is taken from the device and split: 3 MiB are used, 17 MiB are free. The next
+ * request is 12 MiB: the free block is large enough and is split again, 5 MiB are left. Both are
+ * released, and the three blocks merge. Reserved stays at 20 MiB, the peak in use was 15 MiB.
  */
 #include "estimator/physics/allocator.h"
 
@@ -53,7 +53,7 @@ static int64_t segment_size(int64_t size)
                                    : (size + segment_step - 1) / segment_step * segment_step;
 }
 
-/* Place in the list of the first block that is not before (size, address). */
+/* Returns the index in the list of the first block that is not before (size, address). */
 static size_t find_place(
     const struct allocator *allocator, const struct free_list *list, int64_t size, int64_t address)
 {
@@ -69,7 +69,7 @@ static size_t find_place(
     return low;
 }
 
-/* There is room: every block record came with a place in each list. */
+/* The list has room: each block record was allocated together with an entry in each list. */
 static void list_add(struct allocator *allocator, int handle)
 {
     const struct block *block = &allocator->blocks[handle];
@@ -89,7 +89,7 @@ static void list_remove(struct allocator *allocator, int handle)
     memmove(&list->blocks[at], &list->blocks[at + 1], (list->n - at) * sizeof *list->blocks);
 }
 
-static int grow(struct allocator *allocator)
+static int grow_blocks(struct allocator *allocator)
 {
     size_t capacity = allocator->capacity ? 2 * allocator->capacity : CAPACITY_FIRST;
     struct block *blocks = reallocarray(allocator->blocks, capacity, sizeof *blocks);
@@ -113,7 +113,7 @@ static int new_record(struct allocator *allocator, int *ret_handle)
         allocator->spare = allocator->blocks[allocator->spare].next;
         return 0;
     }
-    int r = allocator->n_blocks == allocator->capacity ? grow(allocator) : 0;
+    int r = allocator->n_blocks == allocator->capacity ? grow_blocks(allocator) : 0;
     if (r < 0)
         return r;
     *ret_handle = (int)allocator->n_blocks++;
@@ -141,9 +141,8 @@ static int take_segment(struct allocator *allocator, int64_t size, int *ret_hand
     return 0;
 }
 
-/* Gives what is behind the first `size` bytes of a block back to the free ones, when it is worth a
- * block. */
-static int split(struct allocator *allocator, int handle, int64_t size)
+/* Makes the rest of a block, after its first `size` bytes, a free block if it is large enough. */
+static int split_block(struct allocator *allocator, int handle, int64_t size)
 {
     int rest;
     int64_t left = allocator->blocks[handle].size - size;
@@ -182,7 +181,7 @@ int allocator_take(struct allocator *allocator, int64_t bytes)
         r = take_segment(allocator, size, &handle);
     }
     if (r == 0)
-        r = split(allocator, handle, size);
+        r = split_block(allocator, handle, size);
     if (r < 0)
         return r;
     struct block *block = &allocator->blocks[handle];
@@ -193,8 +192,8 @@ int allocator_take(struct allocator *allocator, int64_t bytes)
     return handle;
 }
 
-/* Makes `second`, behind `first` in the segment, a part of it. */
-static void merge(struct allocator *allocator, int first, int second)
+/* Merges `second`, which follows `first` in the segment, into it. */
+static void merge_blocks(struct allocator *allocator, int first, int second)
 {
     struct block *front = &allocator->blocks[first], *back = &allocator->blocks[second];
     front->size += back->size;
@@ -214,11 +213,11 @@ void allocator_release(struct allocator *allocator, int handle)
     block->used = 0;
     if (next != NONE && !allocator->blocks[next].used) {
         list_remove(allocator, next);
-        merge(allocator, handle, next);
+        merge_blocks(allocator, handle, next);
     }
     if (previous != NONE && !allocator->blocks[previous].used) {
         list_remove(allocator, previous);
-        merge(allocator, previous, handle);
+        merge_blocks(allocator, previous, handle);
         handle = previous;
     }
     list_add(allocator, handle);

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What PyTorch's caching allocator would take from the device for a sequence of requests and
- * releases.
+ * A model of PyTorch's caching allocator: how much memory it takes from the device for a sequence
+ * of requests and releases.
  *
- * The rules are those of c10/cuda/CUDACachingAllocator (one stream, default settings), written
- * anew: requests round up to 512 bytes; up to 1 MiB they are carved from segments of 2 MiB, below
- * 10 MiB from segments of 20 MiB, above they get a segment of their own, in steps of 2 MiB. The
- * smallest free block that is large enough serves; what is left of it is split off from 512 bytes
- * on (small) or when it is more than 1 MiB (large). Free neighbours merge within their segment.
- * Segments are never given back, as on a device with room; the driver says where they lie
- * (address_space.h).
+ * The rules are those of c10/cuda/CUDACachingAllocator (one stream, default settings):
  *
- * Time per call is logarithmic in the free blocks, but for moving their list; memory is linear in
- * the blocks.
+ *   1. Requests round up to 512 bytes.
+ *   2. Requests of up to 1 MiB are cut from segments of 2 MiB, those below 10 MiB from segments of
+ *      20 MiB; larger ones get a separate segment, a multiple of 2 MiB.
+ *   3. The smallest free block that is large enough is used. Its rest becomes a free block if it is
+ *      at least 512 bytes (small) or more than 1 MiB (large).
+ *   4. Free neighbours merge within their segment.
+ *   5. Segments are never returned, as long as the device has free memory.
+ *
+ * The driver decides the addresses of segments (address_space.h).
  */
 #ifndef COLLOC_PHYSICS_ALLOCATOR_H
 #define COLLOC_PHYSICS_ALLOCATOR_H
@@ -40,7 +41,7 @@ struct free_list {
 struct allocator {
     struct block *blocks;
     size_t n_blocks, capacity;
-    int spare; /* first of the records that may be used again, linked by `next`; -1 */
+    int spare; /* first of the unused block records, linked by `next`; -1: none */
     struct free_list pools[ALLOCATOR_POOLS];
     struct address_space addresses;
     int64_t reserved; /* taken from the device; never shrinks */
@@ -52,14 +53,14 @@ struct allocator {
 void allocator_init(struct allocator *allocator);
 void allocator_fini(struct allocator *allocator);
 
-/* The handle (0 or more) of a block of at least `bytes`. -ENOMEM (of this program), -ERANGE (no
- * device is so large). */
+/* Allocates a block of at least `bytes`. Returns its handle (0 or more); -ENOMEM (this program has
+ * no memory); -ERANGE (no device is that large). */
 int allocator_take(struct allocator *allocator, int64_t bytes);
 
-/* Takes a handle back; -1 is none. */
+/* Frees a block. The handle -1 is allowed. */
 void allocator_release(struct allocator *allocator, int handle);
 
-/* What a request is rounded up to. */
+/* Returns the size to which a request is rounded up. */
 int64_t allocator_round(int64_t bytes);
 
 #endif

@@ -1,24 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Two steps of a training loop, played through the caching allocator.
+ * Replays two steps of a training loop through the caching allocator.
  *
- * The loop is the usual one: zero_grad, forward, loss, backward, optimizer step. Weights are taken
- * first. In the forward pass each operation takes its output, what autograd keeps for it and, for a
- * moment, its kernel's workspace; an input goes when its last reader ran, unless a later gradient
- * needs it. The backward pass goes through the operations in reverse: gradients of inputs and weights
- * come, and what was kept goes with the last operation that needed it. Optimizer states come with the
- * first step. The second step finds holes between blocks that the first left, and decides the peak.
+ * The loop is zero_grad, forward, loss, backward, optimizer step. Weights are allocated first. In
+ * the forward pass each operation allocates its output, what autograd keeps for it and, while it
+ * runs, its kernel's workspace. An input is freed after its last reader, unless a later gradient
+ * needs it. The backward pass runs the operations in reverse order: gradients of inputs and weights
+ * are allocated, and what was kept is freed with the last operation that needed it. The first step
+ * allocates the optimizer's states. The second step finds the holes between blocks that the first
+ * left, and decides the peak.
  *
- * Example: Linear(1024, 1024) without bias at batch 512, fp32, SGD, on an A100. The weight takes
- * 4 MiB, each map 2 MiB, cuBLAS's workspaces 8.125 MiB for each of two threads. In use in the second
+ * Example: Linear(1024, 1024) without bias at batch 512, fp32, SGD, on an A100. The weight takes 4
+ * MiB, each map 2 MiB, cuBLAS's workspaces 8.125 MiB for each of two threads. In use in the second
  * step, workspaces aside:
  *
  *     forward     weight 4, input 2, output 2, and the first step's output 2         10 MiB
  *     loss        weight 4, input 2, output 2, log-softmax 2, two gradients of 2     14 MiB
  *     backward    weight 4, input 2, output 2 and its gradient 2, weight gradient 4  14 MiB
  *
- * So 14 + 16.25 = 30.25 MiB are in use at the peak. Each request is below 10 MiB, so all are cut from
- * segments of 20 MiB: the allocator holds two of them, 40 MiB.
+ * So 14 + 16.25 = 30.25 MiB are in use at the peak. Each request is below 10 MiB, so all are cut
+ * from segments of 20 MiB: the allocator holds two of them, 40 MiB.
  */
 #include "estimator/physics/allocator_replay.h"
 
@@ -72,7 +73,7 @@ struct replay {
 
 /* ---- blocks ---- */
 
-static int take(struct replay *replay, double bytes)
+static int take_block(struct replay *replay, double bytes)
 {
     if (replay->error < 0 || bytes <= 0)
         return NONE;
@@ -89,7 +90,7 @@ static int take(struct replay *replay, double bytes)
     return handle;
 }
 
-static void release(struct replay *replay, int *handle)
+static void release_block(struct replay *replay, int *handle)
 {
     if (*handle == NONE)
         return;
@@ -98,7 +99,7 @@ static void release(struct replay *replay, int *handle)
     *handle = NONE;
 }
 
-/* Taken and given back at once; a program that is short of memory does with less. */
+/* A workspace: allocated and freed at once. A program that is short of memory can run with less. */
 static void pass_through(struct replay *replay, double bytes)
 {
     if (replay->error < 0 || bytes <= 0)
@@ -121,7 +122,7 @@ static double tensor_bytes(const struct replay *replay, int tensor)
 }
 
 /* The scratch memory of a convolution's kernel. */
-static void convolve(struct replay *replay, const struct op *op, enum conv_pass pass)
+static void use_conv_workspace(struct replay *replay, const struct op *op, enum conv_pass pass)
 {
     const struct tape *tape = replay->tape;
     bool has_input = op->inputs[0] != TAPE_NONE;
@@ -142,7 +143,7 @@ static void convolve(struct replay *replay, const struct op *op, enum conv_pass 
 
 static void take_scratch(struct replay *replay, const struct op *op, enum conv_pass pass)
 {
-    convolve(replay, op, pass);
+    use_conv_workspace(replay, op, pass);
     pass_through(replay, op->scratch + op->sample_scratch * replay->tape->batch);
 }
 
@@ -191,11 +192,11 @@ static void set_up(struct replay *replay, const struct gpu_traits *gpu)
         const struct op *op = &tape->ops[i];
         struct parameter_blocks *blocks = &replay->parameters[i];
         memset(blocks, 0xff, sizeof *blocks);
-        blocks->weight = take(replay, op->weight * WEIGHT_BYTES);
-        blocks->bias = take(replay, op->bias * WEIGHT_BYTES);
-        blocks->buffers = take(replay, op->buffers * WEIGHT_BYTES);
+        blocks->weight = take_block(replay, op->weight * WEIGHT_BYTES);
+        blocks->bias = take_block(replay, op->bias * WEIGHT_BYTES);
+        blocks->buffers = take_block(replay, op->buffers * WEIGHT_BYTES);
     }
-    replay->loose = take(replay, tape->loose_parameters * WEIGHT_BYTES);
+    replay->loose = take_block(replay, tape->loose_parameters * WEIGHT_BYTES);
     replay->loose_gradient = replay->loose_states[0] = replay->loose_states[1] = NONE;
     replay->data = replay->output = replay->loss = NONE;
     replay->workspace_bytes = tape->multiplies ? (double)gpu->workspace_bytes : 0;
@@ -206,13 +207,13 @@ static void set_up(struct replay *replay, const struct gpu_traits *gpu)
 static void zero_grad(struct replay *replay)
 {
     for (size_t i = 0; i < replay->tape->n_ops; i++) {
-        release(replay, &replay->parameters[i].weight_gradient);
-        release(replay, &replay->parameters[i].bias_gradient);
+        release_block(replay, &replay->parameters[i].weight_gradient);
+        release_block(replay, &replay->parameters[i].bias_gradient);
     }
-    release(replay, &replay->loose_gradient);
+    release_block(replay, &replay->loose_gradient);
 }
 
-/* A root that nothing needs any more goes; what backward needs, and the output, stay. */
+/* Frees a root that nothing needs any more. What backward needs, and the output, stay. */
 static void release_unused(struct replay *replay, int tensor, int op)
 {
     struct tensor_life *root = &replay->lives[replay->lives[tensor].root];
@@ -220,49 +221,49 @@ static void release_unused(struct replay *replay, int tensor, int op)
     if (replay->tape->tensors[root - replay->lives].is_data)
         return;
     if (root->last_use == op && root->first_keep == NONE && !is_output)
-        release(replay, &root->block);
+        release_block(replay, &root->block);
 }
 
-/* A loop's variable holds the last batch until the next is there. */
-static void make(struct replay *replay, int tensor)
+/* The variable of the loop holds the last batch until the next is allocated. */
+static void make_tensor(struct replay *replay, int tensor)
 {
     struct tensor_life *life = &replay->lives[tensor];
     int last = life->block;
-    life->block = take(replay, tensor_bytes(replay, tensor));
+    life->block = take_block(replay, tensor_bytes(replay, tensor));
     if (replay->tape->tensors[tensor].is_data)
-        release(replay, &last);
+        release_block(replay, &last);
 }
 
-/* At a thread's first product cuBLAS takes its workspace for good. */
-static void multiply(struct replay *replay, const struct op *op, bool backward)
+/* At the first product of a thread cuBLAS allocates its workspace, which is never freed. */
+static void use_blas_workspace(struct replay *replay, const struct op *op, bool backward)
 {
     bool product = op->kind == LAYER_LINEAR || op->kind == LAYER_RECURRENT ||
                    op->kind == LAYER_ATTENTION;
     if (!product || replay->has_workspace[backward])
         return;
     replay->has_workspace[backward] = true;
-    take(replay, replay->workspace_bytes);
+    take_block(replay, replay->workspace_bytes);
 }
 
-/* Its weights are cast, and their gradients come in 16 bit. */
+/* Are its weights cast, so that their gradients are 16 bit? */
 static bool casts_weights(const struct replay *replay, const struct op *op)
 {
     return replay->tape->autocast &&
            (op->kind == LAYER_CONV || op->kind == LAYER_LINEAR || op->kind == LAYER_RECURRENT);
 }
 
-static void forward(struct replay *replay)
+static void run_forward(struct replay *replay)
 {
     const struct tape *tape = replay->tape;
     for (size_t i = 0; i < tape->n_ops; i++) {
         const struct op *op = &tape->ops[i];
         struct parameter_blocks *blocks = &replay->parameters[i];
         if (casts_weights(replay, op))
-            blocks->half = take(replay, (op->weight + op->tied) * HALF_BYTES);
+            blocks->half = take_block(replay, (op->weight + op->tied) * HALF_BYTES);
         if (!op->in_place)
-            make(replay, op->output);
-        multiply(replay, op, false);
-        blocks->kept = take(replay, op->kept_bytes * tape->batch);
+            make_tensor(replay, op->output);
+        use_blas_workspace(replay, op, false);
+        blocks->kept = take_block(replay, op->kept_bytes * tape->batch);
         take_scratch(replay, op, CONV_FORWARD);
         for (int k = 0; k < OP_INPUTS; k++)
             if (op->inputs[k] != TAPE_NONE)
@@ -271,30 +272,30 @@ static void forward(struct replay *replay)
     }
 }
 
-/* A gradient that several operations add to is there from the first of them on. */
+/* A gradient to which several operations add is allocated by the first of them. */
 static void add_gradient(struct replay *replay, int tensor)
 {
     struct tensor_life *life = &replay->lives[tensor];
     if (replay->tape->tensors[tensor].is_data)
         return;
-    int handle = take(replay, tensor_bytes(replay, tensor));
+    int handle = take_block(replay, tensor_bytes(replay, tensor));
     if (life->gradient == NONE)
         life->gradient = handle;
     else
-        release(replay, &handle);
+        release_block(replay, &handle);
 }
 
 static void release_kept(struct replay *replay, int tensor, int op)
 {
     struct tensor_life *root = &replay->lives[replay->lives[tensor].root];
     if (root->first_keep == op && !replay->tape->tensors[root - replay->lives].is_data)
-        release(replay, &root->block);
+        release_block(replay, &root->block);
 }
 
-/* In 16 bit where the product is. */
+/* Allocates the gradient of a weight: in 16 bit if the product is. Returns its block. */
 static int weight_gradient(struct replay *replay, const struct op *op)
 {
-    int gradient = take(
+    int gradient = take_block(
         replay, (op->weight + op->tied) * (casts_weights(replay, op) ? HALF_BYTES : WEIGHT_BYTES));
     take_scratch(replay, op, CONV_WEIGHT_GRADIENT);
     return gradient;
@@ -307,22 +308,22 @@ static void add_tied(struct replay *replay, int *sum, int gradient)
         *sum = gradient;
         return;
     }
-    int result = take(replay, (double)replay->allocator.blocks[gradient].size);
-    release(replay, sum);
-    release(replay, &gradient);
+    int result = take_block(replay, (double)replay->allocator.blocks[gradient].size);
+    release_block(replay, sum);
+    release_block(replay, &gradient);
     *sum = result;
 }
 
-/* What was computed becomes what the weight is, and is added to what another operation made of the
- * same weight. */
-static void accumulate(
+/* Converts the computed gradient to the weight's type, and adds it to that of another operation
+ * with the same weight. */
+static void accumulate_gradient(
     struct replay *replay, const struct op *op, struct parameter_blocks *blocks, int computed)
 {
     double bytes = (op->weight + op->tied) * WEIGHT_BYTES;
     int gradient = computed;
     if (casts_weights(replay, op)) {
-        gradient = take(replay, bytes);
-        release(replay, &computed);
+        gradient = take_block(replay, bytes);
+        release_block(replay, &computed);
     }
     if (op->tied_to != TAPE_NONE) {
         add_tied(replay, &replay->parameters[op->tied_to].tied_gradient, gradient);
@@ -345,24 +346,24 @@ static void backward_op(struct replay *replay, size_t i)
     for (int k = 0; k < OP_INPUTS; k++)
         if (op->inputs[k] != TAPE_NONE)
             add_gradient(replay, op->inputs[k]);
-    multiply(replay, op, true);
+    use_blas_workspace(replay, op, true);
     take_scratch(replay, op, CONV_INPUT_GRADIENT);
     int computed = weight_gradient(replay, op);
-    blocks->bias_gradient = take(replay, op->bias * WEIGHT_BYTES);
-    release(replay, &replay->lives[op->output].gradient);
-    release(replay, &blocks->kept);
-    release(replay, &blocks->half);
+    blocks->bias_gradient = take_block(replay, op->bias * WEIGHT_BYTES);
+    release_block(replay, &replay->lives[op->output].gradient);
+    release_block(replay, &blocks->kept);
+    release_block(replay, &blocks->half);
     for (int k = 0; k < OP_INPUTS; k++)
         if (op->inputs[k] != TAPE_NONE)
             release_kept(replay, op->inputs[k], (int)i);
     release_kept(replay, op->output, (int)i);
-    accumulate(replay, op, blocks, computed);
+    accumulate_gradient(replay, op, blocks, computed);
 }
 
 /*
  * Cross-entropy keeps the logarithms of the softmax in 32 bit; its gradient and that of the logits
- * are made from them. log_softmax reads and differentiates 16-bit logits as they are, unless the
- * model raised them before.
+ * are computed from them. log_softmax reads 16-bit logits without a copy, unless the model casts
+ * them to 32 bit before.
  */
 static void loss_and_backward(struct replay *replay)
 {
@@ -371,22 +372,22 @@ static void loss_and_backward(struct replay *replay)
     double bytes = logits->elements * tape->batch * WEIGHT_BYTES;
     int last_output = replay->output;
     struct tensor_life *output = &replay->lives[replay->lives[tape->n_tensors - 1].root];
-    release(replay, &last_output);
+    release_block(replay, &last_output);
     replay->output = NONE;
     bool raises = logits->element_bytes < WEIGHT_BYTES && tape->raises_logits;
-    int single = raises ? take(replay, bytes) : NONE;
-    replay->loss = take(replay, bytes);
-    release(replay, &single);
-    int gradient = take(replay, bytes);
-    single = raises ? take(replay, bytes) : NONE;
+    int single = raises ? take_block(replay, bytes) : NONE;
+    replay->loss = take_block(replay, bytes);
+    release_block(replay, &single);
+    int gradient = take_block(replay, bytes);
+    single = raises ? take_block(replay, bytes) : NONE;
     add_gradient(replay, (int)tape->n_tensors - 1);
-    release(replay, &gradient);
-    release(replay, &single);
-    release(replay, &replay->loss);
+    release_block(replay, &gradient);
+    release_block(replay, &single);
+    release_block(replay, &replay->loss);
     replay->footprint.loss = bytes;
     for (size_t i = tape->n_ops; i-- > 0;)
         backward_op(replay, i);
-    replay->loose_gradient = take(replay, tape->loose_parameters * WEIGHT_BYTES);
+    replay->loose_gradient = take_block(replay, tape->loose_parameters * WEIGHT_BYTES);
     replay->output = output->block; /* a loop's variable holds it until the next step's output */
     output->block = NONE;
 }
@@ -396,27 +397,27 @@ static void take_states(struct replay *replay)
     for (int s = 0; s < replay->optimizer->states; s++) {
         for (size_t i = 0; i < replay->tape->n_ops; i++) {
             const struct op *op = &replay->tape->ops[i];
-            take(replay, op->weight * WEIGHT_BYTES);
-            take(replay, op->bias * WEIGHT_BYTES);
+            take_block(replay, op->weight * WEIGHT_BYTES);
+            take_block(replay, op->bias * WEIGHT_BYTES);
         }
-        take(replay, replay->tape->loose_parameters * WEIGHT_BYTES);
+        take_block(replay, replay->tape->loose_parameters * WEIGHT_BYTES);
     }
 }
 
 /* foreach: the temporaries of all parameters live at once. */
-static void step(struct replay *replay, int *temporaries)
+static void step_optimizer(struct replay *replay, int *temporaries)
 {
     size_t n = 0, n_ops = replay->tape->n_ops;
     for (size_t i = 0; replay->optimizer->temporaries && i < n_ops; i++) {
-        temporaries[n++] = take(replay, replay->tape->ops[i].weight * WEIGHT_BYTES);
-        temporaries[n++] = take(replay, replay->tape->ops[i].bias * WEIGHT_BYTES);
+        temporaries[n++] = take_block(replay, replay->tape->ops[i].weight * WEIGHT_BYTES);
+        temporaries[n++] = take_block(replay, replay->tape->ops[i].bias * WEIGHT_BYTES);
     }
     int loose = replay->optimizer->temporaries
-                    ? take(replay, replay->tape->loose_parameters * WEIGHT_BYTES)
+                    ? take_block(replay, replay->tape->loose_parameters * WEIGHT_BYTES)
                     : NONE;
     while (n > 0)
-        release(replay, &temporaries[--n]);
-    release(replay, &loose);
+        release_block(replay, &temporaries[--n]);
+    release_block(replay, &loose);
 }
 
 static void note_saved(struct replay *replay)
@@ -439,11 +440,11 @@ static void run(struct replay *replay, int *temporaries)
 {
     for (int i = 0; i < STEPS && replay->error == 0; i++) {
         zero_grad(replay);
-        forward(replay);
+        run_forward(replay);
         loss_and_backward(replay);
         if (i == 0)
             take_states(replay);
-        step(replay, temporaries);
+        step_optimizer(replay, temporaries);
     }
 }
 

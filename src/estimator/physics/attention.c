@@ -3,13 +3,13 @@
  * Attention between its projections: a function call that no summary lists.
  *
  * Autograd keeps query, key, value and the result, and one number (the logarithm of the softmax's
- * sum) for each head and token, since fused kernels compute scores anew in the backward pass. Where a
- * library writes scores out (library_rules.h), or softmax stands in the summary as a layer of its
+ * sum) for each head and token, since fused kernels compute scores anew in the backward pass. Where
+ * a library writes scores out (library_rules.h), or softmax stands in the summary as a layer of its
  * own, they are kept too: one for each head and pair of tokens.
  *
- * Two cases. The text shows three linear layers, or one of three times the width, in a module that is
- * attention by its name: attention follows the last of them (attention_leave). Or the module uses
- * its weights in functions: then it becomes one operation (attention_take_whole).
+ * Two cases. The text shows three linear layers, or one of three times the width, in a module that
+ * is attention by its name: attention follows the last of them (attention_leave). Or the module
+ * uses its weights in functions: then it becomes one operation (attention_take_whole).
  *
  * Example: 12 heads over 128 tokens have 12 * 128 * 128 scores, 0.75 MiB in 32 bit for each sample
  * and layer.
@@ -64,9 +64,9 @@ static int keep_pairs(struct builder *builder, double pairs)
 }
 
 /*
- * A module over the tokens of an image that holds numbers of its own beside projections learns
- * biases of its scores: they are written out. As many heads as the numbers go into the tokens, or
- * of the usual width.
+ * A module over the tokens of an image with parameters beside its projections learns biases of its
+ * scores, so the scores are stored. The number of heads follows from these parameters and the
+ * tokens, else from the usual width of a head.
  */
 static int biased_scores(struct builder *builder, const struct layer *layer)
 {
@@ -100,7 +100,7 @@ int attention_source(const struct builder *builder)
     return scope->open && !scope->done && scope->n > 0 && scope->n < 3 ? scope->source : TAPE_NONE;
 }
 
-static int attend(struct builder *builder, const int inputs[static 3], double width)
+static int append_attention(struct builder *builder, const int inputs[static 3], double width)
 {
     const struct tensor *query = &builder->tape->tensors[inputs[0]];
     double tokens = query->elements / query->last, heads = width / HEAD_WIDTH;
@@ -140,13 +140,14 @@ int attention_leave(struct builder *builder, const struct layer *layer, const st
     if (scope->n == 0 && out == PACKED * in) {
         int fused[3] = {op->output, TAPE_NONE, TAPE_NONE};
         scope->done = true;
-        return attend(builder, fused, in);
+        return append_attention(builder, fused, in);
     }
     if (scope->n == 0)
         scope->source = op->inputs[0];
     scope->project[scope->n++] = op->output;
     scope->done = scope->n == 3;
-    return scope->done ? attend(builder, scope->project, tensors[scope->project[0]].last) : 0;
+    return scope->done ? append_attention(builder, scope->project, tensors[scope->project[0]].last)
+                       : 0;
 }
 
 /* Behind the last layer inside of layer `i`. */

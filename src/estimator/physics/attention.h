@@ -9,8 +9,8 @@
  * fault. */
 int attention_enter(struct builder *builder, const struct layer *layer);
 
-/* Returns the input of a linear layer in the scope, which is the same for all projections; TAPE_NONE
- * where attention does not decide it. */
+/* Returns the input of a linear layer in the scope, which is the same for all projections;
+ * TAPE_NONE where attention does not decide it. */
 int attention_source(const struct builder *builder);
 
 /*

@@ -5,13 +5,13 @@
  * torchinfo and a printed module show a tree, in which a block's row says the size of what it puts
  * out. Compared with what its last layer made, that size shows what the block itself did:
  *
- *     the same size       a residual block adds its input; one with parameters of its own scales
- *                         the result by them; a gating unit multiplies two halves
+ *     the same size       a residual block adds its input; a block with parameters outside of its
+ *                         layers scales the result by them; a gating unit multiplies two halves
  *     another size        it concatenated or enlarged maps, or scaled its input by one number for
  *                         each channel (squeeze-and-excitation)
  *
- * Each becomes an operation of the tape. A block that has ended hides the tensors made in it: layers
- * outside see only what it put out, as a rule.
+ * Each becomes an operation of the tape. A block that has ended hides the tensors made in it:
+ * layers outside see only what it put out, as a rule.
  */
 #include "estimator/physics/blocks.h"
 
@@ -19,8 +19,8 @@
 
 enum { SINGLE_BYTES = 4 }; /* of fp32 */
 
-/* A block's own numbers, one or two per channel, scale what its branches made: the branches'
- * results are kept. */
+/* The parameters of a block outside of its layers, one or two per channel, scale the results of its
+ * branches, which are kept. */
 static int scale_branches(struct builder *builder, const struct layer *block)
 {
     struct extent now = builder_extent(builder, builder->current);

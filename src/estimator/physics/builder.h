@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The tape while it is built: what the files that derive operations from layers share. tape.c goes
- * through the layers, layer_input.c finds what a layer is applied to, attention.c adds the attention
- * between projections; all three append through builder.c, which calls none of them.
+ * through the layers, layer_input.c finds what a layer is applied to, attention.c adds the
+ * attention between projections; all three append through builder.c, which calls none of them.
  */
 #ifndef COLLOC_PHYSICS_BUILDER_H
 #define COLLOC_PHYSICS_BUILDER_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The exporter's clock played through the rules of the caching allocator: each tick one storage
- * comes or goes. */
+/* Replays an export through the rules of the caching allocator: at each tick of the exporter's
+ * clock one storage is allocated or freed. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,9 +9,9 @@
 #include "estimator/physics/allocator_replay.h"
 #include "estimator/physics/workspace.h"
 
-enum { MORE_ITERATIONS = 2 }; /* than the file's two: then the holes between blocks have settled */
+enum { MORE_ITERATIONS = 2 }; /* chosen: after these and the export's two, the peak is steady */
 
-enum { NOTHING = 0 }; /* of a tick; otherwise the tensor's number from 1, negative where it goes */
+enum { NOTHING = 0 }; /* at a tick; else the tensor's number from 1, negative if it is freed */
 
 struct player {
     struct allocator allocator;
@@ -19,7 +19,7 @@ struct player {
     int *handles; /* by tensor */
     size_t next_conv, next_hold;
     const struct workspace_shares *shares;
-    bool asked; /* the convolutions' scratch is that of this batch on this kind of GPU */
+    bool asked; /* the workspaces of convolutions were measured for this batch and kind of GPU */
     int error;
     struct footprint footprint;
 };
@@ -29,7 +29,7 @@ static double at_batch(struct linear_size size, double batch)
     return (double)size.fixed + (double)size.per_sample * batch;
 }
 
-static int take(struct player *player, double bytes)
+static int take_block(struct player *player, double bytes)
 {
     if (player->error < 0 || bytes <= 0)
         return -1;
@@ -41,7 +41,7 @@ static int take(struct player *player, double bytes)
     return handle < 0 ? -1 : handle;
 }
 
-static void go(struct player *player, const struct export *export, size_t tensor)
+static void free_tensor(struct player *player, const struct export *export, size_t tensor)
 {
     int *handle = &player->handles[tensor];
     if (*handle < 0)
@@ -51,11 +51,11 @@ static void go(struct player *player, const struct export *export, size_t tensor
     *handle = -1;
 }
 
-static void come(struct player *player, const struct export *export, size_t tensor)
+static void allocate_tensor(struct player *player, const struct export *export, size_t tensor)
 {
     double bytes = at_batch(export->tensors[tensor].bytes, player->batch);
-    go(player, export, tensor);
-    player->handles[tensor] = take(player, bytes);
+    free_tensor(player, export, tensor);
+    player->handles[tensor] = take_block(player, bytes);
     player->live += bytes;
     if (player->live > player->footprint.live)
         player->footprint.live = player->live;
@@ -63,7 +63,7 @@ static void come(struct player *player, const struct export *export, size_t tens
         player->footprint.largest_map = bytes;
 }
 
-/* What the exporter was told by the library, or else what it usually is. */
+/* Returns the workspace of a convolution: as measured by the exporter, else by rule. */
 static double scratch_of(const struct player *player, const struct export_conv *conv)
 {
     static const enum conv_pass passes[] = {[EXPORT_FORWARD] = CONV_FORWARD,
@@ -83,12 +83,12 @@ static double scratch_of(const struct player *player, const struct export_conv *
 static void run_conv(struct player *player, const struct export_conv *conv)
 {
     double bytes = scratch_of(player, conv);
-    allocator_release(&player->allocator, take(player, bytes));
+    allocator_release(&player->allocator, take_block(player, bytes));
     if (bytes > player->footprint.largest_workspace)
         player->footprint.largest_workspace = bytes;
 }
 
-/* Of each tick; what the names of the loop hold goes by itself. */
+/* Makes the list of what happens at each tick. */
 static int32_t *make_schedule(const struct export *export)
 {
     int32_t *schedule = calloc((size_t) export->ticks + 1, sizeof *schedule);
@@ -105,8 +105,8 @@ static int32_t *make_schedule(const struct export *export)
     return schedule;
 }
 
-/* The places in the lists that lie before `tick`. */
-static void seek(struct player *player, const struct export *export, int64_t tick)
+/* Advances the lists to `tick`. */
+static void seek_tick(struct player *player, const struct export *export, int64_t tick)
 {
     player->next_conv = player->next_hold = 0;
     while (player->next_conv < export->n_convs && export->convs[player->next_conv].tick < tick)
@@ -120,26 +120,27 @@ static void play_tick(
 {
     for (; player->next_hold < export->n_holds && export->holds[player->next_hold].until <= tick;
          player->next_hold++)
-        go(player, export, export->holds[player->next_hold].tensor);
+        free_tensor(player, export, export->holds[player->next_hold].tensor);
     if (what > NOTHING)
-        come(player, export, (size_t)(what - 1));
+        allocate_tensor(player, export, (size_t)(what - 1));
     else if (what < NOTHING)
-        go(player, export, (size_t)(-what - 1));
+        free_tensor(player, export, (size_t)(-what - 1));
     for (; player->next_conv < export->n_convs && export->convs[player->next_conv].tick <= tick;
          player->next_conv++)
         run_conv(player, &export->convs[player->next_conv]);
 }
 
-/* cuBLAS: of the thread that runs forward, and of autograd's. */
+/* cuBLAS's workspaces: of the thread that runs forward, and of autograd's. */
 static void take_products(
     struct player *player, const struct export *export, const struct gpu_traits *gpu, int64_t tick)
 {
     for (int i = 0; export->multiplies && i < 2; i++)
         if (export->multiplies_from[i] == tick || (export->multiplies_from[i] < 0 && tick == 0))
-            take(player, (double)gpu->workspace_bytes);
+            take_block(player, (double)gpu->workspace_bytes);
 }
 
-/* What the last iteration left is what it found: once more from there. */
+/* Goes back to the start of the last iteration, if the storages at its end are those at its
+ * start. */
 static bool rewind_loop(struct player *player, const struct export *export)
 {
     if (export->last_iteration < 0)
@@ -156,16 +157,16 @@ static bool rewind_loop(struct player *player, const struct export *export)
     return true;
 }
 
-static void play(struct player *player, const struct export *export, const struct gpu_traits *gpu,
-    const int32_t *schedule)
+static void play_export(struct player *player, const struct export *export,
+    const struct gpu_traits *gpu, const int32_t *schedule)
 {
-    seek(player, export, 0);
+    seek_tick(player, export, 0);
     for (int64_t tick = 0; tick < export->ticks && player->error == 0; tick++) {
         play_tick(player, export, tick, schedule[tick]);
         take_products(player, export, gpu, tick);
     }
     for (int i = 0; i < MORE_ITERATIONS && rewind_loop(player, export); i++) {
-        seek(player, export, export->last_iteration);
+        seek_tick(player, export, export->last_iteration);
         for (int64_t tick = export->last_iteration; tick < export->ticks && player->error == 0;
              tick++)
             play_tick(player, export, tick, schedule[tick]);
@@ -193,7 +194,7 @@ int allocator_replay_export(const struct export *export, double batch, bool by_a
         player.handles[i] = -1;
     player.error = schedule && player.handles ? 0 : -ENOMEM;
     if (player.error == 0)
-        play(&player, export, gpu, schedule);
+        play_export(&player, export, gpu, schedule);
     player.footprint.reserved = (double)player.allocator.reserved;
     player.footprint.active = (double)player.allocator.active_peak;
     *ret_footprint = player.footprint;

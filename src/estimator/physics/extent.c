@@ -2,11 +2,11 @@
 /*
  * The size of each layer's output for one sample.
  *
- * Where the text shows shapes they are taken, scaled where they were printed for another length of
- * the sequence. A printed module shows none: then the size of a layer over tokens is the length of
- * the sequence times its width, which follows from the constructor's arguments.
+ * If the text shows shapes, they are used, and scaled if they were printed for another sequence
+ * length. A printed module shows none: then the size of a layer over tokens is the sequence length
+ * times its width, which follows from the constructor's arguments.
  *
- * Example: Linear(in_features=768, out_features=3072) over 128 tokens puts out 128 * 3072
+ * Example: the output of Linear(in_features=768, out_features=3072) over 128 tokens has 128 * 3072
  * elements.
  */
 #include "estimator/physics/extent.h"
@@ -55,8 +55,7 @@ int extent_context_init(const struct estimate_request *request, struct extent_co
     return 0;
 }
 
-/* A shape of another sequence's length becomes one of the length asked for; features stay what they
- * are. */
+/* Converts a shape to the requested sequence length; its features do not change. */
 static struct extent from_shape(const struct extent_context *context, const struct layer *layer)
 {
     struct extent extent = {.elements = (double)layer->activations.value};
@@ -77,7 +76,8 @@ static struct extent from_shape(const struct extent_context *context, const stru
     return extent;
 }
 
-/* Hugging Face's Conv1D prints no sizes in older versions: in x out + out parameters tell `out`. */
+/* Hugging Face's Conv1D prints no sizes in older versions: `out` follows from its in x out + out
+ * parameters. */
 static double width_of(const struct layer *layer, struct extent before)
 {
     switch (layer->kind) {

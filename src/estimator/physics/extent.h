@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The size of what each layer puts out, per sample: from the shape in the text, or, where a printed
- * module shows none, from the constructor's arguments and the length of the sequence.
+ * The size of each layer's output, per sample: from the shape in the text or, if a printed module
+ * shows none, from the constructor's arguments and the sequence length.
  */
 #ifndef COLLOC_PHYSICS_EXTENT_H
 #define COLLOC_PHYSICS_EXTENT_H
@@ -14,20 +14,20 @@ struct extent {
     double first, last;
 };
 
-/* What the extents of one model follow from. */
+/* What decides the extents of one model. */
 struct extent_context {
     const struct model *model;
     double sequence;       /* tokens per sample; 0: not a network over tokens, or not known */
-    double shown_sequence; /* as the shapes show it; 0: they do not */
+    double shown_sequence; /* tokens in the printed shapes; 0: they do not show it */
     bool from_arguments;   /* no shapes in the text */
 };
 
-/* 0, or ESTIMATE_UNKNOWN with *ret_why: the text has no shapes and they do not follow from what
- * else is known. */
+/* Prepares the context. Returns 0; or ESTIMATE_UNKNOWN, with a text in *ret_why, if the text has no
+ * shapes and they do not follow from anything else. */
 int extent_context_init(const struct estimate_request *request, struct extent_context *ret_context,
     const char **ret_why);
 
-/* `before` is what the layer is applied to, as far as known. */
+/* Returns the extent of a layer's output. `before`: of its input, as far as it is known. */
 struct extent extent_of(const struct extent_context *context, size_t layer, struct extent before);
 
 /* Returns whether `scale` holds one number for each channel of `map`, as squeeze-and-excitation

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the physical model knows of each kind of GPU, and how a name that nvidia-smi gives is matched
- * with it: a part of the name decides, "NVIDIA H200 NVL" is an H200.
+ * The constants of each kind of GPU, and how a name of nvidia-smi is matched with a kind: by a part
+ * of the name, so that "NVIDIA H200 NVL" is an H200.
  *
  * Contexts: those of the H200 are measured (data/memory/README.md: 630 MiB where only cuDNN was
  * used, 742 MiB for cuBLAS, 758 MiB for both or in 16 bit; PyTorch 2.11, CUDA 13). The A100's sum
- * is what CARMA reports for a MobileNetV3-S of 2.5 million parameters on images of 32 pixels
- * (590 MiB) less what the allocator takes for it, split in the same proportions. The H100 is taken
- * to be as the H200, the V100 as the A100.
+ * is what CARMA reports for a MobileNetV3-S of 2.5 million parameters on images of 32 pixels (590
+ * MiB) less the allocator's memory, split in the same proportions. The H100 is assumed to be like
+ * the H200, the V100 like the A100.
  *
  * Rates: NVIDIA's data sheets, dense; TF32 counts as fp32 where the GPU has it.
  */
@@ -19,63 +19,23 @@
 
 #include "base/units.h"
 
-/* cuBLAS's workspaces of a thread: c10/cuda's default of 4096:2:16:8 (KiB) before Hopper, 32 MiB
- * from Hopper on (the cuBLAS manual). */
+/* Bytes of cuBLAS's workspaces per thread: c10/cuda's default of 4096:2:16:8 (KiB) before Hopper,
+ * 32 MiB from Hopper on (the cuBLAS manual). */
 #define WORKSPACE_AMPERE (2 * 4096 * KIB + 8 * 16 * KIB)
 #define WORKSPACE_HOPPER (32 * MIB)
 
 enum { KIND_H200, KIND_H100, KIND_A100, KIND_V100, KINDS };
 
+/* clang-format off */
 static const struct gpu_traits kinds[KINDS] = {
-    [KIND_H200] =
-        {
-            .match = "H200",
-            .context_bytes = 614 * MIB,
-            .blas_bytes = 128 * MIB,
-            .dnn_bytes = 16 * MIB,
-            .workspace_bytes = WORKSPACE_HOPPER,
-            .sms = 132,
-            .flops_fp32 = 494e12,
-            .flops_half = 989e12,
-            .bytes_per_s = 4.8e12,
-        },
-    [KIND_H100] =
-        {
-            .match = "H100",
-            .context_bytes = 614 * MIB,
-            .blas_bytes = 128 * MIB,
-            .dnn_bytes = 16 * MIB,
-            .workspace_bytes = WORKSPACE_HOPPER,
-            .sms = 132,
-            .flops_fp32 = 494e12,
-            .flops_half = 989e12,
-            .bytes_per_s = 3.35e12,
-        },
-    [KIND_A100] =
-        {
-            .match = "A100",
-            .context_bytes = 376 * MIB,
-            .blas_bytes = 128 * MIB,
-            .dnn_bytes = 16 * MIB,
-            .workspace_bytes = WORKSPACE_AMPERE,
-            .sms = 108,
-            .flops_fp32 = 156e12,
-            .flops_half = 312e12,
-            .bytes_per_s = 1.56e12,
-        },
-    [KIND_V100] =
-        {
-            .match = "V100",
-            .context_bytes = 376 * MIB,
-            .blas_bytes = 128 * MIB,
-            .dnn_bytes = 16 * MIB,
-            .workspace_bytes = WORKSPACE_AMPERE,
-            .sms = 80,
-            .flops_fp32 = 15.7e12,
-            .flops_half = 125e12,
-            .bytes_per_s = 0.9e12,
-        },
+    /*             match   context    BLAS       DNN       workspace         SMs  fp32/s   half/s
+     * bytes/s */
+    [KIND_H200] = {"H200", 614 * MIB, 128 * MIB, 16 * MIB, WORKSPACE_HOPPER, 132, 494e12,  989e12, 4.8e12},
+    [KIND_H100] = {"H100", 614 * MIB, 128 * MIB, 16 * MIB, WORKSPACE_HOPPER, 132, 494e12,  989e12, 3.35e12},
+    [KIND_A100] = {"A100", 376 * MIB, 128 * MIB, 16 * MIB, WORKSPACE_AMPERE, 108, 156e12,  312e12, 1.56e12},
+    [KIND_V100] = {"V100", 376 * MIB, 128 * MIB, 16 * MIB, WORKSPACE_AMPERE,  80, 15.7e12, 125e12, 0.9e12},
 };
+/* clang-format on */
 
 const char *const gpu_traits_kinds[] = {"H200", "H100", "A100", "V100", NULL};
 

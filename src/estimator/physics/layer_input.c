@@ -2,18 +2,20 @@
 /*
  * Where a layer's input comes from: summaries list layers, not connections.
  *
- * The input is taken to be the tensor made last when its size fits the layer's parameters and output;
- * else the nearest earlier tensor that fits, of those in sight first, then of those hidden in blocks;
- * else a merge of the last tensor with an earlier one (a concatenation, a gate, a scaling). Where
- * nothing fits, layers without parameters get an input of their own size, and for others the tensor
- * made last is counted as a guess.
+ * The input is taken to be the tensor made last when its size fits the layer's parameters and
+ * output; else the nearest earlier tensor that fits, of those in sight first, then of those hidden
+ * in blocks; else a merge of the last tensor with an earlier one (a concatenation, a gate, a
+ * scaling). Where nothing fits, layers without parameters get an input of their own size, and for
+ * others the tensor made last is counted as a guess.
  *
- * Example: Conv2d with 36,928 parameters that puts out 64 channels has 36,928 / 64 - 1 = 576 weights
- * per output channel: 64 channels in a window of 3 x 3. A tensor of 128 channels does not fit (576 /
- * 128 is no window); an earlier one of 64 channels does, so the convolution is a parallel branch.
+ * Example: Conv2d with 36,928 parameters that puts out 64 channels has 36,928 / 64 - 1 = 576
+ * weights per output channel: 64 channels in a window of 3 x 3. A tensor of 128 channels does not
+ * fit (576 / 128 is no window); an earlier one of 64 channels does, so the convolution is a
+ * parallel branch.
  *
- * All sizes here are chosen so that they hold for the published networks in data/memory (torchvision,
- * timm, transformers); a network of another make is guessed more often, which widens its quantiles.
+ * All sizes here are chosen so that they hold for the published networks in data/memory
+ * (torchvision, timm, transformers); a network of another make is guessed more often, which widens
+ * its quantiles.
  */
 #include "estimator/physics/layer_input.h"
 
@@ -22,8 +24,9 @@
 #include "base/array.h"
 #include "estimator/physics/attention.h"
 
-/* Chosen: how far back an input may lie. DenseNet's longest block has 48 layers that one convolution
- * joins; blocks hide at most some hundred tensors each; a gate's halves are neighbours. */
+/* Chosen: how far back an input may lie. DenseNet's longest block has 48 layers that one
+ * convolution joins; blocks hide at most some hundred tensors each; a gate's halves are
+ * neighbours. */
 enum { LOOK_BACK = 48, LOOK_BACK_HIDDEN = 256, GATE_LOOK_BACK = 3 };
 
 /* Taps of the windows that published convolutions have. */
@@ -98,7 +101,7 @@ static double window_of(
     return 0;
 }
 
-static double places(struct extent extent)
+static double count_places(struct extent extent)
 {
     return extent.first > 0 ? extent.elements / extent.first : 0;
 }
@@ -111,10 +114,10 @@ static bool conv_fits(
     bool patches = window > 0 &&
                    fmod(window, 2) == 0; /* do not overlap; those of 4 x 4 by halves at most */
     if (patches && !enlarges &&
-        places(input) * patch_slack <
-            places(extent) * (window == PATCH_OF_FOUR ? PATCH_OVERLAP : window))
+        count_places(input) * patch_slack <
+            count_places(extent) * (window == PATCH_OF_FOUR ? PATCH_OVERLAP : window))
         return false;
-    if (window == 0 || (!enlarges && places(input) * window_slack < places(extent)))
+    if (window == 0 || (!enlarges && count_places(input) * window_slack < count_places(extent)))
         return false;
     op->window = window;
     op->depthwise = depthwise;
@@ -144,7 +147,7 @@ static bool linear_fits(const struct layer *layer, struct extent input, struct e
     return false;
 }
 
-static bool fits(
+static bool fits_layer(
     const struct layer *layer, struct extent input, struct extent extent, struct op *op)
 {
     if (input.elements == 0)
@@ -218,14 +221,15 @@ static int concatenate_for(struct builder *builder, const struct layer *layer, s
         bool suits = layer->kind == LAYER_CONV
                          ? conv_fits(layer, both, extent, op) && !op->depthwise
                          : both.first == extent.first;
-        if (places(other) != places(now) || !suits)
+        if (count_places(other) != count_places(now) || !suits)
             continue;
         return builder_merge(builder, builder->current, i, false, both);
     }
     return TAPE_NONE;
 }
 
-/* Nothing that was made has the size: what a layer without parameters is applied to has its own. */
+/* No earlier tensor has the size: assumes an input of the size of the output, for a layer without
+ * parameters. */
 static int make_up(struct builder *builder, const struct layer *layer, struct extent extent)
 {
     if (layer->kind == LAYER_NORM || layer->kind == LAYER_ACTIVATION ||
@@ -251,7 +255,7 @@ static int find_earlier(struct builder *builder, const struct layer *layer, stru
     for (int i = search_next(&search); i != TAPE_NONE; i = search_next(&search)) {
         struct extent earlier = builder_extent(builder, i);
         bool data = builder->tape->tensors[i].is_data && layer->kind == LAYER_NORM;
-        if (data || !fits(layer, earlier, extent, op) || is_patch(layer, op))
+        if (data || !fits_layer(layer, earlier, extent, op) || is_patch(layer, op))
             continue;
         if (extent_is_scale_of(now, earlier))
             return builder_merge(builder, i, builder->current, true, earlier);
@@ -329,7 +333,7 @@ static int make_data(
     if (layer->kind == LAYER_CONV) {
         data.first = image_channels(layer, extent, op);
         double stride = layer->rank >= 3 ? stem_stride(op, extent, layer->rank == 4) : 1;
-        data.elements = data.first * places(extent) * stride * stride;
+        data.elements = data.first * count_places(extent) * stride * stride;
         data.last = extent.last;
     } else if (layer->kind == LAYER_LINEAR) {
         double with_bias = fan_in(layer, extent.last, true);
@@ -361,7 +365,7 @@ int layer_input_find(
         found = make_data(builder, layer, extent, op);
     } else if (layer->kind == LAYER_LINEAR && attention_source(builder) != TAPE_NONE) {
         found = attention_source(builder);
-    } else if (fits(layer, builder_extent(builder, builder->current), extent, op)) {
+    } else if (fits_layer(layer, builder_extent(builder, builder->current), extent, op)) {
         int gate = find_gate(builder, layer);
         if (gate != TAPE_NONE)
             found = builder_merge(

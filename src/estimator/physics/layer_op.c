@@ -20,11 +20,11 @@
 
 enum { SINGLE_BYTES = 4, HALF_BYTES = 2 };
 
-/* nn.MultiheadAttention (torch.nn.functional.multi_head_attention_forward): query, key and value are
- * copied into another layout, and the result is there in two. */
+/* nn.MultiheadAttention (torch.nn.functional.multi_head_attention_forward): query, key and value
+ * are copied into another layout, and the result is there in two. */
 enum { PACKED_PROJECTIONS = 3, PACKED_RESULTS = 2 };
 
-/* Weight and bias apart, so that each rounds for itself. */
+/* Splits weight and bias, since the allocator rounds each. */
 static void split_parameters(const struct layer *layer, struct extent extent, struct op *op)
 {
     double all = (double)layer->parameters,
@@ -56,7 +56,7 @@ static double macs_of(const struct layer *layer, struct extent extent, const str
     return 0;
 }
 
-/* What torch.autocast makes of it: the type of the output, and casts that are kept. */
+/* Applies torch.autocast: the type of the output, and casts that are kept. */
 static int apply_autocast(
     const struct builder *builder, const struct saved_tensors *keep, struct op *op)
 {
@@ -134,7 +134,7 @@ static double unlisted_parameters(const struct builder *builder, size_t i, struc
                : 0;
 }
 
-/* A head without a weight of its own, from the width of an embedding to its rows, has the
+/* A head without a separate weight, from the width of an embedding to its rows, shares the
  * embedding's. */
 static void find_tie(
     const struct builder *builder, const struct layer *layer, struct extent extent, struct op *op)
@@ -153,7 +153,7 @@ static void find_tie(
         }
 }
 
-/* cuDNN's reserve; where the stack is not to be seen, that of one layer in one direction. */
+/* Adds cuDNN's reserve: if the stack cannot be derived, that of one layer in one direction. */
 static void add_recurrence(const struct builder *builder, const struct layer *layer,
     const struct saved_tensors *keep, struct extent extent, struct op *op)
 {

@@ -2,12 +2,12 @@
 /*
  * Rules about published networks, by the names of their classes.
  *
- * A summary lists layers and their sizes. Some of what decides the memory of a training stands only
- * in the code between them: whether a loss casts its logits, whether dropout is on, whether attention
- * writes its scores out. Where a library always does the same in classes of one name, the name says
- * it. Each rule was read in the source of the library that it names (timm, torchvision,
- * transformers), and holds for the runs in data/memory; a class of the same name in another program
- * may differ, which is why these rules stand here together and decide nothing else.
+ * A summary lists layers and their sizes. The code between them also decides the memory of a
+ * training: whether a loss casts its logits, whether dropout is on, whether attention stores its
+ * scores. If a library always does the same in classes of one name, the name is enough. Each rule
+ * follows the source of the library that it names (timm, torchvision, transformers) and agrees with
+ * the runs in data/memory. A class of the same name in another program may differ, which is why all
+ * such rules are in this file.
  *
  * Example: in BloomForCausalLM the loss casts logits to 32 bit ("ForCausalLM"), no dropout is on
  * ("Bloom") and scores are written out, because a bias is added to them ("Bloom" once more).
@@ -25,9 +25,10 @@ static bool ends_with(struct span s, const char *suffix)
 }
 
 /*
- * transformers' generators compute their own loss from logits that they cast to 32 bit, or add
- * something to that is. Its masked models, and networks of one's own, hand cross-entropy what they
- * have. A flat list does not show the class: it is taken for a generator, which takes more.
+ * transformers' generators compute their loss from logits that they cast to 32 bit, or to which
+ * they add a 32-bit tensor. Its masked models, and most other networks, pass their logits to
+ * cross-entropy unchanged. A flat list does not show the class: a generator is assumed, which takes
+ * more memory.
  */
 bool library_raises_logits(const struct model *model)
 {
@@ -96,8 +97,8 @@ bool library_is_attention(struct span type)
     return false;
 }
 
-/* transformers' models with relative positions or biases, which stand between scores and softmax, so
- * that no fused kernel serves. */
+/* transformers' models with relative positions or biases, which stand between scores and softmax,
+ * so that no fused kernel serves. */
 bool library_writes_scores(struct span type)
 {
     static const char *const makers[] = {
@@ -108,8 +109,8 @@ bool library_writes_scores(struct span type)
     return false;
 }
 
-/* Swin's second version (ShiftedWindowAttentionV2) divides queries and keys by their norms, learns a
- * scale of the scores, and has larger windows. */
+/* Swin's second version (ShiftedWindowAttentionV2) divides queries and keys by their norms, learns
+ * a scale of the scores, and has larger windows. */
 bool library_compares_by_cosine(struct span type)
 {
     return ends_with(type, "AttentionV2");

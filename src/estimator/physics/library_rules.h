@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What published networks do that a summary does not show, told by the names of their classes. */
+/* What published networks do that a summary does not show, by the names of their classes. */
 #ifndef COLLOC_PHYSICS_LIBRARY_RULES_H
 #define COLLOC_PHYSICS_LIBRARY_RULES_H
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One estimate by physics: the tape or the export of a request, played, and described in words.
+ * One physical estimate: the tape or the export of a request is replayed, and doubts become notes.
  *
  * A summary becomes a tape (tape.h), which the allocator's replay plays for two training steps
- * (allocator_replay.h); an export is played as it is. Both give the footprint above the CUDA context.
- * The roofline adds step time and activity. What was doubtful on the way goes into the note and into
- * the kind of evidence, which decides the quantiles.
+ * (allocator_replay.h); an export is played as it is. Both give the footprint above the CUDA
+ * context. The roofline adds step time and activity. What was doubtful on the way goes into the
+ * note and into the kind of evidence, which decides the quantiles.
  */
 #include "estimator/physics/physics.h"
 
@@ -16,8 +16,8 @@
 #include "estimator/estimator_table.h"
 #include "training/name_list.h"
 
-/* Chosen: a share of parameters, activations or layers that is not known makes the estimate doubtful
- * from here on; unknown activations are worth a remark earlier. */
+/* Chosen: a share of parameters, activations or layers that is not known makes the estimate
+ * doubtful from here on; unknown activations are worth a remark earlier. */
 static const double doubtful_share = 0.05, remarkable_share = 0.01;
 
 enum { WEIGHT_BYTES = 4 }; /* of fp32, in which weights stay under autocast */
@@ -43,8 +43,8 @@ static void describe_optimizer(
             name_list_join(optimizer_names, all), assumed);
 }
 
-/* What a person should know of how sure this is. */
-static void describe(
+/* Adds notes about what makes the estimate uncertain. */
+static void describe_doubts(
     const struct tape *tape, const struct estimate_request *request, struct estimate *ret_estimate)
 {
     const struct tape_doubts *doubts = &tape->doubts;
@@ -79,7 +79,7 @@ static void describe(
             (long long)request->model->batch.value, (long long)request->batch);
 }
 
-/* What the exporter saw, against what the task says. */
+/* Adds notes where the export and the task differ. */
 static void describe_export(const struct estimate_request *request, const struct physics *physics,
     struct estimate *ret_estimate)
 {
@@ -121,9 +121,10 @@ static double fourier_bytes(const struct op *op, const struct tensor *in, const 
 }
 
 /*
- * Tensor cores want channels in eights (16 bit) or fours; for others, in windows of several taps,
- * cuDNN chooses among kernels that take a little or, transforming maps and weights by Fourier's,
- * many times the network. Which of them nobody tells: it makes the estimate less sure.
+ * Tensor cores need channels in multiples of 8 (16 bit) or 4. For others, in windows of several
+ * taps, cuDNN chooses among kernels with a small workspace and kernels that transform maps and
+ * weights by Fourier's, with many times the memory of the network. The choice cannot be predicted:
+ * it makes the estimate less certain.
  */
 static void measure_alignment(const struct tape *tape, struct physics *physics)
 {
@@ -213,13 +214,13 @@ static int play_summary(const struct physics_constants *constants,
         &constants->shares, fault, &physics->footprint);
     if (r == 0) {
         measure_tape(&tape, request->optimizer, constants, physics);
-        describe(&tape, request, ret_estimate);
+        describe_doubts(&tape, request, ret_estimate);
     }
     tape_fini(&tape);
     return r;
 }
 
-/* What the answer rests on, for its quantiles. */
+/* Finds the kind of evidence, which decides the quantiles. */
 static enum evidence evidence_of(
     const struct estimate_request *request, const struct physics *physics)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A request's summary or export, played: the footprint, and what the residual and the quantiles are
- * told by. */
+/* The physical estimate of a request's summary or export: the footprint, and the properties on
+ * which the residual and the quantiles depend. */
 #ifndef COLLOC_PHYSICS_PHYSICS_H
 #define COLLOC_PHYSICS_PHYSICS_H
 
@@ -15,13 +15,12 @@ struct physics {
     struct tape_doubts doubts;
     struct activity activity;
     double parameters, macs, depth, conv_share, sequence; /* of the tape */
-    double unaligned; /* share of convolutions' maps whose channels no tensor-core kernel takes as
-                         they are */
+    double unaligned; /* share of convolutions' maps with channels that tensor cores cannot use */
     double fourier_bytes; /* the largest workspace that one of these may take */
     bool autocast, is_export, knows_kernels;
 };
 
-/* What physics takes as given. */
+/* The constants of the physical estimate. */
 struct physics_constants {
     const struct gpu_traits *gpu;
     struct activity_rates rates;
@@ -30,14 +29,18 @@ struct physics_constants {
 
 struct physics_constants physics_constants_of(const char *gpu_kind);
 
-/* physics_run with other constants than those of the request's kind of GPU: to fit them. */
+/* Does what physics_run does with other constants than those of the request's kind of GPU: to fit
+ * them. */
 int physics_run_with(const struct physics_constants *constants,
     const struct estimate_request *request, struct fault *fault, struct estimate *estimate,
     struct physics *ret_physics);
 
 /*
- * 0, ESTIMATE_UNKNOWN with a note, or a fault as estimate_run has them. Remarks go to the note of
- * `estimate`, whose evidence is set.
+ * Calculates the footprint.
+ *
+ * `estimate`: gets notes and the kind of evidence.
+ *
+ * Returns 0; ESTIMATE_UNKNOWN with a note; or a fault as estimate_run.
  */
 int physics_run(const struct estimate_request *request, struct fault *fault,
     struct estimate *estimate, struct physics *ret_physics);

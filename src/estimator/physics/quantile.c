@@ -22,7 +22,8 @@ static const struct row rows[EVIDENCE_KINDS] = {
 #include "estimator/physics/calibration.inc"
 };
 
-static struct reading at(const struct estimate *estimate, double context_bytes, double log_ratio)
+static struct reading quantile_at(
+    const struct estimate *estimate, double context_bytes, double log_ratio)
 {
     return reading_of(context_bytes + (estimate->bytes.value - context_bytes) * exp(log_ratio));
 }
@@ -33,7 +34,7 @@ void quantiles_set(struct estimate *estimate, const struct physics *physics)
     double context = physics->context_bytes, spread = residual_spread(physics, estimate->evidence);
     if (row->n == 0 || !estimate->bytes.valid || estimate->bytes.value <= context)
         return;
-    estimate->p50_bytes = at(estimate, context, row->p50 * spread);
-    estimate->p90_bytes = at(estimate, context, row->p90 * spread);
-    estimate->p99_bytes = at(estimate, context, row->p99 * spread);
+    estimate->p50_bytes = quantile_at(estimate, context, row->p50 * spread);
+    estimate->p90_bytes = quantile_at(estimate, context, row->p90 * spread);
+    estimate->p99_bytes = quantile_at(estimate, context, row->p99 * spread);
 }

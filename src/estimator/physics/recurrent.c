@@ -3,9 +3,9 @@
  * cuDNN's recurrent layers: reserve and workspace from the shape of the stack.
  *
  * A summary shows a recurrent layer as one row with its parameters and its output. How many layers
- * and directions it has follows from them: a stack of that many parameters is searched. The terms of
- * reserve and workspace were read off what the allocator of an H200 saw for LSTM and GRU of one and
- * two layers (cuDNN 9.19; python/colloc_export/recurrent.py has the same terms).
+ * and directions it has follows from them: a stack of that many parameters is searched. The terms
+ * of reserve and workspace were read off what the allocator of an H200 saw for LSTM and GRU of one
+ * and two layers (cuDNN 9.19; python/colloc_export/recurrent.py has the same terms).
  *
  * Example: LSTM(64, 64) has 33,280 parameters, 4 gates * 64 units * (64 + 64 + 2). Its output of 64
  * numbers for each step fits one layer in one direction; each unit keeps 5 numbers for each step.

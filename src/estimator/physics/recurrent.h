@@ -17,8 +17,12 @@ struct recurrent {
     double scratch, sample_scratch; /* bytes, and bytes per sample */
 };
 
-/* Whether the layers and directions follow from its parameters, its input's width and its output;
- * then what it takes in elements of `element_bytes`. */
+/*
+ * Derives layers and directions of a recurrent layer from its parameters, its input's width and its
+ * output, and then its memory.
+ *
+ * Returns false if they cannot be derived.
+ */
 bool recurrent_of(const struct layer *layer, double inputs, struct extent output,
     double element_bytes, struct recurrent *ret_recurrent);
 

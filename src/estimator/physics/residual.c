@@ -2,15 +2,16 @@
 /*
  * The learned correction of the physical estimate.
  *
- * The logarithm of measured to physical memory (both above the CUDA context) is taken to be a linear
- * function of twenty ratios: y = w . features. The estimate is physics times exp(y). How far a
- * network usually is from that, its spread, is learned in the same form as exp(v . features). w and
- * v are in graph_weights.inc and spread_weights.inc, one row for each kind of evidence; their
+ * The logarithm of measured to physical memory (both above the CUDA context) is taken to be a
+ * linear function of twenty ratios: y = w . features. The estimate is physics times exp(y). How far
+ * a network usually is from that, its spread, is learned in the same form as exp(v . features). w
+ * and v are in graph_weights.inc and spread_weights.inc, one row for each kind of evidence; their
  * entries carry the feature's name, so their order means nothing. scripts/fit-estimators makes both
  * from the measured runs in data/memory. A row that is not there means no correction: the fit found
  * none that helps networks of families it had not seen.
  *
- * Example: a summary's intercept of -0.021 alone would lower all estimates above the context by 2 %.
+ * Example: a summary's intercept of -0.021 alone would lower all estimates above the context by 2
+ * %.
  */
 #include "estimator/physics/residual.h"
 

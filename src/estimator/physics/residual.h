@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What physics leaves out, learned: a correction factor, and how far off an estimate of its kind
- * usually is. Both follow from features of the training step that are ratios, so that they have no
- * scale.
+ * The learned correction of the physical estimate: a factor, and the usual error of similar
+ * estimates (the spread). Both follow from features of the training step that are ratios, so they
+ * do not depend on its size.
  */
 #ifndef COLLOC_PHYSICS_RESIDUAL_H
 #define COLLOC_PHYSICS_RESIDUAL_H
 
 #include "estimator/physics/physics.h"
 
-/* "All" is what physics says above the CUDA context: footprint.reserved. */
+/* "All" is the physical estimate above the CUDA context: footprint.reserved. */
 enum residual_feature {
     FEATURE_ONE,          /* 1: the intercept */
     FEATURE_PARAMETERS,   /* weights and gradients / all */
@@ -48,7 +48,7 @@ void residual_features(
 #define RESIDUAL_FACTOR_MIN 0.5
 #define RESIDUAL_FACTOR_MAX 2.0
 
-/* Returns the factor on what physics says above the context. */
+/* Returns the factor on the physical estimate above the context. */
 double residual_factor(const struct physics *physics);
 
 /*

@@ -2,14 +2,15 @@
 /*
  * A roofline over the operations of a tape.
  *
- * Each operation is a kernel in the forward pass and one or two in the backward pass. A kernel takes
- * the longer of two times: its multiply-adds at the rate of the tensor cores, and its bytes at the
- * rate of the memory; neither rate is reached, so both are multiplied by a fitted share. A kernel
- * whose output fills only some SMs computes on those alone. A step takes at least as long as the host
- * needs to launch all kernels. SM activity is the time in which SMs hold blocks, over the step.
+ * Each operation is a kernel in the forward pass and one or two in the backward pass. A kernel
+ * takes the longer of two times: its multiply-adds at the rate of the tensor cores, and its bytes
+ * at the rate of the memory; neither rate is reached, so both are multiplied by a fitted share. A
+ * kernel whose output fills only some SMs computes on those alone. A step takes at least as long as
+ * the host needs to launch all kernels. SM activity is the time in which SMs hold blocks, over the
+ * step.
  *
- * Example: a step of 400 launches of 110 us each takes 44 ms, even where its kernels are done in 3 ms:
- * then SM activity is 7 % at most.
+ * Example: a step of 400 launches of 110 us each takes 44 ms, even where its kernels are done in 3
+ * ms: then SM activity is 7 % at most.
  */
 #include "estimator/physics/roofline.h"
 
@@ -35,7 +36,7 @@ struct load {
     double busy, resident, launches, traffic;
 };
 
-static double larger(double a, double b)
+static double larger_of(double a, double b)
 {
     return a > b ? a : b;
 }
@@ -44,11 +45,11 @@ static void add_kernel(struct load *load, const struct gpu_traits *gpu, double f
     double macs, double bytes, double outputs)
 {
     double blocks = outputs / BLOCK_OUTPUTS,
-           fill = blocks < gpu->sms ? larger(blocks, 1) / gpu->sms : 1;
+           fill = blocks < gpu->sms ? larger_of(blocks, 1) / gpu->sms : 1;
     double compute_us = FLOPS_PER_MAC * macs / (flops_per_s * load->rates->matrix_share) * 1e6 /
                         fill;
     double memory_us = bytes / (gpu->bytes_per_s * load->rates->bandwidth_share) * 1e6;
-    double us = larger(compute_us, memory_us) + KERNEL_LEAST_US;
+    double us = larger_of(compute_us, memory_us) + KERNEL_LEAST_US;
     load->busy += us;
     load->resident += us * fill;
     load->launches += 1;
@@ -95,7 +96,7 @@ struct activity activity_estimate(const struct tape *tape, const struct optimize
     for (size_t i = 0; i < tape->n_ops; i++)
         add_op(&load, tape, gpu, &tape->ops[i]);
     add_optimizer(&load, tape, optimizer, gpu);
-    double step_us = larger(load.busy, load.launches * rates->launch_us);
+    double step_us = larger_of(load.busy, load.launches * rates->launch_us);
     return (struct activity){.step_us = step_us,
         .smact = load.resident / step_us,
         .dram = load.traffic / (gpu->bytes_per_s * step_us / 1e6)};

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a training step does to a GPU that it has to itself: how long it takes, how busy the SMs and
- * the memory are. A roofline over the operations of a tape: each kernel takes the longer of its
- * multiply-adds and its bytes, on as many SMs as its output fills, and no less than the time that
- * the host needs to launch it. Good to rank tasks by, not to bill them.
+ * The time of a training step alone on a GPU, and the activity of SMs and memory. A roofline over
+ * the operations of a tape: each kernel takes the longer of the times of its multiply-adds and of
+ * its bytes, on as many SMs as its output fills, and at least the time of its launch on the host.
+ * Exact enough to rank tasks, not to bill them.
  */
 #ifndef COLLOC_PHYSICS_ROOFLINE_H
 #define COLLOC_PHYSICS_ROOFLINE_H
@@ -13,8 +13,9 @@
 #include "training/optimizer.h"
 
 /*
- * What a launch costs a PyTorch program on the host, and how much of the data sheet's rates its
- * kernels reach: activity_rates.inc, from step times in data/memory by scripts/fit-estimators.
+ * The time of a launch on the host in a PyTorch program, and the fraction of the data sheet's rates
+ * that its kernels reach: activity_rates.inc, fitted to step times in data/memory by
+ * scripts/fit-estimators.
  */
 struct activity_rates {
     double launch_us;

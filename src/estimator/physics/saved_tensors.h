@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What autograd keeps of a layer between the forward and the backward pass, by its type. From
- * PyTorch's tools/autograd/derivatives.yaml, restated.
+ * What autograd keeps of a layer between the forward and the backward pass, by its type: the rules
+ * of PyTorch's tools/autograd/derivatives.yaml.
  */
 #ifndef COLLOC_PHYSICS_SAVED_TENSORS_H
 #define COLLOC_PHYSICS_SAVED_TENSORS_H

@@ -8,10 +8,10 @@
  * attention.c and blocks.c add what stands in the code of modules around it, and library_rules.c
  * knows what published libraries do. What had to be guessed is counted in the tape's doubts.
  *
- * Example: for the rows Conv2d [64, 56, 56], BatchNorm2d [64, 56, 56], ReLU [64, 56, 56] the tape has
- * the batch (its size from the convolution's parameters) and three operations. The batch norm keeps
- * its input, the convolution's output; the ReLU works in place and keeps its output, which is the
- * batch norm's memory.
+ * Example: for the rows Conv2d [64, 56, 56], BatchNorm2d [64, 56, 56], ReLU [64, 56, 56] the tape
+ * has the batch (its size from the convolution's parameters) and three operations. The batch norm
+ * keeps its input, the convolution's output; the ReLU works in place and keeps its output, which is
+ * the batch norm's memory.
  */
 #include "estimator/physics/tape.h"
 
@@ -92,7 +92,7 @@ static int take_in_order(struct builder *builder, size_t i)
     return r < 0 ? r : take_layer(builder, i);
 }
 
-static bool skips(const struct builder *builder, const struct layer *layer)
+static bool skips_layer(const struct builder *builder, const struct layer *layer)
 {
     if (layer->kind == LAYER_DROPOUT && layer->rank > 1)
         return layer->drops == TOLD_NO || (layer->drops == NOT_TOLD && !builder->drops_within);
@@ -118,7 +118,7 @@ static int take_all(struct builder *builder)
         r = attention_enter(builder, layer);
         if (r < 0)
             break;
-        if (layer->leaf && !skips(builder, layer))
+        if (layer->leaf && !skips_layer(builder, layer))
             r = take_in_order(builder, i);
         else if (layer->leaf)
             r = attention_scores(builder, layer);
