@@ -4,7 +4,7 @@
  *
  *     server.c          creates, runs and destroys the server
  *     listener.c        its Unix socket
- *     connections.c     who is connected, and whether the quota admits them
+ *     connections.c     the connections of each user, and whether the quota admits them
  *     http_request.c    libmicrohttpd's callbacks: a request from its first line to its end
  *     request_body.c    its body: collecting, limits, parsing
  *     route.c           which handler serves a path

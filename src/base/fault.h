@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Error messages: what happened, where, and what to do, for the user who can correct it.
+ * Error messages: what happened, where, and what to do, for the user to correct it.
  *
  * Contract, for every function of the project:
  *   1. It returns 0 for success, a positive named answer, or -errno.

@@ -16,9 +16,9 @@
 
 #define GROUPS_HEADER                                                                              \
     "group,number,repeat,mix,sharing,gpu,gpu_name,way,tasks,failed,began_unix_s,total_s,energy_j\n"
-#define TASKS_HEADER                                                                                                \
-    "group,repeat,task,name,threads,exit_code,failure,started_unix_s,ended_unix_s,ready_unix_s,reserved_mib,epoch," \
-    "epoch_s,epoch_from_unix_s,epoch_to_unix_s,samples\n"
+#define TASKS_HEADER                                                                               \
+    "group,repeat,task,name,threads,exit_code,failure,started_unix_s,ended_unix_s,ready_unix_s,"   \
+    "reserved_mib,epoch,epoch_s,epoch_from_unix_s,epoch_to_unix_s,samples\n"
 
 /* ---- reading ---- */
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Classifies a failed training as `collocd` would (exec/failure_classify.h). Out of GPU memory is a result
- * of the experiment; any other failure, such as a missing Python module, says nothing about sharing
- * a GPU, and the last line of the log is its cause.
+ * Classifies a failed training as `collocd` would (exec/failure_classify.h). Out of GPU memory is a
+ * result of the experiment; any other failure, such as a missing Python module, says nothing about
+ * sharing a GPU, and the last line of the log is its cause.
  */
 #include "bench/training_failure.h"
 

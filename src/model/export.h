@@ -35,7 +35,7 @@ struct export_tensor {
 
 /* The most that lived at once among PyTorch's fake tensors over one forward and backward pass. */
 struct fake_peak {
-    int64_t batch; /* it holds for this one; 0: nobody ran it */
+    int64_t batch; /* the export is valid for this batch; 0: the model was not run */
     int64_t bytes;
     bool computed; /* the model does not run on fake tensors: a line through really computed passes
                     */
@@ -69,7 +69,7 @@ struct export_conv {
 
 /* The GPU whose library was asked for the convolutions' scratch memory. */
 struct export_asked {
-    int64_t batch; /* it holds for this one; 0: nobody was asked */
+    int64_t batch; /* valid for this batch; 0: no library was asked */
     char gpu[64];
 };
 

@@ -87,9 +87,9 @@ bool line_is_rule(struct span line);
 enum layer_kind layer_kind_of(struct span type);
 
 /*
- * Whether a row of a tree does work of its own. A known type with layers in it does so only when it
- * has parameters besides theirs: a normalisation with its activation inside does, a convolution
- * block named after its last layer does not.
+ * Does a row of a tree do work itself, beside its layers? A known type with layers in it does so
+ * only when it has parameters besides theirs: a normalisation with its activation inside does, a
+ * convolution block named after its last layer does not.
  */
 bool layer_is_leaf(const struct layer *layer, bool childless);
 

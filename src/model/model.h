@@ -3,7 +3,7 @@
  * Model summaries: the text a user prints of a network, read into a list of layers.
  *
  * Five forms are known: torchsummary, torchinfo, a module's repr with and without counts, Keras 2
- * and Keras 3. The form is told by the shape of the text, never by a file's name. Any bytes may be
+ * and Keras 3. The form is detected by the text, never by a file's name. Any bytes may be
  * given: what is no summary comes back as a fault with the line, what is odd but readable becomes a
  * warning.
  */
@@ -62,8 +62,8 @@ struct layer {
     enum layer_kind kind;
     int depth;   /* 0 is the outermost row */
     int line;    /* in the text, from 1 */
-    bool leaf;   /* does work of its own, so that its output counts; else it only holds others */
-    bool shared; /* a reuse of an earlier layer: has an output but no parameters of its own */
+    bool leaf;   /* does work itself, so that its output counts; else it only contains others */
+    bool shared; /* a reuse of an earlier layer: has an output, but adds no parameters */
     bool hides;  /* a block whose insides the text leaves out */
     enum told trainable;
     enum told in_place;

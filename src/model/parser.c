@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the readers of all summary forms work with: a cursor over the lines of the text, which appends
+ * The base of the readers of all summary forms: a cursor over the lines of the text, which appends
  * layers to the model and reports faults and warnings with the number of their line.
  *
  * A form's reader (torchsummary.c, torchinfo.c, keras.c, repr.c) asks for row after row with
- * parser_next, appends a layer with parser_add and fills it with the cells' meaning. Limits are held
- * here, so that no form can forget one: lines longer than MODEL_LINE_MAX are skipped with a warning,
- * more than MODEL_LAYERS_MAX layers or MODEL_DEPTH_MAX levels are a fault.
+ * parser_next, appends a layer with parser_add and fills it with the cells' meaning. Limits are
+ * checked here, so that no form can miss one: lines longer than MODEL_LINE_MAX are skipped with a
+ * warning, more than MODEL_LAYERS_MAX layers or MODEL_DEPTH_MAX levels are a fault.
  */
 #include <errno.h>
 #include <stdarg.h>

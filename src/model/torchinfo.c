@@ -2,7 +2,7 @@
 /*
  * torchinfo: a tree, "├─Conv2d: 1-1   [1, 64, 112, 112]   9,408". Columns are chosen by the user,
  * so the header says which there are and in what order; every cell is filled ("--" when there is
- * nothing to say), so cells are told apart by blanks outside of brackets, not by position, which
+ * nothing to say), so cells are separated by blanks outside of brackets, not by position, which
  * long cells shift. A row's count is its own except where the depth limit hides its insides;
  * "(1,234)" is frozen, "(recursive)" was counted before.
  */

@@ -22,11 +22,12 @@
  * present_j is the residence probability: the chance to find j at the server, when i has not
  * delayed it there itself. So the delay that i causes is subtracted:
  *
- *     s = max(service_j, residence_j - service_j * (weight_i / weight_j) * residence_i / slowdown_i)
+ *     delay_ij = service_j * (weight_i / weight_j) * residence_i / slowdown_i
+ *     s        = max(service_j, residence_j - delay_ij)
  *
  * This is approximate mean value analysis (Reiser and Lavenberg, 1980) of discriminatory processor
- * sharing (Kleinrock, 1967). For two alike it is exact. If sum service / slowdown is over 1, more
- * would be served than there is: all are slowed down by that factor then.
+ * sharing (Kleinrock, 1967). For two equal tasks it is exact. If the sum of service / slowdown
+ * exceeds 1, more than the whole GPU would be served: all are slowed down by that factor then.
  *
  * What the server is, and what a task brings to it, depends on how tasks share.
  *
@@ -128,7 +129,7 @@ static double slowdown(const struct customer *customer, double residence)
 static double residence(const struct sharer *sharers, int n, int i)
 {
     const struct customer *own = &sharers[i].customer;
-    double delay = 0; /* of own->weight, in service times of its own */
+    double delay = 0; /* of own->weight, in multiples of its service time */
     double own_load = own->weight * own->residence / slowdown(own, own->residence);
     for (int j = 0; j < n; j++) {
         const struct customer *other = &sharers[j].customer;

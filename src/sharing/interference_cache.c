@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A table of mixes that were solved, and their speeds. A mix has one slot, by its hash; a new mix
- * replaces what is there. The predictive policy asks the model 63,000 times while it schedules 90
- * tasks, mostly about mixes that it asked about before: with the table a simulation takes half the
- * time.
+ * A table of solved mixes and their speeds. A mix has one slot, by its hash; a new mix replaces the
+ * old one. The predictive policy solves 63,000 mixes while it schedules 90 tasks, most of them
+ * again and again: with the table a simulation takes half the time.
  *
- * Each thread has a table of its own, 336 KB, so that no lock is needed: `colloc sweep` simulates
+ * Each thread has a separate table of 336 KB, so that no lock is needed: `colloc sweep` simulates
  * in several threads. A result depends on its input only, so the callers stay pure: they cannot
  * observe what the table holds.
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The interference model with a memory, for callers that ask about the same mixes again and again:
- * a scheduler does so for the tasks on its GPUs with each task that waits. */
+/* The interference model with a cache, for callers that solve the same mixes again and again: a
+ * scheduler does so for each waiting task and the residents of each GPU. */
 #ifndef COLLOC_SHARING_INTERFERENCE_CACHE_H
 #define COLLOC_SHARING_INTERFERENCE_CACHE_H
 

@@ -2,8 +2,8 @@
 /*
  * How a training takes its GPU memory. CUDA's context comes first, and at once. Then a caching
  * allocator asks the driver for ever larger segments until the first step of training is through:
- * here for six parts of what the context leaves, at equal distances in time. Assumed; the last three
- * are a quarter each, so where free memory is in pieces a segment may fit into none of them.
+ * here for six parts of what the context leaves, at equal distances in time. Assumed; the last
+ * three are a quarter each, so where free memory is in pieces a segment may fit into none of them.
  *
  * A training of 8,500 MiB with a ramp of 20 s:
  *

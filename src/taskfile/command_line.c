@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a command line runs. A queue of tasks that are all called "python" helps nobody, so a task
+ * What a command line runs. A queue of tasks that are all called "python" is of no use, so a task
  * is called by the script that its command names:
  *
  *     python -u train.py --lr 0.1                     train.py
@@ -198,7 +198,7 @@ static const char *first_plain_word(const char *const *words)
     return NULL;
 }
 
-/* What a launcher starts whose arguments are `words`; NULL when that cannot be told. */
+/* Returns the program that a launcher with these arguments starts; NULL if that is not known. */
 static const char *started_by(const char *const *words, int depth)
 {
     enum { DEPTH_MAX = 8 };

@@ -12,14 +12,14 @@
  *
  * `path`: "-" is standard output.
  * `tasks`: what each job is; used if `own` is false.
- * `own`: each job is a task of its own, "j1", "j2" and so on, which own_tasks_write describes.
+ * `own`: each job is a separate task, "j1", "j2" and so on, which own_tasks_write describes.
  *
  * Returns 0, or -errno with a fault.
  */
 int own_trace_write(const char *path, const struct job_list *jobs,
     const struct sim_task *const *tasks, bool own, struct fault *fault);
 
-/* Writes a catalogue in which each job is a task: with GPUs and length of its own, memory and
+/* Writes a catalogue in which each job is a task: with its own GPUs and length, memory and
  * activity of tasks[i]. Returns 0, or -errno with a fault. */
 int own_tasks_write(const char *path, const struct job_list *jobs,
     const struct sim_task *const *tasks, struct fault *fault);

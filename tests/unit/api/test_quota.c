@@ -9,7 +9,7 @@
 
 #include "api/quota.h"
 
-enum { ADA = 1000, BEN = 1001, STRANGER = 100000 };
+enum { ADA = 1000, BEN = 1001, UNLISTED = 100000 };
 
 static struct quota quota_of(void)
 {
@@ -65,21 +65,21 @@ static void test_a_peer_without_credentials_is_refused(void **state)
 static void unlisted_users_count_together(void **state)
 {
     struct quota quota = quota_of();
-    for (uid_t uid = STRANGER; uid < STRANGER + 4; uid++) {
+    for (uid_t uid = UNLISTED; uid < UNLISTED + 4; uid++) {
         assert_non_null(quota_connect(&quota, uid, true));
     }
-    struct quota_user *late = quota_connect(&quota, STRANGER + 4, false); /* not known to be one */
+    struct quota_user *late = quota_connect(&quota, UNLISTED + 4, false); /* not known to be one */
     assert_non_null(late);
-    assert_true(quota_set_unlisted(&quota, STRANGER + 4, true));
+    assert_true(quota_set_unlisted(&quota, UNLISTED + 4, true));
     assert_false(quota_set_unlisted(&quota, 0, true));
-    assert_null(quota_connect(&quota, STRANGER, true));
+    assert_null(quota_connect(&quota, UNLISTED, true));
     assert_non_null(quota_connect(&quota, ADA, false));
 
     struct quota_user *first = quota.users;
     assert_int_equal(quota_take(&quota, first, 300), QUOTA_TAKEN);
     assert_int_equal(quota_take(&quota, late, 200), QUOTA_TAKEN);
     assert_int_equal(quota_take(&quota, late, 1), QUOTA_USER_FULL);
-    quota_set_unlisted(&quota, STRANGER, false);
+    quota_set_unlisted(&quota, UNLISTED, false);
     assert_int_equal(quota_take(&quota, first, 200), QUOTA_TAKEN);
     quota_fini(&quota);
 }
@@ -87,7 +87,7 @@ static void unlisted_users_count_together(void **state)
 static void a_reused_entry_is_not_unlisted(void **state)
 {
     struct quota quota = quota_of();
-    struct quota_user *user = quota_connect(&quota, STRANGER, true);
+    struct quota_user *user = quota_connect(&quota, UNLISTED, true);
     quota_disconnect(&quota, user);
     user = quota_connect(&quota, ADA, false);
     assert_false(user->is_unlisted);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Growable arrays: growth, limits of size, and what an error leaves. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The sum of the last 24 hours, hour by hour. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Fault messages: text, prefix, truncation, and callers without a fault. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,7 +19,7 @@ static void test_set_returns_negative_errno(void **state)
     assert_string_equal(fault.text, "batch -5: must be at least 1");
 }
 
-static void test_nobody_need_listen(void **state)
+static void test_the_fault_may_be_null(void **state)
 {
     assert_int_equal(fault_set(NULL, ENOENT, "no %s", "file"), -ENOENT);
     assert_int_equal(fault_prefix(NULL, -ENOENT, "there"), -ENOENT);
@@ -57,7 +58,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_set_returns_negative_errno),
-        cmocka_unit_test(test_nobody_need_listen),
+        cmocka_unit_test(test_the_fault_may_be_null),
         cmocka_unit_test(test_set_cuts_long_text),
         cmocka_unit_test(test_prefix_says_where),
         cmocka_unit_test(test_prefix_fits_whatever_the_lengths),

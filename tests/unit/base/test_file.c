@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Reading and writing whole files: limits, errors, atomic replacement. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

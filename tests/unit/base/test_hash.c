@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* FNV-1a: known values, and feeding in parts. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Log lines: level, time or priority, control characters. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

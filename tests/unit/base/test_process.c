@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Facts of processes from the text of /proc, with hostile names. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

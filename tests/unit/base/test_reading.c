@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Readings: an invalid one never looks like a value. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Starting programs: success, and the error of exec. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Spans, lines, and text that is not valid UTF-8. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -79,7 +80,7 @@ static void test_lines_of_little(void **state)
     assert_int_equal(line.size, 3);
 }
 
-static void check_mended(const char *text, const char *expected)
+static void check_repaired(const char *text, const char *expected)
 {
     char buffer[32];
     snprintf(buffer, sizeof buffer, "%s", text);
@@ -87,15 +88,15 @@ static void check_mended(const char *text, const char *expected)
     assert_string_equal(buffer, expected);
 }
 
-static void test_mended_text_is_of_whole_characters(void **state)
+static void test_repaired_text_has_whole_characters(void **state)
 {
-    check_mended("", "");
-    check_mended(
+    check_repaired("", "");
+    check_repaired(
         "a \xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80", "a \xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80");
-    check_mended("a\xc3", "a?");
-    check_mended("a\xf0\x9f\x98", "a???");
-    check_mended("\xc3; more", "?; more");
-    check_mended("\xa9\xff", "??");
+    check_repaired("a\xc3", "a?");
+    check_repaired("a\xf0\x9f\x98", "a???");
+    check_repaired("\xc3; more", "?; more");
+    check_repaired("\xa9\xff", "??");
 }
 
 int main(void)
@@ -107,7 +108,7 @@ int main(void)
         cmocka_unit_test(test_copy_says_when_it_cuts),
         cmocka_unit_test(test_lines_of_any_ending),
         cmocka_unit_test(test_lines_of_little),
-        cmocka_unit_test(test_mended_text_is_of_whole_characters),
+        cmocka_unit_test(test_repaired_text_has_whole_characters),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

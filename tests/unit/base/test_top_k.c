@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The k best of a stream: order, ties, limits. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Numbers, sizes and durations as text, in both directions. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A test case with a fake daemon, and ways to run colloc: in a pipe, and on a terminal of a given width."""
+"""A test case with a fake daemon, and ways to run colloc: in a pipe, and on a terminal of a given
+width.
+"""
 
 import fcntl
 import os
@@ -66,7 +68,9 @@ class CliCase(unittest.TestCase):
         return done.stdout
 
     def complaint(self, *words, code, **environment):
-        """Runs colloc, which must end with `code` and print nothing but a complaint; returns that."""
+        """Runs colloc, which must end with `code` and print nothing but a complaint; returns that.
+        Runs colloc, which must end with `code` and print nothing but a complaint; returns that.
+        """
         done = self.run_colloc(*words, **environment)
         self.assertEqual((done.returncode, done.stdout), (code, ""), done.stderr)
         self.assertTrue(done.stderr.startswith("colloc: "), done.stderr)

@@ -31,7 +31,9 @@ def read_pages():
 
 
 def code_of(text):
-    """What stands in code spans and in indented or fenced blocks; lines that end in a backslash are one."""
+    """What stands in code spans and in indented or fenced blocks; lines that end in a backslash are
+    one.
+    """
     text = re.sub(r" *\\\n\s*", " ", text)
     fenced = re.findall(r"^```.*?\n(.*?)^```", text, re.M | re.S)
     indented = re.findall(r"^(?: {4}|\t)(.*)$", text, re.M)

@@ -112,10 +112,12 @@ class Estimate(CliCase):
             self.colloc("estimate", "net.txt", "--batch=8", "--estimator=all").splitlines()[0],
             first,
         )
+        horus = self.estimate("net.txt", "--batch=8", "--estimator=horus")
         self.assertEqual(
             self.colloc("estimate", "net.txt", "--batch=8", "--estimator=horus").splitlines()[0],
-            f"Reserve {math.ceil(self.estimate('net.txt', '--batch=8', '--estimator=horus')['estimates'][0]['mib'])} "
-            "MiB: the estimate of horus, whose error is not calibrated",
+            f"Reserve {math.ceil(horus['estimates'][0]['mib'])} MiB: the estimate of horus, whose "
+            "error "
+            "is not calibrated",
         )
         self.assertEqual(
             self.colloc("estimate", "--memory=1G", "--estimator=none").splitlines()[0],
@@ -141,7 +143,8 @@ class Estimate(CliCase):
     def test_an_unknown_optimizer_is_named_with_the_list(self):
         answer = self.estimate("net.txt", "--batch=8", "--optimizer=lion")["estimates"][0]
         self.assertIn(
-            "the optimizer lion is not known (known are sgd, momentum, adam, adamw, rmsprop, adagrad), taken for adam",
+            "the optimizer lion is not known (known are sgd, momentum, adam, adamw, rmsprop, "
+            "adagrad), taken for adam",
             answer["note"],
         )
 
@@ -152,7 +155,7 @@ class Estimate(CliCase):
         self.assertTrue(done.stderr.startswith("colloc: warning: net.txt: "), done.stderr)
         self.assertIn("graph", done.stdout)
 
-    def test_that_nobody_can_say_is_an_answer(self):
+    def test_an_estimate_without_an_answer_is_no_error(self):
         answer = self.estimate("--memory=6G", "--estimator=none")["estimates"][0]
         self.assertIsNone(answer["mib"])
         self.assertNotEqual(answer["note"], "")
@@ -314,7 +317,8 @@ class Estimate(CliCase):
         for words, text in [
             (
                 [],
-                "no model given: give a model summary, an export, --pytorch=SOURCE or --memory=SIZE",
+                "no model given: give a model summary, an export, --pytorch=SOURCE or "
+                "--memory=SIZE",
             ),
             (
                 ["net.txt", "--summary=net.txt"],

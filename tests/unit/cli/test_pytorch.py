@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""colloc estimate --pytorch: a model of the user's run by a Python program of ours, and whatever can go wrong with that."""
+"""colloc estimate --pytorch: a model of the user's run by a Python program of ours, and whatever
+can go wrong with that.
+"""
 
 import json
 import os
@@ -19,7 +21,8 @@ print("a model that talks")
 from torch import nn
 
 def make():
-    return nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(8, 5))
+    return nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.ReLU(), nn.AdaptiveAvgPool2d(1),
+    nn.Flatten(), nn.Linear(8, 5))
 
 def broken():
     raise ValueError("no such thing \\x1b[2J")
@@ -309,11 +312,8 @@ class FakeInterpreter(Case):
             ([*self.WORDS, "--input=" + "3," * 16 + "3"], "--input: more than 16 inputs"),
         ]:
             self.assertIn(text, self.complaint("estimate", *words, code=2))
-        text = self.complaint(
-            "estimate",
-            f"--export={self.write('fake.json', json.dumps({'colloc_faketensor': 1, 'peak_bytes': 1}))}",
-            code=2,
-        )
+        fake = json.dumps({"colloc_faketensor": 1, "peak_bytes": 1})
+        text = self.complaint("estimate", f"--export={self.write('fake.json', fake)}", code=2)
         self.assertIn(
             "made with --fake, which is one figure and no layers: make it with --with-fake", text
         )

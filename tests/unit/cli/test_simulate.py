@@ -9,7 +9,8 @@ import unittest
 from cli_case import CliCase
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..")
-# The GPU always has kernels of theirs (gract 1), so that MPS costs them nothing while they are alone.
+# The GPU always has kernels of theirs (gract 1), so that MPS costs them nothing while they are
+# alone.
 TASKS = """task,gpus,solo_s,memory_mib,smact,gract,dram,power_w,careful_mib
 small,1,100,4000,0.3,1,0.1,135,6000
 large,1,200,30000,0.6,1,0.1,185,
@@ -168,7 +169,9 @@ class Results(SimulateCase):
                 self.assertEqual(result["completed"], 60)
 
     def test_oracles_by_streams_mps_and_mig(self):
-        """Told what every task takes, an oracle's few crashes are holes in memory, and an instance of its own has none."""
+        """An oracle knows what each task takes: its few crashes are holes in memory, and a MIG
+        instance with one task has none.
+        """
         trace = os.path.join(ROOT, "data", "traces", "philly-60.txt")
         for policy in ("off", "obf", "owf", "olug"):
             for gpus, words in (
@@ -383,10 +386,13 @@ class Results(SimulateCase):
         self.assertAlmostEqual(self.simulate((0, "small"), (500, "small"))["lower_bound_s"], 600)
 
     def test_columns_of_others(self):
-        """Attributes of a task come from a task alike; an empty newer memory falls back to the older."""
+        """Attributes of a task come from a task alike; an empty newer memory falls back to the
+        older.
+        """
         tasks = self.write(
             "theirs.csv",
-            "task,model,dataset,batch_size,gpus,epochs,epoch_minutes,memory_mb_thesis,memory_mb_2025\n"
+            "task,model,dataset,batch_size,gpus,epochs,epoch_minutes,memory_mb_thesis,"
+            "memory_mb_2025\n"
             "a,Resnet50,imagenet,32,1,2,1.5,5262,\n",
         )
         done = self.run_colloc(
@@ -469,7 +475,8 @@ class BadInput(SimulateCase):
             (["--gpus=0"], '"0" is a number of GPUs without a kind: write 4xA100-40GB'),
             (
                 ["--gpus=B100"],
-                'no GPU is called "B100"; there are: A100-40GB, A100-80GB, H100, H200, V100-16GB, V100-32GB, T4, A10, A30, A40, L4, L40S, A6000, RTX-3090, RTX-4090, RTX-5090, B200',
+                'no GPU is called "B100"; there are: A100-40GB, A100-80GB, H100, H200, V100-16GB, '
+                "V100-32GB, T4, A10, A30, A40, L4, L40S, A6000, RTX-3090, RTX-4090, RTX-5090, B200",
             ),
             (["--gpus=A100-40GB:9g.5gb"], 'A100-40GB has no MIG profile "9g.5gb"'),
             (
@@ -478,7 +485,8 @@ class BadInput(SimulateCase):
             ),
             (
                 ["--policy=magn"],
-                "--policy=magn: no such policy; did you mean magm; give one of exclusive, rr, magm, "
+                "--policy=magn: no such policy; did you mean magm; give one of exclusive, rr, "
+                "magm, "
                 "lug, mug, first-fit, best-fit, predictive, off, obf, owf, olug",
             ),
             (["--smact-max=nan"], "--smact-max=nan: invalid number: give one from 0 to 1"),
@@ -540,7 +548,8 @@ class BadInput(SimulateCase):
             ("\nconstant speed 2\n", 'kinds.txt:2: there is no constant "speed"'),
             (
                 "gpu X\n",
-                'kinds.txt:1: a line begins with constant, kind, alias, nvml or mig, not with "gpu"',
+                "kinds.txt:1: a line begins with constant, kind, alias, nvml or mig, not with "
+                '"gpu"',
             ),
         ]:
             with self.subTest(text):

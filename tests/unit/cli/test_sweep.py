@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""colloc sweep: its rows are what colloc simulate says, in a fixed order, and all of them are whole whatever happens."""
+"""colloc sweep: its rows are what colloc simulate says, in a fixed order, and all of them are whole
+whatever happens.
+"""
 
 import csv
 import io

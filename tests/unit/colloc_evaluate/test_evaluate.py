@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""scripts/evaluate from outside: its page says what colloc simulate says, and needs nothing but itself."""
+"""scripts/evaluate from outside: its page says what colloc simulate says, and needs nothing but
+itself.
+"""
 
 import csv
 import html.parser

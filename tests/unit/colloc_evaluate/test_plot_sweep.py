@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""scripts/plot-sweep: medians over the seeds, and who is beaten by nobody."""
+"""scripts/plot-sweep: medians over the seeds, and the policies that none beats."""
 
 import csv
 import os
@@ -12,13 +12,17 @@ COLLOC = os.path.join(
     os.environ.get("COLLOC_BUILD", os.path.join(ROOT, "build")), "src", "cli", "colloc"
 )
 HEAD = (
-    "trace,tasks,gpus,policy,estimator,known,sharing,smact_max,min_free_gib,margin_gib,resample,seed,total_s,avg_wait_s,avg_exec_s,avg_jct_s,"
+    "trace,tasks,gpus,policy,estimator,known,sharing,smact_max,min_free_gib,margin_gib,resample,"
+    "seed,total_s,avg_wait_s,avg_exec_s,avg_jct_s,"
     "oom,completed,failed,left_out,energy_mj,mean_smact,lower_bound_s,fault\n"
 )
 
 
 def row(policy, seed, total_s, oom=0):
-    return f"t,,4xA100-40GB,{policy},none,all,mps,0.8,5,2,0,{seed},{total_s},60,60,120,{oom},1,0,0,{total_s / 100},0.5,1,\n"
+    return (
+        f"t,,4xA100-40GB,{policy},none,all,mps,0.8,5,2,0,{seed},{total_s},60,60,120,{oom},"
+        f"1,0,0,{total_s / 100},0.5,1,\n"
+    )
 
 
 class PlotTest(unittest.TestCase):

@@ -56,7 +56,7 @@ class Residual(unittest.TestCase):
         self.assertAlmostEqual(found["family 5"], 0, 4)
 
     def test_chooses_no_correction_where_families_contradict(self):
-        """Each family has an offset of its own, which the others cannot know."""
+        """Each family has a different offset, which the others cannot predict."""
         points = points_of(480, lambda *_: 0.0)
         for p in points:
             p.y = 0.05 if int(p.row["family"].split()[1]) % 3 == 0 else 0.0

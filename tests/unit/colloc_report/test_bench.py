@@ -15,7 +15,8 @@ GROUPS = (
     "group,number,repeat,mix,sharing,gpu,gpu_name,way,tasks,failed,began_unix_s,total_s,energy_j\n"
 )
 TASKS = (
-    "group,repeat,task,name,threads,exit_code,failure,started_unix_s,ended_unix_s,ready_unix_s,reserved_mib,epoch,epoch_s,"
+    "group,repeat,task,name,threads,exit_code,failure,started_unix_s,ended_unix_s,ready_unix_s,"
+    "reserved_mib,epoch,epoch_s,"
     "epoch_from_unix_s,epoch_to_unix_s,samples\n"
 )
 ACTIVITY = (
@@ -33,7 +34,10 @@ SUMMARY = (
     + ",".join(ACTIVITY)
     + ",energy_j,joule_per_sample\n"
 )
-LOOKS = "time_s,smact,smocc,dram_active,gract,power_w,mem_used_mib,pcie_rx_mib_per_s,pcie_tx_mib_per_s\n"
+LOOKS = (
+    "time_s,smact,smocc,dram_active,gract,power_w,mem_used_mib,pcie_rx_mib_per_s,"
+    "pcie_tx_mib_per_s\n"
+)
 
 
 class Folder:
@@ -43,21 +47,33 @@ class Folder:
 
     def add(self, number, mix, sharing, names, epoch_s, total_s, failed=0):
         group = f"{mix} {sharing}"
-        self.groups += f"{group},{number},1,{mix},{sharing},0,NVIDIA H200,processes,{len(names)},{failed},1000,{total_s},500\n"
+        self.groups += (
+            f"{group},{number},1,{mix},{sharing},0,NVIDIA H200,processes,"
+            f"{len(names)},{failed},1000,{total_s},500\n"
+        )
         rate = "" if failed or sharing == "serial" else len(names) * 100 / epoch_s
-        self.summary += f"{group},1,{mix},{sharing},{len(names)},{failed},{total_s},{epoch_s},{rate},0.7,0.4,0.3,1,400,2024,9,3,500,"
+        self.summary += (
+            f"{group},1,{mix},{sharing},{len(names)},{failed},{total_s},{epoch_s},"
+            f"{rate},0.7,0.4,0.3,1,400,2024,9,3,500,"
+        )
         self.summary += f"{400 / rate if rate else ''}\n"
         for i, name in enumerate(names):
             for epoch in (1, 2):
                 seconds = 99 if epoch == 1 else epoch_s
                 since = 1000 + (epoch - 1) * 10
-                self.tasks += f"{group},1,{i},{name},100,0,,1000,1100,1001,900,{epoch},{seconds},{since},{since + seconds},100\n"
+                self.tasks += (
+                    f"{group},1,{i},{name},100,0,,1000,1100,1001,900,{epoch},"
+                    f"{seconds},{since},{since + seconds},100\n"
+                )
         with open(
             os.path.join(self.path, "looks", f"{number}-1.csv"), "w", encoding="utf-8"
         ) as file:
             file.write(
                 LOOKS
-                + "1,0.1,0.1,0.1,0.1,100,1000,1,1\n11,0.8,0.4,0.3,1,400,2000,9,3\n12,0.6,0.4,0.3,1,400,2048,,3\n500,0,0,0,0,70,0,0,0\n"
+                + (
+                    "1,0.1,0.1,0.1,0.1,100,1000,1,1\n11,0.8,0.4,0.3,1,400,2000,9,3\n12,0.6,0.4,0.3,"
+                    "1,400,2048,,3\n500,0,0,0,0,70,0,0,0\n"
+                )
             )
 
     def write(self):
@@ -115,7 +131,7 @@ class Bench(unittest.TestCase):
         self.assertIn(">-50.0<", page)
         self.assertIn(">2.00<", page)
 
-    def test_where_nobody_says_when_it_is_ready_the_whole_time_counts(self):
+    def test_without_a_ready_line_the_whole_time_counts(self):
         self.folder.add(1, "small+large", "serial", ["small", "large"], 10, 400)
         self.folder.add(2, "small+large", "mps", ["small", "large"], 20, 300)
         self.folder.tasks = self.folder.tasks.replace(",1000,1100,1001,", ",1000,1100,,")

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The pictures of the learned estimators: projections that do what they should, and a page from the files of `colloc memnet eval`."""
+"""The pictures of the learned estimators: projections that do what they should, and a page from the
+files of `colloc memnet eval`.
+"""
 
 import csv
 import os

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Figures are the same bytes every time and show what their CSV says; a page parses, and needs nothing but itself."""
+"""Figures are the same bytes every time and show what their CSV says; a page parses, and needs
+nothing but itself.
+"""
 
 import csv
 import html.parser
@@ -19,7 +21,9 @@ VOID = {"meta", "link", "br", "hr", "img"}
 
 
 class Reader(html.parser.HTMLParser):
-    """What a browser would see: that tags close, ids are there once, and what is loaded from elsewhere."""
+    """What a browser would see: that tags close, ids are there once, and what is loaded from
+    elsewhere.
+    """
 
     def __init__(self, text):
         super().__init__()
@@ -155,7 +159,7 @@ class FigureTest(unittest.TestCase):
             self.assertEqual(pictures()[0].svg, before)
 
     def test_without_matplotlib(self):
-        """A sentence for who asked for a report, no traceback."""
+        """A sentence for the user that wanted a report, no traceback."""
         done = subprocess.run(
             [
                 sys.executable,
@@ -218,7 +222,8 @@ class PageTest(unittest.TestCase):
     def test_markdown(self):
         text = self.page.markdown("pictures")
         self.assertIn(
-            "| policy | total | tasks |\n|---|---:|---:|\n| <magm> | 459.25 | 60 |\n| a\\|b | – | 7 |",
+            "| policy | total | tasks |\n|---|---:|---:|\n| <magm> | 459.25 | 60 |\n| a\\|b | – | "
+            "7 |",
             text,
         )
         self.assertIn("![Figure totals](pictures/totals.svg)", text)

@@ -643,7 +643,7 @@ static void gpm_tells_means(void **state)
     nvmlDeviceGetUUID(small, uuid, sizeof(uuid));
     nvmlDeviceGetGpuInstanceId(small, &instance);
     pid = train(uuid, small, 1000);
-    /* kernels: 0.5 of 108 SMs for 0.7 of the time, on 28 of them 1.93; then a gap of 0.3 as before */
+    /* kernels: 0.5 of 108 SMs for 0.7 of the time, on 28 of them 1.93; then a gap of 0.3 */
     assert_float_equal(measure(gpus[3], instance, 2).value, 100 * 1.92857 / 2.22857, 0.01);
     assert_float_equal(measure(gpus[3], 0, 2).value, 100 * 0.5 / 2.22857, 0.01);
     end(pid);

@@ -161,12 +161,16 @@ class Training(Machine):
 
 class OutOfMemory(Machine):
     WORDS = {
-        "pytorch": r"^torch\.OutOfMemoryError: CUDA out of memory\. Tried to allocate 7\.20 GiB\. GPU 0 has a total "
-        r"capacity of 39\.39 GiB of which \d+\.\d\d GiB is free\. Process (\d+) has 29\.30 GiB memory in "
+        "pytorch": r"^torch\.OutOfMemoryError: CUDA out of memory\. Tried to allocate 7\.20 GiB\. "
+        r"GPU 0 has a total "
+        r"capacity of 39\.39 GiB of which \d+\.\d\d GiB is free\. Process (\d+) has 29\.30 GiB "
+        r"memory in "
         r"use\. Including non-PyTorch memory, this process has [\d.]+ GiB memory in use\. ",
-        "tensorflow": r"^tensorflow\.python\.framework\.errors_impl\.ResourceExhaustedError: .*\n\nOOM when allocating "
+        "tensorflow": r"^tensorflow\.python\.framework\.errors_impl\.ResourceExhaustedError: "
+        r".*\n\nOOM when allocating "
         r"tensor with shape\[\d+\]",
-        "jax": r"^jaxlib\.xla_extension\.XlaRuntimeError: RESOURCE_EXHAUSTED: Out of memory while trying to allocate "
+        "jax": r"^jaxlib\.xla_extension\.XlaRuntimeError: RESOURCE_EXHAUSTED: Out of memory while "
+        r"trying to allocate "
         r"\d+ bytes\.$",
         "cuda": r"^CUDA error at train\.cu:57 code=2\(cudaErrorMemoryAllocation\)",
     }
@@ -263,7 +267,8 @@ class Mps(Machine):
             self.control("set_default_active_thread_percentage 0"), "Invalid percentage\n"
         )
         self.start("--smact=0.5", mib=2000)
-        # GRACT 0.65: kernels take 2 instead of 0.65 on a quarter of the SMs, and launches of a client 0.429 * 0.35 longer
+        # GRACT 0.65: kernels take 2 instead of 0.65 on a quarter of the SMs, and launches of a
+        # client 0.429 * 0.35 longer
         self.assertIn("speed 0.40", self.show())
 
     def test_quit_waits_for_clients(self):
@@ -289,7 +294,7 @@ class Mps(Machine):
         self.control("quit -t 0")
         self.assertEqual(child.wait(LIMIT_S), 1)
 
-    def test_a_killed_daemon_leaves_nobody_behind(self):
+    def test_a_killed_daemon_leaves_no_process(self):
         child = self.start(mib=2000)
         os.kill(self.daemon, signal.SIGKILL)
         self.assertEqual(child.wait(LIMIT_S), 1)

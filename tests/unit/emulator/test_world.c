@@ -123,7 +123,7 @@ static void a_killed_process_is_gone_when_the_world_is_entered(void **state)
     machine_end(&m);
 }
 
-static void killed_with_the_lock_held_it_blocks_nobody(void **state)
+static void killed_with_the_lock_held_it_blocks_no_process(void **state)
 {
     struct machine m = machine_make("A100-40GB", 1);
 
@@ -180,7 +180,7 @@ int main(void)
         cmocka_unit_test(a_list_is_read),
         cmocka_unit_test(a_foreign_file_is_refused),
         cmocka_unit_test(a_killed_process_is_gone_when_the_world_is_entered),
-        cmocka_unit_test(killed_with_the_lock_held_it_blocks_nobody),
+        cmocka_unit_test(killed_with_the_lock_held_it_blocks_no_process),
         cmocka_unit_test(energy_is_of_emulated_time),
         cmocka_unit_test(power_stops_at_the_limit),
     };

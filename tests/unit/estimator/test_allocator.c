@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The rules of PyTorch's caching allocator, one by one. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

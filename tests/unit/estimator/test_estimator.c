@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The table of estimators, checks of requests, and the simple estimators. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The networks of GPUMemNet: inputs, weights as text, answers. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -354,7 +355,7 @@ static void test_long_sequence(void **state)
     for (int i = 0; i < LAYERS; i++)
         n += (size_t)sprintf(text + n, "Linear-%d [-1, 8] 72\n", i + 1);
     assert_int_equal(ask("gpumemnet-transformer", text, 32, &answer), 0);
-    assert_non_null(strstr(answer.note, "of 3000 layers were looked at"));
+    assert_non_null(strstr(answer.note, "of 3000 layers were used"));
     free(text);
 }
 

@@ -112,7 +112,7 @@ static void test_out_of_memory_is_a_bound(void **state)
 static void test_falling_peaks_say_nothing(void **state)
 {
     struct past_run runs[] = {run_of(16, 1500), run_of(32, 1400)};
-    assert_non_null(strstr(ask("history", runs, 2, 64, ESTIMATE_UNKNOWN).note, "held back"));
+    assert_non_null(strstr(ask("history", runs, 2, 64, ESTIMATE_UNKNOWN).note, "memory limit"));
 }
 
 static void test_other_tasks_say_nothing(void **state)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Attempts under real shims, as root (tasks then run as nobody) or as anyone. */
+/* Attempts under real shims, as root (tasks then run as user 65534) or as anyone. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -29,7 +29,7 @@
 #include "exec/claim.h"
 #include "exec/tree.h"
 
-#define NOBODY 65534
+#define OTHER_USER 65534
 
 static char base[64];    /* ours, passable */
 static char work[80];    /* the user's */
@@ -43,12 +43,12 @@ struct running {
 
 static uid_t user(void)
 {
-    return geteuid() == 0 ? NOBODY : geteuid();
+    return geteuid() == 0 ? OTHER_USER : geteuid();
 }
 
 static gid_t group(void)
 {
-    return geteuid() == 0 ? NOBODY : getegid();
+    return geteuid() == 0 ? OTHER_USER : getegid();
 }
 
 static struct attempt_spec spec_of(const char *script)
@@ -276,8 +276,8 @@ static void test_needs_something_to_run(void **state)
 }
 
 /*
- * The main process ends; what it left in a session of its own holds the FIFO, whose end comes only
- * when that is dead, too.
+ * The main process ends; a process that it left in a new session holds the FIFO open until it is
+ * killed, too.
  */
 static void test_leftovers_end(void **state)
 {
@@ -448,7 +448,8 @@ static pid_t spawn_traced(const char *folder)
     return pid;
 }
 
-/* Which file the fsync forces that the process is about to call; "" when it calls something else. */
+/* Which file the fsync forces that the process is about to call; "" when it calls something
+ * else. */
 static void read_fsync(pid_t pid, char *ret_path, size_t size)
 {
     struct __ptrace_syscall_info info = {0};

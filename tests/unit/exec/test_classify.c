@@ -21,15 +21,15 @@
     "Traceback (most recent call last):\n  File \"train.py\", line 80, in <module>\n    main()\n"
 #define ALSO   "\nDuring handling of the above exception, another exception occurred:\n\n"
 #define DUE_TO "\nThe above exception was the direct cause of the following exception:\n\n"
-#define TORCH_OOM                                                                                                 \
-    "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.50 GiB. GPU 0 has a total capacity of " \
-    "39.39 GiB of which 1.13 GiB is free."
+#define TORCH_OOM                                                                                  \
+    "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.50 GiB. GPU 0 has a "    \
+    "total capacity of 39.39 GiB of which 1.13 GiB is free."
 #define BFC                                                                                        \
     "W tensorflow/core/common_runtime/bfc_allocator.cc:479] Allocator (GPU_0_bfc) ran out of memory trying "
 
-#define SHORTAGE                                                                                        \
-    "E tensorflow/stream_executor/cuda/cuda_driver.cc:828] failed to allocate 32.00M (33554432 bytes) " \
-    "from device: CUDA_ERROR_OUT_OF_MEMORY: out of memory\n"
+#define SHORTAGE                                                                                   \
+    "E tensorflow/stream_executor/cuda/cuda_driver.cc:828] failed to allocate 32.00M (33554432 "   \
+    "bytes) from device: CUDA_ERROR_OUT_OF_MEMORY: out of memory\n"
 
 struct sample {
     const char *name;
@@ -257,10 +257,10 @@ static const struct sample samples[] = {
         "4242 Killed"},
     {"killed, perhaps", {.exit_code = 137, .host_oom = HOST_OOM_PERHAPS},
         "run.sh: line 3:  4242 Killed                  python t.py\n", "host-oom", "",
-        "perhaps for want of host memory: meanwhile the kernel killed a process of this machine for "
-        "that (oom_kill): run.sh: line 3:  4242 Killed"},
+        "perhaps for lack of host memory: the kernel killed a process of this machine for that "
+        "reason meanwhile (oom_kill): run.sh: line 3:  4242 Killed"},
     {"killed itself, perhaps", {.exit_code = -1, .signal = SIGKILL, .host_oom = HOST_OOM_PERHAPS},
-        "step 1\n", "host-oom", "", "perhaps for want of host memory"},
+        "step 1\n", "host-oom", "", "perhaps for lack of host memory"},
     {"killed, not proven", EXIT(137), "run.sh: line 3:  4242 Killed                  python t.py\n",
         "signal", "", "signal 9"},
     {"killed itself, proven", {.exit_code = -1, .signal = SIGKILL, .host_oom = HOST_OOM_CERTAIN},
@@ -272,7 +272,7 @@ static const struct sample samples[] = {
     {"data loader killed", EXIT(1),
         FRAMES "RuntimeError: DataLoader worker (pid 77) is killed by signal: Killed. \n", "signal",
         "pytorch", "DataLoader worker"},
-    {"the kernel killed somebody else", {.exit_code = 1, .host_oom = HOST_OOM_CERTAIN},
+    {"the kernel killed another process", {.exit_code = 1, .host_oom = HOST_OOM_CERTAIN},
         FRAMES "KeyError: 3\n", "program", "python", "KeyError"},
     {"segmentation fault below a shell", EXIT(139),
         "run.sh: line 2: 12 Segmentation fault (core dumped) ./a.out\n", "signal", "", "signal 11"},

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The cap on kept output: which part of a file is dropped. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

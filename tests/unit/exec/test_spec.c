@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Specs of attempts: encoding, strict decoding, output paths. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -115,7 +116,7 @@ static void test_bad_specs(void **state)
     }
 }
 
-static void test_nobody_is_not_root(void **state)
+static void test_an_unknown_user_is_not_root(void **state)
 {
     struct attempt_spec no_user = full_spec(), no_group = full_spec();
     struct fault fault;
@@ -172,7 +173,7 @@ int main(void)
         cmocka_unit_test(test_every_cut_is_refused),
         cmocka_unit_test(test_bad_specs),
         cmocka_unit_test(test_output_path),
-        cmocka_unit_test(test_nobody_is_not_root),
+        cmocka_unit_test(test_an_unknown_user_is_not_root),
         cmocka_unit_test(test_exit_record),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Process trees: signals, ancestors, and reused process ids. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,7 +16,7 @@
 #include "exec/ancestry_cache.h"
 #include "exec/tree.h"
 
-/* A child with an awkward name that has a child of its own; both live until they are killed. */
+/* A child with an awkward name that has a child, too; both live until they are killed. */
 static pid_t start_two(pid_t *ret_grandchild)
 {
     int ends[2];
@@ -77,7 +78,7 @@ static void test_signal_marked(void **state)
     assert_true(WIFSIGNALED(status));
 }
 
-static void test_kin_are_remembered_for_a_second(void **state)
+static void test_ancestry_is_cached_for_a_second(void **state)
 {
     static struct ancestry_cache cache;
     pid_t grandchild, child = start_two(&grandchild);
@@ -97,7 +98,7 @@ static void test_kin_are_remembered_for_a_second(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_find_root),
-        cmocka_unit_test(test_kin_are_remembered_for_a_second),
+        cmocka_unit_test(test_ancestry_is_cached_for_a_second),
         cmocka_unit_test(test_signal_marked)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

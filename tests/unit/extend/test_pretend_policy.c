@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * All that lists or finds policies knows a policy that is added to the table: this program is linked
- * with pretend_policies.c. (test_programs.py asks whole programs.)
+ * A policy that is added to the table is known wherever policies are listed or found: this program
+ * is linked with pretend_policies.c. (test_programs.py tests whole programs.)
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -27,7 +27,7 @@ static void test_one_alone_has_it_all(void **state)
     assert_near(holders[1].weight, 1);
 }
 
-static void test_nobody_has_a_process(void **state)
+static void test_no_task_has_a_process(void **state)
 {
     struct gpu_holder holders[] = {{.processes = 0}, {.processes = 0}};
 
@@ -171,7 +171,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_one_alone_has_it_all),
-        cmocka_unit_test(test_nobody_has_a_process),
+        cmocka_unit_test(test_no_task_has_a_process),
         cmocka_unit_test(test_by_the_time_they_had_kernels),
         cmocka_unit_test(test_evenly_when_the_driver_does_not_tell),
         cmocka_unit_test(test_evenly_when_it_tells_of_no_kernels),

@@ -132,7 +132,7 @@ static void test_no_row_before_a_header_or_of_too_long_lines(void **state)
     assert_int_equal(rows.row[0].gpu, 1);
 }
 
-/* Real output, where somebody has it: every line is a row, GPU 0 is the one that works. */
+/* Real output, if there is a dcgmi: every line is a row, GPU 0 is the one that works. */
 static void test_real_output(void **state)
 {
     static struct rows rows;

@@ -164,7 +164,7 @@ static void test_remains_of_a_killed_one_are_cleared(void **state)
     assert_int_equal(mps_stop(p->pipe_dir, &p->fault), 0);
 }
 
-static void test_a_pid_of_somebody_else_is_not_the_daemon(void **state)
+static void test_a_pid_of_another_user_is_not_the_daemon(void **state)
 {
     struct place *p = *state;
     char path[128], text[16];
@@ -251,7 +251,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_a_living_one_is_used_again, setup, teardown),
         cmocka_unit_test_setup_teardown(test_remains_of_a_killed_one_are_cleared, setup, teardown),
         cmocka_unit_test_setup_teardown(
-            test_a_pid_of_somebody_else_is_not_the_daemon, setup, teardown),
+            test_a_pid_of_another_user_is_not_the_daemon, setup, teardown),
         cmocka_unit_test_setup_teardown(test_not_installed_is_an_answer, setup, teardown),
         cmocka_unit_test_setup_teardown(test_its_own_words_come_back, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_deaf_one_is_still_ending, setup, teardown),

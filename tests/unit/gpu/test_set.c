@@ -252,7 +252,7 @@ static void test_processes_are_listed_again_when_memory_moves(void **state)
     look_after(&w, 100 * MS_US);
     assert_int_equal(w.sample.processes.item[0].pid, 300);
     asked = gpu->compute.asked;
-    gpu->memory_result = NVML_NOT_SUPPORTED; /* then nobody knows whether it moved */
+    gpu->memory_result = NVML_NOT_SUPPORTED; /* then it is not known whether it moved */
     look_after(&w, 10 * MS_US);
     look_after(&w, 10 * MS_US);
     assert_int_equal(gpu->compute.asked, asked + 2);
@@ -574,7 +574,7 @@ static void test_a_dear_energy_counter_is_asked_seldom(void **state)
     world_end(&w);
 }
 
-static void test_gpm_is_not_worked_out_where_nobody_is(void **state)
+static void test_gpm_is_not_calculated_without_processes(void **state)
 {
     struct world w = world_of("FAKE_NVML_NEW");
     struct fake_gpu *gpu = &w.nvml->gpu[0];
@@ -955,7 +955,7 @@ int main(void)
         cmocka_unit_test(test_a_gpu_that_answers_nothing_is_silent),
         cmocka_unit_test(test_energy_never_falls),
         cmocka_unit_test(test_a_dear_energy_counter_is_asked_seldom),
-        cmocka_unit_test(test_gpm_is_not_worked_out_where_nobody_is),
+        cmocka_unit_test(test_gpm_is_not_calculated_without_processes),
         cmocka_unit_test(test_a_process_that_ended_since_the_last_look_has_worked),
         cmocka_unit_test(test_a_measurement_sees_what_came_and_went_between_two_looks),
         cmocka_unit_test(test_process_memory_not_available),

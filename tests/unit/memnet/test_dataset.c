@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Reading measured trainings as rows for the networks. */
 #include "unit.h"
 
 #include <errno.h>

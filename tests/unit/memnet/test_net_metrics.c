@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The figures by which networks are compared. */
 #include "unit.h"
 
 #include "memnet/net_metrics.h"

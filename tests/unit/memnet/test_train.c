@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Training: what it learns, the same weights for the same seed, patience, threads. */
 #include "unit.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Exports: what is read, and which mistakes are refused. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,9 +16,9 @@
 
 #define HEAD    "{\"colloc_export\":1,\"batch\":8,"
 #define TENSORS "\"ticks\":4,\"tensors\":[[4096,0,0,-1,0],[0,1024,1,3,1]],"
-#define CONV                                                                                                \
-    "\"convs\":[{\"tick\":1,\"phase\":\"forward\",\"batch\":[0,1],\"input\":[3,8,8],\"weight\":[16,3,3,3]," \
-    "\"output\":[16,8,8],\"groups\":1,\"dtype\":\"float32\"}],"
+#define CONV                                                                                       \
+    "\"convs\":[{\"tick\":1,\"phase\":\"forward\",\"batch\":[0,1],\"input\":[3,8,8],"              \
+    "\"weight\":[16,3,3,3],\"output\":[16,8,8],\"groups\":1,\"dtype\":\"float32\"}],"
 #define LAYERS                                                                                     \
     "\"layers\":[{\"type\":\"Linear\",\"depth\":0,\"leaf\":true,\"parameters\":1024,\"shape\":[256],\"calls\":1}]}"
 

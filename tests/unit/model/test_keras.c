@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Summaries of Keras. */
 #include "unit.h"
 
 static void test_keras2_joins_wrapped_cells(void **state)

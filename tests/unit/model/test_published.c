@@ -36,7 +36,7 @@ static int64_t expected_parameters(const char *file)
     for (size_t i = 0; i < ARRAY_SIZE(models); i++)
         if (strncmp(file, models[i].file, strlen(models[i].file)) == 0)
             return models[i].parameters;
-    fail_msg("nobody knows what %s should hold", file);
+    fail_msg("no expected content is known for %s", file);
     return 0;
 }
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Printed PyTorch modules. */
 #include "unit.h"
 
 #include <errno.h>

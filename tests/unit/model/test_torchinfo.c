@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Summaries of torchinfo. */
 #include "unit.h"
 
 static void test_columns_in_any_order(void **state)
@@ -109,7 +110,7 @@ static void test_known_types_around_others(void **state)
                                      "│    └─ReLU: 2-3                 [1, 4]         --\n");
     assert_false(model->layers[0].leaf);
     assert_true(model->layers[2].leaf);  /* normalises itself */
-    assert_false(model->layers[4].leaf); /* named like a layer, but has none of its own */
+    assert_false(model->layers[4].leaf); /* named like a layer, but only contains others */
     assert_int_equal(model->n_leaves, 4);
     model_destroy(model);
 }

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Summaries of torchsummary. */
 #include "unit.h"
 
 #include <errno.h>

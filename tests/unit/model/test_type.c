@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Types of layers by their names. */
 #include "base/array.h"
 #include "unit.h"
 

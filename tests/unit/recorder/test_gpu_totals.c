@@ -30,7 +30,7 @@ static struct gpu_sample at(double second, double smact, double power_w, double 
     };
 }
 
-static const struct gpu_occupants nobody = {.our_memory_bytes = {0, true}};
+static const struct gpu_occupants no_process = {.our_memory_bytes = {0, true}};
 static const struct gpu_occupants we = {.ours = 1, .our_memory_bytes = {512 << 20, true}};
 
 static void test_means_are_over_time(void **state)
@@ -38,7 +38,7 @@ static void test_means_are_over_time(void **state)
     struct gpu_totals totals = {0};
     struct gpu_sample samples[] = {at(1, 0.9, 50, 0), at(2, 0.2, 100, 100), at(5, 0.6, 100, 400)};
 
-    gpu_totals_add(&totals, &samples[0], &nobody);
+    gpu_totals_add(&totals, &samples[0], &no_process);
     gpu_totals_add(&totals, &samples[1], &we);
     gpu_totals_add(&totals, &samples[2], &we);
     assert_near(mean_value(&totals.smact).value, (0.2 * 1 + 0.6 * 3) / 4);
@@ -56,9 +56,9 @@ static void test_who_has_just_gone_has_what_was_done(void **state)
     struct gpu_totals totals = {0};
     struct gpu_sample samples[] = {at(1, 0, 50, 0), at(2, 0.5, 100, 100), at(3, 0.5, 60, 180)};
 
-    gpu_totals_add(&totals, &samples[0], &nobody);
+    gpu_totals_add(&totals, &samples[0], &no_process);
     gpu_totals_add(&totals, &samples[1], &we);
-    gpu_totals_add(&totals, &samples[2], &nobody);
+    gpu_totals_add(&totals, &samples[2], &no_process);
     assert_near(totals.our_energy_j, 180);
     assert_near(mean_value(&totals.our_smact).value, 0.5);
 }
@@ -69,9 +69,9 @@ static void test_power_is_energy_over_time(void **state)
     struct gpu_totals totals = {0};
     struct gpu_sample samples[] = {at(1, 0, 50, 0), at(2, 0.6, 229, 229), at(3, 0.6, 50, 458)};
 
-    gpu_totals_add(&totals, &samples[0], &nobody);
+    gpu_totals_add(&totals, &samples[0], &no_process);
     gpu_totals_add(&totals, &samples[1], &we);
-    gpu_totals_add(&totals, &samples[2], &nobody);
+    gpu_totals_add(&totals, &samples[2], &no_process);
     assert_near(mean_value(&totals.power_w).value, 229);
     assert_near(mean_value(&totals.smact).value, 0.6);
 }
@@ -86,7 +86,7 @@ static void test_two_who_take_turns(void **state)
         .other_sm_utilisation = {0.1, true}};
     struct gpu_sample samples[] = {at(1, 0, 50, 0), at(2, 0.8, 250, 250)};
 
-    gpu_totals_add(&totals, &samples[0], &nobody);
+    gpu_totals_add(&totals, &samples[0], &no_process);
     gpu_totals_add(&totals, &samples[1], &both);
     assert_near(mean_value(&totals.our_smact).value, 0.6);
     assert_near(totals.our_energy_j, 25 + 0.75 * 200);

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""scripts/bench over a pretend meson: the tests are configured when they were not, and no table is an error."""
+"""scripts/bench over a pretend meson: the tests are configured when they were not, and no table is
+an error.
+"""
 
 import json
 import os

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""scripts/check-components over made-up trees: what it finds, by which way, and what it lets pass."""
+"""scripts/check-components over made-up trees: what it finds, by which way, and what it lets pass.
+scripts/check-components over made-up trees: what it finds, by which way, and what it lets pass.
+"""
 
 import os
 import subprocess

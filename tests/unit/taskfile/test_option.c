@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Parsing of options by the table. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

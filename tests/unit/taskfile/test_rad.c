@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The two forms of .rad files. */
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Task files: detection of the form, options in scripts. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Splitting a line into arguments as a shell does. */
 #include <errno.h>
 #include <stdlib.h>
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Dates and times of cluster logs. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
