@@ -92,6 +92,7 @@ static const struct symbol {
     {"cuDevicePrimaryCtxRetain", 7000, (any_function *)cuDevicePrimaryCtxRetain},
     {"cuDevicePrimaryCtxRelease", 11000, (any_function *)cuDevicePrimaryCtxRelease_v2},
     {"cuCtxSetCurrent", 4000, (any_function *)cuCtxSetCurrent},
+    {"cuCtxSynchronize", 2000, (any_function *)cuCtxSynchronize},
     {"cuMemGetInfo", 3020, (any_function *)cuMemGetInfo_v2},
     {"cuMemAlloc", 3020, (any_function *)cuMemAlloc_v2},
     {"cuMemFree", 3020, (any_function *)cuMemFree_v2},

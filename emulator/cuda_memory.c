@@ -6,6 +6,7 @@
  *
  * Calls of a locked or suspended process wait, as NVIDIA's do.
  */
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -142,6 +143,22 @@ CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device)
 CUresult cuCtxSetCurrent(CUcontext context)
 {
     current = context;
+    return CUDA_OK;
+}
+
+/* The trap: it does not wait as other calls do. A locked process returns from it at once, and one
+ * that is suspended dies. */
+CUresult cuCtxSynchronize(void)
+{
+    struct world *world = cuda_world();
+
+    if (!world || !current)
+        return CUDA_INVALID_CONTEXT;
+    world_enter(world);
+    bool is_off = self && self->cuda_state == CUDA_CHECKPOINTED;
+    world_leave(world);
+    if (is_off)
+        raise(SIGSEGV);
     return CUDA_OK;
 }
 

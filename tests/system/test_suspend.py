@@ -6,6 +6,7 @@ import random
 import re
 import signal
 import subprocess
+import sys
 import time
 import unittest
 
@@ -146,6 +147,21 @@ class Paused(Suspend):
         until(lambda: progress() != before, "it to go on")
 
 
+# A restore with pairs that are no permutation of all GPUs: the driver never brings the process back.
+LOSES = """
+import ctypes as C, sys
+cuda, function, status, pairs = C.CDLL("libcuda.so.1"), C.c_void_p(), C.c_int(), (C.c_ubyte * 32)()
+assert cuda.cuInit(0) == 0
+cuda.cuDeviceGetUuid_v2(C.byref(pairs), 0)
+cuda.cuDeviceGetUuid_v2(C.byref(pairs, 16), 1)
+args = (C.c_uint64 * 8)(C.addressof(pairs), 1)
+name = b"cuCheckpointProcessRestore"
+cuda.cuGetProcAddress_v2(name, C.byref(function), 13000, C.c_uint64(0), C.byref(status))
+restore = C.CFUNCTYPE(C.c_int, C.c_int, C.c_void_p)(function.value)
+assert restore(int(sys.argv[1]), C.byref(args)) == 1
+"""
+
+
 class Off(Suspend):
     settings = {"sample-period": "100ms"}
 
@@ -204,6 +220,16 @@ class Faults(Suspend):
             self.emulator("set", gpu, "foreign-mib=0")
         self.wait_state(task, "RUNNING")
         self.assertEqual(self.processes()[pid][1:], (3000, ""))
+
+    def test_one_that_the_driver_has_lost_is_run_again(self):
+        task = self.start_task()
+        pid = self.pid(task)
+        self.colloc("suspend", str(task))
+        subprocess.run([sys.executable, "-c", LOSES, str(pid)], env=self.env, check=True)
+        self.assertIn("has lost a process", self.colloc("resume", str(task), code=1).stderr)
+        self.wait_gone(pid)
+        until(lambda: self.task(task)["attempt_count"] == 2, "its second attempt")
+        self.pid(task)
 
     def test_it_crashes_while_it_is_suspended(self):
         task = self.start_task()

@@ -35,12 +35,17 @@ static int64_t end_time(
     return end_us < least_us ? least_us : end_us < now_us ? end_us : now_us;
 }
 
-/* An instance may be there again before the task that was evicted from it has ended. */
+static const char PROCESS_LOST[] = "the driver has lost its process";
+
+/* An instance may be there again before the task that was evicted from it has ended. A task is also
+ * evicted when its process cannot be resumed. */
 static const char *why_gone(const struct attempts *attempts, const struct task *task, int gpu)
 {
     const char *why = attempts->parts.hooks.why_gone(attempts->parts.hooks.context, gpu);
-    return !why && task->ending == FAILURE_GPU_GONE ? "the MIG instance was not there any more"
-                                                    : why;
+    bool is_instance = core_view(attempts->parts.core)->gpus[gpu].id.is_mig_instance;
+    if (why || task->ending != FAILURE_GPU_GONE)
+        return why;
+    return is_instance ? "the MIG instance was not there any more" : PROCESS_LOST;
 }
 
 /* A failure on a GPU that is gone is not the task's fault, unless colloc ended the task. */
@@ -58,7 +63,9 @@ static struct failure judge_failure(
             core_view(attempts->parts.core)->gpus[task->gpus[i]].id.label, why);
         return gone;
     }
-    return *failure;
+    bool was_suspended = task->ending == FAILURE_GPU_GONE && task->n_gpus == 0;
+    snprintf(gone.evidence, sizeof gone.evidence, "%s", PROCESS_LOST);
+    return was_suspended ? gone : *failure;
 }
 
 /* What the log keeps beside EXITED. The caller releases it. */

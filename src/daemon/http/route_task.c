@@ -86,7 +86,7 @@ static void write_event(
             out);
         break;
     case EVENT_EVICT:
-        fputs("its MIG instance is gone: told to end", out);
+        fputs("its MIG instance is gone, or it cannot be resumed: it is ended", out);
         break;
     case EVENT_SUSPENDED:
     case EVENT_RESUMED:

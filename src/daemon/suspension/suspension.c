@@ -108,6 +108,7 @@ void suspension_fail_order(
     struct suspension *s, enum suspension_failure failure, bool is_suspended, const char *why)
 {
     struct event event = driver_event(s->parts.driver, EVENT_SUSPENSION_FAILED, s->orders->task);
+    is_suspended &= s->orders->kind != ORDER_SUSPEND; /* the core's: it still holds its GPUs */
     event.suspension_failed.why = failure;
     event.suspension_failed.is_suspended = is_suspended;
     if (!is_suspended) {

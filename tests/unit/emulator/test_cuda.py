@@ -178,6 +178,22 @@ class Checkpoint(Driver):
         self.assertEqual((self.restore(pid), self.unlock(pid)), (0, 0))
         self.wait_for(lambda: done() > before)
 
+    def test_a_suspended_process_that_synchronizes_dies(self):
+        child = os.fork()
+        if child == 0:
+            cuda, context = C.CDLL(FOLDER + "/libcuda.so.1"), C.c_void_p()
+            cuda.cuInit(0)
+            cuda.cuDevicePrimaryCtxRetain(C.byref(context), 0)
+            cuda.cuCtxSetCurrent(context)
+            while cuda.cuCtxSynchronize() == 0:
+                time.sleep(0.001)
+            os._exit(1)
+        self.wait_for(lambda: self.process(child))
+        self.assertEqual(self.lock(child), 0)
+        self.assertEqual(os.waitpid(child, os.WNOHANG), (0, 0))
+        self.checkpoint(child)
+        self.assertEqual(os.WTERMSIG(os.waitpid(child, 0)[1]), signal.SIGSEGV)
+
     def test_no_such_process(self):
         self.assertEqual(self.state(os.getpid()), -OPERATING_SYSTEM)
         self.assertEqual(self.lock(2**22 + 5), OPERATING_SYSTEM)
