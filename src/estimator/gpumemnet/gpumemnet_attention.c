@@ -41,8 +41,8 @@ INLINE void exp_each(lanes *x)
 /* `width` is a->width as a compile-time constant, so that the channels stay in registers. */
 INLINE void take(const struct attention *a, int width, size_t t, float *ret_mixed)
 {
-    lanes q[GPUMEMNET_WIDTH_MAX], mixed[GPUMEMNET_WIDTH_MAX], most, sum = {0},
-                                                                    *scores = (lanes *)a->scores;
+    lanes q[GPUMEMNET_WIDTH_MAX] = {0}; /* gcc 13 does not see that the first loop fills it */
+    lanes mixed[GPUMEMNET_WIDTH_MAX], most, sum = {0}, *scores = (lanes *)a->scores;
     float factor = 1 / sqrtf((float)width);
     for (int c = 0; c < width; c++) {
         q[c] = *(const lanes *)&a->q[(size_t)c * a->rows + t] * factor;
