@@ -1,0 +1,384 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A connection is new until its first packet says what it is. New ones that say nothing are closed
+ * after some seconds, so that they cannot take the places of others. One packet is read in each
+ * turn of the loop, so that no connection holds up the others.
+ */
+#include "preload/preload_listener.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/log.h"
+
+enum { SWEEP_MS = 1000, SILENCE_MAX_MS = 5000, BACKLOG = 128 };
+
+enum role { ROLE_NEW, ROLE_PROCESS, ROLE_WAITER };
+
+struct connection {
+    struct preload_listener *listener;
+    struct connection *next, **link; /* NULL: it is closed, and waits for the loop */
+    uv_poll_t poll;
+    int fd;
+    enum role role;
+    uint64_t begun_ms;
+    struct preload_peer peer;
+    struct preload_process process;
+    struct preload_waiter waiter;
+};
+
+struct preload_listener {
+    uv_loop_t *loop;
+    struct preload_hooks hooks;
+    struct connection *first, **last;
+    int n_connections;
+    int fd;
+    char path[sizeof(((struct sockaddr_un *)NULL)->sun_path)];
+    uv_poll_t poll;
+    uv_timer_t sweep;
+    bool is_closing, is_full; /* full: nothing is accepted until the next sweep */
+};
+
+/* ---- the list ---- */
+
+static void link_last(struct preload_listener *listener, struct connection *connection)
+{
+    connection->link = listener->last;
+    *listener->last = connection;
+    listener->last = &connection->next;
+    listener->n_connections++;
+}
+
+static void unlink_it(struct connection *connection)
+{
+    struct preload_listener *listener = connection->listener;
+    *connection->link = connection->next;
+    if (connection->next)
+        connection->next->link = connection->link;
+    else
+        listener->last = connection->link;
+    connection->link = NULL;
+    listener->n_connections--;
+}
+
+static int count_of_user(const struct preload_listener *listener, uid_t uid)
+{
+    int n = 0;
+    for (const struct connection *c = listener->first; c; c = c->next)
+        n += c->peer.uid == uid;
+    return n;
+}
+
+/* ---- the end of a connection ---- */
+
+static void on_closed(uv_handle_t *handle)
+{
+    struct connection *connection = handle->data;
+    close(connection->fd);
+    if (connection->process.page)
+        munmap(connection->process.page, PRELOAD_PAGE_SIZE);
+    free(connection);
+}
+
+static void drop(struct connection *connection)
+{
+    if (!connection->link)
+        return;
+    unlink_it(connection);
+    uv_close((uv_handle_t *)&connection->poll, on_closed);
+}
+
+/* Only from the loop: hooks are called. */
+static void end(struct connection *connection)
+{
+    const struct preload_hooks *hooks = &connection->listener->hooks;
+    if (connection->role == ROLE_PROCESS)
+        hooks->ends(hooks->context, &connection->process);
+    if (connection->role == ROLE_WAITER)
+        hooks->stops_waiting(hooks->context, &connection->waiter);
+    drop(connection);
+}
+
+/* ---- a process and its page ---- */
+
+static struct preload_page *create_page(int *ret_fd)
+{
+    int fd = memfd_create("colloc-preload", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    struct preload_page *page = MAP_FAILED;
+    if (fd >= 0 && ftruncate(fd, PRELOAD_PAGE_SIZE) == 0 &&
+        fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0)
+        page = mmap(NULL, PRELOAD_PAGE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (page == MAP_FAILED) {
+        if (fd >= 0)
+            close(fd);
+        return NULL;
+    }
+    page->magic = PRELOAD_PAGE_MAGIC;
+    page->version = PRELOAD_PAGE_VERSION;
+    *ret_fd = fd;
+    return page;
+}
+
+static bool send_welcome(struct connection *connection, int page_fd)
+{
+    struct preload_message welcome = preload_message_of(PRELOAD_WELCOME);
+    struct iovec part = {.iov_base = &welcome, .iov_len = sizeof(welcome)};
+    union {
+        struct cmsghdr header;
+        char room[CMSG_SPACE(sizeof(int))];
+    } control = {0};
+    struct msghdr header = {.msg_iov = &part,
+        .msg_iovlen = 1,
+        .msg_control = control.room,
+        .msg_controllen = sizeof(control.room)};
+    control.header.cmsg_level = SOL_SOCKET;
+    control.header.cmsg_type = SCM_RIGHTS;
+    control.header.cmsg_len = CMSG_LEN(sizeof(int));
+    memcpy(CMSG_DATA(&control.header), &page_fd, sizeof(page_fd));
+    return sendmsg(connection->fd, &header, MSG_NOSIGNAL | MSG_DONTWAIT) ==
+           (ssize_t)sizeof(welcome);
+}
+
+/* Returns whether the connection keeps to the protocol and goes on. */
+static bool take_hello(struct connection *connection)
+{
+    const struct preload_hooks *hooks = &connection->listener->hooks;
+    int fd;
+    if (connection->role != ROLE_NEW)
+        return false;
+    connection->process = (struct preload_process){
+        .peer = connection->peer, .page = create_page(&fd)};
+    if (!connection->process.page)
+        return false;
+    connection->role = ROLE_PROCESS;
+    hooks->begins(hooks->context, &connection->process);
+    bool sent = send_welcome(connection, fd);
+    close(fd);
+    return sent;
+}
+
+/* ---- a thread that waits ---- */
+
+static bool take_wait(struct connection *connection, const struct preload_message *message)
+{
+    const struct preload_hooks *hooks = &connection->listener->hooks;
+    struct preload_waiter *waiter = &connection->waiter;
+    if (connection->role == ROLE_PROCESS || waiter->is_asking)
+        return false;
+    if (connection->role == ROLE_NEW)
+        waiter->since_ms = uv_now(connection->listener->loop);
+    else
+        waiter->retries++;
+    connection->role = ROLE_WAITER;
+    waiter->peer = connection->peer;
+    waiter->reason = message->reason;
+    waiter->bytes = message->bytes;
+    waiter->held_bytes = message->held_bytes;
+    memcpy(waiter->gpu_uuid, message->gpu_uuid, sizeof(waiter->gpu_uuid));
+    waiter->is_asking = true;
+    hooks->waits(hooks->context, waiter);
+    return true;
+}
+
+static struct connection *connection_of(struct preload_waiter *waiter)
+{
+    return (struct connection *)((char *)waiter - offsetof(struct connection, waiter));
+}
+
+/* A connection whose buffer is full, or that is gone, is found closed by the loop. */
+void preload_answer(struct preload_waiter *waiter, enum preload_kind kind, uint64_t bound_ms)
+{
+    struct connection *connection = connection_of(waiter);
+    struct preload_message answer = preload_message_of(kind);
+    answer.bound_ms = bound_ms;
+    waiter->is_asking = kind == PRELOAD_BOUND;
+    if (send(connection->fd, &answer, sizeof(answer), MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
+        shutdown(connection->fd, SHUT_RDWR);
+}
+
+/* ---- packets ---- */
+
+static bool take_packet(struct connection *connection, const char *packet, size_t size)
+{
+    const struct preload_hooks *hooks = &connection->listener->hooks;
+    struct preload_message message;
+    if (preload_request_decode(packet, size, &message) < 0)
+        return false;
+    if (connection->role == ROLE_NEW) {
+        connection->peer.task = message.task;
+        connection->peer.attempt = message.attempt;
+        if (!hooks->admits(hooks->context, &connection->peer))
+            return false;
+    }
+    return message.kind == PRELOAD_HELLO ? take_hello(connection) : take_wait(connection, &message);
+}
+
+/* A descriptor that comes with a packet is dropped by the kernel: there is no room for one. */
+static void on_readable(uv_poll_t *poll, int status, int events)
+{
+    struct connection *connection = poll->data;
+    char packet[sizeof(struct preload_message) + 1];
+    ssize_t n = recv(connection->fd, packet, sizeof(packet), MSG_DONTWAIT);
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    if (n <= 0 || !take_packet(connection, packet, (size_t)n))
+        end(connection);
+}
+
+/* ---- new connections ---- */
+
+static int add_connection(struct preload_listener *listener, int fd)
+{
+    struct ucred credentials;
+    socklen_t size = sizeof(credentials);
+    if (listener->n_connections >= PRELOAD_CONNECTIONS_MAX ||
+        getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &credentials, &size) < 0 ||
+        count_of_user(listener, credentials.uid) >= PRELOAD_CONNECTIONS_OF_USER_MAX)
+        return -EAGAIN;
+    struct connection *connection = calloc(1, sizeof(*connection));
+    if (!connection)
+        return -ENOMEM;
+    *connection = (struct connection){.listener = listener,
+        .fd = fd,
+        .begun_ms = uv_now(listener->loop),
+        .peer = {.pid = credentials.pid, .uid = credentials.uid}};
+    int r = uv_poll_init(listener->loop, &connection->poll, fd);
+    if (r < 0) {
+        free(connection);
+        return r;
+    }
+    connection->poll.data = connection;
+    link_last(listener, connection);
+    uv_poll_start(&connection->poll, UV_READABLE, on_readable);
+    return 0;
+}
+
+static void on_connection(uv_poll_t *poll, int status, int events)
+{
+    struct preload_listener *listener = poll->data;
+    int fd = accept4(listener->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    if (fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS)) {
+        listener->is_full = true;
+        uv_poll_stop(poll);
+    }
+    if (fd >= 0 && add_connection(listener, fd) < 0)
+        close(fd);
+}
+
+static void on_sweep(uv_timer_t *timer)
+{
+    struct preload_listener *listener = timer->data;
+    for (struct connection *c = listener->first, *next; c; c = next) {
+        next = c->next;
+        if (c->role == ROLE_NEW && uv_now(listener->loop) - c->begun_ms > SILENCE_MAX_MS)
+            end(c);
+    }
+    if (listener->is_full) {
+        listener->is_full = false;
+        uv_poll_start(&listener->poll, UV_READABLE, on_connection);
+    }
+}
+
+/* ---- its life ---- */
+
+static int open_socket(const char *path, struct fault *fault)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    struct stat status;
+    if (strlen(path) >= sizeof(address.sun_path))
+        return fault_set(fault, ENAMETOOLONG, "%s: a socket's path may have at most %zu characters",
+            path, sizeof(address.sun_path) - 1);
+    memcpy(address.sun_path, path, strlen(path) + 1);
+    if (lstat(path, &status) == 0 && S_ISSOCK(status.st_mode))
+        unlink(path);
+    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd >= 0 && bind(fd, (struct sockaddr *)&address, sizeof(address)) == 0 &&
+        chmod(path, 0666) == 0 && listen(fd, BACKLOG) == 0)
+        return fd;
+    int r = fault_set(fault, errno, "%s: %s", path, strerror(errno));
+    if (fd >= 0)
+        close(fd);
+    return r;
+}
+
+int preload_listener_create(uv_loop_t *loop, const char *path, const struct preload_hooks *hooks,
+    struct fault *fault, struct preload_listener **ret_listener)
+{
+    struct preload_listener *listener = calloc(1, sizeof(*listener));
+    if (!listener)
+        return fault_set(fault, ENOMEM, "out of memory");
+    *listener = (struct preload_listener){.loop = loop, .hooks = *hooks};
+    listener->last = &listener->first;
+    listener->fd = open_socket(path, fault);
+    int r = listener->fd;
+    if (r >= 0) {
+        memcpy(listener->path, path, strlen(path) + 1);
+        r = uv_poll_init(loop, &listener->poll, listener->fd);
+    }
+    if (r < 0) {
+        if (listener->fd >= 0)
+            close(listener->fd);
+        free(listener);
+        return r;
+    }
+    uv_timer_init(loop, &listener->sweep);
+    listener->poll.data = listener->sweep.data = listener;
+    uv_poll_start(&listener->poll, UV_READABLE, on_connection);
+    uv_timer_start(&listener->sweep, on_sweep, SWEEP_MS, SWEEP_MS);
+    *ret_listener = listener;
+    return 0;
+}
+
+void preload_listener_close(struct preload_listener *listener)
+{
+    if (!listener || listener->is_closing)
+        return;
+    listener->is_closing = true;
+    while (listener->first)
+        drop(listener->first);
+    uv_close((uv_handle_t *)&listener->poll, NULL);
+    uv_close((uv_handle_t *)&listener->sweep, NULL);
+    close(listener->fd);
+    unlink(listener->path);
+}
+
+void preload_listener_destroy(struct preload_listener *listener)
+{
+    free(listener);
+}
+
+/* ---- the list, for its owner ---- */
+
+static struct connection *find(struct connection *from, enum role role)
+{
+    while (from && from->role != role)
+        from = from->next;
+    return from;
+}
+
+struct preload_process *preload_next_process(
+    struct preload_listener *listener, const struct preload_process *after)
+{
+    const size_t at = offsetof(struct connection, process);
+    struct connection *from = after ? ((const struct connection *)((const char *)after - at))->next
+                                    : listener->first;
+    struct connection *found = find(from, ROLE_PROCESS);
+    return found ? &found->process : NULL;
+}
+
+struct preload_waiter *preload_next_waiter(
+    struct preload_listener *listener, const struct preload_waiter *after)
+{
+    const size_t at = offsetof(struct connection, waiter);
+    struct connection *from = after ? ((const struct connection *)((const char *)after - at))->next
+                                    : listener->first;
+    struct connection *found = find(from, ROLE_WAITER);
+    return found ? &found->waiter : NULL;
+}
