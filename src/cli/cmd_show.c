@@ -52,7 +52,7 @@ static const char *percent_text(const json_t *value, char cell[CELL_SIZE])
     return cell;
 }
 
-/* Not shown for the tasks, nearly all, that never gave way. */
+/* What most tasks never have is not shown. */
 static const char *count_text(const json_t *value, char cell[CELL_SIZE])
 {
     return json_number_value(value) > 0 ? plain_text(value, cell) : "-";
@@ -91,6 +91,8 @@ static const struct field fields[] = {
     {"Estimator", "estimator", plain_text},
     {"Memory now", "mem_used_mib", mib_text},
     {"Memory peak", "mem_peak_mib", mib_text},
+    {"Memory waits", "memory_waits", count_text},
+    {"Waited for", "memory_wait_s", stopped_text},
     {"SMACT mean", "smact_mean", fraction_text},
     {"Energy", "energy_j", joules_text},
     {"Suspended", "suspended_s", stopped_text},

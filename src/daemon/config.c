@@ -359,6 +359,15 @@ static const struct option {
     {"framework-memory-limit", LIVE(framework_mem_limit), set_flag, "yes|no", NULL,
         "limit each time-sliced task to its memory requirement and the margin through the "
         "settings of PyTorch and JAX; JAX then allocates that amount when it starts"},
+    {"preload", LIVE(preload), set_flag, "yes|no", NULL,
+        "load a library into the processes of tasks that share GPUs, by which an allocation waits "
+        "when GPU memory is short instead of failing (docs/preload.md)"},
+    {"memory-wait", LIVE(memory_wait_us), set_duration, "TIME", NULL,
+        "with preload: the longest time an allocation waits for GPU memory before the task gets "
+        "the error; 0: it does not wait"},
+    {"memory-cap", LIVE(memory_cap), set_flag, "yes|no", NULL,
+        "with preload: a time-sliced task with a known memory requirement waits before it "
+        "takes more than that and the margin, until as much is free"},
     {"mps-users-together", LIVE(core.conditions.mps_users_together), set_flag, "yes|no", NULL,
         "let tasks of different users share a GPU through MPS; the GPU alternates between the "
         "users' MPS servers"},
@@ -410,6 +419,8 @@ static const struct option {
         "paused"},
     {"suspend-memory-max", LIVE(suspend_memory_max), set_size, "SIZE", NULL,
         "host memory that suspended tasks may take together; 0: half of the host's memory"},
+    {"preload-library", FIELD(preload_library), set_text, "PATH", "(as installed)",
+        "path of libcolloc-preload.so"},
     {"log-level", LIVE(log_level), set_log_level, "LEVEL", NULL,
         "the least important messages to log: error, warning, info or debug"},
 };
@@ -475,6 +486,7 @@ void config_defaults(struct config *config)
         "../" COLLOC_LIBEXEC_DIR "/colloc", "../exec", "."}; /* installed, in the build, bundled */
     static const char *const checkpoint_places[] = {
         "../" COLLOC_LIBEXEC_DIR "/colloc", "../checkpoint", "."};
+    static const char *const library_places[] = {"../" COLLOC_LIB_DIR "/colloc", "../preload", "."};
     *config = (struct config){
         .sharing = SHARING_STREAMS,
         .core = core_settings_default(),
@@ -482,6 +494,8 @@ void config_defaults(struct config *config)
         .metrics_bytes_max = 200 * MIB,
         .gpm_interval_us = 100 * MS_US,
         .mps_linger_us = 60 * SECOND_US,
+        .preload = true,
+        .memory_wait_us = 600 * SECOND_US, /* chosen: NCCL's collectives time out after it */
         .unused_after_us = 600 * SECOND_US,
         .history_us = 90 * 86400 * SECOND_US,
         .tasks_per_user = 20000,
@@ -504,6 +518,9 @@ void config_defaults(struct config *config)
     beside_find(checkpoint_places, ARRAY_SIZE(checkpoint_places), "colloc-checkpoint",
         config->checkpoint, sizeof config->checkpoint);
     config->core.can_pause = true;
+    set_text(config->preload_library, sizeof config->preload_library, COLLOC_PRELOAD_LIBRARY_PATH);
+    beside_find(library_places, ARRAY_SIZE(library_places), "libcolloc-preload.so",
+        config->preload_library, sizeof config->preload_library);
     if (geteuid() == 0) {
         set_text(config->socket_path, sizeof config->socket_path, "/run/colloc/collocd.sock");
         set_text(config->state_dir, sizeof config->state_dir, "/var/lib/colloc");

@@ -22,13 +22,17 @@ struct samples_kept {
 struct config {
     char socket_path[108];
     char state_dir[512];
-    char nvml_library[512];         /* "": the driver's */
-    char dcgmi[512];                /* "none": do without */
-    char shim[512];                 /* path of colloc-shim */
-    char checkpoint[512];           /* path of colloc-checkpoint */
-    int64_t suspend_memory_max;     /* host memory for suspended tasks; 0: half of the host's */
-    char gpus[256];                 /* "": all; or indices and UUIDs, separated by commas */
-    char estimator[32];             /* of tasks that name none */
+    char nvml_library[512];     /* "": the driver's */
+    char dcgmi[512];            /* "none": do without */
+    char shim[512];             /* path of colloc-shim */
+    char checkpoint[512];       /* path of colloc-checkpoint */
+    int64_t suspend_memory_max; /* host memory for suspended tasks; 0: half of the host's */
+    char preload_library[512];  /* path of libcolloc-preload.so */
+    bool preload;               /* tasks that share GPUs and say nothing else are run with it */
+    int64_t memory_wait_us; /* the longest wait of an allocation for GPU memory; 0: none waits */
+    bool memory_cap;    /* time-sliced: a task waits before it takes more than its requirement */
+    char gpus[256];     /* "": all; or indices and UUIDs, separated by commas */
+    char estimator[32]; /* of tasks that name none */
     enum quantile reserve_quantile; /* of an estimate that knows its error */
     enum sharing sharing;           /* of tasks that name none */
     int64_t mps_linger_us; /* an MPS control daemon that nobody has used for so long is stopped */

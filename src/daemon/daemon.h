@@ -10,6 +10,7 @@
  *        +--> metrics/    metrics of GPUs and tasks over time, by a thread
  *        +--> mps/        one MPS control daemon per user
  *        +--> suspension/ tasks off their GPUs and back
+ *        +--> preload/    allocations of tasks that wait for GPU memory
  *        |
  *        +--> driver.c    the core, its clock and its log (every part posts its events here)
  *
@@ -36,6 +37,7 @@
 #include "daemon/metrics/metric_recorder.h"
 #include "daemon/mps/mps_manager.h"
 #include "daemon/notify.h"
+#include "daemon/preload/preload_manager.h"
 #include "daemon/retention.h"
 #include "daemon/run_history.h"
 #include "daemon/suspension/suspension.h"
@@ -67,6 +69,7 @@ struct daemon {
     struct metric_recorder *metrics; /* NULL: none are recorded */
     struct mps *mps;
     struct suspension *suspension;
+    struct preload_manager *preload;
 };
 
 /* ---- wiring.c ---- */

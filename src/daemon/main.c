@@ -44,6 +44,7 @@ static void stop(struct daemon *daemon)
     driver_close(daemon->driver);
     mps_close(daemon->mps);
     metric_recorder_close(daemon->metrics);
+    preload_manager_close(daemon->preload);
     http_close(daemon->http);
     suspension_close(daemon->suspension);
     attempts_close(daemon->attempts);
@@ -64,6 +65,7 @@ static void destroy(struct daemon *daemon)
     attempts_destroy(daemon->attempts);
     mps_destroy(daemon->mps);
     metric_recorder_destroy(daemon->metrics);
+    preload_manager_destroy(daemon->preload);
     gpus_destroy(daemon->gpus);
     disk_destroy(daemon->disk);
     retention_destroy(daemon->retention);
@@ -174,6 +176,7 @@ static int start(struct daemon *daemon, struct fault *fault)
         r = gpus_open(daemon->gpus, fault);
     if (r < 0)
         return r;
+    preload_manager_open(daemon->preload);
     attempts_adopt(daemon->attempts);
     mps_adopt(daemon->mps);
     gpus_start(daemon->gpus);

@@ -8,9 +8,11 @@
  *               record_end, ended -----------------> http, attempts, run history, jobs
  *     attempts  why_gone, poll, usage -------------> gpus
  *               prepare_mps, mps_task_ended -------> mps
+ *               preload_socket --------------------> preload
  *     gpus      find_shim, polled -----------------> attempts, suspension
- *               polled ----------------------------> metrics
+ *               polled ----------------------------> metrics, preload
  *     metrics   list_roots ------------------------> attempts
+ *     preload   GPUs ------------------------------> gpus
  *     mps       ready -----------------------------> attempts
  *               answered --------------------------> http
  *     suspension  polls, processes ----------------> gpus, attempts
@@ -201,6 +203,12 @@ static void attempts_usage_ends(void *context, struct job *job)
     gpus_end_usage(daemon->gpus, job);
 }
 
+static const char *attempts_preload_socket(void *context)
+{
+    struct daemon *daemon = context;
+    return preload_manager_socket(daemon->preload);
+}
+
 static struct attempts *create_attempts(struct daemon *daemon)
 {
     const struct attempts_options options = {
@@ -219,7 +227,8 @@ static struct attempts *create_attempts(struct daemon *daemon)
             .why_gone = attempts_why_gone,
             .poll_gpus = attempts_poll_gpus,
             .poll_gpus_closely = attempts_poll_gpus_closely,
-            .usage_ends = attempts_usage_ends},
+            .usage_ends = attempts_usage_ends,
+            .preload_socket = attempts_preload_socket},
     };
     return attempts_create(&options);
 }
@@ -240,6 +249,7 @@ static void gpus_polled(void *context, int64_t poll)
         metric_recorder_take(daemon->metrics, daemon->core, &gpu);
     attempts_polled(daemon->attempts, poll);
     suspension_polled(daemon->suspension, poll);
+    preload_manager_polled(daemon->preload);
 }
 
 static void gpus_write_failed(void *context, const char *what)
@@ -414,6 +424,26 @@ static struct suspension *create_suspension(struct daemon *daemon)
     return suspension_create(&options);
 }
 
+/* ---- the preloaded library's ---- */
+
+static bool preload_report_gpu(void *context, size_t i, struct gpu_report *ret_report)
+{
+    struct daemon *daemon = context;
+    return gpus_report(daemon->gpus, i, ret_report);
+}
+
+static struct preload_manager *create_preload(struct daemon *daemon)
+{
+    const struct preload_manager_options options = {
+        .loop = &daemon->loop,
+        .config = &daemon->config,
+        .core = daemon->core,
+        .jobs = daemon->jobs,
+        .hooks = {daemon, preload_report_gpu},
+    };
+    return preload_manager_create(&options);
+}
+
 /* ---- the API's ---- */
 
 static bool http_gpu(void *context, size_t i, struct gpu_report *ret_report)
@@ -579,12 +609,13 @@ int wiring_create_parts(struct daemon *daemon, struct fault *fault)
     daemon->disk = disk_create(&daemon->loop, &daemon->config, daemon->store, daemon->driver);
     daemon->retention = create_retention(daemon);
     daemon->mps = create_mps(daemon);
+    daemon->preload = create_preload(daemon);
     daemon->attempts = create_attempts(daemon);
     daemon->gpus = create_gpus(daemon);
     daemon->suspension = create_suspension(daemon);
     daemon->http = create_http(daemon);
     daemon->metrics = create_metrics(daemon);
-    bool all = daemon->disk && daemon->retention && daemon->mps && daemon->attempts &&
-               daemon->gpus && daemon->suspension && daemon->http;
+    bool all = daemon->disk && daemon->retention && daemon->mps && daemon->preload &&
+               daemon->attempts && daemon->gpus && daemon->suspension && daemon->http;
     return all ? 0 : fault_set(fault, ENOMEM, "out of memory");
 }

@@ -28,7 +28,7 @@
 /* Where the library finds the daemon and itself. */
 #define PRELOAD_SOCKET_VARIABLE  "COLLOC_PRELOAD_SOCKET"
 #define PRELOAD_TASK_VARIABLE    "COLLOC_TASK_ID"
-#define PRELOAD_ATTEMPT_VARIABLE "COLLOC_ATTEMPT"
+#define PRELOAD_ATTEMPT_VARIABLE "COLLOC_ATTEMPT_NUMBER"
 
 enum preload_kind {
     PRELOAD_HELLO = 1,

@@ -16,6 +16,7 @@
 #define DAY_US (86400 * SECOND_US)
 
 static const char *const sharings[] = {"streams", "mps", "auto", "default", NULL};
+static const char *const preloads[] = {"yes", "no", "default", NULL};
 
 const struct option_spec task_options[] = {
 #define TASK_OPTION(id, ...) {__VA_ARGS__},

@@ -120,7 +120,7 @@ class Trial:
 
     def environment(self, allocator, preload, **more):
         env = dict(os.environ, CUDA_VISIBLE_DEVICES="0", CUDA_DEVICE_ORDER="PCI_BUS_ID", **more)
-        env.update(COLLOC_PRELOAD_SOCKET=self.socket, COLLOC_TASK_ID="1", COLLOC_ATTEMPT="1")
+        env.update(COLLOC_PRELOAD_SOCKET=self.socket, COLLOC_TASK_ID="1", COLLOC_ATTEMPT_NUMBER="1")
         if allocator:
             env["PYTORCH_CUDA_ALLOC_CONF"] = env["PYTORCH_ALLOC_CONF"] = allocator
         if preload:

@@ -99,7 +99,7 @@ class Preload(unittest.TestCase):
 
     def environment(self, preload=LIBRARY, **more):
         env = dict(os.environ, LD_LIBRARY_PATH=TOOLS, PRETEND_CUDA=self.gpu.path, **more)
-        env.update(COLLOC_PRELOAD_SOCKET=self.socket, COLLOC_TASK_ID="7", COLLOC_ATTEMPT="1")
+        env.update(COLLOC_PRELOAD_SOCKET=self.socket, COLLOC_TASK_ID="7", COLLOC_ATTEMPT_NUMBER="1")
         if preload:
             env["LD_PRELOAD"] = preload
         return env

@@ -118,6 +118,20 @@ static int join_mps(struct attempts *attempts, const struct task *task, struct l
     return r > 0 ? ATTEMPTS_MPS_WAIT : 0;
 }
 
+/* Tasks that share their GPUs, unless the setting or the task says otherwise. */
+static int preload(struct attempts *attempts, const struct task *task, struct launch *launch)
+{
+    const struct attempts_hooks *hooks = &attempts->parts.hooks;
+    const struct config *config = attempts->parts.config;
+    const char *wanted = detail_text(launch, "preload");
+    bool by_default = !wanted || strcmp(wanted, "default") == 0;
+    bool is_wanted = by_default ? config->preload && !task->exclusive : strcmp(wanted, "yes") == 0;
+    const char *socket = is_wanted ? hooks->preload_socket(hooks->context) : NULL;
+    return socket ? environment_preload(&launch->added, config->preload_library, socket,
+                        task->attempts, launch->env)
+                  : 0;
+}
+
 /* Returns 0, ATTEMPTS_MPS_WAIT or a fault. */
 static int fill_environment(
     struct attempts *attempts, const struct task *task, struct launch *launch, struct fault *fault)
@@ -133,6 +147,8 @@ static int fill_environment(
         r = environment_pass_emulator(&launch->added);
     if (r == 0)
         r = environment_set_defaults(&launch->added, task, launch->env);
+    if (r == 0)
+        r = preload(attempts, task, launch);
     if (r == 0 && !by_mps && attempts->parts.config->framework_mem_limit)
         r = environment_limit_frameworks(&launch->added, view, task,
             attempts->parts.config->core.conditions.margin_bytes, launch->env);

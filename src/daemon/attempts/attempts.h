@@ -54,6 +54,9 @@ struct attempts_hooks {
 
     /* The task's attempt ends now: its use of the GPUs is added up to this moment. */
     void (*usage_ends)(void *context, struct job *job);
+
+    /* Returns the socket of the preloaded library; NULL: tasks run without it. */
+    const char *(*preload_socket)(void *context);
 };
 
 struct attempts_options {

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/units.h"
+#include "preload/protocol.h"
 
 int environment_add(struct environment *environment, const char *format, ...)
 {
@@ -167,4 +168,18 @@ int environment_limit_frameworks(struct environment *environment, const struct c
     if (r < 0 || find(submitted, "XLA_PYTHON_CLIENT_MEM_FRACTION"))
         return r;
     return environment_add(environment, "XLA_PYTHON_CLIENT_MEM_FRACTION=%.4f", fraction);
+}
+
+int environment_preload(struct environment *environment, const char *library, const char *socket,
+    int attempt, const char *const *submitted)
+{
+    const char *own = find(submitted, "LD_PRELOAD");
+    bool has_own = own && *own;
+    int r = environment_add(
+        environment, "LD_PRELOAD=%s%s%s", library, has_own ? ":" : "", has_own ? own : "");
+    if (r == 0)
+        r = environment_add(environment, PRELOAD_SOCKET_VARIABLE "=%s", socket);
+    if (r == 0)
+        r = environment_add(environment, PRELOAD_ATTEMPT_VARIABLE "=%d", attempt);
+    return r;
 }

@@ -5,7 +5,7 @@
 
 #include "core/core.h"
 
-enum { ENVIRONMENT_ADDED_MAX = 16 };
+enum { ENVIRONMENT_ADDED_MAX = 20 };
 
 /* All zero is empty. `list` ends in NULL; its texts live as long as this. */
 struct environment {
@@ -54,6 +54,16 @@ int environment_join_mps(
  */
 int environment_limit_frameworks(struct environment *environment, const struct cluster_view *view,
     const struct task *task, int64_t margin_bytes, const char *const *submitted);
+
+/*
+ * What the preloaded library needs (docs/preload.md); libraries that the user preloads come after
+ * it.
+ *   library   its path
+ *   socket    of the daemon's end
+ *   attempt   from 1
+ */
+int environment_preload(struct environment *environment, const char *library, const char *socket,
+    int attempt, const char *const *submitted);
 
 void environment_fini(struct environment *environment);
 

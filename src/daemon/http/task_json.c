@@ -194,6 +194,8 @@ static void add_outcome(
     json_object_set_new(object, "gpu_kind", kind ? json_string(kind) : json_null());
     json_object_set_new(
         object, "mem_peak_mib", job ? json_reading(job->mem_peak_bytes, (double)MIB) : json_null());
+    json_object_set_new(object, "memory_waits", json_integer(job ? job->memory_waits : 0));
+    json_object_set_new(object, "memory_wait_s", json_real(job ? job->memory_wait_s : 0));
     json_object_set_new(object, "preallocated", json_boolean(preallocated));
     json_object_set_new(
         object, "smact_mean", job ? json_reading(job_mean_smact(job), 1) : json_null());

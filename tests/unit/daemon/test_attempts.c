@@ -19,6 +19,7 @@
 #include "daemon/attempts/attempts.h"
 #include "exec/attempt.h"
 #include "exec/cgroup.h"
+#include "policy/policies.h"
 #include "pretend_driver.h"
 
 static struct {
@@ -31,6 +32,7 @@ static struct {
     bool joined_mps; /* the attempt's environment has it */
     int mps;         /* the answer of prepare_mps */
     bool gpu_is_lost;
+    const char *preload_socket;
     int64_t polls;
 } seen;
 
@@ -46,6 +48,9 @@ int attempt_create(const char *folder, const struct attempt_spec *spec, struct f
     for (const char *const *added = spec->env_added; *added; added++)
         if (strncmp(*added, "CUDA_VISIBLE_DEVICES=", 21) == 0)
             tell("GPU %s; ", *added + 21);
+    for (const char *const *added = spec->env_added; *added; added++)
+        if (strncmp(*added, "LD_PRELOAD=", 11) == 0)
+            tell("preload %s; ", *added + 11);
     return 0;
 }
 
@@ -142,6 +147,11 @@ int store_get_blob(
 
 /* ---- the hooks ---- */
 
+static const char *on_preload_socket(void *context)
+{
+    return seen.preload_socket;
+}
+
 static int on_prepare_mps(
     void *context, uid_t uid, gid_t gid, const char **ret_pipe_dir, struct fault *fault)
 {
@@ -213,7 +223,7 @@ static int begin(void **state)
         .jobs = pretend.jobs,
         .driver = pretend.driver,
         .hooks = {NULL, on_prepare_mps, on_find_mps, on_mps_task_ended, on_cuda_counts_as_nvml,
-            on_why_gone, on_poll_gpus, on_poll_gpus_closely, on_usage_ends},
+            on_why_gone, on_poll_gpus, on_poll_gpus_closely, on_usage_ends, on_preload_socket},
     };
     seen.attempts = attempts_create(&options);
     return 0;
@@ -252,6 +262,30 @@ static void test_an_attempt_from_start_to_exit(void **state)
     end_shim(ATTEMPT_ENDED, FAILURE_NONE);
     expect_story("EXITED none; END; poll; ");
     assert_int_equal(attempts_find_shim(seen.attempts, 1), 0);
+}
+
+static void test_it_is_preloaded_where_it_shares(void **state)
+{
+    strcpy(seen.config.preload_library, "/lib/preload.so");
+    seen.preload_socket = "/run/socket";
+    seen.config.preload = true;
+    assert_int_equal(feed_request(1, (struct task_request){.gpus = 1, .policy = &policy_rr}), 0);
+    expect_story(
+        "SUBMIT; PLACE; create tasks/1/1; GPU 0; preload /lib/preload.so; spawn; STARTED; ");
+}
+
+static void test_it_is_not_preloaded_where_the_setting_says_no(void **state)
+{
+    seen.preload_socket = "/run/socket";
+    run_task();
+}
+
+static void test_an_exclusive_task_is_not_preloaded(void **state)
+{
+    seen.preload_socket = "/run/socket";
+    seen.config.preload = true;
+    assert_int_equal(feed_request(1, (struct task_request){.gpus = 1, .exclusive = true}), 0);
+    expect_story("SUBMIT; PLACE; create tasks/1/1; GPU 0; spawn; STARTED; ");
 }
 
 static void test_a_start_without_disk_space_is_deferred(void **state)
@@ -429,6 +463,9 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(test_##name, begin, end)
     const struct CMUnitTest tests[] = {
         TEST(an_attempt_from_start_to_exit),
+        TEST(it_is_preloaded_where_it_shares),
+        TEST(it_is_not_preloaded_where_the_setting_says_no),
+        TEST(an_exclusive_task_is_not_preloaded),
         TEST(a_start_without_disk_space_is_deferred),
         TEST(a_fault_of_the_task_ends_the_attempt),
         TEST(a_cancelled_start_is_unstarted),

@@ -1,0 +1,366 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * At each poll of the GPUs, for each GPU: the threads that wait for its memory are put before the
+ * rule of preload/wait_rule.h, which says who tries again. Then each process's counted peak is
+ * joined with what the driver reports for it (preload/exact_peak.h).
+ */
+#include "daemon/preload/preload_manager.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/units.h"
+#include "preload/exact_peak.h"
+#include "preload/preload_listener.h"
+#include "preload/wait_rule.h"
+
+/* What is kept of a process beside its page. */
+struct known_process {
+    struct exact_peak peaks[PRELOAD_DEVICES_MAX];
+};
+
+struct preload_manager {
+    struct preload_manager_options parts;
+    struct preload_listener *listener; /* NULL: tasks run without the library */
+    char socket[sizeof(((struct config *)0)->socket_path) + 16];
+};
+
+/* ---- GPUs ---- */
+
+/* "GPU-00112233-4455-6677-8899-aabbccddeeff", or "MIG-..." of an instance. */
+static bool is_uuid(const char *text, const unsigned char *uuid)
+{
+    const char *at = strchr(text, '-');
+    for (int i = 0; at && i < 16; i++) {
+        char digits[3];
+        at += *at == '-';
+        snprintf(digits, sizeof digits, "%02x", uuid[i]);
+        if (strncasecmp(at, digits, 2) != 0)
+            return false;
+        at += 2;
+    }
+    return at && *at == '\0';
+}
+
+static const struct gpu_view *find_gpu(
+    const struct preload_manager *manager, const unsigned char *uuid)
+{
+    const struct cluster_view *view = core_view(manager->parts.core);
+    for (int i = 0; i < view->n_gpus; i++)
+        if (is_uuid(view->gpus[i].id.uuid, uuid))
+            return &view->gpus[i];
+    return NULL;
+}
+
+/* ---- threads that wait ---- */
+
+static uint64_t waited_ms(
+    const struct preload_manager *manager, const struct preload_waiter *waiter)
+{
+    return uv_now(manager->parts.loop) - waiter->since_ms;
+}
+
+static uint64_t bound_ms(const struct preload_manager *manager)
+{
+    return (uint64_t)(manager->parts.config->memory_wait_us / MS_US);
+}
+
+static void log_wait(const struct preload_waiter *waiter, const struct gpu_view *gpu)
+{
+    char size[32];
+    log_info("task %llu: process %d waits for %s of memory of GPU %s",
+        (unsigned long long)waiter->peer.task, (int)waiter->peer.pid,
+        format_size((int64_t)waiter->bytes, size, sizeof size), gpu ? gpu->id.label : "unknown");
+}
+
+/* Nothing but the task itself has memory there, as far as is known. */
+static bool is_alone(const struct gpu_view *gpu, uint64_t task)
+{
+    return gpu->n_residents == 1 && gpu->residents[0].task == task &&
+           gpu->external_processes.valid && gpu->external_processes.value == 0;
+}
+
+static struct wait_case case_of(const struct preload_manager *manager,
+    const struct preload_waiter *waiter, const struct gpu_view *gpu)
+{
+    const struct task *task = core_task(manager->parts.core, waiter->peer.task);
+    int64_t limit = task && task->share.sharing == SHARING_MPS ? task->share.mem_limit_bytes : 0;
+    return (struct wait_case){
+        .bytes = waiter->bytes,
+        .held_bytes = waiter->held_bytes,
+        .limit_bytes = (uint64_t)limit,
+        .waited_ms = waited_ms(manager, waiter),
+        .retries = waiter->retries,
+        .is_ending = !task || task->ending,
+        .is_alone = gpu && is_alone(gpu, waiter->peer.task),
+        .is_asking = waiter->is_asking,
+    };
+}
+
+static struct wait_limits limits_of(
+    const struct preload_manager *manager, const struct gpu_view *gpu)
+{
+    struct wait_limits limits = {.bound_ms = bound_ms(manager)};
+    if (gpu && gpu->id.mem_total_bytes > 0)
+        limits.total_bytes = reading_of((double)gpu->id.mem_total_bytes);
+    if (gpu && gpu->health != VIEW_LOST)
+        limits.free_bytes = gpu_view_free_bytes(gpu);
+    return limits;
+}
+
+/* A soft cap: the memory is there, so it may have it. */
+static void lift_cap(struct preload_manager *manager, const struct preload_waiter *waiter)
+{
+    const struct preload_process *process = NULL;
+    while ((process = preload_next_process(manager->listener, process)))
+        if (process->peer.pid == waiter->peer.pid && process->page->cap_bytes)
+            process->page->cap_bytes = waiter->held_bytes + waiter->bytes;
+}
+
+static void answer(
+    struct preload_manager *manager, struct preload_waiter *waiter, enum wait_word word)
+{
+    if (word == WAIT_ON)
+        return;
+    if (word == WAIT_FAIL)
+        log_info("task %llu: process %d does not get the memory, after %.1f s",
+            (unsigned long long)waiter->peer.task, (int)waiter->peer.pid,
+            (double)waited_ms(manager, waiter) / 1e3);
+    else if (waiter->reason == PRELOAD_OVER_CAP)
+        lift_cap(manager, waiter);
+    preload_answer(waiter, word == WAIT_RETRY ? PRELOAD_RETRY : PRELOAD_FAIL, 0);
+}
+
+/* All that wait for one GPU; NULL: for one that is not known. */
+static void answer_all_of(struct preload_manager *manager, const struct gpu_view *gpu)
+{
+    struct preload_waiter *waiters[PRELOAD_CONNECTIONS_MAX], *waiter = NULL;
+    struct wait_case cases[PRELOAD_CONNECTIONS_MAX];
+    enum wait_word words[PRELOAD_CONNECTIONS_MAX];
+    size_t n = 0;
+    while (
+        n < PRELOAD_CONNECTIONS_MAX && (waiter = preload_next_waiter(manager->listener, waiter))) {
+        if (find_gpu(manager, waiter->gpu_uuid) != gpu)
+            continue;
+        cases[n] = case_of(manager, waiter, gpu);
+        waiters[n++] = waiter;
+    }
+    const struct wait_limits limits = limits_of(manager, gpu);
+    wait_rule_decide(cases, n, &limits, words);
+    for (size_t i = 0; i < n; i++)
+        answer(manager, waiters[i], words[i]);
+}
+
+static void answer_all(struct preload_manager *manager)
+{
+    const struct cluster_view *view = core_view(manager->parts.core);
+    if (!preload_next_waiter(manager->listener, NULL))
+        return;
+    for (int i = 0; i < view->n_gpus; i++)
+        answer_all_of(manager, &view->gpus[i]);
+    answer_all_of(manager, NULL);
+}
+
+/* ---- exact peaks ---- */
+
+static struct reading used_by(
+    const struct preload_manager *manager, pid_t pid, const unsigned char *uuid, double *ret_total)
+{
+    const struct preload_manager_hooks *hooks = &manager->parts.hooks;
+    struct gpu_report report;
+    for (size_t i = 0; hooks->report_gpu(hooks->context, i, &report); i++) {
+        const struct gpu_sample *sample = report.sample;
+        if (!is_uuid(report.info->uuid, uuid))
+            continue;
+        *ret_total = reading_or(report.info->mem_total_bytes, 0);
+        for (size_t k = 0; sample->processes.valid && k < sample->processes.count; k++)
+            if (sample->processes.item[k].pid == pid)
+                return sample->processes.item[k].used_bytes;
+    }
+    return READING_NONE;
+}
+
+/* One GPU of a process: what it had at its peak; 0 where it has none; not valid when that is not
+ * known. Numbers in the page may change under our eyes: each is read once. */
+static struct reading peak_on_device(
+    const struct preload_manager *manager, struct preload_process *process, int i, bool is_poll)
+{
+    struct known_process *known = process->data;
+    struct preload_device *device = &process->page->devices[i];
+    uint64_t held = device->held_bytes, peak = device->peak_bytes;
+    uint64_t pool_held = device->pool_held_bytes, pool_peak = device->pool_peak_bytes;
+    uint64_t highest = device->window_peak_bytes;
+    unsigned char uuid[16];
+    double total = 0;
+    if (peak == 0 && pool_peak == 0)
+        return reading_of(0);
+    memcpy(uuid, device->uuid, sizeof uuid);
+    struct reading used = used_by(manager, process->peer.pid, uuid, &total);
+    if (is_poll) {
+        exact_peak_note(&known->peaks[i], held + pool_held, highest + pool_held, used);
+        device->window_peak_bytes = held;
+    }
+    return exact_peak_bytes(&known->peaks[i], peak + pool_peak, total);
+}
+
+/* On all its GPUs together. */
+static struct reading peak_of_process(
+    const struct preload_manager *manager, struct preload_process *process, bool is_poll)
+{
+    double sum = 0;
+    bool known = process->data != NULL;
+    for (int i = 0; known && i < PRELOAD_DEVICES_MAX; i++) {
+        struct reading one = peak_on_device(manager, process, i, is_poll);
+        known &= one.valid;
+        sum += one.value;
+    }
+    return known ? reading_of(sum) : READING_NONE;
+}
+
+/* Peaks of several processes at the same time are added: they may not have been at the same moment,
+ * so the sum is an upper bound then. */
+static void note_peak(struct preload_manager *manager, uint64_t task)
+{
+    struct job *job = jobs_find(manager->parts.jobs, task);
+    struct preload_process *process = NULL;
+    double sum = 0;
+    while ((process = preload_next_process(manager->listener, process)))
+        if (process->peer.task == task)
+            sum += reading_or(peak_of_process(manager, process, false), 0);
+    if (job && job->mem_peak_bytes.valid && sum > job->mem_peak_bytes.value)
+        job->mem_peak_bytes = reading_of(sum);
+}
+
+static void note_peaks(struct preload_manager *manager)
+{
+    struct preload_process *process = NULL;
+    while ((process = preload_next_process(manager->listener, process)))
+        peak_of_process(manager, process, true);
+    process = NULL;
+    while ((process = preload_next_process(manager->listener, process)))
+        note_peak(manager, process->peer.task);
+}
+
+void preload_manager_polled(struct preload_manager *manager)
+{
+    if (!manager->listener)
+        return;
+    note_peaks(manager);
+    answer_all(manager);
+}
+
+/* ---- the listener's hooks ---- */
+
+static bool on_admits(void *context, const struct preload_peer *peer)
+{
+    struct preload_manager *manager = context;
+    const struct task *task = core_task(manager->parts.core, peer->task);
+    return task && task->uid == peer->uid && (uint32_t)task->attempts == peer->attempt;
+}
+
+/* Without memory for it, its peaks stay those of the samples. */
+static void on_begins(void *context, struct preload_process *process)
+{
+    struct preload_manager *manager = context;
+    const struct task *task = core_task(manager->parts.core, process->peer.task);
+    process->data = calloc(1, sizeof(struct known_process));
+    if (manager->parts.config->memory_cap && task && task->share.sharing != SHARING_MPS &&
+        task->request.need.kind >= NEED_ESTIMATED && !task->exclusive)
+        process->page->cap_bytes = (uint64_t)(task->request.need.bytes +
+                                              manager->parts.config->core.conditions.margin_bytes);
+}
+
+static void on_ends(void *context, struct preload_process *process)
+{
+    struct preload_manager *manager = context;
+    note_peak(manager, process->peer.task);
+    free(process->data);
+    process->data = NULL;
+}
+
+/* What is free was sampled before: whether to try again is decided at the next poll. */
+static void on_waits(void *context, struct preload_waiter *waiter)
+{
+    struct preload_manager *manager = context;
+    const struct gpu_view *gpu = find_gpu(manager, waiter->gpu_uuid);
+    struct wait_case one = case_of(manager, waiter, gpu);
+    struct wait_limits limits = limits_of(manager, gpu);
+    enum wait_word word;
+    if (waiter->retries == 0) {
+        struct job *job = jobs_find(manager->parts.jobs, waiter->peer.task);
+        if (job)
+            job->memory_waits++;
+        log_wait(waiter, gpu);
+        preload_answer(waiter, PRELOAD_BOUND, bound_ms(manager));
+    }
+    limits.free_bytes = reading_of(0);
+    wait_rule_decide(&one, 1, &limits, &word);
+    answer(manager, waiter, word);
+}
+
+static void on_stops_waiting(void *context, struct preload_waiter *waiter)
+{
+    struct preload_manager *manager = context;
+    struct job *job = jobs_find(manager->parts.jobs, waiter->peer.task);
+    if (job)
+        job->memory_wait_s += (double)waited_ms(manager, waiter) / 1e3;
+    log_info("task %llu: process %d goes on after %.1f s", (unsigned long long)waiter->peer.task,
+        (int)waiter->peer.pid, (double)waited_ms(manager, waiter) / 1e3);
+}
+
+/* ---- life ---- */
+
+struct preload_manager *preload_manager_create(const struct preload_manager_options *options)
+{
+    struct preload_manager *manager = calloc(1, sizeof *manager);
+    if (!manager)
+        return NULL;
+    manager->parts = *options;
+    return manager;
+}
+
+void preload_manager_open(struct preload_manager *manager)
+{
+    const struct config *config = manager->parts.config;
+    const struct preload_hooks hooks = {
+        manager, on_admits, on_begins, on_ends, on_waits, on_stops_waiting};
+    struct fault fault = {0};
+    if (access(config->preload_library, R_OK) < 0) {
+        log_warning("tasks run without the preloaded library: %s: %s", config->preload_library,
+            strerror(errno));
+        return;
+    }
+    snprintf(manager->socket, sizeof manager->socket, "%s.preload", config->socket_path);
+    if (preload_listener_create(
+            manager->parts.loop, manager->socket, &hooks, &fault, &manager->listener) < 0)
+        log_warning("tasks run without the preloaded library: %s", fault.text);
+}
+
+void preload_manager_close(struct preload_manager *manager)
+{
+    struct preload_process *process = NULL;
+    if (!manager || !manager->listener)
+        return;
+    while ((process = preload_next_process(manager->listener, process))) {
+        free(process->data);
+        process->data = NULL;
+    }
+    preload_listener_close(manager->listener);
+}
+
+void preload_manager_destroy(struct preload_manager *manager)
+{
+    if (manager)
+        preload_listener_destroy(manager->listener);
+    free(manager);
+}
+
+const char *preload_manager_socket(const struct preload_manager *manager)
+{
+    return manager->listener ? manager->socket : NULL;
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The preloaded library's place in the daemon (docs/preload.md): threads of tasks that wait for
+ * GPU memory are answered, and what processes count becomes the exact peak of their task.
+ *
+ * Contract:
+ * 1. Where the socket or the library cannot be had, tasks run without it, and the log says why
+ *    once. That is no fault of the daemon.
+ * 2. A thread that waits is answered at a poll of the GPUs, within the setting memory-wait.
+ */
+#ifndef COLLOC_DAEMON_PRELOAD_PRELOAD_MANAGER_H
+#define COLLOC_DAEMON_PRELOAD_PRELOAD_MANAGER_H
+
+#include <uv.h>
+
+#include "core/core.h"
+#include "daemon/config.h"
+#include "daemon/gpu_report.h"
+#include "daemon/jobs.h"
+
+/* What the part calls. All must be set; each gets `context`. */
+struct preload_manager_hooks {
+    void *context;
+
+    /* Reports GPU `i`. Returns false when there are no more. */
+    bool (*report_gpu)(void *context, size_t i, struct gpu_report *ret_report);
+};
+
+struct preload_manager_options {
+    uv_loop_t *loop; /* borrowed, as the others; all outlive the part */
+    const struct config *config;
+    const struct core *core;
+    struct jobs *jobs;
+    struct preload_manager_hooks hooks;
+};
+
+struct preload_manager;
+
+/* Creates the part. `options` is copied. Returns NULL when memory is out. */
+struct preload_manager *preload_manager_create(const struct preload_manager_options *options);
+
+/* Listens beside the daemon's socket, whose folder exists by now. */
+void preload_manager_open(struct preload_manager *manager);
+
+/* Stops listening; threads that wait try again by themselves until the next daemon. NULL is
+ * fine. */
+void preload_manager_close(struct preload_manager *manager);
+
+/* Releases the part once the loop has run after preload_manager_close. NULL is fine. */
+void preload_manager_destroy(struct preload_manager *manager);
+
+/* Returns the socket that processes of tasks connect to; NULL: tasks run without the library. */
+const char *preload_manager_socket(const struct preload_manager *manager);
+
+/* The GPUs were polled: threads that wait are answered, peaks are noted in the jobs. */
+void preload_manager_polled(struct preload_manager *manager);
+
+#endif
