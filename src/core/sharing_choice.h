@@ -9,7 +9,7 @@
  * SMs, or the two are time-sliced.
  */
 #ifndef COLLOC_CORE_SHARING_CHOICE_H
-#define COLLOC_CORE_SHARE_H
+#define COLLOC_CORE_SHARING_CHOICE_H
 
 #include "core/core.h"
 

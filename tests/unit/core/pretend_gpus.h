@@ -2,7 +2,7 @@
 /* Pretend GPUs for tests of the core: GPUs, tasks and samples in one line each, and a check of the
  * whole state. */
 #ifndef COLLOC_TESTS_CORE_PRETEND_GPUS_H
-#define COLLOC_TESTS_CORE_WORLD_H
+#define COLLOC_TESTS_CORE_PRETEND_GPUS_H
 
 #include <stdio.h>
 
