@@ -27,7 +27,7 @@ struct drain_process {
 };
 
 enum drain_fate {
-    DRAIN_SIGNAL, /* it survives SIGTERM, and gets it like other processes; dropped before SIGKILL */
+    DRAIN_SIGNAL, /* it survives SIGTERM, and gets it as others do; dropped before SIGKILL */
     DRAIN_SPARE,  /* neither dropped nor signalled in the grace time: a process above it ends it */
     DRAIN_DROP,   /* dropped once the other processes have SIGTERM, then signalled */
 };

@@ -32,9 +32,8 @@
  * processes), hides (it does not list ours, as within a container), found (none of these any more).
  *
  * A task runs for `runs` whatever runs beside it: how sharing slows tasks is the simulator's part.
- * When the memory of a GPU is full, its youngest task dies of it; with preload, its allocation waits
- * for what the task still takes. Each GPU is sampled once a
- * second.
+ * When the memory of a GPU is full, its youngest task dies of it; with preload, its allocation
+ * waits for what the task still takes. Each GPU is sampled once a second.
  */
 #ifndef COLLOC_SIM_SCENARIO_H
 #define COLLOC_SIM_SCENARIO_H
