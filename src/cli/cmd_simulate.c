@@ -16,6 +16,7 @@
 #include "cli/print.h"
 #include "cli/simulating.h"
 #include "sim/simulate.h"
+#include "sim/stretch.h"
 
 enum {
     SIMULATE_TRACE,
@@ -31,6 +32,7 @@ enum {
     SIMULATE_MARGIN,
     SIMULATE_HOLD_OFF,
     SIMULATE_SLOWDOWN_MAX,
+    SIMULATE_PREEMPT,
     SIMULATE_RECOVERY_STEP,
     SIMULATE_SMACT,
     SIMULATE_SEED,
@@ -111,6 +113,10 @@ static const struct option_spec options[SIMULATE_OPTIONS] = {
         .argument = "X",
         .help = "policy predictive: the largest predicted slowdown of any task on a shared "
                 "GPU; default: 3"},
+    [SIMULATE_PREEMPT] = {.name = "preempt",
+        .kind = OPTION_FLAG,
+        .help = "running tasks give way to tasks that end sooner (predictive) or have had less "
+                "(las): suspended where tasks are time-sliced, paused under MPS"},
     [SIMULATE_RECOVERY_STEP] = {.name = "recovery-step-gib",
         .kind = OPTION_TEXT,
         .argument = "X",
@@ -218,6 +224,21 @@ static int set_conditions(
     return 0;
 }
 
+/* By streams the driver suspends tasks; clients of MPS it cannot, they are paused. */
+static int set_preemption(
+    const struct invocation *invocation, struct simulation *simulation, struct fault *fault)
+{
+    struct core_settings *settings = &simulation->settings;
+    if (!invocation->values[SIMULATE_PREEMPT].number)
+        return 0;
+    if (!settings->policy->rank)
+        return fault_set(fault, EINVAL,
+            "--preempt: the policy %s does not preempt tasks: use predictive or las",
+            settings->policy->name);
+    settings->preempt = settings->can_suspend = settings->can_pause = settings->preload = true;
+    return 0;
+}
+
 static int read_tasks(const struct invocation *invocation, struct setup *setup,
     const char *estimator, struct fault *fault)
 {
@@ -257,6 +278,8 @@ static int prepare_simulation(
         r = sharing_parse(text_of(invocation, SIMULATE_SHARING, "mps"), &simulation->sharing);
     if (r == 0)
         r = set_conditions(invocation, &simulation->settings, fault);
+    if (r == 0)
+        r = set_preemption(invocation, simulation, fault);
     if (r == 0)
         r = number_of(invocation, SIMULATE_NEED_ERROR, 10, 0, fault, &simulation->need_error);
     if (r == 0)
@@ -323,6 +346,10 @@ static void print_result(const struct simulation_result *result)
     printf("Tasks         %" PRId64 " completed, %" PRId64 " failed, %" PRId64 " skipped, %" PRId64
            " OOM crashes\n",
         result->completed, result->failed, result->left_out, result->oom);
+    if (result->max_stretch > 0)
+        printf("Preemption    %" PRId64 " suspensions, %" PRId64
+               " moves, completion at most %.2f times that of FIFO\n",
+            result->suspensions, result->moves, result->max_stretch);
     printf(
         "GPUs          %.3f MJ, mean SMACT %.1f %%\n", result->energy_mj, 100 * result->mean_smact);
 }
@@ -335,6 +362,11 @@ static void print_result_json(const struct simulation_result *result)
         (json_int_t)result->completed, "energy_mj", result->energy_mj, "mean_smact",
         result->mean_smact, "lower_bound_s", result->lower_bound_s, "failed",
         (json_int_t)result->failed, "left_out", (json_int_t)result->left_out);
+    if (result->max_stretch > 0) { /* with --preempt */
+        json_object_set_new(object, "suspensions", json_integer(result->suspensions));
+        json_object_set_new(object, "moves", json_integer(result->moves));
+        json_object_set_new(object, "max_stretch", json_real(result->max_stretch));
+    }
     print_json(object);
     json_decref(object);
 }
@@ -348,7 +380,8 @@ static int run(const struct invocation *invocation)
     if (r == 0)
         r = open_outputs(invocation, &fault, &setup.simulation);
     if (r == 0)
-        r = simulate_trace(&setup.simulation, &fault, &result);
+        r = (setup.simulation.settings.preempt ? simulate_with_stretch : simulate_trace)(
+            &setup.simulation, &fault, &result);
     r = close_outputs(&setup.simulation, r, &fault);
     if (r < 0)
         print_error("%s", fault.text);

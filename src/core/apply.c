@@ -108,6 +108,8 @@ static int apply_submit(struct core *core, const struct event *event)
     task->request = event->submit.request;
     task->submitted_us = task->queued_us = event->time_us;
     task->state = event->submit.held ? TASK_HELD : TASK_QUEUED;
+    if (core_set_fair_start(core, task) < 0)
+        return -ENOMEM;
     if (!event->submit.held)
         start_waiting(task, &core->main_queue, event->time_us);
     return 0;
@@ -169,6 +171,8 @@ void core_remove_resident(struct gpu_view *gpu, uint64_t id, int64_t now_us)
     gpu->mix_since_us = now_us;
     if (gpu->exclusive_for == id)
         gpu->exclusive_for = 0;
+    if (gpu->leaving == id)
+        gpu->leaving = 0;
 }
 
 static void record_coresidents(struct core *core, struct task *task, const struct gpu_view *gpu)

@@ -20,8 +20,21 @@
 
 /* ---- not computing ---- */
 
-static void begin_stop(struct task *task, const struct event *event)
+static void mark_residents(struct core *core, const struct task *task, bool is_stopped)
 {
+    for (int i = 0; i < task->n_gpus; i++)
+        gpu_view_resident(&core->view.gpus[task->gpus[i]], task->id)->is_stopped = is_stopped;
+}
+
+static void mark_leaving(struct core *core, const struct task *task)
+{
+    for (int i = 0; i < task->n_gpus; i++)
+        core->view.gpus[task->gpus[i]].leaving = task->id;
+}
+
+static void begin_stop(struct core *core, struct task *task, const struct event *event)
+{
+    mark_residents(core, task, true);
     task->yield.reason = task->yield.by_user ? YIELD_TO_USER : event->yield.reason;
     task->yield.to_task = event->yield.to_task;
     task->yield.since_us = event->time_us;
@@ -38,9 +51,14 @@ static void end_stop(struct task *task, int64_t now_us)
 }
 
 /* It computes again; or ends, if it was cancelled meanwhile. */
-static void run_again(struct task *task, int64_t now_us)
+static void run_again(struct core *core, struct task *task, int64_t now_us)
 {
+    mark_residents(core, task, false);
+    for (int i = 0; i < task->n_gpus; i++)
+        if (core->view.gpus[task->gpus[i]].leaving == task->id)
+            core->view.gpus[task->gpus[i]].leaving = 0;
     end_stop(task, now_us);
+    task->yield.resumed_us = now_us;
     task_move(task, TASK_RUNNING);
     if (task->ending)
         task_move(task, TASK_ENDING);
@@ -60,7 +78,7 @@ void core_begin_attempt(struct task *task)
 {
     struct task_yield *yield = &task->yield;
     yield->cannot_suspend = false;
-    yield->retry_us = yield->attempt_stopped_us = 0;
+    yield->resumed_us = yield->retry_us = yield->attempt_stopped_us = 0;
     yield->failures = 0;
 }
 
@@ -159,11 +177,12 @@ static bool may_move_to(const struct core *core, const struct task *task, const 
 
 /* ---- suspending and resuming ---- */
 
-static int apply_suspending(struct task *task, const struct event *event)
+static int apply_suspending(struct core *core, struct task *task, const struct event *event)
 {
     if (task->state != TASK_RUNNING || task->ending)
         return CORE_NOT_NOW;
-    begin_stop(task, event);
+    begin_stop(core, task, event);
+    mark_leaving(core, task);
     task_move(task, TASK_SUSPENDING);
     return 0;
 }
@@ -197,7 +216,7 @@ static int apply_resuming(struct core *core, struct task *task, const struct eve
     return 0;
 }
 
-static int apply_resumed(struct task *task, const struct event *event)
+static int apply_resumed(struct core *core, struct task *task, const struct event *event)
 {
     if (task->state != TASK_RESUMING)
         return CORE_NOT_NOW;
@@ -205,7 +224,7 @@ static int apply_resumed(struct task *task, const struct event *event)
     task->yield.failures = 0;
     task->yield.retry_us = 0;
     task->yield.moves += task->gpus[0] != task->yield.from_gpu;
-    run_again(task, event->time_us);
+    run_again(core, task, event->time_us);
     return 0;
 }
 
@@ -234,7 +253,7 @@ static int apply_moving(struct core *core, struct task *task, const struct event
         free(to);
         return -ENOMEM;
     }
-    begin_stop(task, event);
+    begin_stop(core, task, event);
     task_move(task, TASK_MOVING);
     task->yield.bytes = event->yield.bytes;
     task->yield.to_gpus = memcpy(to, event->yield.gpus, (size_t)n * sizeof *to);
@@ -277,7 +296,7 @@ static int apply_moved(struct core *core, struct task *task, const struct event 
     task->yield.moves++;
     task->yield.bytes = 0;
     end_move(core, task, true, event->time_us);
-    run_again(task, event->time_us);
+    run_again(core, task, event->time_us);
     return 0;
 }
 
@@ -308,30 +327,30 @@ static int apply_suspension_failed(struct core *core, struct task *task, const s
         become_suspended(core, task, event->time_us);
     } else {
         task->yield.by_user = false;
-        run_again(task, event->time_us);
+        run_again(core, task, event->time_us);
     }
     return 0;
 }
 
 /* ---- pausing ---- */
 
-static int apply_pause(struct task *task, const struct event *event)
+static int apply_pause(struct core *core, struct task *task, const struct event *event)
 {
     if (task->state != TASK_RUNNING || task->ending)
         return CORE_NOT_NOW;
-    begin_stop(task, event);
+    begin_stop(core, task, event);
     task->yield.is_frozen = true;
     task->yield.pauses++;
     task_move(task, TASK_PAUSED);
     return 0;
 }
 
-static int apply_continue(struct task *task, const struct event *event)
+static int apply_continue(struct core *core, struct task *task, const struct event *event)
 {
     if (task->state != TASK_PAUSED)
         return CORE_NOT_NOW;
     task->yield.is_frozen = false;
-    run_again(task, event->time_us);
+    run_again(core, task, event->time_us);
     return 0;
 }
 
@@ -360,13 +379,13 @@ int core_apply_yield(struct core *core, struct task *task, const struct event *e
     case EVENT_MOVE:
         return may_move_to(core, task, event) ? 0 : CORE_NOT_NOW;
     case EVENT_SUSPENDING:
-        return apply_suspending(task, event);
+        return apply_suspending(core, task, event);
     case EVENT_SUSPENDED:
         return apply_suspended(core, task, event);
     case EVENT_RESUMING:
         return apply_resuming(core, task, event);
     case EVENT_RESUMED:
-        return apply_resumed(task, event);
+        return apply_resumed(core, task, event);
     case EVENT_MOVING:
         return apply_moving(core, task, event);
     case EVENT_MOVED:
@@ -374,9 +393,9 @@ int core_apply_yield(struct core *core, struct task *task, const struct event *e
     case EVENT_SUSPENSION_FAILED:
         return apply_suspension_failed(core, task, event);
     case EVENT_PAUSE:
-        return apply_pause(task, event);
+        return apply_pause(core, task, event);
     case EVENT_CONTINUE:
-        return apply_continue(task, event);
+        return apply_continue(core, task, event);
     case EVENT_MEMORY_WAIT:
         return apply_memory_wait(core, task, event);
     case EVENT_MEMORY_WAIT_END:

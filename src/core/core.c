@@ -74,6 +74,7 @@ void core_destroy(struct core *core)
     for (int i = 0; i < core->view.n_gpus; i++)
         gpu_view_fini(&core->view.gpus[i]);
     free(core->view.gpus);
+    free(core->fifo.free_us);
     free(core->effects);
     free(core->chosen);
     free(core->verdicts);
@@ -210,9 +211,21 @@ static int expire_tasks(struct core *core, int64_t now_us)
     return 0;
 }
 
+/* Which task may be backfilled depends on how long residents still run, and so on the time. Chosen:
+ * a fraction of the shortest tasks, at little cost. */
+#define BACKFILL_PERIOD_US (30 * SECOND_US)
+
+/* Whether a task gives way depends on how long it has run. */
+static int64_t next_preemption_us(const struct core *core)
+{
+    bool may_preempt = core->settings.preempt && core->main_queue.first;
+    return may_preempt ? core->last_pass_us + BACKFILL_PERIOD_US : INT64_MAX;
+}
+
 int64_t core_deadline_us(const struct core *core)
 {
-    int64_t earliest = core_retry_us(core);
+    int64_t earliest = core_retry_us(core), preemption_us = next_preemption_us(core);
+    earliest = preemption_us < earliest ? preemption_us : earliest;
     for (int i = 0; i < core->view.n_gpus; i++) {
         const struct gpu_view *gpu = &core->view.gpus[i];
         for (int k = 0; k < gpu->n_residents; k++) {
@@ -277,10 +290,6 @@ int core_apply(struct core *core, const struct event *event)
     core->replayed = core->pass_needed = true;
     return core_apply_event(core, event);
 }
-
-/* Which task may be backfilled depends on how long residents still run, and so on the time. Chosen:
- * a fraction of the shortest tasks, at little cost. */
-#define BACKFILL_PERIOD_US (30 * SECOND_US)
 
 /* Most samples cannot let a task be placed: view_update.c lists those that can. Drains and backfill
  * depend on more. */

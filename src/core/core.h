@@ -37,6 +37,7 @@ struct core_settings {
     bool can_suspend;    /* the driver of the core carries out EFFECT_SUSPEND, RESUME and MOVE */
     bool can_pause;      /* EFFECT_PAUSE and CONTINUE */
     bool preload;        /* EFFECT_GRANT_MEMORY and DENY_MEMORY, and reports MEMORY_WAIT */
+    bool preempt;        /* running tasks give way by rank (core/preempt.c) */
     struct suspension_cost suspension_cost;
 };
 

@@ -11,12 +11,21 @@ struct reported_wait {
     uint64_t reasons; /* a hash of the verdicts' kinds and tasks */
 };
 
+/* What first come, first served on whole GPUs would have come to (fair_start.c). */
+struct fifo_schedule {
+    int64_t *free_us; /* when each GPU would be free; in no order of GPUs */
+    int n;
+    size_t capacity;
+    int64_t last_start_us;
+};
+
 struct core {
     struct core_settings settings;
     struct cluster_view view;
 
     struct task **tasks; /* by rising id */
     int n_tasks;
+    struct fifo_schedule fifo;
     bool any_wanted;    /* a GPU has wanted_for set */
     int n_memory_waits; /* tasks of which an allocation waits */
     size_t tasks_capacity;
@@ -129,6 +138,16 @@ int core_move_task(struct core *core, const struct task *task, const int *gpus, 
 /* Resumes a suspended task on as many GPUs as it requested. Returns 0 or -ENOMEM. */
 int core_resume_task(struct core *core, const struct task *task, const int *gpus, int64_t now_us);
 
+/* Resumes a suspended task if its policy finds GPUs for it. Returns 0 or -ENOMEM. */
+int core_try_resume(
+    struct core *core, const struct task *task, bool passes_reservation, int64_t now_us);
+
+/* Lets a paused task go on. Returns 0 or -ENOMEM. */
+int core_continue_task(struct core *core, const struct task *task, int64_t now_us);
+
+/* What suspending and resuming the task would take, as far as its memory is known. */
+int64_t core_yield_cost_us(const struct core *core, const struct task *task);
+
 /* Leaves EFFECT_KILL, unless the task is being suspended, resumed or moved: its answer leads to
  * that. Returns 0 or -ENOMEM. */
 int core_kill_task(struct core *core, const struct task *task);
@@ -156,6 +175,22 @@ int64_t core_retry_us(const struct core *core);
 
 /* Answers the allocations that wait, or lets a task give way to them. Returns 0 or -ENOMEM. */
 int core_settle_memory_waits(struct core *core, int64_t now_us);
+
+/* ---- preempt.c ---- */
+
+/* The place of the task in the order of preemption. */
+int64_t core_rank(const struct core *core, const struct task *task, int64_t now_us);
+
+/* The main queue and the suspended tasks, with preemption. Returns 0 or -ENOMEM. */
+int core_schedule_preempting(struct core *core, int64_t now_us);
+
+/* ---- fair_start.c ---- */
+
+/* Sets latest_start_us of a task that has just been submitted. Returns 0, or -1 without memory. */
+int core_set_fair_start(struct core *core, struct task *task);
+
+/* Has its latest start come? Then it goes before all tasks of smaller rank. */
+bool core_is_urgent(const struct core *core, const struct task *task);
 
 /* ---- fault_attribution.c ---- */
 
@@ -189,6 +224,12 @@ struct placement_query core_query(const struct core *core, const struct task *ta
 
 /* The task of the main queue that is placed next. Returns NULL when the queue is empty. */
 struct task *core_head_of_queue(const struct core *core);
+
+/* Asks the task's policy for GPUs: sets core->chosen or core->verdicts. */
+enum placement_answer core_try_gpus(struct core *core, const struct task *task, int64_t now_us);
+
+/* Places what can be placed of the main queue. Returns 0 or -ENOMEM. */
+int core_schedule_main(struct core *core, int64_t now_us);
 
 /* Do enough healthy GPUs suit the task? One that is lost may never come back. */
 bool core_can_be_served(const struct core *core, const struct task *task);

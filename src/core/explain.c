@@ -108,6 +108,9 @@ static void add_verdict(struct line *line, const struct verdict *verdict)
     case VERDICT_HOLD_OFF:
         line_add(line, "task %" PRIu64 " is still taking its memory", verdict->task);
         break;
+    case VERDICT_LEAVING:
+        line_add(line, "task %" PRIu64 " is still leaving it", verdict->task);
+        break;
     case VERDICT_NOT_IDLE:
         add_not_idle(line, verdict);
         break;

@@ -94,20 +94,13 @@ static bool is_sampled(const struct core *core, const struct task *task)
 
 /* ---- rule 3 ---- */
 
-static int64_t yield_cost_us(const struct core *core, const struct task *task)
-{
-    const struct suspension_cost *cost = &core->settings.suspension_cost;
-    double bytes = reading_assume(core_bytes_of(core, task), 0);
-    return suspension_time_us(cost, bytes) + resumption_time_us(cost, bytes);
-}
-
 /* How much longer it runs, as far as is known; INT64_MAX: not known. */
 static int64_t rest_us(const struct task *task, int64_t now_us)
 {
     int64_t expected_us = task->request.expect.time_us;
     if (!expected_us)
         return INT64_MAX;
-    int64_t computed_us = now_us - task->started_us - task->yield.attempt_stopped_us;
+    int64_t computed_us = task_computed_us(task, now_us);
     return expected_us > computed_us ? expected_us - computed_us : 0;
 }
 
@@ -117,7 +110,7 @@ static bool leaves_soon(const struct core *core, const struct task *task, int64_
         return true;
     bool computes = task->state == TASK_RUNNING && !task->memory_wait.bytes;
     int64_t rest = rest_us(task, now_us);
-    return computes && rest > 0 && rest <= yield_cost_us(core, task);
+    return computes && rest > 0 && rest <= core_yield_cost_us(core, task);
 }
 
 static bool is_free_soon(const struct core *core, const struct task *task, int64_t now_us)
@@ -185,7 +178,7 @@ static const struct task *find_candidate(const struct core *core, const struct t
         for (int k = 0; k < gpu->n_residents; k++) {
             const struct task *task = core_find_task(core, gpu->residents[k].task);
             struct candidate each = {task, task->memory_wait.bytes > 0,
-                held_bytes(gpu, task) >= lacking, yield_cost_us(core, task)};
+                held_bytes(gpu, task) >= lacking, core_yield_cost_us(core, task)};
             if (may_give_way(core, task, to) && gives_way_before(&each, &best))
                 best = each;
         }

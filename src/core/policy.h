@@ -21,6 +21,7 @@ enum verdict_kind {
     VERDICT_DRAINED,          /* it is drained for `task`, which recovers */
     VERDICT_RESERVED,         /* it is reserved for `task`, the head of the queue */
     VERDICT_HOLD_OFF,         /* the memory of `task` is still rising */
+    VERDICT_LEAVING,          /* `task` is being taken off it */
     VERDICT_NOT_IDLE,         /* has to be idle: runs `have` tasks, `limit` external processes */
     VERDICT_FULL,             /* `have` tasks already */
     VERDICT_MEMORY_UNKNOWN,   /* free memory is not known */
@@ -95,6 +96,12 @@ struct policy {
      */
     enum placement_answer (*choose)(
         const struct placement_query *query, int *ret_gpus, struct verdict *ret_verdicts);
+
+    /*
+     * The place of a task in the order of preemption, in microseconds: the smaller comes first
+     * (core/preempt.c). NULL: its tasks neither preempt others nor are preempted.
+     */
+    int64_t (*rank)(const struct task *task, int64_t now_us);
 
     /*
      * Reserves GPUs for the query's task, which is the head of the queue and has to wait. May be

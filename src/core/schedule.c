@@ -97,7 +97,7 @@ static int place_task(struct core *core, struct task *task, int64_t now_us)
     return r < 0 ? r : core_add_effect(core, EFFECT_START, task->id, NULL);
 }
 
-static enum placement_answer choose_gpus(struct core *core, const struct task *task, int64_t now_us)
+enum placement_answer core_try_gpus(struct core *core, const struct task *task, int64_t now_us)
 {
     struct placement_query query = core_query(core, task, now_us);
     return core_task_policy(core, task)->choose(&query, core->chosen, core->verdicts);
@@ -221,7 +221,7 @@ static int schedule_first_recovering(struct core *core, struct task *task, int64
 {
     if (core->drained_for != task->id)
         core_stop_draining(core);
-    if (choose_gpus(core, task, now_us) == PLACE_NOW)
+    if (core_try_gpus(core, task, now_us) == PLACE_NOW)
         return place_recovering(core, task, now_us);
     int r = report_wait(core, &core->recovery_wait, task);
     drain_gpus(core, task, now_us);
@@ -238,7 +238,7 @@ static int schedule_recovery(struct core *core, int64_t now_us)
             r = schedule_first_recovering(core, task, now_us);
         else if (tries-- == 0 || n_open == 0)
             return 0;
-        else if (task->request.gpus > n_open || choose_gpus(core, task, now_us) != PLACE_NOW)
+        else if (task->request.gpus > n_open || core_try_gpus(core, task, now_us) != PLACE_NOW)
             continue;
         else
             r = place_recovering(core, task, now_us);
@@ -281,6 +281,29 @@ static bool may_be_head(const struct core *core, const struct task *task)
            core_can_be_served(core, task);
 }
 
+static bool comes_before(const struct core *core, const struct task *a, const struct task *b)
+{
+    bool is_urgent = core_is_urgent(core, a);
+    if (is_urgent != core_is_urgent(core, b))
+        return is_urgent;
+    if (is_urgent)
+        return a->latest_start_us < b->latest_start_us;
+    return core_rank(core, a, 0) < core_rank(core, b, 0);
+}
+
+/* With preemption: the task of the smallest rank; of equal ones the oldest. The rank of a task
+ * without an attempt does not depend on the time. */
+static struct task *first_by_rank(const struct core *core)
+{
+    struct task *head = core->main_queue.first, *task = head;
+    if (head->passed_count >= CORE_PASSED_MAX)
+        return head;
+    for (int n = 0; task && n < QUEUE_DEPTH_MAX; task = task->next, n++)
+        if (may_be_head(core, task) && comes_before(core, task, head))
+            head = task;
+    return head;
+}
+
 /*
  * With a policy that knows backfill, the task that takes longest is the head: long tasks start
  * early, short ones fill the gaps. But the oldest task is the head if its time is not known, or
@@ -292,6 +315,8 @@ struct task *core_head_of_queue(const struct core *core)
     struct task *head = core->main_queue.first, *task = head;
     if (!head || !core_task_policy(core, head)->reserve)
         return head;
+    if (core->settings.preempt && core_task_policy(core, head)->rank)
+        return first_by_rank(core);
     if (!head->request.expect.time_us || head->passed_count >= CORE_PASSED_MAX)
         return head;
     for (int n = 0; task && n < QUEUE_DEPTH_MAX; task = task->next, n++)
@@ -335,12 +360,12 @@ static int backfill_behind(struct core *core, const struct task *head, int64_t n
     int n = list_shortest(
         core, head, shortest, tries < BACKFILL_TRIES_MAX ? tries : BACKFILL_TRIES_MAX);
     for (int i = 0; i < n && r == 0; i++)
-        if (choose_gpus(core, shortest[i], now_us) == PLACE_NOW)
+        if (core_try_gpus(core, shortest[i], now_us) == PLACE_NOW)
             r = place_task(core, shortest[i], now_us);
     return r;
 }
 
-static int schedule_main(struct core *core, int64_t now_us)
+int core_schedule_main(struct core *core, int64_t now_us)
 {
     struct task *head;
     int r = 0;
@@ -349,7 +374,7 @@ static int schedule_main(struct core *core, int64_t now_us)
             return 0;
         if (core->reserved_for != head->id)
             core_release_reservation(core);
-        if (choose_gpus(core, head, now_us) != PLACE_NOW) {
+        if (core_try_gpus(core, head, now_us) != PLACE_NOW) {
             r = report_wait(core, &core->main_wait, head);
             return r < 0 ? r : backfill_behind(core, head, now_us);
         }
@@ -365,9 +390,13 @@ int core_schedule(struct core *core, int64_t now_us)
     int r = core_settle_memory_waits(core, now_us);
     if (r == 0)
         r = schedule_recovery(core, now_us);
+    if (r == 0 && core->settings.preempt) {
+        r = core_empty_failing_gpus(core, now_us);
+        return r < 0 ? r : core_schedule_preempting(core, now_us);
+    }
     if (r == 0 && core->suspended_queue.first)
         r = core_schedule_suspended(core, now_us, &suspended_waits);
     if (r == 0)
         r = core_empty_failing_gpus(core, now_us);
-    return r < 0 || suspended_waits ? r : schedule_main(core, now_us);
+    return r < 0 || suspended_waits ? r : core_schedule_main(core, now_us);
 }

@@ -122,6 +122,7 @@ struct task_yield {
     int from_gpu;               /* the first GPU that it had when it was suspended */
     int64_t bytes;              /* on each GPU, when it was suspended; 0: not known */
     int64_t since_us;           /* since when it does not compute; 0: it does */
+    int64_t resumed_us;         /* when it last came back in this attempt; 0: never */
     int64_t retry_us;           /* its resumption failed: not tried again before */
     int failures;               /* of resumptions, since the last that succeeded */
     int64_t stopped_us;         /* not computing, all attempts; finished stops only */
@@ -165,6 +166,7 @@ struct task {
     struct task_yield yield;
     struct memory_wait memory_wait;
 
+    int64_t latest_start_us; /* with preemption: it comes first from then on; 0: not known */
     int64_t submitted_us;
     int64_t queued_us;  /* since when it waits, this time */
     int64_t started_us; /* of the last attempt; meaningless before the first */
@@ -209,6 +211,15 @@ static inline bool task_state_has_attempt(enum task_state state)
 static inline bool task_state_is_changing(enum task_state state)
 {
     return state == TASK_SUSPENDING || state == TASK_RESUMING || state == TASK_MOVING;
+}
+
+/* How long the present attempt has computed. */
+static inline int64_t task_computed_us(const struct task *task, int64_t now_us)
+{
+    if (!task_state_has_attempt(task->state))
+        return 0;
+    int64_t until_us = task->yield.since_us ? task->yield.since_us : now_us;
+    return until_us - task->started_us - task->yield.attempt_stopped_us;
 }
 
 /* Does colloc end the task for good? Not if its GPU is gone: then it goes back to its queue. */

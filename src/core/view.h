@@ -40,6 +40,7 @@ struct resident {
     enum sharing sharing;
     int thread_percent; /* of the SMs; 0: no limit */
     int64_t since_us;
+    bool is_stopped;            /* it does not compute: paused, or about to leave */
     uint64_t backfilled_before; /* the task that the GPU was reserved for then; 0: none */
     int64_t need_bytes;         /* 0: not known */
     struct expectation expect;  /* its SMACT: measured, once the task was alone there */
@@ -60,7 +61,7 @@ struct gpu_view {
     uint64_t reserved_for;  /* the head of the queue that it is reserved for; 0: none */
     uint64_t wanted_for;    /* a task on it of which an allocation waits for memory, or got it after
                                the last sample; 0: none */
-    int64_t granted_us;     /* when an allocation that waited there last got its memory */
+    uint64_t leaving; /* a task that is being taken off it: its memory is not free yet; 0: none */
     struct reading mem_used_bytes;
     struct reading external_processes; /* how many compute processes belong to no task */
     struct resident *residents;
@@ -68,6 +69,7 @@ struct gpu_view {
     size_t residents_capacity;
     struct reading smact_level;       /* of the window: since mix_since_us, once seen long enough */
     struct reading utilisation_level; /* likewise; an upper bound of SMACT */
+    int64_t granted_us;               /* when an allocation that waited there last got its memory */
     struct gpu_identity id;
     int64_t mix_since_us; /* since when the same tasks have been at work there */
     struct window smact, utilisation;

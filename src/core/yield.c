@@ -94,6 +94,13 @@ static double promised_bytes(const struct gpu_view *gpu)
     return bytes;
 }
 
+int64_t core_yield_cost_us(const struct core *core, const struct task *task)
+{
+    const struct suspension_cost *cost = &core->settings.suspension_cost;
+    double bytes = reading_assume(core_bytes_of(core, task), 0);
+    return suspension_time_us(cost, bytes) + resumption_time_us(cost, bytes);
+}
+
 /* What stands against moving the task to the GPU; NULL: nothing. The driver loses a process whose
  * memory is not there when it is put back. */
 static const char *obstacle(
@@ -205,7 +212,7 @@ int core_move_task(struct core *core, const struct task *task, const int *gpus, 
     return decide(core, &event, EFFECT_MOVE);
 }
 
-static int continue_task(struct core *core, const struct task *task, int64_t now_us)
+int core_continue_task(struct core *core, const struct task *task, int64_t now_us)
 {
     struct event event = {.kind = EVENT_CONTINUE, .time_us = now_us, .task = task->id};
     return decide(core, &event, EFFECT_CONTINUE);
@@ -231,7 +238,7 @@ static int after_suspend(struct core *core, const struct task *task, int64_t now
 static int after_resume(struct core *core, const struct task *task, int64_t now_us)
 {
     bool is_paused = task->state == TASK_PAUSED && task->yield.reason == YIELD_TO_USER;
-    return is_paused ? continue_task(core, task, now_us) : 0;
+    return is_paused ? core_continue_task(core, task, now_us) : 0;
 }
 
 /* A process that can never be resumed is ended, and its task run again. */
@@ -319,10 +326,12 @@ struct task core_as_waiting(const struct task *task)
     return waiting;
 }
 
-static enum placement_answer choose_gpus(struct core *core, const struct task *task, int64_t now_us)
+static enum placement_answer choose_gpus(
+    struct core *core, const struct task *task, bool passes_reservation, int64_t now_us)
 {
     struct task waiting = core_as_waiting(task);
     struct placement_query query = core_query(core, &waiting, now_us);
+    query.passes_reservation = passes_reservation;
     return core_task_policy(core, task)->choose(&query, core->chosen, core->verdicts);
 }
 
@@ -336,6 +345,15 @@ int core_resume_task(struct core *core, const struct task *task, const int *gpus
     return decide(core, &event, EFFECT_RESUME);
 }
 
+int core_try_resume(
+    struct core *core, const struct task *task, bool passes_reservation, int64_t now_us)
+{
+    if (task->yield.retry_us > now_us ||
+        choose_gpus(core, task, passes_reservation, now_us) != PLACE_NOW)
+        return 0;
+    return core_resume_task(core, task, core->chosen, now_us);
+}
+
 int core_schedule_suspended(struct core *core, int64_t now_us, bool *ret_waits)
 {
     struct task *next;
@@ -345,7 +363,7 @@ int core_schedule_suspended(struct core *core, int64_t now_us, bool *ret_waits)
         next = task->next;
         if (task->yield.retry_us > now_us)
             continue;
-        if (choose_gpus(core, task, now_us) == PLACE_NOW)
+        if (choose_gpus(core, task, true, now_us) == PLACE_NOW)
             r = core_resume_task(core, task, core->chosen, now_us);
         else
             *ret_waits |= core_can_be_served(core, task);

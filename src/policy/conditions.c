@@ -52,6 +52,8 @@ static struct verdict check_place(const struct placement_query *query, const str
         return make_verdict(VERDICT_DRAINED, gpu->drained_for, 0, 0);
     if (gpu->wanted_for)
         return make_verdict(VERDICT_HOLD_OFF, gpu->wanted_for, 0, 0);
+    if (gpu->leaving)
+        return make_verdict(VERDICT_LEAVING, gpu->leaving, 0, 0);
     return fits;
 }
 

@@ -26,6 +26,6 @@ const struct policy *policy_find(const char *name);
 const char *policy_name_at(size_t i);
 
 extern const struct policy policy_exclusive, policy_rr, policy_magm, policy_lug, policy_mug,
-    policy_first_fit, policy_best_fit, policy_predictive;
+    policy_first_fit, policy_best_fit, policy_predictive, policy_las;
 
 #endif

@@ -14,5 +14,6 @@ const struct policy *const policy_table[] = {
     &policy_first_fit,
     &policy_best_fit,
     &policy_predictive,
+    &policy_las,
     NULL,
 };

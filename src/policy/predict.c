@@ -37,11 +37,16 @@ static struct sharer sharer_of(
         .demand = demand, .mps = sharing != SHARING_STREAMS, .cap = thread_percent / 100.0};
 }
 
+/* Of a resident that does not compute. Not zero: weights are divided by it. */
+static const struct demand no_demand = {.gract = 1e-6, .smact = 1e-6, .smocc = 1e-6, .dram = 1e-6};
+
 static void list_sharers(const struct gpu_view *gpu, struct sharer *ret_sharers)
 {
     for (int i = 0; i < gpu->n_residents; i++) {
         const struct resident *resident = &gpu->residents[i];
         ret_sharers[i] = sharer_of(&resident->expect, resident->sharing, resident->thread_percent);
+        if (resident->is_stopped)
+            ret_sharers[i].demand = no_demand;
     }
 }
 
@@ -184,7 +189,7 @@ struct prediction predictor_join(struct predictor *predictor, const int *gpus, i
         for (int k = 0; k < gpu->n_residents; k++) {
             const struct resident *resident = &gpu->residents[k];
             prediction.known &= resident->expect.smact.valid;
-            if (is_counted(view, resident, gpus, i))
+            if (resident->is_stopped || is_counted(view, resident, gpus, i))
                 continue;
             struct change change = change_of(predictor, &share, gpus, n, gpus[i], resident);
             prediction.gain -= (change.before - change.after) * resident->gpus;

@@ -39,6 +39,7 @@ static const struct {
     {"can_suspend", FLAG, SETTING(can_suspend)},
     {"can_pause", FLAG, SETTING(can_pause)},
     {"preload", FLAG, SETTING(preload)},
+    {"preempt", FLAG, SETTING(preempt)},
     {"suspension_fixed_us", INT64, SETTING(suspension_cost.fixed_us)},
     {"suspend_us_per_gib", INT64, SETTING(suspension_cost.suspend_us_per_gib)},
     {"resume_us_per_gib", INT64, SETTING(suspension_cost.resume_us_per_gib)},
@@ -46,7 +47,7 @@ static const struct {
 
 static_assert(
     sizeof(enum window_statistic) == sizeof(int), "a statistic is read and written as a number");
-static_assert(sizeof(struct core_settings) == 144,
+static_assert(sizeof(struct core_settings) == 152,
     "a setting that is not in the table would be lost to the replay");
 
 static json_int_t read_integer(const void *at, size_t i)

@@ -176,6 +176,7 @@ static int read_setting(
         {"can-suspend", FIELD_BOOL, SETTING(can_suspend), 0},
         {"can-pause", FIELD_BOOL, SETTING(can_pause), 0},
         {"preload", FIELD_BOOL, SETTING(preload), 0},
+        {"preempt", FIELD_BOOL, SETTING(preempt), 0},
     };
 #undef SETTING
     return read_named_field(fields, ARRAY_SIZE(fields), settings, name, value, fault);

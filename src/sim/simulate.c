@@ -57,6 +57,9 @@ static void on_wake(void *context, struct sim *sim, const struct sim_wakeup *wak
     case WAKE_FINISH:
         simulated_task_on_finish(run, wakeup);
         break;
+    case WAKE_YIELDED:
+        simulated_task_on_yielded(run, wakeup);
+        break;
     case WAKE_SAMPLE:
         if (run->simulation->every_second)
             sample_each_second(run);
@@ -129,7 +132,8 @@ static int prepare_core(struct simulation_run *run)
     struct core_settings settings = run->simulation->settings;
     settings.conditions.sample_valid_us = INT64_MAX /
                                           2; /* left-out samples must not make one old */
-    run->world = (struct sim_world){run, simulated_task_start, on_kill, on_wake, NULL};
+    run->world = (struct sim_world){
+        run, simulated_task_start, on_kill, on_wake, simulated_task_yield};
     run->sim = sim_create(
         &settings, &run->world, run->simulation->trace_out ? &run->observer : NULL);
     return run->sim ? 0 : -ENOMEM;

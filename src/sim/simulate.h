@@ -18,6 +18,12 @@
 #include "sim/catalogue.h"
 #include "sim/cluster.h"
 
+/* When tasks ended after their submission, by id - 1; 0: not known. For free(). */
+struct completions {
+    double *jct_s;
+    size_t n, capacity;
+};
+
 struct simulation {
     const char *trace; /* path */
     const struct catalogue *catalogue;
@@ -35,9 +41,10 @@ struct simulation {
     bool knows_time;     /* the scheduler knows each task's expected time */
     bool every_second;   /* take each sample that the daemon would take: slow */
     FILE *trace_out;     /* a line for each event (sim/event_line.h), or NULL */
-    FILE *timeline_out, *tasks_out; /* CSV (sim/records.h), or NULL */
-    FILE *remarks;                  /* which tasks were left out, and why; or NULL */
-    const atomic_bool *cancelled;   /* once true, the run ends with -ECANCELED; or NULL */
+    FILE *timeline_out, *tasks_out;  /* CSV (sim/records.h), or NULL */
+    struct completions *completions; /* to be filled, or NULL */
+    FILE *remarks;                   /* which tasks were left out, and why; or NULL */
+    const atomic_bool *cancelled;    /* once true, the run ends with -ECANCELED; or NULL */
 };
 
 struct simulation_result {
@@ -45,6 +52,10 @@ struct simulation_result {
     double avg_wait_s, avg_exec_s, avg_jct_s; /* over the tasks that ended */
     int64_t oom;                              /* crashes for lack of GPU memory */
     int64_t submitted, completed, failed;     /* tasks */
+    int64_t suspensions, moves;               /* of tasks that gave way; pauses included */
+    double max_stretch;                       /* the longest completion of a task relative to FIFO:
+                                                 to that of first come, first served on whole GPUs;
+                                                 0: not calculated */
     int64_t left_out;                         /* tasks of the trace that fit no GPU */
     double energy_mj, mean_smact;             /* over all GPUs, within total_s */
     double lower_bound_s;                     /* of total_s, for any policy (sim/bound.h) */

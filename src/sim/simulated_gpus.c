@@ -210,6 +210,21 @@ static bool remove_resident(struct place *place, const struct running_task *task
     return false;
 }
 
+void simulated_gpus_stop_task(
+    struct simulated_gpus *gpus, struct running_task *task, int64_t now_us)
+{
+    bool has_computed = false;
+    for (int i = 0; i < task->n_places; i++) {
+        if (!remove_resident(&gpus->places[task->places[i]], task))
+            continue;
+        gpus->gpus[gpus->cluster->places[task->places[i]].gpu].n_residents--;
+        has_computed = true;
+    }
+    if (has_computed)
+        task->left_s -= task->speed * (double)(now_us - task->since_us) / (double)SECOND_US;
+    update_rates(gpus, task, now_us);
+}
+
 void simulated_gpus_remove_task(
     struct simulated_gpus *gpus, struct running_task *task, int64_t now_us)
 {

@@ -77,6 +77,10 @@ int simulated_gpus_add_task(struct simulated_gpus *gpus, struct running_task *ta
 void simulated_gpus_remove_task(
     struct simulated_gpus *gpus, struct running_task *task, int64_t now_us);
 
+/* The task stops to compute; its memory stays. Its left_s is then that of now. */
+void simulated_gpus_stop_task(
+    struct simulated_gpus *gpus, struct running_task *task, int64_t now_us);
+
 /* Adds what the GPU has done since the last call to its smact_s and energy_j. */
 void simulated_gpus_account(struct simulated_gpus *gpus, int gpu, int64_t now_us);
 

@@ -19,12 +19,13 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/array.h"
 #include "base/clock.h"
 #include "sim/simulation_run.h"
 
 /* ---- sampling ---- */
 
-static void plan_samples(struct simulation_run *run, const struct running_task *task)
+void simulated_task_plan_samples(struct simulation_run *run, const struct running_task *task)
 {
     for (int i = 0; i < task->n_places; i++)
         simulation_run_check(run, sampling_plan(&run->sampling, task->places[i]));
@@ -37,7 +38,7 @@ static void catch_up(struct simulation_run *run, int place)
 }
 
 /* The task is about to begin or to stop computing on its places. */
-static void prepare_change(struct simulation_run *run, const struct running_task *task)
+void simulated_task_prepare_change(struct simulation_run *run, const struct running_task *task)
 {
     run->changing = task;
     for (int i = 0; i < task->n_places; i++) {
@@ -75,6 +76,19 @@ void simulated_task_on_speed_changed(void *context, struct running_task *running
 
 /* ---- the end ---- */
 
+static void add_completion(struct simulation_run *run, const struct task *ended)
+{
+    struct completions *completions = run->simulation->completions;
+    if (ARRAY_RESERVE(completions->jct_s, completions->capacity, ended->id) < 0) {
+        simulation_run_check(run, -ENOMEM);
+        return;
+    }
+    while (completions->n < ended->id)
+        completions->jct_s[completions->n++] = 0;
+    completions->jct_s[ended->id - 1] = (double)(ended->ended_us - ended->submitted_us) /
+                                        (double)SECOND_US;
+}
+
 /* Counts a task that has ended, and frees it. */
 static void forget_task(struct simulation_run *run, struct simulated_task *task)
 {
@@ -83,8 +97,12 @@ static void forget_task(struct simulation_run *run, struct simulated_task *task)
     bool completed = ended->state == TASK_COMPLETED;
     *(completed ? &run->result.completed : &run->result.failed) += 1;
     run_totals_add_ended(&run->totals, ended);
+    run->result.suspensions += ended->yield.suspensions + ended->yield.pauses;
+    run->result.moves += ended->yield.moves;
     if (run->simulation->tasks_out)
         task_rows_add(run->simulation->tasks_out, ended, task->type->name);
+    if (run->simulation->completions)
+        add_completion(run, ended);
     run->n_unended--;
     run->tasks[id] = NULL;
     core_forget(sim_core(run->sim), id);
@@ -99,7 +117,7 @@ static void end_attempt(
     event.exited = (struct task_exit){.failure = failure, .code = failure != FAILURE_NONE};
     task->attempt = 0;
     task->finish_version++;
-    prepare_change(run, &task->running);
+    simulated_task_prepare_change(run, &task->running);
     simulated_gpus_remove_task(&run->gpus, &task->running, event.time_us);
     run->result.oom += failure == FAILURE_GPU_OOM;
     simulation_run_check(run, sim_step(run->sim, &event));
@@ -117,11 +135,23 @@ void simulated_task_on_finish(struct simulation_run *run, const struct sim_wakeu
 
 /* ---- memory ---- */
 
+static int64_t next_bytes(const struct simulation_run *run, const struct simulated_task *task)
+{
+    return memory_step_bytes(
+        task->type->memory_bytes, run->simulation->laws->context_bytes, task->memory_steps);
+}
+
+/* Once it waited and was answered that it fails, it does. On several GPUs none waits: an allocation
+ * that failed on one would hold memory on the others. */
+static bool may_wait(const struct simulation_run *run, const struct simulated_task *task)
+{
+    return run->simulation->settings.preload && !task->is_refused && task->running.n_places == 1;
+}
+
 /* Takes the next memory step on each place. Returns 0, GPU_MEMORY_FULL or -ENOMEM. */
 static int take_memory(struct simulation_run *run, struct simulated_task *task)
 {
-    int64_t bytes = memory_step_bytes(
-        task->type->memory_bytes, run->simulation->laws->context_bytes, task->memory_steps);
+    int64_t bytes = next_bytes(run, task);
     int r = 0;
     for (int i = 0; i < task->running.n_places && r == 0 && bytes > 0; i++) {
         struct place *place = &run->gpus.places[task->running.places[i]];
@@ -142,18 +172,26 @@ void simulated_task_on_memory_step(struct simulation_run *run, const struct sim_
     struct simulated_task *task = run->tasks[wakeup->subject];
     if (!task || task->attempt != wakeup->version)
         return; /* of an attempt that has ended */
-    int r = take_memory(run, task);
+    if (task->memory_steps == MEMORY_STEPS && !task->waits)
+        return; /* it was suspended meanwhile: it has all its memory */
+    int r = task->is_refused ? GPU_MEMORY_FULL : take_memory(run, task);
     simulation_run_check(run, r);
+    if (r == GPU_MEMORY_FULL && may_wait(run, task)) {
+        simulated_task_wait_for_memory(run, task, next_bytes(run, task));
+        return;
+    }
     if (r == GPU_MEMORY_FULL) {
         end_attempt(run, task, FAILURE_GPU_OOM);
         return;
     }
-    if (task->memory_steps == 0) {
-        prepare_change(run, &task->running);
+    bool goes_on = task->waits && task->memory_steps > 0;
+    task->waits = false;
+    if (task->memory_steps == 0 || goes_on) {
+        simulated_task_prepare_change(run, &task->running);
         simulation_run_check(
             run, simulated_gpus_add_task(&run->gpus, &task->running, sim_now_us(run->sim)));
     }
-    plan_samples(run, &task->running);
+    simulated_task_plan_samples(run, &task->running);
     if (++task->memory_steps < MEMORY_STEPS)
         schedule_memory_step(run, task);
 }
@@ -187,7 +225,8 @@ void simulated_task_start(void *context, struct sim *sim, const struct task *sta
     task->start_us = sim_now_us(sim);
     task->attempt = started->attempts;
     task->memory_steps = 0;
+    task->waits = task->is_refused = false;
     simulation_run_check(run, sim_schedule_event(sim, &event));
-    plan_samples(run, &task->running);
+    simulated_task_plan_samples(run, &task->running);
     schedule_memory_step(run, task);
 }

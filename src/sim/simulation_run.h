@@ -5,6 +5,7 @@
  *     simulate.c         prepares, dispatches wake-ups, cleans up
  *     task_submission.c  the trace's arrivals become submitted tasks
  *     simulated_task.c   the life of an attempt: start, memory steps, end
+ *     simulated_yield.c  how a task gives way: suspended, resumed, moved, paused, or waiting
  *     sampling.c         which samples of the GPUs are taken
  *     simulated_gpus.c   speeds, activity, power
  *     run_totals.c       what the result is calculated from
@@ -25,6 +26,7 @@ enum simulation_wakeup {
     WAKE_ARRIVAL,     /* the next task of the trace arrives */
     WAKE_MEMORY_STEP, /* subject: task; version: attempt */
     WAKE_FINISH,      /* subject: task; version: which plan of its end */
+    WAKE_YIELDED,     /* subject: task; version: attempt */
     WAKE_SAMPLE       /* subject: place; all places with every_second */
 };
 
@@ -37,6 +39,9 @@ struct simulated_task {
     int attempt;        /* the number of the running attempt; 0: none runs */
     int memory_steps;   /* taken by the attempt */
     int finish_version; /* counts planned ends: only the last plan counts */
+    bool waits;         /* an allocation of it waits for memory */
+    bool is_refused;    /* its resumption finds too little memory, or its allocation fails */
+    int64_t yield_us;   /* how long its suspension, resumption or move takes */
 };
 
 struct simulation_run {
@@ -85,6 +90,26 @@ void simulated_task_on_memory_step(struct simulation_run *run, const struct sim_
 
 /* WAKE_FINISH: the attempt has done its work, if the plan is still the last. */
 void simulated_task_on_finish(struct simulation_run *run, const struct sim_wakeup *wakeup);
+
+/* Plans a sample of each place of the task. */
+void simulated_task_plan_samples(struct simulation_run *run, const struct running_task *task);
+
+/* To be called before the task begins or stops to compute on its places. */
+void simulated_task_prepare_change(struct simulation_run *run, const struct running_task *task);
+
+/* ---- simulated_yield.c ---- */
+
+/* sim_world.yield: begins to suspend, resume or move the task, pauses or continues it, or answers
+ * its allocation that waits. */
+void simulated_task_yield(
+    void *context, struct sim *sim, const struct task *yielding, enum effect_kind effect);
+
+/* WAKE_YIELDED: the task is suspended, resumed or moved. */
+void simulated_task_on_yielded(struct simulation_run *run, const struct sim_wakeup *wakeup);
+
+/* The task's next allocation, of `bytes`, waits for memory. */
+void simulated_task_wait_for_memory(
+    struct simulation_run *run, struct simulated_task *task, int64_t bytes);
 
 /* simulated_gpus.on_speed_changed: makes a new plan of the attempt's end. */
 void simulated_task_on_speed_changed(void *context, struct running_task *running);

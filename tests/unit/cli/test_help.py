@@ -195,7 +195,7 @@ class Bash(CliCase):
         self.assertIn("horus", self.complete("submit", "--estimator", "="))
         self.assertEqual(
             self.complete("submit", "--policy", "="),
-            ["exclusive", "rr", "magm", "lug", "mug", "first-fit", "best-fit", "predictive"],
+            ["exclusive", "rr", "magm", "lug", "mug", "first-fit", "best-fit", "predictive", "las"],
         )
 
     def test_files(self):

@@ -267,6 +267,33 @@ class Results(SimulateCase):
         ]
         self.assertNotEqual(known[0], known[1])
 
+    def test_preemption(self):
+        self.tasks = self.write(
+            "tasks.csv",
+            "task,gpus,solo_s,memory_mib,smact,gract,dram,power_w\n"
+            "long,1,7200,30000,0.9,1,0.1,135\n"
+            "short,1,100,20000,0.9,1,0.1,135\n",
+        )
+        arrivals = (0, "long"), (1000, "short")
+        run = {"policy": "predictive", "known": "all", "sharing": "streams"}
+        waits = self.simulate(*arrivals, **run)
+        self.assertEqual(list(waits), KEYS)
+        self.assertAlmostEqual(waits["total_s"], 7300, delta=5)
+        goes_first = self.simulate(*arrivals, **run, preempt="yes")
+        self.assertEqual(list(goes_first), KEYS + ["suspensions", "moves", "max_stretch"])
+        self.assertEqual((goes_first["suspensions"], goes_first["moves"]), (1, 0))
+        # 20.4 s to suspend 29.3 GiB, 100 s, and 6 s to resume it: so much later the long one ends.
+        self.assertAlmostEqual(goes_first["total_s"], 7200 + 20.4 + 100 + 6, delta=5)
+        self.assertAlmostEqual(2 * goes_first["avg_jct_s"], 7326.4 + 120.4, delta=10)
+        self.assertAlmostEqual(goes_first["max_stretch"], 7326.4 / 7200, delta=0.01)
+        # Clients of MPS are paused: there is no room for both memories.
+        run["sharing"] = "mps"
+        self.assertEqual(self.simulate(*arrivals, **run, preempt="yes")["suspensions"], 0)
+        # Its time is not known, but it has had nothing yet.
+        run.update(policy="las", known="none", sharing="streams")
+        self.assertEqual(self.simulate(*arrivals, **run, preempt="yes")["suspensions"], 1)
+        self.assertIn("use predictive or las", self.complaint_of("--policy=magm", "--preempt"))
+
     def test_needs_that_are_wrong(self):
         arrivals = [
             (40 * time, task) for time, task in enumerate(["large", "small", "small", "large"] * 3)
@@ -487,7 +514,7 @@ class BadInput(SimulateCase):
                 ["--policy=magn"],
                 "--policy=magn: no such policy; did you mean magm; give one of exclusive, rr, "
                 "magm, "
-                "lug, mug, first-fit, best-fit, predictive, off, obf, owf, olug",
+                "lug, mug, first-fit, best-fit, predictive, las, off, obf, owf, olug",
             ),
             (["--smact-max=nan"], "--smact-max=nan: invalid number: give one from 0 to 1"),
             (["--min-free-gib=-1"], "--min-free-gib=-1: invalid number: give one from 0 to 1e+06"),

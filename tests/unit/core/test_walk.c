@@ -52,7 +52,7 @@ static bool chance(struct walk *walk, int per_cent)
 
 static const struct policy *any_policy(struct walk *walk)
 {
-    return policy_table[draw(walk, 5)];
+    return policy_table[draw(walk, 9)];
 }
 
 static enum failure_class any_failure(struct walk *walk)
@@ -311,6 +311,7 @@ static struct walk start_walk(uint64_t seed)
     settings.recoveries_max = (int)draw(&walk, 4);
     settings.can_suspend = settings.preload = seed % 4 != 0;
     settings.can_pause = seed % 3 != 0;
+    settings.preempt = seed % 2 != 0;
     walk.core = core_create(&settings);
     walk.replayed = core_create(&settings);
     walk.n_gpus = 1 + (int)draw(&walk, GPUS_MAX);

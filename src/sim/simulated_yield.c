@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Giving way in the simulator: suspensions, resumptions and moves take as long as was measured
+ * (core/suspension.h), by the memory that the task holds. Meanwhile it does not compute, and its
+ * co-residents are not disturbed. A suspended task holds no GPU memory; it takes all of its memory
+ * at once when it is resumed. A paused one keeps its memory. An allocation that finds too little
+ * memory waits, where the settings have `preload`, and is tried again when the core grants it.
+ */
+#include "base/clock.h"
+#include "sim/simulation_run.h"
+
+static int64_t held_bytes(const struct simulation_run *run, const struct simulated_task *task)
+{
+    const struct place *place = &run->gpus.places[task->running.places[0]];
+    return gpu_memory_of(&place->memory, task->running.id);
+}
+
+static void free_memory(struct simulation_run *run, const struct simulated_task *task)
+{
+    for (int i = 0; i < task->running.n_places; i++)
+        gpu_memory_release(&run->gpus.places[task->running.places[i]].memory, task->running.id);
+}
+
+/* Takes all memory of the task on its places. Returns 0, GPU_MEMORY_FULL with none taken, or
+ * -ENOMEM. */
+static int take_all_memory(struct simulation_run *run, struct simulated_task *task)
+{
+    int r = 0;
+    for (int i = 0; i < task->running.n_places && r == 0; i++)
+        r = gpu_memory_take(&run->gpus.places[task->running.places[i]].memory, task->running.id,
+            task->type->memory_bytes);
+    if (r == GPU_MEMORY_FULL)
+        free_memory(run, task);
+    return r;
+}
+
+static void stop_computing(struct simulation_run *run, struct simulated_task *task)
+{
+    task->finish_version++;
+    simulated_task_prepare_change(run, &task->running);
+    simulated_gpus_stop_task(&run->gpus, &task->running, sim_now_us(run->sim));
+}
+
+static void compute_again(struct simulation_run *run, struct simulated_task *task)
+{
+    simulated_task_prepare_change(run, &task->running);
+    simulation_run_check(
+        run, simulated_gpus_add_task(&run->gpus, &task->running, sim_now_us(run->sim)));
+}
+
+/* ---- effects ---- */
+
+static void begin_suspension(
+    struct simulation_run *run, struct simulated_task *task, bool is_move, int64_t now_us)
+{
+    const struct suspension_cost *cost = &run->simulation->settings.suspension_cost;
+    double bytes = (double)held_bytes(run, task);
+    stop_computing(run, task);
+    task->memory_steps = MEMORY_STEPS; /* the rest of its memory comes with the resumption */
+    task->yield_us = suspension_time_us(cost, bytes);
+    if (is_move)
+        task->yield_us += resumption_time_us(cost, (double)task->type->memory_bytes);
+    simulation_run_wake(
+        run, WAKE_YIELDED, now_us + task->yield_us, task->running.id, task->attempt);
+}
+
+static void begin_resumption(
+    struct simulation_run *run, struct simulated_task *task, const struct task *resumed)
+{
+    const struct suspension_cost *cost = &run->simulation->settings.suspension_cost;
+    task->running.places = resumed->gpus;
+    task->running.n_places = resumed->n_gpus;
+    int r = take_all_memory(run, task);
+    simulation_run_check(run, r);
+    task->is_refused = r == GPU_MEMORY_FULL;
+    task->yield_us = resumption_time_us(cost, (double)task->type->memory_bytes);
+    simulation_run_wake(
+        run, WAKE_YIELDED, sim_now_us(run->sim) + task->yield_us, resumed->id, task->attempt);
+}
+
+void simulated_task_yield(
+    void *context, struct sim *sim, const struct task *yielding, enum effect_kind effect)
+{
+    struct simulation_run *run = context;
+    struct simulated_task *task = run->tasks[yielding->id];
+    switch (effect) {
+    case EFFECT_SUSPEND:
+        begin_suspension(run, task, false, sim_now_us(sim));
+        break;
+    case EFFECT_MOVE: /* the list of GPUs begins with those that it leaves */
+        task->running.places = yielding->gpus;
+        begin_suspension(run, task, true, sim_now_us(sim));
+        break;
+    case EFFECT_RESUME:
+        begin_resumption(run, task, yielding);
+        break;
+    case EFFECT_PAUSE:
+        stop_computing(run, task);
+        break;
+    case EFFECT_CONTINUE:
+        compute_again(run, task);
+        break;
+    default: /* EFFECT_GRANT_MEMORY, EFFECT_DENY_MEMORY */
+        task->is_refused = effect == EFFECT_DENY_MEMORY;
+        simulation_run_wake(run, WAKE_MEMORY_STEP, sim_now_us(sim), yielding->id, task->attempt);
+    }
+}
+
+/* ---- answers ---- */
+
+static void answer_suspended(struct simulation_run *run, struct simulated_task *task)
+{
+    struct event event = {.kind = EVENT_SUSPENDED,
+        .time_us = sim_now_us(run->sim),
+        .task = task->running.id,
+        .yielded = {held_bytes(run, task), task->yield_us}};
+    free_memory(run, task);
+    simulated_task_plan_samples(run, &task->running);
+    task->running.places = NULL;
+    task->running.n_places = 0;
+    simulation_run_check(run, sim_step(run->sim, &event));
+}
+
+static void answer_failed(struct simulation_run *run, struct simulated_task *task)
+{
+    struct event event = {.kind = EVENT_SUSPENSION_FAILED,
+        .time_us = sim_now_us(run->sim),
+        .task = task->running.id,
+        .suspension_failed = {SUSPENSION_NO_MEMORY, true}};
+    task->running.places = NULL;
+    task->running.n_places = 0;
+    simulation_run_check(run, sim_step(run->sim, &event));
+}
+
+/* The task computes on its places: they are the core's list of its GPUs, as in an attempt that
+ * starts. */
+static void answer_running(
+    struct simulation_run *run, struct simulated_task *task, enum event_kind kind)
+{
+    struct event event = {.kind = kind,
+        .time_us = sim_now_us(run->sim),
+        .task = task->running.id,
+        .yielded.took_us = task->yield_us};
+    simulation_run_check(run, sim_step(run->sim, &event));
+    if (task->waits) { /* it has been given all its memory */
+        task->waits = false;
+        event.kind = EVENT_MEMORY_WAIT_END;
+        simulation_run_check(run, sim_step(run->sim, &event));
+    }
+    if (core_task(sim_core(run->sim), event.task)->state == TASK_RUNNING)
+        compute_again(run, task);
+}
+
+static void answer_moved(
+    struct simulation_run *run, struct simulated_task *task, const struct task *moving)
+{
+    free_memory(run, task);
+    simulated_task_plan_samples(run, &task->running);
+    task->running.places = moving->yield.to_gpus;
+    int r = take_all_memory(run, task);
+    simulation_run_check(run, r);
+    if (r == GPU_MEMORY_FULL) {
+        answer_failed(run, task);
+        return;
+    }
+    /* The core copies the list of the destination into its list of GPUs, which does not move. */
+    task->running.places = moving->gpus;
+    answer_running(run, task, EVENT_MOVED);
+}
+
+void simulated_task_on_yielded(struct simulation_run *run, const struct sim_wakeup *wakeup)
+{
+    struct simulated_task *task = run->tasks[wakeup->subject];
+    if (!task || task->attempt != wakeup->version)
+        return; /* of an attempt that has ended */
+    const struct task *yielding = core_task(sim_core(run->sim), wakeup->subject);
+    if (yielding->state == TASK_SUSPENDING)
+        answer_suspended(run, task);
+    else if (yielding->state == TASK_MOVING)
+        answer_moved(run, task, yielding);
+    else if (task->is_refused)
+        answer_failed(run, task);
+    else
+        answer_running(run, task, EVENT_RESUMED);
+}
+
+void simulated_task_wait_for_memory(
+    struct simulation_run *run, struct simulated_task *task, int64_t bytes)
+{
+    struct event event = {.kind = EVENT_MEMORY_WAIT,
+        .time_us = sim_now_us(run->sim),
+        .task = task->running.id,
+        .memory_wait_bytes = bytes};
+    task->waits = true;
+    if (task->memory_steps > 0)
+        stop_computing(run, task);
+    simulation_run_check(run, sim_schedule_event(run->sim, &event));
+}

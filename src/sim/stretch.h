@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How much longer tasks take than first come, first served on whole GPUs would have it. */
+#ifndef COLLOC_SIM_STRETCH_H
+#define COLLOC_SIM_STRETCH_H
+
+#include "sim/simulate.h"
+
+/*
+ * As simulate_trace, and sets result->max_stretch: for each task its completion time, divided by
+ * the one in a second run of the same trace with the policy exclusive; the greatest of these.
+ *
+ * Returns as simulate_trace, of either run.
+ */
+int simulate_with_stretch(
+    const struct simulation *simulation, struct fault *fault, struct simulation_result *ret_result);
+
+#endif
