@@ -171,8 +171,8 @@ void core_remove_resident(struct gpu_view *gpu, uint64_t id, int64_t now_us)
     gpu->mix_since_us = now_us;
     if (gpu->exclusive_for == id)
         gpu->exclusive_for = 0;
-    if (gpu->leaving == id)
-        gpu->leaving = 0;
+    if (gpu->closed_for == id)
+        gpu->closed_for = 0;
 }
 
 static void record_coresidents(struct core *core, struct task *task, const struct gpu_view *gpu)

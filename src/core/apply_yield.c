@@ -29,7 +29,7 @@ static void mark_residents(struct core *core, const struct task *task, bool is_s
 static void mark_leaving(struct core *core, const struct task *task)
 {
     for (int i = 0; i < task->n_gpus; i++)
-        core->view.gpus[task->gpus[i]].leaving = task->id;
+        core->view.gpus[task->gpus[i]].closed_for = task->id;
 }
 
 static void begin_stop(struct core *core, struct task *task, const struct event *event)
@@ -55,8 +55,8 @@ static void run_again(struct core *core, struct task *task, int64_t now_us)
 {
     mark_residents(core, task, false);
     for (int i = 0; i < task->n_gpus; i++)
-        if (core->view.gpus[task->gpus[i]].leaving == task->id)
-            core->view.gpus[task->gpus[i]].leaving = 0;
+        if (core->view.gpus[task->gpus[i]].closed_for == task->id)
+            core->view.gpus[task->gpus[i]].closed_for = 0;
     end_stop(task, now_us);
     task->yield.resumed_us = now_us;
     task_move(task, TASK_RUNNING);

@@ -26,7 +26,7 @@ struct core {
     struct task **tasks; /* by rising id */
     int n_tasks;
     struct fifo_schedule fifo;
-    bool any_wanted;    /* a GPU has wanted_for set */
+    bool any_wanted;    /* a GPU is closed for one that waits, or waited */
     int n_memory_waits; /* tasks of which an allocation waits */
     size_t tasks_capacity;
     struct task_queue main_queue, recovery_queue, suspended_queue;

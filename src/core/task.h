@@ -140,6 +140,9 @@ struct memory_wait {
 
 struct task {
     uint64_t id;
+    struct task *next, *previous; /* in `queue` */
+    struct task_queue *queue;     /* the one it is in, or NULL */
+    int64_t number;               /* rising along the queue: see queue.c */
     uint32_t uid;
     struct task_request request;
     enum task_state state;
@@ -173,10 +176,6 @@ struct task {
     int64_t ended_us;
     int64_t waited_us;   /* in queues and held, finished waits only */
     int64_t executed_us; /* in execution, finished attempts only */
-
-    struct task *next, *previous; /* in `queue` */
-    struct task_queue *queue;     /* the one it is in, or NULL */
-    int64_t number;               /* rising along the queue: see queue.c */
 };
 
 /* Returns Slurm's name of the state: "PENDING", "RUNNING", ... */

@@ -59,17 +59,16 @@ struct gpu_view {
     uint64_t exclusive_for; /* the task that has it to itself; 0: none */
     uint64_t drained_for;   /* the recovering task that it is drained for; 0: none */
     uint64_t reserved_for;  /* the head of the queue that it is reserved for; 0: none */
-    uint64_t wanted_for;    /* a task on it of which an allocation waits for memory, or got it after
-                               the last sample; 0: none */
-    uint64_t leaving; /* a task that is being taken off it: its memory is not free yet; 0: none */
+    uint64_t closed_for;    /* a task on it that is being taken off, or of which an allocation waits
+                               or got memory after the last sample; 0: none */
     struct reading mem_used_bytes;
     struct reading external_processes; /* how many compute processes belong to no task */
     struct resident *residents;
     int n_residents;
-    size_t residents_capacity;
     struct reading smact_level;       /* of the window: since mix_since_us, once seen long enough */
     struct reading utilisation_level; /* likewise; an upper bound of SMACT */
     int64_t granted_us;               /* when an allocation that waited there last got its memory */
+    size_t residents_capacity;
     struct gpu_identity id;
     int64_t mix_since_us; /* since when the same tasks have been at work there */
     struct window smact, utilisation;

@@ -159,7 +159,7 @@ int core_find_destination(const struct core *core, const struct task *task, doub
     for (int i = 0; i < core->view.n_gpus && task->n_gpus == 1; i++) {
         const struct gpu_view *gpu = &core->view.gpus[i];
         struct fault fault;
-        if (gpu_view_resident(gpu, task->id) || gpu->drained_for || gpu->wanted_for ||
+        if (gpu_view_resident(gpu, task->id) || gpu->drained_for || gpu->closed_for ||
             core_check_move(core, task->id, &i, 1, &fault) < 0)
             continue;
         double left = gpu_view_free_bytes(gpu).value - promised_bytes(gpu);

@@ -33,6 +33,13 @@ static struct verdict make_verdict(enum verdict_kind kind, uint64_t task, double
 
 static const struct verdict fits = {.kind = VERDICT_FITS};
 
+/* A resident is being taken off the GPU, or an allocation of it waits there for memory. */
+static __attribute__((noinline)) struct verdict check_closed(const struct gpu_view *gpu)
+{
+    bool is_leaving = gpu_view_resident(gpu, gpu->closed_for)->is_stopped;
+    return make_verdict(is_leaving ? VERDICT_LEAVING : VERDICT_HOLD_OFF, gpu->closed_for, 0, 0);
+}
+
 static struct verdict check_place(const struct placement_query *query, const struct gpu_view *gpu)
 {
     if (!gpu->id.is_place)
@@ -50,10 +57,8 @@ static struct verdict check_place(const struct placement_query *query, const str
         return make_verdict(VERDICT_EXCLUSIVE, gpu->exclusive_for, 0, 0);
     if (gpu->drained_for && gpu->drained_for != query->task->id)
         return make_verdict(VERDICT_DRAINED, gpu->drained_for, 0, 0);
-    if (gpu->wanted_for)
-        return make_verdict(VERDICT_HOLD_OFF, gpu->wanted_for, 0, 0);
-    if (gpu->leaving)
-        return make_verdict(VERDICT_LEAVING, gpu->leaving, 0, 0);
+    if (gpu->closed_for)
+        return check_closed(gpu);
     return fits;
 }
 
