@@ -414,9 +414,11 @@ static const struct option {
     {"checkpoint", FIELD(checkpoint), set_text, "PATH", "(as installed)",
         "path of the colloc-checkpoint program, which calls the NVIDIA driver to suspend tasks"},
     {"suspend", FIELD(core.can_suspend), set_flag, "yes|no", NULL,
-        "let tasks be suspended and moved: their GPU memory is kept in host memory meanwhile. A "
-        "program whose next CUDA call then is a synchronize may crash; without this, tasks are "
-        "paused"},
+        "let tasks be suspended and moved: their GPU memory is kept in host memory meanwhile; no: "
+        "`colloc suspend` pauses them"},
+    {"suspend-without-gate", LIVE(suspend_without_gate), set_flag, "yes|no", NULL,
+        "suspend also tasks that run without libcolloc-preload.so: the driver crashes those "
+        "whose next CUDA call is a synchronize"},
     {"suspend-memory-max", LIVE(suspend_memory_max), set_size, "SIZE", NULL,
         "host memory that suspended tasks may take together; 0: half of the host's memory"},
     {"preload-library", FIELD(preload_library), set_text, "PATH", "(as installed)",
@@ -517,7 +519,7 @@ void config_defaults(struct config *config)
     set_text(config->checkpoint, sizeof config->checkpoint, COLLOC_CHECKPOINT_PATH);
     beside_find(checkpoint_places, ARRAY_SIZE(checkpoint_places), "colloc-checkpoint",
         config->checkpoint, sizeof config->checkpoint);
-    config->core.can_pause = true;
+    config->core.can_suspend = config->core.can_pause = true;
     set_text(config->preload_library, sizeof config->preload_library, COLLOC_PRELOAD_LIBRARY_PATH);
     beside_find(library_places, ARRAY_SIZE(library_places), "libcolloc-preload.so",
         config->preload_library, sizeof config->preload_library);

@@ -16,6 +16,7 @@
  *     mps       ready -----------------------------> attempts
  *               answered --------------------------> http
  *     suspension  polls, processes ----------------> gpus, attempts
+ *               gates -----------------------------> preload
  *     http      GPUs, stored samples --------------> gpus
  *               metrics over time -----------------> metrics
  *               deferred starts -------------------> attempts
@@ -393,10 +394,14 @@ static bool suspension_find_cgroup(void *context, uint64_t task, char *path, siz
     return attempts_find_cgroup(daemon->attempts, task, path, size);
 }
 
-/* No task has the preloaded library yet. */
-static bool suspension_set_gate(void *context, uint64_t task, bool is_closed)
+static enum suspension_gate suspension_set_gate(
+    void *context, uint64_t task, pid_t pid, bool is_closed)
 {
-    return true;
+    static const enum suspension_gate answers[] = {[PRELOAD_GATE_CLEAR] = SUSPENSION_GATE_CLEAR,
+        [PRELOAD_GATE_BUSY] = SUSPENSION_GATE_BUSY,
+        [PRELOAD_GATE_NONE] = SUSPENSION_GATE_NONE};
+    struct daemon *daemon = context;
+    return answers[preload_manager_set_gate(daemon->preload, task, pid, is_closed)];
 }
 
 static void suspension_answer(

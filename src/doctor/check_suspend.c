@@ -221,7 +221,6 @@ void check_preload(struct doctor *doctor, struct doctor_check *check)
         look(&trial) == 0)
         doctor_pass(check, "a test process runs with %.180s", doctor->options.preload);
     else
-        doctor_fail(check, "submit with the option that leaves the library out, and report this",
-            "%s", trial.why);
+        doctor_fail(check, "submit tasks with --preload=no, and report this", "%s", trial.why);
     end(&trial);
 }

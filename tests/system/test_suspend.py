@@ -16,7 +16,7 @@ from daemon_case import DaemonCase, is_alive, processes_with, program, read, unt
 class Suspend(DaemonCase):
     gpus = "2xA100-40GB"
     speed = 100
-    settings = {"sample-period": "100ms", "suspend": "yes"}
+    settings = {"sample-period": "100ms", "suspend-without-gate": "yes"}
 
     def show(self):
         return subprocess.run(
@@ -133,7 +133,7 @@ class Commands(Suspend):
 
 
 class Paused(Suspend):
-    settings = {"sample-period": "100ms", "suspend": "yes", "sharing": "mps"}
+    settings = {"sample-period": "100ms", "suspend-without-gate": "yes", "sharing": "mps"}
 
     def test_an_mps_client_is_paused(self):
         task = self.start_task()
@@ -147,7 +147,7 @@ class Paused(Suspend):
         until(lambda: progress() != before, "it to go on")
 
 
-# A restore with pairs that are no permutation of all GPUs: the driver never brings the process back.
+# A restore with pairs that are no permutation of all GPUs: the driver loses the process for ever.
 LOSES = """
 import ctypes as C, sys
 cuda, function, status, pairs = C.CDLL("libcuda.so.1"), C.c_void_p(), C.c_int(), (C.c_ubyte * 32)()
@@ -161,9 +161,60 @@ restore = C.CFUNCTYPE(C.c_int, C.c_int, C.c_void_p)(function.value)
 assert restore(int(sys.argv[1]), C.byref(args)) == 1
 """
 
+SYNCHRONIZES = """
+import ctypes as C, sys, time
+cuda, context, at = C.CDLL("libcuda.so.1"), C.c_void_p(), C.c_uint64()
+assert cuda.cuInit(0) == 0
+assert cuda.cuDevicePrimaryCtxRetain(C.byref(context), 0) == 0
+assert cuda.cuCtxSetCurrent(context) == 0
+assert cuda.cuMemAlloc_v2(C.byref(at), C.c_size_t(64 << 20)) == 0
+while True:
+    assert cuda.cuCtxSynchronize() == 0
+    print("step", flush=True)
+    time.sleep(0.01)
+"""
+
+
+class Gate(Suspend):
+    """A program whose next call is a synchronize: the driver would crash it."""
+
+    settings = {"sample-period": "100ms"}
+
+    def start_program(self, **members):
+        path = self.write("synchronizes.py", SYNCHRONIZES)
+        task = self.submit(f"exec python3 {path}", **members)
+        until(lambda: "step" in self.output(task), "its steps")
+        return task
+
+    def steps(self, task):
+        return self.output(task).count("step")
+
+    def test_with_the_library_it_waits_at_the_gate(self):
+        task = self.start_program(preload="yes")
+        for daemon_is_killed in (False, True):
+            self.assertIn("SUSPENDED", self.colloc("suspend", str(task)).stdout)
+            if daemon_is_killed:
+                self.restart(signal.SIGKILL)
+            steps = self.steps(task)
+            self.assertIn(str(task), self.colloc("resume", str(task)).stdout)
+            self.wait_state(task, "RUNNING")
+            until(lambda: self.steps(task) > steps + 3, "further steps")
+
+    def test_without_the_library_it_is_refused(self):
+        task = self.start_program(preload="no")
+        self.assertIn("--preload", self.colloc("suspend", str(task), code=1).stderr)
+        steps = self.steps(task)
+        until(lambda: self.steps(task) > steps + 3, "further steps")
+
+    def test_where_that_is_allowed_it_crashes(self):
+        self.restart(**{"suspend-without-gate": "yes"})
+        task = self.start_program(preload="no")
+        self.colloc("suspend", str(task), code=None)
+        self.assertEqual(self.wait(task, "FAILED")["signal"], signal.SIGSEGV)
+
 
 class Off(Suspend):
-    settings = {"sample-period": "100ms"}
+    settings = {"sample-period": "100ms", "suspend": "no"}
 
     def test_without_the_setting_it_is_paused(self):
         task = self.start_task()

@@ -16,6 +16,7 @@
 #include "base/log.h"
 #include "base/units.h"
 #include "preload/exact_peak.h"
+#include "preload/futex.h"
 #include "preload/preload_listener.h"
 #include "preload/wait_rule.h"
 
@@ -254,6 +255,29 @@ void preload_manager_polled(struct preload_manager *manager)
     answer_all(manager);
 }
 
+/* ---- the gate ---- */
+
+static void set_page_gate(struct preload_page *page, bool is_closed)
+{
+    atomic_store(&page->gate, is_closed ? PRELOAD_GATE_CLOSED : PRELOAD_GATE_OPEN);
+    if (!is_closed)
+        futex_wake_all(&page->gate);
+}
+
+enum preload_gate_answer preload_manager_set_gate(
+    struct preload_manager *manager, uint64_t task, pid_t pid, bool is_closed)
+{
+    enum preload_gate_answer answer = PRELOAD_GATE_NONE;
+    struct preload_process *process = NULL;
+    while (manager->listener && (process = preload_next_process(manager->listener, process))) {
+        if (process->peer.task != task || process->peer.pid != pid)
+            continue;
+        set_page_gate(process->page, is_closed);
+        answer = atomic_load(&process->page->in_flight) ? PRELOAD_GATE_BUSY : PRELOAD_GATE_CLEAR;
+    }
+    return answer;
+}
+
 /* ---- the listener's hooks ---- */
 
 static bool on_admits(void *context, const struct preload_peer *peer)
@@ -269,6 +293,8 @@ static void on_begins(void *context, struct preload_process *process)
     struct preload_manager *manager = context;
     const struct task *task = core_task(manager->parts.core, process->peer.task);
     process->data = calloc(1, sizeof(struct known_process));
+    bool is_off = task && (task_state_is_changing(task->state) || task->state == TASK_SUSPENDED);
+    set_page_gate(process->page, is_off); /* a thread at the gate of an earlier daemon, perhaps */
     if (manager->parts.config->memory_cap && task && task->share.sharing != SHARING_MPS &&
         task->request.need.kind >= NEED_ESTIMATED && !task->exclusive)
         process->page->cap_bytes = (uint64_t)(task->request.need.bytes +

@@ -52,6 +52,15 @@ void preload_manager_destroy(struct preload_manager *manager);
 /* Returns the socket that processes of tasks connect to; NULL: tasks run without the library. */
 const char *preload_manager_socket(const struct preload_manager *manager);
 
+/*
+ * Closes or opens the gate that keeps a process from synchronizing calls (preload/page.h).
+ * Returns PRELOAD_GATE_CLEAR: no such call is in flight; PRELOAD_GATE_BUSY: one is, and returns
+ * when the GPU has done its work; PRELOAD_GATE_NONE: the process runs without the library.
+ */
+enum preload_gate_answer { PRELOAD_GATE_CLEAR, PRELOAD_GATE_BUSY, PRELOAD_GATE_NONE };
+enum preload_gate_answer preload_manager_set_gate(
+    struct preload_manager *manager, uint64_t task, pid_t pid, bool is_closed);
+
 /* The GPUs were polled: threads that wait are answered, peaks are noted in the jobs. */
 void preload_manager_polled(struct preload_manager *manager);
 

@@ -126,9 +126,16 @@ static void end_resumption(struct suspension *s, enum group_answer answer)
     }
 }
 
-bool suspension_set_gate(struct suspension *s, bool is_closed)
+enum suspension_gate suspension_set_gate(struct suspension *s, bool is_closed)
 {
-    return s->parts.hooks.set_gate(s->parts.hooks.context, s->orders->task, is_closed);
+    const struct suspension_hooks *hooks = &s->parts.hooks;
+    enum suspension_gate worst = SUSPENSION_GATE_CLEAR;
+    for (size_t i = 0; i < s->record.n_processes; i++) {
+        enum suspension_gate gate = hooks->set_gate(
+            hooks->context, s->orders->task, s->record.processes[i].pid, is_closed);
+        worst = gate > worst ? gate : worst;
+    }
+    return worst;
 }
 
 /* ---- suspending ---- */
@@ -189,10 +196,15 @@ static void refuse(struct suspension *s, enum suspend_refusal refusal)
 
 static void on_gate_timer(uv_timer_t *timer);
 
-/* Suspends it once no synchronising call is in flight. */
+/* Suspends it once no synchronizing call is in flight. */
 static void pass_gate(struct suspension *s)
 {
-    if (suspension_set_gate(s, true))
+    enum suspension_gate gate = suspension_set_gate(s, true);
+    if (gate == SUSPENSION_GATE_NONE && !s->parts.config->suspend_without_gate)
+        suspension_fail_order(s, SUSPENSION_REFUSED, false,
+            "it runs without the preloaded library, so a call that synchronizes would crash it "
+            "(submit it with --preload=yes, or set suspend-without-gate)");
+    else if (gate != SUSPENSION_GATE_BUSY)
         run_group(s, GROUP_SUSPENDED);
     else if (clock_monotonic_us() - s->gate_closed_us < GATE_LIMIT_US)
         uv_timer_start(&s->timer, on_gate_timer, GATE_POLL_MS, 0);

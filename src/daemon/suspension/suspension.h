@@ -27,6 +27,12 @@ struct suspension_process {
     struct reading bytes;
 };
 
+enum suspension_gate {
+    SUSPENSION_GATE_CLEAR, /* no synchronizing call is in flight */
+    SUSPENSION_GATE_BUSY,  /* one is */
+    SUSPENSION_GATE_NONE,  /* the process runs without the preloaded library */
+};
+
 /* What the part calls. All must be set; each gets `context`. */
 struct suspension_hooks {
     void *context;
@@ -44,12 +50,9 @@ struct suspension_hooks {
     /* Writes the path of the attempt's cgroup. Returns false when it has none. */
     bool (*find_cgroup)(void *context, uint64_t task, char *path, size_t size);
 
-    /*
-     * Closes or opens the gate that keeps the task's processes from synchronising calls, which
-     * would not survive a suspension (preload/page.h). Returns whether none of them is in flight. A
-     * process without the library has no gate.
-     */
-    bool (*set_gate)(void *context, uint64_t task, bool is_closed);
+    /* Closes or opens the gate that keeps a process of the task from synchronizing calls: the
+     * driver crashes a process whose first call after a suspension is one. */
+    enum suspension_gate (*set_gate)(void *context, uint64_t task, pid_t pid, bool is_closed);
 
     /* Answers a request with the task as it is now; or with 409 and `why`, if that is not NULL. */
     void (*answer)(void *context, struct api_request *request, uint64_t task, const char *why);

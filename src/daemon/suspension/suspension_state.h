@@ -102,8 +102,8 @@ void suspension_run_resumption(struct suspension *s, const struct task *task);
 void suspension_name_gpus(
     const struct suspension *s, const int *gpus, int n, struct gpu_name *ret_names);
 
-/* Closes or opens the gate of the task under way. Returns whether no call is in flight. */
-bool suspension_set_gate(struct suspension *s, bool is_closed);
+/* Closes or opens the gates of the task's processes. Returns the worst answer of them. */
+enum suspension_gate suspension_set_gate(struct suspension *s, bool is_closed);
 
 /* Of the group runner. */
 void suspension_on_group_done(void *context, enum group_answer answer, const char *error);
