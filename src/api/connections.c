@@ -8,8 +8,13 @@
 
 #include "api/server_private.h"
 
-struct api_peer connection_peer(struct MHD_Connection *connection)
+/* Counts for all connections over TCP together; no user has it. */
+#define TCP_UID ((uid_t)-2)
+
+struct api_peer connection_peer(const struct api_server *server, struct MHD_Connection *connection)
 {
+    if (server->options.listen_fd)
+        return (struct api_peer){.uid = TCP_UID, .gid = (gid_t)-1};
     const union MHD_ConnectionInfo *info = MHD_get_connection_info(
         connection, MHD_CONNECTION_INFO_CONNECTION_FD);
     struct ucred credentials = {.uid = (uid_t)-1, .gid = (gid_t)-1};
@@ -60,7 +65,7 @@ void connection_on_change(void *context, struct MHD_Connection *connection, void
         return;
     }
     int fd = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
-    *socket_context = connection_add(server, connection_peer(connection).uid, fd);
+    *socket_context = connection_add(server, connection_peer(server, connection).uid, fd);
     if (!*socket_context)
         shutdown(fd, SHUT_RDWR);
 }

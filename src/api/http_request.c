@@ -19,6 +19,16 @@ void *api_request_context(const struct api_request *request)
     return request->server->options.context;
 }
 
+void *api_request_server_data(const struct api_request *request)
+{
+    return request->server->options.server_data;
+}
+
+const char *api_request_path(const struct api_request *request)
+{
+    return request->path;
+}
+
 struct api_peer api_request_peer(const struct api_request *request)
 {
     return request->peer;
@@ -44,10 +54,23 @@ const char *api_request_query(const struct api_request *request, const char *key
     return MHD_lookup_connection_value(request->connection, MHD_GET_ARGUMENT_KIND, key);
 }
 
+const char *api_request_header(const struct api_request *request, const char *name)
+{
+    return MHD_lookup_connection_value(request->connection, MHD_HEADER_KIND, name);
+}
+
+static bool is_admitted(struct api_request *request)
+{
+    const struct api_server_options *options = &request->server->options;
+    return !options->admit || options->admit(options->server_data, request, &request->peer);
+}
+
 static void dispatch(struct api_request *request)
 {
     if (request->server->is_stopping)
         api_reply_error(request, 503, "the daemon is stopping");
+    else if (!is_admitted(request))
+        return; /* it was answered */
     else if (request->problem != BODY_GOOD)
         reply_body_problem(request, request->problem);
     else if (!request->body_size || request_body_parse(request))
@@ -104,7 +127,7 @@ enum MHD_Result http_request_on_data(void *context, struct MHD_Connection *conne
             return MHD_NO;
         request->server = context;
         request->connection = connection;
-        request->peer = connection_peer(connection);
+        request->peer = connection_peer(context, connection);
         request->user = counted->user;
         *request_context = request;
         return MHD_YES;
@@ -116,6 +139,7 @@ enum MHD_Result http_request_on_data(void *context, struct MHD_Connection *conne
     }
     if (!request->response && !request->route) {
         int status;
+        request->path = url;
         request->route = route_find(
             request->server->options.routes, method, url, &request->id, request->name, &status);
         if (request->route)

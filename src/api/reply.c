@@ -14,11 +14,19 @@
 /* Answers up to this size are not counted in the quota. Chosen. */
 #define SMALL_ANSWER ((size_t)(64 * KIB))
 
-static void set_answer(struct api_request *request, int status, struct MHD_Response *response)
+static void add_headers(struct MHD_Response *response, const struct api_header *headers)
+{
+    for (; headers && headers->name; headers++)
+        MHD_add_response_header(response, headers->name, headers->value);
+}
+
+void reply_response(struct api_request *request, int status, struct MHD_Response *response)
 {
     if (request->response || !response)
         return;
-    MHD_add_response_header(response, "Colloc-Version", request->server->options.version);
+    const struct api_server_options *options = &request->server->options;
+    MHD_add_response_header(response, "Colloc-Version", options->version);
+    add_headers(response, options->headers);
     request->status = status;
     request->response = response;
     if (request->is_suspended) {
@@ -74,7 +82,7 @@ void api_reply_held_text(struct api_request *request, int status, char *text)
                                                out_of_memory, MHD_RESPMEM_PERSISTENT);
     if (response)
         MHD_add_response_header(response, "Content-Type", "application/json");
-    set_answer(request, text ? status : 500, response);
+    reply_response(request, text ? status : 500, response);
 }
 
 void api_reply_text(struct api_request *request, int status, char *text)
@@ -97,8 +105,9 @@ static const char *error_code(int status)
     static const struct {
         int status;
         const char *code;
-    } codes[] = {{400, "bad-request"}, {403, "not-yours"}, {404, "not-found"}, {405, "bad-method"},
-        {409, "wrong-state"}, {413, "too-large"}, {503, "not-now"}, {507, "log-not-writable"}};
+    } codes[] = {{400, "bad-request"}, {401, "not-logged-in"}, {403, "not-yours"},
+        {404, "not-found"}, {405, "bad-method"}, {409, "wrong-state"}, {413, "too-large"},
+        {503, "not-now"}, {507, "log-not-writable"}};
     for (size_t i = 0; i < ARRAY_SIZE(codes); i++)
         if (codes[i].status == status)
             return codes[i].code;
@@ -130,8 +139,16 @@ void api_reply_bytes(struct api_request *request, const char *type, const void *
         size, (void *)(uintptr_t)data, MHD_RESPMEM_MUST_COPY);
     if (response) {
         MHD_add_response_header(response, "Content-Type", type);
-        for (; headers && headers->name; headers++)
-            MHD_add_response_header(response, headers->name, headers->value);
+        add_headers(response, headers);
     }
-    set_answer(request, 200, response);
+    reply_response(request, 200, response);
+}
+
+void api_reply_status(struct api_request *request, int status, const struct api_header *headers)
+{
+    struct MHD_Response *response = MHD_create_response_from_buffer(
+        0, (void *)(uintptr_t) "", MHD_RESPMEM_PERSISTENT);
+    if (response)
+        add_headers(response, headers);
+    reply_response(request, status, response);
 }

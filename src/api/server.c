@@ -66,8 +66,15 @@ int api_server_create(
         return fault_set(fault, ENOMEM, "out of memory");
     server->options = *options;
     int r = init_quota(server);
-    r = r < 0 ? fault_set(fault, ENOMEM, "out of memory") : listener_open(server, fault, &fd);
+    if (r < 0)
+        r = fault_set(fault, ENOMEM, "out of memory");
+    else if (options->listen_fd)
+        fd = options->listen_fd;
+    else
+        r = listener_open(server, fault, &fd);
     if (r < 0) {
+        if (options->listen_fd)
+            close(options->listen_fd);
         free_server(server);
         return r;
     }
@@ -82,7 +89,8 @@ int api_server_create(
         listener_remove_file(server);
         close(fd);
         free_server(server);
-        return fault_set(fault, EIO, "%s: cannot start the HTTP server", options->socket_path);
+        return fault_set(fault, EIO, "%s: cannot start the HTTP server",
+            options->socket_path ? options->socket_path : "TCP");
     }
     *ret_server = server;
     return 0;
@@ -103,6 +111,7 @@ void api_server_destroy(struct api_server *server)
     server->is_stopping = true;
     while (server->suspended)
         api_reply_error(server->suspended, 503, "the daemon is stopping");
+    streams_end(server);
     flush_answers(server);
     MHD_stop_daemon(server->http);
     free_server(server);

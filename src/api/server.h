@@ -30,7 +30,20 @@ struct api_route {
     void (*handle)(void *context, struct api_request *request);
 };
 
+struct api_header {
+    const char *name, *value;
+};
+
+struct api_peer {
+    uid_t uid;
+    gid_t gid;
+    pid_t pid;
+};
+
 struct api_server_options {
+    /* A TCP socket that listens already, taken over; 0: the Unix socket of `socket_path`. Peers on
+     * TCP are not known: `admit` has to tell who they are. */
+    int listen_fd;
     const char *socket_path;
     mode_t socket_mode;             /* of the socket file: 0666 or 0600 */
     const struct api_route *routes; /* ended by one without a method; borrowed */
@@ -40,6 +53,18 @@ struct api_server_options {
     size_t bytes_max;             /* of pending bodies and long answers, of all users together */
     int idle_timeout_s;           /* a connection without traffic is closed after it */
     int connections_per_user_max; /* root has no such limit */
+
+    const struct api_header *headers; /* of all answers, ended by one without a name; or NULL */
+
+    /*
+     * Is the request answered at all? Called before its handler; NULL: each is.
+     *
+     * ret_peer: who asks, as far as the kernel knows; may be changed
+     *
+     * Returns false after it has answered the request.
+     */
+    bool (*admit)(void *server_data, struct api_request *request, struct api_peer *ret_peer);
+    void *server_data;
 
     /* Is the user known not to be in the user database? Must not block: a result that comes later
      * is passed to api_server_set_unlisted. NULL: all users count as listed. */
@@ -72,14 +97,12 @@ void api_server_set_unlisted(struct api_server *server, uid_t uid, bool is_unlis
 
 /* ---- a request ---- */
 
-struct api_peer {
-    uid_t uid;
-    gid_t gid;
-    pid_t pid;
-};
-
 /* The context of the server's routes. */
 void *api_request_context(const struct api_request *request);
+void *api_request_server_data(const struct api_request *request);
+
+/* Returns the path, borrowed, valid until the handler returns. */
+const char *api_request_path(const struct api_request *request);
 
 struct api_peer api_request_peer(const struct api_request *request);
 uint64_t api_request_id(const struct api_request *request); /* the {id} of the path, or 0 */
@@ -93,6 +116,9 @@ const json_t *api_request_body(const struct api_request *request);
 
 /* Returns a query parameter, borrowed, or NULL. */
 const char *api_request_query(const struct api_request *request, const char *key);
+
+/* Returns a header of the request, borrowed, or NULL. */
+const char *api_request_header(const struct api_request *request, const char *name);
 
 /* Answers; takes over the reference to `body`. NULL, from a failed allocation, answers 500. */
 void api_reply(struct api_request *request, int status, json_t *body);
@@ -112,9 +138,8 @@ void api_reply_held_text(struct api_request *request, int status, char *text);
 void api_reply_error(struct api_request *request, int status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-struct api_header {
-    const char *name, *value;
-};
+/* Answers without a body. headers: ended by one without a name. */
+void api_reply_status(struct api_request *request, int status, const struct api_header *headers);
 
 /*
  * Answers with bytes.

@@ -9,6 +9,7 @@
  *     request_body.c    its body: collecting, limits, parsing
  *     route.c           which handler serves a path
  *     reply.c           answers
+ *     stream.c          answers without an end
  */
 #ifndef COLLOC_API_SERVER_PRIVATE_H
 #define COLLOC_API_SERVER_PRIVATE_H
@@ -51,6 +52,7 @@ struct api_server {
     struct quota quota;
     struct connection *connections; /* accepted ones */
     struct api_request *suspended;  /* requests that wait for their answer */
+    struct api_stream *streams;     /* answers without an end */
     bool is_stopping;
 };
 
@@ -61,6 +63,7 @@ struct api_request {
     struct quota_user *user;
     size_t held_bytes; /* taken from the quota */
     const struct api_route *route;
+    const char *path; /* libmicrohttpd's */
     uint64_t id;
     char name[ROUTE_NAME_SIZE];
     char *body_text;
@@ -83,8 +86,10 @@ void listener_remove_file(const struct api_server *server);
 
 /* ---- connections.c ---- */
 
-/* Returns the peer's ids; uid is (uid_t)-1 when the kernel does not report them. */
-struct api_peer connection_peer(struct MHD_Connection *connection);
+/* Returns the peer's ids; uid is (uid_t)-1 when the kernel does not report them, and one that no
+ * user has over TCP. */
+struct api_peer connection_peer(
+    const struct api_server *server, struct MHD_Connection *connection);
 
 /* libmicrohttpd's callback: counts connections, and closes one that the quota refuses before any of
  * its bytes is read. */
@@ -116,6 +121,14 @@ bool request_body_parse(struct api_request *request);
 
 /* Answers with 413 or 503; does nothing for BODY_GOOD. */
 void reply_body_problem(struct api_request *request, enum body_problem problem);
+
+/* Answers with a response, which is taken over; NULL is ignored. */
+void reply_response(struct api_request *request, int status, struct MHD_Response *response);
+
+/* ---- stream.c ---- */
+
+/* The server is stopping: each stream ends with the server's next runs. */
+void streams_end(struct api_server *server);
 
 /* ---- route.c ---- */
 

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* "127.0.0.1:7480", "[::1]:7480": a numeric address and a port, and a socket that listens there. */
+#ifndef COLLOC_BASE_TCP_ADDRESS_H
+#define COLLOC_BASE_TCP_ADDRESS_H
+
+#include <stdbool.h>
+#include <sys/socket.h>
+
+#include "base/fault.h"
+
+struct tcp_address {
+    struct sockaddr_storage storage;
+    socklen_t size;
+};
+
+enum { TCP_ADDRESS_TEXT_SIZE = 64 };
+
+/* Reads an address. Returns 0 or -EINVAL. */
+int tcp_address_parse(const char *text, struct tcp_address *ret_address);
+
+/* Writes it as it is read. Returns `text`. */
+const char *tcp_address_format(const struct tcp_address *address, char text[TCP_ADDRESS_TEXT_SIZE]);
+
+/* Is it of this machine's loopback interface? */
+bool tcp_address_is_loopback(const struct tcp_address *address);
+
+/*
+ * Binds and listens, without blocking.
+ *
+ * address: port 0: a free one, which the address then has
+ *
+ * Returns a descriptor for the caller to close, or -errno with a fault.
+ */
+int tcp_address_listen(struct tcp_address *address, struct fault *fault);
+
+/*
+ * May a request with this Host header come from a page of this server? A page of another site that
+ * lets its own name resolve to this address (DNS rebinding) sends that name. Names that are good:
+ * localhost, 127.0.0.1 and [::1], with any port, since a tunnel has its own; and the address.
+ *
+ * host: NULL: the request has none
+ */
+bool tcp_address_is_host(const struct tcp_address *address, const char *host);
+
+#endif
