@@ -59,7 +59,7 @@ struct api_server_options {
     /*
      * Is the request answered at all? Called before its handler; NULL: each is.
      *
-     * ret_peer: who asks, as far as the kernel knows; may be changed
+     * ret_peer: the asking user, as far as the kernel knows; may be changed
      *
      * Returns false after it has answered the request.
      */

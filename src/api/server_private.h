@@ -88,8 +88,7 @@ void listener_remove_file(const struct api_server *server);
 
 /* Returns the peer's ids; uid is (uid_t)-1 when the kernel does not report them, and one that no
  * user has over TCP. */
-struct api_peer connection_peer(
-    const struct api_server *server, struct MHD_Connection *connection);
+struct api_peer connection_peer(const struct api_server *server, struct MHD_Connection *connection);
 
 /* libmicrohttpd's callback: counts connections, and closes one that the quota refuses before any of
  * its bytes is read. */

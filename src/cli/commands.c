@@ -32,6 +32,7 @@
     X(mig)                                                                                         \
     X(mps)                                                                                         \
     X(top)                                                                                         \
+    X(web)                                                                                         \
     X(record)                                                                                      \
     X(bench)                                                                                       \
     X(estimate)                                                                                    \

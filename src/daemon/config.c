@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/tcp_address.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "estimator/estimator.h"
@@ -149,6 +150,14 @@ static int set_samples(void *field, size_t size, const char *value)
     return 0;
 }
 
+static int set_web(void *field, size_t size, const char *value)
+{
+    struct tcp_address address;
+    bool is_word = strcmp(value, "none") == 0 || strcmp(value, "on-demand") == 0;
+    return is_word || tcp_address_parse(value, &address) == 0 ? set_text(field, size, value)
+                                                              : -EINVAL;
+}
+
 static const struct {
     const char *name;
     int level;
@@ -266,6 +275,7 @@ static const struct format {
     const char *expects;
 } formats[] = {
     {set_text, format_text, "a shorter text"},
+    {set_web, format_text, "none, on-demand or an address with a port such as 127.0.0.1:7480"},
     {set_size, format_exact_size, "a size such as 512MiB or 5GiB"},
     {set_request_memory, format_exact_size, "a size of at least 64MiB, such as 1GiB"},
     {set_duration, format_duration, "a time such as 90s, 5m or 1:30:00"},
@@ -399,6 +409,9 @@ static const struct option {
         "older half is dropped; 0: no limit"},
     {"history", LIVE(history_us), set_duration, "TIME", NULL,
         "how long ended tasks are kept in the history"},
+    {"web", FIELD(web), set_web, "ADDRESS:PORT", "on-demand",
+        "where the web page is served, such as 127.0.0.1:7480; on-demand: at 127.0.0.1 once `colloc "
+        "web` asks for it; none: never"},
     {"record-inputs", FIELD(record_inputs), set_text, "FILE", "",
         "file that records every event, sample and decision of the scheduler for `colloc "
         "replay`; empty: no recording"},
@@ -494,6 +507,7 @@ void config_defaults(struct config *config)
         .core = core_settings_default(),
         .sample_period_us = SECOND_US,
         .metrics_bytes_max = 200 * MIB,
+        .web = "on-demand",
         .gpm_interval_us = 100 * MS_US,
         .mps_linger_us = 60 * SECOND_US,
         .preload = true,

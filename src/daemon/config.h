@@ -47,6 +47,7 @@ struct config {
     int64_t log_reserve_bytes; /* allocated for the log's last words on a full disk */
     int64_t kept_output_bytes; /* of a task's output in the state folder; 0: any */
     int64_t history_us;        /* how long ended tasks are remembered */
+    char web[64];              /* "none", "on-demand" or an address with its port */
     char record_inputs[512];   /* "": not wanted */
     int64_t record_inputs_max;
     int64_t bytes_per_user;    /* of scripts, environments and summaries; root is not counted */

@@ -8,6 +8,7 @@
  *        +--> gpus/       polls, attribution, usage, stored samples
  *        +--> http/       the API: routes, submissions, JSON, metrics
  *        +--> metrics/    metrics of GPUs and tasks over time, by a thread
+ *        +--> web/        the page of `colloc web`, over TCP
  *        +--> mps/        one MPS control daemon per user
  *        +--> suspension/ tasks off their GPUs and back
  *        +--> preload/    allocations of tasks that wait for GPU memory
@@ -41,6 +42,7 @@
 #include "daemon/retention.h"
 #include "daemon/run_history.h"
 #include "daemon/suspension/suspension.h"
+#include "daemon/web/web_server.h"
 
 struct daemon {
     struct config config;
@@ -70,6 +72,7 @@ struct daemon {
     struct mps *mps;
     struct suspension *suspension;
     struct preload_manager *preload;
+    struct web *web;
 };
 
 /* ---- wiring.c ---- */

@@ -47,6 +47,7 @@ static void stop(struct daemon *daemon)
     preload_manager_close(daemon->preload);
     http_close(daemon->http);
     suspension_close(daemon->suspension);
+    web_close(daemon->web);
     attempts_close(daemon->attempts);
     gpus_close(daemon->gpus);
     disk_close(daemon->disk);
@@ -62,6 +63,7 @@ static void destroy(struct daemon *daemon)
     driver_destroy(daemon->driver);
     http_destroy(daemon->http);
     suspension_destroy(daemon->suspension);
+    web_destroy(daemon->web);
     attempts_destroy(daemon->attempts);
     mps_destroy(daemon->mps);
     metric_recorder_destroy(daemon->metrics);
@@ -174,6 +176,8 @@ static int start(struct daemon *daemon, struct fault *fault)
         r = http_open(daemon->http, fault);
     if (r == 0)
         r = gpus_open(daemon->gpus, fault);
+    if (r == 0)
+        r = web_open(daemon->web, fault);
     if (r < 0)
         return r;
     preload_manager_open(daemon->preload);

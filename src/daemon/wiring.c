@@ -19,6 +19,7 @@
  *               gates -----------------------------> preload
  *     http      GPUs, stored samples --------------> gpus
  *               metrics over time -----------------> metrics
+ *               served, make_login ----------------> web
  *               deferred starts -------------------> attempts
  *               `colloc mps` ----------------------> mps
  *               answers that wait -----------------> suspension
@@ -546,6 +547,19 @@ static bool http_answer_suspension_later(void *context, uint64_t task, struct ap
     return suspension_answer_later(daemon->suspension, task, request);
 }
 
+static void http_served(void *context)
+{
+    struct daemon *daemon = context;
+    web_run(daemon->web);
+}
+
+static int http_make_login(
+    void *context, const struct api_peer *peer, struct fault *fault, char **ret_url)
+{
+    struct daemon *daemon = context;
+    return web_make_login(daemon->web, peer, fault, ret_url);
+}
+
 static struct http *create_http(struct daemon *daemon)
 {
     const struct http_options options = {
@@ -565,6 +579,8 @@ static struct http *create_http(struct daemon *daemon)
             .write_gpu_history = http_write_gpu_history,
             .ask_metrics = http_ask_metrics,
             .clear_gpu_errors = http_clear_gpu_errors,
+            .served = http_served,
+            .make_login = http_make_login,
             .why_deferred = http_task_why_deferred,
             .is_watched = http_task_is_watched,
             .list_mps = http_list_mps,
@@ -575,6 +591,19 @@ static struct http *create_http(struct daemon *daemon)
             .answer_suspension_later = http_answer_suspension_later},
     };
     return http_create(&options);
+}
+
+/* ---- the web page's ---- */
+
+static struct web *create_web(struct daemon *daemon)
+{
+    const struct web_options options = {
+        .loop = &daemon->loop,
+        .config = &daemon->config,
+        .routes = http_get_routes(),
+        .context = daemon->http,
+    };
+    return web_create(&options);
 }
 
 /* ---- tables and services ---- */
@@ -620,7 +649,9 @@ int wiring_create_parts(struct daemon *daemon, struct fault *fault)
     daemon->suspension = create_suspension(daemon);
     daemon->http = create_http(daemon);
     daemon->metrics = create_metrics(daemon);
+    daemon->web = create_web(daemon);
     bool all = daemon->disk && daemon->retention && daemon->mps && daemon->preload &&
-               daemon->attempts && daemon->gpus && daemon->suspension && daemon->http;
+               daemon->attempts && daemon->gpus && daemon->suspension && daemon->http &&
+               daemon->web;
     return all ? 0 : fault_set(fault, ENOMEM, "out of memory");
 }

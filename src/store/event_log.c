@@ -185,3 +185,21 @@ int store_get_last(
     statement_reset(row);
     return r < 0 ? r : 0;
 }
+
+int64_t store_last_event(const struct store *store)
+{
+    return store->last_seq;
+}
+
+int store_changed_tasks(struct store *store, int64_t seq, size_t limit, struct fault *fault,
+    uint64_t *ret_tasks, size_t *ret_count)
+{
+    sqlite3_stmt *statement = store->statements[CHANGED_TASKS];
+    int r;
+    *ret_count = 0;
+    statement_bind(statement, "ii", seq, (int64_t)limit);
+    while ((r = statement_step(store, statement, fault)) > 0 && *ret_count < limit)
+        ret_tasks[(*ret_count)++] = (uint64_t)sqlite3_column_int64(statement, 0);
+    statement_reset(statement);
+    return r < 0 ? r : 0;
+}

@@ -23,6 +23,8 @@ static const char *const texts[STATEMENTS] = {
         "SELECT seq FROM events WHERE task IN (SELECT 0 UNION SELECT task FROM live UNION"
         "  SELECT task FROM events WHERE seq >= (SELECT min(placed_seq) FROM live)) ORDER BY seq",
     [ALL_EVENTS] = "SELECT seq FROM events ORDER BY seq",
+    [CHANGED_TASKS] =
+        "SELECT DISTINCT task FROM (SELECT task FROM events WHERE seq > ? AND task > 0) ORDER BY task LIMIT ?",
     [TASK_EVENTS] = "SELECT seq FROM events WHERE task = ? ORDER BY seq",
     [LAST] =
         "SELECT (SELECT max(task) FROM events), (SELECT time_us FROM events ORDER BY seq DESC LIMIT 1),"

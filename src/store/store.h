@@ -150,6 +150,20 @@ int store_all_events(struct store *store, store_find_policy *find_policy, store_
 int store_get_last(
     struct store *store, struct fault *fault, uint64_t *ret_task, int64_t *ret_time_us);
 
+/* The number of the last event that is durable; 0: none. Events are numbered from 1 on. */
+int64_t store_last_event(const struct store *store);
+
+/*
+ * Lists the tasks that have events after `seq`, by id.
+ *
+ * `limit`:     of `ret_tasks`
+ * `ret_count`: how many; `limit`: perhaps more
+ *
+ * Returns 0, or -errno with a fault.
+ */
+int store_changed_tasks(struct store *store, int64_t seq, size_t limit, struct fault *fault,
+    uint64_t *ret_tasks, size_t *ret_count);
+
 /* ---- texts ---- */
 
 /*

@@ -20,6 +20,7 @@ enum statement {
     REPLAY,
     TASK_EVENTS,
     ALL_EVENTS,
+    CHANGED_TASKS,
     LAST,
     ADD_BLOB,
     ADD_BLOB_USE,

@@ -53,6 +53,13 @@ struct http_hooks {
     /* Forgets the Xid errors of GPU `i`. */
     void (*clear_gpu_errors)(void *context, size_t i);
 
+    /* Requests were answered, perhaps also those of another server with these routes. */
+    void (*served)(void *context);
+
+    /* Makes the address of a login to the web page; web_make_login of web/web_server.h. */
+    int (*make_login)(
+        void *context, const struct api_peer *peer, struct fault *fault, char **ret_url);
+
     /* Returns what the machine lacks for the task's start; NULL: its start is not deferred. */
     const char *(*why_deferred)(void *context, uint64_t task);
 
@@ -91,6 +98,9 @@ struct http;
 /* Creates the part, which does not listen yet. `options` is copied. Returns NULL when memory is
  * out. */
 struct http *http_create(const struct http_options *options);
+
+/* Returns the routes of docs/protocol.md, for another server; their context is the part. */
+const struct api_route *http_get_routes(void);
 
 /* Listens on the configured socket. Returns 0 or a fault. */
 int http_open(struct http *http, struct fault *fault);

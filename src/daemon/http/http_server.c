@@ -74,6 +74,7 @@ static void write_submissions(struct http *http)
 static void turn_server(struct http *http)
 {
     run_server(http);
+    http->parts.hooks.served(http->parts.hooks.context);
     if (http->submissions_first)
         write_submissions(http);
     int64_t timeout_ms = http->submissions_first ? 0 : api_server_timeout_ms(http->server);
@@ -126,6 +127,11 @@ void http_name_changed(struct http *http, const struct name *name)
 {
     if (http->server)
         api_server_set_unlisted(http->server, name->uid, counts_as_unlisted(name));
+}
+
+const struct api_route *http_get_routes(void)
+{
+    return http_routes;
 }
 
 void http_task_ended(struct http *http, uint64_t task, const json_t *record)
@@ -231,6 +237,7 @@ void http_close(struct http *http)
     waiters_answer(http, 0, NULL);
     if (http->server)
         close_server(http);
+    events_close(http);
     uv_close((uv_handle_t *)&http->server_timer, NULL);
     uv_close((uv_handle_t *)&http->server_soon, NULL);
     uv_close((uv_handle_t *)&http->list_turn, NULL);

@@ -8,6 +8,7 @@
 
 struct submission; /* submission.h */
 struct waiter;     /* route_wait.c: a request that waits for a task to end */
+struct event_feed; /* route_events.c: the readers of GET /v1/events */
 struct listing;    /* route_list.c: a list of tasks that is being made */
 
 struct http {
@@ -23,6 +24,7 @@ struct http {
 
     struct waiter *waiters;
     struct listing *listings;
+    struct event_feed *event_feed; /* NULL: not opened yet */
 
     uv_poll_t server_poll;
     uv_timer_t server_timer;
@@ -37,7 +39,10 @@ void submissions_flush(struct http *http);
 /* Refuses those that are not read yet. */
 void submissions_refuse(struct http *http);
 
-/* ---- route_list.c, route_wait.c ---- */
+/* ---- route_events.c, route_list.c, route_wait.c ---- */
+
+/* Nothing is sent any more; the readers' servers close them. */
+void events_close(struct http *http);
 
 /* Refuses the lists that are not complete. */
 void listings_refuse(struct http *http);

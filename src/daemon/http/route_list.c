@@ -391,7 +391,8 @@ static int read_query(struct listing *list, struct fault *fault)
     const char *state = api_request_query(list->request, "state"),
                *limit = api_request_query(list->request, "limit"),
                *after = api_request_query(list->request, "after"),
-               *user = api_request_query(list->request, "user");
+               *user = api_request_query(list->request, "user"),
+               *page = api_request_query(list->request, "page");
     list->page_left = PAGE_MAX;
     list->ended_left = LIMIT_USUAL;
     if (!state)
@@ -401,6 +402,8 @@ static int read_query(struct listing *list, struct fault *fault)
             "state=%.40s: must be live, ended, all or a state such as RUNNING", state);
     if (limit && parse_int64(limit, 1, LIMIT_MAX, &list->ended_left) < 0)
         return fault_set(fault, EINVAL, "limit=%.20s: must be from 1 to %d", limit, LIMIT_MAX);
+    if (page && parse_int64(page, 1, PAGE_MAX, &list->page_left) < 0)
+        return fault_set(fault, EINVAL, "page=%.20s: must be from 1 to %d", page, PAGE_MAX);
     if (after && parse_next(after, list) < 0)
         return fault_set(
             fault, EINVAL, "after=%.40s: must be what the page before gave as `next`", after);

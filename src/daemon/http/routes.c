@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The routes of docs/protocol.md: their table, what they share, and the short ones. submission_queue.c has
  * the submissions. */
+#include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -22,12 +24,10 @@ uint32_t owner_of(const json_t *record)
     return (uint32_t)json_integer_value(json_object_get(record, "uid"));
 }
 
-json_t *for_asker(const struct api_request *request, json_t *record)
+json_t *public_record(json_t *record)
 {
     const char *evidence = json_string_value(json_object_get(record, "evidence"));
     const char *text = json_string_value(json_object_get(record, "reason_text"));
-    if (may_touch(request, owner_of(record)))
-        return record;
     json_t *shown = json_copy(record);
     json_object_set_new(shown, "evidence", json_null());
     json_object_set_new(shown, "command", json_null());
@@ -35,6 +35,11 @@ json_t *for_asker(const struct api_request *request, json_t *record)
         json_object_set_new(shown, "reason_text", json_string(""));
     json_decref(record);
     return shown;
+}
+
+json_t *for_asker(const struct api_request *request, json_t *record)
+{
+    return may_touch(request, owner_of(record)) ? record : public_record(record);
 }
 
 void reply_task(struct api_request *request, json_t *record)
@@ -134,6 +139,22 @@ static void route_info(void *context, struct api_request *request)
     api_reply(request, 200, public_info(context));
 }
 
+/* The kernel has identified the asking user, who gets the address of a login to the web page. */
+static void route_web(void *context, struct api_request *request)
+{
+    const struct http *http = context;
+    struct api_peer peer = api_request_peer(request);
+    struct fault fault = {0};
+    char *url;
+    int r = http->parts.hooks.make_login(http->parts.hooks.context, &peer, &fault, &url);
+    if (r < 0) {
+        api_reply_error(request, r == -EPERM ? 409 : 503, "%s", fault.text);
+        return;
+    }
+    api_reply(request, 200, json_pack("{s:s}", "url", url));
+    free(url);
+}
+
 static json_t *average(int64_t sum_us, int64_t n)
 {
     return n ? json_real((double)sum_us / 1e6 / (double)n) : json_null();
@@ -176,6 +197,7 @@ const struct api_route http_routes[] = {
     {"POST", "/v1/tasks/{id}/resume", route_resume},
     {"POST", "/v1/tasks/{id}/move", route_move},
     {"POST", "/v1/tasks/{id}/release", route_release},
+    {"GET", "/v1/events", route_events},
     {"GET", "/v1/gpus", route_gpus},
     {"GET", "/v1/gpus/{name}/series", route_gpu_series},
     {"POST", "/v1/gpus/clear", route_clear},
@@ -183,6 +205,7 @@ const struct api_route http_routes[] = {
     {"GET", "/v1/mps", route_mps},
     {"POST", "/v1/mps/start", route_mps_start},
     {"POST", "/v1/mps/stop", route_mps_stop},
+    {"POST", "/v1/web", route_web},
     {"GET", "/v1/info", route_info},
     {"GET", "/v1/metrics", route_metrics},
     {"GET", "/v1/stats", route_stats},

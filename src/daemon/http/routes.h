@@ -15,6 +15,10 @@ uint32_t owner_of(const json_t *record);
  * NULL without memory. */
 json_t *for_asker(const struct api_request *request, json_t *record);
 
+/* Takes a record and gives what others than the task's owner may see of it. NULL for NULL, and
+ * without memory. */
+json_t *public_record(json_t *record);
+
 /* Answers {"task": ...} with what the asker may see; takes over the record. */
 void reply_task(struct api_request *request, json_t *record);
 
@@ -34,6 +38,9 @@ void route_samples(void *context, struct api_request *request);
 /* route_series.c */
 void route_task_series(void *context, struct api_request *request);
 void route_gpu_series(void *context, struct api_request *request);
+
+/* route_events.c */
+void route_events(void *context, struct api_request *request);
 
 /* route_list.c */
 void route_list(void *context, struct api_request *request);

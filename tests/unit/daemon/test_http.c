@@ -15,6 +15,7 @@
 
 #include <cmocka.h>
 
+#include "api/stream.h"
 #include "daemon/http/routes.h"
 #include "exec/attempt.h"
 #include "pretend_driver.h"
@@ -38,6 +39,9 @@ static struct {
     int server; /* a descriptor to poll */
     const char *deferred, *why_no_gpus;
     bool is_watched, has_metrics;
+    void (*on_closed)(void *context);
+    void *reader; /* of events */
+    char sent[4096];
     struct gpu_info info;
     struct gpu_sample sample;
     struct gpu_process external;
@@ -100,6 +104,42 @@ const char *api_request_name(const struct api_request *request)
 void *api_request_context(const struct api_request *request)
 {
     return seen.http;
+}
+
+const char *api_request_header(const struct api_request *request, const char *name)
+{
+    return api_request_query(request, name);
+}
+
+struct api_stream *api_reply_stream(
+    struct api_request *request, const char *type, void (*on_closed)(void *context), void *context)
+{
+    assert_string_equal(type, "text/event-stream");
+    request->status = 200;
+    seen.on_closed = on_closed;
+    seen.reader = context;
+    return (struct api_stream *)(void *)&seen.reader;
+}
+
+bool api_stream_is_idle(const struct api_stream *stream)
+{
+    return true;
+}
+
+/* A piece is its text. */
+struct api_piece *api_piece_create(const void *data, size_t size)
+{
+    return (struct api_piece *)(void *)strndup(data, size);
+}
+
+void api_piece_release(struct api_piece *piece)
+{
+    free(piece);
+}
+
+void api_stream_send(struct api_stream *stream, struct api_piece *piece)
+{
+    snprintf(seen.sent, sizeof seen.sent, "%s", (char *)(void *)piece);
 }
 
 const json_t *api_request_body(const struct api_request *request)
@@ -167,6 +207,18 @@ int store_get_blob(
 {
     *ret_data = strdup("echo");
     *ret_size = strlen(*ret_data);
+    return 0;
+}
+
+int64_t store_last_event(const struct store *store)
+{
+    return 7;
+}
+
+int store_changed_tasks(struct store *store, int64_t seq, size_t limit, struct fault *fault,
+    uint64_t *ret_tasks, size_t *ret_count)
+{
+    *ret_count = 0;
     return 0;
 }
 
@@ -307,6 +359,19 @@ static bool on_ask_metrics(
     return true;
 }
 
+static void on_served(void *context)
+{
+}
+
+static int on_make_login(
+    void *context, const struct api_peer *peer, struct fault *fault, char **ret_url)
+{
+    if (peer->uid == BOB)
+        return fault_set(fault, EPERM, "this daemon serves no web page");
+    *ret_url = strdup("http://127.0.0.1:7480/login?token=1");
+    return 0;
+}
+
 static void on_clear_gpu_errors(void *context, size_t i)
 {
     seen.cleared++;
@@ -401,9 +466,9 @@ static int begin(void **state)
         .driver = pretend.driver,
         .run_history = &seen.run_history,
         .hooks = {NULL, on_report_gpu, on_why_no_gpus, on_gpu_idle_us, on_gpu_totals,
-            on_write_gpu_history, on_ask_metrics, on_clear_gpu_errors, on_why_deferred,
-            on_is_watched, on_list_mps, on_start_mps, on_stop_mps, on_find_mps_group,
-            on_why_suspension_failed, on_answer_suspension_later},
+            on_write_gpu_history, on_ask_metrics, on_clear_gpu_errors, on_served, on_make_login,
+            on_why_deferred, on_is_watched, on_list_mps, on_start_mps, on_stop_mps,
+            on_find_mps_group, on_why_suspension_failed, on_answer_suspension_later},
     };
     seen.http = http_create(&options);
     assert_int_equal(http_open(seen.http, &fault), 0);
@@ -709,6 +774,35 @@ static void test_metrics_over_time(void **state)
     seen.has_metrics = false;
 }
 
+static void test_readers_of_events(void **state)
+{
+    struct api_request request = from(BOB, 0);
+    serve("GET", "/v1/events", &request);
+    assert_non_null(strstr(seen.sent, "event: reset\n"));
+    assert_non_null(strstr(seen.sent, "event: gpus\n"));
+    forget(&request);
+    seen.on_closed(seen.reader);
+    request = from(BOB, 0);
+    request.key = "Last-Event-ID";
+    request.value = "five";
+    serve("GET", "/v1/events", &request);
+    assert_int_equal(request.status, 400);
+    forget(&request);
+}
+
+static void test_logins_to_the_page(void **state)
+{
+    struct api_request request = from(ADA, 0);
+    serve("POST", "/v1/web", &request);
+    assert_int_equal(request.status, 200);
+    assert_non_null(json_object_get(request.reply, "url"));
+    forget(&request);
+    request = from(BOB, 0);
+    serve("POST", "/v1/web", &request);
+    assert_int_equal(request.status, 409);
+    forget(&request);
+}
+
 static void test_totals(void **state)
 {
     struct api_request request = from(BOB, 0);
@@ -816,6 +910,8 @@ int main(void)
         TEST(gpus_with_tasks_and_external_processes),
         TEST(metrics_leave_out_what_is_not_known),
         TEST(metrics_over_time),
+        TEST(readers_of_events),
+        TEST(logins_to_the_page),
         TEST(totals),
         TEST(only_root_clears_a_gpu),
         TEST(mps_by_hand),

@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * GET /v1/events: server-sent events for pages and programs that follow what happens.
+ *
+ *     id: 4711                     the event log's number
+ *     event: tasks                 these tasks have changed
+ *     data: {"tasks":[TASK, ...]}
+ *
+ *     event: gpus                  what the GPUs do now; once a second
+ *     data: {"gpus":[...],"queued":3,"running":5}
+ *
+ *     id: 4711
+ *     event: reset                 read the lists again: too much has changed since the last event
+ *     data: {}
+ *
+ * Once a second each reader that has taken all before gets what has changed. What all readers get
+ * is written once and shared. A reader that is slow misses seconds, and then gets what has changed
+ * since its last event: the tasks with later events in the log. So does one that comes back with
+ * Last-Event-ID, also to another daemon over the same log.
+ *
+ * Every reader gets of a task what others than its owner may see.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/stream.h"
+#include "base/units.h"
+#include "daemon/attempt_list.h"
+#include "daemon/http/public_json.h"
+#include "daemon/http/routes.h"
+
+#define PERIOD_MS        1000
+#define TASKS_MAX        200   /* in one event; more is a reset; chosen: half a megabyte */
+#define EVENTS_MAX       10000 /* in the log that are searched for one reader */
+#define READERS_PER_USER 64
+#define READERS_MAX      512
+
+struct reader {
+    struct event_feed *feed;
+    struct api_stream *stream;
+    uid_t uid;
+    int64_t seq; /* of the last event that it got or that was none of its concern; -1: none */
+    struct reader *next, **link;
+};
+
+struct event_feed {
+    struct http *http;
+    struct reader *readers;
+    uv_timer_t timer;
+    int64_t seq; /* at the last turn */
+    bool is_closed, is_timer_closed;
+};
+
+/* ---- pieces ---- */
+
+static void write_event(FILE *out, const char *name, json_t *data)
+{
+    fprintf(out, "event: %s\ndata: ", name);
+    json_dumpf(data, out, API_JSON_FLAGS);
+    fputs("\n\n", out);
+    json_decref(data);
+}
+
+/* A task as everybody may see it; NULL: it is forgotten. */
+static json_t *find_public_record(struct http *http, uint64_t id)
+{
+    const struct task *task = core_task(http->parts.core, id);
+    json_t *record = NULL;
+    if (task)
+        return public_record(http_task_json(http, task));
+    if (store_get_ended(http->parts.store, id, NULL, &record) != 0)
+        return NULL;
+    attempt_list_upgrade(record);
+    return public_record(record);
+}
+
+/* The tasks that have changed after `seq`, or a reset. */
+static void write_changes(struct http *http, int64_t seq, int64_t now, FILE *out)
+{
+    uint64_t changed[TASKS_MAX];
+    size_t n = TASKS_MAX;
+    bool is_reset = seq < 0 || seq > now || now - seq > EVENTS_MAX ||
+                    store_changed_tasks(http->parts.store, seq, TASKS_MAX, NULL, changed, &n) < 0 ||
+                    n == TASKS_MAX;
+    fprintf(out, "id: %" PRId64 "\n", now);
+    if (is_reset) {
+        write_event(out, "reset", json_object());
+        return;
+    }
+    json_t *list = json_array();
+    for (size_t i = 0; i < n; i++) {
+        json_t *record = find_public_record(http, changed[i]);
+        if (record)
+            json_array_append_new(list, record);
+    }
+    write_event(out, "tasks", json_pack("{s:o}", "tasks", list));
+}
+
+/* What changes from sample to sample. */
+static json_t *short_gpu(const json_t *gpu)
+{
+    static const char *const keys[] = {"index", "health", "mem_total_mib", "mem_used_mib", "smact",
+        "utilisation", "power_w", "temperature_c", "tasks", "hold_off"};
+    json_t *object = json_object();
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        json_object_set(object, keys[i], json_object_get(gpu, keys[i]));
+    return object;
+}
+
+static void write_gpus(struct http *http, FILE *out)
+{
+    json_t *all = public_gpus(http), *list = json_array(), *gpu, *info = public_info(http);
+    size_t i;
+    json_array_foreach(json_object_get(all, "gpus"), i, gpu) {
+        json_array_append_new(list, short_gpu(gpu));
+    }
+    write_event(out, "gpus",
+        json_pack("{s:o, s:O, s:O, s:O}", "gpus", list, "sampled_at",
+            json_object_get(all, "sampled_at"), "queued", json_object_get(info, "queued"),
+            "running", json_object_get(info, "running")));
+    json_decref(all);
+    json_decref(info);
+}
+
+/* The changes after `seq` (if there are any) and, if wanted, the GPUs. NULL when memory is out. */
+static struct api_piece *make_piece(struct http *http, int64_t seq, int64_t now, bool with_gpus)
+{
+    char *text = NULL;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+    if (!out)
+        return NULL;
+    if (seq != now)
+        write_changes(http, seq, now, out);
+    if (with_gpus)
+        write_gpus(http, out);
+    bool is_whole = fclose(out) == 0;
+    struct api_piece *piece = is_whole ? api_piece_create(text, size) : NULL;
+    free(text);
+    return piece;
+}
+
+/* ---- turns ---- */
+
+/* NULL is ignored: the reader stays where it was. */
+static void send_piece(struct reader *reader, struct api_piece *piece, int64_t seq)
+{
+    if (!piece)
+        return;
+    api_stream_send(reader->stream, piece);
+    reader->seq = seq;
+}
+
+/* Readers that have all until the last turn share one piece; another one gets what it missed. */
+static void serve_readers(struct event_feed *feed)
+{
+    struct http *http = feed->http;
+    int64_t before = feed->seq, now = store_last_event(http->parts.store);
+    struct api_piece *shared = make_piece(http, before, now, true);
+    for (struct reader *reader = feed->readers; reader; reader = reader->next) {
+        if (!api_stream_is_idle(reader->stream))
+            continue;
+        if (reader->seq == before) {
+            send_piece(reader, shared, now);
+        } else {
+            struct api_piece *missed = make_piece(http, reader->seq, now, true);
+            send_piece(reader, missed, now);
+            api_piece_release(missed);
+        }
+    }
+    api_piece_release(shared);
+    feed->seq = now;
+    http_serve_soon(http);
+}
+
+static void on_turn(uv_timer_t *timer)
+{
+    serve_readers(timer->data);
+}
+
+/* ---- readers ---- */
+
+/* The readers may be of a server that is destroyed later than the part is closed. */
+static void free_when_unused(struct event_feed *feed)
+{
+    if (feed->is_timer_closed && !feed->readers)
+        free(feed);
+}
+
+static void on_closed(void *context)
+{
+    struct reader *reader = context;
+    struct event_feed *feed = reader->feed;
+    *reader->link = reader->next;
+    if (reader->next)
+        reader->next->link = reader->link;
+    free(reader);
+    if (!feed->readers && !feed->is_closed)
+        uv_timer_stop(&feed->timer);
+    free_when_unused(feed);
+}
+
+static struct event_feed *open_feed(struct http *http)
+{
+    struct event_feed *feed = http->event_feed;
+    if (feed)
+        return feed;
+    feed = calloc(1, sizeof *feed);
+    if (!feed)
+        return NULL;
+    feed->http = http;
+    uv_timer_init(http->parts.loop, &feed->timer);
+    feed->timer.data = feed;
+    return http->event_feed = feed;
+}
+
+static bool is_full(const struct event_feed *feed, uid_t uid)
+{
+    int all = 0, own = 0;
+    for (const struct reader *reader = feed->readers; reader; reader = reader->next) {
+        all++;
+        own += reader->uid == uid;
+    }
+    return all >= READERS_MAX || own >= READERS_PER_USER;
+}
+
+/* Where the reader was: by the header that browsers send, or by `after`. Returns -1 for a new one,
+ * -EINVAL for what is no number. */
+static int64_t read_place(const struct api_request *request)
+{
+    const char *text = api_request_header(request, "Last-Event-ID");
+    int64_t seq;
+    if (!text)
+        text = api_request_query(request, "after");
+    if (!text)
+        return -1;
+    return parse_int64(text, 0, INT64_MAX, &seq) == 0 ? seq : -EINVAL;
+}
+
+static void add_reader(struct event_feed *feed, struct reader *reader)
+{
+    reader->next = feed->readers;
+    reader->link = &feed->readers;
+    if (reader->next)
+        reader->next->link = &reader->next;
+    feed->readers = reader;
+}
+
+void route_events(void *context, struct api_request *request)
+{
+    struct http *http = context;
+    struct event_feed *feed = open_feed(http);
+    uid_t uid = api_request_peer(request).uid;
+    int64_t seq = read_place(request), now = store_last_event(http->parts.store);
+    if (seq == -EINVAL) {
+        api_reply_error(request, 400, "Last-Event-ID: must be the id of an event");
+        return;
+    }
+    if (feed && is_full(feed, uid)) {
+        api_reply_error(
+            request, 503, "too many readers of events: at most %d for each user", READERS_PER_USER);
+        return;
+    }
+    struct reader *reader = feed ? calloc(1, sizeof *reader) : NULL;
+    if (!reader) {
+        api_reply(request, 500, NULL);
+        return;
+    }
+    *reader = (struct reader){.feed = feed, .uid = uid, .seq = seq};
+    reader->stream = api_reply_stream(request, "text/event-stream", on_closed, reader);
+    if (!reader->stream) {
+        free(reader);
+        return;
+    }
+    if (!feed->readers) {
+        feed->seq = now;
+        uv_timer_start(&feed->timer, on_turn, PERIOD_MS, PERIOD_MS);
+    }
+    add_reader(feed, reader);
+    struct api_piece *first = make_piece(http, seq, now, true);
+    send_piece(reader, first, now);
+    api_piece_release(first);
+}
+
+static void on_timer_closed(uv_handle_t *timer)
+{
+    struct event_feed *feed = timer->data;
+    feed->is_timer_closed = true;
+    free_when_unused(feed);
+}
+
+void events_close(struct http *http)
+{
+    struct event_feed *feed = http->event_feed;
+    if (!feed)
+        return;
+    feed->is_closed = true;
+    http->event_feed = NULL;
+    uv_close((uv_handle_t *)&feed->timer, on_timer_closed);
+}

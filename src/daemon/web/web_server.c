@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A login goes like this:
+ *
+ *     colloc web      POST /v1/web over the Unix socket: the kernel identifies the user
+ *     collocd         http://127.0.0.1:7480/login?token=5f...      (good once, for five minutes)
+ *     browser         GET /login?token=5f...
+ *     collocd         303 to /, with a cookie: HttpOnly, SameSite=Strict, for twelve hours
+ *     browser         GET /, /page.js, /v1/tasks, /v1/events ... with the cookie
+ *
+ * Cookies do not know ports: the name of ours has a random part, so that two daemons that a browser
+ * reaches as localhost through tunnels do not overwrite each other's.
+ */
+#include "daemon/web/web_server.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/array.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/tcp_address.h"
+#include "daemon/web/sessions.h"
+#include "daemon/web/web_assets.h"
+
+#define USUAL_ADDRESS   "127.0.0.1:7480" /* chosen: not in use by a common service */
+#define ANY_PORT        "127.0.0.1:0"
+#define CONNECTIONS_MAX 256 /* chosen */
+#define IDLE_TIMEOUT_S  75  /* as of the Unix socket */
+enum { COOKIE_NAME_SIZE = 32 };
+
+struct web {
+    struct web_options options;
+    struct sessions *sessions;
+    struct tcp_address address;
+    struct api_server *server; /* NULL: it does not listen */
+    struct api_route *routes;
+    uv_poll_t *poll;
+    uv_timer_t *timer; /* for the server's timeouts */
+    bool is_closed;
+    char cookie[COOKIE_NAME_SIZE];
+};
+
+static const struct api_header headers[] = {
+    {"Content-Security-Policy",
+        "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
+        "img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"},
+    {"X-Content-Type-Options", "nosniff"},
+    {"X-Frame-Options", "DENY"},
+    {"Referrer-Policy", "no-referrer"},
+    {"Cross-Origin-Resource-Policy", "same-origin"},
+    {"Cross-Origin-Opener-Policy", "same-origin"},
+    {NULL, NULL},
+};
+
+/* ---- the user of a request ---- */
+
+/* The value of our cookie, into `session`. */
+static bool find_cookie(const struct web *web, const char *cookies, char *session, size_t size)
+{
+    size_t name = strlen(web->cookie);
+    for (const char *at = cookies; at && *at; at = strchr(at, ';')) {
+        at += strspn(at, "; ");
+        if (strncmp(at, web->cookie, name) != 0 || at[name] != '=')
+            continue;
+        size_t n = strcspn(at + name + 1, ";");
+        if (n >= size)
+            return false;
+        memcpy(session, at + name + 1, n);
+        session[n] = '\0';
+        return true;
+    }
+    return false;
+}
+
+static bool is_own(const char *path)
+{
+    return strcmp(path, "/login") == 0 || web_asset_find(path);
+}
+
+static bool admit(void *data, struct api_request *request, struct api_peer *ret_peer)
+{
+    struct web *web = data;
+    char session[SESSION_SECRET_SIZE];
+    if (!tcp_address_is_host(&web->address, api_request_header(request, "Host"))) {
+        api_reply_error(request, 403,
+            "this host name is not the page's: open it as localhost or by its address");
+        return false;
+    }
+    if (is_own(api_request_path(request)))
+        return true;
+    const char *cookies = api_request_header(request, "Cookie");
+    if (find_cookie(web, cookies, session, sizeof session) &&
+        sessions_find(web->sessions, session, clock_monotonic_us(), &ret_peer->uid, &ret_peer->gid))
+        return true;
+    api_reply_error(
+        request, 401, "log in first: `colloc web --print-url` prints the address to open");
+    return false;
+}
+
+/* ---- routes ---- */
+
+static void route_asset(void *context, struct api_request *request)
+{
+    static const struct api_header no_store[] = {{"Cache-Control", "no-cache"}, {NULL, NULL}};
+    const struct web_asset *asset = web_asset_find(api_request_path(request));
+    api_reply_bytes(request, asset->type, asset->data, asset->size, no_store);
+}
+
+static void route_login(void *context, struct api_request *request)
+{
+    struct web *web = api_request_server_data(request);
+    const char *token = api_request_query(request, "token");
+    char session[SESSION_SECRET_SIZE], cookie[256];
+    if (!token || sessions_redeem(web->sessions, token, clock_monotonic_us(), session) < 0) {
+        api_reply_error(request, 403,
+            "this login is used or has expired: `colloc web --print-url` prints a new one");
+        return;
+    }
+    snprintf(cookie, sizeof cookie, "%s=%s; Path=/; HttpOnly; SameSite=Strict; Max-Age=%d",
+        web->cookie, session, (int)SESSION_LIFE_S);
+    const struct api_header reply[] = {
+        {"Location", "/"}, {"Set-Cookie", cookie}, {"Cache-Control", "no-store"}, {NULL, NULL}};
+    api_reply_status(request, 303, reply);
+}
+
+static bool is_get(const struct api_route *route)
+{
+    return strcmp(route->method, "GET") == 0;
+}
+
+/* Those of GET, and the page's own. */
+static struct api_route *make_routes(const struct api_route *all)
+{
+    static const struct api_route own[] = {
+        {"GET", "/", route_asset},
+        {"GET", "/page.js", route_asset},
+        {"GET", "/page.css", route_asset},
+        {"GET", "/login", route_login},
+    };
+    size_t n = ARRAY_SIZE(own);
+    for (const struct api_route *route = all; route->method; route++)
+        n += is_get(route);
+    struct api_route *routes = calloc(n + 1, sizeof *routes);
+    if (!routes)
+        return NULL;
+    memcpy(routes, own, sizeof own);
+    n = ARRAY_SIZE(own);
+    for (const struct api_route *route = all; route->method; route++)
+        if (is_get(route))
+            routes[n++] = *route;
+    return routes;
+}
+
+/* ---- listening ---- */
+
+static void on_time(uv_timer_t *timer)
+{
+    web_run(timer->data);
+}
+
+void web_run(struct web *web)
+{
+    if (!web || !web->server)
+        return;
+    api_server_run(web->server);
+    uv_timer_start(web->timer, on_time, (uint64_t)api_server_timeout_ms(web->server), 0);
+}
+
+static void on_readable(uv_poll_t *poll, int status, int events)
+{
+    web_run(poll->data);
+}
+
+static int start_server(struct web *web, int fd, struct fault *fault)
+{
+    const struct api_server_options options = {
+        .listen_fd = fd,
+        .headers = headers,
+        .admit = admit,
+        .server_data = web,
+        .routes = web->routes,
+        .context = web->options.context,
+        .version = COLLOC_VERSION,
+        .body_max_bytes = 0,
+        .bytes_max = (size_t)web->options.config->request_bytes_max,
+        .idle_timeout_s = IDLE_TIMEOUT_S,
+        .connections_per_user_max = CONNECTIONS_MAX,
+    };
+    int r = api_server_create(&options, fault, &web->server);
+    if (r < 0)
+        return r;
+    uv_poll_init(web->options.loop, web->poll, api_server_fd(web->server));
+    uv_poll_start(web->poll, UV_READABLE, on_readable);
+    web_run(web);
+    return 0;
+}
+
+static int listen_at(struct web *web, const char *text, struct fault *fault)
+{
+    char shown[TCP_ADDRESS_TEXT_SIZE];
+    if (tcp_address_parse(text, &web->address) < 0)
+        return fault_set(fault, EINVAL, "web: %s is no address with a port", text);
+    int fd = tcp_address_listen(&web->address, fault);
+    if (fd < 0)
+        return fd;
+    int r = start_server(web, fd, fault);
+    if (r < 0)
+        return r;
+    log_info("the web page is at http://%s/", tcp_address_format(&web->address, shown));
+    if (!tcp_address_is_loopback(&web->address))
+        log_warning("the web page at %s is not encrypted, and other machines reach it: a tunnel or "
+                    "a proxy with TLS is safer",
+            shown);
+    return 0;
+}
+
+static int listen_on_demand(struct web *web, struct fault *fault)
+{
+    if (web->server)
+        return 0;
+    if (strcmp(web->options.config->web, "none") == 0)
+        return fault_set(fault, EPERM, "this daemon serves no web page (setting web: none)");
+    int r = listen_at(web, USUAL_ADDRESS, fault);
+    return r == -EADDRINUSE ? listen_at(web, ANY_PORT, fault) : r;
+}
+
+/* ---- life ---- */
+
+struct web *web_create(const struct web_options *options)
+{
+    struct web *web = calloc(1, sizeof *web);
+    if (!web)
+        return NULL;
+    web->options = *options;
+    web->sessions = sessions_create();
+    web->routes = make_routes(options->routes);
+    web->poll = calloc(1, sizeof *web->poll);
+    web->timer = calloc(1, sizeof *web->timer);
+    if (!web->sessions || !web->routes || !web->poll || !web->timer) {
+        free(web->poll);
+        free(web->timer);
+        web_destroy(web);
+        return NULL;
+    }
+    uv_timer_init(options->loop, web->timer);
+    web->timer->data = web->poll->data = web;
+    return web;
+}
+
+int web_open(struct web *web, struct fault *fault)
+{
+    const char *address = web->options.config->web;
+    char random[SESSION_SECRET_SIZE];
+    int r = sessions_random(random);
+    if (r < 0)
+        return fault_set(fault, -r, "no random numbers are to be had");
+    snprintf(web->cookie, sizeof web->cookie, "colloc_%.8s", random);
+    bool is_address = strcmp(address, "none") != 0 && strcmp(address, "on-demand") != 0;
+    return is_address ? listen_at(web, address, fault) : 0;
+}
+
+static void on_handle_closed(uv_handle_t *handle)
+{
+    free(handle);
+}
+
+void web_close(struct web *web)
+{
+    if (!web || web->is_closed)
+        return;
+    web->is_closed = true;
+    if (web->server)
+        uv_close((uv_handle_t *)web->poll, on_handle_closed);
+    else
+        free(web->poll);
+    api_server_destroy(web->server);
+    web->server = NULL;
+    uv_close((uv_handle_t *)web->timer, on_handle_closed);
+}
+
+void web_destroy(struct web *web)
+{
+    if (!web)
+        return;
+    sessions_destroy(web->sessions);
+    free(web->routes);
+    free(web);
+}
+
+int web_make_login(
+    struct web *web, const struct api_peer *peer, struct fault *fault, char **ret_url)
+{
+    char token[SESSION_SECRET_SIZE], address[TCP_ADDRESS_TEXT_SIZE];
+    int r = listen_on_demand(web, fault);
+    if (r < 0)
+        return r;
+    r = sessions_make_token(web->sessions, peer->uid, peer->gid, clock_monotonic_us(), token);
+    if (r < 0)
+        return fault_set(fault, -r,
+            r == -EAGAIN ? "too many logins are open: try again later"
+                         : "no random numbers are to be had");
+    tcp_address_format(&web->address, address);
+    if (asprintf(ret_url, "http://%s/login?token=%s", address, token) < 0)
+        return fault_set(fault, ENOMEM, "out of memory");
+    return 0;
+}

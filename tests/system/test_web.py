@@ -1,0 +1,268 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The web page's server and the stream of events: logins, what is shown, going on after a pause."""
+
+import http.client
+import json
+import os
+import re
+import signal
+import socket
+import unittest
+
+from daemon_case import LIMIT_S, DaemonCase
+
+
+class Events:
+    """A reader of GET /v1/events over a Unix socket or TCP."""
+
+    def __init__(self, address, headers=""):
+        family = socket.AF_UNIX if isinstance(address, str) else socket.AF_INET
+        self.socket = socket.socket(family, socket.SOCK_STREAM)
+        self.socket.settimeout(LIMIT_S)
+        self.socket.connect(address)
+        self.socket.sendall(f"GET /v1/events HTTP/1.1\r\nHost: localhost\r\n{headers}\r\n".encode())
+        self.file = self.socket.makefile("rb")
+        self.status = int(self.file.readline().split()[1])
+        self.headers = {}
+        while (line := self.file.readline().decode().strip()) != "":
+            key, value = line.split(": ", 1)
+            self.headers[key] = value
+        self.text = b""
+
+    def next(self):
+        """The next event: (name, id or None, data)."""
+        while b"\n\n" not in self.text:
+            size = int(self.file.readline(), 16)
+            if size == 0:
+                return None
+            self.text += self.file.read(size)
+            self.file.readline()
+        event, self.text = self.text.split(b"\n\n", 1)
+        fields = dict(line.split(": ", 1) for line in event.decode().split("\n"))
+        return fields["event"], fields.get("id"), json.loads(fields["data"])
+
+    def until(self, condition):
+        while True:
+            event = self.next()
+            if condition(*event):
+                return event
+
+    def close(self):
+        self.file.close()
+        self.socket.close()
+
+
+class Stream(DaemonCase):
+    gpus = "2xA100-40GB"
+
+    def events(self, last=None):
+        reader = Events(self.socket, f"Last-Event-ID: {last}\r\n" if last is not None else "")
+        self.addCleanup(reader.close)
+        return reader
+
+    def test_tasks_and_gpus(self):
+        reader = self.events()
+        self.assertEqual(reader.status, 200)
+        self.assertEqual(reader.headers["Content-Type"], "text/event-stream")
+        name, first, _ = reader.next()
+        self.assertEqual(name, "reset")
+        _, _, data = reader.until(lambda name, *_: name == "gpus")
+        self.assertEqual([gpu["index"] for gpu in data["gpus"]], ["0", "1"])
+        task = self.submit("exit 3", command="secret word")
+        self.wait(task)
+        _, last, data = reader.until(
+            lambda name, _, data: name == "tasks" and data["tasks"][0]["state"] == "FAILED"
+        )
+        shown = data["tasks"][0]
+        self.assertEqual(shown["id"], task)
+        self.assertIsNone(shown["command"], "what only the owner may see")
+        self.assertIsNone(shown["evidence"])
+        self.assertGreater(int(last), int(first))
+
+    def test_a_reader_goes_on_where_it_was(self):
+        reader = self.events()
+        _, last, _ = reader.next()
+        reader.close()
+        tasks = [self.submit("true") for _ in range(3)]
+        for task in tasks:
+            self.wait(task)
+        self.restart(signal.SIGKILL)  # also at another daemon
+        name, now, data = self.events(last).next()
+        self.assertEqual(name, "tasks")
+        self.assertEqual([task["id"] for task in data["tasks"]], tasks)
+        self.assertEqual({task["state"] for task in data["tasks"]}, {"COMPLETED"})
+        # One that has everything gets no tasks; one from nowhere starts anew.
+        self.assertEqual(self.events(now).next()[0], "gpus")
+        self.assertEqual(self.events(10**12).next()[0], "reset")
+        self.assertEqual(self.events("x").status, 400)
+        # Too much has changed: read the lists.
+        for _ in range(201):
+            self.submit("true", hold=True)
+        self.assertEqual(self.events(now).next()[0], "reset")
+
+    def test_a_slow_reader_harms_no_other(self):
+        slow = [self.events() for _ in range(20)]
+        reader = self.events()
+        for _ in range(3):
+            reader.until(lambda name, *_: name == "gpus")
+        for one in slow:  # read late, they get what is new
+            self.assertEqual(one.next()[0], "reset")
+        task = self.submit("true")
+        self.wait(task)
+        for one in slow:
+            one.until(lambda name, _, data: name == "tasks" and data["tasks"][0]["id"] == task)
+        more = [Events(self.socket) for _ in range(60)]
+        for one in more:
+            self.addCleanup(one.close)
+        self.assertEqual({one.status for one in more}, {200, 503})
+        self.assertEqual(self.get("/v1/info")["queued"], 0)
+
+
+class Page(DaemonCase):
+    gpus = "1xA100-40GB"
+    settings = {"web": "127.0.0.1:0"}
+
+    def setUp(self):
+        super().setUp()
+        line = next(line for line in self.log if "the web page is at" in line)
+        self.port = int(re.search(r"127\.0\.0\.1:(\d+)", line)[1])
+
+    def fetch(self, path, method="GET", **headers):
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=LIMIT_S)
+        self.addCleanup(connection.close)
+        connection.request(
+            method, path, headers={name.replace("_", "-"): value for name, value in headers.items()}
+        )
+        reply = connection.getresponse()
+        reply.text = reply.read().decode()
+        return reply
+
+    def login(self):
+        """The cookie of a new session, by the command line."""
+        url = self.colloc("web", "--print-url").stdout.strip()
+        match = re.fullmatch(rf"http://127\.0\.0\.1:{self.port}(/login\?token=[0-9a-f]{{64}})", url)
+        self.assertTrue(match, url)
+        reply = self.fetch(match[1])
+        self.assertEqual((reply.status, reply.headers["Location"]), (303, "/"))
+        self.assertEqual(self.fetch(match[1]).status, 403, "a token is good once")
+        cookie = reply.headers["Set-Cookie"]
+        self.assertRegex(
+            cookie,
+            r"^colloc_[0-9a-f]{8}=[0-9a-f]{64}; Path=/; HttpOnly; SameSite=Strict; Max-Age=43200$",
+        )
+        return cookie.split(";")[0]
+
+    def test_who_gets_in(self):
+        for path in ("/v1/tasks", "/v1/gpus", "/v1/events", "/v1/info", "/v1/tasks/1/log"):
+            reply = self.fetch(path)
+            self.assertEqual(reply.status, 401, path)
+            self.assertIn("colloc web --print-url", reply.text)
+        cookie = self.login()
+        name, secret = cookie.split("=")
+        self.assertEqual(self.fetch("/v1/tasks", Cookie=cookie).status, 200)
+        self.assertEqual(self.fetch("/v1/tasks", Cookie=f"a=b; {cookie}; c=d").status, 200)
+        for wrong in (
+            f"{name}={'0' * 64}",
+            f"{name}={secret[:-1]}",
+            f"{name}={secret}0",
+            f"{name}=",
+            f"x{cookie}",
+            name,
+            ";;;",
+        ):
+            self.assertEqual(self.fetch("/v1/tasks", Cookie=wrong).status, 401, wrong)
+        for token in ("", "0" * 64, secret):
+            self.assertEqual(self.fetch(f"/login?token={token}").status, 403)
+        self.assertEqual(self.fetch("/login").status, 403)
+        self.restart()  # sessions end with the daemon
+        self.port = int(
+            re.search(r"page is at http://127\.0\.0\.1:(\d+)", self.log[-2] + self.log[-1])[1]
+        )
+        self.assertEqual(self.fetch("/v1/tasks", Cookie=cookie).status, 401)
+
+    def test_it_only_shows(self):
+        cookie = self.login()
+        task = self.submit("true", hold=True)
+        for path in (f"/v1/tasks/{task}/cancel", "/v1/tasks", "/v1/web", "/v1/gpus/clear"):
+            reply = self.fetch(path, method="POST", Cookie=cookie)
+            self.assertIn(reply.status, (404, 405), path)
+        self.assertEqual(self.task(task)["state"], "PENDING")
+        self.assertNotIn("token", json.dumps(self.get("/v1/info")))
+
+    def test_other_host_names(self):
+        cookie = self.login()
+        for host in ("evil.example", f"evil.example:{self.port}", "localhost.evil.example", ""):
+            for path in ("/", "/page.js", "/v1/tasks", "/login?token=" + "0" * 64):
+                self.assertEqual(self.fetch(path, Host=host, Cookie=cookie).status, 403, host)
+        for host in ("localhost", f"localhost:{self.port}", "127.0.0.1:1234", "[::1]:80"):
+            self.assertEqual(self.fetch("/v1/tasks", Host=host, Cookie=cookie).status, 200, host)
+
+    def test_the_files_of_the_page(self):
+        page = self.fetch("/")
+        self.assertEqual(page.status, 200)
+        policy = page.headers["Content-Security-Policy"]
+        self.assertIn("default-src 'none'", policy)
+        self.assertNotIn("unsafe", policy)
+        self.assertNotIn("http", policy)
+        self.assertEqual(page.headers["X-Content-Type-Options"], "nosniff")
+        self.assertEqual(page.headers["Referrer-Policy"], "no-referrer")
+        for path, kind in (("/page.js", "text/javascript"), ("/page.css", "text/css")):
+            self.assertIn(path, page.text.replace("./", "/"))
+            reply = self.fetch(path)
+            self.assertEqual(reply.status, 200)
+            self.assertTrue(reply.headers["Content-Type"].startswith(kind))
+        self.assertNotRegex(page.text, r"""(src|href)=["']?(https?:)?//""")
+        self.assertEqual(self.fetch("/../collocd").status, 404)
+
+    def test_events_over_tcp(self):
+        reader = Events(("127.0.0.1", self.port), f"Cookie: {self.login()}\r\n")
+        self.addCleanup(reader.close)
+        self.assertEqual(reader.next()[0], "reset")
+        task = self.submit("true")
+        self.wait(task)
+        reader.until(lambda name, _, data: name == "tasks" and data["tasks"][0]["id"] == task)
+        self.stop()
+        while reader.next():
+            pass
+
+    @unittest.skipIf(os.geteuid(), "only root has several users")
+    def test_whose_session_it_is(self):
+        task = self.submit("echo mine")
+        self.wait(task)
+        own = self.fetch(f"/v1/tasks/{task}/log?stream=stdout", Cookie=self.login())
+        self.assertEqual((own.status, own.text), (200, "mine\n"))
+        url = self.colloc(
+            "web", "--print-url", prefix=("setpriv", "--reuid=65534", "--clear-groups")
+        ).stdout
+        cookie = (
+            self.fetch(url.strip().split(str(self.port))[1]).headers["Set-Cookie"].split(";")[0]
+        )
+        self.assertEqual(self.fetch(f"/v1/tasks/{task}", Cookie=cookie).status, 200)
+        self.assertEqual(
+            self.fetch(f"/v1/tasks/{task}/log?stream=stdout", Cookie=cookie).status, 403
+        )
+
+
+class OnDemand(DaemonCase):
+    gpus = "1xA100-40GB"
+
+    def test_it_listens_when_it_is_asked_for(self):
+        self.assertNotIn("web page", "\n".join(self.log))
+        shown = self.colloc("web").stdout
+        self.assertRegex(shown, r"^http://127\.0\.0\.1:\d+/login\?token=[0-9a-f]{64}\n")
+        port = re.search(r":(\d+)/", shown)[1]
+        self.assertIn(f"ssh -L {port}:127.0.0.1:{port} ", shown)
+        self.wait_log("the web page is at")
+        self.assertIn(f":{port}/", self.colloc("web", "--print-url").stdout)
+        # A port that is taken is no reason to fail.
+        self.restart(web="none")
+        refused = self.colloc("web", code=None)
+        self.assertNotEqual(refused.returncode, 0)
+        self.assertIn("setting web: none", refused.stderr)
+        status, words = self.run_daemon(web="nowhere")
+        self.assertNotEqual(status, 0)
+        self.assertIn("an address with a port", words)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The web page in Chromium, against a real daemon over emulated GPUs.
+
+Skipped where there is no node, Chromium or playwright-core (in web/node_modules, or from the npm
+registry).
+"""
+
+import functools
+import gzip
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+from daemon_case import LIMIT_S, DaemonCase, until
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+WEB = os.path.join(HERE, "..", "..", "web")
+PICTURES = os.environ.get("COLLOC_PICTURES", "")
+
+
+@functools.lru_cache()
+def playwright():
+    """The path of playwright-core's module; None where it cannot be had."""
+    place = os.path.join("node_modules", "playwright-core", "index.mjs")
+    if os.path.exists(os.path.join(WEB, place)):
+        return os.path.abspath(os.path.join(WEB, place))
+    if not shutil.which("npm"):
+        return None
+    folder = tempfile.mkdtemp(prefix="colloc-web-")
+    for name in ("package.json", "package-lock.json"):
+        shutil.copy(os.path.join(WEB, name), folder)
+    done = subprocess.run(
+        ["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--prefer-offline"],
+        cwd=folder,
+        capture_output=True,
+        timeout=LIMIT_S,
+        check=False,
+    )
+    return os.path.join(folder, place) if done.returncode == 0 else None
+
+
+def chromium():
+    return shutil.which("chromium") or shutil.which("google-chrome")
+
+
+def why_not():
+    if not shutil.which("node") or not chromium():
+        return "no node or no Chromium here"
+    return None if playwright() else "playwright-core is not there and cannot be installed"
+
+
+class WebPage(DaemonCase):
+    settings = {"web": "127.0.0.1:0"}
+
+    def setUp(self):
+        if why_not():
+            self.skipTest(why_not())
+        super().setUp()
+
+    def browser(self, check, **given):
+        url = self.colloc("web", "--print-url").stdout.strip()
+        process = subprocess.Popen(
+            [
+                "node",
+                os.path.join(HERE, "web_page.mjs"),
+                playwright(),
+                chromium(),
+                check,
+                json.dumps({"url": url, "pictures": PICTURES, **given}),
+            ],
+            env={**self.env, "HOME": self.folder},
+            text=True,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        self.addCleanup(process.kill)
+        return process
+
+    def finish(self, process):
+        out, words = process.communicate(timeout=LIMIT_S)
+        self.assertEqual(process.returncode, 0, words[-3000:])
+        return out
+
+    def await_line(self, process, line):
+        found = process.stdout.readline()
+        self.assertEqual(found.strip(), line, process.stderr.read() if not found else "")
+
+    def answer(self, process, reply):
+        process.stdin.write(f"{reply}\n")
+        process.stdin.flush()
+
+
+class Pages(WebPage):
+    gpus = "2xA100-40GB"
+    speed = 20
+
+    def test_pages(self):
+        done = self.train(mib=3000, seconds=20, name="lenet.sh")
+        running = [
+            self.train(mib=9000 + 2500 * i, seconds=4000, memory_mib=9000 + 2500 * i, name=name)
+            for i, name in enumerate(("resnet50.sh", "bert-base.sh", "vit-b16.sh", "gpt2.sh"))
+        ]
+        crashed = self.train(mib=30000, seconds=2000, memory_mib=12000, name="llama-7b.sh")
+        for _ in range(3):
+            self.submit("true", gpus=2, exclusive=True, name="ddp.sh")
+        self.wait(done, "COMPLETED")
+        self.wait_state(running[0], "RUNNING")
+        until(lambda: self.task(crashed)["oom_count"], "a GPU memory crash")
+        self.finish(self.browser("pages", task=running[0], crashed=crashed))
+
+    def test_refused(self):
+        self.finish(self.browser("refused"))
+
+
+class Live(WebPage):
+    gpus = "1xA100-40GB"
+
+    def test_live(self):
+        process = self.browser("live")
+        self.await_line(process, "shown")
+        task = self.submit("true", hold=True)
+        self.answer(process, task)
+        self.await_line(process, "appeared")
+        self.act("release", task)
+        self.answer(process, "")
+        self.assertIn("left", self.finish(process))
+
+
+class Bundle(unittest.TestCase):
+    def test_size(self):
+        """Under 60 kB as it would travel compressed."""
+        dist = os.path.join(WEB, "dist")
+        size = 0
+        for name in os.listdir(dist):
+            with open(os.path.join(dist, name), "rb") as file:
+                size += len(gzip.compress(file.read(), 9))
+        self.assertLess(size, 60000)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+// Looks at the web page in Chromium, for test_web_page.py: one check by name, which throws when it fails.
+//
+// usage: node web_page.mjs PLAYWRIGHT CHROMIUM CHECK JSON
+import assert from "node:assert/strict";
+import { createInterface } from "node:readline";
+import { pathToFileURL } from "node:url";
+
+const [playwright, executablePath, check, given] = process.argv.slice(2);
+const { chromium } = await import(pathToFileURL(playwright));
+const { url, pictures, task, crashed } = JSON.parse(given);
+const lines = createInterface({ input: process.stdin })[Symbol.asyncIterator]();
+
+// Says that it has come so far, and waits until the caller has done its part.
+async function reached(words) {
+  console.log(words);
+  return (await lines.next()).value;
+}
+
+const browser = await chromium.launch({ executablePath, args: ["--no-sandbox", "--disable-gpu"] });
+
+async function open(address, options = {}) {
+  const context = await browser.newContext({ viewport: { width: 1360, height: 900 }, ...options });
+  const page = await context.newPage();
+  const problems = [];
+  page.on("pageerror", (error) => problems.push(String(error)));
+  page.on("console", (message) => message.type() === "error" && problems.push(message.text()));
+  page.on("request", (request) => {
+    if (new URL(request.url()).host !== new URL(url).host) problems.push(`loads ${request.url()}`);
+  });
+  if (address) await page.goto(address);
+  return { page, problems, context };
+}
+
+// Colours of the first lane: one that is drawn has many.
+function countColours() {
+  const canvas = document.querySelector(".lane canvas");
+  const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+  const colours = new Set();
+  for (let i = 0; i < data.length; i += 4) colours.add((data[i] << 16) | (data[i + 1] << 8) | data[i + 2]);
+  return colours.size;
+}
+
+// Playwright's waitForFunction evaluates text, which the page's policy forbids.
+async function eventually(get, condition) {
+  const end = Date.now() + 30000;
+  for (;;) {
+    const value = await get();
+    if (condition(value)) return value;
+    assert.ok(Date.now() < end, `did not come: ${value}`);
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+}
+
+const picture = (page, name, full = true) =>
+  pictures ? page.screenshot({ path: `${pictures}/${name}.png`, fullPage: full }) : null;
+
+const here = (address) => new URL("/", address).href;
+
+const checks = {
+  // All pages, by pointer and by keys, in dark and light and on a phone.
+  async pages() {
+    const { page, problems, context } = await open(url, { colorScheme: "dark" });
+    await page.waitForSelector(".lane canvas");
+    await page.waitForSelector("tr[data-task]");
+    assert.match(await page.textContent(".live"), /live/);
+    assert.equal(new URL(page.url()).search, "", "the token does not stay in the address");
+    assert.equal(await page.evaluate(() => document.cookie), "", "the session is not the script's");
+    await eventually(() => page.evaluate(countColours), (colours) => colours > 8);
+    const why = await page.textContent("tr[data-task] .why:not(:empty)");
+    assert.ok(why.length > 5, "a waiting task says why");
+    await picture(page, "overview-dark", false);
+
+    await page.keyboard.press("j");
+    await page.keyboard.press("Enter");
+    await page.waitForSelector(".facts");
+    await page.goto(here(url) + `#/task/${task}`);
+    await page.waitForSelector(".chart canvas");
+    await page.locator(".log", { hasText: "Using" }).waitFor();
+    await page.emulateMedia({ colorScheme: "light" });
+    await page.goto(here(url) + `#/task/${crashed}`);
+    await page.waitForSelector(".story .bad");
+    await page.waitForSelector(".chart canvas");
+    await picture(page, "task-light");
+
+    await page.keyboard.press("2");
+    await page.locator(".state", { hasText: "COMPLETED" }).first().waitFor();
+    await page.selectOption("select >> nth=0", "FAILED");
+    await page.waitForSelector("text=No task ended so.");
+    await page.keyboard.press("3");
+    await page.waitForSelector("th:has-text('External processes')");
+    await page.keyboard.press("1");
+    await page.waitForSelector(".lane canvas");
+    await page.keyboard.press("/");
+    await page.keyboard.type("nosuchtask");
+    await page.waitForSelector("text=No tasks wait or run.");
+    await page.keyboard.press("Escape");
+
+    const phone = await context.newPage();
+    await phone.setViewportSize({ width: 390, height: 800 });
+    await phone.goto(here(url));
+    await phone.waitForSelector(".lane canvas");
+    const wide = await phone.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+    assert.ok(wide <= 0, `the page is ${wide} px wider than a phone`);
+    await picture(phone, "overview-phone", false);
+    assert.deepEqual(problems, []);
+  },
+
+  // What happens is shown without loading the page again, also after the daemon was away.
+  async live() {
+    const { page } = await open(url);
+    await page.waitForSelector("text=No tasks wait or run.");
+    const first = await reached("shown");
+    await page.waitForSelector(`tr[data-task="${first}"]`);
+    await reached("appeared");
+    await page.waitForSelector(`tr[data-task="${first}"]`, { state: "detached" });
+    console.log("left");
+  },
+
+  // Without a session, with a used token, and under another name.
+  async refused() {
+    const { page } = await open(here(url));
+    await page.waitForSelector("text=colloc web --print-url");
+    assert.equal(await page.locator(".lane").count(), 0);
+    const again = await open();
+    await again.page.goto(url);
+    await again.page.waitForSelector(".live");
+    const other = await open();
+    assert.equal((await other.page.goto(url)).status(), 403);
+    const name = await open();
+    const rebound = here(url).replace("127.0.0.1", "colloc.localhost");
+    assert.equal((await name.page.goto(rebound)).status(), 403);
+  },
+};
+
+try {
+  await checks[check]();
+} finally {
+  await browser.close();
+}
+process.exit(0);

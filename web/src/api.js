@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// Requests to the daemon that served this page, and its stream of events.
+
+export class Refused extends Error {
+  constructor(status, message) {
+    super(message);
+    this.status = status;
+  }
+}
+
+async function request(path) {
+  const reply = await fetch(path, { credentials: "same-origin", headers: { "X-Colloc": "web" } });
+  if (reply.ok) return reply;
+  let message = `${reply.status} ${reply.statusText}`;
+  try {
+    message = (await reply.json()).error.message;
+  } catch {
+    // no JSON: the status has to do
+  }
+  throw new Refused(reply.status, message);
+}
+
+const query = (values) => {
+  const given = Object.entries(values ?? {}).filter(([, v]) => v !== undefined && v !== "");
+  return given.length ? "?" + new URLSearchParams(given) : "";
+};
+
+export const get = async (path, values) => (await request(path + query(values))).json();
+
+// The next piece of a task's log: {text, next, ended}.
+export async function getLog(id, stream, offset, tail) {
+  const where = offset === null ? { tail } : { offset };
+  const reply = await request(`/v1/tasks/${id}/log` + query({ stream, ...where }));
+  return {
+    text: await reply.text(),
+    next: Number(reply.headers.get("Colloc-Next-Offset")),
+    ended: reply.headers.get("Colloc-Ended") === "true",
+    merged: reply.headers.get("Colloc-Merged") === "true",
+  };
+}
+
+// Follows the daemon's events; the browser reconnects by itself with the last id.
+export function follow({ onTasks, onGpus, onReset, onState }) {
+  const source = new EventSource("/v1/events");
+  const listen = (name, take) =>
+    source.addEventListener(name, (event) => take(JSON.parse(event.data)));
+  listen("tasks", (data) => onTasks(data.tasks));
+  listen("gpus", onGpus);
+  listen("reset", onReset);
+  source.onopen = () => onState(true);
+  source.onerror = () => onState(false);
+  return () => source.close();
+}

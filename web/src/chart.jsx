@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// Curves over time by uPlot; the mean with its minimum and maximum as a band.
+import { useEffect, useRef } from "preact/hooks";
+import uPlot from "uplot";
+
+const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+
+// Horizontal lines: [{value, label}]
+function drawLevels(levels) {
+  return (plot) => {
+    const pen = plot.ctx;
+    for (const { value, label } of levels) {
+      const y = plot.valToPos(value, "y", true);
+      pen.save();
+      pen.strokeStyle = pen.fillStyle = css("--dim");
+      pen.setLineDash([6, 4]);
+      pen.beginPath();
+      pen.moveTo(plot.bbox.left, y);
+      pen.lineTo(plot.bbox.left + plot.bbox.width, y);
+      pen.stroke();
+      pen.font = `${11 * devicePixelRatio}px system-ui, sans-serif`;
+      pen.textAlign = "left";
+      pen.textBaseline = "alphabetic";
+      pen.fillText(label, plot.bbox.left + 6, y - 4);
+      pen.restore();
+    }
+  };
+}
+
+export function Chart({ title, data, colour, format, levels = [], max }) {
+  const host = useRef(null);
+  const plot = useRef(null);
+  const key = JSON.stringify([title, colour, levels, max]);
+  useEffect(() => {
+    const axis = { stroke: css("--dim"), grid: { stroke: css("--line"), width: 1 }, ticks: { show: false } };
+    const line = css(colour);
+    const most = Math.max(...levels.map((l) => l.value), max ?? 0);
+    plot.current = new uPlot(
+      {
+        width: host.current.clientWidth,
+        height: 150,
+        legend: { show: false },
+        cursor: { y: false, sync: { key: "task" } },
+        scales: { x: { range: (u, low, high) => (high - low < 60 ? [high - 60, high] : [low, high]) }, y: { range: (u, low, high) => [0, Math.max(most, (high ?? 0) * 1.08) || 1] } },
+        axes: [axis, { ...axis, size: 64, values: (u, splits) => splits.map(format) }],
+        series: [
+          {},
+          { stroke: line, width: 1.5, spanGaps: false, points: { show: false } },
+          { stroke: "transparent", points: { show: false } },
+          { stroke: "transparent", points: { show: false } },
+        ],
+        bands: [{ series: [3, 2], fill: line + "33" }],
+        hooks: { draw: [drawLevels(levels)] },
+      },
+      data,
+      host.current,
+    );
+    const observer = new ResizeObserver(() =>
+      plot.current?.setSize({ width: host.current.clientWidth, height: 150 }),
+    );
+    observer.observe(host.current);
+    return () => {
+      observer.disconnect();
+      plot.current.destroy();
+      plot.current = null;
+    };
+  }, [key]);
+  useEffect(() => {
+    plot.current?.setData(data);
+  }, [data]);
+  const known = data[1].filter((v) => v !== null);
+  const mean = known.length ? known.reduce((a, b) => a + b, 0) / known.length : null;
+  const last = known.length ? known[known.length - 1] : null;
+  return (
+    <figure class="chart">
+      <figcaption>
+        <b>{title}</b> now {format(last)}, mean {format(mean)}
+      </figcaption>
+      <div ref={host} />
+    </figure>
+  );
+}

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// Values as people read them. What is unknown (null) is "–", never 0.
+
+export const UNKNOWN = "–";
+
+const isNumber = (value) => typeof value === "number" && Number.isFinite(value);
+
+export function memory(mib) {
+  if (!isNumber(mib)) return UNKNOWN;
+  return mib < 1024 ? `${Math.round(mib)} MiB` : `${(mib / 1024).toFixed(1)} GiB`;
+}
+
+export const percent = (fraction) =>
+  isNumber(fraction) ? `${Math.round(100 * fraction)} %` : UNKNOWN;
+
+export const watts = (w) => (isNumber(w) ? `${Math.round(w)} W` : UNKNOWN);
+
+export const degrees = (c) => (isNumber(c) ? `${Math.round(c)} °C` : UNKNOWN);
+
+export function energy(joules) {
+  if (!isNumber(joules)) return UNKNOWN;
+  const wh = joules / 3600;
+  return wh < 1000 ? `${wh.toFixed(wh < 10 ? 1 : 0)} Wh` : `${(wh / 1000).toFixed(2)} kWh`;
+}
+
+// 75 → "1:15", 3675 → "1:01:15", 90061 → "1 d 1:01"
+export function duration(seconds) {
+  if (!isNumber(seconds)) return UNKNOWN;
+  const s = Math.max(0, Math.round(seconds));
+  const two = (n) => String(n).padStart(2, "0");
+  const [d, h, m] = [Math.floor(s / 86400), Math.floor(s / 3600) % 24, Math.floor(s / 60) % 60];
+  if (d) return `${d} d ${h}:${two(m)}`;
+  return h ? `${h}:${two(m)}:${two(s % 60)}` : `${m}:${two(s % 60)}`;
+}
+
+export function moment(seconds, now = Date.now() / 1000) {
+  if (!isNumber(seconds)) return UNKNOWN;
+  const date = new Date(seconds * 1000);
+  const two = (n) => String(n).padStart(2, "0");
+  const clock = `${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}`;
+  const day = `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())}`;
+  return new Date(now * 1000).toDateString() === date.toDateString() ? clock : `${day} ${clock}`;
+}
+
+export const gpuName = (name) => (name || "").replace(/^NVIDIA /, "");
+
+export const listOr = (list, otherwise) => (list && list.length ? list.join(", ") : otherwise);

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+// One GPU over time on a canvas: tasks stacked by memory, below it SM activity and power.
+import { useEffect, useRef, useState } from "preact/hooks";
+
+import { duration, memory, moment, percent, watts } from "./format.js";
+import { hueOf, indexAt, layerAt, stackLane } from "./model.js";
+
+const MEMORY_HEIGHT = 96;
+const LINE_HEIGHT = 26;
+const GAP = 6;
+const HEIGHT = MEMORY_HEIGHT + 2 * (LINE_HEIGHT + GAP) + 16;
+
+const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+
+function hatch(context, colour) {
+  const tile = document.createElement("canvas");
+  tile.width = tile.height = 8;
+  const pen = tile.getContext("2d");
+  pen.strokeStyle = colour;
+  pen.lineWidth = 1.5;
+  for (const [x, y] of [
+    [-2, 2],
+    [-2, 10],
+    [6, 10],
+  ]) {
+    pen.moveTo(x, y);
+    pen.lineTo(x + 8, y - 8);
+  }
+  pen.stroke();
+  return context.createPattern(tile, "repeat");
+}
+
+// Fills between two rows of values where both are known.
+function fillBand(pen, x, y, low, high) {
+  for (let i = 0; i < high.length; ) {
+    if (high[i] === null) {
+      i++;
+      continue;
+    }
+    let end = i;
+    while (end + 1 < high.length && high[end + 1] !== null && x(end + 1) - x(end) < 60) end++;
+    pen.beginPath();
+    pen.moveTo(x(i), y(low[i]));
+    for (let k = i; k <= end; k++) {
+      pen.lineTo(x(k), y(high[k]));
+      pen.lineTo(x(k + 1), y(high[k]));
+    }
+    for (let k = end; k >= i; k--) {
+      pen.lineTo(x(k + 1), y(low[k]));
+      pen.lineTo(x(k), y(low[k]));
+    }
+    pen.closePath();
+    pen.fill();
+    i = end + 1;
+  }
+}
+
+function drawMarks(pen, marks, xOf, top) {
+  pen.textAlign = "center";
+  pen.textBaseline = "top";
+  pen.font = "bold 13px system-ui, sans-serif";
+  for (const mark of marks) {
+    const x = xOf(mark.at);
+    pen.fillStyle = mark.kind === "crash" ? css("--bad") : css("--good");
+    pen.fillRect(x - 0.75, top, 1.5, MEMORY_HEIGHT);
+    pen.fillText(mark.kind === "crash" ? "✕" : mark.kind === "move" ? "➜" : "↻", x, top + 1);
+  }
+}
+
+function drawLabels(pen, stack, x, y, tasks, waiting) {
+  pen.textAlign = "left";
+  pen.textBaseline = "middle";
+  pen.font = "12px system-ui, sans-serif";
+  for (const layer of stack.layers) {
+    let best = null;
+    for (let i = 0; i < layer.high.length; i++) {
+      if (layer.high[i] === null) continue;
+      let end = i;
+      while (end + 1 < layer.high.length && layer.high[end + 1] !== null) end++;
+      if (!best || end - i > best.end - best.start) best = { start: i, end };
+      i = end;
+    }
+    if (!best) continue;
+    const middle = Math.floor((best.start + best.end) / 2);
+    const width = x(best.end + 1) - x(best.start);
+    const height = y(layer.low[middle]) - y(layer.high[middle]);
+    if (height < 13 || width < 30) continue;
+    const name = layer.task === null ? "external" : (tasks.get(layer.task)?.name ?? "");
+    const text = layer.task === null ? name : `${layer.task} ${name}`;
+    pen.fillStyle = css("--on-lane");
+    pen.save();
+    pen.beginPath();
+    pen.rect(x(best.start) + 4, y(layer.high[middle]), width - 8, height);
+    pen.clip();
+    pen.fillText(text, x(best.start) + 6, (y(layer.low[middle]) + y(layer.high[middle])) / 2);
+    pen.restore();
+  }
+}
+
+function drawLine(pen, values, x, top, max, colour) {
+  const y = (value) => top + LINE_HEIGHT * (1 - Math.min(1, value / max));
+  pen.fillStyle = css("--lane");
+  pen.fillRect(x(0), top, x(values.length) - x(0), LINE_HEIGHT);
+  pen.fillStyle = colour;
+  fillBand(
+    pen,
+    x,
+    y,
+    values.map(() => 0),
+    values.map((value) => value ?? null),
+  );
+}
+
+function draw(canvas, { lane, stack, total, since, until, marks, tasks, suspended }) {
+  const width = canvas.clientWidth;
+  const ratio = window.devicePixelRatio || 1;
+  canvas.width = Math.round(width * ratio);
+  canvas.height = Math.round(HEIGHT * ratio);
+  const pen = canvas.getContext("2d");
+  pen.scale(ratio, ratio);
+  const xOf = (at) => ((at - since) / (until - since)) * width;
+  const step = lane.step;
+  const x = (i) =>
+    xOf(i < stack.times.length ? stack.times[i] : (stack.times[stack.times.length - 1] ?? since) + step);
+  const y = (mib) => MEMORY_HEIGHT * (1 - mib / (total || 1));
+  pen.fillStyle = css("--lane");
+  pen.fillRect(0, 0, width, MEMORY_HEIGHT);
+  for (const layer of stack.layers) {
+    pen.fillStyle =
+      layer.task === null ? css("--external") : `hsl(${hueOf(layer.task)} 55% ${css("--lightness")})`;
+    fillBand(pen, x, y, layer.low, layer.high);
+    if (layer.task !== null && suspended.has(layer.task)) {
+      pen.fillStyle = hatch(pen, css("--on-lane"));
+      fillBand(pen, x, y, layer.low, layer.high);
+    }
+  }
+  drawLabels(pen, stack, x, y, tasks);
+  drawMarks(pen, marks, xOf, 0);
+  const values = lane.own?.values ?? {};
+  drawLine(pen, values.smact ?? [], x, MEMORY_HEIGHT + GAP, 1, css("--activity"));
+  const most = Math.max(1, ...(values.power_w ?? []).filter((v) => v !== null));
+  drawLine(pen, values.power_w ?? [], x, MEMORY_HEIGHT + 2 * GAP + LINE_HEIGHT, most, css("--power"));
+  drawAxis(pen, since, until, width, xOf);
+}
+
+function drawAxis(pen, since, until, width, xOf) {
+  const steps = [10, 30, 60, 300, 600, 1800, 3600, 3 * 3600, 6 * 3600, 86400, 7 * 86400];
+  const step = steps.find((s) => ((until - since) / s) * 70 < width) ?? 7 * 86400;
+  pen.fillStyle = css("--dim");
+  pen.font = "11px system-ui, sans-serif";
+  pen.textAlign = "center";
+  pen.textBaseline = "bottom";
+  const offset = new Date(since * 1000).getTimezoneOffset() * 60;
+  for (let at = Math.ceil((since - offset) / step) * step + offset; at < until; at += step) {
+    const date = new Date(at * 1000);
+    const two = (n) => String(n).padStart(2, "0");
+    const clock = `${two(date.getHours())}:${two(date.getMinutes())}`;
+    const text =
+      step < 60 ? `${clock}:${two(date.getSeconds())}` : step < 86400 ? clock : date.toDateString().slice(4, 10);
+    const x = xOf(at);
+    if (x > 20 && x < width - 20) pen.fillText(text, x, HEIGHT - 1);
+    pen.globalAlpha = 0.25;
+    pen.fillRect(x, 0, 1, HEIGHT - 16);
+    pen.globalAlpha = 1;
+  }
+}
+
+export function Lane({ gpu, lane, since, until, marks, tasks, suspended, onOpen }) {
+  const canvas = useRef(null);
+  const [tip, setTip] = useState(null);
+  const stack = stackLane(lane, lane.step);
+  useEffect(() => {
+    const paint = () =>
+      draw(canvas.current, {
+        lane, stack, total: gpu.mem_total_mib, since, until, marks, tasks, suspended,
+      });
+    paint();
+    const observer = new ResizeObserver(paint);
+    observer.observe(canvas.current);
+    return () => observer.disconnect();
+  });
+  const pointed = (event) => {
+    const box = canvas.current.getBoundingClientRect();
+    const at = since + ((event.clientX - box.left) / box.width) * (until - since);
+    const i = indexAt(stack.times, at);
+    if (!stack.times.length || Math.abs(stack.times[i] - at) > 3 * lane.step) return null;
+    const mib = (1 - (event.clientY - box.top) / MEMORY_HEIGHT) * gpu.mem_total_mib;
+    const task = event.clientY - box.top < MEMORY_HEIGHT ? layerAt(stack, i, mib) : undefined;
+    return { i, task, x: event.clientX - box.left, width: box.width };
+  };
+  const values = lane.own?.values ?? {};
+  const layer = tip && stack.layers.find((l) => l.task === tip.task);
+  const known = tip?.task ? tasks.get(tip.task) : null;
+  return (
+    <div class="lane">
+      <canvas
+        ref={canvas}
+        style={{ height: `${HEIGHT}px` }}
+        role="img"
+        aria-label={`GPU ${gpu.index}: memory by task, SM activity and power over ${duration(until - since)}`}
+        onMouseMove={(event) => setTip(pointed(event))}
+        onMouseLeave={() => setTip(null)}
+        onClick={(event) => {
+          const found = pointed(event);
+          if (found?.task) onOpen(found.task);
+        }}
+      />
+      {tip && (
+        <div class="tip" style={tip.x > tip.width / 2 ? { right: `${tip.width - tip.x + 12}px` } : { left: `${tip.x + 12}px` }}>
+          <b>{moment(stack.times[tip.i])}</b>
+          {layer && (
+            <div>
+              {tip.task === null ? "external processes" : `task ${tip.task} ${known?.name ?? ""}`}
+              {known ? ` (${known.user})` : ""}: {memory(layer.high[tip.i] - layer.low[tip.i])}
+            </div>
+          )}
+          <div>
+            {memory(stack.used[tip.i])} used, SM activity {percent(values.smact?.[tip.i])},{" "}
+            {watts(values.power_w?.[tip.i])}
+          </div>
+        </div>
+      )}
+    </div>
+  );
+}

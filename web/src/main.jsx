@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+// The page's frame: what is live, which page is shown, and the keys.
+import { render } from "preact";
+import { useEffect, useRef, useState } from "preact/hooks";
+import "uplot/dist/uPlot.min.css";
+
+import { follow, get } from "./api.js";
+import { mergeTasks, parsePlace } from "./model.js";
+import { Gpus, History, Overview, Task } from "./pages.jsx";
+import "./style.css";
+
+const PAGES = [
+  ["overview", "Overview"],
+  ["history", "History"],
+  ["gpus", "GPUs"],
+];
+const PAGE_SIZE = 300; // tasks that are loaded first: a queue may have thousands
+
+function useLive() {
+  const [live, setLive] = useState({ tasks: new Map(), gpus: null, counts: { running: 0, queued: 0 }, info: null, problem: null });
+  const [connected, setConnected] = useState(null);
+  const known = useRef(false);
+  const set = (change) => setLive((before) => ({ ...before, ...change(before) }));
+  const load = async () => {
+    try {
+      const [list, gpus, info] = await Promise.all([
+        get("/v1/tasks", { page: PAGE_SIZE }),
+        get("/v1/gpus"),
+        get("/v1/info"),
+      ]);
+      known.current = true;
+      set(() => ({
+        tasks: new Map(list.tasks.map((task) => [task.id, task])),
+        gpus: gpus.gpus,
+        info,
+        counts: { running: info.running, queued: info.queued },
+        problem: null,
+      }));
+    } catch (error) {
+      set(() => ({ problem: error }));
+    }
+  };
+  useEffect(() => {
+    // The stream begins with a reset, which loads the lists: no change can be missed between the two.
+    return follow({
+      onTasks: (changed) => set((before) => ({ tasks: mergeTasks(before.tasks, changed) })),
+      onGpus: (data) =>
+        set((before) => ({
+          gpus: before.gpus?.map((gpu) => ({ ...gpu, ...data.gpus.find((g) => g.index === gpu.index) })) ?? null,
+          counts: { running: data.running, queued: data.queued },
+        })),
+      onReset: load,
+      onState: (on) => {
+        setConnected(on);
+        if (!on && !known.current) load(); // it says why, as when there is no login
+      },
+    });
+  }, []);
+  return { ...live, connected };
+}
+
+function usePlace() {
+  const [place, setPlace] = useState(parsePlace(location.hash));
+  useEffect(() => {
+    const changed = () => {
+      setPlace(parsePlace(location.hash));
+      window.scrollTo(0, 0);
+    };
+    addEventListener("hashchange", changed);
+    return () => removeEventListener("hashchange", changed);
+  }, []);
+  return place;
+}
+
+// 1, 2, 3: pages; j, k: rows; /: filter; Escape: back.
+function onKey(event) {
+  if (event.target.matches("input, select, textarea")) {
+    if (event.key === "Escape") event.target.blur();
+    return;
+  }
+  if (event.ctrlKey || event.metaKey || event.altKey) return;
+  const page = PAGES[Number(event.key) - 1];
+  const rows = [...document.querySelectorAll("tr[data-task]")];
+  if (page) location.hash = `#/${page[0]}`;
+  else if (event.key === "/") document.getElementById("filter")?.focus();
+  else if (event.key === "Escape") history.back();
+  else if ((event.key === "j" || event.key === "k") && rows.length) {
+    const at = rows.indexOf(document.activeElement) + (event.key === "j" ? 1 : -1);
+    rows[Math.max(0, Math.min(rows.length - 1, at))].focus();
+  } else return;
+  event.preventDefault();
+}
+
+function setTheme() {
+  const root = document.documentElement;
+  const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+  root.dataset.theme = dark ? "light" : "dark";
+  localStorage.setItem("theme", root.dataset.theme);
+  dispatchEvent(new Event("resize"));
+}
+
+function App() {
+  const live = useLive();
+  const { page, id } = usePlace();
+  useEffect(() => {
+    addEventListener("keydown", onKey);
+    return () => removeEventListener("keydown", onKey);
+  }, []);
+  if (live.problem && !live.gpus)
+    return (
+      <main>
+        <h1>colloc</h1>
+        <p class="error">{live.problem.message}</p>
+        {live.problem.status === 401 && <p>Run `colloc web --print-url` and open the address that it prints.</p>}
+      </main>
+    );
+  return (
+    <>
+      <header>
+        <a class="brand" href="#/overview">
+          colloc
+        </a>
+        <nav>
+          {PAGES.map(([name, label], i) => (
+            <a href={`#/${name}`} class={page === name ? "chosen" : ""} title={`key ${i + 1}`}>
+              {label}
+            </a>
+          ))}
+        </nav>
+        <span class="dim policy">{live.info ? `policy ${live.info.policy}` : ""}</span>
+        <span class={`live ${live.connected ? "good" : "bad"}`} role="status">
+          {live.connected === null ? "connecting" : live.connected ? "live" : "not connected"}
+        </span>
+        <button class="theme" onClick={setTheme} aria-label="Dark or light">
+          ◐
+        </button>
+      </header>
+      <main>
+        {page === "task" ? (
+          <Task id={id} live={live.tasks} key={id} />
+        ) : page === "history" ? (
+          <History />
+        ) : page === "gpus" ? (
+          <Gpus gpus={live.gpus} />
+        ) : (
+          <Overview gpus={live.gpus} live={live.tasks} counts={live.counts} />
+        )}
+      </main>
+    </>
+  );
+}
+
+// When the first rows were there: for whoever measures it.
+const watch = new MutationObserver(() => {
+  if (!document.querySelector("tr[data-task], .lane canvas")) return;
+  performance.mark("first-view");
+  watch.disconnect();
+});
+watch.observe(document.getElementById("app"), { childList: true, subtree: true });
+
+const stored = localStorage.getItem("theme");
+if (stored === "dark" || stored === "light") document.documentElement.dataset.theme = stored;
+render(<App />, document.getElementById("app"));

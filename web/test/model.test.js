@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+// The page's functions over answers of a daemon, recorded by test/record (over emulated GPUs).
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import test from "node:test";
+
+import * as format from "../src/format.js";
+import * as model from "../src/model.js";
+
+const answer = (name) =>
+  JSON.parse(readFileSync(new URL(`answers/${name}.json`, import.meta.url), "utf8"));
+
+const live = answer("live").tasks;
+const ended = answer("ended").tasks;
+const lanes = answer("lanes");
+
+test("unknown is a dash, never 0", () => {
+  for (const show of Object.values(format))
+    if (typeof show === "function" && show !== format.gpuName && show !== format.listOr)
+      assert.equal(show(null), format.UNKNOWN);
+  assert.equal(format.memory(0), "0 MiB");
+  assert.equal(format.memory(11673.6), "11.4 GiB");
+  assert.equal(format.percent(0.834), "83 %");
+  assert.equal(format.duration(3675), "1:01:15");
+  assert.equal(format.duration(90061), "1 d 1:01");
+  assert.equal(format.energy(18000), "5.0 Wh");
+  assert.equal(format.gpuName("NVIDIA H200"), "H200");
+});
+
+test("running tasks come before waiting ones, those in order of their queue", () => {
+  const order = model.sortLive([...live].reverse());
+  const states = order.map((task) => task.state);
+  assert.equal(states.lastIndexOf("RUNNING") < states.indexOf("PENDING"), true);
+  const positions = order.filter((t) => t.position !== null).map((t) => t.position);
+  assert.deepEqual(positions, [...positions].sort((a, b) => a - b));
+});
+
+test("an event changes, adds and removes tasks", () => {
+  const before = new Map(live.map((task) => [task.id, task]));
+  const first = live[0];
+  const after = model.mergeTasks(before, [
+    { ...first, state: "COMPLETED" },
+    { ...live[1], name: "renamed" },
+    { ...first, id: 999, state: "PENDING" },
+  ]);
+  assert.equal(after.has(first.id), false);
+  assert.equal(after.get(live[1].id).name, "renamed");
+  assert.equal(after.get(999).state, "PENDING");
+  assert.equal(before.has(first.id), true, "what was shown is not changed under the page");
+});
+
+test("tasks are stacked up to what the GPU uses", () => {
+  const found = model.lanesOf(lanes);
+  assert.deepEqual([...found.keys()].sort(), ["0", "1"]);
+  for (const lane of found.values()) {
+    const stack = model.stackLane(lane, lanes.step_s);
+    assert.equal(stack.layers.at(-1).task, null, "external processes are on top");
+    for (let i = 0; i < stack.times.length; i++) {
+      let top = 0;
+      for (const layer of stack.layers) {
+        if (layer.high[i] === null) continue;
+        assert.equal(layer.low[i], top);
+        assert.ok(layer.high[i] >= layer.low[i]);
+        top = layer.high[i];
+      }
+      assert.ok(top <= 40960 * 1.02, `${top} MiB at ${stack.times[i]}`);
+    }
+  }
+  assert.deepEqual(model.stackLane(undefined, 1), { times: [], layers: [], used: [] });
+});
+
+test("the layer under the pointer is found", () => {
+  const stack = { layers: [{ task: 3, low: [0], high: [100] }, { task: null, low: [100], high: [null] }] };
+  assert.equal(model.layerAt(stack, 0, 50), 3);
+  assert.equal(model.layerAt(stack, 0, 150), undefined);
+});
+
+test("a crash and the attempt after it are marked", () => {
+  const marks = model.marksOf(ended);
+  const crash = marks.find((mark) => mark.kind === "crash");
+  assert.ok(crash, "the recorded history has a crash");
+  const task = ended.find((t) => t.id === crash.task);
+  assert.equal(crash.at, task.attempts.find((a) => a.reason === "OutOfMemory").ended_at);
+  assert.ok(marks.some((m) => m.task === crash.task && (m.kind === "recover" || m.kind === "move")));
+  assert.deepEqual(model.marksOf([{ id: 1, attempts: [{ gpus: ["0"], reason: "None" }] }]), []);
+});
+
+test("curves show a gap where nothing was sampled", () => {
+  const [times, values] = model.withGaps([0, 1, 2, 10, 11], [[1, 2, 3, 4, 5]], 1);
+  assert.deepEqual(times, [0, 1, 2, 3, 10, 11]);
+  assert.deepEqual(values, [1, 2, 3, null, 4, 5]);
+});
+
+test("times are found", () => {
+  assert.equal(model.indexAt([1, 2, 4, 8], 5), 2);
+  assert.equal(model.indexAt([1, 2, 4, 8], 0), 0);
+  assert.equal(model.indexAt([1, 2, 4, 8], 99), 3);
+});
+
+test("every word of a filter must match", () => {
+  const task = { id: 12, name: "resnet50", user: "ada", state: "PENDING", reason: "Priority" };
+  assert.ok(model.matches(task, ""));
+  assert.ok(model.matches(task, "ADA res"));
+  assert.ok(!model.matches(task, "ada bert"));
+});
+
+test("places in the address", () => {
+  assert.deepEqual(model.parsePlace(""), { page: "overview", id: "" });
+  assert.deepEqual(model.parsePlace("#/task/12"), { page: "task", id: "12" });
+});
+
+test("the peak against the requirement", () => {
+  assert.equal(model.memoryVerdict({ need_mib: null, mem_peak_mib: 5 }), null);
+  assert.equal(model.memoryVerdict({ need_mib: 100, mem_peak_mib: 250, gpus_requested: 2 }).over, 25);
+});
