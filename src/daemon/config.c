@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One table of settings. Each row names a field of struct config, the kind of its value
+ * (setting_kind.h), its default and its help; the file, the command line, --help, the man page and
+ * a reload all read the table. So a new setting is a field and a row:
+ *
+ *     {"history", LIVE(history_us), &setting_duration, "TIME", NULL, "how long ended tasks ..."}
+ */
 #include "daemon/config.h"
 
-#include <assert.h>
 #include <errno.h>
-#include <inttypes.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,9 +20,9 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
-#include "base/tcp_address.h"
 #include "base/text.h"
 #include "base/units.h"
+#include "daemon/setting_kind.h"
 #include "estimator/estimator.h"
 #include "policy/policies.h"
 #include "taskfile/option.h"
@@ -25,274 +30,7 @@
 #define SAMPLES_USUAL "1s:1h,10s:1d,5m:30d"
 #define DEFAULT_FILE  "/etc/colloc/collocd.yaml"
 enum { FILE_MAX_BYTES = 1 << 20 };
-enum { SAMPLES_MOST = 1000000 }; /* of one ring */
-enum { VALUE_TEXT_MAX = 640 };   /* of any value: paths are the longest */
-
-static int set_text(void *field, size_t size, const char *value)
-{
-    if (strlen(value) >= size)
-        return -EINVAL;
-    memcpy(field, value, strlen(value) + 1);
-    return 0;
-}
-
-static int set_size(void *field, size_t size, const char *value)
-{
-    return parse_size(value, field);
-}
-
-/* At least what one submission of the largest size takes, beside root's reserve. */
-static int set_request_memory(void *field, size_t size, const char *value)
-{
-    int64_t bytes;
-    if (parse_size(value, &bytes) < 0 || bytes < 64 * MIB)
-        return -EINVAL;
-    *(int64_t *)field = bytes;
-    return 0;
-}
-
-static int set_duration(void *field, size_t size, const char *value)
-{
-    return parse_duration(value, field);
-}
-
-static int set_period(void *field, size_t size, const char *value)
-{
-    int64_t us;
-    if (parse_duration(value, &us) < 0 || us < MS_US || us > 3600 * SECOND_US)
-        return -EINVAL;
-    *(int64_t *)field = us;
-    return 0;
-}
-
-static int set_fraction(void *field, size_t size, const char *value)
-{
-    return parse_double(value, 0, 1, field);
-}
-
-static int set_quantile(void *field, size_t size, const char *value)
-{
-    return quantile_parse(value, field);
-}
-
-static int set_slowdown(void *field, size_t size, const char *value)
-{
-    return parse_double(value, 1, 1000, field);
-}
-
-static int set_count(void *field, size_t size, const char *value)
-{
-    int64_t count;
-    int r = parse_int64(value, 0, 1000000, &count);
-    if (r == 0)
-        *(int *)field = (int)count;
-    return r;
-}
-
-static int set_percentage(void *field, size_t size, const char *value)
-{
-    int64_t percent;
-    int r = parse_int64(value, 0, 100, &percent);
-    if (r == 0)
-        *(int *)field = (int)percent;
-    return r;
-}
-
-static int set_flag(void *field, size_t size, const char *value)
-{
-    bool yes = strcmp(value, "yes") == 0;
-    if (!yes && strcmp(value, "no") != 0)
-        return -EINVAL;
-    *(bool *)field = yes;
-    return 0;
-}
-
-static int set_policy(void *field, size_t size, const char *value)
-{
-    const struct policy *policy = policy_find(value);
-    if (!policy)
-        return -EINVAL;
-    memcpy(field, &policy, sizeof policy);
-    return 0;
-}
-
-static int set_sharing(void *field, size_t size, const char *value)
-{
-    return sharing_parse(value, field);
-}
-
-static int set_statistic(void *field, size_t size, const char *value)
-{
-    return window_statistic_parse(value, field);
-}
-
-/* "1s:1h,10s:1d", or "none". */
-static int set_samples(void *field, size_t size, const char *value)
-{
-    struct samples_kept kept = {.n = 0};
-    char text[64];
-    for (const char *at = strcmp(value, "none") == 0 ? "" : value; *at;) {
-        struct series_ring *ring = &kept.rings[kept.n];
-        size_t n = strcspn(at, ",");
-        char *colon;
-        if (kept.n++ == SERIES_RINGS_MAX || !span_copy((struct span){at, n}, text, sizeof text) ||
-            !(colon = strchr(text, ':')))
-            return -EINVAL;
-        *colon = '\0';
-        if (set_period(&ring->step_us, 0, text) < 0 ||
-            parse_duration(colon + 1, &ring->keep_us) < 0 || ring->keep_us < ring->step_us ||
-            ring->keep_us / ring->step_us > SAMPLES_MOST)
-            return -EINVAL;
-        ring->keep_us -= ring->keep_us % ring->step_us;
-        at += n + (at[n] == ',');
-    }
-    *(struct samples_kept *)field = kept;
-    return 0;
-}
-
-static int set_web(void *field, size_t size, const char *value)
-{
-    struct tcp_address address;
-    bool is_word = strcmp(value, "none") == 0 || strcmp(value, "on-demand") == 0;
-    return is_word || tcp_address_parse(value, &address) == 0 ? set_text(field, size, value)
-                                                              : -EINVAL;
-}
-
-static const struct {
-    const char *name;
-    int level;
-} log_levels[] = {{"error", LOG_LEVEL_ERROR}, {"warning", LOG_LEVEL_WARNING},
-    {"info", LOG_LEVEL_INFO}, {"debug", LOG_LEVEL_DEBUG}};
-
-static int set_log_level(void *field, size_t size, const char *value)
-{
-    for (size_t i = 0; i < ARRAY_SIZE(log_levels); i++)
-        if (strcmp(log_levels[i].name, value) == 0) {
-            *(int *)field = log_levels[i].level;
-            return 0;
-        }
-    return -EINVAL;
-}
-
-/* ---- values as text: as exact as they are read ---- */
-
-static void format_text(const void *field, char *text, size_t size)
-{
-    snprintf(text, size, "%s", (const char *)field);
-}
-
-static void format_exact_size(const void *field, char *text, size_t size)
-{
-    int64_t bytes = *(const int64_t *)field;
-    if (bytes == 0)
-        snprintf(text, size, "0");
-    else if (bytes % GIB == 0)
-        snprintf(text, size, "%" PRId64 "GiB", bytes / GIB);
-    else if (bytes % MIB == 0)
-        snprintf(text, size, "%" PRId64 "MiB", bytes / MIB);
-    else
-        snprintf(text, size, "%" PRId64 " bytes", bytes);
-}
-
-static void format_duration(const void *field, char *text, size_t size)
-{
-    int64_t us = *(const int64_t *)field, minute_us = 60 * SECOND_US;
-    if (us && us % (1440 * minute_us) == 0)
-        snprintf(text, size, "%" PRId64 "d", us / (1440 * minute_us));
-    else if (us && us % (60 * minute_us) == 0)
-        snprintf(text, size, "%" PRId64 "h", us / (60 * minute_us));
-    else if (us > 2 * minute_us && us % minute_us == 0)
-        snprintf(text, size, "%" PRId64 "m", us / minute_us);
-    else if (us % SECOND_US == 0)
-        snprintf(text, size, "%" PRId64 "s", us / SECOND_US);
-    else if (us % MS_US == 0)
-        snprintf(text, size, "%" PRId64 "ms", us / MS_US);
-    else
-        snprintf(text, size, "%" PRId64 "us", us);
-}
-
-static void format_number(const void *field, char *text, size_t size)
-{
-    snprintf(text, size, "%.12g", *(const double *)field);
-}
-
-static void format_quantile(const void *field, char *text, size_t size)
-{
-    snprintf(text, size, "%g", quantile_percent(*(const enum quantile *)field) / 100.0);
-}
-
-static void format_count(const void *field, char *text, size_t size)
-{
-    snprintf(text, size, "%d", *(const int *)field);
-}
-
-static void format_flag(const void *field, char *text, size_t size)
-{
-    snprintf(text, size, "%s", *(const bool *)field ? "yes" : "no");
-}
-
-static void format_policy(const void *field, char *text, size_t size)
-{
-    const struct policy *policy;
-    memcpy(&policy, field, sizeof policy);
-    snprintf(text, size, "%s", policy->name);
-}
-
-static void format_sharing(const void *field, char *text, size_t size)
-{
-    snprintf(text, size, "%s", sharing_name(*(const enum sharing *)field));
-}
-
-static void format_statistic(const void *field, char *text, size_t size)
-{
-    snprintf(text, size, "%s", window_statistic_name(*(const enum window_statistic *)field));
-}
-
-static void format_samples(const void *field, char *text, size_t size)
-{
-    const struct samples_kept *kept = field;
-    char step[32], keep[32];
-    size_t used = (size_t)snprintf(text, size, "%s", kept->n ? "" : "none");
-    for (size_t i = 0; i < kept->n && used < size; i++) {
-        format_duration(&kept->rings[i].step_us, step, sizeof step);
-        format_duration(&kept->rings[i].keep_us, keep, sizeof keep);
-        used += (size_t)snprintf(text + used, size - used, "%s%s:%s", i ? "," : "", step, keep);
-    }
-}
-
-static void format_log_level(const void *field, char *text, size_t size)
-{
-    int level = *(const int *)field;
-    for (size_t i = 0; i < ARRAY_SIZE(log_levels); i++)
-        if (log_levels[i].level == level)
-            snprintf(text, size, "%s", log_levels[i].name);
-}
-
-/* How a value that `set` reads is written, and what a message tells the user to give. */
-static const struct format {
-    int (*set)(void *field, size_t size, const char *value);
-    void (*format)(const void *field, char *text, size_t size);
-    const char *expects;
-} formats[] = {
-    {set_text, format_text, "a shorter text"},
-    {set_web, format_text, "none, on-demand or an address with a port such as 127.0.0.1:7480"},
-    {set_size, format_exact_size, "a size such as 512MiB or 5GiB"},
-    {set_request_memory, format_exact_size, "a size of at least 64MiB, such as 1GiB"},
-    {set_duration, format_duration, "a time such as 90s, 5m or 1:30:00"},
-    {set_period, format_duration, "a time from 1ms to 1h, such as 90s or 5m"},
-    {set_fraction, format_number, "a number from 0 to 1"},
-    {set_quantile, format_quantile, "0.5, 0.9 or 0.99"},
-    {set_slowdown, format_number, "a number from 1 to 1000"},
-    {set_count, format_count, "a whole number from 0 to 1000000"},
-    {set_percentage, format_count, "a whole number from 0 to 100"},
-    {set_flag, format_flag, "yes or no"},
-    {set_policy, format_policy, "the name of a policy"},
-    {set_sharing, format_sharing, "streams, mps or auto"},
-    {set_statistic, format_statistic, "mean, p95 or ewma"},
-    {set_samples, format_samples, "up to 8 pairs such as 1s:1h,10s:1d, or none"},
-    {set_log_level, format_log_level, "error, warning, info or debug"},
-};
-static_assert(SERIES_RINGS_MAX == 8, "the text for set_samples says how many");
+enum { VALUE_TEXT_MAX = 640 }; /* of any value: paths are the longest */
 
 /* LIVE: the setting can change while the daemon runs. FIELD: it is read at the start only. */
 #define FIELD_AT(name) offsetof(struct config, name), sizeof(((struct config *)0)->name)
@@ -303,156 +41,148 @@ static const struct option {
     const char *name;
     size_t offset, size;
     bool is_live; /* can change while the daemon runs */
-    int (*set)(void *field, size_t size, const char *value);
+    const struct setting_kind *kind;
     const char *takes;
     const char *default_text; /* of a path or list; NULL: config_defaults' value, as text */
     const char *help;
 } options[] = {
-    {"socket", FIELD(socket_path), set_text, "PATH", "/run/colloc/collocd.sock",
+    {"socket", FIELD(socket_path), &setting_text, "PATH", "/run/colloc/collocd.sock",
         "Unix socket on which collocd listens"},
-    {"state-dir", FIELD(state_dir), set_text, "FOLDER", "/var/lib/colloc",
+    {"state-dir", FIELD(state_dir), &setting_text, "FOLDER", "/var/lib/colloc",
         "folder of the event log, the run history and the tasks' logs"},
-    {"policy", LIVE(core.policy), set_policy, "NAME", NULL,
+    {"policy", LIVE(core.policy), &setting_policy, "NAME", NULL,
         "placement policy of tasks that name none: {choices}"},
-    {"sharing", LIVE(sharing), set_sharing, "HOW", NULL,
+    {"sharing", LIVE(sharing), &setting_sharing, "HOW", NULL,
         "how a task without --sharing shares a GPU: streams (time-sliced), mps, or auto "
         "(chosen with each placement)"},
-    {"estimator", LIVE(estimator), set_text, "NAME", ESTIMATOR_USUAL,
+    {"estimator", LIVE(estimator), &setting_text, "NAME", ESTIMATOR_USUAL,
         "estimator of the GPU memory requirement, for tasks with neither --estimator nor "
         "--memory"},
-    {"reserve-quantile", LIVE(reserve_quantile), set_quantile, "Q", NULL,
+    {"reserve-quantile", LIVE(reserve_quantile), &setting_quantile, "Q", NULL,
         "memory to reserve for a task: this quantile of the estimate's calibrated error "
         "distribution (0.5, 0.9 or 0.99); an estimator without calibration gives one value"},
-    {"smact-max", LIVE(core.conditions.smact_max), set_fraction, "FRACTION", NULL,
+    {"smact-max", LIVE(core.conditions.smact_max), &setting_fraction, "FRACTION", NULL,
         "a GPU takes another task only while its SM activity (SMACT, 0 to 1) is at most this"},
-    {"min-free", LIVE(core.conditions.min_free_bytes), set_size, "SIZE", NULL,
+    {"min-free", LIVE(core.conditions.min_free_bytes), &setting_size, "SIZE", NULL,
         "free GPU memory required for a task whose memory requirement is unknown"},
-    {"margin", LIVE(core.conditions.margin_bytes), set_size, "SIZE", NULL,
+    {"margin", LIVE(core.conditions.margin_bytes), &setting_size, "SIZE", NULL,
         "free GPU memory required in addition to a task's estimate"},
-    {"slowdown-max", LIVE(core.conditions.slowdown_max), set_slowdown, "TIMES", NULL,
+    {"slowdown-max", LIVE(core.conditions.slowdown_max), &setting_slowdown, "TIMES", NULL,
         "policy predictive: the largest predicted slowdown of any task on a shared GPU; 2 means "
         "twice the run time"},
-    {"window", LIVE(core.window_us), set_period, "TIME", NULL,
+    {"window", LIVE(core.window_us), &setting_period, "TIME", NULL,
         "period over which the SM activity of a GPU is averaged"},
-    {"smact-statistic", LIVE(core.statistic), set_statistic, "HOW", NULL,
+    {"smact-statistic", LIVE(core.statistic), &setting_statistic, "HOW", NULL,
         "statistic of the SM activity over the window that policies compare with smact-max: "
         "mean, p95 or ewma (exponentially weighted moving average)"},
-    {"sample-period", LIVE(sample_period_us), set_period, "TIME", NULL,
+    {"sample-period", LIVE(sample_period_us), &setting_period, "TIME", NULL,
         "interval between two samples of every GPU"},
-    {"gpm-interval", FIELD(gpm_interval_us), set_period, "TIME", NULL,
+    {"gpm-interval", FIELD(gpm_interval_us), &setting_period, "TIME", NULL,
         "shortest interval over which NVML measures SM activity; real GPUs need at least "
         "100ms, emulated GPUs accept less"},
-    {"unused-after", LIVE(unused_after_us), set_period, "TIME", NULL,
+    {"unused-after", LIVE(unused_after_us), &setting_period, "TIME", NULL,
         "report a task that has held a GPU for this long without using it"},
-    {"settle", LIVE(core.settle_us), set_period, "TIME", NULL,
+    {"settle", LIVE(core.settle_us), &setting_period, "TIME", NULL,
         "a task's memory has settled when it has not grown for this long; until then its GPU "
         "takes no other task"},
-    {"settle-max", LIVE(core.settle_max_us), set_period, "TIME", NULL,
+    {"settle-max", LIVE(core.settle_max_us), &setting_period, "TIME", NULL,
         "the longest time a GPU is held for a task whose memory is still growing"},
-    {"recovery-step", LIVE(core.recovery_step_bytes), set_size, "SIZE", NULL,
+    {"recovery-step", LIVE(core.recovery_step_bytes), &setting_size, "SIZE", NULL,
         "memory added to the requirement of a task after each GPU memory crash beside other "
         "tasks, before the last attempt alone on its GPUs; 0: the first retry is alone already"},
-    {"recoveries", LIVE(core.recoveries_max), set_count, "N", NULL,
+    {"recoveries", LIVE(core.recoveries_max), &setting_count, "N", NULL,
         "how often a task is restarted after it ran out of GPU memory beside other tasks"},
-    {"requeues", LIVE(core.requeues_max), set_count, "N", NULL,
+    {"requeues", LIVE(core.requeues_max), &setting_count, "N", NULL,
         "how often a task is restarted after another task, or its MPS server, caused its end"},
-    {"filler-smact", LIVE(core.filler_smact), set_fraction, "FRACTION", NULL,
+    {"filler-smact", LIVE(core.filler_smact), &setting_fraction, "FRACTION", NULL,
         "sharing=auto: a task with a larger expected SM activity (0 to 1) nearly fills a GPU "
         "and is time-sliced with others"},
-    {"filler-percentage", LIVE(core.filler_percent), set_percentage, "N", NULL,
+    {"filler-percentage", LIVE(core.filler_percent), &setting_percentage, "N", NULL,
         "sharing=auto: limit a task that nearly fills the GPU to this percentage of the SMs "
         "beside other MPS clients; 0: no limit"},
-    {"mps-memory-limit", LIVE(core.mps_mem_limit), set_flag, "yes|no", NULL,
+    {"mps-memory-limit", LIVE(core.mps_mem_limit), &setting_flag, "yes|no", NULL,
         "limit each MPS client with a known memory requirement to that and the margin"},
-    {"mps-linger", LIVE(mps_linger_us), set_duration, "TIME", NULL,
+    {"mps-linger", LIVE(mps_linger_us), &setting_duration, "TIME", NULL,
         "stop a user's MPS control daemon after this long without a task that uses it"},
-    {"framework-memory-limit", LIVE(framework_mem_limit), set_flag, "yes|no", NULL,
+    {"framework-memory-limit", LIVE(framework_mem_limit), &setting_flag, "yes|no", NULL,
         "limit each time-sliced task to its memory requirement and the margin through the "
         "settings of PyTorch and JAX; JAX then allocates that amount when it starts"},
-    {"preload", LIVE(preload), set_flag, "yes|no", NULL,
+    {"preload", LIVE(preload), &setting_flag, "yes|no", NULL,
         "load a library into the processes of tasks that share GPUs, by which an allocation waits "
         "when GPU memory is short instead of failing (docs/preload.md)"},
-    {"memory-wait", LIVE(memory_wait_us), set_duration, "TIME", NULL,
+    {"memory-wait", LIVE(memory_wait_us), &setting_duration, "TIME", NULL,
         "with preload: the longest time an allocation waits for GPU memory before the task gets "
         "the error; 0: it does not wait"},
-    {"memory-cap", LIVE(memory_cap), set_flag, "yes|no", NULL,
+    {"memory-cap", LIVE(memory_cap), &setting_flag, "yes|no", NULL,
         "with preload: a time-sliced task with a known memory requirement waits before it "
         "takes more than that and the margin, until as much is free"},
-    {"mps-users-together", LIVE(core.conditions.mps_users_together), set_flag, "yes|no", NULL,
+    {"mps-users-together", LIVE(core.conditions.mps_users_together), &setting_flag, "yes|no", NULL,
         "let tasks of different users share a GPU through MPS; the GPU alternates between the "
         "users' MPS servers"},
-    {"tasks-per-gpu", LIVE(core.conditions.tasks_per_gpu_max), set_count, "N", NULL,
+    {"tasks-per-gpu", LIVE(core.conditions.tasks_per_gpu_max), &setting_count, "N", NULL,
         "the largest number of tasks on one GPU; 0: no limit"},
-    {"tasks-per-user", LIVE(tasks_per_user), set_count, "N", NULL,
+    {"tasks-per-user", LIVE(tasks_per_user), &setting_count, "N", NULL,
         "the largest number of queued and running tasks of one user; further submissions are "
         "refused (root has no limit)"},
-    {"request-memory", FIELD(request_bytes_max), set_request_memory, "SIZE", NULL,
+    {"request-memory", FIELD(request_bytes_max), &setting_request_memory, "SIZE", NULL,
         "the largest amount of memory for all requests and replies in progress; at least 64MiB"},
-    {"bytes-per-user", LIVE(bytes_per_user), set_size, "SIZE", NULL,
+    {"bytes-per-user", LIVE(bytes_per_user), &setting_size, "SIZE", NULL,
         "the largest size of all scripts, environments and summaries of one user's tasks that have "
         "not ended, or ended in the last 24 hours; further submissions are refused (root has no "
         "limit)"},
-    {"gpus", FIELD(gpus), set_text, "LIST", "all",
+    {"gpus", FIELD(gpus), &setting_text, "LIST", "all",
         "GPUs to manage, as a comma-separated list of indices or UUIDs; colloc never uses the "
         "others"},
-    {"samples", FIELD(samples), set_samples, "STEP:TIME,...", NULL,
+    {"samples", FIELD(samples), &setting_samples, "STEP:TIME,...", NULL,
         "how long samples of the GPUs are kept at which resolution, as a comma-separated list; "
         "none: keep no samples"},
-    {"metrics-size", FIELD(metrics_bytes_max), set_size, "SIZE", NULL,
+    {"metrics-size", FIELD(metrics_bytes_max), &setting_size, "SIZE", NULL,
         "the largest size of the database of the metrics of GPUs and tasks over time; the oldest "
         "are removed when it is reached; 0: do not record them"},
-    {"log-reserve", FIELD(log_reserve_bytes), set_size, "SIZE", NULL,
+    {"log-reserve", FIELD(log_reserve_bytes), &setting_size, "SIZE", NULL,
         "disk space kept free for the event log, so that ends and cancels can be recorded when "
         "the disk is full; 0: none"},
-    {"kept-output", LIVE(kept_output_bytes), set_size, "SIZE", NULL,
+    {"kept-output", LIVE(kept_output_bytes), &setting_size, "SIZE", NULL,
         "the largest size of each output file in the state folder; when a file reaches it, its "
         "older half is dropped; 0: no limit"},
-    {"history", LIVE(history_us), set_duration, "TIME", NULL,
+    {"history", LIVE(history_us), &setting_duration, "TIME", NULL,
         "how long ended tasks are kept in the history"},
-    {"web", FIELD(web), set_web, "ADDRESS:PORT", "on-demand",
+    {"web", FIELD(web), &setting_web, "ADDRESS:PORT", "on-demand",
         "where the web page is served, such as 127.0.0.1:7480; on-demand: at 127.0.0.1 once `colloc "
         "web` asks for it; none: never"},
-    {"record-inputs", FIELD(record_inputs), set_text, "FILE", "",
+    {"record-inputs", FIELD(record_inputs), &setting_text, "FILE", "",
         "file that records every event, sample and decision of the scheduler for `colloc "
         "replay`; empty: no recording"},
-    {"record-inputs-max", LIVE(record_inputs_max), set_size, "SIZE", NULL,
+    {"record-inputs-max", LIVE(record_inputs_max), &setting_size, "SIZE", NULL,
         "size of the record-inputs file at which recording stops"},
-    {"nvml-library", FIELD(nvml_library), set_text, "PATH", "libnvidia-ml.so.1",
+    {"nvml-library", FIELD(nvml_library), &setting_text, "PATH", "libnvidia-ml.so.1",
         "path or name of the NVML library to load"},
-    {"dcgmi", FIELD(dcgmi), set_text, "PROGRAM", "dcgmi",
+    {"dcgmi", FIELD(dcgmi), &setting_text, "PROGRAM", "dcgmi",
         "the dcgmi program of NVIDIA DCGM, which measures the SM activity of GPUs before "
         "Hopper; none: do not use it"},
-    {"shim", FIELD(shim), set_text, "PATH", "(as installed)",
+    {"shim", FIELD(shim), &setting_text, "PATH", "(as installed)",
         "path of the colloc-shim program, which runs each task"},
-    {"checkpoint", FIELD(checkpoint), set_text, "PATH", "(as installed)",
+    {"checkpoint", FIELD(checkpoint), &setting_text, "PATH", "(as installed)",
         "path of the colloc-checkpoint program, which calls the NVIDIA driver to suspend tasks"},
-    {"suspend", FIELD(core.can_suspend), set_flag, "yes|no", NULL,
+    {"suspend", FIELD(core.can_suspend), &setting_flag, "yes|no", NULL,
         "let tasks be suspended and moved: their GPU memory is kept in host memory meanwhile; no: "
         "`colloc suspend` pauses them"},
-    {"suspend-without-gate", LIVE(suspend_without_gate), set_flag, "yes|no", NULL,
+    {"suspend-without-gate", LIVE(suspend_without_gate), &setting_flag, "yes|no", NULL,
         "suspend also tasks that run without libcolloc-preload.so: the driver crashes those "
         "whose next CUDA call is a synchronize"},
-    {"suspend-memory-max", LIVE(suspend_memory_max), set_size, "SIZE", NULL,
+    {"suspend-memory-max", LIVE(suspend_memory_max), &setting_size, "SIZE", NULL,
         "host memory that suspended tasks may take together; 0: half of the host's memory"},
-    {"preload-library", FIELD(preload_library), set_text, "PATH", "(as installed)",
+    {"preload-library", FIELD(preload_library), &setting_text, "PATH", "(as installed)",
         "path of libcolloc-preload.so"},
-    {"log-level", LIVE(log_level), set_log_level, "LEVEL", NULL,
+    {"log-level", LIVE(log_level), &setting_log_level, "LEVEL", NULL,
         "the least important messages to log: error, warning, info or debug"},
 };
 #define OPTIONS ARRAY_SIZE(options)
 
-static const struct format *format_of(const struct option *option)
-{
-    const struct format *format = formats;
-    while (format->set != option->set)
-        format++;
-    return format;
-}
-
 static void format_value(
     const struct option *option, const struct config *config, char *text, size_t size)
 {
-    format_of(option)->format((const char *)config + option->offset, text, size);
+    option->kind->format((const char *)config + option->offset, text, size);
     bool has_default = option->default_text && *option->default_text;
     if (!*text)
         snprintf(text, size, "%s", has_default ? option->default_text : "none");
@@ -474,8 +204,8 @@ void config_change(
     }
 }
 
-/* A source that stalls is noticed within three periods; but a look at a busy driver may take a
- * while, too. */
+/* Chosen: three periods without a sample show that NVML has stalled; at least a second, because a
+ * busy driver may take that long. */
 void config_complete(struct config *config)
 {
     const int64_t least_us = SECOND_US;
@@ -524,22 +254,24 @@ void config_defaults(struct config *config)
         .reserve_quantile = ESTIMATE_RESERVED_QUANTILE,
     };
     config->core.policy = &policy_magm;
-    set_text(config->estimator, sizeof config->estimator, ESTIMATOR_USUAL);
-    set_samples(&config->samples, 0, SAMPLES_USUAL);
-    set_text(config->dcgmi, sizeof config->dcgmi, "dcgmi");
-    set_text(config->shim, sizeof config->shim, COLLOC_SHIM_PATH);
+    setting_text.set(config->estimator, sizeof config->estimator, ESTIMATOR_USUAL);
+    setting_samples.set(&config->samples, sizeof config->samples, SAMPLES_USUAL);
+    setting_text.set(config->dcgmi, sizeof config->dcgmi, "dcgmi");
+    setting_text.set(config->shim, sizeof config->shim, COLLOC_SHIM_PATH);
     beside_find(
         shim_places, ARRAY_SIZE(shim_places), "colloc-shim", config->shim, sizeof config->shim);
-    set_text(config->checkpoint, sizeof config->checkpoint, COLLOC_CHECKPOINT_PATH);
+    setting_text.set(config->checkpoint, sizeof config->checkpoint, COLLOC_CHECKPOINT_PATH);
     beside_find(checkpoint_places, ARRAY_SIZE(checkpoint_places), "colloc-checkpoint",
         config->checkpoint, sizeof config->checkpoint);
     config->core.can_suspend = config->core.can_pause = true;
-    set_text(config->preload_library, sizeof config->preload_library, COLLOC_PRELOAD_LIBRARY_PATH);
+    setting_text.set(
+        config->preload_library, sizeof config->preload_library, COLLOC_PRELOAD_LIBRARY_PATH);
     beside_find(library_places, ARRAY_SIZE(library_places), "libcolloc-preload.so",
         config->preload_library, sizeof config->preload_library);
     if (geteuid() == 0) {
-        set_text(config->socket_path, sizeof config->socket_path, "/run/colloc/collocd.sock");
-        set_text(config->state_dir, sizeof config->state_dir, "/var/lib/colloc");
+        setting_text.set(
+            config->socket_path, sizeof config->socket_path, "/run/colloc/collocd.sock");
+        setting_text.set(config->state_dir, sizeof config->state_dir, "/var/lib/colloc");
     } else {
         default_folder(config->socket_path, sizeof config->socket_path, "XDG_RUNTIME_DIR", NULL,
             "/collocd.sock");
@@ -569,11 +301,11 @@ static int set_option(
 {
     char help[OPTION_HELP_MAX];
     const struct option_spec spec = spec_of(option);
-    if (option->set((char *)config + option->offset, option->size, value) == 0)
+    if (option->kind->set((char *)config + option->offset, option->size, value) == 0)
         return 0;
     option_help_text(&spec, help, sizeof help);
     return fault_set(fault, EINVAL, "%s: invalid value '%s': give %s (%s)", option->name, value,
-        format_of(option)->expects, help);
+        option->kind->expects, help);
 }
 
 static int set_named_option(
@@ -612,7 +344,7 @@ static int take_yaml_event(struct config *config, const yaml_event_t *event, boo
                        ? fault_set(fault, EINVAL, "'%.40s': expected a line 'setting: value'", text)
                        : 0;
         if (key[0] == '\0')
-            return set_text(key, key_size, text) < 0 || !*text
+            return setting_text.set(key, key_size, text) < 0 || !*text
                        ? fault_set(fault, EINVAL,
                              "'%.40s': unknown setting: `collocd --help` lists all settings", text)
                        : 0;
@@ -669,7 +401,7 @@ int config_read_file(struct config *config, const char *path, struct fault *faul
 
 /* ---- the command line ---- */
 
-/* What stands on a command line beside the settings. */
+/* The options of a command line beside the settings. */
 enum { ARGUMENT_CONFIG, ARGUMENT_CHECK, ARGUMENTS };
 static const struct option_spec own_arguments[ARGUMENTS] = {
     [ARGUMENT_CONFIG] = {.name = "config", .kind = OPTION_FILE, .argument = "FILE"},
@@ -747,7 +479,7 @@ int config_read_arguments(struct config *config, int argc, char **argv, struct f
 /* Printed after the default of a setting that a reload does not change. */
 #define AT_START "; a change needs a restart"
 
-/* In roff a hyphen that is to be typed is written so. */
+/* In roff, "\\-" is the hyphen that a user types. */
 static void print_roff_name(FILE *out, const char *name)
 {
     for (; *name; name++)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The daemon's settings: one table for the configuration file, the command line, --help and the man
- * page. Later beats earlier: defaults, file, command line.
+ * The daemon's settings: defaults, then the configuration file, then the command line; each is
+ * stronger than the one before.
  */
 #ifndef COLLOC_DAEMON_CONFIG_H
 #define COLLOC_DAEMON_CONFIG_H
@@ -10,14 +10,8 @@
 
 #include "base/fault.h"
 #include "core/core.h"
+#include "daemon/setting_kind.h"
 #include "estimator/estimator.h"
-#include "store/series.h"
-
-/* How long samples of the GPUs are kept, and how finely: n 0: not at all. */
-struct samples_kept {
-    struct series_ring rings[SERIES_RINGS_MAX];
-    size_t n;
-};
 
 struct config {
     char socket_path[108];
@@ -32,23 +26,23 @@ struct config {
     bool preload;               /* tasks that share GPUs and say nothing else are run with it */
     int64_t memory_wait_us; /* the longest wait of an allocation for GPU memory; 0: none waits */
     bool memory_cap;    /* time-sliced: a task waits before it takes more than its requirement */
-    char gpus[256];     /* "": all; or indices and UUIDs, separated by commas */
+    char gpus[256];     /* "": all; or indices and UUIDs, comma-separated */
     char estimator[32]; /* of tasks that name none */
     enum quantile reserve_quantile; /* of an estimate that knows its error */
     enum sharing sharing;           /* of tasks that name none */
-    int64_t mps_linger_us; /* an MPS control daemon that nobody has used for so long is stopped */
+    int64_t mps_linger_us; /* an MPS control daemon is stopped after this long without a task */
     bool
-        framework_mem_limit; /* by streams: the frameworks' own settings keep tasks to their need */
+        framework_mem_limit; /* time-sliced tasks: frameworks limit themselves to the requirement */
     struct core_settings core;
     int64_t sample_period_us, gpm_interval_us;
-    int64_t unused_after_us; /* a task that leaves a GPU unused for so long is pointed out */
+    int64_t unused_after_us; /* a task that has not used its GPU for this long is reported */
     struct samples_kept samples;
     int64_t metrics_bytes_max; /* of the metrics' database; 0: none are recorded */
-    int64_t log_reserve_bytes; /* allocated for the log's last words on a full disk */
-    int64_t kept_output_bytes; /* of a task's output in the state folder; 0: any */
-    int64_t history_us;        /* how long ended tasks are remembered */
+    int64_t log_reserve_bytes; /* allocated for what the log must record on a full disk */
+    int64_t kept_output_bytes; /* of each output file in the state folder; 0: no limit */
+    int64_t history_us;        /* how long ended tasks stay in the log */
     char web[64];              /* "none", "on-demand" or an address with its port */
-    char record_inputs[512];   /* "": not wanted */
+    char record_inputs[512];   /* "": no recording */
     int64_t record_inputs_max;
     int64_t bytes_per_user;    /* of scripts, environments and summaries; root is not counted */
     int64_t request_bytes_max; /* of all requests and answers under way together */
@@ -59,33 +53,34 @@ struct config {
 /* For root: /run/colloc, /var/lib/colloc; otherwise below XDG_RUNTIME_DIR and XDG_STATE_HOME. */
 void config_defaults(struct config *config);
 
-/* Reads a YAML file of plain `key: value` lines. Unknown keys and bad values: -EINVAL with file and
- * line. */
+/* Reads a YAML file of plain `key: value` lines. Returns 0, or a fault with file and line: -EINVAL
+ * for an unknown key or a bad value. */
 int config_read_file(struct config *config, const char *path, struct fault *fault);
 
 /*
- * Reads "--key=value" and "--key value". `--config=FILE` is read where it stands first. Positive
- * answers: help, version, or only a check of the configuration (which is fine) were asked for.
- * Negative: a fault that names the argument, or the file and line.
+ * Reads "--key=value" and "--key value", after the file: that of the first --config=FILE, or root's
+ * usual one.
+ *
+ * Returns 0; CONFIG_HELP, CONFIG_VERSION or CONFIG_CHECK when the command line has --help,
+ * --version or --check (and is valid); or a fault that names the argument, or the file and line.
  */
 enum { CONFIG_HELP = 1, CONFIG_VERSION = 2, CONFIG_CHECK = 3 };
 int config_read_arguments(struct config *config, int argc, char **argv, struct fault *fault);
 
-/* Derives what is no setting of its own: how long a sample is valid. */
+/* Derives from the settings how long a sample is valid. */
 void config_complete(struct config *config);
 
 /*
- * Takes the settings that differ and can change while the daemon runs over from `wanted`.
- *
- * on_change: is called for each setting that differs, with its values as text; is_taken: whether it
- *            was taken over.
+ * Copies from `wanted` the settings that can change while the daemon runs.
+ *   on_change   called for each setting that differs, with its values as text; `is_taken`: it was
+ *               copied
  */
 typedef void config_on_change(
     void *context, const char *setting, const char *from, const char *to, bool is_taken);
 void config_change(
     struct config *config, const struct config *wanted, config_on_change *on_change, void *context);
 
-/* The settings with their defaults: for --help, as a man page's list, or as a commented
+/* Prints the settings with their defaults: for --help, as a man page's list, or as a commented
  * configuration file. */
 enum config_form { CONFIG_AS_HELP, CONFIG_AS_ROFF, CONFIG_AS_YAML };
 void config_print(FILE *out, enum config_form form);
