@@ -3,9 +3,9 @@
  * The attempts of a task: on which GPUs each ran, from when to when, and how it ended.
  *
  * The core forgets where a task ran as soon as its GPUs are free again. The events of the log say
- * it: PLACE names the GPUs, EXITED the end. Each event of a live task is noted here once: when it is
- * decided or, after a restart, when the log is replayed. So the list survives the daemon, and the
- * record of an ended task holds it:
+ * it: PLACE names the GPUs, EXITED the end. Each event of a live task is noted here once: when it
+ * is decided or, after a restart, when the log is replayed. So the list survives the daemon, and
+ * the record of an ended task holds it:
  *
  *     PLACE task 7 on GPU 2         [{"gpus": ["2"], "ended_at": null, ...}]
  *     EXITED, out of GPU memory     [{"gpus": ["2"], "ended_at": 1700000060, "reason": "OutOfMemory"}]

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The audit trail: the daemon's log has one line for each thing that happens to a task, by which
- * user. Lines are words of the form key=value, the first of them always the same:
+ * user. Lines are pairs key=value, the first of them always the same:
  *
  *     audit event=submit task=12 user=ada uid=1000 name=resnet50 gpus=1
  *     audit event=start task=12 user=ada uid=1000 gpus=0 sharing=mps attempt=1
@@ -71,7 +71,7 @@ static void put(FILE *out, const char *key, const char *value)
     put_value(out, value ? value : "");
 }
 
-/* Only root and the owner may change a task: no other name has to be looked up. */
+/* Only root and the owner may change a task: no other name occurs. */
 static void put_author(FILE *out, const struct job *job, const json_t *detail)
 {
     const json_t *by = json_object_get(detail, "by_uid");
@@ -165,7 +165,7 @@ void audit_event(const struct core *core, const struct jobs *jobs, const struct 
     char line[1000] = "";
     if (!job || (!task && event->kind != EVENT_SUBMIT))
         return;
-    if (event->kind == EVENT_STARTED) { /* said again after a restart */
+    if (event->kind == EVENT_STARTED) { /* fed again after a restart */
         if (job->started_attempt == task->attempts)
             return;
         job->started_attempt = task->attempts;

@@ -2,8 +2,8 @@
 /*
  * collocd: a list of opaque parts over the driver of the core.
  *
- *     main.c  wiring.c  event_log.c  reload.c      options and signals; creates, connects and ends
- *        |                                         the parts; replay of the log; settings read again
+ *     main.c  wiring.c  event_log.c  reload.c    options and signals; creates, connects and ends
+ *        |                                       the parts; replay of the log; settings read again
  *        +--> attempts/   runs of tasks' scripts: launch, watch, adopt
  *        +--> gpus/       polls, attribution, usage, stored samples
  *        +--> http/       the API: routes, submissions, JSON, metrics

@@ -15,7 +15,7 @@ struct disk;
 struct disk *disk_create(
     uv_loop_t *loop, const struct config *config, struct store *store, struct driver *driver);
 
-/* Makes the log's reserve, and from now on looks at the disk each second. */
+/* Makes the log's reserve, and from now on checks the disk each second. */
 void disk_start(struct disk *disk);
 
 /* Ends that. NULL is fine. */

@@ -8,8 +8,8 @@
  *     2. The event and each decision (EFFECT_APPEND) get an entry at the end of the queue.
  *     3. The queue is written in one transaction. If that fails, everything stays as it is, and the
  *        retry timer tries again in a second.
- *     4. Each entry that is durable goes to the hook `recorded`. A task whose END is durable goes to
- *        the hook `ended`, and the core forgets it.
+ *     4. Each entry that is durable goes to the hook `recorded`. A task whose END is durable goes
+ *        to the hook `ended`, and the core forgets it.
  *     5. Starts and kills are carried out by their hooks. A hook may feed the next event (STARTED):
  *        that call does steps 1 and 2, and the loop that is under way does the rest.
  *
@@ -22,6 +22,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/clock.h"
 #include "base/log.h"
 
@@ -46,7 +47,7 @@ struct driver {
     struct driver_hooks hooks;
 
     int64_t clock_offset_us; /* core time = time since boot + this (daemon/time_base.h) */
-    int64_t wall_ahead_us;   /* wall time = core time + this, as people are shown it */
+    int64_t wall_ahead_us;   /* wall time = core time + this, for people */
     int64_t last_us;
 
     struct entry *log_first, *log_last; /* decided, not durable yet */
@@ -56,7 +57,7 @@ struct driver {
         enum effect_kind kind;
         uint64_t task;
     } * pending; /* carried out once the log is durable */
-    int n_pending, pending_room;
+    size_t n_pending, pending_capacity;
     bool carrying_out;
 
     uv_timer_t *retry_timer, *tick_timer;
@@ -177,7 +178,8 @@ struct event driver_event(struct driver *driver, enum event_kind kind, uint64_t 
 
 /* ---- into the log ---- */
 
-static int own(struct entry *entry, const void *data, size_t size)
+/* Copies what the event points to. Returns 0 or -ENOMEM. */
+static int copy_data(struct entry *entry, const void *data, size_t size)
 {
     entry->owned = malloc(size + 1);
     if (!entry->owned)
@@ -223,13 +225,13 @@ static void queue_entry(struct driver *driver, const struct event *event, const 
     bool is_yield = event->kind == EVENT_MOVE || event->kind == EVENT_MOVING ||
                     event->kind == EVENT_RESUMING;
     if (is_yield) {
-        r = own(entry, event->yield.gpus, (size_t)event->yield.n * sizeof *event->yield.gpus);
+        r = copy_data(entry, event->yield.gpus, (size_t)event->yield.n * sizeof *event->yield.gpus);
         entry->event.yield.gpus = entry->owned;
     } else if (event->kind == EVENT_PLACE) {
-        r = own(entry, event->place.gpus, (size_t)event->place.n * sizeof *event->place.gpus);
+        r = copy_data(entry, event->place.gpus, (size_t)event->place.n * sizeof *event->place.gpus);
         entry->event.place.gpus = entry->owned;
     } else if (event->kind == EVENT_GPUS) {
-        r = own(entry, event->gpus.list, (size_t)event->gpus.n * sizeof *event->gpus.list);
+        r = copy_data(entry, event->gpus.list, (size_t)event->gpus.n * sizeof *event->gpus.list);
         entry->event.gpus.list = entry->owned;
     } else if (event->kind == EVENT_END) {
         r = sum_up(driver, core_task(driver->core, event->task), entry);
@@ -242,15 +244,9 @@ static void queue_entry(struct driver *driver, const struct event *event, const 
 
 static void queue_effect(struct driver *driver, const struct effect *effect)
 {
-    if (driver->n_pending == driver->pending_room) {
-        int room = driver->pending_room ? driver->pending_room * 2 : 16;
-        struct pending_effect *pending = realloc(driver->pending, (size_t)room * sizeof *pending);
-        if (!pending)
-            driver_die_of_memory();
-        driver->pending = pending;
-        driver->pending_room = room;
-    }
-    driver->pending[driver->n_pending++] = (struct pending_effect){effect->kind, effect->task};
+    const struct pending_effect pending = {effect->kind, effect->task};
+    if (ARRAY_APPEND(driver->pending, driver->n_pending, driver->pending_capacity, pending) < 0)
+        driver_die_of_memory();
 }
 
 static int write_entry(struct driver *driver, const struct entry *entry, struct fault *fault)
@@ -275,7 +271,7 @@ static int write_log(struct driver *driver, struct fault *fault)
     return store_commit(driver->store, fault);
 }
 
-/* The reserve is for what the log must not miss: ends, cancels and what they entail. */
+/* The reserve is for what the log must record: ends, cancels and what follows from them. */
 static int write_log_or_use_reserve(struct driver *driver, struct fault *fault)
 {
     int r = write_log(driver, fault);
@@ -366,8 +362,8 @@ static void carry_out(struct driver *driver, struct pending_effect effect)
  */
 static void carry_out_kills(struct driver *driver)
 {
-    int kept = 0;
-    for (int i = 0; i < driver->n_pending; i++) {
+    size_t kept = 0;
+    for (size_t i = 0; i < driver->n_pending; i++) {
         struct pending_effect effect = driver->pending[i];
         if (effect.kind == EFFECT_KILL)
             driver->hooks.kill(driver->hooks.context, effect.task);
@@ -378,10 +374,11 @@ static void carry_out_kills(struct driver *driver)
 }
 
 /*
- * Makes durable and carries out, until nothing is left: starting a task feeds the next event, which
- * comes back here and is left to the loop that is under way.
+ * Writes the queue and carries out effects until nothing is left. Carrying one out may feed the
+ * next event and so call this again: that call returns at once, and the loop under way does the
+ * rest.
  */
-static void settle(struct driver *driver)
+static void write_and_carry_out(struct driver *driver)
 {
     if (driver->carrying_out)
         return;
@@ -389,8 +386,7 @@ static void settle(struct driver *driver)
     while (flush_log(driver) && driver->n_pending) {
         struct pending_effect effect = driver->pending[0];
         driver->n_pending--;
-        memmove(driver->pending, driver->pending + 1,
-            (size_t)driver->n_pending * sizeof *driver->pending);
+        memmove(driver->pending, driver->pending + 1, driver->n_pending * sizeof *driver->pending);
         carry_out(driver, effect);
     }
     if (driver->log_broken)
@@ -402,7 +398,7 @@ static void settle(struct driver *driver)
 static void on_retry(uv_timer_t *timer)
 {
     struct driver *driver = timer->data;
-    settle(driver);
+    write_and_carry_out(driver);
     if (!driver->log_broken)
         driver->hooks.retry(driver->hooks.context);
 }
@@ -452,7 +448,7 @@ static int feed(struct driver *driver, const struct event *event, const json_t *
         else
             queue_effect(driver, &effects[i]);
     }
-    settle(driver);
+    write_and_carry_out(driver);
     return 0;
 }
 

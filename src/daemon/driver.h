@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The driver: the core, its clock and its event log, and what leads from one to the next.
+ * The driver: the core, its clock and its event log, and what happens between them.
  *
  * Parts of the daemon post events here (driver_feed). The driver knows no part: it reaches them by
- * the hooks that main sets.
+ * the hooks that wiring.c sets.
  *
  * Contract:
  * 1. An event and the decisions that follow are durable before `start` is called for one of them.
@@ -24,7 +24,7 @@
 struct driver_hooks {
     void *context;
 
-    /* Start the task on its GPUs, and answer with STARTED, UNSTARTED or EXITED. */
+    /* Start the task on its GPUs, and feed STARTED, UNSTARTED or EXITED. */
     void (*start)(void *context, uint64_t task);
 
     /* End the task's processes; EXITED follows when they are gone. */
@@ -53,7 +53,8 @@ struct driver_hooks {
     /* The event is durable. `detail`: what the log has beside it, borrowed, may be NULL. */
     void (*recorded)(void *context, const struct event *event, const json_t *detail);
 
-    /* The task's END is durable; the core forgets the task when this returns. `record`: borrowed. */
+    /* The task's END is durable; the core forgets the task when this returns. `record`:
+     * borrowed. */
     void (*ended)(void *context, uint64_t task, const json_t *record);
 
     /* A second after driver_try_again, when the log can be written. */
@@ -85,38 +86,36 @@ void driver_destroy(struct driver *driver);
 /* Ends the process: a driver that cannot keep its log in memory must not go on deciding. */
 _Noreturn void driver_die_of_memory(void);
 
-/* The core's time now, in microseconds; never less than before. */
+/* Returns the core's time now, in microseconds; never less than before. */
 int64_t driver_now_us(struct driver *driver);
 
-/* A moment of the core's clock as wall time, by today's difference between the two clocks. */
+/* Converts a time of the core to wall time, by the present difference between the two clocks. */
 int64_t driver_wall_us(struct driver *driver, int64_t time_us);
 
-/* A moment of the core's clock as clock_monotonic_us has it. */
+/* Converts a time of the core to clock_monotonic_us. */
 int64_t driver_monotonic_us(const struct driver *driver, int64_t time_us);
 
-/* An event of now, of this task (0: of none). */
+/* Makes an event of now, of this task (0: of none). */
 struct event driver_event(struct driver *driver, enum event_kind kind, uint64_t task);
 
 /*
- * Feeds an input to the core, writes what follows to the log and carries it out. Samples and ticks
- * are not written.
- *
- * `detail`: what the log keeps beside the event; borrowed, may be NULL.
- *
- * Returns as core_step does, but for -ENOMEM, which ends the process.
+ * Feeds an input to the core, writes it and the decisions that follow to the log, and carries those
+ * out. Samples and ticks are not written.
+ *   detail   what the log stores beside the event; borrowed, may be NULL
+ * Returns as core_step does, except for -ENOMEM, which ends the process.
  */
 int driver_feed(struct driver *driver, const struct event *event, const json_t *detail);
 
-/* The same for an input that is in the log already, or that needs no place in it. */
+/* The same for an input that is in the log already, or that is not written. */
 int driver_feed_logged(struct driver *driver, const struct event *event);
 
-/* In a second, what could not be written or started is tried again. */
+/* Tries again in a second to write what could not be written; then the hook `retry` is called. */
 void driver_try_again(struct driver *driver);
 
-/* Whether the last write to the log failed: nothing new is accepted. */
+/* Returns whether the last write to the log failed: nothing new is accepted. */
 bool driver_log_is_broken(const struct driver *driver);
 
-/* Whether the log's reserve on disk is released or was never had: nothing new is accepted. */
+/* Returns whether the log's reserve on disk is in use or missing: nothing new is accepted. */
 bool driver_reserve_is_in_use(const struct driver *driver);
 void driver_set_reserve_in_use(struct driver *driver, bool in_use);
 

@@ -10,7 +10,8 @@
 #include "gpu/attribution.h"
 #include "gpu/gpu.h"
 
-/* A task or an external process on a GPU, and its part of what the GPU did until the last sample. */
+/* A task or an external process on a GPU, and its part of what the GPU did until the last
+ * sample. */
 struct share {
     uint64_t task; /* 0: an external process */
     struct gpu_holder holder;

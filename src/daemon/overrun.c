@@ -2,16 +2,16 @@
 /*
  * Tasks that take more GPU memory than was set aside for them.
  *
- * A task is placed beside another because what the other declared leaves enough free. When the other
- * then takes more, the newcomer runs out of memory. Both owners should read that:
+ * A task is placed beside another because what the other declared leaves enough free. When the
+ * other then takes more, the newcomer runs out of memory. Both owners should read that:
  *
- *     task 19 declared 12.0 GiB and has taken 23.4    colloc show 19: took 11.4 GiB more than declared
- *     task 20 beside it runs out of GPU memory        colloc show 20: task 19 took 11.4 GiB more than
- *                                                     it declared
+ *     task 19 declared 12.0 GiB, has taken 23.4   colloc show 19: took 11.4 GiB more than declared
+ *     task 20 beside it runs out of GPU memory    colloc show 20: task 19 took 11.4 GiB more than
+ *                                                 it declared
  *
- * A task's peak is known of all its GPUs together; of several GPUs the mean is compared. The overruns
- * beside a task that crashes are written to the log with its end (EXITED), because the other task
- * goes on and ends.
+ * A task's peak is known of all its GPUs together; of several GPUs the mean is compared. The
+ * overruns beside a task that crashes are written to the log with its end (EXITED), because the
+ * other task goes on and ends.
  */
 #include "daemon/overrun.h"
 

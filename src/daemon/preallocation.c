@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Whether a task's peak may be what its framework took at its start (preallocation.h has the rule).
- * Pure functions: submission_read.c asks the first of the environment, task_json.c the second of the peak.
+ * Pure functions: submission_read.c applies the first to the environment, task_json.c the second to
+ * the peak.
  */
 #include "daemon/preallocation.h"
 
@@ -9,8 +10,8 @@
 #include <string.h>
 #include <strings.h>
 
-/* JAX takes 75 % of a GPU by default, TensorFlow more (docs.jax.dev, "GPU memory allocation"). 5 %
- * less, as the driver keeps a part of the total to itself. */
+/* JAX takes 75 % of a GPU by default, TensorFlow more (docs.jax.dev, "GPU memory allocation").
+ * Chosen: 5 % less, because the driver reserves a part of the total. */
 static const double share_min = 0.70;
 
 static bool is_one_of(const char *text, const char *word, const char *digit)

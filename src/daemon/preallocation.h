@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Preallocation: TensorFlow takes nearly all memory of its GPUs when it starts, JAX three quarters.
- * What such a process took says nothing of what it needs, so it must not be learned as the memory
- * requirement of its network.
+ * Preallocation: TensorFlow allocates nearly all memory of its GPUs when it starts, JAX three
+ * quarters. Such a peak says nothing about the memory requirement of the network, so it must not be
+ * learned.
  *
  * The rule: a peak is not learned where the task's environment asks for preallocation, or where it
  * leaves it on and the task took 70 % of a GPU that it had to itself.
@@ -13,13 +13,13 @@
 #include <stdbool.h>
 
 enum preallocation {
-    PREALLOCATION_UNSAID, /* the environment does not say it for both frameworks */
+    PREALLOCATION_UNSAID, /* the environment does not set it for both frameworks */
     PREALLOCATION_OFF,
     PREALLOCATION_ASKED,
 };
 
 /*
- * What the submitted environment says.
+ * Reads the submitted environment.
  *   growth       value of TF_FORCE_GPU_ALLOW_GROWTH, or NULL
  *   preallocate  value of XLA_PYTHON_CLIENT_PREALLOCATE, or NULL
  *   fraction     value of XLA_PYTHON_CLIENT_MEM_FRACTION, or NULL; JAX takes that share at once
@@ -38,7 +38,7 @@ enum preallocation preallocation_of(
 bool preallocation_explains(
     enum preallocation preallocation, bool whole, double peak_bytes, double total_bytes);
 
-/* For the log: "off", "asked"; NULL for PREALLOCATION_UNSAID. And back; NULL is UNSAID. */
+/* The names in the log: "off", "asked"; NULL is PREALLOCATION_UNSAID. */
 const char *preallocation_name(enum preallocation preallocation);
 enum preallocation preallocation_parse(const char *name);
 

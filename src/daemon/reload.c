@@ -3,8 +3,8 @@
  * The configuration is read again while the daemon runs (SIGHUP, `systemctl reload`).
  *
  * It is read as at the start: defaults, then the file, then the command line. A mistake changes
- * nothing. Otherwise the log says of each setting that differs what it was and what it is; a
- * setting that cannot change while the daemon runs keeps its value, and the log says so.
+ * nothing. Otherwise each setting that differs is logged with its old and new value; one that
+ * cannot change while the daemon runs keeps its value, which is logged too.
  *
  * Contract: the scheduler's settings change between two of its steps, and a recording (inputs.c)
  * has them at that place, so that `colloc replay` decides as the daemon did.
@@ -30,7 +30,7 @@ static void on_change(
     }
 }
 
-/* The scheduler looks at its queue again at once: a task may be allowed to start now. */
+/* The tick makes the core try its queue at once: a task may be allowed to start now. */
 static void apply(struct daemon *daemon, int64_t old_period_us)
 {
     struct event tick = driver_event(daemon->driver, EVENT_TICK, 0);

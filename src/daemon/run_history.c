@@ -1,4 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A ring of the last runs of networks that are known by their fingerprint (model/fingerprint.h).
+ * What a record says of the memory requirement:
+ *
+ *     COMPLETED, peak 11.2 GiB        the run took 11.2 GiB
+ *     OUT_OF_MEMORY, peak 38 GiB      it takes more than 38 GiB
+ *     any other end                   nothing: it may have ended before its peak
+ *     peak perhaps preallocated       nothing (preallocation.h)
+ */
 #include "daemon/run_history.h"
 
 #include <inttypes.h>
@@ -26,7 +35,7 @@ static void copy_text(const json_t *object, const char *key, char *buffer, size_
     snprintf(buffer, size, "%s", text ? text : "");
 }
 
-/* A peak that a framework may have taken at its start is no requirement. Completed: a peak. Out of GPU memory: a bound. Everything else may have ended before its peak. */
+/* Returns false when the record says nothing of the memory requirement. */
 static bool read_outcome(const json_t *record, struct past_run *run)
 {
     const char *state = json_string_value(json_object_get(record, "state"));
@@ -57,22 +66,22 @@ static bool read_run(const json_t *record, struct past_run *run)
     return read_outcome(record, run);
 }
 
-/* A place for one more run; NULL when memory is out: it is not worth more than that. */
+/* Returns the place of one more run, perhaps the oldest one's; NULL when memory is out. */
 static struct past_run *place(struct run_history *history)
 {
-    if (history->n == history->room && history->room < RUN_HISTORY_MAX) {
-        size_t room = history->room ? 2 * history->room : 64;
-        room = room < RUN_HISTORY_MAX ? room : RUN_HISTORY_MAX;
-        struct past_run *runs = reallocarray(history->runs, room, sizeof *runs);
+    if (history->n == history->capacity && history->capacity < RUN_HISTORY_MAX) {
+        size_t capacity = history->capacity ? 2 * history->capacity : 64;
+        capacity = capacity < RUN_HISTORY_MAX ? capacity : RUN_HISTORY_MAX;
+        struct past_run *runs = reallocarray(history->runs, capacity, sizeof *runs);
         if (!runs)
             return NULL;
         history->runs = runs;
-        history->room = room;
+        history->capacity = capacity;
     }
-    if (history->n < history->room)
+    if (history->n < history->capacity)
         return &history->runs[history->n++];
     struct past_run *oldest = &history->runs[history->next];
-    history->next = (history->next + 1) % history->room;
+    history->next = (history->next + 1) % history->capacity;
     return oldest;
 }
 
@@ -93,8 +102,8 @@ static int on_ended(void *context, uint64_t task, const json_t *record)
     return 0;
 }
 
-/* The newest came first; the oldest is to be overwritten first. */
-static void turn_around(struct run_history *history)
+/* The log lists the newest first; here the oldest is overwritten first. */
+static void reverse(struct run_history *history)
 {
     for (size_t i = 0; i < history->n / 2; i++) {
         struct past_run early = history->runs[i];
@@ -107,7 +116,7 @@ int run_history_load(struct run_history *history, struct store *store, struct fa
 {
     struct store_ended_filter filter = {.limit = RUN_HISTORY_MAX};
     int r = store_list_ended(store, &filter, on_ended, history, fault);
-    turn_around(history);
+    reverse(history);
     return r;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What ended tasks took, kept for the estimators: from the records of the log, and one more with
- * each task that ends.
+/*
+ * What ended tasks took, for the estimators: read from the records of the log at the start, and one
+ * more with each task that ends.
  */
 #ifndef COLLOC_DAEMON_RUN_HISTORY_H
 #define COLLOC_DAEMON_RUN_HISTORY_H
@@ -11,23 +12,23 @@
 #include "estimator/estimator.h"
 #include "store/store.h"
 
-enum { RUN_HISTORY_MAX = 10000 }; /* the last ones */
+enum { RUN_HISTORY_MAX = 10000 }; /* the last ones; chosen: 2 MB, read in 0.1 s at the start */
 
 struct run_history {
     struct past_run *runs;
-    size_t n, room, next; /* the oldest is overwritten */
+    size_t n, capacity;
+    size_t next; /* the oldest, which is overwritten next once there are RUN_HISTORY_MAX */
 };
 
-/* Reads the records that are there. 0 or a fault. */
+/* Reads the records of the log. Returns 0 or a fault. */
 int run_history_load(struct run_history *history, struct store *store, struct fault *fault);
 void run_history_fini(struct run_history *history);
 
-/* Takes a task's record when it tells anything: whose network is known and whose memory was seen.
- */
+/* Adds a task's record, if its network is known and its memory was measured. */
 void run_history_take(struct run_history *history, const json_t *record);
 
-/* What a record keeps of a request, so that run_history_take knows the network again; NULL without a
- * summary. */
+/* Returns what the record stores of a request (key `subject`), so that run_history_take knows the
+ * network again; NULL without a summary. The caller releases it. */
 json_t *run_history_subject(const struct estimate_request *request);
 
 #endif

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The kernel's boot id is a new random UUID at each boot: random(4). */
+/*
+ * Chooses the core's clock from the file `clock` of the state folder and the machine's clocks. The
+ * kernel's boot id, a new random UUID at each boot (random(4)), says whether the file is of this
+ * boot.
+ */
 #include "daemon/time_base.h"
 
 #include <inttypes.h>

@@ -42,13 +42,13 @@ struct time_now {
  */
 struct time_base time_base_choose(const struct time_base *kept, const struct time_now *now);
 
-/* "BOOT_ID OFFSET\n" and back. False: it is neither. */
+/* Parses "BOOT_ID OFFSET\n". Returns false when the text is something else. */
 bool time_base_parse(const char *text, struct time_base *ret_base);
 
 /*
- * Chooses as above by the machine's clocks and writes the file when there is something new. A file
- * that cannot be read or written costs only what it is for.
- *   last_us: as above
+ * Chooses by the machine's clocks, and writes the file when the clock is new. Where the file cannot
+ * be read or written, times follow the wall clock after the next restart.
+ *   last_us   as in struct time_now
  */
 struct time_base time_base_open(const char *state_dir, int64_t last_us);
 

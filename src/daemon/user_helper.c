@@ -1,4 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The parent forks, and watches two descriptors of the child and a timer, whichever comes first:
+ *
+ *     a pipe     the child's report, or its end before that
+ *     a timer    the order's limit: the child is killed
+ *     a pidfd    the child is gone and can be reaped: perhaps long after the other two
+ *
+ * The handles of a helper are one block of memory, which is freed when all three are closed.
+ */
 #include "daemon/user_helper.h"
 
 #include <errno.h>
@@ -23,7 +32,7 @@ struct user_helper_handles {
     pid_t child;
 };
 
-/* What the child starts shows its environment to the user: nothing of root's goes there but what
+/* A user can read the environment of the user's processes: of root's variables only those stay that
  * programs need. */
 static void forget_environment(void)
 {
@@ -45,16 +54,16 @@ int user_helper_become(const struct user_helper_order *order)
     return r < 0 ? r : identity_become(&identity);
 }
 
-/* The loop's handlers write to a pipe that is the daemon's too: a signal meant for the child must
- * not reach that. */
+/* The loop's signal handlers write to a pipe that the daemon shares: a signal to the child must not
+ * get there. */
 static void reset_signals(void)
 {
     for (int i = 1; i < NSIG; i++)
         signal(i, SIG_DFL);
 }
 
-/* Above all the event log's lock and the sockets: a user who stops the child would keep them from
- * the next daemon. */
+/* Above all the event log's lock and the sockets: while a stopped child has them, the next daemon
+ * cannot have them. */
 static void close_all_but(int fd)
 {
     close_range(3, (unsigned)fd - 1, 0);
@@ -83,7 +92,7 @@ static void close_news(struct user_helper_handles *handles)
     uv_close((uv_handle_t *)&handles->limit, on_closed);
 }
 
-/* Polled once the child was killed, so that its report is read first. */
+/* Watched once the child was killed, so that its report is read first. */
 static void on_gone(uv_poll_t *gone, int status, int events)
 {
     struct user_helper_handles *handles = gone->data;
@@ -132,7 +141,7 @@ static void watch(struct user_helper_handles *handles, uv_loop_t *loop)
     uv_timer_start(&handles->limit, on_limit, (uint64_t)handles->order.limit_ms, 0);
 }
 
-/* The child, for the parent as a pidfd too. 0, USER_HELPER_CHILD or -errno. */
+/* Forks and opens the child's pidfd. Returns 0, USER_HELPER_CHILD in the child, or -errno. */
 static int fork_child(struct user_helper_handles *handles)
 {
     handles->child = fork();

@@ -2,8 +2,8 @@
 /*
  * A helper process for one action that may block: on a user's file system, a name service or an MPS
  * control daemon. It has a time limit, and the loop goes on meanwhile. The process may become a
- * user, and that user may then stop or kill it. A process that exceeds its limit is killed. One that
- * the kernel keeps nevertheless, as in a file system that does not answer, is reaped later.
+ * user, and that user may then stop or kill it. A process that exceeds its limit is killed. One
+ * that the kernel keeps nevertheless, as in a file system that does not answer, is reaped later.
  *
  *     child = user_helper_begin(&helper, loop, &order, fault);
  *     if (child == USER_HELPER_CHILD) {
@@ -36,7 +36,7 @@ struct user_helper_order {
     void *gone_context;
 };
 
-/* What the child has to say: 0, a positive answer or -errno; the fault in words. */
+/* What the child reports: 0, a positive answer or -errno, with a fault. */
 struct user_helper_report {
     int answer;
     struct fault fault;
@@ -44,8 +44,7 @@ struct user_helper_report {
 
 struct user_helper_handles;
 
-/* All zero: none under way. Once one is, it must stay where it is in memory until it is done or
- * left. */
+/* All zero: none is under way. While one is, the struct must not move in memory. */
 struct user_helper {
     void *context;
     void (*on_done)(struct user_helper *helper, int answer, const struct fault *fault);
@@ -57,17 +56,23 @@ static inline bool user_helper_is_under_way(const struct user_helper *helper)
     return helper->handles;
 }
 
-/* 0 in the caller, USER_HELPER_CHILD in the child, or -errno. on_done is never called from within. */
+/*
+ * Starts a helper.
+ *   helper   the caller sets its context and on_done afterwards; neither is used before it returns
+ *   order    copied
+ * Returns 0 in the caller, USER_HELPER_CHILD in the child, or -errno with a fault.
+ */
 int user_helper_begin(struct user_helper *helper, uv_loop_t *loop,
     const struct user_helper_order *order, struct fault *fault);
 
-/* In the child: becomes the user, when the daemon is root. 0 or -errno. */
+/* In the child: becomes the user, when the daemon is root. Returns 0 or -errno. */
 int user_helper_become(const struct user_helper_order *order);
 
 /* In the child: reports and ends it. */
 _Noreturn void user_helper_end(struct user_helper *helper, const struct user_helper_report *report);
 
-/* Does not wait any more; the child goes on by itself. Nothing happens when none is under way. */
+/* Stops watching: on_done is not called, and the child goes on by itself. Does nothing when none is
+ * under way. */
 void user_helper_leave(struct user_helper *helper);
 
 #endif

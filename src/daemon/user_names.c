@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A table of entries, by number or by name, and rounds: all entries that were asked for and have no
- * answer yet, up to NAMES_PER_ROUND, go to one helper process, which writes its answers into shared
- * memory one after the other. When the round's time is over, what is not answered has no answer.
- * One round at a time: a name service that does not answer costs a question at most two rounds.
+ * A table of entries, by number or by name, and rounds. In a round, one helper process looks up all
+ * queued entries, up to NAMES_PER_ROUND, and writes the answers into shared memory one after the
+ * other. When the round's time is over, the rest are NAME_NO_ANSWER. There is one round at a time:
+ * a question waits for at most two, even where the name service does not answer.
  */
 #include "daemon/user_names.h"
 
@@ -19,9 +19,9 @@
 #include "base/units.h"
 #include "daemon/user_helper.h"
 
-#define FRESH_US     (600 * SECOND_US)
-#define ASK_AGAIN_US (10 * SECOND_US)      /* after none, or no answer */
-#define ENTRY_ROOM   ((size_t)(256 * KIB)) /* of one user's entry as getpwuid_r wants it */
+#define FRESH_US     (600 * SECOND_US)     /* chosen, as nscd does */
+#define ASK_AGAIN_US (10 * SECOND_US)      /* after NAME_NONE or NAME_NO_ANSWER; chosen */
+#define ENTRY_BYTES  ((size_t)(256 * KIB)) /* of one user's entry from getpwuid_r; chosen */
 
 struct name_waiter {
     struct name_waiter *next;
@@ -52,8 +52,9 @@ struct names {
     void (*on_change)(void *context, const struct name *name);
     void *context;
     struct name_entry *entries; /* NAMES_KEPT of them */
-    struct name nameless;       /* what there is no room for */
-    struct round *round; /* under way, or NULL; each has its own, as a late helper may write */
+    struct name unstored;       /* an answer for a full table */
+    struct round
+        *round; /* under way, or NULL; a new one each time, as a late helper may still write */
     struct name_entry *asked[NAMES_PER_ROUND];
     struct user_helper helper;
     bool is_closed;
@@ -66,8 +67,8 @@ static void look_up(struct question *question, char *space)
 {
     struct passwd entry, *found = NULL;
     struct name *name = &question->name;
-    int r = question->by_name ? getpwnam_r(name->name, &entry, space, ENTRY_ROOM, &found)
-                              : getpwuid_r(name->uid, &entry, space, ENTRY_ROOM, &found);
+    int r = question->by_name ? getpwnam_r(name->name, &entry, space, ENTRY_BYTES, &found)
+                              : getpwuid_r(name->uid, &entry, space, ENTRY_BYTES, &found);
     bool fits = found && strlen(found->pw_name) < sizeof name->name;
     name->state = r != 0 ? NAME_NO_ANSWER : !found ? NAME_NONE : fits ? NAME_KNOWN : NAME_NO_ANSWER;
     if (fits) {
@@ -81,7 +82,7 @@ static void look_up(struct question *question, char *space)
 
 static int look_up_all(struct round *round)
 {
-    char *space = malloc(ENTRY_ROOM);
+    char *space = malloc(ENTRY_BYTES);
     for (int i = 0; space && i < round->n; i++)
         look_up(&round->questions[i], space);
     return space ? 0 : -ENOMEM;
@@ -89,15 +90,16 @@ static int look_up_all(struct round *round)
 
 /* ---- the table ---- */
 
-static bool is_of(const struct name_entry *entry, uid_t uid, const char *name)
+static bool is_entry_of(const struct name_entry *entry, uid_t uid, const char *name)
 {
     if (!entry->is_used || entry->by_name != (name != NULL))
         return false;
     return name ? strcmp(entry->name.name, name) == 0 : entry->name.uid == uid;
 }
 
-/* An entry that nothing needs at the moment, the one answered longest ago; or an unused one. */
-static struct name_entry *find_room(struct names *names)
+/* Returns a free entry, or the one answered longest ago of those that no request waits for; NULL:
+ * requests wait for all. */
+static struct name_entry *find_free(struct names *names)
 {
     struct name_entry *oldest = NULL;
     for (size_t i = 0; i < NAMES_KEPT; i++) {
@@ -111,13 +113,13 @@ static struct name_entry *find_room(struct names *names)
     return oldest;
 }
 
-/* NULL: all are being asked for. */
-static struct name_entry *entry_of(struct names *names, uid_t uid, const char *name)
+/* Finds or adds an entry. Returns NULL when the table is full. */
+static struct name_entry *get_entry(struct names *names, uid_t uid, const char *name)
 {
     for (size_t i = 0; i < NAMES_KEPT && names->entries[i].is_used; i++)
-        if (is_of(&names->entries[i], uid, name))
+        if (is_entry_of(&names->entries[i], uid, name))
             return &names->entries[i];
-    struct name_entry *entry = find_room(names);
+    struct name_entry *entry = find_free(names);
     if (!entry)
         return NULL;
     *entry = (struct name_entry){
@@ -144,7 +146,7 @@ static void answer_waiters(struct name_entry *entry)
     }
 }
 
-/* An answer that does not come leaves a name that was known as it was. */
+/* Without an answer, a name that is known stays. */
 static void take_answer(
     struct names *names, struct name_entry *entry, const struct question *question)
 {
@@ -178,7 +180,7 @@ static void on_round(struct user_helper *helper, int answer, const struct fault 
     begin_round(names);
 }
 
-/* NULL: there are none, or no memory for them. */
+/* Returns NULL when there are none, or memory is out. */
 static struct round *collect_questions(struct names *names)
 {
     struct round *round = NULL;
@@ -225,9 +227,9 @@ static bool is_due(const struct name_entry *entry)
            age_us > (entry->name.state == NAME_KNOWN ? FRESH_US : ASK_AGAIN_US);
 }
 
-/* ---- asking ---- */
+/* ---- questions ---- */
 
-static void set_nameless(struct name *name, uid_t uid)
+static void set_unstored(struct name *name, uid_t uid)
 {
     *name = (struct name){.state = NAME_NO_ANSWER, .uid = uid};
     snprintf(name->name, sizeof name->name, "%u", (unsigned)uid);
@@ -235,10 +237,10 @@ static void set_nameless(struct name *name, uid_t uid)
 
 const struct name *names_of_uid(struct names *names, uid_t uid)
 {
-    struct name_entry *entry = entry_of(names, uid, NULL);
+    struct name_entry *entry = get_entry(names, uid, NULL);
     if (!entry) {
-        set_nameless(&names->nameless, uid);
-        return &names->nameless;
+        set_unstored(&names->unstored, uid);
+        return &names->unstored;
     }
     entry->is_queued |= is_due(entry);
     begin_round(names);
@@ -248,7 +250,7 @@ const struct name *names_of_uid(struct names *names, uid_t uid)
 bool names_is_unlisted(const struct names *names, uid_t uid)
 {
     for (size_t i = 0; i < NAMES_KEPT && names->entries[i].is_used; i++)
-        if (is_of(&names->entries[i], uid, NULL))
+        if (is_entry_of(&names->entries[i], uid, NULL))
             return names->entries[i].name.state == NAME_NONE;
     return false;
 }
@@ -257,10 +259,10 @@ static void ask(
     struct names *names, uid_t uid, const char *name, names_on_answer *on_answer, void *context)
 {
     struct name nothing;
-    struct name_entry *entry = names->is_closed ? NULL : entry_of(names, uid, name);
+    struct name_entry *entry = names->is_closed ? NULL : get_entry(names, uid, name);
     struct name_waiter *waiter = entry ? malloc(sizeof *waiter) : NULL;
     if (!waiter) {
-        set_nameless(&nothing, uid);
+        set_unstored(&nothing, uid);
         on_answer(context, &nothing);
         return;
     }

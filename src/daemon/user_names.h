@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Names of users. A name may come from a service on the network (LDAP through NSS), so the loop
- * never asks for one: helper processes do, with a time limit, and the answers are kept for a while.
- * Where no answer comes in time, the number is shown. (user_helper.h)
+ * never looks one up: helper processes do (user_helper.h), with a time limit. Answers are stored
+ * for some minutes. Where no answer comes in time, the number is shown.
  */
 #ifndef COLLOC_DAEMON_USER_NAMES_H
 #define COLLOC_DAEMON_USER_NAMES_H
@@ -13,16 +13,16 @@
 
 enum {
     NAME_MAX_BYTES = 64,   /* with its NUL; a longer name is shown as its number */
-    NAMES_LIMIT_MS = 2000, /* of one round of questions */
-    NAMES_PER_ROUND = 64,
-    NAMES_KEPT = 4096,
+    NAMES_LIMIT_MS = 2000, /* of one round; chosen: what a person waits for a list */
+    NAMES_PER_ROUND = 64,  /* chosen */
+    NAMES_KEPT = 4096,     /* chosen: 400 KiB */
 };
 
 enum name_state {
     NAME_ASKED, /* not answered yet */
     NAME_KNOWN,
     NAME_NONE,      /* there is no such user */
-    NAME_NO_ANSWER, /* in time; asked again in a while */
+    NAME_NO_ANSWER, /* in time; looked up again in ten seconds */
 };
 
 struct name {
@@ -45,20 +45,20 @@ struct names *names_create(
 /* Ends all questions with what is known. NULL is fine. */
 void names_close(struct names *names);
 
-/* To be called when the loop has run for the last time. NULL is fine. */
+/* Releases it once the loop has run for the last time. NULL is fine. */
 void names_destroy(struct names *names);
 
-/* What is known of this user now, valid until the loop goes on; asks when that is nothing, or old.
- * Never waits. */
+/* Returns what is known of this user now, valid until the loop goes on. Never waits: a name that is
+ * not known, or was looked up long ago, is looked up for the next call. */
 const struct name *names_of_uid(struct names *names, uid_t uid);
 
-/* Is this user known not to be in the user database? Never asks. */
+/* Returns whether the user database is known to lack this user. Looks nothing up. */
 bool names_is_unlisted(const struct names *names, uid_t uid);
 
 /* Called once, perhaps from within names_ask_*: the name's state is never NAME_ASKED. */
 typedef void names_on_answer(void *context, const struct name *name);
 
-/* By number, or by name. Without memory the answer is NAME_NO_ANSWER. */
+/* Look up a user by number, or by name. When memory is out the answer is NAME_NO_ANSWER. */
 void names_ask_uid(struct names *names, uid_t uid, names_on_answer *on_answer, void *context);
 void names_ask_name(
     struct names *names, const char *name, names_on_answer *on_answer, void *context);

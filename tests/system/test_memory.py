@@ -243,7 +243,7 @@ class Mps(DaemonCase):
         self.assertEqual(self.wait(task, "COMPLETED")["sharing"], "streams")
         story = self.get(f"/v1/tasks/{task}")["task"]["events"]
         self.assertIn(
-            ("STARTED", "by streams: no MPS to be had"),
+            ("STARTED", "time-sliced: MPS could not be had"),
             [(event["event"], event["text"]) for event in story],
         )
 

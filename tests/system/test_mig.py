@@ -221,7 +221,7 @@ class Vanishing(DaemonCase):
         self.assertIn(
             ("EXITED", "gpu-gone: GPU 0:1: the MIG instance is not there any more"), story
         )
-        self.assertIn(("REQUEUE", "what it was on is not there any more"), story)
+        self.assertIn(("REQUEUE", "its GPU or MIG instance is gone"), story)
 
     def test_who_dies_of_it_goes_back_and_on_when_it_is_there_again(self):
         _, task = self.occupy(
@@ -290,7 +290,7 @@ class Vanishing(DaemonCase):
         self.assertEqual(self.wait(third, "FAILED")["failure"], "launch")
         self.wait_places("0:0")
         until(
-            lambda: ("REQUEUE", "what it was on is not there any more") in self.story(second),
+            lambda: ("REQUEUE", "its GPU or MIG instance is gone") in self.story(second),
             "the second's return",
         )
 

@@ -82,7 +82,7 @@ class Daemons(Care):
         )
         until(lambda: "(MPS)" in self.output(other))
         self.cancel(task)
-        self.wait_log("stays: 1 process still shares by it")
+        self.wait_log("stays: 1 process still uses it")
         self.cancel(other)
         until(lambda: not self.control(), "the end of the control daemon")
 
@@ -146,7 +146,7 @@ class ByHand(Care):
         environment = {"CUDA_MPS_PIPE_DIRECTORY": f"{self.home}/pipe"}
         other = self.small(environment=environment)
         until(lambda: "(MPS)" in self.output(other))
-        self.assertIn("1 process still shares by it", self.colloc("mps", "stop", code=1).stderr)
+        self.assertIn("1 process still uses it", self.colloc("mps", "stop", code=1).stderr)
         self.cancel(other)
         self.colloc("mps", "stop")
 

@@ -2,8 +2,9 @@
 /*
  * From the end of an attempt to the event EXITED: when it ended, why, and what goes to the log.
  *
- * A program whose GPU fails sees an error of its own (a signal, an exit code), and the daemon may see
- * the lost GPU only at its next poll. So an exit that may come from a lost GPU waits for that poll:
+ * A program whose GPU fails fails with a signal or an exit code, and the daemon may
+ * see the lost GPU only at its next poll. So an exit that may come from a lost GPU waits for that
+ * poll:
  *
  *     exit, code 1 --> poll of the GPUs --> GPU 3 is lost --> EXITED GPU_GONE, the task is requeued
  *                                       --> all GPUs well --> EXITED PROGRAM

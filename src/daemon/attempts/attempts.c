@@ -7,8 +7,8 @@
  *     attempt_ending.c   why an attempt ended: EXITED
  *     attempt_adopt.c    what became of an attempt while the daemon was not watching
  *
- * A live attempt is dropped from the table before its end is fed to the driver, because the core may
- * start the task's next attempt in the same step.
+ * A live attempt is dropped from the table before its end is fed to the driver, because the core
+ * may start the task's next attempt in the same step.
  */
 #include <errno.h>
 #include <search.h>

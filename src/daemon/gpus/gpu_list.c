@@ -4,7 +4,8 @@
  * close poll finds another one.
  *
  * Cards stay for as long as the daemon runs; a lost card stays in the list. MIG instances come and
- * go. One that is gone stays in the core's view, marked `is_gone`, because a task may still name it.
+ * go. One that is gone stays in the core's view, marked `is_gone`, because a task may still name
+ * it.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The GPUs: polled at a fixed period, their processes attributed to tasks, and what each task uses of
- * them added up in its job.
+ * The GPUs: polled at a fixed period, their processes attributed to tasks, and what each task uses
+ * of them added up in its job.
  *
  * Contract:
  * 1. NVML is called in the loop's thread pool only, one poll at a time, so a driver that does not
@@ -95,8 +95,8 @@ const char *gpus_why_gone(const struct gpus *gpus, int view);
 bool gpus_cuda_counts_as_nvml(const struct gpus *gpus, bool by_mps);
 
 /*
- * For how long a resident of GPU `i` has held it while no process used it, up to the last sample, in
- * microseconds; 0: it is in use; unknown without a reading of its activity.
+ * For how long a resident of GPU `i` has held it while no process used it, up to the last sample,
+ * in microseconds; 0: it is in use; unknown without a reading of its activity.
  *   ret_is_long   whether that is beyond the setting unused-after
  */
 struct reading gpus_idle_us(
@@ -104,7 +104,8 @@ struct reading gpus_idle_us(
 
 struct gpu_totals gpus_totals(const struct gpus *gpus);
 
-/* Writes the stored samples of all GPUs since `since_us` (wall time) as JSON. Returns 0 or -errno. */
+/* Writes the stored samples of all GPUs since `since_us` (wall time) as JSON. Returns 0 or
+ * -errno. */
 int gpus_write_history(struct gpus *gpus, int64_t since_us, FILE *out);
 
 /* An administrator says that GPU `i` is well again: its Xid errors are forgotten with the next

@@ -29,7 +29,8 @@ struct gpu_state {
     int64_t idle_since_us; /* if so: the first of the samples in a row that showed it */
     bool idle_logged;
 
-    /* process_attribution.c: the last sample's external processes, and shares now and a sample before */
+    /* process_attribution.c: the last sample's external processes, and shares now and a sample
+     * before */
     struct gpu_process *external;
     size_t n_external, external_capacity;
     struct share *shares;
@@ -89,10 +90,10 @@ void gpu_state_fini(struct gpu_state *state);
 /* ---- process_attribution.c ---- */
 
 /*
- * Fills the sample's tasks (space for RESIDENTS_SAMPLED_MAX) and external processes, and the state's
- * shares but for what they did. A task of which the driver lists no process is among the sample's
- * tasks with no memory when all memory in use is accounted for; otherwise it may have the rest, and
- * is not among them.
+ * Fills the sample's tasks (space for RESIDENTS_SAMPLED_MAX) and external processes, and the
+ * state's shares but for what they did. A task of which the driver lists no process is among the
+ * sample's tasks with no memory when all memory in use is accounted for; otherwise it may have the
+ * rest, and is not among them.
  */
 void gpu_attribute(struct gpus *gpus, struct gpu_state *state, struct core_sample *sample);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The samples of each managed GPU, stored in a file of fixed size below STATE_DIR/samples
- * (store/series.h), and as JSON for `colloc top` and reports. The setting `samples` gives the rings:
- * with 1s:1h,10s:1d each second of the last hour and each ten seconds of the last day.
+ * (store/series.h), and as JSON for `colloc top` and reports. The setting `samples` gives the
+ * rings: with 1s:1h,10s:1d each second of the last hour and each ten seconds of the last day.
  */
 #include <dirent.h>
 #include <errno.h>

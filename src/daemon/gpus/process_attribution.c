@@ -82,7 +82,7 @@ static void begin_shares(struct gpu_state *state, const struct gpu_view *gpu)
         add_share(state, gpu->residents[i].task, state->sample.processes.valid ? 0 : 1);
 }
 
-/* `task`: 0 for an external process, which has a share of its own. */
+/* `task`: 0 for an external process, which has its own share. */
 static void count_process(struct gpu_state *state, uint64_t task, const struct gpu_process *process)
 {
     struct share *share = NULL;

@@ -2,12 +2,12 @@
 /*
  * Polls the GPUs. A poll goes like this:
  *
- *     1. in the loop's thread pool   gpu_set_sample fills each GPU's `incoming`, since a sick driver
- *                                    may take its time to answer; a close poll also lists the GPUs
- *     2. in the loop                 `incoming` becomes `sample`; processes are attributed to tasks,
- *                                    activity and energy divided among them, and the core is fed
- *     3.                             where the list of GPUs differs, it is replaced and polled anew
- *     4.                             the hook `polled`
+ *     1. In the loop's thread pool: gpu_set_sample fills each GPU's `incoming`, because a faulty
+ *        driver may take its time to answer. A close poll also lists the GPUs.
+ *     2. In the loop: `incoming` becomes `sample`. Processes are attributed to tasks, activity and
+ *        energy are divided among them, and the core is fed.
+ *     3. A list of GPUs that differs replaces the old one, and is polled at once.
+ *     4. The hook `polled` is called.
  *
  * The period's timer begins no poll while one is under way: the core sees by the age of its last
  * sample that nothing new came.

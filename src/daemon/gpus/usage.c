@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Divides each GPU's activity and energy among the tasks on it (gpu/attribution.h has the rules) and sums
- * them up per task. All shares, and what no task had, add up to the GPU's own figures.
+ * Divides each GPU's activity and energy among the tasks on it (gpu/attribution.h has the rules)
+ * and sums them up per task. All shares, and what no task had, add up to the GPU's own figures.
  *
  * A sample describes the interval since the sample before, and tasks begin and end within such
  * intervals. The sums count the task's own time there:
@@ -83,8 +83,8 @@ static double busy_slices_of_card(const struct gpus *gpus, size_t card)
 }
 
 /*
- * A MIG instance has no power meter. Of its card's idle power it gets the part of its slices; of the
- * power beyond that, the part that its busy slices are of all busy ones.
+ * A MIG instance has no power meter. Of its card's idle power it gets the part of its slices; of
+ * the power beyond that, the part that its busy slices are of all busy ones.
  */
 static struct drawn drawn_by_instance(const struct gpus *gpus, size_t i)
 {
@@ -127,7 +127,8 @@ static void add_energy(struct usage *usage, double energy_j)
     usage->energy_j = reading_of(reading_or(usage->energy_j, 0) + energy_j);
 }
 
-/* How long the task has been running at the time of a sample; its start is known by the wall clock. */
+/* How long the task has been running at the time of a sample; its start is known by the wall
+ * clock. */
 static double running_s(struct gpus *gpus, uint64_t task, int64_t at_us)
 {
     int64_t age_us = clock_monotonic_us() - at_us;

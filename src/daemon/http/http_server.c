@@ -159,8 +159,8 @@ struct http *http_create(const struct http_options *options)
     return http;
 }
 
-/* A user who may rename files in the folder could put another socket there, and read the requests
- * of others. */
+/* With the right to rename files in the folder, a user could put another socket there and read the
+ * requests of other users. */
 static int make_socket_folder(const char *folder, struct fault *fault)
 {
     struct stat status;

@@ -47,8 +47,8 @@ void events_close(struct http *http);
 /* Refuses the lists that are not complete. */
 void listings_refuse(struct http *http);
 
-/* Answers the requests that wait for this task (0: for any) with its record; without one (NULL) they
- * are dropped unanswered, and the server's end closes them. */
+/* Answers the requests that wait for this task (0: for any) with its record; without one (NULL)
+ * they are dropped unanswered, and the server's end closes them. */
 void waiters_answer(struct http *http, uint64_t task, const json_t *record);
 
 /* ---- the hooks ---- */

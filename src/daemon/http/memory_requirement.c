@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How much GPU memory a submission will take: its summary is parsed, an estimator asked. */
+/* The memory requirement of a submission: declared, or estimated from its model summary. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -48,8 +48,8 @@ static int parse_summary(const json_t *body, struct submission *submission, stru
     return 0;
 }
 
-/* The kind that all GPUs here are of; NULL when they differ: then what is known of one kind says
- * nothing. */
+/* Returns the kind of all GPUs here; NULL when they differ: then an estimate for one kind would not
+ * hold for another. */
 static const char *gpu_kind(const struct http *http)
 {
     struct gpu_report gpu;

@@ -22,7 +22,7 @@ static void begin(FILE *out, const struct family *family)
         family->type);
 }
 
-/* Control characters, which the format lets stand, are '?': a terminal would obey them. */
+/* Control characters, which the format allows, become '?': a terminal would obey them. */
 static void put_label(FILE *out, const char *before, const char *name, const char *value)
 {
     fprintf(out, "%s%s=\"", before, name);
@@ -74,14 +74,14 @@ static const struct {
     double unit;
 } gpu_readings[] = {
     {{"colloc_gpu_memory_total_bytes", "gauge", "Memory of the GPU."}, GPU(mem_total_bytes), 1},
-    {{"colloc_gpu_memory_used_bytes", "gauge", "Memory in use, by whomever."}, GPU(mem_used_bytes),
-        1},
+    {{"colloc_gpu_memory_used_bytes", "gauge", "Memory in use, by all processes."},
+        GPU(mem_used_bytes), 1},
     {{"colloc_gpu_memory_free_bytes", "gauge", "Memory free."}, GPU(mem_free_bytes), 1},
     {{"colloc_gpu_utilisation_ratio", "gauge",
          "Share of time with a kernel; misleads, see colloc_gpu_sm_active_ratio."},
         GPU(utilisation), 1},
     {{"colloc_gpu_sm_active_ratio", "gauge",
-         "SMACT: share of SMs with a warp, mean since the last look."},
+         "SMACT: share of SMs with a warp, mean since the last sample."},
         GPU(smact), 1},
     {{"colloc_gpu_sm_occupancy_ratio", "gauge", "SMOCC: resident warps of those possible."},
         GPU(smocc), 1},
@@ -197,7 +197,7 @@ static const struct family task_on_gpu = {
 static const struct family task_energy = {"colloc_task_energy_joules_total", "counter",
     "Its part of its GPUs' energy, all attempts together."};
 static const struct family task_active = {"colloc_task_gpu_sm_active_ratio", "gauge",
-    "Its part of the GPU's SMACT, since the last look."};
+    "Its part of the GPU's SMACT, since the last sample."};
 
 static const struct task *next_task(const struct http *http, const struct task *task)
 {

@@ -3,6 +3,7 @@
  * Checks members of a request. Those of task options are checked by the option table, so that the
  * daemon accepts what `colloc submit` does: {"memory_mib": 12288} is --memory=12GiB.
  */
+/* Checks of one field each: type, range, and what JSON allows but a text must not have (NUL). */
 #include "daemon/http/request_fields.h"
 
 #include <errno.h>

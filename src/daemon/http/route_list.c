@@ -2,19 +2,21 @@
 /*
  * GET /v1/tasks: the tasks that wait and run, then those that have ended, in pages.
  *
- * A list may be long, so it is made in slices of a few milliseconds, one a turn of the loop, with
- * other requests in between. Which live tasks there are, and in which order, is noted at once: a
- * task that is placed between two slices is neither left out nor listed twice. An answer holds at
- * most PAGE_MAX tasks; where that cuts it, `next` says where the next page goes on: "2.1234.20" is
- * behind task 1234 of the third part of the list (running, recovering, queued, ended), with at most
- * 20 ended tasks to come. The text is written as it grows:
- * as JSON objects a long queue would take five times the memory.
+ * A list may be long, so it is made in slices of a few milliseconds, one in each turn of the loop,
+ * with other requests in between. The ids of the live tasks are collected first, in order: a task
+ * that is placed between two slices is neither left out nor listed twice.
+ *
+ * An answer has at most PAGE_MAX tasks. Where there are more, `next` is the position of the next
+ * page: "2.1234.20" is after task 1234 of the third part of the list (running, recovering, queued,
+ * ended), with at most 20 ended tasks to come. The text is written as it grows, because JSON
+ * objects of a long queue would take five times the memory.
  */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
+#include "base/array.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/text.h"
@@ -24,16 +26,16 @@
 #include "daemon/http/routes.h"
 
 #define MOMENT_MAX_S  1e12
-#define PAGE_MAX      10000
-#define LIMIT_USUAL   1000 /* of tasks that have ended */
+#define PAGE_MAX      10000 /* tasks; chosen: 10 MB of JSON */
+#define LIMIT_USUAL   1000  /* ended tasks; chosen */
 #define LIMIT_MAX     1000000
-#define SLICE_US      (5 * MS_US)
-#define ENDED_AT_ONCE 50
-#define EXAMINED      2000 /* ended tasks in one search; chosen: less than a millisecond */
+#define SLICE_US      (5 * MS_US) /* chosen: no other request notices it */
+#define ENDED_AT_ONCE 50          /* chosen: less than a slice */
+#define EXAMINED      2000        /* ended tasks in one search; chosen: less than a millisecond */
 
 enum part { PART_RUNNING, PART_RECOVERING, PART_QUEUED, PART_ENDED };
 
-/* Behind this task of this part; 0: before the first. */
+/* After this task of this part; 0: before the first. */
 struct place {
     enum part part;
     uint64_t id;
@@ -71,7 +73,7 @@ static bool text_begin(struct listing *list)
     return list->out;
 }
 
-/* Returns whether the record was of the user asked for, and so went to the list. */
+/* Adds the record if it is of the user in the query. Returns whether it is. */
 static bool text_add(struct listing *list, json_t *record)
 {
     const char *user = json_string_value(json_object_get(record, "user"));
@@ -86,7 +88,7 @@ static bool text_add(struct listing *list, json_t *record)
     return true;
 }
 
-/* What the list does not show because the log is damaged: never left out in silence. */
+/* Adds a warning where the list is incomplete because the log is damaged. */
 static void text_warn(struct listing *list)
 {
     char text[1024] = "";
@@ -106,7 +108,7 @@ static void text_warn(struct listing *list)
     json_decref(warning);
 }
 
-/* The text, or NULL when memory was out. */
+/* Returns the text, or NULL when memory was out. */
 static char *text_end(struct listing *list, const struct place *next)
 {
     fputc(']', list->out);
@@ -128,7 +130,7 @@ static char *text_end(struct listing *list, const struct place *next)
 
 /* ---- tasks that have not ended ---- */
 
-/* A held task keeps its place. */
+/* A held task keeps its position in the queue. */
 static enum part part_of(const struct task *task)
 {
     if (task->state == TASK_QUEUED || task->state == TASK_HELD)
@@ -142,25 +144,19 @@ static bool is_wanted(const struct listing *list, const struct task *task)
            strcasecmp(public_task_state(list->http, task), list->state) == 0;
 }
 
-/* Notes them in order, from the page's begin on. 0 or -ENOMEM. */
-static int note_live(struct listing *list)
+/* Collects them in order, from the beginning of the page. Returns 0 or -ENOMEM. */
+static int collect_live(struct listing *list)
 {
     const struct core *core = list->http->parts.core;
-    size_t room = 0;
+    size_t capacity = 0;
     for (enum part part = list->at.part; part < PART_ENDED; part++) {
         uint64_t id = part == list->at.part ? list->at.id : 0;
         for (const struct task *task; (task = core_next_task(core, id));) {
             id = task->id;
             if (part_of(task) != part || !is_wanted(list, task))
                 continue;
-            if (list->n_live == room) {
-                struct place *more = reallocarray(
-                    list->live, room = room ? 2 * room : 64, sizeof *more);
-                if (!more)
-                    return -ENOMEM;
-                list->live = more;
-            }
-            list->live[list->n_live++] = (struct place){part, id};
+            if (ARRAY_APPEND(list->live, list->n_live, capacity, (struct place){part, id}) < 0)
+                return -ENOMEM;
         }
     }
     return 0;
@@ -224,7 +220,7 @@ static bool is_page_full(const struct listing *list)
     return list->page_left <= 0;
 }
 
-/* Does the next few milliseconds of it. 1: done. 0: not yet. Or a fault. */
+/* Does the next few milliseconds of it. Returns 1: complete; 0: not yet; or a fault. */
 static int make_slice(struct listing *list)
 {
     int64_t until_us = clock_monotonic_us() + SLICE_US;
@@ -264,7 +260,7 @@ static bool hold_text(struct listing *list)
     return api_request_hold(list->request, more);
 }
 
-/* True when it was answered, and is no more. */
+/* Makes the next slice. Returns true when the list was answered and freed. */
 static bool go_on(struct listing *list)
 {
     int r = make_slice(list);
@@ -272,7 +268,7 @@ static bool go_on(struct listing *list)
     if (r < 0)
         api_reply_error(list->request, 500, "%s", list->fault.text);
     else if (!hold_text(list))
-        is_over = true; /* answered with what is used up */
+        is_over = true; /* the request was answered with the limit that is reached */
     else if (r > 0)
         api_reply_held_text(
             list->request, 200, text_end(list, is_complete(list) ? NULL : &list->at));
@@ -306,7 +302,7 @@ static void on_turn(uv_idle_t *turn)
 static void begin(struct listing *list)
 {
     struct http *http = list->http;
-    if ((list->wants_live && note_live(list) < 0) || !text_begin(list)) {
+    if ((list->wants_live && collect_live(list) < 0) || !text_begin(list)) {
         api_reply(list->request, 500, NULL);
         listing_free(list);
         return;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* GET /v1/tasks/ID/log: a piece of what a task has written. A file that the user named is read by a
- * helper process that is the user (user_file.h). */
+/* GET /v1/tasks/ID/log: a piece of a task's output. A file that the user named is read by a helper
+ * process as that user (user_file.h); output in the state folder is read here. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -15,9 +15,11 @@
 
 #define LOG_CHUNK ((size_t)USER_FILE_PIECE)
 
-enum { READS_MAX = 3 }; /* of a piece that is dropped meanwhile; chosen: the cap acts each 100 ms */
+enum {
+    READS_MAX = 3
+}; /* of a piece that is dropped meanwhile; chosen: the limit acts each 100 ms */
 
-/* What was asked for, until it is read. */
+/* The piece that a request wants, until it is read. */
 struct log_request {
     struct http *http;
     struct api_request *request;
@@ -27,7 +29,7 @@ struct log_request {
     bool is_merged; /* both streams go to one file */
 };
 
-/* The output that was to go to the task's folder by default is kept where that did not take it. */
+/* Whether default output is in the state folder: the task's working folder did not take it. */
 static bool is_kept(
     const json_t *detail, const char *named, const char *folder, char *path, size_t size)
 {
@@ -75,7 +77,7 @@ struct piece {
     const char *data;
     int64_t offset;  /* where it begins, or the file ends */
     int64_t size;    /* of the data, in bytes */
-    int64_t dropped; /* that stood before it and were asked for, but are no longer kept */
+    int64_t dropped; /* wanted bytes before it that are not stored any more */
 };
 
 static void reply_piece(const struct log_request *log, const struct piece *piece)
@@ -102,20 +104,21 @@ static void reply_fault(const struct log_request *log, int r, const char *text)
     api_reply_error(log->request, status, "%s", text);
 }
 
-/* Where data is from `offset` on: behind the part that the cap has dropped (exec/output_cap.h). */
+/* Returns where data begins from `offset` on: after the part that was dropped
+ * (exec/output_cap.h). */
 static int64_t find_data(int fd, int64_t offset, int64_t file_size)
 {
     off_t found = lseek(fd, offset, SEEK_DATA);
     return found >= 0 ? found : errno == ENXIO ? file_size : offset;
 }
 
-/* More may be dropped while it is read, which reads as NUL bytes: the last look decides. */
+/* More may be dropped while it is read, which reads as NUL bytes: then it is read again. */
 static int read_behind_dropped(
     int fd, int64_t asked, int64_t file_size, char *data, struct piece *ret_piece)
 {
     int64_t offset = asked, found = find_data(fd, asked, file_size);
     ssize_t size = 0;
-    for (int looks = 0; looks == 0 || (found > offset && looks < READS_MAX); looks++) {
+    for (int reads = 0; reads == 0 || (found > offset && reads < READS_MAX); reads++) {
         offset = found;
         size = pread(fd, data, LOG_CHUNK, offset);
         if (size < 0)
@@ -126,7 +129,7 @@ static int read_behind_dropped(
     return 0;
 }
 
-/* In the attempt's folder, which is the daemon's: no user can make that hang. */
+/* Reads from the attempt's folder, which is root's: no user can make that block. */
 static int read_kept(const char *path, int64_t asked, char *data, struct piece *ret_piece)
 {
     struct stat status;
@@ -192,8 +195,8 @@ static bool is_done(const json_t *record)
     return !json_is_null(json_object_get(record, "ended_at"));
 }
 
-/* Its number: attempts that never started have one, too. Records of earlier versions lack the list:
- * there every attempt counted. */
+/* Returns the number of the last attempt: those that never started have one, too. Records of
+ * earlier versions have no list, and count every attempt. */
 static int64_t last_attempt(const json_t *record)
 {
     size_t listed = json_array_size(json_object_get(record, "attempts"));
@@ -215,9 +218,8 @@ static void serve_log(
         serve_kept(log, path);
 }
 
-/* The stream, offset (from the end where it is negative) and attempt that the query names, over
- * those in place. False after having
- * answered what is wrong with them. */
+/* Reads stream, offset (negative: from the end) and attempt from the query; those that it does not
+ * name stay. Returns false after having answered what is wrong with it. */
 static bool read_query(struct api_request *request, uint64_t id, const char **ret_stream,
     int64_t *ret_offset, int64_t *attempt)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* MPS by hand: who has a control daemon, and starting and stopping one. */
+/* GET /v1/mps, POST /v1/mps/start and /stop: control daemons by hand, for `colloc mps`. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -36,7 +36,7 @@ static void carry_out(const struct mps_order *order, uid_t uid, gid_t gid)
         reply_fault(order->request, r, &fault);
 }
 
-/* A user without a name has the group that the last task by MPS had. */
+/* A user that the database lacks has the group of its last task that used MPS. */
 static void on_owner_known(void *context, const struct name *name)
 {
     struct mps_order *order = context;
@@ -51,7 +51,7 @@ static void on_owner_known(void *context, const struct name *name)
     free(order);
 }
 
-/* The asker's own; root may name another's. */
+/* A user may change its own control daemon, root any user's. */
 static void change_mps(struct http *http, struct api_request *request, bool start)
 {
     struct api_peer peer = api_request_peer(request);

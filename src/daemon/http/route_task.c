@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One task: its story, and the changes that its owner may ask for. */
+/* One task: GET /v1/tasks/ID with its events, and the changes that its owner and root may make. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -74,14 +74,14 @@ static void write_event(
         break;
     case EVENT_STARTED:
         if (event->started.by_streams)
-            fputs("by streams: no MPS to be had", out);
+            fputs("time-sliced: MPS could not be had", out);
         break;
     case EVENT_EXITED:
         exit_text(event, detail, out);
         break;
     case EVENT_REQUEUE:
         fputs(story->failure == FAILURE_GPU_GONE
-                  ? "what it was on is not there any more"
+                  ? "its GPU or MIG instance is gone"
                   : "its MPS server failed it, or a fault of one of the server's clients",
             out);
         break;
@@ -183,7 +183,7 @@ void route_show(void *context, struct api_request *request)
 
 /* ---- changes ---- */
 
-/* A task that runs can be ended also while the log cannot be written (driver.c). */
+/* A running task can also be ended while the log cannot be written (driver.c). */
 static bool is_ended_at_once(struct http *http, enum event_kind kind, const struct task *task)
 {
     const struct http_hooks *hooks = &http->parts.hooks;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The routes of docs/protocol.md: their table, what they share, and the short ones. submission_queue.c has
- * the submissions. */
+/* The table of the routes of docs/protocol.md, what they share, and the short ones. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -92,8 +91,8 @@ static int find_gpu(const struct http *http, const char *name)
     return -1;
 }
 
-/* An Xid condemns a GPU until somebody who may reset it says that it is well; who that was stays in
- * the journal. */
+/* After an Xid error a GPU takes no task until an administrator clears it; the log has which user
+ * did. */
 static void route_clear(void *context, struct api_request *request)
 {
     struct http *http = context;

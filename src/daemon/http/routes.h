@@ -5,25 +5,26 @@
 
 #include "daemon/http/http_state.h"
 
-/* The owner and root may change a task and see what it runs and writes. */
+/* Returns whether the request is of the owner or root: they may change a task and see what it runs
+ * and writes. */
 bool may_touch(const struct api_request *request, uint32_t owner);
 
 uint32_t owner_of(const json_t *record);
 
-/* Takes a record and gives what the asker may see of it: the command line and a line of a task's
- * log are its owner's.
- * NULL without memory. */
+/* Returns what the user of the request may see of a record: the command line and the evidence, a
+ * line of the task's log, are for its owner and root. Takes over the record. Returns NULL when
+ * memory is out. */
 json_t *for_asker(const struct api_request *request, json_t *record);
 
-/* Takes a record and gives what others than the task's owner may see of it. NULL for NULL, and
- * without memory. */
+/* Returns what users other than the task's owner may see of a record. Takes over the record. Returns
+ * NULL for NULL, and when memory is out. */
 json_t *public_record(json_t *record);
 
-/* Answers {"task": ...} with what the asker may see; takes over the record. */
+/* Answers {"task": ...} with what the user may see. Takes over the record. */
 void reply_task(struct api_request *request, json_t *record);
 
-/* A task's record, live or ended; NULL after having answered that there is none, or that the log
- * cannot be read. */
+/* Returns the record of a task, live or ended, which the caller releases; NULL after having
+ * answered that there is none, or that the log cannot be read. */
 json_t *find_record(struct http *http, struct api_request *request, uint64_t id);
 
 /* The table of all routes, which ends in NULL; their context is the part. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A request's body on its way to a task. */
+/* A submission: from the request's body to the event SUBMIT. */
 #ifndef COLLOC_DAEMON_HTTP_SUBMISSION_H
 #define COLLOC_DAEMON_HTTP_SUBMISSION_H
 
@@ -25,7 +25,7 @@ struct submission {
     json_t *warnings;
 };
 
-/* Reads the request's body into the rest. 0, or a fault in words for who asked. */
+/* Reads the request's body into the rest. Returns 0, or a fault for the user. */
 int submission_read(const struct http *http, struct submission *submission, struct fault *fault);
 void submission_free(struct submission *submission);
 
@@ -33,8 +33,8 @@ void submission_free(struct submission *submission);
 void submission_warn(struct submission *submission, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* What the task will need, from the user's word or a model summary: into the event, the detail and
- * the warnings. (memory_requirement.c) */
+/* Declared or estimated from a model summary: the task's memory requirement, into the event, the
+ * detail and the warnings. Returns 0 or a fault for the user. (memory_requirement.c) */
 int submission_estimate_need(const struct http *http, const json_t *body,
     struct submission *submission, struct fault *fault);
 

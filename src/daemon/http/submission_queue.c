@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * POST /v1/tasks: submissions come in, are read in turn, and made durable. All that were read in
- * one turn of the loop become durable together, then are answered: a submit that was answered
- * survives a power cut.
+ * POST /v1/tasks: submissions are queued, read and made durable. Reading one can take long, because
+ * its model summary is estimated, so each user has some milliseconds of a turn of the loop:
+ *
+ *     queued   ada 1, ada 2, ada 3, bob 1      reading one takes 15 ms; a user has 20 ms
+ *     turn 1   ada 1, ada 2, bob 1             one transaction, then three answers
+ *     turn 2   ada 3
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -16,10 +19,10 @@
 #include "daemon/http/submission.h"
 
 #define READ_MAX_US                                                                                \
-    (20 * MS_US) /* of one user's in one turn, and what the last of them takes longer */
-#define READERS_MAX 256
+    (20 * MS_US)        /* of one user in one turn; the last one read may exceed it; chosen */
+#define READERS_MAX 256 /* chosen */
 
-/* ---- coming in ---- */
+/* ---- the queue ---- */
 
 static void append(struct http *http, struct submission *submission)
 {
@@ -83,7 +86,7 @@ struct readers {
     size_t n;
 };
 
-/* More users than there is room for count as one. */
+/* Users beyond READERS_MAX count as one. */
 static struct reader *reader_of(struct readers *readers, uid_t uid)
 {
     size_t i = 0;
@@ -96,7 +99,7 @@ static struct reader *reader_of(struct readers *readers, uid_t uid)
     return &readers->reader[i];
 }
 
-static bool has_room_for(struct http *http, const struct submission *submission)
+static bool is_within_limit(struct http *http, const struct submission *submission)
 {
     uid_t uid = api_request_peer(submission->request).uid;
     return uid == 0 ||
@@ -118,7 +121,7 @@ static bool read_or_refuse(struct http *http, struct submission *submission)
 {
     struct fault fault = {0};
     int r = submission_read(http, submission, &fault);
-    if (r == 0 && has_room_for(http, submission))
+    if (r == 0 && is_within_limit(http, submission))
         return true;
     if (r == 0)
         refuse_for_size(http, submission);
@@ -128,11 +131,8 @@ static bool read_or_refuse(struct http *http, struct submission *submission)
     return false;
 }
 
-/*
- * Those that are read and may be queued. Reading one can take long, for its summary is estimated:
- * who has had his time in this turn waits for the next one, and the others' requests come in
- * between.
- */
+/* Reads the submissions whose turn it is, and returns those that become tasks; the others have been
+ * refused. Those of users that have had their time in this turn go back to the queue. */
 static struct submission *read_due(struct http *http)
 {
     struct submission *due = NULL, **last = &due;
@@ -155,7 +155,7 @@ static struct submission *read_due(struct http *http)
     return due;
 }
 
-/* ---- into the log, and answered ---- */
+/* ---- made durable, and answered ---- */
 
 static int put_text(struct http *http, struct submission *submission, const char *key,
     const void *data, size_t size, struct fault *fault)

@@ -141,7 +141,7 @@ static int check_arguments(const json_t *body, struct fault *fault)
     return 0;
 }
 
-/* NULL: the environment does not say it. */
+/* Returns NULL when the environment does not set it. */
 static json_t *preallocation_json(const json_t *environment)
 {
     static const char *const names[] = {"TF_FORCE_GPU_ALLOW_GROWTH",
@@ -177,7 +177,7 @@ static void keep_as_submitted(const json_t *body, json_t *detail)
     }
 }
 
-/* What the log keeps of it beside the core's event. */
+/* What the log stores of it beside the core's event. */
 static int make_detail(const json_t *body, struct submission *submission, struct fault *fault)
 {
     const struct option_value *options = submission->options;
@@ -215,7 +215,7 @@ static int make_detail(const json_t *body, struct submission *submission, struct
     return 0;
 }
 
-/* Can it ever be met here? */
+/* Refuses a request that can never be met here. */
 static int check_request(
     const struct http *http, const struct task_request *request, struct fault *fault)
 {
@@ -237,7 +237,7 @@ static int check_script(const char *script, struct fault *fault)
     return 0;
 }
 
-/* What the log will keep of its texts; the daemon counts it for the user. */
+/* Counts the texts that the log will store, for the user's limit. */
 static int count_texts(const json_t *body, struct submission *submission)
 {
     const json_t *summary = json_object_get(json_object_get(body, "summary"), "text");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A task as the TASK object of docs/protocol.md: what the core knows of it, joined with its job. The
- * object of a task that ends is also its record in the log.
+ * A task as the TASK object of docs/protocol.md: what the core knows of it, joined with its job.
+ * The object of a task that ends is also its record in the log.
  */
 #include <string.h>
 
@@ -20,7 +20,7 @@ static void explain_end(const struct job *job, const struct task *task, char *te
 {
     text[0] = '\0';
     if (task->state == TASK_FAILED && task->not_at_fault)
-        snprintf(text, size, "once too often, though perhaps through no fault of its own: %s",
+        snprintf(text, size, "once too often, though perhaps without a fault of the task: %s",
             job && job->evidence ? job->evidence : "(no line says more)");
     else if (task->state == TASK_FAILED && task->possible_cause &&
              task->exit.failure == FAILURE_GPU_FAULT)
@@ -159,7 +159,8 @@ static void add_request(
         object, "estimate_mib", job ? json_reading(job->estimate_bytes, (double)MIB) : json_null());
 }
 
-/* The peak may be what a framework took at its start. Its GPUs are taken to have had equal parts. */
+/* The peak may be what a framework took at its start. Its GPUs are taken to have had equal
+ * parts. */
 static bool is_preallocated(const struct http *http, const struct task *task, const struct job *job)
 {
     const struct gpu_identity *gpu = &core_view(http->parts.core)->gpus[job->peak_gpu].id;

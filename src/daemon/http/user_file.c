@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads wait in one queue, first in first out but for users who have all their helpers; a timer
- * answers the first one when it has waited too long. */
+/*
+ * Reads wait in one queue, first in, first out, except that a user with USER_FILE_HELPERS_PER_USER
+ * helpers lets others pass. A timer answers the first one when it has waited too long.
+ */
 #include "daemon/http/user_file.h"
 
 #include <errno.h>
@@ -114,7 +116,7 @@ static void on_read(struct user_helper *helper, int answer, const struct fault *
     if (answer == -ETIMEDOUT)
         fault_set(&words, ETIMEDOUT, "%.400s: the file system did not answer within %d s",
             request->read.path, USER_FILE_LIMIT_MS / 1000);
-    /* the helper is the user's: what it says of sizes is not believed */
+    /* the user may control the helper: its sizes are checked */
     const struct user_file_piece *piece = request->piece;
     bool is_sane = answer != 0 ||
                    (piece->offset >= 0 && piece->size >= 0 && piece->size <= USER_FILE_PIECE);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reading a piece of a file that a user named. A helper process that is the user opens and reads
- * it, so that the loop does not wait for a file system that does not answer and the user reaches
- * through us only what is his own. (user_helper.h)
+ * Reading a piece of a file that a user named. A helper process opens and reads it as that user
+ * (user_helper.h). So the loop does not wait for a file system that does not answer, and a user
+ * reaches no file through the daemon that the user may not read.
  *
  * Contract:
  * 1. A request is answered within about USER_FILE_LIMIT_MS, whatever the file system does.
@@ -60,7 +60,7 @@ struct user_files *user_files_create(uv_loop_t *loop);
 /* Ends all reads with -ECANCELED. NULL is fine. */
 void user_files_close(struct user_files *files);
 
-/* To be called when the loop has run for the last time. NULL is fine. */
+/* Releases it once the loop has run for the last time. NULL is fine. */
 void user_files_destroy(struct user_files *files);
 
 /* Begins a read; `read` is copied. Returns 0, on_done will be called, perhaps from within; or

@@ -2,10 +2,17 @@
 /*
  * One MPS control daemon per user. It is started as that user when the first task needs it, and
  * stopped when it has had no task for the time of the setting mps-linger. So clients of one user
- * share a GPU's SMs, and no user can disturb the tasks of another.
+ * share a GPU's SMs, and a fault of one user's client does not stop the tasks of another user.
  *
- * A helper process that has become the user starts and stops it and writes the result into a pipe.
- * The loop never waits for that. (mps/user_helper.h)
+ * A control daemon goes through these states. A helper process that has become the user starts and
+ * stops it, so that the loop never waits for it (user_helper.h):
+ *
+ *     none --first task--> being started --> in use --last task ends--> unused
+ *                               |               ^                         |  mps-linger later
+ *                               | fails         +---------new task--------+
+ *                               v                                         v
+ *                        not tried again                           being stopped --> none
+ *                        for a minute
  */
 #include "daemon/mps/mps_manager.h"
 
@@ -24,11 +31,11 @@
 #include "daemon/user_helper.h"
 #include "gpu/mps.h"
 
-#define SICK_US       (60 * SECOND_US)
+#define RETRY_US      (60 * SECOND_US) /* chosen: a start that failed would fail again sooner */
 #define START_MS      ((int)(MPS_START_LIMIT_US / MS_US) + 1000)
-#define STOP_MS       4000
-#define CLIENTS_SEEN  64
-#define STOP_AGAIN_US SECOND_US
+#define STOP_MS       4000      /* chosen: `quit` answers at once, or hangs */
+#define CLIENTS_MAX   64        /* of a message; chosen */
+#define STOP_AGAIN_US SECOND_US /* chosen */
 
 /* A user's control daemon. */
 struct mps_user {
@@ -40,7 +47,7 @@ struct mps_user {
     struct user_helper helper; /* its daemon is being started or stopped */
     struct api_request *asker; /* the request that waits for that, or NULL */
     int64_t unused_since_us;   /* monotonic; 0: in use, or there is none */
-    int64_t sick_until_us;     /* it failed to start: not tried again until then, */
+    int64_t failed_until_us;   /* it failed to start: not tried again until then, */
     char why[512];             /* for this reason */
 };
 
@@ -51,7 +58,7 @@ struct mps {
     struct names *names;
     struct mps_hooks hooks;
     struct mps_user *users;
-    uv_timer_t *timer; /* when the first unused daemon may go */
+    uv_timer_t *timer; /* when the first unused daemon is stopped */
     bool is_closed;
 };
 
@@ -94,7 +101,7 @@ void mps_destroy(struct mps *mps)
     free(mps);
 }
 
-/* ---- whose ---- */
+/* ---- users ---- */
 
 static struct mps_user *find_user(const struct mps *mps, uid_t uid)
 {
@@ -104,7 +111,7 @@ static struct mps_user *find_user(const struct mps *mps, uid_t uid)
     return user;
 }
 
-static void home_of(const struct mps *mps, uid_t uid, char *path, size_t size)
+static void write_home(const struct mps *mps, uid_t uid, char *path, size_t size)
 {
     snprintf(path, size, "%s/mps/%u", mps->config->state_dir, (unsigned)uid);
 }
@@ -112,11 +119,12 @@ static void home_of(const struct mps *mps, uid_t uid, char *path, size_t size)
 void mps_pipe_dir(const struct mps *mps, uid_t uid, char *path, size_t size)
 {
     char home[sizeof((struct mps_user *)0)->home];
-    home_of(mps, uid, home, sizeof home);
+    write_home(mps, uid, home, sizeof home);
     snprintf(path, size, "%s/pipe", home);
 }
 
-static struct mps_user *user_of(struct mps *mps, uid_t uid, gid_t gid)
+/* Returns NULL when memory is out. */
+static struct mps_user *get_user(struct mps *mps, uid_t uid, gid_t gid)
 {
     struct mps_user *user = find_user(mps, uid);
     if (user)
@@ -125,14 +133,15 @@ static struct mps_user *user_of(struct mps *mps, uid_t uid, gid_t gid)
     if (!user)
         return NULL;
     *user = (struct mps_user){.next = mps->users, .mps = mps, .uid = uid, .gid = gid};
-    home_of(mps, uid, user->home, sizeof user->home);
+    write_home(mps, uid, user->home, sizeof user->home);
     mps_pipe_dir(mps, uid, user->pipe_dir, sizeof user->pipe_dir);
     snprintf(user->log_dir, sizeof user->log_dir, "%s/log", user->home);
     mps->users = user;
     return user;
 }
 
-/* What lies below the user's folder is the user's to arrange: it must lead root nowhere else. */
+/* The user may put links below the user's folder: they must not lead root elsewhere. Returns 0
+ * when there is none. */
 static pid_t find_control_daemon(const struct mps_user *user)
 {
     char path[600], pipe_dir[32];
@@ -156,7 +165,7 @@ static int count_tasks(const struct mps_user *user)
     return n;
 }
 
-/* ---- what a child does as the user ---- */
+/* ---- in the helper process, as the user ---- */
 
 static int make_home(const struct mps_user *user, struct fault *fault)
 {
@@ -167,7 +176,7 @@ static int make_home(const struct mps_user *user, struct fault *fault)
     return r < 0 ? fault_set(fault, -r, "%s: %s", user->home, strerror(-r)) : 0;
 }
 
-static int start_here(const struct mps_user *user, struct fault *fault)
+static int start_control_daemon(const struct mps_user *user, struct fault *fault)
 {
     const struct cluster_view *view = core_view(user->mps->core);
     const char *uuids[256];
@@ -180,19 +189,19 @@ static int start_here(const struct mps_user *user, struct fault *fault)
     return r == MPS_ALREADY_ALIVE ? 0 : r;
 }
 
-/* Not below clients, be they ours or a run that the user started by hand. */
-static int stop_here(const struct mps_user *user, struct fault *fault)
+/* Refuses while it has clients: tasks, or a program that the user started by hand. */
+static int stop_control_daemon(const struct mps_user *user, struct fault *fault)
 {
-    struct mps_client clients[CLIENTS_SEEN];
-    int n = mps_list_clients(user->pipe_dir, clients, CLIENTS_SEEN, fault);
+    struct mps_client clients[CLIENTS_MAX];
+    int n = mps_list_clients(user->pipe_dir, clients, CLIENTS_MAX, fault);
     if (n < 0)
         return n;
     if (n > 0)
-        return fault_set(fault, EBUSY, "%d process%s still share%s by it", n, n > 1 ? "es" : "",
-            n > 1 ? "" : "s");
+        return fault_set(
+            fault, EBUSY, "%d process%s still use%s it", n, n > 1 ? "es" : "", n > 1 ? "" : "s");
     int r = mps_stop(user->pipe_dir, fault);
     return r == MPS_STILL_ENDING
-               ? fault_set(fault, EBUSY, "it was told to quit and is still ending")
+               ? fault_set(fault, EBUSY, "it has received the command to quit and is still ending")
                : r;
 }
 
@@ -216,7 +225,7 @@ static void answer_asker(struct mps_user *user, int answer, const struct fault *
 static void on_started(struct user_helper *helper, int answer, const struct fault *fault)
 {
     struct mps_user *user = helper->context;
-    user->sick_until_us = answer == 0 ? 0 : clock_monotonic_us() + SICK_US;
+    user->failed_until_us = answer == 0 ? 0 : clock_monotonic_us() + RETRY_US;
     snprintf(user->why, sizeof user->why, "%s", fault->text);
     if (answer == 0)
         log_info("user %u has an MPS control daemon, its pipe directory is %s", (unsigned)user->uid,
@@ -225,7 +234,7 @@ static void on_started(struct user_helper *helper, int answer, const struct faul
     answer_asker(user, answer, fault);
     user->mps->hooks.ready(user->mps->hooks.context, user->uid);
     if (!by_hand)
-        mps_task_ended(user->mps, user->uid); /* they may have been cancelled meanwhile */
+        mps_task_ended(user->mps, user->uid); /* its tasks may have been cancelled meanwhile */
 }
 
 static int begin_start(struct mps_user *user, struct fault *fault)
@@ -240,7 +249,7 @@ static int begin_start(struct mps_user *user, struct fault *fault)
         struct user_helper_report report = {0};
         report.answer = user_helper_become(&order);
         if (report.answer == 0)
-            report.answer = start_here(user, &report.fault);
+            report.answer = start_control_daemon(user, &report.fault);
         user_helper_end(&user->helper, &report);
     }
     user->helper.context = user;
@@ -251,7 +260,7 @@ static int begin_start(struct mps_user *user, struct fault *fault)
 int mps_prepare(
     struct mps *mps, uid_t uid, gid_t gid, const char **ret_pipe_dir, struct fault *fault)
 {
-    struct mps_user *user = user_of(mps, uid, gid);
+    struct mps_user *user = get_user(mps, uid, gid);
     if (!user)
         return fault_set(fault, ENOMEM, "out of memory");
     user->gid = gid;
@@ -261,7 +270,7 @@ int mps_prepare(
         return MPS_WAIT;
     if (find_control_daemon(user))
         return 0;
-    if (clock_monotonic_us() < user->sick_until_us)
+    if (clock_monotonic_us() < user->failed_until_us)
         return fault_set(fault, EAGAIN, "%s", user->why);
     int r = begin_start(user, fault);
     return r < 0 ? r : MPS_WAIT;
@@ -269,10 +278,10 @@ int mps_prepare(
 
 /* ---- stopping ---- */
 
-static void look_after(uv_timer_t *timer);
+static void on_timer(uv_timer_t *timer);
 
-/* Looks again when the first of the unused ones may go. */
-static void look_again(struct mps *mps)
+/* Sets the timer to the end of the first unused daemon's time. */
+static void set_timer(struct mps *mps)
 {
     int64_t next_us = INT64_MAX;
     for (const struct mps_user *user = mps->users; user; user = user->next)
@@ -281,23 +290,23 @@ static void look_again(struct mps *mps)
     if (next_us == INT64_MAX || mps->is_closed)
         return;
     int64_t wait_us = next_us - clock_monotonic_us();
-    uv_timer_start(mps->timer, look_after, wait_us > 0 ? (uint64_t)(wait_us / MS_US) + 1 : 1, 0);
+    uv_timer_start(mps->timer, on_timer, wait_us > 0 ? (uint64_t)(wait_us / MS_US) + 1 : 1, 0);
 }
 
-/* Those that kept it are perhaps gone after another while. */
+/* Its clients may have ended when the timer runs out again. */
 static void stop_later(struct mps_user *user)
 {
     if (count_tasks(user) == 0)
         user->unused_since_us = clock_monotonic_us() + STOP_AGAIN_US;
-    look_again(user->mps);
+    set_timer(user->mps);
 }
 
 static void on_stopped(struct user_helper *helper, int answer, const struct fault *fault)
 {
     struct mps_user *user = helper->context;
     if (answer == 0)
-        log_info(
-            "the MPS control daemon of user %u was stopped: nobody uses it", (unsigned)user->uid);
+        log_info("the MPS control daemon of user %u was stopped: no process uses it",
+            (unsigned)user->uid);
     else
         log_debug("the MPS control daemon of user %u stays: %s", (unsigned)user->uid, fault->text);
     user->unused_since_us = 0;
@@ -316,7 +325,7 @@ static int begin_stop(struct mps_user *user, struct fault *fault)
         struct user_helper_report report = {0};
         report.answer = user_helper_become(&order);
         if (report.answer == 0)
-            report.answer = stop_here(user, &report.fault);
+            report.answer = stop_control_daemon(user, &report.fault);
         user_helper_end(&user->helper, &report);
     }
     user->helper.context = user;
@@ -324,7 +333,7 @@ static int begin_stop(struct mps_user *user, struct fault *fault)
     return child;
 }
 
-static void look_after(uv_timer_t *timer)
+static void on_timer(uv_timer_t *timer)
 {
     struct mps *mps = timer->data;
     struct fault fault = {0};
@@ -339,12 +348,12 @@ static void look_after(uv_timer_t *timer)
             begin_stop(user, &fault) < 0)
             log_warning("the MPS control daemon of user %u: %s", (unsigned)user->uid, fault.text);
     }
-    look_again(mps);
+    set_timer(mps);
 }
 
 void mps_linger_changed(struct mps *mps)
 {
-    look_again(mps);
+    set_timer(mps);
 }
 
 void mps_task_ended(struct mps *mps, uid_t uid)
@@ -353,15 +362,15 @@ void mps_task_ended(struct mps *mps, uid_t uid)
     if (!user || count_tasks(user) > 0)
         return;
     user->unused_since_us = clock_monotonic_us();
-    look_again(mps);
+    set_timer(mps);
 }
 
-/* ---- by hand ---- */
+/* ---- `colloc mps` ---- */
 
 int mps_start_by_hand(
     struct mps *mps, uid_t uid, gid_t gid, struct api_request *asker, struct fault *fault)
 {
-    struct mps_user *user = user_of(mps, uid, gid);
+    struct mps_user *user = get_user(mps, uid, gid);
     if (!user)
         return fault_set(fault, ENOMEM, "out of memory");
     if (user_helper_is_under_way(&user->helper))
@@ -387,8 +396,8 @@ int mps_stop_by_hand(struct mps *mps, uid_t uid, struct api_request *asker, stru
         return fault_set(fault, EBUSY, "it is being started or stopped at this moment");
     int tasks = count_tasks(user);
     if (tasks > 0)
-        return fault_set(fault, EBUSY, "%d task%s of user %u share%s by it", tasks,
-            tasks > 1 ? "s" : "", (unsigned)uid, tasks > 1 ? "" : "s");
+        return fault_set(fault, EBUSY, "%d task%s of user %u use%s it", tasks, tasks > 1 ? "s" : "",
+            (unsigned)uid, tasks > 1 ? "" : "s");
     user->asker = asker;
     int r = begin_stop(user, fault);
     if (r < 0)
@@ -396,22 +405,23 @@ int mps_stop_by_hand(struct mps *mps, uid_t uid, struct api_request *asker, stru
     return r;
 }
 
-/* ---- what there is ---- */
+/* ---- for lists ---- */
 
 static json_t *user_json(const struct mps_user *user)
 {
     pid_t pid = find_control_daemon(user);
     bool busy = user_helper_is_under_way(&user->helper);
-    bool sick = !pid && clock_monotonic_us() < user->sick_until_us;
+    bool has_failed = !pid && clock_monotonic_us() < user->failed_until_us;
     const char *name = names_of_uid(user->mps->names, user->uid)->name;
     return json_pack("{s:I, s:s, s:s, s:s, s:o, s:i, s:s, s:s}", "uid", (json_int_t)user->uid,
         "user", name, "state",
-        busy   ? "busy"
-        : pid  ? "running"
-        : sick ? "failed"
-               : "stopped",
-        "state_text", sick ? user->why : "", "pid", pid ? json_integer(pid) : json_null(), "tasks",
-        count_tasks(user), "pipe_directory", user->pipe_dir, "log_directory", user->log_dir);
+        busy         ? "busy"
+        : pid        ? "running"
+        : has_failed ? "failed"
+                     : "stopped",
+        "state_text", has_failed ? user->why : "", "pid", pid ? json_integer(pid) : json_null(),
+        "tasks", count_tasks(user), "pipe_directory", user->pipe_dir, "log_directory",
+        user->log_dir);
 }
 
 json_t *mps_list(const struct mps *mps)
@@ -443,7 +453,7 @@ void mps_adopt(struct mps *mps)
         snprintf(folder, sizeof folder, "%.500s/%.80s", path, entry->d_name);
         if (parse_int64(entry->d_name, 0, UINT32_MAX, &uid) < 0 || lstat(folder, &status) < 0)
             continue;
-        struct mps_user *user = user_of(mps, (uid_t)uid, status.st_gid);
+        struct mps_user *user = get_user(mps, (uid_t)uid, status.st_gid);
         if (user && find_control_daemon(user))
             mps_task_ended(mps, (uid_t)uid);
     }

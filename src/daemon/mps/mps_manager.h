@@ -56,13 +56,13 @@ void mps_destroy(struct mps *mps);
  * Makes sure that a control daemon of this user serves `ret_pipe_dir` (valid as long as the part).
  *
  * Returns 0; MPS_WAIT: not yet, the hook `ready` will be called; or a fault that says why there is
- * none: the task shares by streams.
+ * none: the task is time-sliced.
  */
 enum { MPS_WAIT = 1 };
 int mps_prepare(
     struct mps *mps, uid_t uid, gid_t gid, const char **ret_pipe_dir, struct fault *fault);
 
-/* Where that user's control daemon is or would be. */
+/* Writes the pipe directory of that user's control daemon, which may not exist. */
 void mps_pipe_dir(const struct mps *mps, uid_t uid, char *path, size_t size);
 
 /* A task of this user that shared by MPS has ended. */
@@ -74,18 +74,19 @@ void mps_linger_changed(struct mps *mps);
 /*
  * For `colloc mps`: starts or stops a user's daemon and answers `asker` when that is done.
  *
- * Returns 0, or a fault, and then the caller answers `asker`: -EBUSY (tasks share by it, or it is
+ * Returns 0, or a fault, and then the caller answers `asker`: -EBUSY (tasks use it, or it is
  * starting or stopping), -ESRCH (there is none).
  */
 int mps_start_by_hand(
     struct mps *mps, uid_t uid, gid_t gid, struct api_request *asker, struct fault *fault);
 int mps_stop_by_hand(struct mps *mps, uid_t uid, struct api_request *asker, struct fault *fault);
 
-/* The users who have, or had, a control daemon, as docs/protocol.md shows them. The caller releases
- * the list. */
+/* Returns the users with a control daemon, now or earlier, as docs/protocol.md shows them. The
+ * caller releases the list. */
 json_t *mps_list(const struct mps *mps);
 
-/* The group that the user's control daemon has or had. False: the user had none. */
+/* Writes the group of the user's control daemon, which may have ended. Returns false when the user
+ * never had one. */
 bool mps_find_group(const struct mps *mps, uid_t uid, gid_t *ret_gid);
 
 #endif

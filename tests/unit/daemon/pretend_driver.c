@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The pretend log tells what is appended; the hooks pass starts and kills on to the part under
+ * test. */
 #include "pretend_driver.h"
 
 #include <setjmp.h>

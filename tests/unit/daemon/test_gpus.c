@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The part gpus with pretend hooks and pretend NVML. Polls run in libuv's real pool; a test runs the
- * loop until the hook `polled` was called.
+ * The part gpus with pretend hooks and pretend NVML. Polls run in libuv's real pool; a test runs
+ * the loop until the hook `polled` was called.
  */
 #include <errno.h>
 #include <setjmp.h>

@@ -218,7 +218,7 @@ static void test_a_request_is_answered_when_it_is_done(void **state)
     assert_int_equal(seen.answered, 1);
     assert_int_equal(mps_stop_by_hand(fixture->mps, ADA, asker, &fault), 0);
     assert_string_equal(seen.what, "stop MPS");
-    finish(-EBUSY, 4711, "2 processes still share by it");
+    finish(-EBUSY, 4711, "2 processes still use it");
     assert_int_equal(seen.status, 409);
     assert_int_equal(seen.answered, 2);
 }
