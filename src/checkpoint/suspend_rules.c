@@ -7,6 +7,7 @@
  */
 #include "checkpoint/suspend_rules.h"
 
+#include <math.h>
 #include <stdio.h>
 
 #include "base/units.h"
@@ -147,7 +148,8 @@ const char *suspend_refusal_write(
         limit = facts->cgroup_left_bytes;
     if (refusal == SUSPEND_OVER_MAX)
         limit = reading_of((double)(facts->suspended_max_bytes - facts->suspended_bytes));
-    if (limit.valid && facts->gpu_bytes.valid)
+    /* A cgroup without a limit leaves infinitely much, which is no number to print. */
+    if (limit.valid && isfinite(limit.value) && facts->gpu_bytes.valid)
         snprintf(text, size, "%s (%s wanted, %s free)", refusals[refusal].text,
             format_size((int64_t)facts->gpu_bytes.value, wanted, sizeof wanted),
             format_size((int64_t)limit.value, room, sizeof room));
