@@ -2,7 +2,7 @@
 /*
  * collocd: a list of opaque parts over the driver of the core.
  *
- *     main.c  wiring.c  event_log.c  reload.c    options and signals; creates, connects and ends
+ *     main.c  wiring.c  log_replay.c  reload.c    options and signals; creates, connects and ends
  *        |                                       the parts; replay of the log; settings read again
  *        +--> attempts/   runs of tasks' scripts: launch, watch, adopt
  *        +--> gpus/       polls, attribution, usage, stored samples
@@ -87,7 +87,7 @@ int wiring_create_driver(struct daemon *daemon, int64_t last_us, struct fault *f
 /* Creates the parts and connects them, once the log is replayed. Returns 0 or a fault. */
 int wiring_create_parts(struct daemon *daemon, struct fault *fault);
 
-/* ---- event_log.c ---- */
+/* ---- log_replay.c ---- */
 
 /* Opens the event log, creates the driver and replays the log into core, jobs and run history.
  * Returns 0 or a fault. */

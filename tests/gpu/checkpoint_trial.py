@@ -4,8 +4,8 @@
 
     checkpoint_trial.py PROGRAMS [RESULT.json]     PROGRAMS: the folder with colloc-checkpoint
 
-Needs root (or the same user for all), PyTorch, nvidia-smi, and about four minutes. For each claim it
-prints "ok" or "FAILED" with what was measured, and exits with 1 when one failed:
+Needs root (or the same user for all), PyTorch, nvidia-smi, and about four minutes. For each claim
+it prints "ok" or "FAILED" with what was measured, and exits with 1 when one failed:
 
     probe        a tiny process keeps its memory over suspension, resumption and move
     resnet, gpt  a training that is suspended, moved to GPU 1 and back has bit for bit the losses of
@@ -17,8 +17,8 @@ prints "ok" or "FAILED" with what was measured, and exits with 1 when one failed
     sizes        seconds and host memory by GPU memory
     mps          an MPS client is refused and runs on
 
-Trainings that were restored are suspended again before they are killed: drivers with the open kernel
-module were seen to hang when a restored process is killed (NVIDIA/cuda-checkpoint issue 53).
+Trainings that were restored are suspended again before they are killed: drivers with the open
+kernel module were seen to hang when a restored process is killed (NVIDIA/cuda-checkpoint issue 53).
 """
 import json
 import os
@@ -51,7 +51,8 @@ def run(model, optimizer, batch, loss_of, steps):
         loss.backward()
         optimizer.step()
         value = loss.item()
-        print(i, f"{time.time():.4f}", f"{1000 * (time.time() - begin):.2f}", value.hex(), flush=True)
+        took_ms = 1000 * (time.time() - begin)
+        print(i, f"{time.time():.4f}", f"{took_ms:.2f}", value.hex(), flush=True)
 """
 
 RESNET = r"""
@@ -68,7 +69,8 @@ class Block(nn.Module):
             nn.Conv2d(inputs, outputs, 1, stride, bias=False), nn.BatchNorm2d(outputs))
     def forward(self, x):
         return F.relu(self.body(x) + self.skip(x))
-layers, inputs = [nn.Conv2d(3, 64, 7, 2, 3, bias=False), nn.BatchNorm2d(64), nn.ReLU(True), nn.MaxPool2d(3, 2, 1)], 64
+layers = [nn.Conv2d(3, 64, 7, 2, 3, bias=False), nn.BatchNorm2d(64), nn.ReLU(True)]
+layers, inputs = layers + [nn.MaxPool2d(3, 2, 1)], 64
 for width, count, stride in ((64, 3, 1), (128, 4, 2), (256, 6, 2), (512, 3, 2)):
     for i in range(count):
         layers.append(Block(inputs, width, stride if i == 0 else 1))
@@ -86,10 +88,12 @@ class Block(nn.Module):
         super().__init__()
         self.heads, self.before, self.after = heads, nn.LayerNorm(width), nn.LayerNorm(width)
         self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
-        self.mlp = nn.Sequential(nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width))
+        up, down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
+        self.mlp = nn.Sequential(up, nn.GELU(), down)
     def forward(self, x):
         b, t, c = x.shape
-        q, k, v = (part.view(b, t, self.heads, -1).transpose(1, 2) for part in self.qkv(self.before(x)).chunk(3, 2))
+        parts = self.qkv(self.before(x)).chunk(3, 2)
+        q, k, v = (part.view(b, t, self.heads, -1).transpose(1, 2) for part in parts)
         mask = torch.full((t, t), float("-inf"), device=x.device).triu(1)
         seen = ((q @ k.transpose(2, 3)) * q.shape[-1] ** -0.5 + mask).softmax(3) @ v
         x = x + self.out(seen.transpose(1, 2).reshape(b, t, c))
@@ -97,16 +101,20 @@ class Block(nn.Module):
 class Model(nn.Module):
     def __init__(self, vocabulary, width, depth, length):
         super().__init__()
-        self.token, self.place = nn.Linear(vocabulary, width, bias=False), nn.Parameter(torch.zeros(length, width))
-        self.blocks, self.norm = nn.Sequential(*(Block(width, 12) for _ in range(depth))), nn.LayerNorm(width)
+        self.token = nn.Linear(vocabulary, width, bias=False)
+        self.place = nn.Parameter(torch.zeros(length, width))
+        self.blocks = nn.Sequential(*(Block(width, 12) for _ in range(depth)))
+        self.norm = nn.LayerNorm(width)
         self.head = nn.Linear(width, vocabulary, bias=False)
         self.vocabulary = vocabulary
     def forward(self, tokens):
-        return self.head(self.norm(self.blocks(self.token(F.one_hot(tokens, self.vocabulary).float()) + self.place)))
+        one_hot = F.one_hot(tokens, self.vocabulary).float()
+        return self.head(self.norm(self.blocks(self.token(one_hot) + self.place)))
 model = Model(8192, 768, 12, 512).cuda()
 tokens = torch.randint(0, 8192, (int(sys.argv[2]), 513))
 run(model, torch.optim.AdamW(model.parameters(), 3e-4), (tokens,),
-    lambda m, t: F.cross_entropy(m(t[:, :-1].cuda()).flatten(0, 1), t[:, 1:].cuda().flatten()), int(sys.argv[1]))
+    lambda m, t: F.cross_entropy(m(t[:, :-1].cuda()).flatten(0, 1), t[:, 1:].cuda().flatten()),
+    int(sys.argv[1]))
 """
 
 HOLD = r"""
@@ -362,7 +370,7 @@ def try_full_gpu(helper):
         resumed=resumed,
         went_on=went_on,
     )
-    # As much again is free as it holds, and nothing beside: no room for a context of the placeholder.
+    # As much again is free as it holds, and nothing beside: no room for the placeholder's context.
     suspended = helper.suspend(held.pid)
     total = int(
         subprocess.run(

@@ -16,8 +16,8 @@ uint32_t owner_of(const json_t *record);
  * memory is out. */
 json_t *for_asker(const struct api_request *request, json_t *record);
 
-/* Returns what users other than the task's owner may see of a record. Takes over the record. Returns
- * NULL for NULL, and when memory is out. */
+/* Returns what users other than the task's owner may see of a record. Takes over the record.
+ * Returns NULL for NULL, and when memory is out. */
 json_t *public_record(json_t *record);
 
 /* Answers {"task": ...} with what the user may see. Takes over the record. */
