@@ -53,11 +53,20 @@ static bool read_dynamic(const struct dl_phdr_info *object, struct symbols *ret)
     return ret->symbol && ret->names && (ret->gnu_hash || ret->hash);
 }
 
+/* Not strcmp: a sanitizer's stands before the C library's, and asks for functions by dlsym before it
+ * can be called itself. */
+static bool is_same_name(const char *a, const char *b)
+{
+    while (*a && *a == *b)
+        a++, b++;
+    return *a == *b;
+}
+
 static bool defines(const struct symbols *symbols, uint32_t i, const char *name)
 {
     const ElfW(Sym) *symbol = &symbols->symbol[i];
     return symbol->st_shndx != SHN_UNDEF && ELF64_ST_TYPE(symbol->st_info) == STT_FUNC &&
-           strcmp(symbols->names + symbol->st_name, name) == 0;
+           is_same_name(symbols->names + symbol->st_name, name);
 }
 
 /* The layout of DT_GNU_HASH: four numbers, a Bloom filter of 64-bit words, the buckets, and a hash
