@@ -121,6 +121,7 @@ class Terminal(Service):
         self.stop()
         child, terminal = pty.fork()
         if child == 0:
+            signal.signal(signal.SIGHUP, signal.SIG_DFL)  # also when these tests run under nohup
             os.chdir(self.folder)
             command = [*prefix, *self.command(config=self.config)]
             os.execvpe(command[0], command, self.env)
