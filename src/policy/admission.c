@@ -27,9 +27,10 @@ static double wanted_bytes(const struct placement_query *query)
 {
     const struct need *need = &query->task->request.need;
     const struct conditions *conditions = query->conditions;
-    int64_t wanted = need->kind >= NEED_ESTIMATED ? need->bytes + conditions->margin_bytes
-                                                  : conditions->min_free_bytes;
-    return fmax((double)wanted, query->recovery_free_bytes);
+    double wanted = need->kind >= NEED_ESTIMATED
+                        ? (double)need->bytes + (double)conditions->margin_bytes
+                        : (double)conditions->min_free_bytes;
+    return fmax(wanted, query->recovery_free_bytes);
 }
 
 /* What the resident is known to need and has not taken yet. Without a reading of its memory, it has

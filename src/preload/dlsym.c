@@ -53,8 +53,8 @@ static bool read_dynamic(const struct dl_phdr_info *object, struct symbols *ret)
     return ret->symbol && ret->names && (ret->gnu_hash || ret->hash);
 }
 
-/* Not strcmp: a sanitizer's stands before the C library's, and asks for functions by dlsym before it
- * can be called itself. */
+/* Not strcmp: a sanitizer's stands before the C library's, and asks for functions by dlsym before
+ * it can be called itself. */
 static bool is_same_name(const char *a, const char *b)
 {
     while (*a && *a == *b)
