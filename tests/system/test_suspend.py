@@ -10,7 +10,13 @@ import sys
 import time
 import unittest
 
-from daemon_case import DaemonCase, is_alive, processes_with, program, read, until
+from daemon_case import BUILD, DaemonCase, is_alive, processes_with, program, read, until
+
+
+# Python has no sanitizer's runtime, which a libcuda of the sanitizer's build wants.
+with open(os.path.join(BUILD, "emulator", "libcuda.so.1"), "rb") as library:
+    PYTHON_HAS_CUDA = b"__asan_init" not in library.read()
+needs_cuda_in_python = unittest.skipUnless(PYTHON_HAS_CUDA, "the emulator's libcuda is sanitized")
 
 
 class Suspend(DaemonCase):
@@ -175,6 +181,7 @@ while True:
 """
 
 
+@needs_cuda_in_python
 class Gate(Suspend):
     """A program whose next call is a synchronize: the driver would crash it."""
 
@@ -272,6 +279,7 @@ class Faults(Suspend):
         self.wait_state(task, "RUNNING")
         self.assertEqual(self.processes()[pid][1:], (3000, ""))
 
+    @needs_cuda_in_python
     def test_one_that_the_driver_has_lost_is_run_again(self):
         task = self.start_task()
         pid = self.pid(task)
