@@ -22,8 +22,8 @@ import ctypes, os, sys, threading, time
 c = ctypes
 cuda = c.CDLL("libcuda.so.1")
 MIB = 1 << 20
-def say(*words):
-    print(*words, flush=True)
+def say(*words):  # in one piece, for threads
+    print(" ".join(map(str, words)) + "\\n", end="", flush=True)
 def init():
     assert cuda.cuInit(0) == 0
 def alloc(mib):
