@@ -1,34 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Checks of the host: cgroups, and memory for suspended tasks. */
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "base/file.h"
 #include "base/units.h"
 #include "checkpoint/cuda_process.h"
 #include "doctor/doctor.h"
-#include "exec/cgroup_path.h"
-
-static const size_t PROC_FILE_MAX = MIB;
-
-static char *read_text(const char *path)
-{
-    char *data;
-    size_t size;
-    return file_read(path, PROC_FILE_MAX, NULL, &data, &size) == 0 ? data : NULL;
-}
+#include "exec/cgroup.h"
 
 void check_cgroup(struct doctor *doctor, struct doctor_check *check)
 {
     char mount[CGROUP_PATH_SIZE], own[CGROUP_PATH_SIZE];
-    char *mounts = read_text("/proc/self/mountinfo"), *text = read_text("/proc/self/cgroup");
-    bool found = mounts && text && cgroup_parse_mount(mounts, mount, sizeof mount) &&
-                 cgroup_parse_own(text, own, sizeof own);
-    free(mounts);
-    free(text);
-    if (!found)
+    if (!cgroup_find_own(mount, own))
         doctor_fail(check,
             "boot with cgroup v2 (systemd.unified_cgroup_hierarchy=1); without it colloc finds a "
             "task's processes by descent and environment",

@@ -130,16 +130,22 @@ int64_t cgroup_oom_kills(const char *path)
     return count;
 }
 
+bool cgroup_find_own(char *ret_mount, char *ret_own)
+{
+    char *mounts = read_entry("/proc/self", "mountinfo"),
+         *text = read_entry("/proc/self", "cgroup");
+    bool found = mounts && text && cgroup_parse_mount(mounts, ret_mount, CGROUP_PATH_SIZE) &&
+                 cgroup_parse_own(text, ret_own, CGROUP_PATH_SIZE);
+    free(mounts);
+    free(text);
+    return found;
+}
+
 static int find_base(char *ret_base, bool *ret_may_enable, struct fault *fault)
 {
     char mount[CGROUP_PATH_SIZE], own[CGROUP_PATH_SIZE];
-    char *mounts = read_entry("/proc/self", "mountinfo"),
-         *text = read_entry("/proc/self", "cgroup");
-    bool found = mounts && text && cgroup_parse_mount(mounts, mount, sizeof mount) &&
-                 cgroup_parse_own(text, own, sizeof own) &&
+    bool found = cgroup_find_own(mount, own) &&
                  cgroup_find_base(mount, own, ret_base, CGROUP_PATH_SIZE, ret_may_enable);
-    free(mounts);
-    free(text);
     return found ? 0 : fault_set(fault, ENOENT, "no cgroup v2 hierarchy is mounted");
 }
 

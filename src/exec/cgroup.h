@@ -31,6 +31,15 @@
  */
 int cgroup_open_home(char *ret_home, bool *ret_counts, struct fault *fault);
 
+/*
+ * Finds where cgroup v2 is mounted and the calling process's cgroup below that.
+ *
+ * `ret_mount`, `ret_own`: CGROUP_PATH_SIZE bytes each
+ *
+ * Returns false when no cgroup v2 hierarchy is mounted.
+ */
+bool cgroup_find_own(char *ret_mount, char *ret_own);
+
 /* Moves the calling process into the cgroup, which is made if needed. Returns 0 or -errno. */
 int cgroup_enter(const char *path);
 
