@@ -43,7 +43,10 @@ def options_of(arguments):
         "--alone", type=int, default=320, help="how many have a GPU to themselves, for activity"
     )
     parser.add_argument(
-        "--alone-seconds", type=float, default=190, help="the last so many seconds belong to them"
+        "--alone-seconds",
+        type=float,
+        default=190,
+        help="time at the end that is reserved for these runs, in seconds",
     )
     parser.add_argument("--at-once", type=int, default=12, help="runs at a time on one GPU")
     parser.add_argument(
