@@ -33,7 +33,7 @@ PROGRAMS = {
     "emulator": "emulator/colloc-emulator",
     "pretend-train": "emulator/colloc-pretend-train",
 }
-LIMIT_S = 60  # for anything to happen at all, on a busy machine and with sanitizers
+LIMIT_S = 120  # for anything to happen at all, on a busy machine and with sanitizers
 MIB = 1 << 20
 
 
