@@ -84,7 +84,7 @@ static void reply_piece(const struct log_request *log, const struct piece *piece
 {
     char next_text[24], attempt_text[24], dropped_text[24];
     int64_t offset = piece->offset > 0 ? piece->offset : 0, size = piece->size;
-    snprintf(next_text, sizeof next_text, "%lld", (long long)(offset + size));
+    snprintf(next_text, sizeof next_text, "%lld", (long long)offset + (long long)size);
     snprintf(attempt_text, sizeof attempt_text, "%lld", (long long)log->attempt);
     snprintf(dropped_text, sizeof dropped_text, "%lld", (long long)piece->dropped);
     const struct api_header headers[] = {{"Colloc-Next-Offset", next_text},
