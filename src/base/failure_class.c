@@ -17,6 +17,7 @@ static const char *const names[FAILURE_CLASSES] = {
     [FAILURE_GPU_FAULT] = "gpu-fault",
     [FAILURE_MPS] = "mps",
     [FAILURE_GPU_GONE] = "gpu-gone",
+    [FAILURE_DEPENDENCY] = "dependency",
 };
 
 const char *failure_name(enum failure_class failure)

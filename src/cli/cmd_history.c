@@ -8,7 +8,7 @@
 #include <strings.h>
 #include <time.h>
 
-#include "cli/moment.h"
+#include "base/moment.h"
 #include "cli/print.h"
 #include "cli/session.h"
 #include "cli/table.h"

@@ -48,6 +48,8 @@ static int check_words(
                                      : submit_check_directives(words[0], task->script, fault);
     if (r == 0 && !invocation->after_dashes)
         submit_warn_of_words(invocation->command, words, task->script);
+    if (r == 0)
+        r = submit_check_after(task, fault);
     return r == 0 ? submit_check_outputs(task, fault) : r;
 }
 

@@ -26,6 +26,7 @@ static json_t *value_json(const struct option_spec *spec, const struct option_va
     case OPTION_SHARE:
         return json_real((double)value->number / MILLION);
     case OPTION_DURATION:
+    case OPTION_MOMENT:
         return json_real((double)value->number / (double)SECOND_US);
     default:
         return json_string(value->text);

@@ -22,6 +22,7 @@
 #include "base/array.h"
 #include "base/text.h"
 #include "cli/print.h"
+#include "core/dependency.h"
 #include "taskfile/word_split.h"
 
 /* ---- programs ---- */
@@ -215,6 +216,16 @@ int submit_check_directives(const char *name, const char *script, struct fault *
         warned = warned || warn_of_line(line, number);
     }
     return 0;
+}
+
+/* ---- dependencies ---- */
+
+int submit_check_after(const struct task_description *task, struct fault *fault)
+{
+    struct dependency list[DEPENDENCIES_MAX];
+    const struct option_value *after = &task->values[TASK_AFTER];
+    int n = after->set ? dependency_parse(after->text, fault, list) : 0;
+    return n < 0 ? n : 0;
 }
 
 /* ---- output files ---- */

@@ -74,8 +74,13 @@ static int apply_gpus(struct core *core, const struct event *event)
     return 0;
 }
 
-static void start_waiting(struct task *task, struct task_queue *queue, int64_t now_us)
+static void start_waiting(struct core *core, struct task *task, int64_t now_us)
 {
+    struct task_queue *queue = task->state == TASK_BLOCKED      ? &core->blocked_queue
+                               : task->state == TASK_RECOVERING ? &core->recovery_queue
+                                                                : &core->main_queue;
+    if (task->state == TASK_BLOCKED)
+        core_note_blocked(core, task);
     queue_push_in_order(queue, task);
     task->queued_us = now_us;
 }
@@ -90,28 +95,29 @@ static void stop_waiting(struct task *task, int64_t now_us)
 /* A task that has run out of GPU memory waits in the recovery queue, ahead of all others. */
 static void return_to_queue(struct core *core, struct task *task, int64_t now_us)
 {
-    bool recovering = task->oom_count > 0;
-    task_move(task, recovering ? TASK_RECOVERING : TASK_QUEUED);
-    start_waiting(task, recovering ? &core->recovery_queue : &core->main_queue, now_us);
+    task_move(task, task->oom_count > 0 ? TASK_RECOVERING : TASK_QUEUED);
+    start_waiting(core, task, now_us);
 }
 
 static int apply_submit(struct core *core, const struct event *event)
 {
     if (core_find_task(core, event->task))
         return CORE_NOT_NOW;
-    if (event->task == 0 || event->submit.request.gpus < 1)
+    if (event->task == 0 || event->submit.request.gpus < 1 || !core_may_depend(event))
         return CORE_NOT_NOW;
     struct task *task = core_add_task(core, event->task);
     if (!task)
         return -ENOMEM;
     task->uid = event->submit.uid;
     task->request = event->submit.request;
+    if (core_take_dependencies(core, task) < 0)
+        return -ENOMEM;
     task->submitted_us = task->queued_us = event->time_us;
-    task->state = event->submit.held ? TASK_HELD : TASK_QUEUED;
+    task->state = event->submit.held ? TASK_HELD : core_is_gated(task) ? TASK_BLOCKED : TASK_QUEUED;
     if (core_set_fair_start(core, task) < 0)
         return -ENOMEM;
     if (!event->submit.held)
-        start_waiting(task, &core->main_queue, event->time_us);
+        start_waiting(core, task, event->time_us);
     return 0;
 }
 
@@ -369,7 +375,7 @@ static int apply_external_seen(struct task *task)
 
 static int apply_estimate(struct task *task, const struct need *need)
 {
-    bool waits = is_waiting(task) || task->state == TASK_HELD;
+    bool waits = is_waiting(task) || task->state == TASK_HELD || task->state == TASK_BLOCKED;
     if (!waits || task->request.need.kind != NEED_PENDING || need->kind == NEED_PENDING)
         return CORE_NOT_NOW;
     task->request.need = *need;
@@ -378,7 +384,7 @@ static int apply_estimate(struct task *task, const struct need *need)
 
 static int apply_hold(struct core *core, struct task *task, const struct event *event)
 {
-    if (!is_waiting(task))
+    if (!is_waiting(task) && task->state != TASK_BLOCKED)
         return CORE_NOT_NOW;
     stop_waiting(task, event->time_us);
     task->queued_us = event->time_us;
@@ -390,6 +396,20 @@ static int apply_hold(struct core *core, struct task *task, const struct event *
 static int apply_release(struct core *core, struct task *task, const struct event *event)
 {
     if (task->state != TASK_HELD)
+        return CORE_NOT_NOW;
+    stop_waiting(task, event->time_us);
+    if (!core_is_gated(task)) {
+        return_to_queue(core, task, event->time_us);
+        return 0;
+    }
+    task_move(task, TASK_BLOCKED);
+    start_waiting(core, task, event->time_us);
+    return 0;
+}
+
+static int apply_eligible(struct core *core, struct task *task, const struct event *event)
+{
+    if (task->state != TASK_BLOCKED || task->n_after)
         return CORE_NOT_NOW;
     stop_waiting(task, event->time_us);
     return_to_queue(core, task, event->time_us);
@@ -423,6 +443,8 @@ static int apply_end(struct core *core, struct task *task, const struct event *e
         task->ended_us = event->time_us;
     }
     forget_drains(core, task->id);
+    core_drop_dependencies(core, task);
+    core_note_end(core, task->id);
     task_move(task, event->end);
     return 0;
 }
@@ -458,6 +480,10 @@ static int apply_to_task(struct core *core, struct task *task, const struct even
         return apply_requeue(core, task, event);
     case EVENT_END:
         return apply_end(core, task, event);
+    case EVENT_DEPENDENCY:
+        return core_apply_dependency(core, task, event);
+    case EVENT_ELIGIBLE:
+        return apply_eligible(core, task, event);
     default:
         return core_apply_yield(core, task, event);
     }

@@ -8,9 +8,11 @@
  *      cancel of a waiting task becomes END, of a running one EFFECT_KILL; a tick expires tasks; a
  *      lost MIG instance evicts its tasks.
  *   3. After a replay, once: the reactions that the end of the log cut off.
- *   4. Schedule (schedule.c), if anything has changed that may let a task be placed.
+ *   4. Judge dependencies on tasks that have ended, and let tasks that may start now into their
+ *      queue (eligible.c).
+ *   5. Schedule (schedule.c), if anything has changed that may let a task be placed.
  *
- * Every decision of 2 to 4 is itself an event. It goes through the same apply function and is left
+ * Every decision of 2 to 5 is itself an event. It goes through the same apply function and is left
  * as EFFECT_APPEND before the effects that depend on it (effects.c): the driver writes it to the
  * log, and only then starts or kills a process. So a log that is replayed through core_apply gives
  * the same state, whether the daemon was stopped before or after the effect was carried out.
@@ -89,7 +91,7 @@ void core_configure(struct core *core, const struct core_settings *settings)
 
 /* ---- deciding what follows from an input ---- */
 
-static int end_task(struct core *core, uint64_t id, enum task_state state, int64_t now_us)
+int core_end_task(struct core *core, uint64_t id, enum task_state state, int64_t now_us)
 {
     struct event event = {.kind = EVENT_END, .time_us = now_us, .task = id, .end = state};
     return core_decide(core, &event);
@@ -103,6 +105,7 @@ static enum task_state final_state(const struct task *task)
     case FAILURE_NONE:
         return TASK_COMPLETED;
     case FAILURE_CANCELLED:
+    case FAILURE_DEPENDENCY:
         return TASK_CANCELLED;
     case FAILURE_TIME_LIMIT:
         return TASK_TIMEOUT;
@@ -118,13 +121,14 @@ static enum task_state final_state(const struct task *task)
 static bool may_recover(const struct core *core, const struct task *task)
 {
     bool may_differ = task->had_coresidents || task->share.mem_limit_bytes > 0;
-    return !task->ending && task->exit.failure == FAILURE_GPU_OOM && may_differ &&
-           task->oom_count <= core->settings.recoveries_max;
+    return !task->ending && !task->request.once && task->exit.failure == FAILURE_GPU_OOM &&
+           may_differ && task->oom_count <= core->settings.recoveries_max;
 }
 
 static bool may_requeue(const struct core *core, const struct task *task)
 {
-    return !task->ending && task->not_at_fault && task->requeue_count < core->settings.requeues_max;
+    return !task->ending && !task->request.once && task->not_at_fault &&
+           task->requeue_count < core->settings.requeues_max;
 }
 
 static int after_exit(struct core *core, const struct task *task, int64_t now_us)
@@ -135,7 +139,7 @@ static int after_exit(struct core *core, const struct task *task, int64_t now_us
     } else if (may_requeue(core, task)) {
         event.kind = EVENT_REQUEUE;
     } else {
-        return end_task(core, task->id, final_state(task), now_us);
+        return core_end_task(core, task->id, final_state(task), now_us);
     }
     return core_decide(core, &event);
 }
@@ -147,7 +151,7 @@ static int after_cancel(struct core *core, const struct task *task, int64_t now_
         return 0;
     if (task_state_has_attempt(task->state))
         return core_kill_task(core, task);
-    return end_task(core, task->id, TASK_CANCELLED, now_us);
+    return core_end_task(core, task->id, TASK_CANCELLED, now_us);
 }
 
 static int after_started(struct core *core, const struct task *task)
@@ -158,7 +162,7 @@ static int after_started(struct core *core, const struct task *task)
 
 static int after_unstarted(struct core *core, const struct task *task, int64_t now_us)
 {
-    return task->ending ? end_task(core, task->id, TASK_CANCELLED, now_us) : 0;
+    return task->ending ? core_end_task(core, task->id, TASK_CANCELLED, now_us) : 0;
 }
 
 static int64_t expires_us(const struct task *task)
@@ -226,6 +230,8 @@ int64_t core_deadline_us(const struct core *core)
 {
     int64_t earliest = core_retry_us(core), preemption_us = next_preemption_us(core);
     earliest = preemption_us < earliest ? preemption_us : earliest;
+    if (core->blocked_queue.first && core->next_begin_us < earliest)
+        earliest = core->next_begin_us;
     for (int i = 0; i < core->view.n_gpus; i++) {
         const struct gpu_view *gpu = &core->view.gpus[i];
         for (int k = 0; k < gpu->n_residents; k++) {
@@ -254,6 +260,10 @@ static int react_to_input(struct core *core, const struct event *event)
         return evict_all(core, event->time_us);
     case EVENT_TICK:
         return expire_tasks(core, event->time_us);
+    case EVENT_SUBMIT:
+        return core_judge_submitted(core, event->task, event->time_us);
+    case EVENT_DEPENDENCY:
+        return task->ending ? core_end_task(core, task->id, TASK_CANCELLED, event->time_us) : 0;
     case EVENT_SUSPEND:
     case EVENT_RESUME:
     case EVENT_MOVE:
@@ -278,16 +288,18 @@ static int decide_leftovers(struct core *core, int64_t now_us)
             r = after_exit(core, task, now_us);
         else if (task->ending && !task_state_is_done(task->state) &&
                  !task_state_has_attempt(task->state))
-            r = end_task(core, task->id, TASK_CANCELLED, now_us);
+            r = core_end_task(core, task->id, TASK_CANCELLED, now_us);
         else
             r = core_decide_yield_leftovers(core, task, now_us);
     }
+    if (r == 0)
+        r = core_judge_submitted(core, 0, now_us);
     return r == 0 ? evict_all(core, now_us) : r;
 }
 
 int core_apply(struct core *core, const struct event *event)
 {
-    core->replayed = core->pass_needed = true;
+    core->replayed = core->pass_needed = core->is_gate_open = true;
     return core_apply_event(core, event);
 }
 
@@ -311,6 +323,10 @@ int core_step(struct core *core, const struct event *event)
         r = react_to_input(core, event);
     if (r == 0 && core->replayed)
         r = decide_leftovers(core, event->time_us);
+    if (r == 0)
+        r = core_judge_dependencies(core, event->time_us);
+    if (r == 0)
+        r = core_admit_eligible(core, event->time_us);
     if (r == 0 && needs_pass(core, event)) {
         core->pass_needed = false;
         core->last_pass_us = event->time_us;
@@ -334,6 +350,11 @@ const struct task_queue *core_recovery_queue(const struct core *core)
 const struct task_queue *core_suspended_queue(const struct core *core)
 {
     return &core->suspended_queue;
+}
+
+const struct task_queue *core_blocked_queue(const struct core *core)
+{
+    return &core->blocked_queue;
 }
 
 const struct cluster_view *core_view(const struct core *core)

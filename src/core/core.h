@@ -103,7 +103,8 @@ int core_apply(struct core *core, const struct event *event);
 /* What the last step left to do, in order. Valid until the next step. */
 const struct effect *core_effects(const struct core *core, int *ret_n);
 
-/* Returns when the core needs a TICK at the latest (a task's time limit); INT64_MAX: never. */
+/* Returns when the core needs a TICK at the latest (a task's time limit or begin); INT64_MAX:
+ * never. */
 int64_t core_deadline_us(const struct core *core);
 
 /* Can the request ever be met on these GPUs? Returns 0; -EINVAL with the reason in the fault. */
@@ -140,6 +141,7 @@ const struct task *core_next_task(const struct core *core, uint64_t id);
 const struct task_queue *core_main_queue(const struct core *core);
 const struct task_queue *core_recovery_queue(const struct core *core);
 const struct task_queue *core_suspended_queue(const struct core *core);
+const struct task_queue *core_blocked_queue(const struct core *core);
 const struct cluster_view *core_view(const struct core *core);
 const struct core_settings *core_get_settings(const struct core *core);
 
@@ -155,8 +157,8 @@ const struct core_settings *core_get_settings(const struct core *core);
 const char *core_explain(
     const struct core *core, uint64_t id, int64_t now_us, char *buffer, size_t size);
 
-/* Returns the same as one of Slurm's reasons: "Resources", "Priority", "JobHeldUser", "Recovering"
- * or "None". */
+/* Returns the same as one of Slurm's reasons: "Resources", "Priority", "JobHeldUser", "Dependency",
+ * "BeginTime", "Recovering" or "None". */
 const char *core_reason_word(const struct core *core, uint64_t id);
 
 #endif

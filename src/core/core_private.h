@@ -30,6 +30,13 @@ struct core {
     int n_memory_waits; /* tasks of which an allocation waits */
     size_t tasks_capacity;
     struct task_queue main_queue, recovery_queue, suspended_queue;
+    struct task_queue blocked_queue;
+
+    int n_dependents;               /* tasks with open dependencies */
+    uint64_t ended_low, ended_high; /* ids of tasks that ended since dependencies were judged are
+                                       from and to these; 0: none */
+    bool is_gate_open;              /* a blocked task may have become eligible */
+    int64_t next_begin_us;          /* when the next blocked task may begin */
 
     struct effect *effects;
     int n_effects;
@@ -51,6 +58,9 @@ struct core {
 
 /* By id. Returns NULL when there is none. */
 struct task *core_find_task(const struct core *core, uint64_t id);
+
+/* The position in core->tasks of the first task with an id of at least `id`. */
+int core_task_position(const struct core *core, uint64_t id);
 
 /* A new task, zeroed but for its id. Returns NULL when memory is out. */
 struct task *core_add_task(struct core *core, uint64_t id);
@@ -80,6 +90,40 @@ void core_release_gpus(struct core *core, struct task *task, int64_t now_us);
 
 /* Drains no GPU any more. */
 void core_stop_draining(struct core *core);
+
+/* ---- eligible.c ---- */
+
+/* Can something else than its turn keep the task from starting, now or later? */
+bool core_is_gated(const struct task *task);
+
+/* Applies a DEPENDENCY. Returns 0, or CORE_NOT_NOW. */
+int core_apply_dependency(struct core *core, struct task *task, const struct event *event);
+
+/* Are the dependencies of a SUBMIT on tasks before it? So there is no cycle. */
+bool core_may_depend(const struct event *event);
+
+/* Gives the task its own copy of the dependencies in its request. Returns 0 or -ENOMEM. */
+int core_take_dependencies(struct core *core, struct task *task);
+
+/* The task becomes blocked: it is examined when it may begin, or a dependency is decided. */
+void core_note_blocked(struct core *core, const struct task *task);
+
+/* The task has ended: dependencies on it can be judged. */
+void core_note_end(struct core *core, uint64_t id);
+
+/* The task has no open dependencies any more. */
+void core_drop_dependencies(struct core *core, struct task *task);
+
+/* Judges the dependencies of tasks from the id on, that of a new one, also on tasks that had ended.
+ * Returns 0 or -ENOMEM. */
+int core_judge_submitted(struct core *core, uint64_t id, int64_t now_us);
+
+/* Judges the dependencies on tasks that have just ended, and ends the tasks that can never start.
+ * Returns 0 or -ENOMEM. */
+int core_judge_dependencies(struct core *core, int64_t now_us);
+
+/* Lets blocked tasks into their queue that may start now. Returns 0 or -ENOMEM. */
+int core_admit_eligible(struct core *core, int64_t now_us);
 
 /* ---- apply_yield.c ---- */
 
@@ -197,6 +241,11 @@ bool core_is_urgent(const struct core *core, const struct task *task);
 /* Decides whether the exited task may be at fault for its end. Call it while the task still holds
  * its GPUs. */
 void core_attribute_exit(struct core *core, struct task *task, const struct event *event);
+
+/* ---- core.c ---- */
+
+/* Decides the END of the task. Returns 0 or -ENOMEM. */
+int core_end_task(struct core *core, uint64_t id, enum task_state state, int64_t now_us);
 
 /* ---- effects.c ---- */
 

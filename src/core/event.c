@@ -25,6 +25,7 @@ static const char *const names[EVENT_KINDS] = {
     [EVENT_SUSPENSION_FAILED] = "SUSPENSION_FAILED",
     [EVENT_MEMORY_WAIT] = "MEMORY_WAIT",
     [EVENT_MEMORY_WAIT_END] = "MEMORY_WAIT_END",
+    [EVENT_DEPENDENCY] = "DEPENDENCY",
     [EVENT_TICK] = "TICK",
     [EVENT_PLACE] = "PLACE",
     [EVENT_EXPIRE] = "EXPIRE",
@@ -39,6 +40,7 @@ static const char *const names[EVENT_KINDS] = {
     [EVENT_PAUSE] = "PAUSE",
     [EVENT_CONTINUE] = "CONTINUE",
     [EVENT_MEMORY_ANSWER] = "MEMORY_ANSWER",
+    [EVENT_ELIGIBLE] = "ELIGIBLE",
 };
 
 const char *event_name(enum event_kind kind)

@@ -35,7 +35,9 @@ enum event_kind {
     EVENT_SUSPENSION_FAILED, /* instead of one of these three */
     EVENT_MEMORY_WAIT,     /* an allocation waits in its process for GPU memory; may be repeated */
     EVENT_MEMORY_WAIT_END, /* it waits no longer, by itself */
-    EVENT_TICK,            /* time has passed */
+    EVENT_DEPENDENCY, /* a dependency of the task holds, or never can: decided by the core where it
+                              knows the tasks that have ended, else reported by the driver */
+    EVENT_TICK,       /* time has passed */
     /* decisions */
     EVENT_PLACE,         /* the task gets these GPUs */
     EVENT_EXPIRE,        /* its time limit is over: it is ended */
@@ -50,6 +52,7 @@ enum event_kind {
     EVENT_PAUSE,         /* its processes are frozen */
     EVENT_CONTINUE,      /* they go on */
     EVENT_MEMORY_ANSWER, /* the waiting allocation is tried again, or fails */
+    EVENT_ELIGIBLE,      /* nothing but its turn keeps the task from starting: into its queue */
     EVENT_KINDS
 };
 
@@ -111,6 +114,7 @@ struct event {
             enum suspension_failure why;
             bool is_suspended; /* the process is off its GPUs; else it runs where it was */
         } suspension_failed;
+        struct dependency_end dependency;
         int64_t memory_wait_bytes; /* on one GPU */
         bool memory_granted;       /* of MEMORY_ANSWER: it is tried again */
     };

@@ -17,7 +17,8 @@
 #include "core/core_private.h"
 
 /* Chosen: what fits on a line of a terminal; further GPUs are counted. */
-#define GPUS_LISTED 8
+#define GPUS_LISTED         8
+#define DEPENDENCIES_LISTED 8
 
 struct line {
     char *text;
@@ -280,6 +281,25 @@ static void add_yield(struct line *line, const struct core *core, const struct t
         line_add(line, "; to resume it: ");
 }
 
+/* "may begin in 1:30:00", "waits for the end of ok:12, any:13" */
+static void add_gate(struct line *line, const struct task *task, int64_t now_us)
+{
+    char text[64];
+    if (task->request.begin_us > now_us)
+        line_add(line, "may begin in %s",
+            format_elapsed(task->request.begin_us - now_us, text, sizeof text));
+    for (int i = 0; i < task->n_after && i < DEPENDENCIES_LISTED; i++)
+        line_add(line, "%s%s",
+            i            ? ", "
+            : line->used ? "; waits for "
+                         : "waits for ",
+            dependency_format(&task->after[i], text, sizeof text));
+    if (task->n_after > DEPENDENCIES_LISTED)
+        line_add(line, " and %d more", task->n_after - DEPENDENCIES_LISTED);
+    if (line->used == 0)
+        line_add(line, "becomes eligible at once");
+}
+
 const char *core_explain(
     const struct core *core, uint64_t id, int64_t now_us, char *buffer, size_t size)
 {
@@ -294,6 +314,10 @@ const char *core_explain(
         add_yield(&line, core, task);
     if (!task || !task->queue)
         return buffer;
+    if (task->state == TASK_BLOCKED) {
+        add_gate(&line, task, now_us);
+        return buffer;
+    }
     if (task->state == TASK_SUSPENDED) {
         explain_placement(&line, core, task, now_us);
         return buffer;
@@ -337,6 +361,8 @@ const char *core_reason_word(const struct core *core, uint64_t id)
         return "MemoryWait";
     if (!task || !task->queue)
         return "None";
+    if (task->state == TASK_BLOCKED)
+        return task->n_after ? "Dependency" : "BeginTime";
     if (task->state == TASK_RECOVERING)
         return "Recovering";
     return is_behind_suspended(core, task) || head_before(core, task) ? "Priority" : "Resources";

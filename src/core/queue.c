@@ -44,10 +44,16 @@ int queue_ahead_of(const struct task *task)
     return (int)(task->number - queue->first->number);
 }
 
+static bool is_behind(const struct task *task, const struct task *other)
+{
+    int priority = task->request.priority, before = other->request.priority;
+    return priority < before || (priority == before && task->id > other->id);
+}
+
 void queue_push_in_order(struct task_queue *queue, struct task *task)
 {
     struct task *before = queue->last;
-    while (before && before->id > task->id)
+    while (before && is_behind(before, task))
         before = before->previous;
     insert_after(queue, before, task);
 }

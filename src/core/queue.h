@@ -11,8 +11,9 @@ struct task_queue {
     bool has_gaps; /* the numbers of its tasks are no positions (queue.c) */
 };
 
-/* Puts a task that is in no queue behind all that were submitted before it: new tasks at the end,
- * requeued ones where they belong. */
+/* Puts a task that is in no queue behind those of a higher priority, and of the same priority
+ * behind all that were submitted before it: new tasks at the end, requeued ones where they
+ * belong. */
 void queue_push_in_order(struct task_queue *queue, struct task *task);
 
 /* Returns how many tasks are before it in its queue. Walks the queue only after a change in its

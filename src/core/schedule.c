@@ -10,10 +10,11 @@
  * tasks are resumed and tasks on GPUs that fail are moved away (yield.c). While a suspended task
  * waits, no task of the main queue starts.
  *
- * Then the main queue, first in, first out: its head (core_head_of_queue) is placed, and the next
- * head, until one has to wait. All others then wait behind it, so that no task starves. If its
- * policy knows backfill, GPUs are reserved for the head, and others may start where the policy sees
- * that this does not delay it (policy/backfill.h has the rules and an example).
+ * Then the main queue, by class of priority, and first in, first out: its head (core_head_of_queue)
+ * is placed, and the next head, until one has to wait. All others then wait behind it, so that no
+ * task starves. If its policy knows backfill, GPUs are reserved for the head, and others may start
+ * where the policy sees that this does not delay it (policy/backfill.h has the rules and an
+ * example).
  *
  * A pass is bounded: the constants below limit how many tasks of a queue are tried.
  */
@@ -274,10 +275,12 @@ bool core_can_be_served(const struct core *core, const struct task *task)
     return n == task->request.gpus;
 }
 
-/* A task that can never be served must not pass tasks submitted earlier. */
+/* A task that can never be served must not pass tasks submitted earlier, nor one of a lower class
+ * those of a higher. */
 static bool may_be_head(const struct core *core, const struct task *task)
 {
-    return task->request.need.kind != NEED_PENDING && core_task_policy(core, task)->reserve &&
+    return task->request.priority == core->main_queue.first->request.priority &&
+           task->request.need.kind != NEED_PENDING && core_task_policy(core, task)->reserve &&
            core_can_be_served(core, task);
 }
 

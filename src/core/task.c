@@ -8,6 +8,8 @@
  *       v                      ^                                            CANCELLED, TIMEOUT,
  *     RECOVERING --------------'                                            OUT_OF_MEMORY
  *
+ * A task that may not start yet is BLOCKED: before its queue, and again when it is released.
+ *
  * Also: a task that waits can be CANCELLED at once. STARTING becomes EXITED when the start fails.
  * STARTING, RUNNING and ENDING go back to their queue when the attempt turns out to have never
  * started. EXITED goes back to QUEUED or RECOVERING when the task is to run again. A move that the
@@ -36,7 +38,9 @@ static const struct {
     unsigned allowed; /* states it may move to */
 } states[TASK_STATES] = {
     [TASK_HELD] = {"held", "PENDING",
-        BIT(TASK_QUEUED) | BIT(TASK_RECOVERING) | BIT(TASK_CANCELLED)},
+        BIT(TASK_BLOCKED) | BIT(TASK_QUEUED) | BIT(TASK_RECOVERING) | BIT(TASK_CANCELLED)},
+    [TASK_BLOCKED] = {"blocked", "PENDING",
+        BIT(TASK_HELD) | BIT(TASK_QUEUED) | BIT(TASK_RECOVERING) | BIT(TASK_CANCELLED)},
     [TASK_QUEUED] = {"queued", "PENDING",
         BIT(TASK_HELD) | BIT(TASK_STARTING) | BIT(TASK_CANCELLED)},
     [TASK_RECOVERING] = {"recovering", "PENDING",
@@ -67,6 +71,8 @@ static const struct {
 static const char *const sharings[] = {
     [SHARING_STREAMS] = "streams", [SHARING_MPS] = "mps", [SHARING_AUTO] = "auto"};
 
+static const char *const priorities[] = {"low", "normal", "high", "urgent"};
+
 const char *task_state_word(enum task_state state)
 {
     return states[state].word;
@@ -75,6 +81,22 @@ const char *task_state_word(enum task_state state)
 const char *task_state_name(enum task_state state)
 {
     return states[state].name;
+}
+
+const char *priority_name(int priority)
+{
+    return priorities[priority - PRIORITY_LOW];
+}
+
+int priority_parse(const char *name, int *ret_priority)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(priorities); i++) {
+        if (strcmp(priorities[i], name) == 0) {
+            *ret_priority = (int)i + PRIORITY_LOW;
+            return 0;
+        }
+    }
+    return -EINVAL;
 }
 
 const char *sharing_name(enum sharing sharing)
@@ -101,12 +123,14 @@ bool task_may_move(enum task_state from, enum task_state to)
 bool task_is_sound(const struct task *task)
 {
     bool is_resumed = task->state == TASK_SUSPENDED && !task->yield.by_user && !task->ending;
-    bool waits = task->state == TASK_QUEUED || task->state == TASK_RECOVERING || is_resumed;
+    bool waits = task->state == TASK_BLOCKED || task->state == TASK_QUEUED ||
+                 task->state == TASK_RECOVERING || is_resumed;
     bool runs = task_state_has_attempt(task->state) && task->state != TASK_STARTING;
     bool may_be_frozen = task->state == TASK_PAUSED || task->state == TASK_ENDING;
     return (task->queue != NULL) == waits &&
            (task->n_gpus > 0) == task_state_holds_gpus(task->state) && task->has_process == runs &&
            (task->yield.to_gpus != NULL) == (task->state == TASK_MOVING) &&
+           (task->n_after == 0 || task->state == TASK_HELD || task->state == TASK_BLOCKED) &&
            (may_be_frozen || !task->yield.is_frozen);
 }
 

@@ -11,6 +11,7 @@
 
 #include "base/failure_class.h"
 #include "base/reading.h"
+#include "core/dependency.h"
 #include "core/suspension.h"
 
 struct policy;
@@ -70,6 +71,9 @@ struct expectation {
     int64_t time_us;      /* how long an attempt takes; 0: not known */
 };
 
+/* Classes of priority. The queue is in their order, and within a class in that of submission. */
+enum { PRIORITY_LOW = -1, PRIORITY_NORMAL, PRIORITY_HIGH, PRIORITY_URGENT };
+
 struct task_request {
     int gpus;                    /* 1 or more, all or none */
     const struct policy *policy; /* NULL: the core's default */
@@ -79,10 +83,16 @@ struct task_request {
     struct need need;
     int64_t time_limit_us; /* of one attempt; 0: none */
     struct expectation expect;
+    int priority;                   /* PRIORITY_LOW to PRIORITY_URGENT */
+    bool once;                      /* it is not run again after an attempt, whatever ended that */
+    int64_t begin_us;               /* it does not start before; 0: at once */
+    const struct dependency *after; /* of SUBMIT; a task holds those that are open: see below */
+    int n_after;
 };
 
 enum task_state {
     TASK_HELD,       /* in no queue until released */
+    TASK_BLOCKED,    /* in the queue of tasks that may not start yet (eligible.c) */
     TASK_QUEUED,     /* in the main queue */
     TASK_RECOVERING, /* in the recovery queue: it ran out of GPU memory */
     TASK_STARTING,   /* has its GPUs, its process is not known yet */
@@ -168,6 +178,9 @@ struct task {
     struct task_exit exit;     /* of the last attempt */
     struct task_yield yield;
     struct memory_wait memory_wait;
+    struct dependency *after;     /* dependencies that are open; on the heap, NULL without one */
+    int n_after;                  /* of them */
+    struct dependency_end broken; /* of FAILURE_DEPENDENCY: the one that can never hold */
 
     int64_t latest_start_us; /* with preemption: it comes first from then on; 0: not known */
     int64_t submitted_us;
@@ -183,6 +196,12 @@ const char *task_state_word(enum task_state state);
 
 /* Returns the exact name, for traces: "queued", "recovering", ... */
 const char *task_state_name(enum task_state state);
+
+/* Returns "low", "normal", "high" or "urgent". */
+const char *priority_name(int priority);
+
+/* Reads such a name. Returns 0, or -EINVAL for another text. */
+int priority_parse(const char *name, int *ret_priority);
 
 /* Returns "streams", "mps" or "auto". */
 const char *sharing_name(enum sharing sharing);
@@ -233,7 +252,8 @@ bool task_may_move(enum task_state from, enum task_state to);
 /*
  * Tests the invariant: the task is in a queue exactly while it waits, holds GPUs exactly while its
  * state does, has a process exactly from RUNNING to ENDING, has a destination exactly while it is
- * moving, and is frozen only while it is paused or ending.
+ * moving, is frozen only while it is paused or ending, and has open dependencies only while it is
+ * held or blocked.
  */
 bool task_is_sound(const struct task *task);
 

@@ -6,8 +6,7 @@
 #include "base/array.h"
 #include "core/core_private.h"
 
-/* The position of the first task with an id of at least `id`. */
-static int lower_bound(const struct core *core, uint64_t id)
+int core_task_position(const struct core *core, uint64_t id)
 {
     int low = 0, high = core->n_tasks;
     while (low < high) {
@@ -22,7 +21,7 @@ static int lower_bound(const struct core *core, uint64_t id)
 
 struct task *core_find_task(const struct core *core, uint64_t id)
 {
-    int i = lower_bound(core, id);
+    int i = core_task_position(core, id);
     return i < core->n_tasks && core->tasks[i]->id == id ? core->tasks[i] : NULL;
 }
 
@@ -33,7 +32,7 @@ struct task *core_add_task(struct core *core, uint64_t id)
         free(task);
         return NULL;
     }
-    int at = lower_bound(core, id);
+    int at = core_task_position(core, id);
     memmove(
         &core->tasks[at + 1], &core->tasks[at], (size_t)(core->n_tasks - at) * sizeof *core->tasks);
     core->tasks[at] = task;
@@ -45,6 +44,7 @@ struct task *core_add_task(struct core *core, uint64_t id)
 static void task_free(struct task *task)
 {
     free(task->gpus);
+    free(task->after);
     free(task->yield.to_gpus);
     free(task);
 }
@@ -63,13 +63,13 @@ const struct task *core_task(const struct core *core, uint64_t id)
 
 const struct task *core_next_task(const struct core *core, uint64_t id)
 {
-    int i = lower_bound(core, id + 1);
+    int i = core_task_position(core, id + 1);
     return i < core->n_tasks ? core->tasks[i] : NULL;
 }
 
 void core_forget(struct core *core, uint64_t id)
 {
-    int i = lower_bound(core, id);
+    int i = core_task_position(core, id);
     if (i == core->n_tasks || core->tasks[i]->id != id ||
         !task_state_is_done(core->tasks[i]->state))
         return;

@@ -33,6 +33,7 @@ const char *attempt_end_reason(enum failure_class failure)
         [FAILURE_GPU_FAULT] = "GpuFault",
         [FAILURE_MPS] = "MpsServer",
         [FAILURE_GPU_GONE] = "GpuGone",
+        [FAILURE_DEPENDENCY] = "DependencyNeverSatisfied",
     };
     return words[failure];
 }

@@ -124,6 +124,9 @@ static const struct option {
     {"tasks-per-user", LIVE(tasks_per_user), &setting_count, "N", NULL,
         "the largest number of queued and running tasks of one user; further submissions are "
         "refused (root has no limit)"},
+    {"operators", LIVE(operators), &setting_text, "LIST", "",
+        "users that may submit tasks with a priority above normal, as root may; names, "
+        "comma-separated"},
     {"request-memory", FIELD(request_bytes_max), &setting_request_memory, "SIZE", NULL,
         "the largest amount of memory for all requests and replies in progress; at least 64MiB"},
     {"bytes-per-user", LIVE(bytes_per_user), &setting_size, "SIZE", NULL,
@@ -278,6 +281,17 @@ void config_defaults(struct config *config)
         default_folder(
             config->state_dir, sizeof config->state_dir, "XDG_STATE_HOME", ".local/state", "");
     }
+}
+
+bool config_is_operator(const struct config *config, const char *user)
+{
+    for (const char *at = config->operators; *at; at += *at != '\0') {
+        struct span name = {at, strcspn(at, ",")};
+        at += name.size;
+        if (span_is(span_trim(name), user))
+            return *user;
+    }
+    return false;
 }
 
 /* As an option of a command line. The only choices that a setting's help lists are policies. */

@@ -47,6 +47,8 @@ struct config {
     int64_t bytes_per_user;    /* of scripts, environments and summaries; root is not counted */
     int64_t request_bytes_max; /* of all requests and answers under way together */
     int tasks_per_user;        /* that have not ended; root is not counted */
+    char operators[512];       /* names of users, comma-separated: their tasks may have a priority
+                                  above normal */
     int log_level;
 };
 
@@ -66,6 +68,9 @@ int config_read_file(struct config *config, const char *path, struct fault *faul
  */
 enum { CONFIG_HELP = 1, CONFIG_VERSION = 2, CONFIG_CHECK = 3 };
 int config_read_arguments(struct config *config, int argc, char **argv, struct fault *fault);
+
+/* Is the user one of the setting operators? */
+bool config_is_operator(const struct config *config, const char *user);
 
 /* Derives from the settings how long a sample is valid. */
 void config_complete(struct config *config);

@@ -23,6 +23,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "daemon/daemon.h"
+#include "daemon/dependencies.h"
 #include "exec/keyring.h"
 
 /* ---- the end ---- */
@@ -182,6 +183,7 @@ static int start(struct daemon *daemon, struct fault *fault)
         return r;
     preload_manager_open(daemon->preload);
     attempts_adopt(daemon->attempts);
+    dependencies_catch_up_all(daemon->core, daemon->store, daemon->driver);
     mps_adopt(daemon->mps);
     gpus_start(daemon->gpus);
     uv_signal_start(&daemon->term_signal, on_signal, SIGTERM);

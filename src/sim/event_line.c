@@ -86,6 +86,8 @@ static const char *verb_of(enum event_kind kind)
         [EVENT_CANCEL] = "cancel",
         [EVENT_HOLD] = "hold",
         [EVENT_RELEASE] = "release",
+        [EVENT_DEPENDENCY] = "dependency",
+        [EVENT_ELIGIBLE] = "eligible",
         [EVENT_PLACE] = "place",
         [EVENT_EXPIRE] = "expire",
         [EVENT_EVICT] = "evict",
@@ -114,7 +116,7 @@ static const char *verb_of(enum event_kind kind)
 
 bool event_line_format(const struct event *event, const char *name, char *buffer, size_t size)
 {
-    char time[32], more[1024] = "";
+    char time[32], text[64], more[1024] = "";
     const char *verb = verb_of(event->kind);
     if (!verb)
         return false;
@@ -146,6 +148,10 @@ bool event_line_format(const struct event *event, const char *name, char *buffer
     case EVENT_MEMORY_WAIT:
         strcpy(more, " ");
         format_size(event->memory_wait_bytes, more + 1, sizeof more - 1);
+        break;
+    case EVENT_DEPENDENCY:
+        dependency_format(&event->dependency.dependency, text, sizeof text);
+        snprintf(more, sizeof more, " %s %s", text, event->dependency.holds ? "holds" : "never");
         break;
     case EVENT_MEMORY_ANSWER:
         strcpy(more, event->memory_granted ? " granted" : " denied");

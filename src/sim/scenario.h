@@ -22,7 +22,8 @@
  * signal), unlaunchable, unsuspendable.
  *
  * What it requests: gpus=2, need=6GiB (estimated), declared=6GiB, pending (the estimate follows),
- * exclusive, mps, auto, policy=NAME, limit=60s, held, says=0.4 (its SMACT), lasts=100s (its time).
+ * exclusive, mps, auto, policy=NAME, limit=60s, held, says=0.4 (its SMACT), lasts=100s (its time),
+ * priority=high, begin=30s (not before t=30), once (not run again), after=ok:a,any:b.
  *
  * Inputs about a task: cancel a, hold a, release a, suspend a, resume a, move a gpu1, memory-wait a
  * 6GiB, memory-wait-end a, estimate a 6GiB, why a (prints its state and why it waits).

@@ -63,8 +63,9 @@ struct field {
         FIELD_READING,        /* struct reading from 0 to max */
         FIELD_NEED_ESTIMATED, /* struct need */
         FIELD_NEED_DECLARED,
-        FIELD_POLICY, /* const struct policy * */
-        FIELD_BOOL    /* "yes" or "no" */
+        FIELD_POLICY,   /* const struct policy * */
+        FIELD_PRIORITY, /* int: a class */
+        FIELD_BOOL      /* "yes" or "no" */
     } type;
     size_t offset;
     int max;
@@ -114,6 +115,8 @@ static int read_field(const struct field *field, void *object, const char *text)
         return read_need(NEED_DECLARED, text, at);
     case FIELD_POLICY:
         return read_policy(text, at);
+    case FIELD_PRIORITY:
+        return priority_parse(text, at);
     case FIELD_BOOL:
         *(bool *)at = strcmp(text, "yes") == 0;
         return strcmp(text, "yes") == 0 || strcmp(text, "no") == 0 ? 0 : -EINVAL;
@@ -191,7 +194,8 @@ static int read_task_flag(struct scenario_task *task, const char *word, struct f
         const char *name;
         size_t offset; /* of a bool */
     } flags[] = {{"exclusive", FLAG(request.exclusive)}, {"held", FLAG(held)}, {"deaf", FLAG(deaf)},
-        {"unlaunchable", FLAG(unlaunchable)}, {"unsuspendable", FLAG(unsuspendable)}};
+        {"unlaunchable", FLAG(unlaunchable)}, {"unsuspendable", FLAG(unsuspendable)},
+        {"once", FLAG(request.once)}};
 #undef FLAG
     for (size_t i = 0; i < ARRAY_SIZE(flags); i++) {
         if (strcmp(flags[i].name, word) == 0) {
@@ -228,6 +232,8 @@ static int read_task_option(struct scenario_task *task, char *word, struct fault
         {"limit", FIELD_DURATION, OPTION(request.time_limit_us), 0},
         {"says", FIELD_READING, OPTION(request.expect.smact), 1},
         {"lasts", FIELD_DURATION, OPTION(request.expect.time_us), 0},
+        {"begin", FIELD_DURATION, OPTION(request.begin_us), 0},
+        {"priority", FIELD_PRIORITY, OPTION(request.priority), 0},
     };
 #undef OPTION
     char *value = strchr(word, '=');
@@ -248,6 +254,37 @@ static int add_input(
     return 0;
 }
 
+/* The first task of the name; 0: there is none. */
+static uint64_t find_task(const struct scenario *scenario, const char *name)
+{
+    for (int i = 1; i <= scenario->n_tasks; i++)
+        if (strcmp(scenario->tasks[i].name, name) == 0)
+            return (uint64_t)i;
+    return 0;
+}
+
+/* "ok:a,any:b" */
+static int read_after(const struct scenario *scenario, struct scenario_task *task, char *text)
+{
+    char *save = NULL;
+    for (char *item = strtok_r(text, ",", &save); item; item = strtok_r(NULL, ",", &save)) {
+        char *name = strchr(item, ':');
+        int kind = 0;
+        if (!name || task->request.n_after == SCENARIO_AFTER_MAX)
+            return -EINVAL;
+        *name++ = '\0';
+        while (kind < DEPENDENCY_KINDS && strcmp(dependency_kind_name(kind), item) != 0)
+            kind++;
+        uint64_t id = find_task(scenario, name);
+        if (kind == DEPENDENCY_KINDS || id == 0)
+            return -EINVAL;
+        task->after[task->request.n_after++] = (struct dependency){
+            (enum dependency_kind)kind, id, id};
+    }
+    task->request.after = task->after;
+    return 0;
+}
+
 /* "t=0 submit a takes=6GiB" */
 static int read_submit(
     struct scenario *scenario, int64_t time_us, const struct line_words *words, struct fault *fault)
@@ -259,7 +296,10 @@ static int read_submit(
     task->rise_us = RISE_DEFAULT_US;
     snprintf(task->name, sizeof task->name, "%s", words->word[2]);
     for (int i = 3; i < words->n; i++) {
-        int r = read_task_option(task, words->word[i], fault);
+        char *word = words->word[i];
+        int r = strncmp(word, "after=", 6) != 0            ? read_task_option(task, word, fault)
+                : read_after(scenario, task, word + 6) < 0 ? refuse_word(fault, word)
+                                                           : 0;
         if (r < 0)
             return r;
     }
@@ -269,15 +309,6 @@ static int read_submit(
     input.event.submit.held = task->held;
     input.event.submit.request = task->request;
     return add_input(scenario, &input, fault);
-}
-
-/* The first task of the name; 0: there is none. */
-static uint64_t find_task(const struct scenario *scenario, const char *name)
-{
-    for (int i = 1; i <= scenario->n_tasks; i++)
-        if (strcmp(scenario->tasks[i].name, name) == 0)
-            return (uint64_t)i;
-    return 0;
 }
 
 /* "t=5 cancel a", "t=5 why a" */

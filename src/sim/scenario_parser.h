@@ -7,7 +7,12 @@
 #include "base/text.h"
 #include "core/core.h"
 
-enum { SCENARIO_TASKS_MAX = 256, SCENARIO_GPUS_MAX = 256, SCENARIO_INPUTS_MAX = 512 };
+enum {
+    SCENARIO_TASKS_MAX = 256,
+    SCENARIO_GPUS_MAX = 256,
+    SCENARIO_INPUTS_MAX = 512,
+    SCENARIO_AFTER_MAX = 4,
+};
 
 /* What a task does, and what it requests. */
 struct scenario_task {
@@ -18,6 +23,7 @@ struct scenario_task {
     bool deaf, unlaunchable, unsuspendable;
     bool held;
     struct task_request request;
+    struct dependency after[SCENARIO_AFTER_MAX];
 };
 
 /* What is wrong with a GPU or with what is known of it: bits. */

@@ -214,7 +214,8 @@ int sim_step(struct sim *sim, const struct event *event)
 {
     if (event->kind == EVENT_TICK)
         sim->tick_us = INT64_MAX;
-    sim->has_limits |= event->kind == EVENT_SUBMIT && event->submit.request.time_limit_us > 0;
+    sim->has_limits |= event->kind == EVENT_SUBMIT && (event->submit.request.time_limit_us > 0 ||
+                                                          event->submit.request.begin_us > 0);
     int r = core_step(sim->core, event);
     if (r > 0)
         return r;

@@ -103,6 +103,7 @@ static const struct names reasons = {reason_name, SHARE_REASONS};
 static const struct names failures = {failure_class_name, FAILURE_CLASSES};
 static const struct names yield_reasons = {yield_name, YIELD_REASONS};
 static const struct names suspension_failures = {suspension_failure_name_of, SUSPENSION_FAILURES};
+static const struct names dependency_kinds = {dependency_kind_name, DEPENDENCY_KINDS};
 static const struct names end_states = {end_state_name, TASK_STATES};
 
 static_assert(sizeof(enum sharing) == sizeof(int), "enumerations are read and written as int");
@@ -129,6 +130,14 @@ static const struct field task_memory_fields[] = {
 };
 #undef AT
 
+#define AT(member) offsetof(struct dependency, member)
+static const struct field dependency_fields[] = {
+    {"kind", FIELD_NAME, AT(kind), REQUIRED, 0, 0, &dependency_kinds},
+    {"first", FIELD_INT64, AT(first), REQUIRED, 1, INT64_MAX, NULL},
+    {"last", FIELD_INT64, AT(last), REQUIRED, 1, INT64_MAX, NULL},
+};
+#undef AT
+
 #define AT(member) offsetof(struct event, member)
 static const struct field submit_fields[] = {
     {"uid", FIELD_UINT32, AT(submit.uid), REQUIRED, 0, UINT32_MAX, NULL},
@@ -145,6 +154,9 @@ static const struct field submit_fields[] = {
     {"dram", FIELD_FRACTION, AT(submit.request.expect.dram), OPTIONAL, 0, 0, NULL},
     {"expected_us", FIELD_INT64, AT(submit.request.expect.time_us), OPTIONAL, 1, EVENT_NUMBER_MAX, NULL},
     {"thread_percent", FIELD_INT, AT(submit.request.thread_percent), OPTIONAL, 1, 100, NULL},
+    {"priority", FIELD_INT, AT(submit.request.priority), OPTIONAL, PRIORITY_LOW, PRIORITY_URGENT, NULL},
+    {"once", FIELD_BOOL, AT(submit.request.once), OPTIONAL, 0, 0, NULL},
+    {"begin_us", FIELD_INT64, AT(submit.request.begin_us), OPTIONAL, 1, EVENT_NUMBER_MAX, NULL},
 };
 
 static const struct field estimate_fields[] = {
@@ -202,6 +214,14 @@ static const struct field suspension_failed_fields[] = {
     {"suspended", FIELD_BOOL, AT(suspension_failed.is_suspended), REQUIRED, 0, 0, NULL},
 };
 
+static const struct field dependency_end_fields[] = {
+    {"kind", FIELD_NAME, AT(dependency.dependency.kind), REQUIRED, 0, 0, &dependency_kinds},
+    {"first", FIELD_INT64, AT(dependency.dependency.first), REQUIRED, 1, INT64_MAX, NULL},
+    {"last", FIELD_INT64, AT(dependency.dependency.last), REQUIRED, 1, INT64_MAX, NULL},
+    {"holds", FIELD_BOOL, AT(dependency.holds), REQUIRED, 0, 0, NULL},
+    {"by", FIELD_INT64, AT(dependency.by), OPTIONAL, 1, INT64_MAX, NULL},
+};
+
 static const struct field memory_wait_fields[] = {
     {"bytes", FIELD_INT64, AT(memory_wait_bytes), REQUIRED, 1, EVENT_NUMBER_MAX, NULL},
 };
@@ -223,6 +243,7 @@ struct fields {
 };
 
 static const struct fields gpu_identity_fields = FIELDS(gpu_fields);
+static const struct fields after_fields = FIELDS(dependency_fields);
 static const struct fields sample_task_fields = FIELDS(task_memory_fields);
 
 /* Kinds without a row have no fields, or are STARTED. */
@@ -240,6 +261,7 @@ static const struct fields fields_of_kind[EVENT_KINDS] = {
     [EVENT_RESUMED] = FIELDS(yielded_fields),
     [EVENT_MOVED] = FIELDS(yielded_fields),
     [EVENT_SUSPENSION_FAILED] = FIELDS(suspension_failed_fields),
+    [EVENT_DEPENDENCY] = FIELDS(dependency_end_fields),
     [EVENT_MEMORY_WAIT] = FIELDS(memory_wait_fields),
     [EVENT_MEMORY_ANSWER] = FIELDS(memory_answer_fields),
 };
@@ -268,7 +290,7 @@ static bool is_left_out(const struct field *field, const void *at)
         return !*(const struct policy *const *)at;
     if (field->type == FIELD_FRACTION || field->type == FIELD_READING)
         return !((const struct reading *)at)->valid;
-    return integer_at(field, at) <= 0;
+    return integer_at(field, at) == 0;
 }
 
 /* Samples are many, and bytes are integers: those are written without ".0". */
@@ -351,6 +373,7 @@ static bool names_destination(enum event_kind kind)
 static int encode_body(json_t *object, const struct event *event)
 {
     const struct core_sample *sample = &event->sample;
+    const struct task_request *request = &event->submit.request;
     int r = 0;
     if (event->kind == EVENT_GPUS)
         r = encode_list(object, "gpus", &gpu_identity_fields, event->gpus.list,
@@ -363,6 +386,9 @@ static int encode_body(json_t *object, const struct event *event)
         r = json_object_set_new(object, "sharing", json_string(sharing_name(SHARING_STREAMS)));
     if (r == 0)
         r = encode_fields(object, &fields_of_kind[event->kind], event);
+    if (r == 0 && event->kind == EVENT_SUBMIT && request->n_after)
+        r = encode_list(object, "after", &after_fields, request->after, sizeof *request->after,
+            request->n_after);
     if (r == 0 && event->kind == EVENT_SAMPLE && sample->n_tasks)
         r = encode_list(object, "tasks", &sample_task_fields, sample->tasks, sizeof *sample->tasks,
             sample->n_tasks);
@@ -598,6 +624,19 @@ static int decode_sample_tasks(
     return r;
 }
 
+static int decode_after(const struct decoding *decoding, const json_t *body, struct event *event)
+{
+    const json_t *list = json_object_get(body, "after");
+    struct task_request *request = &event->submit.request;
+    void *after;
+    int r = list ? decode_list(decoding, list, "after", &after_fields, sizeof *request->after,
+                       &after, &request->n_after)
+                 : 0;
+    if (list && r == 0)
+        request->after = after;
+    return r;
+}
+
 /* An attempt that was placed as an MPS client, but got no server. */
 static int decode_started(const struct decoding *decoding, const json_t *body, struct event *event)
 {
@@ -619,6 +658,8 @@ int event_decode(
     if (r < 0)
         return r;
     switch (event->kind) {
+    case EVENT_SUBMIT:
+        return decode_after(&decoding, body, event);
     case EVENT_GPUS:
         return decode_gpus(&decoding, body, event);
     case EVENT_PLACE:
@@ -644,6 +685,8 @@ void event_release(struct event *event)
         free((void *)event->place.gpus);
     else if (names_destination(event->kind))
         free((void *)event->yield.gpus);
+    else if (event->kind == EVENT_SUBMIT)
+        free((void *)event->submit.request.after);
     else if (event->kind == EVENT_SAMPLE)
         free(event->sample.tasks);
 }

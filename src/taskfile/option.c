@@ -12,6 +12,7 @@
 
 #include "base/array.h"
 #include "base/clock.h"
+#include "base/moment.h"
 #include "base/units.h"
 #include "taskfile/plain_text.h"
 
@@ -88,6 +89,14 @@ static int parse_share(const char *text, int64_t *ret)
     return r;
 }
 
+static int parse_moment(const char *text, int64_t *ret)
+{
+    int64_t seconds = 0;
+    int r = moment_parse_ahead(text, clock_wall_us() / SECOND_US, &seconds);
+    *ret = seconds * SECOND_US;
+    return r;
+}
+
 static int parse_number(const struct option_spec *spec, const char *text, int64_t *ret)
 {
     int r = 0;
@@ -96,6 +105,9 @@ static int parse_number(const struct option_spec *spec, const char *text, int64_
         return parse_flag(text, ret);
     case OPTION_SHARE:
         return parse_share(text, ret);
+    case OPTION_MOMENT:
+        r = parse_moment(text, ret);
+        break;
     case OPTION_SIZE:
         r = parse_size(text, ret);
         break;
@@ -129,9 +141,10 @@ static int number_fault(
         [OPTION_DURATION] =
             "not a duration; write 90s, 30m, 8h30m, HH:MM:SS, D-HH:MM:SS or a number of minutes",
         [OPTION_SHARE] = "not a number from 0 to 1",
+        [OPTION_MOMENT] = "not a moment to come; write 16:00, now+2h, tomorrow or 2026-11-30T08:00",
     };
     char low[32], high[32];
-    if (r != -ERANGE || spec->kind == OPTION_SHARE)
+    if (r != -ERANGE || spec->kind == OPTION_SHARE || spec->kind == OPTION_MOMENT)
         return fault_set(fault, EINVAL, "%s=%.80s: %s", shown, text, forms[spec->kind]);
     if (spec->kind == OPTION_INTEGER)
         return fault_set(fault, ERANGE, "%s=%.80s: must be from %" PRId64 " to %" PRId64, shown,
@@ -216,7 +229,7 @@ int option_set_text(const struct option_spec *spec, const char *shown, const cha
 /* Slurm's options that colloc does not have yet. */
 static bool is_planned(const char *name)
 {
-    return strcmp(name, "array") == 0 || strcmp(name, "dependency") == 0;
+    return strcmp(name, "array") == 0;
 }
 
 const char *option_find_near(const struct option_set *sets, size_t n_sets, const char *name)

@@ -13,9 +13,11 @@
 #include "training/optimizer.h"
 #include "training/precision.h"
 
-#define DAY_US (86400 * SECOND_US)
+#define DAY_US        (86400 * SECOND_US)
+#define MOMENT_MAX_US (INT64_C(4102444800) * SECOND_US) /* chosen: the year 2100 */
 
 static const char *const sharings[] = {"streams", "mps", "auto", "default", NULL};
+static const char *const priorities[] = {"low", "normal", "high", "urgent", NULL};
 static const char *const preloads[] = {"yes", "no", "default", NULL};
 
 const struct option_spec task_options[] = {

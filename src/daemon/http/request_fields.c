@@ -81,6 +81,7 @@ static double unit_of(const struct option_spec *spec)
     case OPTION_SIZE:
         return (double)MIB;
     case OPTION_DURATION:
+    case OPTION_MOMENT:
         return (double)SECOND_US;
     case OPTION_SHARE:
         return MILLION;

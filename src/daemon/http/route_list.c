@@ -133,7 +133,7 @@ static char *text_end(struct listing *list, const struct place *next)
 /* A held task keeps its position in the queue. */
 static enum part part_of(const struct task *task)
 {
-    if (task->state == TASK_QUEUED || task->state == TASK_HELD)
+    if (task->state == TASK_QUEUED || task->state == TASK_HELD || task->state == TASK_BLOCKED)
         return PART_QUEUED;
     return task->state == TASK_RECOVERING ? PART_RECOVERING : PART_RUNNING;
 }

@@ -68,6 +68,7 @@ static const char *suspension_text(const struct event *event, const json_t *deta
 static void write_event(
     const struct story *story, const struct event *event, const json_t *detail, FILE *out)
 {
+    char text[64];
     switch (event->kind) {
     case EVENT_PLACE:
         place_text(story, event, out);
@@ -95,6 +96,10 @@ static void write_event(
         break;
     case EVENT_SUSPENSION_FAILED:
         fprintf(out, "%s", suspension_text(event, detail));
+        break;
+    case EVENT_DEPENDENCY:
+        fprintf(out, "%s %s", dependency_format(&event->dependency.dependency, text, sizeof text),
+            event->dependency.holds ? "holds" : "can never hold");
         break;
     case EVENT_END:
         fputs(task_state_word(event->end), out);

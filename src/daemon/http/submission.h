@@ -16,6 +16,7 @@ struct submission {
     char user[NAME_MAX_BYTES]; /* the submitter's name, or number */
     struct event event;
     struct option_value options[TASK_OPTION_MAX]; /* by enum task_option */
+    struct dependency after[DEPENDENCIES_MAX];    /* what the event points to */
     json_t *detail;     /* for the log; blobs' keys are filled in when it is written */
     const char *script; /* in the request's body */
     size_t script_size;

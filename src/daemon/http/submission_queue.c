@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include "base/units.h"
 #include "daemon/audit.h"
+#include "daemon/dependencies.h"
 #include "daemon/http/routes.h"
 #include "daemon/http/submission.h"
 
@@ -117,6 +118,11 @@ static void refuse_for_size(const struct http *http, struct submission *submissi
         format_size(http->parts.config->bytes_per_user, size, sizeof size));
 }
 
+static int status_of(int r)
+{
+    return r == -EMSGSIZE ? 413 : r == -EPERM ? 403 : 400;
+}
+
 static bool read_or_refuse(struct http *http, struct submission *submission)
 {
     struct fault fault = {0};
@@ -126,7 +132,7 @@ static bool read_or_refuse(struct http *http, struct submission *submission)
     if (r == 0)
         refuse_for_size(http, submission);
     else
-        api_reply_error(submission->request, r == -EMSGSIZE ? 413 : 400, "%s", fault.text);
+        api_reply_error(submission->request, status_of(r), "%s", fault.text);
     submission_free(submission);
     return false;
 }
@@ -215,6 +221,7 @@ static void accept_submission(struct http *http, struct submission *submission)
         json_pack("{s:I, s:O}", "id", (json_int_t)id, "warnings", submission->warnings));
     audit_event(http->parts.core, http->parts.jobs, &submission->event, submission->detail);
     driver_feed_logged(http->parts.driver, &submission->event);
+    dependencies_catch_up(http->parts.core, http->parts.store, http->parts.driver, id);
 }
 
 void submissions_flush(struct http *http)

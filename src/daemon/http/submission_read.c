@@ -15,6 +15,7 @@
 #include "base/array.h"
 #include "base/log.h"
 #include "base/units.h"
+#include "daemon/dependencies.h"
 #include "daemon/http/request_fields.h"
 #include "daemon/http/submission.h"
 #include "policy/policies.h"
@@ -79,6 +80,38 @@ static int read_options(const json_t *body, struct submission *submission, struc
         if (i != TASK_SUMMARY)
             r = field_option(body, &task_options[i], fault, &submission->options[i]);
     return r;
+}
+
+/* Root, the user that collocd runs as, and operators. */
+static bool may_have_priority(const struct http *http, const struct submission *submission)
+{
+    uid_t uid = api_request_peer(submission->request).uid;
+    return uid == 0 || uid == geteuid() || config_is_operator(http->parts.config, submission->user);
+}
+
+/* When it may start, and before which tasks. */
+static int set_order(const struct http *http, struct submission *submission, struct fault *fault)
+{
+    const struct option_value *options = submission->options;
+    struct task_request *request = &submission->event.submit.request;
+    int64_t now_us = driver_now_us(http->parts.driver);
+    int64_t begin_us = options[TASK_BEGIN].number - driver_wall_us(http->parts.driver, now_us);
+    if (options[TASK_BEGIN].set && begin_us > 0)
+        request->begin_us = now_us + begin_us;
+    request->once = !options[TASK_REQUEUE].number;
+    priority_parse(options[TASK_PRIORITY].text, &request->priority);
+    if (request->priority > PRIORITY_NORMAL && !may_have_priority(http, submission))
+        return fault_set(fault, EPERM,
+            "priority=%s: only root and operators may have a priority above normal (the setting "
+            "operators names them)",
+            options[TASK_PRIORITY].text);
+    if (!options[TASK_AFTER].set)
+        return 0;
+    request->after = submission->after;
+    request->n_after = dependency_parse(options[TASK_AFTER].text, fault, submission->after);
+    return request->n_after < 0 ? request->n_after
+                                : dependencies_resolve(http->parts.core, http->parts.store,
+                                      submission->after, &request->n_after, fault);
 }
 
 /* The core's part of the options. */
@@ -269,6 +302,8 @@ int submission_read(const struct http *http, struct submission *submission, stru
         r = read_options(body, submission, fault);
     if (r == 0)
         r = set_request(http, submission, fault);
+    if (r == 0)
+        r = set_order(http, submission, fault);
     if (r == 0)
         r = make_detail(body, submission, fault);
     if (r == 0)

@@ -18,8 +18,13 @@ static const char *end_reason(const struct task *task)
 
 static void explain_end(const struct job *job, const struct task *task, char *text, size_t size)
 {
+    char dependency[64];
     text[0] = '\0';
-    if (task->state == TASK_FAILED && task->not_at_fault)
+    if (task->ending == FAILURE_DEPENDENCY)
+        snprintf(text, size, "--after=%s can never hold: task %llu has ended",
+            dependency_format(&task->broken.dependency, dependency, sizeof dependency),
+            (unsigned long long)task->broken.by);
+    else if (task->state == TASK_FAILED && task->not_at_fault)
         snprintf(text, size, "once too often, though perhaps without a fault of the task: %s",
             job && job->evidence ? job->evidence : "(no line says more)");
     else if (task->state == TASK_FAILED && task->possible_cause &&
@@ -132,6 +137,22 @@ static void add_share(json_t *object, const struct task *task)
         limited ? json_real((double)share->mem_limit_bytes / (double)MIB) : json_null());
 }
 
+/* When it may start, and before which tasks. */
+static void add_order(struct http *http, json_t *object, const struct task *task)
+{
+    const struct task_request *request = &task->request;
+    char text[64];
+    json_t *waits_for = json_array();
+    for (int i = 0; i < task->n_after; i++)
+        json_array_append_new(
+            waits_for, json_string(dependency_format(&task->after[i], text, sizeof text)));
+    json_object_set_new(object, "priority", json_string(priority_name(request->priority)));
+    json_object_set_new(
+        object, "begin_at", json_moment(http, request->begin_us, request->begin_us > 0));
+    json_object_set_new(object, "waits_for", waits_for);
+    json_object_set_new(object, "requeue", json_boolean(!request->once));
+}
+
 static void add_request(
     struct http *http, json_t *object, const struct task *task, const struct job *job)
 {
@@ -224,6 +245,7 @@ json_t *http_task_json(struct http *http, const struct task *task)
     add_gpus(http, object, task);
     add_yield(http, object, task);
     add_request(http, object, task, job);
+    add_order(http, object, task);
     add_outcome(http, object, task, job);
     json_object_set_new(object, "position", position ? json_integer(position) : json_null());
     return object;

@@ -188,9 +188,30 @@ class Submit(CliCase):
             self.write("job.sh", f"#!/bin/sh\n#SBATCH {line}\ntrue\n")
             self.assertEqual(len(self.warnings("job.sh")), 1)
         self.assertEqual(
-            self.complaint("submit", "--dependency=12", "--", "true", code=2),
-            "--dependency: is not supported yet",
+            self.complaint("submit", "--array=1-4", "--", "true", code=2),
+            "--array: is not supported yet",
         )
+
+    def test_dependencies_are_checked(self):
+        self.colloc("submit", "--after=ok:12,any:13", "--", "true")
+        self.assertEqual(self.submitted()["after"], "ok:12,any:13")
+        for text in ("12", "after:12", "ok:12,", "ok:0"):
+            self.assertIn(
+                "must be ok:ID, any:ID or notok:ID",
+                self.complaint("submit", f"--dependency={text}", "--", "true", code=2),
+            )
+
+    def test_when_a_task_begins(self):
+        self.colloc("submit", "--begin=@1800000000", "--priority=low", "--requeue=no", "--", "true")
+        body = self.submitted()
+        self.assertEqual(
+            (body["begin"], body["priority"], body["requeue"]), (1800000000, "low", False)
+        )
+
+    def test_a_task_begins_some_time_from_now(self):
+        before = time.time()
+        self.colloc("submit", "--begin=now+2h", "--", "true")
+        self.assertGreaterEqual(self.submitted()["begin"], int(before) + 7200)
 
     def test_an_interrupted_wait_says_that_the_task_goes_on(self):
         self.daemon.tasks = [make_task(12, state="RUNNING")]

@@ -97,7 +97,9 @@ static int check_queue(const struct task_queue *queue, enum task_state state)
         assert_int_equal(task->state, state);
         assert_ptr_equal(task->queue, queue);
         assert_ptr_equal(task->previous, last);
-        assert_true(!last || last->id < task->id);
+        int before = last ? last->request.priority : task->request.priority;
+        assert_true(before >= task->request.priority);
+        assert_true(!last || before > task->request.priority || last->id < task->id);
         assert_int_equal(queue_ahead_of(task), n);
     }
     assert_ptr_equal(queue->last, last);
@@ -146,6 +148,7 @@ void world_check(const struct core *core)
     int queued = check_queue(core_main_queue(core), TASK_QUEUED);
     int recovering = check_queue(core_recovery_queue(core), TASK_RECOVERING);
     int suspended = check_queue(core_suspended_queue(core), TASK_SUSPENDED);
+    int blocked = check_queue(core_blocked_queue(core), TASK_BLOCKED);
     int waiting = 0, reserved = 0, residents = 0;
     for (const struct task *task = core_next_task(core, 0); task;
          task = core_next_task(core, task->id)) {
@@ -157,7 +160,7 @@ void world_check(const struct core *core)
         check_gpu(core, i);
         residents += core_view(core)->gpus[i].n_residents;
     }
-    assert_int_equal(waiting, queued + recovering + suspended);
+    assert_int_equal(waiting, queued + recovering + suspended + blocked);
     assert_int_equal(reserved, residents);
 }
 
@@ -175,6 +178,17 @@ static void print_yield(FILE *out, const struct task *task)
         fprintf(out, " to%d", yield->to_gpus[i]);
     fprintf(out, " memory_wait=%" PRId64 ",%" PRId64 ",%d", task->memory_wait.bytes,
         task->memory_wait.since_us, task->memory_wait.count);
+}
+
+static void print_order(FILE *out, const struct task *task)
+{
+    const struct dependency_end *broken = &task->broken;
+    char text[64];
+    fprintf(out, " order=%d,%d,%" PRId64 " broken=%" PRIu64 ",%" PRIu64 ",%d",
+        task->request.priority, task->request.once, task->request.begin_us,
+        broken->dependency.first, broken->by, broken->holds);
+    for (int i = 0; i < task->n_after; i++)
+        fprintf(out, " %s", dependency_format(&task->after[i], text, sizeof text));
 }
 
 static void print_task(FILE *out, const struct task *task)
@@ -198,6 +212,7 @@ static void print_task(FILE *out, const struct task *task)
         (int)request->need.kind, request->need.bytes, request->time_limit_us);
     for (int i = 0; i < task->n_gpus; i++)
         fprintf(out, " gpu%d", task->gpus[i]);
+    print_order(out, task);
     print_yield(out, task);
     fputc('\n', out);
 }
@@ -232,6 +247,7 @@ char *world_digest(const struct core *core)
     print_queue(out, "main", core_main_queue(core));
     print_queue(out, "recovery", core_recovery_queue(core));
     print_queue(out, "suspended", core_suspended_queue(core));
+    print_queue(out, "blocked", core_blocked_queue(core));
     for (int i = 0; i < core_view(core)->n_gpus; i++)
         print_gpu(out, &core_view(core)->gpus[i]);
     fprintf(out, "last placed: %d\n", core_view(core)->last_placed);

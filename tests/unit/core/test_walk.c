@@ -34,6 +34,7 @@ struct walk {
         struct core_sample sample;
         struct task_memory memory[TASKS_MAX];
     } last[GPUS_MAX]; /* samples */
+    struct dependency after[3];
     int accepted[EVENT_KINDS], refused[EVENT_KINDS];
 };
 
@@ -73,6 +74,35 @@ static struct reading any_reading(struct walk *walk, double most)
     return chance(walk, 10) ? READING_NONE : reading_of(most * (double)draw(walk, 101) / 100);
 }
 
+/* Mostly on tasks that are there; seldom on one that never was, or on a later one (a cycle). */
+static struct dependency any_dependency(struct walk *walk)
+{
+    uint64_t first = draw(walk, walk->next_task) + (chance(walk, 3) ? 2 : 0);
+    uint64_t last = chance(walk, 70) ? first : first + draw(walk, 4);
+    return (struct dependency){(enum dependency_kind)draw(walk, DEPENDENCY_KINDS), first, last};
+}
+
+static void make_after(struct walk *walk, struct event *event)
+{
+    if (!chance(walk, 20))
+        return;
+    event->submit.request.after = walk->after;
+    event->submit.request.n_after = 1 + (int)draw(walk, ARRAY_SIZE(walk->after));
+    for (int i = 0; i < event->submit.request.n_after; i++)
+        walk->after[i] = any_dependency(walk);
+}
+
+/* What a driver reports of a task that the core may have forgotten. */
+static void make_dependency(struct walk *walk, struct event *event)
+{
+    const struct task *task = core_task(walk->core, event->task);
+    event->dependency.dependency = task && task->n_after && chance(walk, 90)
+                                       ? task->after[draw(walk, (uint64_t)task->n_after)]
+                                       : any_dependency(walk);
+    event->dependency.holds = chance(walk, 50);
+    event->dependency.by = event->dependency.dependency.first;
+}
+
 static void make_submit(struct walk *walk, struct event *event)
 {
     struct task_request *request = &event->submit.request;
@@ -88,6 +118,10 @@ static void make_submit(struct walk *walk, struct event *event)
     request->expect.smact = any_reading(walk, 1);
     request->expect.time_us = chance(walk, 50) ? (int64_t)draw(walk, 60) * SECOND_US : 0;
     request->time_limit_us = chance(walk, 20) ? (int64_t)draw(walk, 60) * SECOND_US : 0;
+    request->priority = chance(walk, 20) ? (int)draw(walk, 4) - 1 : PRIORITY_NORMAL;
+    request->once = chance(walk, 10);
+    request->begin_us = chance(walk, 10) ? walk->now_us + (int64_t)draw(walk, 30) * SECOND_US : 0;
+    make_after(walk, event);
 }
 
 /* The last sample of the GPU, or one that differs a little. */
@@ -198,7 +232,8 @@ static struct event make_input(struct walk *walk)
         EVENT_ESTIMATE, EVENT_TICK, EVENT_RELEASE, EVENT_SUSPEND, EVENT_SUSPENDED, EVENT_RESUME,
         EVENT_RESUMED, EVENT_MOVE, EVENT_MOVE, EVENT_MOVE, EVENT_MOVED};
     static const enum event_kind seldom[] = {EVENT_UNSTARTED, EVENT_CANCEL, EVENT_HOLD, EVENT_GPUS,
-        EVENT_TICK, EVENT_SUSPENSION_FAILED, EVENT_MEMORY_WAIT, EVENT_MEMORY_WAIT_END};
+        EVENT_TICK, EVENT_SUSPENSION_FAILED, EVENT_MEMORY_WAIT, EVENT_MEMORY_WAIT_END,
+        EVENT_DEPENDENCY};
     struct event event = {.time_us = walk->now_us};
     event.kind = chance(walk, 85) ? often[draw(walk, ARRAY_SIZE(often))]
                                   : seldom[draw(walk, ARRAY_SIZE(seldom))];
@@ -215,6 +250,8 @@ static struct event make_input(struct walk *walk)
         event.exited = (struct task_exit){.failure = any_failure(walk), .code = 1};
     else if (event.kind == EVENT_STARTED)
         make_started(walk, &event);
+    else if (event.kind == EVENT_DEPENDENCY)
+        make_dependency(walk, &event);
     else if (event.kind >= EVENT_SUSPEND && event.kind < EVENT_TICK)
         make_yield(walk, &event);
     return event;
@@ -258,6 +295,20 @@ static void check_no_placement_was_missed(struct walk *walk)
     replay_step(walk, &tick);
 }
 
+/* No task is blocked without a cause, and none that has started has one. */
+static void check_gates(const struct walk *walk)
+{
+    for (const struct task *task = core_next_task(walk->core, 0); task;
+         task = core_next_task(walk->core, task->id)) {
+        if (task->state == TASK_BLOCKED)
+            assert_true(task->n_after > 0 || task->request.begin_us > walk->now_us);
+        if (task->attempts > 0)
+            assert_true(task->n_after == 0 && task->request.begin_us <= walk->now_us);
+        for (int i = 0; i < task->n_after; i++)
+            assert_true(task->after[i].last < task->id);
+    }
+}
+
 static void step(struct walk *walk)
 {
     walk->now_us += (int64_t)draw(walk, 1500000);
@@ -275,6 +326,8 @@ static void step(struct walk *walk)
     if (event.kind == EVENT_SAMPLE && r == 0)
         check_no_placement_was_missed(walk);
     world_check(walk->core);
+    if (r == 0)
+        check_gates(walk);
     assert_same(world_digest(walk->core), world_digest(walk->replayed));
 }
 
@@ -358,8 +411,29 @@ static void walks_keep_the_state_sound_and_replayable(void **state)
 
 /* ---- no task waits for ever ---- */
 
+static bool is_known(const struct walk *walk, const struct dependency *dependency)
+{
+    const struct task *task = core_next_task(walk->core, dependency->first - 1);
+    return task && task->id <= dependency->last;
+}
+
+/* Reports tasks that never were as ended, as a driver does with those that the core forgot. */
+static void settle_dependencies(struct walk *walk, const struct task *task)
+{
+    for (int i = 0; i < task->n_after;) {
+        struct event event = {.kind = EVENT_DEPENDENCY,
+            .time_us = walk->now_us,
+            .task = task->id,
+            .dependency = {task->after[i], true, task->after[i].first}};
+        if (is_known(walk, &task->after[i]))
+            i++;
+        else
+            assert_int_equal(core_step(walk->core, &event), 0);
+    }
+}
+
 /* Ends each wait that time does not end: cancels requests beyond the machine, releases held tasks,
- * gives estimates. */
+ * gives estimates, settles dependencies on unknown tasks. */
 static void unblock(struct walk *walk)
 {
     struct fault fault;
@@ -374,6 +448,7 @@ static void unblock(struct walk *walk)
          task = core_next_task(walk->core, task->id)) {
         event = (struct event){.kind = EVENT_ESTIMATE, .time_us = walk->now_us, .task = task->id};
         core_step(walk->core, &event);
+        settle_dependencies(walk, task);
         world_input(walk->core, walk->now_us, EVENT_RESUME, task->id);
         if (core_check_request(walk->core, &task->request, &fault) < 0)
             world_input(walk->core, walk->now_us, EVENT_CANCEL, task->id);

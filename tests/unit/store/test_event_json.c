@@ -78,6 +78,26 @@ static void submissions_are_stored_as_ever(void **state)
         "\"expected_us\":3600000000,\"thread_percent\":40}");
 }
 
+static void the_order_of_tasks_is_stored(void **state)
+{
+    struct event event = of_kind(EVENT_SUBMIT);
+    const struct dependency after[] = {{DEPENDENCY_OK, 12, 12}, {DEPENDENCY_NOT_OK, 13, 22}};
+    event.submit.request = (struct task_request){.gpus = 1,
+        .priority = PRIORITY_LOW,
+        .once = true,
+        .begin_us = 7000000,
+        .after = after,
+        .n_after = 2};
+    assert_stored_as(&event,
+        "{\"uid\":0,\"held\":false,\"gpus\":1,\"exclusive\":false,\"sharing\":\"streams\","
+        "\"need\":\"unknown\",\"need_bytes\":0,\"time_limit_us\":0,\"priority\":-1,\"once\":true,"
+        "\"begin_us\":7000000,\"after\":[{\"kind\":\"ok\",\"first\":12,\"last\":12},"
+        "{\"kind\":\"notok\",\"first\":13,\"last\":22}]}");
+    event = of_kind(EVENT_DEPENDENCY);
+    event.dependency = (struct dependency_end){{DEPENDENCY_ANY, 3, 4}, true, 4};
+    assert_stored_as(&event, "{\"kind\":\"any\",\"first\":3,\"last\":4,\"holds\":true,\"by\":4}");
+}
+
 static void placements_and_ends_are_stored_as_ever(void **state)
 {
     const int gpus[] = {3, 1};
@@ -241,6 +261,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(submissions_are_stored_as_ever),
+        cmocka_unit_test(the_order_of_tasks_is_stored),
         cmocka_unit_test(placements_and_ends_are_stored_as_ever),
         cmocka_unit_test(giving_way_is_stored_as_ever),
         cmocka_unit_test(gpus_are_stored_as_ever),

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Moments as people type them. */
-#ifndef COLLOC_CLI_MOMENT_H
-#define COLLOC_CLI_MOMENT_H
+#ifndef COLLOC_BASE_MOMENT_H
+#define COLLOC_BASE_MOMENT_H
 
 #include <stdint.h>
 
@@ -16,5 +16,14 @@
  * Returns 0; -EINVAL: not a moment; -ERANGE: no such day or time in the calendar.
  */
 int moment_parse(const char *text, int64_t now_s, int64_t *ret_s);
+
+/*
+ * Parses a moment to come: dates as above; "16:00": the next time that it is so; "tomorrow" (its
+ * midnight); "now+2h" or "2h": that long after now. Slurm's "now+60" (seconds) and "now+2hours" are
+ * read, too.
+ *
+ * Returns as moment_parse. The moment may have passed: dates are taken as they are.
+ */
+int moment_parse_ahead(const char *text, int64_t now_s, int64_t *ret_s);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Moments as people type them, in a zone with summer time. */
 #include "base/array.h"
-#include "cli/moment.h"
+#include "base/moment.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -61,11 +61,48 @@ static void test_refuses(void **state)
     assert_int_equal(moment_parse("@99999999999999999999", NOW, &moment), -ERANGE);
 }
 
+static void test_moments_to_come(void **state)
+{
+    const struct {
+        const char *text;
+        int64_t moment;
+    } good[] = {
+        {"now", NOW},
+        {"now+2h", NOW + 2 * HOUR},
+        {"2h", NOW + 2 * HOUR},
+        {"now+60", NOW + 60},
+        {"now+2hours", NOW + 2 * HOUR},
+        {"now+1day", NOW + DAY},
+        {"now+90min", NOW + 5400},
+        {"now+1week", NOW + 7 * DAY},
+        {"16:00", TODAY + 16 * HOUR},
+        {"13:00", TODAY + DAY + 13 * HOUR},
+        {"tomorrow", TODAY + DAY},
+        {"2026-11-23", TODAY + DAY},
+        {"2026-11-23T08:30", TODAY + DAY + 8 * HOUR + 1800},
+        {"2026-11-20", TODAY - 2 * DAY},
+        {"@1800000000", 1800000000},
+    };
+    static const char *const bad[] = {"", "2", "now+", "now+x", "now+2hoursx", "now+-2h", "25:00",
+        "now+99999999999999999999", "later", "+2h"};
+    int64_t moment;
+    for (size_t i = 0; i < ARRAY_SIZE(good); i++) {
+        moment = -1;
+        if (moment_parse_ahead(good[i].text, NOW, &moment) != 0 || moment != good[i].moment)
+            fail_msg(
+                "%s: %lld, not %lld", good[i].text, (long long)moment, (long long)good[i].moment);
+    }
+    for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
+        if (moment_parse_ahead(bad[i], NOW, &moment) >= 0)
+            fail_msg("'%s' was taken for a moment", bad[i]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(test_moments, set_zone),
         cmocka_unit_test_setup(test_refuses, set_zone),
+        cmocka_unit_test_setup(test_moments_to_come, set_zone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a dependency says, and its text.
+ *
+ *     ok:12        task 12 has completed        never, if it ends otherwise
+ *     any:12       task 12 has ended
+ *     notok:12     task 12 has failed           never, if it completes
+ *
+ * Of several tasks (an array), ok wants all of them, and notok is content with one. So both can be
+ * decided before all have ended, and no count of those that ended before has to be kept.
+ */
+#include "core/dependency.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "base/text.h"
+#include "base/units.h"
+
+static const char *const names[DEPENDENCY_KINDS] = {
+    [DEPENDENCY_OK] = "ok",
+    [DEPENDENCY_ANY] = "any",
+    [DEPENDENCY_NOT_OK] = "notok",
+};
+
+const char *dependency_kind_name(int kind)
+{
+    return names[kind];
+}
+
+enum dependency_answer dependency_judge(enum dependency_kind kind, int64_t n_live, int64_t n_failed)
+{
+    if (kind == DEPENDENCY_OK && n_failed > 0)
+        return DEPENDENCY_NEVER;
+    if (kind == DEPENDENCY_NOT_OK && n_failed > 0)
+        return DEPENDENCY_HOLDS;
+    if (n_live > 0)
+        return DEPENDENCY_WAITS;
+    return kind == DEPENDENCY_NOT_OK ? DEPENDENCY_NEVER : DEPENDENCY_HOLDS;
+}
+
+/* "ok" or "afterok". */
+static int find_kind(struct span word, enum dependency_kind *ret_kind)
+{
+    size_t skipped = span_starts(word, "after") ? strlen("after") : 0;
+    struct span name = {word.at + skipped, word.size - skipped};
+    for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+        if (span_is(name, names[i])) {
+            *ret_kind = (enum dependency_kind)i;
+            return 0;
+        }
+    }
+    return -EINVAL;
+}
+
+/* Takes the text up to one of `ends` off the front, with the character that ended it. */
+static struct span take_word(const char **at, const char *ends)
+{
+    struct span word = {*at, strcspn(*at, ends)};
+    *at += word.size;
+    return word;
+}
+
+static int refuse(struct span item, struct fault *fault)
+{
+    return fault_set(fault, EINVAL,
+        "after=%.*s: must be ok:ID, any:ID or notok:ID, or several of them with commas",
+        item.size < 40 ? (int)item.size : 40, item.at);
+}
+
+/* "ok:12:13": one dependency for each id. Returns how many, or -EINVAL. */
+static int parse_item(const char **at, int limit, struct fault *fault, struct dependency *ret_list)
+{
+    struct span all = {*at, strcspn(*at, ",")};
+    enum dependency_kind kind;
+    char digits[24];
+    int64_t id;
+    int n = 0;
+    if (find_kind(take_word(at, ":,"), &kind) < 0 || **at != ':')
+        return refuse(all, fault);
+    while (**at == ':') {
+        ++*at;
+        if (!span_copy(take_word(at, ":,"), digits, sizeof digits) ||
+            parse_int64(digits, 1, INT64_MAX, &id) < 0)
+            return refuse(all, fault);
+        if (n == limit)
+            return fault_set(fault, EINVAL, "after: more than %d dependencies", DEPENDENCIES_MAX);
+        ret_list[n++] = (struct dependency){kind, (uint64_t)id, (uint64_t)id};
+    }
+    return n;
+}
+
+int dependency_parse(const char *text, struct fault *fault, struct dependency *ret_list)
+{
+    int n = 0;
+    for (const char *at = text;; at++) {
+        int more = parse_item(&at, DEPENDENCIES_MAX - n, fault, ret_list + n);
+        if (more < 0)
+            return more;
+        n += more;
+        if (*at != ',')
+            return n;
+    }
+}
+
+const char *dependency_format(const struct dependency *dependency, char *buffer, size_t size)
+{
+    int used = snprintf(buffer, size, "%s:%" PRIu64, names[dependency->kind], dependency->first);
+    if (dependency->last != dependency->first && used > 0 && (size_t)used < size)
+        snprintf(buffer + used, size - (size_t)used, "-%" PRIu64, dependency->last);
+    return buffer;
+}

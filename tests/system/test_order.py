@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""When a task starts: begin times, priorities, dependencies; and what is refused."""
+
+import os
+import pwd
+import signal
+import time
+import unittest
+
+from daemon_case import DaemonCase, until
+
+OTHER = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
+
+
+class Order(DaemonCase):
+    gpus = "1xA100-40GB"
+
+    def events(self, task):
+        return [(event["event"], event["text"]) for event in self.task(task)["events"]]
+
+    def test_a_chain_runs_in_its_order_also_over_a_restart(self):
+        first = self.submit("exec sleep 1000")
+        second = self.submit("exit 3", after=f"any:{first}")
+        third = self.submit("true", after=f"notok:{second}", hold=True)
+        never = self.submit("true", after=f"ok:{second}")
+        behind = self.submit("true", after=f"ok:{never},any:{third}")
+        self.wait_state(first, "RUNNING")
+        task = self.task(second)
+        self.assertEqual((task["state"], task["reason"]), ("PENDING", "Dependency"))
+        self.assertEqual(task["reason_text"], f"waits for any:{first}")
+        self.assertEqual(task["waits_for"], [f"any:{first}"])
+        self.assertEqual(self.task(behind)["after"], f"ok:{never},any:{third}")
+        self.assertIn(f"(Dependency) waits for any:{first}", self.colloc("queue").stdout)
+        self.restart(signal.SIGKILL)
+        self.assertEqual(self.task(second)["waits_for"], [f"any:{first}"])
+        self.act("cancel", first)
+        self.wait(second, "FAILED")
+        ended = self.wait(never, "CANCELLED")
+        self.assertEqual(ended["reason"], "DependencyNeverSatisfied")
+        self.assertIn(f"--after=ok:{second} can never hold", ended["reason_text"])
+        self.assertEqual(self.wait(behind, "CANCELLED")["reason"], "DependencyNeverSatisfied")
+        self.assertIn(("DEPENDENCY", f"ok:{never} can never hold"), self.events(behind))
+        self.act("release", third)
+        self.wait(third, "COMPLETED")
+        self.assertIn(("DEPENDENCY", f"notok:{second} holds"), self.events(third))
+        # Of tasks that have ended, what holds already is no dependency any more.
+        self.wait(self.submit("true", after=f"ok:{third},notok:{second},any:{never}"), "COMPLETED")
+
+    def test_begin(self):
+        later = self.submit("true", begin=time.time() + 3600)
+        soon = self.submit("true", begin=time.time() + 1)
+        past = self.submit("true", begin=1.0)
+        self.wait(past, "COMPLETED")
+        task = self.task(later)
+        self.assertEqual((task["state"], task["reason"]), ("PENDING", "BeginTime"))
+        self.assertIn("may begin in", task["reason_text"])
+        self.assertAlmostEqual(task["begin_at"], time.time() + 3600, delta=LATE_S)
+        ended = self.wait(soon, "COMPLETED")
+        self.assertGreaterEqual(ended["started_at"], ended["begin_at"] - 0.1)
+        self.restart()
+        self.assertEqual(self.task(later)["reason"], "BeginTime")
+        self.assertIn("Begins", self.colloc("show", str(later)).stdout)
+
+    def test_priority(self):
+        running = self.submit("exec sleep 1000", exclusive=True)
+        self.wait_state(running, "RUNNING")
+        ids = {
+            name: self.submit(f"echo {name} >> order", exclusive=True, priority=name)
+            for name in ("low", "normal", "high", "urgent")
+        }
+        self.assertEqual(
+            [self.task(ids[name])["position"] for name in ("urgent", "high", "normal", "low")],
+            [1, 2, 3, 4],
+        )
+        self.act("cancel", running)
+        for task in ids.values():
+            self.wait(task, "COMPLETED")
+        self.assertEqual(self.read("order").split(), ["urgent", "high", "normal", "low"])
+
+    def test_what_cannot_be_is_refused(self):
+        failed = self.submit("false")
+        self.wait(failed, "FAILED")
+        self.refused(400, "after", "no task 99", after="ok:99")
+        self.refused(400, "after", "FAILED", after=f"ok:{failed}")
+        self.refused(400, "after", "ok:ID", after="after:1")
+        self.refused(400, "after", after=["ok:1"])
+        self.refused(400, "begin", begin=-1)
+        self.refused(400, "begin", begin="16:00")
+        self.refused(400, "priority", "must be one of", priority="higher")
+        self.refused(400, "requeue", requeue="no")
+        done = self.colloc("submit", "--begin=yesterdays", "--", "true", code=2)
+        self.assertIn("--begin=yesterdays: not a moment to come", done.stderr)
+
+    @unittest.skipUnless(os.geteuid() == 0, "needs another user")
+    def test_who_may_have_a_priority(self):
+        os.chmod(self.work, 0o777)
+        refused = self.colloc("submit", "--priority=high", "--", "true", prefix=OTHER, code=1)
+        self.assertIn("only root and operators", refused.stderr)
+        self.colloc("submit", "--priority=low", "--", "true", prefix=OTHER)
+        self.restart(operators=f"ada, {pwd.getpwuid(65534).pw_name}")
+        self.colloc("submit", "--priority=high", "--", "true", prefix=OTHER)
+        until(lambda: not self.tasks(), "the end of all tasks")
+
+
+LATE_S = 100  # of a machine with other work
+
+if __name__ == "__main__":
+    unittest.main()
