@@ -153,6 +153,11 @@ static const struct option {
     {"web", FIELD(web), &setting_web, "ADDRESS:PORT", "on-demand",
         "where the web page is served, such as 127.0.0.1:7480; on-demand: at 127.0.0.1 once `colloc "
         "web` asks for it; none: never"},
+    {"metrics-listen", FIELD(metrics_listen), &setting_address, "ADDRESS:PORT", "none",
+        "where Prometheus reads `GET /metrics`, such as 127.0.0.1:7481; none: nowhere"},
+    {"metrics-token-file", FIELD(metrics_token_file), &setting_text, "FILE", "",
+        "file with the token that a reader of metrics-listen must show (Authorization: Bearer); "
+        "required where other machines reach the address"},
     {"record-inputs", FIELD(record_inputs), &setting_text, "FILE", "",
         "file that records every event, sample and decision of the scheduler for `colloc "
         "replay`; empty: no recording"},
@@ -241,6 +246,7 @@ void config_defaults(struct config *config)
         .sample_period_us = SECOND_US,
         .metrics_bytes_max = 200 * MIB,
         .web = "on-demand",
+        .metrics_listen = "none",
         .gpm_interval_us = 100 * MS_US,
         .mps_linger_us = 60 * SECOND_US,
         .preload = true,

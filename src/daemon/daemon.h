@@ -9,6 +9,7 @@
  *        +--> http/       the API: routes, submissions, JSON, metrics
  *        +--> metrics/    metrics of GPUs and tasks over time, by a thread
  *        +--> web/        the page of `colloc web`, over TCP
+ *        +--> scrape/     GET /metrics over TCP, for Prometheus
  *        +--> mps/        one MPS control daemon per user
  *        +--> suspension/ tasks off their GPUs and back
  *        +--> preload/    allocations of tasks that wait for GPU memory
@@ -17,8 +18,8 @@
  *
  * Parts know each other only by the hooks that wiring.c gives them. What they share are tables and
  * services that call no part: jobs.c, config.c, user_names.c, user_helper.c, run_history.c, disk.c,
- * audit.c, overrun.c, attempt_list.c, metric_query.c, dependencies.c. scripts/check-components
- * holds the code to that.
+ * audit.c, overrun.c, attempt_list.c, metric_query.c, dependencies.c, exposition.c, tcp_server.c.
+ * scripts/check-components holds the code to that.
  *
  * This header is for the four files at the top only.
  */
@@ -41,6 +42,7 @@
 #include "daemon/preload/preload_manager.h"
 #include "daemon/retention.h"
 #include "daemon/run_history.h"
+#include "daemon/scrape/scrape_server.h"
 #include "daemon/suspension/suspension.h"
 #include "daemon/web/web_server.h"
 
@@ -73,6 +75,7 @@ struct daemon {
     struct suspension *suspension;
     struct preload_manager *preload;
     struct web *web;
+    struct scrape *scrape;
 };
 
 /* ---- wiring.c ---- */

@@ -30,6 +30,7 @@ struct disk {
     uv_timer_t timer;
     bool is_full, is_nearly_full; /* as the log has it */
     int64_t checkpointed_us;
+    struct disk_space space; /* at the last check */
 };
 
 struct space {
@@ -100,7 +101,10 @@ static void on_period(uv_timer_t *timer)
     struct disk *disk = timer->data;
     struct space space;
     struct fault fault = {0};
+    disk->space = (struct disk_space){0};
     if (get_space(disk, &space)) {
+        disk->space = (struct disk_space){
+            reading_of(space.total_bytes), reading_of(space.free_bytes)};
         warn_in_time(disk, &space);
         if (space.free_bytes >= LEAST_BYTES && space.free_inodes >= LEAST_INODES)
             disk->is_full = false;
@@ -145,6 +149,11 @@ void disk_close(struct disk *disk)
 void disk_destroy(struct disk *disk)
 {
     free(disk);
+}
+
+struct disk_space disk_get_space(const struct disk *disk)
+{
+    return disk->space;
 }
 
 void disk_start(struct disk *disk)

@@ -5,6 +5,7 @@
 
 #include <uv.h>
 
+#include "base/reading.h"
 #include "daemon/config.h"
 #include "daemon/driver.h"
 #include "store/store.h"
@@ -23,6 +24,14 @@ void disk_close(struct disk *disk);
 
 /* Releases the part once the loop has run after disk_close. NULL is fine. */
 void disk_destroy(struct disk *disk);
+
+/* A file system's size, and what this user may still write to it. */
+struct disk_space {
+    struct reading total_bytes, available_bytes;
+};
+
+/* Returns what the last check found. */
+struct disk_space disk_get_space(const struct disk *disk);
 
 /* A file of the state folder could not be written: logged once until the disk has space again.
  * `what`: the file, and why. */

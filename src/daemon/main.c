@@ -49,6 +49,7 @@ static void stop(struct daemon *daemon)
     http_close(daemon->http);
     suspension_close(daemon->suspension);
     web_close(daemon->web);
+    scrape_close(daemon->scrape);
     attempts_close(daemon->attempts);
     gpus_close(daemon->gpus);
     disk_close(daemon->disk);
@@ -65,6 +66,7 @@ static void destroy(struct daemon *daemon)
     http_destroy(daemon->http);
     suspension_destroy(daemon->suspension);
     web_destroy(daemon->web);
+    scrape_destroy(daemon->scrape);
     attempts_destroy(daemon->attempts);
     mps_destroy(daemon->mps);
     metric_recorder_destroy(daemon->metrics);
@@ -179,6 +181,8 @@ static int start(struct daemon *daemon, struct fault *fault)
         r = gpus_open(daemon->gpus, fault);
     if (r == 0)
         r = web_open(daemon->web, fault);
+    if (r == 0)
+        r = scrape_open(daemon->scrape, fault);
     if (r < 0)
         return r;
     preload_manager_open(daemon->preload);

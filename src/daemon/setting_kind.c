@@ -36,12 +36,17 @@ static int set_size(void *field, size_t size, const char *value)
     return parse_size(value, field);
 }
 
-static int set_web(void *field, size_t size, const char *value)
+static int set_address(void *field, size_t size, const char *value)
 {
     struct tcp_address address;
-    bool is_word = strcmp(value, "none") == 0 || strcmp(value, "on-demand") == 0;
-    return is_word || tcp_address_parse(value, &address) == 0 ? set_text(field, size, value)
-                                                              : -EINVAL;
+    bool is_good = strcmp(value, "none") == 0 || tcp_address_parse(value, &address) == 0;
+    return is_good ? set_text(field, size, value) : -EINVAL;
+}
+
+static int set_web(void *field, size_t size, const char *value)
+{
+    return strcmp(value, "on-demand") == 0 ? set_text(field, size, value)
+                                           : set_address(field, size, value);
 }
 
 /* At least what one submission of the largest size takes, beside root's reserve. */
@@ -268,6 +273,8 @@ static void format_log_level(const void *field, char *text, size_t size)
 const struct setting_kind setting_text = {set_text, format_text, "a shorter text"};
 const struct setting_kind setting_web = {
     set_web, format_text, "none, on-demand or an address with a port such as 127.0.0.1:7480"};
+const struct setting_kind setting_address = {
+    set_address, format_text, "none or an address with a port such as 127.0.0.1:7481"};
 const struct setting_kind setting_size = {
     set_size, format_exact_size, "a size such as 512MiB or 5GiB"};
 const struct setting_kind setting_request_memory = {

@@ -17,9 +17,11 @@
  *               answered --------------------------> http
  *     suspension  polls, processes ----------------> gpus, attempts
  *               gates -----------------------------> preload
+ *     scrape    make_metrics --------------------> http
  *     http      GPUs, stored samples --------------> gpus
  *               metrics over time -----------------> metrics
  *               served, make_login ----------------> web
+ *               disk_space ------------------------> disk
  *               deferred starts -------------------> attempts
  *               `colloc mps` ----------------------> mps
  *               answers that wait -----------------> suspension
@@ -477,6 +479,12 @@ static struct gpu_totals http_gpu_totals(void *context)
     return gpus_totals(daemon->gpus);
 }
 
+static struct disk_space http_disk_space(void *context)
+{
+    struct daemon *daemon = context;
+    return disk_get_space(daemon->disk);
+}
+
 static int http_write_gpu_history(void *context, int64_t since_us, FILE *out)
 {
     struct daemon *daemon = context;
@@ -576,6 +584,7 @@ static struct http *create_http(struct daemon *daemon)
             .why_no_gpus = http_gpus_why_none,
             .gpu_idle_us = http_gpu_idle_us,
             .gpu_totals = http_gpu_totals,
+            .disk_space = http_disk_space,
             .write_gpu_history = http_write_gpu_history,
             .ask_metrics = http_ask_metrics,
             .clear_gpu_errors = http_clear_gpu_errors,
@@ -604,6 +613,24 @@ static struct web *create_web(struct daemon *daemon)
         .context = daemon->http,
     };
     return web_create(&options);
+}
+
+/* ---- the metrics' for Prometheus ---- */
+
+static char *scrape_make_metrics(void *context, bool is_openmetrics)
+{
+    struct daemon *daemon = context;
+    return http_make_metrics(daemon->http, is_openmetrics);
+}
+
+static struct scrape *create_scrape(struct daemon *daemon)
+{
+    const struct scrape_options options = {
+        .loop = &daemon->loop,
+        .config = &daemon->config,
+        .hooks = {daemon, scrape_make_metrics},
+    };
+    return scrape_create(&options);
 }
 
 /* ---- tables and services ---- */
@@ -650,8 +677,9 @@ int wiring_create_parts(struct daemon *daemon, struct fault *fault)
     daemon->http = create_http(daemon);
     daemon->metrics = create_metrics(daemon);
     daemon->web = create_web(daemon);
+    daemon->scrape = create_scrape(daemon);
     bool all = daemon->disk && daemon->retention && daemon->mps && daemon->preload &&
                daemon->attempts && daemon->gpus && daemon->suspension && daemon->http &&
-               daemon->web;
+               daemon->web && daemon->scrape;
     return all ? 0 : fault_set(fault, ENOMEM, "out of memory");
 }

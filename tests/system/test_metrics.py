@@ -7,7 +7,7 @@ import unittest
 from daemon_case import MIB, DaemonCase, until
 
 LABEL = r'([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\\n]|\\[\\"n])*)"'
-SAMPLE = re.compile(rf"([a-z_:][a-z0-9_:]*)\{{({LABEL}(?:,{LABEL})*)\}} (\S+)$")
+SAMPLE = re.compile(rf"([a-z_:][a-z0-9_:]*)(?:\{{({LABEL}(?:,{LABEL})*)\}})? (\S+)$")
 
 
 class Metrics(DaemonCase):
@@ -36,7 +36,7 @@ class Metrics(DaemonCase):
                 match = SAMPLE.fullmatch(line)
                 self.assertTrue(match, f"no sample: {line}")
                 self.assertEqual(match[1], current)
-                labels = tuple(sorted(found[:2] for found in re.findall(LABEL, match[2])))
+                labels = tuple(sorted(found[:2] for found in re.findall(LABEL, match[2] or "")))
                 self.assertNotIn(labels, families[current], "a series is listed once")
                 families[current][labels] = float(match.groups()[-1])
         self.assertEqual(set(families), set(types))

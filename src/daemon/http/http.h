@@ -17,6 +17,7 @@
 
 #include "api/server.h"
 #include "daemon/config.h"
+#include "daemon/disk.h"
 #include "daemon/driver.h"
 #include "daemon/gpu_report.h"
 #include "daemon/jobs.h"
@@ -41,6 +42,9 @@ struct http_hooks {
         void *context, size_t i, const struct resident *resident, bool *ret_is_long);
 
     struct gpu_totals (*gpu_totals)(void *context);
+
+    /* The file system of the state folder; disk_get_space of daemon/disk.h. */
+    struct disk_space (*disk_space)(void *context);
 
     /* Writes the stored samples since `since_us` (wall time) as JSON. Returns 0 or -errno. */
     int (*write_gpu_history)(void *context, int64_t since_us, FILE *out);
@@ -101,6 +105,10 @@ struct http *http_create(const struct http_options *options);
 
 /* Returns the routes of docs/protocol.md, for another server; their context is the part. */
 const struct api_route *http_get_routes(void);
+
+/* Returns the metrics of GPUs and tasks for Prometheus, in its text format or as OpenMetrics, for
+ * the caller to free; NULL when memory is out. */
+char *http_make_metrics(const struct http *http, bool is_openmetrics);
 
 /* Listens on the configured socket. Returns 0 or a fault. */
 int http_open(struct http *http, struct fault *fault);

@@ -16,6 +16,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "daemon/http/prometheus.h"
 #include "daemon/http/routes.h"
 
 #define BODY_MAX        (16u << 20) /* bytes; chosen: the largest script and summary, as JSON */
@@ -134,8 +135,18 @@ const struct api_route *http_get_routes(void)
     return http_routes;
 }
 
+char *http_make_metrics(const struct http *http, bool is_openmetrics)
+{
+    return prometheus_text(http, is_openmetrics);
+}
+
 void http_task_ended(struct http *http, uint64_t task, const json_t *record)
 {
+    const struct task *ended = core_task(http->parts.core, task);
+    if (ended && task_state_is_done(ended->state)) {
+        http->ends.tasks[ended->state]++;
+        http->ends.memory_crashes += ended->oom_count;
+    }
     waiters_answer(http, task, record);
 }
 

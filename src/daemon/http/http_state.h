@@ -26,6 +26,10 @@ struct http {
     struct listing *listings;
     struct event_feed *event_feed; /* NULL: not opened yet */
 
+    struct { /* since the daemon was started */
+        int64_t tasks[TASK_STATES], memory_crashes;
+    } ends;
+
     uv_poll_t server_poll;
     uv_timer_t server_timer;
     uv_idle_t server_soon, list_turn;

@@ -1,11 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* GPUs and tasks as metrics for Prometheus. */
 #ifndef COLLOC_DAEMON_HTTP_PROMETHEUS_H
 #define COLLOC_DAEMON_HTTP_PROMETHEUS_H
 
-struct http;
+#include "daemon/exposition.h"
+#include "daemon/gpu_report.h"
+#include "daemon/http/http_state.h"
 
-/* Returns GPUs and tasks in Prometheus' text format, which the caller frees; NULL when memory is
- * out. */
-char *prometheus_text(const struct http *http);
+/* Returns all metrics, for the caller to free; NULL when memory is out. */
+char *prometheus_text(const struct http *http, bool is_openmetrics);
+
+/* ---- for the files that write them ---- */
+
+/* Does the GPU answer? The last reading of a lost one, or of one that has not answered for long, is
+ * not one of now. */
+bool prometheus_is_current(const struct http *http, const struct gpu_report *gpu);
+
+/* Writes the metrics of tasks (prometheus_tasks.c). */
+void prometheus_put_tasks(const struct exposition *to, const struct http *http);
 
 #endif

@@ -124,10 +124,10 @@ static void route_clear(void *context, struct api_request *request)
 
 static void route_metrics(void *context, struct api_request *request)
 {
-    char *text = prometheus_text(context);
+    bool is_openmetrics = exposition_wants_openmetrics(api_request_header(request, "Accept"));
+    char *text = prometheus_text(context, is_openmetrics);
     if (text)
-        api_reply_bytes(
-            request, "text/plain; version=0.0.4; charset=utf-8", text, strlen(text), NULL);
+        api_reply_bytes(request, exposition_type(is_openmetrics), text, strlen(text), NULL);
     else
         api_reply(request, 500, NULL);
     free(text);

@@ -21,7 +21,7 @@
 #include "base/array.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/tcp_address.h"
+#include "daemon/tcp_server.h"
 #include "daemon/web/sessions.h"
 #include "daemon/web/web_assets.h"
 
@@ -34,12 +34,8 @@ enum { COOKIE_NAME_SIZE = 32 };
 struct web {
     struct web_options options;
     struct sessions *sessions;
-    struct tcp_address address;
-    struct api_server *server; /* NULL: it does not listen */
+    struct tcp_server *server;
     struct api_route *routes;
-    uv_poll_t *poll;
-    uv_timer_t *timer; /* for the server's timeouts */
-    bool is_closed;
     char cookie[COOKIE_NAME_SIZE];
 };
 
@@ -84,7 +80,8 @@ static bool admit(void *data, struct api_request *request, struct api_peer *ret_
 {
     struct web *web = data;
     char session[SESSION_SECRET_SIZE];
-    if (!tcp_address_is_host(&web->address, api_request_header(request, "Host"))) {
+    if (!tcp_address_is_host(
+            tcp_server_address(web->server), api_request_header(request, "Host"))) {
         api_reply_error(request, 403,
             "this host name is not the page's: open it as localhost or by its address");
         return false;
@@ -156,28 +153,15 @@ static struct api_route *make_routes(const struct api_route *all)
 
 /* ---- listening ---- */
 
-static void on_time(uv_timer_t *timer)
-{
-    web_run(timer->data);
-}
-
 void web_run(struct web *web)
 {
-    if (!web || !web->server)
-        return;
-    api_server_run(web->server);
-    uv_timer_start(web->timer, on_time, (uint64_t)api_server_timeout_ms(web->server), 0);
+    if (web)
+        tcp_server_run(web->server);
 }
 
-static void on_readable(uv_poll_t *poll, int status, int events)
-{
-    web_run(poll->data);
-}
-
-static int start_server(struct web *web, int fd, struct fault *fault)
+static int listen_at(struct web *web, const char *text, struct fault *fault)
 {
     const struct api_server_options options = {
-        .listen_fd = fd,
         .headers = headers,
         .admit = admit,
         .server_data = web,
@@ -189,28 +173,13 @@ static int start_server(struct web *web, int fd, struct fault *fault)
         .idle_timeout_s = IDLE_TIMEOUT_S,
         .connections_per_user_max = CONNECTIONS_MAX,
     };
-    int r = api_server_create(&options, fault, &web->server);
-    if (r < 0)
-        return r;
-    uv_poll_init(web->options.loop, web->poll, api_server_fd(web->server));
-    uv_poll_start(web->poll, UV_READABLE, on_readable);
-    web_run(web);
-    return 0;
-}
-
-static int listen_at(struct web *web, const char *text, struct fault *fault)
-{
     char shown[TCP_ADDRESS_TEXT_SIZE];
-    if (tcp_address_parse(text, &web->address) < 0)
-        return fault_set(fault, EINVAL, "web: %s is no address with a port", text);
-    int fd = tcp_address_listen(&web->address, fault);
-    if (fd < 0)
-        return fd;
-    int r = start_server(web, fd, fault);
+    int r = tcp_server_listen(web->server, text, &options, fault);
     if (r < 0)
-        return r;
-    log_info("the web page is at http://%s/", tcp_address_format(&web->address, shown));
-    if (!tcp_address_is_loopback(&web->address))
+        return fault_prefix(fault, r, "web");
+    const struct tcp_address *address = tcp_server_address(web->server);
+    log_info("the web page is at http://%s/", tcp_address_format(address, shown));
+    if (!tcp_address_is_loopback(address))
         log_warning("the web page at %s is not encrypted, and other machines reach it: a tunnel or "
                     "a proxy with TLS is safer",
             shown);
@@ -219,7 +188,7 @@ static int listen_at(struct web *web, const char *text, struct fault *fault)
 
 static int listen_on_demand(struct web *web, struct fault *fault)
 {
-    if (web->server)
+    if (tcp_server_is_listening(web->server))
         return 0;
     if (strcmp(web->options.config->web, "none") == 0)
         return fault_set(fault, EPERM, "this daemon serves no web page (setting web: none)");
@@ -237,17 +206,11 @@ struct web *web_create(const struct web_options *options)
     web->options = *options;
     web->sessions = sessions_create();
     web->routes = make_routes(options->routes);
-    web->poll = calloc(1, sizeof *web->poll);
-    web->timer = calloc(1, sizeof *web->timer);
-    if (!web->sessions || !web->routes || !web->poll || !web->timer) {
-        free(web->poll);
-        free(web->timer);
-        web_destroy(web);
-        return NULL;
-    }
-    uv_timer_init(options->loop, web->timer);
-    web->timer->data = web->poll->data = web;
-    return web;
+    web->server = web->sessions && web->routes ? tcp_server_create(options->loop) : NULL;
+    if (web->server)
+        return web;
+    web_destroy(web);
+    return NULL;
 }
 
 int web_open(struct web *web, struct fault *fault)
@@ -262,29 +225,17 @@ int web_open(struct web *web, struct fault *fault)
     return is_address ? listen_at(web, address, fault) : 0;
 }
 
-static void on_handle_closed(uv_handle_t *handle)
-{
-    free(handle);
-}
-
 void web_close(struct web *web)
 {
-    if (!web || web->is_closed)
-        return;
-    web->is_closed = true;
-    if (web->server)
-        uv_close((uv_handle_t *)web->poll, on_handle_closed);
-    else
-        free(web->poll);
-    api_server_destroy(web->server);
-    web->server = NULL;
-    uv_close((uv_handle_t *)web->timer, on_handle_closed);
+    if (web)
+        tcp_server_close(web->server);
 }
 
 void web_destroy(struct web *web)
 {
     if (!web)
         return;
+    tcp_server_destroy(web->server);
     sessions_destroy(web->sessions);
     free(web->routes);
     free(web);
@@ -302,7 +253,7 @@ int web_make_login(
         return fault_set(fault, -r,
             r == -EAGAIN ? "too many logins are open: try again later"
                          : "no random numbers are to be had");
-    tcp_address_format(&web->address, address);
+    tcp_address_format(tcp_server_address(web->server), address);
     if (asprintf(ret_url, "http://%s/login?token=%s", address, token) < 0)
         return fault_set(fault, ENOMEM, "out of memory");
     return 0;

@@ -332,6 +332,11 @@ static struct reading on_gpu_idle_us(
     return reading_of(7e6);
 }
 
+static struct disk_space on_disk_space(void *context)
+{
+    return (struct disk_space){.available_bytes = reading_of(5e9)};
+}
+
 static struct gpu_totals on_gpu_totals(void *context)
 {
     return (struct gpu_totals){.energy_j = 5e6, .mean_smact = READING_NONE};
@@ -465,7 +470,7 @@ static int begin(void **state)
         .store = (struct store *)(void *)&store,
         .driver = pretend.driver,
         .run_history = &seen.run_history,
-        .hooks = {NULL, on_report_gpu, on_why_no_gpus, on_gpu_idle_us, on_gpu_totals,
+        .hooks = {NULL, on_report_gpu, on_why_no_gpus, on_gpu_idle_us, on_gpu_totals, on_disk_space,
             on_write_gpu_history, on_ask_metrics, on_clear_gpu_errors, on_served, on_make_login,
             on_why_deferred, on_is_watched, on_list_mps, on_start_mps, on_stop_mps,
             on_find_mps_group, on_why_suspension_failed, on_answer_suspension_later},
@@ -735,6 +740,25 @@ static void test_metrics_leave_out_what_is_not_known(void **state)
     assert_non_null(strstr(request.text, "colloc_gpu_sm_active_ratio{gpu=\"0\""));
     assert_non_null(strstr(request.text, "colloc_gpu_foreign_processes{gpu=\"0\""));
     assert_null(strstr(request.text, "colloc_gpu_power_watts{"));
+    assert_non_null(strstr(request.text, "colloc_state_disk_available_bytes 5000000000\n"));
+    assert_null(strstr(request.text, "colloc_state_disk_size_bytes 0"));
+    assert_non_null(strstr(request.text, "# TYPE colloc_info gauge\n"));
+    assert_null(strstr(request.text, "# EOF"));
+    forget(&request);
+}
+
+static void test_metrics_as_openmetrics(void **state)
+{
+    submit(ADA);
+    struct api_request request = from(BOB, 0);
+    request.key = "Accept";
+    request.value = "application/openmetrics-text;version=1.0.0;q=0.75,text/plain;q=0.25";
+    serve("GET", "/v1/metrics", &request);
+    assert_non_null(strstr(request.text, "# TYPE colloc info\n"));
+    assert_non_null(strstr(request.text, "\ncolloc_info{"));
+    assert_non_null(strstr(request.text, "# TYPE colloc_tasks_ended counter\n"));
+    assert_non_null(strstr(request.text, "\ncolloc_tasks_ended_total{state=\"FAILED\"} 0\n"));
+    assert_string_equal(request.text + strlen(request.text) - 7, "\n# EOF\n");
     forget(&request);
 }
 
@@ -909,6 +933,7 @@ int main(void)
         TEST(the_list_has_live_tasks),
         TEST(gpus_with_tasks_and_external_processes),
         TEST(metrics_leave_out_what_is_not_known),
+        TEST(metrics_as_openmetrics),
         TEST(metrics_over_time),
         TEST(readers_of_events),
         TEST(logins_to_the_page),

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * GET /metrics over TCP, for Prometheus.
+ *
+ * Contract:
+ *   1. Nothing is answered but the metrics, and only to a request that may read them: with the
+ *      setting metrics-token-file, one that shows the token; without, one of this machine, since
+ *      each of its users may read the same over the Unix socket. An address that other machines
+ *      reach needs a token.
+ *   2. However often it is asked for, the text is made at most once in SCRAPE_REUSED_MS. What
+ *      scrapers can hold is bounded by SCRAPE_CONNECTIONS_MAX, and they share it with no other
+ *      server of the daemon.
+ */
+#ifndef COLLOC_DAEMON_SCRAPE_SCRAPE_SERVER_H
+#define COLLOC_DAEMON_SCRAPE_SCRAPE_SERVER_H
+
+#include <uv.h>
+
+#include "base/fault.h"
+#include "daemon/config.h"
+
+enum {
+    SCRAPE_CONNECTIONS_MAX = 32, /* chosen: a few Prometheus servers, and someone with curl */
+    SCRAPE_REUSED_MS = 500,      /* chosen: Prometheus asks each 15 s, at most each second */
+};
+
+/* What the part calls. All must be set; each gets `context`. */
+struct scrape_hooks {
+    void *context;
+
+    /* Writes the metrics, in the text format or as OpenMetrics, for the part to free. Returns NULL
+     * when memory is out. */
+    char *(*make_metrics)(void *context, bool is_openmetrics);
+};
+
+struct scrape_options {
+    uv_loop_t *loop; /* borrowed, as the other; both outlive the part */
+    const struct config *config;
+    struct scrape_hooks hooks;
+};
+
+struct scrape;
+
+/* Creates the part, which does not listen yet. `options` is copied. Returns NULL when memory is
+ * out. */
+struct scrape *scrape_create(const struct scrape_options *options);
+
+/* Reads the token and listens, if the setting `metrics-listen` is an address. Returns 0 or a
+ * fault. */
+int scrape_open(struct scrape *scrape, struct fault *fault);
+
+/* Ends listening. NULL is fine. */
+void scrape_close(struct scrape *scrape);
+
+/* Releases the part once the loop has run after scrape_close. NULL is fine. */
+void scrape_destroy(struct scrape *scrape);
+
+#endif

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * libmicrohttpd has one descriptor to poll and one timeout: the server runs when the descriptor is
+ * readable and when the timeout has passed, and asks for its next timeout after each run.
+ */
+#include "daemon/tcp_server.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+struct tcp_server {
+    uv_loop_t *loop;
+    struct tcp_address address;
+    struct api_server *api; /* NULL: it does not listen */
+    uv_poll_t poll;         /* initialised while `api` is there */
+    uv_timer_t timer;
+    bool is_closed;
+};
+
+struct tcp_server *tcp_server_create(uv_loop_t *loop)
+{
+    struct tcp_server *server = calloc(1, sizeof *server);
+    if (!server)
+        return NULL;
+    server->loop = loop;
+    uv_timer_init(loop, &server->timer);
+    server->timer.data = server->poll.data = server;
+    return server;
+}
+
+static void on_time(uv_timer_t *timer)
+{
+    tcp_server_run(timer->data);
+}
+
+void tcp_server_run(struct tcp_server *server)
+{
+    if (!server->api)
+        return;
+    api_server_run(server->api);
+    uv_timer_start(&server->timer, on_time, (uint64_t)api_server_timeout_ms(server->api), 0);
+}
+
+static void on_readable(uv_poll_t *poll, int status, int events)
+{
+    tcp_server_run(poll->data);
+}
+
+int tcp_server_listen(struct tcp_server *server, const char *address,
+    const struct api_server_options *options, struct fault *fault)
+{
+    struct api_server_options with_socket = *options;
+    if (tcp_address_parse(address, &server->address) < 0)
+        return fault_set(fault, EINVAL, "%s is no address with a port", address);
+    int r = tcp_address_listen(&server->address, fault);
+    if (r < 0)
+        return r;
+    with_socket.listen_fd = r;
+    r = api_server_create(&with_socket, fault, &server->api);
+    if (r < 0)
+        return r;
+    uv_poll_init(server->loop, &server->poll, api_server_fd(server->api));
+    uv_poll_start(&server->poll, UV_READABLE, on_readable);
+    tcp_server_run(server);
+    return 0;
+}
+
+bool tcp_server_is_listening(const struct tcp_server *server)
+{
+    return server->api;
+}
+
+const struct tcp_address *tcp_server_address(const struct tcp_server *server)
+{
+    return &server->address;
+}
+
+void tcp_server_close(struct tcp_server *server)
+{
+    if (!server || server->is_closed)
+        return;
+    server->is_closed = true;
+    if (server->api) {
+        uv_poll_stop(&server->poll);
+        uv_close((uv_handle_t *)&server->poll, NULL);
+    }
+    api_server_destroy(server->api);
+    server->api = NULL;
+    uv_close((uv_handle_t *)&server->timer, NULL);
+}
+
+void tcp_server_destroy(struct tcp_server *server)
+{
+    free(server);
+}

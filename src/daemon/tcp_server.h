@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* An API server on TCP that is served by the daemon's loop. */
+#ifndef COLLOC_DAEMON_TCP_SERVER_H
+#define COLLOC_DAEMON_TCP_SERVER_H
+
+#include <uv.h>
+
+#include "api/server.h"
+#include "base/tcp_address.h"
+
+struct tcp_server;
+
+/* Creates a server that does not listen yet. `loop` is borrowed. Returns NULL when memory is out. */
+struct tcp_server *tcp_server_create(uv_loop_t *loop);
+
+/*
+ * Binds, listens and serves.
+ *
+ * address: "127.0.0.1:7480"; with port 0 a free one
+ * options: of the API server; its listen_fd is set here
+ *
+ * Returns 0; or -errno with a fault: -EINVAL for what is no address, -EADDRINUSE for a port that is
+ * taken.
+ */
+int tcp_server_listen(struct tcp_server *server, const char *address,
+    const struct api_server_options *options, struct fault *fault);
+
+bool tcp_server_is_listening(const struct tcp_server *server);
+
+/* Returns the address, borrowed; meaningful once it listens. */
+const struct tcp_address *tcp_server_address(const struct tcp_server *server);
+
+/* Sends what was answered outside of the server's own turns. */
+void tcp_server_run(struct tcp_server *server);
+
+/* Ends listening and answers what is pending with 503. A second call does nothing; NULL is fine. */
+void tcp_server_close(struct tcp_server *server);
+
+/* Releases the server once the loop has run after tcp_server_close. NULL is fine. */
+void tcp_server_destroy(struct tcp_server *server);
+
+#endif
