@@ -3,12 +3,13 @@
  * All lines have the same time axis, from the first to the last sample:
  *
  *     16:02:11 to 16:20:41, a column is 20 s
- *     attempt          1111111111x  2222222222222222
+ *     attempt          1111111111x  2222///2>22--222
  *     task 13, GPU 0        ===========
  *     GPU 0  memory    ▁▃▆█████████▁▃▆██████████████   0 to 11.2 GiB, mean 9.8 GiB
  *     GPU 0  SMACT     ▁▁▅▆▆▆▅▆▆▆▆▆▁▁▅▆▆▆▆▆▆▆▆▆▆▆▆▆▆   0 to 83 %, mean 61 %
  *
- * An attempt is its number in each column; x, where it did not end well. A column has the mean of
+ * An attempt is its number in each column; x, where it did not end well; / while it was suspended,
+ * - while it was paused, > where it went on on other GPUs. A column has the mean of
  * its time; an unknown time is a dot. Fractions are drawn to 1, all other values to their maximum.
  */
 #include "cli/task_plot.h"
@@ -196,6 +197,27 @@ static void clear_marks(char marks[TEXT_GRAPH_WIDTH_MAX + 1], const struct axis 
     marks[axis->columns] = '\0';
 }
 
+/* Where an attempt was suspended, paused or moved. */
+static void mark_interruptions(char *marks, const struct axis *axis, const json_t *attempt)
+{
+    const json_t *where = json_object_get(attempt, "gpus");
+    size_t i;
+    json_t *interruption;
+    json_array_foreach(json_object_get(attempt, "interruptions"), i, interruption) {
+        double since = member_number(interruption, "since", NAN),
+               until = member_number(interruption, "until", axis->until);
+        bool is_paused = strcmp(member_text(interruption, "kind", ""), "paused") == 0;
+        const json_t *gpus = json_object_get(interruption, "gpus");
+        if (isnan(since))
+            continue;
+        mark(marks, axis, since, until, is_paused ? '-' : '/');
+        if (json_array_size(gpus) && !json_equal(gpus, where)) {
+            mark(marks, axis, until, until, '>');
+            where = gpus;
+        }
+    }
+}
+
 static void print_attempts(const json_t *answer, const struct axis *axis)
 {
     char marks[TEXT_GRAPH_WIDTH_MAX + 1];
@@ -210,6 +232,7 @@ static void print_attempts(const json_t *answer, const struct axis *axis)
         if (isnan(since))
             continue;
         mark(marks, axis, since, until, (char)('1' + (int)(i % 9)));
+        mark_interruptions(marks, axis, attempt);
         if (strcmp(reason, "None") != 0)
             mark(marks, axis, until, until, 'x');
     }

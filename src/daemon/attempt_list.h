@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The list of a task's attempts as docs/protocol.md shows it: where each ran, from when to when,
- * and how it ended.
+ * how it was interrupted, and how it ended.
  */
 #ifndef COLLOC_DAEMON_ATTEMPT_LIST_H
 #define COLLOC_DAEMON_ATTEMPT_LIST_H
@@ -10,8 +10,12 @@
 
 #include "core/core.h"
 
+/* Interruptions that an attempt's list holds, the last ones. Chosen: 30 KiB of JSON. */
+enum { ATTEMPT_INTERRUPTIONS_MAX = 200 };
+
 /*
- * Notes the beginning or end of an attempt. Events of other kinds are ignored.
+ * Notes the beginning or end of an attempt, or of an interruption of it. Events of other kinds are
+ * ignored.
  *   list    of the event's task; a JSON array
  *   core    has applied the event
  */
