@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `colloc trace`: imports, generates and describes traces. A table says which action takes which
- * options.
+ * `colloc trace`: imports, generates and describes traces for the simulator, and exports what the
+ * daemon recorded. A table says which action takes which options.
  */
 #include <errno.h>
 #include <string.h>
@@ -87,11 +87,20 @@ const struct option_spec trace_options[TRACE_OPTIONS] = {
         .argument = "FILE",
         .help = "import, synth: make each job its own task, with its own GPUs and run time, "
                 "and write their catalogue to this file"},
+    [TRACE_SINCE] = {.name = "since",
+        .kind = OPTION_TEXT,
+        .argument = "WHEN",
+        .help = "export: from this time on: a date (2026-11-20, \"2026-11-20 16:00\"), a time of "
+                "today (16:00), or a time before now (2h, 7d); default: 24h"},
+    [TRACE_UNTIL] = {.name = "until",
+        .kind = OPTION_TEXT,
+        .argument = "WHEN",
+        .help = "export: until this time (as for --since); default: now"},
     [TRACE_OUTPUT] = {.name = "output",
         .letter = 'o',
         .kind = OPTION_FILE,
         .argument = "FILE",
-        .help = "import, synth: file for the trace; default: standard output"},
+        .help = "import, synth, export: file for the trace; default: standard output"},
 };
 
 #define BIT(option) (UINT32_C(1) << (option))
@@ -115,6 +124,7 @@ static const struct action {
     {"info", true, false,
         BIT(TRACE_FROM) | BIT(TRACE_PROCESSORS) | BIT(TRACE_KEEP_PARTIAL) | BIT(TRACE_TASKS),
         trace_info},
+    {"export", false, true, BIT(TRACE_SINCE) | BIT(TRACE_UNTIL) | BIT(TRACE_OUTPUT), trace_export},
 };
 
 static int find_action(
@@ -127,7 +137,7 @@ static int find_action(
             *ret_action = &actions[i];
     if (!*ret_action)
         return fault_set(
-            fault, EINVAL, "trace: unknown action %.60s: give import, synth or info", name);
+            fault, EINVAL, "trace: unknown action %.60s: give import, synth, info or export", name);
     return 0;
 }
 
@@ -140,6 +150,9 @@ static int check_words(
                 "trace %s: --%s is not an option of this action (see `colloc help "
                 "trace`)",
                 action->name, trace_options[i].name);
+    if (invocation->common[COMMON_SOCKET].set && action->run != trace_export)
+        return fault_set(
+            fault, EINVAL, "trace %s: --socket: this action asks no daemon", action->name);
     if (action->reads && invocation->operand_count != 2)
         return fault_set(fault, EINVAL,
             "trace %s: no file given: give its name, or - for standard input", action->name);
@@ -170,14 +183,14 @@ static int run(const struct invocation *invocation)
         print_error("%s", fault.text);
     catalogue_fini(&trace.catalogue);
     cluster_log_fini(&trace.log);
-    return r < 0 ? EXIT_USAGE : EXIT_OK;
+    return r < 0 ? EXIT_USAGE : r;
 }
 
 const struct command command_trace = {
     .name = "trace",
-    .usage = "import|synth|info [OPTION...] [FILE]",
+    .usage = "import|synth|info|export [OPTION...] [FILE]",
     .summary = "make traces for simulate: import logs of other clusters, or generate them; "
-               "describe a trace",
+               "describe a trace; export what ran here for Perfetto",
     .description = "`import` reads a log (Philly's cluster_job_log, the output of sacct "
                    "--parsable2, or Standard Workload Format) and writes a trace for `colloc "
                    "simulate`. Jobs that never ran, had not ended or had no GPU are skipped and "
@@ -190,15 +203,19 @@ const struct command command_trace = {
                    "required); docs/trace.md has the figures.\n\n"
                    "`info` prints how many jobs a trace (or, with --from, a log) has, their run "
                    "times and numbers of GPUs.\n\n"
+                   "`export` writes what the daemon recorded as Chrome trace JSON, which "
+                   "https://ui.perfetto.dev and chrome://tracing open: a process for each GPU with "
+                   "its memory, SM activity and power, a thread for each task with its attempts, "
+                   "suspensions and moves, and the queue.\n\n"
                    "For example:\n\n"
                    "sacct -aPX -S 2024-01-01 -o JobID,Submit,Elapsed,State,AllocTRES > "
                    "jobs.txt\n\n"
                    "colloc trace import --from=sacct --gpus=4 -o T.csv jobs.txt\n\n"
-                   "colloc simulate --trace=T.csv --gpus=4xA100-40GB",
+                   "colloc simulate --trace=T.csv --gpus=4xA100-40GB\n\n"
+                   "colloc trace export --since=2h -o night.json",
     COMMAND_OPTIONS(trace_options),
     .operand = OPERAND_FILE,
     .min_operands = 1,
     .max_operands = 2,
-    .common_without = WITHOUT_SOCKET,
     .run = run,
 };

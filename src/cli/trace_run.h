@@ -22,6 +22,8 @@ enum {
     TRACE_SEED,
     TRACE_TASKS,
     TRACE_TASKS_OUT,
+    TRACE_SINCE,
+    TRACE_UNTIL,
     TRACE_OUTPUT,
     TRACE_OPTIONS
 };
@@ -35,7 +37,9 @@ struct trace_run {
     struct catalogue catalogue;
 };
 
-/* Run an action. Return 0, or -errno with a fault. */
+/* Run an action. Return 0; -errno with a fault; or the program's exit status after having printed
+ * what went wrong. */
+int trace_export(struct trace_run *run, struct fault *fault);
 int trace_import(struct trace_run *run, struct fault *fault);
 int trace_synth(struct trace_run *run, struct fault *fault);
 int trace_info(struct trace_run *run, struct fault *fault);

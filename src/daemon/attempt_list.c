@@ -78,7 +78,7 @@ static void begin_interruption(json_t *attempt, const char *kind, const struct e
 {
     json_t *list = json_object_get(attempt, "interruptions");
     end_interruption(attempt, event->time_us); /* a paused task may be suspended */
-    if (!list) { /* an older daemon began the attempt */
+    if (!list) {                               /* an older daemon began the attempt */
         json_object_set_new(attempt, "interruptions", json_array());
         list = json_object_get(attempt, "interruptions");
     }

@@ -10,7 +10,8 @@
 
 struct tcp_server;
 
-/* Creates a server that does not listen yet. `loop` is borrowed. Returns NULL when memory is out. */
+/* Creates a server that does not listen yet. `loop` is borrowed. Returns NULL when memory is
+ * out. */
 struct tcp_server *tcp_server_create(uv_loop_t *loop);
 
 /*

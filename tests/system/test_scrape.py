@@ -107,7 +107,7 @@ class Readers(ScrapeCase):
                 held.append(one)
         reader = socket.create_connection(("127.0.0.1", self.port), LIMIT_S)
         self.addCleanup(reader.close)
-        # The daemon does its work, for its users' socket has connections of its own.
+        # The daemon does its work: the users' socket does not share these connections.
         self.assertEqual(self.task(task)["state"], "RUNNING")
         self.wait(self.submit("true"), "COMPLETED")
         for one in held:
@@ -192,7 +192,8 @@ class Prometheus(ScrapeCase):
         rules = os.path.join(ROOT, "dist", "prometheus", "colloc-alerts.yml")
         with open(config, "w", encoding="utf-8") as file:
             file.write(
-                "global: {scrape_interval: 200ms, scrape_timeout: 200ms, evaluation_interval: 200ms}\n"
+                "global:\n  scrape_interval: 200ms\n  scrape_timeout: 200ms\n"
+                "  evaluation_interval: 200ms\n"
                 f"rule_files: [{os.path.realpath(rules)}]\n"
                 "scrape_configs:\n  - job_name: colloc\n    static_configs:\n"
                 f"      - targets: ['127.0.0.1:{self.port}']\n"

@@ -2,7 +2,7 @@
 /*
  * A scrape goes like this:
  *
- *     Prometheus   GET /metrics, Accept: application/openmetrics-text, Authorization: Bearer 6a1f...
+ *     Prometheus   GET /metrics, Accept: application/openmetrics-text, Authorization: Bearer 6a...
  *     collocd      the text of now, or that of less than half a second ago
  *
  * The token is the first line of a file that only the daemon's user can read; Prometheus reads its

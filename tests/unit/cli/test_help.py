@@ -59,7 +59,6 @@ class Help(CliCase):
             "memnet",
             "simulate",
             "sweep",
-            "trace",
             "replay",
             "help",
             "version",

@@ -349,7 +349,7 @@ class Options(TraceCase):
     def test_mistakes(self):
         log = self.write("log", SWF)
         for words, complaint in [
-            (["draw"], "trace: unknown action draw: give import, synth or info"),
+            (["draw"], "trace: unknown action draw: give import, synth, info or export"),
             (
                 ["import", "--from=swf"],
                 "trace import: no file given: give its name, or - for standard input",
