@@ -159,7 +159,10 @@ const struct command command_submit = {
                    "LD_PRELOAD begins with it. Unless you set them, colloc sets "
                    "PYTHONUNBUFFERED=1 and, if the task may share its GPUs, "
                    "TF_FORCE_GPU_ALLOW_GROWTH=true and XLA_PYTHON_CLIENT_PREALLOCATE=false, so "
-                   "that TensorFlow and JAX allocate memory as they need it.\n\n"
+                   "that TensorFlow and JAX allocate memory as they need it. MASTER_ADDR and "
+                   "MASTER_PORT (a port that no other task has), COLLOC_GPU_COUNT and torchrun's "
+                   "PET_NPROC_PER_NODE and PET_MASTER_PORT are set so that `torchrun train.py` "
+                   "runs a rank on each of the task's GPUs.\n\n"
                    "Prints \"Submitted task 12\" when the task is stored on disk.",
     COMMAND_OPTIONS(options),
     .task_options = TASK_OPTIONS_ALL,

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The environment of a task: its GPUs, and defaults that the user's values override."""
 
+import socket
 import unittest
 
 from daemon_case import DaemonCase, until
@@ -79,6 +80,39 @@ class WholeGpus(Environment):
         }
         found = self.variables(self.submit("env", environment=own))
         self.assertEqual({name: found[name] for name in own}, own)
+
+    def test_two_tasks_meet_at_two_ports(self):
+        listen = (
+            "env; exec python3 -c 'import os, socket, time; "
+            's = socket.create_server(("", int(os.environ["MASTER_PORT"]))); time.sleep(1e6)\''
+        )
+        ports = []
+        for n_gpus in (2, 1):
+            task = self.submit(listen, gpus=n_gpus)
+            until(lambda: "MASTER_PORT=" in self.output(task))
+            found = dict(
+                line.partition("=")[::2] for line in self.output(task).splitlines() if "=" in line
+            )
+            self.assertEqual(found["MASTER_ADDR"], "127.0.0.1")
+            self.assertEqual(found["COLLOC_GPU_COUNT"], str(n_gpus))
+            self.assertEqual(found["PET_NPROC_PER_NODE"], str(n_gpus))
+            self.assertEqual(found["PET_MASTER_PORT"], found["MASTER_PORT"])
+            self.assertFalse({"RANK", "WORLD_SIZE"} & set(found))
+            ports.append(int(found["MASTER_PORT"]))
+        self.assertNotEqual(*ports)
+
+    def test_a_port_of_the_user_stays(self):
+        own = {"MASTER_PORT": "29501", "PET_NPROC_PER_NODE": "8"}
+        found = self.variables(self.submit("env", environment=own))
+        self.assertEqual({name: found[name] for name in own}, own)
+
+    def test_a_port_that_is_taken_is_not_given(self):
+        def port_of(task):
+            return int(self.variables(task)["MASTER_PORT"])
+
+        first = port_of(self.submit("env"))
+        with socket.create_server(("", first + 1)):
+            self.assertNotIn(port_of(self.submit("env")), (first, first + 1))
 
     def test_a_task_alone_on_its_gpus_keeps_its_frameworks_way(self):
         found = self.variables(self.submit("env", **EXCLUSIVE))

@@ -17,6 +17,7 @@
 
 #include "base/log.h"
 #include "daemon/attempts/attempts_state.h"
+#include "daemon/attempts/rendezvous_port.h"
 #include "daemon/attempts/task_environment.h"
 #include "daemon/state_dir.h"
 
@@ -147,6 +148,9 @@ static int fill_environment(
         r = environment_pass_emulator(&launch->added);
     if (r == 0)
         r = environment_set_defaults(&launch->added, task, launch->env);
+    if (r == 0)
+        r = environment_set_rendezvous(
+            &launch->added, task, rendezvous_port_find(task->id), launch->env);
     if (r == 0)
         r = preload(attempts, task, launch);
     if (r == 0 && !by_mps && attempts->parts.config->framework_mem_limit)

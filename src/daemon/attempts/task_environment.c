@@ -107,6 +107,24 @@ int environment_set_defaults(
     return r;
 }
 
+int environment_set_rendezvous(struct environment *environment, const struct task *task, int port,
+    const char *const *submitted)
+{
+    char port_text[16], count_text[16];
+    snprintf(port_text, sizeof port_text, "%d", port);
+    snprintf(count_text, sizeof count_text, "%d", task->n_gpus);
+    int r = environment_add(environment, "COLLOC_GPU_COUNT=%s", count_text);
+    if (r == 0)
+        r = add_default(environment, submitted, "PET_NPROC_PER_NODE", count_text);
+    if (r == 0)
+        r = add_default(environment, submitted, "MASTER_ADDR", "127.0.0.1");
+    if (r == 0 && port)
+        r = add_default(environment, submitted, "MASTER_PORT", port_text);
+    if (r == 0 && port)
+        r = add_default(environment, submitted, "PET_MASTER_PORT", port_text);
+    return r;
+}
+
 int environment_pass_emulator(struct environment *environment)
 {
     const char *file = getenv("COLLOC_EMULATOR");

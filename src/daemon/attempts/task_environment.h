@@ -5,7 +5,7 @@
 
 #include "core/core.h"
 
-enum { ENVIRONMENT_ADDED_MAX = 20 };
+enum { ENVIRONMENT_ADDED_MAX = 28 };
 
 /* All zero is empty. `list` ends in NULL; its texts live as long as this. */
 struct environment {
@@ -38,6 +38,16 @@ int environment_name_gpus(struct environment *environment, const struct cluster_
  */
 int environment_set_defaults(
     struct environment *environment, const struct task *task, const char *const *submitted);
+
+/*
+ * How the ranks of a distributed training find each other, unless the user sets it: MASTER_ADDR and
+ * MASTER_PORT, torchrun's own variables for the port and for a rank on each GPU, and
+ * COLLOC_GPU_COUNT. WORLD_SIZE and RANK are not set: a script that starts its ranks itself, or has
+ * but one, would wait for others.
+ *   port   0: none was free; the variables of the port are left out
+ */
+int environment_set_rendezvous(struct environment *environment, const struct task *task, int port,
+    const char *const *submitted);
 
 /* The variable by which tasks of a daemon over pretend GPUs (COLLOC_EMULATOR) find those. */
 int environment_pass_emulator(struct environment *environment);
