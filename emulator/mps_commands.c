@@ -220,7 +220,7 @@ static void run_quit(struct control *control, const char *arguments, FILE *out)
     int seconds;
 
     control->quitting = true;
-    control->quit_by_us = INT64_MAX;
+    control->quit_by_us = TIME_NEVER;
     if (sscanf(arguments, "-t %d", &seconds) == 1 && seconds >= 0)
         control->quit_by_us = clock_monotonic_us() + seconds * SECOND_US;
     log_line(control->log, "Control", "Quit requested");

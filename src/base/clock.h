@@ -9,6 +9,9 @@
 #define SECOND_US ((int64_t)1000000)
 #define MS_US     ((int64_t)1000)
 
+/* A time that never comes: later than every other, so that the earliest of several can be found. */
+#define TIME_NEVER INT64_MAX
+
 /* Returns time that never goes back and counts on while the machine is suspended; its zero has no
  * meaning. */
 int64_t clock_monotonic_us(void);

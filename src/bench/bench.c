@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * For each repeat, for each group: choose devices, start MPS if the group shares by it, sample the
- * GPUs while the trainings run (trainer_group.h), and add the results to the journal.
+ * For each repeat and each group: chooses devices, starts MPS if the group shares by it, samples
+ * the GPUs while the trainings run (trainer_group.h), and adds the results to the journal.
  */
 #include "bench/bench.h"
 
@@ -30,7 +30,7 @@ struct bench {
     int signals;
     struct bench_progress progress;
     int64_t began_us;
-    size_t measured; /* groups run by this call */
+    size_t measured; /* groups that this call has run */
     bool incomplete, failed;
 };
 
@@ -231,9 +231,9 @@ static void estimate_time_left(struct bench *bench)
 {
     struct bench_progress *progress = &bench->progress;
     double took_s = (double)(clock_monotonic_us() - bench->began_us) / (double)SECOND_US;
-    progress->left_s = bench->measured ? took_s / (double)bench->measured *
-                                             (double)(progress->all - progress->done)
-                                       : -1;
+    double left = (double)(progress->all - progress->done);
+    progress->left_s = bench->measured ? reading_of(took_s / (double)bench->measured * left)
+                                       : READING_NONE;
 }
 
 static int run_group(struct bench *bench, size_t i, int repeat)
@@ -314,7 +314,8 @@ int bench_run(const struct bench_settings *settings, struct journal *journal, st
     if (bench.signals < 0)
         return bench.signals;
     gpu_set_open(
-        NULL, &no_gpus, &bench.set); /* without GPUs the trainings report what is missing */
+        NULL, &no_gpus, &bench.set); /* without GPUs the trainings fail, and their messages say what
+                                      * is missing */
     bench.progress.repeats = settings->repeats;
     bench.progress.all = settings->experiment->n_groups * (size_t)settings->repeats;
     for (int repeat = 1; repeat <= settings->repeats; repeat++)

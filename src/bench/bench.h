@@ -11,17 +11,17 @@
 #include "bench/journal.h"
 #include "bench/trainer_group.h"
 
-/* For showing the progress. */
+/* What bench_run reports about its progress. */
 struct bench_progress {
     size_t done, all; /* groups times repeats; those that are in the journal already are done */
     const struct bench_group *group;
     int repeat, repeats;
-    double total_s;    /* the group's run time; only for on_end */
-    double left_s;     /* estimated time left; negative: unknown yet */
-    int failed;        /* tasks of the group that failed */
-    bool has_result;   /* all tasks succeeded or ran out of GPU memory */
-    char failure[400]; /* of the first failed task, one without a result preferred */
-    const char *skip;  /* why the group was not run, or NULL */
+    double total_s;        /* the group's run time; only for on_end */
+    struct reading left_s; /* estimated time left */
+    int failed;            /* tasks of the group that failed */
+    bool has_result;       /* all tasks succeeded or ran out of GPU memory */
+    char failure[400];     /* of the first failed task, one without a result preferred */
+    const char *skip;      /* why the group was not run, or NULL */
 };
 
 struct bench_settings {
@@ -32,13 +32,13 @@ struct bench_settings {
     training_submit *submit;
     void (*on_begin)(void *context, const struct bench_progress *progress);
     void (*on_end)(void *context, const struct bench_progress *progress);
-    void *context; /* of all three */
+    void *context; /* passed to these three */
 };
 
 /* Named answers of bench_run. */
 enum bench_answer {
     BENCH_INTERRUPTED = 1, /* by a signal; finished groups are in the journal */
-    BENCH_INCOMPLETE,      /* groups could not be run, or took too long */
+    BENCH_INCOMPLETE,      /* a group could not be run, or took too long */
     BENCH_FAILED,          /* a training failed for another reason than GPU memory */
 };
 

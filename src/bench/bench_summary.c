@@ -94,7 +94,7 @@ static struct reading timed_s(const struct group *group, int *ret_count)
     return *ret_count ? reading_of(sum / *ret_count) : READING_NONE;
 }
 
-/* From the first beginning to the last end of the second epochs. */
+/* The time from the first start to the last end of the second epochs. */
 static struct interval timed_interval(const struct group *group)
 {
     struct interval span = {INFINITY, -INFINITY};
@@ -219,7 +219,7 @@ static void print_group(FILE *out, const char *folder, const struct group *group
 
 /* ---- the journal ---- */
 
-/* The value of a column as a number; `must`: every line has it. */
+/* Reads a column as a number. `must`: an empty field is an error. */
 static int read_number(
     struct columns *columns, const char *name, bool must, struct fault *fault, double *ret_value)
 {

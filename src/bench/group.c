@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Groups and experiments: building, freeing, and the names of ways of sharing. */
+/* Builds and frees groups and experiments, and names the ways in which a group shares its GPU. */
 #include "bench/group.h"
 
 #include <ctype.h>

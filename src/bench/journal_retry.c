@@ -16,7 +16,7 @@
 #include "base/file.h"
 #include "bench/journal.h"
 
-/* Repeats of groups. */
+/* A list of runs: the repeats of groups that are to be removed. */
 struct runs {
     struct run_key {
         char *group, *repeat;

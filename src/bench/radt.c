@@ -42,7 +42,7 @@ struct reader {
     const struct experiment_defaults *defaults;
     struct fault *fault;
     char key[64];     /* of the workload that is being read */
-    bool is_finished; /* all its lines so far are FINISHED */
+    bool is_finished; /* all its lines up to here are FINISHED */
 };
 
 /* train.py's names of timm's models, and the image sizes and classes of data sets. */
@@ -96,12 +96,14 @@ static void read_params(const char *text, struct params *ret_params)
         folder[n - 1] = '\0';
     char *slash = strrchr(folder, '/');
     ret_params->data_set = slash ? slash + 1 : folder;
-    for (char *at = folder; (at = strpbrk(at, ",\"'#\r\n"));) /* special in the journal */
+    for (char *at = folder; (at = strpbrk(at, ",\"'#\r\n"));) /* a character that the journal uses
+                                                               * itself */
         *at = '_';
 }
 
 /* The command of train.py for the training that radT's script would run. */
-static char **translate(const struct experiment_defaults *defaults, const struct params *params)
+static char **translate_command(
+    const struct experiment_defaults *defaults, const struct params *params)
 {
     struct training_options options = {.epochs = defaults->epochs, .steps = defaults->steps};
     parse_int64(params->batch, 1, 1000000, &options.batch);
@@ -118,7 +120,7 @@ static char **make_command(
 {
     char path[4096];
     if (!defaults->base)
-        return translate(defaults, params);
+        return translate_command(defaults, params);
     snprintf(path, sizeof path, "%s/%s", defaults->base, script);
     return training_command_split(defaults->python, path, params->text);
 }
@@ -176,7 +178,8 @@ static int read_task(
     return 0;
 }
 
-/* Adds a GPU to a comma-separated list, once. False: the list is full. */
+/* Adds a GPU to a comma-separated list, unless it is there already. Returns false when the list is
+ * full. */
 static bool add_gpu(char *list, const char *index, size_t size)
 {
     for (const char *at = list; *at;) {

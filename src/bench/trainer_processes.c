@@ -63,7 +63,7 @@ static void set_environment(const struct trainer_group *trainers, int i)
     }
 }
 
-/* What the new process needs before exec. */
+/* The inputs of the child between fork and exec. */
 struct launch {
     const struct trainer_group *trainers;
     int i, output;

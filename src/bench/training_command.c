@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Builds argv arrays for colloc's train.py and for scripts of a radT table. */
+/* Builds argv arrays for colloc's train.py and for the scripts of a radT table. Arrays instead of a
+ * command line: no text of a table reaches a shell. */
 #include "bench/training_command.h"
 
 #include <stdio.h>
@@ -8,7 +9,7 @@
 
 #include "base/array.h"
 
-enum { ARGUMENTS_MAX = 256 }; /* chosen; further words are dropped */
+enum { ARGUMENTS_MAX = 256 }; /* chosen: more than any table has; further words are dropped */
 
 void training_command_free(char **argv)
 {

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Parses the events begin, ready, epoch and end: see training_log.h. */
+/* Parses the events begin, ready, epoch and end. A training writes them to a pipe in pieces of any
+ * size, so lines are assembled first; a line that is no JSON object is the training's own output
+ * and is ignored. */
 #include "bench/training_log.h"
 
 #include <jansson.h>

@@ -21,7 +21,7 @@ struct training_epoch {
 };
 
 struct training_report {
-    struct reading began_unix_s, ready_unix_s, ended_unix_s; /* its events of these names */
+    struct reading began_unix_s, ready_unix_s, ended_unix_s; /* times of these events */
     struct reading reserved_mib;                             /* the allocator's peak */
     struct training_epoch epochs[TRAINING_EPOCHS_MAX];
     int n_epochs;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Chooses GPUs by their indices, MIG instances by card and profile. */
+/* Chooses the devices of a group: whole GPUs by their indices; for a group on MIG, for each task an
+ * instance of the profile on the group's card that no other task of the group has. Devices are
+ * named by UUID, since CUDA's indices differ from nvidia-smi's. */
 #include "bench/visible_devices.h"
 
 #include <stdio.h>
@@ -29,7 +31,7 @@ static const struct gpu_info *find_gpu(const struct gpu_set *set, const char *in
     return NULL;
 }
 
-static bool fits(const char *devices, const char *uuid)
+static bool fits_list(const char *devices, const char *uuid)
 {
     return strlen(devices) + 1 + strlen(uuid) < DEVICES_SIZE;
 }
@@ -45,9 +47,9 @@ static int find_gpus(struct search *search, const char *indices, char *devices)
             snprintf(search->why, search->size, "this machine has no GPU %.*s", (int)n, at);
         else if (!gpu->is_place)
             snprintf(search->why, search->size, "GPU %s: %s", gpu->index, gpu->why_not);
-        else if (!fits(devices, gpu->uuid))
+        else if (!fits_list(devices, gpu->uuid))
             snprintf(search->why, search->size, "too many GPUs for one task: %s", indices);
-        if (!gpu || !gpu->is_place || !fits(devices, gpu->uuid))
+        if (!gpu || !gpu->is_place || !fits_list(devices, gpu->uuid))
             return DEVICES_MISSING;
         if (*devices)
             strcat(devices, ",");
@@ -57,7 +59,7 @@ static int find_gpus(struct search *search, const char *indices, char *devices)
     return 0;
 }
 
-static bool suits(const struct search *search, size_t i, size_t card)
+static bool is_wanted_instance(const struct search *search, size_t i, size_t card)
 {
     const struct gpu_info *gpu = &search->set->gpu[i];
     return gpu->is_mig && gpu->is_place && gpu->parent == card &&
@@ -68,7 +70,7 @@ static int report_too_few(struct search *search, const char *index, size_t card)
 {
     int present = 0, needed = 0;
     for (size_t i = 0; i < search->set->count; i++)
-        present += suits(search, i, card);
+        present += is_wanted_instance(search, i, card);
     for (int i = 0; i < search->group->n_tasks; i++)
         needed += strcmp(gpus_of(search->group, i), index) == 0;
     snprintf(search->why, search->size,
@@ -77,7 +79,7 @@ static int report_too_few(struct search *search, const char *index, size_t card)
     return DEVICES_MISSING;
 }
 
-/* Takes an instance that no other task of the group has. */
+/* Chooses an instance that no other task of the group has. */
 static int find_instance(struct search *search, const char *index, char *devices)
 {
     const struct gpu_info *gpu = find_gpu(search->set, index, strlen(index));
@@ -88,7 +90,7 @@ static int find_instance(struct search *search, const char *index, char *devices
     size_t card = (size_t)(gpu - search->set->gpu);
     size_t most = ARRAY_SIZE(search->taken);
     for (size_t i = 0; i < search->set->count && i < most; i++)
-        if (suits(search, i, card) && !search->taken[i]) {
+        if (is_wanted_instance(search, i, card) && !search->taken[i]) {
             search->taken[i] = true;
             snprintf(devices, DEVICES_SIZE, "%s", search->set->gpu[i].uuid);
             return 0;

@@ -204,9 +204,9 @@ static void on_end(void *context, const struct bench_progress *progress)
     if (progress->failed)
         fprintf(stderr, ", %d of %d failed (%s)%s", progress->failed, progress->group->n_tasks,
             progress->failure, progress->has_result ? "" : ": not done");
-    if (progress->left_s >= 1)
+    if (progress->left_s.valid && progress->left_s.value >= 1)
         fprintf(stderr, "; %s left",
-            format_elapsed((int64_t)(progress->left_s * 1e6), left, sizeof left));
+            format_elapsed((int64_t)(progress->left_s.value * 1e6), left, sizeof left));
     fputc('\n', stderr);
 }
 

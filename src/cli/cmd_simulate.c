@@ -346,10 +346,10 @@ static void print_result(const struct simulation_result *result)
     printf("Tasks         %" PRId64 " completed, %" PRId64 " failed, %" PRId64 " skipped, %" PRId64
            " OOM crashes\n",
         result->completed, result->failed, result->left_out, result->oom);
-    if (result->max_stretch > 0)
+    if (result->max_stretch.valid)
         printf("Preemption    %" PRId64 " suspensions, %" PRId64
                " moves, completion at most %.2f times that of FIFO\n",
-            result->suspensions, result->moves, result->max_stretch);
+            result->suspensions, result->moves, result->max_stretch.value);
     printf(
         "GPUs          %.3f MJ, mean SMACT %.1f %%\n", result->energy_mj, 100 * result->mean_smact);
 }
@@ -362,10 +362,10 @@ static void print_result_json(const struct simulation_result *result)
         (json_int_t)result->completed, "energy_mj", result->energy_mj, "mean_smact",
         result->mean_smact, "lower_bound_s", result->lower_bound_s, "failed",
         (json_int_t)result->failed, "left_out", (json_int_t)result->left_out);
-    if (result->max_stretch > 0) { /* with --preempt */
+    if (result->max_stretch.valid) { /* with --preempt */
         json_object_set_new(object, "suspensions", json_integer(result->suspensions));
         json_object_set_new(object, "moves", json_integer(result->moves));
-        json_object_set_new(object, "max_stretch", json_real(result->max_stretch));
+        json_object_set_new(object, "max_stretch", json_real(result->max_stretch.value));
     }
     print_json(object);
     json_decref(object);

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include "base/clock.h"
 #include "cli/print.h"
 #include "cli/request.h"
 #include "cli/session.h"
@@ -76,7 +77,7 @@ static int make_request(const struct invocation *invocation, json_t **ret_reques
 static int wait_for(const struct invocation *invocation, struct client *client, int64_t id)
 {
     json_t *reply;
-    int code = task_end_wait(client, id, INT64_MAX, &reply);
+    int code = task_end_wait(client, id, TIME_NEVER, &reply);
     if (code != EXIT_OK)
         return code;
     json_t *task = json_object_get(reply, "task");

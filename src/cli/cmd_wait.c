@@ -18,7 +18,7 @@ static const struct option_spec options[] = {
 static int wait_for(const struct invocation *invocation, struct client *client, json_t *ended)
 {
     const struct option_value *timeout = &invocation->values[WAIT_TIMEOUT];
-    int64_t deadline_us = timeout->set ? clock_monotonic_us() + timeout->number : INT64_MAX, id;
+    int64_t deadline_us = timeout->set ? clock_monotonic_us() + timeout->number : TIME_NEVER, id;
     int first = EXIT_OK;
     for (int i = 0; i < invocation->operand_count; i++) {
         json_t *reply;

@@ -134,12 +134,14 @@ static void forget_drains(struct core *core, uint64_t id)
         core_stop_draining(core);
 }
 
-/* What the task is known to need on each GPU; 0: not known. A suspended task needs what it held. */
-static int64_t known_need(const struct task *task)
+/* The memory that the task requires on each GPU. A suspended task requires what it held. */
+static struct reading required_bytes(const struct task *task)
 {
     if (task->yield.bytes > 0)
-        return task->yield.bytes;
-    return task->request.need.kind >= NEED_ESTIMATED ? task->request.need.bytes : 0;
+        return reading_of((double)task->yield.bytes);
+    const struct need *need = &task->request.need;
+    bool is_known = need->kind >= NEED_ESTIMATED && need->bytes > 0;
+    return is_known ? reading_of((double)need->bytes) : READING_NONE;
 }
 
 /* Others are held off until the new resident has settled (residence.h). */
@@ -158,7 +160,7 @@ static int add_resident(struct gpu_view *gpu, const struct task *task, int64_t n
         .since_us = now_us,
         .grew_us = now_us,
         .held_us = now_us,
-        .need_bytes = known_need(task),
+        .need_bytes = required_bytes(task),
         .expect = task->request.expect,
     };
     gpu->mix_since_us = now_us;

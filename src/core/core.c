@@ -169,7 +169,7 @@ static int64_t expires_us(const struct task *task)
 {
     bool limited = task && task->state == TASK_RUNNING && task->request.time_limit_us > 0;
     return limited ? task->started_us + task->yield.attempt_stopped_us + task->request.time_limit_us
-                   : INT64_MAX;
+                   : TIME_NEVER;
 }
 
 static int expire_task(struct core *core, uint64_t id, int64_t now_us)
@@ -223,7 +223,7 @@ static int expire_tasks(struct core *core, int64_t now_us)
 static int64_t next_preemption_us(const struct core *core)
 {
     bool may_preempt = core->settings.preempt && core->main_queue.first;
-    return may_preempt ? core->last_pass_us + BACKFILL_PERIOD_US : INT64_MAX;
+    return may_preempt ? core->last_pass_us + BACKFILL_PERIOD_US : TIME_NEVER;
 }
 
 int64_t core_deadline_us(const struct core *core)

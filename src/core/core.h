@@ -103,7 +103,7 @@ int core_apply(struct core *core, const struct event *event);
 /* What the last step left to do, in order. Valid until the next step. */
 const struct effect *core_effects(const struct core *core, int *ret_n);
 
-/* Returns when the core needs a TICK at the latest (a task's time limit or begin); INT64_MAX:
+/* Returns when the core needs a TICK at the latest (a task's time limit or begin); TIME_NEVER:
  * never. */
 int64_t core_deadline_us(const struct core *core);
 

@@ -212,7 +212,7 @@ struct task core_as_waiting(const struct task *task);
  * Returns 0 or -ENOMEM. */
 int core_schedule_suspended(struct core *core, int64_t now_us, bool *ret_waits);
 
-/* When the next resumption that failed is tried again; INT64_MAX: there is none. */
+/* When the next resumption that failed is tried again; TIME_NEVER: there is none. */
 int64_t core_retry_us(const struct core *core);
 
 /* ---- memory_answer.c ---- */

@@ -25,6 +25,7 @@
  *
  * While an allocation waits, no other task is placed on its GPU.
  */
+#include "base/clock.h"
 #include "core/core_private.h"
 
 static int answer(struct core *core, const struct task *task, bool is_granted, int64_t now_us)
@@ -94,12 +95,12 @@ static bool is_sampled(const struct core *core, const struct task *task)
 
 /* ---- rule 3 ---- */
 
-/* How much longer it runs, as far as is known; INT64_MAX: not known. */
+/* Returns how much longer the task runs; an unknown time counts as endless. */
 static int64_t rest_us(const struct task *task, int64_t now_us)
 {
     int64_t expected_us = task->request.expect.time_us;
     if (!expected_us)
-        return INT64_MAX;
+        return TIME_NEVER;
     int64_t computed_us = task_computed_us(task, now_us);
     return expected_us > computed_us ? expected_us - computed_us : 0;
 }

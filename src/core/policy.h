@@ -108,7 +108,7 @@ struct policy {
      * NULL: the policy knows no backfill, and the tasks behind the head wait.
      *
      * `ret_gpus`: room for task->request.gpus: the GPUs on which it is predicted to start first.
-     * `ret_start_us`: when that is, as predicted; INT64_MAX: not known.
+     * `ret_start_us`: when that is, as predicted; START_UNKNOWN: it cannot be predicted.
      *
      * Returns false when too few GPUs can ever serve the task.
      */

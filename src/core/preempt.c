@@ -20,6 +20,8 @@
  * To suspend and resume task 1 costs 18 s: task 2 starts at once and ends 5 h earlier, task 1 ends
  * 10 min later.
  */
+#include <math.h>
+
 #include "base/clock.h"
 #include "base/top_k.h"
 #include "core/core_private.h"
@@ -61,7 +63,7 @@ static bool would_fit(const struct core *core, const struct gpu_view *gpu, const
             left += core_can_suspend(core, out) ? used : 0;
             continue;
         }
-        left -= resident->need_bytes > used ? (double)resident->need_bytes - used : 0;
+        left -= fmax(0, reading_assume(resident->need_bytes, used) - used);
         smact += resident->is_stopped ? 0 : reading_assume(resident->expect.smact, 1);
         n_staying++;
     }

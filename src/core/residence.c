@@ -14,8 +14,8 @@
 
 static bool is_beyond_context(const struct resident *resident, double used)
 {
-    double enough = resident->need_bytes ? 0.5 * (double)resident->need_bytes
-                                         : (double)CONTEXT_BYTES;
+    double enough = resident->need_bytes.valid ? 0.5 * resident->need_bytes.value
+                                               : (double)CONTEXT_BYTES;
     return used >= enough;
 }
 

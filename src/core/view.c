@@ -32,7 +32,7 @@ double gpu_view_pending_bytes(const struct gpu_view *gpu)
     for (int i = 0; i < gpu->n_residents; i++)
         if (!residence_has_appeared(gpu->residents[i].residence) &&
             gpu->residents[i].mem_used_bytes.valid)
-            bytes += (double)gpu->residents[i].need_bytes;
+            bytes += reading_assume(gpu->residents[i].need_bytes, 0);
     return bytes;
 }
 

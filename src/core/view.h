@@ -31,6 +31,9 @@ enum view_health {
     VIEW_FAULTY, /* it works, but gets no further task */
 };
 
+/* Of a predicted start: later than every start that is known. */
+#define START_UNKNOWN INT64_MAX
+
 /* A task on a GPU. */
 struct resident {
     uint64_t task;
@@ -42,7 +45,7 @@ struct resident {
     int64_t since_us;
     bool is_stopped;            /* it does not compute: paused, or about to leave */
     uint64_t backfilled_before; /* the task that the GPU was reserved for then; 0: none */
-    int64_t need_bytes;         /* 0: not known */
+    struct reading need_bytes;  /* the memory that it requires */
     struct expectation expect;  /* its SMACT: measured, once the task was alone there */
     enum residence residence;
     double level_bytes; /* its memory when it last grew */
@@ -84,7 +87,7 @@ struct cluster_view {
     int n_gpus;
     int64_t mem_total_max_bytes;  /* of the largest GPU; 0: not known */
     int last_placed;              /* the GPU of the newest placement, or -1 */
-    int64_t reservation_start_us; /* predicted start of the head of the queue; INT64_MAX: unknown */
+    int64_t reservation_start_us; /* predicted start of the head of the queue; or START_UNKNOWN */
 };
 
 /* The policies' settings. */

@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <inttypes.h>
 
+#include "base/clock.h"
 #include "core/core_private.h"
 
 /* Chosen, to keep a pass short: suspended tasks that are tried in a pass. */
@@ -90,7 +91,7 @@ static double promised_bytes(const struct gpu_view *gpu)
     double bytes = 0;
     for (int i = 0; i < gpu->n_residents; i++)
         if (!residence_has_appeared(gpu->residents[i].residence))
-            bytes += (double)gpu->residents[i].need_bytes;
+            bytes += reading_assume(gpu->residents[i].need_bytes, 0);
     return bytes;
 }
 
@@ -373,7 +374,7 @@ int core_schedule_suspended(struct core *core, int64_t now_us, bool *ret_waits)
 
 int64_t core_retry_us(const struct core *core)
 {
-    int64_t earliest = INT64_MAX;
+    int64_t earliest = TIME_NEVER;
     for (const struct task *task = core->suspended_queue.first; task; task = task->next)
         if (task->yield.retry_us > core->last_pass_us && task->yield.retry_us < earliest)
             earliest = task->yield.retry_us;

@@ -421,7 +421,7 @@ static void schedule_tick(struct driver *driver)
     int64_t deadline_us = core_deadline_us(driver->core);
     if (driver->is_closed)
         return;
-    if (deadline_us == INT64_MAX) {
+    if (deadline_us == TIME_NEVER) {
         uv_timer_stop(driver->tick_timer);
         return;
     }

@@ -14,7 +14,7 @@ enum { ANCESTRY_CACHE_ENTRIES = 256 }; /* a power of two */
 struct ancestry_cache {
     struct ancestry_entry {
         pid_t pid, root; /* root 0: it descends from none of the roots */
-        uint64_t roots;  /* a hash of these */
+        uint64_t roots;  /* a hash of the roots of that look-up */
         int64_t checked_us;
     } entries[ANCESTRY_CACHE_ENTRIES];
 };

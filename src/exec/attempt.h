@@ -37,7 +37,8 @@ struct attempt_watch {
 };
 
 enum attempt_state {
-    ATTEMPT_NEVER_STARTED = 1, /* and cannot start any more: a late shim finds the claim taken */
+    ATTEMPT_NEVER_STARTED = 1, /* it never ran, and cannot start any more: a late shim finds the
+                                * claim taken */
     ATTEMPT_RUNNING,
     ATTEMPT_ENDED,
     ATTEMPT_NO_FOLDER, /* it cannot start any more; whether it ever started is not known */
@@ -89,8 +90,8 @@ int attempt_probe(const char *folder, struct fault *fault, struct attempt_watch 
  */
 int attempt_terminate(const struct attempt_watch *watch, enum attempt_ask ask);
 
-/* Has the environment of the attempt this variable ("KEY=VALUE")? Returns 0, or -errno with a fault
- * if its spec cannot be read. */
+/* Tests whether the environment of the attempt has this variable ("KEY=VALUE"). Returns 0, or
+ * -errno with a fault if its spec cannot be read. */
 int attempt_has_variable(
     const char *folder, const char *variable, struct fault *fault, bool *ret_has);
 

@@ -122,12 +122,12 @@ int cgroup_remove(const char *path, int64_t limit_us)
     return r;
 }
 
-int64_t cgroup_oom_kills(const char *path)
+struct reading cgroup_oom_kills(const char *path)
 {
     char *events = read_entry(path, "memory.events");
     int64_t count = events ? cgroup_parse_value(events, "oom_kill") : -1;
     free(events);
-    return count;
+    return count >= 0 ? reading_of((double)count) : READING_NONE;
 }
 
 bool cgroup_find_own(char *ret_mount, char *ret_own)

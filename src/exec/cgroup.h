@@ -18,6 +18,7 @@
 #include <stdint.h>
 
 #include "base/fault.h"
+#include "base/reading.h"
 #include "exec/cgroup_path.h"
 
 /*
@@ -60,8 +61,8 @@ int cgroup_freeze(const char *path, bool is_frozen);
  */
 int cgroup_remove(const char *path, int64_t limit_us);
 
-/* Returns how many of its processes the kernel has killed for lack of memory, of the cgroup's limit
- * or of the machine; -1: not counted. */
-int64_t cgroup_oom_kills(const char *path);
+/* Returns how many of its processes the kernel has killed for lack of memory, because of the
+ * cgroup's limit or the machine's; not valid if cgroups do not count it. */
+struct reading cgroup_oom_kills(const char *path);
 
 #endif

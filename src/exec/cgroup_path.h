@@ -42,7 +42,8 @@ bool cgroup_find_base(
  * if it does not fit. */
 bool cgroup_of_attempt(const char *home, const char *folder, char *ret_path, size_t size);
 
-/* Is this the name of a cgroup of an attempt below `state_dir`, and of which? */
+/* Parses the name of a cgroup. Returns true, with the task and the attempt, when it belongs to an
+ * attempt below `state_dir`. */
 bool cgroup_parse_name(
     const char *name, const char *state_dir, uint64_t *ret_task, int *ret_attempt);
 

@@ -8,7 +8,7 @@
 
 #include "exec/logscan.h"
 
-/* Has the kernel killed a process of the attempt for lack of memory? */
+/* Whether the kernel killed a process for lack of memory while the attempt ran. */
 enum host_oom {
     HOST_OOM_NO,
     HOST_OOM_PERHAPS, /* a process somewhere on the machine (exec/oom_counter.h) */

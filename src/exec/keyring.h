@@ -2,7 +2,8 @@
 /*
  * Kernel keyrings: each task gets a new session keyring, as a login does.
  *
- * A process possesses the keys of its session keyring, whoever its user is. A service manager gives
+ * A process possesses the keys of its session keyring, whichever user it runs as. A service manager
+ * gives
  * the daemon one session keyring, and children inherit it: without a new one, a key that one user's
  * task adds could be read and revoked by every other user's task.
  */

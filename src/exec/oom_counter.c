@@ -2,32 +2,30 @@
 /* `oom_kill` in memory.events of this process's cgroup, or in /proc/vmstat for the machine. */
 #include "exec/oom_counter.h"
 
-#include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
-static int64_t find_count(const char *path)
+static struct reading find_count(const char *path)
 {
+    struct reading count = READING_NONE;
     FILE *file = fopen(path, "re");
     if (!file)
-        return -1;
+        return count;
     char line[128];
-    int64_t count = -1;
-    while (count < 0 && fgets(line, sizeof line, file))
-        if (sscanf(line, "oom_kill %" SCNd64, &count) != 1)
-            count = -1;
+    while (!count.valid && fgets(line, sizeof line, file))
+        count.valid = sscanf(line, "oom_kill %lf", &count.value) == 1;
     fclose(file);
     return count;
 }
 
-static int64_t read_own_group(void)
+static struct reading read_own_group(void)
 {
+    struct reading count = READING_NONE;
     FILE *file = fopen("/proc/self/cgroup", "re");
     if (!file)
-        return -1;
+        return count;
     char line[PATH_MAX], path[PATH_MAX + 64];
-    int64_t count = -1;
     while (fgets(line, sizeof line, file)) {
         if (strncmp(line, "0::", 3) != 0)
             continue;
@@ -39,8 +37,8 @@ static int64_t read_own_group(void)
     return count;
 }
 
-int64_t oom_counter_read(void)
+struct reading oom_counter_read(void)
 {
-    int64_t count = read_own_group();
-    return count >= 0 ? count : find_count("/proc/vmstat");
+    struct reading count = read_own_group();
+    return count.valid ? count : find_count("/proc/vmstat");
 }

@@ -3,10 +3,10 @@
 #ifndef COLLOC_EXEC_OOM_COUNTER_H
 #define COLLOC_EXEC_OOM_COUNTER_H
 
-#include <stdint.h>
+#include "base/reading.h"
 
-/* Returns the count of this process's cgroup (v2) where that has one, else of the machine; -1 when
- * the kernel reports neither. */
-int64_t oom_counter_read(void);
+/* Returns the count of this process's cgroup (v2) if that has one, else the machine's; not valid
+ * if the kernel reports neither. */
+struct reading oom_counter_read(void);
 
 #endif

@@ -33,7 +33,7 @@ static int read_entry(pid_t pid, const char *name, char **ret_text)
     return file_read(path, TEXT_MAX, NULL, ret_text, &size);
 }
 
-/* It ended after it was listed: that is no unknown value. */
+/* A process that ended after it was listed makes no value unknown. */
 static bool has_ended(int r)
 {
     return r == -ENOENT || r == -ESRCH;

@@ -39,7 +39,6 @@
 #define WRITE_AGAIN_US    (1 * SECOND_US) /* until a full disk may have space again */
 #define ABANDON_US        (500 * MS_US)   /* after SIGKILL, for a child that is not the task yet */
 #define CAP_CHECK_US      (100 * MS_US)   /* a task that writes 1 GB/s exceeds the cap by 100 MB */
-#define NEVER             INT64_MAX
 
 /*
  * RUNNING, then ENDING (SIGTERM, then the grace time), then KILLING. If MPS clients were spared
@@ -55,13 +54,14 @@ struct shim {
     pid_t main_pid; /* 0 once it has ended */
     int main_status;
     enum phase phase;
-    enum attempt_ask asked;       /* by the daemon; 0: not, also after another process's SIGTERM */
+    enum attempt_ask asked;       /* what the daemon requested; 0: nothing, also after another
+                                   * process's SIGTERM */
     int64_t deadline_us;          /* the end of the phase */
     int64_t abandon_us;           /* until then, a launch that was killed may end */
     struct drain_clients clients; /* of MPS, when PHASE_ENDING began */
     struct output_cap caps[OUTPUT_STREAMS]; /* of output in the attempt's folder */
     bool caps_are_open;
-    int64_t oom_kills_before;
+    struct reading oom_kills_before;
     struct attempt_exit result;
 };
 
@@ -144,8 +144,7 @@ static void end_because(struct shim *shim, enum attempt_ask ask)
     if (shim->asked || !shim->main_pid)
         return;
     shim->asked = ask;
-    if (launch_is_under_way(
-            &shim->launch)) { /* no program runs: there is nothing to be polite to */
+    if (launch_is_under_way(&shim->launch)) { /* no program runs yet that could act on SIGTERM */
         begin_killing(shim);
         return;
     }
@@ -169,7 +168,7 @@ static void on_deadline(struct shim *shim)
 /*
  * Keeps the output that is kept in the attempt folder below its cap. The child opens those files on
  * its way to the program.
- * Returns the time of the next check, NEVER when there is nothing to check.
+ * Returns the time of the next check, TIME_NEVER when there is nothing to check.
  */
 static int64_t cap_output(struct shim *shim)
 {
@@ -177,7 +176,7 @@ static int64_t cap_output(struct shim *shim)
     const int64_t max_bytes = shim->file.spec.kept_max_bytes;
     bool is_kept = false;
     if (max_bytes == 0)
-        return NEVER;
+        return TIME_NEVER;
     if (!shim->caps_are_open && launch_is_under_way(&shim->launch))
         return clock_monotonic_us() + CAP_CHECK_US;
     for (int i = 0; i < OUTPUT_STREAMS; i++) {
@@ -187,7 +186,7 @@ static int64_t cap_output(struct shim *shim)
         is_kept |= shim->caps[i].fd >= 0;
     }
     shim->caps_are_open = true;
-    return is_kept ? clock_monotonic_us() + CAP_CHECK_US : NEVER;
+    return is_kept ? clock_monotonic_us() + CAP_CHECK_US : TIME_NEVER;
 }
 
 /* Sleeps until a child ends, SIGTERM comes, the deadline, or `check_us`. */
@@ -204,7 +203,7 @@ static void wait_for_news(struct shim *shim, int64_t check_us)
         left_us = 0;
     const struct timespec timeout = {
         .tv_sec = left_us / SECOND_US, .tv_nsec = left_us % SECOND_US * 1000};
-    int signal = sigtimedwait(&news, &info, until_us == NEVER ? NULL : &timeout);
+    int signal = sigtimedwait(&news, &info, until_us == TIME_NEVER ? NULL : &timeout);
     if (signal == SIGTERM)
         end_because(shim, info.si_code == SI_QUEUE ? (enum attempt_ask)info.si_value.sival_int : 0);
 }
@@ -280,10 +279,12 @@ static void measure_usage(struct attempt_exit *result)
 static enum host_oom judge_host_oom(const struct shim *shim)
 {
     const char *cgroup = shim->file.spec.cgroup;
-    int64_t kills = cgroup ? cgroup_oom_kills(cgroup) : -1;
-    if (kills >= 0)
-        return kills > 0 ? HOST_OOM_CERTAIN : HOST_OOM_NO;
-    return oom_counter_read() > shim->oom_kills_before ? HOST_OOM_PERHAPS : HOST_OOM_NO;
+    struct reading kills = cgroup ? cgroup_oom_kills(cgroup) : READING_NONE;
+    if (kills.valid)
+        return kills.value > 0 ? HOST_OOM_CERTAIN : HOST_OOM_NO;
+    struct reading before = shim->oom_kills_before, now = oom_counter_read();
+    bool has_risen = before.valid && now.valid && now.value > before.value;
+    return has_risen ? HOST_OOM_PERHAPS : HOST_OOM_NO;
 }
 
 static void classify_end(struct shim *shim)
@@ -309,7 +310,7 @@ static void judge_launch(struct shim *shim, const struct fault *fault)
     log_line_clean(span_of(fault->text), shim->result.failure.evidence);
 }
 
-static void run(struct shim *shim)
+static void run_attempt(struct shim *shim)
 {
     struct fault fault = {0};
     shim->oom_kills_before = oom_counter_read();
@@ -345,8 +346,8 @@ int main(int argc, char **argv)
     }
     if (prctl(PR_SET_CHILD_SUBREAPER, 1) < 0 || claim_take(argv[1]) != 0)
         return 1;
-    struct shim shim = {.folder = argv[1], .deadline_us = NEVER};
-    run(&shim);
+    struct shim shim = {.folder = argv[1], .deadline_us = TIME_NEVER};
+    run_attempt(&shim);
     int r;
     while ((r = exit_record_write(shim.folder, &shim.result)) < 0 && r != -ENOENT)
         usleep(WRITE_AGAIN_US); /* still claimed: the daemon sees it running until the disk takes

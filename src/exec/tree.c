@@ -166,7 +166,8 @@ int tree_signal_only(pid_t root, const pid_t *tops, size_t n, int signal)
     return signal_part(root, tops, n, true, signal);
 }
 
-/* Does its environment have the variable? That of a zombie is gone. */
+/* Tests whether the process's environment has the variable. A zombie has no environment any more.
+ * */
 static bool has_variable(pid_t pid, const char *variable)
 {
     char path[32], *data;

@@ -33,11 +33,11 @@ static double wanted_bytes(const struct placement_query *query)
     return fmax(wanted, query->recovery_free_bytes);
 }
 
-/* What the resident is known to need and has not taken yet. Without a reading of its memory, it has
- * taken all once it has settled. */
+/* Returns the memory that the resident is known to need and has not taken yet. Without a reading of
+ * its memory, it counts as having taken all once it has settled. */
 static double outstanding_bytes(const struct resident *resident)
 {
-    double need = (double)resident->need_bytes;
+    double need = reading_assume(resident->need_bytes, 0);
     return fmax(0, need - reading_assume(resident->mem_used_bytes,
                               residence_has_settled(resident->residence) ? need : 0));
 }
@@ -55,19 +55,20 @@ static struct verdict check_memory(const struct placement_query *query, const st
     return fits;
 }
 
-/* A task that was backfilled onto a GPU reserved for this one, with a known requirement, must not
- * delay it. */
+/* Tests whether the resident was backfilled onto a GPU that is reserved for the query's task, and
+ * has a known requirement: it must not delay that task. */
 static bool was_backfilled(const struct placement_query *query, const struct resident *resident)
 {
-    return resident->backfilled_before == query->task->id && resident->need_bytes;
+    return resident->backfilled_before == query->task->id && resident->need_bytes.valid;
 }
 
 static bool is_predictable(const struct resident *resident)
 {
-    return resident->need_bytes && resident->expect.smact.valid;
+    return resident->need_bytes.valid && resident->expect.smact.valid;
 }
 
-/* The resident whose memory rises to an unknown level: it holds others off. NULL: there is none. */
+/* Returns the resident whose memory rises to an unknown level, which keeps other tasks off the GPU;
+ * NULL: there is none. */
 static const struct resident *find_rising(
     const struct placement_query *query, const struct gpu_view *gpu)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The admission test of the policy predictive: may a task join the residents of a GPU? The policy
- * asks it about the GPUs as they are, backfill about the GPUs as they are predicted to be.
+ * tests the GPUs as they are, backfill tests them as they are predicted to be.
  */
 #ifndef COLLOC_POLICY_ADMISSION_H
 #define COLLOC_POLICY_ADMISSION_H
@@ -16,7 +16,7 @@
  *              another one than query->view: a prediction of it.
  * `gpu`: index into the predictor's view.
  *
- * Returns VERDICT_FITS, or the first thing that is against it: VERDICT_ONE_PROCESS,
+ * Returns VERDICT_FITS, or the first condition that is not met: VERDICT_ONE_PROCESS,
  * VERDICT_OTHER_MPS_USER, VERDICT_FULL, VERDICT_HOLD_OFF, VERDICT_MEMORY_UNKNOWN,
  * VERDICT_MEMORY_SHORT, a verdict on activity (where speeds cannot be predicted), VERDICT_SLOWDOWN
  * or VERDICT_NO_GAIN.

@@ -18,7 +18,7 @@ enum { RESERVED_MAX = 64 };
 /* When a GPU is predicted to admit a task, and after how many of its residents have left. */
 struct opening {
     int gpu;
-    int64_t at_us; /* INT64_MAX: not known */
+    int64_t at_us; /* or START_UNKNOWN */
     int n_left;
 };
 
@@ -37,7 +37,9 @@ struct stage {
 static struct resident resident_alone(const struct resident *resident)
 {
     struct resident copy = *resident;
-    double taken = residence_has_settled(resident->residence) ? (double)resident->need_bytes : 0;
+    double taken = residence_has_settled(resident->residence)
+                       ? reading_assume(resident->need_bytes, 0)
+                       : 0;
     copy.mem_used_bytes = reading_of(reading_assume(resident->mem_used_bytes, taken));
     copy.residence = RESIDENCE_SETTLED;
     copy.gpus = 1;
@@ -64,8 +66,8 @@ static double work_left_s(const struct resident *resident, double speed, int64_t
     return fmax(0, seconds_or_infinity(resident->expect.time_us) - done_s);
 }
 
-/* The sampled memory may include a task that has left since: without external processes the sum of
- * the residents replaces it. */
+/* The sampled memory may include that of a task that has left since. If there are no external
+ * processes, the sum over the residents replaces it. */
 static void stage_init(struct stage *stage, const struct placement_query *query, int place)
 {
     const struct gpu_view *gpu = &query->view->gpus[place];
@@ -107,7 +109,8 @@ static void stage_add_task(struct stage *stage, const struct task *task, int64_t
         .sharing = task->request.sharing,
         .thread_percent = task->request.thread_percent,
         .since_us = now_us,
-        .need_bytes = need->kind >= NEED_ESTIMATED ? need->bytes : stage->gpu.id.mem_total_bytes,
+        .need_bytes = reading_of(
+            (double)(need->kind >= NEED_ESTIMATED ? need->bytes : stage->gpu.id.mem_total_bytes)),
         .mem_used_bytes = reading_of(0),
         .expect = {task->request.expect.smact, task->request.expect.gract,
             task->request.expect.dram, .time_us = 0},
@@ -171,7 +174,7 @@ static struct opening predict_opening(
     struct opening opening = {i, query->now_us, 0};
     struct stage stage;
     if (gpu->n_residents > PREDICT_RESIDENTS_MAX)
-        return (struct opening){i, INT64_MAX, gpu->n_residents};
+        return (struct opening){i, START_UNKNOWN, gpu->n_residents};
     stage_init(&stage, query, i);
     if (backfilled)
         stage_add_task(&stage, backfilled, query->now_us);
@@ -179,7 +182,7 @@ static struct opening predict_opening(
         stage_advance(&stage);
     opening.at_us = isfinite(stage.passed_s)
                         ? query->now_us + llround(stage.passed_s * (double)SECOND_US)
-                        : INT64_MAX;
+                        : START_UNKNOWN;
     return opening;
 }
 
@@ -225,7 +228,7 @@ static bool is_reserved_for_another(const struct gpu_view *gpu, const struct tas
     return gpu->reserved_for && gpu->reserved_for != task->id;
 }
 
-/* The task for which another GPU of the resident is reserved, or 0. */
+/* Returns the task for which another GPU of the resident is reserved, or 0. */
 static uint64_t reservation_of_resident(
     const struct placement_query *query, const struct resident *resident)
 {
@@ -260,7 +263,7 @@ static bool leaves_room_for_head(const struct placement_query *query, int i)
     if (query->view->gpus[i].n_residents >= PREDICT_RESIDENTS_MAX)
         return false;
     struct opening with = predict_opening(&of_head, i, query->task);
-    if (with.n_left == 0 || (start_us != INT64_MAX && with.at_us <= start_us))
+    if (with.n_left == 0 || (start_us != START_UNKNOWN && with.at_us <= start_us))
         return true;
     return with.n_left == predict_opening(&of_head, i, NULL).n_left;
 }

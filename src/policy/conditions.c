@@ -9,8 +9,8 @@
  *      estimate (not a declaration), when there is no larger one: an estimate may be wrong.
  *   4. MPS, compute mode and the limit of tasks allow the task beside the residents.
  *   5. No resident's memory is still rising: how much it will take is not seen yet.
- *   6. Free memory, less what residents need that have not shown up, is enough: the requirement and
- *      the margin; min_free_bytes when nothing is known of the task.
+ *   6. Free memory, less the requirements of residents that have not allocated yet, is enough for
+ *      the task: for its requirement and the margin, or min_free_bytes when nothing is known of it.
  *   7. SMACT over the window is at most smact_max. Utilisation, which is never lower, replaces an
  *      unknown SMACT.
  *   8. A task of SHARING_AUTO joins others only where all together are predicted to gain.
@@ -33,7 +33,7 @@ static struct verdict make_verdict(enum verdict_kind kind, uint64_t task, double
 
 static const struct verdict fits = {.kind = VERDICT_FITS};
 
-/* A resident is being taken off the GPU, or an allocation of it waits there for memory. */
+/* Tests whether a resident is being suspended or moved off the GPU, or waits there for memory. */
 static __attribute__((noinline)) struct verdict check_closed(const struct gpu_view *gpu)
 {
     bool is_leaving = gpu_view_resident(gpu, gpu->closed_for)->is_stopped;
@@ -201,7 +201,7 @@ struct verdict conditions_check(const struct placement_query *query, int i)
 
 struct order {
     const struct placement_query *query;
-    conditions_before *before; /* NULL: by index, the order in which they come */
+    conditions_before *before; /* NULL: by index, the order in which GPUs are tested */
 };
 
 static bool is_better(const void *a, const void *b, const void *context)
@@ -210,7 +210,7 @@ static bool is_better(const void *a, const void *b, const void *context)
     return order->before && order->before(order->query, *(const int *)a, *(const int *)b);
 }
 
-/* When the last of the best is unbeaten, so are the others. */
+/* When the last of the best cannot be beaten by a later GPU, neither can the others. */
 static bool are_unbeaten(const struct placement_query *query, conditions_before *before,
     conditions_unbeaten *unbeaten, const int *best, int n)
 {

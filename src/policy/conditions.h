@@ -17,8 +17,8 @@
 struct verdict conditions_check(const struct placement_query *query, int gpu);
 
 /*
- * The conditions on the GPU itself: it is a place for this task, healthy, recently sampled, large
- * enough, and no other task has it to itself.
+ * The conditions on the GPU itself: the task may be placed on it, it is healthy, recently sampled
+ * and large enough, and no other task has it exclusively.
  *
  * `ret_is_final`: true when the verdict is final: the GPU cannot take the task, or it is idle, or
  *                 the task takes only idle ones. False: the conditions on sharing remain.
@@ -41,7 +41,7 @@ struct verdict conditions_check_activity(
 /* Is GPU `a` better than `b`? Both fit. A strict order; of equal ones the lower index wins. */
 typedef bool conditions_before(const struct placement_query *query, int a, int b);
 
-/* Can no GPU of a higher index be better? Then those are not tested. */
+/* Tests whether no GPU of a higher index can be better: those are not tested then. */
 typedef bool conditions_unbeaten(const struct placement_query *query, int gpu);
 
 /*

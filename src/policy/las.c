@@ -3,8 +3,8 @@
  * Least attained service (Tiresias, NSDI 2019): with preemption the task that has had least GPU
  * time comes first, so that short tasks end early though their times are not known. Attained
  * service counts in steps, each four times the last: tasks of the same step do not preempt each
- * other, and run first come, first served. Where a task goes is decided as by magm. Without
- * preemption it is magm.
+ * other, and run first come, first served. GPUs are chosen as by magm. Without preemption it is
+ * magm.
  */
 #include "base/clock.h"
 #include "policy/policies.h"

@@ -165,7 +165,8 @@ static struct change change_of(struct predictor *predictor, const struct sharing
     return change;
 }
 
-/* Was the resident met on one of the first `n` of these GPUs already? */
+/* Tests whether the resident is also on one of the first `n` of these GPUs, where it was counted
+ * already. */
 static bool is_counted(
     const struct cluster_view *view, const struct resident *resident, const int *gpus, int n)
 {

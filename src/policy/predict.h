@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What would happen to the speed of all tasks if a task joined some GPUs, by the interference model
+ * Predicts the speed of all tasks if one joined some GPUs, by the interference model
  * (sharing/interference.h).
  *
  * Speed is relative to the task alone on its GPUs: 1 is not slowed down. A task on several GPUs
@@ -13,12 +13,14 @@
 
 enum {
     PREDICT_RESIDENTS_MAX = 31, /* chosen: a GPU with more residents is not predicted */
-    PREDICTOR_SLOTS = 64,       /* chosen: so many GPUs are remembered, 35 KiB on the stack */
+    PREDICTOR_SLOTS = 64,       /* chosen: the number of GPUs that are remembered, 35 KiB on the
+                                 * stack */
 };
 
-/* What joining does to all tasks concerned. */
+/* The effect of a placement on all tasks concerned. */
 struct prediction {
-    bool known;      /* the activity of all of them is known; otherwise the rest means nothing */
+    bool known;      /* the activity of all of them is known; otherwise the other members are
+                      * meaningless */
     double gain;     /* progress gained by all tasks together, in GPUs, for each GPU joined */
     double slowdown; /* of the task that is slowed down most: 2 takes twice as long as alone */
 };
@@ -39,7 +41,7 @@ struct predictor {
     struct gpu_speeds {
         struct sharing_mode share;               /* of the task there */
         double before[PREDICT_RESIDENTS_MAX];    /* of the residents now */
-        double after[PREDICT_RESIDENTS_MAX + 1]; /* with the task there, whose own is the last */
+        double after[PREDICT_RESIDENTS_MAX + 1]; /* with the task there; its speed is the last */
     } slots[PREDICTOR_SLOTS];
 };
 
@@ -56,11 +58,11 @@ void predictor_init(struct predictor *predictor, const struct placement_query *q
  * all tasks concerned. */
 struct prediction predictor_join(struct predictor *predictor, const int *gpus, int n);
 
-/* As predictor_join, for one question about one GPU of the query's view. */
+/* Does what predictor_join does for a single GPU of the query's view, without a predictor. */
 struct prediction predict_join_one(const struct placement_query *query, int gpu);
 
 /*
- * Would a resident of the GPU become slower if the query's task joined it there?
+ * Tests whether a resident of the GPU would become slower if the query's task joined it there.
  *
  * A resident of several GPUs becomes slower only when `gpu` becomes its slowest.
  *

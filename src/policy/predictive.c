@@ -34,7 +34,8 @@
 
 static const struct verdict fits = {.kind = VERDICT_FITS};
 
-/* What is against the GPU. The reservation is tested last: it costs most to find out. */
+/* Returns the verdict on the GPU. The reservation is tested last, since that test is the most
+ * expensive. */
 static struct verdict check_gpu(
     const struct placement_query *query, struct predictor *predictor, int i)
 {
@@ -47,7 +48,7 @@ static struct verdict check_gpu(
     return delayed ? (struct verdict){.kind = VERDICT_RESERVED, .task = delayed} : verdict;
 }
 
-/* No GPU promises more than an idle one: takes the first idle ones and tests no others. */
+/* No GPU has a larger gain than an idle one: chooses the first idle ones and tests no others. */
 static bool pick_idle(
     const struct placement_query *query, struct predictor *predictor, int *ret_gpus)
 {
@@ -175,13 +176,16 @@ static enum placement_answer choose(
     return together.kind == VERDICT_FITS ? PLACE_NOW : PLACE_WAIT;
 }
 
-/* How long it still runs. Beside others it is slower than alone: where it has overrun, a tenth of
- * its time is assumed to be left. */
+/* The rank of a task of unknown time: after all others. Sums of such ranks do not overflow. */
+#define RANK_UNKNOWN (INT64_MAX / 4)
+
+/* The rank: the time that the task still has to run. Beside co-residents it takes longer than
+ * alone: if it has overrun its time, a tenth of it is assumed to be left. */
 static int64_t rank(const struct task *task, int64_t now_us)
 {
     int64_t expected_us = task->request.expect.time_us;
     if (!expected_us)
-        return INT64_MAX / 4;
+        return RANK_UNKNOWN;
     int64_t left_us = expected_us - task_computed_us(task, now_us);
     return left_us > expected_us / 10 ? left_us : expected_us / 10;
 }

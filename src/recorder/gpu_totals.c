@@ -29,7 +29,7 @@ static void raise_peak(struct reading *peak, struct reading now)
 }
 
 /* The command's part of the activity since the last sample. When all processes have just ended, the
- * last part still holds. */
+ * part at the previous sample is used. */
 static void update_weight(struct gpu_totals *totals, const struct gpu_occupants *occupants)
 {
     struct gpu_holder holders[2] = {

@@ -46,7 +46,7 @@ static int watch_signals(struct child *child, struct fault *fault)
     return child->signals < 0 ? fault_set(fault, errno, "no signalfd: %s", strerror(errno)) : 0;
 }
 
-/* Pending signals were passed on to the command: they are dropped here. */
+/* Pending signals have been forwarded to the command: they are dropped here. */
 static void stop_watching(const struct child *child)
 {
     struct signalfd_siginfo signal;
@@ -65,14 +65,14 @@ static void restore_signal_mask(void *context)
     sigprocmask(SIG_SETMASK, &child->mask_before, NULL);
 }
 
-static int spawn(struct child *child, char *const *argv, struct fault *fault)
+static int spawn_command(struct child *child, char *const *argv, struct fault *fault)
 {
     int r = spawn_program(argv, restore_signal_mask, child, &child->pid, &child->pidfd);
     return r < 0 ? fault_set(fault, -r, "%s: %s", argv[0], strerror(-r)) : 0;
 }
 
-/* Reaps neither the command, whose status is read at the end, nor programs that sampling runs
- * (dcgmi), which lead a session. */
+/* Reaps orphans only: not the command, whose status is read at the end, and not programs that
+ * sampling runs (dcgmi), which lead a session. */
 static void reap_orphans(const struct child *child)
 {
     siginfo_t ended = {0};
@@ -105,7 +105,7 @@ static bool wait_until(const struct child *child, int64_t until_us)
         if (left_us < 0)
             left_us = 0;
         struct timespec left = {left_us / SECOND_US, left_us % SECOND_US * 1000};
-        int n = ppoll(fds, 2, until_us == INT64_MAX ? NULL : &left, NULL);
+        int n = ppoll(fds, 2, until_us == TIME_NEVER ? NULL : &left, NULL);
         if (n == 0)
             return false;
         if (fds[1].revents)
@@ -133,7 +133,7 @@ static void sample_until_end(
     int64_t next_us = clock_monotonic_us() + period_us;
     if (!recorder->set)
         period_us = 0;
-    while (!wait_until(child, period_us ? next_us : INT64_MAX)) {
+    while (!wait_until(child, period_us ? next_us : TIME_NEVER)) {
         gpu_recorder_sample(recorder, getpid());
         int64_t now_us = clock_monotonic_us();
         for (next_us += period_us; next_us <= now_us; next_us += period_us)
@@ -143,7 +143,7 @@ static void sample_until_end(
     gpu_recorder_sample(recorder, getpid());
 }
 
-static void reap(const struct child *child, struct recording *recording)
+static void reap_command(const struct child *child, struct recording *recording)
 {
     struct rusage usage = {0};
     int status = 0;
@@ -155,7 +155,7 @@ static void reap(const struct child *child, struct recording *recording)
     recording->host_peak_bytes = usage.ru_maxrss * KIB;
 }
 
-static int measure(const struct recorder_settings *settings, struct child *child,
+static int measure_command(const struct recorder_settings *settings, struct child *child,
     struct gpu_recorder *recorder, struct fault *fault)
 {
     struct recording *recording = recorder->recording;
@@ -163,24 +163,24 @@ static int measure(const struct recorder_settings *settings, struct child *child
     gpu_recorder_sample(recorder, 0);
     double cpu_before_s = own_cpu_s();
     int64_t began_us = clock_monotonic_us();
-    int r = spawn(child, settings->argv, fault);
+    int r = spawn_command(child, settings->argv, fault);
     if (r < 0)
         return r;
     sample_until_end(child, recorder, settings->period_us);
     recording->elapsed_s = (double)(clock_monotonic_us() - began_us) / (double)SECOND_US;
     recording->own_cpu_s = own_cpu_s() - cpu_before_s;
-    reap(child, recording);
+    reap_command(child, recording);
     close(child->pidfd);
     return 0;
 }
 
-static int record(
+static int record_command(
     const struct recorder_settings *settings, struct gpu_recorder *recorder, struct fault *fault)
 {
     struct child child = {.pidfd = -1, .signals = -1};
     int r = watch_signals(&child, fault);
     if (r == 0)
-        r = measure(settings, &child, recorder, fault);
+        r = measure_command(settings, &child, recorder, fault);
     stop_watching(&child);
     return r;
 }
@@ -192,7 +192,7 @@ int recorder_run(
     *ret_recording = (struct recording){0};
     int r = gpu_recorder_open(&recorder, settings, ret_recording, fault);
     if (r == 0)
-        r = record(settings, &recorder, fault);
+        r = record_command(settings, &recorder, fault);
     gpu_recorder_close(&recorder);
     if (r < 0)
         recording_fini(ret_recording);

@@ -16,7 +16,7 @@ struct recorder_settings {
     const char *gpus;         /* comma-separated indices and UUIDs; "": all */
     int64_t period_us;        /* between two samples */
     const char *nvml_library; /* NULL: the driver's */
-    FILE *csv;                /* gets a line per sample and GPU; NULL: none */
+    FILE *csv;                /* for a line per sample and GPU; NULL: none is written */
 };
 
 struct recorded_gpu {
@@ -28,7 +28,7 @@ struct recording {
     int exit_code; /* the command's; 128 + N for signal N */
     double elapsed_s, user_s, system_s;
     int64_t host_peak_bytes;       /* of the command's largest process */
-    int64_t samples, late_samples; /* late: not taken because the one before took too long */
+    int64_t samples, late_samples; /* late: not taken because the previous one took too long */
     double own_cpu_s;              /* processor time of the measurement itself */
     char why_no_gpus[256];         /* "": there are some */
     struct recorded_gpu *gpu;      /* those of settings->gpus */
@@ -37,7 +37,7 @@ struct recording {
 
 /*
  * Runs and measures the command until it ends; its children may live on. SIGINT, SIGTERM, SIGHUP,
- * SIGQUIT, SIGUSR1 and SIGUSR2 are passed on to the command.
+ * SIGQUIT, SIGUSR1 and SIGUSR2 are forwarded to the command.
  *
  * Returns 0 with the recording, which the caller ends by recording_fini; or -errno with a fault:
  * the command cannot be started (-ENOENT, -EACCES, ...), or no such GPU.

@@ -13,7 +13,7 @@ struct arrivals {
     struct columns columns;
     const struct catalogue *catalogue;
     int time_column, task_column;
-    int64_t last_us; /* the arrival before */
+    int64_t last_us; /* time of the previous arrival */
     struct arrival {
         int64_t time_us;
         const struct sim_task *task; /* of the catalogue */

@@ -36,7 +36,7 @@ static const char *const
     *const names_gract[] = {"gract", NULL}, *const names_dram[] = {"dram", NULL},
     *const names_power[] = {"power_w", NULL};
 
-/* By which a task is found in a catalogue that names it differently. */
+/* The traits by which a task is found in a catalogue that names it differently. */
 struct traits {
     char model[64]; /* lower-case letters and digits only, without the dataset's name */
     char dataset[32];
@@ -84,8 +84,8 @@ static bool begins_as(const char *a, const char *b)
     return *a && *b && strncmp(a, b, a_size < b_size ? a_size : b_size) == 0;
 }
 
-/* Returns the task with the same dataset and batch whose model's name begins alike; else the only
- * task of the dataset; else NULL. */
+/* Returns the task with the same dataset and batch whose model's name has the same beginning; else
+ * the only task of the dataset; else NULL. */
 static const struct sim_task *find_alike(const struct reader *reader, const struct traits *traits)
 {
     const struct sim_task *of_dataset = NULL;
@@ -180,8 +180,8 @@ static int read_demand(
         {names_power, 1e5, &task->demand.power_w}};
     bool says_smact = columns_get(&reader->columns, columns_find(&reader->columns, names_smact)) !=
                       NULL;
-    struct demand unsaid = {NAN, reader->settings->smact, NAN, NAN, NAN};
-    task->demand = known && !says_smact ? known->demand : unsaid;
+    struct demand defaults = {NAN, reader->settings->smact, NAN, NAN, NAN};
+    task->demand = known && !says_smact ? known->demand : defaults;
     for (size_t i = 0; i < ARRAY_SIZE(numbers); i++) {
         int r = read_number(reader, numbers[i].names, 0, numbers[i].max, fault, numbers[i].value);
         if (r < 0)

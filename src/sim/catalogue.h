@@ -11,14 +11,14 @@ struct sim_task {
     char *name;
     int gpus;
     double solo_s;        /* how long an attempt takes alone on its GPUs */
-    int64_t memory_bytes; /* that it really takes on each GPU */
+    int64_t memory_bytes; /* the memory that it takes on each GPU */
     struct need need;     /* the memory requirement that the scheduler knows */
     struct demand demand; /* power_w is that of the whole GPU; NAN where the catalogue has no figure
                              (demand_complete) */
 };
 
 struct catalogue {
-    struct sim_task *tasks; /* by name */
+    struct sim_task *tasks; /* sorted by name */
     size_t n, capacity;
     int n_smact_assumed; /* tasks without a known SMACT */
 };

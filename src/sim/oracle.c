@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The oracles are policies of the daemon that know every task's memory exactly. */
+/* An oracle (thesis, 6.3.3) is one of the daemon's policies for which the simulator sets every
+ * task's memory requirement to the memory that the task will take. */
 #include "sim/oracle.h"
 
 #include <stddef.h>

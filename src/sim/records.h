@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a run writes beside its result, as CSV: a row for each task that ended, and a row for each
- * change of a GPU. docs/simulate.md lists the columns.
+ * The CSV files of a run: a row for each task that ended, and a row for each change of a GPU.
+ * docs/simulate.md lists the columns.
  */
 #ifndef COLLOC_SIM_RECORDS_H
 #define COLLOC_SIM_RECORDS_H
@@ -18,7 +18,7 @@ struct timeline {
         int64_t mem_used_bytes;
         double smact, power_w;
         int tasks;
-    } * last; /* by GPU: its last row */
+    } * last; /* the last row of each GPU */
     int64_t now_us;
 };
 
@@ -33,7 +33,7 @@ int timeline_init(struct timeline *timeline, FILE *out, const struct simulated_g
 void timeline_fini(struct timeline *timeline);
 
 /* Writes the changes of the time before, if `now_us` is later. To be called before anything changes
- * at `now_us`, and with INT64_MAX at the end. */
+ * at `now_us`, and with TIME_NEVER at the end. */
 void timeline_advance(struct timeline *timeline, int64_t now_us);
 
 /* Writes the head of the tasks' table, and a row of it. `name`: of the task in the catalogue. */

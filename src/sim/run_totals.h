@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the result of a simulation is calculated from. */
+/* Sums over tasks and GPUs, from which the result of a simulation is calculated. */
 #ifndef COLLOC_SIM_RUN_TOTALS_H
 #define COLLOC_SIM_RUN_TOTALS_H
 

@@ -47,7 +47,7 @@ int sampling_init(struct sampling *sampling)
     if (!sampling->places)
         return -ENOMEM;
     for (int i = 0; i < n_places; i++)
-        sampling->places[i] = (struct place_sampling){.next_us = INT64_MAX, .last_us = -SAMPLE_US};
+        sampling->places[i] = (struct place_sampling){.next_us = TIME_NEVER, .last_us = -SAMPLE_US};
     for (int i = 0; i < n_places && r == 0; i++)
         r = sampling_plan(sampling, i);
     return r;
@@ -159,10 +159,10 @@ int sampling_catch_up(struct sampling *sampling, int place)
 
 /* ---- which samples follow ---- */
 
-/* When the first hold-off of a resident ends if nothing else happens; INT64_MAX: there is none. */
+/* When the first hold-off of a resident ends if nothing else happens; TIME_NEVER: there is none. */
 static int64_t next_settled_us(const struct core_settings *settings, const struct gpu_view *gpu)
 {
-    int64_t earliest_us = INT64_MAX;
+    int64_t earliest_us = TIME_NEVER;
     for (int i = 0; i < gpu->n_residents; i++) {
         const struct resident *resident = &gpu->residents[i];
         int64_t latest_us = resident->held_us + settings->settle_max_us;
@@ -176,7 +176,7 @@ static int64_t next_settled_us(const struct core_settings *settings, const struc
     return earliest_us;
 }
 
-/* Would policies decide the same by the mean over the window as by the present activity? */
+/* Tests whether policies decide the same by the mean over the window as by the present activity. */
 static bool is_mean_current(const struct sampling *sampling, int place)
 {
     double mean = core_view(sim_core(sampling->sim))->gpus[place].smact_level.value;
@@ -192,12 +192,12 @@ static int plan_next(struct sampling *sampling, int place)
     int64_t settled_us = next_settled_us(sampling->settings, gpu);
     int r = 0;
     if (gpu->exclusive_for)
-        return 0; /* no other task may join: only the end of its task matters */
+        return 0; /* no other task may join here: only the end of its task matters */
     if (gpu->mix_since_us > now_us - (MIX_SAMPLES - 1) * SAMPLE_US && gpu->n_residents)
         r = plan_at(sampling, place, now_us + SAMPLE_US);
     if (r == 0 && !is_mean_current(sampling, place))
         r = plan_at(sampling, place, now_us + MEAN_US);
-    if (r == 0 && settled_us != INT64_MAX)
+    if (r == 0 && settled_us != TIME_NEVER)
         r = plan_at(sampling, place, settled_us > now_us ? settled_us : now_us + SAMPLE_US);
     return r;
 }
@@ -207,7 +207,7 @@ int sampling_on_wakeup(struct sampling *sampling, int place)
     struct place_sampling *sampled = &sampling->places[place];
     if (sampled->next_us != sim_now_us(sampling->sim))
         return 0; /* an earlier sample was planned after this one, and has been taken */
-    sampled->next_us = INT64_MAX;
+    sampled->next_us = TIME_NEVER;
     int r = sample_now(sampling, place);
     return r < 0 ? r : plan_next(sampling, place);
 }

@@ -16,10 +16,11 @@ struct sampling {
     const struct simulated_gpus *gpus;
     const struct core_settings *settings;
     bool every_second; /* leave out no sample: sampling_sample_all samples, the others do nothing */
-    int wakeup_kind;   /* of the wake-ups for sampling_on_wakeup; their subject is the place */
+    int wakeup_kind;   /* the kind of the wake-ups for sampling_on_wakeup; their subject is the
+                        * place */
 
     struct place_sampling {
-        int64_t next_us; /* when the planned sample is due; INT64_MAX: none is planned */
+        int64_t next_us; /* when the planned sample is due; TIME_NEVER: none is planned */
         int64_t last_us; /* of the last sample that the core has seen */
     } * places;
     int current;                /* the place whose sample the core is deciding on; -1: none */

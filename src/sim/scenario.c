@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The world of a scenario, behind the virtual-clock driver. Inputs come due in the order of the
- * text. Those of users go to the core, which may refuse them as in the daemon; those of GPUs change
- * what the next samples report. Each second all GPUs are sampled: the memory and activity of a GPU
- * are the sums over the tasks that run there. If that is more memory than the GPU has, its youngest
- * task runs out of memory.
+ * The simulated world of a scenario, which the virtual-clock driver runs. Inputs come due in the
+ * order of the text. Those of users go to the core, which may refuse them as in the daemon; those
+ * of GPUs change what the next samples report. Each second all GPUs are sampled: the memory and
+ * activity of a GPU are the sums over the tasks that run there. If that is more memory than the GPU
+ * has, its youngest task runs out of memory.
  */
 #include "sim/scenario.h"
 
@@ -33,7 +33,7 @@ struct scenario_run {
     struct task_state_now {
         int attempt; /* the number of the running attempt; 0: none runs */
         int64_t started_us;
-        int64_t left_us; /* to run, from since_us on */
+        int64_t left_us; /* run time left at since_us */
         int64_t since_us;
         bool computes;
         bool has_all;                /* its allocation that waited got the rest of its memory */
@@ -73,8 +73,8 @@ static struct event exited_event(uint64_t task, int64_t time_us, struct task_exi
     return (struct event){.kind = EVENT_EXITED, .time_us = time_us, .task = task, .exited = exit};
 }
 
-/* The task computes from now on: plans its end. */
-static void compute(struct scenario_run *run, uint64_t id)
+/* The task begins to compute: plans its end. */
+static void begin_computing(struct scenario_run *run, uint64_t id)
 {
     struct task_state_now *task = &run->tasks[id];
     task->computes = true;
@@ -111,7 +111,7 @@ static void on_start(void *context, struct sim *sim, const struct task *task)
     run->tasks[task->id].held_bytes = 0;
     note_error(run, sim_schedule_event(sim, &started));
     run->tasks[task->id].left_us = what->runs_us;
-    compute(run, task->id);
+    begin_computing(run, task->id);
 }
 
 /* A deaf task ignores the signal: it keeps its memory until it is killed. */
@@ -155,14 +155,14 @@ static double memory_taken(const struct scenario_run *run, uint64_t id, int64_t 
 
 /* ---- giving way ---- */
 
-/* The allocation that waited gets all that the task lacks, or the task dies of it. */
+/* The allocation that waited gets all that the task lacks, or the task fails. */
 static void end_memory_wait(struct scenario_run *run, uint64_t id, bool is_granted)
 {
     struct task_state_now *task = &run->tasks[id];
     task->waits = false;
     task->has_all = is_granted;
     if (is_granted) {
-        compute(run, id);
+        begin_computing(run, id);
         return;
     }
     struct event oom = exited_event(
@@ -180,7 +180,7 @@ static void on_yield(
     struct task_state_now *state = &run->tasks[task->id];
     int64_t took_us = 0, now_us = sim_now_us(sim);
     if (effect == EFFECT_CONTINUE)
-        compute(run, task->id);
+        begin_computing(run, task->id);
     if (effect == EFFECT_PAUSE)
         stop_computing(run, task->id);
     if (effect == EFFECT_GRANT_MEMORY || effect == EFFECT_DENY_MEMORY)
@@ -203,7 +203,7 @@ static void fail_to_yield(struct scenario_run *run, const struct task *task)
     struct event failed = {
         .kind = EVENT_SUSPENSION_FAILED, .time_us = sim_now_us(run->sim), .task = task->id};
     failed.suspension_failed.why = SUSPENSION_REFUSED;
-    compute(run, task->id);
+    begin_computing(run, task->id);
     note_error(run, sim_step(run->sim, &failed));
 }
 
@@ -225,7 +225,7 @@ static void answer_yield(struct scenario_run *run, const struct sim_wakeup *wake
         .yielded = {.bytes = task->state == TASK_SUSPENDING ? (int64_t)state->resident_bytes : 0,
             .took_us = state->yield_us}};
     if (event.kind != EVENT_SUSPENDED && !state->waits)
-        compute(run, task->id);
+        begin_computing(run, task->id);
     note_error(run, sim_step(run->sim, &event));
 }
 
@@ -233,7 +233,8 @@ static void answer_yield(struct scenario_run *run, const struct sim_wakeup *wake
 
 static bool runs_on(const struct scenario_run *run, const struct task *task, int gpu)
 {
-    /* What moves is still where it was: its GPUs come before those of its destination. */
+    /* A task that is being moved still has its memory where it was: its list of GPUs has these
+     * before those of its destination. */
     int n = task->yield.to_gpus ? task->yield.n_to_gpus : task->n_gpus;
     for (int i = 0; i < n; i++)
         if (task->gpus[i] == gpu)
@@ -341,7 +342,7 @@ static void sample_gpu(struct scenario_run *run, int i)
     if (run->gpus[i].troubles & GPU_TROUBLE_SILENT)
         return;
     fill_sample(&run->gpus[i], used_bytes, smact, &event.sample);
-    /* Not scheduled for later: the list of tasks is scratch. */
+    /* Stepped at once: the list of tasks is scratch memory. */
     note_error(run, sim_step(run->sim, &event));
 }
 

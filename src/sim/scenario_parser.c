@@ -374,7 +374,7 @@ static int read_timed(
         const char *verb;
         int (*read)(struct scenario *scenario, struct scenario_input *input,
             const struct line_words *words, struct fault *fault);
-        struct scenario_input input; /* what the verb alone decides */
+        struct scenario_input input; /* the members that the verb decides */
     } verbs[] = {
         {"cancel", read_task_event, {.event.kind = EVENT_CANCEL}},
         {"hold", read_task_event, {.event.kind = EVENT_HOLD}},

@@ -14,7 +14,7 @@ enum {
     SCENARIO_AFTER_MAX = 4,
 };
 
-/* What a task does, and what it requests. */
+/* A task: its behaviour, and what its submission requests. */
 struct scenario_task {
     char name[32];
     int64_t takes_bytes, sleeps_us, rise_us, runs_us;
@@ -26,7 +26,7 @@ struct scenario_task {
     struct dependency after[SCENARIO_AFTER_MAX];
 };
 
-/* What is wrong with a GPU or with what is known of it: bits. */
+/* Bits: what is wrong with a GPU, or with the readings of it. */
 enum scenario_gpu_trouble {
     GPU_TROUBLE_LOST = 1 << 0,
     GPU_TROUBLE_FAULTY = 1 << 1,
@@ -38,7 +38,7 @@ enum scenario_gpu_trouble {
     GPU_TROUBLE_ALL = (1 << 7) - 1
 };
 
-/* What happens at a time. */
+/* An input of the scenario. */
 struct scenario_input {
     enum { INPUT_EVENT, INPUT_WHY, INPUT_GPU } kind;
     int64_t time_us;
@@ -56,7 +56,7 @@ struct scenario {
     struct gpu_identity gpus[SCENARIO_GPUS_MAX];
     int n_gpus;
     struct core_settings settings;
-    struct scenario_task tasks[SCENARIO_TASKS_MAX + 1]; /* by id, from 1 */
+    struct scenario_task tasks[SCENARIO_TASKS_MAX + 1]; /* by id, from 1 on */
     int n_tasks;
     struct scenario_input inputs[SCENARIO_INPUTS_MAX]; /* in the order of the text */
     int n_inputs;

@@ -5,6 +5,7 @@
  * heap entry names its slot; the heap entries behind `count` name the free slots.
  */
 #include "sim/sim_driver.h"
+#include "base/clock.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -28,7 +29,7 @@ struct sim {
     const struct sim_world *world;
     const struct sim_observer *observer; /* or NULL */
     int64_t now_us;
-    int64_t tick_us; /* the time of the scheduled TICK, or INT64_MAX */
+    int64_t tick_us; /* the time of the scheduled TICK, or TIME_NEVER */
     bool has_limits; /* some task has a time limit, or may be suspended: the core has deadlines */
     struct heap_entry *heap;
     struct slot *slots;
@@ -49,7 +50,7 @@ struct sim *sim_create(const struct core_settings *settings, const struct sim_wo
     }
     sim->world = world;
     sim->observer = observer;
-    sim->tick_us = INT64_MAX;
+    sim->tick_us = TIME_NEVER;
     sim->has_limits = settings->can_suspend || settings->can_pause || settings->preload;
     return sim;
 }
@@ -202,8 +203,8 @@ static void carry_out(struct sim *sim, const struct effect *effect)
 
 static int schedule_tick(struct sim *sim)
 {
-    int64_t deadline_us = sim->has_limits ? core_deadline_us(sim->core) : INT64_MAX;
-    if (deadline_us == INT64_MAX || deadline_us >= sim->tick_us)
+    int64_t deadline_us = sim->has_limits ? core_deadline_us(sim->core) : TIME_NEVER;
+    if (deadline_us == TIME_NEVER || deadline_us >= sim->tick_us)
         return 0;
     sim->tick_us = deadline_us;
     struct event tick = {.kind = EVENT_TICK, .time_us = deadline_us};
@@ -213,7 +214,7 @@ static int schedule_tick(struct sim *sim)
 int sim_step(struct sim *sim, const struct event *event)
 {
     if (event->kind == EVENT_TICK)
-        sim->tick_us = INT64_MAX;
+        sim->tick_us = TIME_NEVER;
     sim->has_limits |= event->kind == EVENT_SUBMIT && (event->submit.request.time_limit_us > 0 ||
                                                           event->submit.request.begin_us > 0);
     int r = core_step(sim->core, event);

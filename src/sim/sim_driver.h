@@ -32,7 +32,8 @@ struct sim_wakeup {
     int version; /* which attempt or plan of the subject it belongs to: outdated ones are ignored */
 };
 
-/* What stands behind the core: simulated GPUs and tasks. Each function may schedule entries. */
+/* The simulated GPUs and tasks, which carry out the core's effects. Each function may schedule
+ * entries. */
 struct sim_world {
     void *context;
     /* Starts an attempt of the task. Must lead to a STARTED or EXITED event. */
@@ -41,8 +42,9 @@ struct sim_world {
     void (*kill)(void *context, struct sim *sim, const struct task *task);
     /* A wake-up has come due; the wake-up is valid during the call. */
     void (*wake)(void *context, struct sim *sim, const struct sim_wakeup *wakeup);
-    /* Suspends, resumes, moves, pauses or continues the task, or answers its waiting allocation, as
-     * the effect says (core.h has the answers). NULL: the settings allow none of these. */
+    /* Suspends, resumes, moves, pauses or continues the task, or grants or denies its waiting
+     * allocation, as the effect says (core.h lists the events that must follow). NULL: the settings
+     * allow none of these. */
     void (*yield)(void *context, struct sim *sim, const struct task *task, enum effect_kind effect);
 };
 

@@ -159,9 +159,9 @@ static void schedule_first(struct simulation_run *run)
 static int run_to_end(struct simulation_run *run)
 {
     schedule_first(run);
-    int r = run->error ? 0 : sim_run(run->sim, INT64_MAX);
+    int r = run->error ? 0 : sim_run(run->sim, TIME_NEVER);
     if (run->timeline.out)
-        timeline_advance(&run->timeline, INT64_MAX);
+        timeline_advance(&run->timeline, TIME_NEVER);
     return run->error ? run->error : r;
 }
 

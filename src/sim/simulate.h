@@ -53,9 +53,9 @@ struct simulation_result {
     int64_t oom;                              /* crashes for lack of GPU memory */
     int64_t submitted, completed, failed;     /* tasks */
     int64_t suspensions, moves;               /* of tasks that gave way; pauses included */
-    double max_stretch;                       /* the longest completion of a task relative to FIFO:
-                                                 to that of first come, first served on whole GPUs;
-                                                 0: not calculated */
+    struct reading max_stretch;               /* the largest ratio of a task's completion time to
+                                               * that of first come, first served on whole GPUs;
+                                               * only simulate_with_stretch calculates it */
     int64_t left_out;                         /* tasks of the trace that fit no GPU */
     double energy_mj, mean_smact;             /* over all GPUs, within total_s */
     double lower_bound_s;                     /* of total_s, for any policy (sim/bound.h) */

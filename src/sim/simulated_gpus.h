@@ -9,7 +9,7 @@
 
 #include "sim/cluster.h"
 
-/* A task that computes. The caller fills the first part; this component fills the second. */
+/* A task that computes. The caller fills the first part; simulated_gpus.c fills the second. */
 struct running_task {
     uint64_t id;
     bool mps;
@@ -29,7 +29,7 @@ struct place {
     struct gpu_memory memory;
     struct place_resident {
         struct running_task *task;
-        double speed; /* that this place alone would allow */
+        double speed; /* the speed that this place alone would allow */
     } * residents;
     int n_residents;
     size_t capacity;
@@ -52,7 +52,7 @@ struct simulated_gpus {
     size_t sharers_capacity;
     int update; /* counts updates, so that each task's speed is calculated once in each */
 
-    /* Called when the task's speed has changed; its left_s is that of now. */
+    /* Called when the task's speed has changed; its left_s is up to date then. */
     void (*on_speed_changed)(void *context, struct running_task *task);
     void *context;
 };
@@ -73,11 +73,11 @@ void simulated_gpus_fini(struct simulated_gpus *gpus);
  */
 int simulated_gpus_add_task(struct simulated_gpus *gpus, struct running_task *task, int64_t now_us);
 
-/* The task stops, if it computed at all, and its memory is free again. */
+/* The task stops computing, if it did, and its memory is freed. */
 void simulated_gpus_remove_task(
     struct simulated_gpus *gpus, struct running_task *task, int64_t now_us);
 
-/* The task stops to compute; its memory stays. Its left_s is then that of now. */
+/* The task stops computing and keeps its memory. Its left_s is up to date then. */
 void simulated_gpus_stop_task(
     struct simulated_gpus *gpus, struct running_task *task, int64_t now_us);
 

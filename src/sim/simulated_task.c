@@ -37,7 +37,7 @@ static void catch_up(struct simulation_run *run, int place)
         simulation_run_check(run, sampling_catch_up(&run->sampling, place));
 }
 
-/* The task is about to begin or to stop computing on its places. */
+/* Called before the task begins or stops to compute on its places. */
 void simulated_task_prepare_change(struct simulation_run *run, const struct running_task *task)
 {
     run->changing = task;
@@ -141,8 +141,9 @@ static int64_t next_bytes(const struct simulation_run *run, const struct simulat
         task->type->memory_bytes, run->simulation->laws->context_bytes, task->memory_steps);
 }
 
-/* Once it waited and was answered that it fails, it does. On several GPUs none waits: an allocation
- * that failed on one would hold memory on the others. */
+/* Tests whether a failed allocation of the task may wait for memory. One that has waited and was
+ * denied fails. A task on several GPUs never waits: while it waited on one, it would hold memory on
+ * the others. */
 static bool may_wait(const struct simulation_run *run, const struct simulated_task *task)
 {
     return run->simulation->settings.preload && !task->is_refused && task->running.n_places == 1;

@@ -56,7 +56,7 @@ static void begin_suspension(
     const struct suspension_cost *cost = &run->simulation->settings.suspension_cost;
     double bytes = (double)held_bytes(run, task);
     stop_computing(run, task);
-    task->memory_steps = MEMORY_STEPS; /* the rest of its memory comes with the resumption */
+    task->memory_steps = MEMORY_STEPS; /* it gets the rest of its memory when it is resumed */
     task->yield_us = suspension_time_us(cost, bytes);
     if (is_move)
         task->yield_us += resumption_time_us(cost, (double)task->type->memory_bytes);
@@ -87,7 +87,7 @@ void simulated_task_yield(
     case EFFECT_SUSPEND:
         begin_suspension(run, task, false, sim_now_us(sim));
         break;
-    case EFFECT_MOVE: /* the list of GPUs begins with those that it leaves */
+    case EFFECT_MOVE: /* the list of GPUs begins with those that the task leaves */
         task->running.places = yielding->gpus;
         begin_suspension(run, task, true, sim_now_us(sim));
         break;
@@ -142,7 +142,7 @@ static void answer_running(
         .task = task->running.id,
         .yielded.took_us = task->yield_us};
     simulation_run_check(run, sim_step(run->sim, &event));
-    if (task->waits) { /* it has been given all its memory */
+    if (task->waits) { /* the core has granted it all its memory */
         task->waits = false;
         event.kind = EVENT_MEMORY_WAIT_END;
         simulation_run_check(run, sim_step(run->sim, &event));

@@ -53,7 +53,7 @@ struct simulation_run {
     struct sampling sampling;
     struct timeline timeline;
     struct arrivals arrivals;
-    struct arrival next_arrival;   /* its task is NULL after the last one */
+    struct arrival next_arrival;   /* the next arrival; its task is NULL after the last one */
     bool *can_start;               /* by task of the catalogue: known to be able to start here */
     struct simulated_task **tasks; /* by id, from 1; NULL after the task's end */
     uint64_t n_tasks, n_unended;
@@ -85,7 +85,7 @@ void submission_submit(struct simulation_run *run);
 /* sim_world.start: begins an attempt of the task. */
 void simulated_task_start(void *context, struct sim *sim, const struct task *started);
 
-/* WAKE_MEMORY_STEP: the attempt takes its next part of memory, or dies of it. */
+/* WAKE_MEMORY_STEP: the attempt allocates its next part of memory, or fails to. */
 void simulated_task_on_memory_step(struct simulation_run *run, const struct sim_wakeup *wakeup);
 
 /* WAKE_FINISH: the attempt has done its work, if the plan is still the last. */

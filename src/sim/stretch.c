@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Two runs of one trace: the first as it was asked for, the second first come, first served. Tasks
- * have the same ids in both. */
+/* Runs a trace twice: first with the given settings, then first come, first served. Tasks have the
+ * same ids in both runs, so their times are compared by id. */
 #include "sim/stretch.h"
 
 #include <math.h>
@@ -40,7 +40,7 @@ int simulate_with_stretch(
     if (r == 0)
         r = simulate_trace(&fifo, fault, &fifo_result);
     if (r == 0)
-        ret_result->max_stretch = max_ratio(&own, &in_turn);
+        ret_result->max_stretch = reading_of(max_ratio(&own, &in_turn));
     free(own.jct_s);
     free(in_turn.jct_s);
     return r;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How much longer tasks take than first come, first served on whole GPUs would have it. */
+/* The stretch of a run: how much longer tasks take than first come, first served on whole GPUs. */
 #ifndef COLLOC_SIM_STRETCH_H
 #define COLLOC_SIM_STRETCH_H
 

@@ -283,11 +283,11 @@ static void on_timer(uv_timer_t *timer);
 /* Sets the timer to the end of the first unused daemon's time. */
 static void set_timer(struct mps *mps)
 {
-    int64_t next_us = INT64_MAX;
+    int64_t next_us = TIME_NEVER;
     for (const struct mps_user *user = mps->users; user; user = user->next)
         if (user->unused_since_us && user->unused_since_us + mps->config->mps_linger_us < next_us)
             next_us = user->unused_since_us + mps->config->mps_linger_us;
-    if (next_us == INT64_MAX || mps->is_closed)
+    if (next_us == TIME_NEVER || mps->is_closed)
         return;
     int64_t wait_us = next_us - clock_monotonic_us();
     uv_timer_start(mps->timer, on_timer, wait_us > 0 ? (uint64_t)(wait_us / MS_US) + 1 : 1, 0);

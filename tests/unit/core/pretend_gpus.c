@@ -230,8 +230,9 @@ static void print_gpu(FILE *out, const struct gpu_view *gpu)
     fprintf(out, "%s total=%" PRId64 " place=%d,%d whole=%" PRIu64, gpu->id.uuid,
         gpu->id.mem_total_bytes, gpu->id.is_place, gpu->id.is_gone, gpu->exclusive_for);
     for (int i = 0; i < gpu->n_residents; i++)
-        fprintf(out, " %" PRIu64 "(%u,%" PRId64 ",%" PRId64 ")", gpu->residents[i].task,
-            gpu->residents[i].uid, gpu->residents[i].since_us, gpu->residents[i].need_bytes);
+        fprintf(out, " %" PRIu64 "(%u,%" PRId64 ",%.0f)", gpu->residents[i].task,
+            gpu->residents[i].uid, gpu->residents[i].since_us,
+            reading_or(gpu->residents[i].need_bytes, 0));
     fputc('\n', out);
 }
 

@@ -115,7 +115,7 @@ static void random_lives_agree_with_the_booleans(void **state)
     srand(14);
     for (int life = 0; life < 20000; life++) {
         int64_t need = rand() % 3 ? 0 : (int64_t)(rand() % 6) * GIB, now_us = 0;
-        struct resident resident = {.need_bytes = need};
+        struct resident resident = {.need_bytes = need ? reading_of((double)need) : READING_NONE};
         struct booleans old = {.need_bytes = need};
         for (int step = 0; step < 30; step++) {
             struct reading used = any_reading();

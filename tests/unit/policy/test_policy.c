@@ -332,7 +332,7 @@ static void move_in(int gpu, uint64_t id, double gib, double smact, int n_gpus)
         .gpus = n_gpus,
         .sharing = SHARING_STREAMS,
         .residence = RESIDENCE_SETTLED,
-        .need_bytes = (int64_t)(gib * (double)GIB),
+        .need_bytes = reading_of(gib * (double)GIB),
         .mem_used_bytes = reading_of(gib * (double)GIB),
         .expect = {.smact = reading_of(smact)},
     };
@@ -483,7 +483,7 @@ static void what_was_promised_is_not_free(void **state)
     come(13, 0.1, 1);
     assert_int_equal(ask(&policy_predictive), PLACE_NOW);
     gpus[0].mem_used_bytes = gpus[0].residents[0].mem_used_bytes = reading_of(0);
-    gpus[0].residents[0].need_bytes = 30 * GIB;
+    gpus[0].residents[0].need_bytes = reading_of(30 * (double)GIB);
     assert_int_equal(ask(&policy_predictive), PLACE_NOW);
     assert_int_equal(chosen[0], 1);
     assert_int_equal(verdicts[0].kind, VERDICT_MEMORY_SHORT);
