@@ -244,7 +244,7 @@ static int run_pytorch(
         .kernels = own[ESTIMATE_KERNELS].number,
         .batch = values[TASK_BATCH].number,
         .optimizer = values[TASK_OPTIMIZER].text,
-        .precision = precision == PRECISION_UNSAID      ? NULL
+        .precision = precision == PRECISION_NOT_GIVEN   ? NULL
                      : precision_is_autocast(precision) ? "amp"
                                                         : "fp32",
         .sequence_length = values[TASK_SEQ].number,
@@ -304,8 +304,8 @@ static int read_history(
 /* Returns the GPU of --gpu; else the one on which the export's kernels were measured; else NULL. */
 static const char *gpu_kind_of(const struct invocation *invocation, const struct export *export)
 {
-    const char *said = invocation->values[ESTIMATE_GPU].text;
-    return said || !export || export->asked.batch == 0 ? said : export->asked.gpu;
+    const char *named = invocation->values[ESTIMATE_GPU].text;
+    return named || !export || export->measured.batch == 0 ? named : export->measured.gpu;
 }
 
 static void fill_request(const struct invocation *invocation, struct estimation *estimation)
@@ -314,7 +314,7 @@ static void fill_request(const struct invocation *invocation, struct estimation 
     estimation->request = (struct estimate_request){
         .model = estimation->network.model,
         .export = estimation->network.export,
-        .batch = values[TASK_BATCH].set ? values[TASK_BATCH].number : ESTIMATE_NOT_SAID,
+        .batch = values[TASK_BATCH].set ? values[TASK_BATCH].number : ESTIMATE_NOT_GIVEN,
         .declared_bytes = values[TASK_MEMORY].number,
         .sequence_length = values[TASK_SEQ].number,
         .optimizer = optimizer_parse(values[TASK_OPTIMIZER].text),

@@ -26,7 +26,7 @@ enum preallocation preallocation_of(
     if (is_one_of(growth, "false", "0") || is_one_of(preallocate, "true", "1") ||
         (fraction && !jax_is_off))
         return PREALLOCATION_ASKED;
-    return is_one_of(growth, "true", "1") && jax_is_off ? PREALLOCATION_OFF : PREALLOCATION_UNSAID;
+    return is_one_of(growth, "true", "1") && jax_is_off ? PREALLOCATION_OFF : PREALLOCATION_NOT_SET;
 }
 
 bool preallocation_explains(
@@ -34,7 +34,7 @@ bool preallocation_explains(
 {
     if (preallocation == PREALLOCATION_ASKED)
         return true;
-    return preallocation == PREALLOCATION_UNSAID && whole && total_bytes > 0 &&
+    return preallocation == PREALLOCATION_NOT_SET && whole && total_bytes > 0 &&
            peak_bytes >= share_min * total_bytes;
 }
 
@@ -42,14 +42,14 @@ const char *preallocation_name(enum preallocation preallocation)
 {
     static const char *const names[] = {
         [PREALLOCATION_OFF] = "off", [PREALLOCATION_ASKED] = "asked"};
-    return preallocation == PREALLOCATION_UNSAID ? NULL : names[preallocation];
+    return preallocation == PREALLOCATION_NOT_SET ? NULL : names[preallocation];
 }
 
 enum preallocation preallocation_parse(const char *name)
 {
     if (!name)
-        return PREALLOCATION_UNSAID;
+        return PREALLOCATION_NOT_SET;
     if (strcmp(name, "off") == 0)
         return PREALLOCATION_OFF;
-    return strcmp(name, "asked") == 0 ? PREALLOCATION_ASKED : PREALLOCATION_UNSAID;
+    return strcmp(name, "asked") == 0 ? PREALLOCATION_ASKED : PREALLOCATION_NOT_SET;
 }

@@ -13,7 +13,7 @@
 #include <stdbool.h>
 
 enum preallocation {
-    PREALLOCATION_UNSAID, /* the environment does not set it for both frameworks */
+    PREALLOCATION_NOT_SET, /* the environment does not set it for both frameworks */
     PREALLOCATION_OFF,
     PREALLOCATION_ASKED,
 };
@@ -38,7 +38,7 @@ enum preallocation preallocation_of(
 bool preallocation_explains(
     enum preallocation preallocation, bool whole, double peak_bytes, double total_bytes);
 
-/* The names in the log: "off", "asked"; NULL is PREALLOCATION_UNSAID. */
+/* The names in the log: "off", "asked"; NULL is PREALLOCATION_NOT_SET. */
 const char *preallocation_name(enum preallocation preallocation);
 enum preallocation preallocation_parse(const char *name);
 

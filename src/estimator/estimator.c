@@ -57,7 +57,7 @@ const char *estimator_choose(
 
 struct count estimate_batch(const struct estimate_request *request)
 {
-    if (request->batch != ESTIMATE_NOT_SAID)
+    if (request->batch != ESTIMATE_NOT_GIVEN)
         return (struct count){.value = request->batch, .known = true};
     return request->model ? request->model->batch : (struct count){0};
 }
@@ -153,7 +153,7 @@ static int check_request(const struct estimate_request *request, struct fault *f
     return 0;
 }
 
-/* Bytes. A larger result, or one that is not a number, is an error of the input. */
+/* In bytes. A larger estimate, or one that is not a number, means that the input is wrong. */
 static const double bytes_max = 0x1p62;
 
 static int check_answer(const struct estimate *estimate, struct fault *fault)

@@ -22,14 +22,15 @@
 enum { ESTIMATE_UNKNOWN = 1 }; /* no error: the estimator has no answer, and its note says why */
 
 /* "Not given", for numbers of a request of which 0 would be a user's mistake. */
-#define ESTIMATE_NOT_SAID  INT64_MIN
+#define ESTIMATE_NOT_GIVEN INT64_MIN
 #define ESTIMATE_BATCH_MAX ((int64_t)1000000000) /* chosen: a larger batch is a mistake */
 
-/* What is known of a task. Only `batch` has to be set; elsewhere zero and NULL mean "not given". */
+/* What is known of a task. Only `batch` has to be set; in the other members zero and NULL mean "not
+ * given". */
 struct estimate_request {
     const struct model *model;   /* parsed summary, or the layers of the export */
     const struct export *export; /* its model is the one above */
-    int64_t batch; /* samples in one step on one GPU; ESTIMATE_NOT_SAID: that of the summary */
+    int64_t batch; /* samples in one step on one GPU; ESTIMATE_NOT_GIVEN: that of the summary */
     int64_t declared_bytes; /* on one GPU, as the user declared it */
     int64_t sequence_length;
     enum optimizer optimizer;
@@ -46,7 +47,7 @@ enum evidence {
     EVIDENCE_DOUBTFUL, /* a summary that contradicts itself, or with a part that is hidden, has no
                           shapes or is of unknown types */
     EVIDENCE_SUMMARY,  /* a summary and a batch */
-    EVIDENCE_DECLARED, /* the same, and the optimizer and the precision */
+    EVIDENCE_DECLARED, /* a summary, a batch, the optimizer and the precision */
     EVIDENCE_EXPORT,
     EVIDENCE_KERNELS,  /* an export with the measured workspaces of its convolutions on this GPU */
     EVIDENCE_ONE_RUN,  /* runs of the network at one other batch */
@@ -63,11 +64,12 @@ struct estimate {
     const char *estimator;
     struct reading bytes;
     struct reading p50_bytes, p90_bytes, p99_bytes; /* valid if the estimator is calibrated */
-    struct reading floor_bytes;                     /* the least with which the task can run */
+    struct reading floor_bytes;                     /* the least memory that it can run with */
     struct reading step_us, smact,
         dram_active; /* of one training step alone on the GPU; activities 0..1 */
     enum evidence evidence;
-    char note[512]; /* for the user: why there is no answer, or what it leaves out; "": nothing */
+    char note[512]; /* for the user: why there is no estimate, or what it does not include; "":
+                     * nothing */
 };
 
 struct estimator {
@@ -77,7 +79,7 @@ struct estimator {
     /*
      * Makes an estimate.
      *
-     * `request`: checked: the batch is ESTIMATE_NOT_SAID or within its limits.
+     * `request`: checked: the batch is ESTIMATE_NOT_GIVEN or within its limits.
      * `ret_estimate`: zeroed except for its name.
      *
      * Returns 0; ESTIMATE_UNKNOWN; or -errno with a fault.
@@ -100,7 +102,7 @@ const struct estimator *estimator_find(const char *name);
  * Chooses an estimator.
  *
  * `named`: the user's choice, or NULL.
- * `usual`: for a request with a summary.
+ * `usual`: the estimator for a request with a summary.
  *
  * Returns `named`; else "declared" for a declared memory; else `usual`; else "none".
  */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The estimator faketensor, a baseline of the RAD thesis (chapter 5): the peak of all tensors that
- * live at the same time in one forward and backward pass, and nothing else. colloc_export runs the
- * model on PyTorch's fake tensors; this file returns its figure.
+ * live at the same time in one forward and backward pass. It leaves out the CUDA context, the
+ * optimizer and what the allocator wastes, so it is always too low. colloc_export runs the model on
+ * PyTorch's fake tensors; this file returns its figure.
  */
 #include <inttypes.h>
 

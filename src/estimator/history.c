@@ -29,7 +29,7 @@ enum { BATCHES_MAX = 64 }; /* chosen: different batches of one network; further 
  * equal trainings differ by up to 0.4 % in most cases (docs/measured/estimators.md). */
 static const double falling_most = 0.02;
 
-/* All completed runs at one batch. */
+/* What is known of one batch, from all its completed runs. */
 struct point {
     int64_t batch;
     double peak;  /* bytes, the highest */
@@ -42,22 +42,22 @@ struct points {
     double at_least; /* bytes: from runs that ran out of memory at this batch or a smaller one */
 };
 
-static bool is_compatible(int asked, int ran, int unsaid)
+static bool is_compatible(int wanted, int ran, int not_given)
 {
-    return asked == unsaid || ran == unsaid || asked == ran;
+    return wanted == not_given || ran == not_given || wanted == ran;
 }
 
-static bool is_same_kind(const char *asked, const char *ran)
+static bool is_same_kind(const char *wanted, const char *ran)
 {
-    return !asked || !*ran || strcmp(asked, ran) == 0;
+    return !wanted || !*ran || strcmp(wanted, ran) == 0;
 }
 
 static bool matches_request(
     const struct past_run *run, uint64_t fingerprint, const struct estimate_request *request)
 {
     return run->fingerprint == fingerprint &&
-           is_compatible(request->optimizer, run->optimizer, OPTIMIZER_UNSAID) &&
-           is_compatible(request->precision, run->precision, PRECISION_UNSAID) &&
+           is_compatible(request->optimizer, run->optimizer, OPTIMIZER_NOT_GIVEN) &&
+           is_compatible(request->precision, run->precision, PRECISION_NOT_GIVEN) &&
            is_same_kind(request->gpu_kind, run->gpu_kind) &&
            (request->sequence_length == 0 || run->sequence_length == 0 ||
                request->sequence_length == run->sequence_length);
@@ -120,7 +120,7 @@ static double physics_at(
     struct export by_rule;
     if (request->export) {
         by_rule = *request->export;
-        by_rule.asked.batch = 0;
+        by_rule.measured.batch = 0;
         other.export = &by_rule;
     }
     struct fault fault;
@@ -199,9 +199,8 @@ static int predict_bytes(const struct estimate_request *request, struct points *
     double floor_bytes = ret_physics->context_bytes + ret_physics->footprint.live;
     double line = points->n == 1 ? scaled : line_at(points, batch);
     ret_estimate->evidence = points->n == 1 ? EVIDENCE_ONE_RUN : EVIDENCE_RUNS;
-    *ret_bytes = line >= floor_bytes
-                     ? line
-                     : scaled; /* a steep line leads below what the task needs, and below 0 */
+    /* A steep line falls below the least memory that the task needs, even below 0. */
+    *ret_bytes = line >= floor_bytes ? line : scaled;
     ret_estimate->floor_bytes = reading_of(floor_bytes);
     return 0;
 }

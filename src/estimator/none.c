@@ -7,7 +7,7 @@
 static int run(
     const struct estimate_request *request, struct fault *fault, struct estimate *ret_estimate)
 {
-    snprintf(ret_estimate->note, sizeof ret_estimate->note, "no estimate was asked for");
+    snprintf(ret_estimate->note, sizeof ret_estimate->note, "no estimator was chosen");
     return ESTIMATE_UNKNOWN;
 }
 

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The estimator summary: the total that the summary prints, converted to the requested batch. */
+/* The estimator summary: the sum of the sizes that torchinfo and torchsummary print below their
+ * layers, with those of input and activations scaled to the requested batch. A baseline: it
+ * includes neither the CUDA context nor the optimizer. */
 
 #include "base/units.h"
 #include "estimator/estimator_table.h"

@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Constructor arguments as PyTorch prints them, "3, 64, kernel_size=(7, 7), bias=False", and the
- * parameters they make.
- */
+/* Parses constructor arguments as PyTorch prints them, "3, 64, kernel_size=(7, 7), bias=False", and
+ * calculates how many parameters such a layer has. Example: a Conv2d with these arguments has 3 *
+ * 64 * 7 * 7 = 9,408 weights, and no bias. */
 #include <errno.h>
 #include <string.h>
 
 #include "model/format.h"
 
-enum { ARGUMENTS_MAX = 24 }; /* what stands behind them is not looked at */
+enum {
+    ARGUMENTS_MAX = 24
+}; /* chosen: no layer of PyTorch has more that matter here; further ones
+                              * are ignored */
 
 struct argument {
-    struct span key; /* empty: known by its position */
+    struct span key; /* empty: a positional argument */
     struct span value;
 };
 
@@ -33,7 +36,7 @@ static struct span take_argument(struct span *s)
     return argument;
 }
 
-static void split(struct span args, struct arguments *ret_arguments)
+static void split_arguments(struct span args, struct arguments *ret_arguments)
 {
     ret_arguments->n = 0;
     while (args.size && ret_arguments->n < ARGUMENTS_MAX) {
@@ -48,7 +51,7 @@ static void split(struct span args, struct arguments *ret_arguments)
 }
 
 /* The value of "key=value"; empty when it is not there. */
-static struct span keyword(const struct arguments *arguments, const char *key)
+static struct span keyword_value(const struct arguments *arguments, const char *key)
 {
     for (int i = 0; i < arguments->n; i++)
         if (arguments->at[i].key.size && span_is(arguments->at[i].key, key))
@@ -58,27 +61,27 @@ static struct span keyword(const struct arguments *arguments, const char *key)
 
 static bool is_true(const struct arguments *arguments, const char *key, bool otherwise)
 {
-    struct span value = keyword(arguments, key);
+    struct span value = keyword_value(arguments, key);
     return value.size ? span_is(value, "True") : otherwise;
 }
 
-/* A product whose overflow is remembered. */
+/* A product; `broken` once it has overflowed, whatever follows. */
 struct product {
     int64_t value;
     bool broken;
 };
 
-static void multiply(struct product *p, int64_t by)
+static void product_multiply(struct product *p, int64_t by)
 {
     p->broken |= __builtin_mul_overflow(p->value, by, &p->value);
 }
 
-static void add(struct product *p, int64_t by)
+static void product_add(struct product *p, int64_t by)
 {
     p->broken |= __builtin_add_overflow(p->value, by, &p->value);
 }
 
-/* "64" or "(7, 7)" or "(768,)" as the product of its numbers. False when it holds anything else. */
+/* "64" or "(7, 7)" or "(768,)" as the product of its numbers. Returns false for anything else. */
 static bool number_or_tuple(struct span s, struct product *ret)
 {
     int64_t value;
@@ -95,21 +98,22 @@ static bool number_or_tuple(struct span s, struct product *ret)
             continue;
         any = true;
         ret->broken |= r == -ERANGE;
-        multiply(ret, r < 0 ? 1 : value);
+        product_multiply(ret, r < 0 ? 1 : value);
     }
     return any;
 }
 
-/* Argument number `i`, or by its name. */
+/* The size in argument number `i` (from 0), or in the argument of that name. */
 static bool size_argument(
     const struct arguments *arguments, int i, const char *key, struct product *ret)
 {
     bool positional = i < arguments->n && arguments->at[i].key.size == 0;
-    return number_or_tuple(positional ? arguments->at[i].value : keyword(arguments, key), ret);
+    return number_or_tuple(
+        positional ? arguments->at[i].value : keyword_value(arguments, key), ret);
 }
 
-/* in and out and, for convolutions, the window and groups: weight and bias of all layers that
- * multiply. */
+/* Weight and bias of a layer that multiplies: from its input and output sizes and, for a
+ * convolution, from its window and its groups. */
 static bool weight_and_bias(
     const struct arguments *arguments, struct layer *layer, struct product *ret)
 {
@@ -120,15 +124,15 @@ static bool weight_and_bias(
         return false;
     if (conv && !size_argument(arguments, 2, "kernel_size", &kernel))
         return false;
-    if (conv && !number_or_tuple(keyword(arguments, "groups"), &groups))
+    if (conv && !number_or_tuple(keyword_value(arguments, "groups"), &groups))
         groups.value = 1;
     if (groups.value == 0 || in.broken || out.broken)
         return false;
     *ret = (struct product){in.value / groups.value, kernel.broken};
-    multiply(ret, out.value);
-    multiply(ret, kernel.value);
+    product_multiply(ret, out.value);
+    product_multiply(ret, kernel.value);
     if (is_true(arguments, "bias", true))
-        add(ret, out.value);
+        product_add(ret, out.value);
     layer->in_size = in.value;
     layer->out_size = out.value;
     layer->kernel_size = conv ? kernel.value : 0;
@@ -140,19 +144,20 @@ static bool hugging_face_conv1d(
     const struct arguments *arguments, struct layer *layer, struct product *ret)
 {
     struct product out, in;
-    if (!number_or_tuple(keyword(arguments, "nf"), &out) ||
-        !number_or_tuple(keyword(arguments, "nx"), &in))
+    if (!number_or_tuple(keyword_value(arguments, "nf"), &out) ||
+        !number_or_tuple(keyword_value(arguments, "nx"), &in))
         return false;
     layer->in_size = in.value;
     layer->out_size = out.value;
     *ret = in;
     ret->broken |= out.broken;
-    multiply(ret, out.value);
-    add(ret, out.value);
+    product_multiply(ret, out.value);
+    product_add(ret, out.value);
     return true;
 }
 
-static bool embedding(const struct arguments *arguments, struct layer *layer, struct product *ret)
+static bool embedding_parameters(
+    const struct arguments *arguments, struct layer *layer, struct product *ret)
 {
     struct product rows, width;
     if (!size_argument(arguments, 0, "num_embeddings", &rows) ||
@@ -162,12 +167,13 @@ static bool embedding(const struct arguments *arguments, struct layer *layer, st
     layer->out_size = width.value;
     *ret = rows;
     ret->broken |= width.broken;
-    multiply(ret, width.value);
+    product_multiply(ret, width.value);
     return true;
 }
 
 /* A weight and a bias per channel; RMSNorm has no bias, GroupNorm names its groups first. */
-static bool norm(const struct arguments *arguments, struct layer *layer, struct product *ret)
+static bool norm_parameters(
+    const struct arguments *arguments, struct layer *layer, struct product *ret)
 {
     bool group = span_starts(layer->type, "GroupNorm"), rms = span_ends(layer->type, "RMSNorm");
     if (!size_argument(arguments, group ? 1 : 0, "num_features", ret))
@@ -176,18 +182,20 @@ static bool norm(const struct arguments *arguments, struct layer *layer, struct 
     bool affine = is_true(arguments, "affine", !span_starts(layer->type, "InstanceNorm")) &&
                   is_true(arguments, "elementwise_affine", true);
     bool bias = !rms && is_true(arguments, "bias", true);
-    multiply(ret, affine ? 1 + bias : 0);
+    product_multiply(ret, affine ? 1 + bias : 0);
     return true;
 }
 
-/* Gates of (in + hidden) x hidden weights with two biases, per layer and direction. */
-static bool recurrent(const struct arguments *arguments, struct layer *layer, struct product *ret)
+/* A recurrent layer has, for each layer and direction, gates of (in + hidden) x hidden weights and
+ * two biases. */
+static bool recurrent_parameters(
+    const struct arguments *arguments, struct layer *layer, struct product *ret)
 {
     struct product in, hidden, layers;
     if (!size_argument(arguments, 0, "input_size", &in) ||
         !size_argument(arguments, 1, "hidden_size", &hidden))
         return false;
-    if (!number_or_tuple(keyword(arguments, "num_layers"), &layers))
+    if (!number_or_tuple(keyword_value(arguments, "num_layers"), &layers))
         layers = (struct product){.value = 1};
     if (in.broken || hidden.broken || layers.broken || layers.value == 0)
         return false;
@@ -196,26 +204,27 @@ static bool recurrent(const struct arguments *arguments, struct layer *layer, st
     int64_t biases = is_true(arguments, "bias", true) ? 2 : 0;
     layer->in_size = in.value;
     layer->out_size = hidden.value;
-    /* The first layer sees the input, each later one what both directions of the one before put
-     * out. */
+    /* The input of the first layer is that of the module; the input of a later one is the output of
+     * both directions of the layer before it. */
     struct product first = in, later = hidden;
-    multiply(&later, directions);
+    product_multiply(&later, directions);
     struct product *stages[] = {&first, &later};
     for (int i = 0; i < 2; i++) {
-        add(stages[i], hidden.value);
-        add(stages[i], biases);
-        multiply(stages[i], hidden.value);
-        multiply(stages[i], gates * directions);
+        product_add(stages[i], hidden.value);
+        product_add(stages[i], biases);
+        product_multiply(stages[i], hidden.value);
+        product_multiply(stages[i], gates * directions);
     }
-    multiply(&later, layers.value - 1);
+    product_multiply(&later, layers.value - 1);
     *ret = first;
     ret->broken |= later.broken;
-    add(ret, later.value);
+    product_add(ret, later.value);
     return true;
 }
 
-/* False when the arguments do not tell the count. */
-static bool count(const struct arguments *arguments, struct layer *layer, struct product *ret)
+/* Returns false when the count does not follow from the arguments. */
+static bool count_parameters(
+    const struct arguments *arguments, struct layer *layer, struct product *ret)
 {
     *ret = (struct product){0};
     switch (layer->kind) {
@@ -226,14 +235,14 @@ static bool count(const struct arguments *arguments, struct layer *layer, struct
     case LAYER_CONV:
         return weight_and_bias(arguments, layer, ret);
     case LAYER_EMBEDDING:
-        return embedding(arguments, layer, ret);
+        return embedding_parameters(arguments, layer, ret);
     case LAYER_NORM:
-        return norm(arguments, layer, ret);
+        return norm_parameters(arguments, layer, ret);
     case LAYER_RECURRENT:
-        return recurrent(arguments, layer, ret);
+        return recurrent_parameters(arguments, layer, ret);
     case LAYER_ACTIVATION:
         return !span_is(layer->type, "PReLU") ||
-               number_or_tuple(keyword(arguments, "num_parameters"), ret);
+               number_or_tuple(keyword_value(arguments, "num_parameters"), ret);
     case LAYER_OTHER:
     case LAYER_ATTENTION:
         return false;
@@ -245,18 +254,18 @@ static bool count(const struct arguments *arguments, struct layer *layer, struct
 int arguments_apply(struct parser *parser, struct layer *layer, struct count *ret_parameters)
 {
     struct arguments arguments;
-    split(layer->args, &arguments);
-    struct span in_place = keyword(&arguments, "inplace");
+    split_arguments(layer->args, &arguments);
+    struct span in_place = keyword_value(&arguments, "inplace");
     if (in_place.size)
-        layer->in_place = span_is(in_place, "True") ? TOLD_YES : TOLD_NO;
-    struct span chance = keyword(&arguments, "p");
+        layer->in_place = span_is(in_place, "True") ? TRISTATE_YES : TRISTATE_NO;
+    struct span chance = keyword_value(&arguments, "p");
     if (layer->kind == LAYER_DROPOUT && chance.size)
-        layer->drops = span_is(chance, "0.0") || span_is(chance, "0") ? TOLD_NO : TOLD_YES;
+        layer->drops = span_is(chance, "0.0") || span_is(chance, "0") ? TRISTATE_NO : TRISTATE_YES;
     struct product parameters;
-    bool told = count(&arguments, layer, &parameters);
-    if (told && parameters.broken)
+    bool known = count_parameters(&arguments, layer, &parameters);
+    if (known && parameters.broken)
         return parser_fault(parser, ERANGE, "the parameters of %.*s are beyond 64 bits",
             (int)layer->type.size, layer->type.at);
-    *ret_parameters = (struct count){.value = told ? parameters.value : 0, .known = told};
+    *ret_parameters = (struct count){.value = known ? parameters.value : 0, .known = known};
     return 0;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A summary's text without what terminals and editors add to it, so that its readers see plain
- * lines: escape sequences, overwritten progress bars, carriage returns, box-drawing characters.
- * Lines keep their numbers, which messages name.
+ * Cleans a summary's text, so that the readers of the forms see plain lines: removes what terminals
+ * and editors add (escape sequences, overwritten progress bars, carriage returns) and replaces
+ * box-drawing characters by ASCII. Every line keeps its number, which messages name.
  */
 #include <errno.h>
 #include <string.h>
@@ -45,8 +45,8 @@ static char box_as_ascii(unsigned code)
     return '+';
 }
 
-/* How many bytes at `s` make one character with a stand-in, and which. 0: copy the byte as it is.
- */
+/* Returns the size of the character at `s` when it has an ASCII replacement, which *ret is then; 0:
+ * the byte is copied unchanged. */
 static size_t stand_in(struct span s, char *ret_char)
 {
     const unsigned char *at = (const unsigned char *)s.at;
@@ -62,7 +62,7 @@ static size_t stand_in(struct span s, char *ret_char)
     return 0;
 }
 
-/* How many bytes at the front are copied as they are, which most are. */
+/* Returns how many bytes at the front can be copied unchanged: most can, in one memcpy. */
 static size_t plain_run(struct span s)
 {
     size_t n = 0;
@@ -98,8 +98,8 @@ int text_clean(const char *text, size_t size, char *out, struct fault *fault, si
             line_start = n;
             line++;
         } else if (c == '\r') {
-            /* A lone one sends the cursor back: what follows overwrites the line, as progress bars
-             * do. */
+            /* A carriage return alone moves the cursor to the start of the line: what follows
+             * overwrites the line, as progress bars do. */
             while (used < s.size && s.at[used] == '\r')
                 used++;
             if (!ends_line(s))

@@ -31,7 +31,7 @@ bool export_detect(const char *text, size_t size)
     return s.size > 0 && s.at[0] == '{';
 }
 
-static int wrong(struct fault *fault, const char *member, const char *form)
+static int report_member(struct fault *fault, const char *member, const char *form)
 {
     return fault_set(fault, EINVAL, "%s: must be %s", member, form);
 }
@@ -68,7 +68,7 @@ static int read_fake_peak(const json_t *root, struct export *export, struct faul
         peak->batch == 0 ||
         !whole_number(json_object_get(figure, "peak_bytes"), EXPORT_BYTES_MAX, &peak->bytes) ||
         peak->bytes == 0)
-        return wrong(
+        return report_member(
             fault, "faketensor", "an object with batch and peak_bytes, positive whole numbers");
     peak->computed = method && strcmp(method, "fake") != 0;
     return 0;
@@ -89,7 +89,7 @@ static int read_head(const json_t *root, struct export *export, struct fault *fa
             (int64_t)json_integer_value(version), EXPORT_VERSION);
     if (!whole_number(json_object_get(root, "batch"), INT64_MAX, &export->model->batch.value) ||
         export->model->batch.value == 0)
-        return wrong(fault, "batch", "a positive whole number");
+        return report_member(fault, "batch", "a positive whole number");
     export->model->batch.known = true;
     export->every_batch = !json_is_false(json_object_get(root, "every_batch"));
     if (!whole_number(
@@ -136,9 +136,9 @@ static int read_tensors(const json_t *root, struct export *export, struct fault 
     const json_t *rows = json_object_get(root, "tensors");
     size_t n = json_array_size(rows);
     if (!whole_number(json_object_get(root, "ticks"), 2 * EXPORT_TENSORS_MAX, &export->ticks))
-        return wrong(fault, "ticks", "the length of the clock");
+        return report_member(fault, "ticks", "the length of the clock");
     if (n == 0)
-        return wrong(fault, "tensors", "a list that is not empty");
+        return report_member(fault, "tensors", "a list that is not empty");
     if (n > EXPORT_TENSORS_MAX)
         return fault_set(fault, EFBIG, "tensors: more than %d", EXPORT_TENSORS_MAX);
     export->tensors = calloc(n, sizeof *export->tensors);
@@ -151,7 +151,7 @@ static int read_tensors(const json_t *root, struct export *export, struct fault 
     return r;
 }
 
-/* ---- what the loop's names hold ---- */
+/* ---- tensors that the training loop holds by a name ---- */
 
 static int64_t class_of(const json_t *root, const char *name)
 {
@@ -178,7 +178,8 @@ static bool has_class(const json_t *rows, size_t i, int64_t class)
            own == class;
 }
 
-/* The next tensor of the class from `i` on that comes at `from` or later; n_tensors: none. */
+/* Returns the next tensor of the class, from index `i` on, that is allocated at tick `from` or
+ * later; n_tensors: there is none. */
 static size_t next_of_class(
     const json_t *rows, const struct export *export, size_t i, int64_t class, int64_t from)
 {
@@ -188,7 +189,8 @@ static size_t next_of_class(
     return i;
 }
 
-/* Those of iteration `i` - 1 last until `until`, in iteration `i`. */
+/* Sets the end of the life of the tensors of iteration `i` - 1: they live until tick `until`, which
+ * is in iteration `i`. */
 static void hold_class(const json_t *rows, int64_t class, int64_t begin, int64_t end, int64_t until,
     struct export *export)
 {
@@ -230,8 +232,8 @@ static int read_holds(const json_t *root, struct export *export, struct fault *f
 
 /* ---- products ---- */
 
-/* cuBLAS takes its workspace at a thread's first product; the file lists those of the last
- * iteration. */
+/* cuBLAS allocates its workspace at a thread's first matrix product. The file lists the products of
+ * the last iteration. */
 static void read_products(const json_t *root, struct export *export)
 {
     const json_t *rows = json_object_get(root, "matmuls"),
@@ -271,7 +273,7 @@ static bool product_of(const json_t *dims, int64_t *ret)
     return json_array_size(dims) > 0;
 }
 
-static bool scale(struct linear_size batch, int64_t bytes, struct linear_size *ret)
+static bool scale_size(struct linear_size batch, int64_t bytes, struct linear_size *ret)
 {
     return !__builtin_mul_overflow(batch.fixed, bytes, &ret->fixed) &&
            !__builtin_mul_overflow(batch.per_sample, bytes, &ret->per_sample) &&
@@ -290,8 +292,8 @@ static int read_conv(const json_t *row, size_t i, const struct export *export, s
         !size_pair(json_object_get(row, "batch"), &batch) ||
         !product_of(json_object_get(row, "input"), &input) ||
         !product_of(json_object_get(row, "output"), &output) || !product_of(weight, &ret->weight) ||
-        !scale(batch, input * element, &ret->input) ||
-        !scale(batch, output * element, &ret->output))
+        !scale_size(batch, input * element, &ret->input) ||
+        !scale_size(batch, output * element, &ret->output))
         return fault_set(fault, EINVAL,
             "convs[%zu]: tick, batch, input, output and weight must be there and in range", i);
     for (size_t k = 2; k < json_array_size(weight); k++)
@@ -303,7 +305,7 @@ static int read_conv(const json_t *row, size_t i, const struct export *export, s
     ret->pass = phase && strcmp(phase, "backward") == 0 ? EXPORT_WEIGHT_GRADIENT : EXPORT_FORWARD;
     if (!whole_number(json_array_get(json_object_get(row, "input"), 0), INT64_MAX, &ret->inputs) ||
         !whole_number(json_array_get(json_object_get(row, "output"), 0), INT64_MAX, &ret->outputs))
-        return wrong(fault, "convs", "shapes with channels in front");
+        return report_member(fault, "convs", "shapes with channels in front");
     return 0;
 }
 
@@ -313,8 +315,8 @@ static int by_first(const void *key, const void *tensor)
     return tick < first ? -1 : tick > first;
 }
 
-/* The gradient of the input, where there is one, is made first, and by another kernel than that of
- * the weight. */
+/* Backward computes the gradient of the input, where it is needed, before that of the weight, with
+ * another kernel. */
 static size_t split_backward(
     const struct export *export, struct export_conv *conv, struct export_conv *ret_input)
 {
@@ -331,8 +333,8 @@ static size_t split_backward(
     return 1;
 }
 
-/* The file lists the last iteration's; the same kernels run at the same distance from their phase's
- * begin in each. */
+/* The file lists the kernels of the last iteration. In each other iteration the same kernels run at
+ * the same distance from the start of their phase. */
 static void copy_to_iteration(const json_t *phases, size_t i, size_t n, struct export *export)
 {
     size_t last = json_array_size(phases) - 1;
@@ -354,27 +356,29 @@ static int by_tick(const void *a, const void *b)
     return left->tick < right->tick ? -1 : left->tick > right->tick;
 }
 
-static int64_t scratch_of(const json_t *answer, size_t i)
+static struct count workspace_at(const json_t *of_conv, size_t i)
 {
-    int64_t bytes;
-    return whole_number(json_array_get(answer, i), EXPORT_BYTES_MAX, &bytes) ? bytes : -1;
+    struct count bytes = {0};
+    bytes.known = whole_number(json_array_get(of_conv, i), EXPORT_BYTES_MAX, &bytes.value);
+    return bytes;
 }
 
-/* Kernels of the last iteration, to the front of the list. `answers`: of forward one number, else
- * the input's and the weight's. */
+/* Adds the kernels of the last iteration at the front of the list. `workspaces`: the measured
+ * workspaces; one number for forward, two for backward (gradients of the input and of the
+ * weight). */
 static int read_kernels(
-    const json_t *rows, const json_t *answers, struct export *export, struct fault *fault)
+    const json_t *rows, const json_t *workspaces, struct export *export, struct fault *fault)
 {
     int r = 0;
     for (size_t i = 0; r == 0 && i < json_array_size(rows); i++) {
         struct export_conv *conv = &export->convs[export->n_convs];
-        const json_t *answer = json_array_get(answers, i);
+        const json_t *of_conv = json_array_get(workspaces, i);
         r = read_conv(json_array_get(rows, i), i, export, fault, conv);
         if (r < 0)
             break;
-        conv->scratch = scratch_of(answer, conv->pass == EXPORT_FORWARD ? 0 : 1);
+        conv->workspace = workspace_at(of_conv, conv->pass == EXPORT_FORWARD ? 0 : 1);
         if (split_backward(export, conv, conv + 1)) {
-            conv[1].scratch = scratch_of(answer, 0);
+            conv[1].workspace = workspace_at(of_conv, 0);
             export->n_convs++;
         }
         export->n_convs++;
@@ -382,23 +386,25 @@ static int read_kernels(
     return r;
 }
 
-/* What the exporter heard from a GPU's library, one list for each of `convs`. */
-static int read_asked(const json_t *root, size_t n, struct export *export, struct fault *fault,
-    const json_t **ret_answers)
+/* Reads the workspaces that the exporter queried from a GPU's library: one list for each of
+ * `convs`. */
+static int read_measured(const json_t *root, size_t n, struct export *export, struct fault *fault,
+    const json_t **ret_workspaces)
 {
     const json_t *kernels = json_object_get(root, "kernels");
-    *ret_answers = NULL;
+    *ret_workspaces = NULL;
     if (!json_is_object(kernels))
         return 0;
-    const json_t *answers = json_object_get(kernels, "scratch"),
+    const json_t *workspaces = json_object_get(kernels, "scratch"),
                  *gpu = json_object_get(kernels, "gpu");
-    if (!whole_number(json_object_get(kernels, "batch"), EXPORT_BYTES_MAX, &export->asked.batch) ||
-        export->asked.batch == 0 || json_array_size(answers) != n || json_string_length(gpu) == 0 ||
-        json_string_length(gpu) >= sizeof export->asked.gpu)
-        return wrong(fault, "kernels",
+    if (!whole_number(
+            json_object_get(kernels, "batch"), EXPORT_BYTES_MAX, &export->measured.batch) ||
+        export->measured.batch == 0 || json_array_size(workspaces) != n ||
+        json_string_length(gpu) == 0 || json_string_length(gpu) >= sizeof export->measured.gpu)
+        return report_member(fault, "kernels",
             "an object with a batch, the name of a gpu, and scratch for each of convs");
-    copy_text(gpu, export->asked.gpu, sizeof export->asked.gpu);
-    *ret_answers = answers;
+    copy_text(gpu, export->measured.gpu, sizeof export->measured.gpu);
+    *ret_workspaces = workspaces;
     return 0;
 }
 
@@ -407,8 +413,8 @@ static int read_convs(const json_t *root, struct export *export, struct fault *f
     const json_t *rows = json_object_get(root, "convs"), *phases = json_object_get(root, "phases");
     size_t n = json_array_size(rows),
            iterations = json_array_size(phases) ? json_array_size(phases) : 1;
-    const json_t *answers;
-    int r = read_asked(root, n, export, fault, &answers);
+    const json_t *workspaces;
+    int r = read_measured(root, n, export, fault, &workspaces);
     if (r < 0 || n == 0)
         return r;
     if (n > EXPORT_TENSORS_MAX || iterations > EXPORT_TENSORS_MAX / n)
@@ -416,7 +422,7 @@ static int read_convs(const json_t *root, struct export *export, struct fault *f
     export->convs = calloc(2 * n * iterations, sizeof *export->convs);
     if (!export->convs)
         return fault_set(fault, ENOMEM, "out of memory");
-    r = read_kernels(rows, answers, export, fault);
+    r = read_kernels(rows, workspaces, export, fault);
     size_t kernels = export->n_convs;
     for (size_t i = 0; r == 0 && i + 1 < iterations; i++)
         copy_to_iteration(phases, i, kernels, export);
@@ -427,7 +433,8 @@ static int read_convs(const json_t *root, struct export *export, struct fault *f
 
 /* ---- layers ---- */
 
-/* Copies a member's text behind those of the model that are there; room was counted before. */
+/* Appends a copy of a member's text to the texts of the model, whose memory was allocated for all
+ * of them. */
 static struct span keep_text(struct model *model, size_t *used, const json_t *value)
 {
     struct span text = {model->text + *used, json_string_length(value)};
@@ -472,7 +479,7 @@ static int read_layer(
     bool runs = !calls || json_integer_value(calls) > 0;
     layer->leaf = runs && json_is_true(json_object_get(row, "leaf")) &&
                   layer->kind != LAYER_CONTAINER;
-    layer->in_place = json_is_true(json_object_get(row, "in_place")) ? TOLD_YES : TOLD_NO;
+    layer->in_place = json_is_true(json_object_get(row, "in_place")) ? TRISTATE_YES : TRISTATE_NO;
     read_shape(row, layer);
     return 0;
 }
@@ -496,7 +503,7 @@ static int read_layers(const json_t *root, struct export *export, struct fault *
     size_t n = json_array_size(rows), used = 0;
     int64_t printed;
     if (n == 0)
-        return wrong(fault, "layers", "a list that is not empty");
+        return report_member(fault, "layers", "a list that is not empty");
     if (n > MODEL_LAYERS_MAX)
         return fault_set(fault, EFBIG, "layers: more than %d", MODEL_LAYERS_MAX);
     model->layers = calloc(n, sizeof *model->layers);

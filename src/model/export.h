@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The exporter's file (docs/export.md): the layers of a model, and every storage that a training of
- * it allocates on the device, with when it comes and goes.
+ * The exporter's file (docs/export.md): the layers of a model, and every storage that training it
+ * allocates on the device, with the times of allocation and release.
  */
 #ifndef COLLOC_MODEL_EXPORT_H
 #define COLLOC_MODEL_EXPORT_H
@@ -21,62 +21,65 @@ enum {
     EXPORT_TENSORS_MAX = 1000000,
 };
 
-#define EXPORT_BYTES_MAX ((int64_t)1 << 52) /* of one storage at one sample; more is a mistake */
+#define EXPORT_BYTES_MAX                                                                           \
+    ((int64_t)1 << 52) /* of one storage for one sample; a larger size is a
+                                             * mistake */
 
-/* So much at any batch size, and so much for each sample. */
+/* A size in bytes: a fixed part, and a part for each sample of the batch. */
 struct linear_size {
     int64_t fixed, per_sample;
 };
 
 struct export_tensor {
     struct linear_size bytes;
-    int64_t first, last; /* ticks of the clock; last is -1 when it stays */
+    int64_t first, last; /* ticks of the clock; `last` is -1 for a tensor that is never freed */
 };
 
 /* The most that lived at once among PyTorch's fake tensors over one forward and backward pass. */
 struct fake_peak {
-    int64_t batch; /* the export is valid for this batch; 0: the model was not run */
+    int64_t batch; /* the batch that the figure holds for; 0: the model was not run */
     int64_t bytes;
-    bool computed; /* the model does not run on fake tensors: a line through really computed passes
-                    */
+    bool computed; /* the model does not run on fake tensors: the figure is a line through passes
+                    *                                         that were computed on the CPU */
 };
 
 /*
- * A batch or an output: a name of the loop holds it until the next iteration's is there, so that
- * two batches live at once, and no output lives through the next iteration's backward pass. From
- * the phases, whatever the file's ticks say (early exporters wrote it otherwise).
+ * A batch or an output. A variable of the training loop holds it until the next iteration assigns
+ * the next one, so that two batches live at once, and no output lives through the next iteration's
+ * backward pass. The times follow from the phases, not from the file's ticks, which early exporters
+ * wrote differently.
  */
 struct export_hold {
     size_t tensor;
     int64_t until; /* tick of the next iteration */
-    int64_t heir;  /* the tensor that takes its place; -1 where the iterations do not match */
+    int64_t heir;  /* the tensor that replaces it; -1: the iterations do not match */
 };
 
 enum export_pass { EXPORT_FORWARD, EXPORT_INPUT_GRADIENT, EXPORT_WEIGHT_GRADIENT };
 
-/* A convolution's kernel, for its scratch memory. Bytes are of its data type. */
+/* A convolution's kernel, for its workspace. Sizes in bytes are of its data type. */
 struct export_conv {
     int64_t tick;
     struct linear_size input, output;
-    int64_t weight, inputs, outputs; /* the last two are channels */
-    bool dense;                      /* not in groups */
-    bool pointwise;                  /* a kernel of one tap */
+    int64_t weight, inputs, outputs; /* the last two indices are channels */
+    bool dense;                      /* has one group */
+    bool pointwise;                  /* its window has one tap */
     bool half;                       /* in 16 bit */
     enum export_pass pass;
-    int64_t scratch; /* bytes that it took when the exporter asked a GPU; -1: not asked, or it had
-                        no answer */
+    struct count workspace; /* bytes, as the library reported to the exporter */
 };
 
-/* The GPU whose library was asked for the convolutions' scratch memory. */
-struct export_asked {
-    int64_t batch; /* valid for this batch; 0: no library was asked */
+/* The GPU whose library reported the convolutions' workspaces. */
+struct export_measured {
+    int64_t batch; /* the batch that the workspaces hold for; 0: no library was queried */
     char gpu[64];
 };
 
 struct export
 {
-    struct model *model;     /* its layers, format "export"; batch is what the user asked for */
-    bool every_batch;        /* false: the sizes hold for the model's batch alone */
+    struct model *model;     /* its layers, format "export"; `batch` is the one that the user
+                              * exported for */
+    bool every_batch;        /* false: the sizes hold for that batch only */
     int64_t sequence_length; /* 0: none */
     enum optimizer optimizer;
     enum precision precision;
@@ -87,21 +90,24 @@ struct export
     int64_t ticks;
     struct export_hold *holds; /* by tick */
     size_t n_holds;
-    int64_t last_iteration;    /* the tick at which the last iteration begins; -1: not known */
+    int64_t last_iteration;    /* the tick at which the last iteration begins; -1: the file does not
+                                * say */
     struct export_conv *convs; /* of all iterations, by tick */
     size_t n_convs;
-    struct export_asked asked;
-    bool multiplies;            /* matrices, so that cuBLAS is there */
+    struct export_measured measured;
+    bool multiplies;            /* the training multiplies matrices, so that cuBLAS is loaded */
     int64_t multiplies_from[2]; /* ticks of the first product forward and backward; -1: none */
     struct linear_size macs;    /* of one forward pass */
-    bool not_modelled;          /* a flag says that it allocates in a way the file cannot show */
+    bool not_modelled;          /* the training uses checkpointing or compilation: it allocates in a
+                                 * way that the file cannot show */
 };
 
-/* 0, or with a fault -EINVAL (no JSON, not the exporter's, members that contradict each other),
- * -EPROTO (another version), -ERANGE, -EFBIG, -ENOMEM. */
+/* Parses an export. Returns 0; or with a fault -EINVAL (no JSON, not the exporter's, members that
+ * contradict each other), -EPROTO (another version), -ERANGE (a size beyond 64 bits), -EFBIG (too
+ * large a file) or -ENOMEM. */
 int export_parse(const char *text, size_t size, struct fault *fault, struct export **ret_export);
 
-/* Whether the text looks like one, to tell it from a summary. */
+/* Tests whether the text looks like an export rather than a summary. */
 bool export_detect(const char *text, size_t size);
 
 void export_destroy(struct export *export);

@@ -18,11 +18,11 @@ enum { COLUMNS_MAX = 8, PIECES_MAX = 512 };
 struct table {
     bool boxed;
     size_t start[COLUMNS_MAX + 1];
-    enum cell cell[COLUMNS_MAX]; /* CELLS: one of no interest */
+    enum cell cell[COLUMNS_MAX]; /* CELLS: a column that is not read */
     int n;
 };
 
-/* A row's cells as joined so far. */
+/* The cells of a row, joined from the lines read so far. */
 struct pending {
     char text[CELLS][PIECES_MAX];
     size_t size[CELLS];
@@ -81,7 +81,7 @@ static void read_header(struct span line, struct table *ret_table)
     *ret_table = table;
 }
 
-/* Cell number `i` of a line; *rest is what is left of it. */
+/* Returns cell number `i` of a line; *rest is the rest of the line. */
 static struct span take_cell(const struct table *table, int i, struct span line, struct span *rest)
 {
     struct span cell;
@@ -96,7 +96,7 @@ static struct span take_cell(const struct table *table, int i, struct span line,
     return cell;
 }
 
-/* Takes the tree characters in front of a nested model's row off. */
+/* Removes the tree characters before the row of a nested model. */
 static int take_indent(struct span *label)
 {
     int depth = 0;
@@ -107,7 +107,7 @@ static int take_indent(struct span *label)
     return depth;
 }
 
-static void append(struct pending *pending, enum cell cell, struct span piece)
+static void append_piece(struct pending *pending, enum cell cell, struct span piece)
 {
     size_t room = PIECES_MAX - pending->size[cell];
     piece = span_first(piece, room);
@@ -115,12 +115,12 @@ static void append(struct pending *pending, enum cell cell, struct span piece)
     pending->size[cell] += piece.size;
 }
 
-static struct span joined(const struct pending *pending, enum cell cell)
+static struct span joined_cell(const struct pending *pending, enum cell cell)
 {
     return span_trim((struct span){pending->text[cell], pending->size[cell]});
 }
 
-/* "conv2d (Conv2D)" into name and type, in memory that stays. */
+/* Splits "conv2d (Conv2D)" into name and type, which live as long as the model. */
 static void split_label(
     struct parser *parser, struct span label, struct span *ret_name, struct span *ret_type)
 {
@@ -128,7 +128,7 @@ static void split_label(
     label.at = parser->scratch;
     parser->scratch += label.size;
     const char *open = memrchr(label.at, '(', label.size);
-    if (!open) { /* shortened before its type */
+    if (!open) { /* Keras has shortened it before its type */
         *ret_name = label;
         *ret_type = span_first(label, 0);
         return;
@@ -138,15 +138,15 @@ static void split_label(
     *ret_type = span_trim(span_first(*ret_type, span_find(*ret_type, ')')));
 }
 
-/* The row joined so far becomes a layer. */
-static int flush(struct parser *parser, struct pending *pending)
+/* Makes a layer of the joined row. */
+static int flush_row(struct parser *parser, struct pending *pending)
 {
-    struct span name, type, count = joined(pending, CELL_COUNT),
-                            trainable = joined(pending, CELL_TRAINABLE);
+    struct span name, type, count = joined_cell(pending, CELL_COUNT),
+                            trainable = joined_cell(pending, CELL_TRAINABLE);
     struct layer *layer;
     if (pending->line == 0)
         return 0;
-    split_label(parser, joined(pending, CELL_LABEL), &name, &type);
+    split_label(parser, joined_cell(pending, CELL_LABEL), &name, &type);
     int last_line = parser->line;
     parser->line = pending->line;
     int r = parser_add(parser, type, pending->depth, &layer);
@@ -154,10 +154,10 @@ static int flush(struct parser *parser, struct pending *pending)
         return r;
     layer->name = name;
     if (span_is(type, "Conv1D"))
-        layer->kind = LAYER_CONV; /* everywhere else it is Hugging Face's linear layer */
-    layer->trainable = span_is(trainable, "Y")   ? TOLD_YES
-                       : span_is(trainable, "N") ? TOLD_NO
-                                                 : NOT_TOLD;
+        layer->kind = LAYER_CONV; /* in the other forms, Conv1D is Hugging Face's linear layer */
+    layer->trainable = span_is(trainable, "Y")   ? TRISTATE_YES
+                       : span_is(trainable, "N") ? TRISTATE_NO
+                                                 : TRISTATE_UNKNOWN;
     count = span_take_word(&count);
     if (span_is(count, "?"))
         model_warn(parser->model, pending->line,
@@ -165,7 +165,7 @@ static int flush(struct parser *parser, struct pending *pending)
     else
         r = parser_count(parser, count, &layer->parameters);
     if (r == 0)
-        r = parser_shape(parser, joined(pending, CELL_SHAPE), layer);
+        r = parser_shape(parser, joined_cell(pending, CELL_SHAPE), layer);
     parser->line = last_line;
     memset(pending->size, 0, sizeof pending->size);
     pending->line = 0;
@@ -190,14 +190,14 @@ static int take_line(
         return 0;
     }
     if (count.size) {
-        int r = flush(parser, pending);
+        int r = flush_row(parser, pending);
         if (r < 0)
             return r;
         pending->line = parser->line;
         pending->depth = depth;
     }
     for (int i = 0; pending->line && i < CELLS; i++)
-        append(pending, (enum cell)i, cells[i]);
+        append_piece(pending, (enum cell)i, cells[i]);
     return 0;
 }
 
@@ -211,12 +211,12 @@ static int parse(struct parser *parser)
         if (is_header(line))
             read_header(line, &table);
         else if (line_is_rule(line))
-            r = flush(parser, &pending);
+            r = flush_row(parser, &pending);
         else
             r = take_line(parser, &table, &pending, line);
     }
     if (r == 0)
-        r = flush(parser, &pending);
+        r = flush_row(parser, &pending);
     if (r == 0)
         parser_mark_leaves(parser);
     return r;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reading a model summary: find the line where one begins, let the form's reader take its layers,
- * read the totals, and hold the sums over the layers against them.
+ * Reads a model summary: finds the line where one begins, lets the form's reader read its layers,
+ * reads the totals, and compares the sums over the layers with them.
  *
  * Each form is one file (torchsummary.c, torchinfo.c, keras.c, repr.c) and one line in the table
  * here. The first form that recognises a line reads from there; a second summary in the text is a
@@ -60,7 +60,7 @@ static const struct model_format *detect(struct span line, struct span rest)
     return NULL;
 }
 
-/* Stands in front of the line where a summary begins. */
+/* Advances to the line where a summary begins. */
 static const struct model_format *find_summary(struct parser *parser)
 {
     struct span line, ahead = parser->rest;
@@ -76,7 +76,7 @@ static const struct model_format *find_summary(struct parser *parser)
     return NULL;
 }
 
-/* Reads the totals and looks at what else follows. */
+/* Reads the totals, and warns of other text after them. */
 static void read_tail(struct parser *parser)
 {
     struct model *model = parser->model;
@@ -101,8 +101,8 @@ static void read_tail(struct parser *parser)
             model, first_stray, "%d line%s after the summary ignored", stray, stray > 1 ? "s" : "");
 }
 
-/* Some printers give a container's whole count in its row: then the leaves alone make up the
- * printed total. */
+/* Some printers print the sum over a container in its row. Then the sum over the leaves alone is
+ * the printed total. */
 static void drop_repeated_counts(struct model *model)
 {
     int64_t all = 0, leaves = 0;
@@ -120,13 +120,13 @@ static void drop_repeated_counts(struct model *model)
             model->layers[i].parameters = 0;
 }
 
-/* One layer into the sums. False when a sum does not fit 64 bits. */
+/* Adds one layer to the sums. Returns false when a sum does not fit 64 bits. */
 static bool add_up(struct model *model, const struct layer *layer)
 {
     if (__builtin_add_overflow(model->parameters, layer->parameters, &model->parameters))
         return false;
     if (layer->hides)
-        model->parameters_hidden += layer->parameters; /* a part of the sum above */
+        model->parameters_hidden += layer->parameters; /* part of `parameters` */
     if (!layer->leaf || layer->kind == LAYER_INPUT)
         return true;
     model->n_leaves++;
@@ -151,7 +151,8 @@ static void name_unknown(struct model *model)
     }
 }
 
-/* A printed total off by this share is no omission of the printer's. */
+/* A printed total that differs by more than this fraction is an error, not an omission of the
+ * printer. */
 static const double suspect_share = 0.02;
 
 static void compare_totals(struct model *model, int64_t slack)
@@ -165,13 +166,14 @@ static void compare_totals(struct model *model, int64_t slack)
         model_warn(model, 0,
             "the summary prints %" PRId64 " parameters in total, its layers add up to %" PRId64,
             printed->value, model->parameters);
-    /* Totals of printed modules count every level and are off in sound ones too. */
+    /* The totals of printed modules count every level, so they differ from the sum of correct ones,
+     * too. */
     if ((double)off > suspect_share * (double)model->parameters && model->format != SUMMARY_REPR)
         model->is_suspect = true;
 }
 
-/* Position embeddings and the like have no batch; many shapes without it are a mix of two prints.
- */
+/* Position embeddings and the like have no batch; many such shapes mean that two summaries were
+ * mixed. */
 static const double odd_share = 0.1;
 
 static void look_for_gaps(struct parser *parser)
@@ -204,7 +206,7 @@ int model_sum_up(struct model *model, struct fault *fault)
     return 0;
 }
 
-static int finish(struct parser *parser)
+static int finish_model(struct parser *parser)
 {
     struct model *model = parser->model;
     if (model->n_layers == 0)
@@ -241,7 +243,7 @@ static int parse_text(struct parser *parser)
     if (r < 0)
         return r;
     read_tail(parser);
-    return finish(parser);
+    return finish_model(parser);
 }
 
 bool model_detect(const char *text, size_t size)
@@ -263,7 +265,7 @@ int model_parse(const char *text, size_t size, struct fault *fault, struct model
     struct model *model = calloc(1, sizeof *model);
     if (!model)
         return fault_set(fault, ENOMEM, "out of memory");
-    /* Joined cells take at most the bytes of the text once more. */
+    /* Joined cells are at most as long as the text. */
     model->text = malloc(2 * size);
     if (!model->text) {
         model_destroy(model);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A file that describes a network: an export where it begins as JSON, else a summary. */
+/* Reads a file that describes a network. A file that begins as JSON is an export, any other a
+ * summary. */
 #include "model/network.h"
 
 bool network_detect(const char *text, size_t size)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A user's description of a network in either form: a summary, or the exporter's file. The content
- * says which it is. */
+/* A user's description of a network: a summary, or the exporter's file. The content decides
+ * which. */
 #ifndef COLLOC_MODEL_NETWORK_H
 #define COLLOC_MODEL_NETWORK_H
 
@@ -12,10 +12,11 @@ struct network {
     struct export *export; /* NULL for a summary; else it owns the model */
 };
 
-/* Whether the text is a summary or an export, be it a broken one. */
+/* Tests whether the text is a summary or an export, even a broken one. */
 bool network_detect(const char *text, size_t size);
 
-/* As model_parse or export_parse. After a fault *ret_network is empty. */
+/* Reads the text as model_parse or export_parse does, and returns the same. After a fault
+ * *ret_network is empty. */
 int network_parse(const char *text, size_t size, struct fault *fault, struct network *ret_network);
 void network_fini(struct network *network);
 

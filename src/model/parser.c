@@ -64,7 +64,7 @@ bool parser_next(struct parser *parser, struct span *ret_line)
     return false;
 }
 
-static int grow(struct parser *parser)
+static int grow_layers(struct parser *parser)
 {
     struct model *model = parser->model;
     size_t capacity = parser->capacity ? 2 * parser->capacity : CAPACITY_FIRST;
@@ -82,7 +82,7 @@ int parser_add(struct parser *parser, struct span type, int depth, struct layer 
 {
     struct model *model = parser->model;
     if (model->n_layers == parser->capacity || model->n_layers >= MODEL_LAYERS_MAX) {
-        int r = grow(parser);
+        int r = grow_layers(parser);
         if (r < 0)
             return r;
     }

@@ -2,9 +2,10 @@
 /*
  * A module as PyTorch prints it, `(conv1): Conv2d(3, 64, kernel_size=(7, 7))` nested by
  * parentheses, and the same with counts, `Linear(...), 590,592 params` and `), 2,954,496 params`. A
- * container's count covers all that is in it, and more when it holds raw parameters, so what is not
- * its children's is its own. Without counts they follow from the arguments. The printed total of
- * the counted form sums every level and is wrong for deep models; the outermost count is right.
+ * container's count is the sum over its children and its raw parameters, so the difference from its
+ * children's counts is its own. Without counts, parameters follow from the arguments. The printed
+ * total of the counted form sums every level and is wrong for deep models; the outermost count is
+ * right.
  */
 #include <errno.h>
 #include <string.h>
@@ -21,12 +22,13 @@ struct open_block {
 struct stack {
     struct open_block at[MODEL_DEPTH_MAX];
     int n;
-    int64_t embedding_rows, embedding_width; /* of the largest, to notice a tied output layer */
+    int64_t embedding_rows, embedding_width; /* of the largest embedding, to recognise a tied output
+                                              * layer */
     int64_t total;                           /* parameters of the whole module */
-    size_t n_uncounted;                      /* layers whose parameters the text does not tell */
+    size_t n_uncounted;                      /* layers of unknown parameters */
 };
 
-/* One "Type(args" with what stands around it. */
+/* The parts of a line: "(name): 12 x Type(args), N params". */
 struct head {
     struct span name, type, args;
     int64_t repeat;
@@ -46,7 +48,7 @@ static int printed_count(struct parser *parser, struct span rest, struct count *
     return r;
 }
 
-/* Takes "(name): " off the front. */
+/* Removes "(name): " from the front. */
 static bool take_name(struct span *s, struct span *ret_name)
 {
     if (s->size == 0 || s->at[0] != '(')
@@ -59,7 +61,7 @@ static bool take_name(struct span *s, struct span *ret_name)
     return true;
 }
 
-/* Takes "12 x " off the front. 1 when there is none. */
+/* Removes "12 x " from the front. Returns the number, 1 when there is none. */
 static int64_t take_repeat(struct span *s)
 {
     size_t end = span_find(*s, ' ');
@@ -71,8 +73,8 @@ static int64_t take_repeat(struct span *s)
     return repeat;
 }
 
-/* "(name): Type(args), N params" in pieces; *ret_behind is what follows the parenthesis. False when
- * the line is no such thing. */
+/* Splits "(name): Type(args), N params"; *ret_behind is the text after the parenthesis. Returns
+ * false for another line. */
 static bool head_split(struct span line, struct head *ret_head, struct span *ret_behind)
 {
     struct head head = {.name = {line.at, 0}};
@@ -89,7 +91,7 @@ static bool head_split(struct span line, struct head *ret_head, struct span *ret
     return true;
 }
 
-/* Whether the line is nested in a module: "(name): ...". */
+/* Tests whether the line is a member of a module: "(name): ...". */
 static bool is_member(struct span line)
 {
     struct span name, inner = span_trim(line);
@@ -111,7 +113,8 @@ static bool detect(struct span line, struct span rest)
     return alone && kind != LAYER_OTHER && kind != LAYER_CONTAINER && kind != LAYER_INPUT;
 }
 
-/* 3 E x E weights and 3 E biases that attention holds beside its output layer, which is printed. */
+/* The parameters of attention besides its output layer, which is printed: 3 E x E weights and 3 E
+ * biases. */
 static struct count packed_attention(const struct model *model, size_t attention)
 {
     const struct layer *out = attention + 1 < model->n_layers ? &model->layers[attention + 1]
@@ -124,7 +127,8 @@ static struct count packed_attention(const struct model *model, size_t attention
     return count;
 }
 
-/* A layer's own parameters: what was printed less its children's, or what its arguments say. */
+/* A layer's own parameters: its printed count less its children's, or what follows from its
+ * arguments. */
 static int set_parameters(struct parser *parser, struct stack *stack, size_t index,
     struct count printed, int64_t children)
 {
@@ -147,7 +151,7 @@ static int set_parameters(struct parser *parser, struct stack *stack, size_t ind
     return 0;
 }
 
-/* Adds what a finished layer holds to the container around it. */
+/* Adds the parameters of a complete layer to those of the container around it. */
 static int add_to_parent(struct parser *parser, struct stack *stack, int64_t total, int64_t repeat)
 {
     int64_t *sum = stack->n ? &stack->at[stack->n - 1].children : &stack->total;
@@ -156,7 +160,7 @@ static int add_to_parent(struct parser *parser, struct stack *stack, int64_t tot
     return 0;
 }
 
-/* Writes the layers from `first` on out `repeat` times. */
+/* Repeats the layers from `first` on, so that they stand there `repeat` times. */
 static int write_out(struct parser *parser, size_t first, int64_t repeat)
 {
     struct model *model = parser->model;
@@ -175,7 +179,7 @@ static int write_out(struct parser *parser, size_t first, int64_t repeat)
     return 0;
 }
 
-/* A layer whose printed form is complete: leaf rows, and blocks at their closing parenthesis. */
+/* Completes a layer: a leaf after its row, a block at its closing parenthesis. */
 static int finish_layer(struct parser *parser, struct stack *stack, const struct open_block *block,
     struct count printed)
 {
@@ -193,7 +197,7 @@ static int finish_layer(struct parser *parser, struct stack *stack, const struct
     return r < 0 ? r : write_out(parser, block->layer, block->repeat);
 }
 
-/* A linear layer as large as the embedding turned round is most often the same tensor. */
+/* A linear layer with the size of the transposed embedding is most often the same tensor. */
 static void notice_tied(struct parser *parser, struct stack *stack, const struct layer *layer)
 {
     if (layer->kind == LAYER_EMBEDDING && layer->in_size > stack->embedding_rows) {
@@ -241,8 +245,8 @@ static int close_block(struct parser *parser, struct stack *stack, struct span b
     return finish_layer(parser, stack, &block, printed);
 }
 
-/* A line in an open block that is neither a member nor its end: the block's own arguments come
- * first. */
+/* Reads a line of an open block that is neither a member nor the end: at the block's start it has
+ * the block's own arguments. */
 static void take_arguments(struct parser *parser, struct stack *stack, struct span line)
 {
     struct layer *layer = &parser->model->layers[stack->at[stack->n - 1].layer];
@@ -265,8 +269,8 @@ static int parse_line(struct parser *parser, struct stack *stack, struct span li
     return 0;
 }
 
-/* A container whose printed count is less than its children's knows that some of them are one and
- * the same. */
+/* A container whose printed count is less than the sum of its children's: some of its children are
+ * the same module. */
 static void take_out_shared(struct model *model, int64_t total)
 {
     int64_t sum = 0;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Output shapes as the forms print them, and the batch in them.
+ * Parses output shapes as the forms print them, and removes the batch from them.
  *
  * The first dimension of the first shape is the batch: a number, or -1 or None where it is left
- * open. It is taken out of every shape, so that a layer's shape is that of one sample. Shapes that
+ * open. It is removed from every shape, so that a layer's shape is that of one sample. Shapes that
  * begin with another number are counted as odd: position embeddings have no batch, and many odd
  * shapes show that two prints were mixed.
  *
@@ -15,9 +15,9 @@
 #include "base/array.h"
 #include "model/format.h"
 
-enum { DIM_OPEN = -1 }; /* -1, None and ?: whatever the batch, or not known */
+enum { DIM_OPEN = -1 }; /* -1, None and ?: the batch, or an unknown dimension */
 
-/* One bracket's dimensions. */
+/* The dimensions within one bracket. */
 struct dims {
     int64_t at[MODEL_RANK_MAX + 2]; /* batch included */
     int n;
@@ -28,7 +28,7 @@ static bool is_digit(char c)
     return c >= '0' && c <= '9';
 }
 
-/* Takes one dimension off the front. 0, 1 (what stands there is no dimension) or a fault. */
+/* Removes one dimension from the front. Returns 0; 1: the text is no dimension; or a fault. */
 static int take_dim(struct parser *parser, struct span *s, int64_t *ret_dim)
 {
     size_t n = 0;
@@ -70,8 +70,8 @@ static bool has_open(const struct dims *dims)
 }
 
 /*
- * Takes the batch out of the dimensions. Where it stands in none of them as a factor the shape
- * stays whole and *ret_divide is the batch that its product has to be divided by.
+ * Removes the batch from the dimensions. If it is a factor of none of them, the shape does not
+ * change, and *ret_divide is the batch, by which the product has to be divided.
  */
 static void take_out_batch(struct parser *parser, struct dims *dims, int64_t *ret_divide)
 {
@@ -92,12 +92,12 @@ static void take_out_batch(struct parser *parser, struct dims *dims, int64_t *re
         parser->n_odd_shapes += dims->at[0] > 1 && !has_open(dims);
         return;
     }
-    if (dims->at[0] % batch->value == 0) { /* batch and another dimension flattened into one */
+    if (dims->at[0] % batch->value == 0) { /* the batch and another dimension, flattened into one */
         dims->at[0] /= batch->value;
         return;
     }
     for (int i = 1; i < dims->n; i++) {
-        if (dims->at[i] == batch->value) { /* sequence first */
+        if (dims->at[i] == batch->value) { /* (sequence, batch, ...) */
             drop_dim(dims, i);
             return;
         }
@@ -106,8 +106,8 @@ static void take_out_batch(struct parser *parser, struct dims *dims, int64_t *re
     *ret_divide = batch->value;
 }
 
-/* Adds one tensor to the layer's outputs. 0 or a fault; *ret_open says that a dimension is not
- * known. */
+/* Adds one tensor to the layer's outputs. Returns 0 or a fault; *ret_open is true when a dimension
+ * is not known. */
 static int add_tensor(struct parser *parser, struct dims *dims, struct layer *layer, bool *ret_open)
 {
     int64_t product = 1, divide;

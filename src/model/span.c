@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Small steps over a piece of text that is not ended by NUL. */
+/* Helpers for parsers of the summary forms: search, trim and skip in spans, which are not ended by
+ * NUL. */
 #include <string.h>
 
 #include "model/format.h"

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * torchinfo: a tree, "├─Conv2d: 1-1   [1, 64, 112, 112]   9,408". Columns are chosen by the user,
- * so the header says which there are and in what order; every cell is filled ("--" when there is
- * nothing to say), so cells are separated by blanks outside of brackets, not by position, which
- * long cells shift. A row's count is its own except where the depth limit hides its insides;
- * "(1,234)" is frozen, "(recursive)" was counted before.
+ * torchinfo: a tree, "├─Conv2d: 1-1   [1, 64, 112, 112]   9,408". The user chooses the columns, so the
+ * header decides which there are and in what order. Every cell is filled ("--" without a value), so
+ * that cells can be split at blanks outside of brackets; not by position, which long cells shift. A
+ * row's count is its own, except where the depth limit hides its layers. "(1,234)" is frozen,
+ * "(recursive)" was counted before.
  */
 #include <string.h>
 
@@ -18,7 +18,7 @@ enum { COLUMNS_MAX = 16 };
 struct columns {
     enum column at[COLUMNS_MAX];
     int n;
-    bool numbered; /* rows say their depth: "2-1" */
+    bool numbered; /* rows are numbered by depth: "2-1" */
 };
 
 /* The name part of a row. */
@@ -69,7 +69,7 @@ static bool is_branch(char c)
     return c == '|' || c == '+' || c == '-' || c == ' ';
 }
 
-/* "1-12" at the front gives the depth. */
+/* Parses "1-12" at the front: the number before the dash is the depth. */
 static bool take_depth(struct span *s, int *ret_depth)
 {
     struct span word = span_take_word(s);
@@ -82,8 +82,8 @@ static bool take_depth(struct span *s, int *ret_depth)
     return true;
 }
 
-/* Takes "|    +-Conv2d (conv1): 2-1" off the front. Each level of the tree is five characters wide.
- */
+/* Removes "|    +-Conv2d (conv1): 2-1" from the front. Each level of the tree is five characters
+ * wide. */
 static bool take_label(struct span *line, struct label *ret_label)
 {
     struct label label = {.name = {line->at, 0}};
@@ -125,13 +125,13 @@ static int read_count(struct parser *parser, struct span cell, struct layer *lay
         return 0;
     }
     if (span_starts(cell, "(") && span_ends(cell, ")")) {
-        layer->trainable = TOLD_NO;
+        layer->trainable = TRISTATE_NO;
         cell = (struct span){cell.at + 1, cell.size - 2};
     }
     if (span_is(cell, "--"))
         return 0;
-    if (layer->trainable == NOT_TOLD)
-        layer->trainable = TOLD_YES;
+    if (layer->trainable == TRISTATE_UNKNOWN)
+        layer->trainable = TRISTATE_YES;
     return parser_count(parser, cell, &layer->parameters);
 }
 
@@ -163,8 +163,8 @@ static int read_cell(
         read_kernel(cell, layer);
         return 0;
     case COLUMN_TRAINABLE:
-        layer->trainable = span_is(cell, "True")    ? TOLD_YES
-                           : span_is(cell, "False") ? TOLD_NO
+        layer->trainable = span_is(cell, "True")    ? TRISTATE_YES
+                           : span_is(cell, "False") ? TRISTATE_NO
                                                     : layer->trainable;
         return 0;
     default:
@@ -193,7 +193,7 @@ static int add_row(struct parser *parser, const struct columns *columns, const s
     return 0;
 }
 
-/* Only the root goes without a number where the others have one. */
+/* If rows are numbered, only the root is not. */
 static bool is_row(
     const struct parser *parser, const struct columns *columns, const struct label *label)
 {

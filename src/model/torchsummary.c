@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * torchsummary: one row per module in the order of execution, "Conv2d-1  [-1, 64, 112, 112] 9,408".
- * Containers have rows of their own behind their last child and repeat its output; only their
- * type's name tells them from layers. Only
- * `.weight` and `.bias` are counted there, so the packed weights of attention and recurrent layers
- * are missing.
+ * torchsummary: one row per module in the order of execution, "Conv2d-1 [-1, 64, 112, 112] 9,408".
+ * A container has a row after its last child, and repeats that child's output; only the name of its
+ * type distinguishes it from a layer. torchsummary counts `.weight` and `.bias` only, so the packed
+ * weights of attention and recurrent layers are missing.
  */
 #include <string.h>
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The lines below the layers: "Total params: 25,557,032", "Params size (MB): 97.49". Printed
- * totals are checked against the layers; one that is rounded says by how much it may be off.
+ * The lines below the layers: "Total params: 25,557,032", "Params size (MB): 97.49". model.c
+ * compares the printed totals with the layers, so each is stored with the error that its rounding
+ * may have.
  */
 #include <math.h>
 #include <string.h>
@@ -18,8 +19,8 @@ bool line_is_rule(struct span line)
     return line.size >= 3;
 }
 
-/* What a unit multiplies by: "M)", "Units.MEGABYTES)", "G". Units are decimal; what is no unit
- * is 1. */
+/* Returns the factor of a unit: "M)", "Units.MEGABYTES)", "G". Units are decimal; 1 for another
+ * text. */
 static double unit_factor(struct span s)
 {
     s = span_trim(s);
@@ -41,7 +42,8 @@ static double unit_factor(struct span s)
     }
 }
 
-/* A decimal number with thousands separators at the front of *s. NaN when there is none. */
+/* Removes a decimal number with thousands separators from the front of *s. Returns NaN when there
+ * is none. */
 static double take_decimal(struct span *s, int *ret_decimals)
 {
     double value = 0, scale = 1;
@@ -66,8 +68,8 @@ static double take_decimal(struct span *s, int *ret_decimals)
 }
 
 /*
- * A printed total, "25,557,032", "25.56 M" or, with the unit in its label, "25.56". *slack grows by
- * what the rounding of a decimal may hide.
+ * Parses a printed total: "25,557,032", "25.56 M" or, with the unit in its label, "25.56". *slack
+ * is increased by the largest rounding error.
  */
 static struct count total_value(struct span label, struct span text, int64_t *slack)
 {

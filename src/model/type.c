@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Layer types: which kind of layer a class name of PyTorch, timm, transformers or Keras stands
- * for. A table of names and of endings; what is in neither is of a kind that is not known.
+ * Layer types: finds the kind of layer by its class name in PyTorch, timm, transformers or Keras. A
+ * table of names is searched first, then a table of name endings; a name in neither is of an
+ * unknown kind.
  */
 #include <string.h>
 
@@ -13,8 +14,8 @@ struct type_row {
     enum layer_kind kind;
 };
 
-/* In the order of strcmp. Types of PyTorch, timm and Keras that do work of their own, and the plain
- * containers. */
+/* Types of PyTorch, timm and Keras that do work themselves, and the plain containers. Sorted by
+ * strcmp, for bisection. */
 static const struct type_row types[] = {
     {"Activation", LAYER_ACTIVATION},
     {"AdaptiveAvgPool1d", LAYER_POOL_GLOBAL},
@@ -218,8 +219,8 @@ static const struct type_row types[] = {
     {"ZeroPadding3D", LAYER_MERGE},
 };
 
-/* Families whose members carry the maker's name in front: NewGELUActivation, LlamaRMSNorm,
- * BertLayerNorm. */
+/* Endings of families whose members begin with the name of a model: NewGELUActivation,
+ * LlamaRMSNorm, BertLayerNorm. */
 static const struct type_row suffixes[] = {
     {"Activation", LAYER_ACTIVATION},
     {"RMSNorm", LAYER_NORM},
@@ -227,7 +228,7 @@ static const struct type_row suffixes[] = {
     {"BatchNorm2d", LAYER_NORM},
 };
 
-/* Below 0, 0 or above 0 as `s` stands before, at or behind `type`. */
+/* Returns a value below 0, 0 or above 0 when `s` sorts before, equal to or after `type`. */
 static int compare(struct span s, const char *type)
 {
     size_t i = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lists of names for messages: "must be one of a, b, c". */
+/* Joins lists of names for messages: "must be one of a, b, c". */
 #include "training/name_list.h"
 
 #include <stdio.h>

@@ -27,7 +27,7 @@ static const struct {
 enum optimizer optimizer_parse(const char *text)
 {
     if (!text || !*text)
-        return OPTIMIZER_UNSAID;
+        return OPTIMIZER_NOT_GIVEN;
     for (enum optimizer o = OPTIMIZER_SGD; o < OPTIMIZER_OTHER; o++)
         if (strcasecmp(text, optimizer_name(o)) == 0 ||
             (table[o].alias && strcasecmp(text, table[o].alias) == 0))
@@ -37,15 +37,15 @@ enum optimizer optimizer_parse(const char *text)
 
 const char *optimizer_name(enum optimizer optimizer)
 {
-    if (optimizer == OPTIMIZER_UNSAID)
+    if (optimizer == OPTIMIZER_NOT_GIVEN)
         return "";
     return optimizer == OPTIMIZER_OTHER ? "other" : optimizer_names[optimizer - 1];
 }
 
 enum optimizer optimizer_assumed(enum optimizer optimizer)
 {
-    return optimizer == OPTIMIZER_UNSAID || optimizer == OPTIMIZER_OTHER ? OPTIMIZER_ADAM
-                                                                         : optimizer;
+    return optimizer == OPTIMIZER_NOT_GIVEN || optimizer == OPTIMIZER_OTHER ? OPTIMIZER_ADAM
+                                                                            : optimizer;
 }
 
 const struct optimizer_traits *optimizer_traits(enum optimizer optimizer)

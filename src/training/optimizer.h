@@ -7,7 +7,7 @@
 #define COLLOC_TRAINING_OPTIMIZER_H
 
 enum optimizer {
-    OPTIMIZER_UNSAID,
+    OPTIMIZER_NOT_GIVEN,
     OPTIMIZER_SGD,
     OPTIMIZER_MOMENTUM,
     OPTIMIZER_ADAM,
@@ -26,15 +26,15 @@ struct optimizer_traits {
 /* The names in the table, NULL-terminated: for help and completion. */
 extern const char *const optimizer_names[OPTIMIZER_OTHER];
 
-/* Parses a name or an alias ("sgdm") in any case. Returns OPTIMIZER_UNSAID for NULL and "",
+/* Parses a name or an alias ("sgdm") in any case. Returns OPTIMIZER_NOT_GIVEN for NULL and "",
  * OPTIMIZER_OTHER for a name that is not in the table. */
 enum optimizer optimizer_parse(const char *text);
 
-/* Returns the name; "" for OPTIMIZER_UNSAID, "other" for OPTIMIZER_OTHER. */
+/* Returns the name; "" for OPTIMIZER_NOT_GIVEN, "other" for OPTIMIZER_OTHER. */
 const char *optimizer_name(enum optimizer optimizer);
 
 /* Returns the optimizer that estimates assume: OPTIMIZER_ADAM, which needs the most memory, for
- * OPTIMIZER_UNSAID and OPTIMIZER_OTHER. */
+ * OPTIMIZER_NOT_GIVEN and OPTIMIZER_OTHER. */
 enum optimizer optimizer_assumed(enum optimizer optimizer);
 
 /* Returns the traits of the assumed optimizer. Never NULL. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The numeric precisions of a training: a table and its parser. Estimators compute their memory;
- * here is only whether autocast is on.
+ * The numeric precisions of a training: a table and its parser. The estimators calculate the memory
+ * of each; this table only has whether autocast is on.
  */
 #include "training/precision.h"
 
@@ -48,7 +48,7 @@ int precision_parse(
     const char *field, const char *text, struct fault *fault, enum precision *ret_precision)
 {
     char all[NAME_LIST_MAX_SIZE];
-    *ret_precision = PRECISION_UNSAID;
+    *ret_precision = PRECISION_NOT_GIVEN;
     if (!text || !*text)
         return 0;
     for (enum precision p = PRECISION_FP32; p < PRECISIONS; p++)
@@ -62,13 +62,13 @@ int precision_parse(
 
 const char *precision_name(enum precision precision)
 {
-    return precision == PRECISION_UNSAID ? "" : precision_names[precision - 1];
+    return precision == PRECISION_NOT_GIVEN ? "" : precision_names[precision - 1];
 }
 
 const char *precision_canonical(const char *text)
 {
     enum precision precision;
-    return precision_parse("", text, NULL, &precision) == 0 && precision != PRECISION_UNSAID
+    return precision_parse("", text, NULL, &precision) == 0 && precision != PRECISION_NOT_GIVEN
                ? precision_name(precision)
                : NULL;
 }

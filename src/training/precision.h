@@ -17,7 +17,7 @@
 #include "base/fault.h"
 
 enum precision {
-    PRECISION_UNSAID,
+    PRECISION_NOT_GIVEN,
     PRECISION_FP32,
     PRECISION_TF32,
     PRECISION_BF16,
@@ -34,14 +34,14 @@ extern const char *const precision_names[PRECISIONS];
  * Parses a name or an alias ("bfloat16", "half") in any case.
  *
  * field: the value's name in messages: "--precision", "precision"
- * text:  NULL and "" are PRECISION_UNSAID
+ * text:  NULL and "" are PRECISION_NOT_GIVEN
  *
  * Returns 0, or -EINVAL with a fault that lists the names.
  */
 int precision_parse(
     const char *field, const char *text, struct fault *fault, enum precision *ret_precision);
 
-/* Returns the name; "" for PRECISION_UNSAID. */
+/* Returns the name; "" for PRECISION_NOT_GIVEN. */
 const char *precision_name(enum precision precision);
 
 /* Returns the table's name for a name or an alias, or NULL. */

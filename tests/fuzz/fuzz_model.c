@@ -81,7 +81,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     check_model(model);
     for (size_t i = 0; i < ARRAY_SIZE(estimators); i++) {
-        check_estimate(estimators[i], model, ESTIMATE_NOT_SAID, 0);
+        check_estimate(estimators[i], model, ESTIMATE_NOT_GIVEN, 0);
         check_estimate(estimators[i], model, 128, 512);
         check_estimate(estimators[i], model, ESTIMATE_BATCH_MAX, 0);
     }

@@ -16,7 +16,7 @@ static int set_estimate_request(
     const struct option_value *options, struct estimate_request *request, struct fault *fault)
 {
     const struct option_value *batch = &options[TASK_BATCH];
-    request->batch = batch->set ? batch->number : ESTIMATE_NOT_SAID;
+    request->batch = batch->set ? batch->number : ESTIMATE_NOT_GIVEN;
     request->sequence_length = options[TASK_SEQ].number;
     request->optimizer_text = options[TASK_OPTIMIZER].text;
     request->optimizer = optimizer_parse(request->optimizer_text);

@@ -41,7 +41,7 @@ static int set_answer(const struct gpumemnet_net *net, const struct gpumemnet_fe
 
 static bool is_declared(const struct estimate_request *request)
 {
-    return request->optimizer != OPTIMIZER_UNSAID && request->precision != PRECISION_UNSAID;
+    return request->optimizer != OPTIMIZER_NOT_GIVEN && request->precision != PRECISION_NOT_GIVEN;
 }
 
 static int run_network(const struct estimate_request *request, enum gpumemnet_method method,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A trained network of GPUMemNet: its weights, read from a text, and its answer. Plain C; no matrix
- * is larger than 24 by 6. An ensemble takes about 60 us, most of it to read the weights; an encoder
- * takes 5 ns more for each pair of layers.
+ * A trained network of GPUMemNet: its weights, read from a text, and its answer. No matrix is
+ * larger than 24 by 6, so plain C is fast enough: an ensemble takes about 60 us, most of which
+ * parses the weights; an encoder takes 5 ns more for each pair of layers.
  */
 #ifndef COLLOC_GPUMEMNET_GPUMEMNET_NET_H
 #define COLLOC_GPUMEMNET_GPUMEMNET_NET_H
@@ -15,8 +15,8 @@
 
 #define GPUMEMNET_VERSION 1
 
-/* What is subtracted from the inputs, and the factor on the rest: with them the training data have
- * mean 0 and standard deviation 1. */
+/* The scaling of the inputs: the mean is subtracted, and the difference multiplied by the factor.
+ * The training data then have mean 0 and standard deviation 1. */
 struct gpumemnet_scaling {
     float mean[GPUMEMNET_VALUES], factor[GPUMEMNET_VALUES]; /* by the layout's order */
     float token_mean[TOKEN_SIZE], token_factor[TOKEN_SIZE];

@@ -88,7 +88,7 @@ static int set_wrong(struct fault *fault, const char *format, ...)
     return fault_set(fault, EINVAL, "weights: %s", text);
 }
 
-/* Reads the value of the next line, which must have this name. */
+/* Reads the value of the next line, whose name must be `name`. */
 static int take_field(
     struct span *text, const char *name, struct fault *fault, char *value, size_t size)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Each reservation lies below the one before, so the newest has the lowest rest: the search goes
- * from the newest to the oldest.
+ * Each reservation lies below the one before it, so the newest has the lowest addresses left: the
+ * search for the lowest rest that is large enough goes from the newest to the oldest.
  */
 #include "estimator/physics/address_space.h"
 

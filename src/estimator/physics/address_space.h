@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The addresses that the driver gives to segments. They matter because the allocator uses, of free
- * blocks of equal size, the one at the lowest address: so they decide which segments become empty.
+ * The addresses at which the driver places segments. They matter because the allocator uses the
+ * free block with the lowest address among those of equal size: so addresses decide which segments
+ * become empty.
  *
  * Measured on an H200 (driver 580, 674 trainings): a segment is placed in the lowest rest of a
  * reservation that is large enough. If there is none, the driver reserves a multiple of 32 MiB

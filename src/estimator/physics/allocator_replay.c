@@ -38,11 +38,12 @@ enum { STEPS = 2 };
 
 enum { WEIGHT_BYTES = 4, HALF_BYTES = 2 }; /* of fp32; of fp16 and bf16 */
 
-/* What belongs to the parameters of one operation. */
+/* The memory of one operation's parameters: block handles, -1 where there is none. */
 struct parameter_blocks {
     int weight, bias, buffers;
     int weight_gradient, bias_gradient, half;
-    int tied_gradient; /* of a tied weight, from the other operation, until its own is there */
+    int tied_gradient; /* of a tied weight: the gradient from the other operation, until this
+                        * operation's is computed */
     int states[2];
     int kept; /* masks, indices, ... of this step */
 };
@@ -99,7 +100,8 @@ static void release_block(struct replay *replay, int *handle)
     *handle = NONE;
 }
 
-/* A workspace: allocated and freed at once. A program that is short of memory can run with less. */
+/* A workspace, allocated and freed at once. It is not counted in the least memory of a training: a
+ * kernel with a smaller workspace could run instead. */
 static void pass_through(struct replay *replay, double bytes)
 {
     if (replay->error < 0 || bytes <= 0)
@@ -213,7 +215,8 @@ static void zero_grad(struct replay *replay)
     release_block(replay, &replay->loose_gradient);
 }
 
-/* Frees a root that nothing needs any more. What backward needs, and the output, stay. */
+/* Frees a root that no further operation reads. Tensors that backward needs, and the output,
+ * stay. */
 static void release_unused(struct replay *replay, int tensor, int op)
 {
     struct tensor_life *root = &replay->lives[replay->lives[tensor].root];
@@ -224,7 +227,7 @@ static void release_unused(struct replay *replay, int tensor, int op)
         release_block(replay, &root->block);
 }
 
-/* The variable of the loop holds the last batch until the next is allocated. */
+/* The loop's variable holds the last batch until the next one is allocated. */
 static void make_tensor(struct replay *replay, int tensor)
 {
     struct tensor_life *life = &replay->lives[tensor];
@@ -245,7 +248,7 @@ static void use_blas_workspace(struct replay *replay, const struct op *op, bool 
     take_block(replay, replay->workspace_bytes);
 }
 
-/* Are its weights cast, so that their gradients are 16 bit? */
+/* Tests whether autocast casts the operation's weights, so that their gradients are 16 bit. */
 static bool casts_weights(const struct replay *replay, const struct op *op)
 {
     return replay->tape->autocast &&
@@ -301,7 +304,7 @@ static int weight_gradient(struct replay *replay, const struct op *op)
     return gradient;
 }
 
-/* Two gradients of one weight become a third, their sum. */
+/* Adds two gradients of one weight: the sum is a third tensor. */
 static void add_tied(struct replay *replay, int *sum, int gradient)
 {
     if (*sum == NONE) {

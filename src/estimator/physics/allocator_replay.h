@@ -30,17 +30,17 @@ int allocator_replay_tape(const struct tape *tape, const struct optimizer_traits
  * Replays an export, which includes the optimizer and the life of each tensor.
  *
  * `batch`: one that the export allows.
- * `by_answers`: use the workspaces that were measured for convolutions, as far as the export has
+ * `use_measured`: use the workspaces that were measured for convolutions, as far as the export has
  *               them.
  *
  * Returns as allocator_replay_tape.
  */
-int allocator_replay_export(const struct export *export, double batch, bool by_answers,
+int allocator_replay_export(const struct export *export, double batch, bool use_measured,
     const struct gpu_traits *gpu, const struct workspace_shares *shares, struct fault *fault,
     struct footprint *ret_footprint);
 
-/* Does the export have the measured kernels of all convolutions, for this batch and this kind of
- * GPU? The kind may be NULL: unknown. */
+/* Tests whether the export has the measured kernels of all convolutions for this batch and this
+ * kind of GPU. `gpu`: NULL: unknown. */
 bool allocator_replay_knows_kernels(
     const struct export *export, double batch, const char *gpu_kind);
 

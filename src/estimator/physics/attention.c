@@ -4,12 +4,13 @@
  *
  * Autograd keeps query, key, value and the result, and one number (the logarithm of the softmax's
  * sum) for each head and token, since fused kernels compute scores anew in the backward pass. Where
- * a library writes scores out (library_rules.h), or softmax stands in the summary as a layer of its
- * own, they are kept too: one for each head and pair of tokens.
+ * a library stores the scores (library_rules.h), or the summary lists softmax as a layer, the
+ * scores are kept too: one for each head and pair of tokens.
  *
- * Two cases. The text shows three linear layers, or one of three times the width, in a module that
- * is attention by its name: attention follows the last of them (attention_leave). Or the module
- * uses its weights in functions: then it becomes one operation (attention_take_whole).
+ * There are two cases. If the text shows three linear layers, or one of three times the width, in a
+ * module that is attention by its name, attention follows the last of them (attention_leave). If
+ * the module uses its weights in functions, the module becomes one operation
+ * (attention_take_whole).
  *
  * Example: 12 heads over 128 tokens have 12 * 128 * 128 scores, 0.75 MiB in 32 bit for each sample
  * and layer.
@@ -23,7 +24,7 @@
 
 enum {
     /* Chosen: the width of a head in nearly all published transformers (BERT, GPT-2, ViT). Only
-     * statistics and written-out scores depend on it. */
+     * statistics and stored scores depend on it. */
     HEAD_WIDTH = 64,
     HEADS_MAX = 32,       /* chosen: of published models; a larger quotient is no number of heads */
     SINGLE_BYTES = 4,     /* of fp32 */
@@ -41,8 +42,8 @@ enum {
 enum { WINDOW_TOKENS = 49, COSINE_WINDOW_TOKENS = 64, WINDOW_HEAD_WIDTH = 32 };
 
 /*
- * What is kept of a score: its softmax in 32 bit, under autocast its copy for the product, with
- * dropout the mask and what it left.
+ * Returns the bytes that are kept for each score: its softmax in 32 bit; under autocast also the
+ * 16-bit copy for the product; with dropout also the mask and the result.
  */
 static double pair_bytes(const struct builder *builder)
 {
@@ -150,7 +151,7 @@ int attention_leave(struct builder *builder, const struct layer *layer, const st
                        : 0;
 }
 
-/* Behind the last layer inside of layer `i`. */
+/* Returns the index after the last layer inside layer `i`. */
 static size_t end_of(const struct model *model, size_t i)
 {
     size_t end = i + 1;
@@ -159,7 +160,8 @@ static size_t end_of(const struct model *model, size_t i)
     return end;
 }
 
-/* Whether the text shows a projection at work: then attention is put together from them. */
+/* Tests whether the text shows a projection as a layer that does work: then attention is built from
+ * these layers. */
 static bool shows_projections(const struct builder *builder, size_t i)
 {
     const struct layer *layers = builder->extents.model->layers;
@@ -175,7 +177,7 @@ static bool shows_projections(const struct builder *builder, size_t i)
     return builder->extents.from_arguments ? !raw : end_of(builder->extents.model, i) == i + 1;
 }
 
-/* Parameters of the module and of the linear layers in it, which are done with it. */
+/* Sums the parameters of the module and of its linear layers, and marks these layers as taken. */
 static double take_parameters(struct builder *builder, size_t i)
 {
     const struct layer *layers = builder->extents.model->layers;
@@ -190,9 +192,9 @@ static double take_parameters(struct builder *builder, size_t i)
 }
 
 /*
- * Scores are written out here: softmax, its dropout's mask and result, for each pair of tokens and
- * head. Where shapes are shown it attends within windows, as vision transformers that do so without
- * layers of their own: of some 50 tokens.
+ * Adds an operation that stores scores: softmax, and its dropout's mask and result, for each head
+ * and pair of tokens. If the text has shapes, the tokens are those of a window of about 50, since
+ * vision transformers that store scores attend within windows, and no layer of theirs shows it.
  */
 static double score_bytes(const struct builder *builder, bool cosine, double width)
 {

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Blocks of a tree: additions, products and concatenations that stand in a block's own code.
+ * Blocks of a tree: the additions, products and concatenations in a block's own code, which no
+ * layer shows.
  *
- * torchinfo and a printed module show a tree, in which a block's row says the size of what it puts
- * out. Compared with what its last layer made, that size shows what the block itself did:
+ * torchinfo and a printed module show a tree, in which a block's row has the size of the block's
+ * output. The difference from its last layer's output shows what the block itself did:
  *
  *     the same size       a residual block adds its input; a block with parameters outside of its
  *                         layers scales the result by them; a gating unit multiplies two halves
  *     another size        it concatenated or enlarged maps, or scaled its input by one number for
  *                         each channel (squeeze-and-excitation)
  *
- * Each becomes an operation of the tape. A block that has ended hides the tensors made in it:
- * layers outside see only what it put out, as a rule.
+ * Each becomes an operation of the tape. A block that has ended hides the tensors made in it: as a
+ * rule, layers outside read only the block's output.
  */
 #include "estimator/physics/blocks.h"
 
@@ -41,8 +42,9 @@ static int scale_branches(struct builder *builder, const struct layer *block)
 }
 
 /*
- * What a residual block adds to what it was given is a new map where the branch's result is kept by
- * what made it. An activation of the block's own follows the sum.
+ * Tests whether a residual block makes a new map by adding its input: that is so if autograd keeps
+ * the result of the branch, which the sum may not replace then. An activation of the block follows
+ * the sum.
  */
 static bool adds_to_entry(
     const struct builder *builder, const struct open_block *open, const struct layer *block)
@@ -74,8 +76,8 @@ static int end_equal_block(
     return r < 0 ? r : 0;
 }
 
-/* As many channels on more places (not one, which is a gate): maps are enlarged by interpolation,
- * which autocast leaves in 32 bit. */
+/* An output with the same channels on more places (and not on one, which is a gate) is an enlarged
+ * map, by interpolation, which autocast leaves in 32 bit. */
 static bool is_resized(struct extent now, struct extent extent)
 {
     return extent.first == now.first && extent.elements > now.elements && now.elements > now.first;
@@ -112,7 +114,7 @@ void blocks_begin(struct builder *builder, struct block_stack *blocks, size_t i)
             (int)i, builder->current, (int)builder->tape->n_tensors};
 }
 
-/* What a block puts out is what others see of it, as a rule. */
+/* As a rule, other layers read only a block's output. */
 static void hide_insides(struct builder *builder, const struct open_block *open)
 {
     for (int t = open->first_tensor; t < (int)builder->tape->n_tensors; t++)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The tape while it is built: what appends a tensor or an operation to it.
+ * The tape under construction: the functions that append a tensor or an operation.
  *
  * All files that derive operations from layers (tape.c, layer_input.c, attention.c) append through
  * these functions. So three things are true of every tape: a tensor that some operation reads is

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The tape while it is built: what the files that derive operations from layers share. tape.c goes
- * through the layers, layer_input.c finds what a layer is applied to, attention.c adds the
- * attention between projections; all three append through builder.c, which calls none of them.
+ * The tape under construction: the state that is shared by the files that derive operations from
+ * layers. tape.c goes through the layers, layer_input.c finds the tensor that a layer is applied
+ * to, attention.c adds the attention between projections; all three append through builder.c, which
+ * calls none of them.
  */
 #ifndef COLLOC_PHYSICS_BUILDER_H
 #define COLLOC_PHYSICS_BUILDER_H
@@ -13,9 +14,9 @@
 /* The innermost module around a layer that is attention by its type's name. */
 struct attention_scope {
     bool open, done;
-    bool scores; /* are written out, not fused away */
+    bool scores; /* scores are stored, not computed within a fused kernel */
     int depth;
-    int source;     /* what the projections are applied to */
+    int source;     /* the input of the projections */
     int project[3]; /* query, key and value, so far */
     int n;
 };
@@ -24,9 +25,9 @@ struct builder {
     struct tape *tape;
     struct extent_context extents;
     int current;    /* the tensor made last; TAPE_NONE before the first layer */
-    bool *consumed; /* by tensor: an operation has it as its input */
-    bool *hidden;   /* by tensor: made in a block that has ended, and not what that put out */
-    bool *done;     /* by layer: taken before its turn */
+    bool *consumed; /* by tensor: an operation reads it */
+    bool *hidden;   /* by tensor: made in a block that has ended, and not that block's output */
+    bool *done;     /* by layer: part of an operation already */
     struct attention_scope scope;
     bool calls_activations;
     bool drops_within; /* dropout between the layers has an effect */

@@ -19,7 +19,7 @@ struct player {
     int *handles; /* by tensor */
     size_t next_conv, next_hold;
     const struct workspace_shares *shares;
-    bool asked; /* the workspaces of convolutions were measured for this batch and kind of GPU */
+    bool use_measured; /* use the workspaces that were measured for this batch and kind of GPU */
     int error;
     struct footprint footprint;
 };
@@ -76,8 +76,8 @@ static double scratch_of(const struct player *player, const struct export_conv *
         .precision = conv->half ? CONV_HALF : CONV_SINGLE,
         .taps = conv->pointwise ? CONV_POINTWISE : CONV_WINDOWED,
         .pass = passes[conv->pass]};
-    return player->asked && conv->scratch >= 0 ? (double)conv->scratch
-                                               : workspace_of(&shape, player->shares);
+    return player->use_measured && conv->workspace.known ? (double)conv->workspace.value
+                                                         : workspace_of(&shape, player->shares);
 }
 
 static void run_conv(struct player *player, const struct export_conv *conv)
@@ -88,7 +88,7 @@ static void run_conv(struct player *player, const struct export_conv *conv)
         player->footprint.largest_workspace = bytes;
 }
 
-/* Makes the list of what happens at each tick. */
+/* Makes the list of allocations and releases, by tick. */
 static int32_t *make_schedule(const struct export *export)
 {
     int32_t *schedule = calloc((size_t) export->ticks + 1, sizeof *schedule);
@@ -175,18 +175,18 @@ static void play_export(struct player *player, const struct export *export,
 
 bool allocator_replay_knows_kernels(const struct export *export, double batch, const char *gpu_kind)
 {
-    bool same = gpu_kind && strcmp(export->asked.gpu, gpu_kind) == 0 &&
-                (double)export->asked.batch == batch;
+    bool same = gpu_kind && strcmp(export->measured.gpu, gpu_kind) == 0 &&
+                (double)export->measured.batch == batch;
     for (size_t i = 0; same && i < export->n_convs; i++)
-        same = export->convs[i].scratch >= 0;
+        same = export->convs[i].workspace.known;
     return same && export->n_convs > 0;
 }
 
-int allocator_replay_export(const struct export *export, double batch, bool by_answers,
+int allocator_replay_export(const struct export *export, double batch, bool use_measured,
     const struct gpu_traits *gpu, const struct workspace_shares *shares, struct fault *fault,
     struct footprint *ret_footprint)
 {
-    struct player player = {.batch = batch, .shares = shares, .asked = by_answers};
+    struct player player = {.batch = batch, .shares = shares, .use_measured = use_measured};
     int32_t *schedule = make_schedule(export);
     player.handles = malloc(export->n_tensors * sizeof *player.handles);
     allocator_init(&player.allocator);

@@ -2,9 +2,9 @@
 /*
  * The size of each layer's output for one sample.
  *
- * If the text shows shapes, they are used, and scaled if they were printed for another sequence
- * length. A printed module shows none: then the size of a layer over tokens is the sequence length
- * times its width, which follows from the constructor's arguments.
+ * Shapes in the text are used; they are scaled if they were printed for another sequence length. A
+ * printed module has no shapes: then the size of a layer over tokens is the sequence length times
+ * its width, which follows from the constructor's arguments.
  *
  * Example: the output of Linear(in_features=768, out_features=3072) over 128 tokens has 128 * 3072
  * elements.

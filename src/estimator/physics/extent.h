@@ -14,7 +14,7 @@ struct extent {
     double first, last;
 };
 
-/* What decides the extents of one model. */
+/* The properties of one model that decide all its extents. */
 struct extent_context {
     const struct model *model;
     double sequence;       /* tokens per sample; 0: not a network over tokens, or not known */

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where a layer's input comes from: summaries list layers, not connections.
+ * Finds the input of a layer: summaries list layers, not the connections between them.
  *
- * The input is taken to be the tensor made last when its size fits the layer's parameters and
- * output; else the nearest earlier tensor that fits, of those in sight first, then of those hidden
- * in blocks; else a merge of the last tensor with an earlier one (a concatenation, a gate, a
- * scaling). Where nothing fits, layers without parameters get an input of their own size, and for
- * others the tensor made last is counted as a guess.
+ * The first of these that fits the layer's parameters and output is taken for the input: the tensor
+ * made last; the nearest earlier tensor, first of those outside of ended blocks, then of those
+ * hidden in them; a merge of the last tensor with an earlier one (a concatenation, a gate, a
+ * scaling). If nothing fits, a layer without parameters gets an input of the size of its output;
+ * for any other the tensor made last is taken, and counted as a guess.
  *
  * Example: Conv2d with 36,928 parameters that puts out 64 channels has 36,928 / 64 - 1 = 576
  * weights per output channel: 64 channels in a window of 3 x 3. A tensor of 128 channels does not
@@ -14,8 +14,8 @@
  * parallel branch.
  *
  * All sizes here are chosen so that they hold for the published networks in data/memory
- * (torchvision, timm, transformers); a network of another make is guessed more often, which widens
- * its quantiles.
+ * (torchvision, timm, transformers). For other networks more inputs are guesses, which widens the
+ * quantiles of their estimates.
  */
 #include "estimator/physics/layer_input.h"
 
@@ -65,8 +65,8 @@ static bool is_square(double x)
     return root * root == x && root <= SIDE_MAX;
 }
 
-/* Taps that kernels have: odd squares up to 11 x 11 (and 3 x 3 x 3), odd lengths of separated ones,
- * even squares of patches. */
+/* Tests whether kernels have this number of taps: odd squares up to 11 x 11 (and 3 x 3 x 3), odd
+ * lengths of separated kernels, even squares of patches. */
 static bool is_window(double x)
 {
     bool odd = fmod(x, 2) == 1;
@@ -80,8 +80,8 @@ static double fan_in(const struct layer *layer, double outputs, bool bias)
     return outputs > 0 ? (double)layer->parameters / outputs - bias : 0;
 }
 
-/* Taps of a convolution from `channels` to the extent's, as far as its parameters allow them; 0:
- * they do not. */
+/* Returns the taps of a convolution from `channels` to the extent's channels, by its parameters; 0:
+ * no number of taps fits them. */
 static double window_of(
     const struct layer *layer, struct extent extent, double channels, bool *ret_depthwise)
 {
@@ -112,7 +112,8 @@ static bool conv_fits(
     bool depthwise, enlarges = span_starts(layer->type, "ConvTranspose");
     double window = window_of(layer, extent, input.first, &depthwise);
     bool patches = window > 0 &&
-                   fmod(window, 2) == 0; /* do not overlap; those of 4 x 4 by halves at most */
+                   fmod(window, 2) == 0; /* patches do not overlap; those of 4 x 4 by half a side at
+                                          * most */
     if (patches && !enlarges &&
         count_places(input) * patch_slack <
             count_places(extent) * (window == PATCH_OF_FOUR ? PATCH_OVERLAP : window))
@@ -124,7 +125,8 @@ static bool conv_fits(
     return true;
 }
 
-/* Tokens, or a square map, whose channels stand last: as a convolution is handed them. */
+/* Returns the extent as a convolution gets it, for tokens or a square map whose channels are the
+ * last dimension. */
 static bool turned_fits(
     const struct layer *layer, struct extent input, struct extent extent, struct op *op)
 {
@@ -169,7 +171,7 @@ static bool fits_layer(
     }
 }
 
-/* A product of two equal maps that no layer of the text has taken: a gated unit. */
+/* Finds a gated unit: a product of two maps of the same size that no layer of the text reads. */
 static int find_gate(const struct builder *builder, const struct layer *layer)
 {
     const struct tape *tape = builder->tape;
@@ -183,9 +185,8 @@ static int find_gate(const struct builder *builder, const struct layer *layer)
     return TAPE_NONE;
 }
 
-/* The tensors before the current one, the last first: those in sight, or those hidden in blocks.
- * Ends with TAPE_NONE.
- */
+/* Iterates over the tensors before the current one, the newest first: those outside of ended
+ * blocks, or those hidden in them. Returns TAPE_NONE at the end. */
 struct search {
     const struct builder *builder;
     bool hidden;
@@ -208,7 +209,8 @@ static int search_next(struct search *search)
     return TAPE_NONE;
 }
 
-/* Two maps side by side whose channels together are what a convolution or a pooling takes. */
+/* Finds two neighbouring maps whose channels together are the input channels of a convolution or a
+ * pooling. */
 static int concatenate_for(struct builder *builder, const struct layer *layer, struct extent extent,
     bool hidden, struct op *op)
 {
@@ -239,14 +241,15 @@ static int make_up(struct builder *builder, const struct layer *layer, struct ex
     return builder->current;
 }
 
-/* Windows that do not overlap are applied to what was made last. */
+/* Windows that do not overlap are applied to the tensor made last. */
 static bool is_patch(const struct layer *layer, const struct op *op)
 {
     return layer->kind == LAYER_CONV && !span_starts(layer->type, "ConvTranspose") &&
            fmod(op->window, 2) == 0;
 }
 
-/* An earlier tensor that fits, or one beside the current one. TAPE_NONE: neither. */
+/* Finds an earlier tensor that fits, or a merge of one with the current one. Returns TAPE_NONE if
+ * there is neither. */
 static int find_earlier(struct builder *builder, const struct layer *layer, struct extent extent,
     bool hidden, struct op *op)
 {
@@ -287,7 +290,7 @@ static bool is_usual(double window)
     return is_square(window) && fmod(window, 2) == 1;
 }
 
-/* Channels of the images that a first convolution takes, as its parameters allow. */
+/* Returns the channels of the images that a first convolution reads, by its parameters. */
 static double image_channels(const struct layer *layer, struct extent extent, struct op *op)
 {
     static const double usual[] = {3, 1, 4, 2}; /* colour, grey, with transparency, two */
@@ -304,9 +307,9 @@ static double image_channels(const struct layer *layer, struct extent extent, st
 }
 
 /*
- * What the first convolution over images strides by, from its window and the side of the map it
- * makes: the text shows neither its stride nor the image. Patches do not overlap; the first maps of
- * published networks are half or a quarter of 224, 299 or 320 pixels.
+ * Returns the stride of the first convolution over images, from its window and the side of its
+ * output: the text has neither the stride nor the size of the image. Patches do not overlap; the
+ * first maps of published networks are half or a quarter of 224, 299 or 320 pixels.
  */
 static double stem_stride(const struct op *op, struct extent extent, bool volume)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which tensor a layer is applied to. */
+/* Finds the tensor that a layer is applied to. */
 #ifndef COLLOC_PHYSICS_LAYER_INPUT_H
 #define COLLOC_PHYSICS_LAYER_INPUT_H
 
@@ -7,10 +7,8 @@
 
 /*
  * Finds the tensor that a layer is applied to: the current one where its size fits, else an earlier
- * one, else a merge of some, which is appended.
- * extent: what the layer puts out.
- * op: gets inputs[0], window and depthwise.
- * Returns 0, or a fault as builder_tensor.
+ * one, else a merge of some, which is appended. extent: the layer's output. op: gets inputs[0],
+ * window and depthwise. Returns 0, or a fault as builder_tensor.
  */
 int layer_input_find(
     struct builder *builder, const struct layer *layer, struct extent extent, struct op *op);

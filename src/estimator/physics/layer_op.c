@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One layer as an operation: its input, its parameters, what autograd keeps, what autocast changes.
+ * Makes an operation of one layer: its input, its parameters, the tensors that autograd keeps, and
+ * what autocast changes.
  *
  * saved_tensors.c says what autograd keeps of a layer of its type in 32 bit. Here follow the things
  * that depend on the layer's place: its input (layer_input.c); the split of its parameters into
@@ -44,7 +45,7 @@ static void split_parameters(const struct layer *layer, struct extent extent, st
     }
 }
 
-/* Multiply-adds per sample: every weight once per place of the output. */
+/* Returns the multiply-adds per sample: each weight is used once at each place of the output. */
 static double macs_of(const struct layer *layer, struct extent extent, const struct op *op)
 {
     if (layer->kind == LAYER_CONV && extent.first > 0)
@@ -93,8 +94,8 @@ static void add_packed_attention(const struct builder *builder, struct extent ex
     op->macs += 2 * extent.elements * builder->extents.sequence;
 }
 
-/* Whether a function between layers is applied to its output: behind a normalisation of a map,
- * where a token is widened. */
+/* Tests whether the network calls an activation as a function on the layer's output: after the
+ * normalisation of a map, and after the layer that widens tokens. */
 static bool is_activated(const struct builder *builder, const struct layer *layer,
     const struct op *op, struct extent extent)
 {
@@ -105,14 +106,13 @@ static bool is_activated(const struct builder *builder, const struct layer *laye
     return layer->kind == LAYER_LINEAR && !builder->tape->convolves && widens;
 }
 
-/* timm's normalisations activate what they made in place, where the gradient needs the result
- * alone. */
+/* timm's normalisations apply their activation in place, if its gradient needs only the result. */
 static struct saved_tensors keep_within(const struct builder *builder, size_t i)
 {
     const struct layer *layers = builder->extents.model->layers;
     struct saved_tensors keep = saved_tensors_of(&layers[i]);
     size_t parent = i;
-    if (!span_is(layers[i].type, "LeakyReLU") || layers[i].in_place == TOLD_NO)
+    if (!span_is(layers[i].type, "LeakyReLU") || layers[i].in_place == TRISTATE_NO)
         return keep;
     while (parent > 0 && layers[parent].depth >= layers[i].depth)
         parent--;
@@ -120,8 +120,8 @@ static struct saved_tensors keep_within(const struct builder *builder, size_t i)
     return within ? (struct saved_tensors){.output = true, .in_place = true} : keep;
 }
 
-/* Flat lists lack what nn.MultiheadAttention's functions use: the output's projection, and with
- * torchsummary all. */
+/* Flat lists lack parameters that the functions of nn.MultiheadAttention use: those of the output's
+ * projection, and in torchsummary's lists all. */
 static double unlisted_parameters(const struct builder *builder, size_t i, struct extent extent)
 {
     const struct model *model = builder->extents.model;
@@ -134,8 +134,8 @@ static double unlisted_parameters(const struct builder *builder, size_t i, struc
                : 0;
 }
 
-/* A head without a separate weight, from the width of an embedding to its rows, shares the
- * embedding's. */
+/* A linear layer from the width of an embedding to its number of rows, without parameters in the
+ * text, shares the embedding's weight. */
 static void find_tie(
     const struct builder *builder, const struct layer *layer, struct extent extent, struct op *op)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What published networks do that a summary does not show, by the names of their classes. */
+/* The behaviour of published networks that a summary does not show, by the names of their
+ * classes. */
 #ifndef COLLOC_PHYSICS_LIBRARY_RULES_H
 #define COLLOC_PHYSICS_LIBRARY_RULES_H
 
@@ -13,13 +14,13 @@ bool library_raises_logits(const struct model *model);
 /* Returns whether dropout between the layers has an effect in training. */
 bool library_drops_within(const struct model *model);
 
-/* Returns whether the network calls its activations as functions, which keep their results. */
+/* Returns whether the network calls its activations as functions, whose results autograd keeps. */
 bool library_calls_activations(const struct model *model);
 
 /* Returns whether a block of this class adds its input to the result of its branch. */
 bool library_adds_residual(struct span type);
 
-/* Returns whether a block of this class multiplies its result by a gate, which keeps both. */
+/* Returns whether a block of this class multiplies its result by a gate: autograd keeps both. */
 bool library_is_gated(struct span type);
 
 /* Returns whether a module of this class is attention by its name. */

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One physical estimate: the tape or the export of a request is replayed, and doubts become notes.
+ * The physical estimate of one request: replays its tape or its export, and turns doubts into
+ * notes.
  *
  * A summary becomes a tape (tape.h), which the allocator's replay plays for two training steps
  * (allocator_replay.h); an export is played as it is. Both give the footprint above the CUDA
- * context. The roofline adds step time and activity. What was doubtful on the way goes into the
- * note and into the kind of evidence, which decides the quantiles.
+ * context. The roofline adds step time and activity. Each doubt goes into the note and into the
+ * kind of evidence, which decides the quantiles.
  */
 #include "estimator/physics/physics.h"
 
@@ -16,8 +17,8 @@
 #include "estimator/estimator_table.h"
 #include "training/name_list.h"
 
-/* Chosen: a share of parameters, activations or layers that is not known makes the estimate
- * doubtful from here on; unknown activations are worth a remark earlier. */
+/* Chosen: from this share of unknown parameters, activations or layers on the estimate is doubtful;
+ * unknown activations are noted from a smaller share on. */
 static const double doubtful_share = 0.05, remarkable_share = 0.01;
 
 enum { WEIGHT_BYTES = 4 }; /* of fp32, in which weights stay under autocast */
@@ -34,8 +35,9 @@ static void describe_optimizer(
 {
     char all[NAME_LIST_MAX_SIZE];
     const char *assumed = optimizer_name(optimizer_assumed(request->optimizer));
-    if (request->optimizer == OPTIMIZER_UNSAID)
-        estimate_note(ret_estimate, 0, "taken for %s; --optimizer sharpens it", assumed);
+    if (request->optimizer == OPTIMIZER_NOT_GIVEN)
+        estimate_note(
+            ret_estimate, 0, "no optimizer is given (--optimizer): estimated for %s", assumed);
     else if (request->optimizer == OPTIMIZER_OTHER)
         estimate_note(ret_estimate, 0,
             "the optimizer %.40s is not known (known are %s), taken for %s",
@@ -69,11 +71,11 @@ static void describe_doubts(
     describe_optimizer(request, ret_estimate);
     if (precision_note(request->precision))
         estimate_note(ret_estimate, 0, "%s", precision_note(request->precision));
-    if (request->precision == PRECISION_UNSAID)
-        estimate_note(
-            ret_estimate, 0, "taken for fp32; amp takes about half: --precision sharpens it");
+    if (request->precision == PRECISION_NOT_GIVEN)
+        estimate_note(ret_estimate, 0,
+            "no precision is given (--precision): estimated for fp32; amp takes about half");
     if (request->model->batch.known && request->model->batch.value > 1 &&
-        request->batch != ESTIMATE_NOT_SAID && request->batch != request->model->batch.value)
+        request->batch != ESTIMATE_NOT_GIVEN && request->batch != request->model->batch.value)
         estimate_note(ret_estimate, 0,
             "the summary was printed for a batch of %lld, scaled to %lld",
             (long long)request->model->batch.value, (long long)request->batch);
@@ -84,21 +86,21 @@ static void describe_export(const struct estimate_request *request, const struct
     struct estimate *ret_estimate)
 {
     const struct export *export = request->export;
-    if (request->optimizer != OPTIMIZER_UNSAID && request->optimizer != export->optimizer)
+    if (request->optimizer != OPTIMIZER_NOT_GIVEN && request->optimizer != export->optimizer)
         estimate_note(ret_estimate, 0, "the export was made with %s: export again for %.40s",
             optimizer_name(export->optimizer),
             request->optimizer_text ? request->optimizer_text : optimizer_name(request->optimizer));
-    if (request->precision != PRECISION_UNSAID &&
+    if (request->precision != PRECISION_NOT_GIVEN &&
         precision_is_autocast(request->precision) != precision_is_autocast(export->precision))
         estimate_note(ret_estimate, 0, "the export was made in %s: export again for %s",
             precision_name(export->precision), precision_name(request->precision));
     if (request->sequence_length > 0 && request->sequence_length != export->sequence_length)
         estimate_note(ret_estimate, 0, "the export was made for sequences of %lld",
             (long long)export->sequence_length);
-    if (export->asked.batch > 0 && export->n_convs > 0 && !physics->knows_kernels)
+    if (export->measured.batch > 0 && export->n_convs > 0 && !physics->knows_kernels)
         estimate_note(ret_estimate, 0,
-            "its kernels were asked on %.63s at a batch of %lld: here they go by rule",
-            export->asked.gpu, (long long)export->asked.batch);
+            "the workspaces of its convolutions were measured on %.63s at a batch of %lld: estimated here",
+            export->measured.gpu, (long long)export->measured.batch);
     if (export->not_modelled)
         estimate_note(
             ret_estimate, 0, "checkpointing or compilation changes what the export shows");
@@ -143,7 +145,7 @@ static void measure_alignment(const struct tape *tape, struct physics *physics)
     physics->unaligned = all > 0 ? unaligned / all : 0;
 }
 
-/* Shape of the tape, for the residual. */
+/* Properties of the tape, for the residual. */
 static void measure_tape(const struct tape *tape, enum optimizer optimizer,
     const struct physics_constants *constants, struct physics *physics)
 {
@@ -230,8 +232,8 @@ static enum evidence evidence_of(
     if (request->model->is_suspect || doubts->hidden_share > doubtful_share ||
         doubts->unknown_share > doubtful_share || doubts->unshaped_share > doubtful_share)
         return EVIDENCE_DOUBTFUL;
-    return request->optimizer != OPTIMIZER_UNSAID && request->optimizer != OPTIMIZER_OTHER &&
-                   request->precision != PRECISION_UNSAID
+    return request->optimizer != OPTIMIZER_NOT_GIVEN && request->optimizer != OPTIMIZER_OTHER &&
+                   request->precision != PRECISION_NOT_GIVEN
                ? EVIDENCE_DECLARED
                : EVIDENCE_SUMMARY;
 }

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cuDNN's recurrent layers: reserve and workspace from the shape of the stack.
+ * The reserve and the workspace of cuDNN's recurrent layers, from the shape of the stack.
  *
- * A summary shows a recurrent layer as one row with its parameters and its output. How many layers
- * and directions it has follows from them: a stack of that many parameters is searched. The terms
- * of reserve and workspace were read off what the allocator of an H200 saw for LSTM and GRU of one
- * and two layers (cuDNN 9.19; python/colloc_export/recurrent.py has the same terms).
+ * A summary shows a recurrent layer as one row with its parameters and its output. Its number of
+ * layers and directions follows from them: the search tries stacks until one has that many
+ * parameters. The terms of reserve and workspace were read off what the allocator of an H200 saw
+ * for LSTM and GRU of one and two layers (cuDNN 9.19; python/colloc_export/recurrent.py has the
+ * same terms).
  *
  * Example: LSTM(64, 64) has 33,280 parameters, 4 gates * 64 units * (64 + 64 + 2). Its output of 64
  * numbers for each step fits one layer in one direction; each unit keeps 5 numbers for each step.
@@ -23,7 +24,7 @@ enum {
     BIASES_MOST = 2,     /* of each gate: PyTorch has one for the input and one for the state */
 };
 
-/* Measured (see above): what a workspace has for each direction, and at its end. */
+/* Measured (see above): the bytes of a workspace for each direction, and at its end. */
 #define SCRATCH_OF_DIRECTION (16 * MIB)
 enum { SCRATCH_ALIGNMENT = 256, SAMPLE_ALIGNMENT = 8, STATE_COPIES = 4 };
 
@@ -54,7 +55,7 @@ static double parameters_of(const struct cell *cell, const struct stack *stack, 
                (stack->directions * stack->units + stack->units + stack->biases);
 }
 
-/* The stack that has so many parameters. */
+/* Finds the stack with this number of parameters. */
 static bool find_stack(
     const struct cell *cell, double parameters, double inputs, double width, struct stack *ret)
 {

@@ -27,7 +27,7 @@ enum {
     READ_AND_WRITE = 2,
     FLOPS_PER_MAC = 2,
     WEIGHT_BYTES = 4,
-    KERNEL_LEAST_US = 1, /* chosen: no kernel is done sooner */
+    KERNEL_LEAST_US = 1, /* chosen: no kernel takes less */
 };
 
 /* Sums over a step, in microseconds of a whole GPU or of the host. */

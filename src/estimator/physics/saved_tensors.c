@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What autograd saves of each type of layer for its gradient: a table by type, a rule by kind for
- * types that are not in it. From PyTorch's tools/autograd/derivatives.yaml: a formula that names
- * `self` needs the input, one that names `result` the output.
+ * The tensors that autograd saves for the gradient of each type of layer: a table by type, and a
+ * rule by kind for types that are not in it. From PyTorch's tools/autograd/derivatives.yaml: a
+ * formula that names `self` needs the input, one that names `result` the output.
  *
  * Example: the formula of relu names `result`, so ReLU saves its output and may work in place;
  * that of gelu names `self`, so GELU saves its input.
@@ -95,7 +95,7 @@ struct saved_tensors saved_tensors_of(const struct layer *layer)
     for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
         if (span_is(layer->type, rows[i].type))
             keep = rows[i].keep;
-    if (layer->in_place == TOLD_NO)
+    if (layer->in_place == TRISTATE_NO)
         keep.in_place = false;
     return keep;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What autograd keeps of a layer between the forward and the backward pass, by its type: the rules
- * of PyTorch's tools/autograd/derivatives.yaml.
+ * The tensors that autograd keeps of a layer between the forward and the backward pass, by the
+ * layer's type: the rules of PyTorch's tools/autograd/derivatives.yaml.
  */
 #ifndef COLLOC_PHYSICS_SAVED_TENSORS_H
 #define COLLOC_PHYSICS_SAVED_TENSORS_H
@@ -19,7 +19,7 @@ struct saved_tensors {
                       them */
     bool single_precision; /* autocast runs it in 32 bit */
     bool half_precision;   /* autocast runs it in 16 bit */
-    bool promotes;         /* puts out what its parameters are: 32 bit */
+    bool promotes;         /* its output has the type of its parameters: 32 bit */
 };
 
 struct saved_tensors saved_tensors_of(const struct layer *layer);

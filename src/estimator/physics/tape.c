@@ -5,8 +5,8 @@
  *
  * A summary lists layers, not the program that calls them. So the tape is put together in order:
  * layer_op.c makes an operation of a layer, layer_input.c finds what the layer is applied to,
- * attention.c and blocks.c add what stands in the code of modules around it, and library_rules.c
- * knows what published libraries do. What had to be guessed is counted in the tape's doubts.
+ * attention.c and blocks.c add the operations in the code of the modules around it, and
+ * library_rules.c has the rules of published libraries. Each guess is counted in the tape's doubts.
  *
  * Example: for the rows Conv2d [64, 56, 56], BatchNorm2d [64, 56, 56], ReLU [64, 56, 56] the tape
  * has the batch (its size from the convolution's parameters) and three operations. The batch norm
@@ -25,13 +25,13 @@
 #include "estimator/physics/layer_op.h"
 #include "estimator/physics/library_rules.h"
 
-/* Chosen: layers behind a linear one among which its activation is looked for. Printed modules list
- * it next or after a dropout and a norm. */
+/* Chosen: the number of layers after a linear one that are searched for its activation. Printed
+ * modules list it next, or after a dropout and a norm. */
 enum { ACTIVATION_WITHIN = 3 };
 
 /*
- * Printed modules list an activation behind both layers around it ("fc1, fc2, act"). The index of
- * one that belongs in front of linear layer `i`; 0: none.
+ * Some printed modules list an activation after both layers around it ("fc1, fc2, act"). Returns
+ * the index of the activation that belongs before linear layer `i`; 0: none.
  */
 static size_t activation_before(const struct builder *builder, size_t i)
 {
@@ -95,7 +95,8 @@ static int take_in_order(struct builder *builder, size_t i)
 static bool skips_layer(const struct builder *builder, const struct layer *layer)
 {
     if (layer->kind == LAYER_DROPOUT && layer->rank > 1)
-        return layer->drops == TOLD_NO || (layer->drops == NOT_TOLD && !builder->drops_within);
+        return layer->drops == TRISTATE_NO ||
+               (layer->drops == TRISTATE_UNKNOWN && !builder->drops_within);
     return layer->kind == LAYER_RESHAPE || layer->kind == LAYER_INPUT;
 }
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One training step of a model as operations over tensors: what each makes and from what, what
- * autograd keeps of it until its gradient is computed, what it multiplies. Derived from the layers
- * of a summary; what the text leaves out (where a layer's input comes from, additions and
- * concatenations between layers, attention between its projections) is inferred from shapes and
- * parameter counts, and where that fails the operation is counted as doubtful.
+ * One training step of a model as operations over tensors: the inputs and the output of each, the
+ * tensors that autograd keeps for its gradient, and its multiply-adds. It is derived from the
+ * layers of a summary. What the text lacks (the input of each layer, additions and concatenations
+ * between layers, attention between its projections) is inferred from shapes and parameter counts;
+ * where that fails, the operation is counted as doubtful.
  *
  * Sizes are per sample, in elements; a tensor holds `element_bytes` for each.
  */
@@ -39,15 +39,15 @@ struct op {
         sample_scratch;  /* of a recurrent layer's kernels, bytes, and bytes per sample */
     double weight, bias; /* elements of its parameters: the largest tensor, and the others */
     double buffers;      /* elements that are not trained: running statistics */
-    double tied;   /* elements of an embedding's weight that it multiplies by instead of one of its
-                      own */
-    int tied_to;   /* the operation that owns it; TAPE_NONE */
-    double macs;   /* multiply-adds per sample */
-    double window; /* of a convolution: taps of its kernel; 0 elsewhere */
+    double tied;         /* elements of an embedding's weight, which it multiplies by instead of a
+                    * separate one */
+    int tied_to;         /* the operation that owns it; TAPE_NONE */
+    double macs;         /* multiply-adds per sample */
+    double window;       /* of a convolution: taps of its kernel; 0 elsewhere */
     bool depthwise;
 };
 
-/* What the building saw, for the residual and for how wide the interval is. */
+/* Doubts of the construction: features of the residual, which decide how wide the quantiles are. */
 struct tape_doubts {
     double unknown_share;  /* of the outputs, made by layers of a type that is not known */
     int unknown_layer;     /* the first of them; TAPE_NONE */
@@ -65,15 +65,15 @@ struct tape {
     double parameters; /* all, also those in no operation */
     double loose_parameters;
     bool autocast;
-    bool multiplies, convolves; /* which libraries are there */
+    bool multiplies, convolves; /* the libraries that the network uses */
     bool raises_logits;         /* the model's own loss turns 16-bit logits into 32 bit first */
     double sequence;            /* tokens per sample; 0 where there are none */
     struct tape_doubts doubts;
 };
 
 /*
- * `request` names a model and a batch that was checked. 0, ESTIMATE_UNKNOWN with *ret_why, or a
- * fault (-ENOMEM, -ERANGE). tape_fini is needed after 0 only.
+ * Derives the tape. `request`: has a model and a checked batch. Returns 0, and tape_fini must
+ * follow; ESTIMATE_UNKNOWN with the reason in *ret_why; or a fault (-ENOMEM, -ERANGE).
  */
 int tape_build(const struct estimate_request *request, struct fault *fault, struct tape *ret_tape,
     const char **ret_why);

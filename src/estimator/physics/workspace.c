@@ -4,12 +4,13 @@
  *
  * cuDNN's fast kernels for dense convolutions read and write maps with the channels last, while
  * PyTorch's default is channels first. So a kernel first copies its input, its output or both into
- * the other layout, and the weight too; that copy is the workspace. Which of them, differs between
- * kernels, so each pass has its own shares of input and output, fitted to measured runs:
+ * the other layout, and the weight too; that copy is the workspace. Kernels differ in what they
+ * copy, so the forward pass and each backward pass have separate shares of input and output, fitted
+ * to measured runs:
  *
  *     workspace = share.input * input + share.output * output + weight
  *
- * Grouped convolutions have kernels of their own, which take none.
+ * Kernels for grouped convolutions take no workspace.
  */
 #include "estimator/physics/workspace.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The scratch memory that a library's kernel takes through the caching allocator and gives back at
+ * The scratch memory that a library's kernel allocates through the caching allocator and frees at
  * once. No framework reports it.
  */
 #ifndef COLLOC_PHYSICS_WORKSPACE_H
@@ -9,18 +9,23 @@
 #include <stdbool.h>
 
 enum conv_precision { CONV_SINGLE, CONV_HALF, CONV_PRECISIONS };
-enum conv_taps { CONV_WINDOWED, CONV_POINTWISE, CONV_TAPS }; /* a kernel of several taps, of one */
+enum conv_taps {
+    CONV_WINDOWED,
+    CONV_POINTWISE,
+    CONV_TAPS
+}; /* of a kernel with several taps, and
+                                                              * with one */
 enum conv_pass { CONV_FORWARD, CONV_INPUT_GRADIENT, CONV_WEIGHT_GRADIENT, CONV_PASSES };
 
 struct convolution {
     double input, output, weight; /* bytes */
-    bool dense;                   /* not in groups */
+    bool dense;                   /* has one group */
     enum conv_precision precision;
     enum conv_taps taps;
     enum conv_pass pass;
 };
 
-/* How many times the workspace holds the input and the output. */
+/* The shares of the input and of the output in the workspace. */
 struct workspace_share {
     double input, output;
 };

@@ -124,7 +124,9 @@ class Estimate(CliCase):
             "Reserve: unknown",
         )
         self.assertIsNone(self.estimate("--memory=1G", "--estimator=none")["reserve_mib"])
-        self.assertRegex(self.colloc("estimate", "net.txt", "--batch=8"), r" \d+ % taken")
+        self.assertRegex(
+            self.colloc("estimate", "net.txt", "--batch=8"), r" \d+ % no optimizer is given"
+        )
 
     def test_precisions(self):
         def at(name):

@@ -159,7 +159,7 @@ class FakeInterpreter(Case):
             _, rows = self.rows(f"--export={file}", "--batch=16", *words)
             self.assertEqual(rows["graph"]["evidence"], evidence)
             self.assertIn(note, rows["graph"]["note"])
-            self.assertEqual(bool(note), "kernels" in rows["graph"]["note"])
+            self.assertEqual(bool(note), "workspaces" in rows["graph"]["note"])
 
     def test_kernels_are_nearer_than_another_batch(self):
         file = self.export(kernels={"batch": 16, "gpu": "NVIDIA H200", "scratch": [[64 << 20]]})

@@ -15,15 +15,15 @@ static void the_environment_says_it(void **state)
         const char *growth, *preallocate, *fraction;
         enum preallocation wanted;
     } cases[] = {
-        {NULL, NULL, NULL, PREALLOCATION_UNSAID},
-        {"true", NULL, NULL, PREALLOCATION_UNSAID},
-        {NULL, "false", NULL, PREALLOCATION_UNSAID},
+        {NULL, NULL, NULL, PREALLOCATION_NOT_SET},
+        {"true", NULL, NULL, PREALLOCATION_NOT_SET},
+        {NULL, "false", NULL, PREALLOCATION_NOT_SET},
         {"true", "false", NULL, PREALLOCATION_OFF},
         {"true", "0", "0.5", PREALLOCATION_OFF},
         {"false", "false", NULL, PREALLOCATION_ASKED},
         {NULL, "True", NULL, PREALLOCATION_ASKED},
         {NULL, NULL, "0.5", PREALLOCATION_ASKED},
-        {"", "", NULL, PREALLOCATION_UNSAID},
+        {"", "", NULL, PREALLOCATION_NOT_SET},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         enum preallocation said = preallocation_of(
@@ -31,22 +31,22 @@ static void the_environment_says_it(void **state)
         assert_int_equal(said, cases[i].wanted);
         assert_int_equal(preallocation_parse(preallocation_name(said)), said);
     }
-    assert_int_equal(preallocation_parse("of a later version"), PREALLOCATION_UNSAID);
+    assert_int_equal(preallocation_parse("of a later version"), PREALLOCATION_NOT_SET);
 }
 
 static void a_large_share_of_an_own_gpu_is_not_learned(void **state)
 {
     const double total = 100;
-    assert_true(preallocation_explains(PREALLOCATION_UNSAID, true, 75, total));
-    assert_true(preallocation_explains(PREALLOCATION_UNSAID, true, 70, total));
-    assert_false(preallocation_explains(PREALLOCATION_UNSAID, true, 69, total));
-    assert_false(preallocation_explains(PREALLOCATION_UNSAID, true, 75, 0));
+    assert_true(preallocation_explains(PREALLOCATION_NOT_SET, true, 75, total));
+    assert_true(preallocation_explains(PREALLOCATION_NOT_SET, true, 70, total));
+    assert_false(preallocation_explains(PREALLOCATION_NOT_SET, true, 69, total));
+    assert_false(preallocation_explains(PREALLOCATION_NOT_SET, true, 75, 0));
     assert_false(preallocation_explains(PREALLOCATION_OFF, true, 99, total));
 }
 
 static void a_task_that_may_share_was_told_not_to(void **state)
 {
-    assert_false(preallocation_explains(PREALLOCATION_UNSAID, false, 99, 100));
+    assert_false(preallocation_explains(PREALLOCATION_NOT_SET, false, 99, 100));
     assert_true(preallocation_explains(PREALLOCATION_ASKED, false, 10, 100));
 }
 

@@ -87,7 +87,7 @@ static void test_declared_is_the_users_word(void **state)
 {
     struct estimate e;
     struct fault fault;
-    struct estimate_request request = {.batch = ESTIMATE_NOT_SAID, .declared_bytes = 5 * GIB};
+    struct estimate_request request = {.batch = ESTIMATE_NOT_GIVEN, .declared_bytes = 5 * GIB};
     assert_int_equal(estimate_run("declared", &request, NULL, &e), 0);
     assert_true(e.bytes.valid && e.bytes.value == 5.0 * GIB);
     request.declared_bytes = 0;
@@ -112,9 +112,9 @@ static void test_requested_batch_wins_over_the_printed(void **state)
     struct estimate e;
     assert_int_equal(run("horus", fixed_batch, 128, NULL, &e), 0);
     assert_true(e.bytes.value == horus_bytes(128, TWO_LAYERS_ACTIVATIONS, TWO_LAYERS_PARAMETERS));
-    assert_int_equal(run("horus", fixed_batch, ESTIMATE_NOT_SAID, NULL, &e), 0);
+    assert_int_equal(run("horus", fixed_batch, ESTIMATE_NOT_GIVEN, NULL, &e), 0);
     assert_true(e.bytes.value == horus_bytes(32, TWO_LAYERS_ACTIVATIONS, TWO_LAYERS_PARAMETERS));
-    assert_int_equal(run("horus", two_layers, ESTIMATE_NOT_SAID, NULL, &e), ESTIMATE_UNKNOWN);
+    assert_int_equal(run("horus", two_layers, ESTIMATE_NOT_GIVEN, NULL, &e), ESTIMATE_UNKNOWN);
     assert_non_null(strstr(e.note, "batch size"));
 }
 
@@ -175,7 +175,7 @@ static void test_left_out_layers_are_told(void **state)
 static void test_little_memory_is_doubted(void **state)
 {
     struct estimate e;
-    struct estimate_request request = {.batch = ESTIMATE_NOT_SAID, .declared_bytes = 12 * MIB};
+    struct estimate_request request = {.batch = ESTIMATE_NOT_GIVEN, .declared_bytes = 12 * MIB};
     assert_int_equal(estimate_run("declared", &request, NULL, &e), 0);
     assert_non_null(strstr(e.note, "12 MiB of GPU memory is less than a CUDA context takes"));
     request.declared_bytes = 300 * MIB;

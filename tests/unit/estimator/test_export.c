@@ -68,15 +68,15 @@ static void test_kernels(void **state)
                                        .output = {0, 40 << 20},
                                        .weight = 4 << 20,
                                        .dense = true,
-                                       .scratch = 200 << 20},
-        {.tick = 2, .scratch = 0}};
+                                       .workspace = {200 << 20, true}},
+        {.tick = 2, .workspace = {0, true}}};
     struct export export = {.every_batch = true,
         .tensors = in_turn,
         .n_tensors = 3,
         .ticks = 6,
         .convs = convs,
         .n_convs = 2,
-        .asked = {1, "NVIDIA H200"}};
+        .measured = {1, "NVIDIA H200"}};
     struct footprint footprint;
     struct fault fault = {""};
     assert_int_equal(
@@ -89,9 +89,9 @@ static void test_kernels(void **state)
     assert_false(allocator_replay_knows_kernels(&export, 2, "NVIDIA H200"));
     assert_false(allocator_replay_knows_kernels(&export, 1, "NVIDIA H200 NVL"));
     assert_false(allocator_replay_knows_kernels(&export, 1, NULL));
-    convs[0].scratch = -1;
+    convs[0].workspace.known = false;
     assert_false(allocator_replay_knows_kernels(&export, 1, "NVIDIA H200"));
-    convs[0].scratch = 200 << 20;
+    convs[0].workspace = (struct count){200 << 20, true};
     export.n_convs = 0;
     assert_false(allocator_replay_knows_kernels(&export, 1, "NVIDIA H200"));
 }

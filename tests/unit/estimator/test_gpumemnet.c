@@ -337,7 +337,7 @@ static void test_what_is_not_in_the_summary(void **state)
 {
     (void)state;
     unknown(NULL, 32, "needs a model summary");
-    unknown(mlp, ESTIMATE_NOT_SAID, "says the batch size");
+    unknown(mlp, ESTIMATE_NOT_GIVEN, "says the batch size");
     unknown("Net(\n  (fc): Linear(in_features=8, out_features=4, bias=True)\n)\n", 32,
         "no output shapes");
     unknown(recurrent, 32, "no MLP, CNN or Transformer");

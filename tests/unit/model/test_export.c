@@ -93,10 +93,10 @@ static void test_loop(void **state)
     assert_int_equal(export->convs[1].pass, EXPORT_WEIGHT_GRADIENT);
     assert_int_equal(export->convs[1].tick, 5);
     assert_int_equal(export->convs[3].tick, 15);
-    assert_int_equal(export->asked.batch, 16);
-    assert_string_equal(export->asked.gpu, "NVIDIA H200");
+    assert_int_equal(export->measured.batch, 16);
+    assert_string_equal(export->measured.gpu, "NVIDIA H200");
     for (size_t i = 0; i < 4; i++)
-        assert_int_equal(export->convs[i].scratch, i % 2 ? 200 : 100);
+        assert_int_equal(export->convs[i].workspace.value, i % 2 ? 200 : 100);
     assert_true(export->multiplies_from[0] == -1 && export->multiplies_from[1] == 4);
     network_fini(&network);
 }
@@ -157,7 +157,7 @@ static void test_kernels_without_an_answer(void **state)
             HEAD TENSORS CONV "\"kernels\":{\"batch\":8,\"gpu\":\"A\",\"scratch\":%s}," LAYERS,
             answers[i]);
         assert_int_equal(parse(text, &fault, &network), 0);
-        assert_int_equal(network.export->convs[0].scratch, -1);
+        assert_false(network.export->convs[0].workspace.known);
         network_fini(&network);
     }
 }

@@ -58,8 +58,8 @@ static void test_nested_rows_and_trainable(void **state)
     assert_int_equal(model->n_layers, 3);
     assert_false(model->layers[0].leaf);
     assert_int_equal(model->layers[1].depth, 1);
-    assert_int_equal(model->layers[1].trainable, TOLD_NO);
-    assert_int_equal(model->layers[2].trainable, TOLD_YES);
+    assert_int_equal(model->layers[1].trainable, TRISTATE_NO);
+    assert_int_equal(model->layers[2].trainable, TRISTATE_YES);
     assert_int_equal(model->parameters, 90);
     model_destroy(model);
 }

@@ -66,8 +66,8 @@ static void test_constructor_arguments(void **state)
     assert_int_equal(patch->in_size, 3);
     assert_int_equal(patch->out_size, 64);
     assert_int_equal(patch->kernel_size, 16);
-    assert_int_equal(layer_called(model, "act")->in_place, TOLD_YES);
-    assert_int_equal(layer_called(model, "drop")->in_place, NOT_TOLD);
+    assert_int_equal(layer_called(model, "act")->in_place, TRISTATE_YES);
+    assert_int_equal(layer_called(model, "drop")->in_place, TRISTATE_UNKNOWN);
     model_destroy(model);
 }
 

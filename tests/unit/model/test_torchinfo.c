@@ -21,9 +21,9 @@ static void test_columns_in_any_order(void **state)
 static void test_frozen_and_recursive(void **state)
 {
     struct model *model = parse_sample("torchinfo_columns");
-    assert_int_equal(layer_called(model, "0")->trainable, TOLD_NO);
+    assert_int_equal(layer_called(model, "0")->trainable, TRISTATE_NO);
     assert_int_equal(layer_called(model, "0")->parameters, 448);
-    assert_int_equal(layer_called(model, "mix")->trainable, TOLD_YES);
+    assert_int_equal(layer_called(model, "mix")->trainable, TRISTATE_YES);
     const struct layer *again = layer_called(model, "mix") + 1;
     assert_true(again->shared);
     assert_int_equal(again->parameters, 0);
@@ -37,9 +37,9 @@ static void test_frozen_by_parentheses_alone(void **state)
                                      "├─Linear: 1-1            [1, 4]         (20)\n"
                                      "├─Linear: 1-2            [1, 4]         30\n"
                                      "├─ReLU: 1-3              [1, 4]         --\n");
-    assert_int_equal(model->layers[0].trainable, TOLD_NO);
-    assert_int_equal(model->layers[1].trainable, TOLD_YES);
-    assert_int_equal(model->layers[2].trainable, NOT_TOLD);
+    assert_int_equal(model->layers[0].trainable, TRISTATE_NO);
+    assert_int_equal(model->layers[1].trainable, TRISTATE_YES);
+    assert_int_equal(model->layers[2].trainable, TRISTATE_UNKNOWN);
     assert_int_equal(model->parameters, 50);
     model_destroy(model);
 }

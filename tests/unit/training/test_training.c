@@ -20,9 +20,9 @@ static enum precision precision_of(const char *text)
 
 static void test_every_precision_has_its_name(void **state)
 {
-    for (enum precision p = PRECISION_UNSAID; p < PRECISIONS; p++)
+    for (enum precision p = PRECISION_NOT_GIVEN; p < PRECISIONS; p++)
         assert_int_equal(precision_of(precision_name(p)), p);
-    assert_int_equal(precision_of(NULL), PRECISION_UNSAID);
+    assert_int_equal(precision_of(NULL), PRECISION_NOT_GIVEN);
     assert_int_equal(precision_of("BFloat16"), PRECISION_BF16);
     assert_int_equal(precision_of("half"), PRECISION_FP16);
     assert_string_equal(precision_canonical("float32"), "fp32");
@@ -41,7 +41,7 @@ static void test_what_is_no_precision_is_an_error_with_the_list(void **state)
 
 static void test_mixed_precisions_are_autocast_and_say_so(void **state)
 {
-    for (enum precision p = PRECISION_UNSAID; p < PRECISIONS; p++)
+    for (enum precision p = PRECISION_NOT_GIVEN; p < PRECISIONS; p++)
         assert_int_equal(precision_is_autocast(p), p >= PRECISION_BF16);
     assert_non_null(strstr(precision_note(PRECISION_BF16), "weights in fp32"));
     assert_non_null(strstr(precision_note(PRECISION_FP8), "not known"));
@@ -50,12 +50,12 @@ static void test_mixed_precisions_are_autocast_and_say_so(void **state)
 
 static void test_every_optimizer_has_its_name(void **state)
 {
-    for (enum optimizer o = OPTIMIZER_UNSAID; o < OPTIMIZERS; o++)
+    for (enum optimizer o = OPTIMIZER_NOT_GIVEN; o < OPTIMIZERS; o++)
         assert_int_equal(optimizer_parse(optimizer_name(o)), o);
     assert_int_equal(optimizer_parse("AdamW"), OPTIMIZER_ADAMW);
     assert_int_equal(optimizer_parse("sgdm"), OPTIMIZER_MOMENTUM);
     assert_int_equal(optimizer_parse("lion"), OPTIMIZER_OTHER);
-    assert_int_equal(optimizer_parse(NULL), OPTIMIZER_UNSAID);
+    assert_int_equal(optimizer_parse(NULL), OPTIMIZER_NOT_GIVEN);
     assert_null(optimizer_names[OPTIMIZER_OTHER - 1]);
 }
 
@@ -63,7 +63,7 @@ static void test_adam_is_assumed(void **state)
 {
     assert_int_equal(optimizer_assumed(OPTIMIZER_OTHER), OPTIMIZER_ADAM);
     assert_int_equal(optimizer_assumed(OPTIMIZER_SGD), OPTIMIZER_SGD);
-    assert_int_equal(optimizer_traits(OPTIMIZER_UNSAID)->states, 2);
+    assert_int_equal(optimizer_traits(OPTIMIZER_NOT_GIVEN)->states, 2);
     assert_int_equal(optimizer_traits(OPTIMIZER_MOMENTUM)->states, 1);
 }
 
