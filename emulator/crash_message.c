@@ -33,7 +33,7 @@ static const char *as_torch(int64_t bytes, char *buffer, size_t size)
     return buffer;
 }
 
-static void traceback(FILE *out)
+static void print_traceback(FILE *out)
 {
     fputs("Traceback (most recent call last):\n"
           "  File \"train.py\", line 118, in <module>\n"
@@ -67,7 +67,7 @@ static void torch_oom(
         free_bytes = p->limit_bytes - held;
     int64_t context = p->segment_count && held ? p->segments[0].size : 0;
 
-    traceback(out);
+    print_traceback(out);
     fprintf(out,
         "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate %s. GPU %d has a total capacity of %s of "
         "which %s is free. ",
@@ -92,7 +92,7 @@ static void tensorflow_oom(FILE *out, int ordinal, int64_t bytes)
         "allocate %.2fGiB (rounded to %" PRId64
         ")requested by op gradient_tape/model/conv2d/Conv2DBackpropInput\n",
         ordinal, (double)bytes / GIB, bytes);
-    traceback(out);
+    print_traceback(out);
     fprintf(out,
         "tensorflow.python.framework.errors_impl.ResourceExhaustedError: Graph execution error:\n\n"
         "OOM when allocating tensor with shape[%" PRId64 "] and type float on "
@@ -111,7 +111,7 @@ void crash_message_oom(FILE *out, enum framework framework, const struct world *
         tensorflow_oom(out, ordinal, bytes);
         break;
     case FRAMEWORK_JAX:
-        traceback(out);
+        print_traceback(out);
         fprintf(out,
             "jaxlib.xla_extension.XlaRuntimeError: RESOURCE_EXHAUSTED: Out of memory while trying to allocate %" PRId64
             " bytes.\n",
@@ -130,7 +130,7 @@ void crash_message_cuda(FILE *out, enum framework framework, const char *error)
 {
     switch (framework) {
     case FRAMEWORK_PYTORCH:
-        traceback(out);
+        print_traceback(out);
         fprintf(out,
             "RuntimeError: CUDA error: %s\nCUDA kernel errors might be asynchronously reported at some other API "
             "call, so the stacktrace below might be incorrect.\nFor debugging consider passing "
@@ -138,13 +138,13 @@ void crash_message_cuda(FILE *out, enum framework framework, const char *error)
             error);
         break;
     case FRAMEWORK_TENSORFLOW:
-        traceback(out);
+        print_traceback(out);
         fprintf(out,
             "tensorflow.python.framework.errors_impl.InternalError: Graph execution error:\n\nCUDA error: %s\n",
             error);
         break;
     case FRAMEWORK_JAX:
-        traceback(out);
+        print_traceback(out);
         fprintf(out, "jaxlib.xla_extension.XlaRuntimeError: INTERNAL: CUDA error: %s\n", error);
         break;
     case FRAMEWORK_CUDA:

@@ -31,7 +31,7 @@ static bool is_stopped(int pid)
 }
 
 /* Enters the world for a process that can answer. */
-static CUresult enter(int pid, struct world **ret_world, struct process **ret_process)
+static CUresult enter_for_process(int pid, struct world **ret_world, struct process **ret_process)
 {
     struct world *world = cuda_world();
 
@@ -56,7 +56,7 @@ static CUresult await_copy(int pid)
     CUresult r = CUDA_OK;
 
     for (bool waits = true; waits && r == CUDA_OK;) {
-        r = enter(pid, &world, &p);
+        r = enter_for_process(pid, &world, &p);
         if (r == CUDA_OK) {
             waits = p->copy.is_under_way;
             world_leave(world);
@@ -76,7 +76,7 @@ CUresult cuCheckpointProcessGetState(int pid, int *state)
         return CUDA_INVALID_VALUE;
     CUresult r = await_copy(pid);
     if (r == CUDA_OK)
-        r = enter(pid, &world, &p);
+        r = enter_for_process(pid, &world, &p);
     if (r == CUDA_OK) {
         *state = (int)p->cuda_state;
         world_leave(world);
@@ -101,7 +101,7 @@ CUresult cuCheckpointProcessLock(int pid, CUcheckpointLockArgs *args)
 
     if (args && (args->reserved0 || !is_zero(args->reserved1, sizeof(args->reserved1))))
         return CUDA_INVALID_VALUE;
-    CUresult r = enter(pid, &world, &p);
+    CUresult r = enter_for_process(pid, &world, &p);
     if (r == CUDA_OK) {
         r = suspension_lock(world, p);
         world_leave(world);
@@ -116,7 +116,7 @@ CUresult cuCheckpointProcessUnlock(int pid, CUcheckpointUnlockArgs *args)
 
     if (args && !is_zero(args, sizeof(*args)))
         return CUDA_INVALID_VALUE;
-    CUresult r = enter(pid, &world, &p);
+    CUresult r = enter_for_process(pid, &world, &p);
     if (r == CUDA_OK) {
         r = suspension_unlock(world, p);
         world_leave(world);
@@ -131,7 +131,7 @@ CUresult cuCheckpointProcessCheckpoint(int pid, CUcheckpointCheckpointArgs *args
 
     if (args && !is_zero(args, sizeof(*args)))
         return CUDA_INVALID_VALUE;
-    CUresult r = enter(pid, &world, &p);
+    CUresult r = enter_for_process(pid, &world, &p);
     if (r == CUDA_OK) {
         r = suspension_checkpoint(world, p);
         world_leave(world);
@@ -166,7 +166,7 @@ CUresult cuCheckpointProcessRestore(int pid, CUcheckpointRestoreArgs *args)
 
     if (args && !is_zero(args->reserved, sizeof(args->reserved)))
         return CUDA_INVALID_VALUE;
-    CUresult r = enter(pid, &world, &p);
+    CUresult r = enter_for_process(pid, &world, &p);
     if (r != CUDA_OK)
         return r;
     if (has_moves && !read_pairs(world, args, moves))

@@ -35,7 +35,7 @@ static struct block {
 } blocks[BLOCKS_MAX];
 
 /* Enters the world once this process may call CUDA. */
-static struct world *enter(void)
+static struct world *enter_when_running(void)
 {
     struct world *world = cuda_world();
 
@@ -51,7 +51,7 @@ static struct world *enter(void)
 }
 
 /* Its entry, with a seat for each of its devices: it uses no other. */
-static bool join(struct world *world)
+static bool join_world(struct world *world)
 {
     struct seat seats[SEATS_MAX];
     int count = 0;
@@ -98,9 +98,9 @@ static void give_back(int64_t bytes, struct seat seat)
     }
 }
 
-static CUresult take(struct world *world, int64_t bytes, CUdevice device)
+static CUresult take_memory(struct world *world, int64_t bytes, CUdevice device)
 {
-    if (!join(world) || memory_take(world, self, seat_of(device), bytes) < 0) {
+    if (!join_world(world) || memory_take(world, self, seat_of(device), bytes) < 0) {
         part_if_unused(world);
         return CUDA_OUT_OF_MEMORY;
     }
@@ -111,10 +111,10 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
 {
     if (cuda_world() && cuda_seat(device).gpu < 0)
         return CUDA_INVALID_DEVICE;
-    struct world *world = enter();
+    struct world *world = enter_when_running();
     if (!world)
         return CUDA_NOT_INITIALIZED;
-    CUresult r = contexts[device].is_retained ? CUDA_OK : take(world, CONTEXT_BYTES, device);
+    CUresult r = contexts[device].is_retained ? CUDA_OK : take_memory(world, CONTEXT_BYTES, device);
     if (r == CUDA_OK) {
         contexts[device] = (struct CUctx_st){device, true};
         *context = &contexts[device];
@@ -125,7 +125,7 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
 
 CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device)
 {
-    struct world *world = enter();
+    struct world *world = enter_when_running();
 
     if (!world)
         return CUDA_NOT_INITIALIZED;
@@ -164,7 +164,7 @@ CUresult cuCtxSynchronize(void)
 
 CUresult cuMemGetInfo_v2(size_t *free_bytes, size_t *total_bytes)
 {
-    struct world *world = current ? enter() : NULL;
+    struct world *world = current ? enter_when_running() : NULL;
 
     if (!world)
         return CUDA_INVALID_CONTEXT;
@@ -183,8 +183,8 @@ static CUresult take_block(
     while (block < blocks + BLOCKS_MAX && block->at)
         block++;
     void *at = block < blocks + BLOCKS_MAX ? calloc(1, host_bytes) : NULL;
-    struct world *world = at ? enter() : NULL;
-    CUresult r = world ? take(world, (int64_t)bytes, device) : CUDA_OUT_OF_MEMORY;
+    struct world *world = at ? enter_when_running() : NULL;
+    CUresult r = world ? take_memory(world, (int64_t)bytes, device) : CUDA_OUT_OF_MEMORY;
     if (r == CUDA_OK) {
         *block = (struct block){at, (int64_t)bytes, device};
         *ret_block = block;
@@ -201,7 +201,7 @@ static CUresult free_block(void *at)
     for (int i = 0; at && i < BLOCKS_MAX; i++) {
         if (blocks[i].at != at)
             continue;
-        struct world *world = enter();
+        struct world *world = enter_when_running();
         give_back(blocks[i].bytes, seat_of(blocks[i].device));
         blocks[i].at = NULL;
         part_if_unused(world);
@@ -231,7 +231,7 @@ CUresult cuMemFree_v2(CUdeviceptr at)
 
 CUresult cuMemcpyHtoD_v2(CUdeviceptr to, const void *from, size_t bytes)
 {
-    struct world *world = current ? enter() : NULL;
+    struct world *world = current ? enter_when_running() : NULL;
 
     if (!world)
         return CUDA_INVALID_CONTEXT;
@@ -242,7 +242,7 @@ CUresult cuMemcpyHtoD_v2(CUdeviceptr to, const void *from, size_t bytes)
 
 CUresult cuMemcpyDtoH_v2(void *to, CUdeviceptr from, size_t bytes)
 {
-    struct world *world = current ? enter() : NULL;
+    struct world *world = current ? enter_when_running() : NULL;
 
     if (!world)
         return CUDA_INVALID_CONTEXT;

@@ -133,7 +133,7 @@ struct dmon {
 
 /* ---- discovery -l ---- */
 
-static void list(struct world *world)
+static void print_list(struct world *world)
 {
     static const char line[] =
         "+--------+----------------------------------------------------------------------+\n";
@@ -274,7 +274,7 @@ int main(int argc, char **argv)
     bool lists = argc == 3 && strcmp(argv[1], "discovery") == 0 && strcmp(argv[2], "-l") == 0;
     bool watches = argc > 1 && strcmp(argv[1], "dmon") == 0;
     if (lists) {
-        list(world);
+        print_list(world);
     } else if (watches && read_options(&dmon, argc - 1, argv + 1, world->gpu_count) == 0) {
         print_samples(&dmon, world);
     } else {

@@ -13,7 +13,7 @@
 #include "base/units.h"
 
 /* Removes the text before `separator` from the front of `rest`; all of it when there is none. */
-static struct span take(struct span *rest, char separator)
+static struct span take_until(struct span *rest, char separator)
 {
     const char *end = rest->size ? memchr(rest->at, separator, rest->size) : NULL;
     struct span part = {rest->at, end ? (size_t)(end - rest->at) : rest->size};
@@ -123,7 +123,7 @@ static int parse_instances(struct span list, struct gpu *gpu, int index, struct 
     int profiles[MIG_COMPUTE_SLICES], starts[MIG_COMPUTE_SLICES], count = 0;
 
     while (list.size && count < MIG_COMPUTE_SLICES) {
-        struct span name = take(&list, '+');
+        struct span name = take_until(&list, '+');
         profiles[count] = gpu_kind_find_profile(kind, name);
         if (profiles[count++] < 0)
             return fault_set(fault, EINVAL, "%.*s: no MIG profile of an %s", (int)name.size,
@@ -142,7 +142,7 @@ static int parse_instances(struct span list, struct gpu *gpu, int index, struct 
 static int take_count(struct span *item, int64_t *ret_count, struct fault *fault)
 {
     struct span rest = *item;
-    struct span head = take(&rest, 'x');
+    struct span head = take_until(&rest, 'x');
     char digits[8];
 
     *ret_count = 1;
@@ -164,7 +164,7 @@ static int parse_item(
 
     if (r < 0)
         return r;
-    struct span name = take(&item, ':');
+    struct span name = take_until(&item, ':');
     const struct gpu_kind *kind = gpu_kinds_find(kinds, name);
     if (!kind)
         return fault_set(fault, EINVAL, "%.*s: unknown GPU; known: %s", (int)name.size, name.at,
@@ -188,7 +188,7 @@ int gpu_list_parse(
 
     world->gpu_count = 0;
     do {
-        int r = parse_item(kinds, span_trim(take(&rest, ',')), world, fault);
+        int r = parse_item(kinds, span_trim(take_until(&rest, ',')), world, fault);
         if (r < 0)
             return r;
     } while (rest.size);

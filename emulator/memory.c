@@ -10,7 +10,7 @@
 
 #include <errno.h>
 
-static bool within(struct seat inner, struct seat outer)
+static bool is_within(struct seat inner, struct seat outer)
 {
     return inner.gpu == outer.gpu && (outer.unit == 0 || inner.unit == outer.unit);
 }
@@ -20,7 +20,7 @@ int64_t memory_of(const struct process *p, struct seat seat)
     int64_t sum = 0;
 
     for (int i = 0; !p->off_gpu && i < p->segment_count; i++)
-        if (within(p->segments[i].seat, seat))
+        if (is_within(p->segments[i].seat, seat))
             sum += p->segments[i].size;
     return sum;
 }
@@ -47,7 +47,7 @@ int64_t memory_free(const struct world *world, struct seat seat)
     return left > 0 ? left : 0;
 }
 
-static bool overlap(int64_t a, int64_t a_size, int64_t b, int64_t b_size)
+static bool ranges_overlap(int64_t a, int64_t a_size, int64_t b, int64_t b_size)
 {
     return a < b + b_size && b < a + a_size;
 }
@@ -58,13 +58,13 @@ static int64_t obstacle_end(const struct world *world, struct seat seat, int64_t
     const struct gpu *gpu = &world->gpus[seat.gpu];
 
     if (seat.unit == 0 && gpu->foreign_bytes &&
-        overlap(at, size, gpu->foreign_offset, gpu->foreign_bytes))
+        ranges_overlap(at, size, gpu->foreign_offset, gpu->foreign_bytes))
         return gpu->foreign_offset + gpu->foreign_bytes;
     for (int i = 0; i < world->process_end; i++) {
         const struct process *p = &world->processes[i];
         for (int k = 0; p->present && !p->off_gpu && k < p->segment_count; k++) {
             const struct segment *s = &p->segments[k];
-            if (within(s->seat, seat) && overlap(at, size, s->offset, s->size))
+            if (is_within(s->seat, seat) && ranges_overlap(at, size, s->offset, s->size))
                 return s->offset + s->size;
         }
     }

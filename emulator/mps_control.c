@@ -27,7 +27,7 @@ static const int QUIT_POLL_MS = 5;
 
 /* One command per connection. A connection that requested to quit stays open until the daemon
  * exits, so the requester waits for that. */
-static void answer(struct control *control, int listener)
+static void answer_request(struct control *control, int listener)
 {
     struct timeval limit = {.tv_sec = 1};
     char line[256] = "";
@@ -62,7 +62,7 @@ static void on_signal(int number)
     ended = number;
 }
 
-static void serve(struct control *control, int listener)
+static void serve_requests(struct control *control, int listener)
 {
     char path[PATH_MAX];
     struct sigaction action = {.sa_handler = on_signal};
@@ -75,7 +75,7 @@ static void serve(struct control *control, int listener)
         if (poll(&wait, 1, control->quitting ? QUIT_POLL_MS : -1) <= 0)
             continue;
         control_reap(control);
-        answer(control, listener);
+        answer_request(control, listener);
     }
     log_line(control->log, "Control", "Exit");
     if (control->server > 0) {
@@ -128,7 +128,7 @@ static int write_pid(int pid_file, pid_t pid)
     return ftruncate(pid_file, 0) < 0 ? -errno : file_write_fd(pid_file, text, (size_t)n);
 }
 
-static void detach(void)
+static void detach_from_terminal(void)
 {
     int nowhere = open("/dev/null", O_RDWR | O_CLOEXEC);
 
@@ -138,7 +138,7 @@ static void detach(void)
     close(nowhere);
 }
 
-static int refuse(const char *format, const char *what)
+static int print_refusal(const char *format, const char *what)
 {
     fprintf(stderr, format, what);
     fputc('\n', stderr);
@@ -146,33 +146,34 @@ static int refuse(const char *format, const char *what)
 }
 
 /* The listening socket exists before the parent returns, so a client started next finds it. */
-static int start(bool background)
+static int start_daemon(bool background)
 {
     struct control control = {.default_percent = 100, .server_percent = 100};
     struct fault fault = {""};
     const char *gpus = getenv("COLLOC_EMULATOR");
 
     if (!gpus || world_open(gpus, &fault, &control.world) < 0)
-        return refuse("no emulated GPUs: COLLOC_EMULATOR: %s", gpus ? fault.text : "not set");
+        return print_refusal(
+            "no emulated GPUs: COLLOC_EMULATOR: %s", gpus ? fault.text : "not set");
     int pid_file = lock_pid_file();
     if (pid_file == -EWOULDBLOCK)
-        return refuse("An instance of this daemon is already running%s", "");
+        return print_refusal("An instance of this daemon is already running%s", "");
     int listener = pid_file < 0 ? pid_file : mps_listen();
     if (listener < 0)
-        return refuse("Failed to create the control socket: %s", strerror(-listener));
+        return print_refusal("Failed to create the control socket: %s", strerror(-listener));
     control.log = open_log("control.log");
     control.server_log = open_log("server.log");
     pid_t pid = background ? fork() : 0;
     if (pid > 0)
         return write_pid(pid_file, pid) < 0;
     if (pid < 0)
-        return refuse("fork: %s", strerror(errno));
+        return print_refusal("fork: %s", strerror(errno));
     if (background)
-        detach();
+        detach_from_terminal();
     else
         write_pid(pid_file, getpid());
     log_line(control.log, "Control", "Start");
-    serve(&control, listener);
+    serve_requests(&control, listener);
     return 0;
 }
 
@@ -183,7 +184,7 @@ static int pass_on(void)
 
     while (fgets(line, sizeof(line), stdin)) {
         if (mps_request(line, text, sizeof(text)) < 0)
-            return refuse("Cannot find MPS control daemon process%s", "");
+            return print_refusal("Cannot find MPS control daemon process%s", "");
         fputs(text, stdout);
         fflush(stdout);
     }
@@ -195,9 +196,9 @@ int main(int argc, char **argv)
     if (argc == 1)
         return pass_on();
     if (argc == 2 && strcmp(argv[1], "-d") == 0)
-        return start(true);
+        return start_daemon(true);
     if (argc == 2 && strcmp(argv[1], "-f") == 0)
-        return start(false);
+        return start_daemon(false);
     fputs("Usage: nvidia-cuda-mps-control [-d | -f]\n", stderr);
     return 2;
 }

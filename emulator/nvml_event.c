@@ -53,7 +53,7 @@ nvmlReturn_t nvmlDeviceRegisterEvents(
 }
 
 /* Returns true with the Xid of the first GPU that has a new one. */
-static bool take(struct nvmlEventSet_st *set, struct world *world, nvmlEventData_t *data)
+static bool take_event(struct nvmlEventSet_st *set, struct world *world, nvmlEventData_t *data)
 {
     for (int g = 0; g < world->gpu_count; g++) {
         const struct gpu *gpu = &world->gpus[g];
@@ -82,7 +82,7 @@ nvmlReturn_t nvmlEventSetWait_v2(nvmlEventSet_t set, nvmlEventData_t *data, unsi
         return NVML_ERROR_UNINITIALIZED;
     for (;;) {
         world_enter(world);
-        bool taken = take(set, world, data);
+        bool taken = take_event(set, world, data);
         world_leave(world);
         if (taken)
             return NVML_SUCCESS;

@@ -170,7 +170,7 @@ static struct activity mean_between(
     return mean;
 }
 
-static void answer(nvmlGpmMetric_t *metric, const struct activity *mean)
+static void fill_metric(nvmlGpmMetric_t *metric, const struct activity *mean)
 {
     const struct metric *known = find_metric(metric->metricId);
 
@@ -196,6 +196,6 @@ nvmlReturn_t nvmlGpmMetricsGet(nvmlGpmMetricsGet_t *get)
         return NVML_ERROR_NO_DATA;
     struct activity mean = mean_between(a, b);
     for (unsigned i = 0; i < get->numMetrics; i++)
-        answer(&get->metrics[i], &mean);
+        fill_metric(&get->metrics[i], &mean);
     return NVML_SUCCESS;
 }

@@ -11,7 +11,7 @@ enum { FOREIGN_PID = 1 };
 /* nvidia-smi's types: C, the MPS server among them, and M+C. */
 enum list { LIST_COMPUTE, LIST_MPS };
 
-static bool listed(const struct process *p, struct seat seat, enum list list)
+static bool is_listed(const struct process *p, struct seat seat, enum list list)
 {
     return p->present && memory_of(p, seat) > 0 &&
            (p->mps_server ? LIST_MPS : LIST_COMPUTE) == list;
@@ -19,7 +19,7 @@ static bool listed(const struct process *p, struct seat seat, enum list list)
 
 /* The process is on one instance of a MIG-enabled GPU; it has the same number as GPU and, there
  * being one in it, 0 as compute instance. */
-static nvmlProcessInfo_v2_t describe(const struct process *p, struct seat seat)
+static nvmlProcessInfo_v2_t describe_process(const struct process *p, struct seat seat)
 {
     int unit = seat.unit;
 
@@ -33,7 +33,7 @@ static nvmlProcessInfo_v2_t describe(const struct process *p, struct seat seat)
 }
 
 /* Fills `infos` up to its size. Returns how many there are. */
-static unsigned collect(
+static unsigned collect_processes(
     const struct view *v, enum list list, unsigned room, nvmlProcessInfo_v2_t *infos)
 {
     unsigned count = 0;
@@ -42,10 +42,10 @@ static unsigned collect(
         return 0;
     for (int i = 0; i < v->world->process_end; i++) {
         const struct process *p = &v->world->processes[i];
-        if (!listed(p, v->seat, list))
+        if (!is_listed(p, v->seat, list))
             continue;
         if (count < room)
-            infos[count] = describe(p, v->seat);
+            infos[count] = describe_process(p, v->seat);
         count++;
     }
     if (list == LIST_COMPUTE && v->seat.unit == 0 && v->gpu->foreign_bytes) {
@@ -68,7 +68,7 @@ static nvmlReturn_t list_new(
     if (r != NVML_SUCCESS)
         return r;
     unsigned room = *count;
-    *count = collect(&v, list, room, infos);
+    *count = collect_processes(&v, list, room, infos);
     view_close(&v);
     return *count > room ? NVML_ERROR_INSUFFICIENT_SIZE : NVML_SUCCESS;
 }

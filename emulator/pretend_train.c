@@ -109,7 +109,7 @@ static int take_due_steps(struct run *run)
 }
 
 /* In pieces, as an allocator takes them, as they fall due. */
-static int leak(struct run *run)
+static int leak_memory(struct run *run)
 {
     static const int64_t PIECE_BYTES = 256 * MIB;
     double due = run->options->leak_mib_per_s * MIB * (world_now_s(run->world) - run->started_s);
@@ -177,7 +177,7 @@ static bool is_taken(const struct run *run, const struct seat *seats)
  * Returns 0, -EBUSY (another process uses the GPU exclusively), -EMFILE (too many processes), or
  * -ENOMEM.
  */
-static int begin(struct run *run, const struct seat *seats)
+static int begin_training(struct run *run, const struct seat *seats)
 {
     if (is_taken(run, seats))
         return -EBUSY;
@@ -285,7 +285,7 @@ static int run_step(struct run *run)
     if (r == 0 && !held)
         r = take_due_steps(run);
     if (r == 0 && !held)
-        r = leak(run);
+        r = leak_memory(run);
     count_epochs(run);
     double wait_s = next_s(run);
     uint32_t seen = atomic_load(&run->self->wake);
@@ -321,7 +321,7 @@ static const char *cuda_error(int r)
     }
 }
 
-static int fail(struct run *run, int r)
+static int print_failure(struct run *run, int r)
 {
     if (run->message)
         fputs(run->message, stderr);
@@ -344,7 +344,7 @@ static int find_gpus(struct run *run, struct seat *seats)
     return -ENODEV;
 }
 
-static void announce(const struct run *run)
+static void print_gpus(const struct run *run)
 {
     for (int i = 0; i < run->self->seat_count; i++)
         printf("Using %s (%s)\n", world_unit(run->world, run->self->seats[i])->uuid,
@@ -352,7 +352,7 @@ static void announce(const struct run *run)
     fflush(stdout);
 }
 
-static int train(struct run *run)
+static int run_training(struct run *run)
 {
     struct seat seats[SEATS_MAX];
 
@@ -360,19 +360,19 @@ static int train(struct run *run)
         return 1;
     run->share = 1;
     if (mps_enlist(&run->mps_server, &run->share) < 0)
-        return fail(run, -EAGAIN);
+        return print_failure(run, -EAGAIN);
     world_enter(run->world);
-    int r = begin(run, seats);
+    int r = begin_training(run, seats);
     if (r < 0 && run->self)
         world_part(run->world, run->self);
     world_leave(run->world);
     if (r == 0)
-        announce(run);
+        print_gpus(run);
     while (r == 0)
         r = run_step(run);
     if (ended_by)
         return 0;
-    return r < 0 ? fail(run, r) : run->options->exit_code;
+    return r < 0 ? print_failure(run, r) : run->options->exit_code;
 }
 
 static void start_up(double real_s)
@@ -415,7 +415,7 @@ int main(int argc, char **argv)
     if (options.catches_term)
         catch_sigterm();
     start_up(options.startup_s / run.world->speedup);
-    int status = ended_by ? 0 : train(&run);
+    int status = ended_by ? 0 : run_training(&run);
     world_close(run.world);
     return status;
 }

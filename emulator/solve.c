@@ -43,18 +43,19 @@ static bool is_running(const struct process *p)
 }
 
 /* A process that holds memory and runs no kernel takes no turn. */
-static bool computes(const struct process *p)
+static bool is_computing(const struct process *p)
 {
     return is_running(p) && p->demand.gract > 0;
 }
 
 /* `ret_sharing`: the speeds in it are those that the processes have now. */
-static void collect(const struct world *world, struct seat seat, struct sharing *ret_sharing)
+static void collect_sharers(
+    const struct world *world, struct seat seat, struct sharing *ret_sharing)
 {
     ret_sharing->count = 0;
     for (int i = 0; i < world->process_end; i++) {
         const struct process *p = &world->processes[i];
-        if (!computes(p) || !process_sits_on(p, seat))
+        if (!is_computing(p) || !process_sits_on(p, seat))
             continue;
         ret_sharing->slots[ret_sharing->count] = i;
         ret_sharing->sharers[ret_sharing->count++] = (struct sharer){
@@ -68,7 +69,7 @@ static void solve_unit(struct world *world, struct seat seat, double *speeds)
     const struct unit *unit = world_unit(world, seat);
     struct sharing sharing;
 
-    collect(world, seat, &sharing);
+    collect_sharers(world, seat, &sharing);
     interference_solve(
         &world->constants.interference, unit->sms, unit->bandwidth, sharing.sharers, sharing.count);
     for (int i = 0; i < sharing.count; i++)
@@ -82,7 +83,7 @@ static void rate_unit(struct world *world, struct seat seat)
     struct sharing sharing;
     double pcie_rx_mib = 0;
 
-    collect(world, seat, &sharing);
+    collect_sharers(world, seat, &sharing);
     struct demand now = interference_activity(
         &world->constants.interference, unit->sms, unit->bandwidth, sharing.sharers, sharing.count);
     for (int i = 0; i < sharing.count; i++)

@@ -41,7 +41,7 @@ static bool find_item(const struct world *world, struct span item, struct seat *
     return world->gpus[ret_seat->gpu].units[ret_seat->unit].state == UNIT_READY;
 }
 
-static bool repeated(const struct seat *seats, int count, struct seat seat)
+static bool is_repeated(const struct seat *seats, int count, struct seat seat)
 {
     for (int i = 0; i < count; i++)
         if (seats[i].gpu == seat.gpu && seats[i].unit == seat.unit)
@@ -69,7 +69,7 @@ int visible_seats(const struct world *world, const char *list, struct seat *seat
     while (*list && count < SEATS_MAX) {
         size_t size = strcspn(list, ",");
         if (!find_item(world, span_trim((struct span){list, size}), &seat) ||
-            repeated(seats, count, seat))
+            is_repeated(seats, count, seat))
             break;
         seats[count++] = seat;
         if (seat.unit)

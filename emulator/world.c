@@ -69,7 +69,7 @@ static void init_world(struct world *world, const struct gpu_kinds *kinds, doubl
         init_lock(&world->processes[i].alive);
 }
 
-static int map(int fd, const char *path, struct fault *fault, struct world **ret_world)
+static int map_file(int fd, const char *path, struct fault *fault, struct world **ret_world)
 {
     void *at = mmap(NULL, sizeof(struct world), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 
@@ -86,7 +86,7 @@ static int fill_file(int fd, const char *path, const struct gpu_kinds *kinds, co
 
     if (fchmod(fd, 0666) < 0 || ftruncate(fd, sizeof(struct world)) < 0)
         return fault_set(fault, errno, "%s: %s", path, strerror(errno));
-    int r = map(fd, path, fault, &world);
+    int r = map_file(fd, path, fault, &world);
     if (r < 0)
         return r;
     init_world(world, kinds, speedup);
@@ -129,7 +129,7 @@ int world_open(const char *path, struct fault *fault, struct world **ret_world)
     if (fd < 0)
         return fault_set(fault, errno, "%s: %s", path, strerror(errno));
     int r = fstat(fd, &st) == 0 && st.st_size == sizeof(struct world)
-                ? map(fd, path, fault, ret_world)
+                ? map_file(fd, path, fault, ret_world)
                 : -EINVAL;
     close(fd);
     if (r == 0 && !is_world(*ret_world)) {
@@ -208,7 +208,7 @@ bool process_lost_mps(const struct world *world, const struct process *p)
 }
 
 /* Advances all integrals to now. */
-static void advance(struct world *world)
+static void advance_to_now(struct world *world)
 {
     unsigned from = world->turn, to = !from;
     double now = (double)(clock_monotonic_us() - world->created_us) / SECOND_US * world->speedup;
@@ -266,7 +266,7 @@ void world_enter(struct world *world)
 
     if (owner_died)
         pthread_mutex_consistent(&world->lock);
-    advance(world);
+    advance_to_now(world);
     bool died = remove_dead(world);
     if (suspension_settle(world) || died || owner_died)
         world_solve(world);
@@ -278,7 +278,7 @@ void world_leave(struct world *world)
 }
 
 /* Returns a free slot whose mutex the caller now holds, or NULL. */
-static struct process *claim(struct world *world)
+static struct process *claim_slot(struct world *world)
 {
     for (int i = 0; i < PROCESSES_MAX; i++) {
         struct process *p = &world->processes[i];
@@ -298,7 +298,7 @@ static struct process *claim(struct world *world)
 
 struct process *world_join(struct world *world, enum role role, const struct seat *seats, int count)
 {
-    struct process *p = claim(world);
+    struct process *p = claim_slot(world);
 
     if (!p)
         return NULL;
