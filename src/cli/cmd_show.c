@@ -227,8 +227,32 @@ static void print_submitted_options(const json_t *task)
     }
 }
 
-static void print_task(const json_t *task)
+/* Replaces the member by the path of the file: %j is the task's id, %% a per cent sign. */
+static void expand_path(json_t *task, const char *key)
 {
+    const char *pattern = member_text(task, key, NULL);
+    char *path = NULL;
+    size_t size = 0;
+    FILE *out = pattern ? open_memstream(&path, &size) : NULL;
+    if (!out)
+        return;
+    for (const char *at = pattern; *at; at++) {
+        bool is_pair = at[0] == '%' && (at[1] == 'j' || at[1] == '%');
+        at += is_pair;
+        if (is_pair && *at == 'j')
+            fprintf(out, "%.0f", member_number(task, "id", 0));
+        else
+            fputc(*at, out);
+    }
+    if (fclose(out) == 0)
+        json_object_set_new(task, key, json_string(path));
+    free(path);
+}
+
+static void print_task(json_t *task)
+{
+    expand_path(task, "output");
+    expand_path(task, "error");
     printf("%-12s %.0f\n", "Task", member_number(task, "id", 0));
     print_fields(task, fields, ARRAY_SIZE(fields));
     print_submitted_options(task);

@@ -76,10 +76,16 @@ class Fields(DaemonCase):
         self.assertIn("host memory of 32.0 GiB is recorded, not enforced", done.stderr)
         self.assertEqual(self.task(1)["host_memory_mib"], 32768)
         self.assertEqual(self.task(1)["need_mib"], 200)
-        self.assertRegex(self.colloc("show", "1").stdout, r"Host memory +32\.0 GiB")
+        shown = self.colloc("show", "1").stdout
+        self.assertRegex(shown, r"Host memory +32\.0 GiB")
+        self.assertRegex(shown, r"Output +colloc-1\.out\n")
         self.assertEqual(
-            self.colloc("submit", "--memory=300MiB", "--hold", "--", "true").stderr, ""
+            self.colloc(
+                "submit", "--memory=300MiB", "--hold", "--output=5%%-%j.log", "--", "true"
+            ).stderr,
+            "",
         )
+        self.assertRegex(self.colloc("show", "2").stdout, r"Output +5%-2\.log\n")
         self.refused(400, "host_memory_mib", host_memory_mib="32G")
 
     def test_a_summary_of_very_many_layers_does_not_delay_others(self):
