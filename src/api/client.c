@@ -133,7 +133,7 @@ static size_t on_header(char *line, size_t size, size_t count, void *context)
     return n;
 }
 
-static int unreachable(
+static int report_unreachable(
     const struct client *client, CURLcode code, const char *detail, struct fault *fault)
 {
     const char *reason = detail[0] ? detail : curl_easy_strerror(code);
@@ -148,8 +148,8 @@ static int unreachable(
         fault, EIO, "the connection to collocd at %s was closed: %s", client->socket_path, reason);
 }
 
-static int transfer(struct client *client, const char *method, const char *path, const char *body,
-    struct fault *fault, struct reply *reply)
+static int transfer_request(struct client *client, const char *method, const char *path,
+    const char *body, struct fault *fault, struct reply *reply)
 {
     char url[2048], detail[CURL_ERROR_SIZE] = "";
     if (snprintf(url, sizeof url, "http://colloc%s", path) >= (int)sizeof url)
@@ -178,7 +178,7 @@ static int transfer(struct client *client, const char *method, const char *path,
     CURLcode code = curl_easy_perform(curl);
     curl_slist_free_all(headers);
     if (code != CURLE_OK)
-        return unreachable(client, code, detail, fault);
+        return report_unreachable(client, code, detail, fault);
     long status = 0;
     curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
     reply->status = (int)status;
@@ -205,7 +205,7 @@ int client_request(struct client *client, const char *method, const char *path, 
     char *text = body ? json_dumps(body, JSON_COMPACT) : NULL;
     if (body && !text)
         return fault_set(fault, ENOMEM, "the request cannot be written as JSON");
-    int r = transfer(client, method, path, text, fault, &reply);
+    int r = transfer_request(client, method, path, text, fault, &reply);
     free(text);
     if (r == 0)
         r = parse_reply(client, &reply, fault, ret_reply);
@@ -230,7 +230,7 @@ int client_read_log(struct client *client, const char *path, struct fault *fault
 {
     struct reply reply = {0};
     json_t *error = NULL;
-    int r = transfer(client, "GET", path, NULL, fault, &reply);
+    int r = transfer_request(client, "GET", path, NULL, fault, &reply);
     if (r == 0 && reply.status != 200)
         r = parse_reply(client, &reply, fault, &error);
     if (r < 0 || reply.status != 200) {

@@ -35,7 +35,8 @@ const char *client_socket(const struct client *client);
  * has left behind. */
 bool client_is_unserved(const struct client *client);
 
-/* Has any request been answered yet? A daemon that stops answering later is probably restarting. */
+/* Tests whether a request has been answered yet: a daemon that stops answering after that is
+ * probably restarting. */
 bool client_was_answered(const struct client *client);
 
 /*
@@ -62,7 +63,8 @@ struct client_log {
     bool ended;  /* the log is complete */
     bool merged; /* stdout and stderr are one file */
     int attempt;
-    int64_t dropped; /* bytes from the asked offset to the piece that the daemon no longer keeps */
+    int64_t dropped; /* bytes between the requested offset and the piece that the daemon no longer
+                      * keeps */
 };
 
 /*

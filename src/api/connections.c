@@ -8,7 +8,7 @@
 
 #include "api/server_private.h"
 
-/* Counts for all connections over TCP together; no user has it. */
+/* The uid under which all TCP connections together are counted. No user has it. */
 #define TCP_UID ((uid_t)-2)
 
 struct api_peer connection_peer(const struct api_server *server, struct MHD_Connection *connection)

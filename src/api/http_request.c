@@ -65,7 +65,7 @@ static bool is_admitted(struct api_request *request)
     return !options->admit || options->admit(options->server_data, request, &request->peer);
 }
 
-static void dispatch(struct api_request *request)
+static void dispatch_request(struct api_request *request)
 {
     if (request->server->is_stopping)
         api_reply_error(request, 503, "the daemon is stopping");
@@ -77,7 +77,7 @@ static void dispatch(struct api_request *request)
         request->route->handle(request->server->options.context, request);
 }
 
-static void suspend(struct api_request *request)
+static void suspend_request(struct api_request *request)
 {
     struct api_server *server = request->server;
     request->is_suspended = true;
@@ -143,14 +143,14 @@ enum MHD_Result http_request_on_data(void *context, struct MHD_Connection *conne
         request->route = route_find(
             request->server->options.routes, method, url, &request->id, request->name, &status);
         if (request->route)
-            dispatch(request);
+            dispatch_request(request);
         else
             api_reply_error(request, status, "%s %s: %s", method, url,
                 status == 405 ? "this path has other methods"
                               : "no such path (docs/protocol.md lists them)");
     }
     if (!request->response) {
-        suspend(request);
+        suspend_request(request);
         return MHD_YES;
     }
     return MHD_queue_response(connection, (unsigned)request->status, request->response);

@@ -35,7 +35,7 @@ static struct quota_user *find_user(const struct quota *quota, uid_t uid)
 }
 
 /* What counts against the user's limits: for an unlisted user, the sum of all unlisted users. */
-static struct quota_user counted(const struct quota *quota, const struct quota_user *user)
+static struct quota_user counted_usage(const struct quota *quota, const struct quota_user *user)
 {
     struct quota_user sum = {.uid = user->uid};
     if (!user->is_unlisted)
@@ -59,7 +59,7 @@ struct quota_user *quota_connect(struct quota *quota, uid_t uid, bool is_unliste
     user->is_unlisted = is_unlisted && !is_root;
     int most = limits->connections - (is_root ? 0 : limits->connections_reserved);
     if (quota->connections >= most ||
-        (!is_root && counted(quota, user).connections >= limits->connections_per_user))
+        (!is_root && counted_usage(quota, user).connections >= limits->connections_per_user))
         return NULL;
     user->connections++;
     quota->connections++;
@@ -78,7 +78,7 @@ bool quota_set_unlisted(struct quota *quota, uid_t uid, bool is_unlisted)
     if (!user || uid == 0)
         return false;
     user->is_unlisted = is_unlisted;
-    return counted(quota, user).connections > quota->limits.connections_per_user;
+    return counted_usage(quota, user).connections > quota->limits.connections_per_user;
 }
 
 enum quota_answer quota_take(struct quota *quota, struct quota_user *user, size_t bytes)
@@ -86,7 +86,7 @@ enum quota_answer quota_take(struct quota *quota, struct quota_user *user, size_
     const struct quota_limits *limits = &quota->limits;
     bool is_root = user->uid == 0;
     size_t most = limits->bytes - (is_root ? 0 : limits->bytes_reserved);
-    if (!is_root && counted(quota, user).bytes >= limits->bytes_per_user)
+    if (!is_root && counted_usage(quota, user).bytes >= limits->bytes_per_user)
         return QUOTA_USER_FULL;
     if (bytes > most || quota->bytes > most - bytes)
         return QUOTA_ALL_FULL;

@@ -70,7 +70,8 @@ static size_t count_values(const char *text, size_t size)
     return values;
 }
 
-/* Can so much memory be mapped, under RLIMIT_AS and on a machine without overcommit? */
+/* Tests whether that many bytes can be mapped: RLIMIT_AS, or a machine without overcommit, may
+ * refuse them. */
 static bool can_allocate(size_t size)
 {
     void *probe = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -4,7 +4,7 @@
 
 #include "api/server_private.h"
 
-/* The {id} at the path's begin. Returns its length; 0: there is none. */
+/* Parses the {id} at the start of the path. Returns its length; 0: there is none. */
 static size_t match_id(const char *path, uint64_t *ret_id)
 {
     char digits[20] = "";

@@ -41,8 +41,8 @@ struct api_peer {
 };
 
 struct api_server_options {
-    /* A TCP socket that listens already, taken over; 0: the Unix socket of `socket_path`. Peers on
-     * TCP are not known: `admit` has to tell who they are. */
+    /* A TCP socket that listens already, taken over; 0: the Unix socket of `socket_path`. The
+     * kernel does not report the user of a TCP peer: `admit` has to identify it. */
     int listen_fd;
     const char *socket_path;
     mode_t socket_mode;             /* of the socket file: 0666 or 0600 */
@@ -54,20 +54,22 @@ struct api_server_options {
     int idle_timeout_s;           /* a connection without traffic is closed after it */
     int connections_per_user_max; /* root has no such limit */
 
-    const struct api_header *headers; /* of all answers, ended by one without a name; or NULL */
+    const struct api_header *headers; /* sent with every answer; ended by one without a name; or
+                                       * NULL */
 
     /*
-     * Is the request answered at all? Called before its handler; NULL: each is.
+     * Decides whether the handler may answer the request. Called before the handler; NULL: it
+     * always may.
      *
-     * ret_peer: the asking user, as far as the kernel knows; may be changed
+     * ret_peer: the user that sent the request, if the kernel reports it; may be changed
      *
-     * Returns false after it has answered the request.
+     * Returns false when it has refused the request, which is answered then.
      */
     bool (*admit)(void *server_data, struct api_request *request, struct api_peer *ret_peer);
     void *server_data;
 
-    /* Is the user known not to be in the user database? Must not block: a result that comes later
-     * is passed to api_server_set_unlisted. NULL: all users count as listed. */
+    /* Is it known that the user is not in the user database? Must not block: a result that comes
+     * later is passed to api_server_set_unlisted. NULL: all users count as listed. */
     bool (*is_unlisted)(void *context, uid_t uid);
 };
 

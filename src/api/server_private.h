@@ -86,8 +86,8 @@ void listener_remove_file(const struct api_server *server);
 
 /* ---- connections.c ---- */
 
-/* Returns the peer's ids; uid is (uid_t)-1 when the kernel does not report them, and one that no
- * user has over TCP. */
+/* Returns the ids of the process at the other end. Their uid is (uid_t)-1 when the kernel does not
+ * report them; over TCP it is an id that no user has. */
 struct api_peer connection_peer(const struct api_server *server, struct MHD_Connection *connection);
 
 /* libmicrohttpd's callback: counts connections, and closes one that the quota refuses before any of

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * libmicrohttpd asks for the next bytes of a stream whenever the socket takes some. Without a piece
- * the connection is suspended until the next one comes, so that a stream at rest costs nothing;
- * with a piece under way it is subject to the server's idle timeout, which closes the connection of
- * a reader that takes nothing any more.
+ * libmicrohttpd asks for the next bytes of a stream whenever the socket accepts some. When there is
+ * no piece to send, the connection is suspended until the next one comes, so that an idle stream
+ * costs nothing. While a piece is being sent, the server's idle timeout applies: it closes the
+ * connection of a reader that has stopped reading.
  */
 #include "api/stream.h"
 
@@ -12,7 +12,7 @@
 
 #include "api/server_private.h"
 
-#define BLOCK_BYTES ((size_t)(32 * KIB)) /* that libmicrohttpd asks for at a time */
+#define BLOCK_BYTES ((size_t)(32 * KIB)) /* the most bytes that libmicrohttpd asks for at a time */
 
 struct api_piece {
     size_t holds, size;
@@ -113,7 +113,7 @@ bool api_stream_is_idle(const struct api_stream *stream)
     return !stream->piece;
 }
 
-static void resume(struct api_stream *stream)
+static void resume_stream(struct api_stream *stream)
 {
     if (stream->is_suspended)
         MHD_resume_connection(stream->connection);
@@ -125,11 +125,11 @@ void api_stream_send(struct api_stream *stream, struct api_piece *piece)
     piece->holds++;
     stream->piece = piece;
     stream->sent = 0;
-    resume(stream);
+    resume_stream(stream);
 }
 
 void streams_end(struct api_server *server)
 {
     for (struct api_stream *stream = server->streams; stream; stream = stream->next)
-        resume(stream);
+        resume_stream(stream);
 }

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Answers without an end, sent piece by piece: for server-sent events.
+ * Endless answers, sent piece by piece: for server-sent events.
  *
  * Contract:
- *   1. A stream holds at most one piece that is not sent yet. A reader that is slow gets no further
- *      one: its sender asks api_stream_is_idle first.
+ *   1. A stream holds at most one unsent piece, so that a slow reader cannot make it grow: the
+ *      sender calls api_stream_is_idle before each piece.
  *   2. A piece is shared by all streams that send it, and freed when the last has sent it.
  *   3. `on_closed` is called once, when the connection has ended or the server is destroyed; the
- *      stream is no more when it returns.
+ *      stream is freed when it returns.
  */
 #ifndef COLLOC_API_STREAM_H
 #define COLLOC_API_STREAM_H
@@ -22,7 +22,7 @@ struct api_piece;
 /* Copies `size` bytes. Returns NULL when memory is out; else for api_piece_release. */
 struct api_piece *api_piece_create(const void *data, size_t size);
 
-/* Gives up the creator's hold. NULL is allowed. */
+/* Releases the creator's reference. NULL is allowed. */
 void api_piece_release(struct api_piece *piece);
 
 /*

@@ -62,7 +62,7 @@ static int read_first_line(struct columns *columns, struct fault *fault)
 
 /* ---- separated by "|" or by blanks ---- */
 
-static char *trim(char *field)
+static char *trim_blanks(char *field)
 {
     field += strspn(field, " \t");
     for (char *end = field + strlen(field); end > field && strchr(" \t", end[-1]); *--end = '\0')
@@ -80,7 +80,7 @@ static int split_fields(const struct columns *columns, char *line, char **fields
     while (rest) {
         char *field = strsep(&rest, separator);
         if (n < COLUMNS_MAX)
-            fields[n] = trim(field);
+            fields[n] = trim_blanks(field);
         n++;
         if (blanks && rest && *(rest += strspn(rest, separator)) == '\0')
             rest = NULL;
@@ -171,7 +171,7 @@ static int read_fields(
     return split_fields(columns, text, fields);
 }
 
-static int allocate(struct columns *columns, struct fault *fault)
+static int allocate_lines(struct columns *columns, struct fault *fault)
 {
     columns->raw = malloc(COLUMNS_LINE_MAX);
     columns->names = malloc(COLUMNS_LINE_MAX);
@@ -185,7 +185,7 @@ static int allocate(struct columns *columns, struct fault *fault)
 
 static int read_names(struct columns *columns, struct fault *fault)
 {
-    int r = allocate(columns, fault);
+    int r = allocate_lines(columns, fault);
     if (r < 0)
         return r;
     r = read_first_line(columns, fault);

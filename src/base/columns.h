@@ -30,8 +30,8 @@ struct columns {
     int n; /* columns */
 };
 
-/* Opens a file ("-": standard input) and reads the names. Returns 0, or -errno with a fault. Ended
- * by columns_close either way. */
+/* Opens a file ("-": standard input) and reads the names. Returns 0, or -errno with a fault.
+ * columns_close must follow either way. */
 int columns_open(struct columns *columns, const char *path, struct fault *fault);
 
 /* The same for an open file, which is borrowed. */

@@ -13,13 +13,13 @@
 
 enum { DAY_SUM_HOURS = 24 };
 
-/* All zero: nothing was added. */
+/* Start with {0}. */
 struct day_sum {
     int64_t hour; /* the newest that was added to, since the clock's zero */
     int64_t sums[DAY_SUM_HOURS];
 };
 
-/* now_us: of any clock that does not run backwards, from 0 on. */
+/* Adds a value. now_us: the time by any clock that does not run backwards, from 0 on. */
 void day_sum_add(struct day_sum *sum, int64_t now_us, int64_t amount);
 
 /* Returns the sum of the last 24 hours. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Numeric addresses only: nothing here asks a name service, which may block. */
+/* Numeric addresses only: a name service might block, so none is queried. */
 #include "base/tcp_address.h"
 
 #include <arpa/inet.h>

@@ -18,10 +18,10 @@ enum { TCP_ADDRESS_TEXT_SIZE = 64 };
 /* Reads an address. Returns 0 or -EINVAL. */
 int tcp_address_parse(const char *text, struct tcp_address *ret_address);
 
-/* Writes it as it is read. Returns `text`. */
+/* Writes the address in the form that tcp_address_parse reads. Returns `text`. */
 const char *tcp_address_format(const struct tcp_address *address, char text[TCP_ADDRESS_TEXT_SIZE]);
 
-/* Is it of this machine's loopback interface? */
+/* Is it an address of the loopback interface? */
 bool tcp_address_is_loopback(const struct tcp_address *address);
 
 /*
@@ -34,9 +34,10 @@ bool tcp_address_is_loopback(const struct tcp_address *address);
 int tcp_address_listen(struct tcp_address *address, struct fault *fault);
 
 /*
- * May a request with this Host header come from a page of this server? A page of another site that
- * lets its own name resolve to this address (DNS rebinding) sends that name. Names that are good:
- * localhost, 127.0.0.1 and [::1], with any port, since a tunnel has its own; and the address.
+ * Tests whether a request with this Host header may come from a page of this server. A page of
+ * another site can let its own host name resolve to this address (DNS rebinding); its requests then
+ * carry that name. Accepted are the address itself, and localhost, 127.0.0.1 and [::1] with any
+ * port, since a tunnel may use any port.
  *
  * host: NULL: the request has none
  */

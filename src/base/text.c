@@ -29,20 +29,20 @@ struct span span_trim(struct span s)
     return s;
 }
 
-static bool same(const char *a, const char *b, size_t size)
+static bool bytes_equal(const char *a, const char *b, size_t size)
 {
     return size == 0 || memcmp(a, b, size) == 0; /* an empty span may have no address */
 }
 
 bool span_is(struct span s, const char *text)
 {
-    return strlen(text) == s.size && same(s.at, text, s.size);
+    return strlen(text) == s.size && bytes_equal(s.at, text, s.size);
 }
 
 bool span_starts(struct span s, const char *prefix)
 {
     size_t n = strlen(prefix);
-    return n <= s.size && same(s.at, prefix, n);
+    return n <= s.size && bytes_equal(s.at, prefix, n);
 }
 
 bool span_copy(struct span s, char *buffer, size_t size)
@@ -73,7 +73,7 @@ bool span_next_line(struct span *text, struct span *ret_line)
 
 /* Returns the number of bytes after the first one of a character; -1: it begins none. Overlong
  * forms and surrogates are accepted. */
-static int followers(unsigned char first)
+static int continuation_bytes(unsigned char first)
 {
     return first < 0x80                     ? 0
            : first >= 0xc2 && first <= 0xdf ? 1
@@ -82,7 +82,7 @@ static int followers(unsigned char first)
                                             : -1;
 }
 
-static bool reorders(unsigned number)
+static bool reorders_text(unsigned number)
 {
     return number == 0x61c || number == 0x200e || number == 0x200f ||
            (number >= 0x2028 && number <= 0x202e) || (number >= 0x2066 && number <= 0x2069);
@@ -102,13 +102,13 @@ size_t text_control(const char *text, unsigned *ret_number)
     }
     bool is_c1 = size == 2 && number >= 0x80 && number < 0xa0;
     *ret_number = number;
-    return number < ' ' || number == 0x7f || is_c1 || reorders(number) ? size : 0;
+    return number < ' ' || number == 0x7f || is_c1 || reorders_text(number) ? size : 0;
 }
 
 void text_mend(char *text)
 {
     while (*text) {
-        int wanted = followers((unsigned char)*text), n = 0;
+        int wanted = continuation_bytes((unsigned char)*text), n = 0;
         while (n < wanted && ((unsigned char)text[n + 1] & 0xc0) == 0x80)
             n++;
         if (n != wanted)

@@ -63,7 +63,7 @@ int parse_double(const char *text, double min, double max, double *ret_value)
     return 0;
 }
 
-static int scaled(double value, double unit, int64_t *ret)
+static int scale_value(double value, double unit, int64_t *ret)
 {
     double result = value * unit;
     if (result >= 9.2e18)
@@ -101,7 +101,7 @@ int parse_size(const char *text, int64_t *ret_bytes)
         unit++;
     for (size_t i = 0; i < ARRAY_SIZE(units); i++)
         if (strcasecmp(unit, units[i].name) == 0)
-            return scaled(value, units[i].bytes, ret_bytes);
+            return scale_value(value, units[i].bytes, ret_bytes);
     return -EINVAL;
 }
 
@@ -185,7 +185,7 @@ int parse_duration(const char *text, int64_t *ret_us)
         sum_us += value * unit;
         last_unit = unit;
     } while (*rest);
-    return scaled(sum_us, 1, ret_us);
+    return scale_value(sum_us, 1, ret_us);
 }
 
 const char *format_size(int64_t bytes, char *buffer, size_t size)

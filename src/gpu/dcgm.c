@@ -119,7 +119,8 @@ static void pause_for_restart(struct dcgm *dcgm, int64_t now_us, const char *why
     dcgm->pause_us = longer_us < REST_MAX_US ? longer_us : REST_MAX_US;
 }
 
-static void start(struct dcgm *dcgm, int64_t now_us, enum phase phase, const char *const *argv)
+static void start_program(
+    struct dcgm *dcgm, int64_t now_us, enum phase phase, const char *const *argv)
 {
     struct fault fault = {0};
     char path[PATH_MAX];
@@ -149,7 +150,7 @@ static void start_list(struct dcgm *dcgm, int64_t now_us)
         dcgm->gpu_of[i] = -1;
         dcgm->wanted[i].begun = false;
     }
-    start(dcgm, now_us, LISTING, (const char *[]){"dcgmi", "discovery", "-l", NULL});
+    start_program(dcgm, now_us, LISTING, (const char *[]){"dcgmi", "discovery", "-l", NULL});
 }
 
 static void start_stream(struct dcgm *dcgm, int64_t now_us)
@@ -163,7 +164,7 @@ static void start_stream(struct dcgm *dcgm, int64_t now_us)
     if (used == 0)
         pause_for_restart(dcgm, now_us, "dcgmi lists none of the GPUs to query");
     else
-        start(dcgm, now_us, STREAMING,
+        start_program(dcgm, now_us, STREAMING,
             (const char *[]){
                 "dcgmi", "dmon", "-e", DCGM_FIELD_IDS, "-d", period, "-i", gpus, NULL});
 }

@@ -133,7 +133,7 @@ static void take_header(struct dcgm_table *table, struct span line)
 }
 
 /* DCGM marks unknown values by impossibly large numbers, which some versions print. */
-static struct reading convert(struct span word, enum unit unit)
+static struct reading convert_word(struct span word, enum unit unit)
 {
     const double rounding = 0.005, bytes_max = 1e13, watt_max = 1e4, millijoule_max = 1e15;
     char text[32];
@@ -170,7 +170,7 @@ bool dcgm_table_take(struct dcgm_table *table, struct span line, struct dcgm_row
         return false;
     for (i = 0; i < table->columns && next_word(&rest, &word); i++)
         if (table->column[i] >= 0)
-            ret_row->field[table->column[i]] = convert(word, fields[table->column[i]].unit);
+            ret_row->field[table->column[i]] = convert_word(word, fields[table->column[i]].unit);
     return i > 0 && i == table->columns && !next_word(&rest, &word);
 }
 

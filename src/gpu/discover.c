@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Discovery: which cards and MIG instances there are, what each is (name, UUID, memory, SMs, MIG
- * profile), and whether a task can be placed on it. A card that the driver lists but does not open
- * is listed too, as no place, with the driver's reason.
+ * profile), and whether a task can be placed on it. A card that the driver lists but cannot open is
+ * listed too, with the driver's reason why no task can be placed on it.
  */
 #include <errno.h>
 #include <stdio.h>

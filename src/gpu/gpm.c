@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * GPM values by two alternating NVML samples: each update takes a new sample into the older buffer
- * and computes the metrics between the two. The computation costs about 1 ms, so that under a share
- * of a processor it pauses; nothing is lost, since the next value is the mean since the last one.
+ * and computes the metrics between the two. The computation costs about 1 ms of processor time, so
+ * that it pauses where its share of a processor is limited. Nothing is lost by that: the next value
+ * is the mean since the last one.
  */
 #include "gpu/gpm.h"
 
@@ -69,7 +70,7 @@ static int take_sample(struct gpm *gpm, const struct nvml *nvml, nvml_sample int
 }
 
 /* After a counter reset NVML computes negative, impossible or NaN values: no reading. */
-static struct reading convert(const struct nvml_gpm_metric *metric, enum unit unit)
+static struct reading convert_metric(const struct nvml_gpm_metric *metric, enum unit unit)
 {
     if (metric->result != NVML_OK || !isfinite(metric->value) || metric->value < 0)
         return READING_NONE;
@@ -81,7 +82,8 @@ static struct reading convert(const struct nvml_gpm_metric *metric, enum unit un
     return reading_of(fmin(metric->value / 100, 1));
 }
 
-static int compute(struct gpm *gpm, const struct nvml *nvml, struct nvml_gpm_metrics *scratch)
+static int compute_metrics(
+    struct gpm *gpm, const struct nvml *nvml, struct nvml_gpm_metrics *scratch)
 {
     scratch->version = NVML_GPM_METRICS_VERSION;
     scratch->count = GPM_METRIC_COUNT;
@@ -94,7 +96,7 @@ static int compute(struct gpm *gpm, const struct nvml *nvml, struct nvml_gpm_met
     if (r != NVML_OK)
         return r;
     for (int i = 0; i < GPM_METRIC_COUNT; i++)
-        gpm->last[i] = convert(&scratch->metrics[i], metrics[i].unit);
+        gpm->last[i] = convert_metric(&scratch->metrics[i], metrics[i].unit);
     return NVML_OK;
 }
 
@@ -108,14 +110,14 @@ static int compute_in_share(
     struct gpm *gpm, const struct nvml *nvml, struct nvml_gpm_metrics *scratch)
 {
     int64_t began_us = query_cost_cpu_us();
-    int r = compute(gpm, nvml, scratch);
+    int r = compute_metrics(gpm, nvml, scratch);
     if (gpm->share > 0)
         gpm->rest_us = (int64_t)((double)(query_cost_cpu_us() - began_us) / gpm->share);
     return r;
 }
 
-static int advance(struct gpm *gpm, const struct nvml *nvml, struct nvml_gpm_metrics *scratch,
-    bool in_use, int64_t now_us)
+static int advance_interval(struct gpm *gpm, const struct nvml *nvml,
+    struct nvml_gpm_metrics *scratch, bool in_use, int64_t now_us)
 {
     int next = !gpm->newest;
     bool was_primed = gpm->primed;
@@ -149,7 +151,7 @@ int gpm_update(struct gpm *gpm, const struct nvml *nvml, struct nvml_gpm_metrics
         return NVML_NOT_SUPPORTED;
     int64_t interval_us = gpm->rest_us > gpm->interval_min_us ? gpm->rest_us : gpm->interval_min_us;
     if (!gpm->primed || now_us - gpm->taken_us > interval_us)
-        r = advance(gpm, nvml, scratch, in_use, now_us);
+        r = advance_interval(gpm, nvml, scratch, in_use, now_us);
     else
         gpm->was_in_use |= in_use;
     for (int i = 0; i < GPM_METRIC_COUNT; i++)

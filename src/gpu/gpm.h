@@ -22,11 +22,11 @@ struct gpm {
     nvml_sample samples[2];
     int newest;
     bool primed;     /* samples[newest] holds counters, taken at taken_us */
-    bool was_in_use; /* processes were on the GPU then, or have been seen since */
+    bool was_in_use; /* a process was on the GPU then, or was seen there since */
     int64_t taken_us;
-    int64_t interval_min_us; /* an update sooner repeats the last values */
+    int64_t interval_min_us; /* an update before it repeats the last values */
     double share;            /* of a processor that computing them may take; 0: no limit */
-    int64_t rest_us;         /* the same, so that `share` is kept */
+    int64_t rest_us;         /* computes no value before it, to stay below `share` */
     struct reading last[GPM_METRIC_COUNT]; /* of the latest interval that was long enough */
 };
 

@@ -44,7 +44,7 @@ enum gpu_compute_mode { /* NVML's numbers */
 /* One GPU, or one MIG instance of a GPU. Texts that are not known are "". */
 struct gpu_info {
     char uuid[96];       /* what CUDA_VISIBLE_DEVICES takes: "GPU-..." or "MIG-..." */
-    char index[24];      /* nvidia-smi's: "0", and "0:1" for MIG device 1 of GPU 0 */
+    char index[24];      /* as nvidia-smi counts: "0"; "0:1" for MIG device 1 of GPU 0 */
     char name[96];       /* "NVIDIA A100-SXM4-40GB" */
     char pci_bus_id[32]; /* of the card, also for a MIG instance */
     struct reading mem_total_bytes;
@@ -75,7 +75,8 @@ struct gpu_set {
 };
 
 /*
- * Loads NVML and lists all GPUs. A GPU that cannot be queried is listed too, as no place.
+ * Loads NVML and lists all GPUs. A GPU that cannot be queried is listed too, but no task can be
+ * placed on it.
  *
  * library_path: NULL: the driver's libnvidia-ml.so.1
  * ret_set:      closed by the caller with gpu_set_close; NULL unless 0 is returned
@@ -213,7 +214,8 @@ struct gpu_sample {
     } processes;
 };
 
-/* Is it a process of MPS itself, by its program's name? Its clients are listed beside it. */
+/* Tests by the program's name whether the process belongs to MPS itself. MPS clients are listed
+ * beside it. */
 bool gpu_process_is_mps_server(pid_t pid);
 
 /*
@@ -223,7 +225,7 @@ bool gpu_process_is_mps_server(pid_t pid);
  */
 void gpu_set_sample(struct gpu_set *set, size_t i, struct gpu_sample *ret_sample);
 
-/* The same at a time of the caller's (monotonic, microseconds). */
+/* Does the same at a given time (monotonic, microseconds). */
 void gpu_set_sample_at(
     struct gpu_set *set, size_t i, int64_t now_us, struct gpu_sample *ret_sample);
 

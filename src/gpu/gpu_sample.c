@@ -68,7 +68,7 @@ static void sample_memory(struct sampling *sampling)
     }
 }
 
-static struct reading fraction(unsigned per_cent)
+static struct reading fraction_of(unsigned per_cent)
 {
     return per_cent <= 100 ? reading_of(per_cent / 100.0) : READING_NONE;
 }
@@ -78,8 +78,8 @@ static void query_utilisation(struct sampling *sampling, struct slow *slow)
     struct nvml_utilization utilization = {0};
     bool known = note_result(sampling,
         nvml_call(&sampling->source->nvml, utilization, sampling->device->handle, &utilization));
-    slow->utilisation = known ? fraction(utilization.gpu) : READING_NONE;
-    slow->mem_utilisation = known ? fraction(utilization.memory) : READING_NONE;
+    slow->utilisation = known ? fraction_of(utilization.gpu) : READING_NONE;
+    slow->mem_utilisation = known ? fraction_of(utilization.memory) : READING_NONE;
 }
 
 static void query_power(struct sampling *sampling, struct slow *slow)

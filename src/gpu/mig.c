@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * MIG instances through NVML. A plan (mig_plan.h) is applied by destroying all and creating anew.
+ * MIG instances through NVML. To apply a plan (mig_plan.h), all instances are destroyed and those
+ * of the plan are created: NVML cannot change an existing one.
  */
 #include "gpu/mig.h"
 
@@ -21,7 +22,8 @@ static const struct nvml *nvml_of(const struct mig_gpu *gpu)
     return &gpu->set->source->nvml;
 }
 
-static int failed(const struct mig_gpu *gpu, const char *what, int result, struct fault *fault)
+static int report_failure(
+    const struct mig_gpu *gpu, const char *what, int result, struct fault *fault)
 {
     int errnum = result == NVML_NO_PERMISSION ? EPERM : EIO;
     return fault_set(fault, errnum, "GPU %s: %s: %s", gpu->set->gpu[gpu->gpu].index, what,
@@ -79,7 +81,7 @@ static int read_profiles(struct mig_gpu *gpu, struct fault *fault)
             result = r;
     }
     if (gpu->n_profiles == 0)
-        return failed(gpu, "cannot list MIG profiles",
+        return report_failure(gpu, "cannot list MIG profiles",
             result == NVML_OK ? NVML_NOT_SUPPORTED : result, fault);
     return 0;
 }
@@ -170,7 +172,7 @@ static int destroy_all(const struct mig_gpu *gpu, struct fault *fault)
             if (result == NVML_OK)
                 result = nvml_call(nvml_of(gpu), gpu_instance_destroy, list[i]);
             if (result != NVML_OK)
-                return failed(gpu, "cannot destroy an instance", result, fault);
+                return report_failure(gpu, "cannot destroy an instance", result, fault);
         }
     }
     return 0;
@@ -190,7 +192,8 @@ static int create_compute(const struct mig_gpu *gpu, nvml_gpu_instance instance,
     return NVML_NOT_SUPPORTED;
 }
 
-static int create(const struct mig_gpu *gpu, const struct mig_instance *wanted, struct fault *fault)
+static int create_instance(
+    const struct mig_gpu *gpu, const struct mig_instance *wanted, struct fault *fault)
 {
     const struct mig_profile *profile = &gpu->profiles[wanted->profile];
     const struct nvml_placement at = {wanted->at.start, wanted->at.size};
@@ -204,13 +207,13 @@ static int create(const struct mig_gpu *gpu, const struct mig_instance *wanted, 
         return 0;
     snprintf(what, sizeof what, "cannot create %s at slice %u (those before it exist now)",
         profile->name, at.start);
-    return failed(gpu, what, result, fault);
+    return report_failure(gpu, what, result, fault);
 }
 
 int mig_apply(const struct mig_gpu *gpu, const struct mig_plan *plan, struct fault *fault)
 {
     int r = destroy_all(gpu, fault);
     for (size_t i = 0; plan && r == 0 && i < plan->count; i++)
-        r = create(gpu, &plan->instances[i], fault);
+        r = create_instance(gpu, &plan->instances[i], fault);
     return r;
 }

@@ -53,7 +53,8 @@ static int no_such_profile(
     return fault_set(fault, EINVAL, "%.40s: no MIG profile of this GPU; it has %s", text, all);
 }
 
-static bool overlaps(const struct mig_plan *plan, size_t placed, const struct mig_placement *at)
+static bool overlaps_placed(
+    const struct mig_plan *plan, size_t placed, const struct mig_placement *at)
 {
     for (size_t i = 0; i < placed; i++) {
         const struct mig_placement *other = &plan->instances[i].at;
@@ -71,7 +72,7 @@ static bool place_rest(const struct mig_profile *profiles, struct mig_plan *plan
     const struct mig_profile *profile = &profiles[plan->instances[placed].profile];
     for (size_t i = 0; i < profile->n_placements; i++) {
         plan->instances[placed].at = profile->placements[i];
-        if (!overlaps(plan, placed, &profile->placements[i]) &&
+        if (!overlaps_placed(plan, placed, &profile->placements[i]) &&
             place_rest(profiles, plan, placed + 1))
             return true;
     }

@@ -115,7 +115,8 @@ pid_t mps_find_below(int folder, const char *pipe_dir, uid_t owner)
     if (snprintf(path, sizeof path, "%s/" PID_FILE, pipe_dir) >= (int)sizeof path)
         return 0;
     int fd = (int)syscall(SYS_openat2, folder, path, &how, sizeof how);
-    if (fd < 0 && (errno == ENOSYS || errno == EPERM)) /* containers forbid what they do not know */
+    if (fd < 0 && (errno == ENOSYS || errno == EPERM)) /* the seccomp filter of a container refuses
+                                                        * calls that it does not know */
         fd = open_by_steps(folder, path);
     return read_pid(fd, owner);
 }
@@ -184,7 +185,7 @@ static char *join_uuids(const char *const *uuids, size_t count)
     return text;
 }
 
-static char *assign(const char *name, const char *value)
+static char *format_assignment(const char *name, const char *value)
 {
     char *text = NULL;
     return asprintf(&text, "%s=%s", name, value) < 0 ? NULL : text;
@@ -250,8 +251,8 @@ static int start_daemon(const char *program, const char *pipe_dir, const char *l
     const char *const *uuids, size_t count, struct fault *fault)
 {
     struct environment environment = {
-        .own = {assign("CUDA_MPS_PIPE_DIRECTORY", pipe_dir),
-            assign("CUDA_MPS_LOG_DIRECTORY", log_dir), join_uuids(uuids, count)},
+        .own = {format_assignment("CUDA_MPS_PIPE_DIRECTORY", pipe_dir),
+            format_assignment("CUDA_MPS_LOG_DIRECTORY", log_dir), join_uuids(uuids, count)},
     };
     char output[256];
     int r;
@@ -293,7 +294,8 @@ static int query_daemon(const char *pipe_dir, const char *commands, int64_t limi
     int r = find_program(program, sizeof program, fault);
     if (r != 0)
         return r;
-    struct environment environment = {.own = {assign("CUDA_MPS_PIPE_DIRECTORY", pipe_dir)}};
+    struct environment environment = {
+        .own = {format_assignment("CUDA_MPS_PIPE_DIRECTORY", pipe_dir)}};
     if (!environment.own[0])
         return fault_set(fault, ENOMEM, "no memory to start %s", program);
     r = run_control_program(program, NULL, commands, limit_us, &environment, output, size, fault);

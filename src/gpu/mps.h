@@ -5,8 +5,8 @@
  *
  * A task becomes a client by CUDA_MPS_PIPE_DIRECTORY set to the pipe directory and
  * CUDA_VISIBLE_DEVICES by UUID, or by index if the server has all cards. The control daemon
- * outlives collocd, which finds it again by the same directory. A healthy one starts and stops
- * within milliseconds; the limits below are for the others.
+ * outlives collocd, which finds it again by the same directory. A healthy daemon starts and stops
+ * within milliseconds; the limits below are for one that hangs.
  */
 #ifndef COLLOC_GPU_MPS_H
 #define COLLOC_GPU_MPS_H
@@ -65,8 +65,8 @@ int mps_list_clients(
     const char *pipe_dir, struct mps_client *list, size_t capacity, struct fault *fault);
 
 /*
- * Makes the server finish or drop the client's work: every CUDA call of the client fails from then
- * on, and killing it does not harm other clients.
+ * Makes the server finish or drop the client's work. From then on every CUDA call of the client
+ * fails, and killing the client does not harm other clients.
  *
  * Returns 0, or -errno: the driver cannot (before CUDA 12), or the client is gone.
  */

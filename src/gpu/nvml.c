@@ -87,14 +87,14 @@ static const struct symbol process_lists[] = {
     SYMBOL(mps_processes, "nvmlDeviceGetMPSComputeRunningProcesses"),
 };
 
-static bool find(struct nvml *nvml, size_t offset, const char *name)
+static bool find_function(struct nvml *nvml, size_t offset, const char *name)
 {
     void *function = dlsym(nvml->library, name);
     memcpy((char *)nvml + offset, &function, sizeof function);
     return function != NULL;
 }
 
-static bool has(const struct nvml *nvml, const char *name)
+static bool has_function(const struct nvml *nvml, const char *name)
 {
     return dlsym(nvml->library, name) != NULL;
 }
@@ -106,8 +106,8 @@ static bool has(const struct nvml *nvml, const char *name)
  */
 static size_t process_stride_v3(const struct nvml *nvml)
 {
-    bool appended = has(nvml, "nvmlDeviceGetConfComputeMemSizeInfo") &&
-                    !has(nvml, "nvmlDeviceGetRunningProcessDetailList");
+    bool appended = has_function(nvml, "nvmlDeviceGetConfComputeMemSizeInfo") &&
+                    !has_function(nvml, "nvmlDeviceGetRunningProcessDetailList");
     return appended ? NVML_PROCESS_PROTECTED_SIZE : NVML_PROCESS_V2_SIZE;
 }
 
@@ -121,7 +121,7 @@ static void find_process_lists(struct nvml *nvml)
         for (size_t i = 0; i < ARRAY_SIZE(process_lists); i++) {
             char name[64];
             snprintf(name, sizeof name, "%s%s", process_lists[i].name, suffixes[v]);
-            found |= find(nvml, process_lists[i].offset, name);
+            found |= find_function(nvml, process_lists[i].offset, name);
         }
         if (found) {
             nvml->process_stride = strides[v];
@@ -140,7 +140,7 @@ int nvml_load(struct nvml *nvml, const char *path, struct fault *fault)
         return GPU_NO_LIBRARY;
     }
     for (size_t i = 0; i < ARRAY_SIZE(required); i++) {
-        if (!find(nvml, required[i].offset, required[i].name)) {
+        if (!find_function(nvml, required[i].offset, required[i].name)) {
             fault_set(fault, ENOSYS,
                 "%s has no %s: not the NVIDIA management library, or one too old",
                 path ? path : "libnvidia-ml.so.1", required[i].name);
@@ -149,7 +149,7 @@ int nvml_load(struct nvml *nvml, const char *path, struct fault *fault)
         }
     }
     for (size_t i = 0; i < ARRAY_SIZE(optional); i++)
-        find(nvml, optional[i].offset, optional[i].name);
+        find_function(nvml, optional[i].offset, optional[i].name);
     find_process_lists(nvml);
     return 0;
 }

@@ -45,7 +45,7 @@ static bool grow_buffer(struct process_buffer *buffer, size_t wanted, size_t str
 }
 
 /* Processes come and go between two calls: the buffer is twice what the driver asks for. */
-static int fetch(const struct nvml *nvml, nvml_processes_function *list, nvml_device device,
+static int fetch_list(const struct nvml *nvml, nvml_processes_function *list, nvml_device device,
     struct process_buffer *buffer, unsigned *ret_count)
 {
     if (!list)
@@ -77,7 +77,7 @@ static struct gpu_process *entry_of(struct gpu_sample *sample, pid_t pid)
 }
 
 /* A process in two lists shows the same memory twice: the larger value counts. */
-static int merge(
+static int merge_process(
     struct gpu_sample *sample, const struct nvml_process *reported, enum gpu_process_kind kind)
 {
     struct gpu_process *entry = entry_of(sample, (pid_t)reported->pid);
@@ -94,11 +94,11 @@ static int add_list(const struct nvml *nvml, nvml_processes_function *list, nvml
     struct process_buffer *buffer, enum gpu_process_kind kind, struct gpu_sample *sample)
 {
     unsigned count = 0;
-    int r = fetch(nvml, list, device, buffer, &count);
+    int r = fetch_list(nvml, list, device, buffer, &count);
     for (unsigned i = 0; r == NVML_OK && i < count && i < buffer->capacity; i++) {
         struct nvml_process reported;
         memcpy(&reported, buffer->raw + i * nvml->process_stride, sizeof reported);
-        r = merge(sample, &reported, kind);
+        r = merge_process(sample, &reported, kind);
     }
     return r;
 }

@@ -24,8 +24,8 @@ struct process_cache {
     struct gpu_process *item;
     size_t count, capacity;
     bool valid;
-    bool at_rest; /* memory in use was the same one sample earlier: processes that were ending have
-                     left the lists */
+    bool at_rest;      /* memory in use was the same one sample earlier, so that processes that were
+                   * ending have left the lists */
     double used_bytes; /* in use on the GPU at the last query */
     int64_t next_query_us;
 };

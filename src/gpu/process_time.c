@@ -46,8 +46,8 @@ static bool grow_buffer(struct process_time_buffer *buffer, unsigned wanted)
 }
 
 /* NVML reports how many entries it has; there may be more by the next call. */
-static int fetch(const struct nvml *nvml, nvml_device device, struct process_time_buffer *buffer,
-    unsigned long long since_us, unsigned *ret_count)
+static int fetch_samples(const struct nvml *nvml, nvml_device device,
+    struct process_time_buffer *buffer, unsigned long long since_us, unsigned *ret_count)
 {
     const int tries = 4;
     int r = NVML_INSUFFICIENT_SIZE;
@@ -75,7 +75,7 @@ static struct reading mean_of(const struct nvml_process_utilization *items, unsi
 }
 
 /* A process without an entry had no kernel, if others have entries. */
-static void fill(const struct nvml_process_utilization *items, unsigned count,
+static void fill_means(const struct nvml_process_utilization *items, unsigned count,
     unsigned long long since_us, struct gpu_sample *sample)
 {
     bool any = false;
@@ -108,7 +108,7 @@ int process_time_query(const struct nvml *nvml, nvml_device device,
     if (share > 0 && sample->at_us < time->next_query_us)
         return NVML_OK;
     clear_times(sample);
-    int r = fetch(nvml, device, buffer, second_before(time->newest_us), &count);
+    int r = fetch_samples(nvml, device, buffer, second_before(time->newest_us), &count);
     if (share > 0)
         time->next_query_us = sample->at_us +
                               (int64_t)((double)(query_cost_cpu_us() - began_us) / share);
@@ -117,6 +117,6 @@ int process_time_query(const struct nvml *nvml, nvml_device device,
     for (unsigned i = 0; i < count; i++)
         if (buffer->item[i].time_us > time->newest_us)
             time->newest_us = buffer->item[i].time_us;
-    fill(buffer->item, count, second_before(time->newest_us), sample);
+    fill_means(buffer->item, count, second_before(time->newest_us), sample);
     return NVML_OK;
 }

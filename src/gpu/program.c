@@ -62,7 +62,7 @@ int process_wait_gone(pid_t pid, int64_t limit_us)
     return r;
 }
 
-static int reap(pid_t pid)
+static int reap_child(pid_t pid)
 {
     int status = 0;
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
@@ -82,7 +82,7 @@ static int wait_child(pid_t pid, int64_t limit_us, int *ret_status)
     int r = process_wait_gone(pid, limit_us);
     if (r < 0)
         kill_group(pid);
-    *ret_status = reap(pid);
+    *ret_status = reap_child(pid);
     return r;
 }
 
@@ -185,5 +185,5 @@ int program_start(const struct program *run, pid_t *ret_pid, int *ret_fd, struct
 void program_kill(pid_t pid)
 {
     kill_group(pid);
-    reap(pid);
+    reap_child(pid);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How often an expensive driver query may be repeated. Most NVML queries cost microseconds; a few
- * cost 3 ms of processor time on an H200. Each of those pauses so long that it takes at most a
- * ten-thousandth of a processor: after 3 ms, 30 s.
+ * cost 3 ms of processor time on an H200. After such a query the next one waits until the cost is
+ * at most a ten-thousandth of a processor: 30 s after a query of 3 ms.
  */
 #ifndef COLLOC_GPU_COST_H
 #define COLLOC_GPU_COST_H

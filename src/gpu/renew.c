@@ -134,7 +134,7 @@ static struct gpu_source *make_source(const struct gpu_set *set)
     return NULL;
 }
 
-static int renew(struct gpu_set *set, struct gpu_set **ret_set)
+static int renew_set(struct gpu_set *set, struct gpu_set **ret_set)
 {
     struct gpu_source *from = set->source, *to = make_source(set);
     struct roster roster;
@@ -173,5 +173,5 @@ int gpu_set_renew(struct gpu_set *set, bool at_once, struct gpu_set **ret_set)
         changed = has_changed(source, card, &roster);
     int64_t rest_us = query_cost_pause_us(query_cost_cpu_us() - began_us, ROSTER_LEAST_US);
     source->roster_next_query_us = now_us + (rest_us < ROSTER_MOST_US ? rest_us : ROSTER_MOST_US);
-    return changed ? renew(set, ret_set) : 0;
+    return changed ? renew_set(set, ret_set) : 0;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The roster of a card: what may change of it while the driver runs. */
+/* The roster of a card: the properties that may change while the driver runs (MIG mode, compute
+ * mode, MIG instances). */
 #ifndef COLLOC_GPU_ROSTER_H
 #define COLLOC_GPU_ROSTER_H
 
@@ -21,7 +22,7 @@ struct roster {
     } instance[CARD_INSTANCES_MAX];
 };
 
-/* Queries the driver; a card that does not answer has an incomplete roster. */
+/* Queries the driver. The roster of a card that does not answer is incomplete. */
 void roster_read(const struct nvml *nvml, nvml_device card, struct roster *ret_roster);
 
 #endif

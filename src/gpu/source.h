@@ -14,7 +14,7 @@
 #include "gpu/trouble.h"
 #include "gpu/xid_events.h"
 
-/* Makes a counter that never falls of one that NVML may restart (driver reload, GPU reset). */
+/* A counter that never falls, made from one that NVML may restart (driver reload, GPU reset). */
 struct total {
     bool seen;
     uint64_t last; /* NVML's latest value */
@@ -85,7 +85,7 @@ void gpu_source_add_card(
 /* set.c: divides gpm_share equally among the GPUs. */
 void gpu_source_divide_gpm_share(struct gpu_source *source);
 
-/* The result says that the GPU is gone, or unusable until it is reset. */
+/* Tests whether an NVML result means that the GPU is gone, or unusable until it is reset. */
 static inline bool nvml_is_lost(int result)
 {
     return result == NVML_GPU_IS_LOST || result == NVML_RESET_REQUIRED;

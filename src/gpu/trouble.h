@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Health of a GPU that still answers: Xids, uncorrectable ECC errors, throttled clocks. */
+/* What is wrong with a GPU that still answers: Xids, uncorrectable ECC errors, throttled clocks. */
 #ifndef COLLOC_GPU_TROUBLE_H
 #define COLLOC_GPU_TROUBLE_H
 

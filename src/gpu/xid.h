@@ -8,7 +8,7 @@
 
 enum xid_blame {
     XID_OF_APPLICATION, /* a faulty program caused it; the GPU is healthy */
-    XID_TO_WATCH,       /* should be watched; the GPU still works */
+    XID_TO_WATCH,       /* the GPU still works, but a person should watch it */
     XID_OF_GPU,         /* the GPU must be reset or replaced */
 };
 

@@ -1,6 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* m += (1 - b1)(g - m); v += (1 - b2)(g^2 - v); w -= rate m / (1 - b1^t) / (sqrt(v / (1 - b2^t)) +
- * e) */
+/*
+ * One step of Adam (algorithm 1 of the paper) for each weight w with gradient g, at step t:
+ *
+ *     m += (1 - b1) (g - m)                 running mean of the gradients
+ *     v += (1 - b2) (g^2 - v)               running mean of their squares
+ *     w -= rate m / (1 - b1^t) / (sqrt(v / (1 - b2^t)) + e)
+ *
+ * The divisions by 1 - b^t make up for the means' start at 0.
+ */
 #include "memnet/adam.h"
 
 #include <errno.h>

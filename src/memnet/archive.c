@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Unpacks .xz by liblzma, whose memory and output are bounded. */
+/* Unpacks .xz files with liblzma, within limits for its memory and its output: a file from
+ * elsewhere may be a decompression bomb. */
 #include "memnet/archive.h"
 
 #include <errno.h>
@@ -20,7 +21,7 @@ struct unpacked {
     size_t used, size;
 };
 
-static int grow(struct unpacked *unpacked)
+static int grow_text(struct unpacked *unpacked)
 {
     size_t wanted = unpacked->size + 1;
     return wanted > ARCHIVE_MAX ? -EFBIG : ARRAY_RESERVE(unpacked->text, unpacked->size, wanted);
@@ -32,7 +33,7 @@ static int unpack_all(lzma_stream *stream, struct unpacked *ret)
     lzma_ret r = LZMA_OK;
     while (r == LZMA_OK) {
         if (ret->used + 1 >= ret->size) {
-            int grown = grow(ret);
+            int grown = grow_text(ret);
             if (grown < 0)
                 return grown;
         }
@@ -44,7 +45,7 @@ static int unpack_all(lzma_stream *stream, struct unpacked *ret)
     return r == LZMA_STREAM_END ? 0 : r == LZMA_MEM_ERROR ? -ENOMEM : -EINVAL;
 }
 
-static int unpack(const char *packed, size_t size, struct unpacked *ret)
+static int unpack_archive(const char *packed, size_t size, struct unpacked *ret)
 {
     lzma_stream stream = LZMA_STREAM_INIT;
     if (lzma_stream_decoder(&stream, MEMORY_MAX, LZMA_CONCATENATED) != LZMA_OK)
@@ -64,7 +65,7 @@ static int read_packed(const char *path, struct fault *fault, char **ret_text, s
     int r = file_read(path, ARCHIVE_MAX, fault, &packed, &size);
     if (r < 0)
         return r;
-    r = unpack(packed, size, &unpacked);
+    r = unpack_archive(packed, size, &unpacked);
     free(packed);
     if (r < 0) {
         free(unpacked.text);

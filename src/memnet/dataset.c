@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads runs.csv row by row and computes the features of each run from its network. */
+/* Reads runs.csv row by row, finds the network of each run by its key, and computes the features
+ * that an estimate of that run would have. So training sees exactly the inputs that estimation sees
+ * later. */
 #include "memnet/dataset.h"
 
 #include <errno.h>

@@ -21,7 +21,7 @@
 #include "base/fault.h"
 #include "estimator/gpumemnet/gpumemnet_features.h"
 
-/* Real networks are never trained on, whatever their part. */
+/* No network is trained on rows of real (published) networks, whatever their part. */
 enum dataset_part { PART_TRAINING, PART_VALIDATION, PART_TEST, PARTS };
 
 struct task_row {
@@ -32,15 +32,15 @@ struct task_row {
     enum dataset_part part;
     int64_t batch;
     double bytes;
-    struct gpumemnet_features features; /* its family says which networks use the row */
+    struct gpumemnet_features features; /* its `family` decides which networks train on the row */
 };
 
 struct dataset {
     struct task_row *rows;
     size_t n, capacity;
     size_t n_failed;      /* left out: the run failed */
-    size_t n_unsupported; /* left out: nothing can be said of such a network, or its layers are not
-                         known */
+    size_t n_unsupported; /* left out: the features of such a network cannot be computed, or its
+                           * layers are not in the file */
 };
 
 /* Reads a data set. Returns 0, or -errno with a fault that names file and line. Ended by

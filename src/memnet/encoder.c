@@ -22,7 +22,7 @@ size_t encoder_scratch(const struct encoder_layout *encoder, const struct batch 
            layers * squares + largest * largest + 2 * width;
 }
 
-static void add(float *x, const float *y, size_t n)
+static void add_vector(float *x, const float *y, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         x[i] += y[i];
@@ -76,13 +76,13 @@ static float *layer_forward(const struct encoder_layer_layout *layer, float *wei
     linear_forward(scratch->blas, &layer->qkv, weights, x, n, tape->qkv);
     attend_all(scratch->blas, tokens->batch, width, tape);
     linear_forward(scratch->blas, &layer->projection, weights, tape->mixed, n, tape->between);
-    add(tape->between, x, size);
+    add_vector(tape->between, x, size);
     layer_norm_forward(&layer->norm_attention, weights, tape->between, n, scratch,
         &tape->norm_attention, tape->between);
     linear_forward(scratch->blas, &layer->up, weights, tape->between, n, tape->hidden);
     relu_forward(tape->hidden, n * GPUMEMNET_FEED_FORWARD);
     linear_forward(scratch->blas, &layer->down, weights, tape->hidden, n, y);
-    add(y, tape->between, size);
+    add_vector(y, tape->between, size);
     layer_norm_forward(
         &layer->norm_feed_forward, weights, y, n, scratch, &tape->norm_feed_forward, y);
     return y;
@@ -106,7 +106,7 @@ void encoder_forward(const struct encoder_layout *encoder, float *weights,
     for (size_t i = 0; i < batch->n; i++) {
         memset(ret_sums + i * stride, 0, width * sizeof *ret_sums);
         for (size_t t = 0; t < batch->rows[i]->n_tokens; t++, x += width)
-            add(ret_sums + i * stride, x, width);
+            add_vector(ret_sums + i * stride, x, width);
     }
 }
 
@@ -142,14 +142,14 @@ static void layer_backward(const struct encoder_layer_layout *layer, const float
     relu_backward(tape->hidden, hidden, n * GPUMEMNET_FEED_FORWARD);
     linear_backward(
         scratch->blas, &layer->up, weights, tape->between, hidden, n, gradients, between);
-    add(between, d, size);
+    add_vector(between, d, size);
     layer_norm_backward(
         &layer->norm_attention, weights, &tape->norm_attention, between, n, gradients, between);
     linear_backward(
         scratch->blas, &layer->projection, weights, tape->mixed, between, n, gradients, d);
     attend_all_backward(tokens->batch, width, tape, d, scratch, dqkv);
     linear_backward(scratch->blas, &layer->qkv, weights, tape->x, dqkv, n, gradients, d);
-    add(d, between, size);
+    add_vector(d, between, size);
     scratch->used = mark;
 }
 

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Scales features by the mean and deviation of the training rows, and makes classes of bytes. */
+/* Makes examples of rows: the features are scaled by the mean and deviation of the training rows,
+ * and the measured bytes become the class of memory that the network has to predict. The scaling is
+ * stored with the network, since estimates must be scaled in the same way. */
 #include "memnet/examples.h"
 
 #include <errno.h>

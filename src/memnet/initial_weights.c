@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Linear layers uniform within 1 / sqrt(inputs), attention after Glorot, norms with scale 1. */
+/* The distributions of PyTorch's layers, since the thesis trained with PyTorch: linear layers are
+ * uniform within 1 / sqrt(inputs), attention follows Glorot and Bengio (2010), norms start with
+ * scale 1 and bias 0. */
 #include "memnet/initial_weights.h"
 
 #include <math.h>
 #include <string.h>
 
-static void uniform(struct seeded_random *random, float *x, int n, double bound)
+static void draw_uniform(struct seeded_random *random, float *x, int n, double bound)
 {
     for (int i = 0; i < n; i++)
         x[i] = (float)((2 * seeded_random_fraction(random) - 1) * bound);
@@ -15,8 +17,8 @@ static void draw_linear(
     const struct linear_layout *linear, struct seeded_random *random, float *weights)
 {
     double bound = 1 / sqrt(linear->in);
-    uniform(random, weights + linear->weight, linear->in * linear->out, bound);
-    uniform(random, weights + linear->bias, linear->out, bound);
+    draw_uniform(random, weights + linear->weight, linear->in * linear->out, bound);
+    draw_uniform(random, weights + linear->bias, linear->out, bound);
 }
 
 static void draw_scale(const struct norm_layout *norm, float *weights)
@@ -38,9 +40,9 @@ static void draw_block(
 static void draw_encoder_layer(
     const struct encoder_layer_layout *layer, struct seeded_random *random, float *weights)
 {
-    uniform(random, weights + layer->qkv.weight, layer->qkv.in * layer->qkv.out,
+    draw_uniform(random, weights + layer->qkv.weight, layer->qkv.in * layer->qkv.out,
         sqrt(6.0 / (layer->qkv.in + layer->qkv.out)));
-    uniform(random, weights + layer->projection.weight,
+    draw_uniform(random, weights + layer->projection.weight,
         layer->projection.in * layer->projection.out, 1 / sqrt(layer->projection.in));
     draw_linear(&layer->up, random, weights);
     draw_linear(&layer->down, random, weights);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Linear layers, norms and blocks: forward, and backward by the chain rule. */
+/* Linear layers, norms and blocks. Each has a forward pass and a backward pass, which follows by
+ * the chain rule: from the derivative dy of the loss by the output it computes dx, that by the
+ * input, and adds the derivatives by the weights to `gradients`. tests/unit/memnet compares all of
+ * them with finite differences, and with PyTorch where that is installed. */
 #include "memnet/layers.h"
 
 #include <math.h>
@@ -49,8 +52,10 @@ void relu_backward(const float *y, float *dy, size_t n)
 
 /* ---- batch norm ---- */
 
-/* Mean and variance of one channel, summed in double, since a batch has many rows. */
-static void moments(const float *x, size_t n, size_t stride, double *ret_mean, double *ret_variance)
+/* The mean and the variance of one channel or row, summed in double, since a batch has many
+ * rows. */
+static void mean_and_variance(
+    const float *x, size_t n, size_t stride, double *ret_mean, double *ret_variance)
 {
     double sum = 0, squares = 0;
     for (size_t i = 0; i < n; i++)
@@ -73,7 +78,7 @@ void batch_norm_forward(const struct norm_layout *layout, float *weights, const 
     float *unit = scratch_alloc(scratch, n * width), *inverse = scratch_alloc(scratch, width);
     for (size_t c = 0; c < width; c++) {
         double mean, variance;
-        moments(x + c, n, width, &mean, &variance);
+        mean_and_variance(x + c, n, width, &mean, &variance);
         update_running(&weights[layout->mean + c], mean);
         update_running(&weights[layout->variance + c], variance * (double)n / (double)(n - 1));
         float scale = weights[layout->scale + c], shift = weights[layout->shift + c];
@@ -115,7 +120,7 @@ void layer_norm_forward(const struct norm_layout *layout, const float *weights, 
     float *unit = scratch_alloc(scratch, n * width), *inverse = scratch_alloc(scratch, n);
     for (size_t i = 0; i < n; i++) {
         double mean, variance;
-        moments(x + i * width, width, 1, &mean, &variance);
+        mean_and_variance(x + i * width, width, 1, &mean, &variance);
         inverse[i] = (float)(1 / sqrt(variance + (double)GPUMEMNET_EPSILON));
         for (size_t c = 0; c < width; c++) {
             unit[i * width + c] = (x[i * width + c] - (float)mean) * inverse[i];

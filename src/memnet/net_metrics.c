@@ -57,7 +57,7 @@ const char *net_metrics_group_name(enum net_metrics_group group)
     return names[group];
 }
 
-static bool belongs(
+static bool belongs_to_group(
     const struct net_answer *answer, enum net_metrics_group group, const char *family)
 {
     const struct task_row *row = answer->row;
@@ -72,7 +72,7 @@ static bool belongs(
 
 /* ---- classes ---- */
 
-/* Of each class: rows of it, rows that were answered with it, and rows of both. */
+/* For one class: rows that belong to it, rows answered with it, and rows that are both. */
 struct class_counts {
     double is[GPUMEMNET_CLASSES_MAX], answered[GPUMEMNET_CLASSES_MAX], both[GPUMEMNET_CLASSES_MAX];
 };
@@ -101,7 +101,7 @@ static int compare(const void *a, const void *b)
 }
 
 /* Sorts the values. */
-static double quantile(double *values, size_t n, double q)
+static double quantile_of(double *values, size_t n, double q)
 {
     qsort(values, n, sizeof *values, compare);
     size_t at = (size_t)(q * (double)n);
@@ -130,11 +130,11 @@ static void count_group(const struct net_answer *const *group, size_t n, int cla
         errors[i] = fabs(group[i]->p50_bytes / group[i]->row->bytes - 1);
     }
     count_classes(&counts, classes, (double)n, ret);
-    ret->p50_error_median = quantile(errors, n, 0.5);
+    ret->p50_error_median = quantile_of(errors, n, 0.5);
     for (size_t i = 0; i < n; i++)
         errors[i] = fabs(group[i]->edge_bytes / group[i]->row->bytes - 1);
-    ret->error_median = quantile(errors, n, 0.5);
-    ret->error_p95 = quantile(errors, n, 0.95);
+    ret->error_median = quantile_of(errors, n, 0.5);
+    ret->error_p95 = quantile_of(errors, n, 0.95);
     ret->error_most = errors[n - 1];
 }
 
@@ -146,7 +146,7 @@ int net_metrics_compute(const struct gpumemnet_net *net, const struct net_answer
     *ret_metrics = (struct net_metrics){0};
     if (rows && errors) {
         for (size_t i = 0; i < n; i++)
-            if (belongs(&answers[i], group, family))
+            if (belongs_to_group(&answers[i], group, family))
                 rows[ret_metrics->n++] = &answers[i];
         if (ret_metrics->n)
             count_group(rows, ret_metrics->n, net->n_classes, errors, ret_metrics);

@@ -33,7 +33,7 @@ struct net_metrics {
 int net_answers_compute(const struct gpumemnet_net *net, const struct dataset *dataset,
     struct net_answer **ret_answers, size_t *ret_n);
 
-/* Which rows count. */
+/* The rows over which metrics are computed. */
 enum net_metrics_group {
     NET_METRICS_TEST,      /* random networks of the test part */
     NET_METRICS_TEST_ADAM, /* of these, the thesis's case: Adam, fp32 */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of plans. */
+/* The table of plans: a row for each network that `colloc memnet train` makes, with the bin width
+ * of the thesis and the quality that the thesis prints for it, to be compared with. */
 #include "memnet/net_plan.h"
 
 #include "base/array.h"

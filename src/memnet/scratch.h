@@ -24,7 +24,8 @@ struct scratch {
 int scratch_reserve(struct scratch *scratch, size_t size);
 void scratch_fini(struct scratch *scratch);
 
-/* Returns uninitialised memory. Aborts when more is allocated than was reserved. */
+/* Returns uninitialised memory. Aborts when more is allocated than was reserved, which is a bug of
+ * the caller. */
 float *scratch_alloc(struct scratch *scratch, size_t n);
 
 #endif

@@ -99,7 +99,7 @@ static void training_fini(struct training *t)
 
 /* ---- epochs ---- */
 
-static void shuffle(struct training *t)
+static void shuffle_order(struct training *t)
 {
     for (size_t i = t->training.n; i > 1; i--) {
         size_t other = seeded_random_below(&t->random, i);
@@ -112,7 +112,7 @@ static void shuffle(struct training *t)
 /* One pass over the training rows. */
 static int train_pass(struct training *t, double *sum, size_t *seen)
 {
-    shuffle(t);
+    shuffle_order(t);
     for (size_t from = 0; from + 2 <= t->training.n; from += TRAIN_BATCH) {
         size_t left = t->training.n - from;
         struct batch batch = {
@@ -143,7 +143,7 @@ static int train_epoch(struct training *t)
 }
 
 /* Computes the validation loss with the code that estimation uses. */
-static int validate(struct training *t)
+static int compute_validation_loss(struct training *t)
 {
     float logits[GPUMEMNET_CLASSES_MAX];
     double sum = 0;
@@ -171,7 +171,7 @@ static void keep_best(struct training *t)
     memcpy(t->best, t->net->weights, t->net->layout.size * sizeof *t->best);
 }
 
-static bool continues(const struct training *t)
+static bool may_continue(const struct training *t)
 {
     const struct train_settings *settings = t->settings;
     int most = settings->epochs_max ? settings->epochs_max : TRAIN_EPOCHS_MAX;
@@ -188,11 +188,11 @@ static int train_all(struct training *t)
         t->progress.epoch++;
         r = train_epoch(t);
         if (r == 0)
-            r = validate(t);
+            r = compute_validation_loss(t);
         if (r == 0)
             keep_best(t);
         t->progress.took_us = clock_monotonic_us() - began_us;
-    } while (r == 0 && continues(t));
+    } while (r == 0 && may_continue(t));
     memcpy(t->net->weights, t->best, t->net->layout.size * sizeof *t->best);
     return r;
 }

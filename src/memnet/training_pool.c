@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Each thread takes the next plan until none is left or a callback has failed. */
+/* A worker pool. Each thread takes the next plan until none is left or a callback has failed; a
+ * network is trained by one thread from beginning to end, so that its weights do not depend on the
+ * number of threads. */
 #include "memnet/training_pool.h"
 
 #include <errno.h>

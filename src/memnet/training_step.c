@@ -84,7 +84,7 @@ static void add_member(struct step *step, int m, float *own)
         step->logits[i] += own[i] / (float)step->layout->n_members;
 }
 
-static void forward(struct step *step)
+static void step_forward(struct step *step)
 {
     size_t size = step->batch->n * (size_t)step->layout->n_classes;
     fill_inputs(step);
@@ -137,7 +137,7 @@ static void member_backward(struct step *step, int m, const float *dlogits, floa
     step->scratch->used = mark;
 }
 
-static void backward(struct step *step)
+static void step_backward(struct step *step)
 {
     const struct gpumemnet_layout *layout = step->layout;
     size_t n = step->batch->n, stride = (size_t)layout->n_inputs;
@@ -165,8 +165,8 @@ int training_step_run(const struct gpumemnet_layout *layout, float *weights,
     int r = scratch_reserve(scratch, scratch_size(layout, batch));
     if (r < 0)
         return r;
-    forward(&step);
+    step_forward(&step);
     *ret_loss = loss_of(&step);
-    backward(&step);
+    step_backward(&step);
     return 0;
 }

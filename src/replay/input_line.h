@@ -10,7 +10,7 @@
  * Contract:
  * 1. Numbers are read back bit for bit.
  * 2. Files of the first form (version 0.1.0 and before, input_line_v1.h) stay readable, and a file
- *    may change from the first form to this one: each line says by its first character what it is.
+ *    may change from the first form to this one: the first character of each line shows its form.
  */
 #ifndef COLLOC_REPLAY_INPUT_LINE_H
 #define COLLOC_REPLAY_INPUT_LINE_H

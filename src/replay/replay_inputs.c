@@ -21,7 +21,7 @@ struct replay {
     struct core *core; /* NULL before the first start */
     int next_effect;   /* the effects of the last step before it have been compared */
     int64_t number;    /* of the line */
-    bool is_in_doubt;  /* the last line was not understood */
+    bool is_in_doubt;  /* the last line was not understood: a start of the daemon must follow */
     struct replay_result *result;
 };
 
@@ -37,7 +37,8 @@ static const struct event *next_decision(struct replay *replay)
     return replay->next_effect < n ? &effects[replay->next_effect].event : NULL;
 }
 
-/* After inputs that the core refused, and other calls than steps, there are none to expect. */
+/* After an input that the core refused, and after a call other than a step, no decision is
+ * expected. */
 static void expect_no_decisions(struct replay *replay)
 {
     int n;
@@ -56,8 +57,9 @@ static int report_difference(struct replay *replay, struct span recorded, struct
     return REPLAY_DIFFERS;
 }
 
-/* `recorded`: the line; empty if there is none. `decision`: or NULL. */
-static int differs(
+/* Reports a difference. `recorded`: the line, empty if there is none. `decision`: the core's, NULL
+ * if it made none. */
+static int report_decision(
     struct replay *replay, struct span recorded, const struct event *decision, struct fault *fault)
 {
     char *text = NULL;
@@ -98,7 +100,7 @@ static int check_decision(
     if (r < 0)
         return r;
     if (r == 0)
-        return differs(replay, text, decision, fault);
+        return report_decision(replay, text, decision, fault);
     replay->next_effect++;
     replay->result->decisions++;
     return 0;
@@ -108,12 +110,12 @@ static int check_decision(
 static int check_none_left(struct replay *replay, struct fault *fault)
 {
     const struct event *decision = next_decision(replay);
-    return decision ? differs(replay, (struct span){"", 0}, decision, fault) : 0;
+    return decision ? report_decision(replay, (struct span){"", 0}, decision, fault) : 0;
 }
 
 /* ---- lines ---- */
 
-static int begin(struct replay *replay, const struct input_line *line, struct fault *fault)
+static int begin_core(struct replay *replay, const struct input_line *line, struct fault *fault)
 {
     int r = replay->is_in_doubt ? 0 : check_none_left(replay, fault);
     if (r != 0)
@@ -125,7 +127,7 @@ static int begin(struct replay *replay, const struct input_line *line, struct fa
     return replay->core ? 0 : fault_set(fault, ENOMEM, "out of memory");
 }
 
-static int step(struct replay *replay, const struct input_line *line, struct fault *fault)
+static int step_core(struct replay *replay, const struct input_line *line, struct fault *fault)
 {
     int answer = core_step(replay->core, &line->event);
     if (answer < 0)
@@ -148,7 +150,7 @@ static int replay_line(
     struct replay *replay, const struct input_line *line, struct span text, struct fault *fault)
 {
     if (line->kind == INPUT_LINE_BEGIN)
-        return begin(replay, line, fault);
+        return begin_core(replay, line, fault);
     if (!replay->core)
         return fault_set(fault, EINVAL, "the record does not begin with a start");
     if (line->kind == INPUT_LINE_DECISION)
@@ -157,7 +159,7 @@ static int replay_line(
     if (r != 0)
         return r;
     if (line->kind == INPUT_LINE_STEP)
-        return step(replay, line, fault);
+        return step_core(replay, line, fault);
     if (line->kind == INPUT_LINE_SETTINGS)
         core_configure(replay->core, &line->settings);
     else if (line->kind == INPUT_LINE_FORGET)

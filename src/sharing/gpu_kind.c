@@ -29,8 +29,8 @@ struct words {
     int n;
 };
 
-/* Splits a line at blanks; none for an empty line or a comment. */
-static int split(struct span line, struct words *words, struct fault *fault)
+/* Splits a line at blanks. An empty line and a comment have no words. */
+static int split_words(struct span line, struct words *words, struct fault *fault)
 {
     line = span_trim(line);
     words->n = 0;
@@ -45,7 +45,7 @@ static int split(struct span line, struct words *words, struct fault *fault)
     return 0;
 }
 
-static int bad(struct fault *fault, const char *what, const char *word)
+static int report_word(struct fault *fault, const char *what, const char *word)
 {
     return fault_set(fault, EINVAL, "%s: \"%.40s\" is not possible", what, word);
 }
@@ -54,7 +54,7 @@ static int read_mib(const char *what, const char *word, struct fault *fault, int
 {
     int64_t mib;
     if (parse_int64(word, 0, INT64_C(1) << 30, &mib) < 0)
-        return bad(fault, what, word);
+        return report_word(fault, what, word);
     *ret_bytes = mib * MIB;
     return 0;
 }
@@ -64,7 +64,7 @@ static int read_number(
 {
     int64_t number;
     if (parse_int64(word, min, max, &number) < 0)
-        return bad(fault, what, word);
+        return report_word(fault, what, word);
     *ret_number = (unsigned)number;
     return 0;
 }
@@ -87,7 +87,7 @@ static int read_constant(struct gpu_kinds *kinds, struct words *words, struct fa
     for (size_t i = 0; i < ARRAY_SIZE(numbers); i++)
         if (numbers[i].value && strcmp(words->word[1], numbers[i].name) == 0)
             return parse_double(words->word[2], 0, numbers[i].max, numbers[i].value) < 0
-                       ? bad(fault, words->word[1], words->word[2])
+                       ? report_word(fault, words->word[1], words->word[2])
                        : 0;
     return fault_set(fault, EINVAL, "there is no constant \"%.40s\"", words->word[1]);
 }
@@ -112,19 +112,19 @@ static int read_kind_words(const struct words *words, struct fault *fault, struc
     if (r < 0)
         return r;
     if (kind->reserved_bytes >= kind->total_bytes)
-        return bad(fault, "reserved_mib", words->word[3]);
+        return report_word(fault, "reserved_mib", words->word[3]);
     if ((r = read_number("sms", words->word[4], 1, 10000, fault, &sms)) < 0)
         return r;
     kind->sms = (int)sms;
     for (int i = 0; i < 4; i++)
         if (parse_double(words->word[5 + i], 0, WATTS_MAX, watts[i]) < 0)
-            return bad(fault, "watts", words->word[5 + i]);
+            return report_word(fault, "watts", words->word[5 + i]);
     if (kind->awake_w < kind->idle_w || kind->awake_w > kind->limit_w)
         return fault_set(fault, EINVAL, "awake_w must be between idle_w and limit_w");
     return 0;
 }
 
-/* The kind becomes the last one: the lines after it are about it. */
+/* Makes the kind the last one, to which the lines after it belong. */
 static int read_kind(struct gpu_kinds *kinds, struct words *words, struct fault *fault)
 {
     struct gpu_kind kind = {0};
@@ -142,16 +142,16 @@ static int read_kind(struct gpu_kinds *kinds, struct words *words, struct fault 
     return 0;
 }
 
-static struct gpu_kind *last(struct gpu_kinds *kinds)
+static struct gpu_kind *last_kind(struct gpu_kinds *kinds)
 {
     return &kinds->kinds[kinds->n - 1];
 }
 
 static int read_alias(struct gpu_kinds *kinds, struct words *words, struct fault *fault)
 {
-    if (words->n != 2 || !is_name(words->word[1], sizeof last(kinds)->alias))
+    if (words->n != 2 || !is_name(words->word[1], sizeof last_kind(kinds)->alias))
         return fault_set(fault, EINVAL, "alias NAME");
-    strcpy(last(kinds)->alias, words->word[1]);
+    strcpy(last_kind(kinds)->alias, words->word[1]);
     return 0;
 }
 
@@ -164,7 +164,7 @@ static int read_nvml(struct gpu_kinds *kinds, struct words *words, struct fault 
         return fault_set(
             fault, EINVAL, "nvml CUDA ARCHITECTURE SM_MHZ MEMORY_MHZ PCIE PCI_ID PRODUCT");
     if (parse_double(words->word[1], 1, 99, &cuda) < 0)
-        return bad(fault, "cuda", words->word[1]);
+        return report_word(fault, "cuda", words->word[1]);
     facts.cuda_major = (int)cuda;
     facts.cuda_minor = (int)lround((cuda - facts.cuda_major) * 10);
     int r = read_number("architecture", words->word[2], 1, 100, fault, &facts.architecture);
@@ -178,11 +178,11 @@ static int read_nvml(struct gpu_kinds *kinds, struct words *words, struct fault 
         return r;
     facts.pci_device_id = (unsigned)strtoul(words->word[6], &end, 16);
     if (*end || end != words->word[6] + 8)
-        return bad(fault, "pci_id", words->word[6]);
+        return report_word(fault, "pci_id", words->word[6]);
     for (int i = 7, used = 0; i < words->n && used < (int)sizeof facts.product; i++)
         used += snprintf(facts.product + used, sizeof facts.product - (size_t)used, "%s%s",
             i > 7 ? " " : "", words->word[i]);
-    last(kinds)->nvml = facts;
+    last_kind(kinds)->nvml = facts;
     return 0;
 }
 
@@ -198,7 +198,7 @@ static int compute_slices(const struct mig_profile *profile)
 
 static int read_profile(struct gpu_kinds *kinds, struct words *words, struct fault *fault)
 {
-    struct gpu_kind *kind = last(kinds);
+    struct gpu_kind *kind = last_kind(kinds);
     struct mig_profile profile = {0};
     unsigned sms = 0, slices = 0;
     if (kind->n_profiles == MIG_PROFILES_MAX)
@@ -223,7 +223,7 @@ static int read_profile(struct gpu_kinds *kinds, struct words *words, struct fau
 static const struct {
     const char *word;
     int (*read)(struct gpu_kinds *, struct words *, struct fault *);
-    bool of_kind; /* it belongs to the kind before it */
+    bool of_kind; /* its values belong to the kind before it */
 } lines[] = {{"constant", read_constant, false}, {"kind", read_kind, false},
     {"alias", read_alias, true}, {"nvml", read_nvml, true}, {"mig", read_profile, true}};
 
@@ -247,7 +247,7 @@ int gpu_kinds_read(struct gpu_kinds *kinds, struct span text, const char *name, 
     bool has_kind = false;
     for (int number = 1; span_next_line(&text, &line); number++) {
         struct words words;
-        int r = split(line, &words, fault);
+        int r = split_words(line, &words, fault);
         if (r == 0 && words.n > 0)
             r = read_words(kinds, &words, has_kind, fault);
         if (r < 0)

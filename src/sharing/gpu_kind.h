@@ -12,7 +12,7 @@
 #include "base/text.h"
 #include "sharing/interference.h"
 
-/* Of one GPU, as NVIDIA partitions it. */
+/* Slices of one GPU, as NVIDIA partitions it. */
 enum { MIG_COMPUTE_SLICES = 7, MIG_MEMORY_SLICES = 8 };
 
 /* More than NVIDIA sells; a profile's number is also its place in the list. */
@@ -35,7 +35,7 @@ struct gpu_kind {
     int sms;
     double limit_w;
     double idle_w;  /* no process on it */
-    double awake_w; /* clocks up, before any work is counted */
+    double awake_w; /* with raised clocks, before any work is counted */
     double work_w;  /* what full activity adds to awake_w */
     struct mig_profile profiles[MIG_PROFILES_MAX];
     int n_profiles;
@@ -54,8 +54,8 @@ struct gpu_constants {
     int64_t context_bytes;
     double startup_s, ramp_s;
     double spread;
-    double
-        linear_memory; /* 0: free memory can be had wherever it lies; otherwise only in one piece */
+    double linear_memory; /* 0: a request is met from free memory anywhere; otherwise only from one
+                        * contiguous piece */
     struct interference_constants interference;
 };
 

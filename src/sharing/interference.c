@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The interference model: how fast tasks on one GPU still are beside each other. Sharers are the
- * customers of a closed queue with one server, the GPU. Each task brings its kernels to the server,
- * stays there until they are done (longer when others are there), then spends its think time
- * elsewhere (launches, data), and comes again.
+ * The interference model: the speed of tasks that share a GPU. Sharers are the customers of a
+ * closed queue with one server, the GPU. Each task brings its kernels to the server, stays there
+ * until they are done (longer when others are there), then spends its think time elsewhere
+ * (launches, data), and comes again.
  *
  * Two plain processes, each of which keeps the GPU busy for half of its time. Changing between them
  * and cold caches make kernels 12 % longer, 0.56 instead of 0.5:
@@ -83,7 +83,7 @@ static const double RESIDENCE_CHANGE_MAX = 1e-6;
 static const double ODDS_SMACT_MIN = 0.01, ODDS_SMACT_MAX = 0.95;
 
 /* For numbers of which none is NAN: the compiler inlines it, unlike fmax. */
-static double larger(double a, double b)
+static double larger_of(double a, double b)
 {
     return a > b ? a : b;
 }
@@ -93,7 +93,7 @@ static double gract_of(const struct demand *demand)
     return fmin(1, fmax(demand->gract, fmax(demand->smact, demand->dram)));
 }
 
-static double held(double sms, double bandwidth, const struct demand *demand)
+static double held_share(double sms, double bandwidth, const struct demand *demand)
 {
     return fmax(demand->smact / sms, demand->dram / bandwidth);
 }
@@ -101,7 +101,7 @@ static double held(double sms, double bandwidth, const struct demand *demand)
 /* How long kernels run alone on the instance. */
 static double busy_alone(double sms, double bandwidth, const struct demand *demand)
 {
-    return fmax(gract_of(demand), held(sms, bandwidth, demand));
+    return fmax(gract_of(demand), held_share(sms, bandwidth, demand));
 }
 
 static double sum_smact(const struct sharer *sharers, int n)
@@ -120,23 +120,24 @@ static double cache_lost(const struct sharer *sharer, double sum)
 
 /* ---- the queue ---- */
 
-static double slowdown(const struct customer *customer, double residence)
+static double slowdown_of(const struct customer *customer, double residence)
 {
-    return larger(customer->floor, customer->think + residence);
+    return larger_of(customer->floor, customer->think + residence);
 }
 
 /* The residence time of customer i, from the present ones of the others. */
-static double residence(const struct sharer *sharers, int n, int i)
+static double residence_time(const struct sharer *sharers, int n, int i)
 {
     const struct customer *own = &sharers[i].customer;
     double delay = 0; /* of own->weight, in multiples of its service time */
-    double own_load = own->weight * own->residence / slowdown(own, own->residence);
+    double own_load = own->weight * own->residence / slowdown_of(own, own->residence);
     for (int j = 0; j < n; j++) {
         const struct customer *other = &sharers[j].customer;
         if (j == i || other->service == 0)
             continue;
-        double s = larger(other->service, other->residence - other->service_per_weight * own_load);
-        delay += other->weight * s / slowdown(other, s);
+        double s = larger_of(
+            other->service, other->residence - other->service_per_weight * own_load);
+        delay += other->weight * s / slowdown_of(other, s);
     }
     return own->service * (1 + delay / own->weight);
 }
@@ -146,7 +147,7 @@ static double residence(const struct sharer *sharers, int n, int i)
  *
  * Returns the factor by which all are slower still, 1 when the server can do all the work.
  */
-static double serve(struct sharer *sharers, int n)
+static double solve_queue(struct sharer *sharers, int n)
 {
     double change = 1, served = 0;
     for (int i = 0; i < n; i++) {
@@ -159,28 +160,28 @@ static double serve(struct sharer *sharers, int n)
         for (int i = 0; i < n; i++) {
             struct customer *customer = &sharers[i].customer;
             double before = customer->residence;
-            customer->residence = residence(sharers, n, i);
-            change = larger(change, fabs(customer->residence - before));
+            customer->residence = residence_time(sharers, n, i);
+            change = larger_of(change, fabs(customer->residence - before));
         }
     }
     for (int i = 0; i < n; i++) {
         const struct customer *customer = &sharers[i].customer;
-        served += customer->service / slowdown(customer, customer->residence);
+        served += customer->service / slowdown_of(customer, customer->residence);
     }
     return fmax(1, served);
 }
 
 /* ---- the customers ---- */
 
-/* It never comes to the server. */
+/* A task without service never comes to the server. */
 static const struct customer absent = {.floor = 1, .weight = 1};
 
-static struct customer client(const struct interference_constants *constants, double sms,
+static struct customer mps_customer(const struct interference_constants *constants, double sms,
     double bandwidth, const struct sharer *sharer, double sum)
 {
     const struct demand *demand = &sharer->demand;
     double cap = sharer->cap > 0 ? fmin(1, sharer->cap) : 1;
-    double gract = gract_of(demand), all = held(sms, bandwidth, demand);
+    double gract = gract_of(demand), all = held_share(sms, bandwidth, demand);
     double alone = 1 - gract + busy_alone(sms * cap, bandwidth, demand);
     double smact = fmin(ODDS_SMACT_MAX, fmax(ODDS_SMACT_MIN, fmin(demand->smact, cap)));
     return (struct customer){.service = all * (1 + constants->cache_cost * cache_lost(sharer, sum)),
@@ -195,12 +196,13 @@ static void solve_clients(const struct interference_constants *constants, double
 {
     double sum = sum_smact(sharers, n);
     for (int i = 0; i < n; i++)
-        sharers[i].customer = sharers[i].mps ? client(constants, sms, bandwidth, &sharers[i], sum)
-                                             : absent;
-    double all = serve(sharers, n);
+        sharers[i].customer = sharers[i].mps
+                                  ? mps_customer(constants, sms, bandwidth, &sharers[i], sum)
+                                  : absent;
+    double all = solve_queue(sharers, n);
     for (int i = 0; i < n; i++)
         if (sharers[i].mps)
-            sharers[i].speed = 1 / (all * slowdown(
+            sharers[i].speed = 1 / (all * slowdown_of(
                                               &sharers[i].customer, sharers[i].customer.residence));
 }
 
@@ -216,7 +218,7 @@ static struct customer server_of_clients(
     return (struct customer){.service = busy, .think = 1 - busy, .floor = 1, .weight = 1};
 }
 
-static struct customer process(double sms, double bandwidth, const struct demand *demand)
+static struct customer process_customer(double sms, double bandwidth, const struct demand *demand)
 {
     double busy = busy_alone(sms, bandwidth, demand), rest = 1 - gract_of(demand);
     return (struct customer){.service = busy, .think = rest, .floor = rest + busy, .weight = 1};
@@ -249,16 +251,16 @@ void interference_solve(const struct interference_constants *constants, double s
     struct customer clients = server_of_clients(sms, bandwidth, sharers, n);
     for (int i = 0; i < n; i++) {
         struct customer *customer = &sharers[i].customer;
-        *customer = !sharers[i].mps     ? process(sms, bandwidth, &sharers[i].demand)
+        *customer = !sharers[i].mps     ? process_customer(sms, bandwidth, &sharers[i].demand)
                     : i == first_client ? clients
                                         : absent;
         customer->service *= processes > 1 ? 1 + constants->switch_cost + constants->cold_cost : 1;
     }
-    double all = serve(sharers, n);
+    double all = solve_queue(sharers, n);
     for (int i = 0; i < n; i++) {
         const struct customer *customer = &sharers[sharers[i].mps ? first_client : i].customer;
         sharers[i].speed = (sharers[i].mps ? sharers[i].speed : 1) /
-                           (all * slowdown(customer, customer->residence));
+                           (all * slowdown_of(customer, customer->residence));
     }
 }
 

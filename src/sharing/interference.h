@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The interference model: how fast each of the tasks on a GPU still is beside the others, and what
- * the GPU then does and draws. The simulator, the emulator and the predictive policy use it. Pure;
- * the formulae are in interference.c, how well they hold is in docs/measured/sharing.md.
+ * The interference model: the speed of each task on a GPU beside the others, and the GPU's activity
+ * and power. The simulator, the emulator and the predictive policy use it. Pure; the formulae are
+ * in interference.c, how well they hold is in docs/measured/sharing.md.
  *
  * All fractions are of a whole GPU, also on a MIG instance, which is a GPU with fewer SMs and less
  * bandwidth.
@@ -12,7 +12,7 @@
 
 #include <stdbool.h>
 
-/* What a task does to each of its GPUs while it has them to itself: fractions of the whole GPU, and
+/* A task's demand on each of its GPUs when it runs there alone: fractions of the whole GPU, and
  * watts. */
 struct demand {
     double gract;   /* time with any kernel resident */
@@ -33,7 +33,7 @@ struct interference_constants {
 extern const struct interference_constants interference_measured;
 
 /*
- * Finds a constant by the name that data/sharing/interference.txt gives it, or gave it before.
+ * Finds a constant by its name in data/sharing/interference.txt, or by its former name there.
  *
  * Returns where it is, to be read or set, or NULL when there is none of that name.
  */

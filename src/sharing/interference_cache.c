@@ -48,7 +48,7 @@ static uint64_t hash_of(const struct input *inputs, int n)
     return (hash ^ hash >> 32) * golden >> 32;
 }
 
-static void fill(struct slot *slot, const struct input *inputs, struct sharer *sharers, int n)
+static void fill_slot(struct slot *slot, const struct input *inputs, struct sharer *sharers, int n)
 {
     interference_solve(&interference_measured, 1, 1, sharers, n);
     slot->n = n;
@@ -68,7 +68,7 @@ void interference_solve_cached(struct sharer *sharers, int n)
         inputs[i] = input_of(&sharers[i]);
     struct slot *slot = &slots[hash_of(inputs, n) % SLOTS];
     if (slot->n != n || memcmp(slot->inputs, inputs, (size_t)n * sizeof *inputs) != 0)
-        fill(slot, inputs, sharers, n);
+        fill_slot(slot, inputs, sharers, n);
     for (int i = 0; i < n; i++)
         sharers[i].speed = slot->speeds[i];
 }

@@ -9,7 +9,7 @@
 enum { MEMORY_STEPS = 7 };
 
 /*
- * What a training asks for in one step.
+ * The size of one allocation step of a training.
  *
  * `total_bytes`: of all steps together.
  * `context_bytes`: of a CUDA context; a training that takes less has no more than that.
@@ -20,7 +20,7 @@ enum { MEMORY_STEPS = 7 };
 int64_t memory_step_bytes(int64_t total_bytes, int64_t context_bytes, int step);
 
 /*
- * When it asks for it.
+ * The time of an allocation step.
  *
  * `ramp_s`: from the first segment to the last.
  *

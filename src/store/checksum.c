@@ -23,7 +23,8 @@ static const void *bytes_of(sqlite3_value *value, int *ret_size)
     return bytes;
 }
 
-/* Each value with its size before it, so that bytes cannot move from one to the next. */
+/* Each value is hashed with its size before it, so that a byte moved from one value to the next
+ * changes the hash. */
 static char *join_values(int n, sqlite3_value **values, size_t *ret_size)
 {
     size_t room = 0, at = 0;

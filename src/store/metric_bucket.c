@@ -38,7 +38,7 @@ struct metric_value bucket_value(const struct bucket_sum *sum)
     return (struct metric_value){sum->min, (float)(sum->sum / sum->count), sum->max};
 }
 
-static int append(struct metric_bytes *bytes, const void *data, size_t size)
+static int append_bytes(struct metric_bytes *bytes, const void *data, size_t size)
 {
     if (ARRAY_RESERVE(bytes->data, bytes->capacity, bytes->size + size) < 0)
         return -ENOMEM;
@@ -50,7 +50,7 @@ static int append(struct metric_bytes *bytes, const void *data, size_t size)
 static int append_count(struct metric_bytes *bytes, int n_values)
 {
     uint32_t n = (uint32_t)n_values;
-    return bytes->size ? 0 : append(bytes, &n, sizeof n);
+    return bytes->size ? 0 : append_bytes(bytes, &n, sizeof n);
 }
 
 int metric_pack_samples(const struct metric_samples *samples, struct metric_bytes *bytes)
@@ -59,9 +59,9 @@ int metric_pack_samples(const struct metric_samples *samples, struct metric_byte
     int r = append_count(bytes, samples->n_values);
     for (size_t i = 0; i < samples->count && r == 0; i++) {
         uint32_t offset_ms = (uint32_t)(samples->at_ms[i] - samples->at_ms[0]);
-        r = append(bytes, &offset_ms, sizeof offset_ms);
+        r = append_bytes(bytes, &offset_ms, sizeof offset_ms);
         if (r == 0)
-            r = append(bytes, samples->values + i * n, n * sizeof(float));
+            r = append_bytes(bytes, samples->values + i * n, n * sizeof(float));
     }
     return r;
 }
@@ -71,8 +71,8 @@ int metric_pack_bucket(
 {
     int r = append_count(bytes, n_values);
     if (r == 0)
-        r = append(bytes, &index, sizeof index);
-    return r == 0 ? append(bytes, values, (size_t)n_values * sizeof *values) : r;
+        r = append_bytes(bytes, &index, sizeof index);
+    return r == 0 ? append_bytes(bytes, values, (size_t)n_values * sizeof *values) : r;
 }
 
 struct metric_reader metric_reader_begin(

@@ -19,16 +19,16 @@ void bucket_add(struct bucket_sum *sum, struct metric_value value);
 
 struct metric_value bucket_value(const struct bucket_sum *sum);
 
-/* Bytes that grow. Start with {0}; `data` is the caller's to free. */
+/* A growing byte buffer. Start with {0}; the caller frees `data`. */
 struct metric_bytes {
     unsigned char *data;
     size_t size, capacity;
 };
 
-/* A row's samples. Returns 0 or -ENOMEM. */
+/* Packs one sample of a row. Returns 0 or -ENOMEM. */
 int metric_pack_samples(const struct metric_samples *samples, struct metric_bytes *bytes);
 
-/* A bucket of a block; `index` is its position there. Returns 0 or -ENOMEM. */
+/* Packs one bucket of a block; `index` is its position there. Returns 0 or -ENOMEM. */
 int metric_pack_bucket(
     struct metric_bytes *bytes, uint32_t index, const struct metric_value *values, int n_values);
 
@@ -49,8 +49,8 @@ struct metric_reader {
 struct metric_reader metric_reader_begin(
     const void *data, size_t size, int64_t start_ms, int64_t bucket_ms);
 
-/* Takes the next one; values that it has not are unknown. Returns false at the end, and where the
- * bytes are not what was packed. */
+/* Reads the next sample or bucket; values that it lacks are unknown. Returns false at the end, and
+ * where the bytes are not what was packed. */
 bool metric_unpack(struct metric_reader *reader, int64_t *ret_at_ms,
     struct metric_value ret_values[METRIC_VALUES_MAX]);
 

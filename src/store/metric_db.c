@@ -29,6 +29,8 @@
 #include "store/store_private.h"
 
 #define VERSION 1
+#define LEVEL_EMPTY                                                                                \
+    INT64_MAX /* a start after any time that is read: nothing comes from the level */
 #define LATE_MS                                                                                    \
     15000 /* chosen: batches come every few seconds; a block waits so long for the last */
 
@@ -103,7 +105,7 @@ static int set_fault(const struct metric_db *db, struct fault *fault)
 }
 
 /* Returns 1 with a row, 0 without one, or -errno with a fault. */
-static int step(const struct metric_db *db, sqlite3_stmt *statement, struct fault *fault)
+static int step_statement(const struct metric_db *db, sqlite3_stmt *statement, struct fault *fault)
 {
     int r = sqlite3_step(statement);
     return r == SQLITE_ROW ? 1 : r == SQLITE_DONE ? 0 : set_fault(db, fault);
@@ -119,7 +121,7 @@ static int start_query(
     statement_reset(statement);
     for (int i = 0; i < n && i < 3; i++)
         sqlite3_bind_int64(statement, i + 1, values[i]);
-    return step(db, statement, fault);
+    return step_statement(db, statement, fault);
 }
 
 /* A query of one number. Returns 1 with it, 0 without one, or -errno. */
@@ -141,7 +143,7 @@ static int run_query(
     return r < 0 ? r : 0;
 }
 
-static int execute(struct metric_db *db, const char *sql, struct fault *fault)
+static int execute_sql(struct metric_db *db, const char *sql, struct fault *fault)
 {
     return sqlite3_exec(db->sqlite, sql, NULL, NULL, NULL) == SQLITE_OK ? 0 : set_fault(db, fault);
 }
@@ -150,7 +152,7 @@ static int execute(struct metric_db *db, const char *sql, struct fault *fault)
 static int end_transaction(struct metric_db *db, int r, struct fault *fault)
 {
     if (r >= 0) {
-        int committed = execute(db, "COMMIT", fault);
+        int committed = execute_sql(db, "COMMIT", fault);
         if (committed == 0)
             return r;
         r = committed;
@@ -179,14 +181,14 @@ static int check_version(struct metric_db *db, struct fault *fault)
             "  (SELECT count(*) FROM sqlite_master)",
             -1, &statement, NULL) != SQLITE_OK)
         return set_fault(db, fault);
-    int r = step(db, statement, fault);
+    int r = step_statement(db, statement, fault);
     int64_t version = r > 0 ? sqlite3_column_int64(statement, 0) : 0;
     int64_t tables = r > 0 ? sqlite3_column_int64(statement, 1) : 0;
     sqlite3_finalize(statement);
     if (r < 0)
         return r;
     if (version == 0 && tables == 0)
-        return execute(db, schema, fault);
+        return execute_sql(db, schema, fault);
     if (version != VERSION)
         return fault_set(fault, EUCLEAN, "%s: version %d of the metrics, not %d", db->path,
             (int)version, VERSION);
@@ -198,7 +200,7 @@ static int open_file(struct metric_db *db, struct fault *fault)
     if (sqlite3_open_v2(db->path, &db->sqlite,
             SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, NULL) != SQLITE_OK)
         return set_fault(db, fault);
-    int r = execute(db,
+    int r = execute_sql(db,
         "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA cache_size = -4096;"
         "PRAGMA temp_store = MEMORY; PRAGMA journal_size_limit = 4194304",
         fault);
@@ -270,14 +272,14 @@ static int find_series(struct metric_db *db, const struct metric_samples *sample
     sqlite3_stmt *find = db->statements[FIND_SERIES], *add = db->statements[ADD_SERIES];
     statement_reset(find);
     statement_bind(find, "it", (int64_t)key->task, key->gpu);
-    int r = step(db, find, fault);
+    int r = step_statement(db, find, fault);
     *ret_id = r > 0 ? sqlite3_column_int64(find, 0) : 0;
     statement_reset(find);
     if (r != 0)
         return r < 0 ? r : run_query(db, EXTEND_SERIES, *ret_id, first_ms, last_ms, fault);
     statement_reset(add);
     statement_bind(add, "itii", (int64_t)key->task, key->gpu, first_ms, last_ms);
-    r = step(db, add, fault);
+    r = step_statement(db, add, fault);
     statement_reset(add);
     *ret_id = sqlite3_last_insert_rowid(db->sqlite);
     return r;
@@ -289,7 +291,7 @@ static int put_row(struct metric_db *db, size_t level, int64_t start_ms, int64_t
     sqlite3_stmt *put = db->statements[PUT_ROW];
     statement_reset(put);
     statement_bind(put, "iiib", (int64_t)level, start_ms, series, bytes->data, bytes->size);
-    int r = step(db, put, fault);
+    int r = step_statement(db, put, fault);
     statement_reset(put);
     return r;
 }
@@ -313,7 +315,7 @@ static int write_samples(
 int metric_db_write(struct metric_db *db, const struct metric_samples *samples, size_t n_series,
     struct fault *fault)
 {
-    int r = execute(db, "BEGIN IMMEDIATE", fault);
+    int r = execute_sql(db, "BEGIN IMMEDIATE", fault);
     if (r < 0)
         return r;
     for (size_t i = 0; i < n_series && r == 0; i++)
@@ -386,7 +388,7 @@ static int collect_block(struct metric_db *db, struct block *block, struct fault
     sqlite3_stmt *rows = db->statements[ROWS_OF_BLOCK];
     int r = start_query(
         db, ROWS_OF_BLOCK, fault, (int64_t)finer, block->start_ms - early_ms, block->end_ms);
-    for (; r > 0; r = step(db, rows, fault)) {
+    for (; r > 0; r = step_statement(db, rows, fault)) {
         struct metric_reader reader = reader_of(db, finer, sqlite3_column_int64(rows, 0), rows, 2);
         struct block_series *series = series_in_block(
             block, sqlite3_column_int64(rows, 1), reader.n_values);
@@ -437,7 +439,7 @@ static int write_block(struct metric_db *db, const struct block *block, struct f
 
 static int make_block(struct metric_db *db, struct block *block, struct fault *fault)
 {
-    int r = execute(db, "BEGIN IMMEDIATE", fault);
+    int r = execute_sql(db, "BEGIN IMMEDIATE", fault);
     if (r < 0)
         return r;
     r = collect_block(db, block, fault);
@@ -470,7 +472,8 @@ static int next_block(
     return 1;
 }
 
-/* Whether all that the block is made from is there. Returns 1, 0, or -errno. */
+/* Tests whether the finer level has all the data that the block is made from. Returns 1, 0, or
+ * -errno. */
 static int is_complete(
     struct metric_db *db, const struct block *block, int64_t now_ms, struct fault *fault)
 {
@@ -511,7 +514,7 @@ int64_t metric_db_used_bytes(struct metric_db *db, struct fault *fault)
             "  pragma_freelist_count, pragma_page_size",
             -1, &statement, NULL) != SQLITE_OK)
         return set_fault(db, fault);
-    int r = step(db, statement, fault);
+    int r = step_statement(db, statement, fault);
     if (r > 0)
         bytes = sqlite3_column_int64(statement, 0);
     sqlite3_finalize(statement);
@@ -558,7 +561,7 @@ static int read_series(
     struct metric_series *list = NULL;
     size_t count = 0, capacity = 0;
     int r;
-    while ((r = step(db, rows, fault)) > 0) {
+    while ((r = step_statement(db, rows, fault)) > 0) {
         struct metric_series one = {.id = sqlite3_column_int64(rows, 0),
             .key.task = (uint64_t)sqlite3_column_int64(rows, 1),
             .first_ms = sqlite3_column_int64(rows, 3),
@@ -609,7 +612,8 @@ static void flush_bucket(struct gathering *gathering)
     gathering->at_ms = -1;
 }
 
-static void gather(struct gathering *gathering, int64_t at_ms, const struct metric_value *values)
+static void gather_sample(
+    struct gathering *gathering, int64_t at_ms, const struct metric_value *values)
 {
     int64_t start_ms = at_ms - at_ms % gathering->step_ms;
     if (at_ms < gathering->since_ms || at_ms >= gathering->until_ms)
@@ -638,7 +642,7 @@ static int read_level(struct metric_db *db, size_t level, int64_t series, int64_
             struct metric_reader reader = reader_of(db, level, start_ms, row, 0);
             while (metric_unpack(&reader, &at_ms, values))
                 if (at_ms >= since_ms && at_ms < until_ms)
-                    gather(gathering, at_ms, values);
+                    gather_sample(gathering, at_ms, values);
         }
         statement_reset(row);
         if (r < 0)
@@ -648,11 +652,11 @@ static int read_level(struct metric_db *db, size_t level, int64_t series, int64_
     return r < 0 ? r : 0;
 }
 
-/* From when on a level has data; INT64_MAX: it has none. */
+/* From when on a level has data; LEVEL_EMPTY: it has none. Returns 0, or -errno with a fault. */
 static int level_begin(
     struct metric_db *db, size_t level, struct fault *fault, int64_t *ret_begin_ms)
 {
-    *ret_begin_ms = INT64_MAX;
+    *ret_begin_ms = LEVEL_EMPTY;
     int r = get_number(db, NEXT_START, (int64_t)level, INT64_MIN, fault, ret_begin_ms);
     return r < 0 ? r : 0;
 }

@@ -31,7 +31,7 @@ struct metric_level {
     int64_t keep_ms;   /* older ones are removed */
 };
 
-/* Whose values a series has: a GPU's (task 0), a task's on one GPU, or those of a task's processes
+/* Identifies a series: the values of a GPU (task 0), of a task on one GPU, or of a task's processes
  * (`gpu` is ""). */
 struct metric_key {
     uint64_t task;

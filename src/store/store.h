@@ -271,10 +271,11 @@ int store_forget_before(
  */
 const char *store_get_loss(const struct store *store);
 
-/* Adds to it what the caller knows. Returns 0, or -errno with a fault. */
+/* Adds a loss that the caller found. Returns 0, or -errno with a fault. */
 int store_note_loss(struct store *store, const char *text, struct fault *fault);
 
-/* Ends the loss: what is missing counts as forgotten. Returns 0, or -errno with a fault. */
+/* Accepts the loss: the missing tasks count as forgotten from now on. Returns 0, or -errno with a
+ * fault. */
 int store_accept_loss(struct store *store, struct fault *fault);
 
 /* Receives a finding as text for people. */

@@ -90,7 +90,7 @@ int store_read_last(struct store *store, struct fault *fault);
 /* Compares the log with what its last owner signed, and notes what it lost. */
 int loss_find(struct store *store, struct fault *fault);
 
-/* The same into store->loss only. */
+/* Notes the loss in store->loss only, not in the database. */
 void loss_compare(struct store *store);
 
 /* Returns 0 for the tables of this version, -EPROTO for those of another. */

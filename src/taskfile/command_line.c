@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a command line runs. A queue of tasks that are all called "python" is of no use, so a task
- * is called by the script that its command names:
+ * Finds the program that a command line runs. In a queue where all tasks are called "python" no
+ * task can be found, so a task gets the name of the script that its command names:
  *
  *     python -u train.py --lr 0.1                     train.py
  *     python -m pkg.train                             pkg.train
@@ -9,11 +9,11 @@
  *     bash -c 'cd x; ./train'                         bash
  *     ./train --lr 0.1                                train
  *
- * Interpreters (python, bash, ...) run the first word behind their options. Launchers (torchrun,
- * nice, srun, ...) take options of which only they know whether a value follows. So behind a
- * launcher the first word counts that can only be what it starts: one that looks like a script, or
- * is an interpreter or launcher itself; without such a word, the first that is neither an option
- * nor what may be the value of one.
+ * Interpreters (python, bash, ...) run the first word after their options. Launchers (torchrun,
+ * nice, srun, ...) take options, and only the launcher knows which of them have a value. So after a
+ * launcher the first word is chosen that can only be the started program: one that looks like a
+ * script, or is an interpreter or launcher itself. Without such a word, it is the first that is
+ * neither an option nor possibly the value of one.
  */
 #include "taskfile/command_line.h"
 
@@ -28,7 +28,7 @@
 
 /* One program that runs another file. The letters are its short options. */
 struct interpreter {
-    const char *name; /* or what the name begins with: python3.11 */
+    const char *name; /* or the beginning of the name, as in python3.11 */
     const char *code; /* options whose value is the program itself: there is no script */
     const char *with_value;
     bool has_modules; /* -m names a module */
@@ -55,7 +55,7 @@ static const char *const launchers[] = {"torchrun", "accelerate", "deepspeed", "
     "numactl", "taskset", "stdbuf", "setsid", "conda", "mamba", "micromamba", "poetry", "pipenv",
     "uv", "apptainer", "singularity", "nsys", "ncu", "strace", "xvfb-run"};
 
-/* Words of launchers that say what they are to do, and are not what they start. */
+/* Subcommands of launchers, which are not the started program. */
 static const char *const verbs[] = {"launch", "run", "exec", "profile"};
 
 /* Modules that are launchers: python -m torch.distributed.run train.py */
@@ -123,11 +123,12 @@ static const char *module_name(const char *module, const char *const *rest, int 
     return started ? started : module;
 }
 
-/* What one option word of an interpreter comes to. */
+/* The meaning of one option word of an interpreter. */
 enum short_option { SHORT_PLAIN, SHORT_TAKES_NEXT, SHORT_IS_CODE, SHORT_IS_MODULE };
 
 /*
- * `word` begins with one dash. *ret_value is what is attached to the option's letter, "" otherwise.
+ * Classifies a word that begins with one dash. *ret_value: the value attached to the option's
+ * letter, or "".
  */
 static enum short_option read_short_option(
     const struct interpreter *interpreter, const char *word, const char **ret_value)

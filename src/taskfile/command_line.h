@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A command line as people read it: what to call it, and its text. */
+/* A command line for people to read: a name for it, and its text. */
 #ifndef COLLOC_TASKFILE_COMMAND_LINE_H
 #define COLLOC_TASKFILE_COMMAND_LINE_H
 
@@ -8,8 +8,8 @@
 enum { COMMAND_NAME_SIZE = 256, COMMAND_TEXT_MAX = 1000 };
 
 /*
- * What the command runs: `train.py` for `torchrun --nproc-per-node 2 train.py`, `pkg.mod` for
- * `python -m pkg.mod`, otherwise the program's own name.
+ * Returns the name of the program that the command runs: `train.py` for `torchrun --nproc-per-node
+ * 2 train.py`, `pkg.mod` for `python -m pkg.mod`, otherwise the program's own name.
  *
  * words: the command and its arguments, NULL-terminated, at least one; any bytes.
  *

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The forms of task files; for taskfile.c only. Each has a test whether a text is of its form, and
- * a parser of plain text into a description, which returns 0 or -errno with file and line in the
- * fault.
+ * The forms of task files; for taskfile.c only. Each form has a function that tests whether a text
+ * has the form, and a parser that reads it into a description and returns 0, or -errno with file
+ * and line in the fault.
  */
 #ifndef COLLOC_TASKFILE_FORMS_H
 #define COLLOC_TASKFILE_FORMS_H

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finds the option that a mistyped name may mean: the nearest one by typing mistakes. */
+/* Finds the option that a mistyped name may mean: the candidate with the fewest typing mistakes, at
+ * most two (one in a name of up to four letters). Example: "gpsu" swaps two letters of "gpus". */
 #include <string.h>
 
 #include "taskfile/option.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Parses option words, checks values by kind, and words the mistakes. */
+/* Parses option words and checks their values by the option's kind. A mistake becomes a message
+ * that names the option as the user wrote it, the value, and what is allowed. */
 #include "taskfile/option.h"
 
 #include <errno.h>
@@ -287,7 +288,7 @@ static int find_short(const struct option_set *sets, size_t n_sets, const char *
     return fault_set(fault, EINVAL, "%.80s: no such option", word);
 }
 
-/* A bare number is MiB in Slurm and GB for most users, so that "12" is refused. */
+/* A bare number is MiB for Slurm and GB for most users, so that "12" is refused. */
 static int check_unit(
     const struct option_spec *spec, const char *shown, const char *text, struct fault *fault)
 {

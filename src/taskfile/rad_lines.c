@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * .rad files with fixed positions: eight to twelve lines, the first three of which are the script,
- * the others values by their position.
+ * .rad files with fixed positions: eight to twelve lines. The first three are the script; each
+ * other line is a value, whose meaning follows from its position.
  */
 #include <ctype.h>
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Finds the objects of the list itself, byte by byte, and lets the JSON parser read each of them:
+ * This file finds the start of each object of the list, and lets the JSON parser read that object:
  * so memory is needed for one object only. The parser gets one byte at a time, since it must not
  * read beyond its object.
  */
@@ -9,7 +9,7 @@
 #include <errno.h>
 #include <string.h>
 
-static int get(struct array_stream *stream)
+static int get_byte(struct array_stream *stream)
 {
     int c = getc_unlocked(stream->file);
     stream->line += c == '\n';
@@ -20,12 +20,12 @@ static int get_solid(struct array_stream *stream)
 {
     int c;
     do
-        c = get(stream);
+        c = get_byte(stream);
     while (c == ' ' || c == '\t' || c == '\r' || c == '\n');
     return c;
 }
 
-static int broken(const struct array_stream *stream, struct fault *fault, const char *what)
+static int report_broken(const struct array_stream *stream, struct fault *fault, const char *what)
 {
     if (ferror(stream->file))
         return fault_set(fault, EIO, "%s:%lld: the file cannot be read further", stream->name,
@@ -38,16 +38,16 @@ int array_stream_open(
 {
     *stream = (struct array_stream){.file = file, .name = name, .line = 1};
     int c = get_solid(stream);
-    if (c == 0xef && get(stream) == 0xbb && get(stream) == 0xbf) /* a byte order mark */
+    if (c == 0xef && get_byte(stream) == 0xbb && get_byte(stream) == 0xbf) /* a byte order mark */
         c = get_solid(stream);
-    return c == '[' ? 0 : broken(stream, fault, "the list of jobs must begin with \"[\"");
+    return c == '[' ? 0 : report_broken(stream, fault, "the list of jobs must begin with \"[\"");
 }
 
 /* A byte at a time, so that the parser never reads beyond the object. */
-static size_t feed(void *buffer, size_t size, void *data)
+static size_t feed_parser(void *buffer, size_t size, void *data)
 {
     struct array_stream *stream = data;
-    int c = stream->first ? stream->first : get(stream);
+    int c = stream->first ? stream->first : get_byte(stream);
     stream->first = 0;
     if (size == 0 || c == EOF || ++stream->taken > ARRAY_OBJECT_MAX)
         return 0;
@@ -62,7 +62,7 @@ static int read_object(struct array_stream *stream, struct fault *fault, json_t 
     stream->first = '{';
     stream->taken = 0;
     stream->begins = stream->line;
-    *ret_object = json_load_callback(feed, stream, JSON_DISABLE_EOF_CHECK, &error);
+    *ret_object = json_load_callback(feed_parser, stream, JSON_DISABLE_EOF_CHECK, &error);
     if (*ret_object) {
         stream->n++;
         return 1;
@@ -78,7 +78,7 @@ static int read_object(struct array_stream *stream, struct fault *fault, json_t 
             (long long)stream->n + 1, (long long)stream->begins);
     else
         snprintf(what, sizeof what, "no JSON: %s", error.text);
-    return broken(stream, fault, what);
+    return report_broken(stream, fault, what);
 }
 
 int array_stream_next(struct array_stream *stream, struct fault *fault, json_t **ret_object)
@@ -87,13 +87,13 @@ int array_stream_next(struct array_stream *stream, struct fault *fault, json_t *
     if (stream->n && c == ',')
         c = get_solid(stream);
     else if (stream->n && c != ']' && c != EOF)
-        return broken(stream, fault, "a comma or the list's \"]\" is missing behind a job");
+        return report_broken(stream, fault, "a comma or the list's \"]\" is missing behind a job");
     if (c == '{')
         return read_object(stream, fault, ret_object);
     if (c == ']')
         return get_solid(stream) == EOF && !ferror(stream->file)
                    ? 0
-                   : broken(stream, fault, "there is something behind the list of jobs");
-    return broken(stream, fault,
+                   : report_broken(stream, fault, "there is something behind the list of jobs");
+    return report_broken(stream, fault,
         c == EOF ? "the log breaks off: the list has no end" : "a job must begin with \"{\"");
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Dates in logs have no time zone: they are counted as if they were UTC. */
+/* Dates in logs. They have no time zone: they are read as UTC, since only differences matter. */
 #ifndef COLLOC_TRACE_CIVIL_TIME_H
 #define COLLOC_TRACE_CIVIL_TIME_H
 

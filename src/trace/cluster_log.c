@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The formats of logs, and what they share: opening the file, and counting what becomes of each
- * job. A format's reader calls one function for each job of the log: cluster_log_add for one that
- * is complete, cluster_log_leave_out or cluster_log_not_understood for the others.
+ * The table of formats, and what all formats share: opening the file, and counting the jobs that
+ * are kept, left out or not understood. A format's reader calls one function for each job of the
+ * log: cluster_log_add for one that is complete, cluster_log_leave_out or
+ * cluster_log_not_understood for the others.
  */
 #include "trace/cluster_log.h"
 

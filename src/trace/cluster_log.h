@@ -19,7 +19,7 @@ struct cluster_log {
 };
 
 struct cluster_log_format {
-    const char *name; /* the value of --from */
+    const char *name; /* the name of the format: a value of --from */
     /*
      * Adds the jobs of the file.
      *

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What each log of a cluster has of a job, lists of jobs, and why jobs are left out of a trace. */
+/* Jobs with the figures that every log of a cluster has, lists of them, and the reasons for which
+ * jobs are left out of a trace. */
 #ifndef COLLOC_TRACE_JOB_LIST_H
 #define COLLOC_TRACE_JOB_LIST_H
 
@@ -44,7 +45,7 @@ enum left_out {
 /* Returns the reason as text that follows a number of jobs: "had not ended". */
 const char *left_out_text(enum left_out reason);
 
-/* How many jobs a log has, and how many were left out for which reason. */
+/* The number of jobs in a log, and of those left out for each reason. */
 struct job_counts {
     int64_t read;
     int64_t left_out[LEFT_OUT_REASONS];

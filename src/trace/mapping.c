@@ -75,7 +75,7 @@ static struct range of_gpus(const struct mapping *mapping, int gpus)
         lower_bound(mapping, all, nearest, -1), lower_bound(mapping, all, nearest + 1, -1)};
 }
 
-static double ratio(double a, double b)
+static double ratio_of(double a, double b)
 {
     return a > b ? a / b : b / a;
 }
@@ -92,13 +92,13 @@ const struct sim_task *mapping_nearest(struct mapping *mapping, const struct log
     double length_s = fmax(1e-3, (double)job->length_us / (double)SECOND_US), near = INFINITY;
     size_t at = lower_bound(mapping, range, gpus, length_s);
     if (at < range.end)
-        near = ratio(length_of(mapping, at), length_s);
+        near = ratio_of(length_of(mapping, at), length_s);
     if (at > range.begin)
-        near = fmin(near, ratio(length_of(mapping, at - 1), length_s));
+        near = fmin(near, ratio_of(length_of(mapping, at - 1), length_s));
     near *= MAPPING_TIE;
     size_t begin = lower_bound(mapping, range, gpus, length_s / near);
     size_t end = lower_bound(mapping, range, gpus, nextafter(length_s * near, INFINITY));
-    if (begin == end) /* the nearest takes no time at all */
+    if (begin == end) /* the length of the nearest task is 0 */
         return mapping->tasks[at - 1];
     return mapping->tasks[begin + seeded_random_below(&mapping->random, end - begin)];
 }

@@ -30,7 +30,7 @@ void mapping_fini(struct mapping *mapping);
  * with the nearest number of GPUs. */
 const struct sim_task *mapping_nearest(struct mapping *mapping, const struct log_job *job);
 
-/* Returns any task with so many GPUs, or with the nearest number of GPUs. */
+/* Returns any task with that number of GPUs, or with the nearest number of GPUs. */
 const struct sim_task *mapping_any(struct mapping *mapping, int gpus);
 
 #endif

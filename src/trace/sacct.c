@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What `sacct --parsable2` prints (https://slurm.schedmd.com/sacct.html): a line of names, then one
- * of each job and job step. Steps (ids with a dot) are passed over; the components of a
- * heterogeneous job (123+0, 123+1) are one job. GPUs are those of AllocTRES, or where that has
- * none, of ReqTRES.
+ * of each job and job step. Steps (ids with a dot) are skipped; the components of a heterogeneous
+ * job (123+0, 123+1) are one job. GPUs are those of AllocTRES, or where that has none, of ReqTRES.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Figures of a list of jobs, from two sorted copies: by length for the quantiles, by GPUs for the
- * sizes. A quantile is the shortest length that so large a share of the jobs does not exceed.
+ * sizes. A quantile is the shortest length that the given share of the jobs does not exceed.
  */
 #include "trace/statistics.h"
 
@@ -16,7 +16,7 @@
 
 const double length_quantiles[LENGTH_QUANTILES] = {0.1, 0.25, 0.5, 0.75, 0.9, 0.99, 1};
 
-static double seconds(int64_t us)
+static double seconds_of(int64_t us)
 {
     return (double)us / (double)SECOND_US;
 }
@@ -37,14 +37,15 @@ static void measure_lengths(struct log_job *jobs, struct job_statistics *statist
     size_t n = statistics->jobs, under = 0;
     qsort(jobs, n, sizeof *jobs, by_length);
     for (size_t i = 0; i < n; i++) {
-        statistics->mean_length_s += seconds(jobs[i].length_us) / (double)n;
-        statistics->gpu_s += jobs[i].gpus * seconds(jobs[i].length_us);
+        statistics->mean_length_s += seconds_of(jobs[i].length_us) / (double)n;
+        statistics->gpu_s += jobs[i].gpus * seconds_of(jobs[i].length_us);
         under += jobs[i].length_us < TEN_MINUTES_US;
     }
     statistics->under_ten_minutes = (double)under / (double)n;
-    for (int q = 0; q < LENGTH_QUANTILES; q++) { /* the least length that so many do not exceed */
+    for (int q = 0; q < LENGTH_QUANTILES; q++) { /* the shortest length that this share of the jobs
+                                                  * does not exceed */
         size_t rank = (size_t)ceil(length_quantiles[q] * (double)n);
-        statistics->quantile_s[q] = seconds(jobs[rank ? rank - 1 : 0].length_us);
+        statistics->quantile_s[q] = seconds_of(jobs[rank ? rank - 1 : 0].length_us);
     }
 }
 
@@ -62,7 +63,7 @@ static int measure_sizes(struct log_job *jobs, struct job_statistics *statistics
             statistics->sizes[statistics->n_sizes++].gpus = jobs[i].gpus;
         struct size_share *size = &statistics->sizes[statistics->n_sizes - 1];
         size->jobs++;
-        size->gpu_s += jobs[i].gpus * seconds(jobs[i].length_us);
+        size->gpu_s += jobs[i].gpus * seconds_of(jobs[i].length_us);
     }
     return 0;
 }
@@ -70,7 +71,8 @@ static int measure_sizes(struct log_job *jobs, struct job_statistics *statistics
 int job_statistics_make(const struct job_list *list, struct job_statistics *ret_statistics)
 {
     *ret_statistics = (struct job_statistics){.jobs = list->n};
-    ret_statistics->span_s = seconds(list->jobs[list->n - 1].submit_us - list->jobs[0].submit_us);
+    ret_statistics->span_s = seconds_of(
+        list->jobs[list->n - 1].submit_us - list->jobs[0].submit_us);
     struct log_job *copy = malloc(list->n * sizeof *copy);
     if (!copy)
         return -ENOMEM;

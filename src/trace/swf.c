@@ -28,7 +28,7 @@ struct swf {
     double start_s; /* of the log, since 1970 */
 };
 
-static int wrong(const struct swf *swf, struct fault *fault, const char *what)
+static int report_line(const struct swf *swf, struct fault *fault, const char *what)
 {
     return fault_set(fault, EINVAL, "%s:%lld: %s", swf->name, (long long)swf->line, what);
 }
@@ -53,9 +53,10 @@ static int read_fields(const struct swf *swf, char *line, struct fault *fault, d
         if (*word == '\0')
             continue;
         if (n == FIELDS || parse_double(word, -1e15, 1e15, &fields[++n]) < 0)
-            return wrong(swf, fault, n == FIELDS ? "more than 18 fields" : "a field is no number");
+            return report_line(
+                swf, fault, n == FIELDS ? "more than 18 fields" : "a field is no number");
     }
-    return n == FIELDS ? 0 : wrong(swf, fault, "a job must have 18 fields");
+    return n == FIELDS ? 0 : report_line(swf, fault, "a job must have 18 fields");
 }
 
 static int add_job(
@@ -69,7 +70,8 @@ static int add_job(
     snprintf(where, sizeof where, "%.280s:%lld", swf->name, (long long)swf->line);
     if (fields[SUBMIT] < 0 || fields[SUBMIT] > SECONDS_MAX || fields[RUN_TIME] > 1e9 ||
         processors > JOB_GPUS_MAX) {
-        wrong(swf, &mistake, "the submit time, the run time or the number of processors cannot be");
+        report_line(
+            swf, &mistake, "the submit time, the run time or the number of processors cannot be");
         cluster_log_not_understood(log, &mistake);
         return 0;
     }

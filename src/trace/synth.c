@@ -109,8 +109,7 @@ static double share_below_median(const struct synth_profile *profile, struct syn
 
 void synth_fit(const struct synth_profile *profile, struct synth_lengths *ret_lengths)
 {
-    double low = 0.1,
-           high = 6; /* the wider they are spread, the more are short while the mean stays */
+    double low = 0.1, high = 6; /* a wider spread with the same mean makes more jobs short */
     for (int i = 0; i < BISECTIONS; i++) {
         ret_lengths->sigma = (low + high) / 2;
         if (share_below_median(profile, ret_lengths) < 0.5)

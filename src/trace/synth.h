@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Makes up jobs like those of a published cluster: the number of GPUs by published shares; the
+ * Generates jobs like those of a published cluster: the number of GPUs by published shares; the
  * length log-normal, with one shape for all jobs and a mean for each number of GPUs, cut at the
  * longest; arrivals independent of each other, at a rate that is half the mean at four in the
  * morning and one and a half times the mean at four in the afternoon (assumed).
@@ -12,7 +12,7 @@
 
 enum { SYNTH_SIZES_MAX = 8 };
 
-/* What is published of a cluster. */
+/* The published figures of a cluster. */
 struct synth_profile {
     const char *name;
     double median_s, longest_s; /* lengths of all jobs */
