@@ -4,8 +4,9 @@
 
 #include "api/server_private.h"
 
-/* Parses the {id} at the start of the path. Returns its length; 0: there is none. */
-static size_t match_id(const char *path, uint64_t *ret_id)
+/* Parses the {id} at the start of the path, "12", or "12_7", of which "7" is the name. Returns its
+ * length; 0: there is none. */
+static size_t match_id(const char *path, uint64_t *ret_id, char ret_name[ROUTE_NAME_SIZE])
 {
     char digits[20] = "";
     size_t n = strspn(path, "0123456789");
@@ -16,7 +17,12 @@ static size_t match_id(const char *path, uint64_t *ret_id)
     if (parse_int64(digits, 1, INT64_MAX, &id) < 0)
         return 0;
     *ret_id = (uint64_t)id;
-    return n;
+    size_t more = path[n] == '_' ? strspn(path + n + 1, "0123456789") : 0;
+    if (more == 0 || more >= ROUTE_NAME_SIZE)
+        return n;
+    memcpy(ret_name, path + n + 1, more);
+    ret_name[more] = '\0';
+    return n + 1 + more;
 }
 
 static size_t match_name(const char *path, char ret_name[ROUTE_NAME_SIZE])
@@ -38,7 +44,7 @@ static bool path_matches(
     while (*pattern && *path) {
         bool is_id = strncmp(pattern, "{id}", 4) == 0, is_name = strncmp(pattern, "{name}", 6) == 0;
         if (is_id || is_name) {
-            size_t n = is_id ? match_id(path, ret_id) : match_name(path, ret_name);
+            size_t n = is_id ? match_id(path, ret_id, ret_name) : match_name(path, ret_name);
             if (n == 0)
                 return false;
             pattern += is_id ? 4 : 6;

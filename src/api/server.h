@@ -109,7 +109,8 @@ const char *api_request_path(const struct api_request *request);
 struct api_peer api_request_peer(const struct api_request *request);
 uint64_t api_request_id(const struct api_request *request); /* the {id} of the path, or 0 */
 
-/* Returns the {name} of the path, borrowed; "" when the path has none. */
+/* Returns the {name} of the path, borrowed; "" when the path has none. Of an {id} such as 12_7, the
+ * task with index 7 of an array: "7". */
 const char *api_request_name(const struct api_request *request);
 
 /* Returns the body, borrowed, or NULL when there is none. A body that is not JSON has been answered

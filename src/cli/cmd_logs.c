@@ -18,6 +18,7 @@
 #include "cli/print.h"
 #include "cli/session.h"
 #include "cli/task_view.h"
+#include "cli/task_words.h"
 
 enum { LOGS_FOLLOW, LOGS_LINES, LOGS_STDOUT, LOGS_STDERR, LOGS_ATTEMPT };
 
@@ -267,17 +268,22 @@ static int run(const struct invocation *invocation)
 {
     int count = invocation->operand_count, code = EXIT_OK;
     struct client *client;
+    json_t *ids;
     struct task_log *tasks = calloc((size_t)count, sizeof *tasks);
     if (!tasks) {
         print_error("out of memory");
         return EXIT_REFUSED;
     }
-    for (int i = 0; i < count && code == EXIT_OK; i++)
-        code = parse_task_id(invocation->operands[i], &tasks[i].id);
-    if (code == EXIT_OK)
-        code = session_open(invocation, &client);
+    code = task_words_expand(invocation->operands, count, &ids);
     if (code == EXIT_OK) {
-        code = print_all(invocation, client, tasks, count);
+        json_decref(ids);
+        code = session_open(invocation, &client);
+    }
+    if (code == EXIT_OK) {
+        for (int i = 0; i < count && code == EXIT_OK; i++)
+            code = task_word_find(client, invocation->operands[i], &tasks[i].id);
+        if (code == EXIT_OK)
+            code = print_all(invocation, client, tasks, count);
         client_close(client);
     }
     free(tasks);

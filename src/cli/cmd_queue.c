@@ -7,6 +7,7 @@
 #include "cli/session.h"
 #include "cli/table.h"
 #include "cli/task_view.h"
+#include "cli/task_words.h"
 
 enum { QUEUE_USER, QUEUE_STATE, QUEUE_LIMIT, QUEUE_LONG };
 
@@ -64,12 +65,12 @@ static const struct table_column long_columns[] = {
 
 static void add_task(struct table *table, const json_t *task, bool is_long)
 {
-    char time[CELL_SIZE], need[CELL_SIZE];
+    char id[CELL_SIZE], time[CELL_SIZE], need[CELL_SIZE];
     char *place = task_place_text(task, !is_long);
     const char *pending_or_running = json_is_null(json_object_get(task, "started_at")) ? "wait_s"
                                                                                        : "exec_s";
     table_row(table);
-    table_cell(table, NULL, "%.0f", member_number(task, "id", 0));
+    table_cell(table, NULL, "%s", task_id_text(task, id, sizeof id));
     table_cell(table, NULL, "%s", member_text(task, "name", "-"));
     table_cell(table, NULL, "%s", member_text(task, "user", "-"));
     table_cell(table, task_colour(task), "%s", member_text(task, "state", "?"));
@@ -108,6 +109,8 @@ static int run(const struct invocation *invocation)
         snprintf(limit, sizeof limit, "%lld", (long long)values[QUEUE_LIMIT].number);
         query_add(path, sizeof path, "limit", limit);
     }
+    if (!invocation->common[COMMON_JSON].number)
+        query_add(path, sizeof path, "fold", "1");
     int code = session_get(invocation, path, &reply);
     if (code != EXIT_OK)
         return code;
@@ -125,13 +128,15 @@ const struct command command_queue = {
     .name = "queue",
     .usage = "[OPTION...]",
     .summary = "show the waiting and running tasks",
-    .description = "One line for each task, in the order in which the scheduler considers them. "
-                   "TIME is how long the task has waited or run. MEMORY is the GPU memory "
-                   "reserved for it on each GPU. The last column has the task's GPUs or, in "
-                   "parentheses, why it waits: JobHeldUser (release it), Priority (other tasks "
-                   "are before it), Resources (with what each GPU lacks), Recovering (it ran "
-                   "out of GPU memory and waits to run alone). The text is cut to the width of "
-                   "the terminal; `colloc show ID` prints all of it.",
+    .description =
+        "One line for each task, in the order in which the scheduler considers them; the "
+        "waiting tasks of an array share a line. "
+        "TIME is how long the task has waited or run. MEMORY is the GPU memory "
+        "reserved for it on each GPU. The last column has the task's GPUs or, in "
+        "parentheses, why it waits: JobHeldUser (release it), Priority (other tasks "
+        "are before it), Resources (with what each GPU lacks), Recovering (it ran "
+        "out of GPU memory and waits to run alone). The text is cut to the width of "
+        "the terminal; `colloc show ID` prints all of it.",
     COMMAND_OPTIONS(options),
     .run = run,
 };

@@ -14,6 +14,7 @@
 #include "cli/session.h"
 #include "cli/task_plot.h"
 #include "cli/task_view.h"
+#include "cli/task_words.h"
 
 enum { SHOW_PLOT };
 
@@ -227,7 +228,28 @@ static void print_submitted_options(const json_t *task)
     }
 }
 
-/* Replaces the member by the path of the file: %j is the task's id, %% a per cent sign. */
+/* Writes what the letter after "%" stands for in the path of an output file. Returns whether it
+ * stands for anything. */
+static bool write_pattern(FILE *out, const json_t *task, char letter)
+{
+    double id = member_number(task, "id", 0);
+    if (letter == 'j')
+        fprintf(out, "%.0f", id);
+    else if (letter == 'A')
+        fprintf(out, "%.0f", member_number(task, "array_id", id));
+    else if (letter == 'a')
+        fprintf(out, "%.0f", member_number(task, "array_index", 0));
+    else if (letter == 'x')
+        for (const char *at = member_text(task, "name", "task"); *at; at++)
+            fputc(*at == '/' ? '_' : *at, out);
+    else if (letter == '%')
+        fputc('%', out);
+    else
+        return false;
+    return true;
+}
+
+/* Replaces the member by the path of the file, with its patterns expanded. */
 static void expand_path(json_t *task, const char *key)
 {
     const char *pattern = member_text(task, key, NULL);
@@ -237,10 +259,8 @@ static void expand_path(json_t *task, const char *key)
     if (!out)
         return;
     for (const char *at = pattern; *at; at++) {
-        bool is_pair = at[0] == '%' && (at[1] == 'j' || at[1] == '%');
-        at += is_pair;
-        if (is_pair && *at == 'j')
-            fprintf(out, "%.0f", member_number(task, "id", 0));
+        if (at[0] == '%' && write_pattern(out, task, at[1]))
+            at++;
         else
             fputc(*at, out);
     }
@@ -249,11 +269,32 @@ static void expand_path(json_t *task, const char *key)
     free(path);
 }
 
+/* "Tasks        90 PENDING, 8 RUNNING, 2 COMPLETED" */
+static void print_array(const json_t *array)
+{
+    static const struct field lines[] = {{"Name", "name", plain_text}, {"User", "user", plain_text},
+        {"Indices", "indices", plain_text}, {"At a time", "limit", plain_text}};
+    const char *state, *separator = "";
+    json_t *count;
+    printf("%-12s %.0f\n", "Array", member_number(array, "id", 0));
+    print_fields(array, lines, ARRAY_SIZE(lines));
+    printf("%-12s ", "Tasks");
+    json_object_foreach(json_object_get(array, "states"), state, count) {
+        printf("%s%lld %s", separator, (long long)json_integer_value(count), state);
+        separator = ", ";
+    }
+    printf("\n%-12s %.0f to %.0f\n", "Their ids", member_number(array, "first", 0),
+        member_number(array, "last", 0));
+}
+
 static void print_task(json_t *task)
 {
+    char id[CELL_SIZE];
     expand_path(task, "output");
     expand_path(task, "error");
     printf("%-12s %.0f\n", "Task", member_number(task, "id", 0));
+    if (member_number(task, "array_id", 0) > 0)
+        printf("%-12s %s\n", "Of array", task_id_text(task, id, sizeof id));
     print_fields(task, fields, ARRAY_SIZE(fields));
     print_submitted_options(task);
     print_fields(task, fields_after_options, ARRAY_SIZE(fields_after_options));
@@ -279,27 +320,49 @@ static int plot(const struct invocation *invocation, int64_t id)
     return EXIT_OK;
 }
 
-static int run(const struct invocation *invocation)
+static void print_reply(const struct invocation *invocation, const json_t *reply)
+{
+    json_t *array = json_object_get(reply, "array"), *task = json_object_get(reply, "task");
+    if (invocation->common[COMMON_JSON].number)
+        print_json(array ? array : task);
+    else if (array)
+        print_array(array);
+    else
+        print_task(task);
+}
+
+static int show(const struct invocation *invocation, struct client *client)
 {
     char path[64];
     int64_t id;
     json_t *reply;
-    int code = parse_task_id(invocation->operands[0], &id);
+    int code = task_word_find(client, invocation->operands[0], &id);
     if (code != EXIT_OK)
         return code;
     if (invocation->values[SHOW_PLOT].set)
         return plot(invocation, id);
     snprintf(path, sizeof path, "/v1/tasks/%" PRId64, id);
-    code = session_get(invocation, path, &reply);
+    code = session_call(client, "GET", path, NULL, &reply);
     if (code != EXIT_OK)
         return code;
-    json_t *task = json_object_get(reply, "task");
-    if (invocation->common[COMMON_JSON].number)
-        print_json(task);
-    else
-        print_task(task);
+    print_reply(invocation, reply);
     json_decref(reply);
     return EXIT_OK;
+}
+
+static int run(const struct invocation *invocation)
+{
+    struct client *client;
+    json_t *ids;
+    if (task_words_expand(invocation->operands, 1, &ids) != EXIT_OK)
+        return EXIT_USAGE;
+    json_decref(ids);
+    int code = session_open(invocation, &client);
+    if (code != EXIT_OK)
+        return code;
+    code = show(invocation, client);
+    client_close(client);
+    return code;
 }
 
 const struct command command_show = {
@@ -307,6 +370,8 @@ const struct command command_show = {
     .usage = "[OPTION...] ID",
     .summary = "show everything about one task",
     .description =
+        "ID is a task (12), a task of an array (12_7), or an array, of which it prints how "
+        "many tasks are in which state.\n\n"
         "Prints the options of the task, its GPUs, its use of them, how it ended and "
         "its events; for its owner and root also the script as it was submitted. "
         "With --json the task is one object.\n\n"

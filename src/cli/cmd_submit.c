@@ -50,7 +50,7 @@ static int check_words(
     if (r == 0 && !invocation->after_dashes)
         submit_warn_of_words(invocation->command, words, task->script);
     if (r == 0)
-        r = submit_check_after(task, fault);
+        r = submit_check_order(task, fault);
     return r == 0 ? submit_check_outputs(task, fault) : r;
 }
 
@@ -74,20 +74,23 @@ static int make_request(const struct invocation *invocation, json_t **ret_reques
     return EXIT_USAGE;
 }
 
+static void on_ended(void *context, const json_t *task)
+{
+    const struct invocation *invocation = context;
+    if (invocation->common[COMMON_JSON].number) {
+        json_t *reply = json_pack("{sO}", "task", task);
+        print_json(reply);
+        json_decref(reply);
+    } else {
+        task_end_print(task);
+    }
+}
+
 static int wait_for(const struct invocation *invocation, struct client *client, int64_t id)
 {
-    json_t *reply;
-    int code = task_end_wait(client, id, TIME_NEVER, &reply);
-    if (code != EXIT_OK)
-        return code;
-    json_t *task = json_object_get(reply, "task");
-    if (invocation->common[COMMON_JSON].number)
-        print_json(reply);
-    else
-        task_end_print(task);
-    code = task_end_exit_code(task);
-    json_decref(reply);
-    return code;
+    const struct task_end_visitor visitor = {(void *)(uintptr_t)invocation, on_ended};
+    int first = EXIT_OK, code = task_end_wait_for_all(client, id, TIME_NEVER, &visitor, &first);
+    return code == EXIT_OK ? first : code;
 }
 
 static void print_submitted(const struct invocation *invocation, const json_t *reply)
@@ -97,9 +100,13 @@ static void print_submitted(const struct invocation *invocation, const json_t *r
     json_array_foreach(json_object_get(reply, "warnings"), i, warning) {
         print_error("warning: %s", json_string_value(warning));
     }
-    if (!invocation->common[COMMON_JSON].number)
-        printf("Submitted task %" JSON_INTEGER_FORMAT "\n",
-            json_integer_value(json_object_get(reply, "id")));
+    const json_t *tasks = json_object_get(reply, "tasks");
+    json_int_t id = json_integer_value(json_object_get(reply, "id"));
+    if (!invocation->common[COMMON_JSON].number && tasks)
+        printf("Submitted array %" JSON_INTEGER_FORMAT " (%" JSON_INTEGER_FORMAT " tasks)\n", id,
+            json_integer_value(tasks));
+    else if (!invocation->common[COMMON_JSON].number)
+        printf("Submitted task %" JSON_INTEGER_FORMAT "\n", id);
     else if (!invocation->values[SUBMIT_WAIT].number)
         print_json(reply);
     fflush(stdout);
@@ -154,7 +161,8 @@ const struct command command_submit = {
                    "The environment of the task has CUDA_VISIBLE_DEVICES (its GPUs by index in "
                    "the order of nvidia-smi, or by UUID if a GPU has MIG instances), "
                    "CUDA_DEVICE_ORDER=PCI_BUS_ID, COLLOC_GPUS (its GPUs as `colloc gpus` names "
-                   "them), COLLOC_TASK_ID and COLLOC_ATTEMPT, which identifies the processes of "
+                   "them), COLLOC_TASK_ID, for a task of an array COLLOC_ARRAY_ID, _INDEX, _COUNT, "
+                   "_MIN and _MAX, and COLLOC_ATTEMPT, which identifies the processes of "
                    "the attempt and must not be changed. With MPS it also has "
                    "CUDA_MPS_PIPE_DIRECTORY and the limits. With the preloaded library (--preload) "
                    "LD_PRELOAD begins with it. Unless you set them, colloc sets "

@@ -4,6 +4,7 @@
 #include "cli/print.h"
 #include "cli/session.h"
 #include "cli/task_end.h"
+#include "cli/task_words.h"
 
 enum { WAIT_TIMEOUT };
 
@@ -15,24 +16,32 @@ static const struct option_spec options[] = {
         .help = "stop waiting after this time and exit with code 124; default: no limit"},
 };
 
+struct wait {
+    const struct invocation *invocation;
+    json_t *ended;
+};
+
+static void on_ended(void *context, const json_t *task)
+{
+    struct wait *wait = context;
+    if (!wait->invocation->common[COMMON_JSON].number)
+        task_end_print(task);
+    json_array_append(wait->ended, (json_t *)(uintptr_t)task);
+}
+
 static int wait_for(const struct invocation *invocation, struct client *client, json_t *ended)
 {
     const struct option_value *timeout = &invocation->values[WAIT_TIMEOUT];
     int64_t deadline_us = timeout->set ? clock_monotonic_us() + timeout->number : TIME_NEVER, id;
+    struct wait wait = {invocation, ended};
+    const struct task_end_visitor visitor = {&wait, on_ended};
     int first = EXIT_OK;
     for (int i = 0; i < invocation->operand_count; i++) {
-        json_t *reply;
-        int code = parse_task_id(invocation->operands[i], &id);
+        int code = task_word_find(client, invocation->operands[i], &id);
         if (code == EXIT_OK)
-            code = task_end_wait(client, id, deadline_us, &reply);
+            code = task_end_wait_for_all(client, id, deadline_us, &visitor, &first);
         if (code != EXIT_OK)
             return code;
-        json_t *task = json_object_get(reply, "task");
-        if (!invocation->common[COMMON_JSON].number)
-            task_end_print(task);
-        json_array_append(ended, task);
-        first = first == EXIT_OK ? task_end_exit_code(task) : first;
-        json_decref(reply);
     }
     return first;
 }
@@ -59,8 +68,10 @@ const struct command command_wait = {
     .name = "wait",
     .usage = "[OPTION...] ID...",
     .summary = "wait until tasks have ended",
-    .description = "Prints how each task ended. The exit code is that of the first task, in the "
-                   "given order, that did not complete; see EXIT STATUS in colloc(1).",
+    .description =
+        "ID is a task (12), a task of an array (12_7), or an array, of which all tasks are "
+        "waited for. Prints how each task ended. The exit code is that of the first task, in the "
+        "given order, that did not complete; see EXIT STATUS in colloc(1).",
     COMMAND_OPTIONS(options),
     .operand = OPERAND_TASK,
     .min_operands = 1,

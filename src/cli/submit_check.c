@@ -23,6 +23,7 @@
 #include "base/text.h"
 #include "cli/print.h"
 #include "core/dependency.h"
+#include "taskfile/array_spec.h"
 #include "taskfile/word_split.h"
 
 /* ---- programs ---- */
@@ -218,14 +219,19 @@ int submit_check_directives(const char *name, const char *script, struct fault *
     return 0;
 }
 
-/* ---- dependencies ---- */
+/* ---- dependencies and arrays ---- */
 
-int submit_check_after(const struct task_description *task, struct fault *fault)
+int submit_check_order(const struct task_description *task, struct fault *fault)
 {
-    struct dependency list[DEPENDENCIES_MAX];
+    struct dependency_term list[DEPENDENCIES_MAX];
     const struct option_value *after = &task->values[TASK_AFTER];
-    int n = after->set ? dependency_parse(after->text, fault, list) : 0;
-    return n < 0 ? n : 0;
+    const struct option_value *array = &task->values[TASK_ARRAY];
+    struct array_spec spec = {0};
+    int r = after->set ? dependency_parse(after->text, fault, list) : 0;
+    if (r >= 0)
+        r = array->set ? array_spec_parse(array->text, fault, &spec) : 0;
+    array_spec_fini(&spec);
+    return r;
 }
 
 /* ---- output files ---- */

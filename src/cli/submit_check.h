@@ -45,8 +45,8 @@ int submit_check_directives(const char *name, const char *script, struct fault *
 void submit_warn_of_words(
     const struct command *submit, const char *const *words, const char *script);
 
-/* Checks the text of --after. Returns 0 or -EINVAL with a fault. */
-int submit_check_after(const struct task_description *task, struct fault *fault);
+/* Checks the texts of --after and --array. Returns 0, or -errno with a fault. */
+int submit_check_order(const struct task_description *task, struct fault *fault);
 
 /*
  * Checks the files of --output and --error. Warns on stderr of a folder that does not exist or is

@@ -63,7 +63,8 @@ int task_end_wait(struct client *client, int64_t id, int64_t deadline_us, json_t
         snprintf(path, sizeof path, "/v1/tasks/%" PRId64 "/wait?timeout_s=%" PRId64, id,
             left_s < round_s ? left_s : round_s);
         int code = session_call_patiently(client, "GET", path, ret_reply);
-        if (code != EXIT_OK || task_has_ended(json_object_get(*ret_reply, "task")))
+        if (code != EXIT_OK || json_object_get(*ret_reply, "array") ||
+            task_has_ended(json_object_get(*ret_reply, "task")))
             return code;
         json_decref(*ret_reply);
         *ret_reply = NULL;
@@ -88,4 +89,44 @@ void task_end_print(const json_t *task)
     }
     putchar('\n');
     fflush(stdout);
+}
+
+static void take_end(const struct task_end_visitor *visitor, const json_t *task, int *first)
+{
+    visitor->on_ended(visitor->context, task);
+    *first = *first == EXIT_OK ? task_end_exit_code(task) : *first;
+}
+
+/* Waits for the tasks of an array, by rising id: most have ended when their turn comes. */
+static int wait_for_array(struct client *client, const json_t *array, int64_t deadline_us,
+    const struct task_end_visitor *visitor, int *first)
+{
+    int64_t id = (int64_t)member_number(array, "first", 1),
+            last = (int64_t)member_number(array, "last", 0);
+    int code = EXIT_OK;
+    for (; id <= last && code == EXIT_OK; id++) {
+        json_t *reply;
+        code = task_end_wait(client, id, deadline_us, &reply);
+        if (code != EXIT_OK)
+            break;
+        take_end(visitor, json_object_get(reply, "task"), first);
+        json_decref(reply);
+    }
+    return code;
+}
+
+int task_end_wait_for_all(struct client *client, int64_t id, int64_t deadline_us,
+    const struct task_end_visitor *visitor, int *first)
+{
+    json_t *reply;
+    int code = task_end_wait(client, id, deadline_us, &reply);
+    if (code != EXIT_OK)
+        return code;
+    const json_t *array = json_object_get(reply, "array");
+    if (array)
+        code = wait_for_array(client, array, deadline_us, visitor, first);
+    else
+        take_end(visitor, json_object_get(reply, "task"), first);
+    json_decref(reply);
+    return code;
 }

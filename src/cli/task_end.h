@@ -33,4 +33,20 @@ int task_end_wait(struct client *client, int64_t id, int64_t deadline_us, json_t
 /* Prints one line: "Task 12 COMPLETED after 3:04", and the reason if it did not complete. */
 void task_end_print(const json_t *task);
 
+/* Receives each task that has ended. */
+struct task_end_visitor {
+    void *context;
+    void (*on_ended)(void *context, const json_t *task);
+};
+
+/*
+ * Waits until a task has ended, or all tasks of an array have.
+ *
+ * first: the exit code of the first that did not complete; EXIT_OK before
+ *
+ * Returns as task_end_wait.
+ */
+int task_end_wait_for_all(struct client *client, int64_t id, int64_t deadline_us,
+    const struct task_end_visitor *visitor, int *first);
+
 #endif

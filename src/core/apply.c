@@ -99,18 +99,17 @@ static void return_to_queue(struct core *core, struct task *task, int64_t now_us
     start_waiting(core, task, now_us);
 }
 
-static int apply_submit(struct core *core, const struct event *event)
+/* `array`: of the task */
+static int add_task(
+    struct core *core, const struct event *event, uint64_t id, struct task_array array)
 {
-    if (core_find_task(core, event->task))
-        return CORE_NOT_NOW;
-    if (event->task == 0 || event->submit.request.gpus < 1 || !core_may_depend(event))
-        return CORE_NOT_NOW;
-    struct task *task = core_add_task(core, event->task);
+    struct task *task = core_add_task(core, id);
     if (!task)
         return -ENOMEM;
     task->uid = event->submit.uid;
+    task->array = array;
     task->request = event->submit.request;
-    if (core_take_dependencies(core, task) < 0)
+    if (core_take_dependencies(core, task, id - event->task) < 0)
         return -ENOMEM;
     task->submitted_us = task->queued_us = event->time_us;
     task->state = event->submit.held ? TASK_HELD : core_is_gated(task) ? TASK_BLOCKED : TASK_QUEUED;
@@ -119,6 +118,36 @@ static int apply_submit(struct core *core, const struct event *event)
     if (!event->submit.held)
         start_waiting(core, task, event->time_us);
     return 0;
+}
+
+/* Are the tasks of the array new, by rising id, and above the array? */
+static bool are_elements_new(const struct core *core, const struct event *event)
+{
+    uint64_t last = event->task;
+    for (int i = 0; i < event->submit.n_elements; i++) {
+        uint64_t id = event->submit.elements[i].task;
+        if (id <= last || core_find_task(core, id))
+            return false;
+        last = id;
+    }
+    return true;
+}
+
+static int apply_submit(struct core *core, const struct event *event)
+{
+    if (core_find_task(core, event->task) || !are_elements_new(core, event))
+        return CORE_NOT_NOW;
+    if (event->task == 0 || event->submit.request.gpus < 1 || !core_may_depend(event))
+        return CORE_NOT_NOW;
+    if (!event->submit.elements)
+        return add_task(core, event, event->task, (struct task_array){0});
+    int r = 0;
+    for (int i = 0; i < event->submit.n_elements && r == 0; i++) {
+        const struct array_element *element = &event->submit.elements[i];
+        r = add_task(core, event, element->task,
+            (struct task_array){event->task, element->index, event->submit.array_limit});
+    }
+    return r;
 }
 
 void core_stop_draining(struct core *core)
@@ -391,6 +420,7 @@ static int apply_hold(struct core *core, struct task *task, const struct event *
     stop_waiting(task, event->time_us);
     task->queued_us = event->time_us;
     forget_drains(core, task->id);
+    core_leave_array_slot(core, task);
     task_move(task, TASK_HELD);
     return 0;
 }
@@ -447,6 +477,7 @@ static int apply_end(struct core *core, struct task *task, const struct event *e
     forget_drains(core, task->id);
     core_drop_dependencies(core, task);
     core_note_end(core, task->id);
+    core_leave_array_slot(core, task);
     task_move(task, event->end);
     return 0;
 }

@@ -102,11 +102,15 @@ int core_apply_dependency(struct core *core, struct task *task, const struct eve
 /* Are the dependencies of a SUBMIT on tasks before it? So there is no cycle. */
 bool core_may_depend(const struct event *event);
 
-/* Gives the task its own copy of the dependencies in its request. Returns 0 or -ENOMEM. */
-int core_take_dependencies(struct core *core, struct task *task);
+/* Gives the task its own copy of the dependencies in its request. `place`: in its array, from 1; or
+ * 0. Returns 0 or -ENOMEM. */
+int core_take_dependencies(struct core *core, struct task *task, uint64_t place);
 
 /* The task becomes blocked: it is examined when it may begin, or a dependency is decided. */
 void core_note_blocked(struct core *core, const struct task *task);
+
+/* The task leaves the queues: another of its array may enter one. */
+void core_leave_array_slot(struct core *core, const struct task *task);
 
 /* The task has ended: dependencies on it can be judged. */
 void core_note_end(struct core *core, uint64_t id);

@@ -24,6 +24,7 @@ enum dependency_kind {
 struct dependency {
     enum dependency_kind kind;
     uint64_t first, last; /* ids; equal for one task */
+    bool each;            /* of a SUBMIT of an array: each task depends on one of them, in order */
 };
 
 /* Returns "ok", "any" or "notok": stored in logs. */
@@ -51,14 +52,25 @@ enum dependency_answer {
 enum dependency_answer dependency_judge(
     enum dependency_kind kind, int64_t n_live, int64_t n_failed);
 
+/* A dependency as it was written: the driver finds the tasks that it names. */
+struct dependency_term {
+    enum dependency_kind kind;
+    bool each;   /* "each:12": each task of an array on the one of another array */
+    uint64_t id; /* of a task or an array */
+    int index;   /* of a task of the array; -1: not given */
+};
+
 /*
- * Reads "ok:12,any:13:14", and Slurm's "afterok:12,afterany:13". Each dependency is on one task.
+ * Reads "ok:12,any:13_7:14", and Slurm's "afterok:12,afterany:13,aftercorr:14".
  *
  * ret_list: of DEPENDENCIES_MAX
  *
  * Returns how many, 1 or more; or -EINVAL with a fault.
  */
-int dependency_parse(const char *text, struct fault *fault, struct dependency *ret_list);
+int dependency_parse(const char *text, struct fault *fault, struct dependency_term *ret_list);
+
+/* Are they on the same tasks, in the same way? */
+bool dependency_is_same(const struct dependency *a, const struct dependency *b);
 
 /* Writes "ok:12", or "ok:12-21" for a range. Returns `buffer`. */
 const char *dependency_format(const struct dependency *dependency, char *buffer, size_t size);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which tasks may start at all. A task with a begin time or dependencies is BLOCKED: it waits in a
- * separate queue, where it delays no other task, until nothing but its turn keeps it from starting.
- * Then the core decides ELIGIBLE, and the task goes into the queue that it would have been in.
+ * Which tasks may start at all. A task with a begin time or dependencies, or of an array with a
+ * limit of tasks at a time, is BLOCKED: it waits in a separate queue, where it delays no other
+ * task, until nothing but its turn keeps it from starting. Then the core decides ELIGIBLE, and the
+ * task goes into the queue that it would have been in.
  *
  *     t=0   submit a; submit b after=ok:a; submit c after=ok:b      a starts, b and c are blocked
  *     t=9   a completes    DEPENDENCY b: ok:a holds                 ELIGIBLE b: it starts
@@ -16,13 +17,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "core/core_private.h"
 
 /* ---- a task's dependencies ---- */
 
 bool core_is_gated(const struct task *task)
 {
-    return task->request.begin_us > 0 || task->n_after > 0;
+    return task->request.begin_us > 0 || task->n_after > 0 || task->array.limit > 0;
 }
 
 bool core_may_depend(const struct event *event)
@@ -36,7 +38,15 @@ bool core_may_depend(const struct event *event)
     return request->n_after >= 0 && request->n_after <= DEPENDENCIES_MAX;
 }
 
-int core_take_dependencies(struct core *core, struct task *task)
+/* The dependency of the task at this place of its array, from 1, on the one of another array. */
+static struct dependency one_of_range(const struct dependency *range, uint64_t place)
+{
+    uint64_t id = range->first + (place > 0 ? place - 1 : 0);
+    id = id < range->last ? id : range->last;
+    return (struct dependency){range->kind, id, id, false};
+}
+
+int core_take_dependencies(struct core *core, struct task *task, uint64_t place)
 {
     size_t size = (size_t)task->request.n_after * sizeof *task->after;
     task->after = size ? malloc(size) : NULL;
@@ -47,6 +57,9 @@ int core_take_dependencies(struct core *core, struct task *task)
         core->n_dependents++;
     }
     task->n_after = task->request.n_after;
+    for (int i = 0; i < task->n_after; i++)
+        if (task->after[i].each)
+            task->after[i] = one_of_range(&task->after[i], place);
     task->request.after = NULL;
     task->request.n_after = 0;
     return 0;
@@ -58,11 +71,6 @@ void core_drop_dependencies(struct core *core, struct task *task)
     task->n_after = 0;
     free(task->after);
     task->after = NULL;
-}
-
-static bool is_same(const struct dependency *a, const struct dependency *b)
-{
-    return a->kind == b->kind && a->first == b->first && a->last == b->last;
 }
 
 static void remove_dependency(struct core *core, struct task *task, int i)
@@ -79,7 +87,7 @@ static void remove_dependency(struct core *core, struct task *task, int i)
 int core_apply_dependency(struct core *core, struct task *task, const struct event *event)
 {
     int i = 0;
-    while (i < task->n_after && !is_same(&task->after[i], &event->dependency.dependency))
+    while (i < task->n_after && !dependency_is_same(&task->after[i], &event->dependency.dependency))
         i++;
     if (i == task->n_after || task->ending)
         return CORE_NOT_NOW;
@@ -143,7 +151,7 @@ static bool find_decided(
         const struct dependency *each = &task->after[i];
         if (!is_new && !has_news(core, each))
             continue;
-        if (!is_same(each, &last->dependency))
+        if (!dependency_is_same(each, &last->dependency))
             *last = judge(core, each);
         if (last->answer != DEPENDENCY_WAITS)
             return true;
@@ -195,12 +203,48 @@ void core_note_blocked(struct core *core, const struct task *task)
         core->next_begin_us = task->request.begin_us;
 }
 
-static bool is_eligible(struct core *core, const struct task *task, int64_t now_us)
+void core_leave_array_slot(struct core *core, const struct task *task)
+{
+    core->is_gate_open |= task->array.limit > 0;
+}
+
+/* How many tasks of an array are in the queues or run. */
+struct array_use {
+    uint64_t array;
+    int n;
+};
+
+static int count_array(const struct core *core, uint64_t array)
+{
+    int n = 0;
+    for (int i = core_task_position(core, array + 1); i < core->n_tasks; i++) {
+        const struct task *task = core->tasks[i];
+        if (task->array.id != array)
+            break;
+        n += task->state != TASK_HELD && task->state != TASK_BLOCKED &&
+             !task_state_is_done(task->state);
+    }
+    return n;
+}
+
+/* Takes a place in the limit of the task's array. `use`: of the array before; its tasks follow one
+ * another in the queue. */
+static bool take_array_slot(const struct core *core, const struct task *task, struct array_use *use)
+{
+    if (task->array.limit == 0)
+        return true;
+    if (use->array != task->array.id)
+        *use = (struct array_use){task->array.id, count_array(core, task->array.id)};
+    return use->n < task->array.limit && ++use->n;
+}
+
+static bool is_eligible(
+    struct core *core, const struct task *task, struct array_use *use, int64_t now_us)
 {
     if (task->n_after > 0)
         return false;
     if (task->request.begin_us <= now_us)
-        return true;
+        return take_array_slot(core, task, use);
     if (task->request.begin_us < core->next_begin_us)
         core->next_begin_us = task->request.begin_us;
     return false;
@@ -208,14 +252,15 @@ static bool is_eligible(struct core *core, const struct task *task, int64_t now_
 
 int core_admit_eligible(struct core *core, int64_t now_us)
 {
+    struct array_use use = {.array = 0};
     int r = 0;
     if (!core->is_gate_open && now_us < core->next_begin_us)
         return 0;
     core->is_gate_open = false;
-    core->next_begin_us = INT64_MAX;
+    core->next_begin_us = TIME_NEVER;
     for (struct task *task = core->blocked_queue.first, *next; task && r == 0; task = next) {
         next = task->next;
-        if (!is_eligible(core, task, now_us))
+        if (!is_eligible(core, task, &use, now_us))
             continue;
         struct event event = {.kind = EVENT_ELIGIBLE, .time_us = now_us, .task = task->id};
         core->pass_needed = true;

@@ -56,6 +56,12 @@ enum event_kind {
     EVENT_KINDS
 };
 
+/* A task of an array that is submitted. */
+struct array_element {
+    uint64_t task;
+    int index;
+};
+
 /* One GPU at one instant. */
 struct core_sample {
     int gpu;
@@ -85,6 +91,11 @@ struct event {
             uint32_t uid;
             bool held;
             struct task_request request;
+            const struct array_element
+                *elements; /* of an array, by rising id: all above the event's
+                                                     task, which is the array; NULL: of none */
+            int n_elements;
+            int array_limit; /* of its tasks in queues and running at a time; 0: none */
         } submit;
         struct need estimate;
         struct core_sample sample;

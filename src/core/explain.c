@@ -296,7 +296,10 @@ static void add_gate(struct line *line, const struct task *task, int64_t now_us)
             dependency_format(&task->after[i], text, sizeof text));
     if (task->n_after > DEPENDENCIES_LISTED)
         line_add(line, " and %d more", task->n_after - DEPENDENCIES_LISTED);
-    if (line->used == 0)
+    if (line->used == 0 && task->array.limit)
+        line_add(line, "%d tasks of its array %" PRIu64 " are at work, as many as its limit allows",
+            task->array.limit, task->array.id);
+    else if (line->used == 0)
         line_add(line, "becomes eligible at once");
 }
 
@@ -362,7 +365,9 @@ const char *core_reason_word(const struct core *core, uint64_t id)
     if (!task || !task->queue)
         return "None";
     if (task->state == TASK_BLOCKED)
-        return task->n_after ? "Dependency" : "BeginTime";
+        return task->n_after                ? "Dependency"
+               : task->request.begin_us > 0 ? "BeginTime"
+                                            : "JobArrayTaskLimit";
     if (task->state == TASK_RECOVERING)
         return "Recovering";
     return is_behind_suspended(core, task) || head_before(core, task) ? "Priority" : "Resources";

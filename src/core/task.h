@@ -148,8 +148,16 @@ struct memory_wait {
     int count; /* of waits, all attempts */
 };
 
+/* The array that a task is of. Its tasks have rising ids, all above the array's own. */
+struct task_array {
+    uint64_t id; /* 0: of none */
+    int index;   /* of this task */
+    int limit;   /* of tasks in queues and running at a time; 0: none */
+};
+
 struct task {
     uint64_t id;
+    struct task_array array;
     struct task *next, *previous; /* in `queue` */
     struct task_queue *queue;     /* the one it is in, or NULL */
     int64_t number;               /* rising along the queue: see queue.c */

@@ -134,6 +134,8 @@ static void put_details(FILE *out, const struct core *core, const struct job *jo
     case EVENT_SUBMIT:
         put(out, "name", job->name);
         fprintf(out, " gpus=%d", event->submit.request.gpus);
+        if (event->submit.n_elements > 0)
+            fprintf(out, " tasks=%d", event->submit.n_elements);
         break;
     case EVENT_RESUMED:
     case EVENT_MOVED:
@@ -156,11 +158,18 @@ static void put_details(FILE *out, const struct core *core, const struct job *jo
     }
 }
 
+/* Of an array that is submitted: its first task's. */
+static uint64_t job_id(const struct event *event)
+{
+    bool is_array = event->kind == EVENT_SUBMIT && event->submit.n_elements > 0;
+    return is_array ? event->submit.elements[0].task : event->task;
+}
+
 void audit_event(const struct core *core, const struct jobs *jobs, const struct event *event,
     const json_t *detail)
 {
     const char *word = audit_word(event);
-    struct job *job = word ? jobs_find(jobs, event->task) : NULL;
+    struct job *job = word ? jobs_find(jobs, job_id(event)) : NULL;
     const struct task *task = word ? core_task(core, event->task) : NULL;
     char line[1000] = "";
     if (!job || (!task && event->kind != EVENT_SUBMIT))

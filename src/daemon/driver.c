@@ -59,6 +59,7 @@ struct driver {
     } * pending; /* carried out once the log is durable */
     size_t n_pending, pending_capacity;
     bool carrying_out;
+    bool is_batch;
 
     uv_timer_t *retry_timer, *tick_timer;
     bool is_closed;
@@ -380,7 +381,7 @@ static void carry_out_kills(struct driver *driver)
  */
 static void write_and_carry_out(struct driver *driver)
 {
-    if (driver->carrying_out)
+    if (driver->carrying_out || driver->is_batch)
         return;
     driver->carrying_out = true;
     while (flush_log(driver) && driver->n_pending) {
@@ -450,6 +451,17 @@ static int feed(struct driver *driver, const struct event *event, const json_t *
     }
     write_and_carry_out(driver);
     return 0;
+}
+
+void driver_begin_batch(struct driver *driver)
+{
+    driver->is_batch = true;
+}
+
+void driver_end_batch(struct driver *driver)
+{
+    driver->is_batch = false;
+    write_and_carry_out(driver);
 }
 
 int driver_feed(struct driver *driver, const struct event *event, const json_t *detail)

@@ -109,6 +109,11 @@ int driver_feed(struct driver *driver, const struct event *event, const json_t *
 /* The same for an input that is in the log already, or that is not written. */
 int driver_feed_logged(struct driver *driver, const struct event *event);
 
+/* Between the two, events are fed without being written; the end of the batch writes all of them
+ * together, and carries out what follows. */
+void driver_begin_batch(struct driver *driver);
+void driver_end_batch(struct driver *driver);
+
 /* Tries again in a second to write what could not be written; then the hook `retry` is called. */
 void driver_try_again(struct driver *driver);
 

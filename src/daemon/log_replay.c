@@ -16,6 +16,15 @@
 #include "daemon/state_dir.h"
 #include "policy/policies.h"
 
+/* The job of a submission, or those of an array. Returns 0 or -ENOMEM. */
+static int add_jobs(struct jobs *jobs, const struct event *event, const json_t *detail)
+{
+    bool is_ok = event->submit.elements || jobs_add(jobs, event->task, event->submit.uid, detail);
+    for (int i = 0; i < event->submit.n_elements && is_ok; i++)
+        is_ok = jobs_add(jobs, event->submit.elements[i].task, event->submit.uid, detail);
+    return is_ok ? 0 : -ENOMEM;
+}
+
 static int on_replayed(
     void *context, const struct event *event, int64_t wall_us, const json_t *detail)
 {
@@ -23,8 +32,7 @@ static int on_replayed(
     if (core_apply(daemon->core, event) < 0)
         return -ENOMEM;
     inputs_note_applied(daemon->inputs, event);
-    if (event->kind == EVENT_SUBMIT &&
-        !jobs_add(daemon->jobs, event->task, event->submit.uid, detail))
+    if (event->kind == EVENT_SUBMIT && add_jobs(daemon->jobs, event, detail) < 0)
         return -ENOMEM;
     struct job *job = jobs_find(daemon->jobs, event->task);
     if (job && event->kind == EVENT_STARTED)

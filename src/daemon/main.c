@@ -187,7 +187,7 @@ static int start(struct daemon *daemon, struct fault *fault)
         return r;
     preload_manager_open(daemon->preload);
     attempts_adopt(daemon->attempts);
-    dependencies_catch_up_all(daemon->core, daemon->store, daemon->driver);
+    dependencies_catch_up(daemon->core, daemon->store, daemon->driver, 1, UINT64_MAX);
     mps_adopt(daemon->mps);
     gpus_start(daemon->gpus);
     uv_signal_start(&daemon->term_signal, on_signal, SIGTERM);

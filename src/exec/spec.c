@@ -53,6 +53,8 @@ int spec_encode(
     struct tagged_fields record = {0};
     tagged_fields_put_int(&record, MAGIC, VERSION);
     tagged_fields_put_int(&record, "task", spec->task_id);
+    tagged_fields_put_int(&record, "array", spec->array_id);
+    tagged_fields_put_int(&record, "index", spec->array_index);
     tagged_fields_put_int(&record, "uid", spec->uid);
     tagged_fields_put_int(&record, "gid", spec->gid);
     tagged_fields_put_int(&record, "umask", spec->umask);
@@ -63,6 +65,7 @@ int spec_encode(
     tagged_fields_put_int(&record, "append", spec->append);
     tagged_fields_put_int(&record, "stdout_is_default", spec->stdout_is_default);
     tagged_fields_put_int(&record, "kept_max_bytes", spec->kept_max_bytes);
+    tagged_fields_put_text(&record, "name", spec->name);
     tagged_fields_put_text(&record, "cwd", spec->cwd);
     tagged_fields_put_text(&record, "stdout", spec->stdout_path);
     tagged_fields_put_text(&record, "stderr", spec->stderr_path);
@@ -107,6 +110,10 @@ static int take_number(struct spec_file *file, struct span key, struct span valu
         return -EBADMSG;
     if (span_is(key, "task"))
         spec->task_id = n;
+    else if (span_is(key, "array"))
+        spec->array_id = n;
+    else if (span_is(key, "index"))
+        spec->array_index = n;
     else if (span_is(key, "uid") && n <= UINT32_MAX)
         spec->uid = (uid_t)n;
     else if (span_is(key, "gid") && n <= UINT32_MAX)
@@ -145,6 +152,8 @@ static int take_field(
         return append_text(file->argv, &seen->args, value);
     if (span_is(key, "env"))
         return append_text(file->env, &seen->variables, value);
+    if (span_is(key, "name"))
+        return as_text(value, &file->spec.name);
     if (span_is(key, "cwd"))
         return as_text(value, &file->spec.cwd);
     if (span_is(key, "stdout"))
@@ -207,6 +216,31 @@ void spec_file_fini(struct spec_file *file)
     *file = (struct spec_file){0};
 }
 
+/* A name may have slashes, which would be folders. */
+static void put_name(FILE *out, const char *name)
+{
+    for (const char *at = name ? name : "task"; *at; at++)
+        fputc(*at == '/' ? '_' : *at, out);
+}
+
+/* Writes what "%" and the letter stand for. Returns whether they stand for anything. */
+static bool expand(FILE *out, const struct attempt_spec *spec, char letter)
+{
+    if (letter == 'j')
+        fprintf(out, "%" PRId64, spec->task_id);
+    else if (letter == 'A')
+        fprintf(out, "%" PRId64, spec->array_id ? spec->array_id : spec->task_id);
+    else if (letter == 'a')
+        fprintf(out, "%" PRId64, spec->array_index);
+    else if (letter == 'x')
+        put_name(out, spec->name);
+    else if (letter == '%')
+        fputc('%', out);
+    else
+        return false;
+    return true;
+}
+
 int spec_output_path(const struct attempt_spec *spec, const char *path, char *buffer, size_t size)
 {
     FILE *out = fmemopen(buffer, size, "w");
@@ -215,12 +249,10 @@ int spec_output_path(const struct attempt_spec *spec, const char *path, char *bu
     if (path[0] != '/')
         fprintf(out, "%s/", spec->cwd);
     for (const char *at = path; *at; at++) {
-        if (at[0] == '%' && at[1] == 'j')
-            fprintf(out, "%" PRId64, spec->task_id);
+        if (at[0] == '%' && expand(out, spec, at[1]))
+            at++;
         else
             fputc(*at, out);
-        if (at[0] == '%' && (at[1] == 'j' || at[1] == '%'))
-            at++;
     }
     fputc('\0', out);
     bool fits = !ferror(out) && fflush(out) == 0;

@@ -17,7 +17,10 @@ struct attempt_spec {
     uid_t uid; /* of the user that submitted; if the daemon is not root, the task runs as the
                   daemon's user */
     gid_t gid;
-    const char *cwd; /* absolute */
+    int64_t array_id; /* 0: of no array */
+    int64_t array_index;
+    const char *name; /* NULL: "task" */
+    const char *cwd;  /* absolute */
     mode_t umask;
     int64_t open_files; /* soft limit of open files; 0: that of the shim */
 
@@ -34,8 +37,9 @@ struct attempt_spec {
 
     /*
      * The files of the output. NULL: `stdout` and `stderr` in the attempt's folder. In a path, %j
-     * is the task's id and %% a per cent sign; it is relative to cwd, and opened as the user. With
-     * stdout_path alone, both streams go there.
+     * is the task's id, %A its array's (without one the task's), %a its index in the array, %x its
+     * name and %% a per cent sign; it is relative to cwd, and opened as the user. With stdout_path
+     * alone, both streams go there.
      */
     const char *stdout_path;
     const char *stderr_path;
@@ -87,7 +91,7 @@ int spec_decode(char *data, size_t size, struct fault *fault, struct spec_file *
 void spec_file_fini(struct spec_file *file);
 
 /*
- * Expands %j in a path and makes it absolute with the spec's cwd.
+ * Expands %j, %A, %a and %x in a path and makes it absolute with the spec's cwd.
  *
  * `size`: of `buffer`.
  *

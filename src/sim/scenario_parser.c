@@ -279,7 +279,7 @@ static int read_after(const struct scenario *scenario, struct scenario_task *tas
         if (kind == DEPENDENCY_KINDS || id == 0)
             return -EINVAL;
         task->after[task->request.n_after++] = (struct dependency){
-            (enum dependency_kind)kind, id, id};
+            (enum dependency_kind)kind, id, id, false};
     }
     task->request.after = task->after;
     return 0;

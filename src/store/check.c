@@ -36,11 +36,14 @@ static const char *const checks[] = {
 
     "SELECT printf('task %d has events, but is neither live nor ended', task)"
     " FROM (SELECT DISTINCT task FROM events WHERE task > 0)"
-    " WHERE task NOT IN (SELECT task FROM live) AND task NOT IN (SELECT task FROM ended)",
+    " WHERE task NOT IN (SELECT task FROM live) AND task NOT IN (SELECT task FROM ended)"
+    " AND task NOT IN (SELECT id FROM arrays)",
 
     "SELECT printf('task %d has no submission', task)"
     " FROM (SELECT task FROM live UNION SELECT task FROM ended) AS known"
-    " WHERE NOT EXISTS (SELECT 1 FROM events WHERE events.task = known.task AND kind = 'SUBMIT')",
+    " WHERE NOT EXISTS (SELECT 1 FROM events WHERE events.task = known.task AND kind = 'SUBMIT')"
+    " AND NOT EXISTS (SELECT 1 FROM arrays JOIN events ON events.task = arrays.id"
+    "  WHERE known.task BETWEEN first AND last AND kind = 'SUBMIT')",
 
     "SELECT printf('the %s of task %d is missing', part, task) FROM events,"
     " (SELECT 'script' AS part UNION SELECT 'environment' UNION SELECT 'summary')"

@@ -155,6 +155,23 @@ int store_get_totals(struct store *store, struct fault *fault, struct store_tota
     return r;
 }
 
+int store_count_ended(struct store *store, uint64_t first, uint64_t last, struct fault *fault,
+    int64_t ret_counts[static TASK_STATES])
+{
+    sqlite3_stmt *row = store->statements[COUNT_ENDED];
+    int r;
+    memset(ret_counts, 0, TASK_STATES * sizeof *ret_counts);
+    statement_bind(row, "ii", (int64_t)first, (int64_t)last);
+    while ((r = statement_step(store, row, fault)) > 0) {
+        const char *name = (const char *)sqlite3_column_text(row, 0);
+        for (int i = TASK_COMPLETED; i < TASK_STATES; i++)
+            if (name && strcmp(task_state_name((enum task_state)i), name) == 0)
+                ret_counts[i] = sqlite3_column_int64(row, 1);
+    }
+    statement_reset(row);
+    return r;
+}
+
 /* 1 and the task, 0 when there is none. */
 static int find_oldest(
     struct store *store, int64_t before_wall_us, struct fault *fault, int64_t *ret_task)
@@ -179,6 +196,32 @@ static int forget_task(struct store *store, int64_t task, struct fault *fault)
     return r;
 }
 
+/* Finds the array of which the task was the last to be known. Returns 1, 0 or a fault. */
+static int find_empty_array(
+    struct store *store, int64_t task, struct fault *fault, int64_t *ret_array)
+{
+    sqlite3_stmt *row = store->statements[EMPTY_ARRAY];
+    statement_bind(row, "i", task);
+    int r = statement_step(store, row, fault);
+    if (r > 0)
+        *ret_array = sqlite3_column_int64(row, 0);
+    statement_reset(row);
+    return r;
+}
+
+/* With the last task of an array its submission goes, which all of them share. */
+static int forget_task_of_array(struct store *store, int64_t task, struct fault *fault)
+{
+    int64_t array = 0;
+    int r = forget_task(store, task, fault);
+    if (r == 0)
+        r = find_empty_array(store, task, fault, &array);
+    if (r <= 0)
+        return r;
+    r = forget_task(store, array, fault);
+    return r < 0 ? r : statement_write(store, DELETE_ARRAY, fault, "i", array);
+}
+
 int store_forget_before(
     struct store *store, int64_t wall_us, int limit, struct fault *fault, int *ret_forgotten)
 {
@@ -186,7 +229,7 @@ int store_forget_before(
     int r = 0;
     *ret_forgotten = 0;
     while (*ret_forgotten < limit && (r = find_oldest(store, wall_us, fault, &task)) > 0) {
-        r = forget_task(store, task, fault);
+        r = forget_task_of_array(store, task, fault);
         if (r < 0)
             return r;
         ++*ret_forgotten;

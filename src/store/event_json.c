@@ -22,6 +22,9 @@
 /* Integers up to it are exact as a double. */
 #define EXACT_INTEGER_MAX 9007199254740992.0
 
+/* Readers refuse larger indices and arrays. Chosen: sums and products of two do not overflow. */
+enum { ARRAY_NUMBER_MAX = 1000000000, ARRAY_ELEMENTS_MAX = 1000000 };
+
 /* ---- the tables ---- */
 
 /* The names of an enumeration; NULL for a value that cannot stand in an event. */
@@ -135,6 +138,22 @@ static const struct field dependency_fields[] = {
     {"kind", FIELD_NAME, AT(kind), REQUIRED, 0, 0, &dependency_kinds},
     {"first", FIELD_INT64, AT(first), REQUIRED, 1, INT64_MAX, NULL},
     {"last", FIELD_INT64, AT(last), REQUIRED, 1, INT64_MAX, NULL},
+    {"each", FIELD_BOOL, AT(each), OPTIONAL, 0, 0, NULL},
+};
+#undef AT
+
+/* Tasks of an array whose ids are one apart and whose indices are `step` apart. */
+struct array_run {
+    int64_t task;
+    int index, step, count;
+};
+
+#define AT(member) offsetof(struct array_run, member)
+static const struct field array_run_fields[] = {
+    {"task", FIELD_INT64, AT(task), REQUIRED, 1, INT64_MAX - INT_MAX, NULL},
+    {"index", FIELD_INT, AT(index), REQUIRED, 0, ARRAY_NUMBER_MAX, NULL},
+    {"step", FIELD_INT, AT(step), OPTIONAL, 0, ARRAY_NUMBER_MAX, NULL},
+    {"count", FIELD_INT, AT(count), REQUIRED, 1, ARRAY_NUMBER_MAX, NULL},
 };
 #undef AT
 
@@ -156,6 +175,7 @@ static const struct field submit_fields[] = {
     {"thread_percent", FIELD_INT, AT(submit.request.thread_percent), OPTIONAL, 1, 100, NULL},
     {"priority", FIELD_INT, AT(submit.request.priority), OPTIONAL, PRIORITY_LOW, PRIORITY_URGENT, NULL},
     {"once", FIELD_BOOL, AT(submit.request.once), OPTIONAL, 0, 0, NULL},
+    {"array_limit", FIELD_INT, AT(submit.array_limit), OPTIONAL, 1, ARRAY_NUMBER_MAX, NULL},
     {"begin_us", FIELD_INT64, AT(submit.request.begin_us), OPTIONAL, 1, EVENT_NUMBER_MAX, NULL},
 };
 
@@ -243,6 +263,7 @@ struct fields {
 };
 
 static const struct fields gpu_identity_fields = FIELDS(gpu_fields);
+static const struct fields run_fields = FIELDS(array_run_fields);
 static const struct fields after_fields = FIELDS(dependency_fields);
 static const struct fields sample_task_fields = FIELDS(task_memory_fields);
 
@@ -370,6 +391,37 @@ static bool names_destination(enum event_kind kind)
     return kind == EVENT_MOVE || kind == EVENT_MOVING || kind == EVENT_RESUMING;
 }
 
+/* The run at the front of the elements. */
+static struct array_run first_run(const struct array_element *elements, int n)
+{
+    struct array_run run = {(int64_t)elements[0].task, elements[0].index, 0, 1};
+    if (n > 1 && elements[1].task == elements[0].task + 1)
+        run.step = elements[1].index - elements[0].index;
+    while (run.count < n && run.step > 0 &&
+           elements[run.count].task == elements[run.count - 1].task + 1 &&
+           elements[run.count].index == elements[run.count - 1].index + run.step)
+        run.count++;
+    run.step = run.count > 1 ? run.step : 0;
+    return run;
+}
+
+static int encode_array(json_t *object, const struct event *event)
+{
+    const struct array_element *elements = event->submit.elements;
+    json_t *list = json_array();
+    struct array_run run;
+    for (int i = 0; i < event->submit.n_elements; i += run.count) {
+        json_t *entry = json_object();
+        run = first_run(elements + i, event->submit.n_elements - i);
+        int r = entry ? encode_fields(entry, &run_fields, &run) : -1;
+        if (json_array_append_new(list, entry) < 0 || r < 0) {
+            json_decref(list);
+            return -1;
+        }
+    }
+    return json_object_set_new(object, "array", list);
+}
+
 static int encode_body(json_t *object, const struct event *event)
 {
     const struct core_sample *sample = &event->sample;
@@ -389,6 +441,8 @@ static int encode_body(json_t *object, const struct event *event)
     if (r == 0 && event->kind == EVENT_SUBMIT && request->n_after)
         r = encode_list(object, "after", &after_fields, request->after, sizeof *request->after,
             request->n_after);
+    if (r == 0 && event->kind == EVENT_SUBMIT && event->submit.elements)
+        r = encode_array(object, event);
     if (r == 0 && event->kind == EVENT_SAMPLE && sample->n_tasks)
         r = encode_list(object, "tasks", &sample_task_fields, sample->tasks, sizeof *sample->tasks,
             sample->n_tasks);
@@ -637,6 +691,57 @@ static int decode_after(const struct decoding *decoding, const json_t *body, str
     return r;
 }
 
+static int64_t count_elements(const struct array_run *runs, int n)
+{
+    int64_t count = 0;
+    for (int i = 0; i < n; i++)
+        count += runs[i].count;
+    return count;
+}
+
+static void fill_elements(const struct array_run *runs, int n, struct array_element *elements)
+{
+    for (int i = 0; i < n; i++)
+        for (int k = 0; k < runs[i].count; k++)
+            *elements++ = (struct array_element){(uint64_t)(runs[i].task + k),
+                (int)((runs[i].index + (int64_t)k * runs[i].step) % ARRAY_NUMBER_MAX)};
+}
+
+static int decode_array(const struct decoding *decoding, const json_t *body, struct event *event)
+{
+    const json_t *list = json_object_get(body, "array");
+    void *runs;
+    int n;
+    int r = list ? decode_list(
+                       decoding, list, "array", &run_fields, sizeof(struct array_run), &runs, &n)
+                 : 0;
+    if (!list || r < 0)
+        return r;
+    int64_t count = count_elements(runs, n);
+    struct array_element *elements = count <= ARRAY_ELEMENTS_MAX
+                                         ? calloc((size_t)count + 1, sizeof *elements)
+                                         : NULL;
+    if (elements)
+        fill_elements(runs, n, elements);
+    free(runs);
+    if (!elements)
+        return fault_set(
+            decoding->fault, EINVAL, "array: more than %d tasks, or no memory", ARRAY_ELEMENTS_MAX);
+    event->submit.elements = elements;
+    event->submit.n_elements = (int)count;
+    return 0;
+}
+
+static int decode_submit(const struct decoding *decoding, const json_t *body, struct event *event)
+{
+    int r = decode_after(decoding, body, event);
+    if (r == 0)
+        r = decode_array(decoding, body, event);
+    if (r < 0)
+        free((void *)event->submit.request.after);
+    return r;
+}
+
 /* An attempt that was placed as an MPS client, but got no server. */
 static int decode_started(const struct decoding *decoding, const json_t *body, struct event *event)
 {
@@ -659,7 +764,7 @@ int event_decode(
         return r;
     switch (event->kind) {
     case EVENT_SUBMIT:
-        return decode_after(&decoding, body, event);
+        return decode_submit(&decoding, body, event);
     case EVENT_GPUS:
         return decode_gpus(&decoding, body, event);
     case EVENT_PLACE:
@@ -677,6 +782,12 @@ int event_decode(
     }
 }
 
+static void release_submit(struct event *event)
+{
+    free((void *)event->submit.request.after);
+    free((void *)event->submit.elements);
+}
+
 void event_release(struct event *event)
 {
     if (event->kind == EVENT_GPUS)
@@ -686,7 +797,7 @@ void event_release(struct event *event)
     else if (names_destination(event->kind))
         free((void *)event->yield.gpus);
     else if (event->kind == EVENT_SUBMIT)
-        free((void *)event->submit.request.after);
+        release_submit(event);
     else if (event->kind == EVENT_SAMPLE)
         free(event->sample.tasks);
 }

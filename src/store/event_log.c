@@ -19,13 +19,30 @@ static int check_logged(enum event_kind kind, struct fault *fault)
                : fault_set(fault, EINVAL, "%s does not belong into the log", event_name(kind));
 }
 
+/* The last id that the event uses. */
+static int64_t last_id(const struct event *event)
+{
+    bool is_array = event->kind == EVENT_SUBMIT && event->submit.n_elements > 0;
+    return (int64_t)(is_array ? event->submit.elements[event->submit.n_elements - 1].task
+                              : event->task);
+}
+
+/* The ids of a new array's tasks follow one another. */
+static int note_array(struct store *store, const struct event *event, struct fault *fault)
+{
+    int64_t first = (int64_t)event->submit.elements[0].task, last = last_id(event);
+    int r = statement_write(store, ADD_ARRAY, fault, "iii", (int64_t)event->task, first, last);
+    return r < 0 ? r : statement_write(store, ADD_LIVE_RANGE, fault, "ii", first, last);
+}
+
 static int note_live(
     struct store *store, const struct event *event, int64_t seq, struct fault *fault)
 {
     int64_t task = (int64_t)event->task;
     switch (event->kind) {
     case EVENT_SUBMIT:
-        return statement_write(store, ADD_LIVE, fault, "i", task);
+        return event->submit.elements ? note_array(store, event, fault)
+                                      : statement_write(store, ADD_LIVE, fault, "i", task);
     case EVENT_PLACE:
         return statement_write(store, SET_PLACED, fault, "ii", seq, task);
     case EVENT_UNSTARTED:
@@ -51,7 +68,7 @@ static int append_event(struct store *store, const struct event *event, int64_t 
     if (r < 0)
         return r;
     store->added_seq = seq;
-    store->added_task = task > store->added_task ? task : store->added_task;
+    store->added_task = last_id(event) > store->added_task ? last_id(event) : store->added_task;
     return note_live(store, event, seq, fault);
 }
 
@@ -60,6 +77,8 @@ int store_append(struct store *store, const struct event *event, int64_t wall_us
 {
     json_t *object;
     char *detail_text = NULL;
+    if (event->kind == EVENT_SUBMIT && event->submit.elements && event->submit.n_elements < 1)
+        return fault_set(fault, EINVAL, "array %llu has no task", (unsigned long long)event->task);
     if (event->task > INT64_MAX || (event->task == 0) != (event->kind == EVENT_GPUS))
         return fault_set(fault, EINVAL, "%s of task %llu: no such event", event_name(event->kind),
             (unsigned long long)event->task);
@@ -141,10 +160,48 @@ static int walk_events(struct store *store, sqlite3_stmt *numbers, store_find_po
     return r;
 }
 
+/* ---- a restart: of an array only the tasks that it needs ---- */
+
+struct replay {
+    struct store *store;
+    store_on_event *on_event;
+    void *context;
+};
+
+static bool is_replayed(const struct store *store, uint64_t task)
+{
+    sqlite3_stmt *row = store->statements[IS_REPLAYED];
+    statement_bind(row, "i", (int64_t)task);
+    bool is_needed = statement_step(store, row, NULL) > 0 && sqlite3_column_int(row, 0);
+    statement_reset(row);
+    return is_needed;
+}
+
+static int replay_event(
+    void *context, const struct event *event, int64_t wall_us, const json_t *detail)
+{
+    const struct replay *replay = context;
+    if (event->kind != EVENT_SUBMIT || !event->submit.elements)
+        return replay->on_event(replay->context, event, wall_us, detail);
+    struct event part = *event;
+    struct array_element *elements = calloc((size_t)event->submit.n_elements + 1, sizeof *elements);
+    if (!elements)
+        return -ENOMEM;
+    part.submit.elements = elements;
+    part.submit.n_elements = 0;
+    for (int i = 0; i < event->submit.n_elements; i++)
+        if (is_replayed(replay->store, event->submit.elements[i].task))
+            elements[part.submit.n_elements++] = event->submit.elements[i];
+    int r = replay->on_event(replay->context, &part, wall_us, detail);
+    free(elements);
+    return r;
+}
+
 int store_replay(struct store *store, store_find_policy *find_policy, store_on_event *on_event,
     void *context, struct fault *fault)
 {
-    return walk_events(store, store->statements[REPLAY], find_policy, on_event, context, fault);
+    struct replay replay = {store, on_event, context};
+    return walk_events(store, store->statements[REPLAY], find_policy, replay_event, &replay, fault);
 }
 
 int store_all_events(struct store *store, store_find_policy *find_policy, store_on_event *on_event,
@@ -202,4 +259,18 @@ int store_changed_tasks(struct store *store, int64_t seq, size_t limit, struct f
         ret_tasks[(*ret_count)++] = (uint64_t)sqlite3_column_int64(statement, 0);
     statement_reset(statement);
     return r < 0 ? r : 0;
+}
+
+int store_get_array(struct store *store, uint64_t array, struct fault *fault, uint64_t *ret_first,
+    uint64_t *ret_last)
+{
+    sqlite3_stmt *row = store->statements[GET_ARRAY];
+    statement_bind(row, "i", (int64_t)array);
+    int r = statement_step(store, row, fault);
+    if (r > 0) {
+        *ret_first = (uint64_t)sqlite3_column_int64(row, 0);
+        *ret_last = (uint64_t)sqlite3_column_int64(row, 1);
+    }
+    statement_reset(row);
+    return r < 0 ? r : r > 0 ? 0 : STORE_NONE;
 }

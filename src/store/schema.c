@@ -40,6 +40,9 @@ static const char *const changes[] = {
     "UPDATE records SET sum = row_sum(task, record);"
     "CREATE TABLE facts(name TEXT PRIMARY KEY, value NOT NULL) WITHOUT ROWID;"
     "INSERT INTO facts SELECT 'forgotten', coalesce(max(task), 0) - count(DISTINCT task) FROM events WHERE task > 0;",
+
+    /* An array: its SUBMIT is the event of the array's id; its tasks are `first` to `last`. */
+    "CREATE TABLE arrays(id INTEGER PRIMARY KEY, first INTEGER NOT NULL, last INTEGER NOT NULL);",
 };
 
 enum { VERSION = ARRAY_SIZE(changes) };

@@ -15,20 +15,34 @@ static const char *const texts[STATEMENTS] = {
     [ADD_EVENT] =
         "INSERT INTO events VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, row_sum(?1, ?2, ?3, ?4, ?5, ?6, ?7))",
     [ADD_LIVE] = "INSERT INTO live(task) VALUES(?)",
+    [ADD_LIVE_RANGE] =
+        "INSERT INTO live(task) WITH RECURSIVE ids(id) AS"
+        "  (SELECT ?1 UNION ALL SELECT id + 1 FROM ids WHERE id < ?2) SELECT id FROM ids",
+    [ADD_ARRAY] = "INSERT INTO arrays VALUES(?, ?, ?)",
+    [IS_REPLAYED] =
+        "SELECT EXISTS(SELECT 1 FROM live WHERE task = ?1) OR EXISTS(SELECT 1 FROM events WHERE task = ?1"
+        "  AND seq >= (SELECT min(placed_seq) FROM live))",
+    [EMPTY_ARRAY] = "SELECT id FROM (SELECT " STORE_ARRAY_OF " AS id) JOIN arrays USING(id)"
+                    "  WHERE NOT EXISTS(SELECT 1 FROM live WHERE task BETWEEN first AND last)"
+                    "  AND NOT EXISTS(SELECT 1 FROM ended WHERE task BETWEEN first AND last)",
+    [DELETE_ARRAY] = "DELETE FROM arrays WHERE id = ?",
+    [GET_ARRAY] = "SELECT first, last FROM arrays WHERE id = ?",
     [SET_PLACED] = "UPDATE live SET placed_seq = ? WHERE task = ?",
     [DELETE_LIVE] = "DELETE FROM live WHERE task = ?",
     [GET_EVENT] = "SELECT task, kind, time_us, wall_us, body, detail, sum IS " EVENT_SUM
                   " FROM events WHERE seq = ?",
     [REPLAY] =
         "SELECT seq FROM events WHERE task IN (SELECT 0 UNION SELECT task FROM live UNION"
-        "  SELECT task FROM events WHERE seq >= (SELECT min(placed_seq) FROM live)) ORDER BY seq",
+        "  SELECT task FROM events WHERE seq >= (SELECT min(placed_seq) FROM live) UNION"
+        "  SELECT id FROM arrays WHERE EXISTS(SELECT 1 FROM live WHERE task BETWEEN first AND last)"
+        "  OR EXISTS(SELECT 1 FROM events WHERE task BETWEEN first AND last"
+        "    AND seq >= (SELECT min(placed_seq) FROM live))) ORDER BY seq",
     [ALL_EVENTS] = "SELECT seq FROM events ORDER BY seq",
     [CHANGED_TASKS] =
         "SELECT DISTINCT task FROM (SELECT task FROM events WHERE seq > ? AND task > 0) ORDER BY task LIMIT ?",
-    [TASK_EVENTS] = "SELECT seq FROM events WHERE task = ? ORDER BY seq",
-    [LAST] =
-        "SELECT (SELECT max(task) FROM events), (SELECT time_us FROM events ORDER BY seq DESC LIMIT 1),"
-        " (SELECT max(seq) FROM events)",
+    [TASK_EVENTS] = "SELECT seq FROM events WHERE task IN (?1, " STORE_ARRAY_OF ") ORDER BY seq",
+    [LAST] = "SELECT " STORE_LAST_TASK ", (SELECT time_us FROM events ORDER BY seq DESC LIMIT 1),"
+             " (SELECT max(seq) FROM events)",
     [ADD_BLOB] = "INSERT INTO blobs(key, data) VALUES(?, ?) ON CONFLICT DO NOTHING",
     [ADD_BLOB_USE] =
         "INSERT INTO blob_uses(task, blob) SELECT ?, id FROM blobs WHERE key = ? ON CONFLICT DO NOTHING",
@@ -42,9 +56,9 @@ static const char *const texts[STATEMENTS] = {
     [TOTALS] =
         "SELECT state, count(*), sum(wait_us), sum(exec_us), sum(jct_us), sum(oom_count), sum(oom_count > 0),"
         "  min(submitted_wall_us), max(ended_wall_us) FROM ended GROUP BY state",
-    [OLDEST_ENDED] =
-        "SELECT task FROM ended WHERE ended_wall_us < ? AND task < (SELECT max(task) FROM events)"
-        " ORDER BY ended_wall_us LIMIT 1",
+    [COUNT_ENDED] = "SELECT state, count(*) FROM ended WHERE task BETWEEN ?1 AND ?2 GROUP BY state",
+    [OLDEST_ENDED] = "SELECT task FROM ended WHERE ended_wall_us < ? AND task < " STORE_LAST_TASK
+                     " ORDER BY ended_wall_us LIMIT 1",
     [DELETE_EVENTS] = "DELETE FROM events WHERE task = ?",
     [DELETE_BLOBS] =
         "DELETE FROM blobs WHERE id IN (SELECT blob FROM blob_uses WHERE task = ?1) AND NOT EXISTS"

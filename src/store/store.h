@@ -125,7 +125,7 @@ typedef int store_on_event(
 /*
  * Walks, in order, the events that a restart needs: the GPUS events, the events of each task that
  * has not ended, and those of ended tasks that still ran when a task that now holds GPUs was placed
- * (they may have been its co-residents).
+ * (they may have been its co-residents). The SUBMIT of an array has only those of its tasks.
  *
  * Returns 0; what the callback returned; -EUCLEAN with a fault that names an event that is damaged
  * or not understood; or -errno of the database. So do the next two.
@@ -149,6 +149,10 @@ int store_all_events(struct store *store, store_find_policy *find_policy, store_
  */
 int store_get_last(
     struct store *store, struct fault *fault, uint64_t *ret_task, int64_t *ret_time_us);
+
+/* The ids of an array's tasks. Returns 0, STORE_NONE, or -errno with a fault. */
+int store_get_array(struct store *store, uint64_t array, struct fault *fault, uint64_t *ret_first,
+    uint64_t *ret_last);
 
 /* The number of the last event that is durable; 0: none. Events are numbered from 1 on. */
 int64_t store_last_event(const struct store *store);
@@ -251,8 +255,14 @@ struct store_totals {
 };
 int store_get_totals(struct store *store, struct fault *fault, struct store_totals *ret_totals);
 
+/* Counts the ended tasks with ids from `first` to `last`, by state. Returns 0, or -errno with a
+ * fault. */
+int store_count_ended(struct store *store, uint64_t first, uint64_t last, struct fault *fault,
+    int64_t ret_counts[static TASK_STATES]);
+
 /*
- * Forgets ended tasks: their events, records, and texts that no other task uses. The task with the
+ * Forgets ended tasks: their events, records, and texts that no other task uses. The submission of
+ * an array is forgotten with its last task. The task with the
  * highest id stays, so that no id is used twice. Call it until it forgets none.
  *
  * `wall_us`: tasks that ended before it are forgotten.

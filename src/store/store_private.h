@@ -14,6 +14,12 @@ enum statement {
     COMMIT,
     ADD_EVENT,
     ADD_LIVE,
+    ADD_LIVE_RANGE,
+    ADD_ARRAY,
+    IS_REPLAYED,
+    EMPTY_ARRAY,
+    DELETE_ARRAY,
+    GET_ARRAY,
     SET_PLACED,
     DELETE_LIVE,
     GET_EVENT,
@@ -29,6 +35,7 @@ enum statement {
     ADD_RECORD,
     GET_RECORD,
     TOTALS,
+    COUNT_ENDED,
     OLDEST_ENDED,
     DELETE_EVENTS,
     DELETE_BLOBS,
@@ -78,8 +85,17 @@ int checksum_register(struct store *store);
 
 /* How many of the tasks up to the last one are neither in the log nor forgotten. */
 #define STORE_MISSING                                                                              \
-    "(SELECT coalesce((SELECT max(task) FROM events), 0) - (SELECT count(*) FROM live)"            \
-    "  - (SELECT count(*) FROM ended) - value FROM facts WHERE name = 'forgotten')"
+    "(SELECT " STORE_LAST_TASK " - (SELECT count(*) FROM live) - (SELECT count(*) FROM ended)"     \
+    "  - (SELECT count(*) FROM arrays) - value FROM facts WHERE name = 'forgotten')"
+
+/* The largest id that was ever used: tasks of an array that have not started have no events. */
+#define STORE_LAST_TASK                                                                            \
+    "max(coalesce((SELECT max(task) FROM events), 0), coalesce((SELECT max(last) FROM arrays), 0))"
+
+/* The array that task ?1 is of; NULL: of none. */
+#define STORE_ARRAY_OF                                                                             \
+    "(SELECT id FROM (SELECT id, last FROM arrays WHERE first <= ?1 ORDER BY id DESC LIMIT 1)"     \
+    "  WHERE last >= ?1)"
 
 void signature_write(struct store *store);
 void signature_read(int fd, struct signature *ret_signature);

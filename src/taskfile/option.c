@@ -227,12 +227,6 @@ int option_set_text(const struct option_spec *spec, const char *shown, const cha
     return 0;
 }
 
-/* Slurm's options that colloc does not have yet. */
-static bool is_planned(const char *name)
-{
-    return strcmp(name, "array") == 0;
-}
-
 const char *option_find_near(const struct option_set *sets, size_t n_sets, const char *name)
 {
     struct near_name near = {0};
@@ -249,8 +243,6 @@ static int unknown_option(
     const struct option_set *sets, size_t n_sets, const char *name, struct fault *fault)
 {
     const char *near = option_find_near(sets, n_sets, name);
-    if (is_planned(name))
-        return fault_set(fault, EINVAL, "--%s: is not supported yet", name);
     if (near)
         return fault_set(fault, EINVAL, "--%.80s: no such option; did you mean --%s?", name, near);
     return fault_set(fault, EINVAL, "--%.80s: no such option", name);

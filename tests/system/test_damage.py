@@ -156,6 +156,7 @@ class Damage(DamageCase):
             "ALTER TABLE ended DROP COLUMN sum",
             "ALTER TABLE records DROP COLUMN sum",
             "DROP TABLE facts",
+            "DROP TABLE arrays",
             "PRAGMA user_version = 1",
         )
         self.assertIn("version 1 of the log", self.colloc("check", self.state, code=1).stderr)

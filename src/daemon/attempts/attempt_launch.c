@@ -145,6 +145,8 @@ static int fill_environment(
         r = environment_name_gpus(
             &launch->added, view, task, hooks->cuda_counts_as_nvml(hooks->context, by_mps));
     if (r == 0)
+        r = environment_name_array(&launch->added, task, launch->detail);
+    if (r == 0)
         r = environment_pass_emulator(&launch->added);
     if (r == 0)
         r = environment_set_defaults(&launch->added, task, launch->env);
@@ -166,6 +168,9 @@ static struct attempt_spec make_spec(const struct attempts *attempts, const stru
     const json_t *detail = launch->detail;
     return (struct attempt_spec){
         .task_id = (int64_t)task->id,
+        .array_id = (int64_t)task->array.id,
+        .array_index = task->array.index,
+        .name = detail_text(launch, "name"),
         .uid = task->uid,
         .gid = launch->gid,
         .cwd = detail_text(launch, "cwd"),

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/units.h"
 #include "preload/protocol.h"
 
@@ -93,6 +94,24 @@ int environment_name_gpus(struct environment *environment, const struct cluster_
         r = environment_add(environment, "COLLOC_GPUS=%s", labels);
     free(devices);
     free(labels);
+    return r;
+}
+
+int environment_name_array(
+    struct environment *environment, const struct task *task, const json_t *detail)
+{
+    static const struct {
+        const char *name, *key;
+    } counts[] = {{"COUNT", "array_count"}, {"MIN", "array_min"}, {"MAX", "array_max"}};
+    if (task->array.id == 0)
+        return 0;
+    int r = environment_add(
+        environment, "COLLOC_ARRAY_ID=%llu", (unsigned long long)task->array.id);
+    if (r == 0)
+        r = environment_add(environment, "COLLOC_ARRAY_INDEX=%d", task->array.index);
+    for (size_t i = 0; i < ARRAY_SIZE(counts) && r == 0; i++)
+        r = environment_add(environment, "COLLOC_ARRAY_%s=%lld", counts[i].name,
+            (long long)json_integer_value(json_object_get(detail, counts[i].key)));
     return r;
 }
 

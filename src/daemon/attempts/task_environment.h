@@ -3,9 +3,11 @@
 #ifndef COLLOC_DAEMON_ATTEMPTS_TASK_ENVIRONMENT_H
 #define COLLOC_DAEMON_ATTEMPTS_TASK_ENVIRONMENT_H
 
+#include <jansson.h>
+
 #include "core/core.h"
 
-enum { ENVIRONMENT_ADDED_MAX = 28 };
+enum { ENVIRONMENT_ADDED_MAX = 40 };
 
 /* All zero is empty. `list` ends in NULL; its texts live as long as this. */
 struct environment {
@@ -30,6 +32,13 @@ int environment_add(struct environment *environment, const char *format, ...)
  */
 int environment_name_gpus(struct environment *environment, const struct cluster_view *view,
     const struct task *task, bool by_index);
+
+/*
+ * Of a task of an array: COLLOC_ARRAY_ID, _INDEX, _COUNT, _MIN and _MAX.
+ *   detail   of its SUBMIT
+ */
+int environment_name_array(
+    struct environment *environment, const struct task *task, const json_t *detail);
 
 /*
  * Defaults for what the user does not set. Python's output is not buffered, so that `colloc logs

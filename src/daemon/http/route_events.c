@@ -75,6 +75,14 @@ static json_t *find_public_record(struct http *http, uint64_t id)
     return public_record(record);
 }
 
+/* Was an array submitted? Its tasks have no events yet. */
+static bool is_array(struct http *http, uint64_t id)
+{
+    uint64_t first, last;
+    return !core_task(http->parts.core, id) &&
+           store_get_array(http->parts.store, id, NULL, &first, &last) == 0;
+}
+
 /* The tasks that have changed after `seq`, or a reset. */
 static void write_changes(struct http *http, int64_t seq, int64_t now, FILE *out)
 {
@@ -83,6 +91,8 @@ static void write_changes(struct http *http, int64_t seq, int64_t now, FILE *out
     bool is_reset = seq < 0 || seq > now || now - seq > EVENTS_MAX ||
                     store_changed_tasks(http->parts.store, seq, TASKS_MAX, NULL, changed, &n) < 0 ||
                     n == TASKS_MAX;
+    for (size_t i = 0; i < n && !is_reset; i++)
+        is_reset = is_array(http, changed[i]);
     fprintf(out, "id: %" PRId64 "\n", now);
     if (is_reset) {
         write_event(out, "reset", json_object());

@@ -24,6 +24,7 @@
 #include "daemon/attempt_list.h"
 #include "daemon/http/public_json.h"
 #include "daemon/http/routes.h"
+#include "taskfile/array_spec.h"
 
 #define MOMENT_MAX_S  1e12
 #define PAGE_MAX      10000 /* tasks; chosen: 10 MB of JSON */
@@ -39,6 +40,7 @@ enum part { PART_RUNNING, PART_RECOVERING, PART_QUEUED, PART_ENDED };
 struct place {
     enum part part;
     uint64_t id;
+    uint64_t first; /* of a folded entry, which goes to `id`; 0: none */
 };
 
 struct listing {
@@ -50,6 +52,7 @@ struct listing {
     bool wants_live, wants_ended;
     struct store_ended_filter ended;
     struct place at;
+    bool folds;         /* the waiting tasks of an array are one entry */
     struct place *live; /* still to be listed, from next_live on */
     size_t n_live, next_live;
     int64_t page_left, ended_left;
@@ -144,6 +147,15 @@ static bool is_wanted(const struct listing *list, const struct task *task)
            strcasecmp(public_task_state(list->http, task), list->state) == 0;
 }
 
+/* Is the waiting task of the array of which the last entry is? */
+static bool is_folded(const struct listing *list, enum part part, const struct task *task)
+{
+    const struct place *last = list->n_live ? &list->live[list->n_live - 1] : NULL;
+    if (!last || !last->first || part != PART_QUEUED || last->part != PART_QUEUED)
+        return false;
+    return core_task(list->http->parts.core, last->first)->array.id == task->array.id;
+}
+
 /* Collects them in order, from the beginning of the page. Returns 0 or -ENOMEM. */
 static int collect_live(struct listing *list)
 {
@@ -155,19 +167,52 @@ static int collect_live(struct listing *list)
             id = task->id;
             if (part_of(task) != part || !is_wanted(list, task))
                 continue;
-            if (ARRAY_APPEND(list->live, list->n_live, capacity, (struct place){part, id}) < 0)
+            if (is_folded(list, part, task))
+                list->live[list->n_live - 1].id = id;
+            else if (ARRAY_APPEND(list->live, list->n_live, capacity,
+                         (struct place){part, id, list->folds && task->array.id ? id : 0}) < 0)
                 return -ENOMEM;
         }
     }
     return 0;
 }
 
+/* Adds what a folded entry stands for to the record of its first task. */
+static void add_fold(struct listing *list, json_t *record, const struct place *place)
+{
+    const struct core *core = list->http->parts.core;
+    const struct task *task = core_task(core, place->first);
+    int *indices = calloc((size_t)(place->id - place->first) + 1, sizeof *indices), n = 0;
+    char *text = NULL;
+    size_t size;
+    FILE *out = indices ? open_memstream(&text, &size) : NULL;
+    for (uint64_t array = task->array.id; out && task && task->id <= place->id;
+         task = core_next_task(core, task->id))
+        if (task->array.id == array && part_of(task) == place->part && is_wanted(list, task))
+            indices[n++] = task->array.index;
+    if (out) {
+        array_indices_write(out, indices, n);
+        fclose(out);
+    }
+    json_object_set_new(record, "array_indices", json_string(text ? text : ""));
+    json_object_set_new(record, "array_count", json_integer(n));
+    json_object_set_new(
+        record, "array_limit", json_integer(core_task(core, place->first)->array.limit));
+    free(indices);
+    free(text);
+}
+
 static void list_live(struct listing *list)
 {
     list->at = list->live[list->next_live++];
-    const struct task *task = core_task(list->http->parts.core, list->at.id);
+    const struct place place = list->at;
+    list->at.first = 0;
+    const struct task *task = core_task(
+        list->http->parts.core, place.first ? place.first : place.id);
     json_t *record = task && !task_state_is_done(task->state) ? http_task_json(list->http, task)
                                                               : NULL;
+    if (record && place.first && place.first < place.id)
+        add_fold(list, record, &place);
     list->page_left -= text_add(list, record);
     json_decref(record);
 }
@@ -187,7 +232,7 @@ static int on_ended(void *context, uint64_t id, const json_t *record)
     bool added = text_add(list, (json_t *)(uintptr_t)record);
     list->page_left -= added;
     list->ended_left -= added;
-    list->at = (struct place){PART_ENDED, id};
+    list->at = (struct place){PART_ENDED, id, 0};
     return 0;
 }
 
@@ -233,7 +278,7 @@ static int make_slice(struct listing *list)
             continue;
         }
         if (list->at.part != PART_ENDED)
-            list->at = (struct place){PART_ENDED, 0};
+            list->at = (struct place){PART_ENDED, 0, 0};
         r = list_ended(list);
     }
     return r < 0 ? r : 1;
@@ -354,7 +399,7 @@ static int parse_next(const char *text, struct listing *list)
         parse_int64(id_text, 0, INT64_MAX, &id) < 0 ||
         parse_int64(dot + 1, 0, LIMIT_MAX, &left) < 0)
         return -EINVAL;
-    list->at = (struct place){(enum part)(text[0] - '0'), (uint64_t)id};
+    list->at = (struct place){(enum part)(text[0] - '0'), (uint64_t)id, 0};
     list->ended_left = left;
     return 0;
 }
@@ -387,6 +432,7 @@ static int read_query(struct listing *list, struct fault *fault)
     const char *state = api_request_query(list->request, "state"),
                *limit = api_request_query(list->request, "limit"),
                *after = api_request_query(list->request, "after"),
+               *fold = api_request_query(list->request, "fold"),
                *user = api_request_query(list->request, "user"),
                *page = api_request_query(list->request, "page");
     list->page_left = PAGE_MAX;
@@ -403,6 +449,7 @@ static int read_query(struct listing *list, struct fault *fault)
     if (after && parse_next(after, list) < 0)
         return fault_set(
             fault, EINVAL, "after=%.40s: must be what the page before gave as `next`", after);
+    list->folds = fold && strcmp(fold, "1") == 0;
     int r = read_moment(list, "since", fault, &list->ended.since_wall_us);
     if (r == 0)
         r = read_moment(list, "until", fault, &list->ended.until_wall_us);

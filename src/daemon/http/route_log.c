@@ -56,7 +56,10 @@ static void log_path(struct http *http, const json_t *record, const json_t *deta
         return;
     }
     if (*ret_named) {
-        struct attempt_spec spec = {.task_id = (int64_t)id};
+        struct attempt_spec spec = {.task_id = (int64_t)id,
+            .array_id = json_integer_value(json_object_get(record, "array_id")),
+            .array_index = json_integer_value(json_object_get(record, "array_index")),
+            .name = json_string_value(json_object_get(detail, "name"))};
         spec.cwd = json_string_value(json_object_get(detail, "cwd"));
         if (spec_output_path(&spec, named, path, size) == 0)
             return;
@@ -255,7 +258,7 @@ void route_log(void *context, struct api_request *request)
     struct http *http = context;
     const char *stream;
     int64_t offset = 0, attempt;
-    uint64_t id = api_request_id(request);
+    uint64_t id = request_task_id(http, request);
     json_t *record = find_record(http, request, id);
     if (!record)
         return;

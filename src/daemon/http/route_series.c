@@ -145,7 +145,7 @@ static char *task_head(const json_t *record, uint64_t task)
 void route_task_series(void *context, struct api_request *request)
 {
     struct http *http = context;
-    uint64_t id = api_request_id(request);
+    uint64_t id = request_task_id(http, request);
     json_t *record = find_record(http, request, id);
     if (!record)
         return;

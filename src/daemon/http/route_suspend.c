@@ -14,7 +14,7 @@ enum { GPUS_MOST = 16 };
 /* Returns the core's task if the asker may change it; else the request is answered. */
 static const struct task *find_own_task(struct http *http, struct api_request *request)
 {
-    uint64_t id = api_request_id(request);
+    uint64_t id = request_task_id(http, request);
     json_t *record = find_record(http, request, id);
     const struct task *task = core_task(http->parts.core, id);
     if (!record)

@@ -177,7 +177,9 @@ static void add_private(struct http *http, json_t *record, uint64_t id)
 void route_show(void *context, struct api_request *request)
 {
     struct http *http = context;
-    uint64_t id = api_request_id(request);
+    if (array_was_shown(http, request))
+        return;
+    uint64_t id = request_task_id(http, request);
     json_t *record = find_record(http, request, id);
     if (!record)
         return;
@@ -211,7 +213,9 @@ static void reply_unrecorded(struct api_request *request, uint64_t id, json_t *r
 static void change(
     struct http *http, struct api_request *request, enum event_kind kind, const char *verb)
 {
-    uint64_t id = api_request_id(request);
+    if (array_was_changed(http, request, kind, verb))
+        return;
+    uint64_t id = request_task_id(http, request);
     json_t *record = find_record(http, request, id);
     if (!record)
         return;

@@ -60,7 +60,9 @@ void waiters_answer(struct http *http, uint64_t task, const json_t *record)
 void route_wait(void *context, struct api_request *request)
 {
     struct http *http = context;
-    uint64_t id = api_request_id(request);
+    if (array_was_shown(http, request))
+        return;
+    uint64_t id = request_task_id(http, request);
     const char *timeout = api_request_query(request, "timeout_s");
     double seconds = WAIT_DEFAULT_S;
     if (timeout && parse_double(timeout, 0, 1e9, &seconds) < 0) {

@@ -6,6 +6,8 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/units.h"
+#include "daemon/array_tasks.h"
 #include "daemon/attempt_list.h"
 #include "daemon/http/prometheus.h"
 #include "daemon/http/public_json.h"
@@ -47,9 +49,26 @@ void reply_task(struct api_request *request, json_t *record)
     api_reply(request, 200, shown ? json_pack("{s:o}", "task", shown) : NULL);
 }
 
+uint64_t request_task_id(const struct http *http, const struct api_request *request)
+{
+    const char *index_text = api_request_name(request);
+    uint64_t id = api_request_id(request);
+    int64_t index;
+    if (!*index_text)
+        return id;
+    return parse_int64(index_text, 0, INT32_MAX, &index) < 0
+               ? 0
+               : array_tasks_find(http->parts.core, http->parts.store, id, (int)index);
+}
+
 static void reply_no_task(struct api_request *request, uint64_t id)
 {
-    api_reply_error(request, 404, "there is no task %llu", (unsigned long long)id);
+    const char *index = api_request_name(request);
+    if (*index && id == 0)
+        api_reply_error(request, 404, "there is no task %llu_%s",
+            (unsigned long long)api_request_id(request), index);
+    else
+        api_reply_error(request, 404, "there is no task %llu", (unsigned long long)id);
 }
 
 json_t *find_record(struct http *http, struct api_request *request, uint64_t id)

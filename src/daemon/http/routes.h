@@ -23,6 +23,10 @@ json_t *public_record(json_t *record);
 /* Answers {"task": ...} with what the user may see. Takes over the record. */
 void reply_task(struct api_request *request, json_t *record);
 
+/* Returns the task that the path names: 12, or 12_7, the task with index 7 of array 12. 0: array 12
+ * has none. */
+uint64_t request_task_id(const struct http *http, const struct api_request *request);
+
 /* Returns the record of a task, live or ended, which the caller releases; NULL after having
  * answered that there is none, or that the log cannot be read. */
 json_t *find_record(struct http *http, struct api_request *request, uint64_t id);
@@ -54,6 +58,11 @@ void route_suspend(void *context, struct api_request *request);
 void route_resume(void *context, struct api_request *request);
 void route_move(void *context, struct api_request *request);
 void route_release(void *context, struct api_request *request);
+
+/* route_array.c: answers if the path names an array. Returns whether it did. */
+bool array_was_shown(struct http *http, struct api_request *request);
+bool array_was_changed(
+    struct http *http, struct api_request *request, enum event_kind kind, const char *verb);
 
 /* route_wait.c */
 void route_wait(void *context, struct api_request *request);

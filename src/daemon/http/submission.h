@@ -4,6 +4,7 @@
 #define COLLOC_DAEMON_HTTP_SUBMISSION_H
 
 #include "daemon/http/http_state.h"
+#include "taskfile/array_spec.h"
 #include "taskfile/description.h"
 
 #define SUBMISSION_TEXT_MAX   4096              /* of names and paths */
@@ -17,6 +18,8 @@ struct submission {
     struct event event;
     struct option_value options[TASK_OPTION_MAX]; /* by enum task_option */
     struct dependency after[DEPENDENCIES_MAX];    /* what the event points to */
+    struct array_spec array;                      /* count 0: a single task */
+    struct array_element *elements;               /* of the array: what the event points to */
     json_t *detail;     /* for the log; blobs' keys are filled in when it is written */
     const char *script; /* in the request's body */
     size_t script_size;

@@ -100,6 +100,15 @@ static struct reader *reader_of(struct readers *readers, uid_t uid)
     return &readers->reader[i];
 }
 
+/* An array may be more tasks than its user has left. */
+static bool has_tasks_left(struct http *http, const struct submission *submission)
+{
+    uid_t uid = api_request_peer(submission->request).uid;
+    int n = submission->array.count;
+    return uid == 0 ||
+           jobs_of_user(http->parts.jobs, uid) + n <= http->parts.config->tasks_per_user;
+}
+
 static bool is_within_limit(struct http *http, const struct submission *submission)
 {
     uid_t uid = api_request_peer(submission->request).uid;
@@ -127,9 +136,15 @@ static bool read_or_refuse(struct http *http, struct submission *submission)
 {
     struct fault fault = {0};
     int r = submission_read(http, submission, &fault);
-    if (r == 0 && is_within_limit(http, submission))
+    bool has_left = r < 0 || has_tasks_left(http, submission);
+    if (r == 0 && has_left && is_within_limit(http, submission))
         return true;
-    if (r == 0)
+    if (r == 0 && !has_left)
+        api_reply_error(submission->request, 503,
+            "with these %d tasks you would have more than %d that have not ended: that is the most a "
+            "user may have here (tasks-per-user)",
+            submission->array.count, http->parts.config->tasks_per_user);
+    else if (r == 0)
         refuse_for_size(http, submission);
     else
         api_reply_error(submission->request, status_of(r), "%s", fault.text);
@@ -178,6 +193,8 @@ static int write_submission(struct http *http, struct submission *submission, st
     const json_t *summary = json_object_get(api_request_body(submission->request), "summary");
     const json_t *text = json_object_get(summary, "text");
     submission->event.task = jobs_take_id(http->parts.jobs);
+    for (int i = 0; i < submission->array.count; i++)
+        submission->elements[i].task = jobs_take_id(http->parts.jobs);
     submission->event.time_us = driver_now_us(http->parts.driver);
     int r = put_text(
         http, submission, "script", submission->script, submission->script_size, fault);
@@ -209,19 +226,38 @@ static int write_all(struct http *http, struct submission *first, struct fault *
     return r;
 }
 
+static void add_job(struct http *http, const struct submission *submission, uint64_t id)
+{
+    if (jobs_add(http->parts.jobs, id, submission->event.submit.uid, submission->detail))
+        return;
+    log_error(
+        "out of memory: going down; task %llu is durable and comes back", (unsigned long long)id);
+    abort();
+}
+
+static void reply_accepted(const struct submission *submission)
+{
+    json_t *body = json_pack(
+        "{s:I, s:O}", "id", (json_int_t)submission->event.task, "warnings", submission->warnings);
+    if (body && submission->array.count > 0)
+        json_object_set_new(body, "tasks", json_integer(submission->array.count));
+    api_reply(submission->request, 201, body);
+}
+
 static void accept_submission(struct http *http, struct submission *submission)
 {
     uint64_t id = submission->event.task;
-    if (!jobs_add(http->parts.jobs, id, submission->event.submit.uid, submission->detail)) {
-        log_error("out of memory: going down; task %llu is durable and comes back",
-            (unsigned long long)id);
-        abort();
-    }
-    api_reply(submission->request, 201,
-        json_pack("{s:I, s:O}", "id", (json_int_t)id, "warnings", submission->warnings));
+    int count = submission->array.count;
+    if (count == 0)
+        add_job(http, submission, id);
+    for (int i = 0; i < count; i++)
+        add_job(http, submission, submission->elements[i].task);
+    reply_accepted(submission);
     audit_event(http->parts.core, http->parts.jobs, &submission->event, submission->detail);
     driver_feed_logged(http->parts.driver, &submission->event);
-    dependencies_catch_up(http->parts.core, http->parts.store, http->parts.driver, id);
+    if (submission->event.submit.request.n_after > 0)
+        dependencies_catch_up(http->parts.core, http->parts.store, http->parts.driver, id,
+            count ? submission->elements[count - 1].task : id);
 }
 
 void submissions_flush(struct http *http)

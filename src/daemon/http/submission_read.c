@@ -30,6 +30,8 @@ void submission_free(struct submission *submission)
     json_decref(submission->warnings);
     free(submission->environment);
     option_values_fini(submission->options, TASK_OPTION_MAX);
+    array_spec_fini(&submission->array);
+    free(submission->elements);
     free(submission);
 }
 
@@ -89,6 +91,39 @@ static bool may_have_priority(const struct http *http, const struct submission *
     return uid == 0 || uid == geteuid() || config_is_operator(http->parts.config, submission->user);
 }
 
+/* The tasks of an array, which get their ids with it. */
+static int set_array(struct submission *submission, struct fault *fault)
+{
+    const struct option_value *value = &submission->options[TASK_ARRAY];
+    struct array_spec *array = &submission->array;
+    int r = value->set ? array_spec_parse(value->text, fault, array) : 0;
+    if (r < 0 || !value->set)
+        return r;
+    submission->elements = calloc((size_t)array->count, sizeof *submission->elements);
+    if (!submission->elements)
+        return fault_set(fault, ENOMEM, "out of memory");
+    for (int i = 0; i < array->count; i++)
+        submission->elements[i].index = array->indices[i];
+    submission->event.submit.elements = submission->elements;
+    submission->event.submit.n_elements = array->count;
+    submission->event.submit.array_limit = array->limit;
+    return 0;
+}
+
+static int set_dependencies(
+    const struct http *http, struct submission *submission, struct fault *fault)
+{
+    struct task_request *request = &submission->event.submit.request;
+    struct dependency_term terms[DEPENDENCIES_MAX];
+    const struct option_value *after = &submission->options[TASK_AFTER];
+    int n = after->set ? dependency_parse(after->text, fault, terms) : 0;
+    if (n <= 0)
+        return n;
+    request->after = submission->after;
+    return dependencies_resolve(http->parts.core, http->parts.store, terms, n, submission->elements,
+        submission->array.count, submission->after, &request->n_after, fault);
+}
+
 /* When it may start, and before which tasks. */
 static int set_order(const struct http *http, struct submission *submission, struct fault *fault)
 {
@@ -105,13 +140,7 @@ static int set_order(const struct http *http, struct submission *submission, str
             "priority=%s: only root and operators may have a priority above normal (the setting "
             "operators names them)",
             options[TASK_PRIORITY].text);
-    if (!options[TASK_AFTER].set)
-        return 0;
-    request->after = submission->after;
-    request->n_after = dependency_parse(options[TASK_AFTER].text, fault, submission->after);
-    return request->n_after < 0 ? request->n_after
-                                : dependencies_resolve(http->parts.core, http->parts.store,
-                                      submission->after, &request->n_after, fault);
+    return set_dependencies(http, submission, fault);
 }
 
 /* The core's part of the options. */
@@ -210,6 +239,16 @@ static void keep_as_submitted(const json_t *body, json_t *detail)
     }
 }
 
+/* What tasks of an array get in their environment. */
+static void keep_array(const struct array_spec *array, json_t *detail)
+{
+    if (array->count == 0)
+        return;
+    json_object_set_new(detail, "array_count", json_integer(array->count));
+    json_object_set_new(detail, "array_min", json_integer(array->indices[0]));
+    json_object_set_new(detail, "array_max", json_integer(array->indices[array->count - 1]));
+}
+
 /* What the log stores of it beside the core's event. */
 static int make_detail(const json_t *body, struct submission *submission, struct fault *fault)
 {
@@ -239,7 +278,10 @@ static int make_detail(const json_t *body, struct submission *submission, struct
     json_t *preallocation = preallocation_json(json_object_get(body, "environment"));
     if (preallocation)
         json_object_set_new(detail, "preallocation", preallocation);
-    json_object_set_new(detail, "output", json_string(options[TASK_OUTPUT].text));
+    bool is_array_file = submission->array.count > 0 && !options[TASK_OUTPUT].set;
+    json_object_set_new(detail, "output",
+        json_string(is_array_file ? "colloc-%A_%a.out" : options[TASK_OUTPUT].text));
+    keep_array(&submission->array, detail);
     json_object_set_new(detail, "output_is_default", json_boolean(!options[TASK_OUTPUT].set));
     if (command && *command)
         json_object_set_new(detail, "command", json_string(command));
@@ -270,15 +312,17 @@ static int check_script(const char *script, struct fault *fault)
     return 0;
 }
 
-/* Counts the texts that the log will store, for the user's limit. */
+/* Counts the texts that the log will store, for the user's limit. Those of an array are shared:
+ * each of its tasks counts a part. */
 static int count_texts(const json_t *body, struct submission *submission)
 {
     const json_t *summary = json_object_get(json_object_get(body, "summary"), "text");
     submission->script_size = strlen(submission->script);
     submission->text_bytes = (int64_t)(submission->script_size + submission->environment_size +
                                        json_string_length(summary));
+    int64_t n = submission->array.count > 0 ? submission->array.count : 1;
     return json_object_set_new(
-        submission->detail, "text_bytes", json_integer(submission->text_bytes));
+        submission->detail, "text_bytes", json_integer((submission->text_bytes + n - 1) / n));
 }
 
 int submission_read(const struct http *http, struct submission *submission, struct fault *fault)
@@ -302,6 +346,8 @@ int submission_read(const struct http *http, struct submission *submission, stru
         r = read_options(body, submission, fault);
     if (r == 0)
         r = set_request(http, submission, fault);
+    if (r == 0)
+        r = set_array(submission, fault);
     if (r == 0)
         r = set_order(http, submission, fault);
     if (r == 0)

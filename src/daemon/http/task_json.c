@@ -226,6 +226,12 @@ static void add_outcome(
     json_object_set_new(object, "shares_estimated", json_boolean(job && job->usage.is_estimated));
 }
 
+/* null for a task of no array */
+static json_t *number_or_null(int64_t number, const struct task *task)
+{
+    return task->array.id ? json_integer(number) : json_null();
+}
+
 json_t *http_task_json(struct http *http, const struct task *task)
 {
     int position = task->queue ? queue_ahead_of(task) + 1 : 0;
@@ -234,6 +240,8 @@ json_t *http_task_json(struct http *http, const struct task *task)
     if (!object)
         return NULL;
     json_object_set_new(object, "id", json_integer((json_int_t)task->id));
+    json_object_set_new(object, "array_id", number_or_null((int64_t)task->array.id, task));
+    json_object_set_new(object, "array_index", number_or_null(task->array.index, task));
     json_object_set_new(object, "name", json_string(job ? job->name : ""));
     json_object_set_new(
         object, "command", job && *job->command ? json_string(job->command) : json_null());

@@ -105,7 +105,7 @@ class Queue(CliCase):
     def test_query(self):
         self.colloc("queue", "--user=a&b c", "--state", "RUNNING", "-n5")
         self.assertEqual(
-            self.daemon.requests[-1][1], "/v1/tasks?state=RUNNING&user=a%26b%20c&limit=5"
+            self.daemon.requests[-1][1], "/v1/tasks?state=RUNNING&user=a%26b%20c&limit=5&fold=1"
         )
 
 
@@ -152,7 +152,8 @@ class Show(CliCase):
     def test_no_such_task(self):
         self.assertEqual(self.complaint("show", "8", code=1), "task 8: no such task")
         self.assertEqual(
-            self.complaint("show", "x7", code=2), "x7: not a task id: `colloc queue` lists the ids"
+            self.complaint("show", "x7", code=2),
+            "x7: not a task id such as 12, 12_7 or 12_[3-9]: `colloc queue` lists the ids",
         )
         self.assertIn("missing argument", self.complaint("show", code=2))
         self.assertIn("unexpected argument '8'", self.complaint("show", "7", "8", code=2))

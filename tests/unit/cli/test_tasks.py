@@ -187,10 +187,6 @@ class Submit(CliCase):
         for line in ("--array-like=1", "-D /tmp", "--comment='--array"):
             self.write("job.sh", f"#!/bin/sh\n#SBATCH {line}\ntrue\n")
             self.assertEqual(len(self.warnings("job.sh")), 1)
-        self.assertEqual(
-            self.complaint("submit", "--array=1-4", "--", "true", code=2),
-            "--array: is not supported yet",
-        )
 
     def test_dependencies_are_checked(self):
         self.colloc("submit", "--after=ok:12,any:13", "--", "true")
@@ -200,6 +196,17 @@ class Submit(CliCase):
                 "must be ok:ID, any:ID or notok:ID",
                 self.complaint("submit", f"--dependency={text}", "--", "true", code=2),
             )
+
+    def test_arrays(self):
+        self.daemon.submit_reply = (201, {"id": 5, "tasks": 4, "warnings": []})
+        self.assertEqual(
+            self.colloc("submit", "--array=1-4%2", "--", "true"), "Submitted array 5 (4 tasks)\n"
+        )
+        self.assertEqual(self.submitted()["array"], "1-4%2")
+        self.assertIn(
+            "array=0-999999999: an array has at most 10000 tasks",
+            self.complaint("submit", "--array=0-999999999", "--", "true", code=2),
+        )
 
     def test_when_a_task_begins(self):
         self.colloc("submit", "--begin=@1800000000", "--priority=low", "--requeue=no", "--", "true")

@@ -184,6 +184,7 @@ static void print_order(FILE *out, const struct task *task)
 {
     const struct dependency_end *broken = &task->broken;
     char text[64];
+    fprintf(out, " array=%" PRIu64 ",%d,%d", task->array.id, task->array.index, task->array.limit);
     fprintf(out, " order=%d,%d,%" PRId64 " broken=%" PRIu64 ",%" PRIu64 ",%d",
         task->request.priority, task->request.once, task->request.begin_us,
         broken->dependency.first, broken->by, broken->holds);

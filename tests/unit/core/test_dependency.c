@@ -13,6 +13,15 @@
 #include "policy/policies.h"
 #include "pretend_gpus.h"
 
+static void add_term(char *text, const struct dependency_term *term)
+{
+    size_t used = strlen(text);
+    used += (size_t)sprintf(text + used, "%s%s:%llu", used ? " " : "",
+        term->each ? "each" : dependency_kind_name((int)term->kind), (unsigned long long)term->id);
+    if (term->index >= 0)
+        sprintf(text + used, "_%d", term->index);
+}
+
 static void texts_are_read(void **state)
 {
     static const struct {
@@ -21,19 +30,18 @@ static void texts_are_read(void **state)
         {"ok:12", "ok:12"},
         {"ok:12,any:13,notok:1", "ok:12 any:13 notok:1"},
         {"any:12:13:14", "any:12 any:13 any:14"},
-        {"afterok:12:13,afterany:7,afternotok:9223372036854775807",
-            "ok:12 ok:13 any:7 notok:9223372036854775807"},
+        {"ok:12_7:12_0,each:12", "ok:12_7 ok:12_0 each:12"},
+        {"afterok:12:13,afterany:7_2147483647,afternotok:9223372036854775807,aftercorr:3",
+            "ok:12 ok:13 any:7_2147483647 notok:9223372036854775807 each:3"},
     };
     for (size_t i = 0; i < ARRAY_SIZE(good); i++) {
-        struct dependency list[DEPENDENCIES_MAX];
+        struct dependency_term list[DEPENDENCIES_MAX];
         struct fault fault = {0};
-        char text[64], all[256] = "";
+        char all[256] = "";
         int n = dependency_parse(good[i].text, &fault, list);
         assert_true(n > 0);
-        for (int k = 0; k < n; k++) {
-            strcat(all, k ? " " : "");
-            strcat(all, dependency_format(&list[k], text, sizeof text));
-        }
+        for (int k = 0; k < n; k++)
+            add_term(all, &list[k]);
         assert_string_equal(all, good[i].read);
     }
 }
@@ -43,8 +51,9 @@ static void others_are_refused(void **state)
     static const char *const bad[] = {"", "ok", "ok:", ":12", "12", "ok:x", "ok:0", "ok:-1",
         "ok:12,", ",ok:12", "ok:12,,any:13", "ok:12:", "after:12", "OK:12", "ok: 12", "ok:12 ",
         "singleton", "ok:9223372036854775808", "ok:99999999999999999999999999999999", "ok:1?any:2",
-        "okay:1", "\xff:1"};
-    struct dependency list[DEPENDENCIES_MAX];
+        "okay:1", "\xff:1", "ok:12_", "ok:_7", "ok:12_x", "ok:12_7_8", "each:12_7",
+        "ok:12_2147483648", "afteraftercorr:1"};
+    struct dependency_term list[DEPENDENCIES_MAX];
     for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
         struct fault fault = {0};
         if (dependency_parse(bad[i], &fault, list) != -EINVAL)
@@ -55,7 +64,7 @@ static void others_are_refused(void **state)
 
 static void their_number_is_limited(void **state)
 {
-    struct dependency list[DEPENDENCIES_MAX];
+    struct dependency_term list[DEPENDENCIES_MAX];
     struct fault fault = {0};
     char text[1024] = "ok";
     for (int i = 0; i < DEPENDENCIES_MAX; i++)
@@ -94,11 +103,16 @@ static int submit_after(struct core *core, uint64_t task, struct dependency depe
 static void a_cycle_cannot_be_submitted(void **state)
 {
     struct core *core = world_core(&policy_magm, 1);
-    assert_int_equal(submit_after(core, 1, (struct dependency){DEPENDENCY_OK, 1, 1}), CORE_NOT_NOW);
-    assert_int_equal(submit_after(core, 1, (struct dependency){DEPENDENCY_OK, 2, 2}), CORE_NOT_NOW);
-    assert_int_equal(submit_after(core, 5, (struct dependency){DEPENDENCY_OK, 3, 5}), CORE_NOT_NOW);
-    assert_int_equal(submit_after(core, 5, (struct dependency){DEPENDENCY_OK, 4, 3}), CORE_NOT_NOW);
-    assert_int_equal(submit_after(core, 5, (struct dependency){DEPENDENCY_OK, 0, 3}), CORE_NOT_NOW);
+    assert_int_equal(
+        submit_after(core, 1, (struct dependency){DEPENDENCY_OK, 1, 1, false}), CORE_NOT_NOW);
+    assert_int_equal(
+        submit_after(core, 1, (struct dependency){DEPENDENCY_OK, 2, 2, false}), CORE_NOT_NOW);
+    assert_int_equal(
+        submit_after(core, 5, (struct dependency){DEPENDENCY_OK, 3, 5, false}), CORE_NOT_NOW);
+    assert_int_equal(
+        submit_after(core, 5, (struct dependency){DEPENDENCY_OK, 4, 3, false}), CORE_NOT_NOW);
+    assert_int_equal(
+        submit_after(core, 5, (struct dependency){DEPENDENCY_OK, 0, 3, false}), CORE_NOT_NOW);
     assert_null(core_task(core, 1));
     core_destroy(core);
 }
@@ -111,7 +125,7 @@ static void a_chain_ends_in_one_step(void **state)
     assert_int_equal(world_submit(core, 1, 1, (struct task_request){.gpus = 1, .begin_us = 99}), 0);
     for (uint64_t id = 2; id <= CHAIN; id++)
         assert_int_equal(
-            submit_after(core, id, (struct dependency){DEPENDENCY_OK, id - 1, id - 1}), 0);
+            submit_after(core, id, (struct dependency){DEPENDENCY_OK, id - 1, id - 1, false}), 0);
     assert_int_equal(world_input(core, 2, EVENT_CANCEL, 1), 0);
     for (uint64_t id = 1; id <= CHAIN; id++)
         assert_int_equal(world_state(core, id), TASK_CANCELLED);
@@ -123,7 +137,7 @@ static void a_chain_ends_in_one_step(void **state)
 static void the_driver_settles_what_the_core_forgot(void **state)
 {
     struct core *core = world_core(&policy_magm, 1);
-    const struct dependency on_3 = {DEPENDENCY_OK, 3, 3};
+    const struct dependency on_3 = {DEPENDENCY_OK, 3, 3, false};
     struct event event = {.kind = EVENT_DEPENDENCY, .time_us = 2, .task = 7};
     assert_int_equal(submit_after(core, 7, on_3), 0);
     assert_int_equal(submit_after(core, 8, on_3), 0);
@@ -140,6 +154,84 @@ static void the_driver_settles_what_the_core_forgot(void **state)
     core_destroy(core);
 }
 
+/* ---- arrays ---- */
+
+static int submit_array(
+    struct core *core, uint64_t array, int n, int limit, const struct dependency *after)
+{
+    struct array_element elements[8];
+    for (int i = 0; i < n; i++)
+        elements[i] = (struct array_element){array + 1 + (uint64_t)i, i};
+    struct event event = {.kind = EVENT_SUBMIT, .time_us = 1, .task = array};
+    event.submit.request = (struct task_request){
+        .gpus = 1, .exclusive = true, .after = after, .n_after = after != NULL};
+    event.submit.elements = elements;
+    event.submit.n_elements = n;
+    event.submit.array_limit = limit;
+    return core_step(core, &event);
+}
+
+static int count_in_state(const struct core *core, uint64_t array, enum task_state state)
+{
+    int n = 0;
+    for (const struct task *task = core_next_task(core, array); task && task->array.id == array;
+         task = core_next_task(core, task->id))
+        n += task->state == state;
+    return n;
+}
+
+static void an_array_keeps_its_limit(void **state)
+{
+    struct core *core = world_core(&policy_magm, 1);
+    assert_int_equal(submit_array(core, 10, 5, 2, NULL), 0);
+    assert_null(core_task(core, 10));
+    assert_int_equal(core_task(core, 15)->array.index, 4);
+    assert_int_equal(count_in_state(core, 10, TASK_QUEUED), 2);
+    assert_int_equal(count_in_state(core, 10, TASK_BLOCKED), 3);
+    assert_string_equal(core_reason_word(core, 15), "JobArrayTaskLimit");
+    assert_int_equal(world_input(core, 2, EVENT_CANCEL, 11), 0);
+    assert_int_equal(world_state(core, 13), TASK_QUEUED);
+    assert_int_equal(world_input(core, 3, EVENT_HOLD, 12), 0);
+    assert_int_equal(world_state(core, 14), TASK_QUEUED);
+    assert_int_equal(world_input(core, 4, EVENT_RELEASE, 12), 0);
+    assert_int_equal(world_state(core, 12), TASK_BLOCKED);
+    world_check(core);
+    core_destroy(core);
+}
+
+static void ids_of_an_array_must_be_new(void **state)
+{
+    struct core *core = world_core(&policy_magm, 1);
+    assert_int_equal(world_submit(core, 1, 12, (struct task_request){.gpus = 1}), 0);
+    assert_int_equal(submit_array(core, 10, 5, 0, NULL), CORE_NOT_NOW);
+    assert_int_equal(submit_array(core, 12, 5, 0, NULL), CORE_NOT_NOW);
+    assert_null(core_task(core, 11));
+    core_destroy(core);
+}
+
+static void an_array_depends_on_all_or_on_each(void **state)
+{
+    const struct dependency on_all = {DEPENDENCY_OK, 11, 12, false};
+    const struct dependency on_each = {DEPENDENCY_OK, 11, 12, true};
+    struct core *core = world_core(&policy_magm, 1);
+    assert_int_equal(submit_array(core, 10, 2, 0, NULL), 0);
+    assert_int_equal(submit_array(core, 20, 2, 0, &on_each), 0);
+    assert_int_equal(submit_array(core, 30, 2, 0, &on_all), 0);
+    assert_int_equal(world_sample(core, 2, 0, 0, 0, 0), 0);
+    assert_int_equal(world_input(core, 3, EVENT_STARTED, 11), 0);
+    assert_int_equal(world_exit(core, 4, 11, FAILURE_NONE), 0);
+    assert_int_equal(world_state(core, 21), TASK_QUEUED);
+    assert_int_equal(world_state(core, 22), TASK_BLOCKED);
+    assert_int_equal(count_in_state(core, 30, TASK_BLOCKED), 2);
+    assert_int_equal(world_input(core, 5, EVENT_CANCEL, 12), 0);
+    if (task_state_has_attempt(world_state(core, 12)))
+        assert_int_equal(world_input(core, 6, EVENT_UNSTARTED, 12), 0);
+    assert_int_equal(world_state(core, 22), TASK_CANCELLED);
+    assert_int_equal(count_in_state(core, 30, TASK_CANCELLED), 2);
+    world_check(core);
+    core_destroy(core);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -150,6 +242,9 @@ int main(void)
         cmocka_unit_test(a_cycle_cannot_be_submitted),
         cmocka_unit_test(a_chain_ends_in_one_step),
         cmocka_unit_test(the_driver_settles_what_the_core_forgot),
+        cmocka_unit_test(an_array_keeps_its_limit),
+        cmocka_unit_test(ids_of_an_array_must_be_new),
+        cmocka_unit_test(an_array_depends_on_all_or_on_each),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -20,7 +20,8 @@
 #define WALKS     16
 #define STEPS     1500
 #define GPUS_MAX  6
-#define TASKS_MAX 120
+#define TASKS_MAX 200
+#define ARRAY_MAX 6
 
 struct walk {
     uint64_t random;
@@ -35,7 +36,9 @@ struct walk {
         struct task_memory memory[TASKS_MAX];
     } last[GPUS_MAX]; /* samples */
     struct dependency after[3];
+    struct array_element elements[ARRAY_MAX];
     int accepted[EVENT_KINDS], refused[EVENT_KINDS];
+    uint64_t submitted;
 };
 
 static uint64_t draw(struct walk *walk, uint64_t below)
@@ -58,6 +61,8 @@ static const struct policy *any_policy(struct walk *walk)
 
 static enum failure_class any_failure(struct walk *walk)
 {
+    if (chance(walk, 15))
+        return FAILURE_NONE;
     if (chance(walk, 50))
         return FAILURE_GPU_OOM;
     return chance(walk, 50) ? FAILURE_MPS : (enum failure_class)draw(walk, FAILURE_CLASSES);
@@ -79,7 +84,8 @@ static struct dependency any_dependency(struct walk *walk)
 {
     uint64_t first = draw(walk, walk->next_task) + (chance(walk, 3) ? 2 : 0);
     uint64_t last = chance(walk, 70) ? first : first + draw(walk, 4);
-    return (struct dependency){(enum dependency_kind)draw(walk, DEPENDENCY_KINDS), first, last};
+    return (struct dependency){
+        (enum dependency_kind)draw(walk, DEPENDENCY_KINDS), first, last, chance(walk, 10)};
 }
 
 static void make_after(struct walk *walk, struct event *event)
@@ -90,6 +96,18 @@ static void make_after(struct walk *walk, struct event *event)
     event->submit.request.n_after = 1 + (int)draw(walk, ARRAY_SIZE(walk->after));
     for (int i = 0; i < event->submit.request.n_after; i++)
         walk->after[i] = any_dependency(walk);
+}
+
+/* An array, seldom with an id that a task has. */
+static void make_array(struct walk *walk, struct event *event)
+{
+    event->submit.elements = walk->elements;
+    event->submit.n_elements = 1 + (int)draw(walk, ARRAY_MAX);
+    event->submit.array_limit = chance(walk, 60) ? 1 + (int)draw(walk, 3) : 0;
+    for (int i = 0; i < event->submit.n_elements; i++)
+        walk->elements[i] = (struct array_element){walk->next_task++, i * 2};
+    if (chance(walk, 5))
+        walk->elements[0].task = draw(walk, walk->next_task);
 }
 
 /* What a driver reports of a task that the core may have forgotten. */
@@ -122,6 +140,8 @@ static void make_submit(struct walk *walk, struct event *event)
     request->once = chance(walk, 10);
     request->begin_us = chance(walk, 10) ? walk->now_us + (int64_t)draw(walk, 30) * SECOND_US : 0;
     make_after(walk, event);
+    if (event->task == walk->next_task - 1 && chance(walk, 6))
+        make_array(walk, event);
 }
 
 /* The last sample of the GPU, or one that differs a little. */
@@ -295,13 +315,29 @@ static void check_no_placement_was_missed(struct walk *walk)
     replay_step(walk, &tick);
 }
 
+/* No more tasks of an array are in queues or run than it allows. */
+static void check_array_limit(const struct walk *walk, const struct task *task)
+{
+    int n = 0;
+    for (const struct task *each = core_next_task(walk->core, task->array.id);
+         each && each->array.id == task->array.id; each = core_next_task(walk->core, each->id))
+        n += each->state != TASK_HELD && each->state != TASK_BLOCKED &&
+             !task_state_is_done(each->state);
+    assert_true(task->array.limit == 0 || n <= task->array.limit);
+    if (task->state == TASK_BLOCKED && !task->n_after && task->request.begin_us <= walk->now_us)
+        assert_int_equal(n, task->array.limit);
+}
+
 /* No task is blocked without a cause, and none that has started has one. */
 static void check_gates(const struct walk *walk)
 {
     for (const struct task *task = core_next_task(walk->core, 0); task;
          task = core_next_task(walk->core, task->id)) {
         if (task->state == TASK_BLOCKED)
-            assert_true(task->n_after > 0 || task->request.begin_us > walk->now_us);
+            assert_true(task->n_after > 0 || task->request.begin_us > walk->now_us ||
+                        task->array.limit > 0);
+        if (task->array.id)
+            check_array_limit(walk, task);
         if (task->attempts > 0)
             assert_true(task->n_after == 0 && task->request.begin_us <= walk->now_us);
         for (int i = 0; i < task->n_after; i++)
@@ -323,6 +359,8 @@ static void step(struct walk *walk)
         assert_same(before, world_digest(walk->core));
     }
     (r ? walk->refused : walk->accepted)[event.kind]++;
+    if (r == 0 && event.kind == EVENT_SUBMIT)
+        walk->submitted += event.submit.elements ? (uint64_t)event.submit.n_elements : 1;
     if (event.kind == EVENT_SAMPLE && r == 0)
         check_no_placement_was_missed(walk);
     world_check(walk->core);
@@ -389,7 +427,7 @@ static void walks_keep_the_state_sound_and_replayable(void **state)
         for (int i = 0; i < STEPS && walk.next_task < TASKS_MAX; i++)
             step(&walk);
         explain_all(&walk);
-        check_no_task_lost(&walk, (uint64_t)walk.accepted[EVENT_SUBMIT]);
+        check_no_task_lost(&walk, walk.submitted);
         for (int i = 0; i < EVENT_KINDS; i++) {
             accepted[i] += walk.accepted[i];
             refused[i] += walk.refused[i];
@@ -406,7 +444,8 @@ static void walks_keep_the_state_sound_and_replayable(void **state)
         assert_int_equal(refused[kind] > 0, is_refusable);
     }
     for (int i = TASK_COMPLETED; i < TASK_STATES; i++)
-        assert_true(ends[i] > 0);
+        if (ends[i] == 0)
+            fail_msg("no task has ended %s", task_state_word((enum task_state)i));
 }
 
 /* ---- no task waits for ever ---- */

@@ -98,7 +98,7 @@ uint64_t api_request_id(const struct api_request *request)
 
 const char *api_request_name(const struct api_request *request)
 {
-    return "GPU-0";
+    return request->id ? "" : "GPU-0";
 }
 
 void *api_request_context(const struct api_request *request)
@@ -225,6 +225,19 @@ int store_changed_tasks(struct store *store, int64_t seq, size_t limit, struct f
 int store_get_ended(struct store *store, uint64_t task, struct fault *fault, json_t **ret_record)
 {
     return STORE_NONE;
+}
+
+int store_get_array(struct store *store, uint64_t array, struct fault *fault, uint64_t *ret_first,
+    uint64_t *ret_last)
+{
+    return STORE_NONE;
+}
+
+int store_count_ended(struct store *store, uint64_t first, uint64_t last, struct fault *fault,
+    int64_t ret_counts[static TASK_STATES])
+{
+    memset(ret_counts, 0, TASK_STATES * sizeof *ret_counts);
+    return 0;
 }
 
 int store_list_ended(struct store *store, const struct store_ended_filter *filter,

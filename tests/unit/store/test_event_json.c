@@ -78,10 +78,26 @@ static void submissions_are_stored_as_ever(void **state)
         "\"expected_us\":3600000000,\"thread_percent\":40}");
 }
 
+static void arrays_are_stored_in_runs(void **state)
+{
+    struct array_element elements[] = {{13, 0}, {14, 5}, {15, 10}, {16, 11}, {18, 12}};
+    struct event event = of_kind(EVENT_SUBMIT);
+    event.submit.request.gpus = 1;
+    event.submit.elements = elements;
+    event.submit.n_elements = ARRAY_SIZE(elements);
+    event.submit.array_limit = 8;
+    assert_stored_as(&event,
+        "{\"uid\":0,\"held\":false,\"gpus\":1,\"exclusive\":false,\"sharing\":\"streams\","
+        "\"need\":\"unknown\",\"need_bytes\":0,\"time_limit_us\":0,\"array_limit\":8,"
+        "\"array\":[{\"task\":13,\"index\":0,\"step\":5,\"count\":3},"
+        "{\"task\":16,\"index\":11,\"count\":1},{\"task\":18,\"index\":12,\"count\":1}]}");
+}
+
 static void the_order_of_tasks_is_stored(void **state)
 {
     struct event event = of_kind(EVENT_SUBMIT);
-    const struct dependency after[] = {{DEPENDENCY_OK, 12, 12}, {DEPENDENCY_NOT_OK, 13, 22}};
+    const struct dependency after[] = {
+        {DEPENDENCY_OK, 12, 12, false}, {DEPENDENCY_NOT_OK, 13, 22, true}};
     event.submit.request = (struct task_request){.gpus = 1,
         .priority = PRIORITY_LOW,
         .once = true,
@@ -92,9 +108,9 @@ static void the_order_of_tasks_is_stored(void **state)
         "{\"uid\":0,\"held\":false,\"gpus\":1,\"exclusive\":false,\"sharing\":\"streams\","
         "\"need\":\"unknown\",\"need_bytes\":0,\"time_limit_us\":0,\"priority\":-1,\"once\":true,"
         "\"begin_us\":7000000,\"after\":[{\"kind\":\"ok\",\"first\":12,\"last\":12},"
-        "{\"kind\":\"notok\",\"first\":13,\"last\":22}]}");
+        "{\"kind\":\"notok\",\"first\":13,\"last\":22,\"each\":true}]}");
     event = of_kind(EVENT_DEPENDENCY);
-    event.dependency = (struct dependency_end){{DEPENDENCY_ANY, 3, 4}, true, 4};
+    event.dependency = (struct dependency_end){{DEPENDENCY_ANY, 3, 4, false}, true, 4};
     assert_stored_as(&event, "{\"kind\":\"any\",\"first\":3,\"last\":4,\"holds\":true,\"by\":4}");
 }
 
@@ -262,6 +278,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(submissions_are_stored_as_ever),
         cmocka_unit_test(the_order_of_tasks_is_stored),
+        cmocka_unit_test(arrays_are_stored_in_runs),
         cmocka_unit_test(placements_and_ends_are_stored_as_ever),
         cmocka_unit_test(giving_way_is_stored_as_ever),
         cmocka_unit_test(gpus_are_stored_as_ever),

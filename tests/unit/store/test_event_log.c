@@ -87,6 +87,100 @@ static void events_come_back_as_they_were(void **state)
     store_close(store);
 }
 
+/* Array 10 with tasks 11 to 14, of which 12 has ended. */
+static struct event array_event(struct array_element elements[static 4])
+{
+    struct event event = submit_event(10, 20);
+    for (int i = 0; i < 4; i++)
+        elements[i] = (struct array_element){11 + (uint64_t)i, i * 10};
+    event.submit.elements = elements;
+    event.submit.n_elements = 4;
+    event.submit.array_limit = 2;
+    return event;
+}
+
+static int note_elements(
+    void *context, const struct event *event, int64_t wall_us, const json_t *detail)
+{
+    uint64_t *sum = context;
+    for (int i = 0; event->kind == EVENT_SUBMIT && i < event->submit.n_elements; i++)
+        *sum = *sum * 1000 + event->submit.elements[i].task * 10 +
+               (uint64_t)event->submit.elements[i].index / 10;
+    return 0;
+}
+
+static void end_task(struct store *store, uint64_t task)
+{
+    struct store_ended ended = {
+        .task = task, .state = TASK_COMPLETED, .submitted_wall_us = 1, .ended_wall_us = 2};
+    json_t *record = json_pack("{s:i}", "id", (int)task);
+    struct fault fault = {""};
+    append(store, end_event(task, 40));
+    assert_int_equal(store_put_ended(store, &ended, record, &fault), 0);
+    json_decref(record);
+}
+
+static void an_array_is_one_event(void **state)
+{
+    struct store *store = open_log(*state);
+    struct array_element elements[4];
+    struct fault fault = {""};
+    uint64_t first, last, sum = 0, task;
+    int64_t time_us;
+    begin(store);
+    append(store, gpus_event(10));
+    append(store, array_event(elements));
+    end_task(store, 12);
+    commit(store);
+    store = reopen(store, *state);
+    assert_string_equal(store_get_loss(store), "");
+    assert_int_equal(store_last_event(store), 3);
+    assert_int_equal(store_get_last(store, &fault, &task, &time_us), 0);
+    assert_int_equal(task, 14);
+    assert_int_equal(store_get_array(store, 10, &fault, &first, &last), 0);
+    assert_true(first == 11 && last == 14);
+    assert_int_equal(store_get_array(store, 11, &fault, &first, &last), STORE_NONE);
+    assert_int_equal(store_replay(store, find_policy, note_elements, &sum, &fault), 0);
+    assert_int_equal(sum, 110132143); /* 11 with index 0, 13 with 2, 14 with 3 */
+    sum = 0;
+    assert_int_equal(store_task_events(store, 13, find_policy, note_elements, &sum, &fault), 0);
+    assert_true(sum > 0);
+    assert_true(store_is_live(store, 14) && !store_is_live(store, 12) && !store_is_live(store, 10));
+    store_close(store);
+}
+
+static void an_array_is_forgotten_with_its_last_task(void **state)
+{
+    struct store *store = open_log(*state);
+    struct array_element elements[4];
+    struct fault fault = {""};
+    int64_t counts[TASK_STATES];
+    uint64_t first, last;
+    int forgotten;
+    begin(store);
+    append(store, array_event(elements));
+    for (uint64_t task = 11; task <= 13; task++)
+        end_task(store, task);
+    append(store, submit_event(15, 50));
+    commit(store);
+    assert_int_equal(store_count_ended(store, 11, 14, &fault, counts), 0);
+    assert_int_equal(counts[TASK_COMPLETED], 3);
+    begin(store);
+    assert_int_equal(store_forget_before(store, 100, 100, &fault, &forgotten), 0);
+    commit(store);
+    assert_int_equal(forgotten, 3);
+    assert_int_equal(store_get_array(store, 10, &fault, &first, &last), 0);
+    begin(store);
+    end_task(store, 14);
+    assert_int_equal(store_forget_before(store, 100, 100, &fault, &forgotten), 0);
+    commit(store);
+    assert_int_equal(store_get_array(store, 10, &fault, &first, &last), STORE_NONE);
+    store = reopen(store, *state);
+    assert_string_equal(store_get_loss(store), "");
+    assert_string_equal(replayed(store), "SUBMIT15 ");
+    store_close(store);
+}
+
 static int check_gone(
     void *context, const struct event *event, int64_t wall_us, const json_t *detail)
 {
@@ -287,6 +381,8 @@ int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, make_folder, remove_folder)
     const struct CMUnitTest tests[] = {
+        TEST(an_array_is_one_event),
+        TEST(an_array_is_forgotten_with_its_last_task),
         TEST(events_come_back_as_they_were),
         TEST(what_is_gone_is_kept),
         TEST(an_empty_log_is_empty),

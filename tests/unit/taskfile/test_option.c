@@ -134,8 +134,6 @@ static void test_bad_texts(void **state)
     assert_int_equal(TAKE("--name=\xff\xfe"), -EILSEQ);
     assert_int_equal(TAKE("--sharing=mpz"), -EINVAL);
     assert_has(fault.text, "must be one of streams, mps, auto, default");
-    assert_int_equal(TAKE("--array=1-4"), -EINVAL);
-    assert_string_equal(fault.text, "--array: is not supported yet");
     assert_int_equal(TAKE("--summary"), -EINVAL);
     assert_string_equal(fault.text, "--summary: needs a value (FILE)");
 }

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A word is an id; with "_" an index of an array, or several in brackets. The daemon knows which
+ * task has which index, so that these are checked for their form only.
+ */
+#include "cli/task_words.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/units.h"
+#include "cli/print.h"
+#include "cli/session.h"
+#include "cli/task_view.h"
+#include "taskfile/array_spec.h"
+
+static int refuse(const char *word)
+{
+    print_error(
+        "%.80s: not a task id such as 12, 12_7 or 12_[3-9]: `colloc queue` lists the ids", word);
+    return EXIT_USAGE;
+}
+
+/* Does it begin with an id? Returns what follows; NULL: no. */
+static const char *skip_id(const char *word)
+{
+    char digits[24];
+    size_t n = strspn(word, "0123456789");
+    int64_t id;
+    if (n == 0 || n >= sizeof digits)
+        return NULL;
+    memcpy(digits, word, n);
+    digits[n] = '\0';
+    return parse_int64(digits, 1, INT64_MAX, &id) == 0 ? word + n : NULL;
+}
+
+/* "12_[3-9]" */
+static int expand_brackets(const char *word, const char *open, json_t *ids)
+{
+    char list[512], text[64];
+    struct fault fault = {0};
+    struct array_spec spec;
+    size_t size = strlen(open);
+    if (size < 3 || size >= sizeof list || open[size - 1] != ']')
+        return refuse(word);
+    memcpy(list, open + 1, size - 2);
+    list[size - 2] = '\0';
+    if (strchr(list, '%') || array_spec_parse(list, &fault, &spec) < 0)
+        return refuse(word);
+    for (int i = 0; i < spec.count; i++) {
+        snprintf(text, sizeof text, "%.*s%d", (int)(open - word), word, spec.indices[i]);
+        json_array_append_new(ids, json_string(text));
+    }
+    array_spec_fini(&spec);
+    return EXIT_OK;
+}
+
+static int expand(const char *word, json_t *ids)
+{
+    const char *rest = skip_id(word);
+    if (!rest || (*rest && *rest != '_'))
+        return refuse(word);
+    if (*rest == '_' && rest[1] == '[')
+        return expand_brackets(word, rest + 1, ids);
+    bool is_index = *rest && rest[1] && rest[1 + strspn(rest + 1, "0123456789")] == '\0';
+    if (*rest && !is_index)
+        return refuse(word);
+    json_array_append_new(ids, json_string(word));
+    return EXIT_OK;
+}
+
+int task_words_expand(const char *const *words, int count, json_t **ret_ids)
+{
+    json_t *ids = json_array();
+    int code = EXIT_OK;
+    for (int i = 0; i < count && code == EXIT_OK; i++)
+        code = expand(words[i], ids);
+    if (code == EXIT_OK)
+        *ret_ids = ids;
+    else
+        json_decref(ids);
+    return code;
+}
+
+int task_word_find(struct client *client, const char *word, int64_t *ret_id)
+{
+    char path[160];
+    json_t *reply, *ids;
+    if (!strchr(word, '_'))
+        return parse_task_id(word, ret_id);
+    int code = task_words_expand(&word, 1, &ids);
+    if (code != EXIT_OK)
+        return code;
+    bool is_one = json_array_size(ids) == 1;
+    snprintf(path, sizeof path, "/v1/tasks/%s", json_string_value(json_array_get(ids, 0)));
+    json_decref(ids);
+    if (!is_one)
+        return refuse(word);
+    code = session_call(client, "GET", path, NULL, &reply);
+    if (code != EXIT_OK)
+        return code;
+    *ret_id = (int64_t)member_number(json_object_get(reply, "task"), "id", 0);
+    json_decref(reply);
+    return EXIT_OK;
+}
+
+const char *task_id_text(const json_t *task, char *text, size_t size)
+{
+    double array = member_number(task, "array_id", 0),
+           limit = member_number(task, "array_limit", 0);
+    const char *indices = member_text(task, "array_indices", NULL);
+    if (array == 0)
+        snprintf(text, size, "%.0f", member_number(task, "id", 0));
+    else if (!indices)
+        snprintf(text, size, "%.0f_%.0f", array, member_number(task, "array_index", 0));
+    else if (strlen(indices) > 24) /* chosen: a column that leaves room for others */
+        snprintf(text, size, "%.0f_[%.20s...]", array, indices);
+    else if (limit > 0)
+        snprintf(text, size, "%.0f_[%s%%%.0f]", array, indices, limit);
+    else
+        snprintf(text, size, "%.0f_[%s]", array, indices);
+    return text;
+}

@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Arrays: one submission, indices, a limit; their names in every command; restarts."""
+
+import json
+import os
+import signal
+import sqlite3
+import unittest
+
+from daemon_case import DaemonCase, until
+
+
+class Arrays(DaemonCase):
+    gpus = "2xA100-40GB"
+
+    def array(self, script="true", indices="0-3", **members):
+        return self.submit(script, array=indices, **members)
+
+    def states(self, array):
+        return self.get(f"/v1/tasks/{array}")["array"]["states"]
+
+    def wait_states(self, array, **states):
+        until(lambda: self.states(array) == states, f"{states} of array {array}")
+
+    def test_each_task_knows_its_index(self):
+        script = (
+            "echo $COLLOC_ARRAY_ID $COLLOC_ARRAY_INDEX $COLLOC_ARRAY_COUNT $COLLOC_ARRAY_MIN "
+            "$COLLOC_ARRAY_MAX $COLLOC_TASK_ID"
+        )
+        array = self.array(script, "1,7-9:2")
+        self.wait_states(array, COMPLETED=3)
+        for place, index in enumerate((1, 7, 9), start=1):
+            task = self.get(f"/v1/tasks/{array}_{index}")["task"]
+            self.assertEqual((task["id"], task["array_id"]), (array + place, array))
+            self.assertEqual(
+                self.read(f"colloc-{array}_{index}.out"),
+                f"{array} {index} 3 1 9 {array + place}\n",
+            )
+        named = self.array("echo out", "4", output="%x-%A-%a-%j.log", name="a/b")
+        self.wait_states(named, COMPLETED=1)
+        self.assertEqual(self.read(f"a_b-{named}-4-{named + 1}.log"), "out\n")
+        self.assertEqual(self.colloc("logs", f"{named}_4").stdout, "out\n")
+
+    def test_the_limit_holds_also_over_a_restart(self):
+        array = self.array("exec sleep 1000", "0-5%2")
+        self.wait_states(array, RUNNING=2, PENDING=4)
+        lines = self.colloc("queue").stdout.splitlines()
+        self.assertEqual(len(lines), 4, lines)
+        self.assertIn(f"{array}_[2-5%2]", lines[3])
+        self.assertIn("(JobArrayTaskLimit)", lines[3])
+        self.assertEqual(len(self.tasks()), 6)
+        self.colloc("cancel", f"{array}_0")
+        self.wait_states(array, RUNNING=2, PENDING=3, CANCELLED=1)
+        self.restart(signal.SIGKILL)
+        self.wait_states(array, RUNNING=2, PENDING=3, CANCELLED=1)
+        self.assertEqual(self.get(f"/v1/tasks/{array}_0")["task"]["state"], "CANCELLED")
+        self.colloc("cancel", f"{array}_[4-5]", f"{array}_1")
+        self.wait_states(array, RUNNING=2, CANCELLED=4)
+        done = self.colloc("cancel", str(array))
+        self.assertEqual(done.stdout, f"Array {array}: cancel for 2 of 6 tasks\n")
+        self.wait_states(array, CANCELLED=6)
+        self.assertIn("none of its tasks", self.colloc("cancel", str(array), code=1).stderr)
+        self.assertIn("6 CANCELLED", self.colloc("show", str(array)).stdout)
+
+    def test_what_is_shown(self):
+        done = self.colloc("submit", "--array=0-2", "--hold", "--", "true")
+        self.assertEqual(done.stdout, "Submitted array 1 (3 tasks)\n")
+        shown = self.colloc("show", "1_2").stdout
+        self.assertIn("Of array     1_2", shown)
+        self.assertIn("Array        0-2", shown)
+        self.assertIn("3 PENDING", self.colloc("show", "1").stdout)
+        self.assertEqual(json.loads(self.colloc("show", "--json", "1").stdout)["count"], 3)
+        for word in ("1_", "1_[", "1_[]", "1_[x]", "1_x", "_1", "1_[0%2]", "1_0_0"):
+            self.assertIn("not a task id", self.colloc("cancel", word, code=2).stderr)
+        self.assertIn("no task 1_3", self.colloc("show", "1_3", code=1).stderr)
+        self.assertIn("no task 9_3", self.colloc("cancel", "9_3", code=1).stderr)
+        self.colloc("release", "1_[0,2]")
+        self.colloc("wait", "1_2", "1_0")
+        self.colloc("release", "1")
+        self.assertEqual(len(self.colloc("wait", "1").stdout.splitlines()), 3)
+        done = self.colloc("submit", "--wait", "--array=3-4", "--", "sh", "-c", "exit 3", code=3)
+        self.assertEqual(len(done.stdout.splitlines()), 3)
+
+    def test_dependencies_between_arrays(self):
+        first = self.array("test $COLLOC_ARRAY_INDEX != 2", "1-3", hold=True)
+        each = self.array(indices="1-3", after=f"each:{first}")
+        every = self.submit(after=f"ok:{first}")
+        any_one = self.submit(after=f"any:{first}")
+        failed = self.submit(after=f"notok:{first}")
+        one = self.submit(after=f"ok:{first}_3")
+        self.refused(400, "same indices", array="1-4", after=f"each:{first}")
+        self.refused(400, "same indices", after=f"each:{first}")
+        self.refused(400, "no task", after=f"ok:{first}_7")
+        self.act("release", first)
+        self.wait_states(first, COMPLETED=2, FAILED=1)
+        self.wait_states(each, COMPLETED=2, CANCELLED=1)
+        self.assertEqual(
+            self.get(f"/v1/tasks/{each}_2")["task"]["reason"], "DependencyNeverSatisfied"
+        )
+        self.wait(every, "CANCELLED")
+        for task in (any_one, failed, one):
+            self.wait(task, "COMPLETED")
+        late = self.array(indices="1-3", after=f"each:{first}")
+        self.wait_states(late, COMPLETED=2, CANCELLED=1)
+        self.refused(400, "could never start", after=f"ok:{first}")
+
+    def test_what_is_refused(self):
+        for indices, word in (
+            ("0-999999999", "at most 10000"),
+            ("1000000000", "at most 999999999"),
+            ("3-1", "must be indices"),
+            ("", "must be indices"),
+            (7, "array"),
+        ):
+            self.refused(400, "array", word, array=indices)
+
+    def test_a_large_array_is_one_event(self):
+        array = self.array("true", "0-9999%1", hold=True)
+        self.assertEqual(self.states(array), {"PENDING": 10000})
+        self.assertEqual(len(self.colloc("queue").stdout.splitlines()), 2)
+        self.restart(signal.SIGKILL)
+        self.assertEqual(self.states(array), {"PENDING": 10000})
+        self.assertEqual(self.submit(hold=True), array + 10001)
+        self.stop()
+        with sqlite3.connect(os.path.join(self.state, "colloc.db")) as log:
+            (count,) = log.execute("SELECT count(*) FROM events WHERE kind = 'SUBMIT'").fetchone()
+        self.assertEqual(count, 2)
+        self.start()
+
+
+if __name__ == "__main__":
+    unittest.main()
