@@ -10,6 +10,7 @@
 #include "cli/print.h"
 #include "cli/request.h"
 #include "cli/session.h"
+#include "cli/submission.h"
 #include "cli/submit_check.h"
 #include "cli/task_end.h"
 #include "taskfile/taskfile.h"
@@ -54,7 +55,7 @@ static int check_words(
     return r == 0 ? submit_check_outputs(task, fault) : r;
 }
 
-static int make_request(const struct invocation *invocation, json_t **ret_request)
+int submission_request(const struct invocation *invocation, json_t **ret_request)
 {
     struct task_description task = {0};
     struct fault fault = {0};
@@ -133,7 +134,7 @@ static int send_request(const struct invocation *invocation, const json_t *reque
 static int run(const struct invocation *invocation)
 {
     json_t *request;
-    int code = make_request(invocation, &request);
+    int code = submission_request(invocation, &request);
     if (code != EXIT_OK)
         return code;
     code = invocation->values[SUBMIT_DRY_RUN].number ? print_json(request)

@@ -17,6 +17,9 @@
 /* The table: one line for each subcommand, in the order help shows them. */
 #define COMMANDS(X)                                                                                \
     X(submit)                                                                                      \
+    X(run)                                                                                         \
+    X(shell)                                                                                       \
+    X(attach)                                                                                      \
     X(queue)                                                                                       \
     X(show)                                                                                        \
     X(logs)                                                                                        \
@@ -87,10 +90,10 @@ static const struct {
     {"status", "`colloc queue` lists the tasks, `colloc show ID` shows one"},
     {"jobs", "`colloc queue` lists the tasks"},
     {"squeue", "`colloc queue` lists the tasks"},
-    {"run", "`colloc submit -- COMMAND` submits a task (with --wait it waits for its end)"},
     {"start", "`colloc submit -- COMMAND` submits a task"},
+    {"salloc", "`colloc shell` opens a shell on a GPU"},
     {"sbatch", "`colloc submit FILE` submits a script"},
-    {"srun", "`colloc submit --wait -- COMMAND` runs a command and waits for its end"},
+    {"srun", "`colloc run -- COMMAND` runs a command and waits for its end (--pty: in a terminal)"},
     {"stats", "`colloc history` shows the resources of ended tasks, `colloc gpus` the activity "
               "of the GPUs"},
     {"report", "`colloc history` shows the resources of ended tasks (--since, --csv)"},

@@ -64,7 +64,7 @@ class Help(CliCase):
             "version",
             "serve",
         }
-        without_json = {"bench", "sweep", "top", "help", "serve"}
+        without_json = {"bench", "sweep", "top", "help", "serve", "run", "shell", "attach"}
         page = self.colloc("help", "--completion=fish")
         for name in self.names():
             text = self.colloc("help", name)
@@ -91,7 +91,8 @@ class Help(CliCase):
             ("ps", "queue"),
             ("list", "queue"),
             ("status", "queue"),
-            ("run", "submit -- COMMAND"),
+            ("srun", "run -- COMMAND"),
+            ("salloc", "shell"),
             ("stats", "history"),
             ("report", "history"),
             ("reserve", "submit --exclusive"),

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `colloc attach`: returns to the terminal of a task. */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "cli/interactive.h"
+#include "cli/print.h"
+#include "cli/session.h"
+#include "cli/terminal.h"
+
+static int find_link(struct client *client, int64_t id, char link[LINK_NAME_SIZE])
+{
+    char path[64];
+    json_t *reply;
+    snprintf(path, sizeof path, "/v1/tasks/%" PRId64, id);
+    int code = session_call(client, "GET", path, NULL, &reply);
+    if (code != EXIT_OK)
+        return code;
+    bool has_link = interactive_link_of(json_object_get(reply, "task"), link);
+    json_decref(reply);
+    if (has_link)
+        return EXIT_OK;
+    print_error("task %" PRId64 " has no terminal of yours: only tasks of `colloc run --pty` and "
+                "`colloc shell` have one; `colloc logs -f %" PRId64 "` shows its output",
+        id, id);
+    return EXIT_REFUSED;
+}
+
+static int run(const struct invocation *invocation)
+{
+    struct client *client;
+    char link[LINK_NAME_SIZE];
+    int64_t id;
+    int code = parse_task_id(invocation->operands[0], &id);
+    if (code == EXIT_OK && !terminal_is_there()) {
+        print_error("standard input and output are no terminal");
+        code = EXIT_USAGE;
+    }
+    if (code != EXIT_OK || (code = session_open(invocation, &client)) != EXIT_OK)
+        return code;
+    code = find_link(client, id, link);
+    if (code == EXIT_OK)
+        code = interactive_wait_start(client, id);
+    if (code == EXIT_OK)
+        code = interactive_attach(client, id, link);
+    client_close(client);
+    return code;
+}
+
+const struct command command_attach = {
+    .name = "attach",
+    .usage = "[OPTION...] ID",
+    .summary = "connect this terminal to a task's",
+    .description = "For your tasks of `colloc run --pty` and `colloc shell`. Shows the last 64 KiB "
+                   "of output first. Another terminal that is attached is let go. Ctrl-] d leaves "
+                   "the task running; Ctrl-] twice sends one Ctrl-].\n\n"
+                   "The exit status is that of the task's command.",
+    .operand = OPERAND_TASK,
+    .min_operands = 1,
+    .max_operands = 1,
+    .common_without = WITHOUT_JSON,
+    .run = run,
+};

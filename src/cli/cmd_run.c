@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `colloc run` and `colloc shell`: a task that the user waits for (interactive.h). */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "cli/interactive.h"
+#include "cli/print.h"
+#include "cli/session.h"
+#include "cli/submission.h"
+#include "cli/terminal.h"
+
+#define KEEP_DEFAULT_US (15 * 60 * SECOND_US)
+
+/* Chosen: a terminal that is lost for longer has most likely been forgotten. */
+#define KEEP_OPTION                                                                                \
+    {                                                                                              \
+        .name = "keep", .kind = OPTION_DURATION, .argument = "TIME",                               \
+        .max = 30 * 86400 * SECOND_US,                                                             \
+        .help = "after a lost connection, end the command unless a terminal attaches within this " \
+                "time (0s: never); default: 15m"                                                   \
+    }
+
+enum { RUN_KEEP, RUN_PTY };
+
+static const struct option_spec run_options[] = {
+    [RUN_KEEP] = KEEP_OPTION,
+    [RUN_PTY] = {.name = "pty",
+        .kind = OPTION_FLAG,
+        .help = "give the command a terminal, connected to this one"},
+};
+
+static const struct option_spec shell_options[] = {[RUN_KEEP] = KEEP_OPTION};
+
+/* A rerun would find no terminal. */
+static int prepare(const struct invocation *invocation, bool with_terminal, json_t **ret_request)
+{
+    struct invocation command = *invocation;
+    const struct option_value *keep = &invocation->values[RUN_KEEP];
+    command.after_dashes = true;
+    int code = submission_request(&command, ret_request);
+    if (code == EXIT_OK && with_terminal) {
+        if (!json_object_get(*ret_request, "requeue"))
+            json_object_set_new(*ret_request, "requeue", json_false());
+        code = interactive_add_terminal(*ret_request, keep->set ? keep->number : KEEP_DEFAULT_US);
+        if (code != EXIT_OK)
+            json_decref(*ret_request);
+    }
+    return code;
+}
+
+static int run_task(const struct invocation *invocation, bool with_terminal)
+{
+    struct client *client;
+    char link[LINK_NAME_SIZE];
+    json_t *request;
+    int64_t id;
+    if (with_terminal && !terminal_is_there()) {
+        print_error("standard input and output are no terminal: leave out --pty, or use "
+                    "`colloc run`");
+        return EXIT_USAGE;
+    }
+    int code = prepare(invocation, with_terminal, &request);
+    if (code != EXIT_OK)
+        return code;
+    code = session_open(invocation, &client);
+    if (code == EXIT_OK) {
+        code = interactive_submit(client, request, &id);
+        if (code == EXIT_OK)
+            code = with_terminal && interactive_link_of(request, link)
+                       ? interactive_attach(client, id, link)
+                       : interactive_follow(client, id);
+        client_close(client);
+    }
+    json_decref(request);
+    return code;
+}
+
+static int run(const struct invocation *invocation)
+{
+    return run_task(invocation, invocation->values[RUN_PTY].number);
+}
+
+static int run_shell(const struct invocation *invocation)
+{
+    const char *shell = getenv("SHELL");
+    const char *words[] = {shell && *shell ? shell : "/bin/sh", NULL};
+    struct invocation command = *invocation;
+    command.operands = words;
+    command.operand_count = 1;
+    return run_task(&command, true);
+}
+
+const struct command command_run = {
+    .name = "run",
+    .usage = "[OPTION...] [--] COMMAND [ARGUMENT...]",
+    .summary = "run a command as a task, here: wait for its turn and see its output",
+    .description = "Submits the command, prints why it waits, then its output as it is written, "
+                   "and exits as the command does. Ctrl-C cancels the task; a second Ctrl-C "
+                   "leaves at once.\n\n"
+                   "With --pty the command has a terminal: keys, Ctrl-C and the window's size "
+                   "reach it, so that shells, debuggers and progress bars work. Ctrl-] d leaves "
+                   "it running; `colloc attach ID` returns to it. What it prints also goes to "
+                   "the task's output file (`colloc logs ID`). It is run once: not again after a "
+                   "crash, unless --requeue says so.\n\n"
+                   "The exit status is the command's; see EXIT STATUS in colloc(1).",
+    COMMAND_OPTIONS(run_options),
+    .task_options = TASK_OPTIONS_ALL,
+    .operand = OPERAND_COMMAND,
+    .min_operands = 1,
+    .max_operands = -1,
+    .rest_is_operands = true,
+    .common_without = WITHOUT_JSON,
+    .run = run,
+};
+
+const struct command command_shell = {
+    .name = "shell",
+    .usage = "[OPTION...]",
+    .summary = "open a shell on a GPU",
+    .description = "Runs your shell ($SHELL) as a task in a terminal, as `colloc run --pty` does. "
+                   "The GPU is yours, or shared, until the shell ends. Ctrl-] d leaves it "
+                   "running; `colloc attach ID` returns to it.",
+    COMMAND_OPTIONS(shell_options),
+    .task_options = TASK_OPTIONS_ALL,
+    .max_operands = 0,
+    .common_without = WITHOUT_JSON,
+    .run = run_shell,
+};
