@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The client half of docs/protocol.md.
 
-Each request uses its own connection, so threads may share a client. `request` returns any answer as
-it came; every other method returns what was asked for or raises `DaemonError` with the daemon's
+Each request uses its own connection, so threads may share a client. `request` returns every reply
+unchanged; the other methods return their result, or raise `DaemonError` with the daemon's
 message. A daemon that cannot be reached is an OSError.
 """
 
@@ -17,8 +17,8 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence
 
 from colloc.connection import Connection, find_socket
 
-LIVE_STATES = ("PENDING", "RUNNING", "COMPLETING")
-TIMEOUT_S = 60.0  # chosen: a daemon that is busy for longer is taken for dead
+LIVE_STATES = ("PENDING", "RUNNING", "SUSPENDED", "PAUSED", "COMPLETING")
+TIMEOUT_S = 60.0  # chosen: a daemon that does not answer for longer counts as dead
 WAIT_PIECE_S = 30.0  # of one wait request; the daemon accepts at most 60
 
 Object = Dict[str, Any]
@@ -190,7 +190,7 @@ class Client:
                 raise TimeoutError(f"task {task} is still {found['state']} after {timeout_s:g} s")
 
     def logs(self, task: int, stream: str = "stdout", attempt: Optional[int] = None) -> bytes:
-        """What the task has written so far.
+        """The output of the task up to now.
 
         stream: "stdout" or "stderr".
         attempt: 1 is the first. None: the last one.

@@ -11,7 +11,8 @@
 
 enum { QUEUE_USER, QUEUE_STATE, QUEUE_LIMIT, QUEUE_LONG };
 
-static const char *const states[] = {"live", "all", "PENDING", "RUNNING", "COMPLETING", NULL};
+static const char *const states[] = {
+    "live", "all", "PENDING", "RUNNING", "SUSPENDED", "PAUSED", "COMPLETING", NULL};
 
 static const struct option_spec options[] = {
     [QUEUE_USER] = {.name = "user",
@@ -25,7 +26,7 @@ static const struct option_spec options[] = {
         .argument = "STATE",
         .choices = states,
         .help = "show only the tasks in this state (upper or lower case), all, or live "
-                "(waiting and running); default: live"},
+                "(not ended); default: live"},
     [QUEUE_LIMIT] = {.name = "limit",
         .letter = 'n',
         .kind = OPTION_INTEGER,

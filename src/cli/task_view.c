@@ -111,7 +111,7 @@ const json_t *task_gpus(const json_t *task)
 
 bool task_has_ended(const json_t *task)
 {
-    static const char *const live[] = {"PENDING", "RUNNING", "COMPLETING"};
+    static const char *const live[] = {"PENDING", "RUNNING", "SUSPENDED", "PAUSED", "COMPLETING"};
     for (size_t i = 0; i < ARRAY_SIZE(live); i++)
         if (strcmp(member_text(task, "state", ""), live[i]) == 0)
             return false;
@@ -123,7 +123,7 @@ const char *task_colour(const json_t *task)
     const char *state = member_text(task, "state", "");
     if (strcmp(state, "RUNNING") == 0 || strcmp(state, "COMPLETED") == 0)
         return "green";
-    if (strcmp(state, "PENDING") == 0 || strcmp(state, "COMPLETING") == 0)
+    if (!task_has_ended(task))
         return "yellow";
     return strcmp(state, "CANCELLED") == 0 ? NULL : "red";
 }

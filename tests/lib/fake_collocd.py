@@ -45,7 +45,7 @@ TASK = {
     "position": 1,
 }
 
-LIVE = ("PENDING", "RUNNING", "COMPLETING")
+LIVE = ("PENDING", "RUNNING", "SUSPENDED", "PAUSED", "COMPLETING")
 
 
 def make_task(task_id, **members):

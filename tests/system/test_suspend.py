@@ -78,6 +78,9 @@ class Commands(Suspend):
         self.assertEqual(self.processes()[pid], (0, 0, "suspended"))
         shown = self.task(task)
         self.assertEqual((shown["state"], shown["gpus"]), ("SUSPENDED", []))
+        queue = json.loads(self.colloc("queue", "--state=suspended", "--json").stdout)
+        self.assertEqual([each["id"] for each in queue["tasks"]], [task])
+        self.colloc("wait", "--timeout=0", str(task), code=124)
         # Its GPU is free for another task, which uses all of it.
         other = self.train(30000, 100, exclusive=True, memory_mib=30000)
         self.wait(other, "COMPLETED")

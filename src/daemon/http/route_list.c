@@ -385,6 +385,7 @@ static int find_done_state(const char *word, enum task_state *ret_state)
 static bool is_live_word(const char *word)
 {
     return strcasecmp(word, "PENDING") == 0 || strcasecmp(word, "RUNNING") == 0 ||
+           strcasecmp(word, "SUSPENDED") == 0 || strcasecmp(word, "PAUSED") == 0 ||
            strcasecmp(word, "COMPLETING") == 0;
 }
 

@@ -324,6 +324,13 @@ class Wait(CliCase):
         self.colloc("wait", "1")
         self.assertEqual(len(asked), 3)
 
+    def test_a_suspended_or_paused_task_has_not_ended(self):
+        states = iter(["SUSPENDED", "PAUSED", "RUNNING", "COMPLETED"])
+        self.daemon.tasks = [make_task(1, state="SUSPENDED")]
+        self.daemon.on_wait = lambda task: task.update(state=next(states))
+        self.colloc("wait", "1")
+        self.assertEqual(list(states), [])
+
     def stop_daemon(self, task):
         self.daemon.on_wait = lambda task: None
         self.daemon.stop()

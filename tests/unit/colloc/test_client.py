@@ -122,6 +122,12 @@ class Wait(ClientCase):
         self.assertEqual(self.client.wait(1)["state"], "FAILED")
         self.assertEqual(len(seen), 3)
 
+    def test_a_suspended_or_paused_task_has_not_ended(self):
+        self.daemon.tasks = [make_task(1)]
+        states = iter(["SUSPENDED", "PAUSED", "RUNNING", "COMPLETED"])
+        self.daemon.on_wait = lambda task: task.update(state=next(states))
+        self.assertEqual(self.client.wait(1)["state"], "COMPLETED")
+
     def test_bounded(self):
         self.daemon.tasks = [make_task(1)]
         with self.assertRaisesRegex(TimeoutError, "task 1 is still PENDING after 0.05 s"):
