@@ -39,7 +39,7 @@ def default_places() -> List[str]:
 
 
 def is_trusted(path: str) -> bool:
-    """Whether only root and this user can have put a socket there, and one is there."""
+    """Whether there is a socket that only root or this user can have created."""
     try:
         folder, status = os.stat(os.path.dirname(path)), os.stat(path)
     except OSError:
@@ -66,8 +66,8 @@ def answers(path: str) -> bool:
 def find_socket(path: Optional[str] = None) -> str:
     """The socket of the daemon.
 
-    path: this one, whether or not a daemon listens there. None: COLLOC_SOCKET if it is set,
-        otherwise the first of `default_places` where a daemon listens.
+    path: returned unchanged, whether or not a daemon listens there. None: COLLOC_SOCKET if it is
+        set, otherwise the first of `default_places` where a daemon listens.
 
     Returns its path. Raises ConnectionRefusedError if no daemon listens at any default place.
     """

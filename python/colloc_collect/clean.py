@@ -105,7 +105,7 @@ def _fraction(text):
 
 
 def split_of(row):
-    """The part of the data that the row is in.
+    """The part of the data set that the row belongs to.
 
     Real families are wholly in training or wholly held out; synthetic rows are divided 70 % / 20 %
     / 10 % as in the thesis.
@@ -147,7 +147,8 @@ def _chosen(rows):
 
 
 def _is_fresh(row):
-    """Is the row's figure the driver's, for this run alone? MPS clients have smaller contexts."""
+    """Whether the row's memory is the driver's figure for this run alone. MPS clients have smaller
+    contexts."""
     if row.get("mps"):
         return False
     return (
@@ -225,7 +226,7 @@ def _memory(row, contexts):
 
 
 def _is_dirty(row):
-    """Was other memory in the allocator, or did it free blocks? Then the peak is not the task's."""
+    """Whether the allocator held other memory, or freed blocks: then the peak is not the task's."""
     return row["status"] == "ok" and (
         row.get("left_over_mib", 0) > LEFT_OVER_MIB or row.get("alloc_retries", 0) > 0
     )
@@ -356,7 +357,8 @@ def _write_layers(path, models, shipped):
 
 
 def _write_exports(path, folders, wanted, shipped):
-    """Writes one per model, optimizer and precision: the one that serves all batch sizes."""
+    """Writes one export per model, optimizer and precision: the one that is valid for all batch
+    sizes."""
     best = {
         (line["model_key"], line["optimizer"]["name"], line["precision"]): line for line in shipped
     }
@@ -429,7 +431,7 @@ def _card(template, rows, contexts, exports, dropped):
 
 
 class _Shipped:
-    """The rows of an earlier cleaning; empty when there was none."""
+    """The rows of the data that were cleaned before; empty when there are none."""
 
     def __init__(self, folder):
         self.runs = (
@@ -442,7 +444,7 @@ class _Shipped:
 
 
 def _with(shipped, rows):
-    """Keeps the row of a configuration that was measured before."""
+    """Keeps the row of a configuration that was measured earlier."""
     had = {row["id"]: row for row in shipped if row["status"] == "ok"}
     new = {row["id"]: row for row in rows if row["id"] not in had}
     rest = {row["id"]: row for row in shipped if row["id"] not in had and row["id"] not in new}

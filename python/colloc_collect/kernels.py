@@ -119,7 +119,8 @@ def _changes(entries):
 
 
 def _own(changes, begin, end):
-    """The changes of one operation. Frees of blocks that it did not allocate are left out."""
+    """The allocations and frees of one operation, without frees of blocks that it did not
+    allocate."""
     own, taken = [], 0
     for change in changes[begin:end]:
         taken += change > 0

@@ -10,5 +10,5 @@ def identify(value):
 
 
 def model_key(row):
-    """The same for every batch, optimizer and precision."""
+    """The name of a model: the same for every batch, optimizer and precision."""
     return row["model"] if row["kind"] == "real" else identify(row["model"])

@@ -107,7 +107,7 @@ def task_of(row):
     )
 
 
-# Reserved for a real model before its first measurement: enough for all batches of these rows.
+# Memory that is reserved for a real model before its first run: enough for all batches of the plan.
 REAL_BYTES = 20 << 30
 CONTEXT_BYTES = 800 << 20
 

@@ -572,5 +572,5 @@ def make_batch(row, n):
 
 
 def loss_of(row):
-    """None for the default loss."""
+    """The loss function of a model; None for the default."""
     return _sum_of_losses if row.feed == "detection" else None

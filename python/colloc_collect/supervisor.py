@@ -40,7 +40,7 @@ class Worker:
         os.close(child_out)
         os.close(child_back)
         self.runs, self.buffer, self.row = 0, b"", None
-        self.told = False  # by the driver, for this process
+        self.told = False  # the driver has reported memory of this process
 
     def say(self, message):
         os.write(self.back, json.dumps(message).encode() + b"\n")
@@ -126,7 +126,7 @@ class Supervisor:
     # --- watching
 
     def _sample(self):
-        """Only what is the run's own: a process that ran others before holds more."""
+        """Only the memory of this run: a process that made earlier runs holds more."""
         observed = [w for w in self._busy() if w.observed]
         memory = self.gpu.memory_of_processes() if observed else {}
         for w in observed:

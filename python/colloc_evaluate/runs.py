@@ -22,7 +22,7 @@ class Setting(
         defaults=["none", "mps", 0.8, 5, 2, GPUS, 60, 0, False, 100, "activity"],
     )
 ):
-    """A line of the command, but for the seed."""
+    """The arguments of a run, without the seed."""
 
     def words(self, inputs, seed):
         return [
@@ -44,7 +44,7 @@ class Setting(
 
 
 class Spread(namedtuple("Spread", "median least most")):
-    """Of a figure, over the seeds."""
+    """A figure's median over the seeds, with its least and most."""
 
     def ends(self):
         return self.least, self.most
@@ -71,7 +71,8 @@ class Runs:
         return done.stdout
 
     def knows(self, setting):
-        """Older programs lack newer policies and options."""
+        """Whether the program has the setting's policy and options: older programs lack newer
+        ones."""
         try:
             return bool(self._run(setting.words(self.inputs, 0)))
         except Failed:
@@ -82,11 +83,12 @@ class Runs:
         return setting.estimator in ("none", "declared", *estimators)
 
     def seeds_of(self, setting):
-        """Another trace is chance enough."""
+        """The seeds of a setting: a resampled trace needs one only, since the trace itself
+        varies."""
         return self.seeds[:1] if setting.resample else self.seeds
 
     def prepare(self, settings, on_done=lambda done, of: None):
-        """Runs what was not run yet."""
+        """Runs the settings that have not been run yet."""
         todo = [
             (setting, seed)
             for setting in dict.fromkeys(settings)
@@ -114,7 +116,8 @@ class Runs:
         return self._spread([take(self.results[setting, seed]) for seed in self.seeds_of(setting)])
 
     def less_percent(self, settings, bases, name):
-        """How much less than the bases they have: setting by setting and seed by seed."""
+        """How much less than their bases the settings have, in per cent: setting by setting and
+        seed by seed."""
         if not all(map(self.can, settings)):
             return None
         pairs = [
@@ -129,7 +132,7 @@ class Runs:
         return Spread(float(statistics.median(values)), min(values), max(values))
 
     def timeline(self, setting, column):
-        """Of the first seed: GPU -> (seconds, values)."""
+        """The timeline of the first seed: GPU -> (seconds, values)."""
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "timeline.csv")
             self._run([*setting.words(self.inputs, self.seeds[0]), f"--timeline={path}"])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a PyTorch training task will allocate, found without a GPU. See docs/export.md.
+"""Finds, without a GPU, every storage that a PyTorch training task will allocate (docs/export.md).
 
     from colloc_export import Task, export
     json.dump(export(Task(make_model, make_batch), batch=32), file)

@@ -126,7 +126,7 @@ def main():
     try:
         with contextlib.redirect_stdout(
             sys.stderr
-        ):  # what the user's model prints is no part of the answer
+        ):  # output of the user's model must not mix with the JSON
             text = answer(options)
     except Mistake as mistake:
         sys.exit(f"colloc_export: {mistake}")

@@ -123,11 +123,11 @@ def _override(library, on_attention):
 
 @contextlib.contextmanager
 def cuda_rules(on_attention=lambda query, key: None):
-    """In this context CPU operators keep what CUDA's would. Not for real training."""
+    """In this context CPU operators keep the tensors that CUDA's would. Not for real training."""
     library = torch.library.Library("aten", "IMPL")
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # that there were kernels before is the point
+            warnings.simplefilter("ignore")  # replacing existing kernels is intended
             _override(library, on_attention)
         yield
     finally:

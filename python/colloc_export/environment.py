@@ -38,7 +38,7 @@ class Fake:
 
     @contextlib.contextmanager
     def _real(self):
-        """Leaves the mode for a while."""
+        """Leaves the fake-tensor mode within the context."""
         self._mode.__exit__(None, None, None)
         try:
             yield
@@ -52,7 +52,7 @@ class Fake:
     def _fake(self, tensor):
         if self._is_fake(tensor):
             return tensor
-        if tensor.device.type == "meta":  # what deepcopy leaves of a fake tensor in early versions
+        if tensor.device.type == "meta":  # early versions deep-copy a fake tensor to this
             return torch.empty_like(tensor, device="cpu")
         return self._mode.from_tensor(tensor)
 

@@ -32,9 +32,8 @@ def _peak(task, batch, environment):
 
 
 def fake_peak(task, batch):
-    """What `--fake` prints.
-
-    Where fake tensors do not run: a line through the peaks on the CPU at batch 2 and 4.
+    """The result of `--fake`. If the model does not run on fake tensors, it is a line through the
+    peaks on the CPU at batch 2 and 4.
     """
     warnings, started, method = [], time.monotonic(), "fake"
     try:

@@ -9,7 +9,7 @@ import torch
 
 from .sources import Mistake
 
-CACHE_MOST = 2 << 30  # bytes that may stay with the allocator between two questions
+CACHE_MOST = 2 << 30  # bytes that may stay with the allocator between two measurements
 CACHE_MOST = 2 << 30  # bytes that may stay in the allocator's cache between two measurements
 
 
@@ -86,7 +86,7 @@ def measure(conv, batch, scratch):
 
 
 def _question(conv):
-    """What the scratch memory depends on."""
+    """The properties of a convolution that decide its scratch memory: the key of the cache."""
     return repr([value for name, value in sorted(conv.items()) if name != "tick"])
 
 
@@ -95,7 +95,7 @@ def _answer(conv, batch, scratch):
         scratch.cuda.empty_cache()
     try:
         return measure(conv, batch, scratch)
-    except RuntimeError:  # no memory for the operands beside what others hold, or no such kernel
+    except RuntimeError:  # too little memory is left for the operands, or there is no such kernel
         scratch.cuda.empty_cache()
         return [None, None] if conv["phase"] == "backward" else [None]
 
@@ -114,7 +114,7 @@ def check_gpu(cuda=torch.cuda):
 
 
 def ask(description, cuda=torch.cuda):
-    """The member `kernels` of a description: of its batch, on the first GPU."""
+    """The member `kernels` of a description, measured at its batch on the first GPU."""
     answers, scratch, batch = {}, Scratch(cuda), description["batch"]
     for conv in description["convs"]:
         question = _question(conv)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What single operations cost: multiply-adds, and the sizes that decide a library's workspace."""
+"""The cost of single operations: multiply-adds, and the sizes that decide a library's workspace."""
 import math
 
 import torch
@@ -61,7 +61,7 @@ class Operations:
         return product["m"] * product["n"] * product["k"] * product["count"]
 
     def note_attention(self, query, key):
-        """One kernel computes it, with a matrix product before the softmax and one behind it."""
+        """Attention in one kernel: counts a matrix product before the softmax and one after it."""
         self.attention = True
         self.on_multiply_adds(2 * query.numel() * key.shape[-2])
 

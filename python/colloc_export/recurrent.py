@@ -18,7 +18,7 @@ MIB = 1 << 20
 
 
 class Shape:
-    """What decides the sizes of a recurrent layer."""
+    """The properties of a recurrent layer that decide its sizes."""
 
     def __init__(self, kind, layers, directions, has_biases, dropout):
         self.kind, self.layers, self.directions, self.has_biases, self.dropout = (

@@ -223,11 +223,11 @@ class Run:
 
     @property
     def tensors(self):
-        """Those of the device: step counts stay with the host."""
+        """The optimizer's tensors on the device: step counts stay on the host."""
         return [interval for interval in self.storages.intervals if interval.kind != "host"]
 
     def outline(self):
-        """What must be the same at two batch sizes."""
+        """The properties of a run that must be the same at two batch sizes."""
         return [(i.first, i.last, i.kind) for i in self.tensors], [
             row["name"] for row in self.layers.rows
         ]

@@ -172,7 +172,7 @@ def _runs(tensor, reduced):
 
 
 def reduction(tensor, dims=None):
-    """Of a sum or a mean over `dims`; over all dimensions when it is empty."""
+    """The scratch memory of a sum or a mean over `dims`; over all dimensions when it is empty."""
     reduced = {d % max(tensor.dim(), 1) for d in dims} if dims else set(range(tensor.dim()))
     runs = _runs(tensor, reduced)
     if not runs or tensor.numel() == 0 or not tensor.dtype.is_floating_point:
@@ -215,7 +215,7 @@ def _safe_softmax(args, results):
 
 
 def _roll(args, results):
-    """One dimension after the other."""
+    """Sums over several dimensions, one after the other."""
     return [_bytes(results) if len(args) > 2 and len(args[2]) > 1 else 0]
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where a model and its batches come from on the command line."""
+"""Makes the model and its batches that the command line names."""
 import importlib
 import importlib.util
 import os
@@ -10,7 +10,7 @@ import torch
 
 
 class Mistake(Exception):
-    """A mistake of the user, with the remedy."""
+    """A mistake of the user; its text says how to correct it."""
 
 
 @dataclass

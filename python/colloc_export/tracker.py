@@ -16,7 +16,7 @@ def storage_of(tensor):
 
 
 def name_of(function):
-    """Of an operator, without its namespace and overload."""
+    """The name of an operator, without its namespace and overload."""
     return getattr(function, "_schema", None) and function._schema.name.split("::")[-1]
 
 
@@ -91,7 +91,7 @@ class Storages:
         return storage._weak_ref()
 
     def collect(self):
-        """Records the ends that were not reported."""
+        """Records the end of each storage whose end was not reported."""
         if self._reports_ends:
             return
         gone = [
@@ -129,7 +129,7 @@ class Storages:
         self.intervals.extend(passing)
 
     def mark(self, tensor, kind):
-        """Says what an already known storage is."""
+        """Sets the class of a storage that is already recorded."""
         entry = self._alive.get(storage_of(tensor)._cdata)
         if entry:
             entry[0].kind = kind
@@ -144,7 +144,8 @@ class Storages:
         return self.clock
 
     def _order_ends(self):
-        """Sorts ends without a beginning between them, oldest first.
+        """Sorts ends that follow each other without an allocation between them, oldest storage
+        first.
 
         Their order is not defined: autocast empties a hash table.
         """
@@ -175,7 +176,7 @@ class Storages:
         return peak
 
     def close(self):
-        """Ignores all later ends."""
+        """Stops recording ends of storages."""
         self._order_ends()
         for _, watch in self._alive.values():
             if not self._reports_ends:

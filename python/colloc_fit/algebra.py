@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The algebra of the fits: NumPy and SciPy do the work, this says which problem is solved."""
+"""The algebra of the fits: each function states a problem, which NumPy and SciPy solve."""
 import math
 
 import numpy as np
@@ -35,20 +35,20 @@ def ridge(features, targets, weights, strength, tolerance=math.inf, rounds=4):
 
 
 def order_statistic(values, q):
-    """The value that a new one of the same kind stays below with probability q: of n values the
-    ceil(q (n + 1))-th, as split conformal prediction wants it; the largest where n is too small."""
+    """The value that a new one of the same kind does not exceed with probability q, by split
+    conformal prediction: the ceil(q (n + 1))-th of n values; the largest where n is too small."""
     values = np.sort(np.asarray(values, float))
     place = math.ceil(q * (len(values) + 1)) - 1
     return float(values[min(len(values) - 1, max(0, place))])
 
 
 def rank_correlation(xs, ys):
-    """Spearman's; equal values share the mean of their ranks."""
+    """Spearman's rank correlation; equal values share the mean of their ranks."""
     return float(scipy.stats.spearmanr(xs, ys)[0])
 
 
 def minimise(function, start, rounds=500, tolerance=1e-6):
-    """The point of the least value, by Nelder and Mead's simplex.
+    """The point where the function is least, by Nelder and Mead's simplex.
 
     start: its first corner; in each other corner one coordinate is 30 % larger.
     tolerance: the search ends when the values at all corners are as near to each other.

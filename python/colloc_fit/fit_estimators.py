@@ -35,7 +35,7 @@ from colloc_fit.residual import (
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 QUANTILES = (0.5, 0.9, 0.99)
 GROUP_LEAST = 100  # chosen: the fewest runs with one beyond their P99, so that a tail is known
-# Whose tail a kind of evidence with fewer runs borrows.
+# The kind of evidence from which one with too few runs takes the shape of its tail.
 PARENTS = {
     "doubtful summary": "declared",
     "export": "declared",
@@ -63,7 +63,7 @@ NETWORKS = (
 
 
 def total(point, log_ratio=0.0):
-    """The estimate of the whole process, bytes."""
+    """The estimated memory of the whole process in bytes."""
     return point.context + point.reserved * math.exp(log_ratio)
 
 
@@ -72,7 +72,7 @@ def actual(point):
 
 
 def relative_errors(pairs):
-    """Of whole processes, context included."""
+    """The relative errors of the estimated memory of whole processes, context included."""
     return [total(p, c) / actual(p) - 1 for p, c in pairs]
 
 
@@ -149,7 +149,7 @@ def reserves(pairs, some, q):
 
 
 def histories(pairs):
-    """What one other batch of the same network would say, and what the nearest two would."""
+    """The estimates from a run at one other batch of the same network, and from the nearest two."""
     groups = collections.defaultdict(list)
     for p, c in pairs:
         groups[p.row["model"], p.row["optimizer"], p.row["precision"]].append((p, c))
@@ -174,7 +174,8 @@ def histories(pairs):
 
 
 def set_aside(points, strength):
-    """Of the families that were set aside from the first, by what the training families teach."""
+    """The points of the families that were set aside from the beginning, with corrections learned
+    from the training families."""
     weights = learn([p for p in points if is_training(p.row)], strength)
     return [(p, predict(weights, p)) for p in points if p.row["split"] == "held-out"]
 
@@ -183,7 +184,8 @@ def set_aside(points, strength):
 
 
 def report_row(name, label, groups, table):
-    """Of kinds of evidence together, each with its own quantiles: [(all pairs, those counted)]."""
+    """The row of several kinds of evidence together, each with its quantiles: [(all pairs, counted
+    pairs)]."""
     some = [pair for _, chosen in groups for pair in chosen]
     errors = relative_errors(some)
     print_line(label, errors)
@@ -197,7 +199,8 @@ def report_row(name, label, groups, table):
 
 
 def is_assumed(point):
-    """Whether the run is what a summary without optimizer and precision is taken for."""
+    """Whether the run has the optimizer and precision that are assumed for a summary without
+    them."""
     return point.row["precision"] == "fp32" and point.row["optimizer"] in ("adam", "adamw")
 
 
@@ -218,7 +221,8 @@ def report(name, pairs, rows, table):
 
 
 def parts_table(name, points, table):
-    """Where the error is: in what is in use, or in what the allocator holds beyond it."""
+    """Divides the error: into that of the memory in use, and that of what the allocator holds
+    beyond it."""
     for precision in ("fp32", "amp"):
         for label, belongs in NETWORKS:
             some = [
@@ -247,7 +251,7 @@ def parts_table(name, points, table):
 
 
 class Fit:
-    """All that is learned from the runs, and the points it was learned from."""
+    """The learned tables, and the points that they were learned from."""
 
     def __init__(self, data, build, scratch):
         self.data = data
@@ -282,7 +286,8 @@ class Fit:
         self.asked_strength = choose_strength("exports with kernels", self.asked)
 
     def _leave_out(self):
-        """Pairs of points and corrections that their families had no part in, with spreads."""
+        """Pairs of a point and a correction that was learned without the point's family, with
+        spreads."""
         self.held_out = left_out(self.declared, self.strength, learn_from=self.sound)
         bare = left_out(self.bare, self.strength, learn_from=self.sound)
         self.bare_pairs = with_spreads([(p, c) for p, c in bare if p.evidence == "summary"])

@@ -219,8 +219,9 @@ def complete(model, path):
 
 
 def fit(model, mixes, start, but=()):
-    """Returns the constants that fit the mixes best; those named in `but` stay as in `start`."""
-    from colloc_fit.algebra import minimise  # SciPy is needed to fit, not to judge
+    """Returns the constants that fit the mixes best; those named in `but` keep the values of
+    `start`."""
+    from colloc_fit.algebra import minimise  # imported here: only a fit needs SciPy
 
     names = [name for name in start if name not in but]
     found = minimise(

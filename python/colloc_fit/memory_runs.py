@@ -94,8 +94,8 @@ class MemoryRuns:
         return self.exports.get((row["model"], row["optimizer"], row["precision"]))
 
     def export_with_kernels_of(self, row):
-        """The same with what the run was seen to take for its convolutions, as an export that asked
-        a GPU for this batch has it; None where that is not known."""
+        """The same with the workspaces that the run's convolutions took, in the form of an export
+        with measured kernels; None where they are not known."""
         path, kernels = self.export_of(row), self.kernels.get(row["id"])
         if not path or not kernels:
             return None

@@ -51,8 +51,8 @@ def constants_line(chosen):
 
 
 class Point:
-    """A run and what the physical model says of it. Bytes; y is what the correction has to learn:
-    the logarithm of measured to physical memory above the CUDA context."""
+    """A run and its physical estimate in bytes. y: the value that the correction learns, the
+    logarithm of measured to physical memory above the CUDA context."""
 
     def __init__(self, row, cells):
         self.row = row
@@ -74,7 +74,7 @@ class Point:
 
 
 def weight_of(point):
-    """How much a run counts in a fit."""
+    """The weight of a run in a fit."""
     return REAL_WEIGHT if point.row["kind"] == "real" else 1.0
 
 
@@ -124,7 +124,7 @@ class Physics:
 
 
 def ask(build, questions, chosen, scratch, what):
-    """The answers to these questions, once, and the names of the features."""
+    """The answers to these questions, each asked once, and the names of the features."""
     program = Physics(build, questions, scratch)
     points = program.points(chosen)
     program.close()
@@ -145,7 +145,8 @@ def misfit(points):
 
 
 def fit_shares(build, questions, chosen, scratch):
-    """Of the workspaces, each precision by itself, over training families that convolve."""
+    """Chooses the shares of the workspaces, for each precision separately, on training families
+    that have convolutions."""
     for precision in PRECISIONS:
         some = Physics(
             build,
@@ -172,7 +173,8 @@ def step_error(points):
 
 
 def fit_rates(build, questions, chosen, scratch):
-    """Of the roofline: the least error of step times and of SMACT, over runs alone on their GPU."""
+    """Chooses the rates of the roofline: the least error of step times and of SMACT, over runs
+    alone on their GPU."""
     alone = Physics(build, [q for q in questions if q[0]["alone"] and q[0]["step_ms"]], scratch)
 
     def error_of(trial):

@@ -15,7 +15,7 @@ from colloc_fit.physics import weight_of
 NO_CORRECTION = math.inf
 RIDGES = (3, 30, 300, 3000, NO_CORRECTION)
 SPREAD_RIDGE = 10  # chosen: that of the summaries' correction is of this size
-TOLERANCE = 0.03  # a logarithm; beyond it a rule has failed, which no ratio makes up for
+TOLERANCE = 0.03  # a logarithm; with a larger error a rule has failed, which no ratio replaces
 FACTOR_MOST = math.log(2)  # RESIDUAL_FACTOR_MAX in residual.h
 SPREAD_LEAST, SPREAD_MOST = 0.004, 0.12  # RESIDUAL_SPREAD_MIN and _MAX in residual.h
 FOLDS = 8
@@ -44,8 +44,8 @@ def predict(weights, point):
 
 
 def learn_spread(pairs, rounds=12):
-    """Coefficients of log(spread), where what the correction leaves is normal with that deviation:
-    Fisher's scoring, each round of which is a ridge regression."""
+    """Coefficients of log(spread), if the error after the correction is normal with that deviation.
+    By Fisher's scoring, each round of which is a ridge regression."""
     features = np.array([p.features for p, _ in pairs])
     left = np.array([min(abs(p.y - c), 1.0) for p, c in pairs])
     counts = [weight_of(p) for p, _ in pairs]
@@ -64,14 +64,14 @@ def spread_of(weights, point):
 
 
 def folds(points):
-    """The families dealt out into sets: each is wholly in or out."""
+    """Divides the families into sets, so that each family is wholly in one set."""
     families = sorted({point.row["family"] for point in points})
     random.Random(1).shuffle(families)
     return [set(families[k::FOLDS]) for k in range(FOLDS)]
 
 
 def with_spreads(pairs):
-    """Gives each point the spread that the other families teach."""
+    """Sets the spread of each point to that learned from the other families."""
     for families in folds([p for p, _ in pairs]):
         inside = [pair for pair in pairs if pair[0].row["family"] not in families]
         outside = [p for p, _ in pairs if p.row["family"] in families]
@@ -95,13 +95,13 @@ def left_out(points, strength, learn_from=None):
 
 
 def of_kind(pairs, real):
-    """Those of real networks, or those of networks drawn at random."""
+    """The points of real networks, or those of networks drawn at random."""
     return [(p, c) for p, c in pairs if (p.row["kind"] == "real") == real]
 
 
 def choose_strength(name, points):
-    """The ridge that does best on real families left out. Errors are bounded: what is far off lacks
-    a rule, which no ratio makes up for."""
+    """The ridge with the least error on real families that are left out. Errors are bounded: a
+    network that is far off lacks a rule, which no ratio replaces."""
 
     def error_of(strength):
         pairs = of_kind(left_out(points, strength), True)

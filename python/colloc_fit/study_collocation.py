@@ -93,7 +93,7 @@ def measure_table(programs, table, gpu, folder):
 
 
 def measure(first, second, *others):
-    """Measures tables, one GPU for each at a time. The words are those of the command line."""
+    """Measures tables, one GPU for each at a time. words: the arguments of the command line."""
     arguments = (first, second, *others)
     chosen = [
         word.removeprefix("--gpus=").split(",") for word in arguments if word.startswith("--gpus=")

@@ -157,7 +157,8 @@ def record_square(study, sms, seconds):
 
 
 def measure_short(study):
-    """The kernel runs for a part of the command's time; the rest is start and end of CUDA."""
+    """Measures short runs: the kernel runs for a part of the command's time, while CUDA starts and
+    ends in the rest, so SMACT should be that part of the SMs that are busy."""
     study.build_square()
     total, rows = max(STAYING_SMS), []
     for seconds in SHORT_S:
@@ -295,7 +296,7 @@ def running(command, folder):
         process = subprocess.Popen(
             command, cwd=folder, stdout=output, stderr=output, stdin=subprocess.DEVNULL
         )
-        time.sleep(0.7)  # starting is not what is measured
+        time.sleep(0.7)  # the start of the monitor is not measured
         try:
             yield process.pid
         finally:

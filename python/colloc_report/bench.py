@@ -119,7 +119,7 @@ def over_repeats(groups, value):
     return (statistics.fmean(values), (min(values), max(values))) if values else (None, None)
 
 
-# ---- all the same ----
+# ---- groups of equal trainings ----
 
 
 def by_degree(groups):
@@ -220,7 +220,7 @@ def percent(value):
     return None if value is None else 100 * value
 
 
-# ---- unlike ones ----
+# ---- mixes of different trainings ----
 
 
 def draw_mixed(page, groups):

@@ -25,7 +25,7 @@ except ImportError as missing:
 INK = "#24292f"
 PAPER = "#fefefe"
 MUTED = "#8c959f"
-# Okabe and Ito's colours, which colour-blind people can tell apart, on white and on black.
+# Okabe and Ito's colours, which colour-blind readers can distinguish, on white and on black.
 COLOURS = ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#d55e00", "#56b4e9", "#a68a00", "#8c5fbf"]
 WIDTH = 7.2  # inches
 
