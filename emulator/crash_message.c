@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The last messages of a training whose GPU fails, as its framework words them: what a resource
- * manager has to find in a log. PyTorch also names the other processes on the GPU and the memory
- * that each holds; these are the emulator's figures.
+ * The last messages of a training whose GPU fails, in the words of its framework: a resource
+ * manager has to find them in a log and to tell lack of memory from a fault. Each framework words
+ * it differently (src/exec/pattern.c has the patterns that must match). PyTorch also names the
+ * other processes on the GPU and the memory that each holds; these are the emulator's figures.
  */
 #include "emulator/crash_message.h"
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The checkpoint functions of the emulated libcuda: from a pid to its entry (suspension.h does the
- * rest), and the waiting. As in NVIDIA's driver each call hangs on a process that is stopped, and a
- * query of the state hangs while a copy is under way.
+ * The checkpoint functions of the emulated libcuda: they find the entry of a pid and wait;
+ * suspension.h does the rest. As in NVIDIA's driver, each call hangs if the process is stopped (the
+ * driver runs code in the process itself), and a query of the state hangs while a copy is under
+ * way. A caller must survive both.
  */
 #include <stdio.h>
 #include <string.h>

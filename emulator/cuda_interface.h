@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The part of the CUDA driver's interface that the emulated libcuda has: what an administrator's
- * tool needs to suspend processes, and what a small process needs to hold memory and look at it.
- * Names, numbers and layouts are those of NVIDIA's CUDA Driver API reference (CUDA 13.0). Kernels
- * cannot be run.
+ * The part of the CUDA driver's interface that the emulated libcuda has: the functions that a tool
+ * needs to suspend processes, and those that a small process needs to allocate memory and to query
+ * it. Names, numbers and layouts are those of NVIDIA's CUDA Driver API reference (CUDA 13.0).
+ * Kernels cannot be run.
  */
 #ifndef COLLOC_EMULATOR_CUDA_INTERFACE_H
 #define COLLOC_EMULATOR_CUDA_INTERFACE_H

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Memory of a process that uses the emulated libcuda. Its first context or handle makes the process
- * known to the machine (world_join), and the last one's end makes it unknown again. One thread of
- * the process may use CUDA. What lies in the memory is on the heap: an address is a heap address.
+ * Memory of a process that uses the emulated libcuda. The process joins the emulated machine
+ * (world_join) with its first context or memory handle, and leaves it with the last. One thread of
+ * the process may use CUDA. The contents of the memory are on the heap: a device address is a heap
+ * address.
  *
  * Calls of a locked or suspended process wait, as NVIDIA's do.
  */
@@ -17,7 +18,7 @@
 
 enum { BLOCKS_MAX = 64 };
 
-/* A context of NVIDIA's takes more; a probe should fit beside anything. Chosen. */
+/* Chosen: less than a real context takes, so that a probe fits beside any training. */
 static const int64_t CONTEXT_BYTES = 32 * MIB;
 
 struct CUctx_st {
@@ -50,7 +51,7 @@ static struct world *enter_when_running(void)
     return world;
 }
 
-/* Its entry, with a seat for each of its devices: it uses no other. */
+/* Makes the process's entry, with a seat for each of its devices. */
 static bool join_world(struct world *world)
 {
     struct seat seats[SEATS_MAX];
@@ -146,8 +147,9 @@ CUresult cuCtxSetCurrent(CUcontext context)
     return CUDA_OK;
 }
 
-/* The trap: it does not wait as other calls do. A locked process returns from it at once, and one
- * that is suspended dies. */
+/* cuCtxSynchronize does not wait as other calls do: in a locked process it returns at once, and a
+ * suspended one crashes in it. NVIDIA's driver behaves so; the gate of libcolloc-preload protects
+ * tasks from it. */
 CUresult cuCtxSynchronize(void)
 {
     struct world *world = cuda_world();

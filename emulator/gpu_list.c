@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The GPUs of `colloc-emulator create`, from text to the table of the world. With MIG profiles an
- * instance gets the first place that leaves the others theirs: "3g.20gb+2g.10gb+1g.5gb" of eight
- * memory slices lie at 0, 4 and 6.
+ * Parses the GPUs of `colloc-emulator create` into the table of the world. MIG instances are placed
+ * by search, since each profile may begin at some slices only; an instance gets the first place
+ * that leaves places for the others: "3g.20gb+2g.10gb+1g.5gb" of eight memory slices lie at 0, 4
+ * and 6.
  */
 #include "emulator/gpu_list.h"
 

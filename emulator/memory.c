@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * GPU memory: a process has a list of segments, each on one unit. What is used is the sum over all
- * processes, so that a process that died holds nothing as soon as it is out of the table.
+ * GPU memory: a process has a list of segments, each on one unit. Used memory is not stored but
+ * summed over all processes, so that the memory of a killed process is free as soon as the process
+ * is removed from the table: there is no counter that its death could leave wrong.
  *
  * Where memory is linear, a segment also has an offset. Of 10 GiB with a segment at 5 to 6 GiB, 9
  * are free, and the largest segment that fits is 5 GiB.

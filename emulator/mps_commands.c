@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The commands of the MPS control daemon, a table of names and functions. Answers are
- * worded as those of NVIDIA's daemon; "enlist" is the emulator's own.
+ * The commands of the MPS control daemon, a table of names and functions. Answers have the words of
+ * NVIDIA's daemon, since clients parse them. Only "enlist" is an addition: a pretend training sends
+ * it where a real one would connect through libcuda.
  */
 #include "emulator/mps_commands.h"
 
@@ -88,7 +89,8 @@ int control_clients(struct control *control, FILE *out)
     return count;
 }
 
-/* After a fault the server accepts no client until all clients that were stopped have ended. */
+/* After a fault the server accepts no client until all clients that the fault stopped have
+ * ended. */
 static bool is_in_fault(struct control *control)
 {
     bool faulted = false;
@@ -214,7 +216,7 @@ static void run_get_percentage(struct control *control, const char *arguments, F
         fprintf(out, "%.1f\n", control->server_percent);
 }
 
-/* The daemon ends when its clients have ended, or after the seconds of -t. */
+/* The daemon ends when its clients have ended, or after the seconds given by -t. */
 static void run_quit(struct control *control, const char *arguments, FILE *out)
 {
     int seconds;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An emulated nvidia-cuda-mps-server: takes its memory on the GPUs in CUDA_VISIBLE_DEVICES, writes
- * one byte on its standard output when it has it, and stays. What a server changes for its clients
- * is in the interference model (src/sharing).
+ * An emulated nvidia-cuda-mps-server: allocates its memory on the GPUs in CUDA_VISIBLE_DEVICES,
+ * writes one byte to its standard output, and waits for a signal. What a server changes for its
+ * clients is in the interference model (src/sharing).
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The list of GPUs, and the constant facts of each: name, UUID, PCI address, limits. */
+/* The list of GPUs, and the constant facts of each: name, UUID, PCI address, limits. A lost GPU
+ * stays in the list: its handle is returned together with NVML_ERROR_GPU_IS_LOST, as by a real
+ * driver, so that a client can tell which GPU is lost. */
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -114,7 +116,7 @@ nvmlReturn_t nvmlDeviceGetUUID(nvmlDevice_t device, char *uuid, unsigned length)
     return r;
 }
 
-/* For facts that are one number of a whole GPU. */
+/* Returns a fact that is one number of a whole GPU. */
 static nvmlReturn_t give_fact(
     nvmlDevice_t device, unsigned *out, unsigned (*fact)(const struct view *))
 {

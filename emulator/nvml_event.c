@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Event sets. Xids are the only events here. Of several Xids of one GPU between two waits, the
- * client gets the last. */
+/* Event sets. Xids are the only events here. The world stores the last Xid of each GPU and how many
+ * there were; an event set stores the number up to which its client has been informed. So of
+ * several Xids of one GPU between two waits the client gets the last, and Xids before the
+ * registration are not reported. */
 #include <stdlib.h>
 #include <time.h>
 

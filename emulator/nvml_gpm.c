@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* GPU performance monitoring: a sample is the integrals so far, a metric the mean between two
- * samples. */
+/* GPU performance monitoring. A sample stores the integrals of the activities over emulated time
+ * (world.h); a metric is the difference of two samples divided by the time between them. So it is
+ * an exact mean over that time, however far apart the samples are, as with GPM's hardware
+ * counters. */
 #include <stdlib.h>
 
 #include "base/array.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* MIG: instances as devices. An instance's number is its unit's; it holds one compute instance,
- * numbered 0. */
+/* MIG instances as devices. The number of an instance is that of its unit, and it has one compute
+ * instance, number 0. An instance that was removed leaves a gap in the numbers, as on a real GPU: a
+ * client has to try all indices up to the maximum. */
 #include "base/units.h"
 #include "emulator/nvml_view.h"
 

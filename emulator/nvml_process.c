@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The processes on a GPU: three lists (compute, graphics, MPS), and three versions of each call. */
+/* The processes on a GPU: three lists (compute, graphics, MPS), and three versions of each call,
+ * whose entries differ in size. A client must use the size of the version that it calls; a wrong
+ * one shows as impossible process ids. When the client's array is too small, the answer is the
+ * number of processes, as NVML's is. */
 #include <math.h>
 
 #include "base/clock.h"
@@ -8,7 +11,7 @@
 
 enum { FOREIGN_PID = 1 };
 
-/* nvidia-smi's types: C, the MPS server among them, and M+C. */
+/* nvidia-smi's types: C, which includes the MPS server, and M+C. */
 enum list { LIST_COMPUTE, LIST_MPS };
 
 static bool is_listed(const struct process *p, struct seat seat, enum list list)
@@ -17,8 +20,8 @@ static bool is_listed(const struct process *p, struct seat seat, enum list list)
            (p->mps_server ? LIST_MPS : LIST_COMPUTE) == list;
 }
 
-/* The process is on one instance of a MIG-enabled GPU; it has the same number as GPU and, there
- * being one in it, 0 as compute instance. */
+/* A process uses one instance of a MIG-enabled GPU. The GPU instance has the number of its unit,
+ * its only compute instance the number 0. */
 static nvmlProcessInfo_v2_t describe_process(const struct process *p, struct seat seat)
 {
     int unit = seat.unit;
@@ -157,7 +160,7 @@ nvmlReturn_t nvmlDeviceGetGraphicsRunningProcesses_v3(
     return list_no_process(device, count);
 }
 
-/* One sample for each process that computes, of this moment. */
+/* Reports one sample of this moment for each process that computes. */
 nvmlReturn_t nvmlDeviceGetProcessUtilization(nvmlDevice_t device,
     nvmlProcessUtilizationSample_t *samples, unsigned *count, unsigned long long last_seen)
 {

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a GPU does at this moment (utilization, power, clocks), and its energy so far. */
+/* The readings of a GPU: memory, utilisation, power, clocks and temperature at this moment, and the
+ * energy since the start. `colloc-emulator set` can take each of them away (world.h, enum trouble):
+ * then the call is not supported, as on GPUs without that sensor. */
 #include <math.h>
 
 #include "emulator/memory.h"
@@ -36,7 +38,7 @@ nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t *memory)
     return r;
 }
 
-/* A MIG-enabled GPU and its instances have no such rates. */
+/* A MIG-enabled GPU and its instances do not report utilisation. */
 nvmlReturn_t nvmlDeviceGetUtilizationRates(nvmlDevice_t device, nvmlUtilization_t *utilization)
 {
     struct view v;
@@ -103,7 +105,7 @@ nvmlReturn_t nvmlDeviceGetTotalEnergyConsumption(
     return NVML_SUCCESS;
 }
 
-/* 30 degrees idle, 75 at full power; a card's thermal inertia is left out. */
+/* Assumed: 30 degrees idle, 75 at full power, without thermal inertia. */
 nvmlReturn_t nvmlDeviceGetTemperature(nvmlDevice_t device, unsigned sensor, unsigned *celsius)
 {
     struct view v;
@@ -118,7 +120,7 @@ nvmlReturn_t nvmlDeviceGetTemperature(nvmlDevice_t device, unsigned sensor, unsi
     return NVML_SUCCESS;
 }
 
-/* Shutdown at 92, slowdown at 89 degrees, as an A100 says. */
+/* Shutdown at 92, slowdown at 89 degrees, as an A100 reports. */
 nvmlReturn_t nvmlDeviceGetTemperatureThreshold(
     nvmlDevice_t device, unsigned threshold, unsigned *celsius)
 {

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Initialisation, errors, versions, and from a handle to its GPU. The static state below is that of
- * the process: NVML's interface has no other place for it. */
+/* Initialisation, errors, versions, and views: a view (nvml_view.h) locks the world for one call
+ * and finds the GPU of a handle. A handle is a pointer into the static table `devices`, so any
+ * pointer can be checked. The static state below is that of the process: NVML's interface has no
+ * other place for it. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

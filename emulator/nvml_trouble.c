@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Faults of a GPU: ECC errors, faulty rows of memory, reduced clocks. */
+/* Faults of a GPU that `colloc-emulator set` injects: ECC errors, faulty rows of memory, reduced
+ * clocks. They are reported only: they change neither the speed of a process nor its memory. */
 #include "emulator/nvml_view.h"
 
 enum { CORRECTED, UNCORRECTED };

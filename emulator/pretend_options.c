@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The command line of colloc-pretend-train: a table of options, and one case for each. */
+/* The command line of colloc-pretend-train: a table of options, and one case for each. Values that
+ * are not given stay NAN, since their defaults are constants of the world, which is opened
+ * later. */
 #include "emulator/pretend_options.h"
 
 #include <errno.h>

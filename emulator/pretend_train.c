@@ -41,7 +41,7 @@ struct run {
     pid_t mps_server; /* 0: it takes turns with others */
     double share;
     double started_s;
-    double locked_since_s; /* negative: its CUDA calls return */
+    double locked_since_s; /* when its CUDA calls began to wait; negative: they do not */
     int steps_taken;       /* of its memory, sharing/memory_steps.h */
     int64_t leaked_bytes;
     int epochs_done;
@@ -56,7 +56,8 @@ static void on_signal(int number)
     ended_by = number;
 }
 
-/* As a training that writes a checkpoint before it ends; SIGTERM kills the others. */
+/* For --catch-term, as of a training that writes a checkpoint before it ends. Without it SIGTERM
+ * kills the process. */
 static void catch_sigterm(void)
 {
     struct sigaction action = {.sa_handler = on_signal};
@@ -69,7 +70,7 @@ static double step_due_s(const struct run *run)
     return run->started_s + memory_step_due_s(run->options->ramp_s, run->steps_taken);
 }
 
-/* Never more than is left, since each step is rounded up; the last step is all that is left. */
+/* Each step is rounded up, so it is at most what is left; the last step is all that is left. */
 static int64_t step_bytes(const struct run *run, int step)
 {
     int64_t left = run->options->memory_bytes - memory_of(run->self, run->self->seats[0]);
@@ -108,7 +109,7 @@ static int take_due_steps(struct run *run)
     return r;
 }
 
-/* In pieces, as an allocator takes them, as they fall due. */
+/* Allocates the leak in pieces, as an allocator would, when they are due. */
 static int leak_memory(struct run *run)
 {
     static const int64_t PIECE_BYTES = 256 * MIB;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From which processes are where to how fast each is and what every GPU does. The model is that of
- * src/sharing, as in the simulator: this file only collects its input from the table of processes
- * and spreads its output. A process on several GPUs runs at the speed of its slowest one.
+ * Computes the speed of each process and the activity of each GPU from the table of processes. The
+ * model is that of src/sharing, as in the simulator: this file only collects its input and
+ * distributes its output. A process on several GPUs runs at the speed of its slowest one.
  *
  * Two trainings take turns on GPU 0, one of them is also on GPU 1:
  *

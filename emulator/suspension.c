@@ -130,7 +130,7 @@ static bool is_permutation(const int *moves, int count)
     return true;
 }
 
-/* All of its segments, anew: on a GPU where memory is linear they lie elsewhere now. */
+/* Allocates all of its segments again: on a GPU with linear memory they get other addresses. */
 static int take_back(struct world *world, struct process *p)
 {
     struct segment segments[SEGMENTS_MAX];

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* colloc-emulator: creates emulated GPUs, prints their state, and injects faults. */
+/* colloc-emulator: creates emulated GPUs, prints their state, and injects faults. All three work on
+ * the file of the world (world.h), which the running programs map: a fault that is set here is seen
+ * by their next call. */
 #include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
@@ -19,14 +21,15 @@ static const char HELP[] =
     "       colloc-emulator set machine KEY=VALUE...\n\n"
     "create  creates emulated GPUs in the file PATH; programs find it by $COLLOC_EMULATOR.\n"
     "        LIST: 4xA100-40GB, 2xA100-80GB,1xH200, or with MIG 1xA100-40GB:3g.20gb+2g.10gb+1g.5gb\n"
-    "        known: A100-40GB, A100-80GB, H100, H200. --speed: emulated seconds per real second (default 1)\n"
+    "        A wrong kind is answered with all that are known. --speed: emulated seconds per real second\n"
+    "        (default 1)\n"
     "        --gpu-kinds: further kinds of GPUs, and constants of the model, as in data/gpu-kinds.txt\n"
     "show    prints what the GPUs do and which processes are on them.\n"
     "set     lost=on|off                       the GPU falls off the bus\n"
     "        gpm|power|energy|utilization|processes|memory|temperature|events=on|off   whether it reports that\n"
     "        hidden-processes=on|off           its lists of processes are empty, as from within a container\n"
     "        exclusive-process=on|off          its compute mode\n"
-    "        hang=on|off                       NVML does not return from any question about it\n"
+    "        hang=on|off                       no call of NVML about this GPU returns\n"
     "        xid=N                             the driver reports that Xid\n"
     "        ecc=N                             the number of uncorrectable ECC errors\n"
     "        remap-pending|remap-failed=on|off faulty rows of memory\n"

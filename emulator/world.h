@@ -121,7 +121,7 @@ struct copy {
 };
 
 struct process {
-    pthread_mutex_t alive; /* held by the process itself from world_join to its end */
+    pthread_mutex_t alive; /* locked by the process itself from world_join to its end */
     bool present;
     enum role role;
     pid_t pid;

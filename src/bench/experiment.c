@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Reads tables of experiments. A line "resnet26:400*2+small" of `mix` is a group of three tasks:
- * two of resnet26 with 400 steps per epoch, and one of small. Groups are named by mix and sharing.
+ * two of resnet26 with 400 steps per epoch, and one of small. Groups are named by mix and sharing;
+ * the name is the key of a group's results in the journal, so it must not change between two calls
+ * of bench.
  */
 #include "bench/experiment.h"
 

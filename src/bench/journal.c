@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads and appends the CSV files of a journal: see journal.h. */
+/* Reads and appends the CSV files of a journal. A run is added in two steps: first its trainings to
+ * tasks.csv, then its line to groups.csv. Each file is appended whole and synced, or cut back to
+ * what it was. A crash between the two leaves lines in tasks.csv of a run that groups.csv does not
+ * name: the next bench repeats that run, and its lines then replace the earlier ones
+ * (bench_summary.c). */
 #include "bench/journal.h"
 
 #include <errno.h>

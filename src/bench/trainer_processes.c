@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Runs a group of trainings as child processes in one thread: polls their outputs, their pidfds and
- * the signalfd, with the next sample and the time limit as its timeout. A group that is ended gets
- * SIGTERM, and SIGKILL KILL_DELAY_US later.
+ * the signalfd, with the next sample and the time limit as its timeout. Outputs are read while the
+ * trainings run, since a full pipe would stop a training and so falsify its times. A group that is
+ * ended gets SIGTERM, and SIGKILL KILL_DELAY_US later.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Runs a group of trainings as tasks of a daemon: submits them, polls their states, and reads their
- * logs when they have ended. A group that is ended early has its tasks cancelled.
+ * logs when they have ended. States are polled instead of waited for, since one thread also takes
+ * the samples of the GPUs, which come due in between. A group that is ended early has its tasks
+ * cancelled.
  */
 #include <errno.h>
 #include <jansson.h>
