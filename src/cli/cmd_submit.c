@@ -46,10 +46,11 @@ static int check_words(
     const struct invocation *invocation, const struct task_description *task, struct fault *fault)
 {
     const char *const *words = invocation->operands;
-    int r = invocation->after_dashes ? submit_check_command(words, fault)
-                                     : submit_check_directives(words[0], task->script, fault);
-    if (r == 0 && !invocation->after_dashes)
+    int r = invocation->after_dashes ? submit_check_command(words, fault) : 0;
+    if (!invocation->after_dashes) {
+        submit_warn_of_directives(task);
         submit_warn_of_words(invocation->command, words, task->script);
+    }
     if (r == 0)
         r = submit_check_order(task, fault);
     return r == 0 ? submit_check_outputs(task, fault) : r;
@@ -147,33 +148,34 @@ const struct command command_submit = {
     .name = "submit",
     .usage = "[OPTION...] FILE [ARGUMENT...] | -- COMMAND [ARGUMENT...]",
     .summary = "submit a task",
-    .description = "FILE is a script with #COLLOC lines, a .rad file (see TASK FILES), or - for "
-                   "standard input. The arguments after FILE are passed to the script. After "
-                   "--, give a command instead of a script; the task is named after the program "
-                   "it runs, such as train.py, unless --name is given.\n\n"
-                   "The task runs in the current folder with the current environment. Options "
-                   "on the command line override those in the file. The daemon stores the "
-                   "script and the model summary as they are now: later edits do not change the "
-                   "task.\n\n"
-                   "submit refuses a task that cannot run: a program that is not on PATH, a "
-                   "command line quoted as one word, an output file that is a folder, a script "
-                   "with #SBATCH --array or --dependency (not supported). It only warns about a "
-                   "path, a script or an output folder that does not exist yet.\n\n"
-                   "The environment of the task has CUDA_VISIBLE_DEVICES (its GPUs by index in "
-                   "the order of nvidia-smi, or by UUID if a GPU has MIG instances), "
-                   "CUDA_DEVICE_ORDER=PCI_BUS_ID, COLLOC_GPUS (its GPUs as `colloc gpus` names "
-                   "them), COLLOC_TASK_ID, for a task of an array COLLOC_ARRAY_ID, _INDEX, _COUNT, "
-                   "_MIN and _MAX, and COLLOC_ATTEMPT, which identifies the processes of "
-                   "the attempt and must not be changed. With MPS it also has "
-                   "CUDA_MPS_PIPE_DIRECTORY and the limits. With the preloaded library (--preload) "
-                   "LD_PRELOAD begins with it. Unless you set them, colloc sets "
-                   "PYTHONUNBUFFERED=1 and, if the task may share its GPUs, "
-                   "TF_FORCE_GPU_ALLOW_GROWTH=true and XLA_PYTHON_CLIENT_PREALLOCATE=false, so "
-                   "that TensorFlow and JAX allocate memory as they need it. MASTER_ADDR and "
-                   "MASTER_PORT (a port that no other task has), COLLOC_GPU_COUNT and torchrun's "
-                   "PET_NPROC_PER_NODE and PET_MASTER_PORT are set so that `torchrun train.py` "
-                   "runs a rank on each of the task's GPUs.\n\n"
-                   "Prints \"Submitted task 12\" when the task is stored on disk.",
+    .description =
+        "FILE is a script with #COLLOC or #SBATCH lines, a .rad file (see TASK FILES), or - for "
+        "standard input. The arguments after FILE are passed to the script. After "
+        "--, give a command instead of a script; the task is named after the program "
+        "it runs, such as train.py, unless --name is given.\n\n"
+        "The task runs in the current folder with the current environment. Options "
+        "on the command line override those in the file. The daemon stores the "
+        "script and the model summary as they are now: later edits do not change the "
+        "task.\n\n"
+        "submit refuses a task that cannot run: a program that is not on PATH, a "
+        "command line quoted as one word, an output file that is a folder, a #SBATCH "
+        "line that is not supported. It only warns about a "
+        "path, a script or an output folder that does not exist yet.\n\n"
+        "The environment of the task has CUDA_VISIBLE_DEVICES (its GPUs by index in "
+        "the order of nvidia-smi, or by UUID if a GPU has MIG instances), "
+        "CUDA_DEVICE_ORDER=PCI_BUS_ID, COLLOC_GPUS (its GPUs as `colloc gpus` names "
+        "them), COLLOC_TASK_ID, for a task of an array COLLOC_ARRAY_ID, _INDEX, _COUNT, "
+        "_MIN and _MAX, and COLLOC_ATTEMPT, which identifies the processes of "
+        "the attempt and must not be changed. With MPS it also has "
+        "CUDA_MPS_PIPE_DIRECTORY and the limits. With the preloaded library (--preload) "
+        "LD_PRELOAD begins with it. Unless you set them, colloc sets "
+        "PYTHONUNBUFFERED=1 and, if the task may share its GPUs, "
+        "TF_FORCE_GPU_ALLOW_GROWTH=true and XLA_PYTHON_CLIENT_PREALLOCATE=false, so "
+        "that TensorFlow and JAX allocate memory as they need it. MASTER_ADDR and "
+        "MASTER_PORT (a port that no other task has), COLLOC_GPU_COUNT and torchrun's "
+        "PET_NPROC_PER_NODE and PET_MASTER_PORT are set so that `torchrun train.py` "
+        "runs a rank on each of the task's GPUs.\n\n"
+        "Prints \"Submitted task 12\" when the task is stored on disk.",
     COMMAND_OPTIONS(options),
     .task_options = TASK_OPTIONS_ALL,
     .operand = OPERAND_FILE,

@@ -93,13 +93,68 @@ void request_name_command(json_t *request, const char *const *words)
     free(text);
 }
 
+/* The current folder, or the one that the task is to run in instead. */
+static int find_folder(const char *folder, char path[PATH_MAX], struct fault *fault)
+{
+    if (!folder && getcwd(path, PATH_MAX))
+        return 0;
+    if (folder && realpath(folder, path))
+        return 0;
+    return fault_set(fault, errno, "cannot find the path of %s: %s",
+        folder ? folder : "the current folder", strerror(errno));
+}
+
+static void set_variable(json_t *environment, const char *name, const char *value)
+{
+    json_t *text = json_string(value);
+    if (text)
+        json_object_set_new(environment, name, text);
+}
+
+/* "A=1,B=2" */
+static void add_exported(json_t *environment, const char *exported)
+{
+    for (const char *at = exported; at && *at; at += strcspn(at, ","), at += *at == ',') {
+        size_t name = strcspn(at, "="), size = strcspn(at, ",");
+        json_t *value = json_stringn(at + name + 1, size - name - 1);
+        char *key = strndup(at, name);
+        if (key && value)
+            json_object_set(environment, key, value);
+        json_decref(value);
+        free(key);
+    }
+}
+
+/* What sbatch sets of what is known here. By the first the daemon knows that it adds the others. */
+static void add_slurm_variables(json_t *environment, const struct task_description *task)
+{
+    char text[PATH_MAX];
+    const struct option_value *name = &task->values[TASK_NAME];
+    set_variable(environment, "COLLOC_SLURM_SCRIPT", "1");
+    set_variable(environment, "SLURM_JOB_NAME", name->set ? name->text : "task");
+    set_variable(environment, "SLURM_JOB_NUM_NODES", "1");
+    set_variable(environment, "SLURM_NNODES", "1");
+    if (getcwd(text, sizeof text))
+        set_variable(environment, "SLURM_SUBMIT_DIR", text);
+    if (gethostname(text, sizeof text) == 0) {
+        set_variable(environment, "SLURM_SUBMIT_HOST", text);
+        set_variable(environment, "SLURMD_NODENAME", text);
+        set_variable(environment, "SLURM_JOB_NODELIST", text);
+    }
+    if (task->slurm.cpus_per_task) {
+        snprintf(text, sizeof text, "%d", task->slurm.cpus_per_task);
+        set_variable(environment, "SLURM_CPUS_PER_TASK", text);
+    }
+    add_exported(environment, task->slurm.exported);
+}
+
 int request_create(const struct task_description *task, const char *const *arguments,
     struct fault *fault, json_t **ret_request)
 {
     char cwd[PATH_MAX];
-    if (!getcwd(cwd, sizeof cwd))
-        return fault_set(
-            fault, errno, "cannot find the path of the current folder: %s", strerror(errno));
+    int r = find_folder(task->slurm.folder, cwd, fault);
+    if (r < 0)
+        return r;
     json_t *cwd_json = json_string(cwd), *words = arguments_json(arguments, fault);
     if (!cwd_json || !words) {
         json_decref(cwd_json);
@@ -112,6 +167,8 @@ int request_create(const struct task_description *task, const char *const *argum
     json_object_set_new(request, "arguments", words);
     json_object_set_new(request, "cwd", cwd_json);
     json_object_set_new(request, "environment", environment_json());
+    if (task->slurm.is_slurm)
+        add_slurm_variables(json_object_get(request, "environment"), task);
     json_object_set_new(request, "umask", json_integer(current_umask()));
     for (size_t i = 0; i < task_option_count; i++) {
         if (!task->values[i].set)

@@ -24,7 +24,6 @@
 #include "cli/print.h"
 #include "core/dependency.h"
 #include "taskfile/array_spec.h"
-#include "taskfile/word_split.h"
 
 /* ---- programs ---- */
 
@@ -142,40 +141,6 @@ void submit_warn_of_words(
 
 /* ---- lines for another queue ---- */
 
-/* Returns why an option of sbatch cannot be ignored; NULL if it can. */
-static const char *sbatch_obstacle(const char *word)
-{
-    static const struct {
-        const char *name;
-        char letter;
-        const char *what;
-    } options[] = {
-        {"--array", 'a', "job arrays are not supported: the script would run only once"},
-        {"--dependency", 'd', "dependencies are not supported: the task would not wait"},
-    };
-    for (size_t i = 0; i < ARRAY_SIZE(options); i++) {
-        size_t n = strlen(options[i].name);
-        bool is_long = strncmp(word, options[i].name, n) == 0 && (!word[n] || word[n] == '=');
-        if (is_long || (word[0] == '-' && word[1] == options[i].letter))
-            return options[i].what;
-    }
-    return NULL;
-}
-
-static int check_slurm_line(struct span options, struct fault *fault)
-{
-    const char **words;
-    int r = 0, count = word_split(options, NULL, &words);
-    for (int i = 0; i < count && r == 0; i++) {
-        const char *what = sbatch_obstacle(words[i]);
-        if (what)
-            r = fault_set(fault, ENOTSUP, "#SBATCH %.60s: %s", words[i], what);
-    }
-    if (count >= 0)
-        free(words);
-    return r;
-}
-
 /* Is it a misspelt #COLLOC line? */
 static bool is_nearly_ours(struct span line)
 {
@@ -187,11 +152,10 @@ static bool is_nearly_ours(struct span line)
 static bool warn_of_line(struct span line, int number)
 {
     struct span words = span_trim(line);
-    bool is_slurm = span_starts(words, "#SBATCH ");
-    if (is_slurm || span_starts(words, "#PBS "))
-        print_error("warning: line %d: colloc does not read lines of %s: give options in #COLLOC "
+    if (span_starts(words, "#PBS "))
+        print_error("warning: line %d: colloc does not read lines of #PBS: give options in #COLLOC "
                     "lines",
-            number, is_slurm ? "#SBATCH" : "#PBS");
+            number);
     else if (is_nearly_ours(line))
         print_error("warning: line %d is ignored: a #COLLOC line begins with exactly #COLLOC and "
                     "a blank",
@@ -201,22 +165,20 @@ static bool warn_of_line(struct span line, int number)
     return true;
 }
 
-int submit_check_directives(const char *name, const char *script, struct fault *fault)
+static void warn_of_slurm_lines(const char *warnings)
 {
-    static const char slurm[] = "#SBATCH ";
-    struct span text = span_of(script), line;
+    struct span text = span_of(warnings ? warnings : ""), line;
+    while (span_next_line(&text, &line))
+        print_error("warning: %.*s", (int)line.size, line.at);
+}
+
+void submit_warn_of_directives(const struct task_description *task)
+{
+    struct span text = span_of(task->script), line;
     bool warned = false;
-    for (int number = 1; span_next_line(&text, &line); number++) {
-        struct span words = span_trim(line);
-        if (span_starts(words, slurm)) {
-            struct span options = {words.at + strlen(slurm), words.size - strlen(slurm)};
-            int r = check_slurm_line(options, fault);
-            if (r < 0)
-                return fault_prefix(fault, r, "%s:%d", name, number);
-        }
-        warned = warned || warn_of_line(line, number);
-    }
-    return 0;
+    warn_of_slurm_lines(task->slurm.warnings);
+    for (int number = 1; span_next_line(&text, &line) && !warned; number++)
+        warned = warn_of_line(line, number);
 }
 
 /* ---- dependencies and arrays ---- */

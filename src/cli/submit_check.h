@@ -26,15 +26,9 @@ int submit_check_command(const char *const *words, struct fault *fault);
  */
 int submit_explain_unread(const char *const *words, int r, struct fault *fault);
 
-/*
- * Looks for lines in the script that another queue reads. Warns on stderr of the first.
- *
- * `name`: of the script, for faults.
- *
- * Returns 0; -ENOTSUP with a fault for #SBATCH --array and --dependency, without which the script
- * would not do what was meant.
- */
-int submit_check_directives(const char *name, const char *script, struct fault *fault);
+/* Warns on stderr of #SBATCH lines that are ignored, and of the first line that another queue reads
+ * or that looks like a #COLLOC line. */
+void submit_warn_of_directives(const struct task_description *task);
 
 /*
  * Warns on stderr of arguments after FILE that are options of submit, since they are passed to the

@@ -19,9 +19,20 @@ enum task_option {
 extern const struct option_spec task_options[];
 extern const size_t task_option_count;
 
+/* What a script's #SBATCH lines say beside the options of a task. */
+struct slurm_facts {
+    bool is_slurm;                                      /* it has such lines */
+    int cpus_per_task;                                  /* 0: not given */
+    int64_t memory_per_cpu_bytes, memory_per_gpu_bytes; /* 0: not given */
+    char *folder;   /* to run in, relative to the current one; NULL: that */
+    char *exported; /* "A=1,B=2": for the environment; or NULL */
+    char *warnings; /* lines; or NULL */
+};
+
 struct task_description {
     struct option_value values[TASK_OPTION_MAX]; /* by enum task_option */
     char *script;                                /* the text to run: valid UTF-8 without NUL */
+    struct slurm_facts slurm;
     char *summary; /* content of the file that TASK_SUMMARY names; NULL: not read */
 };
 

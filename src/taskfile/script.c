@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Scripts: #COLLOC lines before the first command are options, split into words as by a shell. */
+/*
+ * Scripts: #COLLOC lines before the first command are options, split into words as by a shell. So
+ * are #SBATCH lines (slurm_lines.c), which #COLLOC lines override.
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "taskfile/forms.h"
+#include "taskfile/slurm_lines.h"
 #include "taskfile/word_split.h"
 
 static const char marker[] = "#COLLOC";
@@ -49,25 +53,58 @@ static bool has_windows_line_ends(struct span text)
     return end && end > text.at && end[-1] == '\r';
 }
 
+/* Of what both say, the #COLLOC lines count. */
+static int add_slurm(struct task_description *description, struct option_value *slurm,
+    const char *name, struct fault *fault)
+{
+    int r = slurm_lines_finish(slurm, &description->slurm, fault);
+    if (r < 0)
+        return fault_prefix(fault, r, "%s", name);
+    for (size_t i = 0; i < task_option_count; i++) {
+        if (description->values[i].set)
+            continue;
+        free(description->values[i].text);
+        description->values[i] = slurm[i];
+        slurm[i] = (struct option_value){0};
+    }
+    return 0;
+}
+
+/* Reads the lines of options. `slurm`: what those of #SBATCH say. */
+static int read_lines(const char *name, struct span text, struct task_description *description,
+    struct option_value *slurm, struct fault *fault)
+{
+    struct span rest = text, line;
+    bool commands_began = false;
+    for (size_t number = 1; span_next_line(&rest, &line); number++) {
+        struct span trimmed = span_trim(line), options = slurm_line_options(line);
+        int r = 0;
+        if (is_directive(line))
+            r = commands_began
+                    ? fault_set(fault, EINVAL, "#COLLOC lines must stand before the first command")
+                    : read_directive(line, description, fault);
+        else if (options.size && !commands_began)
+            r = slurm_line_read(options, number, slurm, &description->slurm, fault);
+        if (r < 0)
+            return fault_prefix(fault, r, "%s:%zu", name, number);
+        commands_began |= trimmed.size && trimmed.at[0] != '#';
+    }
+    return 0;
+}
+
 int script_parse(
     const char *name, struct span text, struct task_description *description, struct fault *fault)
 {
-    struct span rest = text, line;
+    struct option_value slurm[TASK_OPTION_MAX] = {0};
     if (has_windows_line_ends(text))
         return fault_set(fault, EINVAL,
             "%s:1: has Windows line ends (CR LF); remove them: sed -i 's/\\r$//' %s", name, name);
-    bool commands_began = false;
-    for (size_t number = 1; span_next_line(&rest, &line); number++) {
-        struct span trimmed = span_trim(line);
-        if (is_directive(line)) {
-            int r = commands_began ? fault_set(fault, EINVAL,
-                                         "#COLLOC lines must stand before the first command")
-                                   : read_directive(line, description, fault);
-            if (r < 0)
-                return fault_prefix(fault, r, "%s:%zu", name, number);
-        }
-        commands_began |= trimmed.size && trimmed.at[0] != '#';
-    }
+    int r = read_lines(name, text, description, slurm, fault);
+    if (r == 0)
+        r = add_slurm(description, slurm, name, fault);
+    option_values_fini(slurm, TASK_OPTION_MAX);
+    if (r < 0)
+        return r;
     description->script = strndup(text.at, text.size);
     return description->script ? 0 : fault_set(fault, ENOMEM, "%s: out of memory", name);
 }

@@ -104,6 +104,21 @@ class Arrays(DaemonCase):
         self.wait_states(late, COMPLETED=2, CANCELLED=1)
         self.refused(400, "could never start", after=f"ok:{first}")
 
+    def test_an_array_script_for_slurm(self):
+        script = self.write(
+            "sweep.sbatch",
+            "#!/bin/bash\n#SBATCH --job-name=sweep --array=3-5:2%1 --gres=gpu:1\n"
+            "#SBATCH --output=%x-%a.log --export=ALL,LR=0.1\n"
+            "echo $SLURM_ARRAY_JOB_ID $SLURM_ARRAY_TASK_ID $SLURM_ARRAY_TASK_COUNT $SLURM_JOB_ID "
+            "$SLURM_JOB_NAME $SLURM_GPUS $LR\n",
+        )
+        self.assertIn("(2 tasks)", self.colloc("submit", "--wait", script).stdout)
+        self.assertEqual(self.read("sweep-3.log"), "1 3 2 2 sweep 1 0.1\n")
+        self.assertEqual(self.read("sweep-5.log"), "1 5 2 3 sweep 1 0.1\n")
+        other = self.submit("env | grep -c SLURM")
+        self.wait(other, "FAILED")
+        self.assertEqual(self.output(other), "0\n")
+
     def test_what_is_refused(self):
         for indices, word in (
             ("0-999999999", "at most 10000"),

@@ -147,6 +147,8 @@ static int fill_environment(
     if (r == 0)
         r = environment_name_array(&launch->added, task, launch->detail);
     if (r == 0)
+        r = environment_name_for_slurm(&launch->added, task, launch->detail, launch->env);
+    if (r == 0)
         r = environment_pass_emulator(&launch->added);
     if (r == 0)
         r = environment_set_defaults(&launch->added, task, launch->env);

@@ -97,22 +97,57 @@ int environment_name_gpus(struct environment *environment, const struct cluster_
     return r;
 }
 
+/* Of all tasks of an array: the end of a variable's name, and the member of the detail. */
+static const struct {
+    const char *name, *key;
+} array_counts[] = {{"COUNT", "array_count"}, {"MIN", "array_min"}, {"MAX", "array_max"}};
+
 int environment_name_array(
     struct environment *environment, const struct task *task, const json_t *detail)
 {
-    static const struct {
-        const char *name, *key;
-    } counts[] = {{"COUNT", "array_count"}, {"MIN", "array_min"}, {"MAX", "array_max"}};
     if (task->array.id == 0)
         return 0;
     int r = environment_add(
         environment, "COLLOC_ARRAY_ID=%llu", (unsigned long long)task->array.id);
     if (r == 0)
         r = environment_add(environment, "COLLOC_ARRAY_INDEX=%d", task->array.index);
-    for (size_t i = 0; i < ARRAY_SIZE(counts) && r == 0; i++)
-        r = environment_add(environment, "COLLOC_ARRAY_%s=%lld", counts[i].name,
-            (long long)json_integer_value(json_object_get(detail, counts[i].key)));
+    for (size_t i = 0; i < ARRAY_SIZE(array_counts) && r == 0; i++)
+        r = environment_add(environment, "COLLOC_ARRAY_%s=%lld", array_counts[i].name,
+            (long long)json_integer_value(json_object_get(detail, array_counts[i].key)));
     return r;
+}
+
+/* SLURM_ARRAY_TASK_ID and so on. */
+static int name_array_for_slurm(
+    struct environment *environment, const struct task *task, const json_t *detail)
+{
+    int r = environment_add(
+        environment, "SLURM_ARRAY_JOB_ID=%llu", (unsigned long long)task->array.id);
+    if (r == 0)
+        r = environment_add(environment, "SLURM_ARRAY_TASK_ID=%d", task->array.index);
+    for (size_t i = 0; i < ARRAY_SIZE(array_counts) && r == 0; i++)
+        r = environment_add(environment, "SLURM_ARRAY_TASK_%s=%lld", array_counts[i].name,
+            (long long)json_integer_value(json_object_get(detail, array_counts[i].key)));
+    return r;
+}
+
+int environment_name_for_slurm(struct environment *environment, const struct task *task,
+    const json_t *detail, const char *const *submitted)
+{
+    unsigned long long id = task->id;
+    int restarts = task->attempts - task->unstarted - 1;
+    if (!find(submitted, "COLLOC_SLURM_SCRIPT"))
+        return 0;
+    int r = environment_add(environment, "SLURM_JOB_ID=%llu", id);
+    if (r == 0)
+        r = environment_add(environment, "SLURM_JOBID=%llu", id);
+    if (r == 0)
+        r = environment_add(environment, "SLURM_GPUS=%d", task->request.gpus);
+    if (r == 0)
+        r = environment_add(environment, "SLURM_GPUS_ON_NODE=%d", task->request.gpus);
+    if (r == 0 && restarts > 0)
+        r = environment_add(environment, "SLURM_RESTART_COUNT=%d", restarts);
+    return r < 0 || task->array.id == 0 ? r : name_array_for_slurm(environment, task, detail);
 }
 
 int environment_set_defaults(

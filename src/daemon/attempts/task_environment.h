@@ -40,6 +40,11 @@ int environment_name_gpus(struct environment *environment, const struct cluster_
 int environment_name_array(
     struct environment *environment, const struct task *task, const json_t *detail);
 
+/* What Slurm sets of a script with #SBATCH lines: SLURM_JOB_ID and the like. The client has marked
+ * it by COLLOC_SLURM_SCRIPT. */
+int environment_name_for_slurm(struct environment *environment, const struct task *task,
+    const json_t *detail, const char *const *submitted);
+
 /*
  * Defaults for what the user does not set. Python's output is not buffered, so that `colloc logs
  * -f` shows it at once. TensorFlow and JAX do not allocate the whole GPU when they start, where

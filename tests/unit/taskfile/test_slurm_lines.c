@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* #SBATCH lines: what they set, what is ignored with a warning, what is refused with its line. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/array.h"
+#include "base/clock.h"
+#include "base/units.h"
+#include "taskfile/taskfile.h"
+
+static struct task_description task;
+static struct fault fault;
+
+/* Reads a script with these lines before its command. */
+static int read_script(const char *lines)
+{
+    char text[4096];
+    task_description_fini(&task);
+    fault = (struct fault){0};
+    int n = snprintf(text, sizeof text, "#!/bin/bash\n%s\npython train.py\n", lines);
+    return taskfile_parse("job.sh", text, (size_t)n, &fault, &task);
+}
+
+static int release(void **state)
+{
+    task_description_fini(&task);
+    return 0;
+}
+
+static void a_script_is_read_as_it_is(void **state)
+{
+    assert_int_equal(read_script("#SBATCH --job-name=resnet -t 1-02:00:00\n"
+                                 "#SBATCH --gres=gpu:2 --mem=32G # a comment\n"
+                                 "#\n"
+                                 "#SBATCH -o logs/%x-%A_%a.out --error logs/%j.err\n"
+                                 "#SBATCH --array=0-9%2 --dependency=afterok:12:13,afterany:7\n"
+                                 "#SBATCH --no-requeue --nice --hold -D /tmp --exclusive\n"
+                                 "#SBATCH -N1 -n 1 --cpus-per-task=8 --export=ALL,A=1,B=x"),
+        0);
+    assert_string_equal(task.values[TASK_NAME].text, "resnet");
+    assert_int_equal(task.values[TASK_TIME].number, 26 * 3600 * SECOND_US);
+    assert_int_equal(task.values[TASK_GPUS].number, 2);
+    assert_int_equal(task.values[TASK_HOST_MEMORY].number, 32 * GIB);
+    assert_string_equal(task.values[TASK_OUTPUT].text, "logs/%x-%A_%a.out");
+    assert_string_equal(task.values[TASK_ERROR].text, "logs/%j.err");
+    assert_string_equal(task.values[TASK_ARRAY].text, "0-9%2");
+    assert_string_equal(task.values[TASK_AFTER].text, "afterok:12:13,afterany:7");
+    assert_true(task.values[TASK_REQUEUE].set && task.values[TASK_REQUEUE].number == 0);
+    assert_string_equal(task.values[TASK_PRIORITY].text, "low");
+    assert_int_equal(task.values[TASK_HOLD].number, 1);
+    assert_int_equal(task.values[TASK_EXCLUSIVE].number, 1);
+    assert_true(task.slurm.is_slurm);
+    assert_string_equal(task.slurm.folder, "/tmp");
+    assert_string_equal(task.slurm.exported, "A=1,B=x");
+    assert_int_equal(task.slurm.cpus_per_task, 8);
+    assert_string_equal(
+        task.slurm.warnings, "line 8: #SBATCH --cpus-per-task is ignored: CPUs are not limited");
+}
+
+static void memory_of_parts_is_added_up(void **state)
+{
+    assert_int_equal(read_script("#SBATCH --mem-per-cpu=2G --cpus-per-task=4"), 0);
+    assert_int_equal(task.values[TASK_HOST_MEMORY].number, 8 * GIB);
+    assert_int_equal(read_script("#SBATCH --mem-per-gpu=1000\n#SBATCH --gpus=3"), 0);
+    assert_int_equal(task.values[TASK_HOST_MEMORY].number, 3000 * MIB);
+    assert_true(read_script("#SBATCH --mem-per-cpu=1000000T -c 1000000") < 0);
+}
+
+static void lines_of_colloc_count_more(void **state)
+{
+    assert_int_equal(
+        read_script("#COLLOC --gpus=1\n#SBATCH --gpus=4 -J slow\n#COLLOC --name=fast"), 0);
+    assert_int_equal(task.values[TASK_GPUS].number, 1);
+    assert_string_equal(task.values[TASK_NAME].text, "fast");
+}
+
+static void lines_after_the_first_command_are_none(void **state)
+{
+    assert_int_equal(read_script("true\n#SBATCH --licenses=x\n#SBATCHED\n#SBATCH"), 0);
+    assert_false(task.slurm.is_slurm);
+}
+
+static void what_changes_nothing_is_a_warning(void **state)
+{
+    static const char *const lines[] = {"--partition=gpu", "-p gpu", "-pgpu", "--mail-type=END",
+        "--mail-user me@x", "-A lab", "--qos=high", "--comment='two words'", "--open-mode=append",
+        "-w node1", "--nice=-5", "--parsable", "-W"};
+    char line[128];
+    for (size_t i = 0; i < ARRAY_SIZE(lines); i++) {
+        snprintf(line, sizeof line, "#SBATCH %s", lines[i]);
+        if (read_script(line) != 0)
+            fail_msg("%s: %s", lines[i], fault.text);
+        assert_non_null(task.slurm.warnings);
+        assert_non_null(strstr(task.slurm.warnings, "line 2: #SBATCH --"));
+    }
+}
+
+static void what_changes_the_meaning_is_refused(void **state)
+{
+    static const char *const lines[] = {"--gres=gpu:a100:2", "--gpus=h100:1", "--gres=shard:4",
+        "-N 2", "--nodes=2-4", "-n 4", "--ntasks-per-node=2", "--constraint=a100", "-L matlab",
+        "--licenses=matlab", "--dependency=after:12", "-d singleton", "-d afterok:12?afterok:13",
+        "-d afterok:1,expand:2", "--export=NONE", "--export=A,B", "--export=ALL,=1", "-o %N.out",
+        "--time=soon", "--gpus=0", "--gpus", "--hold=yes", "--made-up", "gpus=2", "-", "--", "-c x",
+        "--mem=lots", "--job-name='x", "--reservation=r", "--array"};
+    char line[128];
+    for (size_t i = 0; i < ARRAY_SIZE(lines); i++) {
+        snprintf(line, sizeof line, "#COLLOC --gpus=1\n#SBATCH %s", lines[i]);
+        if (read_script(line) == 0)
+            fail_msg("%s was read", lines[i]);
+        if (strncmp(fault.text, "job.sh:3: ", 10) != 0)
+            fail_msg("%s: %s", lines[i], fault.text);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_teardown(a_script_is_read_as_it_is, release),
+        cmocka_unit_test_teardown(memory_of_parts_is_added_up, release),
+        cmocka_unit_test_teardown(lines_of_colloc_count_more, release),
+        cmocka_unit_test_teardown(lines_after_the_first_command_are_none, release),
+        cmocka_unit_test_teardown(what_changes_nothing_is_a_warning, release),
+        cmocka_unit_test_teardown(what_changes_the_meaning_is_refused, release),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
