@@ -5,10 +5,15 @@
  */
 #include "cli/change.h"
 
+#include <pwd.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <strings.h>
+#include <unistd.h>
 
+#include "base/units.h"
 #include "cli/print.h"
 #include "cli/session.h"
 #include "cli/task_view.h"
@@ -65,14 +70,172 @@ static void print_changed(
     }
 }
 
+/* ---- selection ---- */
+
+const struct option_spec change_options[CHANGE_OPTIONS] = {
+    [CHANGE_USER] = {.name = "user",
+        .letter = 'u',
+        .kind = OPTION_TEXT,
+        .argument = "NAME",
+        .help = "select the tasks of this user"},
+    [CHANGE_MINE] = {.name = "mine",
+        .kind = OPTION_FLAG,
+        .help = "select your own tasks, all of them unless more is given"},
+    [CHANGE_NAME] = {.name = "name",
+        .letter = 'n',
+        .kind = OPTION_TEXT,
+        .argument = "NAME",
+        .help = "select tasks of this name"},
+    [CHANGE_STATE] = {.name = "state",
+        .letter = 's',
+        .kind = OPTION_TEXT,
+        .argument = "STATE",
+        .help = "select tasks in this state, such as PENDING, in capitals or not"},
+};
+
+/* "12-40" */
+struct id_range {
+    int64_t first, last;
+};
+
+static bool parse_range(const char *word, struct id_range *ret_range)
+{
+    char digits[24];
+    size_t n = strcspn(word, "-");
+    if (word[n] != '-' || n >= sizeof digits)
+        return false;
+    memcpy(digits, word, n);
+    digits[n] = '\0';
+    return parse_int64(digits, 1, INT64_MAX, &ret_range->first) == 0 &&
+           parse_int64(word + n + 1, ret_range->first, INT64_MAX, &ret_range->last) == 0;
+}
+
+static bool selects_by_options(const struct invocation *invocation)
+{
+    const struct option_value *values = invocation->values;
+    return invocation->command->options == change_options &&
+           (values[CHANGE_USER].set || values[CHANGE_MINE].number || values[CHANGE_NAME].set ||
+               values[CHANGE_STATE].set);
+}
+
+/* The tasks that have not ended, as far as the daemon selects them. */
+static int get_live(const struct invocation *invocation, json_t **ret_reply)
+{
+    char path[1024] = "/v1/tasks";
+    const struct option_value *values = invocation->values;
+    const struct passwd *user = getpwuid(geteuid());
+    if (selects_by_options(invocation) && values[CHANGE_MINE].number && user)
+        query_add(path, sizeof path, "user", user->pw_name);
+    else if (selects_by_options(invocation) && values[CHANGE_USER].set)
+        query_add(path, sizeof path, "user", values[CHANGE_USER].text);
+    return session_get(invocation, path, ret_reply);
+}
+
+static bool is_selected(const struct invocation *invocation, const json_t *task)
+{
+    const struct option_value *values = invocation->values;
+    return (!values[CHANGE_NAME].set ||
+               strcmp(values[CHANGE_NAME].text, member_text(task, "name", "")) == 0) &&
+           (!values[CHANGE_STATE].set ||
+               strcasecmp(values[CHANGE_STATE].text, member_text(task, "state", "")) == 0);
+}
+
+static void add_id(json_t *ids, const json_t *task)
+{
+    char text[32];
+    snprintf(text, sizeof text, "%.0f", member_number(task, "id", 0));
+    json_array_append_new(ids, json_string(text));
+}
+
+static void add_selected(const struct invocation *invocation, const json_t *tasks, json_t *ids)
+{
+    size_t i;
+    json_t *task;
+    json_array_foreach(tasks, i, task) {
+        if (is_selected(invocation, task))
+            add_id(ids, task);
+    }
+}
+
+static void add_range(const struct id_range *range, const json_t *tasks, json_t *ids)
+{
+    size_t i;
+    json_t *task;
+    json_array_foreach(tasks, i, task) {
+        double id = member_number(task, "id", 0);
+        if (id >= (double)range->first && id <= (double)range->last)
+            add_id(ids, task);
+    }
+}
+
+/* Adds the tasks that options and ranges select. Returns EXIT_OK or another code. */
+static int select_live(const struct invocation *invocation, json_t *ids)
+{
+    json_t *reply;
+    size_t before = json_array_size(ids);
+    int code = get_live(invocation, &reply);
+    if (code != EXIT_OK)
+        return code;
+    const json_t *tasks = json_object_get(reply, "tasks");
+    if (selects_by_options(invocation))
+        add_selected(invocation, tasks, ids);
+    for (int i = 0; i < invocation->operand_count; i++) {
+        struct id_range range;
+        if (parse_range(invocation->operands[i], &range))
+            add_range(&range, tasks, ids);
+    }
+    json_decref(reply);
+    if (json_array_size(ids) == before)
+        print_error("no task that has not ended is selected");
+    return json_array_size(ids) > 0 ? EXIT_OK : EXIT_REFUSED;
+}
+
+static int check_selection(const struct invocation *invocation)
+{
+    bool selects = selects_by_options(invocation);
+    if (selects != (invocation->operand_count > 0))
+        return EXIT_OK;
+    print_error(selects ? "give either ids or --user, --mine, --name and --state"
+                        : "missing argument: an ID, or --mine, --user, --name or --state");
+    return EXIT_USAGE;
+}
+
+/* What the command line names and selects. */
+static int list_ids(const struct invocation *invocation, json_t **ret_ids)
+{
+    const char **words = calloc((size_t)invocation->operand_count + 1, sizeof *words);
+    struct id_range range;
+    int n = 0, n_ranges = 0;
+    for (int i = 0; i < invocation->operand_count; i++) {
+        bool is_range = parse_range(invocation->operands[i], &range);
+        n_ranges += is_range;
+        if (!is_range)
+            words[n++] = invocation->operands[i];
+    }
+    bool selects = selects_by_options(invocation);
+    int code = task_words_expand(words, n, ret_ids);
+    free(words);
+    if (code == EXIT_OK && (selects || n_ranges > 0)) {
+        code = select_live(invocation, *ret_ids);
+        if (code != EXIT_OK)
+            json_decref(*ret_ids);
+    }
+    return code;
+}
+
+/* ---- the command ---- */
+
 int change_tasks(const struct invocation *invocation, const char *verb)
 {
     struct client *client;
     json_t *ids, *id;
     size_t i;
-    if (task_words_expand(invocation->operands, invocation->operand_count, &ids) != EXIT_OK)
-        return EXIT_USAGE;
-    int first = session_open(invocation, &client);
+    int first = check_selection(invocation);
+    if (first == EXIT_OK)
+        first = list_ids(invocation, &ids);
+    if (first != EXIT_OK)
+        return first;
+    first = session_open(invocation, &client);
     if (first != EXIT_OK) {
         json_decref(ids);
         return first;

@@ -5,11 +5,21 @@
 
 #include "cli/command.h"
 
+/* The options by which tasks are selected instead of by their ids. */
+enum { CHANGE_USER, CHANGE_MINE, CHANGE_NAME, CHANGE_STATE, CHANGE_OPTIONS };
+extern const struct option_spec change_options[CHANGE_OPTIONS];
+
+/* How to select, for help. */
+#define CHANGE_WORDS                                                                               \
+    "ID is a task (12), several (12-40), a task of an array (12_7), several of them (12_[3-9]) "   \
+    "or a whole array. --user, --mine, --name and --state select tasks that have not ended; "      \
+    "those that have all that is given are changed."
+
 /*
  * Sends POST /v1/tasks/ID/VERB for each operand, and prints "Task 12 STATE" for each. A refusal
- * does not stop the others.
+ * does not stop the others. A command with change_options also changes what these select.
  *
- * `verb`: "cancel", "hold" or "release".
+ * `verb`: "cancel", "hold", "release", "suspend" or "resume".
  *
  * Returns EXIT_OK, or the exit code of the first operand that failed.
  */

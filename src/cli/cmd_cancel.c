@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `colloc cancel`: ends tasks. */
+#include "base/array.h"
 #include "cli/change.h"
 
 static int run(const struct invocation *invocation)
@@ -9,15 +10,15 @@ static int run(const struct invocation *invocation)
 
 const struct command command_cancel = {
     .name = "cancel",
-    .usage = "[OPTION...] ID...",
+    .usage = "[OPTION...] [ID...]",
     .summary = "end waiting or running tasks",
-    .description =
-        "ID is a task (12), a task of an array (12_7), several of them (12_[3-9]) or a "
-        "whole array. A waiting task leaves the queue. All processes of a running task get "
-        "SIGTERM and, after the task's grace time, SIGKILL. The command returns at "
-        "once; `colloc wait` waits until the task has ended.",
+    .description = "A waiting task leaves the queue. All processes of a running task get "
+                   "SIGTERM and, after the task's grace time, SIGKILL. The command returns at "
+                   "once; `colloc wait` waits until the task has ended."
+                   "\n\n" CHANGE_WORDS,
+    COMMAND_OPTIONS(change_options),
     .operand = OPERAND_TASK,
-    .min_operands = 1,
+    .min_operands = 0,
     .max_operands = -1,
     .run = run,
 };

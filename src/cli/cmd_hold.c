@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `colloc hold`: keeps waiting tasks from starting. */
+#include "base/array.h"
 #include "cli/change.h"
 
 static int run(const struct invocation *invocation)
@@ -9,12 +10,14 @@ static int run(const struct invocation *invocation)
 
 const struct command command_hold = {
     .name = "hold",
-    .usage = "[OPTION...] ID...",
+    .usage = "[OPTION...] [ID...]",
     .summary = "keep waiting tasks from starting",
     .description = "A held task keeps its place in the queue and does not start until `colloc "
-                   "release`.",
+                   "release`."
+                   "\n\n" CHANGE_WORDS,
+    COMMAND_OPTIONS(change_options),
     .operand = OPERAND_TASK,
-    .min_operands = 1,
+    .min_operands = 0,
     .max_operands = -1,
     .run = run,
 };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `colloc release`: lets held tasks start. */
+#include "base/array.h"
 #include "cli/change.h"
 
 static int run(const struct invocation *invocation)
@@ -9,11 +10,13 @@ static int run(const struct invocation *invocation)
 
 const struct command command_release = {
     .name = "release",
-    .usage = "[OPTION...] ID...",
+    .usage = "[OPTION...] [ID...]",
     .summary = "release held tasks",
-    .description = "A released task can start again; it has kept its place in the queue.",
+    .description = "A released task can start again; it has kept its place in the queue."
+                   "\n\n" CHANGE_WORDS,
+    COMMAND_OPTIONS(change_options),
     .operand = OPERAND_TASK,
-    .min_operands = 1,
+    .min_operands = 0,
     .max_operands = -1,
     .run = run,
 };

@@ -101,7 +101,7 @@ class Submit(CliCase):
 
     def test_lines_of_other_queues_are_pointed_out(self):
         for script, said in [
-            ("#SBATCH --gres=gpu:2\ntrue\n", "line 1: colloc does not read lines of #SBATCH"),
+            ("#SBATCH -p gpu\ntrue\n", "line 1: #SBATCH --partition is ignored"),
             ("true\n#PBS -l x\n", "line 2: colloc does not read lines of #PBS"),
             ("#colloc --gpus=2\ntrue\n", "line 1 is ignored"),
             ("  #COLLOC --gpus=2\ntrue\n", "line 1 is ignored"),
@@ -173,20 +173,42 @@ class Submit(CliCase):
         )
         self.assertEqual(self.warnings("--output=%j/x.log", "--error=x.log", "--", "true"), [])
 
-    def test_arrays_and_dependencies_are_refused_until_they_work(self):
+    def test_a_script_for_slurm(self):
+        os.mkdir(os.path.join(self.folder, "runs"))
+        self.write(
+            "job.sh",
+            "#!/bin/sh\n#SBATCH -J net --gres=gpu:2 --chdir=runs --export=ALL,LR=0.1 -c 4\n"
+            "#SBATCH --array=1-4 -t 90\npython train.py\n",
+        )
+        done = self.run_colloc("submit", "job.sh")
+        self.assertEqual(
+            done.stderr,
+            "colloc: warning: line 2: #SBATCH --cpus-per-task is ignored: CPUs are not limited\n",
+        )
+        body = self.submitted()
+        self.assertEqual(
+            (body["name"], body["gpus"], body["array"], body["time_limit_s"]),
+            ("net", 2, "1-4", 5400),
+        )
+        self.assertEqual(body["cwd"], os.path.realpath(os.path.join(self.folder, "runs")))
+        environment = body["environment"]
+        self.assertEqual(
+            [environment[name] for name in ("LR", "SLURM_JOB_NAME", "SLURM_CPUS_PER_TASK")],
+            ["0.1", "net", "4"],
+        )
+        self.assertEqual(environment["SLURM_SUBMIT_DIR"], os.path.realpath(self.folder))
+
+    def test_what_a_script_for_slurm_cannot_have(self):
         for line, text in [
-            ("--array=1-4", "#SBATCH --array=1-4: job arrays"),
-            ("-J x -a 1-4", "#SBATCH -a: job arrays"),
-            ("--dependency afterok:12", "#SBATCH --dependency: dependencies"),
-            ("-d12", "#SBATCH -d12: dep"),
+            ("--gres=gpu:a100:2", "a kind of GPU cannot be asked for"),
+            ("-N 2", "a task runs once"),
+            ("--constraint=a100", "not supported"),
+            ("--chdir", "needs a value"),
         ]:
             self.write("job.sh", f"#!/bin/sh\n#SBATCH {line}\ntrue\n")
-            self.assertTrue(
-                self.complaint("submit", "job.sh", code=2).startswith("job.sh:2: " + text), line
-            )
-        for line in ("--array-like=1", "-D /tmp", "--comment='--array"):
-            self.write("job.sh", f"#!/bin/sh\n#SBATCH {line}\ntrue\n")
-            self.assertEqual(len(self.warnings("job.sh")), 1)
+            complaint = self.complaint("submit", "job.sh", code=2)
+            self.assertTrue(complaint.startswith("job.sh:2: #SBATCH "), complaint)
+            self.assertIn(text, complaint)
 
     def test_dependencies_are_checked(self):
         self.colloc("submit", "--after=ok:12,any:13", "--", "true")
@@ -370,6 +392,46 @@ class Change(CliCase):
         done = self.run_colloc("cancel", "1", "2")
         self.assertEqual((done.returncode, done.stdout), (1, "Task 2 CANCELLED\n"))
         self.assertEqual(done.stderr, "colloc: task 1 has ended: COMPLETED\n")
+
+    def changed(self, verb):
+        """The ids that were changed."""
+        ending = "/" + verb
+        return [
+            int(path.split("/")[3]) for _, path, _ in self.daemon.requests if path.endswith(ending)
+        ]
+
+    def test_tasks_are_selected(self):
+        self.daemon.tasks = [
+            make_task(3, name="a", state="RUNNING"),
+            make_task(4, name="b"),
+            make_task(12, name="a"),
+            make_task(40, name="b"),
+        ]
+        for words, ids in [
+            (("--name=a",), [3, 12]),
+            (("--state=pending",), [4, 12, 40]),
+            (("--name=b", "--state=PENDING"), [4, 40]),
+            (("4-12",), [4, 12]),
+            (("40", "1-3"), [40, 3]),
+            (("--mine",), [3, 4, 12, 40]),
+        ]:
+            with self.subTest(words=words):
+                self.daemon.requests.clear()
+                self.run_colloc("hold", *words)
+                self.assertEqual(self.changed("hold"), ids)
+        self.daemon.requests.clear()
+        self.run_colloc("cancel", "--user=ada")
+        self.assertEqual(self.daemon.requests[0][1], "/v1/tasks?user=ada")
+
+    def test_a_selection_of_nothing(self):
+        self.daemon.tasks = [make_task(3)]
+        self.assertIn("no task", self.complaint("cancel", "--name=x", code=1))
+        self.assertIn("no task", self.complaint("cancel", "7-9", code=1))
+        self.assertIn("missing argument", self.complaint("release", code=2))
+        self.assertIn("either ids or", self.complaint("hold", "--mine", "3", code=2))
+        for word in ("9-7", "7-", "-7x", "0-3", "3-x"):
+            self.assertEqual(self.run_colloc("cancel", "--", word).returncode, 2, word)
+        self.assertEqual(self.changed("cancel"), [])
 
     def test_one_connection_for_all(self):
         self.daemon.tasks = [make_task(i) for i in range(1, 5)]
