@@ -20,6 +20,7 @@
     X(run)                                                                                         \
     X(shell)                                                                                       \
     X(attach)                                                                                      \
+    X(jupyter)                                                                                     \
     X(queue)                                                                                       \
     X(show)                                                                                        \
     X(logs)                                                                                        \

@@ -128,6 +128,38 @@ class Run(Interactive):
         self.assertEqual(terminal.wait(), 1)
 
 
+class Jupyter(Interactive):
+    def pretend(self, script):
+        """Puts a program jupyter-lab on PATH."""
+        path = self.write("jupyter-lab", "#!/bin/sh\n" + script + "\n")
+        os.chmod(path, 0o755)
+        return {"PATH": f"{self.work}:{self.env['PATH']}"}
+
+    def test_its_address_has_a_token_that_only_its_user_can_read(self):
+        path = self.pretend(
+            'echo "$JUPYTER_TOKEN" > token; echo "$@" > arguments; umask > mask\n'
+            'echo "[I] http://127.0.0.1:8899/lab?token=..." >&2; exec sleep 1000'
+        )
+        done = self.colloc("jupyter", "--idle=2h", "--", "--notebook-dir=x", **path)
+        token = self.wait_file("token").strip()
+        self.assertRegex(token, "^[0-9a-f]{32}$")
+        self.assertTrue(done.stdout.startswith(f"http://127.0.0.1:8899/?token={token}\n"))
+        self.assertIn("ssh -L 8899:127.0.0.1:8899 ", done.stdout)
+        self.assertEqual(os.stat(os.path.join(self.work, "colloc-1.out")).st_mode & 0o777, 0o600)
+        mask = os.umask(0)
+        os.umask(mask)
+        self.assertEqual(int(self.wait_file("mask"), 8), mask)
+        arguments = self.wait_file("arguments")
+        self.assertIn("--ServerApp.shutdown_no_activity_timeout=7200 ", arguments)
+        self.assertTrue(arguments.endswith(" --notebook-dir=x\n"))
+        self.assertEqual(self.task(TASK)["state"], "RUNNING")
+
+    def test_one_that_does_not_start_is_said(self):
+        path = self.pretend("echo no module named tornado >&2; exit 4")
+        done = self.colloc("jupyter", code=4, **path)
+        self.assertIn("no module named tornado", done.stdout)
+
+
 class Shell(Interactive):
     def open_shell(self, *words):
         terminal = self.terminal("shell", *words)

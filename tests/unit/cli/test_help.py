@@ -64,7 +64,17 @@ class Help(CliCase):
             "version",
             "serve",
         }
-        without_json = {"bench", "sweep", "top", "help", "serve", "run", "shell", "attach"}
+        without_json = {
+            "bench",
+            "sweep",
+            "top",
+            "help",
+            "serve",
+            "run",
+            "shell",
+            "attach",
+            "jupyter",
+        }
         page = self.colloc("help", "--completion=fish")
         for name in self.names():
             text = self.colloc("help", name)
