@@ -10,6 +10,7 @@
 #include <strings.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/units.h"
 
 static struct sockaddr_in *as_v4(struct tcp_address *address)
@@ -101,7 +102,7 @@ bool tcp_address_is_host(const struct tcp_address *address, const char *host)
     char own[TCP_ADDRESS_TEXT_SIZE];
     format_host(address, own);
     const char *const names[] = {"localhost", "127.0.0.1", "[::1]", own};
-    for (size_t i = 0; host && i < sizeof names / sizeof *names; i++) {
+    for (size_t i = 0; host && i < ARRAY_SIZE(names); i++) {
         size_t n = strlen(names[i]);
         if (strncasecmp(host, names[i], n) != 0)
             continue;

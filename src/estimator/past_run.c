@@ -11,28 +11,20 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/text.h"
 #include "base/units.h"
 
-/* FNV-1a. */
-static uint64_t mix_bytes(uint64_t hash, const void *data, size_t size)
-{
-    const unsigned char *bytes = data;
-    for (size_t i = 0; i < size; i++)
-        hash = (hash ^ bytes[i]) * 0x100000001b3;
-    return hash;
-}
-
 uint64_t model_fingerprint(const struct model *model)
 {
-    uint64_t hash = 0xcbf29ce484222325;
+    uint64_t hash = HASH_START;
     for (size_t i = 0; i < model->n_layers; i++) {
         const struct layer *layer = &model->layers[i];
         if (!layer->leaf)
             continue;
-        hash = mix_bytes(hash, layer->type.at, layer->type.size);
-        hash = mix_bytes(hash, layer->shape, (size_t)layer->rank * sizeof layer->shape[0]);
-        hash = mix_bytes(hash, &layer->parameters, sizeof layer->parameters);
+        hash = hash_bytes(hash, layer->type.at, layer->type.size);
+        hash = hash_bytes(hash, layer->shape, (size_t)layer->rank * sizeof layer->shape[0]);
+        hash = hash_bytes(hash, &layer->parameters, sizeof layer->parameters);
     }
     return hash;
 }

@@ -6,16 +6,8 @@
 #include "exec/ancestry_cache.h"
 
 #include "base/clock.h"
+#include "base/hash.h"
 #include "exec/tree.h"
-
-/* FNV-1a. */
-static uint64_t hash_of(const pid_t *roots, size_t count)
-{
-    uint64_t hash = 14695981039346656037u;
-    for (size_t i = 0; i < count; i++)
-        hash = (hash ^ (uint64_t)roots[i]) * 1099511628211u;
-    return hash;
-}
 
 static int index_of(pid_t root, const pid_t *roots, size_t count)
 {
@@ -29,7 +21,7 @@ int ancestry_cache_find_root(
     struct ancestry_cache *cache, pid_t pid, const pid_t *roots, size_t count, int64_t now_us)
 {
     struct ancestry_entry *entry = &cache->entries[(unsigned)pid & (ANCESTRY_CACHE_ENTRIES - 1)];
-    uint64_t hash = hash_of(roots, count);
+    uint64_t hash = hash_bytes(HASH_START, roots, count * sizeof *roots);
     if (entry->pid == pid && entry->roots == hash && now_us - entry->checked_us < SECOND_US)
         return index_of(entry->root, roots, count);
     int found = tree_find_root(pid, roots, count);

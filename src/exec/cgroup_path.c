@@ -2,6 +2,8 @@
 /* mountinfo: proc(5) section 3.5; cgroup v2: Documentation/admin-guide/cgroup-v2.rst of Linux. */
 #include "exec/cgroup_path.h"
 
+#include "base/hash.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -54,13 +56,10 @@ bool cgroup_find_base(
                own) < (int)size;
 }
 
-/* FNV-1a: which state folder, in a few characters. */
+/* Identifies a state folder in a few characters. */
 static uint32_t hash_of(const char *text, size_t length)
 {
-    uint32_t hash = 2166136261u;
-    for (size_t i = 0; i < length; i++)
-        hash = (hash ^ (unsigned char)text[i]) * 16777619u;
-    return hash;
+    return hash32_bytes(HASH32_START, text, length);
 }
 
 bool cgroup_of_attempt(const char *home, const char *folder, char *ret_path, size_t size)

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "estimator/gpumemnet/gpumemnet_net.h"
@@ -24,13 +25,9 @@ enum {
     LONGEST_MAX = 100000
 };
 
-/* FNV-1a. */
 static uint64_t checksum_of(struct span s)
 {
-    uint64_t hash = 0xcbf29ce484222325u;
-    for (size_t i = 0; i < s.size; i++)
-        hash = (hash ^ (unsigned char)s.at[i]) * 0x100000001b3u;
-    return hash;
+    return hash_bytes(HASH_START, s.at, s.size);
 }
 
 /* ---- writing ---- */
