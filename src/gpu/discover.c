@@ -31,15 +31,15 @@ static unsigned cores_per_sm(int major, int minor)
     }
 }
 
-static int count_sms(const struct nvml *nvml, nvml_device device)
+static struct reading count_sms(const struct nvml *nvml, nvml_device device)
 {
     int major = 0, minor = 0;
     unsigned cores = 0;
     if (nvml_call(nvml, device_compute_capability, device, &major, &minor) != NVML_OK ||
         nvml_call(nvml, device_cores, device, &cores) != NVML_OK)
-        return 0;
+        return READING_NONE;
     unsigned per_sm = cores_per_sm(major, minor);
-    return per_sm ? (int)(cores / per_sm) : 0;
+    return per_sm ? reading_of(cores / per_sm) : READING_NONE;
 }
 
 static struct reading memory_total(const struct nvml *nvml, nvml_device device)
@@ -80,13 +80,14 @@ static void name_profile(struct gpu_info *info, const struct nvml_attributes *at
     const char *in_name = strstr(info->name, " MIG ");
     if (in_name) {
         snprintf(info->profile, sizeof info->profile, "%.31s", in_name + strlen(" MIG "));
-    } else if (info->gpu_slices > 0) {
+    } else if (info->gpu_slices.valid) {
         size_t at = 0;
-        if (info->compute_slices < info->gpu_slices)
+        if (info->compute_slices.value < info->gpu_slices.value)
             at = (size_t)snprintf(
-                info->profile, sizeof info->profile, "%dc.", info->compute_slices);
+                info->profile, sizeof info->profile, "%.0fc.", info->compute_slices.value);
         unsigned gib = (unsigned)((attributes->memory_mib + 1023) / 1024);
-        snprintf(info->profile + at, sizeof info->profile - at, "%dg.%ugb", info->gpu_slices, gib);
+        snprintf(info->profile + at, sizeof info->profile - at, "%.0fg.%ugb",
+            info->gpu_slices.value, gib);
     }
 }
 
@@ -116,9 +117,9 @@ static void add_instance(
     info->is_mig = true;
     info->parent = parent;
     if (nvml_call(nvml, device_attributes, handle, &attributes) == NVML_OK) {
-        info->sm_count = (int)attributes.multiprocessors;
-        info->gpu_slices = (int)attributes.gpu_slices;
-        info->compute_slices = (int)attributes.compute_slices;
+        info->sm_count = reading_of(attributes.multiprocessors);
+        info->gpu_slices = reading_of(attributes.gpu_slices);
+        info->compute_slices = reading_of(attributes.compute_slices);
     }
     name_profile(info, &attributes);
     set_place(info);

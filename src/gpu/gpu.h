@@ -48,7 +48,7 @@ struct gpu_info {
     char name[96];       /* "NVIDIA A100-SXM4-40GB" */
     char pci_bus_id[32]; /* of the card, also for a MIG instance */
     struct reading mem_total_bytes;
-    int sm_count; /* 0: not known */
+    struct reading sm_count;
     enum gpu_compute_mode compute_mode;
     enum gpu_mig_mode mig_mode; /* of the card, also for a MIG instance */
     bool instances_known; /* of a card: the driver reports which MIG instances it has, if any */
@@ -56,12 +56,12 @@ struct gpu_info {
     bool is_place;     /* a task can be placed here */
     char why_not[112]; /* otherwise the reason, for the user */
 
-    bool is_mig;           /* the rest is about MIG instances only */
-    size_t parent;         /* the card's position in the set */
-    char profile[32];      /* "3g.20gb", "1c.3g.20gb" */
-    int gpu_slices;        /* of seven; 0: not known */
-    int compute_slices;    /* 0: not known */
-    unsigned gpu_instance; /* NVML's id; compute instances with the same one share memory */
+    bool is_mig;                   /* the rest is about MIG instances only */
+    size_t parent;                 /* the card's position in the set */
+    char profile[32];              /* "3g.20gb", "1c.3g.20gb" */
+    struct reading gpu_slices;     /* of seven */
+    struct reading compute_slices; /* of gpu_slices */
+    unsigned gpu_instance;         /* NVML's id; compute instances with the same one share memory */
 };
 
 struct gpu_source;

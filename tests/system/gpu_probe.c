@@ -38,11 +38,12 @@ static void print_gpu(const struct gpu_info *gpu)
         gpu->mem_total_bytes.valid
             ? format_size((int64_t)gpu->mem_total_bytes.value, total, sizeof(total))
             : "?",
-        gpu->sm_count, (int)gpu->mig_mode, (int)gpu->compute_mode,
+        (int)reading_or(gpu->sm_count, 0), (int)gpu->mig_mode, (int)gpu->compute_mode,
         gpu->is_place ? "yes" : "no: ", gpu->why_not);
     if (gpu->is_mig)
         printf("  MIG profile %s  slices %d/%d  GPU instance %u  on GPU #%zu\n", gpu->profile,
-            gpu->gpu_slices, gpu->compute_slices, gpu->gpu_instance, gpu->parent);
+            (int)reading_or(gpu->gpu_slices, 0), (int)reading_or(gpu->compute_slices, 0),
+            gpu->gpu_instance, gpu->parent);
 }
 
 static void print_reading(const char *name, struct reading r, double unit)

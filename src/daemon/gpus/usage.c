@@ -51,7 +51,7 @@ static void take_weights_before(struct gpu_state *state)
     }
 }
 
-static void weigh(struct gpu_state *state)
+static void weigh_shares(struct gpu_state *state)
 {
     struct gpu_holder holders[SHARES_MAX];
     size_t n = state->n_shares < SHARES_MAX ? state->n_shares : SHARES_MAX;
@@ -67,23 +67,33 @@ static void weigh(struct gpu_state *state)
         state->shares[i].holder.weight = holders[i].weight;
 }
 
-/* How many slices of its card an instance keeps busy. */
-static double busy_slices(const struct gpus *gpus, size_t i)
+static struct reading part_of(struct reading whole, double part)
 {
-    return reading_or(gpus->states[i].sample.smact, 0) * gpus->set->gpu[i].compute_slices;
+    return whole.valid ? reading_of(whole.value * part) : READING_NONE;
 }
 
-static double busy_slices_of_card(const struct gpus *gpus, size_t card)
+/* How many slices of its card an instance keeps busy. */
+static struct reading busy_slices(const struct gpus *gpus, size_t i)
 {
-    double busy = 0;
-    for (size_t i = 0; i < gpus->set->count; i++)
-        if (gpus->set->gpu[i].is_mig && gpus->set->gpu[i].parent == card)
-            busy += busy_slices(gpus, i);
+    struct reading slices = gpus->set->gpu[i].compute_slices;
+    return part_of(slices, reading_or(gpus->states[i].sample.smact, 0));
+}
+
+static struct reading busy_slices_of_card(const struct gpus *gpus, size_t card)
+{
+    struct reading busy = reading_of(0);
+    for (size_t i = 0; i < gpus->set->count; i++) {
+        struct reading own = busy_slices(gpus, i);
+        if (!gpus->set->gpu[i].is_mig || gpus->set->gpu[i].parent != card)
+            continue;
+        busy = busy.valid && own.valid ? reading_of(busy.value + own.value) : READING_NONE;
+    }
     return busy;
 }
 
 /*
- * A MIG instance has no power meter. Of its card's idle power it gets the part of its slices; of
+ * A MIG instance has no power meter. If the driver does not report the slices of its card's
+ * instances, its energy is unknown. Of its card's idle power it gets the part of its slices; of
  * the power beyond that, the part that its busy slices are of all busy ones.
  */
 static struct drawn drawn_by_instance(const struct gpus *gpus, size_t i)
@@ -91,10 +101,12 @@ static struct drawn drawn_by_instance(const struct gpus *gpus, size_t i)
     const double slices = 7;
     const struct gpu_info *info = &gpus->set->gpu[i];
     struct drawn drawn = gpus->states[info->parent].drawn;
-    double all_busy = busy_slices_of_card(gpus, info->parent), idle, work = 0;
-    idle = drawn.idle_part * info->gpu_slices / slices;
-    if (all_busy > 0)
-        work = (1 - drawn.idle_part) * busy_slices(gpus, i) / all_busy;
+    struct reading all_busy = busy_slices_of_card(gpus, info->parent);
+    if (!info->gpu_slices.valid || !all_busy.valid)
+        return (struct drawn){0};
+    double idle = drawn.idle_part * info->gpu_slices.value / slices, work = 0;
+    if (all_busy.value > 0)
+        work = (1 - drawn.idle_part) * busy_slices(gpus, i).value / all_busy.value;
     drawn.energy_j.value *= idle + work;
     drawn.power_w.value *= idle + work;
     drawn.idle_part = idle + work > 0 ? idle / (idle + work) : 0;
@@ -109,11 +121,6 @@ void usage_measure(struct gpus *gpus, size_t i)
         state->meter.drawn_j, state->sample.power_w, state->meter.idle_part};
     if (gpus->set->gpu[i].is_mig && !state->sample.power_w.valid)
         state->drawn = drawn_by_instance(gpus, i);
-}
-
-static struct reading part_of(struct reading whole, double part)
-{
-    return whole.valid ? reading_of(whole.value * part) : READING_NONE;
 }
 
 static void add_activity(struct usage *usage, double smact, double work_s, double own_s)
@@ -160,7 +167,7 @@ static void add_interval(struct gpus *gpus, struct usage *usage, const struct gp
 
 void usage_divide(struct gpus *gpus, struct gpu_state *state)
 {
-    weigh(state);
+    weigh_shares(state);
     for (size_t i = 0; i < state->n_shares; i++) {
         struct share *share = &state->shares[i];
         double energy_part = attribution_energy_share(

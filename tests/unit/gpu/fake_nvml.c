@@ -285,6 +285,8 @@ int nvmlDeviceGetAttributes_v2(device gpu, struct nvml_attributes *attributes)
         .compute_slices = 3,
         .memory_mib = gpu->mem_total >> 20,
     };
+    if (gpu->attributes_result)
+        return gpu->attributes_result;
     return gpu->is_instance ? gpu->result : NVML_NOT_SUPPORTED;
 }
 

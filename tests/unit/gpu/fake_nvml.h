@@ -22,7 +22,7 @@ struct fake_gpu {
     const char *uuid, *name;
     int handle_result; /* of nvmlDeviceGetHandleByIndex */
     int result;        /* of every query, unless it has its own below */
-    int memory_result, power_result, energy_result, temperature_result;
+    int memory_result, power_result, energy_result, temperature_result, attributes_result;
 
     uint64_t mem_total, mem_reserved, mem_used;
     unsigned utilisation, milliwatt, compute_mode;

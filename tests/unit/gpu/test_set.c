@@ -402,7 +402,7 @@ static void test_identity(void **state)
     assert_string_equal(gpu[0].name, "NVIDIA A100-SXM4-40GB");
     assert_string_equal(gpu[0].pci_bus_id, "00000000:07:00.0");
     assert_reading(gpu[0].mem_total_bytes, 40.0 * GIB);
-    assert_int_equal(gpu[0].sm_count, 108);
+    assert_reading(gpu[0].sm_count, 108);
     assert_int_equal(gpu[0].mig_mode, GPU_MIG_UNSUPPORTED);
     assert_true(gpu[0].is_place);
     assert_false(gpu[1].is_place);
@@ -823,10 +823,24 @@ static void test_mig_instances_are_the_places(void **state)
     assert_string_equal(gpu[1].index, "0:0");
     assert_string_equal(gpu[2].index, "0:1");
     assert_string_equal(gpu[1].pci_bus_id, gpu[0].pci_bus_id);
-    assert_int_equal(gpu[1].sm_count, 42);
-    assert_int_equal(gpu[1].gpu_slices, 3);
+    assert_reading(gpu[1].sm_count, 42);
+    assert_reading(gpu[1].gpu_slices, 3);
     assert_string_equal(gpu[1].profile, "3g.20gb");
     assert_string_equal(gpu[2].profile, "3g.20gb"); /* from its slices: its name does not say */
+    world_end(&w);
+}
+
+static void test_mig_instance_of_unknown_slices(void **state)
+{
+    struct world w = world_with_mig();
+
+    gpu_set_close(w.set);
+    w.nvml->gpu[1].attributes_result = NVML_NOT_SUPPORTED;
+    world_open(&w);
+    assert_false(w.set->gpu[1].gpu_slices.valid);
+    assert_false(w.set->gpu[1].compute_slices.valid);
+    assert_false(w.set->gpu[1].sm_count.valid);
+    assert_reading(w.set->gpu[2].gpu_slices, 3);
     world_end(&w);
 }
 
@@ -967,6 +981,7 @@ int main(void)
         cmocka_unit_test(test_gpm_counter_that_goes_back),
         cmocka_unit_test(test_gpm_that_fails_starts_anew),
         cmocka_unit_test(test_mig_instances_are_the_places),
+        cmocka_unit_test(test_mig_instance_of_unknown_slices),
         cmocka_unit_test(test_mig_instance_sample),
         cmocka_unit_test(test_mig_instance_that_vanishes),
         cmocka_unit_test(test_instances_come_and_go),
