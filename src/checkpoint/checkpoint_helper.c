@@ -41,7 +41,7 @@ static int list_gpus(const struct helper *helper, struct helper_reply *reply)
     return 0;
 }
 
-static int inspect(const struct helper_request *request, struct helper_reply *reply)
+static int inspect_process(const struct helper_request *request, struct helper_reply *reply)
 {
     struct cuda_process process;
     int r = cuda_process_read(request->pid, &process);
@@ -66,25 +66,25 @@ static int ask_state(
     return r;
 }
 
-static int lock(const struct helper *helper, const struct helper_request *request)
+static int lock_process(const struct helper *helper, const struct helper_request *request)
 {
     struct cuda_lock_args args = {.timeout_ms = (unsigned)request->timeout_ms};
     return helper->driver.process_lock(request->pid, &args);
 }
 
-static int suspend(const struct helper *helper, const struct helper_request *request)
+static int suspend_process(const struct helper *helper, const struct helper_request *request)
 {
     struct cuda_plain_args args = {{0}};
     return helper->driver.process_checkpoint(request->pid, &args);
 }
 
-static int unlock(const struct helper *helper, const struct helper_request *request)
+static int unlock_process(const struct helper *helper, const struct helper_request *request)
 {
     struct cuda_plain_args args = {{0}};
     return helper->driver.process_unlock(request->pid, &args);
 }
 
-static int reserve(struct helper *helper, const struct helper_request *request)
+static int reserve_memory(struct helper *helper, const struct helper_request *request)
 {
     int device = cuda_driver_find(&helper->driver, request->gpu);
     if (device < 0)
@@ -108,7 +108,7 @@ static int read_moves(
     return gpu_permutation_complete(ret_to, (size_t)driver->n_gpus);
 }
 
-static int resume(struct helper *helper, const struct helper_request *request)
+static int resume_process(struct helper *helper, const struct helper_request *request)
 {
     const struct cuda_driver *driver = &helper->driver;
     struct cuda_gpu_pair pairs[HELPER_MOVES_MAX];
@@ -127,7 +127,7 @@ static int resume(struct helper *helper, const struct helper_request *request)
     return driver->process_restore(request->pid, &args);
 }
 
-static int release(struct helper *helper, const struct helper_request *request)
+static int release_memory(struct helper *helper, const struct helper_request *request)
 {
     reservations_drop(&helper->reservations, &helper->driver, request->pid);
     return 0;
@@ -142,17 +142,17 @@ static int call_driver(
     case HELPER_STATE:
         return ask_state(helper, request, reply);
     case HELPER_LOCK:
-        return lock(helper, request);
+        return lock_process(helper, request);
     case HELPER_SUSPEND:
-        return suspend(helper, request);
+        return suspend_process(helper, request);
     case HELPER_RESERVE:
-        return reserve(helper, request);
+        return reserve_memory(helper, request);
     case HELPER_RESUME:
-        return resume(helper, request);
+        return resume_process(helper, request);
     case HELPER_RELEASE:
-        return release(helper, request);
+        return release_memory(helper, request);
     default:
-        return unlock(helper, request);
+        return unlock_process(helper, request);
     }
 }
 
@@ -188,7 +188,7 @@ static int open_and_call(struct helper *helper, const struct helper_request *req
                                         : call_for_process(helper, request, reply);
 }
 
-static void serve(struct helper *helper, struct span line, struct helper_reply *reply)
+static void serve_line(struct helper *helper, struct span line, struct helper_reply *reply)
 {
     struct helper_request request;
     struct fault fault = {0};
@@ -197,7 +197,7 @@ static void serve(struct helper *helper, struct span line, struct helper_reply *
     int64_t before_us = clock_monotonic_us();
     int r = helper_request_read(line, &request);
     if (r == 0 && request.call == HELPER_INSPECT)
-        r = inspect(&request, reply);
+        r = inspect_process(&request, reply);
     else if (r == 0)
         r = open_and_call(helper, &request, reply, &fault);
     reply->result = r;
@@ -218,7 +218,7 @@ static int serve_input(void)
         size_t size = strlen(line);
         if (!size || line[size - 1] != '\n')
             return 2; /* cut off, or longer than any request */
-        serve(&helper, (struct span){line, size - 1}, &reply);
+        serve_line(&helper, (struct span){line, size - 1}, &reply);
         size = helper_reply_write(&reply, line, sizeof line);
         if (!size || file_write_fd(STDOUT_FILENO, line, size) < 0)
             return 2;

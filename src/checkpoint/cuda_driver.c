@@ -75,7 +75,7 @@ static void find_checkpoint(struct cuda_driver *driver, get_function *get)
         memcpy((char *)driver + checkpoint[i].offset, &nothing, sizeof nothing);
 }
 
-static int load(struct cuda_driver *driver, struct fault *fault)
+static int load_functions(struct cuda_driver *driver, struct fault *fault)
 {
     get_function *get = NULL;
     driver->library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
@@ -121,7 +121,7 @@ int cuda_driver_open(struct cuda_driver *driver, struct fault *fault)
 {
     char name[64];
     *driver = (struct cuda_driver){0};
-    int r = load(driver, fault);
+    int r = load_functions(driver, fault);
     if (r < 0)
         return r;
     int result = driver->driver_version(&driver->version);

@@ -44,7 +44,7 @@ static int64_t limit_of(const struct group_runner *runner)
     }
 }
 
-static void learn(struct group_runner *runner, const struct helper_reply *reply)
+static void learn_copy_speed(struct group_runner *runner, const struct helper_reply *reply)
 {
     int64_t bytes = process_bytes(&runner->group.processes[runner->step.process]);
     if (reply->result == 0 && runner->step.call == HELPER_SUSPEND)
@@ -56,7 +56,7 @@ static void learn(struct group_runner *runner, const struct helper_reply *reply)
 static void on_reply(void *context, const struct helper_reply *reply)
 {
     struct group_runner *runner = context;
-    learn(runner, reply);
+    learn_copy_speed(runner, reply);
     if (reply->result != 0 && reply->result != -ESRCH && !*runner->error)
         snprintf(runner->error, sizeof runner->error, "%s: %.200s",
             helper_call_name(runner->step.call), reply->text);

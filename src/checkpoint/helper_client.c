@@ -103,7 +103,7 @@ static void drop_helper(struct helper_client *client)
         uv_process_kill(&helper->process, SIGKILL);
 }
 
-static void finish(struct helper_client *client, int result, const char *text)
+static void finish_request(struct helper_client *client, int result, const char *text)
 {
     if (!client->is_busy)
         return;
@@ -121,7 +121,7 @@ static void finish(struct helper_client *client, int result, const char *text)
 static void lose_helper(struct helper_client *client, int result, const char *text)
 {
     drop_helper(client);
-    finish(client, result, text);
+    finish_request(client, result, text);
 }
 
 static void on_exit_of_helper(uv_process_t *process, int64_t status, int signal_number)
@@ -150,7 +150,7 @@ static void take_line(struct helper *helper, size_t size)
     if (r < 0 || !client->is_busy || helper->size)
         lose_helper(client, -EPIPE, "colloc-checkpoint answered with nonsense");
     else
-        finish(client, 0, "");
+        finish_request(client, 0, "");
 }
 
 static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buffer)
@@ -191,7 +191,7 @@ static char **make_environment(void)
     return list;
 }
 
-static int spawn(struct helper_client *client, struct helper *helper)
+static int spawn_helper(struct helper_client *client, struct helper *helper)
 {
     char **environment = make_environment();
     char *arguments[] = {client->program, NULL};
@@ -228,7 +228,7 @@ static int start_helper(struct helper_client *client)
     helper->next = client->helpers;
     client->helpers = client->helper = helper;
     client->open++;
-    int r = spawn(client, helper);
+    int r = spawn_helper(client, helper);
     if (r < 0) {
         helper->is_over = true;
         drop_helper(client);
@@ -250,7 +250,7 @@ static void on_limit(uv_timer_t *limit)
 
 static void on_soon(uv_idle_t *soon)
 {
-    finish(soon->data, -ENOEXEC, ((struct helper_client *)soon->data)->request);
+    finish_request(soon->data, -ENOEXEC, ((struct helper_client *)soon->data)->request);
 }
 
 static void on_written(uv_write_t *write, int status)

@@ -84,7 +84,7 @@ static void __attribute__((format(printf, 2, 3))) put(struct line *line, const c
         line->used += (size_t)n;
 }
 
-static size_t finish(struct line *line)
+static size_t finish_line(struct line *line)
 {
     put(line, "\n");
     return line->is_full ? 0 : line->used;
@@ -105,7 +105,7 @@ size_t helper_request_write(const struct helper_request *request, char *text, si
         put(&line, " %s %lld", request->gpu, (long long)request->bytes);
     for (size_t i = 0; shape == MOVES && i < request->n_moves; i++)
         put(&line, "%s%s>%s", i ? "," : " ", request->moves[i].from, request->moves[i].to);
-    return finish(&line);
+    return finish_line(&line);
 }
 
 size_t helper_reply_write(const struct helper_reply *reply, char *text, size_t size)
@@ -115,7 +115,7 @@ size_t helper_reply_write(const struct helper_reply *reply, char *text, size_t s
         return 0;
     put(&line, "%d %lld %s%s%s", reply->result, (long long)reply->took_us, states[reply->state],
         *reply->text ? " " : "", reply->text);
-    return finish(&line);
+    return finish_line(&line);
 }
 
 /* ---- reading ---- */

@@ -11,7 +11,7 @@ enum { PROBE_BYTES = 1 << 20 };
 
 static unsigned char pattern[PROBE_BYTES], seen[PROBE_BYTES];
 
-static void say(const char *format, const char *text)
+static void print_line(const char *format, const char *text)
 {
     printf(format, text);
     fflush(stdout);
@@ -44,16 +44,16 @@ int probe_process_run(void)
     char line[64];
     uint64_t at;
     if (cuda_driver_open(&driver, &fault) < 0) {
-        say("error %s\n", fault.text);
+        print_line("error %s\n", fault.text);
         return 1;
     }
     int r = take_memory(&driver, &at);
     if (r != 0) {
-        say("error %s\n", cuda_driver_error(&driver, r, line, sizeof line));
+        print_line("error %s\n", cuda_driver_error(&driver, r, line, sizeof line));
         return 1;
     }
-    say("%s\n", "ready");
+    print_line("%s\n", "ready");
     while (fgets(line, sizeof line, stdin))
-        say("%s\n", is_same(&driver, at) ? "same" : "differs");
+        print_line("%s\n", is_same(&driver, at) ? "same" : "differs");
     return 0;
 }

@@ -8,7 +8,8 @@
 
 static const int64_t GRAIN = INT64_C(2) << 20;
 
-static int create(const struct cuda_driver *driver, int device, int64_t bytes, uint64_t *ret_handle)
+static int create_memory(
+    const struct cuda_driver *driver, int device, int64_t bytes, uint64_t *ret_handle)
 {
     const struct cuda_allocation allocation = {.type = 1, .location_type = 1, .device = device};
     size_t size = (size_t)((bytes + GRAIN - 1) / GRAIN * GRAIN);
@@ -46,12 +47,12 @@ int reservations_add(struct reservations *reservations, const struct cuda_driver
     uint64_t handle;
     if (reservations->count == RESERVATIONS_MAX)
         return CUDA_ERROR_NOT_SUPPORTED;
-    int r = create(driver, device, bytes, &handle);
+    int r = create_memory(driver, device, bytes, &handle);
     bool wants_context = r == CUDA_ERROR_INVALID_CONTEXT || r == CUDA_ERROR_NOT_INITIALIZED;
     if (wants_context && !reservations->has_context[device]) {
         r = open_context(reservations, driver, device);
         if (r == 0)
-            r = create(driver, device, bytes, &handle);
+            r = create_memory(driver, device, bytes, &handle);
     }
     if (r == 0)
         reservations->list[reservations->count++] = (struct reservation){pid, device, handle};

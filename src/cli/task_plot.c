@@ -178,7 +178,7 @@ static void print_series(const json_t *series, const struct axis *axis, bool blo
 }
 
 /* Fills columns from one moment to another. */
-static void mark(char *marks, const struct axis *axis, double since, double until, char sign)
+static void mark_span(char *marks, const struct axis *axis, double since, double until, char sign)
 {
     if (until < axis->since || since > axis->until)
         return;
@@ -210,9 +210,9 @@ static void mark_interruptions(char *marks, const struct axis *axis, const json_
         const json_t *gpus = json_object_get(interruption, "gpus");
         if (isnan(since))
             continue;
-        mark(marks, axis, since, until, is_paused ? '-' : '/');
+        mark_span(marks, axis, since, until, is_paused ? '-' : '/');
         if (json_array_size(gpus) && !json_equal(gpus, where)) {
-            mark(marks, axis, until, until, '>');
+            mark_span(marks, axis, until, until, '>');
             where = gpus;
         }
     }
@@ -231,10 +231,10 @@ static void print_attempts(const json_t *answer, const struct axis *axis)
         const char *reason = member_text(attempt, "reason", "None");
         if (isnan(since))
             continue;
-        mark(marks, axis, since, until, (char)('1' + (int)(i % 9)));
+        mark_span(marks, axis, since, until, (char)('1' + (int)(i % 9)));
         mark_interruptions(marks, axis, attempt);
         if (strcmp(reason, "None") != 0)
-            mark(marks, axis, until, until, 'x');
+            mark_span(marks, axis, until, until, 'x');
     }
     if (json_array_size(attempts))
         print_marks("attempt", marks);
@@ -247,7 +247,7 @@ static void print_neighbours(const json_t *answer, const struct axis *axis)
     json_array_foreach(json_object_get(answer, "neighbours"), i, neighbour) {
         char marks[TEXT_GRAPH_WIDTH_MAX + 1], label[64];
         clear_marks(marks, axis);
-        mark(marks, axis, member_number(neighbour, "since", 0),
+        mark_span(marks, axis, member_number(neighbour, "since", 0),
             member_number(neighbour, "until", 0), '=');
         snprintf(label, sizeof label, "task %.0f, GPU %s", member_number(neighbour, "task", 0),
             member_text(neighbour, "gpu", "?"));

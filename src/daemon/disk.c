@@ -38,7 +38,7 @@ struct space {
     double used_part, used_inodes_part; /* 0 to 1; of what this user may use, as df shows it */
 };
 
-static double part(double used, double available)
+static double used_share(double used, double available)
 {
     return used + available > 0 ? used / (used + available) : 0;
 }
@@ -53,8 +53,9 @@ static bool get_space(const struct disk *disk, struct space *ret_space)
         .total_bytes = (double)status.f_blocks * (double)status.f_frsize,
         .free_bytes = (double)status.f_bavail * (double)status.f_frsize,
         .free_inodes = status.f_files ? (double)status.f_favail : LEAST_INODES,
-        .used_part = part((double)(status.f_blocks - status.f_bfree), (double)status.f_bavail),
-        .used_inodes_part = part(
+        .used_part = used_share(
+            (double)(status.f_blocks - status.f_bfree), (double)status.f_bavail),
+        .used_inodes_part = used_share(
             (double)(status.f_files - status.f_ffree), (double)status.f_favail),
     };
     return true;

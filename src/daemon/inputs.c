@@ -83,7 +83,7 @@ int inputs_open(const struct config *config, struct fault *fault, struct inputs 
 }
 
 /* To be called when a step and its decisions are written: a reader finds both, or neither. */
-static void flush(struct inputs *inputs, int r)
+static void flush_file(struct inputs *inputs, int r)
 {
     if (r < 0 || fflush(inputs->file) != 0) {
         end_recording(inputs, r == -EINVAL ? "an event cannot be written" : strerror(errno));
@@ -103,7 +103,7 @@ void inputs_note_applied(struct inputs *inputs, const struct event *event)
 void inputs_note_settings(struct inputs *inputs)
 {
     if (is_recording(inputs))
-        flush(inputs, input_line_write_settings(inputs->file, &inputs->config->core));
+        flush_file(inputs, input_line_write_settings(inputs->file, &inputs->config->core));
 }
 
 void inputs_note_forgotten(struct inputs *inputs, uint64_t task)
@@ -123,7 +123,7 @@ void inputs_note_step(
         if (effects[i].kind == EFFECT_APPEND)
             r = input_line_write_event(
                 inputs->file, INPUT_LINE_DECISION, 0, &effects[i].event, NULL);
-    flush(inputs, r);
+    flush_file(inputs, r);
 }
 
 void inputs_close(struct inputs *inputs)

@@ -26,7 +26,7 @@ struct retention {
     uv_timer_t timer;
 };
 
-static int forget(struct retention *retention, int *ret_forgotten)
+static int forget_tasks(struct retention *retention, int *ret_forgotten)
 {
     struct fault fault = {0};
     int64_t before_us = clock_wall_us() - retention->parts.config->history_us;
@@ -82,8 +82,8 @@ static void on_time(uv_timer_t *timer)
 {
     struct retention *retention = timer->data;
     int forgotten = 0;
-    if (!driver_log_is_broken(retention->parts.driver) && forget(retention, &forgotten) == 0 &&
-        forgotten > 0)
+    if (!driver_log_is_broken(retention->parts.driver) &&
+        forget_tasks(retention, &forgotten) == 0 && forgotten > 0)
         remove_orphans(retention);
     uv_timer_start(
         &retention->timer, on_time, forgotten == FORGET_AT_ONCE ? AGAIN_MS : PERIOD_MS, 0);

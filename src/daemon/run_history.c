@@ -67,7 +67,7 @@ static bool read_run(const json_t *record, struct past_run *run)
 }
 
 /* Returns the place of one more run, perhaps the oldest one's; NULL when memory is out. */
-static struct past_run *place(struct run_history *history)
+static struct past_run *place_run(struct run_history *history)
 {
     if (history->n == history->capacity && history->capacity < RUN_HISTORY_MAX) {
         size_t capacity = history->capacity ? 2 * history->capacity : 64;
@@ -90,7 +90,7 @@ void run_history_take(struct run_history *history, const json_t *record)
     struct past_run run;
     if (!read_run(record, &run))
         return;
-    struct past_run *at = place(history);
+    struct past_run *at = place_run(history);
     if (at)
         *at = run;
 }
@@ -103,7 +103,7 @@ static int on_ended(void *context, uint64_t task, const json_t *record)
 }
 
 /* The log lists the newest first; here the oldest is overwritten first. */
-static void reverse(struct run_history *history)
+static void reverse_runs(struct run_history *history)
 {
     for (size_t i = 0; i < history->n / 2; i++) {
         struct past_run early = history->runs[i];
@@ -116,7 +116,7 @@ int run_history_load(struct run_history *history, struct store *store, struct fa
 {
     struct store_ended_filter filter = {.limit = RUN_HISTORY_MAX};
     int r = store_list_ended(store, &filter, on_ended, history, fault);
-    reverse(history);
+    reverse_runs(history);
     return r;
 }
 

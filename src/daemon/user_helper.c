@@ -102,7 +102,7 @@ static void on_gone(uv_poll_t *gone, int status, int events)
         handles->order.on_gone(handles->order.gone_context);
 }
 
-static void finish(struct user_helper_handles *handles, int r)
+static void finish_helper(struct user_helper_handles *handles, int r)
 {
     struct user_helper *helper = handles->helper;
     struct user_helper_report report = {0};
@@ -122,15 +122,15 @@ static void finish(struct user_helper_handles *handles, int r)
 
 static void on_news(uv_poll_t *news, int status, int events)
 {
-    finish(news->data, 0);
+    finish_helper(news->data, 0);
 }
 
 static void on_limit(uv_timer_t *limit)
 {
-    finish(limit->data, -ETIMEDOUT);
+    finish_helper(limit->data, -ETIMEDOUT);
 }
 
-static void watch(struct user_helper_handles *handles, uv_loop_t *loop)
+static void watch_helper(struct user_helper_handles *handles, uv_loop_t *loop)
 {
     uv_poll_init(loop, &handles->news, handles->from);
     uv_poll_init(loop, &handles->gone, handles->pidfd);
@@ -184,7 +184,7 @@ int user_helper_begin(struct user_helper *helper, uv_loop_t *loop,
         helper->handles = NULL;
         return fault_set(fault, -r, "could not %s: %s", order->what, strerror(-r));
     }
-    watch(handles, loop);
+    watch_helper(handles, loop);
     return 0;
 }
 

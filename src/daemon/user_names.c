@@ -255,7 +255,7 @@ bool names_is_unlisted(const struct names *names, uid_t uid)
     return false;
 }
 
-static void ask(
+static void find_or_look_up(
     struct names *names, uid_t uid, const char *name, names_on_answer *on_answer, void *context)
 {
     struct name nothing;
@@ -276,7 +276,7 @@ static void ask(
 
 void names_ask_uid(struct names *names, uid_t uid, names_on_answer *on_answer, void *context)
 {
-    ask(names, uid, NULL, on_answer, context);
+    find_or_look_up(names, uid, NULL, on_answer, context);
 }
 
 void names_ask_name(
@@ -284,7 +284,7 @@ void names_ask_name(
 {
     struct name nothing = {.state = NAME_NONE};
     if (strlen(name) < sizeof nothing.name)
-        ask(names, 0, name, on_answer, context);
+        find_or_look_up(names, 0, name, on_answer, context);
     else
         on_answer(context, &nothing);
 }

@@ -31,13 +31,13 @@ struct trial {
     char why[200]; /* "": nothing has failed */
 };
 
-static int fail(struct trial *trial, const char *what, const char *why)
+static int fail_trial(struct trial *trial, const char *what, const char *why)
 {
     snprintf(trial->why, sizeof trial->why, "%.40s: %.150s", what, why);
     return -1;
 }
 
-static int ask(
+static int request_helper(
     struct trial *trial, const struct helper_request *request, struct helper_reply *reply)
 {
     static char line[HELPER_LINE_MAX];
@@ -45,19 +45,20 @@ static int ask(
     helper_request_write(request, line, sizeof line);
     int r = line_child_ask(&trial->helper, line, LIMIT_US, line, sizeof line);
     if (r < 0)
-        return fail(trial, name, r == -ETIMEDOUT ? "the driver does not answer" : strerror(-r));
+        return fail_trial(
+            trial, name, r == -ETIMEDOUT ? "the driver does not answer" : strerror(-r));
     if (helper_reply_read(span_of(line), reply) < 0)
-        return fail(trial, name, "colloc-checkpoint answered with nonsense");
-    return reply->result ? fail(trial, name, reply->text) : 0;
+        return fail_trial(trial, name, "colloc-checkpoint answered with nonsense");
+    return reply->result ? fail_trial(trial, name, reply->text) : 0;
 }
 
-static int call(struct trial *trial, enum helper_call which)
+static int call_helper(struct trial *trial, enum helper_call which)
 {
     static struct helper_request request;
     static struct helper_reply reply;
     request = (struct helper_request){
         .call = which, .pid = trial->probe.pid, .born = trial->born, .timeout_ms = 10000};
-    return ask(trial, &request, &reply);
+    return request_helper(trial, &request, &reply);
 }
 
 /* "13000 GPU-...,GPU-...". */
@@ -65,7 +66,7 @@ static int list_gpus(struct trial *trial)
 {
     static struct helper_reply reply;
     const struct helper_request request = {.call = HELPER_GPUS};
-    if (ask(trial, &request, &reply) < 0)
+    if (request_helper(trial, &request, &reply) < 0)
         return -1;
     trial->version = atoi(reply.text);
     const char *at = strchr(reply.text, ' ');
@@ -84,28 +85,28 @@ static int start_probe(struct trial *trial, const char *helper, const char *prel
     if (r == 0)
         r = line_child_ask(&trial->probe, NULL, LIMIT_US, line, sizeof line);
     if (r < 0)
-        return fail(trial, "the test process", strerror(-r));
+        return fail_trial(trial, "the test process", strerror(-r));
     if (strcmp(line, "ready") != 0)
-        return fail(trial, "the test process", line);
+        return fail_trial(trial, "the test process", line);
     if (cuda_process_read(trial->probe.pid, &process) < 0)
-        return fail(trial, "the test process", "it has ended");
+        return fail_trial(trial, "the test process", "it has ended");
     trial->born = process.born;
     return 0;
 }
 
-static int start(struct trial *trial, const char *helper)
+static int start_trial(struct trial *trial, const char *helper)
 {
     int r = line_child_start(&trial->helper, helper, NULL, NULL);
     if (r < 0)
-        return fail(trial, "colloc-checkpoint", strerror(-r));
+        return fail_trial(trial, "colloc-checkpoint", strerror(-r));
     if (list_gpus(trial) < 0)
         return -1;
     return start_probe(trial, helper, NULL);
 }
 
-static int suspend(struct trial *trial)
+static int suspend_probe(struct trial *trial)
 {
-    return call(trial, HELPER_LOCK) < 0 ? -1 : call(trial, HELPER_SUSPEND);
+    return call_helper(trial, HELPER_LOCK) < 0 ? -1 : call_helper(trial, HELPER_SUSPEND);
 }
 
 static int resume_on(struct trial *trial, size_t gpu)
@@ -115,38 +116,38 @@ static int resume_on(struct trial *trial, size_t gpu)
     request = (struct helper_request){
         .call = HELPER_RESERVE, .pid = trial->probe.pid, .born = trial->born, .bytes = PROBE_BYTES};
     snprintf(request.gpu, sizeof request.gpu, "%s", trial->gpus[gpu]);
-    if (ask(trial, &request, &reply) < 0)
+    if (request_helper(trial, &request, &reply) < 0)
         return -1;
     request.call = HELPER_RESUME;
     request.n_moves = gpu ? 1 : 0;
     snprintf(request.moves[0].from, GPU_UUID_SIZE, "%s", trial->gpus[0]);
     snprintf(request.moves[0].to, GPU_UUID_SIZE, "%s", trial->gpus[gpu]);
-    return ask(trial, &request, &reply) < 0 ? -1 : call(trial, HELPER_UNLOCK);
+    return request_helper(trial, &request, &reply) < 0 ? -1 : call_helper(trial, HELPER_UNLOCK);
 }
 
-static int look(struct trial *trial)
+static int check_memory(struct trial *trial)
 {
     char line[64];
     int r = line_child_ask(&trial->probe, "look\n", LIMIT_US, line, sizeof line);
     if (r < 0)
-        return fail(trial, "the test process does not go on", strerror(-r));
-    return strcmp(line, "same") == 0 ? 0 : fail(trial, "its memory", line);
+        return fail_trial(trial, "the test process does not go on", strerror(-r));
+    return strcmp(line, "same") == 0 ? 0 : fail_trial(trial, "its memory", line);
 }
 
 /* Suspended again first: some drivers hang when a restored process is killed. */
-static void end(struct trial *trial)
+static void end_trial(struct trial *trial)
 {
     char why[sizeof trial->why];
     memcpy(why, trial->why, sizeof why);
     if (trial->probe.pid && trial->helper.pid && !*why)
-        suspend(trial);
+        suspend_probe(trial);
     memcpy(trial->why, why, sizeof why);
     line_child_end(&trial->probe);
     line_child_end(&trial->helper);
 }
 
 /* What the driver is too old for, or what else failed. */
-static void report(const struct trial *trial, struct doctor_check *check, int version)
+static void report_trial(const struct trial *trial, struct doctor_check *check, int version)
 {
     if (trial->version && trial->version < version)
         doctor_fail(check,
@@ -173,25 +174,25 @@ static void try_on(struct doctor *doctor, struct doctor_check *check, size_t gpu
 {
     struct trial trial = {.n_gpus = 0};
     signal(SIGPIPE, SIG_IGN);
-    int r = start(&trial, doctor->options.helper);
+    int r = start_trial(&trial, doctor->options.helper);
     if (r == 0 && gpu >= trial.n_gpus) {
         doctor_pass(check, "there is one GPU: nothing to move to");
     } else {
         int64_t before_us = clock_monotonic_us();
         if (r == 0)
-            r = suspend(&trial);
+            r = suspend_probe(&trial);
         if (r == 0)
             r = resume_on(&trial, gpu);
         if (r == 0)
-            r = look(&trial);
+            r = check_memory(&trial);
         if (r == 0)
             doctor_pass(check, "a test process was %s in %.1f s",
                 gpu ? "moved to another GPU" : "suspended and resumed",
                 (double)(clock_monotonic_us() - before_us) / SECOND_US);
         else
-            report(&trial, check, version);
+            report_trial(&trial, check, version);
     }
-    end(&trial);
+    end_trial(&trial);
 }
 
 void check_suspend(struct doctor *doctor, struct doctor_check *check)
@@ -218,9 +219,9 @@ void check_preload(struct doctor *doctor, struct doctor_check *check)
         return;
     signal(SIGPIPE, SIG_IGN);
     if (start_probe(&trial, doctor->options.helper, doctor->options.preload) == 0 &&
-        look(&trial) == 0)
+        check_memory(&trial) == 0)
         doctor_pass(check, "a test process runs with %.180s", doctor->options.preload);
     else
         doctor_fail(check, "submit tasks with --preload=no, and report this", "%s", trial.why);
-    end(&trial);
+    end_trial(&trial);
 }

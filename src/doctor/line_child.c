@@ -20,7 +20,7 @@ struct preparation {
     const char *preload;
 };
 
-static void prepare(void *context)
+static void prepare_child(void *context)
 {
     const struct preparation *with = context;
     dup2(with->input, STDIN_FILENO);
@@ -51,7 +51,7 @@ int line_child_start(
     struct preparation with = {to[0], from[1], preload};
     child->to = to[1];
     child->from = from[0];
-    int r = spawn_program(argv, prepare, &with, &child->pid, &child->pidfd);
+    int r = spawn_program(argv, prepare_child, &with, &child->pid, &child->pidfd);
     close(to[0]);
     close(from[1]);
     if (r < 0) {

@@ -62,7 +62,7 @@ static bool is_same_name(const char *a, const char *b)
     return *a == *b;
 }
 
-static bool defines(const struct symbols *symbols, uint32_t i, const char *name)
+static bool defines_symbol(const struct symbols *symbols, uint32_t i, const char *name)
 {
     const ElfW(Sym) *symbol = &symbols->symbol[i];
     return symbol->st_shndx != SHN_UNDEF && ELF64_ST_TYPE(symbol->st_info) == STT_FUNC &&
@@ -81,7 +81,7 @@ static uint32_t search_gnu(const struct symbols *symbols, const char *name)
         hash = hash * 33 + (unsigned char)*c;
     uint32_t i = n_buckets ? buckets[hash % n_buckets] : 0;
     for (; i >= first && i; i++) {
-        if (((chain[i - first] ^ hash) >> 1) == 0 && defines(symbols, i, name))
+        if (((chain[i - first] ^ hash) >> 1) == 0 && defines_symbol(symbols, i, name))
             return i;
         if (chain[i - first] & 1)
             break;
@@ -92,14 +92,14 @@ static uint32_t search_gnu(const struct symbols *symbols, const char *name)
 static uint32_t search_all(const struct symbols *symbols, const char *name)
 {
     for (uint32_t i = 1; i < symbols->hash[1]; i++)
-        if (defines(symbols, i, name))
+        if (defines_symbol(symbols, i, name))
             return i;
     return 0;
 }
 
 static const char own_address; /* lies in this library */
 
-static bool contains(const struct dl_phdr_info *object, uintptr_t address)
+static bool contains_address(const struct dl_phdr_info *object, uintptr_t address)
 {
     for (int i = 0; i < object->dlpi_phnum; i++) {
         const ElfW(Phdr) *part = &object->dlpi_phdr[i];
@@ -116,7 +116,7 @@ typedef any_function *dlsym_function(void *handle, const char *name);
 static int look_into(struct dl_phdr_info *object, size_t size, void *ret)
 {
     struct symbols symbols;
-    if (contains(object, (uintptr_t)&own_address) || !read_dynamic(object, &symbols))
+    if (contains_address(object, (uintptr_t)&own_address) || !read_dynamic(object, &symbols))
         return 0;
     uint32_t i = symbols.gnu_hash ? search_gnu(&symbols, "dlsym") : search_all(&symbols, "dlsym");
     if (i)
@@ -132,7 +132,7 @@ static any_function *find_nothing(void *handle, const char *name)
 /* The assembly below jumps through it. */
 __attribute__((visibility("hidden"))) dlsym_function *preload_real_dlsym;
 
-static dlsym_function *real(void)
+static dlsym_function *real_dlsym(void)
 {
     if (!preload_real_dlsym) {
         uintptr_t address = 0;
@@ -144,12 +144,12 @@ static dlsym_function *real(void)
 
 any_function *dlsym_real(void *handle, const char *name)
 {
-    return real()(handle, name);
+    return real_dlsym()(handle, name);
 }
 
 any_function *dlsym_next(const char *name)
 {
-    return real()(RTLD_NEXT, name);
+    return real_dlsym()(RTLD_NEXT, name);
 }
 
 struct search {
@@ -160,7 +160,7 @@ struct search {
 static int is_it_there(struct dl_phdr_info *object, size_t size, void *data)
 {
     struct search *search = data;
-    if (!contains(object, (uintptr_t)search->function))
+    if (!contains_address(object, (uintptr_t)search->function))
         return 0;
     const char *slash = strrchr(object->dlpi_name, '/');
     const char *file = slash ? slash + 1 : object->dlpi_name;
@@ -195,7 +195,7 @@ __attribute__((visibility("hidden"), used)) struct dlsym_answer preload_dlsym_an
     void *handle, const char *name, any_function *caller)
 {
     struct dlsym_answer answer = {NULL, 0};
-    dlsym_function *dlsym_of_libc = real();
+    dlsym_function *dlsym_of_libc = real_dlsym();
     if (!name || name[0] != 'c' || name[1] != 'u' || handle == RTLD_NEXT)
         return answer;
     int hook = hook_find(name);

@@ -28,7 +28,7 @@ static size_t place_of(const struct ledger *ledger, enum entry_kind kind, uint64
     return (size_t)(hash >> 20) & (ledger->capacity - 1);
 }
 
-static struct ledger_entry *find(struct ledger *ledger, enum entry_kind kind, uint64_t key)
+static struct ledger_entry *find_entry(struct ledger *ledger, enum entry_kind kind, uint64_t key)
 {
     if (!ledger->capacity)
         return NULL;
@@ -41,7 +41,7 @@ static struct ledger_entry *find(struct ledger *ledger, enum entry_kind kind, ui
     }
 }
 
-static void put(struct ledger *ledger, const struct ledger_entry *entry)
+static void put_entry(struct ledger *ledger, const struct ledger_entry *entry)
 {
     size_t i = place_of(ledger, entry->kind, entry->key);
     while (ledger->entries[i].kind != ENTRY_NONE)
@@ -49,7 +49,7 @@ static void put(struct ledger *ledger, const struct ledger_entry *entry)
     ledger->entries[i] = *entry;
 }
 
-static bool grow(struct ledger *ledger)
+static bool grow_table(struct ledger *ledger)
 {
     struct ledger old = *ledger;
     size_t capacity = old.capacity ? old.capacity * 2 : CAPACITY_FIRST;
@@ -61,24 +61,24 @@ static bool grow(struct ledger *ledger)
     ledger->capacity = capacity;
     for (size_t i = 0; i < old.capacity; i++)
         if (old.entries[i].kind != ENTRY_NONE)
-            put(ledger, &old.entries[i]);
+            put_entry(ledger, &old.entries[i]);
     if (old.capacity)
         munmap(old.entries, old.capacity * sizeof(struct ledger_entry));
     return true;
 }
 
-static bool add(struct ledger *ledger, struct ledger_entry entry)
+static bool add_entry(struct ledger *ledger, struct ledger_entry entry)
 {
-    if (ledger->count * 2 >= ledger->capacity && !grow(ledger)) {
+    if (ledger->count * 2 >= ledger->capacity && !grow_table(ledger)) {
         ledger->incomplete = true;
         return false;
     }
-    put(ledger, &entry);
+    put_entry(ledger, &entry);
     ledger->count++;
     return true;
 }
 
-static void erase(struct ledger *ledger, struct ledger_entry *entry)
+static void erase_entry(struct ledger *ledger, struct ledger_entry *entry)
 {
     size_t mask = ledger->capacity - 1, hole = (size_t)(entry - ledger->entries);
     ledger->count--;
@@ -92,7 +92,7 @@ static void erase(struct ledger *ledger, struct ledger_entry *entry)
     ledger->entries[hole].kind = ENTRY_NONE;
 }
 
-static void hold(struct ledger *ledger, int device, uint64_t bytes)
+static void add_held_bytes(struct ledger *ledger, int device, uint64_t bytes)
 {
     struct ledger_device *sums = &ledger->devices[device];
     sums->held_bytes += bytes;
@@ -113,22 +113,22 @@ void ledger_add_block(struct ledger *ledger, uint64_t address, uint64_t bytes, i
     if (!knows_device(ledger, device))
         return;
     ledger_remove_block(ledger, address, NULL);
-    if (add(ledger,
+    if (add_entry(ledger,
             (struct ledger_entry){
                 .key = address, .bytes = bytes, .kind = ENTRY_BLOCK, .device = (uint8_t)device}))
-        hold(ledger, device, bytes);
+        add_held_bytes(ledger, device, bytes);
 }
 
 uint64_t ledger_remove_block(struct ledger *ledger, uint64_t address, int *ret_device)
 {
-    struct ledger_entry *entry = find(ledger, ENTRY_BLOCK, address);
+    struct ledger_entry *entry = find_entry(ledger, ENTRY_BLOCK, address);
     if (!entry)
         return 0;
     uint64_t bytes = entry->bytes;
     ledger->devices[entry->device].held_bytes -= bytes;
     if (ret_device)
         *ret_device = entry->device;
-    erase(ledger, entry);
+    erase_entry(ledger, entry);
     return bytes;
 }
 
@@ -149,40 +149,41 @@ void ledger_add_handle(struct ledger *ledger, uint64_t handle, uint64_t bytes, i
 {
     if (!knows_device(ledger, device))
         return;
-    struct ledger_entry *before = find(ledger, ENTRY_HANDLE, handle);
+    struct ledger_entry *before = find_entry(ledger, ENTRY_HANDLE, handle);
     if (before) {
         ledger->devices[before->device].held_bytes -= before->bytes;
-        erase(ledger, before);
+        erase_entry(ledger, before);
     }
-    if (add(ledger, (struct ledger_entry){.key = handle,
-                        .bytes = bytes,
-                        .references = 1,
-                        .kind = ENTRY_HANDLE,
-                        .device = (uint8_t)device}))
-        hold(ledger, device, bytes);
+    if (add_entry(ledger, (struct ledger_entry){.key = handle,
+                              .bytes = bytes,
+                              .references = 1,
+                              .kind = ENTRY_HANDLE,
+                              .device = (uint8_t)device}))
+        add_held_bytes(ledger, device, bytes);
 }
 
 void ledger_retain_handle(struct ledger *ledger, uint64_t handle)
 {
-    struct ledger_entry *entry = find(ledger, ENTRY_HANDLE, handle);
+    struct ledger_entry *entry = find_entry(ledger, ENTRY_HANDLE, handle);
     if (entry)
         entry->references++;
 }
 
 void ledger_release_handle(struct ledger *ledger, uint64_t handle)
 {
-    struct ledger_entry *entry = find(ledger, ENTRY_HANDLE, handle);
+    struct ledger_entry *entry = find_entry(ledger, ENTRY_HANDLE, handle);
     if (!entry || --entry->references > 0)
         return;
     ledger->devices[entry->device].held_bytes -= entry->bytes;
-    erase(ledger, entry);
+    erase_entry(ledger, entry);
 }
 
 void ledger_map(struct ledger *ledger, uint64_t address, uint64_t bytes, uint64_t handle)
 {
-    if (!find(ledger, ENTRY_HANDLE, handle) || find(ledger, ENTRY_MAPPING, address))
+    if (!find_entry(ledger, ENTRY_HANDLE, handle) || find_entry(ledger, ENTRY_MAPPING, address))
         return;
-    if (add(ledger, (struct ledger_entry){
+    if (add_entry(
+            ledger, (struct ledger_entry){
                         .key = address, .bytes = bytes, .handle = handle, .kind = ENTRY_MAPPING}))
         ledger_retain_handle(ledger, handle);
 }
@@ -191,14 +192,14 @@ void ledger_unmap(struct ledger *ledger, uint64_t address, uint64_t bytes)
 {
     uint64_t at = address;
     while (at - address < bytes) {
-        struct ledger_entry *entry = find(ledger, ENTRY_MAPPING, at);
+        struct ledger_entry *entry = find_entry(ledger, ENTRY_MAPPING, at);
         if (!entry) {
             at += MAPPING_GRAIN;
             continue;
         }
         uint64_t handle = entry->handle;
         at += entry->bytes;
-        erase(ledger, entry);
+        erase_entry(ledger, entry);
         ledger_release_handle(ledger, handle);
     }
 }

@@ -54,14 +54,14 @@ static bool may_wait(struct memory_wait *wait)
 
 /* ---- the wait ---- */
 
-static void disconnect(struct memory_wait *wait)
+static void disconnect_daemon(struct memory_wait *wait)
 {
     if (wait->socket >= 0)
         close(wait->socket);
     wait->socket = -1;
 }
 
-static bool ask(struct memory_wait *wait)
+static bool send_question(struct memory_wait *wait)
 {
     struct preload_message question = preload_message_of(PRELOAD_WAIT);
     struct process_state *state = wait->state;
@@ -75,7 +75,7 @@ static bool ask(struct memory_wait *wait)
     question.held_bytes = state->ledger.devices[wait->device].held_bytes;
     memcpy(question.gpu_uuid, state->uuids[wait->device], sizeof(question.gpu_uuid));
     if (!connection_send(wait->socket, &question))
-        disconnect(wait);
+        disconnect_daemon(wait);
     return wait->socket >= 0;
 }
 
@@ -92,7 +92,7 @@ static int left_ms(const struct memory_wait *wait)
 static bool wait_alone(struct memory_wait *wait)
 {
     int left = left_ms(wait);
-    disconnect(wait);
+    disconnect_daemon(wait);
     if (!wait->deadline_ms || left == 0)
         return false;
     poll(NULL, 0, left < LONE_TRY_MS ? left : LONE_TRY_MS);
@@ -125,12 +125,12 @@ static enum word wait_for_word(struct memory_wait *wait)
 
 static enum word wait_once(struct memory_wait *wait)
 {
-    if (ask(wait))
+    if (send_question(wait))
         return wait_for_word(wait);
     return wait->since_ms && wait_alone(wait) ? WORD_RETRY : WORD_NONE;
 }
 
-static void begin(struct memory_wait *wait)
+static void begin_waiting(struct memory_wait *wait)
 {
     wait->page = process_page(wait->state);
     wait->since_ms = coarse_ms();
@@ -144,7 +144,7 @@ bool memory_wait_after_failure(struct memory_wait *wait)
     enum word word = WORD_FAIL;
     if (may_wait(wait)) {
         if (!wait->since_ms)
-            begin(wait);
+            begin_waiting(wait);
         word = wait_once(wait);
     }
     errno = error;
@@ -163,7 +163,7 @@ void memory_wait_end(struct memory_wait *wait, bool succeeded)
         memory_wait_forget_failures(FAILURE_OF_BLOCK);
     if (!wait->since_ms)
         return;
-    disconnect(wait);
+    disconnect_daemon(wait);
     atomic_fetch_sub(&wait->page->waiting, 1);
     atomic_fetch_add(&wait->page->waited_ms, coarse_ms() - wait->since_ms);
 }

@@ -87,7 +87,7 @@ static void on_closed(uv_handle_t *handle)
     free(connection);
 }
 
-static void drop(struct connection *connection)
+static void drop_connection(struct connection *connection)
 {
     if (!connection->link)
         return;
@@ -96,14 +96,14 @@ static void drop(struct connection *connection)
 }
 
 /* Only from the loop: hooks are called. */
-static void end(struct connection *connection)
+static void end_connection(struct connection *connection)
 {
     const struct preload_hooks *hooks = &connection->listener->hooks;
     if (connection->role == ROLE_PROCESS)
         hooks->ends(hooks->context, &connection->process);
     if (connection->role == ROLE_WAITER)
         hooks->stops_waiting(hooks->context, &connection->waiter);
-    drop(connection);
+    drop_connection(connection);
 }
 
 /* ---- a process and its page ---- */
@@ -229,7 +229,7 @@ static void on_readable(uv_poll_t *poll, int status, int events)
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return;
     if (n <= 0 || !take_packet(connection, packet, (size_t)n))
-        end(connection);
+        end_connection(connection);
 }
 
 /* ---- new connections ---- */
@@ -278,7 +278,7 @@ static void on_sweep(uv_timer_t *timer)
     for (struct connection *c = listener->first, *next; c; c = next) {
         next = c->next;
         if (c->role == ROLE_NEW && uv_now(listener->loop) - c->begun_ms > SILENCE_MAX_MS)
-            end(c);
+            end_connection(c);
     }
     if (listener->is_full) {
         listener->is_full = false;
@@ -342,7 +342,7 @@ void preload_listener_close(struct preload_listener *listener)
         return;
     listener->is_closing = true;
     while (listener->first)
-        drop(listener->first);
+        drop_connection(listener->first);
     uv_close((uv_handle_t *)&listener->poll, NULL);
     uv_close((uv_handle_t *)&listener->sweep, NULL);
     close(listener->fd);
@@ -356,7 +356,7 @@ void preload_listener_destroy(struct preload_listener *listener)
 
 /* ---- the list, for its owner ---- */
 
-static struct connection *find(struct connection *from, enum role role)
+static struct connection *next_of_role(struct connection *from, enum role role)
 {
     while (from && from->role != role)
         from = from->next;
@@ -369,7 +369,7 @@ struct preload_process *preload_next_process(
     const size_t at = offsetof(struct connection, process);
     struct connection *from = after ? ((const struct connection *)((const char *)after - at))->next
                                     : listener->first;
-    struct connection *found = find(from, ROLE_PROCESS);
+    struct connection *found = next_of_role(from, ROLE_PROCESS);
     return found ? &found->process : NULL;
 }
 
@@ -379,6 +379,6 @@ struct preload_waiter *preload_next_waiter(
     const size_t at = offsetof(struct connection, waiter);
     struct connection *from = after ? ((const struct connection *)((const char *)after - at))->next
                                     : listener->first;
-    struct connection *found = find(from, ROLE_WAITER);
+    struct connection *found = next_of_role(from, ROLE_WAITER);
     return found ? &found->waiter : NULL;
 }

@@ -166,7 +166,7 @@ void process_beat(struct process_state *state)
 /* ---- its life ---- */
 
 /* Returns whether there is a state now. */
-static bool begin(struct process_state *state)
+static bool begin_state(struct process_state *state)
 {
     struct preload_page *page = create_page();
     if (!page)
@@ -200,7 +200,7 @@ struct process_state *process_state_get(void)
     uint32_t fresh = FRESH;
     if (atomic_compare_exchange_strong(&state->status, &fresh, BEGINNING)) {
         int error = errno;
-        atomic_store(&state->status, begin(state) ? READY : FRESH);
+        atomic_store(&state->status, begin_state(state) ? READY : FRESH);
         futex_wake_all(&state->status);
         errno = error;
     }

@@ -109,7 +109,7 @@ static void count_process(struct gpu_state *state, uint64_t task, const struct g
 
 /* Memory in use beyond that of the listed processes: a process has it that the driver does not
  * list. */
-static struct reading unexplained(const struct gpu_sample *sample)
+static struct reading unexplained_bytes(const struct gpu_sample *sample)
 {
     double bytes = sample->mem_used_bytes.value;
     for (size_t i = 0; i < sample->processes.count; i++) {
@@ -133,7 +133,7 @@ static bool is_listed(const struct core_sample *sample, uint64_t task)
 static void add_absent(
     const struct gpu_view *gpu, const struct gpu_state *state, struct core_sample *sample)
 {
-    struct reading left = unexplained(&state->sample);
+    struct reading left = unexplained_bytes(&state->sample);
     if (!left.valid || left.value > (double)UNEXPLAINED_MAX)
         return;
     for (int i = 0; i < gpu->n_residents && sample->n_tasks < RESIDENTS_SAMPLED_MAX; i++)

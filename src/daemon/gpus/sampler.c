@@ -83,7 +83,7 @@ static void update_task_memory(struct gpus *gpus)
 }
 
 /* Energy and activity count for as long as there were tasks that had not ended. */
-static void account(struct gpus *gpus)
+static void account_gpus(struct gpus *gpus)
 {
     bool lived = jobs_take_lived(gpus->parts.jobs);
     for (size_t i = 0; i < gpus->set->count; i++) {
@@ -120,7 +120,7 @@ static void take_in(struct gpus *gpus)
         state->sample = state->incoming;
         state->incoming = last;
     }
-    account(gpus);
+    account_gpus(gpus);
     for (size_t i = 0; i < gpus->set->count; i++) {
         watch_trouble(&gpus->states[i], &gpus->set->gpu[i]);
         usage_measure(gpus, i);

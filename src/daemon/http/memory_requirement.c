@@ -77,7 +77,7 @@ static int set_need(
     return 0;
 }
 
-static int estimate(const struct http *http, struct submission *submission,
+static int estimate_requirement(const struct http *http, struct submission *submission,
     const struct network *network, struct fault *fault)
 {
     struct estimate_request request = {.model = network->model,
@@ -113,7 +113,7 @@ int submission_estimate_need(
     struct network network = {0};
     int r = parse_summary(body, submission, fault, &network);
     if (r == 0)
-        r = estimate(http, submission, &network, fault);
+        r = estimate_requirement(http, submission, &network, fault);
     network_fini(&network);
     return r;
 }

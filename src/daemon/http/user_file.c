@@ -94,7 +94,7 @@ static void on_helper_gone(void *context)
     start_waiting(helper->files);
 }
 
-static void finish(struct request *request, int answer, const struct fault *fault)
+static void finish_request(struct request *request, int answer, const struct fault *fault)
 {
     request->read.on_done(
         request->read.context, answer, answer == 0 ? request->piece : NULL, fault);
@@ -120,7 +120,7 @@ static void on_read(struct user_helper *helper, int answer, const struct fault *
     const struct user_file_piece *piece = request->piece;
     bool is_sane = answer != 0 ||
                    (piece->offset >= 0 && piece->size >= 0 && piece->size <= USER_FILE_PIECE);
-    finish(request, is_sane ? answer : -EIO, &words);
+    finish_request(request, is_sane ? answer : -EIO, &words);
 }
 
 static int give_helper(struct request *request, struct helper *helper, struct fault *fault)
@@ -152,12 +152,12 @@ static int give_helper(struct request *request, struct helper *helper, struct fa
     return child;
 }
 
-static void start(struct request *request, struct helper *helper)
+static void start_helper(struct request *request, struct helper *helper)
 {
     struct fault fault = {0};
     int r = give_helper(request, helper, &fault);
     if (r < 0) {
-        finish(request, r, &fault);
+        finish_request(request, r, &fault);
         return;
     }
     *helper = (struct helper){.files = request->files, .is_there = true, .uid = request->read.uid};
@@ -197,7 +197,7 @@ static void start_waiting(struct user_files *files)
     for (struct request **at = &files->waiting; *at;) {
         struct helper *helper = find_helper(files, (*at)->read.uid);
         if (helper)
-            start(unlink_waiting(files, at), helper);
+            start_helper(unlink_waiting(files, at), helper);
         else
             at = &(*at)->next;
     }
@@ -212,7 +212,7 @@ static void on_waited_enough(uv_timer_t *timer)
         struct request *request = unlink_waiting(files, &files->waiting);
         fault_set(&fault, ETIMEDOUT, "%.400s: too many files are being read that do not answer",
             request->read.path);
-        finish(request, -ETIMEDOUT, &fault);
+        finish_request(request, -ETIMEDOUT, &fault);
     }
     watch_waiting(files);
 }
@@ -251,7 +251,7 @@ static void cancel_all(struct request *request)
     for (struct request *next; request; request = next) {
         next = request->next;
         user_helper_leave(&request->helper);
-        finish(request, -ECANCELED, &fault);
+        finish_request(request, -ECANCELED, &fault);
     }
 }
 

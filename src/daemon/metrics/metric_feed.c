@@ -52,7 +52,7 @@ static const struct share *share_of(const struct gpu_report *gpu, uint64_t task)
     return NULL;
 }
 
-static struct reading when(bool is_alone, struct reading reading)
+static struct reading reading_if(bool is_alone, struct reading reading)
 {
     return is_alone ? reading : READING_NONE;
 }
@@ -66,11 +66,11 @@ static void take_task(struct metric_recorder *recorder, const struct gpu_report 
     const struct reading values[TASK_METRICS] = {
         [TASK_METRIC_MEM_USED_MIB] = in_mib(resident->mem_used_bytes),
         [TASK_METRIC_SMACT] = share ? share->smact : READING_NONE,
-        [TASK_METRIC_SMOCC] = when(is_alone, seen->smocc),
-        [TASK_METRIC_DRAM_ACTIVE] = when(is_alone, seen->dram_active),
+        [TASK_METRIC_SMOCC] = reading_if(is_alone, seen->smocc),
+        [TASK_METRIC_DRAM_ACTIVE] = reading_if(is_alone, seen->dram_active),
         [TASK_METRIC_POWER_W] = share ? share->power_w : READING_NONE,
-        [TASK_METRIC_PCIE_TX_MIB_S] = when(is_alone, in_mib(seen->pcie_tx_bytes_per_s)),
-        [TASK_METRIC_PCIE_RX_MIB_S] = when(is_alone, in_mib(seen->pcie_rx_bytes_per_s)),
+        [TASK_METRIC_PCIE_TX_MIB_S] = reading_if(is_alone, in_mib(seen->pcie_tx_bytes_per_s)),
+        [TASK_METRIC_PCIE_RX_MIB_S] = reading_if(is_alone, in_mib(seen->pcie_rx_bytes_per_s)),
     };
     key->task = resident->task;
     metric_recorder_add(recorder, key, at_ms, values);

@@ -157,7 +157,7 @@ static struct collected *find_collected(struct batch *batch, const struct metric
 }
 
 /* Without memory for it the sample is missing. */
-static void collect(struct batch *batch, const struct metric_key *key, int64_t at_ms,
+static void collect_value(struct batch *batch, const struct metric_key *key, int64_t at_ms,
     const float *values, int n_values)
 {
     struct collected *series = find_collected(batch, key);
@@ -172,7 +172,8 @@ static void collect(struct batch *batch, const struct metric_key *key, int64_t a
 
 /* ---- the thread: processes ---- */
 
-static struct reading rate(struct reading now, struct reading before, double elapsed_s, double unit)
+static struct reading rate_of(
+    struct reading now, struct reading before, double elapsed_s, double unit)
 {
     bool is_known = now.valid && before.valid && elapsed_s > 0 && now.value >= before.value;
     return is_known ? reading_of((now.value - before.value) / elapsed_s / unit) : READING_NONE;
@@ -203,19 +204,19 @@ static void add_usage(struct metric_recorder *recorder, struct batch *batch,
     struct reading memory = now->resident_bytes;
     memory.value /= mib;
     const float values[PROCESS_METRICS] = {
-        [PROCESS_METRIC_CPU_CORES] = value_of(rate(now->cpu_s, before->cpu_s, s, 1)),
+        [PROCESS_METRIC_CPU_CORES] = value_of(rate_of(now->cpu_s, before->cpu_s, s, 1)),
         [PROCESS_METRIC_HOST_MEM_MIB] = value_of(memory),
         [PROCESS_METRIC_DISK_READ_MIB_S] = value_of(
-            rate(now->disk_read_bytes, before->disk_read_bytes, s, mib)),
+            rate_of(now->disk_read_bytes, before->disk_read_bytes, s, mib)),
         [PROCESS_METRIC_DISK_WRITE_MIB_S] = value_of(
-            rate(now->disk_written_bytes, before->disk_written_bytes, s, mib)),
+            rate_of(now->disk_written_bytes, before->disk_written_bytes, s, mib)),
         [PROCESS_METRIC_NET_RX_MIB_S] = value_of(
-            rate(now->net_received_bytes, before->net_received_bytes, s, mib)),
+            rate_of(now->net_received_bytes, before->net_received_bytes, s, mib)),
         [PROCESS_METRIC_NET_TX_MIB_S] = value_of(
-            rate(now->net_sent_bytes, before->net_sent_bytes, s, mib)),
+            rate_of(now->net_sent_bytes, before->net_sent_bytes, s, mib)),
     };
     const struct metric_key key = {.task = root->task};
-    collect(batch, &key, clock_wall_us() / 1000, values, PROCESS_METRICS);
+    collect_value(batch, &key, clock_wall_us() / 1000, values, PROCESS_METRICS);
 }
 
 static void keep_usage(struct metric_recorder *recorder, const struct batch *batch,
@@ -277,7 +278,7 @@ static int write_batch(
     return r;
 }
 
-static int maintain(struct metric_recorder *recorder, struct fault *fault)
+static int maintain_database(struct metric_recorder *recorder, struct fault *fault)
 {
     int64_t now_us = clock_monotonic_us(), now_ms = clock_wall_us() / 1000;
     int r;
@@ -298,7 +299,7 @@ static void do_job(struct metric_recorder *recorder, struct job *job)
     read_usage(recorder, job->batch);
     int r = write_batch(recorder, job->batch, &job->fault);
     if (r == 0)
-        r = maintain(recorder, &job->fault);
+        r = maintain_database(recorder, &job->fault);
     job->has_failed = r < 0;
 }
 
@@ -326,7 +327,7 @@ static void run_thread(void *argument)
 
 /* ---- the loop ---- */
 
-static void finish(struct metric_recorder *recorder, struct job *job)
+static void finish_job(struct metric_recorder *recorder, struct job *job)
 {
     if (job->on_answer) {
         if (!job->answer && !*job->fault.text)
@@ -349,7 +350,7 @@ static void finish_all(struct metric_recorder *recorder)
             recorder->batches_waiting--;
         uv_mutex_unlock(&recorder->mutex);
         if (job)
-            finish(recorder, job);
+            finish_job(recorder, job);
     } while (job);
 }
 
@@ -358,7 +359,7 @@ static void on_wake(uv_async_t *wake)
     finish_all(wake->data);
 }
 
-static void give(struct metric_recorder *recorder, struct job *job)
+static void give_to_thread(struct metric_recorder *recorder, struct job *job)
 {
     uv_mutex_lock(&recorder->mutex);
     append_job(&recorder->todo, job);
@@ -368,7 +369,7 @@ static void give(struct metric_recorder *recorder, struct job *job)
 }
 
 /* The batch goes to the thread, unless too many wait there already: then it is dropped. */
-static void flush(struct metric_recorder *recorder)
+static void flush_batch(struct metric_recorder *recorder)
 {
     uv_mutex_lock(&recorder->mutex);
     bool is_slow = recorder->batches_waiting >= BATCHES_MAX;
@@ -383,7 +384,7 @@ static void flush(struct metric_recorder *recorder)
         return;
     }
     job->batch = batch;
-    give(recorder, job);
+    give_to_thread(recorder, job);
 }
 
 static struct batch *begin_batch(struct metric_recorder *recorder)
@@ -399,7 +400,7 @@ static void on_flush(uv_timer_t *timer)
     struct batch *batch = begin_batch(recorder);
     if (batch)
         batch->n_roots = recorder->hooks.list_roots(recorder->hooks.context, &batch->roots);
-    flush(recorder);
+    flush_batch(recorder);
 }
 
 void metric_recorder_add(struct metric_recorder *recorder, const struct metric_key *key,
@@ -417,13 +418,13 @@ void metric_recorder_add(struct metric_recorder *recorder, const struct metric_k
     const struct batch *before = recorder->batch;
     if (before && before->first_ms &&
         (at_ms < before->first_ms || at_ms >= before->first_ms + METRIC_BATCH_MS))
-        flush(recorder); /* the wall clock was set */
+        flush_batch(recorder); /* the wall clock was set */
     struct batch *batch = begin_batch(recorder);
     if (!batch)
         return;
     if (!batch->first_ms)
         batch->first_ms = at_ms;
-    collect(batch, key, at_ms, floats, n);
+    collect_value(batch, key, at_ms, floats, n);
 }
 
 void metric_recorder_ask(struct metric_recorder *recorder, struct metric_query *query, char *head,
@@ -440,8 +441,8 @@ void metric_recorder_ask(struct metric_recorder *recorder, struct metric_query *
     }
     *job = (struct job){.query = query, .head = head, .on_answer = on_answer, .context = context};
     if (recorder->batch && clock_monotonic_us() >= recorder->batch->begun_us + SECOND_US)
-        flush(recorder); /* the answer shall lack a second at most */
-    give(recorder, job);
+        flush_batch(recorder); /* the answer shall lack a second at most */
+    give_to_thread(recorder, job);
 }
 
 /* ---- life ---- */
@@ -517,7 +518,7 @@ void metric_recorder_close(struct metric_recorder *recorder)
         return;
     uv_close((uv_handle_t *)recorder->timer, on_closed);
     recorder->timer = NULL;
-    flush(recorder);
+    flush_batch(recorder);
     uv_mutex_lock(&recorder->mutex);
     recorder->is_ending = true;
     uv_cond_signal(&recorder->has_work);

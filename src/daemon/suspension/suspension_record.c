@@ -42,7 +42,7 @@ struct words {
     size_t count;
 };
 
-static int split(struct span line, struct words *ret_words)
+static int split_words(struct span line, struct words *ret_words)
 {
     ret_words->count = 0;
     while (line.size) {
@@ -109,7 +109,7 @@ static int read_line(struct span line, struct suspension_record *record)
 {
     struct words words;
     int64_t number;
-    int r = split(line, &words);
+    int r = split_words(line, &words);
     if (r < 0)
         return r;
     if (is_line(&words, "attempt", 2)) {

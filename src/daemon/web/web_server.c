@@ -76,7 +76,7 @@ static bool is_own(const char *path)
     return strcmp(path, "/login") == 0 || web_asset_find(path);
 }
 
-static bool admit(void *data, struct api_request *request, struct api_peer *ret_peer)
+static bool admit_request(void *data, struct api_request *request, struct api_peer *ret_peer)
 {
     struct web *web = data;
     char session[SESSION_SECRET_SIZE];
@@ -163,7 +163,7 @@ static int listen_at(struct web *web, const char *text, struct fault *fault)
 {
     const struct api_server_options options = {
         .headers = headers,
-        .admit = admit,
+        .admit = admit_request,
         .server_data = web,
         .routes = web->routes,
         .context = web->options.context,
