@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Who uses a GPU keeps others off it in one of two ways: by its activity, since the SMs are busy,
+ * or by its memory, since no further task fits. The larger of the two is what others cannot have,
+ * so that is the charge. A task that waits for its data in 60 of 80 GiB is charged 0.75 of a GPU,
+ * one that computes at 90 % in 10 GiB is charged 0.9.
+ */
+#include "fairness/charge.h"
+
+#include <math.h>
+
+double charge_rate(const struct gpu_use *use)
+{
+    double equal_part = 1.0 / (use->n_tasks > 1 ? use->n_tasks : 1);
+    double smact = reading_assume(use->smact, equal_part);
+    double memory = reading_assume(use->memory, equal_part);
+    if (use->is_whole)
+        return 1;
+    return fmin(1, fmax(0, fmax(smact, memory)));
+}
+
+double charge_decay(double charge, int64_t elapsed_us, int64_t half_life_us)
+{
+    return elapsed_us > 0 ? charge * exp2(-(double)elapsed_us / (double)half_life_us) : charge;
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a task is charged for the GPUs that it holds, and how past charges lose weight. */
+#ifndef COLLOC_FAIRNESS_CHARGE_H
+#define COLLOC_FAIRNESS_CHARGE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/reading.h"
+
+/* Chosen: a suspended task keeps host memory, not GPU memory; small, but not free. */
+#define CHARGE_SUSPENDED 0.05
+
+/* What a task has of one GPU. */
+struct gpu_use {
+    bool is_whole;         /* no other task may come to the GPU while it is there */
+    int n_tasks;           /* on the GPU, this one included */
+    struct reading smact;  /* 0..1, its part of the GPU's SM activity */
+    struct reading memory; /* 0..1, its part of the GPU's memory */
+};
+
+/*
+ * The charge of one GPU for each unit of time: the larger of its part of the SM activity and its
+ * part of the memory. All of the GPU, if no other task may come; an equal part, if nothing is known
+ * (unknown is never free).
+ *
+ * Returns 0 to 1.
+ */
+double charge_rate(const struct gpu_use *use);
+
+/*
+ * What is left of a charge after some time.
+ *
+ * `charge`:       in any unit
+ * `elapsed_us`:   since it was charged; negative counts as 0
+ * `half_life_us`: after which half of it is left; above 0
+ *
+ * Returns the rest, in the same unit.
+ */
+double charge_decay(double charge, int64_t elapsed_us, int64_t half_life_us);
+
+#endif

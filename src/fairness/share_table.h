@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Projects, their users and the shares of both, and the file in which an administrator writes them:
+ *
+ *     # shares
+ *     project vision 3
+ *     project speech 1
+ *     user ada vision 2
+ *     user bob vision
+ *
+ * Shares are whole numbers, relative to those of the other projects, or of the other users of the
+ * project; 1 where none are given. A user that the file does not name is in the project "default"
+ * with 1 share. Without a file everybody is, so all users are equal.
+ */
+#ifndef COLLOC_FAIRNESS_SHARE_TABLE_H
+#define COLLOC_FAIRNESS_SHARE_TABLE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/fault.h"
+
+enum {
+    PROJECTS_MAX = 64,         /* chosen */
+    SHARE_USERS_MAX = 1024,    /* named in the file; chosen */
+    PROJECT_NAME_BYTES = 32,   /* with the NUL; chosen */
+    USER_SHARES_MAX = 1000000, /* chosen */
+};
+
+struct share_table {
+    int n_projects; /* the first is "default" */
+    struct share_project {
+        char name[PROJECT_NAME_BYTES];
+        int shares;
+    } projects[PROJECTS_MAX];
+    int n_users;
+    struct user_shares {
+        uint32_t uid;
+        int project; /* index into `projects` */
+        int shares;
+    } users[SHARE_USERS_MAX]; /* by rising uid */
+};
+
+/* Sets the table in which all users are equal. */
+void share_table_init(struct share_table *table);
+
+/* Finds a user by name or number. Returns 0, or -errno: there is none (-ENOENT), or it is not
+ * known whether there is. */
+typedef int share_find_user(void *context, const char *name, uint32_t *ret_uid);
+
+/*
+ * Reads a file's text.
+ *
+ * `text`, `size`: any bytes
+ * `path`:         for messages
+ * `find_user`, `context`: called for each user's line
+ * `ret_table`:    set in each case; incomplete after a fault
+ *
+ * Returns 0, or a fault with file and line: -EINVAL for a line that is wrong, -ENOENT for a user
+ * who does not exist, or another error of find_user.
+ */
+int share_table_parse(const char *text, size_t size, const char *path, share_find_user *find_user,
+    void *context, struct fault *fault, struct share_table *ret_table);
+
+/* Returns the project and the shares of the user. */
+struct user_shares share_table_find(const struct share_table *table, uint32_t uid);
+
+/* Do the tables give everybody the same shares? */
+bool share_table_equal(const struct share_table *a, const struct share_table *b);
+
+#endif
