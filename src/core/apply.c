@@ -78,7 +78,7 @@ static void start_waiting(struct core *core, struct task *task, int64_t now_us)
 {
     struct task_queue *queue = task->state == TASK_BLOCKED      ? &core->blocked_queue
                                : task->state == TASK_RECOVERING ? &core->recovery_queue
-                                                                : &core->main_queue;
+                                                                : core_queue_of(core, task);
     if (task->state == TASK_BLOCKED)
         core_note_blocked(core, task);
     queue_push_in_order(queue, task);
@@ -103,6 +103,8 @@ static void return_to_queue(struct core *core, struct task *task, int64_t now_us
 static int add_task(
     struct core *core, const struct event *event, uint64_t id, struct task_array array)
 {
+    if (!core_add_user(core, event->submit.uid, event->time_us))
+        return -ENOMEM;
     struct task *task = core_add_task(core, id);
     if (!task)
         return -ENOMEM;
@@ -198,11 +200,14 @@ static int add_resident(struct gpu_view *gpu, const struct task *task, int64_t n
     return 0;
 }
 
-void core_remove_resident(struct gpu_view *gpu, uint64_t id, int64_t now_us)
+void core_remove_resident(struct core *core, int i, uint64_t id, int64_t now_us)
 {
+    struct gpu_view *gpu = &core->view.gpus[i];
     struct resident *resident = gpu_view_resident(gpu, id);
     if (!resident)
         return;
+    core_accrue(core, gpu, now_us);
+    core_count_gpu(core, resident->uid, -1, now_us);
     struct resident *end = gpu->residents + gpu->n_residents--;
     memmove(resident, resident + 1, (size_t)(end - resident - 1) * sizeof *resident);
     gpu->mix_since_us = now_us;
@@ -239,6 +244,8 @@ static struct reading least_free(const struct cluster_view *view, const int *gpu
 
 int core_add_to_gpu(struct core *core, struct task *task, int gpu, int64_t now_us)
 {
+    core_accrue(core, &core->view.gpus[gpu], now_us);
+    core_count_gpu(core, task->uid, 1, now_us);
     record_coresidents(core, task, &core->view.gpus[gpu]);
     return add_resident(&core->view.gpus[gpu], task, now_us);
 }
@@ -289,7 +296,7 @@ static int apply_place(struct core *core, struct task *task, const struct event 
 void core_release_gpus(struct core *core, struct task *task, int64_t now_us)
 {
     for (int i = 0; i < task->n_gpus; i++)
-        core_remove_resident(&core->view.gpus[task->gpus[i]], task->id, now_us);
+        core_remove_resident(core, task->gpus[i], task->id, now_us);
     free(task->gpus);
     task->gpus = NULL;
     task->n_gpus = 0;
@@ -533,6 +540,8 @@ int core_apply_event(struct core *core, const struct event *event)
         return core_apply_sample(core, event);
     case EVENT_TICK:
         return 0;
+    case EVENT_USAGE:
+        return core_apply_usage(core, event);
     default:
         break;
     }

@@ -20,10 +20,14 @@
 
 /* ---- not computing ---- */
 
-static void mark_residents(struct core *core, const struct task *task, bool is_stopped)
+static void mark_residents(
+    struct core *core, const struct task *task, bool is_stopped, int64_t now_us)
 {
-    for (int i = 0; i < task->n_gpus; i++)
-        gpu_view_resident(&core->view.gpus[task->gpus[i]], task->id)->is_stopped = is_stopped;
+    for (int i = 0; i < task->n_gpus; i++) {
+        struct gpu_view *gpu = &core->view.gpus[task->gpus[i]];
+        core_accrue(core, gpu, now_us);
+        gpu_view_resident(gpu, task->id)->is_stopped = is_stopped;
+    }
 }
 
 static void mark_leaving(struct core *core, const struct task *task)
@@ -34,7 +38,7 @@ static void mark_leaving(struct core *core, const struct task *task)
 
 static void begin_stop(struct core *core, struct task *task, const struct event *event)
 {
-    mark_residents(core, task, true);
+    mark_residents(core, task, true, event->time_us);
     task->yield.reason = task->yield.by_user ? YIELD_TO_USER : event->yield.reason;
     task->yield.to_task = event->yield.to_task;
     task->yield.since_us = event->time_us;
@@ -53,7 +57,7 @@ static void end_stop(struct task *task, int64_t now_us)
 /* It computes again; or ends, if it was cancelled meanwhile. */
 static void run_again(struct core *core, struct task *task, int64_t now_us)
 {
-    mark_residents(core, task, false);
+    mark_residents(core, task, false, now_us);
     for (int i = 0; i < task->n_gpus; i++)
         if (core->view.gpus[task->gpus[i]].closed_for == task->id)
             core->view.gpus[task->gpus[i]].closed_for = 0;
@@ -279,7 +283,7 @@ static void end_move(struct core *core, struct task *task, bool has_moved, int64
         if (is_kept)
             task->gpus[kept++] = gpu;
         else
-            core_remove_resident(&core->view.gpus[gpu], task->id, now_us);
+            core_remove_resident(core, gpu, task->id, now_us);
     }
     task->n_gpus = kept;
     if (has_moved)

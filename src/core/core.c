@@ -8,8 +8,8 @@
  *      cancel of a waiting task becomes END, of a running one EFFECT_KILL; a tick expires tasks; a
  *      lost MIG instance evicts its tasks.
  *   3. After a replay, once: the reactions that the end of the log cut off.
- *   4. Judge dependencies on tasks that have ended, and let tasks that may start now into their
- *      queue (eligible.c).
+ *   4. Record what users have used (users.c), if a period is over; judge dependencies on tasks that
+ *      have ended, and let tasks that may start now into their queue (eligible.c).
  *   5. Schedule (schedule.c), if anything has changed that may let a task be placed.
  *
  * Every decision of 2 to 5 is itself an event. It goes through the same apply function and is left
@@ -48,16 +48,24 @@ struct core_settings core_settings_default(void)
         .filler_percent = 70,
         .mps_mem_limit = true,
         .suspension_cost = suspension_cost_default(),
+        .order = ORDER_FAIR,
+        .usage_half_life_us = 7 * 86400 * SECOND_US,
     };
 }
 
 struct core *core_create(const struct core_settings *settings)
 {
     struct core *core = calloc(1, sizeof *core);
-    if (core) {
-        core->settings = *settings;
-        core->view.last_placed = -1;
+    struct core_users *users = calloc(1, sizeof *users);
+    if (!core || !users) {
+        free(core);
+        free(users);
+        return NULL;
     }
+    core->users = users;
+    core->settings = *settings;
+    core->view.last_placed = -1;
+    core_set_shares(core, settings->shares);
     return core;
 }
 
@@ -73,6 +81,7 @@ void core_destroy(struct core *core)
     if (!core)
         return;
     core_free_tasks(core);
+    core_free_users(core);
     for (int i = 0; i < core->view.n_gpus; i++)
         gpu_view_fini(&core->view.gpus[i]);
     free(core->view.gpus);
@@ -85,7 +94,9 @@ void core_destroy(struct core *core)
 
 void core_configure(struct core *core, const struct core_settings *settings)
 {
+    core_change_order(core, settings->order);
     core->settings = *settings;
+    core_set_shares(core, settings->shares);
     core->pass_needed = true;
 }
 
@@ -222,7 +233,7 @@ static int expire_tasks(struct core *core, int64_t now_us)
 /* Whether a task gives way depends on how long it has run. */
 static int64_t next_preemption_us(const struct core *core)
 {
-    bool may_preempt = core->settings.preempt && core->main_queue.first;
+    bool may_preempt = core->settings.preempt && core_queued_count(core) > 0;
     return may_preempt ? core->last_pass_us + BACKFILL_PERIOD_US : TIME_NEVER;
 }
 
@@ -327,6 +338,10 @@ int core_step(struct core *core, const struct event *event)
         r = core_judge_dependencies(core, event->time_us);
     if (r == 0)
         r = core_admit_eligible(core, event->time_us);
+    if (r == 0 && event->kind == EVENT_EXITED)
+        r = core_record_usage_of(core, core_find_task(core, event->task)->uid, event->time_us);
+    if (r == 0)
+        r = core_record_usage(core, event->time_us);
     if (r == 0 && needs_pass(core, event)) {
         core->pass_needed = false;
         core->last_pass_us = event->time_us;
@@ -336,11 +351,6 @@ int core_step(struct core *core, const struct event *event)
 }
 
 /* ---- the state, for reading ---- */
-
-const struct task_queue *core_main_queue(const struct core *core)
-{
-    return &core->main_queue;
-}
 
 const struct task_queue *core_recovery_queue(const struct core *core)
 {

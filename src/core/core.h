@@ -18,6 +18,14 @@
 #include "core/event.h"
 #include "core/policy.h"
 #include "core/queue.h"
+#include "fairness/share_table.h"
+
+/* Which of the users' tasks comes first (main_queue.c). */
+enum queue_order {
+    ORDER_FAIR, /* that of the user with the smaller usage per share */
+    ORDER_FIFO, /* the oldest */
+    QUEUE_ORDERS
+};
 
 struct core_settings {
     const struct policy *policy; /* the default of tasks that name none */
@@ -39,6 +47,9 @@ struct core_settings {
     bool preload;        /* EFFECT_GRANT_MEMORY and DENY_MEMORY, and reports MEMORY_WAIT */
     bool preempt;        /* running tasks give way by rank (core/preempt.c) */
     struct suspension_cost suspension_cost;
+    enum queue_order order;
+    int64_t usage_half_life_us;       /* of charges (users.c); 0: nothing is charged */
+    const struct share_table *shares; /* copied with the settings; NULL: all users are equal */
 };
 
 /* The thesis's conditions (section 6.2.2), a hold-off of 10 s within 60 s, three recoveries; no
@@ -137,8 +148,47 @@ void core_forget(struct core *core, uint64_t id);
 /* To walk all tasks, from 0 on. Returns the task with the smallest id above `id`, or NULL. */
 const struct task *core_next_task(const struct core *core, uint64_t id);
 
+/* The queues that the main queue consists of: one, or with ORDER_FAIR one for each user. Returns
+ * queue `i`, from 0 on; NULL after the last. */
+const struct task_queue *core_main_queue(const struct core *core, int i);
+
+/* Returns how many tasks the main queue has. */
+int core_queued_count(const struct core *core);
+
+/*
+ * Counts the tasks before a waiting task, in its queue and, with ORDER_FAIR, in those of the users
+ * who come before its own.
+ *
+ * `ret_of_others`: how many of them are of other users; may be NULL
+ */
+int core_ahead_of(const struct core *core, const struct task *task, int *ret_of_others);
+
+/* A user that has submitted a task, or was charged for one. */
+struct user_standing {
+    uint32_t uid;
+    const char *project; /* valid until the settings change */
+    int shares;
+    int64_t usage_us;    /* GPU time charged, decayed to now; */
+    int64_t recorded_us; /* of that, what the log had last, as of then */
+    int n_gpus;          /* held now; a GPU that two of the user's tasks share counts twice */
+    int fair_rank;       /* 1: comes first; users may have the same rank */
+};
+
+/* Users are numbered from 0 on, by rising uid. core_user_number returns -1 for an unknown one. */
+int core_user_count(const struct core *core);
+int core_user_number(const struct core *core, uint32_t uid);
+struct user_standing core_user_standing(const struct core *core, int i, int64_t now_us);
+
+/* Returns the fair rank of a user; 0: the user is not known. */
+int core_fair_rank(const struct core *core, uint32_t uid);
+
+/* Returns "fair" or "fifo". */
+const char *queue_order_name(enum queue_order order);
+
+/* Reads such a name. Returns 0, or -EINVAL for another text. */
+int queue_order_parse(const char *name, enum queue_order *ret_order);
+
 /* The parts of the state. Each returns a pointer that stays valid until core_destroy. */
-const struct task_queue *core_main_queue(const struct core *core);
 const struct task_queue *core_recovery_queue(const struct core *core);
 const struct task_queue *core_suspended_queue(const struct core *core);
 const struct task_queue *core_blocked_queue(const struct core *core);
@@ -156,6 +206,14 @@ const struct core_settings *core_get_settings(const struct core *core);
  */
 const char *core_explain(
     const struct core *core, uint64_t id, int64_t now_us, char *buffer, size_t size);
+
+/* Writes how many tasks are before a waiting task, and why those of other users are. Returns
+ * `buffer`. */
+const char *core_explain_ahead(const struct core *core, uint64_t id, char *buffer, size_t size);
+
+/* Writes which of two tasks comes first, and why. Returns `buffer`. */
+const char *core_explain_order(
+    const struct core *core, uint64_t one, uint64_t other, char *buffer, size_t size);
 
 /* Returns the same as one of Slurm's reasons: "Resources", "Priority", "JobHeldUser", "Dependency",
  * "BeginTime", "Recovering" or "None". */

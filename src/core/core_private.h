@@ -4,6 +4,7 @@
 #define COLLOC_CORE_PRIVATE_H
 
 #include "core/core.h"
+#include "fairness/fair_tree.h"
 
 /* The last EFFECT_WAIT of a queue: it is repeated only when the task or its reasons change. */
 struct reported_wait {
@@ -19,8 +20,31 @@ struct fifo_schedule {
     int64_t last_start_us;
 };
 
+/* A user: what the user was charged (users.c), and with ORDER_FAIR the tasks that wait. */
+struct core_user {
+    struct task_queue queue; /* the first member: main_queue.c finds the user of a queue */
+    uint32_t uid;
+    int n_gpus;       /* held by its tasks, each counted for itself */
+    int64_t usage_us; /* of the last EVENT_USAGE: GPU time, as of usage_at_us */
+    int64_t usage_at_us;
+    double accrued_us;       /* charged since then, in no event yet */
+    struct fair_member fair; /* its shares, and its rank */
+};
+
+struct core_users {
+    struct core_user **list;    /* by rising uid */
+    struct fair_member **order; /* scratch of core_rank_users */
+    int n;
+    size_t capacity, order_capacity;
+    bool is_stale;       /* the ranks are those of before a change, */
+    int64_t changed_us;  /* which was then */
+    int64_t recorded_us; /* when usage was last recorded; 0: never */
+};
+
 struct core {
     struct core_settings settings;
+    struct share_table shares; /* the settings point to it */
+    struct core_users *users;
     struct cluster_view view;
 
     struct task **tasks; /* by rising id */
@@ -29,8 +53,8 @@ struct core {
     bool any_wanted;    /* a GPU is closed for one that waits, or waited */
     int n_memory_waits; /* tasks of which an allocation waits */
     size_t tasks_capacity;
-    struct task_queue main_queue, recovery_queue, suspended_queue;
-    struct task_queue blocked_queue;
+    struct task_queue main_queue; /* with ORDER_FIFO */
+    struct task_queue recovery_queue, suspended_queue, blocked_queue;
 
     int n_dependents;               /* tasks with open dependencies */
     uint64_t ended_low, ended_high; /* ids of tasks that ended since dependencies were judged are
@@ -67,6 +91,52 @@ struct task *core_add_task(struct core *core, uint64_t id);
 
 void core_free_tasks(struct core *core);
 
+/* ---- users.c ---- */
+
+/* Returns NULL when there is none. */
+struct core_user *core_find_user(const struct core *core, uint32_t uid);
+
+/* Finds the user, or adds one that has used nothing. Returns NULL when memory is out. */
+struct core_user *core_add_user(struct core *core, uint32_t uid, int64_t now_us);
+void core_free_users(struct core *core);
+
+/* Copies the table, NULL: all users are equal, and sets the shares of all users. */
+void core_set_shares(struct core *core, const struct share_table *table);
+
+/* Charges the GPU's residents up to now. To be called before anything changes that the charge
+ * depends on. */
+void core_accrue(struct core *core, struct gpu_view *gpu, int64_t now_us);
+
+/* A task of the user holds a GPU more (`change` 1) or less (-1). */
+void core_count_gpu(struct core *core, uint32_t uid, int change, int64_t now_us);
+
+/* Applies an EVENT_USAGE. Returns 0 or -ENOMEM. */
+int core_apply_usage(struct core *core, const struct event *event);
+
+/* Decides EVENT_USAGE for the users that were charged, once a period is over. Returns 0 or
+ * -ENOMEM. */
+int core_record_usage(struct core *core, int64_t now_us);
+
+/* The same for one user, at once. */
+int core_record_usage_of(struct core *core, uint32_t uid, int64_t now_us);
+
+/* Ranks the users anew, if something has changed. */
+void core_rank_users(const struct core *core);
+
+/* ---- main_queue.c ---- */
+
+/* The queue of the main queue in which the task waits, or would. */
+struct task_queue *core_queue_of(struct core *core, const struct task *task);
+
+/* Does a task come before a task of another queue of the main queue? By priority, rank and age. */
+bool core_comes_before(const struct core *core, const struct task *task, const struct task *other);
+
+/* The first task of the queue that comes first. Returns NULL when no task is queued. */
+struct task *core_first_task(const struct core *core);
+
+/* Moves the queued tasks into the queues of the other order. */
+void core_change_order(struct core *core, enum queue_order order);
+
 /* ---- apply.c: the only file that changes the state of tasks ---- */
 
 /*
@@ -83,7 +153,7 @@ bool core_are_gpus(const struct core *core, const int *gpus, int n);
 int core_add_to_gpu(struct core *core, struct task *task, int gpu, int64_t now_us);
 
 /* The task is no resident of the GPU any more. */
-void core_remove_resident(struct gpu_view *gpu, uint64_t id, int64_t now_us);
+void core_remove_resident(struct core *core, int gpu, uint64_t id, int64_t now_us);
 
 /* The task gives up its reservation. */
 void core_release_gpus(struct core *core, struct task *task, int64_t now_us);

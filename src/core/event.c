@@ -41,6 +41,7 @@ static const char *const names[EVENT_KINDS] = {
     [EVENT_CONTINUE] = "CONTINUE",
     [EVENT_MEMORY_ANSWER] = "MEMORY_ANSWER",
     [EVENT_ELIGIBLE] = "ELIGIBLE",
+    [EVENT_USAGE] = "USAGE",
 };
 
 const char *event_name(enum event_kind kind)

@@ -53,6 +53,7 @@ enum event_kind {
     EVENT_CONTINUE,      /* they go on */
     EVENT_MEMORY_ANSWER, /* the waiting allocation is tried again, or fails */
     EVENT_ELIGIBLE,      /* nothing but its turn keeps the task from starting: into its queue */
+    EVENT_USAGE,         /* what a user has used so far (users.c); of no task */
     EVENT_KINDS
 };
 
@@ -128,6 +129,10 @@ struct event {
         struct dependency_end dependency;
         int64_t memory_wait_bytes; /* on one GPU */
         bool memory_granted;       /* of MEMORY_ANSWER: it is tried again */
+        struct {
+            uint32_t uid;
+            int64_t usage_us; /* GPU time charged, decayed to the time of the event */
+        } usage;
     };
 };
 

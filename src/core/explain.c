@@ -173,24 +173,43 @@ static void add_verdicts(struct line *line, const struct core *core, const struc
         line_add(line, "there is no GPU");
 }
 
-/* The head of the main queue, when the task waits behind it; else NULL. */
+/* The head of the main queue, when the task waits behind it; else NULL. A task that cannot be
+ * served now waits for no head: other users' tasks go on (main_queue.c). */
 static const struct task *head_before(const struct core *core, const struct task *task)
 {
-    const struct task *head = task->queue == &core->main_queue ? core_head_of_queue(core) : NULL;
-    return head == task ? NULL : head;
+    const struct task *head = task->state == TASK_QUEUED ? core_head_of_queue(core) : NULL;
+    bool is_passed_over = head && head->queue != task->queue &&
+                          core_ahead_of(core, task, NULL) == 0;
+    return head == task || is_passed_over ? NULL : head;
+}
+
+/* "3 tasks are before it in the queue, 2 of other users, who come first by fair share ..." */
+static void add_ahead(struct line *line, const struct core *core, const struct task *task)
+{
+    int others, n = core_ahead_of(core, task, &others);
+    line_add(line, "%d task%s before it in the queue", n, n > 1 ? "s are" : " is");
+    if (others)
+        line_add(line, ", %d of other users, who come first by fair share (rank of its user: %d)",
+            others, core_fair_rank(core, task->uid));
 }
 
 /* While a suspended task waits that the GPUs could serve, no task of the main queue starts. */
 static bool is_behind_suspended(const struct core *core, const struct task *task)
 {
     const struct task *first = core->suspended_queue.first;
-    return first && task->queue == &core->main_queue && core_can_be_served(core, first);
+    return first && task->state == TASK_QUEUED && core_can_be_served(core, first);
 }
 
-static void add_head(struct line *line, const struct task *head)
+static void add_head(
+    struct line *line, const struct core *core, const struct task *head, const struct task *task)
 {
+    int rank = core_fair_rank(core, head->uid), own_rank = core_fair_rank(core, task->uid);
     line_add(line, "task %" PRIu64 " is the head of the queue: ", head->id);
-    if (head->previous)
+    if (head->queue != task->queue && rank != own_rank)
+        line_add(line, "its user's fair rank is %d, this task's %d", rank, own_rank);
+    else if (head->queue != task->queue)
+        line_add(line, "it came first of those whose users have the fair rank %d", rank);
+    else if (head->previous)
         line_add(line, "it takes longest, as far as is known");
     else if (head->passed_count)
         line_add(line, "it came first, and %d later task%s started before it", head->passed_count,
@@ -332,12 +351,11 @@ const char *core_explain(
     }
     const struct task *head = head_before(core, task);
     if (head && !core_task_policy(core, head)->reserve) {
-        int n = queue_ahead_of(task);
-        line_add(&line, "%d task%s before it in the queue", n, n > 1 ? "s are" : " is");
+        add_ahead(&line, core, task);
         return buffer;
     }
     if (head)
-        add_head(&line, head);
+        add_head(&line, core, head, task);
     if (head && core->reserved_for != head->id) {
         line_add(&line, "; no task starts before it while no GPUs can be reserved for it");
         return buffer;
@@ -350,6 +368,69 @@ const char *core_explain(
     }
 
     explain_placement(&line, core, task, now_us);
+    return buffer;
+}
+
+const char *core_explain_ahead(const struct core *core, uint64_t id, char *buffer, size_t size)
+{
+    struct line line = {buffer, size, 0};
+    const struct task *task = core_find_task(core, id);
+    buffer[0] = '\0';
+    if (task && task->queue)
+        add_ahead(&line, core, task);
+    return buffer;
+}
+
+/* "task 3 does not wait: it is RUNNING" */
+static bool add_not_waiting(struct line *line, const struct task *task, uint64_t id)
+{
+    if (!task)
+        line_add(line, "there is no task %" PRIu64 " that waits or runs", id);
+    else if (task->state != TASK_QUEUED && task->state != TASK_RECOVERING)
+        line_add(line, "task %" PRIu64 " does not wait in the queue: it is %s", id,
+            task->state == TASK_HELD ? "held" : task_state_word(task->state));
+    else
+        return false;
+    return true;
+}
+
+/* `first` comes before `other`; both wait. */
+static void add_order(
+    struct line *line, const struct core *core, const struct task *first, const struct task *other)
+{
+    int rank = core_fair_rank(core, first->uid), other_rank = core_fair_rank(core, other->uid);
+    line_add(line, "task %" PRIu64 " comes before task %" PRIu64 ": ", first->id, other->id);
+    if (first->state != other->state)
+        line_add(line, "it ran out of GPU memory, and such tasks recover first");
+    else if (first->request.priority != other->request.priority)
+        line_add(line, "its priority is %s, that of the other is %s",
+            priority_name(first->request.priority), priority_name(other->request.priority));
+    else if (first->queue == other->queue || rank == other_rank)
+        line_add(line, "it was submitted earlier%s",
+            first->uid == other->uid             ? ""
+            : core->settings.order == ORDER_FAIR ? ", and their users have the same fair rank"
+                                                 : "");
+    else
+        line_add(line, "its user's fair rank is %d, that of the other's is %d", rank, other_rank);
+}
+
+const char *core_explain_order(
+    const struct core *core, uint64_t one, uint64_t other, char *buffer, size_t size)
+{
+    struct line line = {buffer, size, 0};
+    const struct task *a = core_find_task(core, one), *b = core_find_task(core, other);
+    buffer[0] = '\0';
+    if (add_not_waiting(&line, a, one) || add_not_waiting(&line, b, other))
+        return buffer;
+    bool is_first = a->state != b->state   ? a->state == TASK_RECOVERING
+                    : a->queue == b->queue ? queue_ahead_of(a) < queue_ahead_of(b)
+                                           : core_comes_before(core, a, b);
+    if (a == b)
+        line_add(&line, "this is one task");
+    else if (is_first)
+        add_order(&line, core, a, b);
+    else
+        add_order(&line, core, b, a);
     return buffer;
 }
 

@@ -30,6 +30,7 @@ static void insert_after(struct task_queue *queue, struct task *before, struct t
     *(after ? &after->previous : &queue->last) = task;
     task->queue = queue;
     queue->count++;
+    queue->counts[task->request.priority - PRIORITY_LOW]++;
     assign_number(queue, task);
 }
 
@@ -68,4 +69,5 @@ void queue_remove(struct task *task)
     task->next = task->previous = NULL;
     task->queue = NULL;
     queue->count--;
+    queue->counts[task->request.priority - PRIORITY_LOW]--;
 }

@@ -8,6 +8,7 @@
 struct task_queue {
     struct task *first, *last;
     int count;
+    int counts[PRIORITY_URGENT - PRIORITY_LOW + 1]; /* of each class of priority */
     bool has_gaps; /* the numbers of its tasks are no positions (queue.c) */
 };
 
@@ -19,6 +20,12 @@ void queue_push_in_order(struct task_queue *queue, struct task *task);
 /* Returns how many tasks are before it in its queue. Walks the queue only after a change in its
  * middle. */
 int queue_ahead_of(const struct task *task);
+
+/* Returns how many tasks of this class of priority it has. */
+static inline int queue_count_of(const struct task_queue *queue, int priority)
+{
+    return queue->counts[priority - PRIORITY_LOW];
+}
 
 /* Takes the task out of the queue that it is in; it must be in one. */
 void queue_remove(struct task *task);

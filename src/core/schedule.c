@@ -10,11 +10,11 @@
  * tasks are resumed and tasks on GPUs that fail are moved away (yield.c). While a suspended task
  * waits, no task of the main queue starts.
  *
- * Then the main queue, by class of priority, and first in, first out: its head (core_head_of_queue)
- * is placed, and the next head, until one has to wait. All others then wait behind it, so that no
- * task starves. If its policy knows backfill, GPUs are reserved for the head, and others may start
- * where the policy sees that this does not delay it (policy/backfill.h has the rules and an
- * example).
+ * Then the main queue, by class of priority and in the order of main_queue.c: its head
+ * (core_head_of_queue) is placed, and the next head, until one has to wait. All others then wait
+ * behind it, so that no task starves. If its policy knows backfill, GPUs are reserved for the head,
+ * and others may start where the policy sees that this does not delay it (policy/backfill.h has the
+ * rules and an example).
  *
  * A pass is bounded: the constants below limit how many tasks of a queue are tried.
  */
@@ -73,7 +73,7 @@ struct placement_query core_query(const struct core *core, const struct task *ta
         .idle_only = task->request.exclusive || recovers_alone(core, task) ||
                      core_task_policy(core, task)->exclusive_gpus,
         .recovery_free_bytes = recovery_free_bytes(core, task),
-        .passes_reservation = task->queue && task->queue != &core->main_queue,
+        .passes_reservation = task->queue && task->state != TASK_QUEUED,
     };
 }
 
@@ -279,7 +279,7 @@ bool core_can_be_served(const struct core *core, const struct task *task)
  * those of a higher. */
 static bool may_be_head(const struct core *core, const struct task *task)
 {
-    return task->request.priority == core->main_queue.first->request.priority &&
+    return task->request.priority == task->queue->first->request.priority &&
            task->request.need.kind != NEED_PENDING && core_task_policy(core, task)->reserve &&
            core_can_be_served(core, task);
 }
@@ -298,7 +298,7 @@ static bool comes_before(const struct core *core, const struct task *a, const st
  * without an attempt does not depend on the time. */
 static struct task *first_by_rank(const struct core *core)
 {
-    struct task *head = core->main_queue.first, *task = head;
+    struct task *head = core_first_task(core), *task = head;
     if (head->passed_count >= CORE_PASSED_MAX)
         return head;
     for (int n = 0; task && n < QUEUE_DEPTH_MAX; task = task->next, n++)
@@ -308,14 +308,15 @@ static struct task *first_by_rank(const struct core *core)
 }
 
 /*
- * With a policy that knows backfill, the task that takes longest is the head: long tasks start
- * early, short ones fill the gaps. But the oldest task is the head if its time is not known, or
- * CORE_PASSED_MAX later tasks have started before it. Of equally long tasks the oldest is. (No
- * task behind the oldest was passed by more tasks than it.)
+ * Of the queue that comes first (main_queue.c): its oldest task. With a policy that knows backfill,
+ * the task that takes longest is the head: long tasks start early, short ones fill the gaps. But
+ * the oldest task is the head if its time is not known, or CORE_PASSED_MAX later tasks have started
+ * before it. Of equally long tasks the oldest is. (No task behind the oldest was passed by more
+ * tasks than it.)
  */
 struct task *core_head_of_queue(const struct core *core)
 {
-    struct task *head = core->main_queue.first, *task = head;
+    struct task *head = core_first_task(core), *task = head;
     if (!head || !core_task_policy(core, head)->reserve)
         return head;
     if (core->settings.preempt && core_task_policy(core, head)->rank)
@@ -334,22 +335,40 @@ static int64_t expected_us(const struct task *task)
     return task->request.expect.time_us ? task->request.expect.time_us : INT64_MAX;
 }
 
-static bool is_shorter(const void *a, const void *b, const void *context)
+/* The users in the order of their queues; of one user's tasks, the shortest first. */
+static bool is_backfilled_sooner(const void *a, const void *b, const void *context)
 {
-    return expected_us(*(struct task *const *)a) < expected_us(*(struct task *const *)b);
+    const struct core *core = context;
+    const struct task *one = *(struct task *const *)a, *other = *(struct task *const *)b;
+    if (one->queue != other->queue)
+        return core_comes_before(core, one, other);
+    return expected_us(one) < expected_us(other);
 }
 
-/* The shortest tasks behind `head`, the shortest first. Returns how many, at most `most`. */
+static int count_waiting_queues(const struct core *core)
+{
+    const struct task_queue *queue;
+    int n = 0;
+    for (int i = 0; (queue = core_main_queue(core, i)); i++)
+        n += queue->first != NULL;
+    return n;
+}
+
+/* The tasks behind `head` that are tried for backfill, in order. Each user's queue is searched to
+ * an equal part of QUEUE_DEPTH_MAX. Returns how many, at most `most`. */
 static int list_shortest(
     const struct core *core, const struct task *head, struct task **ret_tasks, int most)
 {
+    const struct task_queue *queue;
     size_t n = 0;
-    int seen = 0;
-    for (struct task *task = core->main_queue.first; task && seen < QUEUE_DEPTH_MAX;
-         task = task->next, seen++)
-        if (task != head && task->request.need.kind != NEED_PENDING)
-            n = top_k_insert(
-                ret_tasks, n, (size_t)most, sizeof *ret_tasks, &task, is_shorter, NULL);
+    int depth = QUEUE_DEPTH_MAX / count_waiting_queues(core);
+    for (int i = 0; (queue = core_main_queue(core, i)); i++) {
+        int seen = depth ? 0 : -1;
+        for (struct task *task = queue->first; task && seen < depth; task = task->next, seen++)
+            if (task != head && task->request.need.kind != NEED_PENDING)
+                n = top_k_insert(ret_tasks, n, (size_t)most, sizeof *ret_tasks, &task,
+                    is_backfilled_sooner, core);
+    }
     return (int)n;
 }
 
@@ -373,7 +392,7 @@ int core_schedule_main(struct core *core, int64_t now_us)
     struct task *head;
     int r = 0;
     while (r == 0 && (head = core_head_of_queue(core))) {
-        if (core->main_queue.first->request.need.kind == NEED_PENDING)
+        if (head->queue->first->request.need.kind == NEED_PENDING)
             return 0;
         if (core->reserved_for != head->id)
             core_release_reservation(core);

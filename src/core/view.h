@@ -75,8 +75,9 @@ struct gpu_view {
     struct gpu_identity id;
     int64_t mix_since_us; /* since when the same tasks have been at work there */
     struct window smact, utilisation;
-    struct {           /* the last fault of an MPS client there, its own or a co-resident's */
-        uint64_t task; /* the first that ended; 0: none */
+    int64_t accrued_us; /* until when its residents were charged (users.c) */
+    struct {            /* the last fault of an MPS client there, its own or a co-resident's */
+        uint64_t task;  /* the first that ended; 0: none */
         uint32_t uid;
         int64_t at_us;
     } fault;

@@ -9,14 +9,16 @@
 #include <errno.h>
 #include <limits.h>
 #include <stddef.h>
+#include <stdlib.h>
 
 #include "base/array.h"
+#include "base/text.h"
 
 #define SETTING(field) offsetof(struct core_settings, field)
 
 static const struct {
     const char *key;
-    enum { REAL, INT64, INT, STATISTIC, FLAG } type;
+    enum { REAL, INT64, INT, STATISTIC, FLAG, ORDER } type;
     size_t offset;
 } fields[] = {
     {"smact_max", REAL, SETTING(conditions.smact_max)},
@@ -43,11 +45,14 @@ static const struct {
     {"suspension_fixed_us", INT64, SETTING(suspension_cost.fixed_us)},
     {"suspend_us_per_gib", INT64, SETTING(suspension_cost.suspend_us_per_gib)},
     {"resume_us_per_gib", INT64, SETTING(suspension_cost.resume_us_per_gib)},
+    {"order", ORDER, SETTING(order)},
+    {"usage_half_life_us", INT64, SETTING(usage_half_life_us)},
 };
 
 static_assert(
     sizeof(enum window_statistic) == sizeof(int), "a statistic is read and written as a number");
-static_assert(sizeof(struct core_settings) == 152,
+static_assert(sizeof(enum queue_order) == sizeof(int), "and so is an order");
+static_assert(sizeof(struct core_settings) == 176,
     "a setting that is not in the table would be lost to the replay");
 
 static json_int_t read_integer(const void *at, size_t i)
@@ -57,10 +62,26 @@ static json_int_t read_integer(const void *at, size_t i)
         return *(const bool *)at;
     case INT:
     case STATISTIC:
+    case ORDER:
         return *(const int *)at;
     default:
         return *(const int64_t *)at;
     }
+}
+
+/* {"projects": [["default", 1], ...], "users": [[uid, project, shares], ...]} */
+static json_t *encode_shares(const struct share_table *table)
+{
+    json_t *projects = json_array(), *users = json_array();
+    for (int i = 0; i < table->n_projects; i++)
+        json_array_append_new(
+            projects, json_pack("[s, i]", table->projects[i].name, table->projects[i].shares));
+    for (int i = 0; i < table->n_users; i++) {
+        const struct user_shares *user = &table->users[i];
+        json_array_append_new(
+            users, json_pack("[I, i, i]", (json_int_t)user->uid, user->project, user->shares));
+    }
+    return json_pack("{s:o, s:o}", "projects", projects, "users", users);
 }
 
 json_t *core_settings_encode(const struct core_settings *settings)
@@ -74,14 +95,24 @@ json_t *core_settings_encode(const struct core_settings *settings)
         else
             failed = json_object_set_new(object, fields[i].key, json_integer(read_integer(at, i)));
     }
+    if (!failed && settings->shares && settings->shares->n_users + settings->shares->n_projects > 1)
+        failed = json_object_set_new(object, "shares", encode_shares(settings->shares));
     if (!failed)
         return object;
     json_decref(object);
     return NULL;
 }
 
-static const int64_t greatest[] = {
-    [INT64] = EVENT_NUMBER_MAX, [INT] = INT_MAX, [STATISTIC] = WINDOW_STATISTICS - 1, [FLAG] = 1};
+static const int64_t greatest[] = {[INT64] = EVENT_NUMBER_MAX,
+    [INT] = INT_MAX,
+    [STATISTIC] = WINDOW_STATISTICS - 1,
+    [FLAG] = 1,
+    [ORDER] = QUEUE_ORDERS - 1};
+
+static bool is_int(int type)
+{
+    return type == INT || type == STATISTIC || type == ORDER;
+}
 
 static int decode_field(
     const json_t *value, size_t i, struct fault *fault, struct core_settings *settings)
@@ -98,11 +129,68 @@ static int decode_field(
         *(double *)at = json_number_value(value);
     else if (fields[i].type == FLAG)
         *(bool *)at = integer != 0;
-    else if (fields[i].type == INT || fields[i].type == STATISTIC)
+    else if (is_int(fields[i].type))
         *(int *)at = (int)integer;
     else
         *(int64_t *)at = integer;
     return 0;
+}
+
+static int decode_projects(const json_t *list, struct share_table *table)
+{
+    size_t i;
+    json_t *each;
+    table->n_projects = 0;
+    json_array_foreach(list, i, each) {
+        const char *name;
+        struct share_project *project = &table->projects[i];
+        if (i == PROJECTS_MAX || json_unpack(each, "[s, i]", &name, &project->shares) < 0 ||
+            !span_copy(span_of(name), project->name, sizeof project->name) || project->shares < 1)
+            return -EINVAL;
+        table->n_projects++;
+    }
+    return table->n_projects ? 0 : -EINVAL;
+}
+
+static int decode_users(const json_t *list, struct share_table *table)
+{
+    size_t i;
+    json_t *each;
+    json_array_foreach(list, i, each) {
+        json_int_t uid;
+        struct user_shares *user = &table->users[i];
+        if (i == SHARE_USERS_MAX ||
+            json_unpack(each, "[I, i, i]", &uid, &user->project, &user->shares) < 0 || uid < 0 ||
+            uid > UINT32_MAX || user->shares < 1 || user->project < 0 ||
+            user->project >= table->n_projects || (i > 0 && uid <= user[-1].uid))
+            return -EINVAL;
+        user->uid = (uint32_t)uid;
+        table->n_users++;
+    }
+    return 0;
+}
+
+static int decode_shares(
+    const json_t *object, struct fault *fault, const struct share_table **ret_table)
+{
+    if (!object)
+        return 0;
+    struct share_table *table = calloc(1, sizeof *table);
+    if (!table)
+        return fault_set(fault, ENOMEM, "out of memory");
+    if (decode_projects(json_object_get(object, "projects"), table) < 0 ||
+        decode_users(json_object_get(object, "users"), table) < 0) {
+        free(table);
+        return fault_set(fault, EINVAL, "setting shares: not understood");
+    }
+    *ret_table = table;
+    return 0;
+}
+
+void core_settings_release(struct core_settings *settings)
+{
+    free((void *)(uintptr_t)settings->shares);
+    settings->shares = NULL;
 }
 
 int core_settings_decode(const json_t *object, store_find_policy *find_policy, struct fault *fault,
@@ -111,11 +199,14 @@ int core_settings_decode(const json_t *object, store_find_policy *find_policy, s
     const char *name = json_string_value(json_object_get(object, "policy"));
     int r = 0;
     *ret_settings = core_settings_default();
+    ret_settings->order = ORDER_FIFO; /* records from before there were orders and charges */
+    ret_settings->usage_half_life_us = 0;
     ret_settings->policy = name ? find_policy(name) : NULL;
     if (!ret_settings->policy)
         return fault_set(
             fault, EINVAL, "setting policy: '%.60s' is not known here", name ? name : "");
     for (size_t i = 0; i < ARRAY_SIZE(fields) && r == 0; i++)
         r = decode_field(json_object_get(object, fields[i].key), i, fault, ret_settings);
-    return r;
+    return r == 0 ? decode_shares(json_object_get(object, "shares"), fault, &ret_settings->shares)
+                  : r;
 }

@@ -3,7 +3,7 @@
  * All settings of a core as a JSON object.
  *
  * Contract: a setting that the object lacks gets its default, so that records of older versions
- * stay readable.
+ * stay readable. Without an order, the order is by age and nothing is charged, as it was then.
  */
 #ifndef COLLOC_REPLAY_CORE_SETTINGS_JSON_H
 #define COLLOC_REPLAY_CORE_SETTINGS_JSON_H
@@ -20,10 +20,12 @@ json_t *core_settings_encode(const struct core_settings *settings);
  * Reads settings.
  *
  * `object`: any JSON, or NULL.
+ * `ret_settings`: core_settings_release must follow, unless there is a fault.
  *
  * Returns 0, or -EINVAL with a fault for an unknown policy or a value out of range.
  */
 int core_settings_decode(const json_t *object, store_find_policy *find_policy, struct fault *fault,
     struct core_settings *ret_settings);
+void core_settings_release(struct core_settings *settings);
 
 #endif

@@ -176,6 +176,8 @@ void input_line_release(struct input_line *line)
                      line->kind == INPUT_LINE_DECISION;
     if (has_event)
         event_release(&line->event);
+    else
+        core_settings_release(&line->settings);
     json_decref(line->body);
 }
 

@@ -21,9 +21,10 @@
  * sleeps=20s (before that), smact=0.4, runs=100s, exits=1 (exit code), deaf (ends 5 s after the
  * signal), unlaunchable, unsuspendable.
  *
- * What it requests: gpus=2, need=6GiB (estimated), declared=6GiB, pending (the estimate follows),
- * exclusive, mps, auto, policy=NAME, limit=60s, held, says=0.4 (its SMACT), lasts=100s (its time),
- * priority=high, begin=30s (not before t=30), once (not run again), after=ok:a,any:b.
+ * What it requests: user=1000 (whose task it is), gpus=2, need=6GiB (estimated), declared=6GiB,
+ * pending (the estimate follows), exclusive, mps, auto, policy=NAME, limit=60s, held, says=0.4 (its
+ * SMACT), lasts=100s (its time), priority=high, begin=30s (not before t=30), once (not run again),
+ * after=ok:a,any:b.
  *
  * Inputs about a task: cancel a, hold a, release a, suspend a, resume a, move a gpu1, memory-wait a
  * 6GiB, memory-wait-end a, estimate a 6GiB, why a (prints its state and why it waits).

@@ -226,6 +226,7 @@ static int read_task_option(struct scenario_task *task, char *word, struct fault
         {"smact", FIELD_REAL, OPTION(smact), 1},
         {"exits", FIELD_INT, OPTION(exit_code), 255},
         {"gpus", FIELD_INT, OPTION(request.gpus), 1000},
+        {"user", FIELD_INT, OPTION(uid), 1000000},
         {"need", FIELD_NEED_ESTIMATED, OPTION(request.need), 0},
         {"declared", FIELD_NEED_DECLARED, OPTION(request.need), 0},
         {"policy", FIELD_POLICY, OPTION(request.policy), 0},
@@ -306,6 +307,7 @@ static int read_submit(
     struct scenario_input input = {.kind = INPUT_EVENT,
         .time_us = time_us,
         .event = {.kind = EVENT_SUBMIT, .time_us = time_us, .task = (uint64_t)scenario->n_tasks}};
+    input.event.submit.uid = (uint32_t)task->uid;
     input.event.submit.held = task->held;
     input.event.submit.request = task->request;
     return add_input(scenario, &input, fault);

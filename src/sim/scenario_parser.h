@@ -21,6 +21,7 @@ struct scenario_task {
     double smact;
     int exit_code;
     bool deaf, unlaunchable, unsuspendable;
+    int uid;
     bool held;
     struct task_request request;
     struct dependency after[SCENARIO_AFTER_MAX];

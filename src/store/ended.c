@@ -226,8 +226,10 @@ int store_forget_before(
     struct store *store, int64_t wall_us, int limit, struct fault *fault, int *ret_forgotten)
 {
     int64_t task;
-    int r = 0;
+    int r = statement_write(store, DELETE_USAGES, fault, "i", (int64_t)1);
     *ret_forgotten = 0;
+    if (r < 0)
+        return r;
     while (*ret_forgotten < limit && (r = find_oldest(store, wall_us, fault, &task)) > 0) {
         r = forget_task_of_array(store, task, fault);
         if (r < 0)

@@ -246,6 +246,11 @@ static const struct field memory_wait_fields[] = {
     {"bytes", FIELD_INT64, AT(memory_wait_bytes), REQUIRED, 1, EVENT_NUMBER_MAX, NULL},
 };
 
+static const struct field usage_fields[] = {
+    {"uid", FIELD_UINT32, AT(usage.uid), REQUIRED, 0, UINT32_MAX, NULL},
+    {"usage_us", FIELD_INT64, AT(usage.usage_us), REQUIRED, 0, EVENT_NUMBER_MAX, NULL},
+};
+
 static const struct field memory_answer_fields[] = {
     {"granted", FIELD_BOOL, AT(memory_granted), REQUIRED, 0, 0, NULL},
 };
@@ -285,6 +290,7 @@ static const struct fields fields_of_kind[EVENT_KINDS] = {
     [EVENT_DEPENDENCY] = FIELDS(dependency_end_fields),
     [EVENT_MEMORY_WAIT] = FIELDS(memory_wait_fields),
     [EVENT_MEMORY_ANSWER] = FIELDS(memory_answer_fields),
+    [EVENT_USAGE] = FIELDS(usage_fields),
 };
 
 /* ---- writing ---- */

@@ -72,6 +72,11 @@ static int append_event(struct store *store, const struct event *event, int64_t 
     return note_live(store, event, seq, fault);
 }
 
+static bool is_of_a_task(enum event_kind kind)
+{
+    return kind != EVENT_GPUS && kind != EVENT_USAGE;
+}
+
 int store_append(struct store *store, const struct event *event, int64_t wall_us,
     const json_t *detail, struct fault *fault)
 {
@@ -79,7 +84,7 @@ int store_append(struct store *store, const struct event *event, int64_t wall_us
     char *detail_text = NULL;
     if (event->kind == EVENT_SUBMIT && event->submit.elements && event->submit.n_elements < 1)
         return fault_set(fault, EINVAL, "array %llu has no task", (unsigned long long)event->task);
-    if (event->task > INT64_MAX || (event->task == 0) != (event->kind == EVENT_GPUS))
+    if (event->task > INT64_MAX || (event->task != 0) != is_of_a_task(event->kind))
         return fault_set(fault, EINVAL, "%s of task %llu: no such event", event_name(event->kind),
             (unsigned long long)event->task);
     if (detail && (!json_is_object(detail) || !(detail_text = store_dump_json(detail))))

@@ -173,7 +173,7 @@ static void all_free(const char *policy)
         struct event event = {.kind = EVENT_ESTIMATE, .time_us = now_us, .task = 1};
         event.estimate = (struct need){NEED_ESTIMATED, 8 * GIB};
         took[run] = step(core, &event);
-        if (core_main_queue(core)->count != TASKS - GPUS)
+        if (core_queued_count(core) != TASKS - GPUS)
             exit(1);
         core_destroy(core);
     }
@@ -197,6 +197,33 @@ static void all_recovering(const char *what, int gpus, double used_gib, bool one
     for (uint64_t id = 1; id <= TASKS; id++)
         add_recovering(core, id, gpus);
     sample_steps(core, what, "magm", used_gib);
+    core_destroy(core);
+}
+
+/* 200 users with 100 tasks each: one of eight on each GPU ends, and the next user's task starts. */
+static void many_users(const char *policy)
+{
+    enum { USERS = 200 };
+    struct core *core = make_core(policy);
+    sample_all(core, 0);
+    for (uint64_t id = 1; id <= 2 * TASKS; id++) {
+        struct event event = {.kind = EVENT_SUBMIT, .time_us = now_us, .task = id};
+        event.submit.uid = (uint32_t)(id % USERS);
+        event.submit.request = (struct task_request){.gpus = 1, .need = {NEED_ESTIMATED, 8 * GIB}};
+        step(core, &event);
+    }
+    int n = 0;
+    for (uint64_t id = 1; n < STEPS; id = id % (2 * TASKS) + 1) {
+        const struct task *task = core_task(core, id);
+        if (!task || !task_state_holds_gpus(task->state))
+            continue;
+        int gpu = task->gpus[0];
+        now_us += SECOND_US;
+        input(core, EVENT_STARTED, id);
+        took[n] = input(core, EVENT_EXITED, id);
+        took[n++] += sample(core, gpu, 0);
+    }
+    report("an end among 20,000 tasks of 200 users", policy, STEPS);
     core_destroy(core);
 }
 
@@ -231,5 +258,7 @@ int main(void)
     all_recovering("a sample, 10,000 recovering, no GPU idle", 1, 39, false);
     all_recovering("a sample, 10,000 recovering want 2 GPUs, 1 idle", 2, 0, true);
     middle_of_the_queue();
+    many_users("exclusive");
+    many_users("predictive");
     return 0;
 }

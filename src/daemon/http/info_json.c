@@ -36,8 +36,7 @@ static json_t *unknown_kinds(const struct http *http)
 
 json_t *public_info(const struct http *http)
 {
-    int queued = core_main_queue(http->parts.core)->count +
-                 core_recovery_queue(http->parts.core)->count,
+    int queued = core_queued_count(http->parts.core) + core_recovery_queue(http->parts.core)->count,
         running = 0;
     for (const struct task *task = core_next_task(http->parts.core, 0); task;
          task = core_next_task(http->parts.core, task->id))

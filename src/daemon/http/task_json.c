@@ -65,8 +65,7 @@ static void add_reason(
         snprintf(text, sizeof text, "its start is retried every second: %s", lacks);
     } else if (position > 1) {
         word = "Priority";
-        snprintf(text, sizeof text, "%d task%s before it in the queue", position - 1,
-            position > 2 ? "s are" : " is");
+        core_explain_ahead(http->parts.core, task->id, text, sizeof text);
     } else {
         word = core_reason_word(http->parts.core, task->id);
         core_explain(
@@ -234,7 +233,7 @@ static json_t *number_or_null(int64_t number, const struct task *task)
 
 json_t *http_task_json(struct http *http, const struct task *task)
 {
-    int position = task->queue ? queue_ahead_of(task) + 1 : 0;
+    int position = task->queue ? core_ahead_of(http->parts.core, task, NULL) + 1 : 0;
     const struct job *job = jobs_find(http->parts.jobs, task->id);
     json_t *object = json_object();
     if (!object)

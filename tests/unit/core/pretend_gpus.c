@@ -107,6 +107,16 @@ static int check_queue(const struct task_queue *queue, enum task_state state)
     return n;
 }
 
+static int check_main_queue(const struct core *core)
+{
+    const struct task_queue *queue;
+    int n = 0;
+    for (int i = 0; (queue = core_main_queue(core, i)); i++)
+        n += check_queue(queue, TASK_QUEUED);
+    assert_int_equal(n, core_queued_count(core));
+    return n;
+}
+
 static void check_task(const struct core *core, const struct task *task)
 {
     const struct cluster_view *view = core_view(core);
@@ -145,7 +155,7 @@ static void check_gpu(const struct core *core, int i)
 
 void world_check(const struct core *core)
 {
-    int queued = check_queue(core_main_queue(core), TASK_QUEUED);
+    int queued = check_main_queue(core);
     int recovering = check_queue(core_recovery_queue(core), TASK_RECOVERING);
     int suspended = check_queue(core_suspended_queue(core), TASK_SUSPENDED);
     int blocked = check_queue(core_blocked_queue(core), TASK_BLOCKED);
@@ -237,6 +247,19 @@ static void print_gpu(FILE *out, const struct gpu_view *gpu)
     fputc('\n', out);
 }
 
+/* What each has used, and its rank, follow from the log. */
+static void print_users(FILE *out, const struct core *core)
+{
+    const struct task_queue *queue;
+    for (int i = 0; (queue = core_main_queue(core, i)); i++)
+        print_queue(out, "main", queue);
+    for (int i = 0; i < core_user_count(core); i++) {
+        struct user_standing user = core_user_standing(core, i, 0);
+        fprintf(out, "user %u: %s shares=%d gpus=%d usage=%" PRId64 " rank=%d\n", user.uid,
+            user.project, user.shares, user.n_gpus, user.recorded_us, user.fair_rank);
+    }
+}
+
 char *world_digest(const struct core *core)
 {
     char *text = NULL;
@@ -246,7 +269,7 @@ char *world_digest(const struct core *core)
     for (const struct task *task = core_next_task(core, 0); task;
          task = core_next_task(core, task->id))
         print_task(out, task);
-    print_queue(out, "main", core_main_queue(core));
+    print_users(out, core);
     print_queue(out, "recovery", core_recovery_queue(core));
     print_queue(out, "suspended", core_suspended_queue(core));
     print_queue(out, "blocked", core_blocked_queue(core));

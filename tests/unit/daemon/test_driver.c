@@ -138,6 +138,16 @@ static void on_retry(void *context)
     seen.retries++;
 }
 
+/* Charges are events, too, which would stand in each list of what happened. */
+static struct core *make_core(int n_gpus)
+{
+    struct core *core = world_core(&policy_exclusive, n_gpus);
+    struct core_settings settings = *core_get_settings(core);
+    settings.usage_half_life_us = 0;
+    core_configure(core, &settings);
+    return core;
+}
+
 /* ---- */
 
 static int begin(void **state)
@@ -146,7 +156,7 @@ static int begin(void **state)
     static char store;
     memset(&seen, 0, sizeof seen);
     uv_loop_init(&fixture->loop);
-    fixture->core = world_core(&policy_exclusive, 1);
+    fixture->core = make_core(1);
     const struct driver_options options = {
         .loop = &fixture->loop,
         .core = fixture->core,

@@ -77,12 +77,31 @@ static void both_forms_say_the_same(void **state)
     }
 }
 
+/* As before there were orders and charges: by age, and none. */
+static void old_settings_mean_what_they_meant(void **state)
+{
+    struct input_line line;
+    struct fault fault;
+    assert_int_equal(read_text("{\"settings\":{\"policy\":\"magm\"}}", &line, &fault), 0);
+    assert_int_equal(line.settings.order, ORDER_FIFO);
+    assert_int_equal(line.settings.usage_half_life_us, 0);
+    assert_null(line.settings.shares);
+    input_line_release(&line);
+}
+
 static void settings_are_read_back(void **state)
 {
+    static const struct share_table shares = {.n_projects = 2,
+        .projects = {{"default", 1}, {"vision", 3}},
+        .n_users = 2,
+        .users = {{1000, 1, 2}, {4000000000u, 0, 5}}};
     struct core_settings settings = core_settings_default();
     settings.policy = &policy_magm;
     settings.conditions.smact_max = 0.1 + 0.2;
     settings.window_us = 123456789;
+    settings.order = ORDER_FIFO;
+    settings.usage_half_life_us = 987654321;
+    settings.shares = &shares;
     for (int begins = 0; begins < 2; begins++) {
         struct input_line line = {
             .kind = begins ? INPUT_LINE_BEGIN : INPUT_LINE_SETTINGS, .settings = settings};
@@ -94,6 +113,10 @@ static void settings_are_read_back(void **state)
         assert_true(line.settings.conditions.smact_max == 0.1 + 0.2);
         assert_int_equal(line.settings.window_us, 123456789);
         assert_ptr_equal(line.settings.policy, &policy_magm);
+        assert_int_equal(line.settings.order, ORDER_FIFO);
+        assert_int_equal(line.settings.usage_half_life_us, 987654321);
+        assert_non_null(line.settings.shares);
+        assert_true(share_table_equal(line.settings.shares, &shares));
         input_line_release(&line);
         free(text);
     }
@@ -120,6 +143,12 @@ static void what_is_wrong_is_refused_in_words(void **state)
         {"{\"colloc_inputs\":3,\"settings\":{\"policy\":\"magm\"}}", "by a newer colloc"},
         {"{\"colloc_inputs\":2,\"settings\":{}}", "policy"},
         {"{\"settings\":{\"policy\":\"magm\",\"statistic\":1000}}", "statistic: out of range"},
+        {"{\"settings\":{\"policy\":\"magm\",\"order\":2}}", "order: out of range"},
+        {"{\"settings\":{\"policy\":\"magm\",\"shares\":{}}}", "shares: not understood"},
+        {"{\"settings\":{\"policy\":\"magm\",\"shares\":{\"projects\":[[\"a\",0]]}}}", "shares"},
+        {"{\"settings\":{\"policy\":\"magm\",\"shares\":{\"projects\":[[\"a\",1]],"
+         "\"users\":[[7,1,1]]}}}",
+            "shares"},
         {"colloc-inputs 2 {\"policy\":\"magm\"}", "no line of recorded inputs"},
         {"I 0 1 0 SAMPLE {\"gpu\":0}", "'SAMPLE' is no event"},
         {"S 0 1 0 0 nan - - -", "'nan' is no reading"},
@@ -141,6 +170,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(both_forms_say_the_same),
         cmocka_unit_test(settings_are_read_back),
+        cmocka_unit_test(old_settings_mean_what_they_meant),
         cmocka_unit_test(what_is_wrong_is_refused_in_words),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -202,6 +202,25 @@ static void old_tasks_are_forgotten_in_chunks(void **state)
     store_close(store);
 }
 
+/* It has the whole usage of a user. A restart needs no other. */
+static void the_last_usage_of_each_user_stays(void **state)
+{
+    static const uint32_t uids[] = {1000, 1001, 1000, 1000, 1001, 1002};
+    struct store *store = open_history(*state);
+    begin(store);
+    for (size_t i = 0; i < sizeof uids / sizeof *uids; i++) {
+        struct event usage = plain_event(EVENT_USAGE, 0, 100 + (int64_t)i);
+        usage.usage.uid = uids[i];
+        append(store, usage);
+    }
+    commit(store);
+    assert_non_null(strstr(replayed(store), "USAGE0 USAGE0 USAGE0 USAGE0 USAGE0 USAGE0 "));
+    assert_int_equal(forget(store, 10000000, 10), 0);
+    assert_string_equal(
+        replayed(store), "SUBMIT1 SUBMIT2 SUBMIT3 SUBMIT4 SUBMIT5 USAGE0 USAGE0 USAGE0 ");
+    store_close(store);
+}
+
 static void the_highest_id_is_never_forgotten(void **state)
 {
     struct store *store = open_history(*state);
@@ -245,6 +264,7 @@ int main(void)
         TEST(totals_of_nothing_are_zero),
         TEST(what_has_not_ended_gets_no_record),
         TEST(old_tasks_are_forgotten_in_chunks),
+        TEST(the_last_usage_of_each_user_stays),
         TEST(the_highest_id_is_never_forgotten),
         TEST(a_text_stays_as_long_as_a_task_uses_it),
     };

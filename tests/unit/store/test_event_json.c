@@ -143,6 +143,14 @@ static void placements_and_ends_are_stored_as_ever(void **state)
     assert_stored_as(&cancel, "{}");
 }
 
+static void usage_is_stored(void **state)
+{
+    struct event usage = of_kind(EVENT_USAGE);
+    usage.usage.uid = 1000;
+    usage.usage.usage_us = 3600000000;
+    assert_stored_as(&usage, "{\"uid\":1000,\"usage_us\":3600000000}");
+}
+
 static void giving_way_is_stored_as_ever(void **state)
 {
     const int gpus[] = {3, 1};
@@ -235,6 +243,9 @@ static void what_is_wrong_is_refused_with_its_key(void **state)
         {EVENT_SUSPENSION_FAILED, "{\"why\":\"lost\"}", "suspended"},
         {EVENT_MEMORY_WAIT, "{\"bytes\":0}", "bytes"},
         {EVENT_MEMORY_ANSWER, "{\"granted\":1}", "granted"},
+        {EVENT_USAGE, "{\"uid\":-1,\"usage_us\":0}", "uid: -1"},
+        {EVENT_USAGE, "{\"uid\":1,\"usage_us\":-5}", "usage_us: -5"},
+        {EVENT_USAGE, "{\"uid\":1}", "usage_us"},
         {EVENT_GPUS, "{\"gpus\":[{}]}", "gpus, entry 0: uuid"},
         {EVENT_GPUS, "{}", "gpus"},
         {EVENT_SAMPLE, "{}", "gpu"},
@@ -280,6 +291,7 @@ int main(void)
         cmocka_unit_test(the_order_of_tasks_is_stored),
         cmocka_unit_test(arrays_are_stored_in_runs),
         cmocka_unit_test(placements_and_ends_are_stored_as_ever),
+        cmocka_unit_test(usage_is_stored),
         cmocka_unit_test(giving_way_is_stored_as_ever),
         cmocka_unit_test(gpus_are_stored_as_ever),
         cmocka_unit_test(samples_keep_their_numbers_to_the_bit),

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The order of the main queue.
+ *
+ * A queue is in the order of priority, then of age (queue.c). With ORDER_FIFO there is one. With
+ * ORDER_FAIR each user has one, and the queues come in the order of keys:
+ *
+ *   1. the priority of the queue's first task;
+ *   2. the fair rank of the user (users.c): the one with less usage for each share comes first;
+ *   3. the age of the queue's first task.
+ *
+ * Each placement changes the rank of its user, so the order is decided anew for each head. A queue
+ * is passed over while its first task cannot be served by the GPUs that work now, or waits for its
+ * estimate: other users do not wait for that. With one user there is one queue, as with ORDER_FIFO.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "core/core_private.h"
+
+static const char *const order_names[QUEUE_ORDERS] = {[ORDER_FAIR] = "fair", [ORDER_FIFO] = "fifo"};
+
+const char *queue_order_name(enum queue_order order)
+{
+    return order_names[order];
+}
+
+int queue_order_parse(const char *name, enum queue_order *ret_order)
+{
+    for (int i = 0; i < QUEUE_ORDERS; i++) {
+        if (strcmp(order_names[i], name) == 0) {
+            *ret_order = (enum queue_order)i;
+            return 0;
+        }
+    }
+    return -EINVAL;
+}
+
+struct task_queue *core_queue_of(struct core *core, const struct task *task)
+{
+    if (core->settings.order == ORDER_FIFO)
+        return &core->main_queue;
+    return &core_find_user(core, task->uid)->queue;
+}
+
+const struct task_queue *core_main_queue(const struct core *core, int i)
+{
+    if (core->settings.order == ORDER_FIFO)
+        return i == 0 ? &core->main_queue : NULL;
+    return i < core->users->n ? &core->users->list[i]->queue : NULL;
+}
+
+int core_queued_count(const struct core *core)
+{
+    int n = 0;
+    const struct task_queue *queue;
+    for (int i = 0; (queue = core_main_queue(core, i)); i++)
+        n += queue->count;
+    return n;
+}
+
+/* Of the user whose queue it is, with ORDER_FAIR. */
+static int rank_of(const struct task_queue *queue)
+{
+    return ((const struct core_user *)queue)->fair.rank;
+}
+
+static bool ranks_before(
+    const struct core *core, const struct task_queue *queue, const struct task_queue *other)
+{
+    core_rank_users(core);
+    int rank = rank_of(queue), other_rank = rank_of(other);
+    return rank != other_rank ? rank < other_rank : queue->first->id < other->first->id;
+}
+
+bool core_comes_before(const struct core *core, const struct task *task, const struct task *other)
+{
+    int priority = task->request.priority, other_priority = other->request.priority;
+    return priority != other_priority ? priority > other_priority
+                                      : ranks_before(core, task->queue, other->queue);
+}
+
+static bool is_ready(const struct core *core, const struct task *first)
+{
+    return first->request.need.kind != NEED_PENDING && core_can_be_served(core, first);
+}
+
+struct task *core_first_task(const struct core *core)
+{
+    const struct task_queue *queue;
+    struct task *ready = NULL, *first = NULL;
+    for (int i = 0; (queue = core_main_queue(core, i)); i++) {
+        if (!queue->first)
+            continue;
+        if (!first || core_comes_before(core, queue->first, first))
+            first = queue->first;
+        if ((!ready || core_comes_before(core, queue->first, ready)) &&
+            is_ready(core, queue->first))
+            ready = queue->first;
+    }
+    return ready ? ready : first;
+}
+
+/* How many tasks of another queue come before the task, as ranks are now. */
+static int count_before(
+    const struct core *core, const struct task_queue *queue, const struct task *task)
+{
+    int n = 0;
+    for (int above = PRIORITY_URGENT; above > task->request.priority; above--)
+        n += queue_count_of(queue, above);
+    if (queue->first && ranks_before(core, queue, task->queue))
+        n += queue_count_of(queue, task->request.priority);
+    return n;
+}
+
+int core_ahead_of(const struct core *core, const struct task *task, int *ret_of_others)
+{
+    const struct task_queue *queue;
+    int n = queue_ahead_of(task), others = 0;
+    if (task->state == TASK_QUEUED)
+        for (int i = 0; (queue = core_main_queue(core, i)); i++)
+            if (queue != task->queue)
+                others += count_before(core, queue, task);
+    if (ret_of_others)
+        *ret_of_others = others;
+    return n + others;
+}
+
+/* Tasks are in the order of their ids: each goes to the end of its queue. */
+void core_change_order(struct core *core, enum queue_order order)
+{
+    if (core->settings.order == order)
+        return;
+    for (int i = 0; i < core->n_tasks; i++)
+        if (core->tasks[i]->state == TASK_QUEUED)
+            queue_remove(core->tasks[i]);
+    core->settings.order = order;
+    for (int i = 0; i < core->n_tasks; i++)
+        if (core->tasks[i]->state == TASK_QUEUED)
+            queue_push_in_order(core_queue_of(core, core->tasks[i]), core->tasks[i]);
+}
