@@ -17,6 +17,7 @@
 #include "cli/simulating.h"
 #include "sim/simulate.h"
 #include "sim/stretch.h"
+#include "sim/user_totals.h"
 
 enum {
     SIMULATE_TRACE,
@@ -33,6 +34,7 @@ enum {
     SIMULATE_HOLD_OFF,
     SIMULATE_SLOWDOWN_MAX,
     SIMULATE_PREEMPT,
+    SIMULATE_ORDER,
     SIMULATE_RECOVERY_STEP,
     SIMULATE_SMACT,
     SIMULATE_SEED,
@@ -46,6 +48,7 @@ enum {
 };
 
 static const char *const sharings[] = {"streams", "mps", NULL};
+static const char *const orders[] = {"fair", "fifo", NULL};
 
 static const struct option_spec options[SIMULATE_OPTIONS] = {
     [SIMULATE_TRACE] = {.name = "trace",
@@ -117,6 +120,12 @@ static const struct option_spec options[SIMULATE_OPTIONS] = {
         .kind = OPTION_FLAG,
         .help = "running tasks give way to tasks that end sooner (predictive) or have had less "
                 "(las): suspended where tasks are time-sliced, paused under MPS"},
+    [SIMULATE_ORDER] = {.name = "order",
+        .kind = OPTION_CHOICE,
+        .argument = "HOW",
+        .help = "order of the users' tasks, if the trace has a column user: fair (by fair share "
+                "of the GPUs) or fifo (by age); default: fair",
+        .choices = orders},
     [SIMULATE_RECOVERY_STEP] = {.name = "recovery-step-gib",
         .kind = OPTION_TEXT,
         .argument = "X",
@@ -277,6 +286,9 @@ static int prepare_simulation(
     if (r == 0)
         r = sharing_parse(text_of(invocation, SIMULATE_SHARING, "mps"), &simulation->sharing);
     if (r == 0)
+        r = queue_order_parse(
+            text_of(invocation, SIMULATE_ORDER, "fair"), &simulation->settings.order);
+    if (r == 0)
         r = set_conditions(invocation, &simulation->settings, fault);
     if (r == 0)
         r = set_preemption(invocation, simulation, fault);
@@ -332,7 +344,59 @@ static int close_outputs(const struct simulation *simulation, int r, struct faul
     return r;
 }
 
-static void print_result(const struct simulation_result *result)
+/* Does the trace name users of tasks that ended? */
+static bool has_users(const struct user_totals *users)
+{
+    for (int i = 0; i < users->n; i++)
+        if (users->list[i].tasks && *users->list[i].name)
+            return true;
+    return false;
+}
+
+static void print_users(const struct user_totals *users)
+{
+    if (!has_users(users))
+        return;
+    printf("\nUSER               TASKS       WAIT  SLOWDOWN  FAIRNESS\n");
+    for (int i = 0; i < users->n; i++) {
+        const struct user_total *user = &users->list[i];
+        char wait[32];
+        if (!user->tasks)
+            continue;
+        double n = (double)user->tasks;
+        printf("%-18.18s %5" PRId64 " %10s %9.2f ", *user->name ? user->name : "-", user->tasks,
+            format_elapsed((int64_t)(user->wait_s / n * 1e6), wait, sizeof wait),
+            user->stretch / n);
+        if (user->alone_jct_s > 0)
+            printf("%9.2f\n", user_total_fairness(user));
+        else
+            printf("%9s\n", "-");
+    }
+}
+
+static json_t *known(double value, bool is_known)
+{
+    return is_known ? json_real(value) : json_null();
+}
+
+static json_t *users_json(const struct user_totals *users)
+{
+    json_t *list = json_array();
+    for (int i = 0; i < users->n; i++) {
+        const struct user_total *user = &users->list[i];
+        double n = (double)user->tasks;
+        if (n > 0)
+            json_array_append_new(list,
+                json_pack("{s:s, s:I, s:f, s:f, s:f, s:o, s:o}", "user", user->name, "tasks",
+                    (json_int_t)user->tasks, "avg_wait_s", user->wait_s / n, "avg_jct_s",
+                    user->jct_s / n, "slowdown", user->stretch / n, "avg_wait_alone_s",
+                    known(user->alone_wait_s / n, user->alone_jct_s > 0), "finish_time_fairness",
+                    known(user_total_fairness(user), user->alone_jct_s > 0)));
+    }
+    return list;
+}
+
+static void print_result(const struct simulation_result *result, const struct user_totals *users)
 {
     char total[32], wait[32], exec[32], jct[32], bound[32];
     printf("Total time    %s, %.2f times the lower bound (%s)\n",
@@ -352,9 +416,11 @@ static void print_result(const struct simulation_result *result)
             result->suspensions, result->moves, result->max_stretch.value);
     printf(
         "GPUs          %.3f MJ, mean SMACT %.1f %%\n", result->energy_mj, 100 * result->mean_smact);
+    print_users(users);
 }
 
-static void print_result_json(const struct simulation_result *result)
+static void print_result_json(
+    const struct simulation_result *result, const struct user_totals *users)
 {
     json_t *object = json_pack("{s:f,s:f,s:f,s:f,s:I,s:I,s:f,s:f,s:f,s:I,s:I}", "total_s",
         result->total_s, "avg_wait_s", result->avg_wait_s, "avg_exec_s", result->avg_exec_s,
@@ -367,26 +433,41 @@ static void print_result_json(const struct simulation_result *result)
         json_object_set_new(object, "moves", json_integer(result->moves));
         json_object_set_new(object, "max_stretch", json_real(result->max_stretch.value));
     }
+    if (has_users(users))
+        json_object_set_new(object, "users", users_json(users));
     print_json(object);
     json_decref(object);
+}
+
+/* With --preempt or of several users, the trace is run again, for a comparison. */
+static int simulate(const struct simulation *simulation, struct fault *fault,
+    struct simulation_result *ret_result, struct user_totals *ret_users)
+{
+    if (!simulation->settings.preempt)
+        return simulate_with_users(simulation, fault, ret_result, ret_users);
+    struct simulation with_users = *simulation;
+    with_users.users = ret_users;
+    return simulate_with_stretch(&with_users, fault, ret_result);
 }
 
 static int run(const struct invocation *invocation)
 {
     struct setup setup = {0};
     struct simulation_result result;
+    struct user_totals users = {0};
     struct fault fault = {0};
     int r = prepare_simulation(invocation, &setup, &fault);
     if (r == 0)
         r = open_outputs(invocation, &fault, &setup.simulation);
     if (r == 0)
-        r = (setup.simulation.settings.preempt ? simulate_with_stretch : simulate_trace)(
-            &setup.simulation, &fault, &result);
+        r = simulate(&setup.simulation, &fault, &result, &users);
     r = close_outputs(&setup.simulation, r, &fault);
     if (r < 0)
         print_error("%s", fault.text);
     else
-        (invocation->common[COMMON_JSON].number ? print_result_json : print_result)(&result);
+        (invocation->common[COMMON_JSON].number ? print_result_json : print_result)(
+            &result, &users);
+    user_totals_fini(&users);
     catalogue_fini(&setup.catalogue);
     cluster_fini(&setup.cluster);
     return r < 0 ? EXIT_USAGE : EXIT_OK;

@@ -19,13 +19,14 @@ int arrivals_open(struct arrivals *arrivals, const char *path, const struct cata
     struct fault *fault)
 {
     static const char *const times[] = {"submit_s", "arrival_s", NULL};
-    static const char *const tasks[] = {"task", NULL};
+    static const char *const tasks[] = {"task", NULL}, *const users[] = {"user", NULL};
     *arrivals = (struct arrivals){.catalogue = catalogue};
     int r = columns_open(&arrivals->columns, path, fault);
     if (r < 0)
         return r;
     arrivals->time_column = columns_find(&arrivals->columns, times);
     arrivals->task_column = columns_find(&arrivals->columns, tasks);
+    arrivals->user_column = columns_find(&arrivals->columns, users);
     if (arrivals->time_column < 0 || arrivals->task_column < 0)
         return columns_wrong(&arrivals->columns, fault,
             "the first line must name the columns \"submit_s\" and \"task\"");
@@ -35,6 +36,7 @@ int arrivals_open(struct arrivals *arrivals, const char *path, const struct cata
 void arrivals_close(struct arrivals *arrivals)
 {
     columns_close(&arrivals->columns);
+    intern_fini(&arrivals->users);
     free(arrivals->drawn);
 }
 
@@ -50,8 +52,11 @@ static int read_next(struct arrivals *arrivals, struct fault *fault, struct arri
     const char *name = columns_get(&arrivals->columns, arrivals->task_column);
     if (r == 0 || !name)
         return columns_wrong(&arrivals->columns, fault, "an arrival has a time and a task");
-    *ret_arrival = (struct arrival){
-        llround(time_s * (double)SECOND_US), catalogue_find(arrivals->catalogue, name)};
+    const char *user = columns_get(&arrivals->columns, arrivals->user_column);
+    *ret_arrival = (struct arrival){llround(time_s * (double)SECOND_US),
+        catalogue_find(arrivals->catalogue, name), intern_text(&arrivals->users, user ? user : "")};
+    if (ret_arrival->user < 0)
+        return fault_set(fault, ENOMEM, "out of memory");
     if (!ret_arrival->task)
         return columns_wrong(
             &arrivals->columns, fault, "the catalogue of tasks (--tasks) has no \"%.80s\"", name);
@@ -86,7 +91,9 @@ int arrivals_resample(struct arrivals *arrivals, uint64_t seed, struct fault *fa
         size_t gap = i ? 1 + chance_below(seed, 2 * i, n - 1) : 0;
         drawn[i].time_us = i ? drawn[i - 1].time_us + read[gap].time_us - read[gap - 1].time_us
                              : read[0].time_us;
-        drawn[i].task = read[chance_below(seed, 2 * i + 1, n)].task;
+        const struct arrival *from = &read[chance_below(seed, 2 * i + 1, n)];
+        drawn[i].task = from->task;
+        drawn[i].user = from->user;
     }
     arrivals->drawn = drawn;
     free(read);

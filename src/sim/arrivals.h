@@ -1,22 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A trace of arrivals: a table in order of time, with the columns "submit_s" (or "arrival_s") and
- * "task". It is read one arrival at a time.
+ * A trace of arrivals: a table in order of time, with the columns "submit_s" (or "arrival_s"),
+ * "task" and perhaps "user". It is read one arrival at a time.
  */
 #ifndef COLLOC_SIM_ARRIVALS_H
 #define COLLOC_SIM_ARRIVALS_H
 
 #include "base/columns.h"
+#include "base/intern.h"
 #include "sim/catalogue.h"
 
 struct arrivals {
     struct columns columns;
     const struct catalogue *catalogue;
-    int time_column, task_column;
+    int time_column, task_column, user_column; /* the last: -1, if there is none */
+    struct intern users;
     int64_t last_us; /* time of the previous arrival */
     struct arrival {
         int64_t time_us;
         const struct sim_task *task; /* of the catalogue */
+        int user;                    /* in `users`; 0: none is given */
     } * drawn;                       /* of a resampled trace; else NULL */
     size_t n_drawn, drawn_capacity, next_drawn;
 };

@@ -24,8 +24,11 @@ struct completions {
     size_t n, capacity;
 };
 
+struct user_totals;
+
 struct simulation {
-    const char *trace; /* path */
+    const char *trace;     /* path */
+    const char *only_user; /* the others' tasks are not submitted; NULL: all are */
     const struct catalogue *catalogue;
     const struct cluster *cluster;
     const struct gpu_constants *laws;
@@ -43,6 +46,7 @@ struct simulation {
     FILE *trace_out;     /* a line for each event (sim/event_line.h), or NULL */
     FILE *timeline_out, *tasks_out;  /* CSV (sim/records.h), or NULL */
     struct completions *completions; /* to be filled, or NULL */
+    struct user_totals *users;       /* to be filled (sim/user_totals.h), or NULL */
     FILE *remarks;                   /* which tasks were left out, and why; or NULL */
     const atomic_bool *cancelled;    /* once true, the run ends with -ECANCELED; or NULL */
 };

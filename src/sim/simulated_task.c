@@ -103,6 +103,10 @@ static void forget_task(struct simulation_run *run, struct simulated_task *task)
         task_rows_add(run->simulation->tasks_out, ended, task->type->name);
     if (run->simulation->completions)
         add_completion(run, ended);
+    if (run->simulation->users)
+        simulation_run_check(
+            run, user_totals_add(run->simulation->users, ended,
+                     intern_get(&run->arrivals.users, (int)ended->uid), task->type->solo_s));
     run->n_unended--;
     run->tasks[id] = NULL;
     core_forget(sim_core(run->sim), id);

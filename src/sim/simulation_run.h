@@ -20,6 +20,7 @@
 #include "sim/sim_driver.h"
 #include "sim/simulate.h"
 #include "sim/simulated_gpus.h"
+#include "sim/user_totals.h"
 
 /* The wake-ups of a simulation. */
 enum simulation_wakeup {

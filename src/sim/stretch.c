@@ -16,6 +16,8 @@ static struct simulation in_order(const struct simulation *simulation)
     fifo.settings.preempt = fifo.settings.can_suspend = fifo.settings.can_pause = false;
     fifo.settings.preload = false;
     fifo.trace_out = fifo.timeline_out = fifo.tasks_out = fifo.remarks = NULL;
+    fifo.settings.order = ORDER_FIFO;
+    fifo.users = NULL;
     return fifo;
 }
 

@@ -9,6 +9,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/array.h"
 #include "base/clock.h"
@@ -17,10 +18,19 @@
 
 #define REMARKS_MAX 20 /* chosen: enough to see what is wrong with a trace */
 
+static bool is_wanted(const struct simulation_run *run)
+{
+    const char *only = run->simulation->only_user;
+    return !only || strcmp(intern_get(&run->arrivals.users, run->next_arrival.user), only) == 0;
+}
+
 void submission_schedule_next(struct simulation_run *run)
 {
-    run->next_arrival.task = NULL;
-    int r = arrivals_next(&run->arrivals, run->fault, &run->next_arrival);
+    int r;
+    do {
+        run->next_arrival.task = NULL;
+        r = arrivals_next(&run->arrivals, run->fault, &run->next_arrival);
+    } while (r == 1 && !is_wanted(run));
     simulation_run_check(run, r);
     if (r == 1)
         simulation_run_wake(run, WAKE_ARRIVAL, run->next_arrival.time_us, 0, 0);
@@ -111,6 +121,7 @@ void submission_submit(struct simulation_run *run)
 {
     const struct sim_task *type = run->next_arrival.task;
     struct event event = {.kind = EVENT_SUBMIT, .time_us = run->next_arrival.time_us};
+    event.submit.uid = (uint32_t)run->next_arrival.user;
     event.submit.request = request_for(run, type);
     if (!can_start(run, &event.submit.request))
         return;

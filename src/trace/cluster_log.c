@@ -53,6 +53,13 @@ void cluster_log_not_understood(struct cluster_log *log, const struct fault *fau
     cluster_log_leave_out(log, LEFT_OUT_NOT_UNDERSTOOD);
 }
 
+int cluster_log_set_user(
+    struct cluster_log *log, const char *name, struct log_job *job, struct fault *fault)
+{
+    job->user = intern_text(&log->jobs.users, name ? name : "");
+    return job->user < 0 ? fault_set(fault, ENOMEM, "out of memory") : 0;
+}
+
 int cluster_log_add(
     struct cluster_log *log, const struct log_job *job, const char *where, struct fault *fault)
 {

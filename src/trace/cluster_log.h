@@ -60,6 +60,11 @@ void cluster_log_fini(struct cluster_log *log);
 int cluster_log_add(
     struct cluster_log *log, const struct log_job *job, const char *where, struct fault *fault);
 
+/* Sets the job's user. `name`: as the log has it; NULL or "": not known. Returns 0, or -ENOMEM with
+ * a fault. */
+int cluster_log_set_user(
+    struct cluster_log *log, const char *name, struct log_job *job, struct fault *fault);
+
 /* Counts a job that is left out. */
 void cluster_log_leave_out(struct cluster_log *log, enum left_out reason);
 

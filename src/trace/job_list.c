@@ -48,6 +48,7 @@ int job_list_sort(struct job_list *list)
 void job_list_fini(struct job_list *list)
 {
     free(list->jobs);
+    intern_fini(&list->users);
     *list = (struct job_list){0};
 }
 

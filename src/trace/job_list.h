@@ -7,6 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/intern.h"
+
 /* Figures beyond these are mistakes of a log (chosen: far above any cluster and any job). */
 enum { JOB_GPUS_MAX = 100000 };
 #define JOB_LENGTH_MAX_US (INT64_C(1000000000) * 1000000)
@@ -15,11 +17,13 @@ struct log_job {
     int64_t submit_us; /* since 1970, or since the log begins */
     int64_t length_us; /* how long it ran; above 0 */
     int gpus;          /* above 0 */
+    int user;          /* in the list's `users`; 0: not known */
 };
 
 struct job_list {
     struct log_job *jobs;
     size_t n, capacity;
+    struct intern users;
 };
 
 /* Adds a copy of the job at the end. Returns 0 or -ENOMEM. */

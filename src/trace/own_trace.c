@@ -32,27 +32,31 @@ static int close_output(FILE *file, const char *path, struct fault *fault)
                   : 0;
 }
 
-static void print_arrival(FILE *file, const char *time, const char *task)
+static void print_arrival(FILE *file, const char *time, const char *task, const char *user)
 {
     fprintf(file, "%s,", time);
     columns_print(file, task);
+    if (user)
+        fputc(',', file);
+    if (user)
+        columns_print(file, user);
     fputc('\n', file);
 }
 
 int own_trace_write(const char *path, const struct job_list *jobs,
     const struct sim_task *const *tasks, bool own, struct fault *fault)
 {
-    char time[32];
+    char time[32], name[32];
+    bool has_users = jobs->users.n > 0;
     FILE *file = open_output(path, fault);
     if (!file)
         return -EIO;
-    fprintf(file, "submit_s,task\n");
+    fprintf(file, has_users ? "submit_s,task,user\n" : "submit_s,task\n");
     for (size_t i = 0; i < jobs->n; i++) {
         event_line_format_time(jobs->jobs[i].submit_us, time, sizeof time);
-        if (own)
-            fprintf(file, "%s,j%zu\n", time, i + 1);
-        else
-            print_arrival(file, time, tasks[i]->name);
+        snprintf(name, sizeof name, "j%zu", i + 1);
+        print_arrival(file, time, own ? name : tasks[i]->name,
+            has_users ? intern_get(&jobs->users, jobs->jobs[i].user) : NULL);
     }
     return close_output(file, path, fault);
 }
@@ -97,9 +101,10 @@ int own_trace_read(
     struct arrival arrival;
     int r = arrivals_open(&arrivals, path, catalogue, fault), more = 0;
     while (r == 0 && (more = arrivals_next(&arrivals, fault, &arrival)) == 1) {
-        struct log_job job = {
-            arrival.time_us, llround(arrival.task->solo_s * (double)SECOND_US), arrival.task->gpus};
-        if (job_list_add(list, &job) < 0)
+        struct log_job job = {arrival.time_us, llround(arrival.task->solo_s * (double)SECOND_US),
+            arrival.task->gpus,
+            intern_text(&list->users, intern_get(&arrivals.users, arrival.user))};
+        if (job.user < 0 || job_list_add(list, &job) < 0)
             r = fault_set(fault, ENOMEM, "out of memory");
     }
     arrivals_close(&arrivals);

@@ -76,9 +76,14 @@ static int add_job(const struct array_stream *stream, const json_t *object, stru
     struct fault mistake;
     char where[320];
     snprintf(where, sizeof where, "%.280s:%lld", stream->name, (long long)stream->begins);
+    const char *user = json_string_value(json_object_get(object, "user"));
     int r = read_job(object, &job);
     if (r == 0)
+        r = cluster_log_set_user(log, user, &job, fault);
+    if (r == 0)
         return cluster_log_add(log, &job, where, fault);
+    if (r == -ENOMEM)
+        return r;
     if (r == -EBUSY) {
         cluster_log_leave_out(log, LEFT_OUT_UNFINISHED);
         return 0;

@@ -16,7 +16,7 @@
 #include "trace/civil_time.h"
 #include "trace/cluster_log.h"
 
-enum { ID, SUBMIT, ELAPSED, ELAPSED_RAW, STATE, ALLOCATED, REQUESTED, SACCT_COLUMNS };
+enum { ID, SUBMIT, ELAPSED, ELAPSED_RAW, STATE, ALLOCATED, REQUESTED, USER, SACCT_COLUMNS };
 
 struct sacct {
     struct columns columns;
@@ -39,6 +39,7 @@ static int find_columns(struct sacct *sacct, struct fault *fault)
         [STATE] = {"State"},
         [ALLOCATED] = {"AllocTRES", "AllocGRES"},
         [REQUESTED] = {"ReqTRES", "ReqGRES"},
+        [USER] = {"User", "UID"},
     };
     for (int i = 0; i < SACCT_COLUMNS; i++)
         sacct->column[i] = columns_find(&sacct->columns, names[i]);
@@ -49,7 +50,7 @@ static int find_columns(struct sacct *sacct, struct fault *fault)
         return 0;
     return columns_wrong(&sacct->columns, fault,
         "the first line must name JobID, Submit, Elapsed and AllocTRES or ReqTRES: sacct --allusers "
-        "--parsable2 --format=JobID,Submit,Elapsed,State,AllocTRES,ReqTRES --starttime=...");
+        "--parsable2 --format=JobID,User,Submit,Elapsed,State,AllocTRES,ReqTRES --starttime=...");
 }
 
 /* The number after the last '=' or ':' of "gres/gpu=2", "gres/gpu:a100=2", "gpu:2", "gpu:a100:2";
@@ -154,10 +155,13 @@ static int add_job(
         job.gpus = count_gpus(get(sacct, REQUESTED));
     if (job.length_us > 0 && joins_last(sacct, id, &job, &log->jobs))
         return 0;
+    int r = cluster_log_set_user(log, get(sacct, USER), &job, fault);
     size_t before = log->jobs.n;
+    if (r < 0)
+        return r;
     snprintf(
         where, sizeof where, "%.280s:%lld", sacct->columns.name, (long long)sacct->columns.number);
-    int r = cluster_log_add(log, &job, where, fault);
+    r = cluster_log_add(log, &job, where, fault);
     if (log->jobs.n == before)
         sacct->component_of[0] = '\0';
     return r;

@@ -16,7 +16,15 @@
 #include "trace/cluster_log.h"
 
 /* Fields from 1 on, as the format counts them. */
-enum { SUBMIT = 2, RUN_TIME = 4, ALLOCATED = 5, REQUESTED = 8, STATUS = 11, FIELDS = 18 };
+enum {
+    SUBMIT = 2,
+    RUN_TIME = 4,
+    ALLOCATED = 5,
+    REQUESTED = 8,
+    STATUS = 11,
+    USER = 12,
+    FIELDS = 18
+};
 /* A job that was interrupted has a line for each part, and one for the whole. */
 enum { STATUS_PART = 2, STATUS_LAST_PART_FAILED = 4 };
 enum { LINE_MAX_BYTES = 1 << 16 }; /* chosen: 18 numbers take a few hundred */
@@ -80,7 +88,11 @@ static int add_job(
         .length_us = fields[RUN_TIME] > 0 ? llround(fields[RUN_TIME] * (double)SECOND_US) : 0,
         .gpus = processors > 0 ? (int)ceil(processors / log->processors_per_gpu) : 0,
     };
-    return cluster_log_add(log, &job, where, fault);
+    char user[32] = "";
+    if (fields[USER] >= 0)
+        snprintf(user, sizeof user, "u%.0f", fields[USER]);
+    int r = cluster_log_set_user(log, user, &job, fault);
+    return r < 0 ? r : cluster_log_add(log, &job, where, fault);
 }
 
 static int read_line(

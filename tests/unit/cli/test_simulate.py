@@ -4,6 +4,7 @@
 import csv
 import json
 import os
+import random
 import unittest
 
 from cli_case import CliCase
@@ -17,6 +18,7 @@ large,1,200,30000,0.6,1,0.1,185,
 pair,2,300,4000,0.5,1,0.1,185,
 giant,1,100,50000,0.5,1,0.1,185,
 """
+ORDERS = ("fair", "fifo")
 KEYS = [
     "total_s",
     "avg_wait_s",
@@ -83,6 +85,72 @@ class SimulateCase(CliCase):
         return self.complaint(
             "simulate", "--trace", trace, "--tasks", tasks, *words, code=2
         ).replace(self.folder + "/", "")
+
+
+class Users(SimulateCase):
+    """Two users on four GPUs: one has 500 tasks at once, the other some hours' work each hour."""
+
+    TASKS = "task,gpus,solo_s,memory_mib,smact\nhour,1,3600,30000,0.9\nshort,1,600,30000,0.9\n"
+
+    def rows(self, task, seed=1, load=0.9, hours=48):
+        """Of bob alone: as much as `load` of two GPUs can do."""
+        chance, time = random.Random(seed), 0
+        length = {"hour": 3600, "short": 600}[task]
+        while (time := time + chance.expovariate(2 * load / length)) < hours * 3600:
+            yield f"{time:.3f},{task},bob"
+
+    def run_users(self, rows, *words):
+        trace = self.write("users.csv", "submit_s,task,user\n" + "\n".join(rows) + "\n")
+        tasks = self.write("hours.csv", self.TASKS)
+        return json.loads(
+            self.colloc("simulate", f"--trace={trace}", f"--tasks={tasks}", "--json", *words)
+        )
+
+    def bob(self, rows, *words):
+        users = self.run_users(rows, *words)["users"]
+        return next(user for user in users if user["user"] == "bob")
+
+    def test_a_flood_does_not_make_the_other_wait(self):
+        flood = ["0,hour,ada"] * 500
+        for task in ("hour", "short"):
+            for policy in ("exclusive", "magm", "predictive"):
+                rows = flood + list(self.rows(task))
+                words = (f"--policy={policy}", "--gpus=4xA100-40GB", "--known=all")
+                bob = self.bob(rows, *words, "--order=fair")
+                alone = self.bob(self.rows(task), *words[:1], "--gpus=2xA100-40GB", "--known=all")
+                self.assertEqual(bob["tasks"], alone["tasks"])
+                self.assertAlmostEqual(bob["avg_wait_alone_s"], alone["avg_wait_s"], delta=1)
+                self.assertLessEqual(bob["avg_wait_s"], 1.2 * alone["avg_wait_s"], policy)
+                by_age = self.bob(rows, *words, "--order=fifo")
+                self.assertGreater(by_age["avg_wait_s"], 10 * bob["avg_wait_s"], policy)
+                self.assertGreater(by_age["finish_time_fairness"], 2)
+                self.assertLess(bob["finish_time_fairness"], 1.2)
+
+    def test_what_is_known_of_users(self):
+        result = self.run_users(["0,short,ada", "0,hour,", "1,short,bob"], "--gpus=1xA100-40GB")
+        users = {user["user"]: user for user in result["users"]}
+        self.assertEqual(list(users), ["", "ada", "bob"])
+        self.assertEqual(users["ada"]["avg_wait_s"], 0)
+        self.assertEqual(users["ada"]["slowdown"], 1)
+        self.assertEqual(users["bob"]["avg_wait_alone_s"], 0)
+        one = self.run_users(["0,short,ada"])["users"]
+        self.assertIsNone(one[0]["finish_time_fairness"])
+        self.assertNotIn("users", self.simulate((0, "small")))
+
+    def test_one_user_has_the_same_run_in_either_order(self):
+        rows = list(self.rows("hour"))
+        for policy in ("exclusive", "magm", "predictive", "las"):
+            runs = [self.run_users(rows, f"--policy={policy}", f"--order={o}") for o in ORDERS]
+            self.assertEqual(runs[0], runs[1])
+
+    def test_an_unknown_order(self):
+        self.assertIn("--order", self.complaint_of("--order=random"))
+
+    def test_the_table_of_users(self):
+        trace = self.write("users.csv", "submit_s,task,user\n0,hour,ada\n0,hour,bob\n")
+        tasks = self.write("hours.csv", self.TASKS)
+        text = self.colloc("simulate", f"--trace={trace}", f"--tasks={tasks}")
+        self.assertRegex(text, r"USER +TASKS +WAIT +SLOWDOWN +FAIRNESS\nada +1 +0:00 +1.00 +1.00\n")
 
 
 class Results(SimulateCase):

@@ -103,11 +103,51 @@ class TraceCase(CliCase):
         )
         self.assertEqual(done.returncode, code, done.stderr)
         said = done.stderr.replace(self.folder + "/", "").replace("colloc: ", "")
-        return [tuple(row.values()) for row in csv.DictReader(io.StringIO(done.stdout))], said
+        rows = csv.DictReader(io.StringIO(done.stdout))
+        return [(row["submit_s"], row["task"]) for row in rows], said
+
+    def users(self, text, *words):
+        """The column user that `trace import` writes, or None where there is none."""
+        done = self.run_colloc(
+            "trace", "import", *words, "--tasks", self.tasks, self.write("log", text)
+        )
+        rows = list(csv.DictReader(io.StringIO(done.stdout)))
+        return [row["user"] for row in rows] if "user" in rows[0] else None
 
     def refusal(self, text, *words):
         return self.complaint("trace", "import", *words, self.write("log", text), code=2).replace(
             self.folder + "/", ""
+        )
+
+
+class Users(TraceCase):
+    def test_a_log_without_users_makes_no_column(self):
+        self.assertIsNone(self.users(SACCT, "--from=sacct"))
+
+    def test_sacct(self):
+        log = (
+            "JobID|User|Submit|Elapsed|AllocTRES\n"
+            "7|ada|2024-03-01T10:00:00|00:01:01|gres/gpu=1\n"
+            "8||2024-03-01T10:00:01|00:01:01|gres/gpu=1\n"
+            "9|bo,b|2024-03-01T10:00:02|00:01:01|gres/gpu=1\n"
+            "10|ada|2024-03-01T10:00:03|00:01:01|gres/gpu=1\n"
+        )
+        self.assertEqual(self.users(log, "--from=sacct"), ["ada", "", "bo,b", "ada"])
+
+    def test_philly(self):
+        jobs = [
+            dict(philly_job("2017-10-07 02:00:00", ("2017-10-07 02:10:00", None, 1)), user=user)
+            for user in ("ce2f4c", 7)
+        ]
+        for job in jobs:
+            job["attempts"][0]["end_time"] = "2017-10-07 02:11:00"
+        self.assertEqual(self.users(json.dumps(jobs), "--from=philly"), ["ce2f4c", ""])
+
+    def test_swf(self):
+        line = "1 0 5 60 1 -1 -1 1 -1 -1 1 {} 1 -1 1 -1 -1 -1\n"
+        self.assertEqual(
+            self.users("".join(line.format(user) for user in (12, -1, 12)), "--from=swf"),
+            ["u12", "", "u12"],
         )
 
 
@@ -286,7 +326,7 @@ class BrokenLogs(TraceCase):
                 "JobID|State\n",
                 "sacct",
                 "log:1: the first line must name JobID, Submit, Elapsed and AllocTRES or ReqTRES: "
-                "sacct --allusers --parsable2 --format=JobID,Submit,Elapsed,State,AllocTRES,"
+                "sacct --allusers --parsable2 --format=JobID,User,Submit,Elapsed,State,AllocTRES,"
                 "ReqTRES --starttime=...",
             ),
             ("; nothing\n", "swf", "log: of 0 jobs, none ran on a GPU and ended"),

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How each user of a trace fares.
+ *
+ * Finish-time fairness (Themis, NSDI 2020) compares the mean completion time of a user's tasks with
+ * the one that they would have alone, on the user's share of the GPUs. 1: sharing the machine costs
+ * the user nothing; above 1: others took a part of the share.
+ */
+#ifndef COLLOC_SIM_USER_TOTALS_H
+#define COLLOC_SIM_USER_TOTALS_H
+
+#include "base/fault.h"
+#include "core/task.h"
+#include "sim/simulate.h"
+
+struct user_totals {
+    struct user_total {
+        char *name;                       /* "": tasks without a user */
+        int64_t tasks;                    /* that ended */
+        int gpus_max;                     /* of one of them */
+        double wait_s, jct_s, stretch;    /* sums over them; the last: of their slowdowns */
+        double alone_wait_s, alone_jct_s; /* as sums, alone on the share; 0: not calculated */
+    } * list;                             /* by the number of the user in the trace */
+    int n;
+    size_t capacity;
+};
+
+/* Adds a task that has ended. `user`: its name; `solo_s`: how long it would run alone. Returns 0 or
+ * -ENOMEM. */
+int user_totals_add(
+    struct user_totals *totals, const struct task *ended, const char *user, double solo_s);
+void user_totals_fini(struct user_totals *totals);
+
+/* The mean completion time relative to that alone on the share; 0: not calculated. */
+double user_total_fairness(const struct user_total *total);
+
+/*
+ * As simulate_trace, and fills in how the users of the trace fare: a second run for each user whose
+ * tasks alone are submitted, to as many GPUs as are the user's share (at least one, and as many as
+ * the largest of the tasks has). Users have equal shares.
+ *
+ * `ret_users`: filled; user_totals_fini must follow in each case. Without a second user nothing is
+ *              compared.
+ *
+ * Returns as simulate_trace, of any of the runs.
+ */
+int simulate_with_users(const struct simulation *simulation, struct fault *fault,
+    struct simulation_result *ret_result, struct user_totals *ret_users);
+
+#endif
