@@ -32,6 +32,7 @@
     X(resume)                                                                                      \
     X(move)                                                                                        \
     X(history)                                                                                     \
+    X(share)                                                                                       \
     X(gpus)                                                                                        \
     X(mig)                                                                                         \
     X(mps)                                                                                         \
@@ -98,6 +99,7 @@ static const struct {
     {"stats", "`colloc history` shows the resources of ended tasks, `colloc gpus` the activity "
               "of the GPUs"},
     {"report", "`colloc history` shows the resources of ended tasks (--since, --csv)"},
+    {"sshare", "`colloc share` shows whose tasks come first by fair share"},
     {"sacct", "`colloc history` shows the resources of ended tasks (--since, --csv)"},
     {"reserve", "`colloc submit --exclusive` runs a task alone on its GPUs"},
     {"log", "`colloc logs ID` prints the output of a task"},

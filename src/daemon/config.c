@@ -52,6 +52,14 @@ static const struct option {
         "folder of the event log, the run history and the tasks' logs"},
     {"policy", LIVE(core.policy), &setting_policy, "NAME", NULL,
         "placement policy of tasks that name none: {choices}"},
+    {"order", LIVE(core.order), &setting_order, "HOW", NULL,
+        "whose queued task comes first: fair (that of the user with the smaller usage per share "
+        "of the GPUs; docs/fair-share.md) or fifo (the oldest)"},
+    {"usage-half-life", LIVE(core.usage_half_life_us), &setting_half_life, "TIME", NULL,
+        "after this time, half of what a user has used counts for the order"},
+    {"shares", LIVE(shares), &setting_text, "FILE", "",
+        "file with projects, their users and the shares of both (docs/fair-share.md); empty: all "
+        "users have equal shares"},
     {"sharing", LIVE(sharing), &setting_sharing, "HOW", NULL,
         "how a task without --sharing shares a GPU: streams (time-sliced), mps, or auto "
         "(chosen with each placement)"},
@@ -262,6 +270,8 @@ void config_defaults(struct config *config)
         .log_level = LOG_LEVEL_INFO,
         .reserve_quantile = ESTIMATE_RESERVED_QUANTILE,
     };
+    share_table_init(&config->share_table);
+    config->core.shares = &config->share_table;
     config->core.policy = &policy_magm;
     setting_text.set(config->estimator, sizeof config->estimator, ESTIMATOR_USUAL);
     setting_samples.set(&config->samples, sizeof config->samples, SAMPLES_USUAL);

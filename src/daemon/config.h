@@ -34,6 +34,8 @@ struct config {
     bool
         framework_mem_limit; /* time-sliced tasks: frameworks limit themselves to the requirement */
     struct core_settings core;
+    char shares[512];               /* path of the file of shares; "": all users are equal */
+    struct share_table share_table; /* what the file says; `core` points to it */
     int64_t sample_period_us, gpm_interval_us;
     int64_t unused_after_us; /* a task that has not used its GPU for this long is reported */
     struct samples_kept samples;

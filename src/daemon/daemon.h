@@ -43,6 +43,7 @@
 #include "daemon/retention.h"
 #include "daemon/run_history.h"
 #include "daemon/scrape/scrape_server.h"
+#include "daemon/share_file.h"
 #include "daemon/suspension/suspension.h"
 #include "daemon/web/web_server.h"
 
@@ -64,6 +65,7 @@ struct daemon {
     struct jobs *jobs;
     struct run_history run_history;
     struct inputs *inputs; /* NULL: not recorded */
+    int n_reloads;         /* of the configuration: what an older one reads too late is dropped */
     struct disk *disk;
     struct retention *retention;
 

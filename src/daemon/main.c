@@ -274,7 +274,12 @@ int main(int argc, char **argv)
     config_defaults(&daemon.config);
     if (argc == 2 && print_form(argv[1]))
         return 0;
-    switch (config_read_arguments(&daemon.config, argc, argv, &fault)) {
+    int r = config_read_arguments(&daemon.config, argc, argv, &fault);
+    if (r == 0 || r == CONFIG_CHECK) {
+        int read = share_file_read(daemon.config.shares, &fault, &daemon.config.share_table);
+        r = read < 0 ? read : r;
+    }
+    switch (r) {
     case 0:
         break;
     case CONFIG_HELP:
@@ -294,7 +299,7 @@ int main(int argc, char **argv)
     log_set_level((enum log_level)daemon.config.log_level);
     prepare_process(&daemon);
     init_loop(&daemon);
-    int r = start(&daemon, &fault);
+    r = start(&daemon, &fault);
     if (r < 0)
         log_error("%s", fault.text);
     else

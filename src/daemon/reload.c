@@ -9,6 +9,8 @@
  * Contract: the scheduler's settings change between two of its steps, and a recording (inputs.c)
  * has them at that place, so that `colloc replay` decides as the daemon did.
  */
+#include <stdlib.h>
+
 #include "base/log.h"
 #include "daemon/daemon.h"
 
@@ -31,16 +33,58 @@ static void on_change(
 }
 
 /* The tick makes the core try its queue at once: a task may be allowed to start now. */
-static void apply(struct daemon *daemon, int64_t old_period_us)
+static void configure_core(struct daemon *daemon)
 {
     struct event tick = driver_event(daemon->driver, EVENT_TICK, 0);
-    config_complete(&daemon->config);
     core_configure(daemon->core, &daemon->config.core);
     inputs_note_settings(daemon->inputs);
+    driver_feed_logged(daemon->driver, &tick);
+}
+
+static void apply(struct daemon *daemon, int64_t old_period_us)
+{
+    config_complete(&daemon->config);
     if (daemon->config.sample_period_us != old_period_us)
         gpus_start(daemon->gpus);
     mps_linger_changed(daemon->mps);
-    driver_feed_logged(daemon->driver, &tick);
+    configure_core(daemon);
+}
+
+/* ---- the file of shares, whose users are looked up in the background ---- */
+
+struct share_reload {
+    struct daemon *daemon;
+    int number; /* of the reload */
+};
+
+static void on_shares(void *context, const struct share_table *table, const struct fault *fault)
+{
+    struct share_reload *reload = context;
+    struct daemon *daemon = reload->daemon;
+    bool is_last = reload->number == daemon->n_reloads;
+    free(reload);
+    if (!is_last)
+        return;
+    if (!table) {
+        log_error("configuration: the shares stay as they are: %s", fault->text);
+        return;
+    }
+    if (share_table_equal(table, &daemon->config.share_table))
+        return;
+    daemon->config.share_table = *table;
+    log_info("configuration: shares: %d projects and %d users are read from %s",
+        table->n_projects - 1, table->n_users,
+        *daemon->config.shares ? daemon->config.shares : "no file");
+    configure_core(daemon);
+}
+
+static void reload_shares(struct daemon *daemon)
+{
+    struct share_reload *reload = malloc(sizeof *reload);
+    if (!reload)
+        driver_die_of_memory();
+    *reload = (struct share_reload){daemon, ++daemon->n_reloads};
+    share_file_read_again(daemon->config.shares, daemon->names, on_shares, reload);
 }
 
 void configuration_reload(struct daemon *daemon)
@@ -62,4 +106,5 @@ void configuration_reload(struct daemon *daemon)
     else if (!changes.refused)
         log_info("configuration: read again, nothing has changed");
     log_set_level((enum log_level)daemon->config.log_level);
+    reload_shares(daemon);
 }

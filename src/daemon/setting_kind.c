@@ -134,6 +134,20 @@ static int set_statistic(void *field, size_t size, const char *value)
     return window_statistic_parse(value, field);
 }
 
+static int set_order(void *field, size_t size, const char *value)
+{
+    return queue_order_parse(value, field);
+}
+
+static int set_half_life(void *field, size_t size, const char *value)
+{
+    int64_t us;
+    if (parse_duration(value, &us) < 0 || us < 60 * SECOND_US || us > 3650 * 86400 * SECOND_US)
+        return -EINVAL;
+    *(int64_t *)field = us;
+    return 0;
+}
+
 /* "1s:1h,10s:1d", or "none". */
 static int set_samples(void *field, size_t size, const char *value)
 {
@@ -248,6 +262,11 @@ static void format_statistic(const void *field, char *text, size_t size)
     snprintf(text, size, "%s", window_statistic_name(*(const enum window_statistic *)field));
 }
 
+static void format_order(const void *field, char *text, size_t size)
+{
+    snprintf(text, size, "%s", queue_order_name(*(const enum queue_order *)field));
+}
+
 static void format_samples(const void *field, char *text, size_t size)
 {
     const struct samples_kept *kept = field;
@@ -296,6 +315,9 @@ const struct setting_kind setting_policy = {set_policy, format_policy, "the name
 const struct setting_kind setting_sharing = {set_sharing, format_sharing, "streams, mps or auto"};
 const struct setting_kind setting_statistic = {
     set_statistic, format_statistic, "mean, p95 or ewma"};
+const struct setting_kind setting_order = {set_order, format_order, "fair or fifo"};
+const struct setting_kind setting_half_life = {
+    set_half_life, format_duration, "a time from 1m to 3650d, such as 7d"};
 const struct setting_kind setting_samples = {
     set_samples, format_samples, "up to 8 pairs such as 1s:1h,10s:1d, or none"};
 const struct setting_kind setting_log_level = {

@@ -220,6 +220,7 @@ const struct api_route http_routes[] = {
     {"GET", "/v1/gpus/{name}/series", route_gpu_series},
     {"POST", "/v1/gpus/clear", route_clear},
     {"GET", "/v1/samples", route_samples},
+    {"GET", "/v1/share", route_share},
     {"GET", "/v1/mps", route_mps},
     {"POST", "/v1/mps/start", route_mps_start},
     {"POST", "/v1/mps/stop", route_mps_stop},

@@ -70,6 +70,9 @@ void route_wait(void *context, struct api_request *request);
 /* route_log.c */
 void route_log(void *context, struct api_request *request);
 
+/* route_share.c */
+void route_share(void *context, struct api_request *request);
+
 /* route_mps.c */
 void route_mps(void *context, struct api_request *request);
 void route_mps_start(void *context, struct api_request *request);

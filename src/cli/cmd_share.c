@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `colloc share`: the standing of each user (GET /v1/share), and which of two tasks
+ * comes first, and why. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "cli/print.h"
+#include "cli/session.h"
+#include "cli/table.h"
+#include "cli/task_view.h"
+
+static const struct table_column columns[] = {
+    {"RANK", TABLE_RIGHT},
+    {"USER", TABLE_CUT},
+    {"PROJECT", TABLE_CUT},
+    {"SHARES", TABLE_RIGHT},
+    {"USAGE", TABLE_RIGHT},
+    {"GPUS", TABLE_RIGHT},
+    {"RUNNING", TABLE_RIGHT},
+    {"PENDING", TABLE_RIGHT},
+};
+
+static void add_user(struct table *table, const json_t *user)
+{
+    table_row(table);
+    table_cell(table, NULL, "%.0f", member_number(user, "fair_rank", 0));
+    table_cell(table, NULL, "%s", member_text(user, "user", "?"));
+    table_cell(table, NULL, "%s", member_text(user, "project", "?"));
+    table_cell(table, NULL, "%.0f", member_number(user, "shares", 0));
+    table_cell(table, NULL, "%.1f h", member_number(user, "usage", 0));
+    table_cell(table, NULL, "%.0f", member_number(user, "gpus", 0));
+    table_cell(table, NULL, "%.0f", member_number(user, "running", 0));
+    table_cell(table, NULL, "%.0f", member_number(user, "pending", 0));
+}
+
+/* The users of one rank, in the order of the answer. Returns the next rank; 0: there is none. */
+static int add_rank(struct table *table, const json_t *users, int rank)
+{
+    size_t i;
+    json_t *user;
+    int next = 0;
+    json_array_foreach(users, i, user) {
+        int each = (int)member_number(user, "fair_rank", 0);
+        if (each == rank)
+            add_user(table, user);
+        else if (each > rank && (next == 0 || each < next))
+            next = each;
+    }
+    return next;
+}
+
+static void print_users(const json_t *reply)
+{
+    const json_t *users = json_object_get(reply, "users");
+    struct table *table = table_create(columns, ARRAY_SIZE(columns));
+    int rank = 0;
+    do
+        rank = add_rank(table, users, rank);
+    while (rank);
+    table_print(table, "No user has tasks or has used a GPU.");
+    table_destroy(table);
+    if (strcmp(member_text(reply, "order", "fair"), "fifo") == 0)
+        print_error("the daemon orders tasks by age (setting order: fifo): ranks decide nothing");
+}
+
+static int make_path(const struct invocation *invocation, char *path, size_t size)
+{
+    char pair[64];
+    int64_t ids[2];
+    if (invocation->operand_count == 0)
+        return EXIT_OK;
+    if (invocation->operand_count == 1) {
+        print_error("share: give two tasks, to see which comes first and why; `colloc show %.20s` "
+                    "says why one waits",
+            invocation->operands[0]);
+        return EXIT_USAGE;
+    }
+    for (int i = 0; i < 2; i++)
+        if (parse_task_id(invocation->operands[i], &ids[i]) != EXIT_OK)
+            return EXIT_USAGE;
+    snprintf(pair, sizeof pair, "%lld,%lld", (long long)ids[0], (long long)ids[1]);
+    query_add(path, size, "tasks", pair);
+    return EXIT_OK;
+}
+
+static int run(const struct invocation *invocation)
+{
+    char path[128] = "/v1/share";
+    json_t *reply;
+    int code = make_path(invocation, path, sizeof path);
+    if (code == EXIT_OK)
+        code = session_get(invocation, path, &reply);
+    if (code != EXIT_OK)
+        return code;
+    const char *why = member_text(reply, "why", NULL);
+    if (invocation->common[COMMON_JSON].number) {
+        print_json(reply);
+    } else if (why) {
+        print_safe(stdout, why);
+        putchar('\n');
+    } else {
+        print_users(reply);
+    }
+    json_decref(reply);
+    return EXIT_OK;
+}
+
+const struct command command_share = {
+    .name = "share",
+    .usage = "[OPTION...] [ID ID]",
+    .summary = "show whose tasks come first by fair share, and why",
+    .description = "RANK is the place of a user in the order of the queue: the user with rank 1 "
+                   "has used least of the own share, and that user's oldest task is next. USAGE "
+                   "is the GPU time charged, in GPU hours; half of it is forgotten after the "
+                   "setting usage-half-life. GPUS are those that the user's tasks hold now.\n\n"
+                   "With two tasks it says which comes first and why.",
+    .operand = OPERAND_TASK,
+    .max_operands = 2,
+    .run = run,
+};

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Fair share: two users take turns, the standing of each user, and the file of shares. As root."""
+
+import os
+import signal
+import subprocess
+import unittest
+
+from daemon_case import DaemonCase, program
+from test_users import ADA, BOB, Several
+
+SHARES = "project vision 3\nproject speech\nuser 64001 vision 2\nuser 64002 speech\n"
+
+
+class Turns(Several):
+    gpus = "1xA100-40GB"
+
+    def user_of(self, uid):
+        return next(u for u in self.get("/v1/share")["users"] if u["uid"] == uid)
+
+    def share(self, *words):
+        return self.colloc("share", *words).stdout
+
+    def test_a_flood_leaves_the_other_user_a_turn(self):
+        flood = [
+            self.submit_as(ADA, "until [ -e go ]; do sleep 0.05; done", exclusive=True)
+            for _ in range(3)
+        ]
+        self.wait_state(flood[0], "RUNNING")
+        other = self.submit_as(BOB, "exec sleep 1000", exclusive=True)
+        self.assertEqual(self.task(other)["position"], 1)
+        waiting = self.task(flood[2])
+        self.assertEqual(waiting["position"], 3)
+        self.assertIn("1 of other users, who come first by fair share", waiting["reason_text"])
+        self.assertEqual(
+            self.share(str(flood[1]), str(other)).strip(),
+            f"task {other} comes before task {flood[1]}: its user's fair rank is 1, that of the "
+            "other's is 2",
+        )
+        ada, bob = self.user_of(ADA), self.user_of(BOB)
+        self.assertEqual((ada["fair_rank"], ada["running"], ada["pending"]), (2, 1, 2))
+        self.assertEqual((bob["fair_rank"], bob["running"], bob["pending"]), (1, 0, 1))
+        self.assertEqual((ada["project"], ada["shares"]), ("default", 1))
+        self.act("cancel", flood[0])
+        self.wait_state(other, "RUNNING")
+        used = self.user_of(ADA)["usage"]
+        self.assertGreater(used, 0)
+        self.restart(signal.SIGKILL)
+        self.assertAlmostEqual(self.user_of(ADA)["usage"], used, delta=used / 100)
+        self.assertEqual([line.split()[0] for line in self.share().splitlines()[1:]], ["1", "2"])
+        for task in (*flood[1:], other):
+            self.act("cancel", task)
+            self.wait(task, "CANCELLED")
+
+    def test_what_is_asked_wrongly(self):
+        self.assertIn("give two tasks", self.colloc("share", "1", code=2).stderr)
+        self.refused(400, "two ids such as 12,15", path="/v1/share?tasks=1", method="GET")
+        self.assertIn("there is no task 7", self.share("7", "8"))
+
+
+class Shares(DaemonCase):
+    gpus = "1xA100-40GB"
+
+    def start(self, **settings):
+        self.shares = self.write("shares", SHARES)
+        super().start(shares=self.shares, **settings)
+
+    def projects(self):
+        return {p["project"]: p["shares"] for p in self.get("/v1/share")["projects"]}
+
+    def reload(self, text, pattern):
+        self.write("shares", text)
+        self.process.send_signal(signal.SIGHUP)
+        self.wait_log(pattern)
+
+    def test_the_file_is_read_and_read_again(self):
+        self.assertEqual(self.projects(), {"default": 1, "vision": 3, "speech": 1})
+        self.reload("project vision 5\nuser root vision\n", "1 projects and 1 users are read from")
+        self.assertEqual(self.projects(), {"default": 1, "vision": 5})
+        for text, says in (
+            ("project vision -1\n", r"stay as they are: shares: \S+:1: '-1': shares are a whole"),
+            ("user no-such-user default\n", r":1: 'no-such-user': there is no such user"),
+            ("user root\n", r":1: expected 'user NAME PROJECT \[SHARES\]'"),
+        ):
+            self.reload(text, says)
+            self.assertEqual(self.projects(), {"default": 1, "vision": 5})
+        os.remove(self.shares)
+        self.process.send_signal(signal.SIGHUP)
+        self.wait_log("stay as they are: shares: .*No such file")
+
+    def test_a_mistake_is_found_before_the_start(self):
+        self.stop()
+        self.write("shares", "project vision 3\nuser no-such-user vision\n")
+        status, said = self.run_daemon(shares=self.shares)
+        self.assertEqual(status, 2)
+        self.assertIn(":2: 'no-such-user': there is no such user", said)
+        done = subprocess.run(
+            [program("collocd"), "--check", f"--shares={self.shares}"],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(":2: 'no-such-user': there is no such user", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
