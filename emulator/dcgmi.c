@@ -97,6 +97,8 @@ static double pcie_tx(const struct gpu_sample *t)
     return floor((double)MIB * PCIE_TX_OF_RX * t->mean.pcie_rx_mib);
 }
 
+/* A field of DCGM (dcgm_fields.h) and how dmon prints it. Fields below 1000 are readings of this
+ * moment or counters; the profiling fields, from 1001 on, are means since the sample before. */
 struct field {
     const char *id, *name;
     int digits, width;
@@ -198,6 +200,8 @@ static int read_options(struct dmon *dmon, int argc, char **argv, int gpu_count)
     return r == 0 && (optind != argc || dmon->columns == 0) ? -EINVAL : r;
 }
 
+/* The means of a first sample are those since the machine was made. Real ones are over no time: a
+ * client has to ignore them in either case. */
 static void take_samples(struct dmon *dmon, struct world *world)
 {
     world_enter(world);

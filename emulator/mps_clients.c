@@ -17,7 +17,8 @@
 
 static const char SERVER[] = "nvidia-cuda-mps-server";
 
-/* 0 or -errno. */
+/* Finds the server beside this program: a real MPS server on PATH could not serve emulated GPUs.
+ * Returns 0 or -errno. */
 static int find_server(char *path, size_t size)
 {
     ssize_t n = readlink("/proc/self/exe", path, size - 1);
@@ -32,6 +33,8 @@ static int find_server(char *path, size_t size)
     return 0;
 }
 
+/* The parent is compared, since it may have died before PR_SET_PDEATHSIG took effect: then no
+ * signal would end the server. */
 static _Noreturn void become_server(const char *path, int ready, pid_t parent)
 {
     signal(SIGPIPE, SIG_DFL);

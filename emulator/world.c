@@ -45,6 +45,8 @@ void activity_add(struct activity *total, const struct activity *rate, double fa
     total->pcie_rx_mib += rate->pcie_rx_mib * factor;
 }
 
+/* A mutex of all processes that map the file. It is robust: when its owner dies, the next process
+ * that locks it gets EOWNERDEAD instead of waiting for ever. */
 static void init_lock(pthread_mutex_t *mutex)
 {
     pthread_mutexattr_t attr;
@@ -79,6 +81,8 @@ static int map_file(int fd, const char *path, struct fault *fault, struct world 
     return 0;
 }
 
+/* All users may write to the file: trainings of several users share the GPUs, as on a real machine,
+ * and each of them changes the rates. */
 static int fill_file(int fd, const char *path, const struct gpu_kinds *kinds, const char *gpus,
     double speedup, struct fault *fault)
 {
@@ -97,6 +101,8 @@ static int fill_file(int fd, const char *path, const struct gpu_kinds *kinds, co
     return r;
 }
 
+/* The file gets its name when it is complete. So no process maps half of a world, and processes
+ * that have mapped an older one keep that. */
 int world_create(const char *path, const struct gpu_kinds *kinds, const char *gpus, double speedup,
     struct fault *fault)
 {
@@ -116,6 +122,8 @@ int world_create(const char *path, const struct gpu_kinds *kinds, const char *gp
     return r;
 }
 
+/* The size of the struct stands for its layout: programs of another version of colloc would find
+ * other members at the same offsets. */
 static bool is_world(const struct world *world)
 {
     return memcmp(world->magic, MAGIC, sizeof(MAGIC)) == 0 && world->layout == sizeof(*world);
@@ -190,6 +198,7 @@ bool process_sits_on(const struct process *p, struct seat seat)
     return false;
 }
 
+/* A suspended process has no memory on a GPU, so it loses nothing with one. */
 bool process_lost_gpu(const struct world *world, const struct process *p)
 {
     for (int i = 0; !p->off_gpu && i < p->seat_count; i++)
@@ -207,7 +216,13 @@ bool process_lost_mps(const struct world *world, const struct process *p)
     return p->mps_server != 0;
 }
 
-/* Advances all integrals to now. */
+/*
+ * Advances all integrals to now, at the present rates.
+ *
+ * The fence keeps the compiler from storing `turn` before the other values. A fence for this thread
+ * suffices: a kill comes between two instructions of the process, and other processes read only
+ * after they have taken the lock.
+ */
 static void advance_to_now(struct world *world)
 {
     unsigned from = world->turn, to = !from;
@@ -243,7 +258,8 @@ static bool has_died(struct process *p)
     return true;
 }
 
-/* Removes the processes that have died. Returns whether there were any. */
+/* Removes the processes that have died. Returns whether there were any. Free slots at the end of
+ * the table are given up, so that loops over it stay short. */
 static bool remove_dead(struct world *world)
 {
     bool changed = false;
@@ -260,6 +276,9 @@ static bool remove_dead(struct world *world)
     return changed;
 }
 
+/* First the integrals advance at the old rates, then dead processes are removed and the rates
+ * change. If the last owner of the lock died, it may have changed something without calling
+ * world_solve: that is done for it. */
 void world_enter(struct world *world)
 {
     bool owner_died = pthread_mutex_lock(&world->lock) == EOWNERDEAD;
@@ -296,6 +315,7 @@ static struct process *claim_slot(struct world *world)
     return NULL;
 }
 
+/* `present` is stored last: a process that is killed before is not in the table. */
 struct process *world_join(struct world *world, enum role role, const struct seat *seats, int count)
 {
     struct process *p = claim_slot(world);
