@@ -8,6 +8,7 @@ message. A daemon that cannot be reached is an OSError.
 
 from __future__ import annotations
 
+import http.client
 import json
 import os
 import time
@@ -35,7 +36,7 @@ class DaemonError(Exception):
 class Reply:
     """An HTTP reply: `status`, `headers` (case-insensitive) and `data` (the body's bytes)."""
 
-    def __init__(self, status: int, headers: Mapping[str, str], data: bytes):
+    def __init__(self, status: int, headers: http.client.HTTPMessage, data: bytes):
         self.status, self.headers, self.data = status, headers, data
 
     @property
