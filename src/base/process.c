@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reads /proc/PID/stat (the name in brackets; field 22 is the start time) and /proc/PID/status
- * (user ids). The kernel makes both from its own data, so that reading does not wait for the
- * process, even one that hangs in its file system.
+ * /proc/PID/stat has the name in brackets, and behind it numbers (proc(5) counts them: 22 is the
+ * start time); /proc/PID/status has user ids. The kernel makes both from its own data, so that
+ * reading does not wait for the process, even one that hangs in its file system.
  */
 #include "base/process.h"
 
@@ -17,6 +17,9 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/text.h"
+#include "base/units.h"
+
+#define ENTRY_MAX ((size_t)(64 * KIB))
 
 static void make_printable(char *text)
 {
@@ -26,21 +29,25 @@ static void make_printable(char *text)
             *c = '?';
 }
 
-int process_parse_stat(
-    const char *stat, char name[PROCESS_NAME_SIZE], unsigned long long *ret_start_ticks)
+int process_parse_stat(const char *text, struct process_stat *ret_stat)
 {
-    enum { START_FIELD = 22, FIRST_BEHIND_NAME = 3 };
-    const char *open = strchr(stat, '('), *close = strrchr(stat, ')');
+    const char *open = strchr(text, '('), *close = strrchr(text, ')');
+    unsigned long long own_user, own_system, user, system;
     if (!open || !close || close < open)
         return -EPROTO;
-    span_copy((struct span){open + 1, (size_t)(close - open - 1)}, name, PROCESS_NAME_SIZE);
-    make_printable(name);
-    const char *field = close + 1;
-    for (int i = FIRST_BEHIND_NAME; i < START_FIELD && *field; i++) {
-        field += strspn(field, " ");
-        field += strcspn(field, " ");
-    }
-    return sscanf(field, "%llu", ret_start_ticks) == 1 ? 0 : -EPROTO;
+    *ret_stat = (struct process_stat){0};
+    span_copy(
+        (struct span){open + 1, (size_t)(close - open - 1)}, ret_stat->name, sizeof ret_stat->name);
+    make_printable(ret_stat->name);
+    int n = sscanf(close + 1,
+        " %c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu %llu %llu %*d %*d %*d %*d %llu %*u "
+        "%llu",
+        &ret_stat->state, &ret_stat->parent, &own_user, &own_system, &user, &system,
+        &ret_stat->start_ticks, &ret_stat->resident_pages);
+    if (n != 8)
+        return -EPROTO;
+    ret_stat->cpu_ticks = own_user + own_system + user + system;
+    return 0;
 }
 
 int process_parse_uid(const char *status, uid_t *ret_uid)
@@ -53,14 +60,13 @@ int process_parse_uid(const char *status, uid_t *ret_uid)
     return 0;
 }
 
-static int read_text(pid_t pid, const char *file, char *text, size_t size)
+int process_read_entry(pid_t pid, const char *name, size_t max, char **ret_text, size_t *ret_size)
 {
     char path[64];
-    snprintf(path, sizeof path, "/proc/%d/%s", (int)pid, file);
-    ssize_t n = file_read_start(path, text, size);
-    if (n < 0)
-        return n == -ENOENT || n == -EACCES ? -ESRCH : (int)n;
-    return 0;
+    *ret_text = NULL;
+    snprintf(path, sizeof path, "/proc/%d/%s", (int)pid, name);
+    int r = file_read(path, max, NULL, ret_text, ret_size);
+    return r == -ENOENT ? -ESRCH : r;
 }
 
 static int64_t age_of(unsigned long long start_ticks)
@@ -73,16 +79,37 @@ static int64_t age_of(unsigned long long start_ticks)
     return age_s > 0 ? (int64_t)(age_s * (double)SECOND_US) : 0;
 }
 
-int process_read(pid_t pid, struct process_facts *ret_facts)
+static int read_stat(pid_t pid, struct process_facts *facts)
 {
-    char text[4096];
-    unsigned long long start_ticks;
-    int r = read_text(pid, "stat", text, sizeof text);
+    struct process_stat stat;
+    size_t size;
+    char *text;
+    int r = process_read_entry(pid, "stat", ENTRY_MAX, &text, &size);
     if (r == 0)
-        r = process_parse_stat(text, ret_facts->name, &start_ticks);
+        r = process_parse_stat(text, &stat);
+    free(text);
     if (r < 0)
         return r;
-    ret_facts->age_us = age_of(start_ticks);
-    r = read_text(pid, "status", text, sizeof text);
-    return r == 0 ? process_parse_uid(text, &ret_facts->uid) : r;
+    memcpy(facts->name, stat.name, sizeof facts->name);
+    facts->age_us = age_of(stat.start_ticks);
+    return 0;
+}
+
+static int read_uid(pid_t pid, struct process_facts *facts)
+{
+    size_t size;
+    char *text;
+    int r = process_read_entry(pid, "status", ENTRY_MAX, &text, &size);
+    if (r == 0)
+        r = process_parse_uid(text, &facts->uid);
+    free(text);
+    return r;
+}
+
+int process_read(pid_t pid, struct process_facts *ret_facts)
+{
+    int r = read_stat(pid, ret_facts);
+    if (r == 0)
+        r = read_uid(pid, ret_facts);
+    return r == -EACCES ? -ESRCH : r;
 }

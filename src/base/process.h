@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What /proc shows of any process to all users: its name, its user and its age. */
+/* What /proc shows of a process: the only reader of its entries, and of the line `stat`. */
 #ifndef COLLOC_BASE_PROCESS_H
 #define COLLOC_BASE_PROCESS_H
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -25,14 +27,35 @@ struct process_facts {
 int process_read(pid_t pid, struct process_facts *ret_facts);
 
 /*
- * The parsers of the two files. The name may contain any byte, also ')' and line ends.
+ * Reads an entry of /proc/PID as it is.
  *
- * ret_start_ticks: start of the process in clock ticks since boot
+ * name:     "stat", "net/dev"
+ * max:      bytes; a longer entry is refused
+ * ret_text: `ret_size` bytes and a NUL; the caller frees it; NULL after an error
  *
- * Return 0 or -EPROTO.
+ * Returns 0; -ESRCH: no such process; or another -errno, such as -EACCES: it is hidden.
  */
-int process_parse_stat(
-    const char *stat, char name[PROCESS_NAME_SIZE], unsigned long long *ret_start_ticks);
+int process_read_entry(pid_t pid, const char *name, size_t max, char **ret_text, size_t *ret_size);
+
+/* The line /proc/PID/stat. */
+struct process_stat {
+    char name[PROCESS_NAME_SIZE];
+    char state; /* 'R', 'S', 'T', ... */
+    pid_t parent;
+    unsigned long long cpu_ticks;   /* of itself and of children that it has waited for */
+    unsigned long long start_ticks; /* clock ticks since boot: with the pid, names the process */
+    unsigned long long resident_pages;
+};
+
+/* Has it ended, and was not waited for yet? */
+static inline bool process_has_ended(const struct process_stat *stat)
+{
+    return stat->state == 'Z' || stat->state == 'X';
+}
+
+/* The parsers of /proc/PID/stat and /proc/PID/status. The name may contain any byte, also ')' and
+ * line ends. Return 0 or -EPROTO. */
+int process_parse_stat(const char *text, struct process_stat *ret_stat);
 int process_parse_uid(const char *status, uid_t *ret_uid);
 
 #endif

@@ -27,27 +27,20 @@
 static const char *const profilers[] = {
     "libToolsInjection", "libcuda-injection", "libInjection64", "libcudadebugger"};
 
-static char *read_entry(pid_t pid, const char *name, size_t limit, size_t *ret_size)
-{
-    char path[64], *data;
-    snprintf(path, sizeof path, "/proc/%d/%s", (int)pid, name);
-    return file_read(path, limit, NULL, &data, ret_size) == 0 ? data : NULL;
-}
-
 /* A process that has ended and was not waited for yet counts as gone. */
 static int read_born(pid_t pid, uint64_t *ret_born)
 {
-    char name[PROCESS_NAME_SIZE];
-    unsigned long long born;
+    struct process_stat stat;
     size_t size;
-    char *stat = read_entry(pid, "stat", STATUS_LIMIT, &size);
-    int r = stat ? process_parse_stat(stat, name, &born) : -ESRCH;
-    const char *behind_name = stat ? strrchr(stat, ')') : NULL;
-    if (behind_name && (strncmp(behind_name, ") Z", 3) == 0 || strncmp(behind_name, ") X", 3) == 0))
-        r = -ESRCH;
-    free(stat);
+    char *text;
+    int r = process_read_entry(pid, "stat", STATUS_LIMIT, &text, &size);
     if (r == 0)
-        *ret_born = born;
+        r = process_parse_stat(text, &stat);
+    free(text);
+    if (r == 0 && process_has_ended(&stat))
+        r = -ESRCH;
+    if (r == 0)
+        *ret_born = stat.start_ticks;
     return r;
 }
 
@@ -111,14 +104,13 @@ int cuda_process_read(pid_t pid, struct cuda_process *ret_process)
     int r = read_born(pid, &ret_process->born);
     if (r < 0)
         return r;
-    char *status = read_entry(pid, "status", STATUS_LIMIT, &size);
-    if (status)
-        cuda_process_parse_status((struct span){status, size}, ret_process);
-    free(status);
-    char *maps = read_entry(pid, "maps", MAPS_LIMIT, &size);
-    if (maps)
-        cuda_process_parse_maps((struct span){maps, size}, ret_process);
-    free(maps);
+    char *text;
+    if (process_read_entry(pid, "status", STATUS_LIMIT, &text, &size) == 0)
+        cuda_process_parse_status((struct span){text, size}, ret_process);
+    free(text);
+    if (process_read_entry(pid, "maps", MAPS_LIMIT, &text, &size) == 0)
+        cuda_process_parse_maps((struct span){text, size}, ret_process);
+    free(text);
     ret_process->is_32_bit = is_32_bit(pid);
     return 0;
 }
@@ -261,12 +253,13 @@ struct reading cgroup_memory_left(const char *path)
 struct reading cgroup_memory_left_of(pid_t pid)
 {
     struct span line, text;
-    char path[4096];
+    char path[4096], *data;
     size_t size;
-    char *data = read_entry(pid, "cgroup", STATUS_LIMIT, &size);
-    struct reading left = data ? reading_of(INFINITY) : READING_NONE;
-    text = (struct span){data, data ? size : 0};
-    while (data && span_next_line(&text, &line)) {
+    if (process_read_entry(pid, "cgroup", STATUS_LIMIT, &data, &size) < 0)
+        return READING_NONE;
+    struct reading left = reading_of(INFINITY);
+    text = (struct span){data, size};
+    while (span_next_line(&text, &line)) {
         if (!span_starts(line, "0::/"))
             continue;
         snprintf(path, sizeof path, CGROUP_MOUNT "%.*s", (int)(line.size - 3), line.at + 3);

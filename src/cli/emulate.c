@@ -27,6 +27,7 @@
 #include "base/array.h"
 #include "base/beside.h"
 #include "base/file.h"
+#include "base/process.h"
 #include "base/units.h"
 #include "cli/command.h"
 #include "cli/print.h"
@@ -142,11 +143,11 @@ static int wait_for_collocd(pid_t collocd, const sigset_t *signals)
 
 static bool is_child(const char *pid)
 {
-    char path[64], line[512], state;
-    int parent = 0;
+    char path[64], line[1024];
+    struct process_stat stat;
     snprintf(path, sizeof path, "/proc/%.20s/stat", pid);
-    const char *end = file_read_start(path, line, sizeof line) > 0 ? strrchr(line, ')') : NULL;
-    return end && sscanf(end + 1, " %c %d", &state, &parent) == 2 && parent == getpid();
+    return file_read_start(path, line, sizeof line) > 0 && process_parse_stat(line, &stat) == 0 &&
+           stat.parent == getpid();
 }
 
 /* Kills all descendants. The children of a process that ends become children of this process. */

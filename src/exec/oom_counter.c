@@ -2,43 +2,37 @@
 /* `oom_kill` in memory.events of this process's cgroup, or in /proc/vmstat for the machine. */
 #include "exec/oom_counter.h"
 
-#include <limits.h>
 #include <stdio.h>
-#include <string.h>
+#include <stdlib.h>
 
-static struct reading find_count(const char *path)
+#include "base/file.h"
+#include "base/units.h"
+#include "exec/cgroup.h"
+
+#define VMSTAT_MAX ((size_t)MIB)
+
+static struct reading read_machine(void)
 {
-    struct reading count = READING_NONE;
-    FILE *file = fopen(path, "re");
-    if (!file)
-        return count;
-    char line[128];
-    while (!count.valid && fgets(line, sizeof line, file))
-        count.valid = sscanf(line, "oom_kill %lf", &count.value) == 1;
-    fclose(file);
-    return count;
+    char *text;
+    size_t size;
+    if (file_read("/proc/vmstat", VMSTAT_MAX, NULL, &text, &size) < 0)
+        return READING_NONE;
+    int64_t count = cgroup_parse_value(text, "oom_kill");
+    free(text);
+    return count >= 0 ? reading_of((double)count) : READING_NONE;
 }
 
 static struct reading read_own_group(void)
 {
-    struct reading count = READING_NONE;
-    FILE *file = fopen("/proc/self/cgroup", "re");
-    if (!file)
-        return count;
-    char line[PATH_MAX], path[PATH_MAX + 64];
-    while (fgets(line, sizeof line, file)) {
-        if (strncmp(line, "0::", 3) != 0)
-            continue;
-        line[strcspn(line, "\n")] = '\0';
-        snprintf(path, sizeof path, "/sys/fs/cgroup%s/memory.events", line + 3);
-        count = find_count(path);
-    }
-    fclose(file);
-    return count;
+    char mount[CGROUP_PATH_SIZE], own[CGROUP_PATH_SIZE], path[2 * CGROUP_PATH_SIZE];
+    if (!cgroup_find_own(mount, own))
+        return READING_NONE;
+    snprintf(path, sizeof path, "%s%s", mount, own);
+    return cgroup_oom_kills(path);
 }
 
 struct reading oom_counter_read(void)
 {
     struct reading count = read_own_group();
-    return count.valid ? count : find_count("/proc/vmstat");
+    return count.valid ? count : read_machine();
 }

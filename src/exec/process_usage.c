@@ -17,43 +17,23 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/file.h"
+#include "base/process.h"
 #include "base/units.h"
 #include "exec/tree.h"
 
 #define TEXT_MAX ((size_t)(64 * KIB))
 
-/* Reads a file of /proc/PID; the caller frees the text, which is NULL after -errno. */
-static int read_entry(pid_t pid, const char *name, char **ret_text)
-{
-    char path[48];
-    size_t size;
-    *ret_text = NULL;
-    snprintf(path, sizeof path, "/proc/%d/%s", (int)pid, name);
-    return file_read(path, TEXT_MAX, NULL, ret_text, &size);
-}
-
 /* A process that ended after it was listed makes no value unknown. */
-static bool has_ended(int r)
-{
-    return r == -ENOENT || r == -ESRCH;
-}
-
 static void add_stat(struct process_usage *usage, pid_t pid)
 {
+    struct process_stat stat;
+    size_t size;
     char *text;
-    int r = read_entry(pid, "stat", &text);
-    const char *behind_name = text ? strrchr(text, ')') : NULL; /* the name may hold anything */
-    unsigned long long user, system, children_user, children_system, pages;
-    if (behind_name &&
-        sscanf(behind_name,
-            ") %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu %llu %llu %*d %*d %*d %*d "
-            "%*u %*u %llu",
-            &user, &system, &children_user, &children_system, &pages) == 5) {
-        double ticks = (double)(user + system + children_user + children_system);
-        usage->cpu_s.value += ticks / (double)sysconf(_SC_CLK_TCK);
-        usage->resident_bytes.value += (double)pages * (double)sysconf(_SC_PAGESIZE);
-    } else if (!has_ended(r)) {
+    int r = process_read_entry(pid, "stat", TEXT_MAX, &text, &size);
+    if (r == 0 && process_parse_stat(text, &stat) == 0) {
+        usage->cpu_s.value += (double)stat.cpu_ticks / (double)sysconf(_SC_CLK_TCK);
+        usage->resident_bytes.value += (double)stat.resident_pages * (double)sysconf(_SC_PAGESIZE);
+    } else if (r != -ESRCH) {
         usage->cpu_s.valid = usage->resident_bytes.valid = false;
     }
     free(text);
@@ -63,14 +43,15 @@ static void add_stat(struct process_usage *usage, pid_t pid)
  * identity. */
 static void add_io(struct process_usage *usage, pid_t pid)
 {
+    size_t size;
     char *text;
-    int r = read_entry(pid, "io", &text);
+    int r = process_read_entry(pid, "io", TEXT_MAX, &text, &size);
     const char *read_at = text ? strstr(text, "\nread_bytes: ") : NULL,
                *written_at = text ? strstr(text, "\nwrite_bytes: ") : NULL;
     if (read_at && written_at) {
         usage->disk_read_bytes.value += strtod(strchr(read_at, ' '), NULL);
         usage->disk_written_bytes.value += strtod(strchr(written_at, ' '), NULL);
-    } else if (!has_ended(r)) {
+    } else if (r != -ESRCH) {
         usage->disk_read_bytes.valid = usage->disk_written_bytes.valid = false;
     }
     free(text);
@@ -91,8 +72,9 @@ static bool read_namespace(const char *process, char name[64])
 /* All interfaces of its namespace but the loopback. */
 static void add_network(struct process_usage *usage, pid_t pid)
 {
+    size_t size;
     char *text, *rest;
-    if (read_entry(pid, "net/dev", &text) < 0)
+    if (process_read_entry(pid, "net/dev", TEXT_MAX, &text, &size) < 0)
         return;
     usage->net_received_bytes = usage->net_sent_bytes = reading_of(0);
     rest = text;

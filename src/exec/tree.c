@@ -19,6 +19,7 @@
 
 #include "base/array.h"
 #include "base/file.h"
+#include "base/process.h"
 #include "base/units.h"
 
 #define ENVIRONMENT_LIMIT (8 * MIB)
@@ -38,15 +39,14 @@ struct process_list {
 static bool read_process(pid_t pid, struct process *ret)
 {
     char path[32], text[1024];
+    struct process_stat stat;
     snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
     if (file_read_start(path, text, sizeof text) <= 0)
         return false;
-    const char *behind_name = strrchr(text, ')'); /* a name may contain anything, even ") R 1" */
-    *ret = (struct process){.pid = pid};
-    return behind_name &&
-           sscanf(behind_name,
-               ") %*c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu",
-               &ret->parent, &ret->born) == 2;
+    if (process_parse_stat(text, &stat) < 0)
+        return false;
+    *ret = (struct process){.pid = pid, .parent = stat.parent, .born = stat.start_ticks};
+    return true;
 }
 
 static int list_append(struct process_list *list, const struct process *process)

@@ -14,7 +14,8 @@
 #include "base/clock.h"
 #include "base/process.h"
 
-#define REST " S 1 1 1 0 -1 4194304 1 2 3 4 5 6 7 8 20 0 1 0 98765 1 2 3\n"
+#define NUMBERS " 1 1 0 -1 4194304 1 2 3 4 5 6 7 8 20 0 1 0 98765 1 42 3\n"
+#define REST    " S 11" NUMBERS
 
 static void test_stat(void **state)
 {
@@ -27,16 +28,22 @@ static void test_stat(void **state)
         {"7 (\xff\xc3\xa9)" REST, "?\xc3\xa9"},
         {"7 ()" REST, ""},
     };
-    char name[PROCESS_NAME_SIZE];
-    unsigned long long ticks;
+    struct process_stat found;
     for (size_t i = 0; i < ARRAY_SIZE(good); i++) {
-        assert_int_equal(process_parse_stat(good[i].stat, name, &ticks), 0);
-        assert_string_equal(name, good[i].name);
-        assert_int_equal(ticks, 98765);
+        assert_int_equal(process_parse_stat(good[i].stat, &found), 0);
+        assert_string_equal(found.name, good[i].name);
+        assert_int_equal(found.state, 'S');
+        assert_int_equal(found.parent, 11);
+        assert_int_equal(found.cpu_ticks, 5 + 6 + 7 + 8);
+        assert_int_equal(found.start_ticks, 98765);
+        assert_int_equal(found.resident_pages, 42);
+        assert_false(process_has_ended(&found));
     }
+    assert_int_equal(process_parse_stat("7 (x) Z 1" NUMBERS, &found), 0);
+    assert_true(process_has_ended(&found));
     static const char *const bad[] = {"", "7", "7 (x", "7 x)", ")(", "7 (x)", "7 (x) S 1 1"};
     for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
-        assert_int_equal(process_parse_stat(bad[i], name, &ticks), -EPROTO);
+        assert_int_equal(process_parse_stat(bad[i], &found), -EPROTO);
 }
 
 static void test_uid(void **state)
