@@ -53,6 +53,10 @@ typedef struct {
     unsigned char allocFlags[8];
 } CUmemAllocationProp;
 
+typedef struct {
+    char reserved[64];
+} CUipcMemHandle;
+
 CUresult cuInit(unsigned flags);
 CUresult cuDriverGetVersion(int *version);
 CUresult cuGetErrorName(CUresult error, const char **name);
@@ -65,10 +69,13 @@ CUresult cuDeviceGetUuid_v2(CUuuid *uuid, CUdevice device);
 CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device);
 CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device);
 CUresult cuCtxSetCurrent(CUcontext context);
+CUresult cuCtxGetDevice(CUdevice *device);
 CUresult cuCtxSynchronize(void);
 CUresult cuMemGetInfo_v2(size_t *free_bytes, size_t *total_bytes);
 CUresult cuMemAlloc_v2(CUdeviceptr *at, size_t bytes);
+CUresult cuMemAllocManaged(CUdeviceptr *at, size_t bytes, unsigned flags);
 CUresult cuMemFree_v2(CUdeviceptr at);
+CUresult cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr at);
 CUresult cuMemcpyHtoD_v2(CUdeviceptr to, const void *from, size_t bytes);
 CUresult cuMemcpyDtoH_v2(void *to, CUdeviceptr from, size_t bytes);
 CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t bytes,

@@ -2,14 +2,14 @@
 /*
  * Memory of a process that uses the emulated libcuda. The process joins the emulated machine
  * (world_join) with its first context or memory handle, and leaves it with the last. One thread of
- * the process may use CUDA. The contents of the memory are on the heap: a device address is a heap
- * address.
+ * the process may use CUDA. The contents of the memory are in the host's memory, page by page as
+ * they are written: a device address is one of the host.
  *
  * Calls of a locked or suspended process wait, as NVIDIA's do.
  */
 #include <signal.h>
-#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 
 #include "base/units.h"
@@ -32,6 +32,7 @@ static struct process *self;
 static struct block {
     void *at; /* NULL: unused */
     int64_t bytes;
+    size_t host_bytes;
     CUdevice device;
 } blocks[BLOCKS_MAX];
 
@@ -147,6 +148,14 @@ CUresult cuCtxSetCurrent(CUcontext context)
     return CUDA_OK;
 }
 
+CUresult cuCtxGetDevice(CUdevice *device)
+{
+    if (!current)
+        return CUDA_INVALID_CONTEXT;
+    *device = current->device;
+    return CUDA_OK;
+}
+
 /* cuCtxSynchronize does not wait as other calls do: in a locked process it returns at once, and a
  * suspended one crashes in it. NVIDIA's driver behaves so; the gate of libcolloc-preload protects
  * tasks from it. */
@@ -176,7 +185,16 @@ CUresult cuMemGetInfo_v2(size_t *free_bytes, size_t *total_bytes)
     return CUDA_OK;
 }
 
-/* Memory of the GPU, and `host_bytes` of the heap for what lies in it. */
+/* Address space of the host; memory comes with what is written. Returns NULL: there is none. */
+static void *map_host(size_t bytes)
+{
+    int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+    void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, flags, -1, 0);
+
+    return at == MAP_FAILED ? NULL : at;
+}
+
+/* Memory of the GPU, and `host_bytes` of the host's for what lies in it. */
 static CUresult take_block(
     CUdevice device, size_t bytes, size_t host_bytes, struct block **ret_block)
 {
@@ -184,14 +202,14 @@ static CUresult take_block(
 
     while (block < blocks + BLOCKS_MAX && block->at)
         block++;
-    void *at = block < blocks + BLOCKS_MAX ? calloc(1, host_bytes) : NULL;
+    void *at = block < blocks + BLOCKS_MAX ? map_host(host_bytes) : NULL;
     struct world *world = at ? enter_when_running() : NULL;
     CUresult r = world ? take_memory(world, (int64_t)bytes, device) : CUDA_OUT_OF_MEMORY;
     if (r == CUDA_OK) {
-        *block = (struct block){at, (int64_t)bytes, device};
+        *block = (struct block){at, (int64_t)bytes, host_bytes, device};
         *ret_block = block;
-    } else {
-        free(at);
+    } else if (at) {
+        munmap(at, host_bytes);
     }
     if (world)
         world_leave(world);
@@ -208,7 +226,7 @@ static CUresult free_block(void *at)
         blocks[i].at = NULL;
         part_if_unused(world);
         world_leave(world);
-        free(at);
+        munmap(at, blocks[i].host_bytes);
         return CUDA_OK;
     }
     return CUDA_INVALID_VALUE;
@@ -224,6 +242,26 @@ CUresult cuMemAlloc_v2(CUdeviceptr *at, size_t bytes)
     if (r == CUDA_OK)
         *at = (CUdeviceptr)block->at;
     return r;
+}
+
+/* As the driver: a process with managed memory cannot be suspended. */
+CUresult cuMemAllocManaged(CUdeviceptr *at, size_t bytes, unsigned flags)
+{
+    CUresult r = cuMemAlloc_v2(at, bytes);
+
+    if (r == CUDA_OK)
+        self->has_managed = true;
+    return r;
+}
+
+/* The handle is the address: no other process can open it. */
+CUresult cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr at)
+{
+    if (!current)
+        return CUDA_INVALID_CONTEXT;
+    *handle = (CUipcMemHandle){{0}};
+    memcpy(handle->reserved, &at, sizeof(at));
+    return CUDA_OK;
 }
 
 CUresult cuMemFree_v2(CUdeviceptr at)

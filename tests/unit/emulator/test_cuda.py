@@ -280,6 +280,19 @@ class Checkpoint(Driver):
         self.assertIsNone(self.function("cuCheckpointProcessLock"))
         self.assertIsNotNone(self.function("cuDeviceGetCount"))
 
+    def test_memory_of_the_current_context(self):
+        device, context, at = C.c_int(-1), C.c_void_p(), C.c_uint64()
+        self.assertEqual(self.cuda.cuCtxGetDevice(C.byref(device)), 201)  # no context
+        self.assertEqual(self.cuda.cuDevicePrimaryCtxRetain(C.byref(context), 1), 0)
+        self.assertEqual(self.cuda.cuCtxSetCurrent(context), 0)
+        self.assertEqual(self.cuda.cuCtxGetDevice(C.byref(device)), 0)
+        self.assertEqual(device.value, 1)
+        size = C.c_size_t(30000 << 20)  # more than the host has to give
+        self.assertEqual(self.cuda.cuMemAllocManaged(C.byref(at), size, 1), 0)
+        handle = (C.c_char * 64)()
+        self.assertEqual(self.cuda.cuIpcGetMemHandle(handle, at), 0)
+        self.assertEqual(self.cuda.cuMemFree_v2(at), 0)
+
     def test_memory_without_a_context(self):
         handle, bytes_ = C.c_uint64(), 4 << 30
         wanted = Allocation(type=1, location_type=1, device=1)
