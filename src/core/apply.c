@@ -319,8 +319,10 @@ static int apply_started(struct core *core, struct task *task, const struct even
         return CORE_NOT_NOW;
     if (event->started.by_streams)
         use_time_slicing(core, task);
-    if (task->state != TASK_STARTING)
+    if (task->state != TASK_STARTING) {
+        task->memory_wait.is_unconfirmed = task->memory_wait.bytes > 0;
         return 0;
+    }
     task_move(task, TASK_RUNNING);
     task->has_process = true;
     if (task->ending)

@@ -93,11 +93,14 @@ static void forget_destination(struct task *task)
     task->yield.n_to_gpus = 0;
 }
 
-static int end_memory_wait(struct core *core, struct task *task)
+static int end_memory_wait(struct core *core, struct task *task, int64_t now_us)
 {
-    if (task->memory_wait.bytes == 0)
+    struct memory_wait *wait = &task->memory_wait;
+    if (wait->bytes == 0)
         return CORE_NOT_NOW;
-    task->memory_wait.bytes = 0;
+    wait->waited_us += now_us > wait->since_us ? now_us - wait->since_us : 0;
+    wait->bytes = 0;
+    wait->is_unconfirmed = false;
     core->n_memory_waits--;
     return 0;
 }
@@ -110,7 +113,7 @@ void core_end_attempt(struct core *core, struct task *task, int64_t ended_us)
         queue_remove(task);
     task->yield.by_user = task->yield.is_frozen = false;
     task->yield.bytes = 0;
-    end_memory_wait(core, task);
+    end_memory_wait(core, task, ended_us);
 }
 
 void core_begin_ending(struct task *task, int64_t now_us)
@@ -362,14 +365,16 @@ static int apply_continue(struct core *core, struct task *task, const struct eve
 
 static int apply_memory_wait(struct core *core, struct task *task, const struct event *event)
 {
-    if (!task->has_process || event->memory_wait_bytes <= 0)
+    if (!task->has_process || event->memory_wait.bytes <= 0)
         return CORE_NOT_NOW;
-    if (task->memory_wait.bytes == 0) {
-        task->memory_wait.since_us = event->time_us;
-        task->memory_wait.count++;
+    struct memory_wait *wait = &task->memory_wait;
+    if (wait->bytes == 0) {
+        wait->since_us = event->time_us;
+        wait->count += !event->memory_wait.is_again;
         core->n_memory_waits++;
     }
-    task->memory_wait.bytes = event->memory_wait_bytes;
+    wait->bytes = event->memory_wait.bytes;
+    wait->is_unconfirmed = false;
     return 0;
 }
 
@@ -404,7 +409,7 @@ int core_apply_yield(struct core *core, struct task *task, const struct event *e
         return apply_memory_wait(core, task, event);
     case EVENT_MEMORY_WAIT_END:
     case EVENT_MEMORY_ANSWER:
-        return end_memory_wait(core, task);
+        return end_memory_wait(core, task, event->time_us);
     default:
         return CORE_NOT_NOW;
     }

@@ -102,8 +102,8 @@ int core_step(struct core *core, const struct event *event);
  * After the log's end the driver feeds STARTED, UNSTARTED or EXITED for each task that has an
  * attempt (task_state_has_attempt; core_next_task lists all tasks). STARTED of a task that is
  * ENDING leaves its EFFECT_KILL again; of one that is being suspended, resumed, moved or is paused,
- * that effect. Then the driver feeds MEMORY_WAIT for each allocation that waits, and
- * MEMORY_WAIT_END for tasks that were known to wait and do not. The first step after a replay also
+ * that effect. An allocation that waited is not answered from then on until the driver feeds its
+ * MEMORY_WAIT again, or MEMORY_WAIT_END where it waits no more. The first step after a replay also
  * decides what the log's last inputs left undecided, such as an EXITED or a CANCEL whose END was
  * never written.
  *

@@ -231,6 +231,9 @@ bool resident_follow_memory(
 /* Can the driver of the GPUs suspend the running task, as far as is known? */
 bool core_can_suspend(const struct core *core, const struct task *task);
 
+/* May the core suspend or move it now? Not again soon after that has failed. */
+bool core_may_suspend(const struct core *core, const struct task *task, int64_t now_us);
+
 /* The GPU memory that the running task holds or needs on each GPU. Not valid: neither is known. */
 struct reading core_bytes_of(const struct core *core, const struct task *task);
 

@@ -127,8 +127,11 @@ struct event {
             bool is_suspended; /* the process is off its GPUs; else it runs where it was */
         } suspension_failed;
         struct dependency_end dependency;
-        int64_t memory_wait_bytes; /* on one GPU */
-        bool memory_granted;       /* of MEMORY_ANSWER: it is tried again */
+        struct {
+            int64_t bytes; /* on one GPU */
+            bool is_again; /* it waited before, and the try that it was granted has failed */
+        } memory_wait;
+        bool memory_granted; /* of MEMORY_ANSWER: it is tried again */
         struct {
             uint32_t uid;
             int64_t usage_us; /* GPU time charged, decayed to the time of the event */

@@ -6,7 +6,8 @@
  * of which the first that applies decides:
  *
  *   1. The task would hold more than its GPU has: the allocation fails at once, as it would have.
- *   2. That much is free on its GPU: the allocation is tried again.
+ *   2. That much is free on its GPU, or how much is free is not known: the allocation is tried
+ *      again, one on a GPU between two samples of it.
  *   3. A task on its GPU is ending, about to leave, or expected to end before it could be suspended
  *      and resumed: the allocation waits for it.
  *   4. Another GPU has room for the waiting task: it is moved there.
@@ -14,9 +15,12 @@
  *      memory is enough, before one whose memory is not; then the one whose suspension and
  *      resumption cost least; of equals the youngest. It is resumed when there is room again
  *      (yield.c). An older task that waits does not give way to a younger one.
- *   6. All tasks on the GPU wait, and none can be suspended, as clients of MPS: the allocation of
- *      the youngest fails. That task runs again when there is room.
- *   7. Otherwise the allocation waits until a task ends.
+ *   6. All tasks on the GPU wait, no external process is there, and none can be suspended, as
+ *      clients of MPS: the allocation of the youngest fails. That task runs again when there is
+ *      room.
+ *   7. The task has had its GPU to itself for some seconds: nothing else can be freed there. The
+ *      allocation fails.
+ *   8. Otherwise the allocation waits until a task ends.
  *
  * An example. Tasks 1 and 2 share a GPU of 40 GiB and hold 20 and 18 GiB. Task 1 wants 6 GiB: 2 are
  * free. GPU 1 has 30 GiB free: task 1, which needs 26, is moved there (rule 4). Had it 20 GiB free,
@@ -27,6 +31,9 @@
  */
 #include "base/clock.h"
 #include "core/core_private.h"
+
+/* Chosen: the memory of a task that has just ended is free within that time, and sampled. */
+#define ALONE_SURE_US (3 * SECOND_US)
 
 static int answer(struct core *core, const struct task *task, bool is_granted, int64_t now_us)
 {
@@ -76,18 +83,19 @@ static bool is_free(const struct core *core, const struct task *task)
 {
     for (int i = 0; i < task->n_gpus; i++) {
         struct reading free_bytes = gpu_view_free_bytes(&core->view.gpus[task->gpus[i]]);
-        if (!free_bytes.valid || free_bytes.value < (double)task->memory_wait.bytes)
+        if (free_bytes.valid && free_bytes.value < (double)task->memory_wait.bytes)
             return false;
     }
     return true;
 }
 
-/* Has each of its GPUs been sampled since a task came or left? */
+/* Has each of its GPUs been sampled since a task came or left, or an allocation was granted? */
 static bool is_sampled(const struct core *core, const struct task *task)
 {
     for (int i = 0; i < task->n_gpus; i++) {
         const struct gpu_view *gpu = &core->view.gpus[task->gpus[i]];
-        if (gpu->sampled_us < gpu->mix_since_us)
+        bool is_granted = gpu->granted_us && gpu->sampled_us <= gpu->granted_us;
+        if (gpu->sampled_us < gpu->mix_since_us || is_granted)
             return false;
     }
     return true;
@@ -130,7 +138,7 @@ static bool is_free_soon(const struct core *core, const struct task *task, int64
 
 static bool move_to_room(struct core *core, const struct task *task, int64_t now_us, int *ret_r)
 {
-    bool may_move = task->n_gpus == 1 && core_can_suspend(core, task);
+    bool may_move = task->n_gpus == 1 && core_may_suspend(core, task, now_us);
     int gpu = may_move ? core_find_destination(core, task, wanted_bytes(core, task)) : -1;
     if (gpu < 0)
         return false;
@@ -161,15 +169,17 @@ static bool gives_way_before(const struct candidate *a, const struct candidate *
 }
 
 /* May the task give way to the waiting one? */
-static bool may_give_way(const struct core *core, const struct task *task, const struct task *to)
+static bool may_give_way(
+    const struct core *core, const struct task *task, const struct task *to, int64_t now_us)
 {
     bool is_older = task->id < to->id && task->memory_wait.bytes;
     return task != to && !is_older && task->state == TASK_RUNNING && !task->ending &&
-           core_can_suspend(core, task);
+           core_may_suspend(core, task, now_us);
 }
 
 /* The task on one of the GPUs that gives way to the waiting one, or NULL. */
-static const struct task *find_candidate(const struct core *core, const struct task *to)
+static const struct task *find_candidate(
+    const struct core *core, const struct task *to, int64_t now_us)
 {
     struct candidate best = {0};
     for (int i = 0; i < to->n_gpus; i++) {
@@ -180,14 +190,20 @@ static const struct task *find_candidate(const struct core *core, const struct t
             const struct task *task = core_find_task(core, gpu->residents[k].task);
             struct candidate each = {task, task->memory_wait.bytes > 0,
                 held_bytes(gpu, task) >= lacking, core_yield_cost_us(core, task)};
-            if (may_give_way(core, task, to) && gives_way_before(&each, &best))
+            if (may_give_way(core, task, to, now_us) && gives_way_before(&each, &best))
                 best = each;
         }
     }
     return best.task;
 }
 
-/* Is the task the youngest of those on its GPUs, all of which wait? */
+static bool has_external(const struct gpu_view *gpu)
+{
+    return gpu->external_processes.valid && gpu->external_processes.value > 0;
+}
+
+/* Is the task the youngest of those on its GPUs, all of which wait, and which no external process
+ * can release from that? */
 static bool is_youngest_of_all_waiting(const struct core *core, const struct task *task)
 {
     int n_others = 0;
@@ -195,12 +211,28 @@ static bool is_youngest_of_all_waiting(const struct core *core, const struct tas
         const struct gpu_view *gpu = &core->view.gpus[task->gpus[i]];
         for (int k = 0; k < gpu->n_residents; k++) {
             const struct task *other = core_find_task(core, gpu->residents[k].task);
-            if (!other->memory_wait.bytes || other->id > task->id)
+            if (!other->memory_wait.bytes || other->id > task->id || has_external(gpu))
                 return false;
             n_others += other != task;
         }
     }
     return n_others > 0;
+}
+
+/* ---- rule 7 ---- */
+
+static bool is_alone_on(const struct gpu_view *gpu, int64_t now_us)
+{
+    return gpu->n_residents == 1 && gpu->external_processes.valid &&
+           gpu->external_processes.value == 0 && now_us - gpu->mix_since_us >= ALONE_SURE_US;
+}
+
+static bool is_surely_alone(const struct core *core, const struct task *task, int64_t now_us)
+{
+    for (int i = 0; i < task->n_gpus; i++)
+        if (!is_alone_on(&core->view.gpus[task->gpus[i]], now_us))
+            return false;
+    return now_us - task->memory_wait.since_us >= ALONE_SURE_US;
 }
 
 /* ---- all rules ---- */
@@ -216,14 +248,14 @@ static int settle(struct core *core, const struct task *task, int64_t now_us)
         return answer(core, task, true, now_us);
     if (is_free_soon(core, task, now_us) || move_to_room(core, task, now_us, &r))
         return r;
-    const struct task *yielding = find_candidate(core, task);
+    const struct task *yielding = find_candidate(core, task, now_us);
     if (yielding)
         return core_stop_task(core, yielding, YIELD_TO_MEMORY, task->id, now_us);
-    if (!is_youngest_of_all_waiting(core, task))
-        return 0;
-    if (core_can_suspend(core, task))
+    bool is_youngest = is_youngest_of_all_waiting(core, task);
+    if (is_youngest && core_may_suspend(core, task, now_us))
         return core_stop_task(core, task, YIELD_TO_MEMORY, task->id, now_us);
-    return answer(core, task, false, now_us);
+    bool fails = is_youngest || is_surely_alone(core, task, now_us);
+    return fails ? answer(core, task, false, now_us) : 0;
 }
 
 /* No other task is placed on the GPUs of a task that waits, or of which no sample shows yet what it
@@ -255,7 +287,8 @@ int core_settle_memory_waits(struct core *core, int64_t now_us)
     int r = 0;
     for (int i = 0; i < core->n_tasks && core->n_memory_waits && r == 0; i++) {
         const struct task *task = core->tasks[i];
-        if (task->memory_wait.bytes && task->state == TASK_RUNNING)
+        bool waits = task->memory_wait.bytes && !task->memory_wait.is_unconfirmed;
+        if (waits && task->state == TASK_RUNNING)
             r = settle(core, task, now_us);
     }
     if (core->n_memory_waits || core->any_wanted)

@@ -145,7 +145,9 @@ struct task_yield {
 struct memory_wait {
     int64_t bytes; /* 0: none waits */
     int64_t since_us;
-    int count; /* of waits, all attempts */
+    bool is_unconfirmed; /* the driver was restarted, and has not reported it again yet */
+    int count;           /* of waits, all attempts */
+    int64_t waited_us;   /* in finished waits, all attempts */
 };
 
 /* The array that a task is of. Its tasks have rising ids, all above the array's own. */

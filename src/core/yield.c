@@ -34,6 +34,11 @@ bool core_can_suspend(const struct core *core, const struct task *task)
            task->share.sharing == SHARING_STREAMS && !is_on_instance(core, task);
 }
 
+bool core_may_suspend(const struct core *core, const struct task *task, int64_t now_us)
+{
+    return core_can_suspend(core, task) && task->yield.retry_us <= now_us;
+}
+
 static int check_running(
     const struct task *task, uint64_t id, const char *what, struct fault *fault)
 {
@@ -299,7 +304,8 @@ int core_decide_yield_leftovers(struct core *core, const struct task *task, int6
 static int leave_failing_gpu(struct core *core, const struct task *task, int64_t now_us)
 {
     struct reading bytes = core_bytes_of(core, task);
-    int gpu = bytes.valid ? core_find_destination(core, task, bytes.value) : -1;
+    bool may_move = bytes.valid && core_may_suspend(core, task, now_us);
+    int gpu = may_move ? core_find_destination(core, task, bytes.value) : -1;
     if (gpu < 0)
         return 0;
     return core_move_task(core, task, &gpu, (int64_t)bytes.value, YIELD_GPU_FAILING, 0, now_us);

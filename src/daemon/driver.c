@@ -350,7 +350,10 @@ static void carry_out(struct driver *driver, struct pending_effect effect)
     case EFFECT_CONTINUE:
         driver->hooks.unpause(driver->hooks.context, effect.task);
         break;
-    default: /* waiting allocations: never left, since no setting of the core allows them yet */
+    case EFFECT_GRANT_MEMORY:
+    case EFFECT_DENY_MEMORY:
+        driver->hooks.answer_memory(
+            driver->hooks.context, effect.task, effect.kind == EFFECT_GRANT_MEMORY);
         break;
     }
 }

@@ -40,6 +40,9 @@ struct driver_hooks {
     void (*pause)(void *context, uint64_t task);
     void (*unpause)(void *context, uint64_t task);
 
+    /* The allocation of the task that waits for GPU memory is tried again, or fails. */
+    void (*answer_memory)(void *context, uint64_t task, bool is_granted);
+
     /* The core took an input, or refused it: `answer` is that of core_step. */
     void (*stepped)(void *context, const struct event *event, int answer);
 

@@ -59,10 +59,6 @@ struct job {
     int peak_gpu;    /* index in the core's view of a GPU where that peak was seen; -1: not known */
     bool peak_whole; /* it had its GPUs to itself then */
     struct usage usage;
-
-    /* written by the part preload, since this daemon was started */
-    int memory_waits;     /* allocations that waited for GPU memory */
-    double memory_wait_s; /* for how long, together */
 };
 
 struct jobs;

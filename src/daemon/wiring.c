@@ -5,6 +5,7 @@
  *
  *     driver    start, kill, retry ----------------> attempts
  *               suspend, resume, move, pause ------> suspension
+ *               answer_memory ---------------------> preload
  *               record_end, ended -----------------> http, attempts, run history, jobs
  *     attempts  why_gone, poll, usage -------------> gpus
  *               prepare_mps, mps_task_ended -------> mps
@@ -83,6 +84,12 @@ static void driver_unpause(void *context, uint64_t task)
     suspension_continue(daemon->suspension, task);
 }
 
+static void driver_answer_memory(void *context, uint64_t task, bool is_granted)
+{
+    struct daemon *daemon = context;
+    preload_manager_answer_memory(daemon->preload, task, is_granted);
+}
+
 static void driver_retry(void *context)
 {
     struct daemon *daemon = context;
@@ -144,6 +151,7 @@ int wiring_create_driver(struct daemon *daemon, int64_t last_us, struct fault *f
             .move = driver_move,
             .pause = driver_pause,
             .unpause = driver_unpause,
+            .answer_memory = driver_answer_memory,
             .stepped = driver_stepped,
             .decided = driver_decided,
             .record_end = driver_record_end,
@@ -447,6 +455,7 @@ static struct preload_manager *create_preload(struct daemon *daemon)
         .config = &daemon->config,
         .core = daemon->core,
         .jobs = daemon->jobs,
+        .driver = daemon->driver,
         .hooks = {daemon, preload_report_gpu},
     };
     return preload_manager_create(&options);

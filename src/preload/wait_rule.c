@@ -1,46 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The rule of wait_rule.h: one pass in the order of arrival, with what is left of the free
- * memory. */
+/* The rule of wait_rule.h, row by row. */
 #include "preload/wait_rule.h"
 
+#include <stddef.h>
+
 /* What a process has beside what it counts, at the least: its context. */
-#define CONTEXT_MIN_BYTES (256.0 * (1 << 20))
+#define CONTEXT_MIN_BYTES (UINT64_C(256) << 20)
 
-enum {
-    /* The driver has memory free and refuses it all the same: another limit is at work. */
-    RETRIES_MAX = 20,
-    /* Memory of a task that has just ended is free within that time, and sampled. */
-    ALONE_SURE_MS = 3000,
-};
+/* The driver has memory free and refuses it all the same: another limit is at work. */
+enum { RETRIES_MAX = 20 };
 
-/* Could it never have so much? */
-static bool is_too_much(const struct wait_case *c, const struct wait_limits *limits)
+static bool is_over_limit(const struct wait_case *c)
 {
-    double wanted = (double)c->bytes + (double)c->held_bytes;
-    if (limits->total_bytes.valid && wanted > limits->total_bytes.value)
-        return true;
-    return c->limit_bytes && wanted + CONTEXT_MIN_BYTES > (double)c->limit_bytes;
+    return c->limit_bytes && c->bytes + c->held_bytes + CONTEXT_MIN_BYTES > c->limit_bytes;
 }
 
-static enum wait_word decide(
-    const struct wait_case *c, const struct wait_limits *limits, double free_bytes)
+const char *wait_rule_why_fails(const struct wait_case *c)
 {
-    if (!c->is_asking)
-        return WAIT_ON;
-    if (c->is_ending || c->waited_ms >= limits->bound_ms || is_too_much(c, limits))
-        return WAIT_FAIL;
-    if (!limits->free_bytes.valid || (double)c->bytes <= free_bytes)
-        return c->retries < RETRIES_MAX ? WAIT_RETRY : WAIT_FAIL;
-    return c->is_alone && c->waited_ms >= ALONE_SURE_MS ? WAIT_FAIL : WAIT_ON;
-}
-
-void wait_rule_decide(const struct wait_case *cases, size_t n, const struct wait_limits *limits,
-    enum wait_word *ret_words)
-{
-    double free_bytes = limits->free_bytes.value;
-    for (size_t i = 0; i < n; i++) {
-        ret_words[i] = decide(&cases[i], limits, free_bytes);
-        if (ret_words[i] == WAIT_RETRY)
-            free_bytes -= (double)cases[i].bytes;
-    }
+    if (c->is_ending)
+        return "its task is being ended";
+    if (is_over_limit(c))
+        return "it would exceed its MPS memory limit";
+    if (c->retries >= RETRIES_MAX)
+        return "the driver refuses it though as much is free";
+    return c->waited_ms >= c->bound_ms ? "it has waited as long as memory-wait allows" : NULL;
 }

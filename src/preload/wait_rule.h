@@ -1,52 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What to say to the threads that wait for memory of one GPU: a pure rule.
+ * When a thread that waits for GPU memory gets the true error whatever other tasks do: a pure rule.
+ * All else is the core's (core/memory_answer.c).
  *
- *     more than the GPU has, or than the task may have      fail
- *     the task is being ended, or waited as long as it may  fail
- *     so much is free, as far as it is not promised yet     try again; but fail, if that
- *                                                           did not help often enough
- *     it is not known how much is free                      try again
- *     the task is alone there: its own memory is missing    fail, once that is sure
- *     otherwise                                             wait
- *
- * Those who came first are served first, but one that needs more than there is does not keep the
- * memory from the others: they end the sooner, and give theirs back.
+ *     its task is being ended                               true error
+ *     with what it holds it is more than its MPS limit      true error
+ *     granted tries failed again and again                  true error: another limit is at work
+ *     it has waited as long as memory-wait allows           true error
  */
 #ifndef COLLOC_PRELOAD_WAIT_RULE_H
 #define COLLOC_PRELOAD_WAIT_RULE_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
-
-#include "base/reading.h"
-
-enum wait_word { WAIT_ON, WAIT_RETRY, WAIT_FAIL };
 
 struct wait_case {
     uint64_t bytes;
     uint64_t held_bytes;  /* by its process on that GPU */
     uint64_t limit_bytes; /* of an MPS client, the context included; 0: none */
-    uint64_t waited_ms;
+    uint64_t waited_ms, bound_ms;
     uint32_t retries; /* that failed */
-    bool is_ending;   /* its task is being ended */
-    bool is_alone;    /* nothing else has memory there */
-    bool is_asking;   /* it has no answer yet */
+    bool is_ending;   /* its task, or that attempt of it */
 };
 
-struct wait_limits {
-    struct reading total_bytes, free_bytes; /* of the GPU */
-    uint64_t bound_ms;                      /* the longest wait */
-};
-
-/*
- * Decides for all threads that wait for one GPU.
- *
- * `cases`, `n`: in the order in which they came.
- * `ret_words`: `n`; WAIT_ON for those that are not asking.
- */
-void wait_rule_decide(const struct wait_case *cases, size_t n, const struct wait_limits *limits,
-    enum wait_word *ret_words);
+/* Returns why the thread gets the true error, for a log; NULL: it may go on waiting. */
+const char *wait_rule_why_fails(const struct wait_case *c);
 
 #endif

@@ -147,7 +147,7 @@ bool event_line_format(const struct event *event, const char *name, char *buffer
         break;
     case EVENT_MEMORY_WAIT:
         strcpy(more, " ");
-        format_size(event->memory_wait_bytes, more + 1, sizeof more - 1);
+        format_size(event->memory_wait.bytes, more + 1, sizeof more - 1);
         break;
     case EVENT_DEPENDENCY:
         dependency_format(&event->dependency.dependency, text, sizeof text);

@@ -253,7 +253,7 @@ static bool make_wait(struct scenario_run *run, const struct task *task)
     struct event wait = {.kind = EVENT_MEMORY_WAIT,
         .time_us = sim_now_us(run->sim),
         .task = task->id,
-        .memory_wait_bytes = (int64_t)(takes - state->held_bytes)};
+        .memory_wait.bytes = (int64_t)(takes - state->held_bytes)};
     state->waits = true;
     stop_computing(run, task->id);
     note_error(run, sim_schedule_event(run->sim, &wait));

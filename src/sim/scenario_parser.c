@@ -340,7 +340,7 @@ static int read_memory_wait(struct scenario *scenario, struct scenario_input *in
 {
     if (words->n < 4)
         return fault_set(fault, EINVAL, "memory-wait needs a task and a size");
-    if (parse_size(words->word[3], &input->event.memory_wait_bytes) < 0)
+    if (parse_size(words->word[3], &input->event.memory_wait.bytes) < 0)
         return refuse_word(fault, words->word[3]);
     return read_task_event(scenario, input, words, fault);
 }

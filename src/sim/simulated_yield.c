@@ -190,7 +190,7 @@ void simulated_task_wait_for_memory(
     struct event event = {.kind = EVENT_MEMORY_WAIT,
         .time_us = sim_now_us(run->sim),
         .task = task->running.id,
-        .memory_wait_bytes = bytes};
+        .memory_wait.bytes = bytes};
     task->waits = true;
     if (task->memory_steps > 0)
         stop_computing(run, task);

@@ -243,7 +243,8 @@ static const struct field dependency_end_fields[] = {
 };
 
 static const struct field memory_wait_fields[] = {
-    {"bytes", FIELD_INT64, AT(memory_wait_bytes), REQUIRED, 1, EVENT_NUMBER_MAX, NULL},
+    {"bytes", FIELD_INT64, AT(memory_wait.bytes), REQUIRED, 1, EVENT_NUMBER_MAX, NULL},
+    {"again", FIELD_BOOL, AT(memory_wait.is_again), OPTIONAL, 0, 0, NULL},
 };
 
 static const struct field usage_fields[] = {

@@ -37,6 +37,12 @@ LIMIT_S = 120  # for anything to happen at all, on a busy machine and with sanit
 MIB = 1 << 20
 
 
+# Python has no sanitizer's runtime, which a libcuda of the sanitizer's build wants.
+with open(os.path.join(BUILD, "emulator", "libcuda.so.1"), "rb") as library:
+    PYTHON_HAS_CUDA = b"__asan_init" not in library.read()
+needs_cuda_in_python = unittest.skipUnless(PYTHON_HAS_CUDA, "the emulator's libcuda is sanitized")
+
+
 def program(name):
     return os.path.abspath(os.path.join(BUILD, PROGRAMS[name]))
 

@@ -7,7 +7,7 @@ import signal
 import struct
 import unittest
 
-from daemon_case import BUILD, MIB, DaemonCase, until
+from daemon_case import BUILD, MIB, DaemonCase, needs_cuda_in_python, until
 
 TOOLS = os.path.abspath(os.path.join(BUILD, "tests", "preload"))
 PROBE = os.path.join(TOOLS, "probe")
@@ -95,16 +95,114 @@ class MemoryWait(PretendCuda):
         self.restart(signal.SIGKILL)
         self.waiting(task)
         self.fill(0)
-        self.assertEqual(self.answer_to(task)[0], ["0"])
+        words, found = self.answer_to(task)
+        self.assertEqual((words, found["memory_waits"]), (["0"], 1))
+
+    def test_a_wait_that_ended_while_no_daemon_ran(self):
+        self.fill(30000)
+        task = self.submit(f"{PROBE} dlsym alloc 15000 >got; exec sleep 1000", memory_mib=500)
+        until(lambda: self.task(task)["reason"] == "MemoryWait", "the wait")
+        self.stop(signal.SIGKILL)
+        self.fill(0)
+        until(lambda: self.read_if("got") == "0\n", "the memory")
+        self.start()
+        self.assertEqual(self.task(task)["memory_waits"], 1)
+        until(lambda: self.task(task)["reason"] == "None", "the end of the wait")
 
     def test_two_tasks(self):
+        script = f"until [ -e go ]; do sleep 0.01; done; exec {PROBE} dlsym alloc 15000"
+        tasks = [self.submit(script, memory_mib=500) for _ in range(2)]
+        for task in tasks:
+            self.wait_state(task, "RUNNING")
         self.fill(30000)
-        tasks = [self.allocating(15000) for _ in range(2)]
+        self.write("go", "")
         for task in tasks:
             self.waiting(task)
         self.fill(0)
         for task in tasks:
             self.assertEqual(self.answer_to(task)[0], ["0"])
+
+
+# Takes each number of MiB, and waits for each file; then it stays until it is ended.
+TAKES = """
+import ctypes as C, os, sys, time
+cuda, context, at = C.CDLL("libcuda.so.1"), C.c_void_p(), C.c_uint64()
+assert cuda.cuInit(0) == 0
+assert cuda.cuDevicePrimaryCtxRetain(C.byref(context), 0) == 0
+assert cuda.cuCtxSetCurrent(context) == 0
+for word in sys.argv[1:]:
+    if word.isdigit():
+        print(cuda.cuMemAlloc_v2(C.byref(at), C.c_size_t(int(word) << 20)), flush=True)
+    while not word.isdigit() and not os.path.exists(word):
+        time.sleep(0.01)
+"""
+
+
+@needs_cuda_in_python
+class GivingWay(DaemonCase):
+    """A task's allocation waits, and the scheduler moves it or suspends another. The neighbour
+    runs without the library: it is a program that does not synchronize."""
+
+    gpus = "2xA100-40GB"
+    settings = {"smact-max": "1", "suspend-without-gate": "yes"}
+
+    def setUp(self):
+        super().setUp()
+        self.emulator("set", "1", "foreign-mib=40000")
+        self.emulator("set", "0", "foreign-mib=30000")
+        until(lambda: self.gpu(1)["mem_used_mib"] >= 40000, "GPU 1 to be full")
+        self.neighbour = self.train(3000, 1e6, "--ramp-seconds=0", memory_mib=1000)
+        until(lambda: self.gpu(0)["mem_used_mib"] >= 33000, "the neighbour's memory")
+
+    def take(self, *words):
+        path = self.write("takes.py", TAKES)
+        program = f"exec python3 {path} {' '.join(map(str, words))}"
+        return self.submit(program, memory_mib=500, preload="yes")
+
+    def go(self, name):
+        return self.write(name, "")
+
+    def test_the_neighbour_is_suspended_and_comes_back(self):
+        end = os.path.join(self.work, "end")
+        task = self.take(1000, 7000, end)
+        until(lambda: self.output(task).split() == ["0", "0"], "the memory")
+        yielding = self.task(self.neighbour)
+        self.assertEqual((yielding["state"], yielding["gpus"]), ("SUSPENDED", []))
+        self.assertIn(f"suspended for task {task}", yielding["reason_text"])
+        self.go("end")
+        found = self.wait(task, "COMPLETED")
+        self.assertEqual((found["memory_waits"], found["oom_count"], found["moves"]), (1, 0, 0))
+        self.wait_state(self.neighbour, "RUNNING")
+        yielding = self.task(self.neighbour)
+        self.assertEqual((yielding["suspensions"], yielding["attempt_count"]), (1, 1))
+        self.assertGreater(yielding["suspension_cost_s"], 0)
+
+    def test_the_daemon_is_killed_meanwhile(self):
+        end = os.path.join(self.work, "end")
+        task = self.take(1000, 7000, end)
+        until(lambda: self.task(task)["memory_waits"], "the wait")
+        self.restart(signal.SIGKILL)
+        until(lambda: self.output(task).split() == ["0", "0"], "the memory")
+        self.assertEqual(self.task(task)["memory_waits"], 1)
+        self.restart(signal.SIGKILL)
+        self.go("end")
+        self.wait(task, "COMPLETED")
+        self.wait_state(self.neighbour, "RUNNING")
+        self.assertEqual(self.task(self.neighbour)["attempt_count"], 1)
+
+    def test_it_is_moved_to_a_gpu_with_room(self):
+        room = os.path.join(self.work, "room")
+        task = self.take(1000, room, 7000, os.path.join(self.work, "end"))
+        until(lambda: self.output(task) == "0\n", "its first memory")
+        self.emulator("set", "1", "foreign-mib=0")
+        until(lambda: self.gpu(1)["mem_used_mib"] < 1000, "GPU 1 to be free")
+        self.go("room")
+        until(lambda: self.output(task).split() == ["0", "0"], "the memory")
+        found = self.task(task)
+        self.assertEqual((found["moves"], found["gpus"]), (1, ["1"]))
+        self.assertEqual(self.task(self.neighbour)["suspensions"], 0)
+        self.go("end")
+        self.wait(task, "COMPLETED")
 
 
 class WithoutIt(PretendCuda):

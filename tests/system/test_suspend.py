@@ -10,13 +10,15 @@ import sys
 import time
 import unittest
 
-from daemon_case import BUILD, DaemonCase, is_alive, processes_with, program, read, until
-
-
-# Python has no sanitizer's runtime, which a libcuda of the sanitizer's build wants.
-with open(os.path.join(BUILD, "emulator", "libcuda.so.1"), "rb") as library:
-    PYTHON_HAS_CUDA = b"__asan_init" not in library.read()
-needs_cuda_in_python = unittest.skipUnless(PYTHON_HAS_CUDA, "the emulator's libcuda is sanitized")
+from daemon_case import (
+    DaemonCase,
+    is_alive,
+    needs_cuda_in_python,
+    processes_with,
+    program,
+    read,
+    until,
+)
 
 
 class Suspend(DaemonCase):

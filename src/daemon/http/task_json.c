@@ -94,6 +94,14 @@ static void add_times(struct http *http, json_t *object, const struct task *task
     json_object_set_new(object, "jct_s", json_seconds(end_us - task->submitted_us));
 }
 
+/* Waits for GPU memory; memory_wait_s also counts one that lasts. */
+static void add_memory_waits(json_t *object, const struct memory_wait *wait, int64_t now_us)
+{
+    int64_t waited_us = wait->waited_us + (wait->bytes ? now_us - wait->since_us : 0);
+    json_object_set_new(object, "memory_waits", json_integer(wait->count));
+    json_object_set_new(object, "memory_wait_s", json_seconds(waited_us));
+}
+
 /* How it gave way; suspended_s also counts a stop that lasts. */
 static void add_yield(struct http *http, json_t *object, const struct task *task)
 {
@@ -103,10 +111,11 @@ static void add_yield(struct http *http, json_t *object, const struct task *task
     int64_t now_us = driver_now_us(http->parts.driver);
     int64_t stopped_us = yield->stopped_us + (yield->since_us ? now_us - yield->since_us : 0);
     json_object_set_new(object, "suspended_s", json_seconds(stopped_us));
+    json_object_set_new(object, "suspension_cost_s", json_seconds(yield->cost_us));
     json_object_set_new(object, "suspensions", json_integer(yield->suspensions));
     json_object_set_new(object, "moves", json_integer(yield->moves));
     json_object_set_new(object, "pauses", json_integer(yield->pauses));
-    json_object_set_new(object, "memory_waits", json_integer(task->memory_wait.count));
+    add_memory_waits(object, &task->memory_wait, now_us);
     json_object_set_new(object, "suspension_error", *why ? json_string(why) : json_null());
 }
 
@@ -215,8 +224,6 @@ static void add_outcome(
     json_object_set_new(object, "gpu_kind", kind ? json_string(kind) : json_null());
     json_object_set_new(
         object, "mem_peak_mib", job ? json_reading(job->mem_peak_bytes, (double)MIB) : json_null());
-    json_object_set_new(object, "memory_waits", json_integer(job ? job->memory_waits : 0));
-    json_object_set_new(object, "memory_wait_s", json_real(job ? job->memory_wait_s : 0));
     json_object_set_new(object, "preallocated", json_boolean(preallocated));
     json_object_set_new(
         object, "smact_mean", job ? json_reading(job_mean_smact(job), 1) : json_null());

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * At each poll of the GPUs, for each GPU: the threads that wait for its memory are put before the
- * rule of preload/wait_rule.h, which says who tries again. Then each process's counted peak is
- * joined with what the driver reports for it (preload/exact_peak.h).
+ * Processes with the library come, show their pages and go. At each poll of the GPUs each process's
+ * counted peak is joined with what the driver reports for it (preload/exact_peak.h); then the
+ * threads that wait for memory are seen to (memory_waits.c).
  */
-#include "daemon/preload/preload_manager.h"
+#include "daemon/preload/preload_state.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -12,29 +12,18 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/log.h"
-#include "base/units.h"
 #include "preload/exact_peak.h"
 #include "preload/futex.h"
-#include "preload/preload_listener.h"
-#include "preload/wait_rule.h"
 
 /* What is kept of a process beside its page. */
 struct known_process {
     struct exact_peak peaks[PRELOAD_DEVICES_MAX];
 };
 
-struct preload_manager {
-    struct preload_manager_options parts;
-    struct preload_listener *listener; /* NULL: tasks run without the library */
-    char socket[sizeof(((struct config *)0)->socket_path) + 16];
-};
-
 /* ---- GPUs ---- */
 
-/* "GPU-00112233-4455-6677-8899-aabbccddeeff", or "MIG-..." of an instance. */
-static bool is_uuid(const char *text, const unsigned char *uuid)
+bool preload_is_uuid(const char *text, const unsigned char *uuid)
 {
     const char *at = strchr(text, '-');
     for (int i = 0; at && i < 16; i++) {
@@ -48,125 +37,6 @@ static bool is_uuid(const char *text, const unsigned char *uuid)
     return at && *at == '\0';
 }
 
-static const struct gpu_view *find_gpu(
-    const struct preload_manager *manager, const unsigned char *uuid)
-{
-    const struct cluster_view *view = core_view(manager->parts.core);
-    for (int i = 0; i < view->n_gpus; i++)
-        if (is_uuid(view->gpus[i].id.uuid, uuid))
-            return &view->gpus[i];
-    return NULL;
-}
-
-/* ---- threads that wait ---- */
-
-static uint64_t waited_ms(
-    const struct preload_manager *manager, const struct preload_waiter *waiter)
-{
-    return uv_now(manager->parts.loop) - waiter->since_ms;
-}
-
-static uint64_t bound_ms(const struct preload_manager *manager)
-{
-    return (uint64_t)(manager->parts.config->memory_wait_us / MS_US);
-}
-
-static void log_wait(const struct preload_waiter *waiter, const struct gpu_view *gpu)
-{
-    char size[32];
-    log_info("task %llu: process %d waits for %s of memory of GPU %s",
-        (unsigned long long)waiter->peer.task, (int)waiter->peer.pid,
-        format_size((int64_t)waiter->bytes, size, sizeof size), gpu ? gpu->id.label : "unknown");
-}
-
-/* Nothing but the task itself has memory there, as far as is known. */
-static bool is_alone(const struct gpu_view *gpu, uint64_t task)
-{
-    return gpu->n_residents == 1 && gpu->residents[0].task == task &&
-           gpu->external_processes.valid && gpu->external_processes.value == 0;
-}
-
-static struct wait_case case_of(const struct preload_manager *manager,
-    const struct preload_waiter *waiter, const struct gpu_view *gpu)
-{
-    const struct task *task = core_task(manager->parts.core, waiter->peer.task);
-    int64_t limit = task && task->share.sharing == SHARING_MPS ? task->share.mem_limit_bytes : 0;
-    return (struct wait_case){
-        .bytes = waiter->bytes,
-        .held_bytes = waiter->held_bytes,
-        .limit_bytes = (uint64_t)limit,
-        .waited_ms = waited_ms(manager, waiter),
-        .retries = waiter->retries,
-        .is_ending = !task || task->ending,
-        .is_alone = gpu && is_alone(gpu, waiter->peer.task),
-        .is_asking = waiter->is_asking,
-    };
-}
-
-static struct wait_limits limits_of(
-    const struct preload_manager *manager, const struct gpu_view *gpu)
-{
-    struct wait_limits limits = {.bound_ms = bound_ms(manager)};
-    if (gpu && gpu->id.mem_total_bytes > 0)
-        limits.total_bytes = reading_of((double)gpu->id.mem_total_bytes);
-    if (gpu && gpu->health != VIEW_LOST)
-        limits.free_bytes = gpu_view_free_bytes(gpu);
-    return limits;
-}
-
-/* A soft cap: the memory is there, so it may have it. */
-static void lift_cap(struct preload_manager *manager, const struct preload_waiter *waiter)
-{
-    const struct preload_process *process = NULL;
-    while ((process = preload_next_process(manager->listener, process)))
-        if (process->peer.pid == waiter->peer.pid && process->page->cap_bytes)
-            process->page->cap_bytes = waiter->held_bytes + waiter->bytes;
-}
-
-static void answer(
-    struct preload_manager *manager, struct preload_waiter *waiter, enum wait_word word)
-{
-    if (word == WAIT_ON)
-        return;
-    if (word == WAIT_FAIL)
-        log_info("task %llu: process %d does not get the memory, after %.1f s",
-            (unsigned long long)waiter->peer.task, (int)waiter->peer.pid,
-            (double)waited_ms(manager, waiter) / 1e3);
-    else if (waiter->reason == PRELOAD_OVER_CAP)
-        lift_cap(manager, waiter);
-    preload_answer(waiter, word == WAIT_RETRY ? PRELOAD_RETRY : PRELOAD_FAIL, 0);
-}
-
-/* All that wait for one GPU; NULL: for one that is not known. */
-static void answer_all_of(struct preload_manager *manager, const struct gpu_view *gpu)
-{
-    struct preload_waiter *waiters[PRELOAD_CONNECTIONS_MAX], *waiter = NULL;
-    struct wait_case cases[PRELOAD_CONNECTIONS_MAX];
-    enum wait_word words[PRELOAD_CONNECTIONS_MAX];
-    size_t n = 0;
-    while (
-        n < PRELOAD_CONNECTIONS_MAX && (waiter = preload_next_waiter(manager->listener, waiter))) {
-        if (find_gpu(manager, waiter->gpu_uuid) != gpu)
-            continue;
-        cases[n] = case_of(manager, waiter, gpu);
-        waiters[n++] = waiter;
-    }
-    const struct wait_limits limits = limits_of(manager, gpu);
-    wait_rule_decide(cases, n, &limits, words);
-    for (size_t i = 0; i < n; i++)
-        answer(manager, waiters[i], words[i]);
-}
-
-static void answer_all(struct preload_manager *manager)
-{
-    const struct cluster_view *view = core_view(manager->parts.core);
-    if (!preload_next_waiter(manager->listener, NULL))
-        return;
-    for (int i = 0; i < view->n_gpus; i++)
-        answer_all_of(manager, &view->gpus[i]);
-    answer_all_of(manager, NULL);
-}
-
 /* ---- exact peaks ---- */
 
 static struct reading used_by(
@@ -176,7 +46,7 @@ static struct reading used_by(
     struct gpu_report report;
     for (size_t i = 0; hooks->report_gpu(hooks->context, i, &report); i++) {
         const struct gpu_sample *sample = report.sample;
-        if (!is_uuid(report.info->uuid, uuid))
+        if (!preload_is_uuid(report.info->uuid, uuid))
             continue;
         *ret_total = reading_or(report.info->mem_total_bytes, 0);
         for (size_t k = 0; sample->processes.valid && k < sample->processes.count; k++)
@@ -249,10 +119,9 @@ static void note_peaks(struct preload_manager *manager)
 
 void preload_manager_polled(struct preload_manager *manager)
 {
-    if (!manager->listener)
-        return;
-    note_peaks(manager);
-    answer_all(manager);
+    if (manager->listener)
+        note_peaks(manager);
+    memory_waits_poll(manager);
 }
 
 /* ---- the gate ---- */
@@ -276,6 +145,16 @@ enum preload_gate_answer preload_manager_set_gate(
         answer = atomic_load(&process->page->in_flight) ? PRELOAD_GATE_BUSY : PRELOAD_GATE_CLEAR;
     }
     return answer;
+}
+
+uint32_t preload_manager_flags(struct preload_manager *manager, uint64_t task, pid_t pid)
+{
+    uint32_t flags = 0;
+    struct preload_process *process = NULL;
+    while (manager->listener && (process = preload_next_process(manager->listener, process)))
+        if (process->peer.task == task && process->peer.pid == pid)
+            flags |= atomic_load(&process->page->flags);
+    return flags;
 }
 
 /* ---- the listener's hooks ---- */
@@ -309,34 +188,14 @@ static void on_ends(void *context, struct preload_process *process)
     process->data = NULL;
 }
 
-/* What is free was sampled before: whether to try again is decided at the next poll. */
 static void on_waits(void *context, struct preload_waiter *waiter)
 {
-    struct preload_manager *manager = context;
-    const struct gpu_view *gpu = find_gpu(manager, waiter->gpu_uuid);
-    struct wait_case one = case_of(manager, waiter, gpu);
-    struct wait_limits limits = limits_of(manager, gpu);
-    enum wait_word word;
-    if (waiter->retries == 0) {
-        struct job *job = jobs_find(manager->parts.jobs, waiter->peer.task);
-        if (job)
-            job->memory_waits++;
-        log_wait(waiter, gpu);
-        preload_answer(waiter, PRELOAD_BOUND, bound_ms(manager));
-    }
-    limits.free_bytes = reading_of(0);
-    wait_rule_decide(&one, 1, &limits, &word);
-    answer(manager, waiter, word);
+    memory_waits_add(context, waiter);
 }
 
 static void on_stops_waiting(void *context, struct preload_waiter *waiter)
 {
-    struct preload_manager *manager = context;
-    struct job *job = jobs_find(manager->parts.jobs, waiter->peer.task);
-    if (job)
-        job->memory_wait_s += (double)waited_ms(manager, waiter) / 1e3;
-    log_info("task %llu: process %d goes on after %.1f s", (unsigned long long)waiter->peer.task,
-        (int)waiter->peer.pid, (double)waited_ms(manager, waiter) / 1e3);
+    memory_waits_remove(context, waiter);
 }
 
 /* ---- life ---- */
@@ -356,6 +215,7 @@ void preload_manager_open(struct preload_manager *manager)
     const struct preload_hooks hooks = {
         manager, on_admits, on_begins, on_ends, on_waits, on_stops_waiting};
     struct fault fault = {0};
+    manager->opened_ms = uv_now(manager->parts.loop);
     if (access(config->preload_library, R_OK) < 0) {
         log_warning("tasks run without the preloaded library: %s: %s", config->preload_library,
             strerror(errno));

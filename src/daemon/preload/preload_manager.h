@@ -6,7 +6,8 @@
  * Contract:
  * 1. Where the socket or the library cannot be had, tasks run without it, and the log says why
  *    once. That is no fault of the daemon.
- * 2. A thread that waits is answered at a poll of the GPUs, within the setting memory-wait.
+ * 2. A thread that waits is reported to the core, whose answer it gets; at the latest when the
+ *    setting memory-wait is over it gets the true error.
  */
 #ifndef COLLOC_DAEMON_PRELOAD_PRELOAD_MANAGER_H
 #define COLLOC_DAEMON_PRELOAD_PRELOAD_MANAGER_H
@@ -15,6 +16,7 @@
 
 #include "core/core.h"
 #include "daemon/config.h"
+#include "daemon/driver.h"
 #include "daemon/gpu_report.h"
 #include "daemon/jobs.h"
 
@@ -31,6 +33,7 @@ struct preload_manager_options {
     const struct config *config;
     const struct core *core;
     struct jobs *jobs;
+    struct driver *driver;
     struct preload_manager_hooks hooks;
 };
 
@@ -61,7 +64,13 @@ enum preload_gate_answer { PRELOAD_GATE_CLEAR, PRELOAD_GATE_BUSY, PRELOAD_GATE_N
 enum preload_gate_answer preload_manager_set_gate(
     struct preload_manager *manager, uint64_t task, pid_t pid, bool is_closed);
 
-/* The GPUs were polled: threads that wait are answered, peaks are noted in the jobs. */
+/* Returns the flags of the page of a process (preload/page.h); 0: it runs without the library. */
+uint32_t preload_manager_flags(struct preload_manager *manager, uint64_t task, pid_t pid);
+
+/* The core has decided about the allocation of the task that waits: it is tried again, or fails. */
+void preload_manager_answer_memory(struct preload_manager *manager, uint64_t task, bool is_granted);
+
+/* The GPUs were polled: peaks are noted in the jobs, and waits reported to the core. */
 void preload_manager_polled(struct preload_manager *manager);
 
 #endif

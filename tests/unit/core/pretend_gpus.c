@@ -186,8 +186,9 @@ static void print_yield(FILE *out, const struct task *task)
     fprintf(out, " %d,%d,%d,%d", yield->failures, yield->suspensions, yield->moves, yield->pauses);
     for (int i = 0; i < yield->n_to_gpus; i++)
         fprintf(out, " to%d", yield->to_gpus[i]);
-    fprintf(out, " memory_wait=%" PRId64 ",%" PRId64 ",%d", task->memory_wait.bytes,
-        task->memory_wait.since_us, task->memory_wait.count);
+    fprintf(out, " memory_wait=%" PRId64 ",%" PRId64 ",%d,%d,%" PRId64, task->memory_wait.bytes,
+        task->memory_wait.since_us, task->memory_wait.is_unconfirmed, task->memory_wait.count,
+        task->memory_wait.waited_us);
 }
 
 static void print_order(FILE *out, const struct task *task)

@@ -241,7 +241,7 @@ static void make_yield(struct walk *walk, struct event *event)
         event->suspension_failed.why = (enum suspension_failure)draw(walk, SUSPENSION_FAILURES);
         event->suspension_failed.is_suspended = chance(walk, 50);
     } else if (event->kind == EVENT_MEMORY_WAIT) {
-        event->memory_wait_bytes = (int64_t)draw(walk, 10) * GIB;
+        event->memory_wait.bytes = (int64_t)draw(walk, 10) * GIB;
     }
 }
 

@@ -176,8 +176,10 @@ static void giving_way_is_stored_as_ever(void **state)
     failed.suspension_failed.why = SUSPENSION_NO_MEMORY;
     failed.suspension_failed.is_suspended = true;
     assert_stored_as(&failed, "{\"why\":\"no-memory\",\"suspended\":true}");
-    wait.memory_wait_bytes = 1073741824;
+    wait.memory_wait.bytes = 1073741824;
     assert_stored_as(&wait, "{\"bytes\":1073741824}");
+    wait.memory_wait.is_again = true;
+    assert_stored_as(&wait, "{\"bytes\":1073741824,\"again\":true}");
     assert_stored_as(&answer, "{\"granted\":false}");
     assert_stored_as(&resume, "{}");
     assert_stored_as(&go_on, "{}");

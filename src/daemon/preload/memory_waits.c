@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Threads of tasks that wait for GPU memory, and the core, which decides about them
+ * (core/memory_answer.c): MEMORY_WAIT reports a thread to the core, and the core's answer is
+ * handed on as RETRY or FAIL.
+ *
+ * The core knows one wait of a task; a task may have many threads. So one thread of each task is
+ * with the core, the one that waits longest, and the next one when that has its answer:
+ *
+ *     thread 1  WAIT -> MEMORY_WAIT .. granted -> RETRY .. gone
+ *     thread 2      WAIT .................. MEMORY_WAIT .. granted -> RETRY
+ *
+ * A thread is reported at the next poll of the GPUs: the driver has just refused what the last one
+ * showed as free. Each report is an event of the log, and a program cannot make more of them than
+ * there are polls.
+ *
+ * While a task is suspended or paused its bound does not run: BOUND is sent anew.
+ *
+ * After a restart the core knows the waits from the log, but the threads have to come back first.
+ * A wait whose thread does not come back has ended meanwhile.
+ */
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/units.h"
+#include "daemon/preload/preload_state.h"
+#include "preload/wait_rule.h"
+
+/* Chosen: a thread that waits tries to connect once a second. */
+enum { COMES_BACK_MS = 5000 };
+
+/* A bound of a task that does not run is sent anew when a part of it has passed: a frozen process
+ * does not read. */
+enum { RENEWALS_PER_BOUND = 4 };
+
+static const struct task *task_of(
+    const struct preload_manager *manager, const struct preload_waiter *waiter)
+{
+    return core_task(manager->parts.core, waiter->peer.task);
+}
+
+/* ---- the bound ---- */
+
+static uint64_t now_ms(const struct preload_manager *manager)
+{
+    return uv_now(manager->parts.loop);
+}
+
+static uint64_t bound_ms(const struct preload_manager *manager)
+{
+    return (uint64_t)(manager->parts.config->memory_wait_us / MS_US);
+}
+
+static void send_bound(struct preload_manager *manager, struct preload_waiter *waiter)
+{
+    waiter->bound_at_ms = now_ms(manager);
+    preload_answer(waiter, PRELOAD_BOUND, bound_ms(manager));
+}
+
+static void renew_bound(struct preload_manager *manager, struct preload_waiter *waiter)
+{
+    const struct task *task = task_of(manager, waiter);
+    uint64_t passed_ms = now_ms(manager) - waiter->bound_at_ms;
+    if (task && task->yield.since_us && passed_ms >= bound_ms(manager) / RENEWALS_PER_BOUND)
+        send_bound(manager, waiter);
+}
+
+static const char *why_fails(
+    const struct preload_manager *manager, const struct preload_waiter *waiter)
+{
+    const struct task *task = task_of(manager, waiter);
+    bool is_client = task && task->share.sharing == SHARING_MPS;
+    const struct wait_case one = {
+        .bytes = waiter->bytes,
+        .held_bytes = waiter->held_bytes,
+        .limit_bytes = is_client ? (uint64_t)task->share.mem_limit_bytes : 0,
+        .waited_ms = now_ms(manager) - waiter->bound_at_ms,
+        .bound_ms = bound_ms(manager),
+        .retries = waiter->retries,
+        .is_ending = !task || task->ending || (uint32_t)task->attempts != waiter->peer.attempt,
+    };
+    return wait_rule_why_fails(&one);
+}
+
+/* ---- to the core ---- */
+
+/* The thread of the task that the core decides about; NULL: there is none. */
+static struct preload_waiter *find_reported(struct preload_manager *manager, uint64_t task)
+{
+    struct preload_waiter *waiter = NULL;
+    while (manager->listener && (waiter = preload_next_waiter(manager->listener, waiter)))
+        if (waiter->is_reported && waiter->peer.task == task)
+            return waiter;
+    return NULL;
+}
+
+static bool may_report(struct preload_manager *manager, const struct preload_waiter *waiter)
+{
+    return waiter->is_asking && !waiter->is_reported && !find_reported(manager, waiter->peer.task);
+}
+
+/* The core refuses it before the task is known to run: it is reported later. */
+static void report(struct preload_manager *manager, struct preload_waiter *waiter)
+{
+    struct event event = driver_event(manager->parts.driver, EVENT_MEMORY_WAIT, waiter->peer.task);
+    event.memory_wait.bytes = waiter->bytes ? (int64_t)waiter->bytes : 1;
+    event.memory_wait.is_again = waiter->retries > 0;
+    waiter->is_reported = true;
+    if (driver_feed(manager->parts.driver, &event, NULL) != 0)
+        waiter->is_reported = false;
+}
+
+static void end_wait(struct preload_manager *manager, uint64_t task)
+{
+    struct event event = driver_event(manager->parts.driver, EVENT_MEMORY_WAIT_END, task);
+    driver_feed(manager->parts.driver, &event, NULL);
+}
+
+static void withdraw(struct preload_manager *manager, struct preload_waiter *waiter)
+{
+    if (!waiter->is_reported)
+        return;
+    waiter->is_reported = false;
+    end_wait(manager, waiter->peer.task);
+}
+
+/* ---- answers ---- */
+
+static void fail(struct preload_manager *manager, struct preload_waiter *waiter, const char *why)
+{
+    log_info("task %llu: process %d does not get the memory: %s",
+        (unsigned long long)waiter->peer.task, (int)waiter->peer.pid, why);
+    withdraw(manager, waiter);
+    preload_answer(waiter, PRELOAD_FAIL, 0);
+}
+
+/* A soft cap: the memory is there, so the process may have it. */
+static void lift_cap(struct preload_manager *manager, const struct preload_waiter *waiter)
+{
+    const struct preload_process *process = NULL;
+    while ((process = preload_next_process(manager->listener, process)))
+        if (process->peer.pid == waiter->peer.pid && process->page->cap_bytes)
+            process->page->cap_bytes = waiter->held_bytes + waiter->bytes;
+}
+
+void preload_manager_answer_memory(struct preload_manager *manager, uint64_t task, bool is_granted)
+{
+    struct preload_waiter *waiter = find_reported(manager, task);
+    if (!waiter)
+        return;
+    waiter->is_reported = false;
+    if (!is_granted) {
+        fail(manager, waiter, "its GPU has too little, and no other task can give way");
+        return;
+    }
+    if (waiter->reason == PRELOAD_OVER_CAP)
+        lift_cap(manager, waiter);
+    preload_answer(waiter, PRELOAD_RETRY, 0);
+}
+
+/* ---- threads come and go ---- */
+
+static const char *gpu_label(
+    const struct preload_manager *manager, const struct preload_waiter *waiter)
+{
+    const struct cluster_view *view = core_view(manager->parts.core);
+    for (int i = 0; i < view->n_gpus; i++)
+        if (preload_is_uuid(view->gpus[i].id.uuid, waiter->gpu_uuid))
+            return view->gpus[i].id.label;
+    return "unknown";
+}
+
+static void log_wait(const struct preload_manager *manager, const struct preload_waiter *waiter)
+{
+    char size[32];
+    log_info("task %llu: process %d waits for %s of memory of GPU %s",
+        (unsigned long long)waiter->peer.task, (int)waiter->peer.pid,
+        format_size((int64_t)waiter->bytes, size, sizeof size), gpu_label(manager, waiter));
+}
+
+void memory_waits_add(struct preload_manager *manager, struct preload_waiter *waiter)
+{
+    if (waiter->retries == 0) {
+        log_wait(manager, waiter);
+        send_bound(manager, waiter);
+    }
+    const char *why = why_fails(manager, waiter);
+    if (why)
+        fail(manager, waiter, why);
+}
+
+void memory_waits_remove(struct preload_manager *manager, struct preload_waiter *waiter)
+{
+    withdraw(manager, waiter);
+    log_info("task %llu: process %d goes on after %.1f s", (unsigned long long)waiter->peer.task,
+        (int)waiter->peer.pid, (double)(now_ms(manager) - waiter->since_ms) / 1e3);
+}
+
+/* ---- at each poll ---- */
+
+static void end_lost_waits(struct preload_manager *manager)
+{
+    const struct core *core = manager->parts.core;
+    if (manager->has_ended_waits || now_ms(manager) - manager->opened_ms < COMES_BACK_MS)
+        return;
+    manager->has_ended_waits = true;
+    for (const struct task *task = core_next_task(core, 0); task;
+         task = core_next_task(core, task->id))
+        if (task->memory_wait.is_unconfirmed)
+            end_wait(manager, task->id);
+}
+
+/* What was reported before the task's attempt was found again has to be reported once more. */
+static void check_report(struct preload_manager *manager, struct preload_waiter *waiter)
+{
+    const struct task *task = task_of(manager, waiter);
+    if (waiter->is_reported && task && task->memory_wait.is_unconfirmed)
+        waiter->is_reported = false;
+}
+
+void memory_waits_poll(struct preload_manager *manager)
+{
+    struct preload_waiter *waiter = NULL;
+    end_lost_waits(manager);
+    while (manager->listener && (waiter = preload_next_waiter(manager->listener, waiter))) {
+        renew_bound(manager, waiter);
+        check_report(manager, waiter);
+        const char *why = waiter->is_asking ? why_fails(manager, waiter) : NULL;
+        if (why)
+            fail(manager, waiter, why);
+        else if (may_report(manager, waiter))
+            report(manager, waiter);
+    }
+}

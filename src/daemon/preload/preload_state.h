@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of this part share. */
+#ifndef COLLOC_DAEMON_PRELOAD_STATE_H
+#define COLLOC_DAEMON_PRELOAD_STATE_H
+
+#include "daemon/preload/preload_manager.h"
+#include "preload/preload_listener.h"
+
+struct preload_manager {
+    struct preload_manager_options parts;
+    struct preload_listener *listener; /* NULL: tasks run without the library */
+    char socket[sizeof(((struct config *)0)->socket_path) + 16];
+    uint64_t opened_ms;   /* in the loop's time */
+    bool has_ended_waits; /* those that threads had begun before this daemon, and ended meanwhile */
+};
+
+/* ---- preload_manager.c ---- */
+
+/* Is the UUID that of the text? "GPU-00112233-4455-6677-8899-aabbccddeeff", or "MIG-..." of an
+ * instance. */
+bool preload_is_uuid(const char *text, const unsigned char *uuid);
+
+/* ---- memory_waits.c ---- */
+
+/* A thread waits, or waits again because its try failed. It is reported at the next poll. */
+void memory_waits_add(struct preload_manager *manager, struct preload_waiter *waiter);
+
+/* A thread does not wait any more. */
+void memory_waits_remove(struct preload_manager *manager, struct preload_waiter *waiter);
+
+/* The GPUs were polled: bounds are enforced, and what the core does not know yet is reported. */
+void memory_waits_poll(struct preload_manager *manager);
+
+#endif
