@@ -38,11 +38,6 @@ static enum suspend_refusal check_machine(const struct suspend_facts *facts)
     return facts->same_kind ? SUSPEND_ALLOWED : SUSPEND_MOVE_OTHER_KIND;
 }
 
-static bool is_positive(struct reading reading)
-{
-    return reading.valid && reading.value > 0;
-}
-
 static enum suspend_refusal check_task(const struct suspend_facts *facts)
 {
     if (facts->is_mps_client)
@@ -57,9 +52,9 @@ static enum suspend_refusal check_task(const struct suspend_facts *facts)
         return SUSPEND_TRACED;
     if (facts->has_profiler)
         return SUSPEND_PROFILER;
-    if (is_positive(facts->managed_bytes))
+    if (facts->uses_managed)
         return SUSPEND_MANAGED_MEMORY;
-    if (is_positive(facts->ipc_handles))
+    if (facts->uses_ipc)
         return SUSPEND_CUDA_IPC;
     if (facts->has_nccl && facts->n_processes > 1 && !facts->allows_nccl)
         return SUSPEND_NCCL;

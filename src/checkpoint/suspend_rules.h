@@ -22,18 +22,18 @@ struct suspend_facts {
     size_t n_gpus;      /* of the machine */
     size_t n_processes; /* of the task that use CUDA */
     bool is_mps_client, is_mig;
-    bool has_32_bit;   /* a program of 32 bits uses CUDA */
-    bool is_traced;    /* a debugger is attached */
-    bool has_profiler; /* Nsight or another injected tool */
-    bool has_nccl;     /* NCCL is loaded */
-    bool allows_nccl;  /* several processes with NCCL are suspended all the same */
-    bool is_paused;    /* stopped or frozen: the driver would hang on it */
-    struct reading managed_bytes, ipc_handles; /* as its preloaded library counted them */
-    struct reading gpu_bytes;                  /* what the host has to hold */
-    struct reading host_available_bytes;       /* MemAvailable of /proc/meminfo */
-    struct reading cgroup_left_bytes;          /* of the tightest limit above its processes */
-    int64_t suspended_bytes;                   /* of other tasks, on the host now */
-    int64_t suspended_max_bytes;               /* the setting suspend-memory-max */
+    bool has_32_bit;             /* a program of 32 bits uses CUDA */
+    bool is_traced;              /* a debugger is attached */
+    bool has_profiler;           /* Nsight or another injected tool */
+    bool has_nccl;               /* NCCL is loaded */
+    bool allows_nccl;            /* several processes with NCCL are suspended all the same */
+    bool is_paused;              /* stopped or frozen: the driver would hang on it */
+    bool uses_managed, uses_ipc; /* kinds of GPU memory, as its preloaded library reports them */
+    struct reading gpu_bytes;    /* what the host has to hold */
+    struct reading host_available_bytes; /* MemAvailable of /proc/meminfo */
+    struct reading cgroup_left_bytes;    /* of the tightest limit above its processes */
+    int64_t suspended_bytes;             /* of other tasks, on the host now */
+    int64_t suspended_max_bytes;         /* the setting suspend-memory-max */
 };
 
 enum suspend_refusal {

@@ -17,7 +17,7 @@
  *     mps       ready -----------------------------> attempts
  *               answered --------------------------> http
  *     suspension  polls, processes ----------------> gpus, attempts
- *               gates -----------------------------> preload
+ *               gates, kinds of memory ------------> preload
  *     scrape    make_metrics --------------------> http
  *     http      GPUs, stored samples --------------> gpus
  *               metrics over time -----------------> metrics
@@ -37,6 +37,7 @@
 #include "daemon/daemon.h"
 #include "daemon/time_base.h"
 #include "exec/tree.h"
+#include "preload/page.h"
 
 #define METRIC_BATCH_US (5 * SECOND_US) /* chosen: what a crash may cost of the metrics */
 
@@ -415,6 +416,14 @@ static enum suspension_gate suspension_set_gate(
     return answers[preload_manager_set_gate(daemon->preload, task, pid, is_closed)];
 }
 
+static struct suspension_memory_kinds suspension_find_memory_kinds(
+    void *context, uint64_t task, pid_t pid)
+{
+    struct daemon *daemon = context;
+    uint32_t flags = preload_manager_flags(daemon->preload, task, pid);
+    return (struct suspension_memory_kinds){flags & PRELOAD_USES_MANAGED, flags & PRELOAD_USES_IPC};
+}
+
 static void suspension_answer(
     void *context, struct api_request *request, uint64_t task, const char *why)
 {
@@ -435,6 +444,7 @@ static struct suspension *create_suspension(struct daemon *daemon)
             .find_shim = suspension_find_shim,
             .find_cgroup = suspension_find_cgroup,
             .set_gate = suspension_set_gate,
+            .find_memory_kinds = suspension_find_memory_kinds,
             .answer = suspension_answer},
     };
     return suspension_create(&options);

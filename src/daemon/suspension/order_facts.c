@@ -20,8 +20,18 @@ static const int64_t INSPECT_LIMIT_US = 30 * SECOND_US;
 
 static void inspect_next(struct suspension *s);
 
+static void take_memory_kinds(struct suspension *s, pid_t pid)
+{
+    const struct suspension_hooks *hooks = &s->parts.hooks;
+    struct suspension_memory_kinds kinds = hooks->find_memory_kinds(
+        hooks->context, s->orders->task, pid);
+    s->facts.uses_managed |= kinds.managed;
+    s->facts.uses_ipc |= kinds.ipc;
+}
+
 static void take_inspection(struct suspension *s, const struct cuda_process *process)
 {
+    take_memory_kinds(s, s->record.processes[s->inspected].pid);
     s->record.processes[s->inspected].born = process->born;
     s->facts.has_32_bit |= process->is_32_bit;
     s->facts.is_traced |= process->is_traced;

@@ -15,7 +15,8 @@
 static const uint64_t GATE_POLL_MS = 5;
 static const int64_t GATE_LIMIT_US = 30 * SECOND_US;
 /* Chosen: a driver that does not answer, or a GPU that another program has filled, is tried again
- * for a quarter of an hour before the task is given up. */
+ * for a quarter of an hour before the task is given up. The orders of other tasks go on between the
+ * tries. */
 static const uint64_t RETRY_MS = 5000;
 enum { RETRIES_MAX = 180 };
 
@@ -37,7 +38,7 @@ static void retry_or_give_up(struct suspension *s, const char *why)
         log_warning("task %llu: %s: retried every %d s", (unsigned long long)order->task, why,
             (int)(RETRY_MS / 1000));
     if (order->retries++ < RETRIES_MAX)
-        uv_timer_start(&s->timer, suspension_on_retry, RETRY_MS, 0);
+        suspension_retry_later(s, RETRY_MS);
     else
         suspension_fail_order(s, SUSPENSION_LOST, true, why);
 }
@@ -216,10 +217,10 @@ static void pass_gate(struct suspension *s)
 static void on_gate_timer(uv_timer_t *timer)
 {
     struct suspension *s = timer->data;
-    if (s->orders && suspension_find_task(s, s->orders->task))
+    if (suspension_find_task(s, s->orders->task))
         pass_gate(s);
     else
-        suspension_on_retry(timer);
+        suspension_drop_order(s);
 }
 
 void suspension_run_suspension(struct suspension *s)

@@ -33,6 +33,11 @@ enum suspension_gate {
     SUSPENSION_GATE_NONE,  /* the process runs without the preloaded library */
 };
 
+/* Kinds of GPU memory that the driver cannot copy. */
+struct suspension_memory_kinds {
+    bool managed, ipc;
+};
+
 /* What the part calls. All must be set; each gets `context`. */
 struct suspension_hooks {
     void *context;
@@ -53,6 +58,10 @@ struct suspension_hooks {
     /* Closes or opens the gate that keeps a process of the task from synchronizing calls: the
      * driver crashes a process whose first call after a suspension is one. */
     enum suspension_gate (*set_gate)(void *context, uint64_t task, pid_t pid, bool is_closed);
+
+    /* Returns which kinds of memory the process of the task has taken, as its preloaded library
+     * reports; none where it runs without. */
+    struct suspension_memory_kinds (*find_memory_kinds)(void *context, uint64_t task, pid_t pid);
 
     /* Answers a request with the task as it is now; or with 409 and `why`, if that is not NULL. */
     void (*answer)(void *context, struct api_request *request, uint64_t task, const char *why);

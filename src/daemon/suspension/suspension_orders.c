@@ -9,6 +9,9 @@
  *
  * A record that is there already is of an order that a killed daemon had begun: it goes on from
  * there. The states of the processes say how far it had come (checkpoint/process_group.h).
+ *
+ * An order whose driver does not answer, or whose GPU is full, is begun again some seconds later.
+ * Meanwhile it waits in the queue, and orders of other tasks are carried out.
  */
 #include "daemon/suspension/suspension.h"
 
@@ -148,7 +151,7 @@ static void begin_order(struct suspension *s)
         suspension_gather_facts(s);
 }
 
-static void drop_order(struct suspension *s)
+static void drop_first(struct suspension *s)
 {
     struct order *order = s->orders;
     s->orders = order->next;
@@ -156,29 +159,77 @@ static void drop_order(struct suspension *s)
     free(order);
 }
 
+/* Moves the first order that does not wait for its retry to the front of the queue. Returns false
+ * when there is none. */
+static bool bring_next_to_front(struct suspension *s)
+{
+    struct order **link = &s->orders;
+    while (*link && (*link)->retry_at_ms > uv_now(s->parts.loop))
+        link = &(*link)->next;
+    struct order *order = *link;
+    if (!order)
+        return false;
+    *link = order->next;
+    order->next = s->orders;
+    s->orders = order;
+    return true;
+}
+
+static void on_retry_timer(uv_timer_t *timer)
+{
+    next_order(timer->data);
+}
+
+/* All orders of the queue wait for their retries. */
+static void start_retry_timer(struct suspension *s)
+{
+    uint64_t now_ms = uv_now(s->parts.loop), earliest_ms = UINT64_MAX;
+    for (const struct order *order = s->orders; order; order = order->next)
+        earliest_ms = order->retry_at_ms < earliest_ms ? order->retry_at_ms : earliest_ms;
+    if (s->orders)
+        uv_timer_start(
+            &s->timer, on_retry_timer, earliest_ms > now_ms ? earliest_ms - now_ms : 0, 0);
+}
+
 /* Orders whose task has meanwhile ended, or is in another state, are void. */
 static void next_order(struct suspension *s)
 {
-    while (!s->is_closed && s->orders && !s->orders->started_us) {
-        const struct task *task = suspension_find_task(s, s->orders->task);
-        if (!task || task->state != state_of(s->orders->kind)) {
-            drop_order(s);
+    while (!s->is_closed && !(s->orders && s->orders->is_under_way)) {
+        if (!bring_next_to_front(s)) {
+            start_retry_timer(s);
+            return;
+        }
+        struct order *order = s->orders;
+        const struct task *task = suspension_find_task(s, order->task);
+        if (!task || task->state != state_of(order->kind)) {
+            drop_first(s);
             continue;
         }
-        s->orders->started_us = clock_monotonic_us();
+        if (!order->started_us)
+            order->started_us = clock_monotonic_us();
+        order->is_under_way = true;
         begin_order(s);
     }
 }
 
-void suspension_on_retry(uv_timer_t *timer)
+void suspension_retry_later(struct suspension *s, uint64_t wait_ms)
 {
-    struct suspension *s = timer->data;
-    if (!s->orders)
-        return;
-    if (suspension_find_task(s, s->orders->task))
-        begin_order(s);
-    else
-        drop_order(s);
+    struct order *order = s->orders;
+    struct order **end = &order->next;
+    while (*end)
+        end = &(*end)->next;
+    order->is_under_way = false;
+    order->retry_at_ms = uv_now(s->parts.loop) + wait_ms;
+    s->orders = order->next ? order->next : order;
+    if (order->next)
+        *end = order;
+    order->next = NULL;
+    next_order(s);
+}
+
+void suspension_drop_order(struct suspension *s)
+{
+    drop_first(s);
     next_order(s);
 }
 
@@ -217,11 +268,10 @@ void suspension_polled(struct suspension *s, int64_t poll)
     if (!s->awaited_poll || poll < s->awaited_poll)
         return;
     s->awaited_poll = 0;
-    if (s->orders && suspension_find_task(s, s->orders->task))
+    if (suspension_find_task(s, s->orders->task))
         suspension_gather_facts(s);
-    else if (s->orders)
-        drop_order(s);
-    next_order(s);
+    else
+        suspension_drop_order(s);
 }
 
 void suspension_task_ended(struct suspension *s, uint64_t task)

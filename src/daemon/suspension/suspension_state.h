@@ -16,8 +16,10 @@ struct order {
     struct order *next;
     uint64_t task;
     enum order_kind kind;
-    int64_t started_us; /* 0: it waits for its turn */
+    int64_t started_us; /* when it was first begun; 0: it waits for its turn */
+    bool is_under_way;  /* the first order of the queue, or none */
     int retries;
+    uint64_t retry_at_ms;      /* it is not begun again before, in the loop's time */
     struct api_request *asker; /* answered when it is done; or NULL */
 };
 
@@ -34,7 +36,7 @@ struct suspension {
     struct copy_speed speed;
     int cuda_version; /* of the driver; 0: not known yet */
     size_t n_gpus;
-    struct order *orders; /* the first is under way */
+    struct order *orders; /* one that is under way is the first */
     struct failure *failures;
     uv_timer_t timer;
     bool is_closed, is_asking;
@@ -62,8 +64,11 @@ void suspension_complete_order(struct suspension *s, enum event_kind kind);
 void suspension_fail_order(
     struct suspension *s, enum suspension_failure failure, bool is_suspended, const char *why);
 
-/* Tries the order under way again; of its timer. */
-void suspension_on_retry(uv_timer_t *timer);
+/* Ends the turn of the order under way: it is begun again later, and others may be first. */
+void suspension_retry_later(struct suspension *s, uint64_t wait_ms);
+
+/* The order under way is void: its task has ended. The next one begins. */
+void suspension_drop_order(struct suspension *s);
 
 /* ---- suspension_files.c ---- */
 

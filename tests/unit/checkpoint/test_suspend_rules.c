@@ -61,9 +61,8 @@ static void test_the_task(void **state)
     REFUSED(SUSPEND_32_BIT, facts.has_32_bit = true);
     REFUSED(SUSPEND_TRACED, facts.is_traced = true);
     REFUSED(SUSPEND_PROFILER, facts.has_profiler = true);
-    REFUSED(SUSPEND_MANAGED_MEMORY, facts.managed_bytes = reading_of(1));
-    REFUSED(SUSPEND_ALLOWED, facts.managed_bytes = reading_of(0));
-    REFUSED(SUSPEND_CUDA_IPC, facts.ipc_handles = reading_of(2));
+    REFUSED(SUSPEND_MANAGED_MEMORY, facts.uses_managed = true);
+    REFUSED(SUSPEND_CUDA_IPC, facts.uses_ipc = true);
     REFUSED(SUSPEND_PAUSED, facts.is_paused = true);
 }
 
