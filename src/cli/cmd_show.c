@@ -100,6 +100,7 @@ static const struct field fields[] = {
     {"SMACT mean", "smact_mean", fraction_text},
     {"Energy", "energy_j", joules_text},
     {"Suspended", "suspended_s", stopped_text},
+    {"Stop cost", "suspension_cost_s", stopped_text},
     {"Moves", "moves", count_text},
     {"Suspension", "suspension_error", plain_text},
     {"Attempts", "attempt_count", plain_text},

@@ -91,6 +91,8 @@ class Commands(Suspend):
         shown = self.task(task)
         self.assertEqual((shown["suspensions"], shown["moves"]), (1, 0))
         self.assertGreater(shown["suspended_s"], 0)
+        cost_s = shown["suspension_cost_s"]  # of the record in the log
+        self.assertTrue(0 < cost_s <= shown["suspended_s"], shown)
         self.assertEqual(shown["attempt_count"], 1)
         self.assertFalse(os.path.exists(f"{self.state}/suspended/{task}"))
         events = self.events(task)
@@ -276,7 +278,8 @@ class Faults(Suspend):
         self.colloc("suspend", str(task))
         for gpu in "01":
             self.emulator("set", gpu, "foreign-mib=39000")
-        until(lambda: self.gpu()["mem_used_mib"] > 38000, "the daemon to see it")
+        for gpu in (0, 1):
+            self.wait_gpu(lambda found: found["mem_used_mib"] > 38000, gpu)
         self.colloc("resume", str(task))
         self.assertEqual(self.processes()[pid][2], "suspended")
         for gpu in "01":
