@@ -33,6 +33,7 @@
     X(move)                                                                                        \
     X(history)                                                                                     \
     X(share)                                                                                       \
+    X(report)                                                                                      \
     X(gpus)                                                                                        \
     X(mig)                                                                                         \
     X(mps)                                                                                         \
@@ -98,7 +99,6 @@ static const struct {
     {"srun", "`colloc run -- COMMAND` runs a command and waits for its end (--pty: in a terminal)"},
     {"stats", "`colloc history` shows the resources of ended tasks, `colloc gpus` the activity "
               "of the GPUs"},
-    {"report", "`colloc history` shows the resources of ended tasks (--since, --csv)"},
     {"sshare", "`colloc share` shows whose tasks come first by fair share"},
     {"sacct", "`colloc history` shows the resources of ended tasks (--since, --csv)"},
     {"reserve", "`colloc submit --exclusive` runs a task alone on its GPUs"},

@@ -158,6 +158,9 @@ static const struct option {
         "older half is dropped; 0: no limit"},
     {"history", LIVE(history_us), &setting_duration, "TIME", NULL,
         "how long ended tasks are kept in the history"},
+    {"co2-per-kwh", LIVE(co2_g_per_kwh), &setting_count, "GRAMS", NULL,
+        "grams of CO2 for each kWh that the GPUs draw, for `colloc report`; the default is the "
+        "world's mean of 2024"},
     {"web", FIELD(web), &setting_web, "ADDRESS:PORT", "on-demand",
         "where the web page is served, such as 127.0.0.1:7480; on-demand: at 127.0.0.1 once `colloc "
         "web` asks for it; none: never"},
@@ -262,7 +265,8 @@ void config_defaults(struct config *config)
         .unused_after_us = 600 * SECOND_US,
         .history_us = 90 * 86400 * SECOND_US,
         .tasks_per_user = 20000,
-        .bytes_per_user = 512 * MIB,   /* chosen: 20,000 tasks of 26 KiB, which is a large one */
+        .co2_g_per_kwh = 473,        /* Ember, Global Electricity Review 2025: the world in 2024 */
+        .bytes_per_user = 512 * MIB, /* chosen: 20,000 tasks of 26 KiB, which is a large one */
         .log_reserve_bytes = 16 * MIB, /* chosen: some 10,000 ends at 1 KiB each */
         .kept_output_bytes = GIB,      /* chosen: a training writes a few MiB a day */
         .request_bytes_max = GIB,

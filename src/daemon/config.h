@@ -35,6 +35,7 @@ struct config {
         framework_mem_limit; /* time-sliced tasks: frameworks limit themselves to the requirement */
     struct core_settings core;
     char shares[512];               /* path of the file of shares; "": all users are equal */
+    int co2_g_per_kwh;              /* for reports */
     struct share_table share_table; /* what the file says; `core` points to it */
     int64_t sample_period_us, gpm_interval_us;
     int64_t unused_after_us; /* a task that has not used its GPU for this long is reported */

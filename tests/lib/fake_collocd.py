@@ -68,6 +68,8 @@ class FakeDaemon:
         self.socket_path = socket_path
         self.tasks = []
         self.gpus = []
+        self.share = {"users": []}
+        self.settings = {}
         self.logs = {}  # (task id, stream): [attempt 1, attempt 2, ...]
         self.piece = 7  # bytes of a log in one answer
         self.merged = []  # ids of tasks whose streams go to one file, which is their "stdout"
@@ -151,6 +153,8 @@ class RequestHandler(http.server.BaseHTTPRequestHandler):
             self.answer(
                 200, {"gpus": self.daemon.gpus, "sampled_at": 1, "policy": "magm", "sharing": "mps"}
             )
+        elif words == ["v1", "share"]:
+            self.answer(200, self.daemon.share)
         elif words == ["v1", "info"]:
             self.answer(
                 200,
@@ -159,7 +163,7 @@ class RequestHandler(http.server.BaseHTTPRequestHandler):
                     "api": 1,
                     "pid": 7,
                     "policy": "magm",
-                    "settings": {"window_s": 90},
+                    "settings": {"window_s": 90, **self.daemon.settings},
                 },
             )
         else:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fair share: two users take turns, the standing of each user, and the file of shares. As root."""
 
+import json
 import os
 import signal
 import subprocess
@@ -56,6 +57,22 @@ class Turns(Several):
         self.assertIn("give two tasks", self.colloc("share", "1", code=2).stderr)
         self.refused(400, "two ids such as 12,15", path="/v1/share?tasks=1", method="GET")
         self.assertIn("there is no task 7", self.share("7", "8"))
+
+
+class Report(DaemonCase):
+    gpus = "2xA100-40GB"
+
+    def test_a_run_in_the_report(self):
+        task = self.train(2000, 100)
+        ended = self.wait(task, "COMPLETED")
+        report = json.loads(self.colloc("report", "--json", "--from=1h").stdout)
+        self.assertEqual((report["gpus"], report["co2_g_per_kwh"]), (2, 473))
+        row = report["rows"][0]
+        run_h = (ended["ended_at"] - ended["started_at"]) / 3600
+        self.assertAlmostEqual(row["gpu_hours_held"], run_h, delta=run_h / 20)
+        self.assertAlmostEqual(row["energy_kwh"], ended["energy_j"] / 3.6e6, places=6)
+        self.assertEqual(row["tasks"], 1)
+        self.assertIn(row["user"], self.colloc("report").stdout)
 
 
 class Shares(DaemonCase):

@@ -104,7 +104,6 @@ class Help(CliCase):
             ("srun", "run -- COMMAND"),
             ("salloc", "shell"),
             ("stats", "history"),
-            ("report", "history"),
             ("reserve", "submit --exclusive"),
             ("sbatch", "submit FILE"),
         ]:

@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `colloc report`: what was used of the GPUs in a period, by user, project or GPU. */
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/array.h"
+#include "base/clock.h"
+#include "base/moment.h"
+#include "cli/print.h"
+#include "cli/session.h"
+#include "cli/table.h"
+#include "cli/task_view.h"
+#include "cli/usage_report.h"
+
+enum { REPORT_MONTH, REPORT_FROM, REPORT_TO, REPORT_BY, REPORT_CO2, REPORT_CSV };
+
+static const char *const keys[] = {
+    [REPORT_BY_USER] = "user", [REPORT_BY_PROJECT] = "project", [REPORT_BY_GPU] = "gpu", NULL};
+
+static const struct option_spec options[] = {
+    [REPORT_MONTH] = {.name = "month",
+        .kind = OPTION_FLAG,
+        .help = "report this calendar month so far; this is the default"},
+    [REPORT_FROM] = {.name = "from",
+        .kind = OPTION_TEXT,
+        .argument = "WHEN",
+        .help = "begin of the period: a date (2026-11-01, \"2026-11-01 16:00\"), a time of today "
+                "(16:00), a time before now (7d), today or yesterday"},
+    [REPORT_TO] = {.name = "to",
+        .kind = OPTION_TEXT,
+        .argument = "WHEN",
+        .help = "end of the period (as for --from); default: now"},
+    [REPORT_BY] = {.name = "by",
+        .kind = OPTION_CHOICE,
+        .argument = "WHAT",
+        .choices = keys,
+        .help = "a row for each user, project or gpu; default: user"},
+    [REPORT_CO2] = {.name = "co2-per-kwh",
+        .kind = OPTION_INTEGER,
+        .argument = "GRAMS",
+        .max = 100000,
+        .help = "grams of CO2 for each kWh; default: the daemon's setting co2-per-kwh"},
+    [REPORT_CSV] = {.name = "csv",
+        .kind = OPTION_FLAG,
+        .help = "print CSV: a line of column names, then one line for each row"},
+};
+
+/* ---- the period ---- */
+
+static double begin_of_month(int64_t now_s)
+{
+    time_t now = (time_t)now_s;
+    struct tm date;
+    localtime_r(&now, &date);
+    date.tm_mday = 1;
+    date.tm_hour = date.tm_min = date.tm_sec = 0;
+    date.tm_isdst = -1;
+    return (double)mktime(&date);
+}
+
+static int read_moment(
+    const struct option_value *value, const char *name, int64_t now_s, double *ret_s)
+{
+    int64_t moment;
+    if (!value->set)
+        return EXIT_OK;
+    if (moment_parse(value->text, now_s, &moment) < 0) {
+        print_error("--%s=%.60s: invalid time: give 2026-11-01, \"2026-11-01 16:00\", 16:00, 7d "
+                    "(before now), today or yesterday",
+            name, value->text);
+        return EXIT_USAGE;
+    }
+    *ret_s = (double)moment;
+    return EXIT_OK;
+}
+
+static int read_period(const struct option_value *values, struct report_query *query)
+{
+    double exact_s = (double)clock_wall_us() / (double)SECOND_US;
+    int64_t now_s = (int64_t)exact_s;
+    query->from_s = begin_of_month(now_s);
+    query->to_s = exact_s;
+    if (values[REPORT_MONTH].set && (values[REPORT_FROM].set || values[REPORT_TO].set)) {
+        print_error("report: give --month, or --from and --to");
+        return EXIT_USAGE;
+    }
+    int code = read_moment(&values[REPORT_FROM], "from", now_s, &query->from_s);
+    if (code == EXIT_OK)
+        code = read_moment(&values[REPORT_TO], "to", now_s, &query->to_s);
+    if (code == EXIT_OK && query->to_s > exact_s)
+        query->to_s = exact_s;
+    if (code == EXIT_OK && query->from_s >= query->to_s) {
+        print_error("report: the period is empty: --from is not before --to, or not before now");
+        return EXIT_USAGE;
+    }
+    return code;
+}
+
+/* ---- the answer as text ---- */
+
+static const struct table_column columns[] = {
+    {"", TABLE_CUT},
+    {"TASKS", TABLE_RIGHT},
+    {"HELD", TABLE_RIGHT},
+    {"USED", TABLE_RIGHT},
+    {"IDLE", TABLE_RIGHT},
+    {"REPEATED", TABLE_RIGHT},
+    {"SAVED", TABLE_RIGHT},
+    {"ENERGY", TABLE_RIGHT},
+    {"CO2", TABLE_RIGHT},
+    {"FAIRNESS", TABLE_RIGHT},
+};
+
+/* A sum of which a part is not known is at least as large; "-", if nothing of it is known. */
+static void add_sum(struct table *table, const char *format, double sum, double unknown_h,
+    const struct report_row *row)
+{
+    char text[64];
+    snprintf(text, sizeof text, format, sum);
+    if (unknown_h > 0 && unknown_h >= row->held_h)
+        table_cell(table, NULL, "-");
+    else
+        table_cell(table, NULL, "%s%s", unknown_h > 0 ? ">" : "", text);
+}
+
+static void add_row(
+    struct table *table, const struct report_query *query, const struct report_row *row)
+{
+    table_row(table);
+    table_cell(table, NULL, "%s", row->name ? row->name : "all");
+    if (query->by == REPORT_BY_GPU && row->name)
+        table_cell(table, NULL, "-");
+    else
+        table_cell(table, NULL, "%lld", (long long)row->tasks);
+    table_cell(table, NULL, "%.1f h", row->held_h);
+    add_sum(table, "%.1f h", row->used_h, row->unknown_activity_h, row);
+    add_sum(table, "%.1f h", row->idle_h, row->unknown_activity_h, row);
+    table_cell(table, NULL, "%.1f h", row->repeated_h);
+    table_cell(table, NULL, "%.1f h", row->saved_h);
+    add_sum(table, "%.2f kWh", row->energy_j / 3.6e6, row->unknown_energy_h, row);
+    add_sum(table, "%.2f kg", report_co2_g(query, row) / 1000, row->unknown_energy_h, row);
+    if (report_fairness(row) > 0)
+        table_cell(table, NULL, "%.2f", report_fairness(row));
+    else
+        table_cell(table, NULL, "-");
+}
+
+static void print_report(const struct report_query *query, const struct report *report)
+{
+    char from[CELL_SIZE], to[CELL_SIZE];
+    json_t *from_s = json_real(query->from_s), *to_s = json_real(query->to_s);
+    struct table_column named[ARRAY_SIZE(columns)];
+    static const char *const headers[] = {"USER", "PROJECT", "GPU"};
+    memcpy(named, columns, sizeof named);
+    named[0].header = headers[query->by];
+    printf("From %s to %s: %d GPU%s, free for %.1f of %.1f GPU hours\n\n",
+        moment_text(from_s, from), moment_text(to_s, to), report->n_gpus,
+        report->n_gpus == 1 ? "" : "s", report->free_h,
+        report->n_gpus * (query->to_s - query->from_s) / 3600);
+    struct table *table = table_create(named, ARRAY_SIZE(named));
+    for (int i = 0; i < report->n; i++)
+        add_row(table, query, &report->rows[i]);
+    if (report->n > 0)
+        add_row(table, query, &report->total);
+    table_print(table, "No task held a GPU.");
+    table_destroy(table);
+    json_decref(from_s);
+    json_decref(to_s);
+}
+
+/* ---- the answer for programs ---- */
+
+static json_t *known(double value, bool is_known)
+{
+    return is_known ? json_real(value) : json_null();
+}
+
+static json_t *row_json(const struct report_query *query, const struct report_row *row)
+{
+    bool has_activity = row->unknown_activity_h < row->held_h || row->held_h <= 0;
+    bool has_energy = row->unknown_energy_h < row->held_h || row->held_h <= 0;
+    bool counts_tasks = query->by != REPORT_BY_GPU || !row->name;
+    json_t *object = json_object();
+    if (row->name)
+        json_object_set_new(object, keys[query->by], json_string(row->name));
+    json_object_set_new(object, "tasks", counts_tasks ? json_integer(row->tasks) : json_null());
+    json_object_set_new(
+        object, "attempts", counts_tasks ? json_integer(row->attempts) : json_null());
+    json_object_set_new(object, "gpu_hours_held", json_real(row->held_h));
+    json_object_set_new(object, "gpu_hours_used", known(row->used_h, has_activity));
+    json_object_set_new(object, "gpu_hours_idle", known(row->idle_h, has_activity));
+    json_object_set_new(object, "gpu_hours_repeated", json_real(row->repeated_h));
+    json_object_set_new(object, "gpu_hours_saved", json_real(row->saved_h));
+    json_object_set_new(object, "energy_kwh", known(row->energy_j / 3.6e6, has_energy));
+    json_object_set_new(object, "co2_kg", known(report_co2_g(query, row) / 1000, has_energy));
+    json_object_set_new(object, "gpu_hours_activity_unknown", json_real(row->unknown_activity_h));
+    json_object_set_new(object, "gpu_hours_energy_unknown", json_real(row->unknown_energy_h));
+    json_object_set_new(
+        object, "finish_time_fairness", known(report_fairness(row), report_fairness(row) > 0));
+    return object;
+}
+
+static json_t *rows_json(const struct report_query *query, const struct report *report)
+{
+    json_t *rows = json_array();
+    for (int i = 0; i < report->n; i++)
+        json_array_append_new(rows, row_json(query, &report->rows[i]));
+    return rows;
+}
+
+static void print_report_json(const struct report_query *query, const struct report *report)
+{
+    json_t *answer = json_pack("{s:f, s:f, s:s, s:f, s:i, s:f, s:o, s:o}", "from", query->from_s,
+        "to", query->to_s, "by", keys[query->by], "co2_g_per_kwh", query->co2_g_per_kwh, "gpus",
+        report->n_gpus, "gpu_hours_free", report->free_h, "total", row_json(query, &report->total),
+        "rows", rows_json(query, report));
+    print_json(answer);
+    json_decref(answer);
+}
+
+static void print_report_csv(const struct report_query *query, const struct report *report)
+{
+    json_t *rows = rows_json(query, report), *first = row_json(query, &report->total), *row, *value;
+    const char *key;
+    size_t i;
+    printf("%s", keys[query->by]);
+    json_object_foreach(first, key, value) {
+        printf(",%s", key);
+    }
+    putchar('\n');
+    json_array_foreach(rows, i, row) {
+        print_csv_cell(json_object_get(row, keys[query->by]));
+        json_object_foreach(first, key, value) {
+            putchar(',');
+            print_csv_cell(json_object_get(row, key));
+        }
+        putchar('\n');
+    }
+    json_decref(rows);
+    json_decref(first);
+}
+
+/* ---- the requests ---- */
+
+static int set_co2(const struct invocation *invocation, struct report_query *query)
+{
+    const struct option_value *given = &invocation->values[REPORT_CO2];
+    json_t *info;
+    if (given->set) {
+        query->co2_g_per_kwh = (double)given->number;
+        return EXIT_OK;
+    }
+    int code = session_get(invocation, "/v1/info", &info);
+    if (code != EXIT_OK)
+        return code;
+    query->co2_g_per_kwh = member_number(json_object_get(info, "settings"), "co2_g_per_kwh", 0);
+    json_decref(info);
+    return EXIT_OK;
+}
+
+static void print_answer(const struct invocation *invocation, const struct report_query *query)
+{
+    struct report report;
+    if (report_make(query, &report) < 0)
+        print_error("out of memory");
+    else if (invocation->common[COMMON_JSON].number)
+        print_report_json(query, &report);
+    else if (invocation->values[REPORT_CSV].number)
+        print_report_csv(query, &report);
+    else
+        print_report(query, &report);
+    report_fini(&report);
+}
+
+/* Tasks that ended before the period held no GPU in it. */
+static int get_tasks(
+    const struct invocation *invocation, const struct report_query *query, json_t **ret_reply)
+{
+    char path[160] = "/v1/tasks", since[32];
+    snprintf(since, sizeof since, "%.0f", query->from_s);
+    query_add(path, sizeof path, "state", "all");
+    query_add(path, sizeof path, "limit", "1000000");
+    query_add(path, sizeof path, "since", since);
+    return session_get(invocation, path, ret_reply);
+}
+
+static int run(const struct invocation *invocation)
+{
+    const char *by = invocation->values[REPORT_BY].text;
+    struct report_query query = {.by = REPORT_BY_USER};
+    json_t *tasks = NULL, *gpus = NULL, *share = NULL;
+    for (int i = 0; by && keys[i]; i++)
+        if (strcmp(keys[i], by) == 0)
+            query.by = (enum report_key)i;
+    if (invocation->common[COMMON_JSON].number && invocation->values[REPORT_CSV].number) {
+        print_error("report: give --json or --csv");
+        return EXIT_USAGE;
+    }
+    int code = read_period(invocation->values, &query);
+    if (code == EXIT_OK)
+        code = set_co2(invocation, &query);
+    if (code == EXIT_OK)
+        code = get_tasks(invocation, &query, &tasks);
+    if (code == EXIT_OK)
+        code = session_get(invocation, "/v1/gpus", &gpus);
+    if (code == EXIT_OK)
+        code = session_get(invocation, "/v1/share", &share);
+    if (code == EXIT_OK) {
+        query.tasks = json_object_get(tasks, "tasks");
+        query.gpus = json_object_get(gpus, "gpus");
+        query.users = json_object_get(share, "users");
+        print_answer(invocation, &query);
+        if (member_text(tasks, "warning", NULL))
+            print_error("%s", member_text(tasks, "warning", NULL));
+    }
+    json_decref(tasks);
+    json_decref(gpus);
+    json_decref(share);
+    return code;
+}
+
+const struct command command_report = {
+    .name = "report",
+    .usage = "[OPTION...]",
+    .summary = "report the use of the GPUs in a period, by user, project or GPU",
+    .description = "HELD is GPU hours: hours that tasks held a GPU, each task counted for itself. "
+                   "USED is SM activity over time, IDLE the hours held by tasks with less than "
+                   "1 % SM activity, REPEATED the hours of attempts that were run again, SAVED "
+                   "the hours that sharing saved against a GPU for each task. ENERGY is the "
+                   "tasks' part of what the GPUs drew. A sum of which a part is unknown has a "
+                   "\">\".\n\n"
+                   "FAIRNESS compares the completion times of the tasks that ended with those "
+                   "that they would have alone on an equal share of the GPUs: above 1, others "
+                   "took a part of the share (finish-time fairness).",
+    COMMAND_OPTIONS(options),
+    .operand = OPERAND_NONE,
+    .run = run,
+};

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What was used of the GPUs in a period, by user, project or GPU: `colloc report`.
+ *
+ * A GPU hour is an hour of one GPU. Two tasks that share a GPU for an hour hold two GPU hours
+ * together, and occupy one: the other is what sharing saved, of which each task has half.
+ */
+#ifndef COLLOC_CLI_USAGE_REPORT_H
+#define COLLOC_CLI_USAGE_REPORT_H
+
+#include <jansson.h>
+
+struct report_query {
+    double from_s, to_s; /* seconds since 1970; the report is of [from_s, to_s) */
+    enum report_key { REPORT_BY_USER, REPORT_BY_PROJECT, REPORT_BY_GPU } by;
+    const json_t *tasks; /* TASK objects (docs/protocol.md): those that ended in the period or
+                               after it, and those that run */
+    const json_t *gpus;  /* GPU objects */
+    const json_t *users; /* of GET /v1/share: which user is in which project; may be NULL */
+    double co2_g_per_kwh;
+};
+
+/* Hours are GPU hours. What a record lacks (activity, energy) is not counted as 0: the hours of
+ * which it is missing are counted instead. */
+struct report_row {
+    char *name; /* of a user, project or GPU; NULL: of all */
+    int64_t tasks, attempts;
+    double held_h;
+    double used_h;     /* SM activity over time */
+    double idle_h;     /* held by tasks with a mean SM activity under REPORT_IDLE */
+    double repeated_h; /* of attempts after which the task was run again */
+    double saved_h;    /* by sharing: held, but not occupied */
+    double energy_j;
+    double unknown_activity_h, unknown_energy_h;
+    double jct_s, ideal_jct_s; /* of tasks that ended in the period; the latter: alone on the share
+                                  of the GPUs. 0: none did */
+};
+
+#define REPORT_IDLE 0.01 /* chosen: below, a GPU is held, not used */
+
+struct report {
+    struct report_row *rows; /* sorted by name */
+    int n;
+    size_t capacity;
+    struct report_row total;
+    int n_gpus;    /* that take tasks */
+    double free_h; /* GPU hours of the period in which no task held the GPU */
+};
+
+/* Makes the report. Returns 0 or -ENOMEM; report_fini must follow in both cases. */
+int report_make(const struct report_query *query, struct report *ret_report);
+void report_fini(struct report *report);
+
+/* Mean completion time relative to that of the user's tasks alone on an equal share of the GPUs
+ * (docs/fair-share.md); 0: no task has ended. */
+double report_fairness(const struct report_row *row);
+
+/* Returns grams of CO2 for the energy. */
+double report_co2_g(const struct report_query *query, const struct report_row *row);
+
+#endif

@@ -1,0 +1,227 @@
+# SPDX-License-Identifier: Apache-2.0
+"""colloc report: sums over a period that can be checked by hand."""
+
+import csv
+import io
+import json
+import unittest
+
+from cli_case import CliCase
+from fake_collocd import make_task
+
+HOUR = 3600
+DAY = "2026-11-01"
+BEGIN = 1793491200  # its midnight, UTC
+GPUS = [
+    {"index": "0", "uuid": "GPU-a", "parent_uuid": None},
+    {"index": "1", "uuid": "GPU-b", "parent_uuid": None},
+]
+
+
+def attempt(gpus, since_h, until_h, **members):
+    return {
+        "gpus": [{"GPU-a": "0", "GPU-b": "1"}.get(gpu, "9") for gpu in gpus],
+        "gpu_uuids": list(gpus),
+        "started_at": BEGIN + since_h * HOUR,
+        "ended_at": None if until_h is None else BEGIN + until_h * HOUR,
+        "reason": "None",
+        "interruptions": [],
+        **members,
+    }
+
+
+def ended(task_id, user, *attempts, submitted_h=0, **members):
+    first, last = attempts[0], attempts[-1]
+    run_s = sum(each["ended_at"] - each["started_at"] for each in attempts)
+    return make_task(
+        task_id,
+        user=user,
+        state="COMPLETED",
+        submitted_at=BEGIN + submitted_h * HOUR,
+        started_at=first["started_at"],
+        ended_at=last["ended_at"],
+        exec_s=run_s,
+        jct_s=last["ended_at"] - BEGIN - submitted_h * HOUR,
+        attempts=list(attempts),
+        **{"smact_mean": None, "energy_j": None, **members},
+    )
+
+
+class Report(CliCase):
+    def setUp(self):
+        super().setUp()
+        self.daemon.gpus = GPUS
+        self.daemon.share = {"users": [{"user": "ada", "project": "vision"}]}
+        self.daemon.settings = {"co2_g_per_kwh": 500}
+
+    def report(self, *words):
+        words = ("--from", DAY, "--to", "2026-11-02", *words)
+        return json.loads(self.colloc("report", "--json", *words))
+
+    def rows(self, *words, by="user"):
+        return {row[by]: row for row in self.report(f"--by={by}", *words)["rows"]}
+
+    def check(self, row, **hours):
+        for name, value in hours.items():
+            self.assertAlmostEqual(row[name], value, places=6, msg=name)
+
+    def test_one_task(self):
+        self.daemon.tasks = [
+            ended(1, "ada", attempt(["GPU-a"], 2, 6), smact_mean=0.5, energy_j=3.6e6)
+        ]
+        answer = self.report()
+        self.assertEqual((answer["gpus"], answer["by"], answer["co2_g_per_kwh"]), (2, "user", 500))
+        self.check(answer, gpu_hours_free=44)
+        row = answer["rows"][0]
+        self.check(row, gpu_hours_held=4, gpu_hours_used=2, gpu_hours_idle=0, energy_kwh=1)
+        self.check(row, co2_kg=0.5, gpu_hours_saved=0, gpu_hours_repeated=0, tasks=1, attempts=1)
+        self.assertEqual(
+            {**row, "user": None},
+            {**answer["total"], "user": None, **{}}
+            | {"finish_time_fairness": row["finish_time_fairness"]},
+        )
+        self.check(self.rows("--co2-per-kwh=100")["ada"], co2_kg=0.1)
+
+    def test_the_period_cuts(self):
+        self.daemon.tasks = [
+            ended(1, "ada", attempt(["GPU-a"], -6, 2), smact_mean=1, energy_j=8 * 3.6e6),
+            ended(2, "ada", attempt(["GPU-b"], 23, 25), smact_mean=1, energy_j=3.6e6),
+            ended(3, "bob", attempt(["GPU-b"], -3, -1), smact_mean=1, energy_j=3.6e6),
+        ]
+        rows = self.rows()
+        self.assertEqual(list(rows), ["ada"])
+        self.check(rows["ada"], gpu_hours_held=3, energy_kwh=2.5, tasks=2)
+
+    def test_what_sharing_saved(self):
+        self.daemon.tasks = [
+            ended(1, "ada", attempt(["GPU-a"], 0, 4)),
+            ended(2, "bob", attempt(["GPU-a"], 2, 6)),
+        ]
+        answer = self.report()
+        self.check(answer, gpu_hours_free=42)
+        self.check(answer["total"], gpu_hours_held=8, gpu_hours_saved=2)
+        self.check(self.rows()["bob"], gpu_hours_held=4, gpu_hours_saved=1)
+        gpus = self.rows(by="gpu")
+        self.assertEqual(list(gpus), ["0"])
+        self.check(gpus["0"], gpu_hours_held=8, gpu_hours_saved=2)
+        self.assertIsNone(gpus["0"]["tasks"])
+
+    def test_three_on_one_gpu_and_one_on_two(self):
+        self.daemon.tasks = [
+            ended(1, "ada", attempt(["GPU-a", "GPU-b"], 0, 3)),
+            ended(2, "bob", attempt(["GPU-a"], 0, 3)),
+            ended(3, "bob", attempt(["GPU-a"], 0, 3)),
+        ]
+        self.check(self.report(), gpu_hours_free=42)
+        rows = self.rows()
+        self.check(rows["ada"], gpu_hours_held=6, gpu_hours_saved=2)
+        self.check(rows["bob"], gpu_hours_held=6, gpu_hours_saved=4)
+
+    def test_attempts_that_were_run_again(self):
+        self.daemon.tasks = [
+            ended(
+                1,
+                "ada",
+                attempt(["GPU-a"], 0, 1, reason="OutOfMemory"),
+                attempt(["GPU-b"], 2, 5),
+            )
+        ]
+        row = self.rows()["ada"]
+        self.check(row, gpu_hours_held=4, gpu_hours_repeated=1, tasks=1, attempts=2)
+
+    def test_suspended_tasks_hold_no_gpu(self):
+        off = {"kind": "suspended", "since": BEGIN + HOUR, "until": BEGIN + 4 * HOUR}
+        paused = {"kind": "paused", "since": BEGIN + 5 * HOUR, "until": BEGIN + 6 * HOUR}
+        off.update(gpus=["1"], gpu_uuids=["GPU-b"])
+        paused.update(gpus=None, gpu_uuids=None)
+        self.daemon.tasks = [ended(1, "ada", attempt(["GPU-a"], 0, 7, interruptions=[off, paused]))]
+        gpus = self.rows(by="gpu")
+        self.check(gpus["0"], gpu_hours_held=1)
+        self.check(gpus["1"], gpu_hours_held=3)
+
+    def test_running_tasks_count_until_now(self):
+        self.daemon.tasks = [
+            make_task(1, user="ada", state="RUNNING", attempts=[attempt(["GPU-a"], 20, None)])
+        ]
+        row = self.rows()["ada"]
+        self.check(row, gpu_hours_held=4, gpu_hours_activity_unknown=4)
+        self.assertIsNone(row["finish_time_fairness"])
+
+    def test_unknown_is_not_zero(self):
+        self.daemon.tasks = [
+            ended(1, "ada", attempt(["GPU-a"], 0, 1)),
+            ended(2, "bob", attempt(["GPU-a"], 0, 1)),
+            ended(3, "bob", attempt(["GPU-a"], 0, 1), smact_mean=0.001, energy_j=0),
+        ]
+        rows = self.rows()
+        self.assertIsNone(rows["ada"]["gpu_hours_used"])
+        self.assertIsNone(rows["ada"]["energy_kwh"])
+        self.check(rows["bob"], gpu_hours_idle=1, energy_kwh=0, gpu_hours_energy_unknown=1)
+        text = self.colloc("report", "--from", DAY, "--to", "2026-11-02")
+        self.assertRegex(text, r"ada +1 +1.0 h +- +- +0.0 h +0.7 h +- +- ")
+        self.assertRegex(text, r"bob +2 +2.0 h +>0.0 h +>1.0 h ")
+
+    def test_by_project(self):
+        self.daemon.tasks = [
+            ended(1, "ada", attempt(["GPU-a"], 0, 1)),
+            ended(2, "eve", attempt(["GPU-a"], 1, 3)),
+        ]
+        rows = self.rows(by="project")
+        self.assertEqual(list(rows), ["default", "vision"])
+        self.check(rows["default"], gpu_hours_held=2)
+
+    def test_fairness(self):
+        """Alone on one GPU of two, bob's tasks would end after 1 and 2 h, not 3 and 4."""
+        self.daemon.tasks = [
+            ended(1, "ada", attempt(["GPU-a"], 0, 3)),
+            ended(2, "bob", attempt(["GPU-b"], 2, 3)),
+            ended(3, "bob", attempt(["GPU-b"], 3, 4)),
+        ]
+        rows = self.rows()
+        self.check(rows["ada"], finish_time_fairness=1)
+        self.check(rows["bob"], finish_time_fairness=7 / 3)
+
+    def test_mig(self):
+        self.daemon.gpus = [
+            {"index": "0", "uuid": "GPU-a", "parent_uuid": None},
+            {"index": "0:0", "uuid": "MIG-1", "parent_uuid": "GPU-a"},
+            {"index": "0:1", "uuid": "MIG-2", "parent_uuid": "GPU-a"},
+        ]
+        self.assertEqual(self.report()["gpus"], 2)
+
+    def test_text_and_csv(self):
+        self.assertIn("No task held a GPU.", self.colloc("report"))
+        self.daemon.tasks = [ended(1, "a,b", attempt(["GPU-a"], 0, 1), smact_mean=0.5, energy_j=9)]
+        words = ("report", "--from", DAY, "--to", "2026-11-02")
+        text = self.colloc(*words)
+        self.assertIn("2 GPUs, free for 47.0 of 48.0 GPU hours", text)
+        self.assertRegex(text, r"\nall +1 +1.0 h +0.5 h ")
+        rows = list(csv.DictReader(io.StringIO(self.colloc(*words, "--csv"))))
+        self.assertEqual(rows[0]["user"], "a,b")
+        self.assertEqual(float(rows[0]["gpu_hours_held"]), 1)
+
+    def test_what_is_wrong(self):
+        for words, says in (
+            (("--from=later",), "--from=later: invalid time"),
+            (("--from=2026-11-02", "--to=2026-11-01"), "the period is empty"),
+            (("--month", "--from=2026-11-02"), "give --month, or --from and --to"),
+            (("--by=team",), "--by"),
+            (("--csv", "--json"), "give --json or --csv"),
+            (("--co2-per-kwh=-1",), "--co2-per-kwh"),
+        ):
+            self.assertIn(says, self.complaint("report", *words, code=2))
+
+    def test_bad_records_do_no_harm(self):
+        self.daemon.tasks = [
+            make_task(1, state="COMPLETED", attempts=7),
+            make_task(2, state="COMPLETED", attempts=[{}, 5, {"gpu_uuids": [7, None]}]),
+            ended(3, "ada", attempt(["GPU-gone"], 3, 1)),
+            ended(4, "ada", attempt(["GPU-gone"], 1, 2)),
+        ]
+        rows = self.rows(by="gpu")
+        self.assertEqual(list(rows), ["GPU-gone"])
+        self.check(rows["GPU-gone"], gpu_hours_held=1)
+
+
+if __name__ == "__main__":
+    unittest.main()
