@@ -62,6 +62,14 @@ static void on_signal(int number)
     ended = number;
 }
 
+/*
+ * Serves one command after the other until a signal or "quit" ends the daemon. While it waits for
+ * clients to end it polls, since the end of a client that was killed sends no message.
+ *
+ * The server is killed at the end: it has no state to save, and its memory is free once its entry
+ * in the world is removed. The socket and the pid file go last: a manager that sees neither can
+ * start the next daemon at once.
+ */
 static void serve_requests(struct control *control, int listener)
 {
     char path[PATH_MAX];

@@ -19,7 +19,7 @@
 struct past_run {
     uint64_t fingerprint;
     int64_t batch;
-    int64_t sequence_length; /* 0: not known */
+    int64_t sequence_length; /* 0: the task did not give it */
     enum optimizer optimizer;
     enum precision precision;
     char gpu_kind[64];  /* "": not known */

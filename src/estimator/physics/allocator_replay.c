@@ -439,7 +439,7 @@ static void note_saved(struct replay *replay)
     replay->footprint.largest_map = largest;
 }
 
-static void run(struct replay *replay, int *temporaries)
+static void replay_steps(struct replay *replay, int *temporaries)
 {
     for (int i = 0; i < STEPS && replay->error == 0; i++) {
         zero_grad(replay);
@@ -464,7 +464,7 @@ int allocator_replay_tape(const struct tape *tape, const struct optimizer_traits
         find_lives(&replay);
         note_saved(&replay);
         set_up(&replay, gpu);
-        run(&replay, temporaries);
+        replay_steps(&replay, temporaries);
     } else {
         replay.error = -ENOMEM;
     }
