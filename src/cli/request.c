@@ -148,6 +148,19 @@ static void add_slurm_variables(json_t *environment, const struct task_descripti
     add_exported(environment, task->slurm.exported);
 }
 
+/* What the user wants for all tasks is in the environment. An address alone asks for nothing. */
+static void add_notify_default(json_t *request)
+{
+    static const char *const defaults[][2] = {
+        {"notify", "COLLOC_NOTIFY"}, {"notify_to", "COLLOC_NOTIFY_TO"}};
+    for (size_t i = 0; i < 2; i++) {
+        const char *value = getenv(defaults[i][1]);
+        bool is_wanted = i == 0 || json_object_get(request, "notify");
+        if (value && *value && is_wanted && !json_object_get(request, defaults[i][0]))
+            json_object_set_new(request, defaults[i][0], json_string(value));
+    }
+}
+
 int request_create(const struct task_description *task, const char *const *arguments,
     struct fault *fault, json_t **ret_request)
 {
@@ -177,6 +190,7 @@ int request_create(const struct task_description *task, const char *const *argum
                                           : value_json(&task_options[i], &task->values[i]);
         json_object_set_new(request, task_options[i].field, value);
     }
+    add_notify_default(request);
     *ret_request = request;
     return 0;
 }

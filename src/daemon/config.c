@@ -169,6 +169,15 @@ static const struct option {
     {"metrics-token-file", FIELD(metrics_token_file), &setting_text, "FILE", "",
         "file with the token that a reader of metrics-listen must show (Authorization: Bearer); "
         "required where other machines reach the address"},
+    {"mail-server", LIVE(mail_server), &setting_mail_server, "URL", "none",
+        "server that takes the mails to users about their tasks, such as smtp://127.0.0.1:25 "
+        "(docs/messages.md); none: only webhooks are sent"},
+    {"mail-from", LIVE(mail_from), &setting_mail_address, "ADDRESS", NULL, "sender of these mails"},
+    {"message-retry", LIVE(message_retry_us), &setting_period, "TIME", NULL,
+        "after this time a message that could not be delivered is tried again; each further time "
+        "is twice the last, up to 1h, and 12 attempts are made"},
+    {"messenger", FIELD(messenger), &setting_text, "PATH", "(as installed)",
+        "path of the colloc-message program, which delivers messages"},
     {"record-inputs", FIELD(record_inputs), &setting_text, "FILE", "",
         "file that records every event, sample and decision of the scheduler for `colloc "
         "replay`; empty: no recording"},
@@ -250,6 +259,8 @@ void config_defaults(struct config *config)
         "../" COLLOC_LIBEXEC_DIR "/colloc", "../exec", "."}; /* installed, in the build, bundled */
     static const char *const checkpoint_places[] = {
         "../" COLLOC_LIBEXEC_DIR "/colloc", "../checkpoint", "."};
+    static const char *const messenger_places[] = {
+        "../" COLLOC_LIBEXEC_DIR "/colloc", "../message", "."};
     static const char *const library_places[] = {"../" COLLOC_LIB_DIR "/colloc", "../preload", "."};
     *config = (struct config){
         .sharing = SHARING_STREAMS,
@@ -258,6 +269,9 @@ void config_defaults(struct config *config)
         .metrics_bytes_max = 200 * MIB,
         .web = "on-demand",
         .metrics_listen = "none",
+        .mail_server = "none",
+        .mail_from = "colloc@localhost",
+        .message_retry_us = 30 * SECOND_US,
         .gpm_interval_us = 100 * MS_US,
         .mps_linger_us = 60 * SECOND_US,
         .preload = true,
@@ -286,6 +300,9 @@ void config_defaults(struct config *config)
     setting_text.set(config->checkpoint, sizeof config->checkpoint, COLLOC_CHECKPOINT_PATH);
     beside_find(checkpoint_places, ARRAY_SIZE(checkpoint_places), "colloc-checkpoint",
         config->checkpoint, sizeof config->checkpoint);
+    setting_text.set(config->messenger, sizeof config->messenger, COLLOC_MESSAGE_PATH);
+    beside_find(messenger_places, ARRAY_SIZE(messenger_places), "colloc-message", config->messenger,
+        sizeof config->messenger);
     config->core.can_suspend = config->core.can_pause = true;
     setting_text.set(
         config->preload_library, sizeof config->preload_library, COLLOC_PRELOAD_LIBRARY_PATH);

@@ -45,6 +45,10 @@ struct config {
     int64_t kept_output_bytes;    /* of each output file in the state folder; 0: no limit */
     int64_t history_us;           /* how long ended tasks stay in the log */
     char web[64];                 /* "none", "on-demand" or an address with its port */
+    char messenger[512];          /* path of colloc-message */
+    char mail_server[256];        /* "none" or a URL of SMTP */
+    char mail_from[256];          /* of the mails to users */
+    int64_t message_retry_us;     /* after the first attempt to deliver a message; doubled then */
     char metrics_listen[64];      /* "none" or an address with its port */
     char metrics_token_file[512]; /* "": no token is asked for */
     char record_inputs[512];      /* "": no recording */

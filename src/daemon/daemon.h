@@ -8,6 +8,7 @@
  *        +--> gpus/       polls, attribution, usage, stored samples
  *        +--> http/       the API: routes, submissions, JSON, metrics
  *        +--> metrics/    metrics of GPUs and tasks over time, by a thread
+ *        +--> messages/   mails and webhooks to users about their tasks
  *        +--> web/        the page of `colloc web`, over TCP
  *        +--> scrape/     GET /metrics over TCP, for Prometheus
  *        +--> mps/        one MPS control daemon per user
@@ -36,6 +37,7 @@
 #include "daemon/http/http.h"
 #include "daemon/inputs.h"
 #include "daemon/jobs.h"
+#include "daemon/messages/messages.h"
 #include "daemon/metrics/metric_recorder.h"
 #include "daemon/mps/mps_manager.h"
 #include "daemon/notify.h"
@@ -78,6 +80,7 @@ struct daemon {
     struct preload_manager *preload;
     struct web *web;
     struct scrape *scrape;
+    struct messages *messages; /* NULL: none are sent */
 };
 
 /* ---- wiring.c ---- */

@@ -50,6 +50,7 @@ static void stop(struct daemon *daemon)
     suspension_close(daemon->suspension);
     web_close(daemon->web);
     scrape_close(daemon->scrape);
+    messages_close(daemon->messages);
     attempts_close(daemon->attempts);
     gpus_close(daemon->gpus);
     disk_close(daemon->disk);
@@ -67,6 +68,7 @@ static void destroy(struct daemon *daemon)
     suspension_destroy(daemon->suspension);
     web_destroy(daemon->web);
     scrape_destroy(daemon->scrape);
+    messages_destroy(daemon->messages);
     attempts_destroy(daemon->attempts);
     mps_destroy(daemon->mps);
     metric_recorder_destroy(daemon->metrics);
@@ -193,6 +195,7 @@ static int start(struct daemon *daemon, struct fault *fault)
     uv_signal_start(&daemon->term_signal, on_signal, SIGTERM);
     uv_signal_start(&daemon->int_signal, on_signal, SIGINT);
     disk_start(daemon->disk);
+    messages_start(daemon->messages);
     notify_ready(&daemon->notify);
     log_info("listening on %s, state in %s, %zu GPUs, policy %s, sharing %s", config->socket_path,
         config->state_dir, gpus_count(daemon->gpus), config->core.policy->name,

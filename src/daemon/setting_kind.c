@@ -49,6 +49,23 @@ static int set_web(void *field, size_t size, const char *value)
                                            : set_address(field, size, value);
 }
 
+static int set_mail_server(void *field, size_t size, const char *value)
+{
+    bool is_url = strncmp(value, "smtp://", 7) == 0 || strncmp(value, "smtps://", 8) == 0;
+    for (const char *at = value; *at; at++)
+        is_url = is_url && *at > ' ' && *at < 0x7f;
+    return is_url || strcmp(value, "none") == 0 ? set_text(field, size, value) : -EINVAL;
+}
+
+static int set_mail_address(void *field, size_t size, const char *value)
+{
+    const char *at = strchr(value, '@');
+    bool is_plain = at && at > value && at[1];
+    for (const char *c = value; *c; c++)
+        is_plain = is_plain && *c > ' ' && *c < 0x7f && !strchr("<>\"\\", *c);
+    return is_plain ? set_text(field, size, value) : -EINVAL;
+}
+
 /* At least what one submission of the largest size takes, beside root's reserve. */
 static int set_request_memory(void *field, size_t size, const char *value)
 {
@@ -294,6 +311,10 @@ const struct setting_kind setting_web = {
     set_web, format_text, "none, on-demand or an address with a port such as 127.0.0.1:7480"};
 const struct setting_kind setting_address = {
     set_address, format_text, "none or an address with a port such as 127.0.0.1:7481"};
+const struct setting_kind setting_mail_server = {
+    set_mail_server, format_text, "none or a URL such as smtp://127.0.0.1:25"};
+const struct setting_kind setting_mail_address = {
+    set_mail_address, format_text, "a mail address such as colloc@example.org"};
 const struct setting_kind setting_size = {
     set_size, format_exact_size, "a size such as 512MiB or 5GiB"};
 const struct setting_kind setting_request_memory = {

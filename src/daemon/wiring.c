@@ -6,12 +6,14 @@
  *     driver    start, kill, retry ----------------> attempts
  *               suspend, resume, move, pause ------> suspension
  *               answer_memory ---------------------> preload
+ *               recorded --------------------------> messages
  *               record_end, ended -----------------> http, attempts, run history, jobs
  *     attempts  why_gone, poll, usage -------------> gpus
  *               prepare_mps, mps_task_ended -------> mps
  *               preload_socket --------------------> preload
  *     gpus      find_shim, polled -----------------> attempts, suspension
  *               polled ----------------------------> metrics, preload
+ *     messages  tasks ---------------------------> http
  *     metrics   list_roots ------------------------> attempts
  *     preload   GPUs ------------------------------> gpus
  *     mps       ready -----------------------------> attempts
@@ -121,6 +123,7 @@ static void driver_recorded(void *context, const struct event *event, const json
 {
     struct daemon *daemon = context;
     audit_event(daemon->core, daemon->jobs, event, detail);
+    messages_note(daemon->messages, event);
 }
 
 /* Requests that wait for the task are answered, and its folders are cleaned. */
@@ -652,6 +655,44 @@ static struct scrape *create_scrape(struct daemon *daemon)
     return scrape_create(&options);
 }
 
+/* ---- the messages' ---- */
+
+static json_t *messages_find_task(void *context, uint64_t id)
+{
+    struct daemon *daemon = context;
+    const struct task *task = core_task(daemon->core, id);
+    json_t *record = NULL;
+    if (task)
+        return http_task_json(daemon->http, task);
+    if (store_get_ended(daemon->store, id, NULL, &record) != 0)
+        return NULL;
+    attempt_list_upgrade(record);
+    return record;
+}
+
+static const char *messages_gpu_label(void *context, int gpu)
+{
+    struct daemon *daemon = context;
+    const struct cluster_view *view = core_view(daemon->core);
+    return gpu >= 0 && gpu < view->n_gpus ? view->gpus[gpu].id.label : "?";
+}
+
+/* Without messages the daemon does its work all the same. */
+static struct messages *create_messages(struct daemon *daemon)
+{
+    const struct messages_options options = {
+        .loop = &daemon->loop,
+        .config = &daemon->config,
+        .store = daemon->store,
+        .hooks = {daemon, messages_find_task, messages_gpu_label},
+    };
+    struct fault fault = {0};
+    struct messages *messages = messages_create(&options, &fault);
+    if (!messages)
+        log_warning("no messages are sent: %s", fault.text);
+    return messages;
+}
+
 /* ---- tables and services ---- */
 
 static void on_name(void *context, const struct name *name)
@@ -697,6 +738,7 @@ int wiring_create_parts(struct daemon *daemon, struct fault *fault)
     daemon->metrics = create_metrics(daemon);
     daemon->web = create_web(daemon);
     daemon->scrape = create_scrape(daemon);
+    daemon->messages = create_messages(daemon);
     bool all = daemon->disk && daemon->retention && daemon->mps && daemon->preload &&
                daemon->attempts && daemon->gpus && daemon->suspension && daemon->http &&
                daemon->web && daemon->scrape;

@@ -223,6 +223,24 @@ int store_task_events(struct store *store, uint64_t task, store_find_policy *fin
         store, store->statements[TASK_EVENTS], find_policy, on_event, context, fault);
 }
 
+int store_events_after(struct store *store, int64_t seq, int64_t limit,
+    store_find_policy *find_policy, store_on_event *on_event, void *context, struct fault *fault,
+    int64_t *ret_seq)
+{
+    sqlite3_stmt *numbers = store->statements[EVENTS_AFTER];
+    int r;
+    *ret_seq = seq;
+    statement_bind(numbers, "ii", seq, limit);
+    while ((r = statement_step(store, numbers, fault)) > 0) {
+        *ret_seq = sqlite3_column_int64(numbers, 0);
+        r = read_event(store, *ret_seq, find_policy, on_event, context, fault);
+        if (r != 0)
+            break;
+    }
+    statement_reset(numbers);
+    return r;
+}
+
 int store_read_last(struct store *store, struct fault *fault)
 {
     sqlite3_stmt *row = store->statements[LAST];

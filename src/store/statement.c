@@ -38,6 +38,7 @@ static const char *const texts[STATEMENTS] = {
         "  OR EXISTS(SELECT 1 FROM events WHERE task BETWEEN first AND last"
         "    AND seq >= (SELECT min(placed_seq) FROM live))) ORDER BY seq",
     [ALL_EVENTS] = "SELECT seq FROM events ORDER BY seq",
+    [EVENTS_AFTER] = "SELECT seq FROM events WHERE seq > ? ORDER BY seq LIMIT ?",
     [CHANGED_TASKS] =
         "SELECT DISTINCT task FROM (SELECT task FROM events WHERE seq > ? AND task > 0) ORDER BY task LIMIT ?",
     [TASK_EVENTS] = "SELECT seq FROM events WHERE task IN (?1, " STORE_ARRAY_OF ") ORDER BY seq",

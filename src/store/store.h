@@ -143,6 +143,17 @@ int store_all_events(struct store *store, store_find_policy *find_policy, store_
     void *context, struct fault *fault);
 
 /*
+ * Walks the events after `seq`, in order, at most `limit` of them.
+ *
+ * ret_seq: the number of the event, set before each call of on_event; `seq` when there is none
+ *
+ * Returns as store_replay.
+ */
+int store_events_after(struct store *store, int64_t seq, int64_t limit,
+    store_find_policy *find_policy, store_on_event *on_event, void *context, struct fault *fault,
+    int64_t *ret_seq);
+
+/*
  * Where a restart continues: `ret_task` is the highest task id ever used (0: none), `ret_time_us`
  * the time of the last event (0: none).
  *

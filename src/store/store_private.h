@@ -26,6 +26,7 @@ enum statement {
     REPLAY,
     TASK_EVENTS,
     ALL_EVENTS,
+    EVENTS_AFTER,
     CHANGED_TASKS,
     LAST,
     ADD_BLOB,

@@ -18,6 +18,7 @@
 #include "daemon/dependencies.h"
 #include "daemon/http/request_fields.h"
 #include "daemon/http/submission.h"
+#include "message/message_address.h"
 #include "policy/policies.h"
 
 #define COMMAND_MAX 1024 /* bytes; chosen: enough to recognise a command, for thousands of tasks */
@@ -225,6 +226,27 @@ static void warn_of_host_memory(struct submission *submission)
             format_size(host_memory->number, size, sizeof size));
 }
 
+/* Which messages the user wants, and where to (docs/messages.md). */
+static int check_notify(
+    const struct http *http, const struct submission *submission, struct fault *fault)
+{
+    const char *events = submission->options[TASK_NOTIFY].text,
+               *to = submission->options[TASK_NOTIFY_TO].text;
+    struct message_address address;
+    unsigned kinds = 0;
+    if (!events)
+        return to ? fault_set(fault, EINVAL, "notify_to: give notify, too: the events") : 0;
+    int r = message_kinds_parse(events, fault, &kinds);
+    if (r < 0 || !kinds)
+        return r;
+    r = message_address_parse(to ? to : submission->user, fault, &address);
+    if (r == 0 && address.form == MESSAGE_BY_MAIL &&
+        strcmp(http->parts.config->mail_server, "none") == 0)
+        r = fault_set(fault, EINVAL,
+            "notify: this daemon sends no mail (setting mail-server): give notify_to a URL");
+    return r;
+}
+
 /* What the log keeps as it was submitted. */
 static void keep_as_submitted(const json_t *body, json_t *detail)
 {
@@ -350,6 +372,8 @@ int submission_read(const struct http *http, struct submission *submission, stru
         r = set_array(submission, fault);
     if (r == 0)
         r = set_order(http, submission, fault);
+    if (r == 0)
+        r = check_notify(http, submission, fault);
     if (r == 0)
         r = make_detail(body, submission, fault);
     if (r == 0)

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Messages to users about their tasks, by mail or webhook (docs/messages.md).
+ *
+ * Contract:
+ *   1. Messages are made from the event log. After a crash, at whatever instant, those of each
+ *      event in the log are made once.
+ *   2. Each is delivered at least once, or given up with a line in the log: for ever refused, or
+ *      MESSAGE_ATTEMPTS_MAX attempts failed. One that was being delivered when the daemon was
+ *      killed is delivered again, with the same id.
+ *   3. The loop never waits: a helper process, which runs as the user, delivers one message.
+ *   4. No log has an address or a message's text.
+ */
+#ifndef COLLOC_DAEMON_MESSAGES_MESSAGES_H
+#define COLLOC_DAEMON_MESSAGES_MESSAGES_H
+
+#include <jansson.h>
+#include <uv.h>
+
+#include "daemon/config.h"
+#include "store/store.h"
+
+enum {
+    MESSAGE_ATTEMPTS_MAX = 12, /* chosen: with the usual message-retry, eight hours */
+    MESSAGE_HELPERS = 4,       /* at a time, one for a user; chosen */
+};
+
+/* What the part calls. All must be set; each gets `context`. */
+struct messages_hooks {
+    void *context;
+
+    /* Returns the TASK object, live or ended, as its owner sees it, for the part to release; NULL:
+     * there is none. */
+    json_t *(*find_task)(void *context, uint64_t task);
+
+    /* Returns the label of a GPU of the core's view ("0"), or "?". */
+    const char *(*gpu_label)(void *context, int gpu);
+};
+
+struct messages_options {
+    uv_loop_t *loop; /* borrowed, as the others; all outlive the part */
+    const struct config *config;
+    struct store *store;
+    struct messages_hooks hooks;
+};
+
+struct messages;
+
+/* Opens the queue. `options` is copied. Returns NULL with a fault. */
+struct messages *messages_create(const struct messages_options *options, struct fault *fault);
+
+/* Makes the messages of events that are not looked at yet, and delivers what is due. NULL is
+ * fine. */
+void messages_start(struct messages *messages);
+
+/* An event is in the log. NULL is fine. */
+void messages_note(struct messages *messages, const struct event *event);
+
+/* Nothing is delivered any more. NULL is fine. */
+void messages_close(struct messages *messages);
+
+/* Releases the part once the loop has run after messages_close. NULL is fine. */
+void messages_destroy(struct messages *messages);
+
+#endif

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The queue of messages: its order, its cursor, its bound, and what a restart finds. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "store/message_db.h"
+
+static char folder[] = "/tmp/colloc-messages-XXXXXX", path[200];
+static struct message_db *db;
+static struct fault fault;
+
+static void reopen(int64_t last_seq, int expected)
+{
+    message_db_close(db);
+    db = NULL;
+    assert_int_equal(message_db_open(path, last_seq, &fault, &db), expected);
+}
+
+static int begin(void **state)
+{
+    strcpy(strrchr(folder, '-') + 1, "XXXXXX");
+    assert_non_null(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/messages.db", folder);
+    reopen(40, 0);
+    return 0;
+}
+
+static int end(void **state)
+{
+    char command[300];
+    message_db_close(db);
+    db = NULL;
+    snprintf(command, sizeof command, "rm -r %s", folder);
+    return system(command);
+}
+
+static struct message_row row_of(uint32_t uid, uint64_t task, int64_t due_ms)
+{
+    return (struct message_row){
+        .seq = 41, .task = task, .uid = uid, .gid = uid, .kind = 1, .due_ms = due_ms, .text = "{}"};
+}
+
+static void add(uint32_t uid, uint64_t task, int64_t due_ms)
+{
+    struct message_row row = row_of(uid, task, due_ms);
+    assert_int_equal(message_db_add(db, &row, 1, message_db_cursor(db) + 1, &fault), 0);
+}
+
+static uint64_t next_task(const uint32_t *busy, size_t n)
+{
+    struct message_row row = {0};
+    int r = message_db_next(db, busy, n, &fault, &row);
+    assert_in_range(r, 0, 1);
+    return r ? row.task : 0;
+}
+
+static void the_first_that_is_due_passes_busy_users(void **state)
+{
+    assert_int_equal(next_task(NULL, 0), 0);
+    add(1000, 1, 300);
+    add(1000, 2, 200);
+    add(1001, 3, 250);
+    assert_int_equal(next_task(NULL, 0), 2);
+    assert_int_equal(next_task((uint32_t[]){1000}, 1), 3);
+    assert_int_equal(next_task((uint32_t[]){1000, 1001}, 2), 0);
+}
+
+static void what_failed_comes_later(void **state)
+{
+    struct message_row row;
+    add(1000, 1, 100);
+    add(1000, 2, 200);
+    assert_int_equal(message_db_next(db, NULL, 0, &fault, &row), 1);
+    assert_int_equal(message_db_postpone(db, row.id, 300, &fault), 0);
+    assert_int_equal(next_task(NULL, 0), 2);
+    assert_int_equal(message_db_withdraw(db, 2, 0, &fault), 0); /* of another kind */
+    assert_int_equal(next_task(NULL, 0), 2);
+    assert_int_equal(message_db_withdraw(db, 2, 1, &fault), 0);
+    reopen(100, 0);
+    assert_int_equal(message_db_next(db, NULL, 0, &fault, &row), 1);
+    assert_int_equal(row.task, 1);
+    assert_int_equal(row.attempts, 1);
+    assert_int_equal(row.due_ms, 300);
+    assert_string_equal(row.text, "{}");
+    assert_int_equal(message_db_remove(db, row.id, &fault), 0);
+    assert_int_equal(next_task(NULL, 0), 0);
+    int64_t used = row.id;
+    add(1000, 5, 100);
+    assert_int_equal(message_db_next(db, NULL, 0, &fault, &row), 1);
+    assert_true(row.id > used); /* never the same for another message */
+}
+
+static void the_cursor(void **state)
+{
+    assert_int_equal(message_db_cursor(db), 40); /* messages of the time before are not made */
+    add(1000, 1, 100);
+    reopen(100, 0);
+    assert_int_equal(message_db_cursor(db), 41);
+    struct message_row bad = row_of(1000, 2, 100);
+    bad.text = NULL; /* refused: neither it nor the cursor is stored */
+    assert_true(message_db_add(db, &bad, 1, 50, &fault) < 0);
+    assert_int_equal(message_db_cursor(db), 41);
+    assert_int_equal(message_db_add(db, NULL, 0, 60, &fault), 0);
+    reopen(100, 0);
+    assert_int_equal(message_db_cursor(db), 60);
+    reopen(10, 0); /* another event log */
+    assert_int_equal(message_db_cursor(db), 10);
+}
+
+static void a_user_has_no_more_than_the_bound(void **state)
+{
+    struct message_row *rows = calloc(MESSAGES_PER_USER + 10, sizeof *rows);
+    assert_non_null(rows);
+    for (uint64_t i = 0; i < MESSAGES_PER_USER + 10; i++)
+        rows[i] = row_of(1000, i + 1, (int64_t)i);
+    add(1001, 7777, 0);
+    assert_int_equal(message_db_add(db, rows, MESSAGES_PER_USER + 10, 99, &fault), 0);
+    free(rows);
+    assert_int_equal(next_task(NULL, 0), 7777); /* of another user */
+    assert_int_equal(next_task((uint32_t[]){1001}, 1), 11);
+}
+
+static void a_damaged_file_is_put_aside(void **state)
+{
+    char aside[220];
+    struct stat status;
+    assert_int_equal(stat(path, &status), 0);
+    assert_int_equal(status.st_mode & 0777, 0600);
+    message_db_close(db);
+    db = NULL;
+    FILE *file = fopen(path, "w");
+    for (int i = 0; i < 1000; i++)
+        fputs("no database at all", file);
+    fclose(file);
+    reopen(70, MESSAGE_DB_REPLACED);
+    assert_int_equal(message_db_cursor(db), 70);
+    snprintf(aside, sizeof aside, "%s.damaged", path);
+    assert_int_equal(access(aside, F_OK), 0);
+    assert_int_equal(next_task(NULL, 0), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(the_first_that_is_due_passes_busy_users, begin, end),
+        cmocka_unit_test_setup_teardown(what_failed_comes_later, begin, end),
+        cmocka_unit_test_setup_teardown(the_cursor, begin, end),
+        cmocka_unit_test_setup_teardown(a_user_has_no_more_than_the_bound, begin, end),
+        cmocka_unit_test_setup_teardown(a_damaged_file_is_put_aside, begin, end),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
