@@ -32,7 +32,8 @@ static const struct option_spec options[] = {
         .letter = 'o',
         .kind = OPTION_FILE,
         .argument = "FILE",
-        .help = "write every sample to this file as CSV, one line for each GPU"},
+        .help = "write every sample to this file as CSV, one line for each GPU; once a second also "
+                "the command's CPU time, host memory and disk traffic"},
     [RECORD_SUMMARY] = {.name = "summary",
         .letter = 's',
         .kind = OPTION_FILE,

@@ -13,6 +13,9 @@
 #include "base/clock.h"
 #include "base/units.h"
 
+/* Reading all of /proc takes milliseconds: not with each of many samples a second. Chosen. */
+#define HOST_PERIOD_US (SECOND_US - 50 * MS_US)
+
 static int select_gpus(struct gpu_recorder *recorder, const char *list, struct recording *recording,
     struct fault *fault)
 {
@@ -38,7 +41,7 @@ static void print_header(FILE *csv)
         "time_s,gpu,uuid,health,mem_used_mib,command_mem_mib,utilisation,smact,command_smact,smocc,gract,dram_active,"
         "tensor_active,fp64_active,fp32_active,fp16_active,pcie_tx_mib_per_s,pcie_rx_mib_per_s,nvlink_tx_mib_per_s,"
         "nvlink_rx_mib_per_s,power_w,energy_j,command_energy_j,temperature_c,sm_clock_mhz,command_processes,"
-        "other_processes\n",
+        "other_processes,command_cpu_s,command_host_mem_mib,command_disk_read_mib,command_disk_written_mib\n",
         csv);
 }
 
@@ -101,6 +104,16 @@ static void print_value(FILE *csv, struct reading value, double unit)
         fputc(',', csv);
 }
 
+/* What the command uses of the host: totals since its start, and its memory now. */
+static void print_host(FILE *csv, const struct process_usage *host)
+{
+    print_value(csv, host->cpu_s, 1);
+    print_value(csv, host->resident_bytes, (double)MIB);
+    print_value(csv, host->disk_read_bytes, (double)MIB);
+    print_value(csv, host->disk_written_bytes, (double)MIB);
+    fputc('\n', csv);
+}
+
 static void print_line(FILE *csv, double time_s, const struct recorded_gpu *gpu,
     const struct gpu_sample *sample, const struct gpu_occupants *occupants)
 {
@@ -125,12 +138,25 @@ static void print_line(FILE *csv, double time_s, const struct recorded_gpu *gpu,
     fprintf(csv, ",%.3f,%.3f", gpu->totals.energy_j, gpu->totals.our_energy_j);
     print_value(csv, sample->temperature_c, 1);
     print_value(csv, sample->sm_clock_mhz, 1);
-    fprintf(csv, ",%u,%u\n", occupants->ours, occupants->others);
+    fprintf(csv, ",%u,%u", occupants->ours, occupants->others);
+}
+
+/* In between the host's values are not known. */
+static void sample_host(struct gpu_recorder *recorder)
+{
+    int64_t now_us = clock_monotonic_us();
+    recorder->host = (struct process_usage){0};
+    if (!recorder->csv || !recorder->command || now_us - recorder->host_us < HOST_PERIOD_US)
+        return;
+    recorder->host_us = now_us;
+    if (process_usage_read(&recorder->command, 1, &recorder->host) < 0)
+        recorder->host = (struct process_usage){0};
 }
 
 void gpu_recorder_sample(struct gpu_recorder *recorder, pid_t root)
 {
     struct recording *recording = recorder->recording;
+    sample_host(recorder);
     for (size_t i = 0; i < recording->n_gpus; i++) {
         struct recorded_gpu *gpu = &recording->gpu[i];
         gpu_set_sample(recorder->set, recorder->index[i], &recorder->sample);
@@ -139,10 +165,12 @@ void gpu_recorder_sample(struct gpu_recorder *recorder, pid_t root)
         if (!recorder->began_us)
             recorder->began_us = recorder->sample.at_us;
         gpu_totals_add(&gpu->totals, &recorder->sample, &occupants);
-        if (recorder->csv)
-            print_line(recorder->csv,
-                (double)(recorder->sample.at_us - recorder->began_us) / (double)SECOND_US, gpu,
-                &recorder->sample, &occupants);
+        if (!recorder->csv)
+            continue;
+        print_line(recorder->csv,
+            (double)(recorder->sample.at_us - recorder->began_us) / (double)SECOND_US, gpu,
+            &recorder->sample, &occupants);
+        print_host(recorder->csv, &recorder->host);
     }
     recording->samples++;
 }

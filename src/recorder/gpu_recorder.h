@@ -4,6 +4,7 @@
 #define COLLOC_RECORDER_GPU_RECORDER_H
 
 #include "exec/ancestry_cache.h"
+#include "exec/process_usage.h"
 #include "recorder/recorder.h"
 
 struct gpu_recorder {
@@ -11,6 +12,9 @@ struct gpu_recorder {
     size_t *index;       /* positions in the set, one for each of recording->gpu */
     struct gpu_sample sample;
     int64_t began_us;
+    pid_t command;             /* 0: it does not run yet */
+    struct process_usage host; /* of it and its descendants, at this sample */
+    int64_t host_us;           /* when that was read last */
     struct ancestry_cache ancestry;
     FILE *csv;
     struct recording *recording;

@@ -166,6 +166,7 @@ static int measure_command(const struct recorder_settings *settings, struct chil
     int r = spawn_command(child, settings->argv, fault);
     if (r < 0)
         return r;
+    recorder->command = child->pid;
     sample_until_end(child, recorder, settings->period_us);
     recording->elapsed_s = (double)(clock_monotonic_us() - began_us) / (double)SECOND_US;
     recording->own_cpu_s = own_cpu_s() - cpu_before_s;

@@ -60,6 +60,14 @@ class Record(DaemonCase):
         self.assertEqual(len(looks), 2 * summary["looks"])
         self.assertEqual(max(float(look["command_mem_mib"]) for look in looks), 4000)
         self.assertEqual(looks[0]["smact"], "")
+        # The host's values: once a second, and unknown in between.
+        known = [look for look in looks if look["command_cpu_s"]]
+        self.assertTrue(0 < len(known) < len(looks) / 4, len(known))
+        self.assertEqual(looks[0]["command_cpu_s"], "")
+        self.assertGreater(max(float(look["command_host_mem_mib"]) for look in known), 0.5)
+        totals = [float(look["command_cpu_s"]) for look in known]
+        self.assertEqual(totals, sorted(totals))
+        self.assertEqual(set(look["command_disk_written_mib"] == "" for look in known), {False})
 
     def test_beside_another_the_parts_are_told_apart(self):
         other = subprocess.Popen(
