@@ -3,6 +3,8 @@
 import { useEffect, useRef } from "preact/hooks";
 import uPlot from "uplot";
 
+import { hatch } from "./hatch.js";
+
 const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
 // Horizontal lines: [{value, label}]
@@ -27,10 +29,29 @@ function drawLevels(levels) {
   };
 }
 
-export function Chart({ title, data, colour, format, levels = [], max }) {
+// Times behind the curves that are hatched: [{since, until}]; `until` null: to the end.
+function drawBands(bands) {
+  return (plot) => {
+    const { left, top, width, height } = plot.bbox;
+    const pen = plot.ctx;
+    pen.save();
+    pen.beginPath();
+    pen.rect(left, top, width, height);
+    pen.clip();
+    pen.fillStyle = hatch(pen, css("--line"));
+    for (const { since, until } of bands) {
+      const from = plot.valToPos(since, "x", true);
+      const to = until === null ? left + width : plot.valToPos(until, "x", true);
+      pen.fillRect(from, top, Math.max(2, to - from), height);
+    }
+    pen.restore();
+  };
+}
+
+export function Chart({ title, data, colour, format, levels = [], bands = [], max }) {
   const host = useRef(null);
   const plot = useRef(null);
-  const key = JSON.stringify([title, colour, levels, max]);
+  const key = JSON.stringify([title, colour, levels, bands, max]);
   useEffect(() => {
     const axis = { stroke: css("--dim"), grid: { stroke: css("--line"), width: 1 }, ticks: { show: false } };
     const line = css(colour);
@@ -50,7 +71,7 @@ export function Chart({ title, data, colour, format, levels = [], max }) {
           { stroke: "transparent", points: { show: false } },
         ],
         bands: [{ series: [3, 2], fill: line + "33" }],
-        hooks: { draw: [drawLevels(levels)] },
+        hooks: { drawClear: [drawBands(bands)], draw: [drawLevels(levels)] },
       },
       data,
       host.current,

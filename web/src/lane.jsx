@@ -3,32 +3,16 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 
 import { duration, memory, moment, percent, watts } from "./format.js";
+import { hatch } from "./hatch.js";
 import { hueOf, indexAt, layerAt, stackLane } from "./model.js";
 
 const MEMORY_HEIGHT = 96;
 const LINE_HEIGHT = 26;
 const GAP = 6;
+const STRIP_HEIGHT = 6;
 const HEIGHT = MEMORY_HEIGHT + 2 * (LINE_HEIGHT + GAP) + 16;
 
 const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
-
-function hatch(context, colour) {
-  const tile = document.createElement("canvas");
-  tile.width = tile.height = 8;
-  const pen = tile.getContext("2d");
-  pen.strokeStyle = colour;
-  pen.lineWidth = 1.5;
-  for (const [x, y] of [
-    [-2, 2],
-    [-2, 10],
-    [6, 10],
-  ]) {
-    pen.moveTo(x, y);
-    pen.lineTo(x + 8, y - 8);
-  }
-  pen.stroke();
-  return context.createPattern(tile, "repeat");
-}
 
 // Fills between two rows of values where both are known.
 function fillBand(pen, x, y, low, high) {
@@ -65,6 +49,25 @@ function drawMarks(pen, marks, xOf, top) {
     pen.fillRect(x - 0.75, top, 1.5, MEMORY_HEIGHT);
     pen.fillText(mark.kind === "crash" ? "✕" : mark.kind === "move" ? "➜" : "↻", x, top + 1);
   }
+}
+
+const colourOf = (task) => `hsl(${hueOf(task)} 55% ${css("--lightness")})`;
+
+// While a task gave way: its memory, as far as it stayed, is hatched, and so is a strip at the bottom.
+function drawBand(pen, band, stack, x, y, left, right) {
+  const layer = stack.layers.find((one) => one.task === band.task);
+  const pattern = hatch(pen, css("--on-lane"));
+  pen.save();
+  pen.beginPath();
+  pen.rect(left, 0, Math.max(2, right - left), MEMORY_HEIGHT);
+  pen.clip();
+  pen.fillStyle = pattern;
+  if (layer) fillBand(pen, x, y, layer.low, layer.high);
+  for (const style of [colourOf(band.task), pattern]) {
+    pen.fillStyle = style;
+    pen.fillRect(left, MEMORY_HEIGHT - STRIP_HEIGHT, Math.max(2, right - left), STRIP_HEIGHT);
+  }
+  pen.restore();
 }
 
 function drawLabels(pen, stack, x, y, tasks, waiting) {
@@ -111,7 +114,7 @@ function drawLine(pen, values, x, top, max, colour) {
   );
 }
 
-function draw(canvas, { lane, stack, total, since, until, marks, tasks, suspended }) {
+function draw(canvas, { lane, stack, total, since, until, marks, tasks, bands }) {
   const width = canvas.clientWidth;
   const ratio = window.devicePixelRatio || 1;
   canvas.width = Math.round(width * ratio);
@@ -127,13 +130,10 @@ function draw(canvas, { lane, stack, total, since, until, marks, tasks, suspende
   pen.fillRect(0, 0, width, MEMORY_HEIGHT);
   for (const layer of stack.layers) {
     pen.fillStyle =
-      layer.task === null ? css("--external") : `hsl(${hueOf(layer.task)} 55% ${css("--lightness")})`;
+      layer.task === null ? css("--external") : colourOf(layer.task);
     fillBand(pen, x, y, layer.low, layer.high);
-    if (layer.task !== null && suspended.has(layer.task)) {
-      pen.fillStyle = hatch(pen, css("--on-lane"));
-      fillBand(pen, x, y, layer.low, layer.high);
-    }
   }
+  for (const band of bands) drawBand(pen, band, stack, x, y, xOf(band.since), xOf(band.until ?? until));
   drawLabels(pen, stack, x, y, tasks);
   drawMarks(pen, marks, xOf, 0);
   const values = lane.own?.values ?? {};
@@ -165,14 +165,14 @@ function drawAxis(pen, since, until, width, xOf) {
   }
 }
 
-export function Lane({ gpu, lane, since, until, marks, tasks, suspended, onOpen }) {
+export function Lane({ gpu, lane, since, until, marks, tasks, bands, onOpen }) {
   const canvas = useRef(null);
   const [tip, setTip] = useState(null);
   const stack = stackLane(lane, lane.step);
   useEffect(() => {
     const paint = () =>
       draw(canvas.current, {
-        lane, stack, total: gpu.mem_total_mib, since, until, marks, tasks, suspended,
+        lane, stack, total: gpu.mem_total_mib, since, until, marks, tasks, bands,
       });
     paint();
     const observer = new ResizeObserver(paint);

@@ -70,6 +70,26 @@ export function stackLane(lane, step) {
   return { times, layers, used: lane.own.values.mem_used_mib ?? [] };
 }
 
+// Each interruption of an attempt with the GPUs where it was, and those where it went on.
+function interruptionsOf(attempt) {
+  let gpus = attempt.gpus ?? [];
+  return (attempt.interruptions ?? []).map((one) => {
+    const from = gpus;
+    if (one.gpus?.length) gpus = one.gpus;
+    return { ...one, from, to: gpus };
+  });
+}
+
+// When tasks gave way, and on which GPUs: {task, gpu, kind, since, until}; `until` null: still.
+export function bandsOf(tasks) {
+  const bands = [];
+  for (const task of tasks)
+    for (const attempt of task.attempts ?? [])
+      for (const { kind, since, until, from } of interruptionsOf(attempt))
+        for (const gpu of from) bands.push({ task: task.id, gpu, kind, since, until });
+  return bands;
+}
+
 // What happened to a task's attempts: {at, gpu, kind: "crash" | "recover" | "move", task}.
 export function marksOf(tasks) {
   const marks = [];
@@ -84,6 +104,9 @@ export function marksOf(tasks) {
           marks.push({ at: attempt.started_at, gpu, kind: moved ? "move" : "recover", task: task.id });
         }
       }
+      for (const { until, from, to } of interruptionsOf(attempt))
+        for (const gpu of to)
+          if (until !== null && !from.includes(gpu)) marks.push({ at: until, gpu, kind: "move", task: task.id });
     });
   }
   return marks;

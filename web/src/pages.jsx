@@ -9,7 +9,7 @@ import {
 } from "./format.js";
 import { Lane } from "./lane.jsx";
 import {
-  hasEnded, hueOf, lanesOf, marksOf, matches, memoryVerdict, sortLive, withGaps,
+  bandsOf, hasEnded, hueOf, lanesOf, marksOf, matches, memoryVerdict, sortLive, withGaps,
 } from "./model.js";
 
 const open = (id) => (location.hash = `#/task/${id}`);
@@ -21,6 +21,10 @@ function useAnswer(ask, period, key) {
     let timer = null;
     let gone = false;
     const run = async () => {
+      if (document.hidden) {
+        document.addEventListener("visibilitychange", run, { once: true });
+        return;
+      }
       try {
         const data = await ask();
         if (!gone) setAnswer({ data, error: null });
@@ -33,6 +37,7 @@ function useAnswer(ask, period, key) {
     return () => {
       gone = true;
       clearTimeout(timer);
+      document.removeEventListener("visibilitychange", run);
     };
   }, [key]);
   return answer;
@@ -85,7 +90,8 @@ function Lanes({ gpus, live, span }) {
   const shown = gpus.filter((gpu) => gpu.health !== "mig-parent");
   const { data, error } = useAnswer(
     async () => {
-      const since = Math.floor(Date.now() / 1000 - span);
+      // Pages that ask at about the same time ask for the same.
+      const since = Math.floor((Date.now() / 1000 - span) / 10) * 10;
       const [series, ended] = await Promise.all([
         get("/v1/gpus/all/series", { tasks: "yes", range: "no", since, metric: "mem_used_mib,external_mem_mib,smact,power_w" }),
         get("/v1/tasks", { state: "ended", since, limit: 500 }),
@@ -96,7 +102,7 @@ function Lanes({ gpus, live, span }) {
       const from = Number.isFinite(first) ? Math.min(Math.max(since, first), until - 60) : since;
       return { since: from, until, step: series.step_s, lanes: lanesOf(series), ended: ended.tasks };
     },
-    span <= 3600 ? 5 : 30,
+    span <= 3600 ? 15 : 60, // the figures beside the lanes come with the events, each second
     `${span} ${gpus.length}`,
   );
   const tasks = useMemo(
@@ -106,7 +112,7 @@ function Lanes({ gpus, live, span }) {
   if (error && !data) return <p class="error">{error.message}</p>;
   if (!data) return <p class="dim">Loading…</p>;
   const marks = marksOf(tasks.values()).filter((mark) => mark.at >= data.since);
-  const suspended = new Set([...live.values()].filter((t) => t.state === "SUSPENDED").map((t) => t.id));
+  const bands = bandsOf(tasks.values()).filter((band) => (band.until ?? Infinity) >= data.since);
   return shown.map((gpu) => (
     <section class="gpu" key={gpu.uuid}>
       <GpuHead gpu={gpu} />
@@ -117,7 +123,7 @@ function Lanes({ gpus, live, span }) {
         until={data.until}
         marks={marks.filter((mark) => mark.gpu === gpu.index)}
         tasks={tasks}
-        suspended={suspended}
+        bands={bands.filter((band) => band.gpu === gpu.index)}
         onOpen={open}
       />
       {gpu.hold_off && <p class="dim note">{gpu.hold_off}</p>}
@@ -191,7 +197,7 @@ export function Overview({ gpus, live, counts }) {
       <p class="legend dim">
         Memory by task <i class="swatch external" /> external <i class="swatch activity" /> SM activity{" "}
         <i class="swatch power" /> power <b class="bad">✕</b> crashed <b class="good">↻</b> recovered{" "}
-        <b class="good">➜</b> on another GPU
+        <b class="good">➜</b> on another GPU <i class="swatch hatched" /> suspended or paused
       </p>
       <div class="lanes">{gpus ? <Lanes gpus={gpus} live={live} span={span} /> : <p class="dim">Loading…</p>}</div>
       <Queue live={live} counts={counts} filter={filter} setFilter={setFilter} />
@@ -224,6 +230,7 @@ function levelsOf(task, metric) {
 
 function Curves({ task, answer }) {
   const charts = [];
+  const bands = bandsOf([{ ...task, attempts: task.attempts?.map((one) => ({ ...one, gpus: one.gpus?.slice(0, 1) })) }]);
   for (const series of answer.series)
     for (const [metric, title, colour, format, max] of CURVES) {
       const values = series.values[metric];
@@ -231,7 +238,7 @@ function Curves({ task, answer }) {
       const data = withGaps(series.times, [values, series.min[metric], series.max[metric]], answer.step_s);
       const where = series.gpu !== null ? `GPU ${series.gpu}: ` : series.uuid ? "former GPU: " : "";
       charts.push(
-        <Chart key={`${series.uuid} ${metric}`} title={where + title} data={data} colour={colour} format={format} max={max} levels={levelsOf(task, metric)} />,
+        <Chart key={`${series.uuid} ${metric}`} title={where + title} data={data} colour={colour} format={format} max={max} levels={levelsOf(task, metric)} bands={bands} />,
       );
     }
   return <div class="charts">{charts.length ? charts : <p class="dim">No metrics are stored of this task.</p>}</div>;

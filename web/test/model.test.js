@@ -113,3 +113,32 @@ test("the peak against the requirement", () => {
   assert.equal(model.memoryVerdict({ need_mib: null, mem_peak_mib: 5 }), null);
   assert.equal(model.memoryVerdict({ need_mib: 100, mem_peak_mib: 250, gpus_requested: 2 }).over, 25);
 });
+
+test("an interruption is a band where the task was and a mark where it went on", () => {
+  const task = {
+    id: 7,
+    attempts: [
+      {
+        gpus: ["0"],
+        started_at: 10,
+        ended_at: null,
+        reason: null,
+        interruptions: [
+          { kind: "suspended", since: 20, until: 30, gpus: ["1"] },
+          { kind: "paused", since: 40, until: 50, gpus: null },
+          { kind: "suspended", since: 60, until: null, gpus: null },
+        ],
+      },
+    ],
+  };
+  assert.deepEqual(
+    model.bandsOf([task]).map(({ gpu, kind, since, until }) => [gpu, kind, since, until]),
+    [
+      ["0", "suspended", 20, 30],
+      ["1", "paused", 40, 50],
+      ["1", "suspended", 60, null],
+    ],
+  );
+  assert.deepEqual(model.marksOf([task]), [{ at: 30, gpu: "1", kind: "move", task: 7 }]);
+  assert.deepEqual(model.bandsOf([{ id: 1, attempts: [{ gpus: ["0"] }] }]), [], "of an older daemon");
+});
