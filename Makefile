@@ -5,7 +5,7 @@ BUILD  ?= build
 PREFIX ?= /usr/local
 SOAK_SECONDS ?= 3600
 
-.PHONY: all demo try test check soak test-gpu bench evaluate fuzz lint format install uninstall dist deps clean
+.PHONY: all demo try test check soak test-gpu bench evaluate fuzz lint format install uninstall dist deb deps clean
 
 all: $(BUILD)/build.ninja
 	ninja -C $(BUILD)
@@ -71,6 +71,11 @@ uninstall: $(BUILD)/build.ninja
 # The source of the last commit as build/meson-dist/colloc-VERSION.tar.xz, with its checksum.
 dist: $(BUILD)/build.ninja
 	meson dist -C $(BUILD) --no-tests
+
+# Debian packages for this distribution, in build-deb/packages.
+deb:
+	scripts/install-deps build
+	scripts/make-deb
 
 deps:
 	scripts/install-deps build test report
