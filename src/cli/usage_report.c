@@ -255,7 +255,8 @@ static int sweep_gpu(struct making *making, struct span *spans, size_t n)
 static int sweep(struct making *making)
 {
     int r = 0;
-    qsort(making->spans, making->n_spans, sizeof *making->spans, by_gpu_and_time);
+    if (making->n_spans > 0) /* without any there is no array */
+        qsort(making->spans, making->n_spans, sizeof *making->spans, by_gpu_and_time);
     for (size_t begin = 0, end; begin < making->n_spans && r == 0; begin = end) {
         const char *gpu = making->spans[begin].gpu;
         for (end = begin; end < making->n_spans && strcmp(making->spans[end].gpu, gpu) == 0;)
