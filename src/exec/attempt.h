@@ -47,7 +47,7 @@ enum attempt_state {
 };
 
 /* Why the daemon ends a running attempt. */
-enum attempt_ask { ATTEMPT_ASK_CANCEL = 1, ATTEMPT_ASK_TIME_LIMIT };
+enum attempt_ask { ATTEMPT_ASK_CANCEL = 1, ATTEMPT_ASK_TIME_LIMIT, ATTEMPT_ASK_EVICT };
 
 /*
  * Makes the folder, with spec and script in it; on an error nothing remains.

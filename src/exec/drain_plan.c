@@ -1,18 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The masks of signals are 64 bits in hexadecimal, bit N - 1 for signal N: proc(5). */
+/* Which MPS clients SIGTERM would end in the middle of their work: the rules are in the header. */
 #include "exec/drain_plan.h"
 
 #include <signal.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/array.h"
-
-static bool mask_has(const char *status, const char *key, int signal)
-{
-    const char *line = strstr(status, key);
-    return line && strtoull(line + strlen(key), NULL, 16) >> (signal - 1) & 1;
-}
+#include "exec/status_mask.h"
 
 static bool names_shell(const char *program)
 {
@@ -26,11 +20,11 @@ static bool names_shell(const char *program)
 void drain_describe(const char *status, const char *program, struct drain_process *ret_process)
 {
     *ret_process = (struct drain_process){
-        .on_sigterm = mask_has(status, "\nSigCgt:", SIGTERM)   ? SIGTERM_CAUGHT
-                      : mask_has(status, "\nSigIgn:", SIGTERM) ? SIGTERM_IGNORED
-                                                               : SIGTERM_KILLS,
+        .on_sigterm = status_mask_has(status, "\nSigCgt:", SIGTERM)   ? SIGTERM_CAUGHT
+                      : status_mask_has(status, "\nSigIgn:", SIGTERM) ? SIGTERM_IGNORED
+                                                                      : SIGTERM_KILLS,
         .is_shell = names_shell(program),
-        .in_background = mask_has(status, "\nSigIgn:", SIGINT),
+        .in_background = status_mask_has(status, "\nSigIgn:", SIGINT),
     };
 }
 

@@ -41,11 +41,13 @@
 #define CAP_CHECK_US      (100 * MS_US)   /* a task that writes 1 GB/s exceeds the cap by 100 MB */
 
 /*
- * RUNNING, then ENDING (SIGTERM, then the grace time), then KILLING. If MPS clients were spared
- * because a process above them ends them, DROPPED precedes KILLING: their work is dropped, and that
- * process has some time left to write its checkpoint.
+ * RUNNING, then ENDING (SIGTERM, then the grace time), then KILLING. WARNED comes before ENDING if
+ * a task that is evicted gets its warning signal first: it then has the time before ENDING that it
+ * has before its time limit, but at most the grace time. If MPS clients were spared because a
+ * process above them ends them, DROPPED precedes KILLING: their work is dropped, and that process
+ * has some time left to write its checkpoint.
  */
-enum phase { PHASE_RUNNING, PHASE_ENDING, PHASE_DROPPED, PHASE_KILLING };
+enum phase { PHASE_RUNNING, PHASE_WARNED, PHASE_ENDING, PHASE_DROPPED, PHASE_KILLING };
 
 struct shim {
     const char *folder;
@@ -54,11 +56,12 @@ struct shim {
     pid_t main_pid; /* 0 once it has ended */
     int main_status;
     enum phase phase;
-    enum attempt_ask asked;       /* what the daemon requested; 0: nothing, also after another
+    enum attempt_ask asked; /* what the daemon requested; 0: nothing, also after another
                                    * process's SIGTERM */
-    int64_t deadline_us;          /* the end of the phase */
-    int64_t abandon_us;           /* until then, a launch that was killed may end */
-    struct drain_clients clients; /* of MPS, when PHASE_ENDING began */
+    int64_t deadline_us;    /* the end of the phase */
+    int64_t warning_us;     /* when the warning signal is due; TIME_NEVER: not, or not again */
+    int64_t abandon_us;     /* until then, a launch that was killed may end */
+    struct drain_clients clients;           /* of MPS, when PHASE_ENDING began */
     struct output_cap caps[OUTPUT_STREAMS]; /* of output in the attempt's folder */
     bool caps_are_open;
     struct reading oom_kills_before;
@@ -105,10 +108,21 @@ static void signal_politely(struct shim *shim)
     }
 }
 
+/* Only processes that handle the signal get it: others would be ended by it. */
+static void send_warning(struct shim *shim)
+{
+    const struct attempt_spec *spec = &shim->file.spec;
+    shim->warning_us = TIME_NEVER;
+    if (!spec->warns_script_only)
+        tree_signal_handlers(getpid(), spec->warning_signal);
+    else if (shim->main_pid && tree_handles(shim->main_pid, spec->warning_signal))
+        kill(shim->main_pid, spec->warning_signal);
+}
+
 static void begin_ending(struct shim *shim, int64_t grace_us)
 {
     int64_t deadline_us = clock_monotonic_us() + grace_us;
-    if (shim->phase == PHASE_RUNNING || deadline_us < shim->deadline_us)
+    if (shim->phase <= PHASE_WARNED || deadline_us < shim->deadline_us)
         shim->deadline_us = deadline_us;
     shim->phase = PHASE_ENDING;
     signal_politely(shim);
@@ -148,13 +162,25 @@ static void end_because(struct shim *shim, enum attempt_ask ask)
         begin_killing(shim);
         return;
     }
-    begin_ending(shim, shim->file.spec.grace_us);
+    if (ask != ATTEMPT_ASK_EVICT || !shim->file.spec.warning_signal) {
+        begin_ending(shim, shim->file.spec.grace_us);
+        return;
+    }
+    const struct attempt_spec *spec = &shim->file.spec;
+    send_warning(shim);
+    shim->phase = PHASE_WARNED;
+    shim->deadline_us = clock_monotonic_us() +
+                        (spec->warning_us < spec->grace_us ? spec->warning_us : spec->grace_us);
 }
 
 static void on_deadline(struct shim *shim)
 {
     if (shim->phase == PHASE_RUNNING) {
         end_because(shim, ATTEMPT_ASK_TIME_LIMIT);
+        return;
+    }
+    if (shim->phase == PHASE_WARNED) {
+        begin_ending(shim, shim->file.spec.grace_us);
         return;
     }
     if (shim->phase == PHASE_ENDING && drop_clients(shim)) {
@@ -239,7 +265,10 @@ static bool is_abandoned(struct shim *shim)
 static void supervise_task(struct shim *shim)
 {
     while (reap_children(shim) && !is_abandoned(shim)) {
-        wait_for_news(shim, cap_output(shim));
+        int64_t check_us = cap_output(shim);
+        wait_for_news(shim, check_us < shim->warning_us ? check_us : shim->warning_us);
+        if (shim->phase == PHASE_RUNNING && clock_monotonic_us() >= shim->warning_us)
+            send_warning(shim);
         if (clock_monotonic_us() >= shim->deadline_us)
             on_deadline(shim);
     }
@@ -263,6 +292,8 @@ static int start_task(struct shim *shim, struct fault *fault)
     shim->main_pid = r == 0 ? shim->launch.pid : 0;
     if (r == 0 && spec->time_limit_us)
         shim->deadline_us = clock_monotonic_us() + spec->time_limit_us;
+    if (r == 0 && spec->time_limit_us && spec->warning_signal)
+        shim->warning_us = shim->deadline_us - spec->warning_us;
     return r;
 }
 
@@ -296,7 +327,7 @@ static void classify_end(struct shim *shim)
     const struct attempt_end end = {
         .exit_code = result->exit_code,
         .signal = result->signal,
-        .cancelled = shim->asked == ATTEMPT_ASK_CANCEL,
+        .cancelled = shim->asked == ATTEMPT_ASK_CANCEL || shim->asked == ATTEMPT_ASK_EVICT,
         .time_over = shim->asked == ATTEMPT_ASK_TIME_LIMIT,
         .host_oom = judge_host_oom(shim),
     };
@@ -346,7 +377,7 @@ int main(int argc, char **argv)
     }
     if (prctl(PR_SET_CHILD_SUBREAPER, 1) < 0 || claim_take(argv[1]) != 0)
         return 1;
-    struct shim shim = {.folder = argv[1], .deadline_us = TIME_NEVER};
+    struct shim shim = {.folder = argv[1], .deadline_us = TIME_NEVER, .warning_us = TIME_NEVER};
     run_attempt(&shim);
     int r;
     while ((r = exit_record_write(shim.folder, &shim.result)) < 0 && r != -ENOENT)

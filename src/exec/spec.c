@@ -38,7 +38,8 @@ static int check_spec(const struct attempt_spec *spec, struct fault *fault)
         return fault_set(fault, EINVAL, "there is neither a script nor a command to run");
     if (spec->uid == (uid_t)-1 || spec->gid == (gid_t)-1) /* setresuid takes them for: no change */
         return fault_set(fault, EINVAL, "the user or the group of the task is not known");
-    if (spec->grace_us < 0 || spec->time_limit_us < 0 || spec->kept_max_bytes < 0)
+    if (spec->grace_us < 0 || spec->time_limit_us < 0 || spec->kept_max_bytes < 0 ||
+        spec->warning_us < 0)
         return fault_set(
             fault, EINVAL, "grace, time limit and the cap of the output must not be negative");
     return 0;
@@ -61,6 +62,9 @@ int spec_encode(
     tagged_fields_put_int(&record, "open_files", spec->open_files);
     tagged_fields_put_int(&record, "grace_us", spec->grace_us);
     tagged_fields_put_int(&record, "time_limit_us", spec->time_limit_us);
+    tagged_fields_put_int(&record, "warning_signal", spec->warning_signal);
+    tagged_fields_put_int(&record, "warning_us", spec->warning_us);
+    tagged_fields_put_int(&record, "warns_script_only", spec->warns_script_only);
     tagged_fields_put_int(&record, "script", spec->script.size > 0);
     tagged_fields_put_int(&record, "append", spec->append);
     tagged_fields_put_int(&record, "stdout_is_default", spec->stdout_is_default);
@@ -126,6 +130,12 @@ static int take_number(struct spec_file *file, struct span key, struct span valu
         spec->grace_us = n;
     else if (span_is(key, "time_limit_us"))
         spec->time_limit_us = n;
+    else if (span_is(key, "warning_signal") && n <= 64)
+        spec->warning_signal = (int)n;
+    else if (span_is(key, "warning_us"))
+        spec->warning_us = n;
+    else if (span_is(key, "warns_script_only"))
+        spec->warns_script_only = n;
     else if (span_is(key, "script"))
         file->has_script = n;
     else if (span_is(key, "append"))

@@ -21,8 +21,10 @@
 #include "base/file.h"
 #include "base/process.h"
 #include "base/units.h"
+#include "exec/status_mask.h"
 
 #define ENVIRONMENT_LIMIT (8 * MIB)
+#define STATUS_LIMIT      (64 * KIB)
 #define NO_PROCESS        ((pid_t)-1)
 
 struct process {
@@ -164,6 +166,33 @@ int tree_signal_except(pid_t root, const pid_t *tops, size_t n, int signal)
 int tree_signal_only(pid_t root, const pid_t *tops, size_t n, int signal)
 {
     return signal_part(root, tops, n, true, signal);
+}
+
+bool tree_handles(pid_t pid, int signal)
+{
+    char *status;
+    size_t size;
+    if (process_read_entry(pid, "status", STATUS_LIMIT, &status, &size) < 0)
+        return false;
+    bool handles = status_mask_has(status, "\nSigCgt:", signal);
+    free(status);
+    return handles;
+}
+
+int tree_signal_handlers(pid_t root, int signal)
+{
+    struct process_list list = {0};
+    int count = 0, r = list_all(&list);
+    if (r == 0)
+        mark_descendants(&list, root);
+    for (size_t i = 0; r == 0 && i < list.count; i++) {
+        if (!list.at[i].below || !tree_handles(list.at[i].pid, signal))
+            continue;
+        signal_process(&list.at[i], signal);
+        count++;
+    }
+    free(list.at);
+    return r < 0 ? r : count;
 }
 
 /* Tests whether the process's environment has the variable. A zombie has no environment any more.

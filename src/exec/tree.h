@@ -3,6 +3,7 @@
 #ifndef COLLOC_EXEC_TREE_H
 #define COLLOC_EXEC_TREE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -16,8 +17,14 @@
  */
 int tree_signal(pid_t root, int signal);
 
-/* The same for two parts: all descendants of `root` except the `n` processes tops[] and their
- * descendants; or only these. */
+/* The same for those that have a handler for it: it ends none of them. */
+int tree_signal_handlers(pid_t root, int signal);
+
+/* Does the process have a handler for the signal? False also for one that has ended. */
+bool tree_handles(pid_t pid, int signal);
+
+/* The same as tree_signal for two parts: all descendants of `root` except the `n` processes tops[]
+ * and their descendants; or only these. */
 int tree_signal_except(pid_t root, const pid_t *tops, size_t n, int signal);
 int tree_signal_only(pid_t root, const pid_t *tops, size_t n, int signal);
 

@@ -18,6 +18,7 @@
 
 #include "base/array.h"
 #include "base/units.h"
+#include "taskfile/signal_spec.h"
 #include "taskfile/word_split.h"
 
 /* One option of a line on its way into the description. */
@@ -156,6 +157,13 @@ static int read_dependency(struct reading_of_line *line, const char *name, const
     }
 }
 
+static int read_signal(struct reading_of_line *line, const char *name, const char *value)
+{
+    struct signal_spec spec;
+    int r = signal_spec_parse(value, line->fault, &spec);
+    return r < 0 ? r : set_option(line, TASK_SIGNAL, name, value);
+}
+
 static int keep_text(struct reading_of_line *line, char **text, const char *value)
 {
     char *copy = strdup(value);
@@ -204,6 +212,7 @@ static const struct slurm_option slurm_options[] = {
     {"job-name", 'J', NEEDS_VALUE, NULL, TASK_NAME, NULL},
     {"array", 'a', NEEDS_VALUE, NULL, TASK_ARRAY, NULL},
     {"begin", 'b', NEEDS_VALUE, NULL, TASK_BEGIN, NULL},
+    {"signal", 0, NEEDS_VALUE, read_signal, -1, NULL},
     {"dependency", 'd', NEEDS_VALUE, read_dependency, -1, NULL},
     {"time", 't', NEEDS_VALUE, read_time, -1, NULL},
     {"output", 'o', NEEDS_VALUE, read_output, -1, NULL},

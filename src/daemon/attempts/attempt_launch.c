@@ -20,6 +20,7 @@
 #include "daemon/attempts/rendezvous_port.h"
 #include "daemon/attempts/task_environment.h"
 #include "daemon/state_dir.h"
+#include "taskfile/signal_spec.h"
 
 struct launch {
     json_t *detail; /* of the SUBMIT */
@@ -168,6 +169,10 @@ static struct attempt_spec make_spec(const struct attempts *attempts, const stru
     const struct launch *launch, const char *cgroup)
 {
     const json_t *detail = launch->detail;
+    const char *signal = detail_text(launch, "warning_signal");
+    struct signal_spec warning = {0};
+    if (signal)
+        signal_spec_parse(signal, NULL, &warning); /* checked at submit */
     return (struct attempt_spec){
         .task_id = (int64_t)task->id,
         .array_id = (int64_t)task->array.id,
@@ -189,6 +194,9 @@ static struct attempt_spec make_spec(const struct attempts *attempts, const stru
         .append = task->attempts > 1,
         .grace_us = json_integer_value(json_object_get(detail, "grace_us")),
         .time_limit_us = task->request.time_limit_us,
+        .warning_signal = warning.signal,
+        .warning_us = warning.before_us,
+        .warns_script_only = warning.script_only,
         .cgroup = cgroup,
     };
 }

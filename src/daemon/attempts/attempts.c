@@ -125,8 +125,9 @@ void attempts_kill(struct attempts *attempts, uint64_t id)
     const struct live_attempt *live = live_attempt_find(attempts, id);
     if (!task || !live || live->watch.pidfd < 0)
         return;
-    attempt_terminate(&live->watch,
-        task->ending == FAILURE_TIME_LIMIT ? ATTEMPT_ASK_TIME_LIMIT : ATTEMPT_ASK_CANCEL);
+    attempt_terminate(&live->watch, task->ending == FAILURE_TIME_LIMIT ? ATTEMPT_ASK_TIME_LIMIT
+                                    : task->ending == FAILURE_GPU_GONE ? ATTEMPT_ASK_EVICT
+                                                                       : ATTEMPT_ASK_CANCEL);
 }
 
 /* Inodes are scarce, too: of an ended task only output that is stored here stays. */

@@ -20,6 +20,7 @@
 #include "daemon/http/submission.h"
 #include "message/message_address.h"
 #include "policy/policies.h"
+#include "taskfile/signal_spec.h"
 
 #define COMMAND_MAX 1024 /* bytes; chosen: enough to recognise a command, for thousands of tasks */
 
@@ -142,6 +143,26 @@ static int set_order(const struct http *http, struct submission *submission, str
             "operators names them)",
             options[TASK_PRIORITY].text);
     return set_dependencies(http, submission, fault);
+}
+
+/* A signal before a time limit that is nearer would come before the program handles it. */
+static int check_signal(struct submission *submission, struct fault *fault)
+{
+    const struct option_value *options = submission->options;
+    const char *text = options[TASK_SIGNAL].text;
+    struct signal_spec spec;
+    if (!options[TASK_SIGNAL].set)
+        return 0;
+    int r = signal_spec_parse(text, fault, &spec);
+    if (r == 0 && options[TASK_TIME].set && spec.before_us >= options[TASK_TIME].number)
+        r = fault_set(fault, EINVAL,
+            "signal=%s: the time limit is nearer than that: the task would get the signal at its "
+            "start",
+            text);
+    if (r == 0 && !options[TASK_TIME].set)
+        submission_warn(submission,
+            "signal %s comes before an eviction only: the task has no time limit", text);
+    return r;
 }
 
 /* The core's part of the options. */
@@ -368,6 +389,8 @@ int submission_read(const struct http *http, struct submission *submission, stru
         r = read_options(body, submission, fault);
     if (r == 0)
         r = set_request(http, submission, fault);
+    if (r == 0)
+        r = check_signal(submission, fault);
     if (r == 0)
         r = set_array(submission, fault);
     if (r == 0)

@@ -344,6 +344,69 @@ static void test_time_limit_kept_by_shim(void **state)
     assert_int_equal(done.result.signal, SIGTERM);
 }
 
+/* A script that writes a line when it gets the signal, and its child that would be ended by it. */
+static void make_handler_script(char *script, size_t size, const char *fifo)
+{
+    snprintf(script, size,
+        "trap 'echo saved' USR1\nsleep 1000 &\necho >%s\nwhile kill -0 $! 2>/dev/null; do wait; "
+        "done\n",
+        fifo);
+}
+
+static void test_warning_before_the_time_limit(void **state)
+{
+    const char *fifo = make_fifo();
+    char script[PATH_MAX + 256];
+    make_handler_script(script, sizeof script, fifo);
+    struct attempt_spec spec = spec_of(script);
+    spec.time_limit_us = 4 * SECOND_US;
+    spec.warning_signal = SIGUSR1;
+    spec.warning_us = 2 * SECOND_US;
+    struct running running;
+    create(&running, &spec);
+    spawn(&running);
+    read_fifo(fifo);
+    assert_int_equal(finish(&running), ATTEMPT_ENDED);
+    assert_string_equal(read_text(running.folder, "stdout"), "saved\n");
+    assert_string_equal(failure_name(running.result.failure.class), "time-limit");
+}
+
+static void test_warning_before_an_eviction(void **state)
+{
+    const char *fifo = make_fifo();
+    char script[PATH_MAX + 256];
+    make_handler_script(script, sizeof script, fifo);
+    struct attempt_spec spec = spec_of(script);
+    spec.warning_signal = SIGUSR1;
+    spec.warning_us = 60 * SECOND_US;
+    spec.grace_us = 500 * MS_US; /* the shorter of both */
+    struct running running;
+    create(&running, &spec);
+    spawn(&running);
+    read_fifo(fifo);
+    attempt_terminate(&running.watch, ATTEMPT_ASK_EVICT);
+    assert_int_equal(finish(&running), ATTEMPT_ENDED);
+    assert_string_equal(read_text(running.folder, "stdout"), "saved\n");
+    assert_string_equal(failure_name(running.result.failure.class), "cancelled");
+}
+
+static void test_cancel_sends_no_warning(void **state)
+{
+    const char *fifo = make_fifo();
+    char script[PATH_MAX + 256];
+    make_handler_script(script, sizeof script, fifo);
+    struct attempt_spec spec = spec_of(script);
+    spec.warning_signal = SIGUSR1;
+    spec.warning_us = 60 * SECOND_US;
+    struct running running;
+    create(&running, &spec);
+    spawn(&running);
+    read_fifo(fifo);
+    attempt_terminate(&running.watch, ATTEMPT_ASK_CANCEL);
+    assert_int_equal(finish(&running), ATTEMPT_ENDED);
+    assert_string_equal(read_text(running.folder, "stdout"), "");
+}
+
 static void test_politeness(void **state)
 {
     const char *fifo = make_fifo();
@@ -751,6 +814,9 @@ int main(void)
         cmocka_unit_test(test_cancel_of_the_deaf),
         cmocka_unit_test(test_time_limit_asked),
         cmocka_unit_test(test_time_limit_kept_by_shim),
+        cmocka_unit_test(test_warning_before_the_time_limit),
+        cmocka_unit_test(test_warning_before_an_eviction),
+        cmocka_unit_test(test_cancel_sends_no_warning),
         cmocka_unit_test(test_politeness),
         cmocka_unit_test(test_shutdown_is_no_cancel),
         cmocka_unit_test(test_lost_and_swept),
