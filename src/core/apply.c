@@ -429,7 +429,7 @@ static int apply_hold(struct core *core, struct task *task, const struct event *
     stop_waiting(task, event->time_us);
     task->queued_us = event->time_us;
     forget_drains(core, task->id);
-    core_leave_array_slot(core, task);
+    core_leave_slot(core, task);
     task_move(task, TASK_HELD);
     return 0;
 }
@@ -486,7 +486,7 @@ static int apply_end(struct core *core, struct task *task, const struct event *e
     forget_drains(core, task->id);
     core_drop_dependencies(core, task);
     core_note_end(core, task->id);
-    core_leave_array_slot(core, task);
+    core_leave_slot(core, task);
     task_move(task, event->end);
     return 0;
 }

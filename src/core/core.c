@@ -86,6 +86,7 @@ void core_destroy(struct core *core)
         gpu_view_fini(&core->view.gpus[i]);
     free(core->view.gpus);
     free(core->fifo.free_us);
+    free(core->user_uses);
     free(core->effects);
     free(core->chosen);
     free(core->verdicts);
@@ -97,7 +98,7 @@ void core_configure(struct core *core, const struct core_settings *settings)
     core_change_order(core, settings->order);
     core->settings = *settings;
     core_set_shares(core, settings->shares);
-    core->pass_needed = true;
+    core->pass_needed = core->is_gate_open = true;
 }
 
 /* ---- deciding what follows from an input ---- */

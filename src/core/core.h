@@ -46,6 +46,9 @@ struct core_settings {
     bool can_pause;      /* EFFECT_PAUSE and CONTINUE */
     bool preload;        /* EFFECT_GRANT_MEMORY and DENY_MEMORY, and reports MEMORY_WAIT */
     bool preempt;        /* running tasks give way by rank (core/preempt.c) */
+    /* Of one user's tasks that are limited, and in queues or running; 0: no limit. */
+    int user_tasks_max, user_gpus_max;
+    int64_t user_memory_max_bytes; /* of their requirements on all their GPUs together */
     struct suspension_cost suspension_cost;
     enum queue_order order;
     int64_t usage_half_life_us;       /* of charges (users.c); 0: nothing is charged */

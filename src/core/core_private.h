@@ -59,8 +59,10 @@ struct core {
     int n_dependents;               /* tasks with open dependencies */
     uint64_t ended_low, ended_high; /* ids of tasks that ended since dependencies were judged are
                                        from and to these; 0: none */
-    bool is_gate_open;              /* a blocked task may have become eligible */
-    int64_t next_begin_us;          /* when the next blocked task may begin */
+    struct user_use *user_uses;     /* scratch: what users have at work (eligible.c) */
+    size_t n_user_uses, user_uses_capacity;
+    bool is_gate_open;     /* a blocked task may have become eligible */
+    int64_t next_begin_us; /* when the next blocked task may begin */
 
     struct effect *effects;
     int n_effects;
@@ -179,8 +181,8 @@ int core_take_dependencies(struct core *core, struct task *task, uint64_t place)
 /* The task becomes blocked: it is examined when it may begin, or a dependency is decided. */
 void core_note_blocked(struct core *core, const struct task *task);
 
-/* The task leaves the queues: another of its array may enter one. */
-void core_leave_array_slot(struct core *core, const struct task *task);
+/* The task leaves the queues: another of its array or its user may enter one. */
+void core_leave_slot(struct core *core, const struct task *task);
 
 /* The task has ended: dependencies on it can be judged. */
 void core_note_end(struct core *core, uint64_t id);

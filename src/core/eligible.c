@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which tasks may start at all. A task with a begin time or dependencies, or of an array with a
- * limit of tasks at a time, is BLOCKED: it waits in a separate queue, where it delays no other
- * task, until nothing but its turn keeps it from starting. Then the core decides ELIGIBLE, and the
- * task goes into the queue that it would have been in.
+ * Which tasks may start at all. A task with a begin time or dependencies, or of an array or user
+ * with a limit of tasks at a time, is BLOCKED: it waits in a separate queue, where it delays no
+ * other task, until nothing but its turn keeps it from starting. Then the core decides ELIGIBLE,
+ * and the task goes into the queue that it would have been in.
  *
  *     t=0   submit a; submit b after=ok:a; submit c after=ok:b      a starts, b and c are blocked
  *     t=9   a completes    DEPENDENCY b: ok:a holds                 ELIGIBLE b: it starts
@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/clock.h"
 #include "core/core_private.h"
 
@@ -24,7 +25,8 @@
 
 bool core_is_gated(const struct task *task)
 {
-    return task->request.begin_us > 0 || task->n_after > 0 || task->array.limit > 0;
+    return task->request.begin_us > 0 || task->n_after > 0 || task->array.limit > 0 ||
+           task->request.limited;
 }
 
 bool core_may_depend(const struct event *event)
@@ -203,12 +205,21 @@ void core_note_blocked(struct core *core, const struct task *task)
         core->next_begin_us = task->request.begin_us;
 }
 
-void core_leave_array_slot(struct core *core, const struct task *task)
+/* In a queue to be placed or resumed, or running. */
+static bool is_at_work(const struct task *task)
 {
-    core->is_gate_open |= task->array.limit > 0;
+    return task->state != TASK_HELD && task->state != TASK_BLOCKED &&
+           !task_state_is_done(task->state);
 }
 
-/* How many tasks of an array are in the queues or run. */
+/* A task that was not at work had no place: to cancel an array costs no walk for each of them. */
+void core_leave_slot(struct core *core, const struct task *task)
+{
+    bool is_counted = task->array.limit > 0 || task->request.limited;
+    core->is_gate_open |= is_counted && is_at_work(task);
+}
+
+/* How many tasks of an array are at work. */
 struct array_use {
     uint64_t array;
     int n;
@@ -218,53 +229,140 @@ static int count_array(const struct core *core, uint64_t array)
 {
     int n = 0;
     for (int i = core_task_position(core, array + 1); i < core->n_tasks; i++) {
-        const struct task *task = core->tasks[i];
-        if (task->array.id != array)
+        if (core->tasks[i]->array.id != array)
             break;
-        n += task->state != TASK_HELD && task->state != TASK_BLOCKED &&
-             !task_state_is_done(task->state);
+        n += is_at_work(core->tasks[i]);
     }
     return n;
 }
 
-/* Takes a place in the limit of the task's array. `use`: of the array before; its tasks follow one
- * another in the queue. */
-static bool take_array_slot(const struct core *core, const struct task *task, struct array_use *use)
+/* What the limited tasks of a user that are at work have or will have. */
+struct user_use {
+    uint32_t uid;
+    int tasks, gpus;
+    int64_t bytes;
+};
+
+/* NULL without memory. */
+static struct user_use *find_user(struct core *core, uint32_t uid)
 {
-    if (task->array.limit == 0)
-        return true;
-    if (use->array != task->array.id)
-        *use = (struct array_use){task->array.id, count_array(core, task->array.id)};
-    return use->n < task->array.limit && ++use->n;
+    for (size_t i = 0; i < core->n_user_uses; i++)
+        if (core->user_uses[i].uid == uid)
+            return &core->user_uses[i];
+    const struct user_use new_user = {.uid = uid};
+    return ARRAY_APPEND(core->user_uses, core->n_user_uses, core->user_uses_capacity, new_user) < 0
+               ? NULL
+               : &core->user_uses[core->n_user_uses - 1];
 }
 
-static bool is_eligible(
-    struct core *core, const struct task *task, struct array_use *use, int64_t now_us)
+/* An unknown requirement counts as what policies want free for it. */
+static int64_t total_bytes(const struct core *core, const struct task *task)
+{
+    const struct need *need = &task->request.need;
+    int64_t each = need->kind >= NEED_ESTIMATED ? need->bytes
+                                                : core->settings.conditions.min_free_bytes;
+    return each > INT64_MAX / 2 / task->request.gpus ? INT64_MAX / 2 : each * task->request.gpus;
+}
+
+static void add_use(const struct core *core, struct user_use *use, const struct task *task)
+{
+    int64_t bytes = total_bytes(core, task);
+    use->tasks++;
+    use->gpus += task->request.gpus;
+    use->bytes = use->bytes > INT64_MAX - bytes ? INT64_MAX : use->bytes + bytes;
+}
+
+static bool has_user_limits(const struct core *core)
+{
+    const struct core_settings *settings = &core->settings;
+    return settings->user_tasks_max || settings->user_gpus_max || settings->user_memory_max_bytes;
+}
+
+static int count_users(struct core *core)
+{
+    core->n_user_uses = 0;
+    for (int i = 0; i < core->n_tasks && has_user_limits(core); i++) {
+        const struct task *task = core->tasks[i];
+        struct user_use *use = NULL;
+        if (!task->request.limited || !is_at_work(task))
+            continue;
+        use = find_user(core, task->uid);
+        if (!use)
+            return -ENOMEM;
+        add_use(core, use, task);
+    }
+    return 0;
+}
+
+/* The limit of its user that the task would exceed. */
+static enum task_gate user_gate(
+    const struct core *core, const struct user_use *use, const struct task *task)
+{
+    const struct core_settings *settings = &core->settings;
+    int64_t bytes = total_bytes(core, task);
+    if (settings->user_tasks_max && use->tasks >= settings->user_tasks_max)
+        return GATE_USER_TASKS;
+    if (settings->user_gpus_max && use->gpus + task->request.gpus > settings->user_gpus_max)
+        return GATE_USER_GPUS;
+    if (settings->user_memory_max_bytes && use->bytes > settings->user_memory_max_bytes - bytes)
+        return GATE_USER_MEMORY;
+    return GATE_NONE;
+}
+
+/* Takes a place in the limits of the task's array and user. `array`: of the array before; its tasks
+ * follow one another in the queue. Returns GATE_NONE, or what keeps the task; -ENOMEM. */
+static int take_slot(struct core *core, const struct task *task, struct array_use *array)
+{
+    struct user_use *use = NULL;
+    if (task->request.limited && has_user_limits(core)) {
+        use = find_user(core, task->uid);
+        if (!use)
+            return -ENOMEM;
+        enum task_gate gate = user_gate(core, use, task);
+        if (gate)
+            return (int)gate;
+    }
+    if (task->array.limit && array->array != task->array.id)
+        *array = (struct array_use){task->array.id, count_array(core, task->array.id)};
+    if (task->array.limit && array->n >= task->array.limit)
+        return GATE_ARRAY;
+    array->n += task->array.limit > 0;
+    if (use)
+        add_use(core, use, task);
+    return GATE_NONE;
+}
+
+/* Returns 1 if the task may enter its queue, 0 if not, or -ENOMEM. */
+static int examine(struct core *core, struct task *task, struct array_use *array, int64_t now_us)
 {
     if (task->n_after > 0)
-        return false;
-    if (task->request.begin_us <= now_us)
-        return take_array_slot(core, task, use);
-    if (task->request.begin_us < core->next_begin_us)
-        core->next_begin_us = task->request.begin_us;
-    return false;
+        return 0;
+    if (task->request.begin_us > now_us) {
+        if (task->request.begin_us < core->next_begin_us)
+            core->next_begin_us = task->request.begin_us;
+        return 0;
+    }
+    int gate = take_slot(core, task, array);
+    task->gate = gate > 0 ? (enum task_gate)gate : GATE_NONE;
+    return gate < 0 ? gate : gate == GATE_NONE;
 }
 
 int core_admit_eligible(struct core *core, int64_t now_us)
 {
-    struct array_use use = {.array = 0};
-    int r = 0;
+    struct array_use array = {.array = 0};
     if (!core->is_gate_open && now_us < core->next_begin_us)
         return 0;
     core->is_gate_open = false;
     core->next_begin_us = TIME_NEVER;
-    for (struct task *task = core->blocked_queue.first, *next; task && r == 0; task = next) {
+    int r = core->blocked_queue.first ? count_users(core) : 0;
+    for (struct task *task = core->blocked_queue.first, *next; task && r >= 0; task = next) {
         next = task->next;
-        if (!is_eligible(core, task, &use, now_us))
+        r = examine(core, task, &array, now_us);
+        if (r <= 0)
             continue;
         struct event event = {.kind = EVENT_ELIGIBLE, .time_us = now_us, .task = task->id};
         core->pass_needed = true;
         r = core_decide(core, &event);
     }
-    return r;
+    return r < 0 ? r : 0;
 }

@@ -300,8 +300,39 @@ static void add_yield(struct line *line, const struct core *core, const struct t
         line_add(line, "; to resume it: ");
 }
 
+/* The limit that keeps the task, which has no open dependency and may begin. */
+static void add_limit(struct line *line, const struct core *core, const struct task *task)
+{
+    const struct core_settings *settings = &core->settings;
+    char text[32];
+    switch (task->gate) {
+    case GATE_ARRAY:
+        line_add(line, "%d tasks of its array %" PRIu64 " are at work, as many as its limit allows",
+            task->array.limit, task->array.id);
+        break;
+    case GATE_USER_TASKS:
+        line_add(line,
+            "%d tasks of its user are at work, as many as one may have (running-per-user)",
+            settings->user_tasks_max);
+        break;
+    case GATE_USER_GPUS:
+        line_add(line, "with it, its user would have more than %d GPUs (gpus-per-user)",
+            settings->user_gpus_max);
+        break;
+    case GATE_USER_MEMORY:
+        line_add(line,
+            "with it, its user would have more than %s of GPU memory (gpu-memory-per-user)",
+            format_size(settings->user_memory_max_bytes, text, sizeof text));
+        break;
+    case GATE_NONE:
+        line_add(line, "becomes eligible at once");
+        break;
+    }
+}
+
 /* "may begin in 1:30:00", "waits for the end of ok:12, any:13" */
-static void add_gate(struct line *line, const struct task *task, int64_t now_us)
+static void add_gate(
+    struct line *line, const struct core *core, const struct task *task, int64_t now_us)
 {
     char text[64];
     if (task->request.begin_us > now_us)
@@ -315,11 +346,8 @@ static void add_gate(struct line *line, const struct task *task, int64_t now_us)
             dependency_format(&task->after[i], text, sizeof text));
     if (task->n_after > DEPENDENCIES_LISTED)
         line_add(line, " and %d more", task->n_after - DEPENDENCIES_LISTED);
-    if (line->used == 0 && task->array.limit)
-        line_add(line, "%d tasks of its array %" PRIu64 " are at work, as many as its limit allows",
-            task->array.limit, task->array.id);
-    else if (line->used == 0)
-        line_add(line, "becomes eligible at once");
+    if (line->used == 0)
+        add_limit(line, core, task);
 }
 
 const char *core_explain(
@@ -337,7 +365,7 @@ const char *core_explain(
     if (!task || !task->queue)
         return buffer;
     if (task->state == TASK_BLOCKED) {
-        add_gate(&line, task, now_us);
+        add_gate(&line, core, task, now_us);
         return buffer;
     }
     if (task->state == TASK_SUSPENDED) {
@@ -434,6 +462,16 @@ const char *core_explain_order(
     return buffer;
 }
 
+static const char *gate_word(const struct task *task)
+{
+    static const char *const words[] = {[GATE_NONE] = "BeginTime",
+        [GATE_ARRAY] = "JobArrayTaskLimit",
+        [GATE_USER_TASKS] = "QOSMaxJobsPerUserLimit",
+        [GATE_USER_GPUS] = "QOSMaxGRESPerUser",
+        [GATE_USER_MEMORY] = "QOSMaxMemoryPerUser"};
+    return task->n_after ? "Dependency" : words[task->gate];
+}
+
 const char *core_reason_word(const struct core *core, uint64_t id)
 {
     const struct task *task = core_find_task(core, id);
@@ -446,9 +484,7 @@ const char *core_reason_word(const struct core *core, uint64_t id)
     if (!task || !task->queue)
         return "None";
     if (task->state == TASK_BLOCKED)
-        return task->n_after                ? "Dependency"
-               : task->request.begin_us > 0 ? "BeginTime"
-                                            : "JobArrayTaskLimit";
+        return gate_word(task);
     if (task->state == TASK_RECOVERING)
         return "Recovering";
     return is_behind_suspended(core, task) || head_before(core, task) ? "Priority" : "Resources";

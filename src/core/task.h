@@ -84,6 +84,7 @@ struct task_request {
     int64_t time_limit_us; /* of one attempt; 0: none */
     struct expectation expect;
     int priority;                   /* PRIORITY_LOW to PRIORITY_URGENT */
+    bool limited;                   /* the limits of its user apply (core_settings) */
     bool once;                      /* it is not run again after an attempt, whatever ended that */
     int64_t begin_us;               /* it does not start before; 0: at once */
     const struct dependency *after; /* of SUBMIT; a task holds those that are open: see below */
@@ -150,6 +151,9 @@ struct memory_wait {
     int64_t waited_us;   /* in finished waits, all attempts */
 };
 
+/* What keeps a task BLOCKED that has no open dependency and may begin. */
+enum task_gate { GATE_NONE, GATE_ARRAY, GATE_USER_TASKS, GATE_USER_GPUS, GATE_USER_MEMORY };
+
 /* The array that a task is of. Its tasks have rising ids, all above the array's own. */
 struct task_array {
     uint64_t id; /* 0: of none */
@@ -188,6 +192,7 @@ struct task {
     struct task_exit exit;     /* of the last attempt */
     struct task_yield yield;
     struct memory_wait memory_wait;
+    enum task_gate gate;          /* of a BLOCKED task: what kept it so when it was last examined */
     struct dependency *after;     /* dependencies that are open; on the heap, NULL without one */
     int n_after;                  /* of them */
     struct dependency_end broken; /* of FAILURE_DEPENDENCY: the one that can never hold */

@@ -132,6 +132,15 @@ static const struct option {
     {"tasks-per-user", LIVE(tasks_per_user), &setting_count, "N", NULL,
         "the largest number of queued and running tasks of one user; further submissions are "
         "refused (root has no limit)"},
+    {"running-per-user", LIVE(core.user_tasks_max), &setting_count, "N", NULL,
+        "the largest number of one user's tasks that run or compete for GPUs at a time; others wait; "
+        "0: no limit (root has none)"},
+    {"gpus-per-user", LIVE(core.user_gpus_max), &setting_count, "N", NULL,
+        "the largest number of GPUs of these tasks together, where a shared GPU counts for each; 0: "
+        "no limit"},
+    {"gpu-memory-per-user", LIVE(core.user_memory_max_bytes), &setting_size, "SIZE", NULL,
+        "the largest memory requirement of these tasks together; a task of unknown requirement "
+        "counts as min-free on each GPU; 0: no limit"},
     {"operators", LIVE(operators), &setting_text, "LIST", "",
         "users that may submit tasks with a priority above normal, as root may; names, "
         "comma-separated"},

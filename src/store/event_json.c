@@ -174,6 +174,7 @@ static const struct field submit_fields[] = {
     {"expected_us", FIELD_INT64, AT(submit.request.expect.time_us), OPTIONAL, 1, EVENT_NUMBER_MAX, NULL},
     {"thread_percent", FIELD_INT, AT(submit.request.thread_percent), OPTIONAL, 1, 100, NULL},
     {"priority", FIELD_INT, AT(submit.request.priority), OPTIONAL, PRIORITY_LOW, PRIORITY_URGENT, NULL},
+    {"limited", FIELD_BOOL, AT(submit.request.limited), OPTIONAL, 0, 0, NULL},
     {"once", FIELD_BOOL, AT(submit.request.once), OPTIONAL, 0, 0, NULL},
     {"array_limit", FIELD_INT, AT(submit.array_limit), OPTIONAL, 1, ARRAY_NUMBER_MAX, NULL},
     {"begin_us", FIELD_INT64, AT(submit.request.begin_us), OPTIONAL, 1, EVENT_NUMBER_MAX, NULL},

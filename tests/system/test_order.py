@@ -92,6 +92,23 @@ class Order(DaemonCase):
         self.assertIn("--begin=yesterdays: not a moment to come", done.stderr)
 
     @unittest.skipUnless(os.geteuid() == 0, "needs another user")
+    def test_limits_of_a_user(self):
+        os.chmod(self.work, 0o777)
+        self.restart(running_per_user=1, gpus_per_user=1)
+        for _ in range(2):
+            self.colloc("submit", "--", "sleep", "1000", prefix=OTHER)
+        self.submit("exec sleep 1000")
+        self.wait_state(1, "RUNNING")
+        self.assertEqual(self.task(2)["reason"], "QOSMaxJobsPerUserLimit")
+        self.restart(signal.SIGKILL, running_per_user=1, gpus_per_user=1)
+        self.assertIn("running-per-user", self.task(2)["reason_text"])
+        self.act("cancel", 1)
+        self.wait_state(2, "RUNNING")
+        self.colloc("cancel", "--user", pwd.getpwuid(65534).pw_name)
+        self.wait(2, "CANCELLED")
+        self.wait_state(3, "RUNNING")
+
+    @unittest.skipUnless(os.geteuid() == 0, "needs another user")
     def test_who_may_have_a_priority(self):
         os.chmod(self.work, 0o777)
         refused = self.colloc("submit", "--priority=high", "--", "true", prefix=OTHER, code=1)

@@ -126,6 +126,23 @@ static int set_dependencies(
         submission->array.count, submission->after, &request->n_after, fault);
 }
 
+static bool has_user_limits(const struct core_settings *settings)
+{
+    return settings->user_tasks_max || settings->user_gpus_max || settings->user_memory_max_bytes;
+}
+
+/* Refuses a task that alone is more than its user may have. */
+static int check_user_limits(
+    const struct http *http, const struct task_request *request, struct fault *fault)
+{
+    const struct core_settings *settings = &http->parts.config->core;
+    if (request->limited && settings->user_gpus_max && request->gpus > settings->user_gpus_max)
+        return fault_set(fault, EINVAL,
+            "gpus=%d: a user may have at most %d at a time here (gpus-per-user)", request->gpus,
+            settings->user_gpus_max);
+    return 0;
+}
+
 /* When it may start, and before which tasks. */
 static int set_order(const struct http *http, struct submission *submission, struct fault *fault)
 {
@@ -136,6 +153,8 @@ static int set_order(const struct http *http, struct submission *submission, str
     if (options[TASK_BEGIN].set && begin_us > 0)
         request->begin_us = now_us + begin_us;
     request->once = !options[TASK_REQUEUE].number;
+    request->limited = api_request_peer(submission->request).uid != 0 &&
+                       has_user_limits(&http->parts.config->core);
     priority_parse(options[TASK_PRIORITY].text, &request->priority);
     if (request->priority > PRIORITY_NORMAL && !may_have_priority(http, submission))
         return fault_set(fault, EPERM,
@@ -403,6 +422,8 @@ int submission_read(const struct http *http, struct submission *submission, stru
         r = submission_estimate_need(http, body, submission, fault);
     if (r == 0)
         r = check_request(http, &submission->event.submit.request, fault);
+    if (r == 0)
+        r = check_user_limits(http, &submission->event.submit.request, fault);
     if (r == 0 && count_texts(body, submission) < 0)
         r = fault_set(fault, ENOMEM, "out of memory");
     return r;

@@ -232,6 +232,51 @@ static void an_array_depends_on_all_or_on_each(void **state)
     core_destroy(core);
 }
 
+/* ---- limits of users ---- */
+
+static int submit_limited(struct core *core, uint64_t task, int gpus, int64_t need_gib)
+{
+    const struct task_request request = {
+        .gpus = gpus, .limited = true, .need = {NEED_DECLARED, need_gib * GIB}};
+    return world_submit(core, 1, task, request);
+}
+
+static void a_users_limits_hold(void **state)
+{
+    struct core *core = world_core(&policy_magm, 4);
+    struct core_settings settings = *core_get_settings(core);
+    char text[256];
+    settings.user_tasks_max = 2;
+    core_configure(core, &settings);
+    for (uint64_t id = 1; id <= 4; id++)
+        assert_int_equal(submit_limited(core, id, 1, 10), 0);
+    assert_int_equal(world_submit(core, 1, 5, (struct task_request){.gpus = 1}), 0);
+    assert_int_equal(world_state(core, 2), TASK_QUEUED);
+    assert_int_equal(world_state(core, 3), TASK_BLOCKED);
+    assert_int_equal(world_state(core, 5), TASK_QUEUED);
+    assert_string_equal(core_reason_word(core, 3), "QOSMaxJobsPerUserLimit");
+    assert_non_null(strstr(core_explain(core, 3, 1, text, sizeof text), "running-per-user"));
+    assert_int_equal(world_input(core, 2, EVENT_CANCEL, 1), 0);
+    assert_int_equal(world_state(core, 3), TASK_QUEUED);
+    settings.user_tasks_max = 0;
+    settings.user_gpus_max = 3;
+    core_configure(core, &settings);
+    assert_int_equal(submit_limited(core, 6, 1, 10), 0);
+    assert_int_equal(world_state(core, 4), TASK_QUEUED);
+    assert_string_equal(core_reason_word(core, 6), "QOSMaxGRESPerUser");
+    settings.user_gpus_max = 0;
+    settings.user_memory_max_bytes = 30 * GIB;
+    core_configure(core, &settings);
+    assert_int_equal(world_input(core, 3, EVENT_TICK, 0), 0);
+    assert_string_equal(core_reason_word(core, 6), "QOSMaxMemoryPerUser");
+    settings.user_memory_max_bytes = 40 * GIB;
+    core_configure(core, &settings);
+    assert_int_equal(world_input(core, 4, EVENT_TICK, 0), 0);
+    assert_int_equal(world_state(core, 6), TASK_QUEUED);
+    world_check(core);
+    core_destroy(core);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -245,6 +290,7 @@ int main(void)
         cmocka_unit_test(an_array_keeps_its_limit),
         cmocka_unit_test(ids_of_an_array_must_be_new),
         cmocka_unit_test(an_array_depends_on_all_or_on_each),
+        cmocka_unit_test(a_users_limits_hold),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

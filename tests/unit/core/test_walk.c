@@ -138,6 +138,7 @@ static void make_submit(struct walk *walk, struct event *event)
     request->time_limit_us = chance(walk, 20) ? (int64_t)draw(walk, 60) * SECOND_US : 0;
     request->priority = chance(walk, 20) ? (int)draw(walk, 4) - 1 : PRIORITY_NORMAL;
     request->once = chance(walk, 10);
+    request->limited = chance(walk, 30);
     request->begin_us = chance(walk, 10) ? walk->now_us + (int64_t)draw(walk, 30) * SECOND_US : 0;
     make_after(walk, event);
     if (event->task == walk->next_task - 1 && chance(walk, 6))
@@ -324,18 +325,32 @@ static void check_array_limit(const struct walk *walk, const struct task *task)
         n += each->state != TASK_HELD && each->state != TASK_BLOCKED &&
              !task_state_is_done(each->state);
     assert_true(task->array.limit == 0 || n <= task->array.limit);
-    if (task->state == TASK_BLOCKED && !task->n_after && task->request.begin_us <= walk->now_us)
+    if (task->state == TASK_BLOCKED && !task->n_after && !task->request.limited &&
+        task->request.begin_us <= walk->now_us)
         assert_int_equal(n, task->array.limit);
+}
+
+/* No more limited tasks of a user are at work than the settings allow. */
+static void check_user_limit(const struct walk *walk, uint32_t uid)
+{
+    int n = 0, most = core_get_settings(walk->core)->user_tasks_max;
+    for (const struct task *task = core_next_task(walk->core, 0); task;
+         task = core_next_task(walk->core, task->id))
+        n += task->uid == uid && task->request.limited && task->state != TASK_HELD &&
+             task->state != TASK_BLOCKED && !task_state_is_done(task->state);
+    assert_true(most == 0 || n <= most);
 }
 
 /* No task is blocked without a cause, and none that has started has one. */
 static void check_gates(const struct walk *walk)
 {
+    for (uint32_t uid = 0; uid < 3; uid++)
+        check_user_limit(walk, uid);
     for (const struct task *task = core_next_task(walk->core, 0); task;
          task = core_next_task(walk->core, task->id)) {
         if (task->state == TASK_BLOCKED)
             assert_true(task->n_after > 0 || task->request.begin_us > walk->now_us ||
-                        task->array.limit > 0);
+                        task->array.limit > 0 || task->request.limited);
         if (task->array.id)
             check_array_limit(walk, task);
         if (task->attempts > 0)
@@ -403,6 +418,8 @@ static struct walk start_walk(uint64_t seed)
     settings.can_suspend = settings.preload = seed % 4 != 0;
     settings.can_pause = seed % 3 != 0;
     settings.preempt = seed % 2 != 0;
+    settings.user_tasks_max = (int)draw(&walk, 4);
+    settings.user_gpus_max = seed % 2 ? GPUS_MAX + 2 : 0;
     walk.core = core_create(&settings);
     walk.replayed = core_create(&settings);
     walk.n_gpus = 1 + (int)draw(&walk, GPUS_MAX);
