@@ -259,5 +259,6 @@ void http_destroy(struct http *http)
     if (!http)
         return;
     user_files_destroy(http->user_files);
+    series_cache_fini(&http->series_cache);
     free(http);
 }

@@ -4,6 +4,7 @@
 #define COLLOC_DAEMON_HTTP_HTTP_STATE_H
 
 #include "daemon/http/http.h"
+#include "daemon/http/series_cache.h"
 #include "daemon/http/user_file.h"
 
 struct submission; /* submission.h */
@@ -25,6 +26,7 @@ struct http {
     struct waiter *waiters;
     struct listing *listings;
     struct event_feed *event_feed; /* NULL: not opened yet */
+    struct series_cache series_cache;
 
     struct { /* since the daemon was started */
         int64_t tasks[TASK_STATES], memory_crashes;

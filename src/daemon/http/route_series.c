@@ -101,15 +101,64 @@ static int read_query(struct api_request *request, struct fault *fault, struct m
     return r;
 }
 
+/* A request whose query the recorder's thread runs. */
+struct pending {
+    struct api_request *request;
+    char key[SERIES_CACHE_KEY_SIZE]; /* under which its answer is kept; "": it is not */
+};
+
 static void on_answer(void *context, char *text, const struct fault *fault)
 {
-    struct api_request *request = context;
+    struct pending *pending = context;
+    struct api_request *request = pending->request;
     struct http *http = api_request_context(request);
+    if (text && *pending->key)
+        series_cache_keep(&http->series_cache, pending->key, text, clock_monotonic_us());
     if (text)
         api_reply_text(request, 200, text);
     else
         api_reply_error(request, 503, "the metrics cannot be read: %s", fault->text);
+    free(pending);
     http_serve_soon(http);
+}
+
+/* The key of a query of GPUs until now; "" for others, whose answers differ. */
+static void write_key(
+    struct api_request *request, const struct metric_query *query, char key[SERIES_CACHE_KEY_SIZE])
+{
+    key[0] = '\0';
+    if (query->task || api_request_query(request, "until") || !api_request_query(request, "since"))
+        return;
+    snprintf(key, SERIES_CACHE_KEY_SIZE, "%zu/%zu %d %d %lld %lld %s", query->only_gpu,
+        query->n_gpus, query->with_tasks, query->with_range, (long long)query->since_ms,
+        (long long)query->step_ms, query->metrics);
+}
+
+/* Answers from the cache, or asks the recorder. Returns whether query and head were taken over. */
+static bool answer(
+    struct http *http, struct api_request *request, struct metric_query *query, char *head)
+{
+    const struct http_hooks *hooks = &http->parts.hooks;
+    struct pending *pending = calloc(1, sizeof *pending);
+    if (!pending) {
+        api_reply(request, 500, NULL);
+        return false;
+    }
+    pending->request = request;
+    write_key(request, query, pending->key);
+    const char *known = *pending->key ? series_cache_find(
+                                            &http->series_cache, pending->key, clock_monotonic_us())
+                                      : NULL;
+    if (known) {
+        free(pending);
+        api_reply_text(request, 200, strdup(known));
+        return false;
+    }
+    if (hooks->ask_metrics(hooks->context, query, head, on_answer, pending))
+        return true;
+    free(pending);
+    api_reply_error(request, 404, "no metrics are recorded here (setting metrics-size)");
+    return false;
 }
 
 /* Takes over query and head, either of which may be NULL for want of memory. */
@@ -117,16 +166,12 @@ static void ask(
     struct http *http, struct api_request *request, struct metric_query *query, char *head)
 {
     struct fault fault = {0};
-    if (!query || !head) {
+    if (!query || !head)
         api_reply(request, 500, NULL);
-    } else if (read_query(request, &fault, query) < 0) {
+    else if (read_query(request, &fault, query) < 0)
         api_reply_error(request, 400, "%s", fault.text);
-    } else {
-        const struct http_hooks *hooks = &http->parts.hooks;
-        if (hooks->ask_metrics(hooks->context, query, head, on_answer, request))
-            return;
-        api_reply_error(request, 404, "no metrics are recorded here (setting metrics-size)");
-    }
+    else if (answer(http, request, query, head))
+        return;
     free(query);
     free(head);
 }

@@ -46,7 +46,7 @@ static struct {
     struct gpu_sample sample;
     struct gpu_process external;
     struct share shares[2];
-    int cleared, mps_answer;
+    int cleared, mps_answer, metric_questions;
     uid_t mps_uid;
 } seen;
 
@@ -371,6 +371,7 @@ static bool on_ask_metrics(
     char *text = NULL;
     assert_true(asprintf(&text, "{%s,\"metrics\":\"%s\",\"only_gpu\":%zu}", head, query->metrics,
                     query->only_gpu) > 0);
+    seen.metric_questions++;
     free(query);
     free(head);
     on_answer(asker, text, NULL);
@@ -811,6 +812,28 @@ static void test_metrics_over_time(void **state)
     seen.has_metrics = false;
 }
 
+static void test_lanes_of_many_pages_are_read_once(void **state)
+{
+    seen.has_metrics = true;
+    for (int i = 0; i < 4; i++) { /* the first of each two asks the recorder */
+        struct api_request request = from(BOB, 0);
+        request.key = "since";
+        request.value = i < 2 ? "1700000000" : "1700000010";
+        serve("GET", "/v1/gpus/{name}/series", &request);
+        assert_int_equal(request.status, 200);
+        assert_int_equal(seen.metric_questions, i / 2 + 1);
+        forget(&request);
+    }
+    submit(ADA);
+    for (int i = 0; i < 2; i++) { /* a task's are its own */
+        struct api_request request = from(BOB, 1);
+        serve("GET", "/v1/tasks/{id}/series", &request);
+        forget(&request);
+        assert_int_equal(seen.metric_questions, 3 + i);
+    }
+    seen.has_metrics = false;
+}
+
 static void test_readers_of_events(void **state)
 {
     struct api_request request = from(BOB, 0);
@@ -948,6 +971,7 @@ int main(void)
         TEST(metrics_leave_out_what_is_not_known),
         TEST(metrics_as_openmetrics),
         TEST(metrics_over_time),
+        TEST(lanes_of_many_pages_are_read_once),
         TEST(readers_of_events),
         TEST(logins_to_the_page),
         TEST(totals),
