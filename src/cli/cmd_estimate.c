@@ -3,8 +3,8 @@
  * `colloc estimate`: the GPU memory requirement of a training, without a daemon.
  *
  * In order: read FILE (a task file, a summary or an export), lay the command line's options over
- * it, run the user's PyTorch model if --pytorch names one, parse the network, read the run history,
- * run one estimator or all, print.
+ * it, run the user's PyTorch model if --pytorch names one or the command after "--", parse the
+ * network, read the run history, run one estimator or all, print.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -20,6 +20,7 @@
 #include "cli/command.h"
 #include "cli/print.h"
 #include "cli/pytorch.h"
+#include "cli/script_estimate.h"
 #include "cli/table.h"
 #include "cli/task_view.h"
 #include "estimator/estimator.h"
@@ -40,6 +41,8 @@ enum {
     ESTIMATE_GPU,
     ESTIMATE_HISTORY
 };
+
+enum { EXIT_NOT_FOLLOWED = 3 }; /* a command was run, but no training was seen */
 
 enum { ESTIMATORS_MOST = 32, HISTORY_MAX_BYTES = 64 << 20 };
 
@@ -78,13 +81,15 @@ static const struct option_spec options[] = {
     [ESTIMATE_PYTHON] = {.name = "python",
         .kind = OPTION_TEXT,
         .argument = "PROGRAM",
-        .help = "with --pytorch: Python interpreter that has PyTorch; default: python3"},
+        .help = "with --pytorch: Python interpreter that has PyTorch; default: python3; with a "
+                "command: the interpreter that runs in place of its first word"},
     [ESTIMATE_LIMIT] = {.name = "limit",
         .kind = OPTION_DURATION,
         .argument = "TIME",
         .min = SECOND_US,
         .max = 86400 * SECOND_US,
-        .help = "with --pytorch: time limit of the export; default: 10m"},
+        .help = "with --pytorch: time limit of the export; default: 10m; with a command: the "
+                "time until its second optimizer step; default: 5m"},
     [ESTIMATE_GPU] = {.name = "gpu",
         .kind = OPTION_TEXT,
         .argument = "NAME",
@@ -136,10 +141,33 @@ static int take_export(
                : 0;
 }
 
+/* A command shows its batch size and all else. */
+static int check_command(
+    const struct invocation *invocation, const struct task_description *task, struct fault *fault)
+{
+    static const int of_task[] = {
+        TASK_SUMMARY, TASK_BATCH, TASK_OPTIMIZER, TASK_PRECISION, TASK_SEQ, TASK_MEMORY};
+    static const int of_pytorch[] = {ESTIMATE_EXPORT, ESTIMATE_PYTORCH, ESTIMATE_INPUT,
+        ESTIMATE_CLASSES, ESTIMATE_LABELS, ESTIMATE_KERNELS};
+    const char *name = NULL;
+    for (size_t i = 0; !name && i < ARRAY_SIZE(of_task); i++)
+        if (task->values[of_task[i]].set)
+            name = task_options[of_task[i]].name;
+    for (size_t i = 0; !name && i < ARRAY_SIZE(of_pytorch); i++)
+        if (invocation->values[of_pytorch[i]].set)
+            name = options[of_pytorch[i]].name;
+    return name ? fault_set(fault, EINVAL,
+                      "estimate: --%s excludes a command: the training itself shows what it does",
+                      name)
+                : 0;
+}
+
 /* The network comes from exactly one of these. */
 static int check_source(
     const struct invocation *invocation, const struct task_description *task, struct fault *fault)
 {
+    if (invocation->after_dashes)
+        return check_command(invocation, task, fault);
     const struct option_value *values = invocation->values;
     static const int of_pytorch[] = {ESTIMATE_INPUT, ESTIMATE_CLASSES, ESTIMATE_LABELS,
         ESTIMATE_KERNELS, ESTIMATE_PYTHON, ESTIMATE_LIMIT};
@@ -155,8 +183,8 @@ static int check_source(
         return fault_set(fault, EINVAL, "estimate: --pytorch needs the batch size: add --batch=N");
     if (!runs && !task->values[TASK_SUMMARY].set && !task->values[TASK_MEMORY].set)
         return fault_set(fault, EINVAL,
-            "estimate: no model given: give a model summary, an export, "
-            "--pytorch=SOURCE or --memory=SIZE");
+            "estimate: no model given: give a model summary, an export, a training command after "
+            "--, --pytorch=SOURCE or --memory=SIZE");
     return 0;
 }
 
@@ -205,7 +233,12 @@ static int gather_task(
     const struct invocation *invocation, struct task_description *task, struct fault *fault)
 {
     int r = check_gpu(invocation, fault);
-    if (r == 0 && invocation->operand_count)
+    if (r == 0 && invocation->operand_count > 1 && !invocation->after_dashes)
+        r = fault_set(fault, EINVAL,
+            "estimate: unexpected argument '%.80s': a command follows --: colloc estimate -- "
+            "python train.py",
+            invocation->operands[1]);
+    if (r == 0 && invocation->operand_count && !invocation->after_dashes)
         r = read_operand(invocation, task, fault);
     if (r == 0 && option_values_overlay(task->values, invocation->task_values, TASK_OPTION_MAX) < 0)
         r = fault_set(fault, ENOMEM, "out of memory");
@@ -257,11 +290,26 @@ static int run_pytorch(
     return fault_prefix(r < 0 ? fault : NULL, r, "--pytorch=%.100s", model.source);
 }
 
+/* Follows the command after "--", and takes its export in place of a file. */
+static int run_script(
+    const struct invocation *invocation, struct task_description *task, struct fault *fault)
+{
+    if (!invocation->after_dashes)
+        return 0;
+    const struct script_command command = {.words = invocation->operands,
+        .interpreter = invocation->values[ESTIMATE_PYTHON].text,
+        .limit_us = invocation->values[ESTIMATE_LIMIT].number};
+    size_t size;
+    return script_export(&command, fault, &task->summary, &size);
+}
+
 /* Returns what the network was read from, as the user named it. */
 static const char *source_of(
     const struct invocation *invocation, const struct task_description *task)
 {
     const struct option_value *pytorch = &invocation->values[ESTIMATE_PYTORCH];
+    if (invocation->after_dashes)
+        return "the script";
     return pytorch->set ? pytorch->text : task->values[TASK_SUMMARY].text;
 }
 
@@ -462,28 +510,63 @@ static struct reading reserve_mib(const struct estimate *answer)
     return bytes.valid ? reading_of(ceil(bytes.value / (double)MIB)) : bytes;
 }
 
+/* Rounded up to a tenth of a GiB, or to a MiB below one: printed, it is still enough. */
+static void format_reserve(double mib, char *text, size_t size)
+{
+    double gib = mib * (double)MIB / (double)GIB;
+    if (gib >= 1)
+        snprintf(text, size, "%.1f GiB", ceil(gib * 10 - 1e-9) / 10);
+    else
+        snprintf(text, size, "%.0f MiB", mib);
+}
+
 static void print_reserve(const struct estimation *estimation)
 {
     const struct estimate *answer = main_answer(estimation);
     struct reading mib = reserve_mib(answer);
+    char size[32] = "";
+    if (mib.valid)
+        format_reserve(mib.value, size, sizeof size);
     if (!mib.valid)
-        printf("Reserve: unknown\n\n");
+        printf("reserve: unknown\n\n");
     else if (estimate_quantile(answer, QUANTILE_P99).valid)
-        printf("Reserve %.0f MiB: enough for %d of 100 such trainings\n\n", mib.value,
+        printf("reserve %s: enough for %d of 100 such tasks\n\n", size,
             quantile_percent(QUANTILE_P99));
     else
-        printf("Reserve %.0f MiB: the estimate of %s, whose error is not calibrated\n\n", mib.value,
+        printf("reserve %s: the estimate of %s, whose error is not calibrated\n\n", size,
             answer->estimator);
+}
+
+/* What the script's loop does: batch, optimizer, precision, and what is unusual. */
+static void print_seen(const json_t *seen)
+{
+    json_t *value;
+    const char *key;
+    json_object_foreach((json_t *)(uintptr_t)seen, key, value) {
+        if (json_is_string(value))
+            printf("%s %s, ", key, json_string_value(value));
+        else if (json_is_integer(value) && json_integer_value(value) > 0)
+            printf("%s %" JSON_INTEGER_FORMAT ", ", key, json_integer_value(value));
+        else if (json_is_true(value))
+            printf("%s, ", key);
+    }
+    puts("as the script ran");
 }
 
 static void print_all(const struct invocation *invocation, const struct estimation *estimation)
 {
     const struct model *model = estimation->network.model;
+    const char *export = estimation->task.summary;
+    json_t *seen = invocation->after_dashes ? script_seen(export, strlen(export)) : NULL;
     if (invocation->common[COMMON_JSON].number) {
         json_t *object = json_pack("{so,so,so,so}", "reserve_mib",
             scaled_json(reserve_mib(main_answer(estimation)), 1), "estimates",
             estimates_json(estimation), "model", model_json(model), "warnings",
             warnings_json(model));
+        if (seen) {
+            json_object_set_new(object, "evidence", json_string(evidence_name(EVIDENCE_SCRIPT)));
+            json_object_update(object, seen);
+        }
         print_json(object);
         json_decref(object);
     } else {
@@ -491,11 +574,28 @@ static void print_all(const struct invocation *invocation, const struct estimati
             print_error(
                 "warning: %s: %s", source_of(invocation, &estimation->task), model->warnings[i]);
         print_reserve(estimation);
+        if (seen)
+            print_seen(seen);
         if (model)
             printf("%lld parameters in %zu layers (%s)\n\n", (long long)model->parameters,
                 model->n_layers, summary_format_name(model->format));
         print_answers(estimation);
     }
+    json_decref(seen);
+}
+
+/* The script ran, but no training was seen. Returns the exit status. */
+static int print_not_followed(const struct invocation *invocation, const struct fault *fault)
+{
+    if (invocation->common[COMMON_JSON].number) {
+        json_t *object = json_pack(
+            "{ss,ss}", "evidence", evidence_name(EVIDENCE_SCRIPT), "reason", fault->text);
+        print_json(object);
+        json_decref(object);
+    } else {
+        print_error("cannot follow the script: %s", fault->text);
+    }
+    return EXIT_NOT_FOLLOWED;
 }
 
 static int run(const struct invocation *invocation)
@@ -506,20 +606,25 @@ static int run(const struct invocation *invocation)
     if (r == 0)
         r = run_pytorch(invocation, &estimation.task, &fault);
     if (r == 0)
+        r = run_script(invocation, &estimation.task, &fault);
+    if (r == 0)
         r = parse_summary(invocation, &estimation, &fault);
     if (r == 0)
         r = read_history(invocation, &estimation, &fault);
     fill_request(invocation, &estimation);
     if (r == 0)
         r = run_estimators(&estimation, &fault);
+    int code = r == 0 ? EXIT_OK : EXIT_USAGE;
     if (r == 0)
         print_all(invocation, &estimation);
+    else if (r == SCRIPT_NOT_FOLLOWED)
+        code = print_not_followed(invocation, &fault);
     else
         print_error("%s", fault.text);
     network_fini(&estimation.network);
     free(estimation.history);
     task_description_fini(&estimation.task);
-    return r == 0 ? EXIT_OK : EXIT_USAGE;
+    return code;
 }
 
 #if HAVE_GPUMEMNET
@@ -530,7 +635,7 @@ static int run(const struct invocation *invocation)
 
 const struct command command_estimate = {
     .name = "estimate",
-    .usage = "[OPTION...] [FILE]",
+    .usage = "[OPTION...] [FILE | -- COMMAND [ARGUMENT...]]",
     .summary = "estimate the GPU memory requirement of a task, without a daemon",
     .description = "FILE is a model summary, an export or a task file; colloc detects which. "
                    "Options on the command line override those in a task file. --estimator "
@@ -538,6 +643,13 @@ const struct command command_estimate = {
                    "declared, none, or all of them; the default is declared with --memory, "
                    "otherwise graph. An estimator without an answer prints a note; that is "
                    "not an error.\n\n"
+                   "COMMAND is a training as it would be submitted, such as python train.py "
+                   "--batch-size 64. It runs unmodified and without a GPU: CUDA appears to be "
+                   "there, tensors on it have shapes and no data, and the run ends after the "
+                   "second optimizer step. It has no network and no standard input, and what it "
+                   "writes or deletes vanishes, where the machine allows namespaces; a warning "
+                   "says what was not protected. Exit status 3: it could not be followed; the "
+                   "message, or the member reason, says why.\n\n"
                    "The first line is the value to give to --memory: P99, rounded up to "
                    "whole MiB. Memory is per GPU, as nvidia-smi shows it. P50, P90 and P99 "
                    "were enough memory for 50, 90 and 99 % of comparable training runs; "
@@ -552,7 +664,7 @@ const struct command command_estimate = {
                     TASK_OPTION_BIT(TASK_OPTIMIZER) | TASK_OPTION_BIT(TASK_PRECISION) |
                     TASK_OPTION_BIT(TASK_SEQ),
     .operand = OPERAND_FILE,
-    .max_operands = 1,
+    .max_operands = -1,
     .common_without = WITHOUT_SOCKET,
     .run = run,
 };

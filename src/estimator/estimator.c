@@ -70,6 +70,7 @@ const char *evidence_name(enum evidence evidence)
         "summary",
         "declared",
         "export",
+        "script",
         "export with kernels",
         "one other run",
         "several runs",

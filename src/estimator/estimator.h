@@ -49,6 +49,7 @@ enum evidence {
     EVIDENCE_SUMMARY,  /* a summary and a batch */
     EVIDENCE_DECLARED, /* a summary, a batch, the optimizer and the precision */
     EVIDENCE_EXPORT,
+    EVIDENCE_SCRIPT,   /* an export of the training script itself, as its loop ran */
     EVIDENCE_KERNELS,  /* an export with the measured workspaces of its convolutions on this GPU */
     EVIDENCE_ONE_RUN,  /* runs of the network at one other batch */
     EVIDENCE_RUNS,     /* runs at two other batches or more */

@@ -207,6 +207,42 @@ static void hold_class(const json_t *rows, int64_t class, int64_t begin, int64_t
 
 enum { ITERATIONS_MOST = 16 }; /* an exporter writes two */
 
+/* Reads [tensor, until, heir]. */
+static bool read_hold(const json_t *row, struct export *export)
+{
+    int64_t tensor, until, heir, most = (int64_t) export->n_tensors - 1;
+    if (!whole_number(json_array_get(row, 0), most, &tensor) ||
+        !whole_number(json_array_get(row, 1), export->ticks - 1, &until) ||
+        !whole_number(json_array_get(row, 2), most, &heir) ||
+        export->tensors[tensor].first >= until || export->tensors[tensor].last != until)
+        return false;
+    export->holds[export->n_holds++] = (struct export_hold){(size_t)tensor, until, heir};
+    return true;
+}
+
+static int by_until(const void *a, const void *b)
+{
+    const struct export_hold *left = a, *right = b;
+    return left->until < right->until ? -1 : left->until > right->until;
+}
+
+/* The holds of a script's export, which saw what its loop keeps. */
+static int read_seen_holds(
+    const json_t *rows, const json_t *phases, struct export *export, struct fault *fault)
+{
+    size_t n = json_array_size(rows), iterations = json_array_size(phases);
+    if (!json_is_array(rows) || n > export->n_tensors)
+        return report_member(fault, "holds", "a list of [tensor, tick, tensor]");
+    for (size_t i = 0; i < n; i++)
+        if (!read_hold(json_array_get(rows, i), export))
+            return fault_set(fault, EINVAL,
+                "holds[%zu]: must be [tensor, its last tick, the tensor that takes its place]", i);
+    qsort(export->holds, export->n_holds, sizeof *export->holds, by_until);
+    if (iterations > 1)
+        (void)phase_begin(phases, iterations - 1, "input", export->ticks, &export->last_iteration);
+    return 0;
+}
+
 static int read_holds(const json_t *root, struct export *export, struct fault *fault)
 {
     const json_t *rows = json_object_get(root, "tensors"),
@@ -217,6 +253,9 @@ static int read_holds(const json_t *root, struct export *export, struct fault *f
     export->holds = calloc(2 * export->n_tensors, sizeof *export->holds);
     if (!export->holds)
         return fault_set(fault, ENOMEM, "out of memory");
+    const json_t *seen = json_object_get(root, "holds");
+    if (seen)
+        return read_seen_holds(seen, phases, export, fault);
     for (size_t i = 1; i < json_array_size(phases) && i < ITERATIONS_MOST; i++, begin = end) {
         if (!phase_begin(phases, i, "input", export->ticks, &end) ||
             !phase_begin(phases, i, "forward", export->ticks, &forward) ||

@@ -47,7 +47,7 @@ struct fake_peak {
  * A batch or an output. A variable of the training loop holds it until the next iteration assigns
  * the next one, so that two batches live at once, and no output lives through the next iteration's
  * backward pass. The times follow from the phases, not from the file's ticks, which early exporters
- * wrote differently.
+ * wrote differently. A script's export lists what its loop really held.
  */
 struct export_hold {
     size_t tensor;

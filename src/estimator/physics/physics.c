@@ -227,6 +227,8 @@ static enum evidence evidence_of(
     const struct estimate_request *request, const struct physics *physics)
 {
     const struct tape_doubts *doubts = &physics->doubts;
+    if (request->export && strcmp(request->export->method, "script") == 0)
+        return EVIDENCE_SCRIPT;
     if (request->export)
         return physics->knows_kernels ? EVIDENCE_KERNELS : EVIDENCE_EXPORT;
     if (request->model->is_suspect || doubts->hidden_share > doubtful_share ||

@@ -28,9 +28,15 @@ static struct reading quantile_at(
     return reading_of(context_bytes + (estimate->bytes.value - context_bytes) * exp(log_ratio));
 }
 
+/* A script's export knows as much of the kernels as any export: its errors are taken for theirs. */
+static enum evidence calibrated_as(enum evidence evidence)
+{
+    return evidence == EVIDENCE_SCRIPT ? EVIDENCE_EXPORT : evidence;
+}
+
 void quantiles_set(struct estimate *estimate, const struct physics *physics)
 {
-    const struct row *row = &rows[estimate->evidence];
+    const struct row *row = &rows[calibrated_as(estimate->evidence)];
     double context = physics->context_bytes, spread = residual_spread(physics, estimate->evidence);
     if (row->n == 0 || !estimate->bytes.valid || estimate->bytes.value <= context)
         return;

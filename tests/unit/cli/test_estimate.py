@@ -106,7 +106,7 @@ class Estimate(CliCase):
         reply = self.estimate("net.txt", "--batch=8")
         reserve = reply["reserve_mib"]
         self.assertEqual(reserve, math.ceil(reply["estimates"][0]["p99_mib"]))
-        first = f"Reserve {reserve:.0f} MiB: enough for 99 of 100 such trainings"
+        first = f"reserve {reserve:.0f} MiB: enough for 99 of 100 such tasks"
         self.assertEqual(self.colloc("estimate", "net.txt", "--batch=8").splitlines()[0], first)
         self.assertEqual(
             self.colloc("estimate", "net.txt", "--batch=8", "--estimator=all").splitlines()[0],
@@ -115,13 +115,13 @@ class Estimate(CliCase):
         horus = self.estimate("net.txt", "--batch=8", "--estimator=horus")
         self.assertEqual(
             self.colloc("estimate", "net.txt", "--batch=8", "--estimator=horus").splitlines()[0],
-            f"Reserve {math.ceil(horus['estimates'][0]['mib'])} MiB: the estimate of horus, whose "
+            f"reserve {math.ceil(horus['estimates'][0]['mib'])} MiB: the estimate of horus, whose "
             "error "
             "is not calibrated",
         )
         self.assertEqual(
             self.colloc("estimate", "--memory=1G", "--estimator=none").splitlines()[0],
-            "Reserve: unknown",
+            "reserve: unknown",
         )
         self.assertIsNone(self.estimate("--memory=1G", "--estimator=none")["reserve_mib"])
         self.assertRegex(
@@ -319,8 +319,8 @@ class Estimate(CliCase):
         for words, text in [
             (
                 [],
-                "no model given: give a model summary, an export, --pytorch=SOURCE or "
-                "--memory=SIZE",
+                "no model given: give a model summary, an export, a training command after --, "
+                "--pytorch=SOURCE or --memory=SIZE",
             ),
             (
                 ["net.txt", "--summary=net.txt"],

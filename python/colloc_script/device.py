@@ -1,0 +1,219 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A GPU that is not there: routes each operation, and follows what the GPU would have held.
+
+Tensors of the CPU are real. A tensor on CUDA is a fake tensor (torch._subclasses). As in the
+exporter, PyTorch's C++ code takes it for one of the CPU, so that every build of PyTorch runs it;
+only Python sees the device `cuda:0` (fake_tensor.py). An operation with a fake operand, or one that
+asks for a tensor on CUDA, runs on fake tensors; all others run as they are.
+"""
+import torch
+from torch._subclasses import FakeTensor, FakeTensorMode
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_map
+
+from colloc_export.operations import Operations
+from colloc_export.scratch import scratch_of
+from colloc_export.tracker import (
+    FOR_FAKE_TENSORS,
+    LAST_RESULT_FIRST,
+    Storages,
+    name_of,
+    tensors_in,
+)
+
+from .values import Values
+
+HOST = torch.device("cpu")
+GPU = torch.device("cuda", 0)
+
+# Elements of a tensor of the CPU from which on random numbers are not drawn. Chosen: weights and
+# made-up data sets stay untouched zero pages, which cost neither time nor memory.
+DRAWN_MOST = 1 << 16
+
+FILLS = set("uniform_ normal_ random_ bernoulli_ exponential_ log_normal_ cauchy_".split())
+DRAWS = set("rand randn randint normal randperm".split()) - {"randperm"}
+DRAWS_LIKE = set("rand_like randn_like randint_like".split())
+AFTER_FILLS = set("erfinv_ mul_ add_ clamp_ copy_ zero_ fill_".split())
+
+# Kernels of CUDA alone that write to their operands and allocate nothing.
+IN_PLACE_ON_CUDA = set(
+    """
+_amp_foreach_non_finite_check_and_unscale_ _amp_update_scale_ _fused_adam_ _fused_adamw_ _fused_sgd_
+_fused_adagrad_
+""".split()
+)
+
+
+def is_fake(tensor):
+    return isinstance(tensor, FakeTensor)
+
+
+def mapped(function, tree):
+    """A copy of a tree with each tensor replaced."""
+    return tree_map(lambda leaf: function(leaf) if isinstance(leaf, torch.Tensor) else leaf, tree)
+
+
+def _fake_mode():
+    try:
+        return FakeTensorMode(allow_non_fake_inputs=True)
+    except TypeError:
+        return FakeTensorMode()
+
+
+def _sizes(args):
+    return next(list(arg) for arg in args if isinstance(arg, (list, tuple, torch.Size)))
+
+
+class Device(TorchDispatchMode):
+    """The pretended GPU. Enter it once, for the whole run.
+
+    Its attributes hold what it saw: storages (tracker.py), operations (operations.py), and notes
+    for the user.
+    """
+
+    def __init__(self):
+        super().__init__()
+        self._mode = _fake_mode()
+        self.storages, self.operations = Storages(), Operations()
+        self.values = Values(is_fake)
+        self.notes = []
+        self.is_backward = False
+
+    def note(self, text):
+        if text not in self.notes:
+            self.notes.append(text)
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        kwargs = dict(kwargs or {})
+        device = kwargs.get("device")
+        has_fakes = any(map(is_fake, tensors_in((args, kwargs))))
+        wants_gpu = device is not None and torch.device(device).type == "cuda"
+        if kwargs.get("pin_memory"):
+            kwargs["pin_memory"] = False
+        if not has_fakes and not wants_gpu:
+            return self._on_host(function, args, kwargs)
+        if device is not None:
+            kwargs["device"] = HOST  # also where C++ names the device of a fake tensor, the CPU
+        return self._on_gpu(function, name_of(function), args, kwargs)
+
+    # ---- the CPU ----
+
+    def _on_host(self, function, args, kwargs):
+        name = name_of(function)
+        if name in FILLS and args[0].numel() > DRAWN_MOST:
+            return args[0]
+        if name in DRAWS and not tensors_in((args, kwargs)):
+            return self._draw(function, name, args, kwargs)
+        if name in DRAWS_LIKE and args[0].numel() > DRAWN_MOST:
+            kwargs = {key: kwargs[key] for key in ("dtype", "device") if key in kwargs}
+            return torch.zeros_like(args[0], **kwargs)
+        return function(*args, **kwargs)
+
+    @staticmethod
+    def _draw(function, name, args, kwargs):
+        """A large tensor of random numbers is one of zeros, whose pages are never touched."""
+        lists = [arg for arg in args if isinstance(arg, (list, tuple, torch.Size))]
+        if not lists or torch.Size(lists[0]).numel() <= DRAWN_MOST:
+            return function(*args, **kwargs)
+        usual = torch.int64 if name == "randint" else None
+        return torch.zeros(lists[0], dtype=kwargs.get("dtype") or usual)
+
+    def on_host(self, tensor):
+        """A copy of a tensor of the GPU: its values where they are known, else zeros."""
+        known = self.values.known(tensor)
+        if known is not None:
+            return known.clone()
+        return torch.zeros(tensor.shape, dtype=tensor.dtype)
+
+    # ---- the GPU ----
+
+    def _fake(self, tensor):
+        """A fake tensor like a real one, which is not followed itself."""
+        if is_fake(tensor):
+            return tensor
+        with self._mode:
+            fake = torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype)
+        self.values.copied(fake, tensor)
+        return fake
+
+    def _on_gpu(self, function, name, args, kwargs):
+        if name == "_local_scalar_dense":
+            return self.values.scalar(args[0])
+        if name in IN_PLACE_ON_CUDA:
+            return args[0] if name == "_amp_update_scale_" else None
+        if name.endswith("_") and isinstance(args[0], torch.Tensor) and not is_fake(args[0]):
+            return args[0]  # a tensor of the CPU that is overwritten
+        self.storages.collect()
+        tick = self.storages.clock
+        is_factory = not tensors_in((args, kwargs))
+        real = None if is_factory else self.values.compute(function, name, args, kwargs, mapped)
+        args, kwargs = mapped(self._fake, args), mapped(self._fake, kwargs)
+        results = self._run(function, name, args, kwargs, real)
+        if is_factory and isinstance(results, torch.Tensor) and results.numel() <= DRAWN_MOST:
+            real = self.values.compute(function, name, args, kwargs, mapped)
+        self.storages.collect()
+        for tensor in tensors_in(results)[:: -1 if name in LAST_RESULT_FIRST else 1]:
+            self.storages.add(tensor, "temp")
+        self.values.note(name, args, results, real)
+        self.storages.add_scratch(scratch_of(name, args, results))
+        self.operations.phase = self._phase_of(name)
+        self.operations(function, args, results, tick)
+        return results
+
+    def _phase_of(self, name):
+        """Of a convolution by its kernel, also where a forward pass is run again; else by time."""
+        if name == "convolution":
+            return "forward"
+        return "backward" if self.is_backward or name == "convolution_backward" else "forward"
+
+    def _run(self, function, name, args, kwargs, real):
+        stand_in = FOR_FAKE_TENSORS.get(function) or self._by_values(function, name, args, real)
+        with self._mode:
+            return (stand_in or function)(*args, **kwargs)
+
+    def _by_values(self, function, name, args, real):
+        """A stand-in for an operation whose result has a shape that depends on values."""
+        has_mask = name in ("index", "index_put", "index_put_", "_index_put_impl_") and any(
+            index is not None and index.dtype in (torch.bool, torch.uint8) for index in args[1]
+        )
+        if name in ("index_put_", "_index_put_impl_") and has_mask:
+            return lambda target, *rest, **_: target
+        if name == "index_put" and has_mask:
+            return lambda target, *rest, **_: torch.empty_like(target)
+        if name == "multinomial":
+            return lambda weights, count, *_, **__: torch.empty(
+                (*weights.shape[:-1], count), dtype=torch.int64
+            )
+        if not has_mask and name not in ("nonzero", "masked_select", "_unique2", "unique_dim"):
+            return None
+        if real is not None:
+            shapes = mapped(lambda t: (t.shape, t.dtype), real)
+            return lambda *_, **__: _empties(shapes)
+        self.note(
+            f"{name}: the size of its result depends on values; taken as if all were selected"
+        )
+        return lambda *_, **__: self._all_selected(name, args)
+
+    @staticmethod
+    def _all_selected(name, args):
+        first = args[0]
+        if name == "nonzero":
+            return torch.empty((first.numel(), first.dim()), dtype=torch.int64)
+        if name == "index":
+            place, mask = next((i, m) for i, m in enumerate(args[1]) if m is not None)
+            shape = list(first.shape)
+            return torch.empty(
+                shape[:place] + [mask.numel()] + shape[place + mask.dim() :], dtype=first.dtype
+            )
+        if name == "masked_select":
+            shape = torch.broadcast_shapes(first.shape, args[1].shape)
+            return torch.empty(shape.numel(), dtype=first.dtype)
+        counts = [torch.empty(first.numel(), dtype=torch.int64) for _ in range(2)]
+        return (torch.empty(first.numel(), dtype=first.dtype), *counts)
+
+
+def _empties(shapes):
+    """Tensors of these shapes, in a tree of the same form."""
+    if isinstance(shapes, tuple) and len(shapes) == 2 and isinstance(shapes[0], torch.Size):
+        return torch.empty(shapes[0], dtype=shapes[1])
+    return type(shapes)(_empties(one) for one in shapes)

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Python imports this at its start in every process of a followed script.
+
+It imports the sitecustomize that it hides, waits for PyTorch to be imported, and reports a process
+that ends without a result. Nothing here imports PyTorch.
+"""
+import importlib
+import importlib.machinery
+import importlib.util
+import os
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+# Programs that import PyTorch and start the script in other processes.
+LAUNCHERS = (
+    "torchrun",
+    "accelerate",
+    "deepspeed",
+    "torch.distributed.run",
+    "torch.distributed.launch",
+)
+
+
+def _is_launcher():
+    with open("/proc/self/cmdline", encoding="utf-8", errors="replace") as file:
+        words = file.read().split("\0")[1:4]
+    return any(os.path.basename(word) in LAUNCHERS for word in words)
+
+
+def _import_hidden():
+    """Runs the sitecustomize of the system, such as Debian's."""
+    rest = [path for path in sys.path if os.path.abspath(path or ".") != HERE]
+    spec = importlib.machinery.PathFinder.find_spec("sitecustomize", rest)
+    if spec and spec.loader:
+        spec.loader.exec_module(importlib.util.module_from_spec(spec))
+
+
+class _AfterImport:
+    """A finder that calls a function after the module of that name was imported."""
+
+    def __init__(self, calls):
+        self._calls = calls
+
+    def find_spec(self, name, path=None, target=None):
+        call = self._calls.pop(name, None)
+        if call is None:
+            return None
+        spec = importlib.util.find_spec(name) if path is None else None
+        for finder in sys.meta_path:
+            if spec is None and finder is not self and hasattr(finder, "find_spec"):
+                spec = finder.find_spec(name, path, target)
+        if spec and spec.loader:
+            execute = spec.loader.exec_module
+
+            def exec_module(module):
+                execute(module)
+                call()
+
+            spec.loader.exec_module = exec_module
+        return spec
+
+
+def _follow():
+    importlib.import_module("colloc_script.follow").install(os.environ["COLLOC_SCRIPT_FOLDER"])
+
+
+if os.environ.get("COLLOC_SCRIPT_FOLDER"):
+    try:
+        _import_hidden()
+    except Exception as error:  # as the interpreter itself treats it
+        print(f"Error in sitecustomize; {type(error).__name__}: {error}", file=sys.stderr)
+    if os.path.dirname(os.path.dirname(HERE)) not in sys.path:
+        sys.path.append(os.path.dirname(os.path.dirname(HERE)))
+    importlib.import_module("colloc_script.ending").watch(os.environ["COLLOC_SCRIPT_FOLDER"])
+    if not _is_launcher():
+        sys.meta_path.insert(0, _AfterImport({"torch": _follow}))

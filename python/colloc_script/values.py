@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The values of small tensors on the pretended GPU.
+
+Fake tensors have shapes and no data, but training scripts read some values: the scale of a gradient
+scaler, the number of labels in a batch, whether a loss is finite. A tensor that was copied from the
+CPU or made of constants keeps its value beside the fake one, as long as every operation on it has
+known inputs. A number that is not known is 1, a comparison that is not known is false.
+
+Example: `(labels.cuda() != -100).sum().item()` gives the real number, `loss.item()` gives 1.
+"""
+import math
+
+import torch
+
+from colloc_export.tracker import storage_of, tensors_in
+
+MOST_INTEGERS = 1 << 20  # elements of a tensor whose values are kept; chosen: a batch of tokens
+MOST_FLOATS = 1 << 12  # chosen: positions and scales, but no weights
+
+UNKNOWN_RESULTS = set(
+    """
+rand randn randint randperm normal normal_ uniform_ random_ bernoulli bernoulli_ multinomial
+native_dropout exponential_ geometric_ cauchy_ log_normal_ rand_like randn_like randint_like empty
+empty_like empty_strided new_empty new_empty_strided
+""".split()
+)
+
+PASS_TRUTH_ON = set(
+    """
+all any bitwise_and bitwise_or mul logical_and logical_or _to_copy clone view detach select squeeze
+unsqueeze expand alias
+""".split()
+)
+
+
+class _Value:
+    """A real tensor; views of it share its memory and its validity."""
+
+    __slots__ = ("tensor", "validity")
+
+    def __init__(self, tensor, validity):
+        self.tensor, self.validity = tensor, validity
+
+
+def _is_small(tensor):
+    most = MOST_FLOATS if tensor.is_floating_point() else MOST_INTEGERS
+    return tensor.layout == torch.strided and tensor.numel() <= most
+
+
+def _value_of(tensor):
+    value = getattr(tensor, "_colloc_value", None)
+    return value if value is not None and value.validity[0] else None
+
+
+def _is_truth_of_finite(name, args):
+    """Whether a comparison asks if an unknown number is finite, so that it is true."""
+    if name == "isfinite":
+        return True
+    if name == "eq":
+        return len(args) > 1 and args[0] is args[1]
+    return name == "ne" and isinstance(args[1], float) and math.isinf(args[1])
+
+
+def _truth(name, args):
+    if name in PASS_TRUTH_ON:
+        return getattr(args[0], "_colloc_truth", False)
+    if name in ("logical_not", "bitwise_not"):
+        return not getattr(args[0], "_colloc_truth", False)
+    return _is_truth_of_finite(name, args)
+
+
+class Values:
+    """Computes on known values beside the fake tensors.
+
+    is_fake: tells a tensor of the pretended GPU
+    """
+
+    def __init__(self, is_fake):
+        self._is_fake = is_fake
+
+    def known(self, tensor):
+        """The real tensor behind one of the GPU, or None."""
+        value = _value_of(tensor)
+        return value.tensor if value else None
+
+    def copied(self, tensor, real):
+        """`tensor` is the copy of a tensor of the CPU."""
+        if _is_small(real) and not real.requires_grad:
+            tensor._colloc_value = _Value(real.detach().clone().to(tensor.dtype), [True])
+
+    def forget(self, tensors):
+        """The tensors were written to, with values that are not known."""
+        for tensor in tensors:
+            value = getattr(tensor, "_colloc_value", None)
+            if value is not None:
+                value.validity[0] = False
+
+    def scalar(self, tensor):
+        """What .item() returns."""
+        value = _value_of(tensor)
+        if value:
+            return value.tensor.item()
+        if tensor.dtype == torch.bool:
+            return getattr(tensor, "_colloc_truth", False)
+        return 1.0 if tensor.dtype.is_floating_point else 1
+
+    def _real_input(self, tensor):
+        return self.known(tensor) if self._is_fake(tensor) else tensor
+
+    def compute(self, function, name, args, kwargs, mapped):
+        """The operation on real tensors, or None where an input or the result is not known.
+
+        mapped(f, tree): a copy of the arguments with each tensor replaced by f(tensor)
+        """
+        inputs = tensors_in((args, kwargs))
+        if name in UNKNOWN_RESULTS or any(
+            self._real_input(tensor) is None or not _is_small(tensor) for tensor in inputs
+        ):
+            return None
+        try:
+            return function(*mapped(self._real_input, args), **mapped(self._real_input, kwargs))
+        except (RuntimeError, NotImplementedError, TypeError, IndexError):
+            return None
+
+    def note(self, name, args, results, real):
+        """Notes what is known of the results.
+
+        real: what `compute` returned
+        """
+        fakes = tensors_in(results)
+        reals = tensors_in(real) if real is not None else []
+        if len(fakes) == len(reals) and all(map(self._matches, fakes, reals)):
+            for fake, value in zip(fakes, reals):
+                if self.known(fake) is not value and _is_small(value):
+                    fake._colloc_value = _Value(value, self._validity(value, args))
+            return
+        if name.endswith("_"):
+            self.forget(tensors_in(args[:1]))
+        for fake in fakes:
+            if fake.dtype == torch.bool:
+                fake._colloc_truth = _truth(name, args)
+
+    @staticmethod
+    def _matches(fake, real):
+        return fake.shape == real.shape and fake.dtype == real.dtype
+
+    @staticmethod
+    def _validity(real, args):
+        """That of the input which it is a view of."""
+        for tensor in tensors_in(args):
+            value = _value_of(tensor)
+            if value and storage_of(value.tensor)._cdata == storage_of(real)._cdata:
+                return value.validity
+        return [True]

@@ -1,0 +1,252 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Training scripts followed without a GPU: what is seen of them, and why others are not followed.
+
+PyTorch is imported once; each script runs in a fork, as it would after its own import.
+"""
+import json
+import os
+import runpy
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "..", "lib"))
+
+from needs_torch import nn, torch  # noqa: E402
+
+from colloc_export import Task, export  # noqa: E402
+from colloc_script import ending, follow  # noqa: E402
+from colloc_script.result import holds  # noqa: E402
+from colloc_export.tracker import NEVER, Interval  # noqa: E402
+
+SCRIPTS = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", "..", "data", "scripts"))
+MIB = 1 << 20
+
+
+def run_here(script, words, folder):
+    """Becomes the script. Does not return."""
+    os.chdir(folder)
+    output = os.open("output", os.O_WRONLY | os.O_CREAT)
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    os.dup2(output, 1)
+    os.dup2(output, 2)
+    sys.stdin = open(0, encoding="utf-8", closefd=False)
+    ending.watch(folder)
+    status = 0
+    try:
+        follow.install(folder)
+        sys.argv = [script, *words]
+        runpy.run_path(os.path.join(SCRIPTS, script), run_name="__main__")
+    except BaseException as error:
+        sys.excepthook(type(error), error, error.__traceback__)
+        status = 1
+    ending._at_exit()
+    os._exit(status)
+
+
+class Case(unittest.TestCase):
+    maxDiff = None
+
+    def follow(self, script, *words):
+        """(result or None, reason or None)."""
+        folder = tempfile.mkdtemp(prefix="colloc-test-")
+        self.addCleanup(shutil.rmtree, folder)
+        pid = os.fork()
+        if pid == 0:
+            run_here(script, words, folder)
+        os.waitpid(pid, 0)
+        answers = []
+        for name in ("result", "failure"):
+            path = os.path.join(folder, name)
+            text = None
+            if os.path.exists(path):
+                with open(path, encoding="utf-8") as file:
+                    text = file.read()
+            answers.append(text)
+        with open(os.path.join(folder, "output"), encoding="utf-8") as file:
+            self.output = file.read()
+        return answers[0] and json.loads(answers[0]), answers[1] and answers[1].strip()
+
+    def result(self, script, *words):
+        result, reason = self.follow(script, *words)
+        self.assertIsNotNone(result, f"{reason}\n{self.output}")
+        return result
+
+
+def peak(description, batch, start=0):
+    """The most that lives at once from the tick `start` on."""
+    changes = []
+    for fixed, each, first, last, _ in description["tensors"]:
+        size = fixed + each * batch
+        changes.append((first, size))
+        if last != NEVER:
+            changes.append((last, -size))
+    total = most = 0
+    for tick, change in sorted(changes):
+        total += change
+        most = max(most, total) if tick >= start else most
+    return most
+
+
+class Loops(Case):
+    def seen(self, script, *words, **wanted):
+        result = self.result(script, *words)
+        self.assertEqual({key: result["seen"][key] for key in wanted}, wanted)
+        return result
+
+    def test_plain_loop_is_what_the_exporter_says(self):
+        result = self.seen("plain.py", batch=64, optimizer="adam", precision="fp32", accumulation=1)
+
+        def make():
+            return nn.Sequential(
+                nn.Conv2d(3, 16, 3, padding=1),
+                nn.BatchNorm2d(16),
+                nn.ReLU(),
+                nn.Dropout(0.1),
+                nn.Flatten(),
+                nn.Linear(16 * 32 * 32, 10),
+            )
+
+        def batch(n):
+            return (torch.randn(n, 3, 32, 32),), torch.randint(0, 10, (n,))
+
+        made = export(Task(make, batch), 64)
+        here, there = (
+            peak(d, 64, d["phases"][1]["forward"]) / MIB for d in (result, made)
+        )  # fmt: skip
+        self.assertLess(abs(here - there), 0.01 * there)
+        self.assertEqual(result["parameters"], made["parameters"])
+        self.assertEqual(
+            [(row["name"], row["type"], row["shape"]) for row in result["layers"]],
+            [(row["name"], row["type"], row["shape"]) for row in made["layers"]],
+        )
+        self.assertEqual(len(result["convs"]), len(made["convs"]))
+        self.assertEqual(
+            [conv["phase"] for conv in result["convs"]], [conv["phase"] for conv in made["convs"]]
+        )
+
+    def test_mixed_precision(self):
+        result = self.seen("amp.py", batch=32, optimizer="momentum", precision="amp")
+        self.assertIn("bfloat16" if torch.__version__ < "2" else "float16", self.types(result))
+        self.assertEqual(result["seen"]["autocast"], "float16")
+
+    @staticmethod
+    def types(result):
+        return {product["dtype"] for product in result["matmuls"]}
+
+    def test_accumulation(self):
+        result = self.seen("accumulation.py", batch=16, optimizer="adamw", accumulation=4)
+        self.assertEqual(result["seen"]["autocast"], "bfloat16")
+        self.assertIn("bfloat16", self.types(result))
+
+    def test_two_optimizers(self):
+        result = self.seen("gan.py", batch=8, optimizer="adam", optimizers=2)
+        self.assertIn("8.0", self.output)  # a label tensor keeps its values
+        self.assertEqual(
+            {row["type"] for row in result["layers"] if row["depth"] == 0}, {"Sequential"}
+        )
+
+    def test_unet(self):
+        self.assertTrue(self.seen("unet.py", optimizer="rmsprop")["flags"]["channels_last"])
+
+    def test_recommender(self):
+        result = self.seen("recommender.py", batch=128, optimizer="adagrad")
+        self.assertEqual(result["parameters"], 640000 + 13 * 64 + 64 + 65 * 16 + 27 * 32 + 33)
+
+    def test_reinforcement_learning(self):
+        self.seen("reinforce.py", optimizer="adam")
+
+    def test_gpt(self):
+        result = self.seen("gpt.py", "--batch-size=6", batch=6, optimizer="adamw", precision="amp")
+        self.assertEqual(result["sequence_length"], 128)
+        tied = [row for row in result["tensors"] if row[0] == 512 * 64 * 4 and row[4] == 0]
+        self.assertEqual(len(tied), 1)  # the head's weight is the embedding's
+        if hasattr(torch, "compile"):
+            self.seen("gpt.py", "--compile", compiled=True)
+
+    def test_trainer(self):
+        result = self.seen("trainer.py", batch=16, checkpointing=True)
+        sizes = {row[0]: row[4] for row in result["tensors"]}
+        self.assertIn(256 * 1000 * 4, sizes)
+        held = [result["tensors"][tensor][0] for tensor, _, _ in result["holds"]]
+        self.assertNotIn(16 * 1000 * 4, held)  # the logits do not live until the next step
+
+    def test_output_that_a_loop_keeps(self):
+        result = self.result("plain.py")
+        held = [result["tensors"][tensor][0] for tensor, _, _ in result["holds"]]
+        self.assertIn(64 * 10 * 4, held)
+
+    def test_data_parallel(self):
+        result = self.seen("ddp.py", ddp=2, optimizer="sgd", batch=16)
+        gradients = 4 * sum(p.numel() for p in nn.Linear(32, 4096).parameters()) + 4 * 4097 * 8
+        self.assertTrue([row for row in result["tensors"] if row[0] == gradients], "no bucket")
+
+    def test_weights_updated_by_hand(self):
+        result = self.seen("by_hand.py", optimizer="other")
+        self.assertTrue(result["flags"]["recurrent"])
+
+    def test_sizes_that_depend_on_values(self):
+        result = self.result("detector.py")
+        self.assertTrue(
+            any("index" in warning for warning in result["warnings"]), result["warnings"]
+        )
+
+
+class Refusals(Case):
+    def test_reasons(self):
+        for script, words, reason in [
+            ("network.py", [], r"network\.py, line 8: .*(unreachable|timed out|refused)"),
+            ("standard_input.py", [], "EOFError: .* reads standard input, which is closed"),
+            ("never_steps.py", [], "ended without a step of an optimizer"),
+            (
+                "other_package.py",
+                [],
+                "ModuleNotFoundError: .*colloc_no_such_package.* this package",
+            ),
+            ("prints.py", ["3"], "ended, and put nothing on the GPU"),
+            ("on_cpu.py", [], "trains on the CPU"),
+        ]:
+            with self.subTest(script=script):
+                result, given = self.follow(script, *words)
+                self.assertIsNone(result)
+                self.assertRegex(given, reason)
+
+
+class Holds(unittest.TestCase):
+    @staticmethod
+    def interval(size, first, last):
+        one = Interval(size, first, "temp")
+        one.last = last
+        return one
+
+    def test_what_an_iteration_leaves_has_an_heir(self):
+        intervals = [
+            self.interval(4, 0, NEVER),  # a weight
+            self.interval(8, 1, 12),  # an output, released in the second iteration
+            self.interval(16, 2, 3),
+            self.interval(32, 4, 11),  # a batch, which has no heir of its size
+            self.interval(8, 13, NEVER),
+            self.interval(16, 14, 15),
+        ]
+        self.assertEqual(holds(intervals, 10, 20), [[1, 12, 4]])
+
+
+@unittest.skipUnless("COLLOC" in os.environ, "colloc is not built")
+class Priced(Case):
+    def test_an_estimate(self):
+        with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+            json.dump(self.result("gpt.py"), file)
+            file.flush()
+            reply = json.loads(
+                subprocess.check_output(
+                    [os.environ["COLLOC"], "estimate", "--json", f"--export={file.name}"]
+                )
+            )
+        self.assertEqual(reply["estimates"][0]["evidence"], "script")
+        self.assertGreater(reply["reserve_mib"], reply["estimates"][0]["mib"])
+
+
+if __name__ == "__main__":
+    unittest.main()
