@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * `colloc submit`: makes the request from the task file and the options, checks what can be checked
- * here (submit_check.c), sends it, and with --wait waits for the task's end.
+ * here (submit_check.c), with --estimate=script follows the training in a sandbox, sends the
+ * request, and with --wait waits for the task's end.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -9,13 +10,16 @@
 #include "base/clock.h"
 #include "cli/print.h"
 #include "cli/request.h"
+#include "cli/script_estimate.h"
 #include "cli/session.h"
 #include "cli/submission.h"
 #include "cli/submit_check.h"
 #include "cli/task_end.h"
 #include "taskfile/taskfile.h"
 
-enum { SUBMIT_WAIT, SUBMIT_DRY_RUN };
+enum { SUBMIT_WAIT, SUBMIT_DRY_RUN, SUBMIT_ESTIMATE };
+
+static const char *const estimate_sources[] = {"script", NULL};
 
 static const struct option_spec options[] = {
     [SUBMIT_WAIT] = {.name = "wait",
@@ -25,6 +29,12 @@ static const struct option_spec options[] = {
     [SUBMIT_DRY_RUN] = {.name = "dry-run",
         .kind = OPTION_FLAG,
         .help = "print the request to the daemon as JSON, submit nothing"},
+    [SUBMIT_ESTIMATE] = {.name = "estimate",
+        .kind = OPTION_CHOICE,
+        .argument = "HOW",
+        .choices = estimate_sources,
+        .help = "{choices}: run the training here, without a GPU, until its second optimizer step, "
+                "and send what it would allocate in place of --summary"},
 };
 
 /* Reads the file, lets the options of the command line override it, and reads the summary. */
@@ -56,6 +66,30 @@ static int check_words(
     return r == 0 ? submit_check_outputs(task, fault) : r;
 }
 
+/* Follows the training (script_estimate.h) and takes its export in place of a summary. */
+static int follow_script(const struct invocation *invocation, const char *const *arguments,
+    struct task_description *task, struct fault *fault)
+{
+    bool is_submit = invocation->command->options == options; /* others share submission_request */
+    if (!is_submit || !invocation->values[SUBMIT_ESTIMATE].set)
+        return 0;
+    if (task->values[TASK_SUMMARY].set || task->values[TASK_MEMORY].set)
+        return fault_set(fault, EINVAL,
+            "--estimate=script excludes --%s: the training itself shows what it needs",
+            task->values[TASK_SUMMARY].set ? "summary" : "memory");
+    const struct script_command command = {
+        .words = arguments, .script = invocation->after_dashes ? NULL : task->script};
+    size_t size;
+    int r = script_export(&command, fault, &task->summary, &size);
+    if (r == SCRIPT_NOT_FOLLOWED)
+        return fault_prefix(fault, -EIO,
+            "nothing was submitted: leave out --estimate, or give --memory: cannot follow the "
+            "script");
+    return r < 0 ? r
+                 : option_set_text(&task_options[TASK_SUMMARY], "--estimate", "script.json",
+                       &task->values[TASK_SUMMARY], fault);
+}
+
 int submission_request(const struct invocation *invocation, json_t **ret_request)
 {
     struct task_description task = {0};
@@ -65,6 +99,8 @@ int submission_request(const struct invocation *invocation, json_t **ret_request
     int r = describe_task(invocation, &fault, &task);
     if (r == 0)
         r = check_words(invocation, &task, &fault);
+    if (r == 0)
+        r = follow_script(invocation, arguments, &task, &fault);
     if (r == 0)
         r = request_create(&task, arguments, &fault, ret_request);
     if (r == 0)
@@ -175,6 +211,9 @@ const struct command command_submit = {
         "MASTER_PORT (a port that no other task has), COLLOC_GPU_COUNT and torchrun's "
         "PET_NPROC_PER_NODE and PET_MASTER_PORT are set so that `torchrun train.py` "
         "runs a rank on each of the task's GPUs.\n\n"
+        "With --estimate=script the training first runs here, as you, in the sandbox of "
+        "`colloc estimate -- COMMAND`; the daemon estimates from what it saw. A training that "
+        "cannot be followed is not submitted.\n\n"
         "Prints \"Submitted task 12\" when the task is stored on disk.",
     COMMAND_OPTIONS(options),
     .task_options = TASK_OPTIONS_ALL,

@@ -120,6 +120,39 @@ class Answers(Case):
                 self.assertIn("holds", complaint)
 
 
+class Submitted(Case):
+    """colloc submit --estimate=script: the daemon gets the export, and runs nothing."""
+
+    LEAVE = Answers.LEAVE
+
+    def request(self, *words):
+        return json.loads(self.colloc("submit", "--dry-run", *words, TMPDIR=self.temporary))
+
+    def test_command(self):
+        self.export()
+        request = self.request("--estimate=script", "--", self.program(self.LEAVE), "7")
+        self.assertEqual(json.loads(request["summary"]["text"])["method"], "script")
+        self.assertEqual(request["arguments"], ["./train", "7"])
+        self.assertNotIn("estimate", request)
+
+    def test_script_with_arguments(self):
+        self.export()
+        self.write("job.sh", '#!/bin/sh\n#COLLOC --name=seven\n[ "$1" = 7 ] && ' + self.LEAVE)
+        request = self.request("--estimate=script", "job.sh", "7")
+        self.assertEqual(request["name"], "seven")
+        self.assertIn("tensors", json.loads(request["summary"]["text"]))
+
+    def test_not_followed(self):
+        for words, text in [
+            (["--", "true"], "nothing was submitted: .*: it ended with status 0"),
+            (["--memory=1G", "--", "true"], "--estimate=script excludes --memory"),
+        ]:
+            done = self.run_colloc("submit", "--estimate=script", *words)
+            self.assertEqual((done.returncode, done.stdout), (2, ""))
+            self.assertRegex(done.stderr, text)
+        self.assertEqual(self.daemon.requests, [])
+
+
 class Bounds(Case):
     def test_reasons(self):
         for text, reason in [
