@@ -57,6 +57,13 @@ def parse(arguments):
     parser.add_argument(
         "--sequence", type=int, metavar="TOKENS", help="sequence length, to be noted"
     )
+    parser.add_argument(
+        "--keeps-output",
+        choices=["yes", "no"],
+        help="whether the training loop holds the model's output until the next forward pass, as "
+        "after output = model(x); transformers' Trainer does not; default: no for "
+        "transformers:CLASS, otherwise yes",
+    )
     parser.add_argument("--name", help="of the model, for people")
     parser.add_argument("-o", "--output", metavar="FILE", help="instead of standard output")
     what = parser.add_mutually_exclusive_group()
@@ -80,6 +87,13 @@ def parse(arguments):
     return parser.parse_args(arguments)
 
 
+def keeps_output(options):
+    """As the option says, else as the loops usually do that run models of this library."""
+    if options.keeps_output:
+        return options.keeps_output == "yes"
+    return not options.source.startswith("transformers:")
+
+
 def task_of(options):
     make_model = maker_of(options.source)
     inputs = [Input.parse(text) for text in options.input]
@@ -98,6 +112,7 @@ def task_of(options):
         precision=options.precision,
         name=options.name or options.source,
         sequence_length=options.sequence,
+        keeps_output=keeps_output(options),
     )
 
 

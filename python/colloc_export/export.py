@@ -118,6 +118,7 @@ def _describe(task, batch, low, high, pairs, method, warnings):
         "optimizer": {"name": optimizer, **low.optimizer},
         "precision": task.precision,
         "loss": low.loss_kind,
+        "keeps_output": task.keeps_output,
         "inputs": _inputs(low.inputs),
         "layers": layers,
         "parameters": low.parameters,

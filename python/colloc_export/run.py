@@ -196,11 +196,14 @@ class Run:
             self._output = output = call(model, inputs)  # the last one goes now
             self._phase("loss")
             self._loss, self.loss_kind = (self.task.loss or default_loss)(output, target)
+        if not self.task.keeps_output:
+            self._output = output = None
         self._phase("backward")
         for interval in self.storages.living():
             if interval.kind == "temp" and interval.first >= self.phases[-1]["forward"]:
                 interval.kind = "saved"
-        self._mark(_tensors_of_output(output) + [self._loss], "output")
+        kept = [] if output is None else _tensors_of_output(output)
+        self._mark(kept + [self._loss], "output")
         self._loss.backward()
         self._phase("optimizer")
         self._mark([p.grad for p in model.parameters() if p.grad is not None], "grad")

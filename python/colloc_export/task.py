@@ -26,6 +26,9 @@ class Task:
 
     make_batch(n): returns (inputs, target) on the CPU; inputs are positional arguments as a tuple
         or keyword arguments as a dictionary
+    keeps_output: whether a name of the loop holds the model's output until the next forward pass,
+        as after `output = model(x)`; a function that returns only the loss releases it before the
+        backward pass
     """
 
     make_model: Callable
@@ -35,6 +38,7 @@ class Task:
     precision: str = "fp32"
     name: str = "model"
     sequence_length: int = None
+    keeps_output: bool = True
 
     def make_optimizer(self, model):
         trainable = [p for p in model.parameters() if p.requires_grad]

@@ -105,6 +105,7 @@ static int read_head(const json_t *root, struct export *export, struct fault *fa
     if (!size_pair(json_object_get(root, "multiply_adds"), &export->macs))
         export->macs = (struct linear_size){0};
     const json_t *flags = json_object_get(root, "flags");
+    export->releases_output = json_is_false(json_object_get(root, "keeps_output"));
     export->not_modelled = json_is_true(json_object_get(flags, "checkpointing")) ||
                            json_is_true(json_object_get(flags, "compiled"));
     return read_fake_peak(root, export, fault);

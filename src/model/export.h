@@ -98,6 +98,7 @@ struct export
     bool multiplies;            /* the training multiplies matrices, so that cuBLAS is loaded */
     int64_t multiplies_from[2]; /* ticks of the first product forward and backward; -1: none */
     struct linear_size macs;    /* of one forward pass */
+    bool releases_output;       /* its loop keeps no output of the model until the next iteration */
     bool not_modelled;          /* the training uses checkpointing or compilation: it allocates in a
                                  * way that the file cannot show */
 };

@@ -101,6 +101,9 @@ static void describe_export(const struct estimate_request *request, const struct
         estimate_note(ret_estimate, 0,
             "the workspaces of its convolutions were measured on %.63s at a batch of %lld: estimated here",
             export->measured.gpu, (long long)export->measured.batch);
+    if (export->releases_output)
+        estimate_note(ret_estimate, 0,
+            "the export is of a loop that releases the model's output before the backward pass");
     if (export->not_modelled)
         estimate_note(
             ret_estimate, 0, "checkpointing or compilation changes what the export shows");

@@ -123,6 +123,20 @@ class Tensors(unittest.TestCase):
         self.assertEqual(len(ticks), len(set(ticks)))
         self.assertLess(max(ticks), got["ticks"])
 
+    def test_an_output_that_the_loop_does_not_keep(self):
+        tasks = [
+            Task(mlp, mlp_batch, optimizer="sgd", keeps_output=keeps) for keeps in (True, False)
+        ]
+        kept, released = (export(task, 8) for task in tasks)
+        self.assertEqual((kept["keeps_output"], released["keeps_output"]), (True, False))
+        self.assertIn(4 * 10, [t[1] for t in of_class(kept, "output", 1)])
+        self.assertNotIn(4 * 10, [t[1] for t in of_class(released, "output", 1)])
+        second = released["phases"][1]
+        logits = next(
+            t for t in released["tensors"] if t[1] == 4 * 10 and second["forward"] <= t[2]
+        )
+        self.assertLess(logits[3], second["backward"])
+
     def test_one_file_serves_every_batch(self):
         for precision in ("fp32", "amp"):
             low, high = (export(Task(Net, net_batch, precision=precision), n) for n in (4, 48))
@@ -391,6 +405,10 @@ class Commands(unittest.TestCase):
         self.exported("-o", "task.json")
         with open(os.path.join(self.folder, "task.json"), encoding="utf-8") as file:
             self.assertEqual(json.load(file)["colloc_export"], 1)
+
+    def test_what_the_loop_keeps(self):
+        for words, keeps in ([], True), (["--keeps-output=no"], False):
+            self.assertEqual(json.loads(self.exported(*words))["keeps_output"], keeps)
 
     def test_the_baseline(self):
         got = json.loads(self.exported("--fake"))
