@@ -209,6 +209,9 @@ static const struct option {
         "whose next CUDA call is a synchronize"},
     {"suspend-memory-max", LIVE(suspend_memory_max), &setting_size, "SIZE", NULL,
         "host memory that suspended tasks may take together; 0: half of the host's memory"},
+    {"preempt", LIVE(core.preempt), &setting_flag, "yes|no", NULL,
+        "let running tasks give way to waiting ones that end sooner (policy predictive) or have had "
+        "less GPU time (policy las): they are suspended, and resumed later (docs/suspend.md)"},
     {"preload-library", FIELD(preload_library), &setting_text, "PATH", "(as installed)",
         "path of libcolloc-preload.so"},
     {"log-level", LIVE(log_level), &setting_log_level, "LEVEL", NULL,
@@ -312,7 +315,7 @@ void config_defaults(struct config *config)
     setting_text.set(config->messenger, sizeof config->messenger, COLLOC_MESSAGE_PATH);
     beside_find(messenger_places, ARRAY_SIZE(messenger_places), "colloc-message", config->messenger,
         sizeof config->messenger);
-    config->core.can_suspend = config->core.can_pause = true;
+    config->core.can_suspend = config->core.can_pause = config->core.preload = true;
     setting_text.set(
         config->preload_library, sizeof config->preload_library, COLLOC_PRELOAD_LIBRARY_PATH);
     beside_find(library_places, ARRAY_SIZE(library_places), "libcolloc-preload.so",
@@ -516,6 +519,16 @@ static int read_arguments(
     return 0;
 }
 
+static int check(const struct config *config, struct fault *fault)
+{
+    const struct policy *policy = config->core.policy;
+    if (config->core.preempt && !policy->rank)
+        return fault_set(fault, EINVAL,
+            "preempt: the policy %s does not preempt tasks: set policy to predictive or las",
+            policy->name);
+    return 0;
+}
+
 int config_read_arguments(struct config *config, int argc, char **argv, struct fault *fault)
 {
     const char *const *words = (const char *const *)argv + 1;
@@ -533,6 +546,8 @@ int config_read_arguments(struct config *config, int argc, char **argv, struct f
         r = config_read_file(config, first.file, fault);
     if (r == 0)
         r = read_arguments(&second, words, argc - 1, fault);
+    if (r == 0)
+        r = check(config, fault);
     return r == 0 && first.only_check ? CONFIG_CHECK : r;
 }
 
