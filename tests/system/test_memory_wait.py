@@ -13,6 +13,9 @@ TOOLS = os.path.abspath(os.path.join(BUILD, "tests", "preload"))
 PROBE = os.path.join(TOOLS, "probe")
 
 
+KINDS = ("managed", "shared")  # of GPU memory
+
+
 class PretendCuda(DaemonCase):
     gpus = "1xA100-40GB"
 
@@ -123,23 +126,92 @@ class MemoryWait(PretendCuda):
             self.assertEqual(self.answer_to(task)[0], ["0"])
 
 
-# Takes each number of MiB, and waits for each file; then it stays until it is ended.
+# Takes each number of MiB, gives negative ones back at once, and waits for each file.
 TAKES = """
 import ctypes as C, os, sys, time
 cuda, context, at = C.CDLL("libcuda.so.1"), C.c_void_p(), C.c_uint64()
 assert cuda.cuInit(0) == 0
 assert cuda.cuDevicePrimaryCtxRetain(C.byref(context), 0) == 0
 assert cuda.cuCtxSetCurrent(context) == 0
+def take(mib, function=cuda.cuMemAlloc_v2, *flags):
+    print(function(C.byref(at), C.c_size_t(mib << 20), *flags), flush=True)
 for word in sys.argv[1:]:
-    if word.isdigit():
-        print(cuda.cuMemAlloc_v2(C.byref(at), C.c_size_t(int(word) << 20)), flush=True)
-    while not word.isdigit() and not os.path.exists(word):
+    if word == "managed":
+        take(64, cuda.cuMemAllocManaged, 1)
+    elif word == "shared":
+        take(64)
+        assert cuda.cuIpcGetMemHandle((C.c_char * 64)(), at) == 0
+    elif word.lstrip("-").isdigit():
+        take(abs(int(word)))
+        if word.startswith("-"):
+            assert cuda.cuMemFree_v2(at) == 0
+    while word.startswith("/") and not os.path.exists(word):
         time.sleep(0.01)
 """
 
 
+class Takes(DaemonCase):
+    """Tasks whose program takes memory by the emulator's libcuda, with the preloaded library."""
+
+    def take(self, *words, memory_mib=500):
+        path = self.write("takes.py", TAKES)
+        words = [
+            self.path(word) if str(word).isidentifier() and word not in KINDS else word
+            for word in words
+        ]
+        program = f"exec python3 {path} {' '.join(map(str, words))}"
+        return self.submit(program, memory_mib=memory_mib, preload="yes")
+
+    def path(self, name):
+        return os.path.join(self.work, name)
+
+    def go(self, name):
+        return self.write(name, "")
+
+    def wait_output(self, task, *results):
+        until(lambda: self.output(task).split() == list(results), f"{results} of task {task}")
+
+
 @needs_cuda_in_python
-class GivingWay(DaemonCase):
+class Counted(Takes):
+    gpus = "1xA100-40GB"
+
+    def test_a_peak_between_two_samples(self):
+        task = self.take(500, "counted", -3000, "end")
+        self.wait_output(task, "0")
+        context_mib = 32
+        until(lambda: self.task(task)["mem_peak_mib"] == 500 + context_mib, "a sample")
+        self.go("counted")
+        self.wait_output(task, "0", "0")
+        peak_mib = 3500 + context_mib
+        until(lambda: self.task(task)["mem_peak_mib"] == peak_mib, "two polls without allocations")
+        self.go("end")
+        self.assertEqual(self.wait(task, "COMPLETED")["mem_peak_mib"], peak_mib)
+
+    def test_over_its_cap_it_waits_until_as_much_is_free(self):
+        self.restart(memory_cap="yes", margin="0")
+        task = self.take(400, 300, 100, memory_mib=500)
+        found = self.wait(task, "COMPLETED")
+        self.assertEqual(self.output(task).split(), ["0", "0", "0"])
+        self.assertEqual(found["memory_waits"], 2)
+
+    def test_without_the_setting_there_is_no_cap(self):
+        found = self.wait(self.take(400, 300, memory_mib=500), "COMPLETED")
+        self.assertEqual(found["memory_waits"], 0)
+
+    def test_kinds_of_memory_that_the_driver_cannot_copy(self):
+        for kind, why in zip(KINDS, ("managed memory", "CUDA IPC")):
+            task = self.take(kind, "end")
+            self.wait_output(task, "0")
+            refused = self.colloc("suspend", str(task), code=1)
+            self.assertIn(why, refused.stderr)
+            self.assertEqual(self.task(task)["state"], "RUNNING")
+            self.act("cancel", task)
+            self.wait(task, "CANCELLED")
+
+
+@needs_cuda_in_python
+class GivingWay(Takes):
     """A task's allocation waits, and the scheduler moves it or suspends another. The neighbour
     runs without the library: it is a program that does not synchronize."""
 
@@ -154,18 +226,9 @@ class GivingWay(DaemonCase):
         self.neighbour = self.train(3000, 1e6, "--ramp-seconds=0", memory_mib=1000)
         until(lambda: self.gpu(0)["mem_used_mib"] >= 33000, "the neighbour's memory")
 
-    def take(self, *words):
-        path = self.write("takes.py", TAKES)
-        program = f"exec python3 {path} {' '.join(map(str, words))}"
-        return self.submit(program, memory_mib=500, preload="yes")
-
-    def go(self, name):
-        return self.write(name, "")
-
     def test_the_neighbour_is_suspended_and_comes_back(self):
-        end = os.path.join(self.work, "end")
-        task = self.take(1000, 7000, end)
-        until(lambda: self.output(task).split() == ["0", "0"], "the memory")
+        task = self.take(1000, 7000, "end")
+        self.wait_output(task, "0", "0")
         yielding = self.task(self.neighbour)
         self.assertEqual((yielding["state"], yielding["gpus"]), ("SUSPENDED", []))
         self.assertIn(f"suspended for task {task}", yielding["reason_text"])
@@ -178,11 +241,10 @@ class GivingWay(DaemonCase):
         self.assertGreater(yielding["suspension_cost_s"], 0)
 
     def test_the_daemon_is_killed_meanwhile(self):
-        end = os.path.join(self.work, "end")
-        task = self.take(1000, 7000, end)
+        task = self.take(1000, 7000, "end")
         until(lambda: self.task(task)["memory_waits"], "the wait")
         self.restart(signal.SIGKILL)
-        until(lambda: self.output(task).split() == ["0", "0"], "the memory")
+        self.wait_output(task, "0", "0")
         self.assertEqual(self.task(task)["memory_waits"], 1)
         self.restart(signal.SIGKILL)
         self.go("end")
@@ -191,13 +253,12 @@ class GivingWay(DaemonCase):
         self.assertEqual(self.task(self.neighbour)["attempt_count"], 1)
 
     def test_it_is_moved_to_a_gpu_with_room(self):
-        room = os.path.join(self.work, "room")
-        task = self.take(1000, room, 7000, os.path.join(self.work, "end"))
-        until(lambda: self.output(task) == "0\n", "its first memory")
+        task = self.take(1000, "room", 7000, "end")
+        self.wait_output(task, "0")
         self.emulator("set", "1", "foreign-mib=0")
         until(lambda: self.gpu(1)["mem_used_mib"] < 1000, "GPU 1 to be free")
         self.go("room")
-        until(lambda: self.output(task).split() == ["0", "0"], "the memory")
+        self.wait_output(task, "0", "0")
         found = self.task(task)
         self.assertEqual((found["moves"], found["gpus"]), (1, ["1"]))
         self.assertEqual(self.task(self.neighbour)["suspensions"], 0)

@@ -106,6 +106,18 @@ static void on_kill(void *context, uint64_t task)
         pretend.kill(task);
 }
 
+static void on_suspend(void *context, uint64_t task)
+{
+    if (pretend.suspend)
+        pretend.suspend(task);
+}
+
+static void on_resume(void *context, uint64_t task)
+{
+    if (pretend.resume)
+        pretend.resume(task);
+}
+
 static void on_stepped(void *context, const struct event *event, int answer)
 {
 }
@@ -160,6 +172,8 @@ void pretend_driver_begin(int n_gpus)
         .state_dir = "/nowhere",
         .hooks = {.start = on_start,
             .kill = on_kill,
+            .suspend = on_suspend,
+            .resume = on_resume,
             .stepped = on_stepped,
             .decided = on_decided,
             .record_end = on_record_end,

@@ -23,6 +23,8 @@ struct pretend_driver {
     /* the part under test; NULL: it is not concerned */
     void (*start)(uint64_t task);
     void (*kill)(uint64_t task);
+    void (*suspend)(uint64_t task);
+    void (*resume)(uint64_t task);
     json_t *(*record_end)(const struct task *task);
     void (*ended)(uint64_t task, const json_t *record);
 };

@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Suspensions in the daemon, with pretend hooks and a pretend helper: each test reads the story of
+ * the calls to the driver and of the events, in order.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/array.h"
+#include "base/units.h"
+#include "checkpoint/helper_client.h"
+#include "daemon/suspension/suspension.h"
+#include "pretend_driver.h"
+
+static const char *const uuids[] = {
+    "GPU-00000000-0000-0000-0000-000000000000", "GPU-00000000-0000-0000-0000-000000000001"};
+
+/* Task 1 is this process, task 2 its parent: /proc shows both. */
+static struct process {
+    enum process_state state;
+    struct suspension_memory_kinds kinds;
+    enum suspension_gate gate;
+    bool hangs; /* the driver does not say its state */
+} processes[3];
+
+static struct config config;
+static struct suspension *suspension;
+
+static pid_t pid_of(uint64_t task)
+{
+    return task == 1 ? getpid() : getppid();
+}
+
+/* ---- the pretend helper ---- */
+
+static struct {
+    helper_on_reply *on_reply; /* NULL: no call is under way */
+    void *context;
+    struct helper_request request;
+} call;
+
+struct helper_client *helper_client_create(uv_loop_t *loop, const char *program)
+{
+    static char client;
+    return (struct helper_client *)(void *)&client;
+}
+
+void helper_client_close(struct helper_client *client)
+{
+}
+
+bool helper_client_is_busy(const struct helper_client *client)
+{
+    return call.on_reply;
+}
+
+int helper_client_call(struct helper_client *client, const struct helper_request *request,
+    int64_t limit_us, helper_on_reply *on_reply, void *context)
+{
+    assert_null(call.on_reply);
+    call.on_reply = on_reply;
+    call.context = context;
+    call.request = *request;
+    return 0;
+}
+
+static void make_call(struct process *process, struct helper_reply *reply)
+{
+    static const enum process_state states[HELPER_CALLS] = {[HELPER_LOCK] = PROCESS_LOCKED,
+        [HELPER_SUSPEND] = PROCESS_SUSPENDED,
+        [HELPER_RESUME] = PROCESS_LOCKED,
+        [HELPER_UNLOCK] = PROCESS_RUNNING};
+    if (states[call.request.call])
+        process->state = states[call.request.call];
+    if (call.request.call == HELPER_STATE)
+        reply->state = process->state;
+    if (call.request.call == HELPER_STATE && process->hangs)
+        reply->result = 999;
+}
+
+/* Carries out calls until none is due. */
+static void answer_calls(void)
+{
+    static struct helper_reply reply;
+    while (call.on_reply) {
+        helper_on_reply *on_reply = call.on_reply;
+        uint64_t task = call.request.pid == getpid() ? 1 : 2;
+        reply = (struct helper_reply){.took_us = 1000};
+        if (call.request.call == HELPER_GPUS)
+            snprintf(reply.text, sizeof reply.text, "13000 %s,%s", uuids[0], uuids[1]);
+        else if (call.request.call == HELPER_INSPECT)
+            strcpy(reply.text, "88123");
+        else
+            make_call(&processes[task], &reply);
+        if (call.request.call >= HELPER_LOCK)
+            tell("%s %llu; ", helper_call_name(call.request.call), (unsigned long long)task);
+        call.on_reply = NULL;
+        on_reply(call.context, &reply);
+    }
+}
+
+/* ---- the hooks ---- */
+
+static int64_t poll_gpus(void *context)
+{
+    return 1;
+}
+
+static size_t find_processes(
+    void *context, uint64_t task, struct suspension_process *ret_list, size_t capacity)
+{
+    ret_list[0] = (struct suspension_process){
+        .pid = pid_of(task), .gpu = uuids[task - 1], .bytes = reading_of((double)MIB)};
+    return 1;
+}
+
+static pid_t find_shim(void *context, uint64_t task)
+{
+    return 0;
+}
+
+static bool find_cgroup(void *context, uint64_t task, char *path, size_t size)
+{
+    return false;
+}
+
+static enum suspension_gate set_gate(void *context, uint64_t task, pid_t pid, bool is_closed)
+{
+    return processes[task].gate;
+}
+
+static struct suspension_memory_kinds find_memory_kinds(void *context, uint64_t task, pid_t pid)
+{
+    return processes[task].kinds;
+}
+
+static void answer(void *context, struct api_request *request, uint64_t task, const char *why)
+{
+}
+
+static void on_suspend(uint64_t task)
+{
+    suspension_suspend(suspension, task);
+}
+
+static void on_resume(uint64_t task)
+{
+    suspension_resume(suspension, task);
+}
+
+/* ---- tests ---- */
+
+/* GPUs whose UUIDs are as NVML writes them; those of the pretend driver are lost then. */
+static void feed_gpus(void)
+{
+    struct gpu_identity list[ARRAY_SIZE(uuids)] = {0};
+    struct event gpus = driver_event(pretend.driver, EVENT_GPUS, 0);
+    for (size_t i = 0; i < ARRAY_SIZE(uuids); i++) {
+        list[i].mem_total_bytes = 40 * GIB;
+        list[i].is_place = true;
+        snprintf(list[i].uuid, sizeof list[i].uuid, "%s", uuids[i]);
+        snprintf(list[i].label, sizeof list[i].label, "%zu", i);
+    }
+    gpus.gpus.list = list;
+    gpus.gpus.n = ARRAY_SIZE(uuids);
+    driver_feed(pretend.driver, &gpus, NULL);
+    for (size_t i = 0; i < ARRAY_SIZE(uuids); i++) {
+        struct event sample = driver_event(pretend.driver, EVENT_SAMPLE, 0);
+        sample.sample = (struct core_sample){.gpu = (int)i + 1,
+            .mem_used_bytes = reading_of(0),
+            .smact = reading_of(0),
+            .utilisation = reading_of(0),
+            .external_processes = reading_of(0)};
+        driver_feed(pretend.driver, &sample, NULL);
+    }
+}
+
+static int begin(void **state)
+{
+    static char folder[] = "/tmp/test-suspension-XXXXXX";
+    memset(processes, 0, sizeof processes);
+    for (size_t i = 0; i < ARRAY_SIZE(processes); i++)
+        processes[i].state = PROCESS_RUNNING;
+    strcpy(folder, "/tmp/test-suspension-XXXXXX");
+    assert_non_null(mkdtemp(folder));
+    snprintf(config.state_dir, sizeof config.state_dir, "%s", folder);
+    pretend_driver_begin(1);
+    feed_gpus();
+    struct core_settings settings = *core_get_settings(pretend.core);
+    settings.can_suspend = true;
+    core_configure(pretend.core, &settings);
+    pretend.suspend = on_suspend;
+    pretend.resume = on_resume;
+    const struct suspension_options options = {.loop = &pretend.loop,
+        .config = &config,
+        .core = pretend.core,
+        .driver = pretend.driver,
+        .hooks = {.poll_gpus = poll_gpus,
+            .find_processes = find_processes,
+            .find_shim = find_shim,
+            .find_cgroup = find_cgroup,
+            .set_gate = set_gate,
+            .find_memory_kinds = find_memory_kinds,
+            .answer = answer}};
+    suspension = suspension_create(&options);
+    assert_non_null(suspension);
+    for (uint64_t task = 1; task <= 2; task++) {
+        feed(EVENT_SUBMIT, task);
+        feed(EVENT_STARTED, task);
+        assert_int_equal(core_task(pretend.core, task)->state, TASK_RUNNING);
+    }
+    pretend.story[0] = '\0';
+    return 0;
+}
+
+static int end(void **state)
+{
+    char command[600];
+    call.on_reply = NULL;
+    suspension_close(suspension);
+    pretend_driver_end();
+    suspension_destroy(suspension);
+    snprintf(command, sizeof command, "rm -r %s", config.state_dir);
+    return system(command);
+}
+
+/* A user suspends the task, and the GPUs are polled. */
+static void suspend(uint64_t task)
+{
+    feed(EVENT_SUSPEND, task);
+    suspension_polled(suspension, 1);
+    answer_calls();
+}
+
+static void test_suspended_and_resumed(void **state)
+{
+    suspend(1);
+    expect_story("SUSPEND; SUSPENDING; lock 1; checkpoint 1; SUSPENDED; ");
+    feed(EVENT_RESUME, 1);
+    answer_calls();
+    expect_story("RESUME; RESUMING; reserve 1; restore 1; unlock 1; RESUMED; ");
+    assert_string_equal(suspension_why_failed(suspension, 1), "");
+}
+
+static void expect_refusal(const char *why)
+{
+    suspend(1);
+    expect_story("SUSPEND; SUSPENDING; SUSPENSION_FAILED; ");
+    assert_non_null(strstr(suspension_why_failed(suspension, 1), why));
+}
+
+static void test_managed_memory_is_refused_before_a_lock(void **state)
+{
+    processes[1].kinds.managed = true;
+    expect_refusal("managed memory");
+}
+
+static void test_shared_memory_is_refused_before_a_lock(void **state)
+{
+    processes[1].kinds.ipc = true;
+    expect_refusal("CUDA IPC");
+}
+
+static void test_without_the_library(void **state)
+{
+    processes[1].gate = SUSPENSION_GATE_NONE;
+    expect_refusal("--preload=yes");
+}
+
+/* The driver hangs on task 1. What is ordered for task 2 does not wait for that. */
+static void test_another_task_goes_on_while_one_is_retried(void **state)
+{
+    suspend(1);
+    processes[1].hangs = true;
+    pretend.story[0] = '\0';
+    feed(EVENT_RESUME, 1);
+    answer_calls();
+    expect_story("RESUME; RESUMING; ");
+    suspend(2);
+    expect_story("SUSPEND; SUSPENDING; lock 2; checkpoint 2; SUSPENDED; ");
+    assert_int_equal(core_task(pretend.core, 1)->state, TASK_RESUMING);
+}
+
+static void test_a_task_that_ends_meanwhile(void **state)
+{
+    feed(EVENT_SUSPEND, 1);
+    struct event exited = driver_event(pretend.driver, EVENT_EXITED, 1);
+    driver_feed(pretend.driver, &exited, NULL);
+    suspension_polled(suspension, 1);
+    answer_calls();
+    expect_story("SUSPEND; SUSPENDING; EXITED none; END; ");
+    suspend(2);
+    expect_story("SUSPEND; SUSPENDING; lock 2; checkpoint 2; SUSPENDED; ");
+}
+
+#define TEST(function) cmocka_unit_test_setup_teardown(function, begin, end)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_suspended_and_resumed),
+        TEST(test_managed_memory_is_refused_before_a_lock),
+        TEST(test_shared_memory_is_refused_before_a_lock),
+        TEST(test_without_the_library),
+        TEST(test_another_task_goes_on_while_one_is_retried),
+        TEST(test_a_task_that_ends_meanwhile),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
