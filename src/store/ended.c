@@ -70,7 +70,8 @@ static int prepare_rows(struct store *store, const struct store_ended_filter *fi
     return 0;
 }
 
-/* Only the conditions that are asked for are in the text, so that their index serves. */
+/* Only the conditions that are asked for are in the text, so that their index serves. A row without
+ * its record is listed, too: one of them is damaged, and load_record says so. */
 static int prepare_list(struct store *store, const struct store_ended_filter *filter,
     struct fault *fault, sqlite3_stmt **ret_rows)
 {
@@ -80,7 +81,7 @@ static int prepare_list(struct store *store, const struct store_ended_filter *fi
         sqlite3_snprintf(sizeof examined, examined, EXAMINED, of_uid, before);
     sqlite3_snprintf(sizeof sql, sql,
         "SELECT task, record, ended.sum IS " ENDED_SUM " AND records.sum IS " RECORD_SUM
-        " FROM ended JOIN records USING(task) WHERE true"
+        " FROM ended LEFT JOIN records USING(task) WHERE true"
         "%s%s%s%s%s%s%s ORDER BY seq DESC LIMIT ?6",
         of_uid, task_state_is_done(filter->state) ? " AND state = ?2" : "", before,
         filter->since_wall_us ? " AND ended_wall_us >= ?4" : "",

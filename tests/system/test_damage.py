@@ -69,6 +69,15 @@ class Damage(DamageCase):
         self.stop()
         self.assertEqual(len(self.check_log()["findings"]), 2)
 
+    def test_an_entry_of_another_task_is_not_left_out_in_silence(self):
+        self.with_tasks()
+        self.stop()
+        self.change("UPDATE ended SET task = 99 WHERE task = 2")
+        self.start()
+        listed = self.get("/v1/tasks?state=all")
+        self.assertEqual(sorted(task["id"] for task in listed["tasks"]), [1, 3, 4, 5, 6, 7])
+        self.assertIn("task 99", listed["warning"])
+
     def test_missing_rows(self):
         self.with_tasks()
         self.stop()
