@@ -479,13 +479,14 @@ static int apply_end(struct core *core, struct task *task, const struct event *e
 {
     if (!task_state_is_done(event->end) || !task_may_move(task->state, event->end))
         return CORE_NOT_NOW;
+    if (core_note_end(core, task->id) < 0)
+        return -ENOMEM;
     if (task->state != TASK_EXITED) {
         stop_waiting(task, event->time_us);
         task->ended_us = event->time_us;
     }
     forget_drains(core, task->id);
     core_drop_dependencies(core, task);
-    core_note_end(core, task->id);
     core_leave_slot(core, task);
     task_move(task, event->end);
     return 0;

@@ -87,6 +87,7 @@ void core_destroy(struct core *core)
     free(core->view.gpus);
     free(core->fifo.free_us);
     free(core->user_uses);
+    free(core->ended.ids);
     free(core->effects);
     free(core->chosen);
     free(core->verdicts);

@@ -56,10 +56,12 @@ struct core {
     struct task_queue main_queue; /* with ORDER_FIFO */
     struct task_queue recovery_queue, suspended_queue, blocked_queue;
 
-    int n_dependents;               /* tasks with open dependencies */
-    uint64_t ended_low, ended_high; /* ids of tasks that ended since dependencies were judged are
-                                       from and to these; 0: none */
-    struct user_use *user_uses;     /* scratch: what users have at work (eligible.c) */
+    int n_dependents; /* tasks with open dependencies */
+    struct {          /* tasks that have ended since dependencies were judged, by rising id */
+        uint64_t *ids;
+        size_t n, capacity;
+    } ended;
+    struct user_use *user_uses; /* scratch: what users have at work (eligible.c) */
     size_t n_user_uses, user_uses_capacity;
     bool is_gate_open;     /* a blocked task may have become eligible */
     int64_t next_begin_us; /* when the next blocked task may begin */
@@ -184,8 +186,8 @@ void core_note_blocked(struct core *core, const struct task *task);
 /* The task leaves the queues: another of its array or its user may enter one. */
 void core_leave_slot(struct core *core, const struct task *task);
 
-/* The task has ended: dependencies on it can be judged. */
-void core_note_end(struct core *core, uint64_t id);
+/* The task has ended: dependencies on it can be judged. Returns 0 or -ENOMEM. */
+int core_note_end(struct core *core, uint64_t id);
 
 /* The task has no open dependencies any more. */
 void core_drop_dependencies(struct core *core, struct task *task);

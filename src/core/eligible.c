@@ -104,10 +104,31 @@ int core_apply_dependency(struct core *core, struct task *task, const struct eve
 
 /* ---- judging them ---- */
 
-void core_note_end(struct core *core, uint64_t id)
+/* Returns how many of the noted ends are before the id. */
+static size_t ends_before(const struct core *core, uint64_t id)
 {
-    core->ended_low = core->ended_low && core->ended_low < id ? core->ended_low : id;
-    core->ended_high = core->ended_high > id ? core->ended_high : id;
+    size_t low = 0, high = core->ended.n;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (core->ended.ids[middle] < id)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+int core_note_end(struct core *core, uint64_t id)
+{
+    if (core->n_dependents == 0)
+        return 0;
+    if (ARRAY_RESERVE(core->ended.ids, core->ended.capacity, core->ended.n + 1) < 0)
+        return -ENOMEM;
+    uint64_t *at = core->ended.ids + ends_before(core, id);
+    memmove(at + 1, at, (size_t)(core->ended.ids + core->ended.n - at) * sizeof *at);
+    *at = id;
+    core->ended.n++;
+    return 0;
 }
 
 /* What the ends of the tasks in its range say of a dependency. It waits if none of them is known:
@@ -139,9 +160,11 @@ static struct judgement judge(const struct core *core, const struct dependency *
     return judgement;
 }
 
+/* Has a task of its range ended? To ask that is cheap; to judge it, each task is found. */
 static bool has_news(const struct core *core, const struct dependency *dependency)
 {
-    return dependency->first <= core->ended_high && dependency->last >= core->ended_low;
+    size_t i = ends_before(core, dependency->first);
+    return i < core->ended.n && core->ended.ids[i] <= dependency->last;
 }
 
 /* Finds a dependency of the task that is decided. `is_new`: none was judged yet. `last`: the
@@ -192,8 +215,8 @@ int core_judge_submitted(struct core *core, uint64_t id, int64_t now_us)
 
 int core_judge_dependencies(struct core *core, int64_t now_us)
 {
-    int r = core->ended_low ? judge_from(core, core->ended_low, false, now_us) : 0;
-    core->ended_low = core->ended_high = 0;
+    int r = core->ended.n > 0 ? judge_from(core, core->ended.ids[0], false, now_us) : 0;
+    core->ended.n = 0;
     return r;
 }
 
