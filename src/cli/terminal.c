@@ -46,16 +46,14 @@ static void end(struct terminal *terminal, enum terminal_end how)
     terminal->end = how;
 }
 
-/* Keys are few: one that does not fit into the link's buffer waits there. */
+/* Keys are few: one that does not fit into the link's buffer is waited for. When the other end is
+ * gone, read_link finds what it sent before that. */
 static void send_packet(
     struct terminal *terminal, enum link_packet packet, const void *data, size_t size)
 {
     struct pollfd room = {.fd = terminal->link, .events = POLLOUT};
-    int r;
-    while ((r = link_send(terminal->link, packet, data, size)) == -EAGAIN)
+    while (link_send(terminal->link, packet, data, size) == -EAGAIN)
         poll(&room, 1, -1);
-    if (r < 0)
-        end(terminal, TERMINAL_LOST);
 }
 
 static void send_size(struct terminal *terminal)

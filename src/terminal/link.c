@@ -130,6 +130,10 @@ int link_receive(int fd, struct link_message *ret_message)
 {
     char buffer[1 + LINK_DATA_MAX + 1]; /* one more, to see that a packet is too long */
     ssize_t n = recv(fd, buffer, sizeof buffer, 0);
+    /* Said once, and before the packets that came earlier, when the other end has closed without
+     * reading all of ours. */
+    if (n < 0 && errno == ECONNRESET)
+        n = recv(fd, buffer, sizeof buffer, 0);
     if (n < 0)
         return errno == ECONNRESET ? 0 : -errno;
     if (n == 0)

@@ -40,7 +40,8 @@
 
 /* Chosen. */
 #define TAKES_NOTHING_US (60 * SECOND_US)
-#define FAREWELL_US      (5 * SECOND_US) /* for the last output, after the command's end */
+#define FAREWELL_US      (5 * SECOND_US)  /* for the last output, after the command's end */
+#define FIRST_WAIT_US    (10 * SECOND_US) /* for the first terminal, once the scrollback is full */
 #define NEVER            INT64_MAX
 
 enum { NO_FD = -1, PTY_PIECE = 4096, EXIT_CANNOT_RUN = 127 };
@@ -59,6 +60,7 @@ struct relay {
     int64_t keep_us;     /* without a terminal; 0: no limit */
     int64_t hang_up_us;  /* when that is over; NEVER */
     int64_t farewell_us; /* when the relay ends at the latest; NEVER: the command runs */
+    int64_t first_us;    /* until when the command waits for its first terminal; 0: no more */
     struct scrollback scrollback;
 };
 
@@ -84,6 +86,7 @@ static void accept_terminal(struct relay *relay)
         link_send(relay->terminal, LINK_TAKEN, NULL, 0);
     let_go(relay, true);
     relay->terminal = fd;
+    relay->first_us = 0;
     relay->position = scrollback_oldest(&relay->scrollback);
     relay->hang_up_us = NEVER;
 }
@@ -233,12 +236,28 @@ static bool has_unseen(const struct relay *relay)
     return relay->terminal != NO_FD && relay->position < relay->scrollback.written;
 }
 
+/* What a command prints before its first terminal has attached is not to be lost. */
+static bool waits_for_terminal(const struct relay *relay)
+{
+    return relay->first_us > clock_monotonic_us() &&
+           relay->scrollback.written + PTY_PIECE > SCROLLBACK_SIZE;
+}
+
 /* The command waits while its terminal has half the ring to take. */
+static bool is_behind(const struct relay *relay)
+{
+    return has_unseen(relay) && relay->scrollback.written - relay->position > SCROLLBACK_SIZE / 2;
+}
+
 static bool may_read_pty(const struct relay *relay)
 {
-    return relay->pty != NO_FD &&
-           !(has_unseen(relay) &&
-               relay->scrollback.written - relay->position > SCROLLBACK_SIZE / 2);
+    return relay->pty != NO_FD && !is_behind(relay) && !waits_for_terminal(relay);
+}
+
+/* Has the command printed something that no terminal could show yet? */
+static bool has_unshown(const struct relay *relay)
+{
+    return relay->first_us > clock_monotonic_us() && relay->scrollback.written > 0;
 }
 
 static bool is_done(const struct relay *relay)
@@ -246,7 +265,7 @@ static bool is_done(const struct relay *relay)
     if (!relay->has_ended)
         return false;
     return clock_monotonic_us() >= relay->farewell_us ||
-           (relay->pty == NO_FD && !has_unseen(relay));
+           (relay->pty == NO_FD && !has_unseen(relay) && !has_unshown(relay));
 }
 
 static int poll_timeout_ms(const struct relay *relay)
@@ -255,6 +274,8 @@ static int poll_timeout_ms(const struct relay *relay)
                                                               : relay->farewell_us;
     if (relay->blocked_us != NEVER && relay->blocked_us + TAKES_NOTHING_US < until_us)
         until_us = relay->blocked_us + TAKES_NOTHING_US;
+    if (waits_for_terminal(relay) && relay->first_us < until_us)
+        until_us = relay->first_us;
     if (until_us == NEVER)
         return -1;
     int64_t left_us = until_us - clock_monotonic_us();
@@ -369,7 +390,8 @@ int main(int argc, char **argv)
         .keep_us = keep_s * SECOND_US,
         .blocked_us = NEVER,
         .hang_up_us = keep_s ? clock_monotonic_us() + keep_s * SECOND_US : NEVER,
-        .farewell_us = NEVER};
+        .farewell_us = NEVER,
+        .first_us = clock_monotonic_us() + FIRST_WAIT_US};
     relay.signals = open_signals();
     relay.listener = link_listen(argv[1], &fault);
     if (relay.signals < 0 || relay.listener < 0) {

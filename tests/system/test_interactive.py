@@ -27,7 +27,13 @@ class Terminal:
         self.resize(rows, columns)
         self.before = termios.tcgetattr(slave)
         self.process = subprocess.Popen(
-            command, stdin=slave, stdout=slave, stderr=slave, start_new_session=True, **options
+            command,
+            stdin=slave,
+            stdout=slave,
+            stderr=slave,
+            start_new_session=True,
+            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+            **options,
         )
         self.slave = slave
         self.seen = b""
@@ -113,7 +119,6 @@ class Run(Interactive):
         waiting.until("task 2 waits")
         for terminal, task in (waiting, 2), (running, 1):
             terminal.type(CTRL_C)
-            terminal.process.send_signal(signal.SIGINT)  # the test's pty has no foreground group
             terminal.until("is cancelled")
             self.assertEqual(terminal.wait(), 130)
             self.wait(task, "CANCELLED")
@@ -174,7 +179,6 @@ class Shell(Interactive):
         terminal.until("on GPU 0")
         terminal.until("ready> ")
         terminal.resize(40, 120)
-        terminal.process.send_signal(signal.SIGWINCH)
         until(lambda: self.size_seen(terminal) == "40 120", "the new size")
         terminal.type("sleep 1000\r")
         until(lambda: "sleep" in self.programs(), "the program in the shell")
@@ -259,6 +263,12 @@ class Shell(Interactive):
         terminal = self.terminal("run", "--pty", "--", "sh", "-c", "kill -9 $$")
         self.assertEqual(terminal.wait(), 137)
         self.assertEqual(self.wait(TASK, "FAILED")["signal"], 9)
+
+    def test_a_short_command_is_seen_before_it_is_gone(self):
+        for i in range(3):
+            terminal = self.terminal("run", "--pty", "--", "echo", f"word {i}")
+            terminal.until(f"word {i}")
+            self.assertEqual(terminal.wait(), 0)
 
     def test_much_output_and_input(self):
         lines = 20000

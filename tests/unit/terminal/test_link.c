@@ -60,6 +60,18 @@ static void the_end_is_seen(void **state)
     assert_int_equal(receive(&message), 0);
 }
 
+static void packets_are_read_after_the_other_end_has_gone(void **state)
+{
+    struct link_message message;
+    assert_int_equal(link_send(ends[1], LINK_DETACH, NULL, 0), 0); /* never read */
+    assert_int_equal(link_send(ends[0], LINK_DATA, "last words", 10), 0);
+    close(ends[0]);
+    ends[0] = -1;
+    assert_int_equal(receive(&message), 1);
+    assert_memory_equal(message.data, "last words", 10);
+    assert_int_equal(receive(&message), 0);
+}
+
 static void what_is_no_packet_is_refused(void **state)
 {
     static char long_packet[2 + LINK_DATA_MAX] = "d";
@@ -140,6 +152,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(packets_arrive_as_they_were_sent, open_ends, close_ends),
         cmocka_unit_test_setup_teardown(the_end_is_seen, open_ends, close_ends),
+        cmocka_unit_test_setup_teardown(
+            packets_are_read_after_the_other_end_has_gone, open_ends, close_ends),
         cmocka_unit_test_setup_teardown(what_is_no_packet_is_refused, open_ends, close_ends),
         cmocka_unit_test_setup_teardown(
             a_receiver_that_takes_nothing_is_said, open_ends, close_ends),
