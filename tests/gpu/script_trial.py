@@ -26,6 +26,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 PYTHON = os.path.join(HERE, "..", "..", "python")
 STEPS = 6  # of each optimizer on the GPU: the allocator's peak is steady
 LIMIT_S = 60
+FREE_LIMIT_S = 20
 MIB = 1 << 20
 
 
@@ -153,13 +154,23 @@ def follow(name, folder, words, output):
     return round(time.monotonic() - started, 1)
 
 
-def run_on_gpu(gpu, folder, words, place):
-    """(peak of used memory above that before, status, seconds)."""
-    before, peak, ended = gpu.used(), [0], threading.Event()
+def wait_until_free(gpu, idle):
+    """The driver frees the memory of an ended process some time after its end."""
+    end = time.monotonic() + FREE_LIMIT_S
+    while gpu.used() > idle + MIB:
+        if time.monotonic() > end:
+            sys.exit(f"the GPU has {(gpu.used() - idle) / MIB:.0f} MiB more in use than before")
+        time.sleep(0.02)
+
+
+def run_on_gpu(gpu, idle, folder, words, place):
+    """(peak of used memory above that of the idle GPU, status, seconds)."""
+    peak, ended = [0], threading.Event()
+    wait_until_free(gpu, idle)
 
     def poll():
         while not ended.wait(0.01):
-            peak[0] = max(peak[0], gpu.used() - before)
+            peak[0] = max(peak[0], gpu.used() - idle)
 
     poller = threading.Thread(target=poll)
     poller.start()
@@ -182,6 +193,7 @@ def save(place, name, value):
 
 def measure(path, output, seconds="120"):
     gpu, deadline = Gpu(), time.monotonic() + float(seconds)
+    idle = gpu.used()
     rows = list(read_list(path))
     for name, _, _ in rows:
         os.makedirs(os.path.join(output, name), exist_ok=True)
@@ -196,7 +208,7 @@ def measure(path, output, seconds="120"):
             if time.monotonic() > deadline:
                 break
             place = os.path.join(output, name)
-            peak, status, took = run_on_gpu(gpu, folder, words, place)
+            peak, status, took = run_on_gpu(gpu, idle, folder, words, place)
             save(place, "run.json", {"peak_mib": peak / MIB, "status": status, "seconds": took})
             print(f"{name}: {peak / MIB:.0f} MiB, status {status}, {took} s", flush=True)
         for one in followed:

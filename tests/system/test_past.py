@@ -99,6 +99,12 @@ class Interruptions(PastCase):
 
         until(lambda: plot(r"attempt .*>"), "the move in the plot")
 
+        def counters():
+            return {event["name"] for event in self.trace("--since=1h")[0] if event["ph"] == "C"}
+
+        wanted = {"memory (MiB)", "SM activity (%)", "power (W)"}
+        until(lambda: wanted <= counters(), "the counters in the trace")
+
         # The trace has the same as slices, an arrow and counters.
         events, processes, threads = self.trace("--since=1h")
         names = {e["name"] for e in events if e["ph"] == "X" and e["tid"] == task}
@@ -110,8 +116,6 @@ class Interruptions(PastCase):
         }
         self.assertEqual(stays, {source, target})
         self.assertTrue([e for e in events if e["ph"] == "s" and e["tid"] == task])
-        counters = {e["name"] for e in events if e["ph"] == "C"}
-        self.assertLessEqual({"memory (MiB)", "SM activity (%)", "power (W)"}, counters)
         self.assertIn("NonZeroExitCode", {e["name"] for e in events if e["ph"] == "i"})
         self.assertIn("wanderer", " ".join(threads.values()))
         self.assertIn("waits", " ".join(threads.values()))

@@ -447,6 +447,7 @@ class Output(Several):
                 "ALTER TABLE ended DROP COLUMN sum",
                 "ALTER TABLE records DROP COLUMN sum",
                 "DROP TABLE facts",
+                "DROP TABLE arrays",
                 "PRAGMA user_version = 1",
             ):
                 log.execute(statement)
