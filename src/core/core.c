@@ -50,6 +50,7 @@ struct core_settings core_settings_default(void)
         .suspension_cost = suspension_cost_default(),
         .order = ORDER_FAIR,
         .usage_half_life_us = 7 * 86400 * SECOND_US,
+        .slot_us = 600 * SECOND_US, /* chosen: a task of 20 GiB is suspended in a fifth of 5 % */
     };
 }
 
@@ -242,9 +243,11 @@ static int64_t next_preemption_us(const struct core *core)
 int64_t core_deadline_us(const struct core *core)
 {
     int64_t earliest = core_retry_us(core), preemption_us = next_preemption_us(core);
+    int64_t slot_us = core_slot_deadline_us(core);
     earliest = preemption_us < earliest ? preemption_us : earliest;
     if (core->blocked_queue.first && core->next_begin_us < earliest)
         earliest = core->next_begin_us;
+    earliest = slot_us < earliest ? slot_us : earliest;
     for (int i = 0; i < core->view.n_gpus; i++) {
         const struct gpu_view *gpu = &core->view.gpus[i];
         for (int k = 0; k < gpu->n_residents; k++) {

@@ -301,6 +301,26 @@ int64_t core_retry_us(const struct core *core);
 /* Answers the allocations that wait, or lets a task give way to them. Returns 0 or -ENOMEM. */
 int core_settle_memory_waits(struct core *core, int64_t now_us);
 
+/* ---- stop_choice.c ---- */
+
+/* Chosen: stopping a task costs at most 1/20 of the time that it computes. */
+enum { CORE_RUN_PER_COST = 20 };
+
+/* Which tasks may be stopped for a head. */
+struct stop_rule {
+    bool (*may_be_stopped)(
+        const struct core *core, const struct task *task, const struct task *head, int64_t now_us);
+
+    /* The task of the largest value is stopped first. */
+    int64_t (*order)(const struct core *core, const struct task *task, int64_t now_us);
+
+    enum yield_reason reason;
+};
+
+/* Stops tasks for the head, if it has to wait and that helps. Returns 0 or -ENOMEM. */
+int core_stop_tasks_for(
+    struct core *core, const struct task *head, const struct stop_rule *rule, int64_t now_us);
+
 /* ---- preempt.c ---- */
 
 /* The place of the task in the order of preemption. */
@@ -308,6 +328,20 @@ int64_t core_rank(const struct core *core, const struct task *task, int64_t now_
 
 /* The main queue and the suspended tasks, with preemption. Returns 0 or -ENOMEM. */
 int core_schedule_preempting(struct core *core, int64_t now_us);
+
+/* ---- slots.c ---- */
+
+/* Is the task suspended because its time slot was over, and waits for the next? */
+bool core_waits_for_turn(const struct task *task);
+
+/* Does any task with GPUs, or that waits for a turn, take turns? */
+bool core_has_turns(const struct core *core);
+
+/* The main queue and the tasks that wait for their turns. Returns 0 or -ENOMEM. */
+int core_schedule_turns(struct core *core, int64_t now_us);
+
+/* When the next slot is over, while a task waits; TIME_NEVER: none is. */
+int64_t core_slot_deadline_us(const struct core *core);
 
 /* ---- fair_start.c ---- */
 

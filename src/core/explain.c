@@ -193,11 +193,19 @@ static void add_ahead(struct line *line, const struct core *core, const struct t
             others, core_fair_rank(core, task->uid));
 }
 
-/* While a suspended task waits that the GPUs could serve, no task of the main queue starts. */
-static bool is_behind_suspended(const struct core *core, const struct task *task)
+/* While a suspended task waits that the GPUs could serve, no task of the main queue starts. Those
+ * that wait for a turn come by how long they have waited. Returns that task, or NULL. */
+static const struct task *suspended_before(const struct core *core, const struct task *task)
 {
-    const struct task *first = core->suspended_queue.first;
-    return first && task->state == TASK_QUEUED && core_can_be_served(core, first);
+    const struct task *head = core_head_of_queue(core), *other = core->suspended_queue.first;
+    if (task->state != TASK_QUEUED)
+        return NULL;
+    for (; other; other = other->next) {
+        bool is_later = core_waits_for_turn(other) && other->yield.since_us > head->queued_us;
+        if (!is_later && core_can_be_served(core, other))
+            return other;
+    }
+    return NULL;
 }
 
 static void add_head(
@@ -372,9 +380,9 @@ const char *core_explain(
         explain_placement(&line, core, task, now_us);
         return buffer;
     }
-    if (is_behind_suspended(core, task)) {
-        line_add(&line, "task %" PRIu64 ", which is suspended, goes on before it",
-            core->suspended_queue.first->id);
+    const struct task *before = suspended_before(core, task);
+    if (before) {
+        line_add(&line, "task %" PRIu64 ", which is suspended, goes on before it", before->id);
         return buffer;
     }
     const struct task *head = head_before(core, task);
@@ -487,7 +495,7 @@ const char *core_reason_word(const struct core *core, uint64_t id)
         return gate_word(task);
     if (task->state == TASK_RECOVERING)
         return "Recovering";
-    return is_behind_suspended(core, task) || head_before(core, task) ? "Priority" : "Resources";
+    return suspended_before(core, task) || head_before(core, task) ? "Priority" : "Resources";
 }
 
 /* How many places can ever serve the request with `bytes` on each. A MIG instance serves a task of

@@ -14,7 +14,7 @@
  * (core_head_of_queue) is placed, and the next head, until one has to wait. All others then wait
  * behind it, so that no task starves. If its policy knows backfill, GPUs are reserved for the head,
  * and others may start where the policy sees that this does not delay it (policy/backfill.h has the
- * rules and an example).
+ * rules and an example). Tasks that take turns are suspended when their slot is over (slots.c).
  *
  * A pass is bounded: the constants below limit how many tasks of a queue are tried.
  */
@@ -420,5 +420,8 @@ int core_schedule(struct core *core, int64_t now_us)
         r = core_schedule_suspended(core, now_us, &suspended_waits);
     if (r == 0)
         r = core_empty_failing_gpus(core, now_us);
-    return r < 0 || suspended_waits ? r : core_schedule_main(core, now_us);
+    if (r < 0 || suspended_waits)
+        return r;
+    return core_has_turns(core) ? core_schedule_turns(core, now_us)
+                                : core_schedule_main(core, now_us);
 }

@@ -78,6 +78,7 @@ struct task_request {
     int gpus;                    /* 1 or more, all or none */
     const struct policy *policy; /* NULL: the core's default */
     bool exclusive;              /* no other task on its GPUs as long as it runs */
+    bool takes_turns;            /* it is suspended when its time slot is over and others wait */
     enum sharing sharing;
     int thread_percent; /* of the SMs, by MPS; 0: as the core sees fit */
     struct need need;
@@ -253,6 +254,12 @@ static inline int64_t task_computed_us(const struct task *task, int64_t now_us)
         return 0;
     int64_t until_us = task->yield.since_us ? task->yield.since_us : now_us;
     return until_us - task->started_us - task->yield.attempt_stopped_us;
+}
+
+/* Since when the running task has its GPUs, this time. */
+static inline int64_t task_runs_since_us(const struct task *task)
+{
+    return task->yield.resumed_us ? task->yield.resumed_us : task->started_us;
 }
 
 /* Does colloc end the task for good? Not if its GPU is gone: then it goes back to its queue. */

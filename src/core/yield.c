@@ -368,7 +368,7 @@ int core_schedule_suspended(struct core *core, int64_t now_us, bool *ret_waits)
     *ret_waits = false;
     for (struct task *task = core->suspended_queue.first; task && r == 0 && tries--; task = next) {
         next = task->next;
-        if (task->yield.retry_us > now_us)
+        if (task->yield.retry_us > now_us || core_waits_for_turn(task))
             continue;
         if (choose_gpus(core, task, true, now_us) == PLACE_NOW)
             r = core_resume_task(core, task, core->chosen, now_us);

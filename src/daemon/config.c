@@ -212,6 +212,12 @@ static const struct option {
     {"preempt", LIVE(core.preempt), &setting_flag, "yes|no", NULL,
         "let running tasks give way to waiting ones that end sooner (policy predictive) or have had "
         "less GPU time (policy las): they are suspended, and resumed later (docs/suspend.md)"},
+    {"slots", LIVE(slots), &setting_flag, "yes|no", NULL,
+        "let tasks without --slot take turns: when a task's time slot is over and another waits, "
+        "it is suspended until its next turn"},
+    {"slot-length", LIVE(core.slot_us), &setting_period, "TIME", NULL,
+        "time slot of tasks that take turns; the slot of a task with much memory is longer, so "
+        "that suspensions take at most 5 % of its time"},
     {"preload-library", FIELD(preload_library), &setting_text, "PATH", "(as installed)",
         "path of libcolloc-preload.so"},
     {"log-level", LIVE(log_level), &setting_log_level, "LEVEL", NULL,
@@ -526,6 +532,9 @@ static int check(const struct config *config, struct fault *fault)
         return fault_set(fault, EINVAL,
             "preempt: the policy %s does not preempt tasks: set policy to predictive or las",
             policy->name);
+    if (config->core.preempt && config->slots)
+        return fault_set(fault, EINVAL,
+            "slots: with preempt, the policy decides which task gives way: set only one of the two");
     return 0;
 }
 

@@ -21,6 +21,7 @@ struct config {
     char shim[512];             /* path of colloc-shim */
     char checkpoint[512];       /* path of colloc-checkpoint */
     bool suspend_without_gate;  /* tasks without the preloaded library are suspended, too */
+    bool slots;                 /* tasks that say nothing else take turns (core/slots.c) */
     int64_t suspend_memory_max; /* host memory for suspended tasks; 0: half of the host's */
     char preload_library[512];  /* path of libcolloc-preload.so */
     bool preload;               /* tasks that share GPUs and say nothing else are run with it */

@@ -180,6 +180,7 @@ static int read_setting(
         {"can-pause", FIELD_BOOL, SETTING(can_pause), 0},
         {"preload", FIELD_BOOL, SETTING(preload), 0},
         {"preempt", FIELD_BOOL, SETTING(preempt), 0},
+        {"slot-length", FIELD_DURATION, SETTING(slot_us), 0},
     };
 #undef SETTING
     return read_named_field(fields, ARRAY_SIZE(fields), settings, name, value, fault);
@@ -193,9 +194,9 @@ static int read_task_flag(struct scenario_task *task, const char *word, struct f
     static const struct {
         const char *name;
         size_t offset; /* of a bool */
-    } flags[] = {{"exclusive", FLAG(request.exclusive)}, {"held", FLAG(held)}, {"deaf", FLAG(deaf)},
-        {"unlaunchable", FLAG(unlaunchable)}, {"unsuspendable", FLAG(unsuspendable)},
-        {"once", FLAG(request.once)}};
+    } flags[] = {{"exclusive", FLAG(request.exclusive)}, {"slot", FLAG(request.takes_turns)},
+        {"held", FLAG(held)}, {"deaf", FLAG(deaf)}, {"unlaunchable", FLAG(unlaunchable)},
+        {"unsuspendable", FLAG(unsuspendable)}, {"once", FLAG(request.once)}};
 #undef FLAG
     for (size_t i = 0; i < ARRAY_SIZE(flags); i++) {
         if (strcmp(flags[i].name, word) == 0) {

@@ -164,6 +164,7 @@ static const struct field submit_fields[] = {
     {"gpus", FIELD_INT, AT(submit.request.gpus), REQUIRED, 1, INT_MAX, NULL},
     {"policy", FIELD_POLICY, AT(submit.request.policy), OPTIONAL, 0, 0, NULL},
     {"exclusive", FIELD_BOOL, AT(submit.request.exclusive), REQUIRED, 0, 0, NULL},
+    {"slot", FIELD_BOOL, AT(submit.request.takes_turns), OPTIONAL, 0, 0, NULL},
     {"sharing", FIELD_NAME, AT(submit.request.sharing), REQUIRED, 0, 0, &requested_sharings},
     {"need", FIELD_NAME, AT(submit.request.need.kind), REQUIRED, 0, 0, &need_kinds},
     {"need_bytes", FIELD_INT64, AT(submit.request.need.bytes), REQUIRED, 0, EVENT_NUMBER_MAX, NULL},

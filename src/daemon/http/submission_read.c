@@ -184,6 +184,12 @@ static int check_signal(struct submission *submission, struct fault *fault)
     return r;
 }
 
+/* "yes", "no", or "default": the daemon's setting. */
+static bool is_yes(const char *text, bool by_default)
+{
+    return strcmp(text, "default") == 0 ? by_default : strcmp(text, "yes") == 0;
+}
+
 /* The core's part of the options. */
 static int set_request(const struct http *http, struct submission *submission, struct fault *fault)
 {
@@ -200,6 +206,7 @@ static int set_request(const struct http *http, struct submission *submission, s
     /* "default" is the daemon's setting. */
     if (sharing_parse(options[TASK_SHARING].text, &request->sharing) < 0)
         request->sharing = http->parts.config->sharing;
+    request->takes_turns = is_yes(options[TASK_SLOT].text, http->parts.config->slots);
     submission->event.submit.held = options[TASK_HOLD].number;
     if (policy && !(request->policy = policy_find(policy)))
         return option_refuse_choice(&task_options[TASK_POLICY], "policy", policy, fault);

@@ -60,6 +60,7 @@ static void a_policy_without_ranks_does_not_preempt(void **state)
     assert_non_null(strstr(fault.text, "predictive or las"));
     assert_int_equal(READ("--preempt=yes", "--policy=las"), 0);
     assert_true(config.core.preempt);
+    assert_int_equal(READ("--preempt=yes", "--policy=las", "--slots=yes"), -EINVAL);
     assert_int_equal(READ("--policy=magm"), 0);
     assert_false(config.core.preempt);
 }

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Time slots: more tasks than fit take turns.
+ *
+ * A running task that takes turns (struct task_request) is suspended for a waiting one when its
+ * slot is over: after the setting `slot_us`, or 20 times as long as it takes to suspend and resume
+ * it, if that is longer, so that at most 5 % of its time is lost. It then waits for its next turn.
+ *
+ * Tasks that wait for a turn, and the head of the main queue, come in the order in which they have
+ * begun to wait. The first that has to go on waiting is the one for which a task is suspended
+ * (stop_choice.c). Of several tasks whose slot is over, the one that has run longest is. Clients
+ * of MPS take no turns: the driver cannot suspend them.
+ *
+ * Example: slots of 10 min, one GPU, on which one of the tasks 1, 2 and 3 fits. Task 1 runs, 2 and
+ * 3 are queued. After 10 min task 1 is suspended and 2 starts; after 10 more 2 is suspended and 3
+ * starts; then it is the turn of 1, which has waited longest.
+ */
+#include "base/clock.h"
+#include "base/top_k.h"
+#include "core/core_private.h"
+
+#define TURNS_MAX 64 /* chosen, to keep a pass short: tasks that are tried in a pass */
+
+bool core_waits_for_turn(const struct task *task)
+{
+    return task->state == TASK_SUSPENDED && task->queue && task->yield.reason == YIELD_TO_SLOT;
+}
+
+static int64_t slot_end_us(const struct core *core, const struct task *task)
+{
+    int64_t least_us = CORE_RUN_PER_COST * core_yield_cost_us(core, task);
+    int64_t slot_us = core->settings.slot_us;
+    return task_runs_since_us(task) + (slot_us > least_us ? slot_us : least_us);
+}
+
+static bool may_be_stopped(
+    const struct core *core, const struct task *task, const struct task *head, int64_t now_us)
+{
+    return task->request.takes_turns && task->state == TASK_RUNNING && !task->ending &&
+           !task->memory_wait.bytes && core_may_suspend(core, task, now_us) &&
+           slot_end_us(core, task) <= now_us;
+}
+
+static int64_t runs_for_us(const struct core *core, const struct task *task, int64_t now_us)
+{
+    return now_us - task_runs_since_us(task);
+}
+
+static const struct stop_rule by_slot = {may_be_stopped, runs_for_us, YIELD_TO_SLOT};
+
+static bool waits_longer(const void *a, const void *b, const void *context)
+{
+    const struct task *one = *(struct task *const *)a, *other = *(struct task *const *)b;
+    return one->yield.since_us < other->yield.since_us;
+}
+
+static size_t list_turns(const struct core *core, struct task **ret_tasks)
+{
+    size_t n = 0;
+    for (struct task *task = core->suspended_queue.first; task; task = task->next)
+        if (core_waits_for_turn(task))
+            n = top_k_insert(ret_tasks, n, TURNS_MAX, sizeof task, &task, waits_longer, NULL);
+    return n;
+}
+
+bool core_has_turns(const struct core *core)
+{
+    for (const struct task *task = core->suspended_queue.first; task; task = task->next)
+        if (core_waits_for_turn(task))
+            return true;
+    for (int i = 0; i < core->view.n_gpus; i++) {
+        const struct gpu_view *gpu = &core->view.gpus[i];
+        for (int k = 0; k < gpu->n_residents; k++)
+            if (core_find_task(core, gpu->residents[k].task)->request.takes_turns)
+                return true;
+    }
+    return false;
+}
+
+static bool is_before(const struct task *task, const struct task *head)
+{
+    return !head || task->yield.since_us <= head->queued_us;
+}
+
+static int stop_for(struct core *core, const struct task *next, int64_t now_us)
+{
+    struct task waiting = core_as_waiting(next);
+    return core_stop_tasks_for(core, &waiting, &by_slot, now_us);
+}
+
+int core_schedule_turns(struct core *core, int64_t now_us)
+{
+    struct task *turns[TURNS_MAX], *next = NULL;
+    const struct task *head = core_head_of_queue(core);
+    size_t n = list_turns(core, turns), i = 0;
+    int r = 0;
+    for (; i < n && r == 0 && !next && is_before(turns[i], head); i++) {
+        r = core_try_resume(core, turns[i], true, now_us);
+        bool still_waits = turns[i]->state == TASK_SUSPENDED && turns[i]->yield.retry_us <= now_us;
+        if (still_waits && core_can_be_served(core, turns[i]))
+            next = turns[i];
+    }
+    if (r == 0 && !next) {
+        r = core_schedule_main(core, now_us);
+        next = core_head_of_queue(core);
+    }
+    if (r == 0 && next)
+        r = stop_for(core, next, now_us);
+    for (; i < n && r == 0; i++)
+        r = core_try_resume(core, turns[i], false, now_us);
+    return r;
+}
+
+int64_t core_slot_deadline_us(const struct core *core)
+{
+    int64_t earliest_us = TIME_NEVER;
+    bool any_waits = core_queued_count(core) > 0 || core->suspended_queue.first;
+    for (int i = 0; i < core->view.n_gpus && any_waits; i++) {
+        const struct gpu_view *gpu = &core->view.gpus[i];
+        for (int k = 0; k < gpu->n_residents; k++) {
+            const struct task *task = core_find_task(core, gpu->residents[k].task);
+            int64_t end_us = task->request.takes_turns ? slot_end_us(core, task) : TIME_NEVER;
+            if (end_us > core->last_pass_us && end_us < earliest_us)
+                earliest_us = end_us;
+        }
+    }
+    return earliest_us;
+}

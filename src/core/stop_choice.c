@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Which running tasks are stopped so that a waiting one, the head, can start or be resumed: one on
+ * each GPU that it lacks. A rule of the caller says which tasks may be (preempt.c: by rank;
+ * slots.c: when their time slot is over). Of those a task is chosen only if the head then has the
+ * memory that it needs on that GPU, and the tasks that stay leave it SMs. No other task is stopped
+ * for a head for which one has been, nor while a GPU was not sampled since a task came or left.
+ *
+ * Example: the head needs 30 GiB. On a GPU of 40 GiB run task 1 (20 GiB) and task 2 (15 GiB). Task
+ * 1 is not enough, nor is task 2: none is stopped. On another runs task 3 alone: it is stopped.
+ */
+#include <math.h>
+
+#include "base/top_k.h"
+#include "core/core_private.h"
+
+#define GPUS_OF_HEAD   64  /* chosen: for a head of more GPUs no task is stopped */
+#define SMACT_TOGETHER 1.0 /* chosen: tasks of more SM activity together slow each other down */
+
+static double needed_bytes(const struct core *core, const struct task *task)
+{
+    const struct conditions *conditions = &core->settings.conditions;
+    bool is_known = task->request.need.kind >= NEED_ESTIMATED;
+    return is_known ? (double)task->request.need.bytes + (double)conditions->margin_bytes
+                    : (double)conditions->min_free_bytes;
+}
+
+/* Would `in` have its memory on the GPU, and SMs, when `out` had left it? What a resident will take
+ * but has not taken yet is not free. */
+static bool would_fit(const struct core *core, const struct gpu_view *gpu, const struct task *out,
+    const struct task *in)
+{
+    double left = reading_assume(gpu_view_free_bytes(gpu), 0);
+    double smact = reading_assume(in->request.expect.smact, 1);
+    int n_staying = 0;
+    for (int i = 0; i < gpu->n_residents; i++) {
+        const struct resident *resident = &gpu->residents[i];
+        double used = reading_assume(resident->mem_used_bytes, 0);
+        if (resident->task == out->id) {
+            left += core_can_suspend(core, out) ? used : 0;
+            continue;
+        }
+        left -= fmax(0, reading_assume(resident->need_bytes, used) - used);
+        smact += resident->is_stopped ? 0 : reading_assume(resident->expect.smact, 1);
+        n_staying++;
+    }
+    bool may_share = !in->request.exclusive && smact <= SMACT_TOGETHER;
+    return left >= needed_bytes(core, in) && (n_staying == 0 || may_share);
+}
+
+struct stop {
+    int gpu;
+    const struct task *task; /* NULL: the GPU admits the head already */
+    int64_t order;
+};
+
+/* The resident that gives way to the head there: of those that may, the last in order. */
+static struct stop find_stop(const struct core *core, int i, const struct task *head,
+    const struct stop_rule *rule, int64_t now_us)
+{
+    const struct gpu_view *gpu = &core->view.gpus[i];
+    struct stop best = {.gpu = i, .order = INT64_MIN};
+    for (int k = 0; k < gpu->n_residents; k++) {
+        const struct task *task = core_find_task(core, gpu->residents[k].task);
+        int64_t order = rule->order(core, task, now_us);
+        if (order > best.order && rule->may_be_stopped(core, task, head, now_us) &&
+            would_fit(core, gpu, task, head)) {
+            best.task = task;
+            best.order = order;
+        }
+    }
+    return best;
+}
+
+static bool is_better_stop(const void *a, const void *b, const void *context)
+{
+    const struct stop *one = a, *other = b;
+    if (!one->task != !other->task)
+        return !one->task;
+    return one->order > other->order;
+}
+
+/* Not while a task is just leaving or coming. */
+static bool may_get_room(const struct core *core, int i, const struct task *head)
+{
+    const struct gpu_view *gpu = &core->view.gpus[i];
+    bool is_busy = false;
+    for (int k = 0; k < gpu->n_residents; k++)
+        is_busy |= task_state_is_changing(core_find_task(core, gpu->residents[k].task)->state);
+    return gpu->health == VIEW_OK && !is_busy && !gpu->drained_for && !gpu->closed_for &&
+           cluster_view_suits(&core->view, i, head);
+}
+
+/* Has a GPU that suits the head not been sampled since a task came or left? What is free there is
+ * not known then. */
+static bool awaits_sample(const struct core *core, const struct task *head)
+{
+    for (int i = 0; i < core->view.n_gpus; i++) {
+        const struct gpu_view *gpu = &core->view.gpus[i];
+        if (gpu->health == VIEW_OK && gpu->sampled_us < gpu->mix_since_us &&
+            cluster_view_suits(&core->view, i, head))
+            return true;
+    }
+    return false;
+}
+
+static bool has_been_stopped_for(
+    const struct core *core, const struct task *head, enum yield_reason reason)
+{
+    for (int i = 0; i < core->n_tasks; i++) {
+        const struct task *task = core->tasks[i];
+        bool is_stopped = task->state == TASK_PAUSED || task->state == TASK_SUSPENDED ||
+                          task->state == TASK_SUSPENDING;
+        if (is_stopped && task->yield.reason == reason && task->yield.to_task == head->id)
+            return true;
+    }
+    return false;
+}
+
+int core_stop_tasks_for(
+    struct core *core, const struct task *head, const struct stop_rule *rule, int64_t now_us)
+{
+    struct stop stops[GPUS_OF_HEAD];
+    size_t n = 0, wanted = (size_t)head->request.gpus;
+    if (wanted > GPUS_OF_HEAD || head->request.need.kind == NEED_PENDING ||
+        has_been_stopped_for(core, head, rule->reason) || awaits_sample(core, head) ||
+        core_try_gpus(core, head, now_us) == PLACE_NOW)
+        return 0;
+    for (int i = 0; i < core->view.n_gpus; i++) {
+        if (!may_get_room(core, i, head))
+            continue;
+        struct stop stop = {.gpu = i};
+        if (core->verdicts[i].kind != VERDICT_FITS)
+            stop = find_stop(core, i, head, rule, now_us);
+        if (stop.task || core->verdicts[i].kind == VERDICT_FITS)
+            n = top_k_insert(stops, n, wanted, sizeof *stops, &stop, is_better_stop, NULL);
+    }
+    int r = 0;
+    for (size_t i = 0; i < n && n == wanted && r == 0; i++)
+        if (stops[i].task && stops[i].task->state == TASK_RUNNING)
+            r = core_stop_task(core, stops[i].task, rule->reason, head->id, now_us);
+    return r;
+}

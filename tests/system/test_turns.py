@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tasks that take turns on one GPU, in time slots."""
+
+import unittest
+
+from daemon_case import DaemonCase
+
+
+class Slots(DaemonCase):
+    gpus = "1xA100-40GB"
+    settings = {"suspend-without-gate": "yes", "slots": "yes", "slot-length": "1s"}
+
+    def test_two_tasks_take_turns(self):
+        options = "--ramp-seconds=0 --smact=0.2"
+        first = self.train(100, 1e6, options, exclusive=True)
+        self.wait_state(first, "RUNNING")
+        second = self.train(100, 1e6, options, exclusive=True, slot="no")
+        self.wait_state(second, "RUNNING")
+        found = self.task(first)
+        self.assertEqual(found["state"], "SUSPENDED")
+        self.assertIn("its time slot was over", found["reason_text"])
+        self.act("cancel", second)
+        self.wait_state(first, "RUNNING")
+        self.assertEqual(self.task(first)["attempt_count"], 1)
+
+
+if __name__ == "__main__":
+    unittest.main()
