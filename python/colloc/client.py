@@ -11,18 +11,22 @@ from __future__ import annotations
 import http.client
 import json
 import os
+import re
+import shlex
 import time
 import urllib.parse
 import warnings
-from typing import Any, Dict, List, Mapping, Optional, Sequence
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Union
 
 from colloc.connection import Connection, find_socket
 
 LIVE_STATES = ("PENDING", "RUNNING", "SUSPENDED", "PAUSED", "COMPLETING")
 TIMEOUT_S = 60.0  # chosen: a daemon that does not answer for longer counts as dead
+MOVE_S = 3600.0  # chosen: copying 132 GiB takes 95 s, and others may be copied before
 WAIT_PIECE_S = 30.0  # of one wait request; the daemon accepts at most 60
 
 Object = Dict[str, Any]
+TaskId = Union[int, str]  # 12, or "12_7": the task with index 7 of array 12
 
 
 class DaemonError(Exception):
@@ -70,6 +74,54 @@ def is_utf8(text: str) -> bool:
     return True
 
 
+SIZE = re.compile(r"(\d+(?:\.\d+)?) *([KMGT]?)(i?B?)")
+
+
+def mib_of(size: Union[str, float]) -> float:
+    """A size in MiB: "12GiB" and "12G" (units of 2^30 bytes), "12GB" (of 10^9), 900 (MiB)."""
+    if not isinstance(size, str):
+        return size
+    match = SIZE.fullmatch(size.strip())
+    if not match or not (match[2] or match[3]):
+        raise ValueError(f"{size!r}: not a size: give a number with a unit, such as 12GiB")
+    base = 1000 if match[3] == "B" else 1024
+    return float(match[1]) * base ** " KMGT".index(match[2] or " ") / 2**20
+
+
+def name_of(words: Sequence[str]) -> str:
+    """What `colloc submit -- COMMAND` would call the task: the script, or else the program."""
+    names = [os.path.basename(word) for word in words]
+    is_script = len(names) > 1 and names[0].startswith(("python", "bash", "sh"))
+    return names[1] if is_script and not names[1].startswith("-") else names[0]
+
+
+class Task(int):
+    """A submitted task: its id, and what can be done with it."""
+
+    client: "Client"
+
+    def __new__(cls, task: int, client: "Client") -> "Task":
+        self = super().__new__(cls, task)
+        self.client = client
+        return self
+
+    def info(self) -> Object:
+        """As Client.task."""
+        return self.client.task(self)
+
+    def wait(self, timeout_s: Optional[float] = None) -> Object:
+        """As Client.wait."""
+        return self.client.wait(self, timeout_s)
+
+    def logs(self, stream: str = "stdout", attempt: Optional[int] = None) -> bytes:
+        """As Client.logs."""
+        return self.client.logs(self, stream, attempt)
+
+    def cancel(self) -> Object:
+        """As Client.cancel."""
+        return self.client.cancel(self)
+
+
 class Client:
     """One daemon.
 
@@ -111,22 +163,34 @@ class Client:
 
     def submit(
         self,
-        script: str,
+        script: Union[str, Sequence[str]],
         arguments: Sequence[str] = (),
         cwd: Optional[str] = None,
         environment: Optional[Mapping[str, str]] = None,
+        memory: Union[str, float, None] = None,
         **options: Any,
-    ) -> int:
+    ) -> Task:
         """Queues a task.
 
-        script: text of the script, which bash runs unless its first line is `#! INTERPRETER`.
+        script: text of the script, which bash runs unless its first line is `#! INTERPRETER`; or a
+            command as a list of words, such as ["python", "train.py"].
         cwd, environment: of the task; None: those of this process. Variables that are not UTF-8
             are left out.
+        memory: GPU memory requirement on each GPU: "12GiB", or a number of MiB.
         options: further keys of `POST /v1/tasks`, such as name, gpus, memory_mib, sharing.
 
-        Returns the task's id once the task is stored on disk. The daemon's warnings are issued as
-        Python warnings.
+        Returns the task, which is its id, too (with `array` that of the array), once it is stored
+        on disk. The daemon's warnings are issued as Python warnings.
         """
+        if not isinstance(script, str):
+            words = [*script, *arguments]
+            if not words:
+                raise ValueError("the command has no words")
+            shown = shlex.join(words).encode()[:1024].decode(errors="ignore")
+            options = {"name": name_of(words), "command": shown, **options}
+            script, arguments = '#!/bin/sh\nexec "$@"\n', words
+        if memory is not None:
+            options["memory_mib"] = mib_of(memory)
         whole = os.environ if environment is None else environment
         body = {
             "script": script,
@@ -138,9 +202,9 @@ class Client:
         reply = self.request("POST", "/v1/tasks", body).check().json
         for text in reply.get("warnings", ()):
             warnings.warn(text, stacklevel=2)
-        return reply["id"]
+        return Task(reply["id"], self)
 
-    def task(self, task: int) -> Object:
+    def task(self, task: TaskId) -> Object:
         """One task; its script and events too for its owner and for root."""
         return self.get(f"/v1/tasks/{task}")["task"]
 
@@ -173,7 +237,7 @@ class Client:
             tasks += page["tasks"]
         return tasks
 
-    def wait(self, task: int, timeout_s: Optional[float] = None) -> Object:
+    def wait(self, task: TaskId, timeout_s: Optional[float] = None) -> Object:
         """Waits until the task has ended and returns it.
 
         timeout_s: raises TimeoutError after this many seconds. None: waits without limit.
@@ -190,7 +254,7 @@ class Client:
             if end is not None and time.monotonic() >= end:
                 raise TimeoutError(f"task {task} is still {found['state']} after {timeout_s:g} s")
 
-    def logs(self, task: int, stream: str = "stdout", attempt: Optional[int] = None) -> bytes:
+    def logs(self, task: TaskId, stream: str = "stdout", attempt: Optional[int] = None) -> bytes:
         """The output of the task up to now.
 
         stream: "stdout" or "stderr".
@@ -209,9 +273,81 @@ class Client:
             if attempt is None:  # all pieces are of one attempt
                 attempt = int(reply.headers["Colloc-Attempt"])
 
-    def cancel(self, task: int) -> Object:
-        """Ends the task (SIGTERM, after its grace period SIGKILL) and returns it at once."""
-        return self.request("POST", f"/v1/tasks/{task}/cancel").check().json["task"]
+    def array(self, array: int) -> Object:
+        """An array: its indices, and how many of its tasks are in which state."""
+        return self.get(f"/v1/tasks/{array}")["array"]
+
+    def cancel(self, task: TaskId) -> Object:
+        """Ends the task (SIGTERM, after its grace period SIGKILL) and returns it at once.
+
+        task: also an array, of which all tasks are ended.
+        """
+        return self._change(task, "cancel")
+
+    def hold(self, task: TaskId) -> Object:
+        """Keeps the waiting task, or those of the array, from starting, and returns it."""
+        return self._change(task, "hold")
+
+    def release(self, task: TaskId) -> Object:
+        """Lets the held task, or those of the array, start, and returns it."""
+        return self._change(task, "release")
+
+    def suspend(self, task: TaskId) -> Object:
+        """Takes the task off its GPUs, or pauses it, and returns it when that is done."""
+        return self._change(task, "suspend", timeout_s=MOVE_S)
+
+    def resume(self, task: TaskId) -> Object:
+        """Lets a task that a user suspended go on as soon as a GPU has room for it."""
+        return self._change(task, "resume", timeout_s=MOVE_S)
+
+    def move(self, task: TaskId, gpus: Sequence[str]) -> Object:
+        """Moves the task to other GPUs, as many as it has, and returns it when that is done.
+
+        gpus: indices as `gpus()` shows them, or UUIDs.
+        """
+        return self._change(task, "move", {"gpus": list(gpus)}, MOVE_S)
+
+    def _change(
+        self,
+        task: TaskId,
+        verb: str,
+        body: Optional[Object] = None,
+        timeout_s: Optional[float] = None,
+    ) -> Object:
+        """Posts a change of a task or an array, and returns what that is now."""
+        path = f"/v1/tasks/{task}/{verb}"
+        reply = self.request("POST", path, body, timeout_s=timeout_s).check().json
+        return reply["task"] if "task" in reply else reply["array"]
+
+    def events(self, after: Optional[int] = None) -> Iterator[Object]:
+        """What happens, as it happens: {"event", "id", "data"} (docs/protocol.md, GET /v1/events).
+
+        after: the id of the last event that was seen; the events since then come first.
+
+        Ends when the daemon ends the stream.
+        """
+        connection = Connection(self.socket, self.timeout_s)
+        try:
+            query = "" if after is None else f"?after={after}"
+            connection.request("GET", f"/v1/events{query}")
+            reply = connection.getresponse()
+            if reply.status >= 400:
+                Reply(reply.status, reply.headers, reply.read()).check()
+            fields: Object = {}
+            for line in iter(reply.readline, b""):
+                name, _, value = line.decode().rstrip("\n").partition(": ")
+                if name:
+                    fields[name] = value
+                elif fields:
+                    seq = fields.get("id")
+                    yield {
+                        "event": fields.get("event"),
+                        "id": None if seq is None else int(seq),
+                        "data": json.loads(fields.get("data", "null")),
+                    }
+                    fields = {}
+        finally:
+            connection.close()
 
     def gpus(self) -> List[Object]:
         """The GPUs with their last samples and their tasks."""

@@ -190,6 +190,8 @@ class RequestHandler(http.server.BaseHTTPRequestHandler):
                 self.daemon.on_wait(task)
             if words[1:] == ["cancel"]:
                 task.update(state="CANCELLED", reason="Cancelled")
+            if words[1:] in (["suspend"], ["resume"]):
+                task.update(state="SUSPENDED" if words[1] == "suspend" else "RUNNING")
             self.answer(200, {"task": task})
 
     def answer_list(self, query):

@@ -100,6 +100,19 @@ class Stream(DaemonCase):
             self.submit("true", hold=True)
         self.assertEqual(self.events(now).next()[0], "reset")
 
+    def test_by_the_python_client(self):
+        events = self.client.events()
+        first = next(events)
+        self.assertEqual((first["event"], first["data"]), ("reset", {}))
+        task = self.client.submit(["sh", "-c", "exit 3"], memory="1GiB")
+        self.assertEqual(task.wait()["state"], "FAILED")
+        seen = next(
+            e for e in events if e["event"] == "tasks" and e["data"]["tasks"][0]["id"] == task
+        )
+        self.assertGreater(seen["id"], first["id"])
+        events.close()
+        self.assertEqual(next(self.client.events(after=first["id"]))["event"], "tasks")
+
     def test_a_slow_reader_harms_no_other(self):
         slow = [self.events() for _ in range(20)]
         reader = self.events()

@@ -13,6 +13,7 @@ ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", "..", "..")
 sys.path[:0] = [os.path.join(ROOT, "python"), os.path.join(ROOT, "tests", "lib")]
 
 import colloc  # noqa: E402
+import colloc.client  # noqa: E402
 import colloc.connection  # noqa: E402
 from fake_collocd import FakeDaemon, make_task  # noqa: E402
 
@@ -49,6 +50,31 @@ class Submit(ClientCase):
                 "gpus": 2,
             },
         )
+
+    def test_a_command_and_a_size(self):
+        task = self.client.submit(["python", "dir/train.py", "--lr=0.1 x"], memory="4GiB")
+        body = self.last_body()
+        self.assertEqual(body["script"], '#!/bin/sh\nexec "$@"\n')
+        self.assertEqual(body["arguments"], ["python", "dir/train.py", "--lr=0.1 x"])
+        self.assertEqual((body["name"], body["memory_mib"]), ("train.py", 4096))
+        self.assertEqual(body["command"], "python dir/train.py '--lr=0.1 x'")
+        self.daemon.tasks = [make_task(12, state="COMPLETED")]
+        self.assertEqual(task.wait()["state"], "COMPLETED")
+        self.assertEqual(task.info()["id"], task)
+        self.client.submit(["./train"], name="mine", memory=900)
+        self.assertEqual((self.last_body()["name"], self.last_body()["memory_mib"]), ("mine", 900))
+        for size, mib in (
+            ("512M", 512),
+            ("1.5 GiB", 1536),
+            ("1GB", 1e9 / 2**20),
+            ("1TiB", 2**20),
+        ):
+            self.assertAlmostEqual(colloc.client.mib_of(size), mib)
+        for wrong in ("12", "", "GiB", "-1GiB", "1PiB", "1 GiB x"):
+            with self.assertRaises(ValueError):
+                self.client.submit(["true"], memory=wrong)
+        with self.assertRaises(ValueError):
+            self.client.submit([])
 
     def test_defaults_are_of_this_process(self):
         with mock.patch.dict(os.environ, {"MINE": "yes", "BROKEN": "\udcff"}):
@@ -102,6 +128,24 @@ class Tasks(ClientCase):
         self.assertEqual(self.client.cancel(5)["state"], "CANCELLED")
         with self.assertRaisesRegex(colloc.DaemonError, "has ended"):
             self.client.cancel(5)
+
+    def test_hold_and_release(self):
+        self.daemon.tasks = [make_task(5)]
+        self.assertEqual(self.client.hold(5)["id"], 5)
+        self.assertEqual(self.client.release(5)["id"], 5)
+        self.assertEqual(
+            [path for _, path, _ in self.daemon.requests],
+            ["/v1/tasks/5/hold", "/v1/tasks/5/release"],
+        )
+
+    def test_suspended_moved_and_resumed(self):
+        self.daemon.tasks = [make_task(5)]
+        self.assertEqual(self.client.suspend(5)["state"], "SUSPENDED")
+        self.assertEqual(self.client.resume(5)["state"], "RUNNING")
+        self.assertEqual(self.client.move(5, ["1"])["id"], 5)
+        self.assertEqual(self.daemon.requests[-1], ("POST", "/v1/tasks/5/move", {"gpus": ["1"]}))
+        with self.assertRaisesRegex(colloc.DaemonError, "task 6: no such task"):
+            self.client.suspend(6)
 
     def test_gpus(self):
         self.daemon.gpus = [{"index": "0"}]
