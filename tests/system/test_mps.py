@@ -450,6 +450,8 @@ class Auto(Care):
     def test_who_would_gain_nothing_waits_for_a_gpu_of_its_own(self):
         first, how, _ = self.shared(smact=0.85, options="--smact=0.79")
         self.assertEqual(how, ("streams", None))
+        # Before, the window has the first's start in it, beside which the second gains.
+        self.wait_gpu(lambda gpu: (gpu["smact_window"] or 0) > 0.75, what="its SM activity")
         second = self.small(20, smact=0.79)
         until(
             lambda: "shared, all tasks together would lose" in self.task(second)["reason_text"],
