@@ -188,12 +188,13 @@ class Users(Several):
         self.env["ROOTS_TOKEN"] = "secret"
         self.restart()
         self.env.pop("ROOTS_TOKEN")
-        files = [
-            f"/proc/{self.process.pid}/fd/{name}"
-            for name in os.listdir(f"/proc/{self.process.pid}/fd")
-        ]
-        private = [path for path in files if not os.stat(path).st_mode & 0o4]
-        self.assertTrue(any(os.readlink(path).endswith("colloc.db") for path in private))
+        private = {}
+        for name in os.listdir(f"/proc/{self.process.pid}/fd"):
+            path = f"/proc/{self.process.pid}/fd/{name}"
+            with contextlib.suppress(FileNotFoundError):  # closed since it was listed
+                if not os.stat(path).st_mode & 0o4:
+                    private[path] = os.readlink(path)
+        self.assertTrue(any(link.endswith("colloc.db") for link in private.values()))
         for path in (
             "/proc/self/environ",
             "/proc/self/maps",
