@@ -49,7 +49,7 @@ struct core_settings {
     /* Of one user's tasks that are limited, and in queues or running; 0: no limit. */
     int user_tasks_max, user_gpus_max;
     int64_t user_memory_max_bytes; /* of their requirements on all their GPUs together */
-    int64_t slot_us;     /* the time slot of tasks that take turns (core/slots.c) */
+    int64_t slot_us;               /* the time slot of tasks that take turns (core/slots.c) */
     struct suspension_cost suspension_cost;
     enum queue_order order;
     int64_t usage_half_life_us;       /* of charges (users.c); 0: nothing is charged */
