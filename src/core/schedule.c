@@ -361,7 +361,8 @@ static int list_shortest(
 {
     const struct task_queue *queue;
     size_t n = 0;
-    int depth = QUEUE_DEPTH_MAX / count_waiting_queues(core);
+    int queues = count_waiting_queues(core); /* that of `head`, at least */
+    int depth = QUEUE_DEPTH_MAX / (queues > 0 ? queues : 1);
     for (int i = 0; (queue = core_main_queue(core, i)); i++) {
         int seen = depth ? 0 : -1;
         for (struct task *task = queue->first; task && seen < depth; task = task->next, seen++)
