@@ -151,7 +151,7 @@ static void ask_all(struct reading_again *reading)
         struct question *question = malloc(sizeof *question);
         if (!question) {
             reading->users[i].answer = -ENOMEM;
-            close_one(reading);
+            reading->n_open--;
             continue;
         }
         *question = (struct question){reading, &reading->users[i]};

@@ -38,8 +38,8 @@ static struct reading count_sms(const struct nvml *nvml, nvml_device device)
     if (nvml_call(nvml, device_compute_capability, device, &major, &minor) != NVML_OK ||
         nvml_call(nvml, device_cores, device, &cores) != NVML_OK)
         return READING_NONE;
-    unsigned per_sm = cores_per_sm(major, minor);
-    return per_sm ? reading_of(cores / per_sm) : READING_NONE;
+    unsigned per_sm = cores_per_sm(major, minor), sms = per_sm ? cores / per_sm : 0;
+    return per_sm ? reading_of(sms) : READING_NONE;
 }
 
 static struct reading memory_total(const struct nvml *nvml, nvml_device device)

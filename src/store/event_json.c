@@ -636,7 +636,10 @@ static int decode_list(const struct decoding *decoding, const json_t *list, cons
             (char *)*ret_entries + (size_t)i * size);
         if (r < 0) {
             free(*ret_entries);
-            return fault_prefix(decoding->fault, r, "%s, entry %d", key, i);
+            *ret_entries = NULL;
+            *ret_n = 0;
+            fault_prefix(decoding->fault, r, "%s, entry %d", key, i);
+            return r;
         }
     }
     return 0;
