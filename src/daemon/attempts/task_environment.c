@@ -102,33 +102,25 @@ static const struct {
     const char *name, *key;
 } array_counts[] = {{"COUNT", "array_count"}, {"MIN", "array_min"}, {"MAX", "array_max"}};
 
-int environment_name_array(
-    struct environment *environment, const struct task *task, const json_t *detail)
+/* The same by two names: colloc's and Slurm's. `prefix`: of the variables about the whole array. */
+static int name_array(struct environment *environment, const struct task *task,
+    const json_t *detail, const char *id, const char *index, const char *prefix)
 {
-    if (task->array.id == 0)
-        return 0;
-    int r = environment_add(
-        environment, "COLLOC_ARRAY_ID=%llu", (unsigned long long)task->array.id);
+    int r = environment_add(environment, "%s=%llu", id, (unsigned long long)task->array.id);
     if (r == 0)
-        r = environment_add(environment, "COLLOC_ARRAY_INDEX=%d", task->array.index);
+        r = environment_add(environment, "%s=%d", index, task->array.index);
     for (size_t i = 0; i < ARRAY_SIZE(array_counts) && r == 0; i++)
-        r = environment_add(environment, "COLLOC_ARRAY_%s=%lld", array_counts[i].name,
+        r = environment_add(environment, "%s_%s=%lld", prefix, array_counts[i].name,
             (long long)json_integer_value(json_object_get(detail, array_counts[i].key)));
     return r;
 }
 
-/* SLURM_ARRAY_TASK_ID and so on. */
-static int name_array_for_slurm(
+int environment_name_array(
     struct environment *environment, const struct task *task, const json_t *detail)
 {
-    int r = environment_add(
-        environment, "SLURM_ARRAY_JOB_ID=%llu", (unsigned long long)task->array.id);
-    if (r == 0)
-        r = environment_add(environment, "SLURM_ARRAY_TASK_ID=%d", task->array.index);
-    for (size_t i = 0; i < ARRAY_SIZE(array_counts) && r == 0; i++)
-        r = environment_add(environment, "SLURM_ARRAY_TASK_%s=%lld", array_counts[i].name,
-            (long long)json_integer_value(json_object_get(detail, array_counts[i].key)));
-    return r;
+    return task->array.id == 0 ? 0
+                               : name_array(environment, task, detail, "COLLOC_ARRAY_ID",
+                                     "COLLOC_ARRAY_INDEX", "COLLOC_ARRAY");
 }
 
 int environment_name_for_slurm(struct environment *environment, const struct task *task,
@@ -147,7 +139,10 @@ int environment_name_for_slurm(struct environment *environment, const struct tas
         r = environment_add(environment, "SLURM_GPUS_ON_NODE=%d", task->request.gpus);
     if (r == 0 && restarts > 0)
         r = environment_add(environment, "SLURM_RESTART_COUNT=%d", restarts);
-    return r < 0 || task->array.id == 0 ? r : name_array_for_slurm(environment, task, detail);
+    return r < 0 || task->array.id == 0
+               ? r
+               : name_array(environment, task, detail, "SLURM_ARRAY_JOB_ID", "SLURM_ARRAY_TASK_ID",
+                     "SLURM_ARRAY_TASK");
 }
 
 int environment_set_defaults(
