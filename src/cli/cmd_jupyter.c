@@ -19,7 +19,6 @@
 #include "cli/print.h"
 #include "cli/session.h"
 #include "cli/submission.h"
-#include "cli/task_view.h"
 #include "gpu/program.h"
 
 #define IDLE_DEFAULT_US (4 * 3600 * SECOND_US)
@@ -128,19 +127,6 @@ static int read_output(struct client *client, int64_t id, char address[URL_SIZE]
     return EXIT_OK;
 }
 
-static int has_ended(struct client *client, int64_t id, bool *ret_has_ended)
-{
-    char path[64];
-    json_t *reply;
-    snprintf(path, sizeof path, "/v1/tasks/%" PRId64, id);
-    int code = session_call_patiently(client, "GET", path, &reply);
-    if (code != EXIT_OK)
-        return code;
-    *ret_has_ended = task_has_ended(json_object_get(reply, "task"));
-    json_decref(reply);
-    return EXIT_OK;
-}
-
 static void print_address(int64_t id, const char *address, const char *token)
 {
     char machine[256] = "HOST";
@@ -159,7 +145,7 @@ static int await_address(struct client *client, int64_t id, const char *token)
     char address[URL_SIZE] = "";
     for (;;) {
         bool is_over = false;
-        int code = has_ended(client, id, &is_over);
+        int code = interactive_has_ended(client, id, &is_over);
         if (code == EXIT_OK)
             code = read_output(client, id, address);
         if (code != EXIT_OK)

@@ -105,6 +105,17 @@ static int get_task(struct client *client, int64_t id, json_t **ret_reply)
     return session_call_patiently(client, "GET", path, ret_reply);
 }
 
+int interactive_has_ended(struct client *client, int64_t id, bool *ret_has_ended)
+{
+    json_t *reply;
+    int code = get_task(client, id, &reply);
+    if (code != EXIT_OK)
+        return code;
+    *ret_has_ended = task_has_ended(json_object_get(reply, "task"));
+    json_decref(reply);
+    return EXIT_OK;
+}
+
 /* Says why the task waits, when that has changed. */
 static void say_reason(const json_t *task, char *said, size_t size)
 {
@@ -232,7 +243,7 @@ static int connect_link(struct client *client, int64_t id, const char *link, int
 {
     struct fault fault = {0};
     for (;;) {
-        json_t *reply;
+        bool has_ended;
         *ret_fd = link_connect(link, &fault);
         if (*ret_fd >= 0)
             return EXIT_OK;
@@ -240,13 +251,9 @@ static int connect_link(struct client *client, int64_t id, const char *link, int
             print_error("%s", fault.text);
             return EXIT_REFUSED;
         }
-        int code = get_task(client, id, &reply);
-        if (code != EXIT_OK)
+        int code = interactive_has_ended(client, id, &has_ended);
+        if (code != EXIT_OK || has_ended || interrupted)
             return code;
-        bool has_ended = task_has_ended(json_object_get(reply, "task"));
-        json_decref(reply);
-        if (has_ended || interrupted)
-            return EXIT_OK;
         pause_ms(LOOK_FIRST_MS);
     }
 }

@@ -36,6 +36,9 @@ int interactive_submit(struct client *client, const json_t *request, int64_t *re
  * interactive_submit. */
 int interactive_wait_start(struct client *client, int64_t id);
 
+/* Asks whether the task has ended; waits for a daemon that restarts. Returns as session_call. */
+int interactive_has_ended(struct client *client, int64_t id, bool *ret_has_ended);
+
 /* Prints the output of a started task until it has ended. Ctrl-C cancels it, a second one ends this
  * program. Returns the task's exit code (task_end_exit_code). */
 int interactive_follow(struct client *client, int64_t id);
