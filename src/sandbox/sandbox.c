@@ -229,7 +229,7 @@ static void watch_run(struct run *run)
         now = clock_monotonic_us();
         bool exited = events[0].revents != 0;
         if (!exited && now < next_us)
-            continue; /* a program that prints without end must not be looked at without end */
+            continue; /* /proc is read once in POLL_MS, however often the program prints */
         next_us = now + POLL_MS * MS_US;
         if (has_ended(run, deadline_us, exited))
             return;

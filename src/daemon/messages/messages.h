@@ -49,8 +49,8 @@ struct messages;
 /* Opens the queue. `options` is copied. Returns NULL with a fault. */
 struct messages *messages_create(const struct messages_options *options, struct fault *fault);
 
-/* Makes the messages of events that are not looked at yet, and delivers what is due. NULL is
- * fine. */
+/* Makes the messages of the events in the log that have none yet, and delivers those that are due.
+ * NULL is fine. */
 void messages_start(struct messages *messages);
 
 /* An event is in the log. NULL is fine. */
