@@ -56,7 +56,7 @@ static enum suspend_refusal check_task(const struct suspend_facts *facts)
         return SUSPEND_MANAGED_MEMORY;
     if (facts->uses_ipc)
         return SUSPEND_CUDA_IPC;
-    if (facts->has_nccl && facts->n_processes > 1 && !facts->allows_nccl)
+    if (facts->has_nccl && facts->n_processes > 1)
         return SUSPEND_NCCL;
     return facts->is_paused ? SUSPEND_PAUSED : SUSPEND_ALLOWED;
 }
@@ -107,8 +107,8 @@ static const struct {
         "cannot suspend"},
     [SUSPEND_CUDA_IPC] = {"cuda-ipc", "processes of the task share GPU memory (CUDA IPC), which "
                                       "the driver cannot suspend"},
-    [SUSPEND_NCCL] = {"nccl", "several processes of the task communicate through NCCL, which can "
-                              "hang after a suspension"},
+    [SUSPEND_NCCL] = {"nccl", "several processes of the task communicate through NCCL; the driver "
+                              "can take them off their GPUs, but not put them back"},
     [SUSPEND_PAUSED] = {"paused", "the task is paused: resume it first"},
     [SUSPEND_MEMORY_UNKNOWN] = {"memory-unknown",
         "it is not known how much memory the task holds or the host has free"},

@@ -26,7 +26,6 @@ struct suspend_facts {
     bool is_traced;              /* a debugger is attached */
     bool has_profiler;           /* Nsight or another injected tool */
     bool has_nccl;               /* NCCL is loaded */
-    bool allows_nccl;            /* several processes with NCCL are suspended all the same */
     bool is_paused;              /* stopped or frozen: the driver would hang on it */
     bool uses_managed, uses_ipc; /* kinds of GPU memory, as its preloaded library reports them */
     struct reading gpu_bytes;    /* what the host has to hold */

@@ -2,14 +2,23 @@
 # SPDX-License-Identifier: Apache-2.0
 """Suspends, resumes and moves real trainings by colloc-checkpoint, on a machine with two free GPUs.
 
-    checkpoint_trial.py PROGRAMS [RESULT.json]     PROGRAMS: the folder with colloc-checkpoint
+    checkpoint_trial.py PROGRAMS [RESULT.json [CLAIM...]]
+                                     PROGRAMS: the folder with colloc-checkpoint
 
-Needs root (or the same user for all), PyTorch, nvidia-smi, and about four minutes. For each claim
-it prints "ok" or "FAILED" with what was measured, and exits with 1 when one failed:
+Needs root (or the same user for all), PyTorch, nvidia-smi, and about eight minutes for all. For
+each claim (all of them, or those that are named) it prints "ok" or "FAILED" with what was measured,
+and exits with 1 when one failed:
 
     probe        a tiny process keeps its memory over suspension, resumption and move
-    resnet, gpt  a training that is suspended, moved to GPU 1 and back has bit for bit the losses of
-                 an undisturbed run
+    resnet, gpt, vit, lstm, workers
+                 a training that is suspended, moved to GPU 1 and back has bit for bit the losses of
+                 an undisturbed run: convolutions; a language model; a vision transformer in half
+                 precision with gradient scaling; cuDNN's recurrent layers; a DataLoader with four
+                 worker processes
+    ddp, ddp-shm, ddp-net
+                 two processes that train together by NCCL, one on each GPU, are suspended and
+                 resumed together: as NCCL connects them by itself; by the host's shared memory
+                 (NCCL_P2P_DISABLE=1); by sockets (NCCL_SHM_DISABLE=1 and no cuMem as well)
     full         memory cannot be reserved on a full GPU, and the process survives that
     fits         a process that just fits comes back: the placeholder needs no context
     killed       the helper is killed in the middle of a checkpoint and of a restore
@@ -23,7 +32,9 @@ kernel module were seen to hang when a restored process is killed (NVIDIA/cuda-c
 import json
 import os
 import re
+import select
 import signal
+import socket
 import statistics
 import subprocess
 import sys
@@ -33,6 +44,7 @@ import time
 
 GIB = 1 << 30
 LIMIT_S = 120
+CALL_LIMIT_S = 60  # of one call of the driver
 STEPS = 160
 
 COMMON = r"""
@@ -117,6 +129,98 @@ run(model, torch.optim.AdamW(model.parameters(), 3e-4), (tokens,),
     int(sys.argv[1]))
 """
 
+VIT = r"""
+class Model(nn.Module):
+    def __init__(self, width, depth, heads, patch):
+        super().__init__()
+        self.patches = nn.Conv2d(3, width, patch, patch)
+        self.place = nn.Parameter(torch.zeros((224 // patch) ** 2, width))
+        layer = nn.TransformerEncoderLayer(width, heads, 4 * width, 0.1, batch_first=True)
+        self.body = nn.TransformerEncoder(layer, depth)
+        self.head = nn.Linear(width, 100)
+    def forward(self, x):
+        x = self.patches(x).flatten(2).transpose(1, 2) + self.place
+        return self.head(self.body(x).mean(1))
+model = Model(768, 12, 12, 16).cuda()
+optimizer = torch.optim.AdamW(model.parameters(), 1e-4)
+scaler = torch.amp.GradScaler("cuda")
+x = torch.randn(int(sys.argv[2]), 3, 224, 224)
+y = torch.randint(0, 100, (int(sys.argv[2]),))
+print("pid", os.getpid(), flush=True)
+for i in range(int(sys.argv[1])):
+    begin = time.time()
+    optimizer.zero_grad()
+    with torch.autocast("cuda", dtype=torch.float16):
+        loss = F.cross_entropy(model(x.cuda()), y.cuda())
+    scaler.scale(loss).backward()
+    scaler.step(optimizer)
+    scaler.update()
+    value = loss.item()
+    print(i, f"{time.time():.4f}", f"{1000 * (time.time() - begin):.2f}", value.hex(), flush=True)
+"""
+
+LSTM = r"""
+class Model(nn.Module):
+    def __init__(self, vocabulary, width, depth):
+        super().__init__()
+        self.embed = nn.Linear(vocabulary, width, bias=False)
+        self.body = nn.LSTM(width, width, depth, batch_first=True, dropout=0.2)
+        self.head = nn.Linear(width, vocabulary)
+        self.vocabulary = vocabulary
+    def forward(self, tokens):
+        out, _ = self.body(self.embed(F.one_hot(tokens, self.vocabulary).float()))
+        return self.head(out)
+model = Model(4096, 1024, 3).cuda()
+tokens = torch.randint(0, 4096, (int(sys.argv[2]), 257))
+run(model, torch.optim.Adam(model.parameters(), 1e-3), (tokens,),
+    lambda m, t: F.cross_entropy(m(t[:, :-1].cuda()).flatten(0, 1), t[:, 1:].cuda().flatten()),
+    int(sys.argv[1]))
+"""
+
+WORKERS = r"""
+class Pictures(torch.utils.data.Dataset):
+    def __len__(self):
+        return 1 << 20
+    def __getitem__(self, index):
+        generator = torch.Generator().manual_seed(index)
+        return torch.randn(3, 96, 96, generator=generator), index % 100
+loader = torch.utils.data.DataLoader(
+    Pictures(), int(sys.argv[2]), num_workers=4, pin_memory=True, persistent_workers=True)
+model = nn.Sequential(
+    nn.Conv2d(3, 64, 3, 2, 1), nn.BatchNorm2d(64), nn.ReLU(True),
+    nn.Conv2d(64, 256, 3, 2, 1), nn.BatchNorm2d(256), nn.ReLU(True),
+    nn.Conv2d(256, 512, 3, 2, 1), nn.ReLU(True), nn.AdaptiveAvgPool2d(1), nn.Flatten(),
+    nn.Linear(512, 100)).cuda()
+optimizer = torch.optim.SGD(model.parameters(), 1e-2, momentum=0.9)
+print("pid", os.getpid(), flush=True)
+for i, (x, y) in enumerate(loader):
+    if i == int(sys.argv[1]):
+        break
+    begin = time.time()
+    optimizer.zero_grad()
+    loss = F.cross_entropy(model(x.cuda(non_blocking=True)), y.cuda(non_blocking=True))
+    loss.backward()
+    optimizer.step()
+    value = loss.item()
+    print(i, f"{time.time():.4f}", f"{1000 * (time.time() - begin):.2f}", value.hex(), flush=True)
+"""
+
+DDP = r"""
+import torch.distributed as dist
+rank = int(os.environ["RANK"])
+torch.cuda.set_device(rank)
+dist.init_process_group("nccl")
+torch.manual_seed(0)
+width = int(sys.argv[2])
+model = nn.Sequential(nn.Linear(width, width), nn.ReLU(), nn.Linear(width, width), nn.ReLU(),
+                      nn.Linear(width, 100)).cuda()
+model = nn.parallel.DistributedDataParallel(model, device_ids=[rank])
+torch.manual_seed(rank)
+x, y = torch.randn(256, width), torch.randint(0, 100, (256,))
+run(model, torch.optim.SGD(model.parameters(), 1e-2, momentum=0.9), (x, y),
+    lambda m, x, y: F.cross_entropy(m(x.cuda()), y.cuda()), int(sys.argv[1]))
+"""
+
 HOLD = r"""
 import os, sys, time, torch
 size = int(sys.argv[1])
@@ -132,7 +236,16 @@ while True:
     i += 1
 """
 
-CODE = {"resnet": COMMON + RESNET, "gpt": COMMON + GPT, "hold": HOLD}
+CODE = {
+    "resnet": COMMON + RESNET,
+    "gpt": COMMON + GPT,
+    "vit": COMMON + VIT,
+    "lstm": COMMON + LSTM,
+    "workers": COMMON + WORKERS,
+    "ddp": COMMON + DDP,
+    "hold": HOLD,
+}
+BATCH = {"resnet": 64, "gpt": 8, "vit": 32, "lstm": 32, "workers": 64}  # of the trainings
 results, failed = {}, []
 
 
@@ -141,6 +254,9 @@ def note(name, ok, **values):
     if not ok:
         failed.append(name)
     print("ok    " if ok else "FAILED", name, json.dumps(values), flush=True)
+    if len(sys.argv) > 2:
+        with open(sys.argv[2], "w") as file:
+            json.dump(results, file, indent=1)
 
 
 def born(pid):
@@ -183,7 +299,10 @@ class Helper:
         self.process.stdin.write(" ".join(map(str, words)) + "\n")
         self.process.stdin.flush()
 
-    def answer(self):
+    def answer(self, limit_s=CALL_LIMIT_S):
+        if not select.select([self.process.stdout], [], [], limit_s)[0]:
+            self.kill()
+            return -110, float(limit_s), "-", "no answer in time; the helper was replaced"
         line = self.process.stdout.readline()
         if not line:
             return (-32, 0, "-", "the helper has ended")
@@ -257,14 +376,14 @@ class Training:
             else:
                 print("    " + line.rstrip(), flush=True)
 
-    def wait_steps(self, count):
-        end = time.time() + LIMIT_S
+    def wait_steps(self, count, limit_s=LIMIT_S):
+        end = time.time() + limit_s
         while len(self.lines) < count and self.process.poll() is None and time.time() < end:
             time.sleep(0.01)
         return len(self.lines) >= count
 
-    def more_steps(self, count=5):
-        return self.wait_steps(len(self.lines) + count)
+    def more_steps(self, count=5, limit_s=LIMIT_S):
+        return self.wait_steps(len(self.lines) + count, limit_s)
 
     def losses(self):
         return [words[3] for words in self.lines]
@@ -511,6 +630,105 @@ def try_mps(helper):
         )
 
 
+def try_ddp(helper, name, **env):
+    """Two ranks suspended and resumed together: locked both, then copied; a lock that fails because
+    the other rank is waited for is tried again. The losses are those of an undisturbed run."""
+
+    def ranks():
+        with socket.socket() as listener:  # a port that is free
+            listener.bind(("127.0.0.1", 0))
+            port = str(listener.getsockname()[1])
+        together = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "WORLD_SIZE": "2", **env}
+        return [
+            Training("ddp", 10 * STEPS, 4096, gpu="0,1", RANK=str(rank), **together)
+            for rank in (0, 1)
+        ]
+
+    def ended(trainings):
+        for training in trainings:
+            training.process.wait(LIMIT_S)
+        time.sleep(0.2)
+        return [training.losses() for training in trainings]
+
+    reference = ended(ranks())
+    both = ranks()
+    if not all(rank.wait_steps(20) for rank in both):
+        note(name, False, error="they did not start")
+        return [rank.end() for rank in both] and None
+    mib, tries, held = max(gpu_mib()), [], False
+    for _ in range(10):
+        locks = [helper.call("lock", rank.pid, 1000) for rank in both]
+        tries.append([lock[0] for lock in locks])
+        held = not any(lock[0] for lock in locks)
+        if held:
+            break
+        for rank, lock in zip(both, locks):
+            if not lock[0]:
+                helper.call("unlock", rank.pid)
+    copied = [helper.call("checkpoint", rank.pid) for rank in both] if held else []
+    left = gpu_mib() if held else []
+    restored = []
+    for gpu, rank in enumerate(both if held and not any(c[0] for c in copied) else []):
+        reserved = helper.call("reserve", rank.pid, helper.gpus[gpu], mib << 20)
+        restored.append([reserved[0], helper.call("restore", rank.pid)[0]])
+    for rank in both if held else []:
+        restored.append(helper.call("unlock", rank.pid)[0])
+    states = [helper.call("state", rank.pid)[:3] for rank in both]
+    lost = any(state[2] != "running" for state in states)
+    alive = [False if lost else rank.more_steps(limit_s=30) for rank in both]
+    same = all(alive) and ended(both) == reference
+    note(
+        name,
+        same and held,
+        bit_identical=same,
+        locks=tries,
+        copied=copied,
+        gpu_mib=mib,
+        gpu_mib_suspended=left,
+        restored=restored,
+        states=states,
+        went_on=alive,
+    )
+    for rank in both:
+        rank.end()
+
+
+def trials_of(helper, references):
+    kinds = {
+        kind: lambda kind=kind: try_training(helper, kind, BATCH[kind], references[kind])
+        for kind in BATCH
+    }
+    return {
+        "probe": lambda: try_probe(helper),
+        **kinds,
+        "mps": lambda: try_mps(helper),
+        "ddp": lambda: try_ddp(helper, "ddp"),
+        "ddp-shm": lambda: try_ddp(helper, "ddp-shm", NCCL_P2P_DISABLE="1"),
+        "ddp-net": lambda: try_ddp(
+            helper, "ddp-net", NCCL_P2P_DISABLE="1", NCCL_SHM_DISABLE="1", NCCL_CUMEM_ENABLE="0"
+        ),
+        "killed": lambda: try_killed_helper(helper, references["resnet"]),
+        "full": lambda: try_full_gpu(helper),
+        "neighbour": lambda: try_neighbour(helper),
+        "sizes": lambda: try_sizes(helper),
+    }
+
+
+def undisturbed(kinds):
+    """Losses of each training run alone on its GPU, two at a time."""
+    losses = {}
+    for i in range(0, len(kinds), 2):
+        runs = {
+            kind: Training(kind, STEPS, BATCH[kind], gpu=str(gpu))
+            for gpu, kind in enumerate(kinds[i : i + 2])
+        }
+        for run in runs.values():
+            run.process.wait(LIMIT_S)
+        time.sleep(0.2)
+        losses.update({kind: run.losses() for kind, run in runs.items()})
+    return losses
+
+
 def main():
     if len(sys.argv) < 2:
         sys.exit(__doc__)
@@ -520,36 +738,24 @@ def main():
     with open("/proc/driver/nvidia/version") as file:
         results["driver"] = file.readline().strip()
     results["cuda"] = helper.version
-    runs = {"resnet": Training("resnet", STEPS, 64), "gpt": Training("gpt", STEPS, 8, gpu="1")}
-    try_probe(helper)
-    for run in runs.values():
-        run.process.wait(LIMIT_S)
-    time.sleep(0.2)
-    references = {kind: run.losses() for kind, run in runs.items()}
-    trials = [
-        lambda: try_training(helper, "resnet", 64, references["resnet"]),
-        lambda: try_training(helper, "gpt", 8, references["gpt"]),
-        lambda: try_killed_helper(helper, references["resnet"]),
-        lambda: try_full_gpu(helper),
-        lambda: try_neighbour(helper),
-        lambda: try_sizes(helper),
-        lambda: try_mps(helper),
-    ]
-    for trial in trials:
-        if time.time() - begin > 270:
+    every = trials_of(helper, {})
+    names = sys.argv[3:] or list(every)
+    unknown = set(names) - set(every)
+    if unknown:
+        sys.exit(f"unknown: {', '.join(sorted(unknown))}; there are {', '.join(every)}")
+    wanted = ["resnet" if name == "killed" else name for name in names]
+    trials = trials_of(helper, undisturbed(list(dict.fromkeys(k for k in wanted if k in BATCH))))
+    for name in names:
+        if time.time() - begin > 540:
             note("time", False, error="no time left for the remaining trials")
             break
         try:
-            trial()
+            trials[name]()
         except Exception as error:  # the others go on
-            note(f"trial {trials.index(trial)}", False, error=repr(error))
-    results["seconds"] = round(time.time() - begin)
-    if len(sys.argv) > 2:
-        with open(sys.argv[2], "w") as file:
-            json.dump(results, file, indent=1)
+            note(name, False, error=repr(error))
     print(
         "FAILED: " + ", ".join(failed) if failed else "all as it should be",
-        f"in {results['seconds']} s",
+        f"in {time.time() - begin:.0f} s",
     )
     return 1 if failed else 0
 

@@ -69,8 +69,7 @@ static void test_the_task(void **state)
 static void test_nccl_among_several_processes(void **state)
 {
     REFUSED(SUSPEND_NCCL, facts.has_nccl = true; facts.n_processes = 2);
-    REFUSED(SUSPEND_ALLOWED, facts.has_nccl = true; facts.n_processes = 2;
-            facts.allows_nccl = true);
+    REFUSED(SUSPEND_ALLOWED, facts.has_nccl = true; facts.n_processes = 1);
 }
 
 static void test_host_memory(void **state)
