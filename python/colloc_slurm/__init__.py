@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Slurm on one machine, for the tests and the demo of colloc under Slurm."""
