@@ -79,9 +79,8 @@ static void start_waiting(struct core *core, struct task *task, int64_t now_us)
     struct task_queue *queue = task->state == TASK_BLOCKED      ? &core->blocked_queue
                                : task->state == TASK_RECOVERING ? &core->recovery_queue
                                                                 : core_queue_of(core, task);
-    if (task->state == TASK_BLOCKED)
-        core_note_blocked(core, task);
     queue_push_in_order(queue, task);
+    core_note_blocked(core, task, now_us);
     task->queued_us = now_us;
 }
 
@@ -479,7 +478,7 @@ static int apply_end(struct core *core, struct task *task, const struct event *e
 {
     if (!task_state_is_done(event->end) || !task_may_move(task->state, event->end))
         return CORE_NOT_NOW;
-    if (core_note_end(core, task->id) < 0)
+    if (core_note_end(core, task->id, event->end != TASK_COMPLETED) < 0)
         return -ENOMEM;
     if (task->state != TASK_EXITED) {
         stop_waiting(task, event->time_us);

@@ -8,8 +8,9 @@
  *      cancel of a waiting task becomes END, of a running one EFFECT_KILL; a tick expires tasks; a
  *      lost MIG instance evicts its tasks.
  *   3. After a replay, once: the reactions that the end of the log cut off.
- *   4. Record what users have used (users.c), if a period is over; judge dependencies on tasks that
- *      have ended, and let tasks that may start now into their queue (eligible.c).
+ *   4. Judge dependencies on tasks that have ended (dependents.c), let tasks that may start now
+ *      into their queue (eligible.c), and record what users have used (users.c), if a period is
+ *      over.
  *   5. Schedule (schedule.c), if anything has changed that may let a task be placed.
  *
  * Every decision of 2 to 5 is itself an event. It goes through the same apply function and is left
@@ -88,7 +89,10 @@ void core_destroy(struct core *core)
     free(core->view.gpus);
     free(core->fifo.free_us);
     free(core->user_uses);
-    free(core->ended.ids);
+    free(core->on_tasks.list);
+    free(core->on_arrays.list);
+    free(core->ended.list);
+    free(core->openings.list);
     free(core->effects);
     free(core->chosen);
     free(core->verdicts);
@@ -244,6 +248,8 @@ int64_t core_deadline_us(const struct core *core)
 {
     int64_t earliest = core_retry_us(core), preemption_us = next_preemption_us(core);
     int64_t slot_us = core_slot_deadline_us(core);
+    if (core->ended.n > 0)
+        return 0;
     earliest = preemption_us < earliest ? preemption_us : earliest;
     if (core->blocked_queue.first && core->next_begin_us < earliest)
         earliest = core->next_begin_us;
@@ -277,7 +283,7 @@ static int react_to_input(struct core *core, const struct event *event)
     case EVENT_TICK:
         return expire_tasks(core, event->time_us);
     case EVENT_SUBMIT:
-        return core_judge_submitted(core, event->task, event->time_us);
+        return core_note_past_ends(core, event->task);
     case EVENT_DEPENDENCY:
         return task->ending ? core_end_task(core, task->id, TASK_CANCELLED, event->time_us) : 0;
     case EVENT_SUSPEND:
@@ -308,8 +314,9 @@ static int decide_leftovers(struct core *core, int64_t now_us)
         else
             r = core_decide_yield_leftovers(core, task, now_us);
     }
+    core->ended.n = 0; /* the driver may have forgotten some of them */
     if (r == 0)
-        r = core_judge_submitted(core, 0, now_us);
+        r = core_note_past_ends(core, 0);
     return r == 0 ? evict_all(core, now_us) : r;
 }
 

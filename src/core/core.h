@@ -118,8 +118,8 @@ int core_apply(struct core *core, const struct event *event);
 /* What the last step left to do, in order. Valid until the next step. */
 const struct effect *core_effects(const struct core *core, int *ret_n);
 
-/* Returns when the core needs a TICK at the latest (a task's time limit or begin); TIME_NEVER:
- * never. */
+/* Returns when the core needs a TICK at the latest (a task's time limit or begin); 0: at once, after
+ * what else waits has had its turn; TIME_NEVER: never. */
 int64_t core_deadline_us(const struct core *core);
 
 /* Can the request ever be met on these GPUs? Returns 0; -EINVAL with the reason in the fault. */

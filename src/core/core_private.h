@@ -41,6 +41,27 @@ struct core_users {
     int64_t recorded_us; /* when usage was last recorded; 0: never */
 };
 
+/* The open dependencies of tasks, by range, kind and task (dependents.c). */
+struct dependents {
+    struct dependent {
+        struct dependency range;
+        uint64_t task; /* that has the dependency */
+    } * list;
+    size_t n, capacity;
+};
+
+/* The end of a task on which others depend. */
+struct noted_end {
+    uint64_t task;
+    bool failed;
+};
+
+/* A blocked task that is to be examined, or an array of which a task has made place for another. */
+struct opening {
+    uint64_t id;
+    bool is_array;
+};
+
 struct core {
     struct core_settings settings;
     struct share_table shares; /* the settings point to it */
@@ -56,14 +77,18 @@ struct core {
     struct task_queue main_queue; /* with ORDER_FIFO */
     struct task_queue recovery_queue, suspended_queue, blocked_queue;
 
-    int n_dependents; /* tasks with open dependencies */
-    struct {          /* tasks that have ended since dependencies were judged, by rising id */
-        uint64_t *ids;
+    struct dependents on_tasks, on_arrays; /* open dependencies on one task, on several */
+    struct {                               /* ends that are to be judged, by rising id */
+        struct noted_end *list;
         size_t n, capacity;
     } ended;
+    struct { /* what may let blocked tasks become eligible */
+        struct opening *list;
+        size_t n, capacity;
+    } openings;
     struct user_use *user_uses; /* scratch: what users have at work (eligible.c) */
     size_t n_user_uses, user_uses_capacity;
-    bool is_gate_open;     /* a blocked task may have become eligible */
+    bool is_gate_open;     /* any blocked task may have become eligible */
     int64_t next_begin_us; /* when the next blocked task may begin */
 
     struct effect *effects;
@@ -165,10 +190,7 @@ void core_release_gpus(struct core *core, struct task *task, int64_t now_us);
 /* Drains no GPU any more. */
 void core_stop_draining(struct core *core);
 
-/* ---- eligible.c ---- */
-
-/* Can something else than its turn keep the task from starting, now or later? */
-bool core_is_gated(const struct task *task);
+/* ---- dependents.c ---- */
 
 /* Applies a DEPENDENCY. Returns 0, or CORE_NOT_NOW. */
 int core_apply_dependency(struct core *core, struct task *task, const struct event *event);
@@ -180,25 +202,30 @@ bool core_may_depend(const struct event *event);
  * 0. Returns 0 or -ENOMEM. */
 int core_take_dependencies(struct core *core, struct task *task, uint64_t place);
 
-/* The task becomes blocked: it is examined when it may begin, or a dependency is decided. */
-void core_note_blocked(struct core *core, const struct task *task);
-
-/* The task leaves the queues: another of its array or its user may enter one. */
-void core_leave_slot(struct core *core, const struct task *task);
-
-/* The task has ended: dependencies on it can be judged. Returns 0 or -ENOMEM. */
-int core_note_end(struct core *core, uint64_t id);
-
 /* The task has no open dependencies any more. */
 void core_drop_dependencies(struct core *core, struct task *task);
 
-/* Judges the dependencies of tasks from the id on, that of a new one, also on tasks that had ended.
- * Returns 0 or -ENOMEM. */
-int core_judge_submitted(struct core *core, uint64_t id, int64_t now_us);
+/* The task has ended: dependencies on it can be judged. Returns 0 or -ENOMEM. */
+int core_note_end(struct core *core, uint64_t id, bool failed);
 
-/* Judges the dependencies on tasks that have just ended, and ends the tasks that can never start.
- * Returns 0 or -ENOMEM. */
+/* The same for the tasks that had ended before those from the id on came to depend on them. Returns
+ * 0 or -ENOMEM. */
+int core_note_past_ends(struct core *core, uint64_t id);
+
+/* Judges dependencies on tasks that have ended, and ends the tasks that can never start: as many as
+ * a step may. Returns 0 or -ENOMEM. */
 int core_judge_dependencies(struct core *core, int64_t now_us);
+
+/* ---- eligible.c ---- */
+
+/* Can something else than its turn keep the task from starting, now or later? */
+bool core_is_gated(const struct task *task);
+
+/* The task is blocked: unless dependencies are open, it is examined now or when it may begin. */
+void core_note_blocked(struct core *core, const struct task *task, int64_t now_us);
+
+/* The task leaves the queues: another of its array or its user may enter one. */
+void core_leave_slot(struct core *core, const struct task *task);
 
 /* Lets blocked tasks into their queue that may start now. Returns 0 or -ENOMEM. */
 int core_admit_eligible(struct core *core, int64_t now_us);

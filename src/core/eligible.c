@@ -9,19 +9,22 @@
  *     t=9   a completes    DEPENDENCY b: ok:a holds                 ELIGIBLE b: it starts
  *     t=12  b fails        DEPENDENCY c: ok:b never                 END c, cancelled
  *
- * A dependency is on tasks with smaller ids only, so there is no cycle, and one pass over the tasks
- * by rising id also sees those that end because a dependency of theirs broke. The decision is in
- * the log of the task that waits: a replay needs no events of tasks that have long ended.
+ * dependents.c judges dependencies. The decision is in the log of the task that waits: a replay
+ * needs no events of tasks that have long ended.
+ *
+ * Of 10,000 blocked tasks a step examines only those that something has happened to: an opening
+ * names a task that became blocked or lost its last dependency, or an array of which a task has
+ * left the queues. All are examined when one may begin, a user's limit has room again, or the
+ * settings have changed.
  */
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/array.h"
 #include "base/clock.h"
 #include "core/core_private.h"
 
-/* ---- a task's dependencies ---- */
+/* ---- a blocked task ---- */
 
 bool core_is_gated(const struct task *task)
 {
@@ -29,204 +32,27 @@ bool core_is_gated(const struct task *task)
            task->request.limited;
 }
 
-bool core_may_depend(const struct event *event)
+/* Without memory for the opening, all blocked tasks are examined. */
+static void open_gate(struct core *core, uint64_t id, bool is_array)
 {
-    const struct task_request *request = &event->submit.request;
-    for (int i = 0; i < request->n_after; i++) {
-        const struct dependency *each = &request->after[i];
-        if (each->first == 0 || each->first > each->last || each->last >= event->task)
-            return false;
-    }
-    return request->n_after >= 0 && request->n_after <= DEPENDENCIES_MAX;
-}
-
-/* The dependency of the task at this place of its array, from 1, on the one of another array. */
-static struct dependency one_of_range(const struct dependency *range, uint64_t place)
-{
-    uint64_t id = range->first + (place > 0 ? place - 1 : 0);
-    id = id < range->last ? id : range->last;
-    return (struct dependency){range->kind, id, id, false};
-}
-
-int core_take_dependencies(struct core *core, struct task *task, uint64_t place)
-{
-    size_t size = (size_t)task->request.n_after * sizeof *task->after;
-    task->after = size ? malloc(size) : NULL;
-    if (size && !task->after)
-        return -ENOMEM;
-    if (size) {
-        memcpy(task->after, task->request.after, size);
-        core->n_dependents++;
-    }
-    task->n_after = task->request.n_after;
-    for (int i = 0; i < task->n_after; i++)
-        if (task->after[i].each)
-            task->after[i] = one_of_range(&task->after[i], place);
-    task->request.after = NULL;
-    task->request.n_after = 0;
-    return 0;
-}
-
-void core_drop_dependencies(struct core *core, struct task *task)
-{
-    core->n_dependents -= task->n_after > 0;
-    task->n_after = 0;
-    free(task->after);
-    task->after = NULL;
-}
-
-static void remove_dependency(struct core *core, struct task *task, int i)
-{
-    if (task->n_after == 1) {
-        core_drop_dependencies(core, task);
+    const struct opening opening = {id, is_array};
+    if (core->is_gate_open)
         return;
-    }
-    task->n_after--;
-    memmove(
-        &task->after[i], &task->after[i + 1], (size_t)(task->n_after - i) * sizeof *task->after);
+    core->is_gate_open = ARRAY_APPEND(core->openings.list, core->openings.n,
+                             core->openings.capacity, opening) < 0;
 }
 
-int core_apply_dependency(struct core *core, struct task *task, const struct event *event)
+void core_note_blocked(struct core *core, const struct task *task, int64_t now_us)
 {
-    int i = 0;
-    while (i < task->n_after && !dependency_is_same(&task->after[i], &event->dependency.dependency))
-        i++;
-    if (i == task->n_after || task->ending)
-        return CORE_NOT_NOW;
-    remove_dependency(core, task, i);
-    core->is_gate_open = true;
-    if (event->dependency.holds)
-        return 0;
-    task->ending = FAILURE_DEPENDENCY;
-    task->broken = event->dependency;
-    return 0;
-}
-
-/* ---- judging them ---- */
-
-/* Returns how many of the noted ends are before the id. */
-static size_t ends_before(const struct core *core, uint64_t id)
-{
-    size_t low = 0, high = core->ended.n;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (core->ended.ids[middle] < id)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
-int core_note_end(struct core *core, uint64_t id)
-{
-    if (core->n_dependents == 0)
-        return 0;
-    if (ARRAY_RESERVE(core->ended.ids, core->ended.capacity, core->ended.n + 1) < 0)
-        return -ENOMEM;
-    uint64_t *at = core->ended.ids + ends_before(core, id);
-    memmove(at + 1, at, (size_t)(core->ended.ids + core->ended.n - at) * sizeof *at);
-    *at = id;
-    core->ended.n++;
-    return 0;
-}
-
-/* What the ends of the tasks in its range say of a dependency. It waits if none of them is known:
- * then the driver reports what they came to. */
-struct judgement {
-    struct dependency dependency;
-    enum dependency_answer answer;
-    uint64_t by;
-};
-
-static struct judgement judge(const struct core *core, const struct dependency *dependency)
-{
-    struct judgement judgement = {.dependency = *dependency};
-    int64_t n_live = 0, n_failed = 0;
-    bool is_known = false;
-    for (int i = core_task_position(core, dependency->first); i < core->n_tasks; i++) {
-        const struct task *task = core->tasks[i];
-        if (task->id > dependency->last)
-            break;
-        is_known = true;
-        bool is_done = task_state_is_done(task->state);
-        bool failed = is_done && task->state != TASK_COMPLETED;
-        n_live += !is_done;
-        if (failed ? n_failed++ == 0 : is_done && n_failed == 0)
-            judgement.by = task->id;
-    }
-    if (is_known)
-        judgement.answer = dependency_judge(dependency->kind, n_live, n_failed);
-    return judgement;
-}
-
-/* Has a task of its range ended? To ask that is cheap; to judge it, each task is found. */
-static bool has_news(const struct core *core, const struct dependency *dependency)
-{
-    size_t i = ends_before(core, dependency->first);
-    return i < core->ended.n && core->ended.ids[i] <= dependency->last;
-}
-
-/* Finds a dependency of the task that is decided. `is_new`: none was judged yet. `last`: the
- * judgement before; tasks of an array have the same dependencies. */
-static bool find_decided(
-    const struct core *core, const struct task *task, bool is_new, struct judgement *last)
-{
-    for (int i = 0; i < task->n_after; i++) {
-        const struct dependency *each = &task->after[i];
-        if (!is_new && !has_news(core, each))
-            continue;
-        if (!dependency_is_same(each, &last->dependency))
-            *last = judge(core, each);
-        if (last->answer != DEPENDENCY_WAITS)
-            return true;
-    }
-    return false;
-}
-
-static int decide_dependency(
-    struct core *core, const struct task *task, const struct judgement *judgement, int64_t now_us)
-{
-    struct event event = {.kind = EVENT_DEPENDENCY,
-        .time_us = now_us,
-        .task = task->id,
-        .dependency = {
-            judgement->dependency, judgement->answer == DEPENDENCY_HOLDS, judgement->by}};
-    int r = core_decide(core, &event);
-    return r == 0 && task->ending ? core_end_task(core, task->id, TASK_CANCELLED, now_us) : r;
-}
-
-/* Judges dependencies of the tasks from the id on, by rising id. */
-static int judge_from(struct core *core, uint64_t id, bool are_new, int64_t now_us)
-{
-    struct judgement last = {.dependency.first = 0};
-    int r = 0;
-    for (int i = core_task_position(core, id);
-         i < core->n_tasks && core->n_dependents > 0 && r == 0; i++)
-        while (r == 0 && find_decided(core, core->tasks[i], are_new, &last))
-            r = decide_dependency(core, core->tasks[i], &last, now_us);
-    return r;
-}
-
-int core_judge_submitted(struct core *core, uint64_t id, int64_t now_us)
-{
-    return judge_from(core, id, true, now_us);
-}
-
-int core_judge_dependencies(struct core *core, int64_t now_us)
-{
-    int r = core->ended.n > 0 ? judge_from(core, core->ended.ids[0], false, now_us) : 0;
-    core->ended.n = 0;
-    return r;
+    if (task->state != TASK_BLOCKED || task->n_after > 0)
+        return;
+    if (task->request.begin_us <= now_us)
+        open_gate(core, task->id, false);
+    else if (task->request.begin_us < core->next_begin_us)
+        core->next_begin_us = task->request.begin_us;
 }
 
 /* ---- letting tasks into their queue ---- */
-
-void core_note_blocked(struct core *core, const struct task *task)
-{
-    if (task->n_after == 0 && task->request.begin_us < core->next_begin_us)
-        core->next_begin_us = task->request.begin_us;
-}
 
 /* In a queue to be placed or resumed, or running. */
 static bool is_at_work(const struct task *task)
@@ -235,11 +61,21 @@ static bool is_at_work(const struct task *task)
            !task_state_is_done(task->state);
 }
 
-/* A task that was not at work had no place: to cancel an array costs no walk for each of them. */
+static bool has_user_limits(const struct core *core)
+{
+    const struct core_settings *settings = &core->settings;
+    return settings->user_tasks_max || settings->user_gpus_max || settings->user_memory_max_bytes;
+}
+
+/* A task that was not at work had no place. */
 void core_leave_slot(struct core *core, const struct task *task)
 {
-    bool is_counted = task->array.limit > 0 || task->request.limited;
-    core->is_gate_open |= is_counted && is_at_work(task);
+    if (!is_at_work(task) || !core->blocked_queue.first)
+        return;
+    if (task->request.limited && has_user_limits(core))
+        core->is_gate_open = true;
+    else if (task->array.limit > 0)
+        open_gate(core, task->array.id, true);
 }
 
 /* How many tasks of an array are at work. */
@@ -293,12 +129,6 @@ static void add_use(const struct core *core, struct user_use *use, const struct 
     use->tasks++;
     use->gpus += task->request.gpus;
     use->bytes = use->bytes > INT64_MAX - bytes ? INT64_MAX : use->bytes + bytes;
-}
-
-static bool has_user_limits(const struct core *core)
-{
-    const struct core_settings *settings = &core->settings;
-    return settings->user_tasks_max || settings->user_gpus_max || settings->user_memory_max_bytes;
 }
 
 static int count_users(struct core *core)
@@ -370,22 +200,73 @@ static int examine(struct core *core, struct task *task, struct array_use *array
     return gate < 0 ? gate : gate == GATE_NONE;
 }
 
-int core_admit_eligible(struct core *core, int64_t now_us)
+/* Lets the task into its queue, if it may enter it. Returns 0 or -ENOMEM. */
+static int admit(struct core *core, struct task *task, struct array_use *array, int64_t now_us)
+{
+    int r = examine(core, task, array, now_us);
+    if (r <= 0)
+        return r;
+    struct event event = {.kind = EVENT_ELIGIBLE, .time_us = now_us, .task = task->id};
+    core->pass_needed = true;
+    return core_decide(core, &event);
+}
+
+static int admit_all(struct core *core, int64_t now_us)
 {
     struct array_use array = {.array = 0};
-    if (!core->is_gate_open && now_us < core->next_begin_us)
-        return 0;
+    int r = 0;
     core->is_gate_open = false;
     core->next_begin_us = TIME_NEVER;
-    int r = core->blocked_queue.first ? count_users(core) : 0;
-    for (struct task *task = core->blocked_queue.first, *next; task && r >= 0; task = next) {
+    for (struct task *task = core->blocked_queue.first, *next; task && r == 0; task = next) {
         next = task->next;
-        r = examine(core, task, &array, now_us);
-        if (r <= 0)
-            continue;
-        struct event event = {.kind = EVENT_ELIGIBLE, .time_us = now_us, .task = task->id};
-        core->pass_needed = true;
-        r = core_decide(core, &event);
+        r = admit(core, task, &array, now_us);
     }
-    return r < 0 ? r : 0;
+    return r;
+}
+
+/* A task, or the tasks of an array until its limit is reached. */
+static int admit_opened(
+    struct core *core, const struct opening *opening, struct array_use *array, int64_t now_us)
+{
+    int r = 0;
+    for (int i = core_task_position(core, opening->id); i < core->n_tasks && r == 0; i++) {
+        struct task *task = core->tasks[i];
+        if ((opening->is_array ? task->array.id : task->id) != opening->id)
+            break;
+        if (task->state == TASK_BLOCKED)
+            r = admit(core, task, array, now_us);
+        if (task->state == TASK_BLOCKED && task->gate == GATE_ARRAY)
+            break;
+    }
+    return r;
+}
+
+static int by_id(const void *a, const void *b)
+{
+    uint64_t one = ((const struct opening *)a)->id, other = ((const struct opening *)b)->id;
+    return (one > other) - (one < other);
+}
+
+/* The oldest first: they may want the same slot. */
+static int admit_openings(struct core *core, int64_t now_us)
+{
+    struct array_use array = {.array = 0};
+    int r = 0;
+    if (core->openings.n > 1)
+        qsort(core->openings.list, core->openings.n, sizeof *core->openings.list, by_id);
+    for (size_t i = 0; i < core->openings.n && r == 0; i++)
+        r = admit_opened(core, &core->openings.list[i], &array, now_us);
+    return r;
+}
+
+int core_admit_eligible(struct core *core, int64_t now_us)
+{
+    bool all = core->is_gate_open || now_us >= core->next_begin_us;
+    if (!all && core->openings.n == 0)
+        return 0;
+    int r = core->blocked_queue.first ? count_users(core) : 0;
+    if (r == 0)
+        r = all ? admit_all(core, now_us) : admit_openings(core, now_us);
+    core->openings.n = 0;
+    return r;
 }

@@ -420,6 +420,7 @@ static void on_tick(uv_timer_t *timer)
     driver_feed_logged(driver, &tick);
 }
 
+/* Not by a timer of 0 ms: one that starts itself again keeps everything else from running. */
 static void schedule_tick(struct driver *driver)
 {
     int64_t deadline_us = core_deadline_us(driver->core);
@@ -431,7 +432,7 @@ static void schedule_tick(struct driver *driver)
     }
     int64_t wait_us = deadline_us - driver_now_us(driver);
     uv_timer_start(
-        driver->tick_timer, on_tick, wait_us > 0 ? (uint64_t)(wait_us / MS_US) + 1 : 0, 0);
+        driver->tick_timer, on_tick, wait_us > 0 ? (uint64_t)(wait_us / MS_US) + 1 : 1, 0);
 }
 
 static int feed(struct driver *driver, const struct event *event, const json_t *detail, bool write)

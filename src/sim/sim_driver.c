@@ -215,8 +215,10 @@ int sim_step(struct sim *sim, const struct event *event)
 {
     if (event->kind == EVENT_TICK)
         sim->tick_us = TIME_NEVER;
-    sim->has_limits |= event->kind == EVENT_SUBMIT && (event->submit.request.time_limit_us > 0 ||
-                                                          event->submit.request.begin_us > 0);
+    const struct task_request *request = &event->submit.request;
+    sim->has_limits |= event->kind == EVENT_SUBMIT &&
+                       (request->time_limit_us > 0 || request->begin_us > 0 ||
+                           request->n_after > 0);
     int r = core_step(sim->core, event);
     if (r > 0)
         return r;

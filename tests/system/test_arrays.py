@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Arrays: one submission, indices, a limit; their names in every command; restarts."""
 
+import contextlib
+import http.client
 import json
 import os
 import signal
 import sqlite3
+import threading
 import unittest
 
 from daemon_case import DaemonCase, until
@@ -128,6 +131,43 @@ class Arrays(DaemonCase):
             (7, "array"),
         ):
             self.refused(400, "array", word, array=indices)
+
+    def cancel_aside(self, array):
+        """Cancels in a thread. The list gets the answer, or stays empty if there is none."""
+        answers = []
+
+        def cancel():
+            with contextlib.suppress(OSError, http.client.HTTPException):
+                connection = self.connection()
+                connection.request("POST", f"/v1/tasks/{array}/cancel")
+                answers.append(connection.getresponse().read())
+
+        thread = threading.Thread(target=cancel)
+        thread.start()
+        return thread, answers
+
+    def test_others_are_served_while_an_array_is_cancelled(self):
+        size = 6000
+        array = self.array("true", f"0-{size - 1}", hold=True)
+        each = self.array("true", f"0-{size - 1}", after=f"each:{array}")
+        every = [self.submit(after=f"ok:{array}") for _ in range(3)]
+        thread, answers = self.cancel_aside(array)
+        seen = until(
+            lambda: next((s for s in [self.states(array)] if "CANCELLED" in s), None), "a cancel"
+        )
+        self.assertIn("PENDING", seen, "nothing was answered before the last task was cancelled")
+        self.restart(signal.SIGKILL)
+        thread.join()
+        self.assertEqual(answers, [])
+        left = self.states(array)
+        self.assertEqual(sum(left.values()), size)
+        self.assertGreater(left["PENDING"], 0)
+        until(lambda: self.states(each) == left, "the end of those that depend on them")
+        self.colloc("cancel", str(array))
+        self.wait_states(array, CANCELLED=size)
+        self.wait_states(each, CANCELLED=size)
+        for task in every:
+            self.wait(task, "CANCELLED")
 
     def test_a_large_array_is_one_event(self):
         array = self.array("true", "0-9999%1", hold=True)

@@ -166,7 +166,9 @@ struct http *http_create(const struct http_options *options)
     uv_timer_init(options->loop, &http->server_timer);
     uv_idle_init(options->loop, &http->server_soon);
     uv_idle_init(options->loop, &http->list_turn);
-    http->server_timer.data = http->server_soon.data = http->list_turn.data = http;
+    uv_idle_init(options->loop, &http->array_turn);
+    http->server_timer.data = http->server_soon.data = http;
+    http->list_turn.data = http->array_turn.data = http;
     return http;
 }
 
@@ -245,6 +247,7 @@ void http_close(struct http *http)
     http_finish_submissions(http);
     http->is_closed = true;
     listings_refuse(http);
+    array_changes_refuse(http);
     waiters_answer(http, 0, NULL);
     if (http->server)
         close_server(http);
@@ -252,6 +255,7 @@ void http_close(struct http *http)
     uv_close((uv_handle_t *)&http->server_timer, NULL);
     uv_close((uv_handle_t *)&http->server_soon, NULL);
     uv_close((uv_handle_t *)&http->list_turn, NULL);
+    uv_close((uv_handle_t *)&http->array_turn, NULL);
 }
 
 void http_destroy(struct http *http)

@@ -7,10 +7,11 @@
 #include "daemon/http/series_cache.h"
 #include "daemon/http/user_file.h"
 
-struct submission; /* submission.h */
-struct waiter;     /* route_wait.c: a request that waits for a task to end */
-struct event_feed; /* route_events.c: the readers of GET /v1/events */
-struct listing;    /* route_list.c: a list of tasks that is being made */
+struct submission;   /* submission.h */
+struct waiter;       /* route_wait.c: a request that waits for a task to end */
+struct event_feed;   /* route_events.c: the readers of GET /v1/events */
+struct listing;      /* route_list.c: a list of tasks that is being made */
+struct array_change; /* route_array.c: a change of an array's tasks that is being made */
 
 struct http {
     struct http_options parts;
@@ -25,7 +26,8 @@ struct http {
 
     struct waiter *waiters;
     struct listing *listings;
-    struct event_feed *event_feed; /* NULL: not opened yet */
+    struct array_change *array_changes; /* the first is under way */
+    struct event_feed *event_feed;      /* NULL: not opened yet */
     struct series_cache series_cache;
 
     struct { /* since the daemon was started */
@@ -34,7 +36,7 @@ struct http {
 
     uv_poll_t server_poll;
     uv_timer_t server_timer;
-    uv_idle_t server_soon, list_turn;
+    uv_idle_t server_soon, list_turn, array_turn;
 };
 
 /* ---- submission_queue.c ---- */
@@ -45,7 +47,10 @@ void submissions_flush(struct http *http);
 /* Refuses those that are not read yet. */
 void submissions_refuse(struct http *http);
 
-/* ---- route_events.c, route_list.c, route_wait.c ---- */
+/* ---- route_array.c, route_events.c, route_list.c, route_wait.c ---- */
+
+/* Refuses the changes of arrays that are not complete. */
+void array_changes_refuse(struct http *http);
 
 /* Nothing is sent any more; the readers' servers close them. */
 void events_close(struct http *http);

@@ -1,11 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A whole array: GET /v1/tasks/ID sums it up, and POST .../cancel, hold and release change each of
- * its tasks that allows it. All changes of one request are written to the log together.
+ * its tasks that allows it.
+ *
+ * An array may have 10,000 tasks, so it is changed in slices of a few milliseconds, one in each
+ * turn of the loop. The changes of a slice are written to the log together, and the request is answered
+ * after the last. A daemon that is killed in between has changed some of the tasks; the client sees
+ * that its connection ends, and may repeat the request.
+ *
+ * Tasks are released in their order, and held or cancelled from the last to the first: no task is
+ * placed in between only to be cancelled by the next slice.
  */
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
+#include "base/units.h"
 #include "daemon/array_tasks.h"
 #include "daemon/http/public_json.h"
 #include "daemon/http/routes.h"
@@ -93,41 +103,146 @@ bool array_was_shown(struct http *http, struct api_request *request)
     return true;
 }
 
-/* Feeds the event to each task. Returns how many allowed it. */
-static int change_all(
-    struct http *http, const struct array_tasks *array, enum event_kind kind, uid_t by_uid)
+/* ---- changes ---- */
+
+#define SLICE_US  (4 * MS_US) /* chosen: with the commit, about 20 ms */
+#define SLICE_MAX 128         /* tasks; chosen: a slice's commit stays short */
+
+struct array_change {
+    struct array_change *next;
+    struct http *http;
+    struct api_request *request;
+    struct array_tasks array;
+    enum event_kind kind;
+    const char *verb;
+    json_t *detail; /* of each event */
+    int n_done;     /* of its tasks */
+    int n_changed;  /* of those, the ones that allowed it */
+};
+
+static void change_free(struct array_change *change)
 {
-    json_t *detail = json_pack("{s:I}", "by_uid", (json_int_t)by_uid);
-    int changed = 0;
-    driver_begin_batch(http->parts.driver);
-    for (int i = 0; i < array->n; i++) {
-        struct event event = driver_event(http->parts.driver, kind, array->elements[i].task);
-        changed += driver_feed(http->parts.driver, &event, detail) == 0;
+    array_tasks_fini(&change->array);
+    json_decref(change->detail);
+    free(change);
+}
+
+static void change_next(struct array_change *change)
+{
+    struct driver *driver = change->http->parts.driver;
+    int i = change->kind == EVENT_RELEASE ? change->n_done : change->array.n - 1 - change->n_done;
+    struct event event = driver_event(driver, change->kind, change->array.elements[i].task);
+    change->n_done++;
+    change->n_changed += driver_feed(driver, &event, change->detail) == 0;
+}
+
+static void change_slice(struct array_change *change)
+{
+    struct driver *driver = change->http->parts.driver;
+    int64_t until_us = clock_monotonic_us() + SLICE_US;
+    driver_begin_batch(driver);
+    for (int i = 0; i < SLICE_MAX && change->n_done < change->array.n; i++) {
+        change_next(change);
+        if (clock_monotonic_us() >= until_us)
+            break;
     }
-    driver_end_batch(http->parts.driver);
-    json_decref(detail);
-    return changed;
+    driver_end_batch(driver);
+}
+
+static void answer_change(struct array_change *change)
+{
+    unsigned long long id = change->array.id;
+    if (driver_log_is_broken(change->http->parts.driver))
+        api_reply_error(
+            change->request, 507, "array %llu: the event log cannot be written at the moment", id);
+    else if (change->n_changed > 0)
+        reply_array(change->http, change->request, &change->array, change->n_changed);
+    else
+        api_reply_error(
+            change->request, 409, "array %llu: none of its tasks can be %s", id, change->verb);
+}
+
+/* Changes the next slice. Returns true when the request was answered and freed. */
+static bool go_on(struct array_change *change)
+{
+    bool is_broken = driver_log_is_broken(change->http->parts.driver);
+    if (!is_broken)
+        change_slice(change);
+    if (!is_broken && change->n_done < change->array.n)
+        return false;
+    answer_change(change);
+    http_serve_soon(change->http);
+    change_free(change);
+    return true;
+}
+
+static void append(struct http *http, struct array_change *change)
+{
+    struct array_change **at = &http->array_changes;
+    while (*at)
+        at = &(*at)->next;
+    change->next = NULL;
+    *at = change;
+}
+
+/* In order: a hold and a release of one array do not mix. */
+static void on_turn(uv_idle_t *turn)
+{
+    struct http *http = turn->data;
+    struct array_change *change = http->array_changes;
+    struct array_change *next = change->next;
+    if (go_on(change))
+        http->array_changes = next;
+    if (!http->array_changes)
+        uv_idle_stop(turn);
+}
+
+static void begin_change(struct http *http, struct api_request *request, struct array_tasks *array,
+    enum event_kind kind, const char *verb)
+{
+    struct array_change *change = calloc(1, sizeof *change);
+    if (!change) {
+        array_tasks_fini(array);
+        api_reply(request, 500, NULL);
+        return;
+    }
+    *change = (struct array_change){.http = http,
+        .request = request,
+        .array = *array,
+        .kind = kind,
+        .verb = verb,
+        .detail = json_pack("{s:I}", "by_uid", (json_int_t)api_request_peer(request).uid)};
+    append(http, change);
+    uv_idle_start(&http->array_turn, on_turn);
 }
 
 bool array_was_changed(
     struct http *http, struct api_request *request, enum event_kind kind, const char *verb)
 {
     struct array_tasks array;
-    uid_t uid = api_request_peer(request).uid;
     if (!names_array(http, request, &array))
         return false;
-    if (!may_touch(request, array.uid)) {
-        api_reply_error(request, 403, "array %llu is not yours", (unsigned long long)array.id);
-    } else if (driver_log_is_broken(http->parts.driver)) {
-        api_reply_error(request, 507, "the event log cannot be written at the moment");
-    } else {
-        int changed = change_all(http, &array, kind, uid);
-        if (changed > 0)
-            reply_array(http, request, &array, changed);
-        else
-            api_reply_error(request, 409, "array %llu: none of its tasks can be %s",
-                (unsigned long long)array.id, verb);
+    if (may_touch(request, array.uid) && !driver_log_is_broken(http->parts.driver)) {
+        begin_change(http, request, &array, kind, verb);
+        return true;
     }
+    if (!may_touch(request, array.uid))
+        api_reply_error(request, 403, "array %llu is not yours", (unsigned long long)array.id);
+    else
+        api_reply_error(request, 507, "the event log cannot be written at the moment");
     array_tasks_fini(&array);
     return true;
+}
+
+void array_changes_refuse(struct http *http)
+{
+    uv_idle_stop(&http->array_turn);
+    for (struct array_change *change = http->array_changes, *next; change; change = next) {
+        next = change->next;
+        api_reply_error(change->request, 503,
+            "collocd is going down: %d of %d tasks of array %llu were %s", change->n_changed,
+            change->array.n, (unsigned long long)change->array.id, change->verb);
+        change_free(change);
+    }
+    http->array_changes = NULL;
 }

@@ -117,8 +117,17 @@ static void a_cycle_cannot_be_submitted(void **state)
     core_destroy(core);
 }
 
-/* A long chain breaks in one step, and without a deep stack. */
-static void a_chain_ends_in_one_step(void **state)
+/* Feeds ticks until the core has judged all ends. Returns how many it took. */
+static int judge_all(struct core *core, int64_t now_us)
+{
+    int n = 0;
+    for (; core_deadline_us(core) == 0; n++)
+        assert_int_equal(world_input(core, now_us, EVENT_TICK, 0), 0);
+    return n;
+}
+
+/* A long chain breaks by and by, and without a deep stack. */
+static void a_chain_ends(void **state)
 {
     enum { CHAIN = 20000 };
     struct core *core = world_core(&policy_magm, 1);
@@ -127,6 +136,7 @@ static void a_chain_ends_in_one_step(void **state)
         assert_int_equal(
             submit_after(core, id, (struct dependency){DEPENDENCY_OK, id - 1, id - 1, false}), 0);
     assert_int_equal(world_input(core, 2, EVENT_CANCEL, 1), 0);
+    judge_all(core, 2);
     for (uint64_t id = 1; id <= CHAIN; id++)
         assert_int_equal(world_state(core, id), TASK_CANCELLED);
     assert_int_equal(core_task(core, CHAIN)->broken.by, CHAIN - 1);
@@ -209,6 +219,61 @@ static void ids_of_an_array_must_be_new(void **state)
     core_destroy(core);
 }
 
+static void submit_dependents(struct core *core, uint64_t first, int n, struct dependency on)
+{
+    for (int i = 0; i < n; i++)
+        assert_int_equal(submit_after(core, first + (uint64_t)i, on), 0);
+}
+
+/* The driver writes what a step decides: it must not be too much. The end is judged by later steps
+ * too, though the driver has forgotten its task by then. */
+static void a_step_judges_only_some(void **state)
+{
+    enum { N = 1000, STEP_MAX = 3 * 64 };
+    struct core *core = world_core(&policy_magm, 1);
+    int n_effects, steps = 1;
+    assert_int_equal(submit_array(core, 10, 3, 0, NULL), 0);
+    submit_dependents(core, 20, N, (struct dependency){DEPENDENCY_OK, 11, 13, false});
+    submit_dependents(core, 20 + N, N, (struct dependency){DEPENDENCY_NOT_OK, 11, 13, false});
+    submit_dependents(core, 20 + 2 * N, N, (struct dependency){DEPENDENCY_ANY, 11, 13, false});
+    assert_int_equal(world_input(core, 2, EVENT_CANCEL, 13), 0);
+    core_forget(core, 13);
+    for (; core_deadline_us(core) == 0; steps++) {
+        core_effects(core, &n_effects);
+        assert_in_range(n_effects, 1, STEP_MAX);
+        assert_int_equal(world_input(core, 2, EVENT_TICK, 0), 0);
+    }
+    assert_true(steps > 2 * N / 64);
+    for (uint64_t i = 20; i < 20 + N; i++) {
+        assert_int_equal(world_state(core, i), TASK_CANCELLED);
+        assert_int_equal(core_task(core, i)->broken.by, 13);
+        assert_int_equal(world_state(core, i + N), TASK_QUEUED);
+        assert_int_equal(world_state(core, i + 2 * N), TASK_BLOCKED);
+    }
+    world_check(core);
+    core_destroy(core);
+}
+
+/* Two tasks end before the first of them is judged, and are forgotten: one of them has failed. */
+static void ends_are_judged_together(void **state)
+{
+    enum { N = 300 };
+    struct core *core = world_core(&policy_magm, 2);
+    assert_int_equal(submit_array(core, 10, 3, 0, NULL), 0);
+    submit_dependents(core, 20, N, (struct dependency){DEPENDENCY_ANY, 11, 11, false});
+    submit_dependents(core, 20 + N, N, (struct dependency){DEPENDENCY_OK, 12, 13, false});
+    for (uint64_t id = 11; id <= 13; id++) {
+        assert_int_equal(world_input(core, 2, EVENT_CANCEL, id), 0);
+        core_forget(core, id);
+    }
+    judge_all(core, 3);
+    for (uint64_t i = 20; i < 20 + N; i++) {
+        assert_int_equal(world_state(core, i), TASK_QUEUED);
+        assert_int_equal(world_state(core, i + N), TASK_CANCELLED);
+    }
+    core_destroy(core);
+}
+
 static void an_array_depends_on_all_or_on_each(void **state)
 {
     const struct dependency on_all = {DEPENDENCY_OK, 11, 12, false};
@@ -285,10 +350,12 @@ int main(void)
         cmocka_unit_test(their_number_is_limited),
         cmocka_unit_test(each_kind_has_its_answer),
         cmocka_unit_test(a_cycle_cannot_be_submitted),
-        cmocka_unit_test(a_chain_ends_in_one_step),
+        cmocka_unit_test(a_chain_ends),
         cmocka_unit_test(the_driver_settles_what_the_core_forgot),
         cmocka_unit_test(an_array_keeps_its_limit),
         cmocka_unit_test(ids_of_an_array_must_be_new),
+        cmocka_unit_test(a_step_judges_only_some),
+        cmocka_unit_test(ends_are_judged_together),
         cmocka_unit_test(an_array_depends_on_all_or_on_each),
         cmocka_unit_test(a_users_limits_hold),
     };
