@@ -141,8 +141,8 @@ static void add_slurm_variables(json_t *environment, const struct task_descripti
         set_variable(environment, "SLURMD_NODENAME", text);
         set_variable(environment, "SLURM_JOB_NODELIST", text);
     }
-    if (task->slurm.cpus_per_task) {
-        snprintf(text, sizeof text, "%d", task->slurm.cpus_per_task);
+    if (task->values[TASK_CPUS].set) {
+        snprintf(text, sizeof text, "%d", (int)task->values[TASK_CPUS].number);
         set_variable(environment, "SLURM_CPUS_PER_TASK", text);
     }
     add_exported(environment, task->slurm.exported);

@@ -281,6 +281,7 @@ static int apply_place(struct core *core, struct task *task, const struct event 
     task->exclusive = event->place.exclusive;
     task->share = event->place.share;
     task->had_coresidents = false;
+    core_take_host(core, task);
     task->attempts++;
     task->started_us = event->time_us;
     task->free_bytes = least_free(&core->view, gpus, task->n_gpus);
@@ -339,6 +340,7 @@ static int apply_unstarted(struct core *core, struct task *task, const struct ev
     if (!task_may_move(task->state, TASK_QUEUED) || !task_state_has_attempt(task->state))
         return CORE_NOT_NOW;
     core_end_attempt(core, task, event->time_us);
+    core_return_host(core, task);
     core_release_gpus(core, task, event->time_us);
     task->has_process = task->exclusive = false;
     task->unstarted++;
@@ -361,6 +363,7 @@ static int apply_exited(struct core *core, struct task *task, const struct event
     if (!task_state_has_attempt(task->state))
         return CORE_NOT_NOW;
     core_attribute_exit(core, task, event);
+    core_return_host(core, task);
     core_release_gpus(core, task, event->time_us);
     task->exclusive = false;
     task->ended_us = end_of_attempt(task, event);

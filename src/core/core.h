@@ -49,6 +49,7 @@ struct core_settings {
     /* Of one user's tasks that are limited, and in queues or running; 0: no limit. */
     int user_tasks_max, user_gpus_max;
     int64_t user_memory_max_bytes; /* of their requirements on all their GPUs together */
+    struct host_resources host;    /* what tasks may have of the server together */
     int64_t slot_us;               /* the time slot of tasks that take turns (core/slots.c) */
     struct suspension_cost suspension_cost;
     enum queue_order order;
@@ -118,8 +119,8 @@ int core_apply(struct core *core, const struct event *event);
 /* What the last step left to do, in order. Valid until the next step. */
 const struct effect *core_effects(const struct core *core, int *ret_n);
 
-/* Returns when the core needs a TICK at the latest (a task's time limit or begin); 0: at once, after
- * what else waits has had its turn; TIME_NEVER: never. */
+/* Returns when the core needs a TICK at the latest (a task's time limit or begin); 0: at once,
+ * after what else waits has had its turn; TIME_NEVER: never. */
 int64_t core_deadline_us(const struct core *core);
 
 /* Can the request ever be met on these GPUs? Returns 0; -EINVAL with the reason in the fault. */

@@ -71,8 +71,9 @@ struct core {
     struct task **tasks; /* by rising id */
     int n_tasks;
     struct fifo_schedule fifo;
-    bool any_wanted;    /* a GPU is closed for one that waits, or waited */
-    int n_memory_waits; /* tasks of which an allocation waits */
+    struct host_resources host_used; /* by tasks that have an attempt */
+    bool any_wanted;                 /* a GPU is closed for one that waits, or waited */
+    int n_memory_waits;              /* tasks of which an allocation waits */
     size_t tasks_capacity;
     struct task_queue main_queue; /* with ORDER_FIFO */
     struct task_queue recovery_queue, suspended_queue, blocked_queue;
@@ -189,6 +190,23 @@ void core_release_gpus(struct core *core, struct task *task, int64_t now_us);
 
 /* Drains no GPU any more. */
 void core_stop_draining(struct core *core);
+
+/* ---- host.c ---- */
+
+/* The task gets its CPUs and main memory, or gives them back. */
+void core_take_host(struct core *core, const struct task *task);
+void core_return_host(struct core *core, const struct task *task);
+
+/* Has the server what the task needs besides GPUs? Returns VERDICT_FITS, VERDICT_HOST_CPUS or
+ * VERDICT_HOST_MEMORY. */
+struct verdict core_check_host(const struct core *core, const struct task *task);
+
+/* Does the task wait because the head lacks CPUs or main memory, of which it would take some? */
+bool core_leaves_host_to(const struct core *core, const struct task *task, const struct task *head);
+
+/* Can the server ever have it? Returns 0; -EINVAL with the reason in the fault. */
+int core_check_host_request(
+    const struct core *core, const struct host_resources *wanted, struct fault *fault);
 
 /* ---- dependents.c ---- */
 

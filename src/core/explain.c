@@ -76,6 +76,21 @@ static void add_one_process(struct line *line, const struct verdict *verdict)
         line_add(line, "an external one");
 }
 
+/* "4 of 32 CPUs are free, it needs 8" */
+static void add_host(struct line *line, const struct core *core, const struct verdict *verdict)
+{
+    const struct host_resources *all = &core->settings.host;
+    char free_text[32], all_text[32], needed[32];
+    if (verdict->kind == VERDICT_HOST_CPUS)
+        line_add(line, "%.0f of %d CPUs are free, it needs %.0f", verdict->have, all->cpus,
+            verdict->limit);
+    else
+        line_add(line, "%s of %s of main memory are free, it needs %s",
+            format_size((int64_t)verdict->have, free_text, sizeof free_text),
+            format_size(all->memory_bytes, all_text, sizeof all_text),
+            format_size((int64_t)verdict->limit, needed, sizeof needed));
+}
+
 static void add_verdict(struct line *line, const struct verdict *verdict)
 {
     switch (verdict->kind) {
@@ -149,6 +164,9 @@ static void add_verdict(struct line *line, const struct verdict *verdict)
         break;
     case VERDICT_ONE_PROCESS:
         add_one_process(line, verdict);
+        break;
+    case VERDICT_HOST_CPUS: /* add_host: not of one GPU */
+    case VERDICT_HOST_MEMORY:
         break;
     }
 }
@@ -230,6 +248,11 @@ static void add_head(
 static void explain_placement(
     struct line *line, const struct core *core, const struct task *task, int64_t now_us)
 {
+    struct verdict host = core_check_host(core, task);
+    if (host.kind != VERDICT_FITS && task->state != TASK_SUSPENDED) {
+        add_host(line, core, &host);
+        return;
+    }
     struct verdict *verdicts = calloc((size_t)core->view.n_gpus + 1, sizeof *verdicts);
     int *chosen = calloc((size_t)core->view.n_gpus + 1, sizeof *chosen);
     if (verdicts && chosen) {
@@ -396,6 +419,10 @@ const char *core_explain(
         line_add(&line, "; no task starts before it while no GPUs can be reserved for it");
         return buffer;
     }
+    if (head && core_leaves_host_to(core, task, head)) {
+        line_add(&line, "; it waits for CPUs or main memory, of which those behind it take none");
+        return buffer;
+    }
     if (head)
         line_add(&line, "; to start before it: ");
     if (task->request.need.kind == NEED_PENDING) {
@@ -544,5 +571,5 @@ int core_check_request(
             format_size(request->need.bytes, text, sizeof text),
             format_size(largest_gpu_bytes(core), largest, sizeof largest));
     }
-    return 0;
+    return core_check_host_request(core, &request->host, fault);
 }

@@ -101,6 +101,12 @@ static int place_task(struct core *core, struct task *task, int64_t now_us)
 enum placement_answer core_try_gpus(struct core *core, const struct task *task, int64_t now_us)
 {
     struct placement_query query = core_query(core, task, now_us);
+    struct verdict host = core_check_host(core, task);
+    if (host.kind != VERDICT_FITS) {
+        for (int i = 0; i < core->view.n_gpus; i++)
+            core->verdicts[i] = host;
+        return PLACE_WAIT;
+    }
     return core_task_policy(core, task)->choose(&query, core->chosen, core->verdicts);
 }
 
@@ -373,7 +379,8 @@ static int list_shortest(
     return (int)n;
 }
 
-/* Places tasks behind the head, where their policies see that it is not delayed. */
+/* Places tasks behind the head, where their policies see that it is not delayed. While it waits for
+ * CPUs or main memory, no task behind it takes any. */
 static int backfill_behind(struct core *core, const struct task *head, int64_t now_us)
 {
     struct task *shortest[BACKFILL_TRIES_MAX];
@@ -383,7 +390,8 @@ static int backfill_behind(struct core *core, const struct task *head, int64_t n
     int n = list_shortest(
         core, head, shortest, tries < BACKFILL_TRIES_MAX ? tries : BACKFILL_TRIES_MAX);
     for (int i = 0; i < n && r == 0; i++)
-        if (core_try_gpus(core, shortest[i], now_us) == PLACE_NOW)
+        if (!core_leaves_host_to(core, shortest[i], head) &&
+            core_try_gpus(core, shortest[i], now_us) == PLACE_NOW)
             r = place_task(core, shortest[i], now_us);
     return r;
 }

@@ -124,6 +124,7 @@ int core_stop_tasks_for(
     size_t n = 0, wanted = (size_t)head->request.gpus;
     if (wanted > GPUS_OF_HEAD || head->request.need.kind == NEED_PENDING ||
         has_been_stopped_for(core, head, rule->reason) || awaits_sample(core, head) ||
+        core_check_host(core, head).kind != VERDICT_FITS || /* a stopped task keeps its part */
         core_try_gpus(core, head, now_us) == PLACE_NOW)
         return 0;
     for (int i = 0; i < core->view.n_gpus; i++) {

@@ -74,8 +74,15 @@ struct expectation {
 /* Classes of priority. The queue is in their order, and within a class in that of submission. */
 enum { PRIORITY_LOW = -1, PRIORITY_NORMAL, PRIORITY_HIGH, PRIORITY_URGENT };
 
+/* CPUs and main memory of the server; 0: not counted (host.c). */
+struct host_resources {
+    int cpus;
+    int64_t memory_bytes;
+};
+
 struct task_request {
     int gpus;                    /* 1 or more, all or none */
+    struct host_resources host;  /* of all its processes together */
     const struct policy *policy; /* NULL: the core's default */
     bool exclusive;              /* no other task on its GPUs as long as it runs */
     bool takes_turns;            /* it is suspended when its time slot is over and others wait */

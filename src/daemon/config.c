@@ -141,6 +141,19 @@ static const struct option {
     {"gpu-memory-per-user", LIVE(core.user_memory_max_bytes), &setting_size, "SIZE", NULL,
         "the largest memory requirement of these tasks together; a task of unknown requirement "
         "counts as min-free on each GPU; 0: no limit"},
+    {"host-cpus", LIVE(host_cpus), &setting_count, "N", NULL,
+        "CPUs of the server that tasks with --cpus may have together; 0: all"},
+    {"host-memory", LIVE(host_memory_bytes), &setting_size, "SIZE", NULL,
+        "main memory of the server that tasks with --host-memory may have together, and where "
+        "cgroups have a memory controller all tasks; 0: nine tenths"},
+    {"cpus-per-gpu", LIVE(per_gpu.cpus), &setting_count, "N", NULL,
+        "CPUs, for each of its GPUs, of a task without --cpus; 0: it is not counted or limited"},
+    {"host-memory-per-gpu", LIVE(per_gpu.memory_bytes), &setting_size, "SIZE", NULL,
+        "main memory, for each of its GPUs, of a task without --host-memory; 0: it is not counted "
+        "or limited"},
+    {"processes-per-task", LIVE(processes_per_task), &setting_count, "N", NULL,
+        "the largest number of processes and threads of a task, where cgroups have a pids "
+        "controller; 0: no limit"},
     {"operators", LIVE(operators), &setting_text, "LIST", "",
         "users that may submit tasks with a priority above normal, as root may; names, "
         "comma-separated"},
@@ -250,6 +263,15 @@ void config_change(
     }
 }
 
+/* Chosen: nine tenths leave enough to the system. */
+static void complete_host(const struct config *config, struct host_resources *ret_host)
+{
+    int64_t memory_bytes = sysconf(_SC_PHYS_PAGES) / 10 * 9 * sysconf(_SC_PAGESIZE);
+    *ret_host = (struct host_resources){
+        .cpus = config->host_cpus ? config->host_cpus : (int)sysconf(_SC_NPROCESSORS_ONLN),
+        .memory_bytes = config->host_memory_bytes ? config->host_memory_bytes : memory_bytes};
+}
+
 /* Chosen: three periods without a sample show that NVML has stalled; at least a second, because a
  * busy driver may take that long. */
 void config_complete(struct config *config)
@@ -257,6 +279,7 @@ void config_complete(struct config *config)
     const int64_t least_us = SECOND_US;
     int64_t periods_us = 3 * config->sample_period_us;
     config->core.conditions.sample_valid_us = periods_us > least_us ? periods_us : least_us;
+    complete_host(config, &config->core.host);
 }
 
 static void default_folder(
@@ -297,6 +320,7 @@ void config_defaults(struct config *config)
         .unused_after_us = 600 * SECOND_US,
         .history_us = 90 * 86400 * SECOND_US,
         .tasks_per_user = 20000,
+        .processes_per_task = 16384, /* chosen: beyond any training, far below the kernel's limit */
         .co2_g_per_kwh = 473,        /* Ember, Global Electricity Review 2025: the world in 2024 */
         .bytes_per_user = 512 * MIB, /* chosen: 20,000 tasks of 26 KiB, which is a large one */
         .log_reserve_bytes = 16 * MIB, /* chosen: some 10,000 ends at 1 KiB each */

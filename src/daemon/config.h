@@ -54,10 +54,14 @@ struct config {
     char metrics_token_file[512]; /* "": no token is asked for */
     char record_inputs[512];      /* "": no recording */
     int64_t record_inputs_max;
-    int64_t bytes_per_user;    /* of scripts, environments and summaries; root is not counted */
-    int64_t request_bytes_max; /* of all requests and answers under way together */
-    int tasks_per_user;        /* that have not ended; root is not counted */
-    char operators[512];       /* names of users, comma-separated: their tasks may have a priority
+    int64_t bytes_per_user;        /* of scripts, environments and summaries; root is not counted */
+    int64_t request_bytes_max;     /* of all requests and answers under way together */
+    int host_cpus;                 /* of the server, for tasks; 0: all */
+    int64_t host_memory_bytes;     /* likewise; 0: nine tenths */
+    struct host_resources per_gpu; /* of a task that names none; 0: not counted, no limit */
+    int processes_per_task;        /* with threads; 0: no limit */
+    int tasks_per_user;            /* that have not ended; root is not counted */
+    char operators[512]; /* names of users, comma-separated: their tasks may have a priority
                                   above normal */
     int log_level;
 };
@@ -82,7 +86,7 @@ int config_read_arguments(struct config *config, int argc, char **argv, struct f
 /* Is the user one of the setting operators? */
 bool config_is_operator(const struct config *config, const char *user);
 
-/* Derives from the settings how long a sample is valid. */
+/* Derives from the settings how long a sample is valid, and what the server has for tasks. */
 void config_complete(struct config *config);
 
 /*

@@ -47,6 +47,7 @@ static void apply(struct daemon *daemon, int64_t old_period_us)
     if (daemon->config.sample_period_us != old_period_us)
         gpus_start(daemon->gpus);
     mps_linger_changed(daemon->mps);
+    attempts_limit_all(daemon->attempts);
     configure_core(daemon);
 }
 

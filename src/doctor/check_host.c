@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Checks of the host: cgroups, and memory for suspended tasks. */
+/* Checks of the host: cgroups, their controllers, and memory for suspended tasks. */
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
@@ -24,6 +24,26 @@ void check_cgroup(struct doctor *doctor, struct doctor_check *check)
             "in a container, mount it writable (docker run --cgroupns=host "
             "-v /sys/fs/cgroup:/sys/fs/cgroup:rw)",
             "%.150s is not writable: %s", mount, strerror(errno));
+}
+
+/* What of a task's CPUs, main memory and processes cgroups can limit. */
+void check_limits(struct doctor *doctor, struct doctor_check *check)
+{
+    char mount[CGROUP_PATH_SIZE], own[CGROUP_PATH_SIZE];
+    if (!cgroup_find_own(mount, own)) {
+        doctor_fail(check, "see cgroup",
+            "--cpus, --host-memory and processes-per-task are counted, not enforced: no cgroup v2");
+        return;
+    }
+    struct cgroup_controllers has = cgroup_available(mount);
+    if (has.cpu && has.memory && has.pids)
+        doctor_pass(check, "cgroups limit CPUs, host memory and processes of tasks");
+    else
+        doctor_fail(check,
+            "start collocd as root by systemd (Delegate=yes), on a kernel whose cgroup v2 has the "
+            "controllers cpu, memory and pids (cat /sys/fs/cgroup/cgroup.controllers)",
+            "not enforced, for want of controllers:%s%s%s", has.cpu ? "" : " --cpus",
+            has.memory ? "" : " --host-memory", has.pids ? "" : " processes-per-task");
 }
 
 /* Suspended tasks need as much host memory as they had on the GPU. */

@@ -20,6 +20,7 @@ static const struct {
     {"mps", check_mps},
     {"mig", check_mig},
     {"cgroup", check_cgroup},
+    {"limits", check_limits},
     {"host-memory", check_host_memory},
     {"suspend", check_suspend},
     {"move", check_move},

@@ -17,6 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/units.h"
@@ -25,6 +26,9 @@
 #define ENTER_TRIES  5            /* a sweep may remove it between making and entering */
 #define KILL_WAIT_US (10 * MS_US) /* between two tries to remove what is not empty yet */
 #define DEPTH_MAX    16           /* of cgroups that a task of root's has made in its own */
+
+#define CPU_PERIOD_US   100000 /* the kernel's default: of so many, all CPUs together get cpu.max */
+#define CPU_PERIOD_TEXT "100000"
 
 static char *read_entry(const char *path, const char *name)
 {
@@ -46,13 +50,34 @@ static int write_entry(const char *path, const char *name, const char *text)
     return r;
 }
 
-int cgroup_enter(const char *path)
+/* A file that is not there belongs to a controller that the cgroup has not. */
+static int set_limit(const char *path, const char *name, const char *format, int64_t value)
+{
+    char text[64];
+    snprintf(text, sizeof text, format, (long long)value);
+    int r = value > 0 ? write_entry(path, name, text) : 0;
+    return r == -ENOENT ? 0 : r;
+}
+
+int cgroup_limit(const char *path, const struct cgroup_limits *limits)
+{
+    int r = set_limit(path, "cpu.max", "%lld " CPU_PERIOD_TEXT, limits->cpus * CPU_PERIOD_US);
+    if (r == 0)
+        r = set_limit(path, "memory.max", "%lld", limits->memory_bytes);
+    return r == 0 ? set_limit(path, "pids.max", "%lld", limits->processes) : r;
+}
+
+int cgroup_enter(const char *path, const struct cgroup_limits *limits)
 {
     int r = -ENOENT;
     for (int i = 0; i < ENTER_TRIES && r == -ENOENT; i++) {
         if (mkdir(path, 0755) < 0 && errno != EEXIST)
             return -errno;
-        r = write_entry(path, "cgroup.procs", "0");
+        r = limits ? cgroup_limit(path, limits) : 0;
+        if (r == 0 && limits)
+            r = set_limit(path, "memory.oom.group", "%lld", limits->memory_bytes > 0);
+        if (r == 0)
+            r = write_entry(path, "cgroup.procs", "0");
     }
     return r;
 }
@@ -160,7 +185,7 @@ static int try_to_enter(const char *home)
     if (child < 0)
         return -errno;
     if (child == 0)
-        _exit(-cgroup_enter(path));
+        _exit(-cgroup_enter(path, NULL));
     waitpid(child, &status, 0);
     int r = WIFEXITED(status) ? -WEXITSTATUS(status) : -EIO;
     bool can_kill = r < 0 || cgroup_kill(path) >= 0;
@@ -168,7 +193,43 @@ static int try_to_enter(const char *home)
     return can_kill ? r : -EPERM;
 }
 
-int cgroup_open_home(char *ret_home, bool *ret_counts, struct fault *fault)
+/* Is the controller in the list, "cpu memory pids\n"? */
+static bool has_controller(const char *list, const char *name)
+{
+    size_t size = strlen(name);
+    for (const char *at = list; at && *at; at += strspn(at, " \n")) {
+        size_t length = strcspn(at, " \n");
+        if (length == size && strncmp(at, name, size) == 0)
+            return true;
+        at += length;
+    }
+    return false;
+}
+
+static struct cgroup_controllers read_controllers(const char *path, const char *name)
+{
+    char *list = read_entry(path, name);
+    const struct cgroup_controllers controllers = {
+        has_controller(list, "cpu"), has_controller(list, "memory"), has_controller(list, "pids")};
+    free(list);
+    return controllers;
+}
+
+struct cgroup_controllers cgroup_available(const char *path)
+{
+    return read_controllers(path, "cgroup.controllers");
+}
+
+/* Each alone: one that the kernel lacks does not keep the others from being enabled. */
+struct cgroup_controllers cgroup_enable(const char *path)
+{
+    static const char *const orders[] = {"+cpu", "+memory", "+pids"};
+    for (size_t i = 0; i < ARRAY_SIZE(orders); i++)
+        write_entry(path, "cgroup.subtree_control", orders[i]);
+    return read_controllers(path, "cgroup.subtree_control");
+}
+
+int cgroup_open_home(char *ret_home, struct cgroup_controllers *ret_enabled, struct fault *fault)
 {
     char base[CGROUP_PATH_SIZE];
     bool may_enable;
@@ -180,13 +241,8 @@ int cgroup_open_home(char *ret_home, bool *ret_counts, struct fault *fault)
     if (mkdir(ret_home, 0755) < 0 && errno != EEXIST)
         return fault_set(fault, errno, "%s: %s", ret_home, strerror(errno));
     if (may_enable)
-        write_entry(base, "cgroup.subtree_control", "+memory");
-    write_entry(ret_home, "cgroup.subtree_control", "+memory");
+        cgroup_enable(base);
+    *ret_enabled = cgroup_enable(ret_home);
     r = try_to_enter(ret_home);
-    if (r < 0)
-        return fault_set(fault, -r, "%s: %s", ret_home, strerror(-r));
-    char *enabled = read_entry(ret_home, "cgroup.subtree_control");
-    *ret_counts = enabled && strstr(enabled, "memory");
-    free(enabled);
-    return 0;
+    return r < 0 ? fault_set(fault, -r, "%s: %s", ret_home, strerror(-r)) : 0;
 }

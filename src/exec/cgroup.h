@@ -2,8 +2,9 @@
 /*
  * A cgroup (v2) per attempt: the kernel's list of the attempt's processes, which no process leaves
  * by a double fork, a new session or another environment. It is used to end an attempt
- * (cgroup.kill), and to find out whether the kernel killed one of its processes for lack of memory
- * (memory.events). Colloc sets no limits.
+ * (cgroup.kill), to find out whether the kernel killed one of its processes for lack of memory
+ * (memory.events), and to limit its CPUs, main memory and processes, as far as the server has the
+ * controllers for that.
  *
  * collocd finds the folder for all cgroups (the home). The shim makes the attempt's cgroup there,
  * the task's first process enters it before it becomes the user, and the shim removes it when the
@@ -21,16 +22,37 @@
 #include "base/reading.h"
 #include "exec/cgroup_path.h"
 
+/* The controllers that cgroups of attempts have. */
+struct cgroup_controllers {
+    bool cpu, memory, pids;
+};
+
 /*
- * Makes the home of the attempts' cgroups, enables the memory controller there if possible, and
- * tests with a child whether processes can enter. For the daemon, once, when it starts.
+ * Makes the home of the attempts' cgroups, enables controllers there if possible, and tests with a
+ * child whether processes can enter. For the daemon, once, when it starts.
  *
  * `ret_home`: its absolute path; room for CGROUP_PATH_SIZE bytes.
- * `ret_counts`: true: cgroups will have memory.events.
  *
  * Returns 0; or -errno with the reason in the fault: this daemon uses no cgroups.
  */
-int cgroup_open_home(char *ret_home, bool *ret_counts, struct fault *fault);
+int cgroup_open_home(char *ret_home, struct cgroup_controllers *ret_enabled, struct fault *fault);
+
+/* Returns the controllers that the cgroup has itself. */
+struct cgroup_controllers cgroup_available(const char *path);
+
+/* Enables the controllers for the children of the cgroup, as far as the kernel allows it. Returns
+ * those that are enabled then. */
+struct cgroup_controllers cgroup_enable(const char *path);
+
+/* The largest amounts for all processes of a cgroup together; 0: no limit. */
+struct cgroup_limits {
+    int64_t cpus; /* in units of the time of one CPU */
+    int64_t memory_bytes;
+    int64_t processes; /* threads count, too */
+};
+
+/* Sets the limits for which the cgroup has a controller. Returns 0 or -errno. */
+int cgroup_limit(const char *path, const struct cgroup_limits *limits);
 
 /*
  * Finds where cgroup v2 is mounted and the calling process's cgroup below that.
@@ -41,8 +63,10 @@ int cgroup_open_home(char *ret_home, bool *ret_counts, struct fault *fault);
  */
 bool cgroup_find_own(char *ret_mount, char *ret_own);
 
-/* Moves the calling process into the cgroup, which is made if needed. Returns 0 or -errno. */
-int cgroup_enter(const char *path);
+/* Moves the calling process into the cgroup, which is made, with these limits, if needed. With a
+ * limit of memory, all of its processes are killed together when that runs out. `limits`: may be
+ * NULL. Returns 0 or -errno. */
+int cgroup_enter(const char *path, const struct cgroup_limits *limits);
 
 /* Sends SIGKILL to all processes in the cgroup and below it, also to those that are being forked.
  * Returns how many there were, 0 if there is no such cgroup; or -errno. */

@@ -155,7 +155,7 @@ static int become_task(const struct launch_order *order, struct fault *fault)
     const struct attempt_spec *spec = order->spec;
     const char *what = order->script ? "the script" : spec->argv[0];
     struct output output;
-    int r = spec->cgroup ? cgroup_enter(spec->cgroup) : 0;
+    int r = spec->cgroup ? cgroup_enter(spec->cgroup, &spec->limits) : 0;
     if (r < 0)
         return fault_set(fault, -r, "cannot enter cgroup %s: %s", spec->cgroup, strerror(-r));
     r = open_output(order, &output, fault);

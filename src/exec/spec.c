@@ -16,6 +16,8 @@
 #define MAGIC   "colloc-spec"
 #define VERSION 1
 
+#define CPUS_MAX 1000000 /* chosen: their time in a period does not overflow */
+
 static bool same_key(const char *a, const char *b)
 {
     size_t n = strcspn(a, "=");
@@ -69,6 +71,9 @@ int spec_encode(
     tagged_fields_put_int(&record, "append", spec->append);
     tagged_fields_put_int(&record, "stdout_is_default", spec->stdout_is_default);
     tagged_fields_put_int(&record, "kept_max_bytes", spec->kept_max_bytes);
+    tagged_fields_put_int(&record, "cpus", spec->limits.cpus);
+    tagged_fields_put_int(&record, "memory_bytes", spec->limits.memory_bytes);
+    tagged_fields_put_int(&record, "processes", spec->limits.processes);
     tagged_fields_put_text(&record, "name", spec->name);
     tagged_fields_put_text(&record, "cwd", spec->cwd);
     tagged_fields_put_text(&record, "stdout", spec->stdout_path);
@@ -144,6 +149,12 @@ static int take_number(struct spec_file *file, struct span key, struct span valu
         spec->stdout_is_default = n;
     else if (span_is(key, "kept_max_bytes"))
         spec->kept_max_bytes = n;
+    else if (span_is(key, "cpus") && n <= CPUS_MAX)
+        spec->limits.cpus = n;
+    else if (span_is(key, "memory_bytes"))
+        spec->limits.memory_bytes = n;
+    else if (span_is(key, "processes"))
+        spec->limits.processes = n;
     else
         return -EBADMSG;
     return 0;

@@ -11,6 +11,7 @@
 
 #include "base/fault.h"
 #include "base/text.h"
+#include "exec/cgroup.h"
 
 struct attempt_spec {
     int64_t task_id;
@@ -50,7 +51,8 @@ struct attempt_spec {
     bool append;        /* to files that the user named, for a second attempt; false: they are
                                emptied first */
 
-    const char *cgroup; /* of the task: an absolute path (exec/cgroup.h); NULL: none */
+    const char *cgroup;          /* of the task: an absolute path (exec/cgroup.h); NULL: none */
+    struct cgroup_limits limits; /* of its cgroup */
 
     int64_t grace_us;      /* between SIGTERM and SIGKILL */
     int64_t time_limit_us; /* the shim keeps it, also while no daemon runs; 0: none */

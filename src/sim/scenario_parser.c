@@ -181,6 +181,8 @@ static int read_setting(
         {"preload", FIELD_BOOL, SETTING(preload), 0},
         {"preempt", FIELD_BOOL, SETTING(preempt), 0},
         {"slot-length", FIELD_DURATION, SETTING(slot_us), 0},
+        {"host-cpus", FIELD_INT, SETTING(host.cpus), 10000},
+        {"host-memory", FIELD_SIZE, SETTING(host.memory_bytes), 0},
     };
 #undef SETTING
     return read_named_field(fields, ARRAY_SIZE(fields), settings, name, value, fault);
@@ -227,6 +229,8 @@ static int read_task_option(struct scenario_task *task, char *word, struct fault
         {"smact", FIELD_REAL, OPTION(smact), 1},
         {"exits", FIELD_INT, OPTION(exit_code), 255},
         {"gpus", FIELD_INT, OPTION(request.gpus), 1000},
+        {"cpus", FIELD_INT, OPTION(request.host.cpus), 10000},
+        {"host", FIELD_SIZE, OPTION(request.host.memory_bytes), 0},
         {"user", FIELD_INT, OPTION(uid), 1000000},
         {"need", FIELD_NEED_ESTIMATED, OPTION(request.need), 0},
         {"declared", FIELD_NEED_DECLARED, OPTION(request.need), 0},

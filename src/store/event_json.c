@@ -23,7 +23,8 @@
 #define EXACT_INTEGER_MAX 9007199254740992.0
 
 /* Readers refuse larger indices and arrays. Chosen: sums and products of two do not overflow. */
-enum { ARRAY_NUMBER_MAX = 1000000000, ARRAY_ELEMENTS_MAX = 1000000 };
+enum { ARRAY_NUMBER_MAX = 1000000000, ARRAY_ELEMENTS_MAX = 1000000, HOST_CPUS_MAX = 10000 };
+#define HOST_BYTES_MAX (INT64_C(1) << 50)
 
 /* ---- the tables ---- */
 
@@ -179,6 +180,8 @@ static const struct field submit_fields[] = {
     {"once", FIELD_BOOL, AT(submit.request.once), OPTIONAL, 0, 0, NULL},
     {"array_limit", FIELD_INT, AT(submit.array_limit), OPTIONAL, 1, ARRAY_NUMBER_MAX, NULL},
     {"begin_us", FIELD_INT64, AT(submit.request.begin_us), OPTIONAL, 1, EVENT_NUMBER_MAX, NULL},
+    {"cpus", FIELD_INT, AT(submit.request.host.cpus), OPTIONAL, 1, HOST_CPUS_MAX, NULL},
+    {"host_bytes", FIELD_INT64, AT(submit.request.host.memory_bytes), OPTIONAL, 1, HOST_BYTES_MAX, NULL},
 };
 
 static const struct field estimate_fields[] = {

@@ -22,7 +22,7 @@ extern const size_t task_option_count;
 /* What a script's #SBATCH lines say beside the options of a task. */
 struct slurm_facts {
     bool is_slurm;                                      /* it has such lines */
-    int cpus_per_task;                                  /* 0: not given */
+    int cpus_per_gpu;                                   /* 0: not given */
     int64_t memory_per_cpu_bytes, memory_per_gpu_bytes; /* 0: not given */
     char *folder;   /* to run in, relative to the current one; NULL: that */
     char *exported; /* "A=1,B=2": for the environment; or NULL */

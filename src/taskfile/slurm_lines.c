@@ -121,13 +121,12 @@ static int read_memory_per(struct reading_of_line *line, const char *name, const
     return parse_size(value, bytes) == 0 ? 0 : refuse(line, name, value, "not a size");
 }
 
-static int read_cpus(struct reading_of_line *line, const char *name, const char *value)
+static int read_cpus_per_gpu(struct reading_of_line *line, const char *name, const char *value)
 {
     int64_t cpus;
-    if (parse_int64(value, 1, 1 << 20, &cpus) < 0)
+    if (parse_int64(value, 1, task_options[TASK_CPUS].max, &cpus) < 0)
         return refuse(line, name, value, "not a number of CPUs");
-    line->facts->cpus_per_task = (int)cpus;
-    warn(line, name, "CPUs are not limited");
+    line->facts->cpus_per_gpu = (int)cpus;
     return 0;
 }
 
@@ -206,7 +205,7 @@ static int read_output(struct reading_of_line *line, const char *name, const cha
 
 #define NO_PARTITIONS "this server is all there is"
 #define NO_MAIL       "colloc sends no mail"
-#define NO_CPU_LAYOUT "CPUs are not limited"
+#define NO_CPU_LAYOUT "colloc counts CPUs, it does not choose them"
 
 static const struct slurm_option slurm_options[] = {
     {"job-name", 'J', NEEDS_VALUE, NULL, TASK_NAME, NULL},
@@ -225,7 +224,8 @@ static const struct slurm_option slurm_options[] = {
     {"ntasks", 'n', NEEDS_VALUE, read_one, -1, NULL},
     {"ntasks-per-node", 0, NEEDS_VALUE, read_one, -1, NULL},
     {"ntasks-per-gpu", 0, NEEDS_VALUE, read_one, -1, NULL},
-    {"cpus-per-task", 'c', NEEDS_VALUE, read_cpus, -1, NULL},
+    {"cpus-per-task", 'c', NEEDS_VALUE, NULL, TASK_CPUS, NULL},
+    {"cpus-per-gpu", 0, NEEDS_VALUE, read_cpus_per_gpu, -1, NULL},
     {"mem", 0, NEEDS_VALUE, read_memory, -1, NULL},
     {"mem-per-cpu", 0, NEEDS_VALUE, read_memory_per, -1, NULL},
     {"mem-per-gpu", 0, NEEDS_VALUE, read_memory_per, -1, NULL},
@@ -247,7 +247,6 @@ static const struct slurm_option slurm_options[] = {
     {"wckey", 0, NEEDS_VALUE, NULL, -1, "a task has no such key"},
     {"open-mode", 0, NEEDS_VALUE, NULL, -1,
         "the first attempt empties its output files, later ones append"},
-    {"cpus-per-gpu", 0, NEEDS_VALUE, NULL, -1, NO_CPU_LAYOUT},
     {"mincpus", 0, NEEDS_VALUE, NULL, -1, NO_CPU_LAYOUT},
     {"threads-per-core", 0, NEEDS_VALUE, NULL, -1, NO_CPU_LAYOUT},
     {"cores-per-socket", 0, NEEDS_VALUE, NULL, -1, NO_CPU_LAYOUT},
@@ -341,13 +340,17 @@ int slurm_line_read(struct span options, size_t number, struct option_value *val
     return r < 0 ? r : 0;
 }
 
-/* Slurm's memory per CPU or GPU is that of all of them here. */
+/* What Slurm gives for each CPU or GPU is that of all of them here. */
 int slurm_lines_finish(
     struct option_value *values, const struct slurm_facts *facts, struct fault *fault)
 {
-    struct option_value *memory = &values[TASK_HOST_MEMORY];
+    struct option_value *memory = &values[TASK_HOST_MEMORY], *all_cpus = &values[TASK_CPUS];
     int64_t gpus = values[TASK_GPUS].set ? values[TASK_GPUS].number : 1;
-    int64_t cpus = facts->cpus_per_task ? facts->cpus_per_task : 1;
+    if (facts->cpus_per_gpu && facts->cpus_per_gpu > task_options[TASK_CPUS].max / gpus)
+        return fault_set(fault, ERANGE, "#SBATCH --cpus-per-gpu: too many CPUs");
+    if (facts->cpus_per_gpu && !all_cpus->set)
+        *all_cpus = (struct option_value){.set = true, .number = facts->cpus_per_gpu * gpus};
+    int64_t cpus = all_cpus->set ? all_cpus->number : 1;
     int64_t per_cpu = facts->memory_per_cpu_bytes, per_gpu = facts->memory_per_gpu_bytes;
     const struct option_spec *spec = &task_options[TASK_HOST_MEMORY];
     if (memory->set || (!per_cpu && !per_gpu))

@@ -76,6 +76,43 @@ class Cgroups(DaemonCase):
         self.assertEqual(cgroups_of(self.state), [])
 
 
+class HostResources(DaemonCase):
+    settings = {"host-cpus": "4", "host-memory": "8GiB", "cpus-per-gpu": "3"}
+
+    def test_tasks_wait_for_cpus_and_main_memory(self):
+        first = self.submit("exec sleep 1000", cpus=3, host_memory_mib=5000)
+        self.wait_state(first, "RUNNING")
+        second = self.submit("true", cpus=1, host_memory_mib=4000)
+        shown = self.task(second)
+        self.assertEqual((shown["state"], shown["reason"]), ("PENDING", "Resources"))
+        self.assertIn("of main memory are free, it needs 3.9 GiB", shown["reason_text"])
+        self.restart(signal.SIGKILL)
+        self.assertEqual(self.task(second)["state"], "PENDING")
+        self.act("cancel", first)
+        self.wait(second, "COMPLETED")
+
+    def test_a_task_that_names_none_has_the_part_of_its_gpus(self):
+        task = self.submit("exec sleep 1000")
+        self.assertEqual(self.task(task)["cpus"], 3)
+        other = self.submit()
+        until(
+            lambda: "1 of 4 CPUs are free, it needs 3" in self.task(other)["reason_text"],
+            "the reason",
+        )
+        self.assertIn("1 of 4 CPUs", self.colloc("queue").stdout)
+        self.assertRegex(self.colloc("show", str(task)).stdout, r"CPUs +3\n")
+        self.refused(400, "cpus=5", "at most 4 CPUs", cpus=5)
+        self.refused(400, "cpus=6", "at most 4 CPUs", gpus=2)
+        self.refused(400, "host_memory=9.0 GiB", "at most 8.0 GiB", host_memory_mib=9 << 10, cpus=1)
+
+    def test_what_cannot_be_enforced_is_said_once(self):
+        said = [line for line in self.log if "not enforced" in line]
+        home = os.path.join(cgroup_of("self") or "/nonexistent", "colloc")
+        enabled = os.path.join(home, "cgroup.subtree_control")
+        has = set(read(enabled).split()) if os.path.exists(enabled) else set()
+        self.assertEqual(len(said), 0 if {"cpu", "memory", "pids"} <= has else 1, self.log)
+
+
 @unittest.skipIf(os.geteuid() != 0, "becoming a user without rights to cgroups needs root")
 class NotWritable(DaemonCase):
     daemon_prefix = ("setpriv", "--reuid=64001", "--regid=64001", "--clear-groups")

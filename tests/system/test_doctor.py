@@ -10,8 +10,8 @@ import unittest
 from daemon_case import LIMIT_S, program
 
 CHECKS = (
-    "nvml driver gpus persistence gpm dcgm mps mig cgroup host-memory suspend move preload".split()
-)
+    "nvml driver gpus persistence gpm dcgm mps mig cgroup limits host-memory suspend move preload"
+).split()
 
 
 class Doctor(unittest.TestCase):
@@ -60,6 +60,7 @@ class Doctor(unittest.TestCase):
         """Those that fail, but for what the machine under the emulator has or lacks."""
         return {name for name, check in self.checks().items() if not check["ok"]} - {
             "cgroup",
+            "limits",
             "host-memory",
             "preload",
         }

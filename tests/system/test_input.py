@@ -71,13 +71,12 @@ class Fields(DaemonCase):
         self.refused(400, "model.txt", summary={"name": "model.txt", "text": "\x01\x02\x7fELF\x02"})
 
     def test_doubts_about_memory_are_warnings(self):
-        done = self.colloc("submit", "--mem=32G", "--memory=200MiB", "--hold", "--", "true")
+        done = self.colloc("submit", "--mem=200", "--memory=200MiB", "--hold", "--", "true")
         self.assertIn("200 MiB of GPU memory is less than a CUDA context takes", done.stderr)
-        self.assertIn("host memory of 32.0 GiB is recorded, not enforced", done.stderr)
-        self.assertEqual(self.task(1)["host_memory_mib"], 32768)
+        self.assertEqual(self.task(1)["host_memory_mib"], 200)
         self.assertEqual(self.task(1)["need_mib"], 200)
         shown = self.colloc("show", "1").stdout
-        self.assertRegex(shown, r"Host memory +32\.0 GiB")
+        self.assertRegex(shown, r"Host memory +200\.0 MiB")
         self.assertRegex(shown, r"Output +colloc-1\.out\n")
         self.assertEqual(
             self.colloc(

@@ -17,20 +17,42 @@
  * rest. */
 #define REMOVE_LIMIT_US (100 * MS_US)
 
+void attempts_limit_all(const struct attempts *attempts)
+{
+    const struct cgroup_limits all = {
+        .memory_bytes = attempts->parts.config->core.host.memory_bytes};
+    int r = attempts->cgroup_home[0] ? cgroup_limit(attempts->cgroup_home, &all) : 0;
+    if (r < 0)
+        log_warning("%s: the main memory of all tasks together cannot be limited: %s",
+            attempts->cgroup_home, strerror(-r));
+}
+
 void cgroups_open(struct attempts *attempts)
 {
     struct fault fault = {0};
-    bool counts;
-    if (cgroup_open_home(attempts->cgroup_home, &counts, &fault) < 0) {
+    struct cgroup_controllers enabled;
+    if (cgroup_open_home(attempts->cgroup_home, &enabled, &fault) < 0) {
         attempts->cgroup_home[0] = '\0';
         log_info(
-            "no cgroup per task (%s): processes of a task are found by descent and environment",
+            "no cgroup per task (%s): processes of a task are found by descent and environment; "
+            "--cpus and --host-memory are counted, not enforced",
             fault.text);
-    } else if (!counts) {
-        log_info("cgroups of tasks in %s do not count memory: a kill for want of host memory is "
-                 "judged by the machine's counter",
-            attempts->cgroup_home);
+        return;
     }
+    if (!enabled.cpu || !enabled.memory || !enabled.pids)
+        log_info("cgroups of tasks in %s lack controllers: not enforced:%s%s%s",
+            attempts->cgroup_home, enabled.cpu ? "" : " --cpus",
+            enabled.memory ? "" : " --host-memory", enabled.pids ? "" : " processes-per-task");
+    if (!enabled.memory)
+        log_info("a kill for want of host memory is judged by the machine's counter");
+    attempts_limit_all(attempts);
+}
+
+struct cgroup_limits cgroups_limits_of(const struct attempts *attempts, const struct task *task)
+{
+    return (struct cgroup_limits){.cpus = task->request.host.cpus,
+        .memory_bytes = task->request.host.memory_bytes,
+        .processes = attempts->parts.config->processes_per_task};
 }
 
 bool cgroups_name(const struct attempts *attempts, const char *folder, char *path, size_t size)

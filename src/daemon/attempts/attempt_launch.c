@@ -198,6 +198,7 @@ static struct attempt_spec make_spec(const struct attempts *attempts, const stru
         .warning_us = warning.before_us,
         .warns_script_only = warning.script_only,
         .cgroup = cgroup,
+        .limits = cgroups_limits_of(attempts, task),
     };
 }
 

@@ -107,6 +107,9 @@ const char *attempts_why_deferred(const struct attempts *attempts, uint64_t task
 /* Returns whether the task has a shim that is watched. */
 bool attempts_is_watched(const struct attempts *attempts, uint64_t task);
 
+/* Limits the main memory of all tasks together, also of those without a limit, to the setting. */
+void attempts_limit_all(const struct attempts *attempts);
+
 /* Writes the path of the cgroup of the task's attempt. Returns false when it has none. */
 bool attempts_find_cgroup(const struct attempts *attempts, uint64_t task, char *path, size_t size);
 

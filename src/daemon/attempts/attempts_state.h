@@ -5,7 +5,7 @@
 
 #include "daemon/attempts/attempts.h"
 #include "exec/attempt.h"
-#include "exec/cgroup_path.h"
+#include "exec/cgroup.h"
 
 /*
  * An attempt from its first start or adoption to its EXITED or UNSTARTED:
@@ -90,6 +90,9 @@ int attempts_sweep(const struct attempts *attempts, const struct task *task);
 
 /* Finds out whether attempts can have cgroups, and logs it when not. */
 void cgroups_open(struct attempts *attempts);
+
+/* Returns the limits of an attempt's cgroup. */
+struct cgroup_limits cgroups_limits_of(const struct attempts *attempts, const struct task *task);
 
 /* Writes the cgroup of the attempt with this folder. Returns false when there are none. */
 bool cgroups_name(const struct attempts *attempts, const char *folder, char *path, size_t size);

@@ -4,9 +4,9 @@
  * its tasks that allows it.
  *
  * An array may have 10,000 tasks, so it is changed in slices of a few milliseconds, one in each
- * turn of the loop. The changes of a slice are written to the log together, and the request is answered
- * after the last. A daemon that is killed in between has changed some of the tasks; the client sees
- * that its connection ends, and may repeat the request.
+ * turn of the loop. The changes of a slice are written to the log together, and the request is
+ * answered after the last. A daemon that is killed in between has changed some of the tasks; the
+ * client sees that its connection ends, and may repeat the request.
  *
  * Tasks are released in their order, and held or cancelled from the last to the first: no task is
  * placed in between only to be cancelled by the next slice.

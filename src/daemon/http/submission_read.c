@@ -190,6 +190,16 @@ static bool is_yes(const char *text, bool by_default)
     return strcmp(text, "default") == 0 ? by_default : strcmp(text, "yes") == 0;
 }
 
+/* What it takes of the server besides GPUs; unless given, the settings' part for each GPU. */
+static struct host_resources host_of(
+    const struct host_resources *per_gpu, const struct option_value *options)
+{
+    const struct option_value *cpus = &options[TASK_CPUS], *memory = &options[TASK_HOST_MEMORY];
+    int gpus = (int)options[TASK_GPUS].number;
+    return (struct host_resources){.cpus = cpus->set ? (int)cpus->number : per_gpu->cpus * gpus,
+        .memory_bytes = memory->set ? memory->number : per_gpu->memory_bytes * gpus};
+}
+
 /* The core's part of the options. */
 static int set_request(const struct http *http, struct submission *submission, struct fault *fault)
 {
@@ -197,6 +207,7 @@ static int set_request(const struct http *http, struct submission *submission, s
     struct task_request *request = &submission->event.submit.request;
     const char *policy = options[TASK_POLICY].text;
     request->gpus = (int)options[TASK_GPUS].number;
+    request->host = host_of(&http->parts.config->per_gpu, options);
     request->exclusive = options[TASK_EXCLUSIVE].number;
     request->thread_percent = (int)options[TASK_THREADS].number;
     request->time_limit_us = options[TASK_TIME].number;
@@ -263,14 +274,13 @@ static json_t *preallocation_json(const json_t *environment)
     return name ? json_string(name) : NULL;
 }
 
-static void warn_of_host_memory(struct submission *submission)
+/* Also where the settings decided it. */
+static void keep_host(const struct host_resources *host, json_t *detail)
 {
-    const struct option_value *host_memory = &submission->options[TASK_HOST_MEMORY];
-    char size[32];
-    if (host_memory->set)
-        submission_warn(submission,
-            "host memory of %s is recorded, not enforced: colloc does not limit host memory yet",
-            format_size(host_memory->number, size, sizeof size));
+    if (host->cpus)
+        json_object_set_new(detail, "cpus", json_integer(host->cpus));
+    if (host->memory_bytes)
+        json_object_set_new(detail, "host_memory_mib", json_integer(host->memory_bytes / MIB));
 }
 
 /* Which messages the user wants, and where to (docs/messages.md). */
@@ -343,7 +353,7 @@ static int make_detail(const json_t *body, struct submission *submission, struct
         return fault_set(fault, ENOMEM, "out of memory");
     submission->detail = detail;
     keep_as_submitted(body, detail);
-    warn_of_host_memory(submission);
+    keep_host(&submission->event.submit.request.host, detail);
     json_t *preallocation = preallocation_json(json_object_get(body, "environment"));
     if (preallocation)
         json_object_set_new(detail, "preallocation", preallocation);

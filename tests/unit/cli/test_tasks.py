@@ -181,14 +181,11 @@ class Submit(CliCase):
             "#SBATCH --array=1-4 -t 90\npython train.py\n",
         )
         done = self.run_colloc("submit", "job.sh")
-        self.assertEqual(
-            done.stderr,
-            "colloc: warning: line 2: #SBATCH --cpus-per-task is ignored: CPUs are not limited\n",
-        )
+        self.assertEqual(done.stderr, "")
         body = self.submitted()
         self.assertEqual(
-            (body["name"], body["gpus"], body["array"], body["time_limit_s"]),
-            ("net", 2, "1-4", 5400),
+            [body[key] for key in ("name", "gpus", "array", "time_limit_s", "cpus")],
+            ["net", 2, "1-4", 5400, 4],
         )
         self.assertEqual(body["cwd"], os.path.realpath(os.path.join(self.folder, "runs")))
         environment = body["environment"]

@@ -111,9 +111,14 @@ int attempt_sweep(const char *folder, uid_t uid)
     return 0;
 }
 
-int cgroup_open_home(char *home, bool *ret_counts, struct fault *fault)
+int cgroup_open_home(char *home, struct cgroup_controllers *ret_enabled, struct fault *fault)
 {
     return fault_set(fault, ENOENT, "none here");
+}
+
+int cgroup_limit(const char *path, const struct cgroup_limits *limits)
+{
+    return 0;
 }
 
 bool cgroup_of_attempt(const char *home, const char *folder, char *path, size_t size)

@@ -60,9 +60,8 @@ static void a_script_is_read_as_it_is(void **state)
     assert_true(task.slurm.is_slurm);
     assert_string_equal(task.slurm.folder, "/tmp");
     assert_string_equal(task.slurm.exported, "A=1,B=x");
-    assert_int_equal(task.slurm.cpus_per_task, 8);
-    assert_string_equal(
-        task.slurm.warnings, "line 8: #SBATCH --cpus-per-task is ignored: CPUs are not limited");
+    assert_int_equal(task.values[TASK_CPUS].number, 8);
+    assert_null(task.slurm.warnings);
 }
 
 static void memory_of_parts_is_added_up(void **state)
@@ -71,7 +70,13 @@ static void memory_of_parts_is_added_up(void **state)
     assert_int_equal(task.values[TASK_HOST_MEMORY].number, 8 * GIB);
     assert_int_equal(read_script("#SBATCH --mem-per-gpu=1000\n#SBATCH --gpus=3"), 0);
     assert_int_equal(task.values[TASK_HOST_MEMORY].number, 3000 * MIB);
+    assert_int_equal(read_script("#SBATCH --cpus-per-gpu=6 --gpus=2\n#SBATCH --mem-per-cpu=1G"), 0);
+    assert_int_equal(task.values[TASK_CPUS].number, 12);
+    assert_int_equal(task.values[TASK_HOST_MEMORY].number, 12 * GIB);
     assert_true(read_script("#SBATCH --mem-per-cpu=1000000T -c 1000000") < 0);
+    assert_true(read_script("#SBATCH --mem-per-cpu=1000000T -c 10000") < 0);
+    assert_true(read_script("#SBATCH --cpus-per-gpu=9999 --gpus=1000") < 0);
+    assert_true(read_script("#SBATCH --cpus-per-gpu=x") < 0);
 }
 
 static void lines_of_colloc_count_more(void **state)

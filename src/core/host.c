@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * CPUs and main memory of the server, which tasks share besides its GPUs.
+ *
+ * A task that names what it needs (or gets the settings' part for each of its GPUs) starts only
+ * while that much is left, and has it until its attempt ends, also while it is suspended: its
+ * processes stay in main memory. A task that names nothing is not counted.
+ *
+ *     32 CPUs; a has 16, b has 12       c needs 8: it waits, "4 of 32 CPUs are free, it needs 8"
+ *                                       d, behind c, needs 2: it waits too, or c might starve
+ *                                       e names none: it may be backfilled
+ *
+ * Only counted here: cgroups enforce it (exec/cgroup.h).
+ */
+#include <errno.h>
+
+#include "base/units.h"
+#include "core/core_private.h"
+
+void core_take_host(struct core *core, const struct task *task)
+{
+    core->host_used.cpus += task->request.host.cpus;
+    core->host_used.memory_bytes += task->request.host.memory_bytes;
+}
+
+void core_return_host(struct core *core, const struct task *task)
+{
+    core->host_used.cpus -= task->request.host.cpus;
+    core->host_used.memory_bytes -= task->request.host.memory_bytes;
+}
+
+/* After a change of the settings, tasks may have more than there is. */
+static int64_t left_of(int64_t all, int64_t used)
+{
+    return all > used ? all - used : 0;
+}
+
+struct verdict core_check_host(const struct core *core, const struct task *task)
+{
+    const struct host_resources *all = &core->settings.host, *used = &core->host_used;
+    const struct host_resources *wanted = &task->request.host;
+    int64_t cpus = left_of(all->cpus, used->cpus);
+    int64_t bytes = left_of(all->memory_bytes, used->memory_bytes);
+    if (all->cpus && wanted->cpus > cpus)
+        return (struct verdict){
+            .kind = VERDICT_HOST_CPUS, .have = (double)cpus, .limit = wanted->cpus};
+    if (all->memory_bytes && wanted->memory_bytes > bytes)
+        return (struct verdict){.kind = VERDICT_HOST_MEMORY,
+            .have = (double)bytes,
+            .limit = (double)wanted->memory_bytes};
+    return (struct verdict){.kind = VERDICT_FITS};
+}
+
+bool core_leaves_host_to(const struct core *core, const struct task *task, const struct task *head)
+{
+    bool takes_any = task->request.host.cpus || task->request.host.memory_bytes;
+    return takes_any && core_check_host(core, head).kind != VERDICT_FITS;
+}
+
+int core_check_host_request(
+    const struct core *core, const struct host_resources *wanted, struct fault *fault)
+{
+    const struct host_resources *all = &core->settings.host;
+    char text[32], most[32];
+    if (all->cpus && wanted->cpus > all->cpus)
+        return fault_set(fault, EINVAL, "cpus=%d: tasks can have at most %d CPUs here (host-cpus)",
+            wanted->cpus, all->cpus);
+    if (all->memory_bytes && wanted->memory_bytes > all->memory_bytes)
+        return fault_set(fault, EINVAL,
+            "host_memory=%s: tasks can have at most %s of main memory here (host-memory)",
+            format_size(wanted->memory_bytes, text, sizeof text),
+            format_size(all->memory_bytes, most, sizeof most));
+    return 0;
+}
