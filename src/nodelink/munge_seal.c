@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * libmunge behind named answers. munged checks signature, age and replay; the user is checked here.
+ * A credential is refused whatever of it is wrong, also where libmunge could still read it (it
+ * decodes expired and replayed ones).
+ */
+#include "nodelink/munge_seal.h"
+
+#include <errno.h>
+#include <munge.h>
+#include <stdlib.h>
+
+struct munge_seal {
+    munge_ctx_t context;
+    uid_t writer;
+    const char *socket; /* for messages */
+};
+
+struct munge_seal *munge_seal_create(const char *socket, uid_t reader, uid_t writer)
+{
+    struct munge_seal *seal = calloc(1, sizeof *seal);
+    munge_ctx_t context = seal ? munge_ctx_create() : NULL;
+    int r = context ? EMUNGE_SUCCESS : EMUNGE_NO_MEMORY;
+    if (r == EMUNGE_SUCCESS && socket && *socket)
+        r = munge_ctx_set(context, MUNGE_OPT_SOCKET, socket);
+    if (r == EMUNGE_SUCCESS)
+        r = munge_ctx_set(context, MUNGE_OPT_TTL, SEAL_TTL_S);
+    if (r == EMUNGE_SUCCESS)
+        r = munge_ctx_set(context, MUNGE_OPT_UID_RESTRICTION, reader);
+    if (r != EMUNGE_SUCCESS) {
+        if (context)
+            munge_ctx_destroy(context);
+        free(seal);
+        return NULL;
+    }
+    *seal = (struct munge_seal){.context = context, .writer = writer};
+    munge_ctx_get(context, MUNGE_OPT_SOCKET, &seal->socket);
+    return seal;
+}
+
+void munge_seal_destroy(struct munge_seal *seal)
+{
+    if (seal)
+        munge_ctx_destroy(seal->context);
+    free(seal);
+}
+
+static const char *why(const struct munge_seal *seal, munge_err_t error)
+{
+    const char *text = munge_ctx_strerror(seal->context);
+    return text ? text : munge_strerror(error);
+}
+
+static int fault_of_munged(const struct munge_seal *seal, munge_err_t error, struct fault *fault)
+{
+    if (error == EMUNGE_NO_MEMORY)
+        return fault_set(fault, ENOMEM, "out of memory");
+    return fault_set(fault, EAGAIN, "munge (%s): %s: is munged running?",
+        seal->socket ? seal->socket : "?", why(seal, error));
+}
+
+int munge_seal_encode(struct munge_seal *seal, const char *text, size_t size, struct fault *fault,
+    char **ret_credential)
+{
+    char *credential = NULL;
+    *ret_credential = NULL;
+    munge_err_t error = munge_encode(&credential, seal->context, text, (int)size);
+    if (error == EMUNGE_SUCCESS) {
+        *ret_credential = credential;
+        return 0;
+    }
+    free(credential);
+    if (error == EMUNGE_BAD_LENGTH || error == EMUNGE_OVERFLOW)
+        return fault_set(fault, EMSGSIZE, "munge: %zu bytes are too many", size);
+    return fault_of_munged(seal, error, fault);
+}
+
+/* Returns the seal_answer that a refusal of munged is; 0: it is none. */
+static int answer_of(munge_err_t error)
+{
+    switch (error) {
+    case EMUNGE_CRED_EXPIRED:
+        return SEAL_EXPIRED;
+    case EMUNGE_CRED_REWOUND:
+        return SEAL_REWOUND;
+    case EMUNGE_CRED_REPLAYED:
+        return SEAL_REPLAYED;
+    case EMUNGE_SOCKET:
+    case EMUNGE_TIMEOUT:
+    case EMUNGE_NO_MEMORY:
+        return 0;
+    default:
+        return SEAL_INVALID;
+    }
+}
+
+static int judge(
+    const struct munge_seal *seal, munge_err_t error, uid_t writer, struct fault *fault)
+{
+    int answer = answer_of(error);
+    if (error == EMUNGE_SUCCESS && writer == seal->writer)
+        return 0;
+    if (error == EMUNGE_SUCCESS) {
+        fault_set(fault, EPERM, "signed by user %u instead of user %u", (unsigned)writer,
+            (unsigned)seal->writer);
+        return SEAL_WRONG_USER;
+    }
+    if (answer == 0)
+        return fault_of_munged(seal, error, fault);
+    fault_set(fault, EPERM, "%s%s", why(seal, error),
+        answer == SEAL_EXPIRED || answer == SEAL_REWOUND ? ": do the clocks of the two machines "
+                                                           "differ?"
+                                                         : "");
+    return answer;
+}
+
+int munge_seal_decode(struct munge_seal *seal, const char *credential, struct fault *fault,
+    char **ret_text, size_t *ret_size)
+{
+    void *text = NULL;
+    int size = 0;
+    uid_t writer = (uid_t)-1;
+    gid_t group;
+    *ret_text = NULL;
+    munge_err_t error = munge_decode(credential, seal->context, &text, &size, &writer, &group);
+    int r = judge(seal, error, writer, fault);
+    if (r == 0 && !text)
+        text = calloc(1, 1);
+    if (r != 0 || !text) {
+        free(text);
+        return r != 0 ? r : fault_set(fault, ENOMEM, "out of memory");
+    }
+    *ret_text = text;
+    *ret_size = (size_t)size;
+    return 0;
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* An answer as JSON, both ways. It is small and rare: one after the first report of a connection,
+ * and one for the jobs that are pinned in one turn of the controller's loop. */
+#include "nodelink/node_answer.h"
+
+#include <errno.h>
+
+#include "nodelink/json_field.h"
+
+enum { ANSWER_VERSION = 1 };
+
+int node_answer_encode(const struct node_answer *answer, char **ret_text)
+{
+    json_t *pins = json_array();
+    int r = 0;
+    for (size_t i = 0; i < answer->n_pins; i++)
+        r |= json_array_append_new(
+            pins, json_pack("{s:I, s:b}", "job", (json_int_t)answer->pins[i].job, "mps",
+                      (int)answer->pins[i].is_mps));
+    json_t *object = json_pack("{s:i, s:s, s:I, s:s, s:o}", "v", ANSWER_VERSION, "node",
+        answer->node, "sequence", (json_int_t)answer->sequence, "refused", answer->refused, "pins",
+        pins);
+    *ret_text = object && r == 0 ? json_dumps(object, JSON_COMPACT) : NULL;
+    json_decref(object);
+    return *ret_text ? 0 : -ENOMEM;
+}
+
+static int read_pins(const json_t *object, struct fault *fault, struct node_answer *answer)
+{
+    const json_t *list;
+    int r = json_field_list(object, "pins", NODE_PINS_MAX, fault, &list);
+    for (size_t i = 0; r == 0 && i < json_array_size(list); i++) {
+        const json_t *item = json_array_get(list, i);
+        int64_t job;
+        r = json_field_integer(item, "job", 1, UINT32_MAX, fault, &job);
+        answer->pins[answer->n_pins++] = (struct node_pin){
+            .job = (uint32_t)job, .is_mps = json_is_true(json_object_get(item, "mps"))};
+    }
+    return r;
+}
+
+int node_answer_decode(
+    const char *text, size_t size, struct fault *fault, struct node_answer *ret_answer)
+{
+    json_t *object;
+    ret_answer->n_pins = 0;
+    int r = json_field_parse(text, size, ANSWER_SIZE_MAX, fault, &object);
+    if (r == 0)
+        r = json_field_version(object, ANSWER_VERSION, fault);
+    if (r == 0)
+        r = json_field_text(object, "node", fault, ret_answer->node, sizeof ret_answer->node);
+    if (r == 0)
+        r = json_field_integer(object, "sequence", 0, INT64_MAX, fault, &ret_answer->sequence);
+    if (r == 0)
+        r = json_field_text(
+            object, "refused", fault, ret_answer->refused, sizeof ret_answer->refused);
+    if (r == 0)
+        r = read_pins(object, fault, ret_answer);
+    json_decref(object);
+    return r;
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the controller answers an agent. It names the node, so that an answer to one node cannot be
+ * repeated to another.
+ *
+ *     {"v": 1, "node": "n1", "sequence": 81, "refused": "", "pins": [{"job": 12, "mps": true}]}
+ */
+#ifndef COLLOC_NODELINK_NODE_ANSWER_H
+#define COLLOC_NODELINK_NODE_ANSWER_H
+
+#include "nodelink/node_report.h"
+
+enum { NODE_PINS_MAX = 256, ANSWER_SIZE_MAX = 32 * 1024 };
+
+/* A job that the controller is about to pin to GPUs of the node. */
+struct node_pin {
+    uint32_t job;
+    bool is_mps; /* it shares its GPUs by MPS */
+};
+
+struct node_answer {
+    char node[NODE_NAME_SIZE];
+    int64_t sequence;             /* of the last report that was accepted; 0: none yet */
+    char refused[NODE_TEXT_SIZE]; /* why the report was refused; "": it was accepted */
+    struct node_pin pins[NODE_PINS_MAX];
+    size_t n_pins;
+};
+
+/*
+ * Writes an answer as JSON.
+ *   ret_text   the caller frees it
+ * Returns 0 or -ENOMEM.
+ */
+int node_answer_encode(const struct node_answer *answer, char **ret_text);
+
+/* Reads an answer from any bytes. Returns 0; or -EPROTO, -EINVAL, -EMSGSIZE with a fault. */
+int node_answer_decode(
+    const char *text, size_t size, struct fault *fault, struct node_answer *ret_answer);
+
+#endif

@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Connections. Each sends lines, of which one is taken at a time: while it waits for the pool
+ * nothing is read from its connection, so the sender's TCP waits too.
+ *
+ *     accepted --line--> waiting for a turn --> opened by munge --> judged --> reads on
+ *                        (node_hub_turn.c)                          (node_hub_report.c)
+ *
+ * An unproven connection is one without an accepted report. There are few places for these, and
+ * each is closed after some seconds: no machine on the network can keep agents out for long.
+ */
+#include "nodelink/node_hub.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "base/log.h"
+#include "nodelink/node_hub_state.h"
+
+enum {
+    LINE_MAX_SIZE = REPORT_SIZE_MAX / 3 * 4 + 4096, /* a credential is base64 */
+    SWEEP_MS = 1000,
+    UNPROVEN_MAX_MS = 10 * 1000, /* chosen: a report follows within a second */
+    SILENCE_MAX_MS = 30 * 1000,  /* chosen: 30 reports */
+    BACKLOG = 512,
+};
+
+/* ---- the list ---- */
+
+static void link_last(struct hub_connection *connection)
+{
+    struct node_hub *hub = connection->hub;
+    connection->link = hub->last;
+    *hub->last = connection;
+    hub->last = &connection->next;
+    hub->n_connections++;
+    hub->n_unproven++;
+}
+
+static void unlink_it(struct hub_connection *connection)
+{
+    struct node_hub *hub = connection->hub;
+    *connection->link = connection->next;
+    if (connection->next)
+        connection->next->link = connection->link;
+    else
+        hub->last = connection->link;
+    connection->link = NULL;
+    hub->n_connections--;
+    hub->n_unproven -= connection->node == NULL;
+}
+
+/* ---- the end of a connection ---- */
+
+static void free_connection(struct hub_connection *connection)
+{
+    line_buffer_fini(&connection->input);
+    node_report_fini(&connection->report);
+    free(connection->outbox);
+    free(connection->answer_text);
+    free(connection->sealed);
+    free(connection);
+}
+
+static void on_closed(uv_handle_t *handle)
+{
+    struct hub_connection *connection = handle->data;
+    connection->is_gone = true;
+    if (!connection->is_in_turn && !connection->is_waiting)
+        free_connection(connection);
+}
+
+void hub_drop(struct hub_connection *connection)
+{
+    struct node_hub *hub = connection->hub;
+    struct hub_node *node = connection->node;
+    if (!connection->link) {
+        if (connection->is_gone && !connection->is_in_turn && !connection->is_waiting)
+            free_connection(connection);
+        return;
+    }
+    unlink_it(connection);
+    uv_close((uv_handle_t *)&connection->tcp, on_closed);
+    if (!node || node->connection != connection)
+        return;
+    node->connection = NULL;
+    if (hub->is_closing)
+        return;
+    log_info("node %s: its agent is not connected any more", node->name);
+    hub->parts.hooks.on_gone(hub->parts.hooks.context, node->name);
+}
+
+/* ---- reading ---- */
+
+static void on_room(uv_handle_t *handle, size_t suggested, uv_buf_t *ret_room)
+{
+    struct hub_connection *connection = handle->data;
+    size_t size;
+    line_buffer_room(&connection->input, &ret_room->base, &size);
+    ret_room->len = size;
+}
+
+static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *room)
+{
+    struct hub_connection *connection = stream->data;
+    if (n == 0)
+        return;
+    if (n < 0) { /* closed, broken, or a line that is too long (UV_ENOBUFS) */
+        connection->hub->counts.refused += n == UV_ENOBUFS;
+        hub_drop(connection);
+        return;
+    }
+    connection->heard_ms = uv_now(connection->hub->parts.loop);
+    connection->line = line_buffer_add(&connection->input, (size_t)n);
+    if (!connection->line)
+        return;
+    uv_read_stop(stream);
+    hub_wait_for_turn(connection);
+}
+
+void hub_resume(struct hub_connection *connection)
+{
+    connection->line = line_buffer_next(&connection->input);
+    if (connection->line)
+        hub_wait_for_turn(connection);
+    else
+        uv_read_start((uv_stream_t *)&connection->tcp, on_room, on_read);
+}
+
+/* ---- new connections ---- */
+
+static void drop_oldest_unproven(struct node_hub *hub)
+{
+    struct hub_connection *connection = hub->first;
+    while (connection && connection->node)
+        connection = connection->next;
+    if (connection)
+        hub_drop(connection);
+}
+
+static void note_peer(struct hub_connection *connection)
+{
+    struct tcp_address address = {.size = sizeof address.storage};
+    int size = (int)sizeof address.storage;
+    if (uv_tcp_getpeername(&connection->tcp, (struct sockaddr *)&address.storage, &size) == 0) {
+        address.size = (socklen_t)size;
+        tcp_address_format(&address, connection->peer);
+    }
+}
+
+/* A peer whose machine has gone is noticed in half a minute, not in TCP's quarter of an hour. */
+static void limit_silence(uv_tcp_t *tcp)
+{
+    unsigned limit_ms = SILENCE_MAX_MS;
+    uv_os_fd_t fd;
+    if (uv_fileno((uv_handle_t *)tcp, &fd) == 0)
+        setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &limit_ms, sizeof limit_ms);
+}
+
+static void on_connection(uv_stream_t *listener, int status)
+{
+    struct node_hub *hub = listener->data;
+    struct hub_connection *connection = status == 0 ? calloc(1, sizeof *connection) : NULL;
+    if (!connection)
+        return;
+    if (hub->n_unproven >= HUB_UNPROVEN_MAX)
+        drop_oldest_unproven(hub);
+    *connection = (struct hub_connection){.hub = hub,
+        .begun_ms = uv_now(hub->parts.loop),
+        .heard_ms = uv_now(hub->parts.loop),
+        .input = {.max = LINE_MAX_SIZE}};
+    uv_tcp_init(hub->parts.loop, &connection->tcp);
+    connection->tcp.data = connection;
+    link_last(connection);
+    if (uv_accept(listener, (uv_stream_t *)&connection->tcp) < 0) {
+        hub_drop(connection);
+        return;
+    }
+    note_peer(connection);
+    limit_silence(&connection->tcp);
+    uv_read_start((uv_stream_t *)&connection->tcp, on_room, on_read);
+}
+
+static void on_sweep(uv_timer_t *timer)
+{
+    struct node_hub *hub = timer->data;
+    uint64_t now_ms = uv_now(hub->parts.loop);
+    for (struct hub_connection *c = hub->first, *next; c; c = next) {
+        next = c->next;
+        bool is_late = !c->node && now_ms - c->begun_ms > UNPROVEN_MAX_MS;
+        if (is_late || now_ms - c->heard_ms > SILENCE_MAX_MS)
+            hub_drop(c);
+    }
+}
+
+/* ---- its life ---- */
+
+/* The socket listens already, so that libuv has nothing left to refuse. */
+static int start_listening(struct node_hub *hub, struct fault *fault)
+{
+    int fd = tcp_address_listen(&hub->address, fault);
+    if (fd < 0)
+        return fd;
+    uv_tcp_init(hub->parts.loop, &hub->listener);
+    uv_timer_init(hub->parts.loop, &hub->sweep);
+    uv_timer_init(hub->parts.loop, &hub->gather);
+    hub->listener.data = hub->sweep.data = hub->gather.data = hub;
+    uv_tcp_open(&hub->listener, fd);
+    uv_listen((uv_stream_t *)&hub->listener, BACKLOG, on_connection);
+    uv_timer_start(&hub->sweep, on_sweep, SWEEP_MS, SWEEP_MS);
+    return 0;
+}
+
+int node_hub_create(
+    const struct node_hub_options *options, struct fault *fault, struct node_hub **ret_hub)
+{
+    struct node_hub *hub = calloc(1, sizeof *hub);
+    *ret_hub = NULL;
+    if (!hub)
+        return fault_set(fault, ENOMEM, "out of memory");
+    hub->parts = *options;
+    hub->last = &hub->first;
+    hub->last_waiting = &hub->first_waiting;
+    hub->refusal_logged_us = -TIME_NEVER / 2;
+    hub->seal = munge_seal_create(options->munge_socket, options->agents, options->agents);
+    int r = hub->seal ? 0 : fault_set(fault, ENOMEM, "out of memory");
+    if (r == 0 && tcp_address_parse(options->address, &hub->address) < 0)
+        r = fault_set(fault, EINVAL, "%s: not a numeric address with a port, such as 0.0.0.0:7490",
+            options->address);
+    if (r == 0)
+        r = start_listening(hub, fault);
+    if (r < 0) {
+        node_hub_destroy(hub);
+        return r;
+    }
+    *ret_hub = hub;
+    return 0;
+}
+
+void node_hub_close(struct node_hub *hub)
+{
+    if (!hub || hub->is_closing)
+        return;
+    hub->is_closing = true;
+    while (hub->first)
+        hub_drop(hub->first);
+    uv_close((uv_handle_t *)&hub->listener, NULL);
+    uv_close((uv_handle_t *)&hub->sweep, NULL);
+    uv_close((uv_handle_t *)&hub->gather, NULL);
+}
+
+void node_hub_destroy(struct node_hub *hub)
+{
+    if (!hub)
+        return;
+    while (hub->first_waiting) {
+        struct hub_connection *connection = hub->first_waiting;
+        hub->first_waiting = connection->next_waiting;
+        free_connection(connection);
+    }
+    for (size_t i = 0; i < hub->n_nodes; i++)
+        free(hub->nodes[i]);
+    free(hub->nodes);
+    munge_seal_destroy(hub->seal);
+    free(hub);
+}
+
+const struct tcp_address *node_hub_address(const struct node_hub *hub)
+{
+    return &hub->address;
+}
+
+struct node_hub_counts node_hub_counts(const struct node_hub *hub)
+{
+    struct node_hub_counts counts = hub->counts;
+    counts.connections = hub->n_connections;
+    counts.nodes = hub->n_connections - hub->n_unproven;
+    return counts;
+}
+
+int node_hub_pin(struct node_hub *hub, const char *node, uint32_t job, bool is_mps)
+{
+    for (size_t i = 0; i < hub->n_nodes; i++) {
+        struct hub_connection *connection = hub->nodes[i]->connection;
+        if (!connection || strcmp(hub->nodes[i]->name, node) != 0)
+            continue;
+        struct node_answer *answer = hub_outbox(connection);
+        if (!answer)
+            return -ENOMEM;
+        if (answer->n_pins == NODE_PINS_MAX)
+            return -ENOBUFS;
+        answer->pins[answer->n_pins++] = (struct node_pin){.job = job, .is_mps = is_mps};
+        hub_wait_for_turn(connection);
+        return 0;
+    }
+    return -ENOTCONN;
+}

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The controller's end of the link to the agents of Slurm nodes: accepts their connections on TCP,
+ * checks each report, and hands it on. For any program with a libuv loop:
+ *
+ *     const struct node_hub_options options = {.loop = loop, .address = "0.0.0.0:7490",
+ *         .hooks = {context, knows_node, on_report, on_gone}};
+ *     if (node_hub_create(&options, &fault, &hub) < 0) ...
+ *     ...
+ *     node_hub_pin(hub, "n1", 12, true);      before the job is released to Slurm
+ *     ...
+ *     node_hub_close(hub); uv_run(loop, ...); node_hub_destroy(hub);
+ *
+ * Contract:
+ *   1. munged is called in the loop's thread pool only, so the loop never waits for it. The pool
+ *      needs a thread that nothing else blocks.
+ *   2. on_report sees only reports of the user `agents` that are of a known node, newer than the
+ *      last one of it, and not too frequent. All hooks are called in the loop.
+ *   3. Whatever connects, memory is bounded: HUB_UNPROVEN_MAX connections that have not proven yet
+ *      what they are, one for each known node, one line each.
+ */
+#ifndef COLLOC_NODELINK_NODE_HUB_H
+#define COLLOC_NODELINK_NODE_HUB_H
+
+#include <uv.h>
+
+#include "base/tcp_address.h"
+#include "nodelink/node_report.h"
+
+enum { HUB_UNPROVEN_MAX = 128 }; /* the oldest is closed for a new one; chosen */
+
+/* All must be set; each gets `context`. */
+struct node_hub_hooks {
+    void *context;
+
+    /* Is it a node of the cluster? */
+    bool (*knows_node)(void *context, const char *node);
+
+    /* A report was accepted; valid during the call. */
+    void (*on_report)(void *context, const struct node_report *report);
+
+    /* The connection of this node's agent has ended: it is not known any more what the node
+     * does. */
+    void (*on_gone)(void *context, const char *node);
+};
+
+struct node_hub_options {
+    uv_loop_t *loop;          /* borrowed */
+    const char *address;      /* to listen on: numeric, "0.0.0.0:7490"; port 0: a free one */
+    const char *munge_socket; /* NULL or "": libmunge's own */
+    uid_t agents;             /* the user that agents run as: 0 */
+    struct node_hub_hooks hooks;
+};
+
+struct node_hub;
+
+/* Listens. `options` is copied. Returns 0; or -errno with a fault: -EINVAL (no address),
+ * -EADDRINUSE, -ENOMEM. */
+int node_hub_create(
+    const struct node_hub_options *options, struct fault *fault, struct node_hub **ret_hub);
+
+/* Closes all connections without calling hooks. NULL is fine. */
+void node_hub_close(struct node_hub *hub);
+
+/* Releases the hub once the loop has run after node_hub_close. NULL is fine. */
+void node_hub_destroy(struct node_hub *hub);
+
+/* Returns the address that it listens on, borrowed. */
+const struct tcp_address *node_hub_address(const struct node_hub *hub);
+
+/*
+ * Says to the agent of a node that a job is about to start there, and whether it shares by MPS. An
+ * agent that is not there when the job starts starts it without MPS.
+ *
+ * Returns 0; -ENOTCONN: the node has no agent now; -ENOBUFS: too many are under way; or -ENOMEM.
+ */
+int node_hub_pin(struct node_hub *hub, const char *node, uint32_t job, bool is_mps);
+
+/* Counts since the start, for metrics and logs. */
+struct node_hub_counts {
+    uint64_t accepted, refused; /* reports */
+    int connections, nodes;     /* now: all connections, and those of known nodes */
+};
+struct node_hub_counts node_hub_counts(const struct node_hub *hub);
+
+#endif

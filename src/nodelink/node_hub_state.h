@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of the hub share. */
+#ifndef COLLOC_NODELINK_NODE_HUB_STATE_H
+#define COLLOC_NODELINK_NODE_HUB_STATE_H
+
+#include "nodelink/line_buffer.h"
+#include "nodelink/munge_seal.h"
+#include "nodelink/node_answer.h"
+#include "nodelink/node_hub.h"
+#include "nodelink/node_stream.h"
+
+enum { TURN_MAX = 256 }; /* connections in one visit of the pool; chosen: 20 ms of munge */
+
+/* A connection. It is freed once it is closed and in no turn. */
+struct hub_connection {
+    struct node_hub *hub;
+    struct hub_connection *next, **link; /* in the hub's list, oldest first; NULL: closed */
+    struct hub_connection *next_waiting; /* for a turn */
+    uv_tcp_t tcp;
+    uint64_t begun_ms, heard_ms;
+    char peer[TCP_ADDRESS_TEXT_SIZE];
+    struct hub_node *node; /* NULL: unproven, until its first accepted report */
+    struct line_buffer input;
+    char *line;                 /* complete and not yet used, within `input`; NULL: none */
+    struct node_answer *outbox; /* to be sealed and sent; NULL: nothing */
+    bool is_waiting, is_in_turn, is_gone;
+    bool is_refused;        /* nothing more is read from it, */
+    bool ends_after_answer; /* and it ends when the answer of this turn is sent */
+
+    /* The pool thread's while is_in_turn: */
+    const char *credential; /* to open; NULL: none */
+    int opened;             /* as munge_seal_decode or node_report_decode returned */
+    bool is_signed;         /* by the agents' user, whatever the text is */
+    struct fault fault;
+    struct node_report report;
+    char *answer_text; /* to seal; NULL: none */
+    char *sealed;      /* the result; NULL: it failed */
+};
+
+/* A node that has reported. */
+struct hub_node {
+    char name[NODE_NAME_SIZE];
+    struct node_stream stream;
+    struct hub_connection *connection; /* NULL: its agent is not there */
+    bool is_clock_logged;
+};
+
+struct node_hub {
+    struct node_hub_options parts;
+    struct tcp_address address;
+    uv_tcp_t listener;
+    uv_timer_t sweep;
+    bool is_closing;
+
+    struct hub_connection *first, **last;
+    int n_connections, n_unproven;
+    struct hub_node **nodes;
+    size_t n_nodes, node_capacity;
+    struct node_hub_counts counts;
+
+    /* node_hub_turn.c */
+    struct munge_seal *seal;
+    struct hub_connection *first_waiting, **last_waiting;
+    uv_timer_t gather; /* while reports wait for others */
+    uv_work_t work;
+    struct hub_connection *turn[TURN_MAX];
+    int n_turn; /* 0: the pool has nothing of the hub */
+
+    int64_t refusal_logged_us; /* monotonic */
+    int refusals_not_logged;
+};
+
+/* ---- node_hub.c ---- */
+
+/* Ends a connection. It may be freed when this returns, unless it is in a turn. */
+void hub_drop(struct hub_connection *connection);
+
+/* Its line was used: goes on to the next one. */
+void hub_resume(struct hub_connection *connection);
+
+/* ---- node_hub_turn.c ---- */
+
+/* The connection has a line or an answer for the next turn. */
+void hub_wait_for_turn(struct hub_connection *connection);
+
+/* ---- node_hub_report.c ---- */
+
+/* Judges what a turn has opened of the connection. */
+void hub_take_report(struct hub_connection *connection);
+
+/* The answer that is to be sent, made when there is none yet. Returns NULL when memory is out. */
+struct node_answer *hub_outbox(struct hub_connection *connection);
+
+#endif

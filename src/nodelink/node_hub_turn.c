@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Turns: what needs munged waits in a queue, and goes to the thread pool by up to TURN_MAX
+ * connections at a time, one turn after the other. In a turn each connection's line is opened and
+ * parsed, and each connection's answer is sealed.
+ *
+ * A report alone does not start a turn: it waits GATHER_MS for others, because waking the pool and
+ * the loop once for each report is a third of the cost of a thousand agents. An answer starts one
+ * at once, because a job is about to start.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "nodelink/node_hub_state.h"
+
+enum { GATHER_MS = 50 }; /* chosen: agents report once a second */
+
+enum { WRITES_MAX_BYTES = 256 * 1024 }; /* unsent; chosen: a peer that reads nothing is closed */
+
+struct write {
+    uv_write_t request;
+    char text[]; /* a line */
+};
+
+/* ---- in the pool ---- */
+
+static void open_line(struct node_hub *hub, struct hub_connection *connection)
+{
+    char *text;
+    size_t size;
+    connection->opened = munge_seal_decode(
+        hub->seal, connection->credential, &connection->fault, &text, &size);
+    connection->is_signed = connection->opened == 0;
+    if (connection->is_signed)
+        connection->opened = node_report_decode(
+            text, size, &connection->fault, &connection->report);
+    free(text);
+}
+
+static void in_pool(uv_work_t *work)
+{
+    struct node_hub *hub = work->data;
+    for (int i = 0; i < hub->n_turn; i++) {
+        struct hub_connection *connection = hub->turn[i];
+        struct fault ignored;
+        if (connection->credential)
+            open_line(hub, connection);
+        if (connection->answer_text)
+            munge_seal_encode(hub->seal, connection->answer_text, strlen(connection->answer_text),
+                &ignored, &connection->sealed);
+    }
+}
+
+/* ---- in the loop ---- */
+
+static void on_written(uv_write_t *request, int status)
+{
+    free(request->data);
+}
+
+static void send_sealed(struct hub_connection *connection)
+{
+    size_t size = strlen(connection->sealed);
+    struct write *write = malloc(sizeof *write + size + 2);
+    if (!write)
+        return;
+    memcpy(write->text, connection->sealed, size);
+    memcpy(write->text + size, "\n", 2);
+    write->request.data = write;
+    uv_buf_t buffer = uv_buf_init(write->text, (unsigned)size + 1);
+    if (uv_write(&write->request, (uv_stream_t *)&connection->tcp, &buffer, 1, on_written) < 0)
+        free(write);
+}
+
+/* What is left in the connection's queue is cancelled by its end: an answer that is the last is
+ * written at once where the peer reads. */
+static void finish_answer(struct hub_connection *connection)
+{
+    uv_stream_t *stream = (uv_stream_t *)&connection->tcp;
+    if (connection->sealed)
+        send_sealed(connection);
+    free(connection->answer_text);
+    free(connection->sealed);
+    connection->answer_text = connection->sealed = NULL;
+    if (connection->ends_after_answer || uv_stream_get_write_queue_size(stream) > WRITES_MAX_BYTES)
+        hub_drop(connection);
+}
+
+static void finish(struct hub_connection *connection)
+{
+    bool had_line = connection->credential, had_answer = connection->answer_text;
+    connection->is_in_turn = false;
+    connection->credential = NULL;
+    if (!connection->link) {
+        hub_drop(connection); /* frees it, or its handle's end will */
+        return;
+    }
+    if (had_line)
+        hub_take_report(connection);
+    node_report_fini(&connection->report);
+    if (had_line && connection->link && !connection->is_refused)
+        hub_resume(connection);
+    if (had_answer && connection->link)
+        finish_answer(connection);
+    if (connection->outbox && connection->link)
+        hub_wait_for_turn(connection);
+}
+
+static void gather(struct node_hub *hub, bool is_urgent);
+
+/* Waits any connection with an answer? */
+static bool has_answer(const struct node_hub *hub)
+{
+    const struct hub_connection *connection = hub->first_waiting;
+    while (connection && !connection->outbox)
+        connection = connection->next_waiting;
+    return connection;
+}
+
+static void on_turn(uv_work_t *work, int status)
+{
+    struct node_hub *hub = work->data;
+    int n = hub->n_turn;
+    for (int i = 0; i < n; i++)
+        finish(hub->turn[i]);
+    hub->n_turn = 0;
+    if (hub->first_waiting)
+        gather(hub, has_answer(hub));
+}
+
+/* Gives the pool what is to do of one connection. */
+static void prepare(struct hub_connection *connection)
+{
+    connection->is_in_turn = true;
+    connection->credential = connection->line;
+    connection->line = NULL;
+    if (!connection->outbox || connection->answer_text)
+        return;
+    if (node_answer_encode(connection->outbox, &connection->answer_text) == 0) {
+        connection->ends_after_answer = *connection->outbox->refused;
+        free(connection->outbox);
+        connection->outbox = NULL;
+    }
+}
+
+static struct hub_connection *take_waiting(struct node_hub *hub)
+{
+    struct hub_connection *connection = hub->first_waiting;
+    hub->first_waiting = connection->next_waiting;
+    if (!hub->first_waiting)
+        hub->last_waiting = &hub->first_waiting;
+    connection->next_waiting = NULL;
+    connection->is_waiting = false;
+    return connection;
+}
+
+static void start_turn(struct node_hub *hub)
+{
+    while (hub->first_waiting && hub->n_turn < TURN_MAX) {
+        struct hub_connection *connection = take_waiting(hub);
+        if (!connection->link) {
+            hub_drop(connection);
+            continue;
+        }
+        prepare(connection);
+        hub->turn[hub->n_turn++] = connection;
+    }
+    hub->work.data = hub;
+    if (hub->n_turn > 0)
+        uv_queue_work(hub->parts.loop, &hub->work, in_pool, on_turn);
+}
+
+static void on_gathered(uv_timer_t *timer)
+{
+    struct node_hub *hub = timer->data;
+    if (hub->n_turn == 0)
+        start_turn(hub);
+}
+
+/* Begins a turn when it is time; where one is under way, its end calls this again. */
+static void gather(struct node_hub *hub, bool is_urgent)
+{
+    if (hub->n_turn > 0 || hub->is_closing)
+        return;
+    if (is_urgent)
+        start_turn(hub);
+    else if (!uv_is_active((uv_handle_t *)&hub->gather))
+        uv_timer_start(&hub->gather, on_gathered, GATHER_MS, 0);
+}
+
+void hub_wait_for_turn(struct hub_connection *connection)
+{
+    struct node_hub *hub = connection->hub;
+    if (connection->is_waiting || connection->is_in_turn)
+        return;
+    connection->is_waiting = true;
+    *hub->last_waiting = connection;
+    hub->last_waiting = &connection->next_waiting;
+    gather(hub, connection->outbox != NULL);
+}

@@ -1,0 +1,432 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The connection goes through these states; one timer limits each but the last:
+ *
+ *     pausing --> resolving --> connecting --> unproven --answer accepts--> accepted
+ *        ^            |             |             |                            |
+ *        +------------+-------------+-------------+----------------------------+  with the reason
+ *
+ * Signing and opening are done in turns in the thread pool, one turn at a time. A turn belongs to
+ * the connection that was there when it began; its result is dropped when that has ended.
+ */
+#include "nodelink/node_uplink.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "base/log.h"
+#include "nodelink/line_buffer.h"
+#include "nodelink/munge_seal.h"
+
+enum {
+    PAUSE_MIN_MS = 1000,      /* chosen */
+    PAUSE_MAX_MS = 30 * 1000, /* chosen: jobs start without MPS meanwhile, no longer */
+    PROOF_MAX_MS = 15 * 1000, /* from the end of the pause to the first accepted report; chosen */
+    ANSWER_LINE_MAX = ANSWER_SIZE_MAX / 3 * 4 + 4096,
+};
+
+enum uplink_state {
+    UPLINK_PAUSING,
+    UPLINK_RESOLVING,
+    UPLINK_CONNECTING,
+    UPLINK_UNPROVEN,
+    UPLINK_ACCEPTED
+};
+
+struct uplink_connection {
+    uv_tcp_t tcp;
+    uv_connect_t connecting;
+    struct node_uplink *uplink;
+    struct line_buffer input;
+    char *line; /* complete and not yet opened; NULL: none */
+};
+
+struct node_uplink {
+    uv_loop_t *loop;
+    void *context;
+    void (*on_answer)(void *context, const struct node_answer *answer);
+    char controller[280], host[256], port[8], node[NODE_NAME_SIZE];
+    enum uplink_state state;
+    struct uplink_connection *connection; /* from UPLINK_CONNECTING on */
+    uv_getaddrinfo_t resolving;
+    uv_timer_t timer;
+    int pause_ms;
+    char why[512]; /* the last reason for a pause, logged once */
+    bool is_closing;
+
+    char *text; /* the newest report, not yet given to a turn; NULL: none */
+    size_t text_size;
+
+    /* The turn; the pool thread's while `is_in_turn`: */
+    uv_work_t work;
+    bool is_in_turn;
+    struct uplink_connection *turn_of; /* only compared */
+    struct munge_seal *seal;
+    char *turn_text, *sealed, *credential;
+    size_t turn_text_size;
+    int seal_answer, open_answer;
+    struct fault seal_fault, open_fault;
+    struct node_answer answer;
+};
+
+struct write {
+    uv_write_t request;
+    char text[];
+};
+
+static void begin_resolving(struct node_uplink *uplink);
+static void start_turn(struct node_uplink *uplink);
+
+/* ---- the end of a connection ---- */
+
+static void on_closed(uv_handle_t *handle)
+{
+    struct uplink_connection *connection = handle->data;
+    line_buffer_fini(&connection->input);
+    free(connection);
+}
+
+static void drop_connection(struct node_uplink *uplink)
+{
+    if (uplink->connection)
+        uv_close((uv_handle_t *)&uplink->connection->tcp, on_closed);
+    uplink->connection = NULL;
+}
+
+static void on_timer(uv_timer_t *timer);
+
+/* A quarter more or less, so that a thousand agents do not return in the same instant. */
+static uint64_t with_jitter(int ms)
+{
+    unsigned char byte = 0;
+    if (getrandom(&byte, 1, GRND_NONBLOCK) != 1)
+        byte = 128;
+    return (uint64_t)(ms * 3 / 4 + ms / 2 * byte / 255);
+}
+
+/* Pauses, then connects again. */
+static void fail(struct node_uplink *uplink, const char *why)
+{
+    if (uplink->is_closing)
+        return;
+    if (strcmp(why, uplink->why) != 0)
+        log_warning("controller %s: %s; trying again", uplink->controller, why);
+    snprintf(uplink->why, sizeof uplink->why, "%s", why);
+    drop_connection(uplink);
+    uplink->state = UPLINK_PAUSING;
+    uv_timer_start(&uplink->timer, on_timer, with_jitter(uplink->pause_ms), 0);
+    uplink->pause_ms = 2 * uplink->pause_ms < PAUSE_MAX_MS ? 2 * uplink->pause_ms : PAUSE_MAX_MS;
+}
+
+static void on_timer(uv_timer_t *timer)
+{
+    struct node_uplink *uplink = timer->data;
+    if (uplink->state == UPLINK_PAUSING)
+        begin_resolving(uplink);
+    else if (uplink->state == UPLINK_RESOLVING)
+        uv_timer_start(timer, on_timer, PROOF_MAX_MS, 0); /* the name service ends by itself */
+    else
+        fail(uplink, "no answer that accepts a report");
+}
+
+/* ---- reading ---- */
+
+static void on_room(uv_handle_t *handle, size_t suggested, uv_buf_t *ret_room)
+{
+    struct uplink_connection *connection = handle->data;
+    size_t size;
+    line_buffer_room(&connection->input, &ret_room->base, &size);
+    ret_room->len = size;
+}
+
+static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *room)
+{
+    struct uplink_connection *connection = stream->data;
+    struct node_uplink *uplink = connection->uplink;
+    if (uplink->connection != connection || n == 0)
+        return;
+    if (n < 0) {
+        fail(uplink, n == UV_EOF       ? "it closed the connection"
+                     : n == UV_ENOBUFS ? "its answer is too long"
+                                       : uv_strerror((int)n));
+        return;
+    }
+    connection->line = line_buffer_add(&connection->input, (size_t)n);
+    if (connection->line) {
+        uv_read_stop(stream);
+        start_turn(uplink);
+    }
+}
+
+/* The line was opened: on to the next one. */
+static void resume(struct node_uplink *uplink)
+{
+    struct uplink_connection *connection = uplink->connection;
+    connection->line = line_buffer_next(&connection->input);
+    if (!connection->line)
+        uv_read_start((uv_stream_t *)&connection->tcp, on_room, on_read);
+}
+
+/* ---- connecting ---- */
+
+static void on_connected(uv_connect_t *request, int status)
+{
+    struct uplink_connection *connection = request->data;
+    struct node_uplink *uplink = connection->uplink;
+    if (uplink->connection != connection)
+        return;
+    if (status < 0) {
+        fail(uplink, uv_strerror(status));
+        return;
+    }
+    uplink->state = UPLINK_UNPROVEN;
+    uv_tcp_keepalive(&connection->tcp, 1, 20);
+    uv_read_start((uv_stream_t *)&connection->tcp, on_room, on_read);
+    start_turn(uplink);
+}
+
+static void connect_to(struct node_uplink *uplink, const struct sockaddr *address)
+{
+    struct uplink_connection *connection = calloc(1, sizeof *connection);
+    if (!connection) {
+        fail(uplink, "out of memory");
+        return;
+    }
+    connection->uplink = uplink;
+    connection->input.max = ANSWER_LINE_MAX;
+    uv_tcp_init(uplink->loop, &connection->tcp);
+    connection->tcp.data = connection->connecting.data = connection;
+    uplink->connection = connection;
+    uplink->state = UPLINK_CONNECTING;
+    int r = uv_tcp_connect(&connection->connecting, &connection->tcp, address, on_connected);
+    if (r < 0)
+        fail(uplink, uv_strerror(r));
+}
+
+static void on_resolved(uv_getaddrinfo_t *request, int status, struct addrinfo *found)
+{
+    struct node_uplink *uplink = request->data;
+    if (!uplink->is_closing) {
+        if (status < 0 || !found)
+            fail(uplink, uv_strerror(status));
+        else
+            connect_to(uplink, found->ai_addr);
+    }
+    uv_freeaddrinfo(found);
+}
+
+static void begin_resolving(struct node_uplink *uplink)
+{
+    const struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV};
+    uplink->state = UPLINK_RESOLVING;
+    uv_timer_start(&uplink->timer, on_timer, PROOF_MAX_MS, 0);
+    int r = uv_getaddrinfo(
+        uplink->loop, &uplink->resolving, on_resolved, uplink->host, uplink->port, &hints);
+    if (r < 0)
+        fail(uplink, uv_strerror(r));
+}
+
+/* ---- turns ---- */
+
+static void in_pool(uv_work_t *work)
+{
+    struct node_uplink *uplink = work->data;
+    char *text = NULL;
+    size_t size;
+    if (uplink->turn_text)
+        uplink->seal_answer = munge_seal_encode(uplink->seal, uplink->turn_text,
+            uplink->turn_text_size, &uplink->seal_fault, &uplink->sealed);
+    if (!uplink->credential)
+        return;
+    uplink->open_answer = munge_seal_decode(
+        uplink->seal, uplink->credential, &uplink->open_fault, &text, &size);
+    if (uplink->open_answer == 0)
+        uplink->open_answer = node_answer_decode(text, size, &uplink->open_fault, &uplink->answer);
+    free(text);
+}
+
+static void on_written(uv_write_t *request, int status)
+{
+    free(request->data);
+}
+
+static void send_sealed(struct node_uplink *uplink)
+{
+    size_t size = strlen(uplink->sealed);
+    struct write *write = malloc(sizeof *write + size + 1);
+    if (!write)
+        return;
+    memcpy(write->text, uplink->sealed, size);
+    write->text[size] = '\n';
+    write->request.data = write;
+    uv_buf_t buffer = uv_buf_init(write->text, (unsigned)size + 1);
+    uv_stream_t *stream = (uv_stream_t *)&uplink->connection->tcp;
+    if (uv_write(&write->request, stream, &buffer, 1, on_written) < 0)
+        free(write);
+}
+
+static void take_answer(struct node_uplink *uplink)
+{
+    const struct node_answer *answer = &uplink->answer;
+    char why[512];
+    if (uplink->open_answer != 0) {
+        snprintf(why, sizeof why, "its answer is not valid: %.400s", uplink->open_fault.text);
+        fail(uplink, why);
+    } else if (strcmp(answer->node, uplink->node) != 0) {
+        fail(uplink, "its answer is for another node");
+    } else if (*answer->refused) {
+        snprintf(why, sizeof why, "it refuses the reports: %.300s", answer->refused);
+        fail(uplink, why);
+    } else {
+        if (uplink->state != UPLINK_ACCEPTED)
+            log_info(
+                "controller %s accepts the reports of node %s", uplink->controller, uplink->node);
+        uplink->state = UPLINK_ACCEPTED;
+        uplink->pause_ms = PAUSE_MIN_MS;
+        *uplink->why = '\0';
+        uv_timer_stop(&uplink->timer);
+        if (uplink->on_answer)
+            uplink->on_answer(uplink->context, answer);
+    }
+}
+
+static void on_turn(uv_work_t *work, int status)
+{
+    struct node_uplink *uplink = work->data;
+    bool is_same = uplink->connection && uplink->connection == uplink->turn_of;
+    bool had_credential = uplink->credential;
+    uplink->is_in_turn = false;
+    if (is_same && uplink->sealed)
+        send_sealed(uplink);
+    if (is_same && uplink->seal_answer < 0)
+        fail(uplink, uplink->seal_fault.text);
+    else if (is_same && had_credential)
+        take_answer(uplink);
+    free(uplink->turn_text);
+    free(uplink->sealed);
+    free(uplink->credential);
+    uplink->turn_text = uplink->sealed = uplink->credential = NULL;
+    uplink->seal_answer = 0;
+    if (is_same && uplink->connection && had_credential)
+        resume(uplink);
+    start_turn(uplink);
+}
+
+static void start_turn(struct node_uplink *uplink)
+{
+    struct uplink_connection *connection = uplink->connection;
+    if (uplink->is_closing || uplink->is_in_turn || uplink->state < UPLINK_UNPROVEN)
+        return;
+    bool can_send = uv_stream_get_write_queue_size((uv_stream_t *)&connection->tcp) == 0;
+    if (uplink->text && can_send) {
+        uplink->turn_text = uplink->text;
+        uplink->turn_text_size = uplink->text_size;
+        uplink->text = NULL;
+    }
+    if (connection->line) {
+        uplink->credential = strdup(connection->line);
+        connection->line = NULL;
+    }
+    if (!uplink->turn_text && !uplink->credential)
+        return;
+    uplink->is_in_turn = true;
+    uplink->turn_of = connection;
+    uplink->work.data = uplink;
+    uv_queue_work(uplink->loop, &uplink->work, in_pool, on_turn);
+}
+
+int node_uplink_send(struct node_uplink *uplink, const struct node_report *report)
+{
+    char *text;
+    size_t size;
+    int r = node_report_encode(report, &text, &size);
+    if (r < 0)
+        return r;
+    free(uplink->text);
+    uplink->text = text;
+    uplink->text_size = size;
+    start_turn(uplink);
+    return 0;
+}
+
+bool node_uplink_is_accepted(const struct node_uplink *uplink)
+{
+    return uplink->state == UPLINK_ACCEPTED;
+}
+
+/* ---- its life ---- */
+
+/* "host:port", with brackets around a numeric address of IPv6. Returns 0 or -EINVAL. */
+static int split_address(struct node_uplink *uplink, const char *address)
+{
+    const char *colon = strrchr(address, ':');
+    size_t size = colon ? (size_t)(colon - address) : 0;
+    if (size > 2 && address[0] == '[' && address[size - 1] == ']') {
+        address++;
+        size -= 2;
+    }
+    if (size == 0 || size >= sizeof uplink->host || strlen(colon + 1) >= sizeof uplink->port ||
+        strspn(colon + 1, "0123456789") != strlen(colon + 1) || !colon[1])
+        return -EINVAL;
+    memcpy(uplink->host, address, size);
+    snprintf(uplink->port, sizeof uplink->port, "%s", colon + 1);
+    return 0;
+}
+
+int node_uplink_create(
+    const struct node_uplink_options *options, struct fault *fault, struct node_uplink **ret_uplink)
+{
+    struct node_uplink *uplink = calloc(1, sizeof *uplink);
+    *ret_uplink = NULL;
+    if (!uplink)
+        return fault_set(fault, ENOMEM, "out of memory");
+    int r = 0;
+    if (split_address(uplink, options->controller) < 0)
+        r = fault_set(fault, EINVAL, "%s: not an address with a port, such as login1:7490",
+            options->controller);
+    else if (!node_name_is_valid(options->node))
+        r = fault_set(fault, EINVAL, "%s: not the name of a node", options->node);
+    else if (!(uplink->seal = munge_seal_create(
+                   options->munge_socket, options->controller_uid, options->controller_uid)))
+        r = fault_set(fault, ENOMEM, "out of memory");
+    if (r < 0) {
+        free(uplink);
+        return r;
+    }
+    uplink->loop = options->loop;
+    uplink->context = options->context;
+    uplink->on_answer = options->on_answer;
+    snprintf(uplink->controller, sizeof uplink->controller, "%s", options->controller);
+    snprintf(uplink->node, sizeof uplink->node, "%s", options->node);
+    uplink->pause_ms = PAUSE_MIN_MS;
+    uplink->resolving.data = uplink;
+    uv_timer_init(uplink->loop, &uplink->timer);
+    uplink->timer.data = uplink;
+    begin_resolving(uplink);
+    *ret_uplink = uplink;
+    return 0;
+}
+
+void node_uplink_close(struct node_uplink *uplink)
+{
+    if (!uplink || uplink->is_closing)
+        return;
+    uplink->is_closing = true;
+    drop_connection(uplink);
+    uv_cancel((uv_req_t *)&uplink->resolving);
+    uv_close((uv_handle_t *)&uplink->timer, NULL);
+}
+
+void node_uplink_destroy(struct node_uplink *uplink)
+{
+    if (!uplink)
+        return;
+    munge_seal_destroy(uplink->seal);
+    free(uplink->text);
+    free(uplink->turn_text);
+    free(uplink->sealed);
+    free(uplink->credential);
+    free(uplink);
+}

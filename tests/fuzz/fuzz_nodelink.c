@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a node's agent and the controller decode, once munge has let it through. What is accepted is
+ * in range, and encodes to a text that decodes to the same. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "fuzz.h"
+#include "nodelink/node_answer.h"
+#include "nodelink/node_report.h"
+
+static void require(int holds)
+{
+    if (!holds)
+        abort();
+}
+
+static void check_gpu(const struct node_gpu *gpu)
+{
+    require(gpu->n_processes <= NODE_PROCESSES_MAX);
+    require(gpu->n_processes == 0 || gpu->processes_known);
+    require(!gpu->smact.valid || (gpu->smact.value >= 0 && gpu->smact.value <= 1));
+    require(!gpu->memory_used_bytes.valid || gpu->memory_used_bytes.value >= 0);
+    for (size_t i = 0; i < gpu->n_processes; i++)
+        require(gpu->processes[i].pid > 0);
+}
+
+static void try_report(const char *text, size_t size)
+{
+    struct node_report report, again;
+    char *written, *rewritten;
+    if (node_report_decode(text, size, NULL, &report) == 0) {
+        require(node_name_is_valid(report.node) && report.n_gpus <= NODE_GPUS_MAX);
+        for (size_t i = 0; i < report.n_gpus; i++)
+            check_gpu(&report.gpus[i]);
+        require(node_report_encode(&report, &written, &size) == 0);
+        require(node_report_decode(written, size, NULL, &again) == 0);
+        require(node_report_encode(&again, &rewritten, &size) == 0);
+        require(strcmp(written, rewritten) == 0);
+        free(written);
+        free(rewritten);
+        node_report_fini(&again);
+    }
+    node_report_fini(&report);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static struct node_answer answer;
+    char *text;
+    try_report((const char *)data, size);
+    if (node_answer_decode((const char *)data, size, NULL, &answer) == 0) {
+        require(answer.n_pins <= NODE_PINS_MAX);
+        require(node_answer_encode(&answer, &text) == 0);
+        free(text);
+    }
+    return 0;
+}

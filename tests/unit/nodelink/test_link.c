@@ -1,0 +1,505 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Both ends of the link over a munged of the test's own: what an agent sends reaches the
+ * controller, and nothing else does. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "munged.h"
+#include "nodelink/munge_seal.h"
+#include "nodelink/node_hub.h"
+#include "nodelink/node_uplink.h"
+
+static struct munged munged;
+static bool has_munge;
+
+struct fixture {
+    uv_loop_t loop;
+    uv_timer_t limit;
+    struct node_hub *hub;
+    struct node_uplink *uplink;
+    char address[TCP_ADDRESS_TEXT_SIZE];
+    int reports, gone, answers;
+    int64_t last_sequence;
+    struct node_answer last_answer;
+};
+
+/* ---- the controller's hooks ---- */
+
+static bool knows_node(void *context, const char *node)
+{
+    return strcmp(node, "n1") == 0 || strcmp(node, "n2") == 0;
+}
+
+static void on_report(void *context, const struct node_report *report)
+{
+    struct fixture *f = context;
+    f->reports++;
+    f->last_sequence = report->sequence;
+}
+
+static void on_gone(void *context, const char *node)
+{
+    struct fixture *f = context;
+    assert_string_equal(node, "n1");
+    f->gone++;
+}
+
+static void on_answer(void *context, const struct node_answer *answer)
+{
+    struct fixture *f = context;
+    f->answers++;
+    f->last_answer = *answer;
+}
+
+/* ---- the fixture ---- */
+
+static void on_limit(uv_timer_t *timer)
+{
+    fail_msg("nothing happened for a minute");
+}
+
+/* Runs the loop until the condition holds. */
+#define RUN_UNTIL(f, condition)                                                                    \
+    do {                                                                                           \
+        uv_timer_start(&(f)->limit, on_limit, 60 * 1000, 0);                                       \
+        while (!(condition))                                                                       \
+            uv_run(&(f)->loop, UV_RUN_ONCE);                                                       \
+        uv_timer_stop(&(f)->limit);                                                                \
+    } while (0)
+
+static void listen_on(struct fixture *f, const char *address)
+{
+    struct fault fault = {0};
+    const struct node_hub_options options = {.loop = &f->loop,
+        .address = address,
+        .munge_socket = munged.socket,
+        .agents = geteuid(),
+        .hooks = {f, knows_node, on_report, on_gone}};
+    if (node_hub_create(&options, &fault, &f->hub) < 0)
+        fail_msg("%s", fault.text);
+    tcp_address_format(node_hub_address(f->hub), f->address);
+}
+
+static void create_uplink(struct fixture *f)
+{
+    struct fault fault = {0};
+    const struct node_uplink_options options = {.loop = &f->loop,
+        .controller = f->address,
+        .munge_socket = munged.socket,
+        .controller_uid = geteuid(),
+        .node = "n1",
+        .context = f,
+        .on_answer = on_answer};
+    assert_int_equal(node_uplink_create(&options, &fault, &f->uplink), 0);
+}
+
+static int set_up(void **state)
+{
+    if (!has_munge)
+        return 0;
+    struct fixture *f = calloc(1, sizeof *f);
+    uv_loop_init(&f->loop);
+    uv_timer_init(&f->loop, &f->limit);
+    listen_on(f, "127.0.0.1:0");
+    *state = f;
+    return 0;
+}
+
+static void end_hub(struct fixture *f)
+{
+    node_hub_close(f->hub);
+    RUN_UNTIL(f, uv_run(&f->loop, UV_RUN_NOWAIT) >= 0 && node_hub_counts(f->hub).connections == 0);
+}
+
+static int tear_down(void **state)
+{
+    struct fixture *f = *state;
+    if (!f)
+        return 0;
+    node_hub_close(f->hub);
+    node_uplink_close(f->uplink);
+    uv_close((uv_handle_t *)&f->limit, NULL);
+    uv_run(&f->loop, UV_RUN_DEFAULT);
+    node_hub_destroy(f->hub);
+    node_uplink_destroy(f->uplink);
+    int r = uv_loop_close(&f->loop);
+    free(f);
+    return r;
+}
+
+/* ---- clients ---- */
+
+static char *text_of(const char *node, int64_t sequence)
+{
+    const struct node_report report = {
+        .boot = "b", .sequence = sequence, .time_us = clock_wall_us()};
+    struct node_report named = report;
+    char *text;
+    size_t size;
+    snprintf(named.node, sizeof named.node, "%s", node);
+    assert_int_equal(node_report_encode(&named, &text, &size), 0);
+    return text;
+}
+
+/* A credential of any text; the caller frees it. */
+static char *sign(const char *text)
+{
+    struct munge_seal *seal = munge_seal_create(munged.socket, geteuid(), geteuid());
+    struct fault fault = {0};
+    char *credential;
+    if (munge_seal_encode(seal, text, strlen(text), &fault, &credential) < 0)
+        fail_msg("%s", fault.text);
+    munge_seal_destroy(seal);
+    return credential;
+}
+
+static char *sign_report(const char *node, int64_t sequence)
+{
+    char *text = text_of(node, sequence), *credential = sign(text);
+    free(text);
+    return credential;
+}
+
+static int connect_client(const struct fixture *f)
+{
+    const struct tcp_address *address = node_hub_address(f->hub);
+    int fd = socket(address->storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(connect(fd, (const struct sockaddr *)&address->storage, address->size), 0);
+    return fd;
+}
+
+static void send_line(int fd, const char *line)
+{
+    size_t size = strlen(line);
+    for (size_t sent = 0; sent < size;) {
+        ssize_t n = send(fd, line + sent, size - sent, MSG_NOSIGNAL);
+        assert_true(n > 0);
+        sent += (size_t)n;
+    }
+    assert_int_equal(send(fd, "\n", 1, MSG_NOSIGNAL), 1);
+}
+
+/* Reads until the end of the connection. Returns what came, in one buffer of the fixture's. */
+static const char *read_to_end(struct fixture *f, int fd)
+{
+    static char text[8192];
+    size_t used = 0;
+    for (;;) {
+        ssize_t n = recv(fd, text + used, sizeof text - 1 - used, MSG_DONTWAIT);
+        if (n == 0 || (n < 0 && errno != EAGAIN))
+            break;
+        used += n > 0 ? (size_t)n : 0;
+        RUN_UNTIL(f, uv_run(&f->loop, UV_RUN_NOWAIT) >= 0);
+    }
+    close(fd);
+    text[used] = '\0';
+    return text;
+}
+
+/* What the hub says in the one signed answer of a connection. */
+static struct node_answer opened(const char *line)
+{
+    struct munge_seal *seal = munge_seal_create(munged.socket, geteuid(), geteuid());
+    struct node_answer answer = {0};
+    struct fault fault = {0};
+    char *text, *copy = strdup(line);
+    size_t size;
+    copy[strcspn(copy, "\n")] = '\0';
+    if (munge_seal_decode(seal, copy, &fault, &text, &size) != 0)
+        fail_msg("'%s': %s", copy, fault.text);
+    assert_int_equal(node_answer_decode(text, size, &fault, &answer), 0);
+    munge_seal_destroy(seal);
+    free(text);
+    free(copy);
+    return answer;
+}
+
+#define NEEDS_MUNGE(state)                                                                         \
+    if (!has_munge)                                                                                \
+        skip();                                                                                    \
+    struct fixture *f = *(state)
+
+/* ---- tests ---- */
+
+static void test_reports_and_pins(void **state)
+{
+    NEEDS_MUNGE(state);
+    struct node_report report = {
+        .node = "n1", .boot = "b", .sequence = 1, .time_us = clock_wall_us()};
+    create_uplink(f);
+    assert_int_equal(node_hub_pin(f->hub, "n1", 12, true), -ENOTCONN);
+    node_uplink_send(f->uplink, &report);
+    RUN_UNTIL(f, f->reports == 1 && node_uplink_is_accepted(f->uplink));
+    assert_int_equal(f->last_answer.sequence, 1);
+    assert_int_equal(node_hub_counts(f->hub).nodes, 1);
+    assert_int_equal(node_hub_pin(f->hub, "n1", 12, true), 0);
+    assert_int_equal(node_hub_pin(f->hub, "n1", 13, false), 0);
+    RUN_UNTIL(
+        f, f->last_answer.n_pins > 0 && f->last_answer.pins[f->last_answer.n_pins - 1].job == 13);
+    report.sequence = 2;
+    node_uplink_send(f->uplink, &report);
+    RUN_UNTIL(f, f->reports == 2);
+    assert_int_equal(f->last_sequence, 2);
+    node_uplink_close(f->uplink);
+    RUN_UNTIL(f, f->gone == 1);
+    assert_int_equal(node_hub_counts(f->hub).nodes, 0);
+}
+
+/* The controller was restarted: the agent comes back by itself. */
+static void test_connects_again(void **state)
+{
+    NEEDS_MUNGE(state);
+    struct node_report report = {
+        .node = "n1", .boot = "b", .sequence = 1, .time_us = clock_wall_us()};
+    create_uplink(f);
+    node_uplink_send(f->uplink, &report);
+    RUN_UNTIL(f, f->reports == 1 && node_uplink_is_accepted(f->uplink));
+    end_hub(f);
+    RUN_UNTIL(f, !node_uplink_is_accepted(f->uplink));
+    uv_run(&f->loop, UV_RUN_NOWAIT);
+    node_hub_destroy(f->hub);
+    listen_on(f, f->address);
+    report.sequence = 2;
+    node_uplink_send(f->uplink, &report);
+    RUN_UNTIL(f, f->reports == 2 && node_uplink_is_accepted(f->uplink));
+}
+
+static void test_munged_stops(void **state)
+{
+    NEEDS_MUNGE(state);
+    struct node_report report = {
+        .node = "n1", .boot = "b", .sequence = 1, .time_us = clock_wall_us()};
+    create_uplink(f);
+    node_uplink_send(f->uplink, &report);
+    RUN_UNTIL(f, f->reports == 1 && node_uplink_is_accepted(f->uplink));
+    munged_stop(&munged);
+    report.sequence = 2;
+    node_uplink_send(f->uplink, &report);
+    RUN_UNTIL(f, !node_uplink_is_accepted(f->uplink));
+    assert_int_equal(munged_start(&munged), 0);
+    report.sequence = 3;
+    node_uplink_send(f->uplink, &report);
+    RUN_UNTIL(f, f->last_sequence == 3);
+}
+
+static void expect_closed_silently(struct fixture *f, const char *line)
+{
+    uint64_t refused = node_hub_counts(f->hub).refused;
+    int fd = connect_client(f);
+    send_line(fd, line);
+    assert_string_equal(read_to_end(f, fd), "");
+    assert_int_equal(node_hub_counts(f->hub).refused, refused + 1);
+    assert_int_equal(f->reports, 0);
+}
+
+static void test_not_munge(void **state)
+{
+    NEEDS_MUNGE(state);
+    expect_closed_silently(f, "");
+    expect_closed_silently(f, "GET / HTTP/1.1");
+    expect_closed_silently(f, "{\"v\":1}");
+    expect_closed_silently(f, "MUNGE:AwQDAAA:");
+    char *credential = sign_report("n1", 1);
+    credential[strlen(credential) / 2] ^= 1;
+    expect_closed_silently(f, credential);
+    free(credential);
+}
+
+static void test_too_long(void **state)
+{
+    NEEDS_MUNGE(state);
+    const size_t size = 2 * REPORT_SIZE_MAX;
+    char *line = malloc(size);
+    memset(line, 'x', size);
+    int fd = connect_client(f);
+    for (size_t sent = 0; sent < size;) {
+        ssize_t n = send(fd, line + sent, size - sent, MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (n < 0 && errno != EAGAIN)
+            break;
+        sent += n > 0 ? (size_t)n : 0;
+        uv_run(&f->loop, UV_RUN_NOWAIT);
+    }
+    assert_string_equal(read_to_end(f, fd), "");
+    assert_int_equal(node_hub_counts(f->hub).refused, 1);
+    free(line);
+}
+
+/* Another user of the cluster, who may use munge as well. */
+static void test_wrong_user(void **state)
+{
+    NEEDS_MUNGE(state);
+    if (geteuid() != 0)
+        skip();
+    int ends[2];
+    char credential[4096];
+    assert_int_equal(pipe(ends), 0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        char *text = text_of("n1", 1), *made = NULL;
+        if (setgid(65534) < 0 || setuid(65534) < 0)
+            _exit(1);
+        struct munge_seal *seal = munge_seal_create(munged.socket, 0, 0);
+        struct fault fault;
+        int r = munge_seal_encode(seal, text, strlen(text), &fault, &made);
+        _exit(r == 0 && write(ends[1], made, strlen(made)) > 0 ? 0 : 1);
+    }
+    ssize_t n = read(ends[0], credential, sizeof credential - 1);
+    waitpid(pid, NULL, 0);
+    close(ends[0]);
+    close(ends[1]);
+    assert_true(n > 0);
+    credential[n] = '\0';
+    expect_closed_silently(f, credential);
+}
+
+static void test_replayed(void **state)
+{
+    NEEDS_MUNGE(state);
+    char *credential = sign_report("n1", 1);
+    int fd = connect_client(f);
+    send_line(fd, credential);
+    RUN_UNTIL(f, f->reports == 1);
+    send_line(fd, credential);
+    opened(read_to_end(f, fd)); /* the answer to the first */
+    assert_int_equal(f->reports, 1);
+    assert_int_equal(node_hub_counts(f->hub).refused, 1);
+    free(credential);
+}
+
+static void expect_refused(struct fixture *f, char *credential, const char *why)
+{
+    int fd = connect_client(f);
+    send_line(fd, credential);
+    struct node_answer answer = opened(read_to_end(f, fd));
+    if (!strstr(answer.refused, why))
+        fail_msg("'%s' instead of '%s'", answer.refused, why);
+    free(credential);
+}
+
+static void test_signed_and_refused(void **state)
+{
+    NEEDS_MUNGE(state);
+    expect_refused(f, sign_report("n9", 1), "Slurm has no node n9");
+    expect_refused(f, sign("{}"), "install the same colloc");
+    expect_refused(f, sign("no report"), "not JSON");
+    assert_int_equal(f->reports, 0);
+    int fd = connect_client(f);
+    char *credential = sign_report("n1", 5);
+    send_line(fd, credential);
+    free(credential);
+    RUN_UNTIL(f, f->reports == 1);
+    expect_refused(f, sign_report("n1", 5), "second agent");
+    expect_refused(f, sign_report("n1", 4), "second agent");
+    credential = sign_report("n2", 6);
+    send_line(fd, credential); /* a connection is of one node */
+    free(credential);
+    read_to_end(f, fd);
+    assert_int_equal(f->reports, 1);
+    assert_int_equal(f->gone, 1);
+}
+
+/* A new connection of a node replaces the one before, whose end is then no news. */
+static void test_second_connection(void **state)
+{
+    NEEDS_MUNGE(state);
+    int first = connect_client(f);
+    char *credential = sign_report("n1", 1);
+    send_line(first, credential);
+    free(credential);
+    RUN_UNTIL(f, f->reports == 1);
+    int second = connect_client(f);
+    credential = sign_report("n1", 2);
+    send_line(second, credential);
+    free(credential);
+    RUN_UNTIL(f, f->reports == 2);
+    read_to_end(f, first);
+    assert_int_equal(f->gone, 0);
+    assert_int_equal(node_hub_counts(f->hub).nodes, 1);
+    close(second);
+    RUN_UNTIL(f, f->gone == 1);
+}
+
+static void test_unproven_are_few(void **state)
+{
+    NEEDS_MUNGE(state);
+    int fds[HUB_UNPROVEN_MAX + 20];
+    struct node_report report = {
+        .node = "n1", .boot = "b", .sequence = 1, .time_us = clock_wall_us()};
+    for (size_t i = 0; i < sizeof fds / sizeof *fds; i++) {
+        fds[i] = connect_client(f);
+        uv_run(&f->loop, UV_RUN_NOWAIT);
+    }
+    RUN_UNTIL(f, node_hub_counts(f->hub).connections <= HUB_UNPROVEN_MAX);
+    create_uplink(f);
+    node_uplink_send(f->uplink, &report);
+    RUN_UNTIL(f, node_uplink_is_accepted(f->uplink));
+    assert_true(node_hub_counts(f->hub).connections <= HUB_UNPROVEN_MAX + 1);
+    for (size_t i = 0; i < sizeof fds / sizeof *fds; i++)
+        close(fds[i]);
+}
+
+static void test_bad_options(void **state)
+{
+    struct fault fault = {0};
+    uv_loop_t loop;
+    uv_loop_init(&loop);
+    struct node_hub_options hub = {.loop = &loop, .hooks = {&loop, knows_node, on_report, on_gone}};
+    struct node_uplink_options uplink = {.loop = &loop, .node = "n1"};
+    struct node_hub *created;
+    struct node_uplink *connected;
+    static const char *wrong[] = {"", "login1", "login1:", ":7490", "login1:x", "a:123456789"};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        hub.address = uplink.controller = wrong[i];
+        assert_int_equal(node_hub_create(&hub, &fault, &created), -EINVAL);
+        assert_int_equal(node_uplink_create(&uplink, &fault, &connected), -EINVAL);
+    }
+    uplink.controller = "login1:7490";
+    uplink.node = "two words";
+    assert_int_equal(node_uplink_create(&uplink, &fault, &connected), -EINVAL);
+    uv_loop_close(&loop);
+}
+
+static int start_munge(void **state)
+{
+    int r = munged_start(&munged);
+    has_munge = r == 0;
+    return r < 0 ? -1 : 0;
+}
+
+static int end_munge(void **state)
+{
+    munged_remove(&munged);
+    return 0;
+}
+
+int main(void)
+{
+#define LINK_TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        LINK_TEST(test_reports_and_pins),
+        LINK_TEST(test_connects_again),
+        LINK_TEST(test_munged_stops),
+        LINK_TEST(test_not_munge),
+        LINK_TEST(test_too_long),
+        LINK_TEST(test_wrong_user),
+        LINK_TEST(test_replayed),
+        LINK_TEST(test_signed_and_refused),
+        LINK_TEST(test_second_connection),
+        LINK_TEST(test_unproven_are_few),
+        cmocka_unit_test(test_bad_options),
+    };
+    return cmocka_run_group_tests(tests, start_munge, end_munge);
+}
