@@ -597,6 +597,7 @@ class MpsDisturbed(DaemonCase):
         self.replace_program(f"kill -STOP $PPID; echo $PPID > {self.work}/stopped")
         self.submit()
         child = int(self.wait_file("stopped"))
+        self.replace_program("exit 1")  # stops no process of the next one, whose log must end
         self.process.kill()
         self.process.wait()
         self.start()
