@@ -12,6 +12,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/array.h"
+
 /* Elements of one tensor at the whole batch. Chosen: 4 PB of fp32 is beyond any device, and sums of
  * such sizes stay below 2^53, up to which a double counts exactly. */
 static const double elements_most = 1e15;
@@ -82,6 +84,9 @@ int builder_op(struct builder *builder, const struct op *op)
     tape->ops[tape->n_ops] = *op;
     if (op->tied == 0)
         tape->ops[tape->n_ops].tied_to = TAPE_NONE;
+    if (op->kind == LAYER_EMBEDDING && ARRAY_APPEND(builder->embeddings.ops, builder->embeddings.n,
+                                           builder->embeddings.capacity, (int)tape->n_ops) < 0)
+        return out_of_memory(builder);
     tape->n_ops++;
     tape->convolves |= op->kind == LAYER_CONV;
     tape->multiplies |= op->kind == LAYER_LINEAR || op->kind == LAYER_ATTENTION ||
@@ -111,6 +116,7 @@ int builder_merge(struct builder *builder, int first, int second, bool keeps, st
 
 void builder_fini(struct builder *builder)
 {
+    free(builder->embeddings.ops);
     free(builder->done);
     free(builder->consumed);
     free(builder->hidden);

@@ -28,6 +28,10 @@ struct builder {
     bool *consumed; /* by tensor: an operation reads it */
     bool *hidden;   /* by tensor: made in a block that has ended, and not that block's output */
     bool *done;     /* by layer: part of an operation already */
+    struct {
+        int *ops;
+        size_t n, capacity;
+    } embeddings; /* whose weight a later layer may share */
     struct attention_scope scope;
     bool calls_activations;
     bool drops_within; /* dropout between the layers has an effect */

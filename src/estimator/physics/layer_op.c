@@ -143,10 +143,10 @@ static void find_tie(
     if (layer->kind != LAYER_LINEAR || layer->shared || op->inputs[0] == TAPE_NONE)
         return;
     double elements = tape->tensors[op->inputs[0]].last * extent.last;
-    for (size_t i = 0; i < tape->n_ops && (double)layer->parameters < elements; i++)
-        if (tape->ops[i].kind == LAYER_EMBEDDING && tape->ops[i].weight == elements) {
+    for (size_t i = 0; i < builder->embeddings.n && (double)layer->parameters < elements; i++)
+        if (tape->ops[builder->embeddings.ops[i]].weight == elements) {
             op->tied = elements;
-            op->tied_to = (int)i;
+            op->tied_to = builder->embeddings.ops[i];
             op->weight = 0;
             op->bias = (double)layer->parameters;
             return;
