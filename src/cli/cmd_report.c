@@ -7,13 +7,14 @@
 #include "base/array.h"
 #include "base/clock.h"
 #include "base/moment.h"
+#include "cli/estimate_report.h"
 #include "cli/print.h"
 #include "cli/session.h"
 #include "cli/table.h"
 #include "cli/task_view.h"
 #include "cli/usage_report.h"
 
-enum { REPORT_MONTH, REPORT_FROM, REPORT_TO, REPORT_BY, REPORT_CO2, REPORT_CSV };
+enum { REPORT_MONTH, REPORT_FROM, REPORT_TO, REPORT_BY, REPORT_CO2, REPORT_ESTIMATES, REPORT_CSV };
 
 static const char *const keys[] = {
     [REPORT_BY_USER] = "user", [REPORT_BY_PROJECT] = "project", [REPORT_BY_GPU] = "gpu", NULL};
@@ -41,6 +42,9 @@ static const struct option_spec options[] = {
         .argument = "GRAMS",
         .max = 100000,
         .help = "grams of CO2 for each kWh; default: the daemon's setting co2-per-kwh"},
+    [REPORT_ESTIMATES] = {.name = "estimates",
+        .kind = OPTION_FLAG,
+        .help = "instead, compare the estimates of GPU memory with the peaks of completed tasks"},
     [REPORT_CSV] = {.name = "csv",
         .kind = OPTION_FLAG,
         .help = "print CSV: a line of column names, then one line for each row"},
@@ -241,6 +245,88 @@ static void print_report_csv(const struct report_query *query, const struct repo
     json_decref(first);
 }
 
+/* ---- estimates against peaks ---- */
+
+static const struct table_column estimate_columns[] = {
+    {"ESTIMATOR", 0},
+    {"TASKS", TABLE_RIGHT},
+    {"ERROR", TABLE_RIGHT},
+    {"P95", TABLE_RIGHT},
+    {"EXCEEDED", TABLE_RIGHT},
+    {"ESTIMATED", TABLE_RIGHT},
+    {"TAKEN", TABLE_RIGHT},
+};
+
+static void add_estimate_row(struct table *table, const struct estimate_row *row)
+{
+    table_row(table);
+    table_cell(table, NULL, "%s", row->estimator ? row->estimator : "all");
+    table_cell(table, NULL, "%zu", row->n);
+    table_cell(table, NULL, "%.1f %%", 100 * row->median);
+    table_cell(table, NULL, "%.1f %%", 100 * row->p95);
+    table_cell(table, NULL, "%zu", row->n_exceeded);
+    table_cell(table, NULL, "%.1f GiB", row->estimate_mib / 1024);
+    table_cell(table, NULL, "%.1f GiB", row->peak_mib / 1024);
+}
+
+static void print_estimates(const struct estimate_report *report)
+{
+    const struct estimate_row *total = &report->total;
+    if (total->n > 0)
+        printf("%zu task%s: median error %.1f %%, %zu took more than estimated\n\n", total->n,
+            total->n == 1 ? "" : "s", 100 * total->median, total->n_exceeded);
+    struct table *table = table_create(estimate_columns, ARRAY_SIZE(estimate_columns));
+    for (size_t i = 0; i < report->n; i++)
+        add_estimate_row(table, &report->rows[i]);
+    if (report->n > 1)
+        add_estimate_row(table, total);
+    table_print(table, "No task completed whose estimate and peak are known.");
+    table_destroy(table);
+}
+
+static json_t *estimate_json(const struct estimate_row *row)
+{
+    json_t *object = json_object();
+    if (row->estimator)
+        json_object_set_new(object, "estimator", json_string(row->estimator));
+    json_object_set_new(object, "tasks", json_integer((json_int_t)row->n));
+    json_object_set_new(object, "median_error", known(row->median, row->n > 0));
+    json_object_set_new(object, "p95_error", known(row->p95, row->n > 0));
+    json_object_set_new(object, "exceeded", json_integer((json_int_t)row->n_exceeded));
+    json_object_set_new(object, "estimate_mib", json_real(row->estimate_mib));
+    json_object_set_new(object, "peak_mib", json_real(row->peak_mib));
+    return object;
+}
+
+static void print_estimates_json(
+    const struct report_query *query, const struct estimate_report *report)
+{
+    json_t *rows = json_array();
+    for (size_t i = 0; i < report->n; i++)
+        json_array_append_new(rows, estimate_json(&report->rows[i]));
+    json_t *answer = json_pack("{s:f, s:f, s:o, s:o}", "from", query->from_s, "to", query->to_s,
+        "total", estimate_json(&report->total), "rows", rows);
+    print_json(answer);
+    json_decref(answer);
+}
+
+static void print_estimates_csv(const struct estimate_report *report)
+{
+    const char *key;
+    json_t *value;
+    printf("estimator,tasks,median_error,p95_error,exceeded,estimate_mib,peak_mib\n");
+    for (size_t i = 0; i < report->n; i++) {
+        json_t *row = estimate_json(&report->rows[i]);
+        json_object_foreach(row, key, value) {
+            if (strcmp(key, "estimator") != 0)
+                putchar(',');
+            print_csv_cell(value);
+        }
+        putchar('\n');
+        json_decref(row);
+    }
+}
+
 /* ---- the requests ---- */
 
 static int set_co2(const struct invocation *invocation, struct report_query *query)
@@ -259,9 +345,28 @@ static int set_co2(const struct invocation *invocation, struct report_query *que
     return EXIT_OK;
 }
 
+static void print_estimate_answer(
+    const struct invocation *invocation, const struct report_query *query)
+{
+    struct estimate_report report;
+    if (estimate_report_make(query->tasks, query->from_s, query->to_s, &report) < 0)
+        print_error("out of memory");
+    else if (invocation->common[COMMON_JSON].number)
+        print_estimates_json(query, &report);
+    else if (invocation->values[REPORT_CSV].number)
+        print_estimates_csv(&report);
+    else
+        print_estimates(&report);
+    estimate_report_fini(&report);
+}
+
 static void print_answer(const struct invocation *invocation, const struct report_query *query)
 {
     struct report report;
+    if (invocation->values[REPORT_ESTIMATES].number) {
+        print_estimate_answer(invocation, query);
+        return;
+    }
     if (report_make(query, &report) < 0)
         print_error("out of memory");
     else if (invocation->common[COMMON_JSON].number)
@@ -293,6 +398,10 @@ static int run(const struct invocation *invocation)
     for (int i = 0; by && keys[i]; i++)
         if (strcmp(keys[i], by) == 0)
             query.by = (enum report_key)i;
+    if (invocation->values[REPORT_ESTIMATES].number && invocation->values[REPORT_BY].set) {
+        print_error("report: give --estimates or --by");
+        return EXIT_USAGE;
+    }
     if (invocation->common[COMMON_JSON].number && invocation->values[REPORT_CSV].number) {
         print_error("report: give --json or --csv");
         return EXIT_USAGE;
@@ -332,7 +441,11 @@ const struct command command_report = {
                    "\">\".\n\n"
                    "FAIRNESS compares the completion times of the tasks that ended with those "
                    "that they would have alone on an equal share of the GPUs: above 1, others "
-                   "took a part of the share (finish-time fairness).",
+                   "took a part of the share (finish-time fairness).\n\n"
+                   "--estimates prints a row for each estimator: the median error and its 95th "
+                   "percentile, as parts of the peak; the tasks that took more than was estimated; "
+                   "the sums of estimates and of peaks, on each GPU. The estimate is the quantile "
+                   "of the setting reserve-quantile.",
     COMMAND_OPTIONS(options),
     .operand = OPERAND_NONE,
     .run = run,

@@ -223,5 +223,68 @@ class Report(CliCase):
         self.check(rows["GPU-gone"], gpu_hours_held=1)
 
 
+class Estimates(CliCase):
+    """Estimates against peaks: errors that can be computed by hand."""
+
+    def setUp(self):
+        super().setUp()
+        self.daemon.gpus = GPUS
+
+    def task(self, task_id, estimator, estimate, peak, **members):
+        return ended(
+            task_id,
+            "ada",
+            attempt(["GPU-a"], 2, 6),
+            estimator=estimator,
+            estimate_mib=estimate,
+            mem_peak_mib=peak,
+            preallocated=False,
+            **members,
+        )
+
+    def estimates(self, *words):
+        words = ("--from", DAY, "--to", "2026-11-02", "--estimates", *words)
+        return self.colloc("report", *words)
+
+    def test_errors(self):
+        self.daemon.tasks = [
+            self.task(1, "graph", 1010, 1000),
+            self.task(2, "graph", 950, 1000),  # it took more
+            self.task(3, "graph", 1200, 1000),
+            self.task(4, "declared", 4096, 2048, gpus_requested=2),  # 1024 on each GPU
+        ]
+        answer = json.loads(self.estimates("--json"))
+        declared, graph = answer["rows"]
+        self.assertEqual((declared["estimator"], graph["estimator"]), ("declared", "graph"))
+        self.assertEqual((graph["tasks"], graph["exceeded"]), (3, 1))
+        self.assertAlmostEqual(graph["median_error"], 0.05)
+        self.assertAlmostEqual(graph["p95_error"], 0.2)
+        self.assertAlmostEqual(graph["estimate_mib"], 3160)
+        self.assertAlmostEqual(declared["median_error"], 3)
+        self.assertAlmostEqual(answer["total"]["median_error"], 0.05)
+        self.assertIn("4 tasks: median error 5.0 %, 1 took more than estimated", self.estimates())
+        rows = list(csv.DictReader(io.StringIO(self.estimates("--csv"))))
+        self.assertEqual([row["estimator"] for row in rows], ["declared", "graph"])
+        self.assertEqual(float(rows[1]["peak_mib"]), 3000)
+
+    def test_tasks_that_say_nothing_do_not_count(self):
+        self.daemon.tasks = [
+            self.task(1, "graph", 1000, None),
+            self.task(2, None, None, 1000),
+            self.task(3, "none", None, 1000),
+            {**self.task(4, "graph", 1000, 500), "state": "CANCELLED"},
+            {**self.task(5, "graph", 1000, 60000), "preallocated": True},
+            {**self.task(6, "graph", 1000, 500), "ended_at": BEGIN + 25 * HOUR},
+        ]
+        self.assertIn("No task completed", self.estimates())
+        total = json.loads(self.estimates("--json"))["total"]
+        self.assertEqual((total["tasks"], total["median_error"]), (0, None))
+
+    def test_not_beside_by(self):
+        done = self.run_colloc("report", "--estimates", "--by=user")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("--estimates or --by", done.stderr)
+
+
 if __name__ == "__main__":
     unittest.main()
