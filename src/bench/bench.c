@@ -16,6 +16,7 @@
 
 #include "base/array.h"
 #include "base/clock.h"
+#include "bench/environment_record.h"
 #include "bench/visible_devices.h"
 #include "gpu/mps.h"
 #include "recorder/gpu_recorder.h"
@@ -72,13 +73,24 @@ static int open_samples(struct group_run *run, FILE **ret_csv)
 
 /* ---- MPS for one group ---- */
 
-/* Lists the UUIDs of the group's GPUs. */
+static bool is_of_mps_client(const struct bench_group *group, const struct gpu_info *gpu)
+{
+    for (int i = 0; i < group->n_tasks; i++) {
+        const struct bench_task *task = &group->tasks[i];
+        if (task->sharing == BENCH_MPS &&
+            gpu_info_is_listed(gpu, *task->gpus ? task->gpus : group->gpu))
+            return true;
+    }
+    return false;
+}
+
+/* Lists the UUIDs of the GPUs of the group's MPS clients. */
 static size_t list_gpus(const struct group_run *run, const char **ret_uuids)
 {
     const struct gpu_set *set = run->bench->set;
     size_t n = 0;
     for (size_t i = 0; set && i < set->count && n < GPUS_MAX; i++)
-        if (gpu_info_is_listed(&set->gpu[i], run->group->gpu))
+        if (is_of_mps_client(run->group, &set->gpu[i]))
             ret_uuids[n++] = set->gpu[i].uuid;
     return n;
 }
@@ -129,13 +141,18 @@ static void stop_mps(struct group_run *run)
 static int run_trainings(struct group_run *run)
 {
     const struct bench_settings *settings = run->bench->settings;
-    char log_path[PATH_MAX];
+    char log_path[PATH_MAX], profile_path[PATH_MAX];
     journal_path(run->bench->journal, "logs", run->number, run->repeat, log_path, sizeof log_path);
+    journal_path(run->bench->journal, "profiles", run->number, run->repeat, profile_path,
+        sizeof profile_path);
+    if (!settings->client)
+        run->recorder.command = getpid(); /* the trainings are descendants of this process */
     const struct trainer_group trainers = {
         .group = run->group,
         .devices = run->bench->set ? run->device_list : NULL,
         .mps_pipe = *run->mps_pipe ? run->mps_pipe : NULL,
         .log_path = log_path,
+        .profile_path = profile_path,
         .period_us = settings->period_us,
         .limit_us = settings->limit_us,
         .signals = run->bench->signals,
@@ -197,7 +214,7 @@ static int measure_group(struct group_run *run)
 {
     FILE *csv;
     int r = open_samples(run, &csv);
-    if (r == 0 && run->group->sharing == BENCH_MPS && !run->bench->settings->client)
+    if (r == 0 && bench_group_has(run->group, BENCH_MPS) && !run->bench->settings->client)
         r = start_mps(run);
     if (r == 0) {
         gpu_recorder_query_all(&run->recorder);
@@ -249,14 +266,18 @@ static int run_group(struct bench *bench, size_t i, int repeat)
         .number = i + 1,
         .repeat = repeat};
     progress->group = run->group;
+    progress->number = run->number;
     progress->repeat = repeat;
     progress->failed = 0;
     progress->has_result = true;
     progress->skip = find_devices(run, why, sizeof why) ? why : NULL;
+    progress->results = progress->skip ? NULL : run->results;
     settings->on_begin(settings->context, progress);
     int r = progress->skip ? 0 : measure_group(run);
-    if (r == TRAINER_TIMEOUT)
+    if (r == TRAINER_TIMEOUT) {
         progress->skip = "it ran longer than --limit and was killed";
+        progress->results = NULL;
+    }
     bench->incomplete |= progress->skip != NULL;
     progress->done++;
     bench->failed |= !progress->has_result;
@@ -269,6 +290,12 @@ static int run_group(struct bench *bench, size_t i, int repeat)
     return r == TRAINER_TIMEOUT ? 0 : r;
 }
 
+bool bench_is_done(const struct journal *journal, const struct bench_group *group, int repeat)
+{
+    return journal_has(journal, group, repeat) ||
+           (group->is_finished && !journal_has(journal, group, 1));
+}
+
 /* Repeats of a group are spread over time, so that drift shows in their variance. */
 static int run_all(struct bench *bench)
 {
@@ -276,7 +303,7 @@ static int run_all(struct bench *bench)
     int r = 0;
     for (int repeat = 1; repeat <= bench->settings->repeats; repeat++)
         for (size_t i = 0; i < experiment->n_groups; i++)
-            if (!journal_has(bench->journal, &experiment->groups[i], repeat) &&
+            if (!bench_is_done(bench->journal, &experiment->groups[i], repeat) &&
                 (r = run_group(bench, i, repeat)) != 0)
                 return r == TRAINER_INTERRUPTED ? BENCH_INTERRUPTED : r;
     return bench->incomplete ? BENCH_INCOMPLETE : bench->failed ? BENCH_FAILED : 0;
@@ -320,8 +347,12 @@ int bench_run(const struct bench_settings *settings, struct journal *journal, st
     bench.progress.all = settings->experiment->n_groups * (size_t)settings->repeats;
     for (int repeat = 1; repeat <= settings->repeats; repeat++)
         for (size_t i = 0; i < settings->experiment->n_groups; i++)
-            bench.progress.done += journal_has(journal, &settings->experiment->groups[i], repeat);
-    int r = run_all(&bench);
+            bench.progress.done += bench_is_done(journal, &settings->experiment->groups[i], repeat);
+    int r = bench.progress.done < bench.progress.all
+                ? environment_record(journal->folder, settings->python, bench.set, fault)
+                : 0;
+    if (r == 0)
+        r = run_all(&bench);
     if (bench.set)
         gpu_set_close(bench.set);
     stop_watching(bench.signals, &before);

@@ -280,6 +280,8 @@ static int read_epochs(const char *folder, struct epochs *epochs, struct fault *
     char path[PATH_MAX];
     struct columns columns;
     snprintf(path, sizeof path, "%s/tasks.csv", folder);
+    if (access(path, F_OK) != 0)
+        return 0;
     int r = columns_open(&columns, path, fault), more = 1;
     while (r == 0 && (more = columns_next(&columns, fault)) > 0)
         r = read_epoch(&columns, epochs, fault);
@@ -334,8 +336,10 @@ static int print_groups(
     char path[PATH_MAX];
     struct columns columns;
     snprintf(path, sizeof path, "%s/groups.csv", folder);
-    int r = columns_open(&columns, path, fault), more = 1;
     print_header(out);
+    if (access(path, F_OK) != 0)
+        return 0;
+    int r = columns_open(&columns, path, fault), more = 1;
     while (r == 0 && (more = columns_next(&columns, fault)) > 0)
         r = add_group(&columns, folder, epochs, out, fault);
     columns_close(&columns);

@@ -6,7 +6,8 @@
 #include "base/fault.h"
 
 /*
- * Reads groups.csv, tasks.csv and looks/ of the folder and replaces its summary.csv.
+ * Reads groups.csv, tasks.csv and looks/ of the folder and replaces its summary.csv, which has no
+ * lines when there is no result yet.
  *
  * Returns 0, or a fault: a file cannot be read or written, or does not belong to a
  * journal.

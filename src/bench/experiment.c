@@ -47,15 +47,32 @@ static int read_integer(const struct reader *reader, enum column column, int64_t
     return r < 0 ? r : 0;
 }
 
+/* One way of sharing for all tasks, or one for each: "4g.40gb/1g.10gb". */
 static int read_sharing(const struct reader *reader, struct bench_group *group)
 {
     const char *text = columns_get(reader->columns, reader->column[SHARING]);
     if (!text)
         return columns_wrong(
             reader->columns, reader->fault, "no sharing: serial, streams, mps or a MIG profile");
-    if (bench_sharing_parse(text, group) < 0)
+    int parts = 0;
+    for (const char *at = text, *end = at; *end; at = end + 1, parts++) {
+        char part[sizeof group->tasks->profile];
+        end = at + strcspn(at, "/");
+        struct bench_task read, *task = parts < group->n_tasks ? &group->tasks[parts] : &read;
+        snprintf(part, sizeof part, "%.*s", (int)(end - at), at);
+        if ((size_t)(end - at) >= sizeof part || bench_sharing_parse(part, task) < 0)
+            return columns_wrong(reader->columns, reader->fault,
+                "sharing is serial, streams, mps or a MIG profile such as 2g.20gb, not '%.80s'",
+                text);
+    }
+    if ((parts != 1 && parts != group->n_tasks) || (parts > 1 && bench_group_is_serial(group)))
         return columns_wrong(reader->columns, reader->fault,
-            "sharing is serial, streams, mps or a MIG profile such as 2g.20gb, not '%s'", text);
+            "'%.80s': one way of sharing, or one for each of %d tasks (not serial)", text,
+            group->n_tasks);
+    for (int i = parts; i < group->n_tasks; i++) {
+        group->tasks[i].sharing = group->tasks[0].sharing;
+        strcpy(group->tasks[i].profile, group->tasks[0].profile);
+    }
     return 0;
 }
 
@@ -135,7 +152,7 @@ static int read_threads(const struct reader *reader, struct bench_group *group)
     const char *text = columns_get(reader->columns, reader->column[THREADS]);
     if (!text)
         return 0;
-    if (group->sharing != BENCH_MPS)
+    if (!bench_group_has(group, BENCH_MPS))
         return columns_wrong(reader->columns, reader->fault, "threads are for clients of MPS only");
     const char *at = text;
     int n = 0;
@@ -174,11 +191,11 @@ static int read_group(const struct reader *reader, struct experiment *experiment
     if (!group)
         return fault_set(reader->fault, ENOMEM, "out of memory");
     group->line = (int)reader->columns->number;
-    int r = read_sharing(reader, group);
-    if (r == 0)
-        r = read_gpu(reader, group);
+    int r = read_gpu(reader, group);
     if (r == 0)
         r = read_mix(reader, group);
+    if (r == 0)
+        r = read_sharing(reader, group);
     if (r == 0)
         r = read_threads(reader, group);
     return r;
@@ -211,7 +228,8 @@ static bool is_taken(const struct experiment *experiment, size_t n, const char *
 static int name_group(const struct experiment *experiment, size_t i)
 {
     struct bench_group *group = &experiment->groups[i];
-    if (asprintf(&group->name, "%s %s", group->mix, bench_sharing_name(group)) < 0)
+    if (bench_group_name_sharing(group) < 0 ||
+        asprintf(&group->name, "%s %s", group->mix, group->sharing) < 0)
         return -ENOMEM;
     if (!is_taken(experiment, i, group->name))
         return 0;
@@ -230,6 +248,7 @@ static int read_table(struct columns *columns, const struct experiment_defaults 
     if (!is_own_form && columns_find(columns, (const char *const[]){"Workload", NULL}) < 0)
         return fault_set(fault, EINVAL,
             "%s: neither a column 'mix' (colloc's form) nor 'Workload' (radT's)", columns->name);
+    experiment->is_radt = !is_own_form;
     int r = (is_own_form ? read_own_form : radt_read)(columns, defaults, fault, experiment);
     if (r == 0 && experiment->n_groups == 0)
         return fault_set(fault, EINVAL, "%s: the table has no experiments", columns->name);

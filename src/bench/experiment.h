@@ -4,39 +4,47 @@
  * forms are read; the columns say which.
  *
  * colloc's, a line per group: `mix` ("resnet26*4", "small:400+medium:150*2": name, steps per epoch,
- * count), `sharing` ("serial", "streams", "mps" or a MIG profile such as "2g.20gb"), and optionally
- * `gpu`, `epochs`, `steps`, `batch`, `threads` (percentage of the SMs of each MPS client; one value
- * for all, or one for each task: "30/70").
+ * count), `sharing` ("serial", "streams", "mps" or a MIG profile such as "2g.20gb"; one for all tasks,
+ * or one for each: "4g.40gb/1g.10gb"), and optionally `gpu`, `epochs`, `steps`, `batch`, `threads`
+ * (percentage of the SMs of each MPS client; one value for all, or one for each task: "30/70").
  *
  * radT's (github.com/Resource-Aware-Data-systems-RAD/radt), a line per task: `Experiment`,
  * `Workload` (the lines of one workload start together), `Devices` ("0", or "0+1" for a task on two
- * GPUs), `Collocation` ("-", "MPS" or a MIG profile; one for all lines of a workload), `File`,
- * `Params`, and optionally `Status` (a workload whose lines are all FINISHED is left out) and
- * `Listeners` (only those whose figures colloc records itself).
+ * GPUs), `Collocation` ("-", "MPS" or a MIG profile), `File`, `Params`, and optionally `Name`,
+ * `Status`, `Run` (radt_status.h writes both) and `Listeners` (radt_listeners.h).
  */
 #ifndef COLLOC_BENCH_EXPERIMENT_H
 #define COLLOC_BENCH_EXPERIMENT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/fault.h"
+#include "exec/profiler.h"
 
 enum bench_sharing { BENCH_SERIAL, BENCH_STREAMS, BENCH_MPS, BENCH_MIG };
 
 enum { BENCH_TASKS_MAX = 64, BENCH_THREADS_ALL = 100, BENCH_GPUS_SIZE = 64 };
 
 struct bench_task {
-    char *name;                 /* of the training, for output */
-    char **argv;                /* the command, NULL-terminated; argv[0] is found on PATH */
+    char *name;     /* of the training, for output */
+    char **argv;    /* the command, NULL-terminated; argv[0] is found on PATH */
+    char *folder;   /* its working folder; NULL: the caller's */
+    bool is_script; /* a script of the user, not colloc's train.py */
+    enum bench_sharing sharing;
+    char profile[32];           /* of BENCH_MIG */
     int threads;                /* percentage of the SMs under MPS */
     char gpus[BENCH_GPUS_SIZE]; /* indices, comma-separated; "": the group's */
+    enum profiler profiler;
+    int line; /* of the task's row in a table of radT; 0: it has none */
 };
 
 struct bench_group {
-    char *name; /* "resnet26*4 mps": unique in its experiment */
-    char *mix;  /* "resnet26*4" */
-    enum bench_sharing sharing;
-    char profile[32];          /* of BENCH_MIG */
+    char *name;       /* "resnet26*4 mps": unique in its experiment */
+    char *mix;        /* "resnet26*4" */
+    char *key;        /* of radT's workload: experiment and number; NULL in colloc's form */
+    char *sharing;    /* "mps", or one for each task: "2g.10gb/1g.5gb" */
+    bool is_finished; /* by its Status: run again only to complete this journal's repeats */
     char gpu[BENCH_GPUS_SIZE]; /* nvidia-smi's indices of all its GPUs, comma-separated */
     struct bench_task *tasks;
     int n_tasks;
@@ -47,14 +55,16 @@ struct bench_group {
 struct experiment {
     struct bench_group *groups;
     size_t n_groups, capacity;
+    bool is_radt;
 };
 
 /* Values for what the table leaves out. */
 struct experiment_defaults {
     const char *python;    /* the interpreter of the trainings */
     const char *workloads; /* the folder with colloc's train.py */
-    const char *base;      /* folder of a radT table's `File`s; NULL: colloc's train.py runs the
-                              same trainings */
+    const char *base;      /* folder of a radT table's `File`s; NULL: the current folder, and
+                              colloc's train.py stands in for a `File` that is not there */
+    const char *current;   /* the current folder; NULL: paths stay relative */
     const char *gpu;       /* overrides the table's; NULL: does not */
     int epochs, steps;
 };
@@ -71,7 +81,13 @@ int experiment_read(const char *path, const struct experiment_defaults *defaults
 
 void experiment_fini(struct experiment *experiment);
 
-/* Returns "serial", "streams", "mps", or the MIG profile. */
-const char *bench_sharing_name(const struct bench_group *group);
+/* Returns "serial", "streams", "mps", or the task's MIG profile. */
+const char *bench_sharing_name(const struct bench_task *task);
+
+/* Do the group's tasks run one after the other? */
+bool bench_group_is_serial(const struct bench_group *group);
+
+/* Has the group a task that shares in this way? */
+bool bench_group_has(const struct bench_group *group, enum bench_sharing sharing);
 
 #endif

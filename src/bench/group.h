@@ -5,9 +5,12 @@
 
 #include "bench/experiment.h"
 
-/* Parses "serial", "streams", "mps", "MPS" or a MIG profile into sharing and profile. Returns 0 or
- * -EINVAL. */
-int bench_sharing_parse(const char *text, struct bench_group *group);
+/* Parses "serial", "streams", "mps" (in letters of any case) or a MIG profile into sharing and
+ * profile. Returns 0 or -EINVAL. */
+int bench_sharing_parse(const char *text, struct bench_task *task);
+
+/* Sets group->sharing from the tasks, once all are there. Returns 0 or -ENOMEM. */
+int bench_group_name_sharing(struct bench_group *group);
 
 /* Appends an empty group or task. Returns it, or NULL without memory. What was returned before may
  * have moved. */

@@ -53,7 +53,7 @@ static int read_groups(struct journal *journal, struct columns *columns, struct 
 
 static int make_folders(const struct journal *journal, struct fault *fault)
 {
-    static const char *const kinds[] = {"looks", "logs"};
+    static const char *const kinds[] = {"looks", "logs", "profiles"};
     char path[PATH_MAX];
     for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
         snprintf(path, sizeof path, "%s/%s", journal->folder, kinds[i]);
@@ -61,6 +61,17 @@ static int make_folders(const struct journal *journal, struct fault *fault)
         if (r < 0)
             return fault_set(fault, -r, "%s: %s", path, strerror(-r));
     }
+    return 0;
+}
+
+/* Trainings run in folders of their own, and their profilers write into the journal's. */
+static int make_absolute(struct journal *journal, struct fault *fault)
+{
+    char *path = realpath(journal->folder, NULL);
+    if (!path)
+        return fault_set(fault, errno, "%s: %s", journal->folder, strerror(errno));
+    free(journal->folder);
+    journal->folder = path;
     return 0;
 }
 
@@ -72,6 +83,8 @@ int journal_open(struct journal *journal, const char *folder, struct fault *faul
     if (!journal->folder)
         return fault_set(fault, ENOMEM, "out of memory");
     int r = make_folders(journal, fault);
+    if (r == 0)
+        r = make_absolute(journal, fault);
     snprintf(path, sizeof path, "%s/groups.csv", folder);
     if (r < 0 || access(path, F_OK) != 0)
         return r;
@@ -181,7 +194,7 @@ static void print_group(FILE *out, const struct bench_group *group, size_t numbe
     columns_print(out, group->name);
     fprintf(out, ",%zu,%d,", number, repeat);
     columns_print(out, group->mix);
-    fprintf(out, ",%s,", bench_sharing_name(group));
+    fprintf(out, ",%s,", group->sharing);
     columns_print(out, group->gpu);
     fputc(',', out);
     columns_print(out, result->gpu_name);

@@ -5,7 +5,8 @@
  *     groups.csv      a line per group and repeat
  *     tasks.csv       a line per training and epoch
  *     looks/N-R.csv   samples of the GPU for group N, repeat R, as `colloc record` prints them
- *     logs/N-R.I      stderr of task I
+ *     logs/N-R.I      stderr of task I; logs/N-R.I.out: its stdout
+ *     profiles/N-R.I  what its profiler wrote, with the profiler's ending
  *
  * A line of groups.csv is written last: it says that the group's other lines and files are
  * complete. So a bench that was interrupted continues with the first group that has none. Only
@@ -45,7 +46,7 @@ bool journal_has(const struct journal *journal, const struct bench_group *group,
 /*
  * Makes the path of a group's file without its ending: "FOLDER/looks/3-1".
  *
- * kind:   "looks" or "logs"
+ * kind:   "looks", "logs" or "profiles"
  * number: the group's position in the table, from 1
  * path:   `size` bytes, PATH_MAX is enough
  */

@@ -26,12 +26,14 @@ struct training_result {
 
 struct trainer_group {
     const struct bench_group *group;
-    const char *const *devices;    /* each task's CUDA_VISIBLE_DEVICES; NULL: inherited */
-    const char *mps_pipe;          /* pipe directory of their MPS control daemon; NULL: no MPS */
-    const char *log_path;          /* stderr of task N goes to this path with ".N" appended */
-    int64_t period_us;             /* between two calls of `sample` */
-    int64_t limit_us;              /* run time of the whole group */
-    int signals;                   /* a signalfd: a signal ends the group */
+    const char *const *devices; /* each task's CUDA_VISIBLE_DEVICES; NULL: inherited */
+    const char *mps_pipe;       /* pipe directory of their MPS control daemon; NULL: no MPS */
+    const char *log_path;       /* stderr of task N goes to this path with ".N" appended, its stdout
+                                 to that with ".out" appended */
+    const char *profile_path;   /* the same for profiles */
+    int64_t period_us;          /* between two calls of `sample` */
+    int64_t limit_us;           /* run time of the whole group */
+    int signals;                /* a signalfd: a signal ends the group */
     void (*sample)(void *context); /* samples the GPUs */
     void *context;                 /* of `sample` */
 };
@@ -39,7 +41,7 @@ struct trainer_group {
 enum trainer_answer { TRAINER_INTERRUPTED = 1, TRAINER_TIMEOUT };
 
 /*
- * Runs the group as processes.
+ * Runs the group as processes. Each task's standard output is parsed, and stored beside its log.
  *
  * ret_results: one entry for each of group->n_tasks
  *

@@ -2,8 +2,8 @@
 /*
  * Runs a group of trainings as child processes in one thread: polls their outputs, their pidfds and
  * the signalfd, with the next sample and the time limit as its timeout. Outputs are read while the
- * trainings run, since a full pipe would stop a training and so falsify its times. A group that is
- * ended gets SIGTERM, and SIGKILL KILL_DELAY_US later.
+ * trainings run, since a full pipe would stop a training and so falsify its times; what is read is
+ * parsed and stored. A group that is ended gets SIGTERM, and SIGKILL KILL_DELAY_US later.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/spawn.h"
 #include "bench/trainer_group.h"
 #include "bench/training_failure.h"
@@ -26,6 +27,7 @@ enum { READS_LEFT_MAX = 1024 };       /* more than a pipe's 64 KiB */
 struct trainer {
     pid_t pid;
     int pidfd, output;
+    int copy; /* where the output is stored */
     struct training_log log;
 };
 
@@ -37,6 +39,7 @@ struct group_processes {
     int started, alive;
     int64_t next_sample_us, deadline_us;
     int answer;
+    int copy_errno; /* an output could not be stored; 0: all were */
 };
 
 static double unix_s(void)
@@ -46,20 +49,31 @@ static double unix_s(void)
 
 /* ---- starting ---- */
 
-static void make_log_path(const struct trainer_group *trainers, int i, char *path, size_t size)
+enum { PATH_SIZE = 4096 };
+
+static void make_log_path(const struct trainer_group *trainers, int i, char *path)
 {
-    snprintf(path, size, "%s.%d", trainers->log_path, i);
+    snprintf(path, PATH_SIZE, "%s.%d", trainers->log_path, i);
+}
+
+static void make_output_path(const struct trainer_group *trainers, int i, char *path)
+{
+    snprintf(path, PATH_SIZE, "%s.%d.out", trainers->log_path, i);
 }
 
 static void set_environment(const struct trainer_group *trainers, int i)
 {
+    const struct bench_task *task = &trainers->group->tasks[i];
     char share[8];
+    if (task->is_script)
+        setenv("PYTHONUNBUFFERED", "1", 1); /* so that what it printed last is stored, too */
     if (trainers->devices)
         setenv("CUDA_VISIBLE_DEVICES", trainers->devices[i], 1);
-    if (trainers->mps_pipe)
-        setenv("CUDA_MPS_PIPE_DIRECTORY", trainers->mps_pipe, 1);
-    if (trainers->mps_pipe && trainers->group->tasks[i].threads != BENCH_THREADS_ALL) {
-        snprintf(share, sizeof share, "%d", trainers->group->tasks[i].threads);
+    if (!trainers->mps_pipe || task->sharing != BENCH_MPS)
+        return;
+    setenv("CUDA_MPS_PIPE_DIRECTORY", trainers->mps_pipe, 1);
+    if (task->threads != BENCH_THREADS_ALL) {
+        snprintf(share, sizeof share, "%d", task->threads);
         setenv("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", share, 1);
     }
 }
@@ -74,9 +88,10 @@ struct launch {
 static void prepare_process(void *context)
 {
     const struct launch *launch = context;
-    char path[4096];
+    const char *folder = launch->trainers->group->tasks[launch->i].folder;
+    char path[PATH_SIZE];
     sigset_t none;
-    make_log_path(launch->trainers, launch->i, path, sizeof path);
+    make_log_path(launch->trainers, launch->i, path);
     int errors = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
     int empty = open("/dev/null", O_RDONLY | O_CLOEXEC);
     sigemptyset(&none);
@@ -87,22 +102,58 @@ static void prepare_process(void *context)
     dup2(launch->output, STDOUT_FILENO);
     if (errors >= 0)
         dup2(errors, STDERR_FILENO);
+    if (folder && chdir(folder) < 0) {
+        perror(folder);
+        _exit(EXIT_FAILURE);
+    }
+}
+
+static void close_copy(struct trainer *trainer)
+{
+    if (trainer->copy >= 0)
+        close(trainer->copy);
+    trainer->copy = -1;
+}
+
+static int open_copy(struct group_processes *group, int i)
+{
+    char path[PATH_SIZE];
+    make_output_path(group->trainers, i, path);
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    return fd < 0 ? fault_set(group->fault, errno, "%s: %s", path, strerror(errno)) : fd;
+}
+
+/* Starts the task's command, under its profiler if it has one. */
+static int spawn_trainer(struct group_processes *group, int i, int output)
+{
+    const struct bench_task *task = &group->trainers->group->tasks[i];
+    struct trainer *trainer = &group->processes[i];
+    struct launch launch = {group->trainers, i, output};
+    char profile[PATH_SIZE];
+    snprintf(profile, sizeof profile, "%s.%d", group->trainers->profile_path, i);
+    char **argv = profiler_command(task->profiler, profile, task->argv);
+    int r = argv ? spawn_program(argv, prepare_process, &launch, &trainer->pid, &trainer->pidfd)
+                 : -ENOMEM;
+    if (r < 0)
+        fault_set(group->fault, -r, "%s: %s", argv ? argv[0] : task->name, strerror(-r));
+    free(argv);
+    return r;
 }
 
 static int start_trainer(struct group_processes *group, int i)
 {
     struct trainer *trainer = &group->processes[i];
-    char *const *argv = group->trainers->group->tasks[i].argv;
     int output[2];
     if (pipe2(output, O_CLOEXEC) < 0)
         return fault_set(group->fault, errno, "no pipe: %s", strerror(errno));
-    struct launch launch = {group->trainers, i, output[1]};
+    trainer->copy = open_copy(group, i);
     group->results[i].started_unix_s = unix_s();
-    int r = spawn_program(argv, prepare_process, &launch, &trainer->pid, &trainer->pidfd);
+    int r = trainer->copy < 0 ? trainer->copy : spawn_trainer(group, i, output[1]);
     close(output[1]);
     if (r < 0) {
         close(output[0]);
-        return fault_set(group->fault, -r, "%s: %s", argv[0], strerror(-r));
+        close_copy(trainer);
+        return r;
     }
     trainer->output = output[0];
     *group->results[i].failure = '\0';
@@ -118,9 +169,11 @@ static void read_output(struct group_processes *group, int i)
     struct trainer *trainer = &group->processes[i];
     char bytes[4096];
     ssize_t n = read(trainer->output, bytes, sizeof bytes);
-    if (n > 0)
+    if (n > 0) {
         training_log_feed(&trainer->log, &group->results[i].report, bytes, (size_t)n);
-    else if (n == 0 || errno != EINTR) {
+        int r = file_write_fd(trainer->copy, bytes, (size_t)n);
+        group->copy_errno = r < 0 ? -r : group->copy_errno;
+    } else if (n == 0 || errno != EINTR) {
         close(trainer->output);
         trainer->output = -1;
     }
@@ -141,15 +194,17 @@ static void read_rest(struct group_processes *group, int i)
 static void reap_trainer(struct group_processes *group, int i)
 {
     struct trainer *trainer = &group->processes[i];
-    char path[4096];
+    char log[PATH_SIZE], output[PATH_SIZE];
     int status = 0;
     group->results[i].ended_unix_s = unix_s();
     kill(-trainer->pid, SIGKILL); /* its children; until it is reaped the group id is not reused */
     read_rest(group, i);
     while (waitpid(trainer->pid, &status, 0) < 0 && errno == EINTR)
         ;
-    make_log_path(group->trainers, i, path, sizeof path);
-    training_failure_explain(status, path, &group->results[i]);
+    close_copy(trainer);
+    make_log_path(group->trainers, i, log);
+    make_output_path(group->trainers, i, output);
+    training_failure_explain(status, output, log, &group->results[i]);
     close(trainer->pidfd);
     trainer->pidfd = -1;
     group->alive--;
@@ -215,7 +270,7 @@ static void check_times(struct group_processes *group)
 static int start_due(struct group_processes *group)
 {
     const struct bench_group *bench_group = group->trainers->group;
-    bool serial = bench_group->sharing == BENCH_SERIAL;
+    bool serial = bench_group_is_serial(bench_group);
     int r = 0;
     while (r == 0 && !group->answer && group->started < bench_group->n_tasks &&
            !(serial && group->alive))
@@ -234,7 +289,7 @@ int trainer_group_run_processes(
         .trainers = trainers, .fault = fault, .results = ret_results, .next_sample_us = now_us};
     group->deadline_us = now_us + trainers->limit_us;
     for (int i = 0; i < trainers->group->n_tasks; i++) {
-        group->processes[i].output = group->processes[i].pidfd = -1;
+        group->processes[i].output = group->processes[i].pidfd = group->processes[i].copy = -1;
         ret_results[i] = (struct training_result){.exit_code = -1, .failure = "never started"};
     }
     int r = start_due(group);
@@ -247,6 +302,9 @@ int trainer_group_run_processes(
         r = more < 0 ? more : r;
     }
     int answer = group->answer;
+    if (r == 0 && group->copy_errno)
+        r = fault_set(fault, group->copy_errno, "the output of a training cannot be stored: %s",
+            strerror(group->copy_errno));
     free(group);
     return r < 0 ? r : answer;
 }

@@ -124,7 +124,7 @@ static void cancel_all(struct group_tasks *group)
 static int start_due(struct group_tasks *group, training_submit *submit, void *context)
 {
     const struct bench_group *bench_group = group->trainers->group;
-    bool serial = bench_group->sharing == BENCH_SERIAL;
+    bool serial = bench_group_is_serial(bench_group);
     while (group->started < bench_group->n_tasks && !(serial && group->alive)) {
         int i = group->started;
         group->results[i].started_unix_s = unix_s();

@@ -3,13 +3,14 @@
  * command line: no text of a table reaches a shell. */
 #include "bench/training_command.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/array.h"
 
-enum { ARGUMENTS_MAX = 256 }; /* chosen: more than any table has; further words are dropped */
+#define BLANKS " \t\r\n" /* a quoted field may contain line breaks */
 
 void training_command_free(char **argv)
 {
@@ -51,15 +52,30 @@ char **training_command_make(const struct experiment_defaults *defaults, const c
     return copy_argv(argv, n);
 }
 
+static size_t count_words(const char *text)
+{
+    size_t n = 0;
+    for (text += strspn(text, BLANKS); *text; text += strspn(text, BLANKS), n++)
+        text += strcspn(text, BLANKS);
+    return n;
+}
+
 char **training_command_split(const char *first, const char *second, const char *text)
 {
-    const char *argv[ARGUMENTS_MAX] = {first, second};
-    char *copy = strdup(text), *rest = NULL;
-    size_t n = 2;
-    for (char *word = copy ? strtok_r(copy, " \t", &rest) : NULL; word && n < ARGUMENTS_MAX;
-         word = strtok_r(NULL, " \t", &rest))
-        argv[n++] = word;
-    char **result = copy ? copy_argv(argv, n) : NULL;
-    free(copy);
-    return result;
+    char **argv = calloc(count_words(text) + 3, sizeof *argv);
+    size_t n = 0;
+    if (!argv)
+        return NULL;
+    argv[n++] = strdup(first);
+    argv[n++] = strdup(second);
+    bool is_complete = argv[0] && argv[1];
+    for (text += strspn(text, BLANKS); is_complete && *text; text += strspn(text, BLANKS)) {
+        size_t size = strcspn(text, BLANKS);
+        is_complete = (argv[n++] = strndup(text, size)) != NULL;
+        text += size;
+    }
+    if (is_complete)
+        return argv;
+    training_command_free(argv);
+    return NULL;
 }

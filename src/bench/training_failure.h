@@ -8,9 +8,11 @@
 /*
  * Fills in exit_code, failure and out_of_gpu_memory of a training that has ended.
  *
- * status:   from waitpid
- * log_path: its stderr; a file that cannot be read counts as empty
+ * status:      from waitpid
+ * output_path: its stdout, and
+ * log_path:    its stderr; a file that cannot be read counts as empty
  */
-void training_failure_explain(int status, const char *log_path, struct training_result *result);
+void training_failure_explain(
+    int status, const char *output_path, const char *log_path, struct training_result *result);
 
 #endif

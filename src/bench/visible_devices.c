@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Chooses the devices of a group: whole GPUs by their indices; for a group on MIG, for each task an
- * instance of the profile on the group's card that no other task of the group has. Devices are
+/* Chooses the devices of a group: whole GPUs by their indices; for each task on MIG an instance of
+ * its profile on its card that no other task of the group has. Devices are
  * named by UUID, since CUDA's indices differ from nvidia-smi's. */
 #include "bench/visible_devices.h"
 
@@ -59,28 +59,32 @@ static int find_gpus(struct search *search, const char *indices, char *devices)
     return 0;
 }
 
-static bool is_wanted_instance(const struct search *search, size_t i, size_t card)
+static bool is_wanted_instance(
+    const struct search *search, size_t i, size_t card, const char *profile)
 {
     const struct gpu_info *gpu = &search->set->gpu[i];
     return gpu->is_mig && gpu->is_place && gpu->parent == card &&
-           strcmp(gpu->profile, search->group->profile) == 0;
+           strcmp(gpu->profile, profile) == 0;
 }
 
-static int report_too_few(struct search *search, const char *index, size_t card)
+static int report_too_few(
+    struct search *search, const char *index, size_t card, const char *profile)
 {
     int present = 0, needed = 0;
     for (size_t i = 0; i < search->set->count; i++)
-        present += is_wanted_instance(search, i, card);
+        present += is_wanted_instance(search, i, card, profile);
     for (int i = 0; i < search->group->n_tasks; i++)
-        needed += strcmp(gpus_of(search->group, i), index) == 0;
+        needed += strcmp(gpus_of(search->group, i), index) == 0 &&
+                  strcmp(search->group->tasks[i].profile, profile) == 0;
     snprintf(search->why, search->size,
         "GPU %s has %d instance%s of %s, the group needs %d (`colloc mig` creates them)", index,
-        present, present == 1 ? "" : "s", search->group->profile, needed);
+        present, present == 1 ? "" : "s", profile, needed);
     return DEVICES_MISSING;
 }
 
 /* Chooses an instance that no other task of the group has. */
-static int find_instance(struct search *search, const char *index, char *devices)
+static int find_instance(
+    struct search *search, const char *index, const char *profile, char *devices)
 {
     const struct gpu_info *gpu = find_gpu(search->set, index, strlen(index));
     if (!gpu) {
@@ -90,12 +94,12 @@ static int find_instance(struct search *search, const char *index, char *devices
     size_t card = (size_t)(gpu - search->set->gpu);
     size_t most = ARRAY_SIZE(search->taken);
     for (size_t i = 0; i < search->set->count && i < most; i++)
-        if (is_wanted_instance(search, i, card) && !search->taken[i]) {
+        if (is_wanted_instance(search, i, card, profile) && !search->taken[i]) {
             search->taken[i] = true;
             snprintf(devices, DEVICES_SIZE, "%s", search->set->gpu[i].uuid);
             return 0;
         }
-    return report_too_few(search, index, card);
+    return report_too_few(search, index, card, profile);
 }
 
 int visible_devices_find(const struct gpu_set *set, const struct bench_group *group,
@@ -103,8 +107,11 @@ int visible_devices_find(const struct gpu_set *set, const struct bench_group *gr
 {
     struct search search = {.set = set, .group = group, .why = why, .size = size};
     int r = 0;
-    for (int i = 0; r == 0 && i < group->n_tasks; i++)
-        r = (group->sharing == BENCH_MIG ? find_instance : find_gpus)(
-            &search, gpus_of(group, i), ret_devices[i]);
+    for (int i = 0; r == 0 && i < group->n_tasks; i++) {
+        const struct bench_task *task = &group->tasks[i];
+        r = task->sharing == BENCH_MIG
+                ? find_instance(&search, gpus_of(group, i), task->profile, ret_devices[i])
+                : find_gpus(&search, gpus_of(group, i), ret_devices[i]);
+    }
     return r;
 }

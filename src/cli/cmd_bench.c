@@ -8,18 +8,20 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/units.h"
 #include "bench/bench.h"
 #include "bench/bench_summary.h"
+#include "bench/radt_status.h"
+#include "cli/bench_check.h"
+#include "cli/bench_submit.h"
 #include "cli/command.h"
 #include "cli/print.h"
 #include "cli/python.h"
-#include "cli/request.h"
 #include "cli/session.h"
 #include "cli/support.h"
-#include "taskfile/taskfile.h"
 
 enum {
     BENCH_OUTPUT,
@@ -98,8 +100,9 @@ static const struct option_spec options[] = {
     [BENCH_BASE] = {.name = "base",
         .kind = OPTION_FILE,
         .argument = "FOLDER",
-        .help = "run the files that a radT table names, in the current folder; default: "
-                "run colloc's trainings in their place"},
+        .help = "folder of the files that a radT table names; each runs in the folder where "
+                "it is; default: the current folder, and colloc's trainings in place of files "
+                "that are not there"},
     [BENCH_RETRY_FAILED] = {.name = "retry-failed",
         .kind = OPTION_FLAG,
         .help = "also repeat groups in which a training ran out of GPU memory; default: that "
@@ -124,60 +127,16 @@ static const char *text_or(const struct invocation *invocation, int option, cons
     return value->set ? value->text : otherwise;
 }
 
-/* ---- through the daemon ---- */
-
-struct hand_in {
+/* What the callbacks of a bench share. */
+struct bench_context {
     struct client *client;
+    struct radt_table table; /* path NULL: no Status is written */
 };
-
-static int count_gpus(const char *list)
-{
-    int n = 1;
-    for (; *list; list++)
-        n += *list == ',';
-    return n;
-}
-
-static int describe_task(
-    const struct bench_group *group, int i, struct fault *fault, struct task_description *task)
-{
-    int r = taskfile_of_command((const char *const *)group->tasks[i].argv, fault, task);
-    if (r == 0 && group->sharing != BENCH_MIG)
-        r = option_set_text(&task_options[TASK_SHARING], "--sharing",
-            group->sharing == BENCH_MPS ? "mps" : "streams", &task->values[TASK_SHARING], fault);
-    if (r == 0)
-        r = option_set_text(&task_options[TASK_NAME], "--name", group->tasks[i].name,
-            &task->values[TASK_NAME], fault);
-    if (r == 0 && strchr(group->tasks[i].gpus, ',')) {
-        char count[16];
-        snprintf(count, sizeof count, "%d", count_gpus(group->tasks[i].gpus));
-        r = option_set_text(
-            &task_options[TASK_GPUS], "--gpus", count, &task->values[TASK_GPUS], fault);
-    }
-    return r;
-}
 
 static int submit_task(
     void *context, const struct bench_group *group, int i, struct fault *fault, int64_t *ret_id)
 {
-    const struct hand_in *hand_in = context;
-    struct task_description task = {0};
-    json_t *request = NULL, *reply = NULL;
-    int status, r = describe_task(group, i, fault, &task);
-    if (r == 0)
-        r = request_create(&task, (const char *const *)group->tasks[i].argv, fault, &request);
-    if (r == 0)
-        r = client_request(hand_in->client, "POST", "/v1/tasks", request, fault, &status, &reply);
-    if (r == 0 && status >= 400) {
-        client_error(status, reply, fault);
-        r = -EPROTO;
-    }
-    if (r == 0)
-        *ret_id = json_integer_value(json_object_get(reply, "id"));
-    json_decref(reply);
-    json_decref(request);
-    task_description_fini(&task);
-    return r;
+    return bench_submit(((struct bench_context *)context)->client, group, i, fault, ret_id);
 }
 
 /* ---- reports ---- */
@@ -192,10 +151,21 @@ static void on_begin(void *context, const struct bench_progress *progress)
     fflush(stderr);
 }
 
+/* A table that cannot be written is left alone from then on; the results are in the folder. */
+static void write_status(struct radt_table *table, const struct bench_progress *progress)
+{
+    struct fault fault = {0};
+    if (!table->path || !progress->results ||
+        radt_table_write(table, progress->group, progress->number, progress->repeat,
+            progress->results, &fault) == 0)
+        return;
+    print_error("the table's Status is not written any more: %s", fault.text);
+    radt_table_fini(table);
+}
+
 static void on_end(void *context, const struct bench_progress *progress)
 {
     char left[32];
-    (void)context;
     if (progress->skip) {
         fprintf(stderr, "skipped: %s\n", progress->skip);
         return;
@@ -208,24 +178,34 @@ static void on_end(void *context, const struct bench_progress *progress)
         fprintf(stderr, "; %s left",
             format_elapsed((int64_t)(progress->left_s.value * 1e6), left, sizeof left));
     fputc('\n', stderr);
+    write_status(&((struct bench_context *)context)->table, progress);
+}
+
+static void print_task(const struct bench_group *group, const struct bench_task *task)
+{
+    const char *profiler = profiler_program(task->profiler);
+    fputs("   ", stdout);
+    if (strchr(group->sharing, '/'))
+        printf(" (%s)", bench_sharing_name(task));
+    if (*task->gpus && strcmp(task->gpus, group->gpu) != 0)
+        printf(" (GPU %s)", task->gpus);
+    if (task->threads != BENCH_THREADS_ALL)
+        printf(" (%d %% of the SMs)", task->threads);
+    if (profiler)
+        printf(" (%s)", profiler);
+    for (char **word = task->argv; *word; word++)
+        printf(" %s", *word);
+    putchar('\n');
 }
 
 static void print_groups(const struct experiment *experiment)
 {
     for (size_t i = 0; i < experiment->n_groups; i++) {
         const struct bench_group *group = &experiment->groups[i];
-        printf("%zu %s, GPU %s\n", i + 1, group->name, group->gpu);
-        for (int n = 0; n < group->n_tasks; n++) {
-            const struct bench_task *task = &group->tasks[n];
-            fputs("   ", stdout);
-            if (*task->gpus && strcmp(task->gpus, group->gpu) != 0)
-                printf(" (GPU %s)", task->gpus);
-            if (task->threads != BENCH_THREADS_ALL)
-                printf(" (%d %% of the SMs)", task->threads);
-            for (char **word = task->argv; *word; word++)
-                printf(" %s", *word);
-            putchar('\n');
-        }
+        printf("%zu %s, GPU %s%s\n", i + 1, group->name, group->gpu,
+            group->is_finished ? ": FINISHED" : "");
+        for (int n = 0; n < group->n_tasks; n++)
+            print_task(group, &group->tasks[n]);
     }
 }
 
@@ -241,14 +221,21 @@ static int read_experiment(const struct invocation *invocation, struct experimen
                     "folder with --workloads");
         return EXIT_REFUSED;
     }
+    char current[PATH_MAX], python[2 * PATH_MAX];
     const struct experiment_defaults defaults = {
-        .python = text_or(invocation, BENCH_PYTHON, "python3"),
+        .python = python,
+        .current = getcwd(current, sizeof current),
         .workloads = given ? given : workloads,
         .base = text_or(invocation, BENCH_BASE, NULL),
         .gpu = text_or(invocation, BENCH_GPU, NULL),
         .epochs = (int)number_or(invocation, BENCH_EPOCHS, 2),
         .steps = (int)number_or(invocation, BENCH_STEPS, 200),
     };
+    /* A script runs in its own folder, where a relative path of the interpreter would not be. */
+    const char *named = text_or(invocation, BENCH_PYTHON, "python3");
+    bool is_relative = defaults.current && strchr(named, '/') && *named != '/';
+    snprintf(
+        python, sizeof python, "%s%s%s", is_relative ? current : "", is_relative ? "/" : "", named);
     int r = experiment_read(invocation->operands[0], &defaults, &fault, ret_experiment);
     if (r < 0)
         print_error("%s", fault.text);
@@ -272,58 +259,83 @@ static int report_end(int r, const struct fault *fault, const char *folder)
     return r == 0 ? EXIT_OK : EXIT_REFUSED;
 }
 
-/* colloc's trainings need PyTorch. If it is missing, one message before the first run says so. */
-static bool can_train(const struct invocation *invocation)
+/* Says what is not run, and why a table of radT will not have its Status written. */
+static void open_table(const struct invocation *invocation, const struct experiment *experiment,
+    struct radt_table *ret_table)
 {
-    const char *python = text_or(invocation, BENCH_PYTHON, "python3");
     struct fault fault = {0};
-    if (invocation->values[BENCH_WORKLOADS].set || invocation->values[BENCH_BASE].set ||
-        python_imports(python, "torch", &fault) == 0)
-        return true;
-    print_error("%s cannot import torch (%s): colloc's trainings need PyTorch; give another "
-                "interpreter with --python=PROGRAM or other trainings with --workloads=FOLDER",
-        python, fault.text);
-    return false;
+    size_t finished = 0;
+    for (size_t i = 0; i < experiment->n_groups; i++)
+        finished += experiment->groups[i].is_finished;
+    if (finished)
+        fprintf(stderr,
+            "%zu of %zu workloads are FINISHED by their Status: empty it to run them again\n",
+            finished, experiment->n_groups);
+    if (experiment->is_radt && radt_table_open(invocation->operands[0], &fault, ret_table) < 0) {
+        fprintf(stderr, "the table's Status will not be written: %s\n", fault.text);
+        radt_table_fini(ret_table);
+    }
 }
 
-static int measure_groups(const struct invocation *invocation, const struct experiment *experiment)
+static int run_groups(const struct invocation *invocation, const struct experiment *experiment,
+    struct journal *journal, struct bench_context *context, struct fault *fault)
 {
-    const char *folder = text_or(invocation, BENCH_OUTPUT, "bench-results");
-    struct fault fault = {0};
-    struct journal journal = {0};
-    struct hand_in hand_in = {0};
-    int code = invocation->values[BENCH_DAEMON].number ? session_open(invocation, &hand_in.client)
-                                                       : EXIT_OK;
-    if (code != EXIT_OK)
-        return code;
     const struct bench_settings settings = {
         .experiment = experiment,
         .repeats = (int)number_or(invocation, BENCH_REPEAT, 1),
         .period_us = number_or(invocation, BENCH_INTERVAL, SECOND_US / 2),
         .limit_us = number_or(invocation, BENCH_LIMIT, 2 * 3600 * SECOND_US),
-        .client = hand_in.client,
+        .python = text_or(invocation, BENCH_PYTHON, "python3"),
+        .client = context->client,
         .submit = submit_task,
         .on_begin = on_begin,
         .on_end = on_end,
-        .context = &hand_in,
+        .context = context,
     };
-    if (!can_train(invocation))
+    return bench_run(&settings, journal, fault);
+}
+
+/* summary.csv is there after every bench, also without a result; the report needs one. */
+static int write_results(
+    const struct invocation *invocation, const struct journal *journal, const char *folder)
+{
+    struct fault fault = {0};
+    if (bench_summary_write(folder, &fault) < 0) {
+        print_error("%s", fault.text);
         return EXIT_REFUSED;
+    }
+    if (journal->n_done > 0 && !invocation->values[BENCH_NO_REPORT].number)
+        python_report(text_or(invocation, BENCH_PYTHON, NULL), "colloc_report.bench", folder);
+    return EXIT_OK;
+}
+
+static int measure_groups(const struct invocation *invocation, const struct experiment *experiment)
+{
+    const char *folder = text_or(invocation, BENCH_OUTPUT, "bench-results");
+    bool by_daemon = invocation->values[BENCH_DAEMON].number;
+    struct fault fault = {0};
+    struct journal journal = {0};
+    struct bench_context context = {0};
+    int code = by_daemon ? session_open(invocation, &context.client) : EXIT_OK;
+    if (code != EXIT_OK)
+        return code;
     int r = invocation->values[BENCH_RETRY_FAILED].number ? journal_drop_failed(folder, &fault) : 0;
     if (r == 0)
         r = journal_open(&journal, folder, &fault);
-    if (r == 0)
-        r = bench_run(&settings, &journal, &fault);
-    code = report_end(r, &fault, folder);
-    bool is_summed = r >= 0 && journal.n_done > 0 && bench_summary_write(folder, &fault) == 0;
-    if (r >= 0 && journal.n_done > 0 && !is_summed) {
-        print_error("%s", fault.text);
+    if (r == 0 && !bench_can_run(experiment, text_or(invocation, BENCH_PYTHON, "python3"),
+                      invocation->values[BENCH_WORKLOADS].set, by_daemon))
         code = EXIT_REFUSED;
+    else if (r == 0) {
+        open_table(invocation, experiment, &context.table);
+        r = run_groups(invocation, experiment, &journal, &context, &fault);
+        radt_table_fini(&context.table);
     }
-    if (is_summed && !invocation->values[BENCH_NO_REPORT].number)
-        python_report(text_or(invocation, BENCH_PYTHON, NULL), "colloc_report.bench", folder);
+    if (code == EXIT_OK)
+        code = report_end(r, &fault, folder);
+    if (r >= 0 && write_results(invocation, &journal, folder) != EXIT_OK)
+        code = EXIT_REFUSED;
     journal_fini(&journal);
-    client_close(hand_in.client);
+    client_close(context.client);
     return code;
 }
 
@@ -355,7 +367,8 @@ const struct command command_bench = {
                    "the trainings: `small:400+medium:150*2` is one small training with epochs "
                    "of 400 steps and two medium ones with epochs of 150. Further columns: gpu, "
                    "epochs, steps, batch, threads (per cent of the SMs for each MPS client). "
-                   "radT's tables of experiments are accepted too.\n\n"
+                   "sharing may also be one for each training, such as `4g.40gb/1g.10gb`. radT's "
+                   "tables of experiments are accepted too; Status and Run are written back.\n\n"
                    "Each group runs alone on the GPU, which is sampled during the run; the "
                    "first epoch is not measured. The results are CSV files in a folder, such as "
                    "summary.csv, and a report, report/index.html, if Python has matplotlib. An "

@@ -3,6 +3,7 @@
 
 import csv
 import os
+import re
 import signal
 import subprocess
 import unittest
@@ -36,6 +37,11 @@ say(event="end", at=time.time(), reserved_mib=2500, pipe=os.environ.get("CUDA_MP
 share, pipe = map(os.environ.get, ["CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", "CUDA_MPS_PIPE_DIRECTORY"])
 sys.stderr.write(f"share {share} mps {bool(pipe)}\\n")
 """
+
+
+# The columns of radT's tables, and a script of a user's own that says where it runs.
+HEAD = "Experiment,Workload,Status,Run,Devices,Collocation,File,Listeners,Params\n"
+FIT = "name = 'one'; print('in', os.getcwd())"
 
 
 class Bench(DaemonCase):
@@ -86,6 +92,7 @@ class Bench(DaemonCase):
             self.overlap(tasks, "one+two*2 mps") and not self.overlap(tasks, "one*2 serial")
         )
         self.assertEqual(len(tasks), 2 * (1 + 3 + 2 + 2))
+        self.assertIn('not json\n{"event": "begin"', read(f"{self.work}/out/logs/1-1.0.out"))
         for row in tasks:
             self.assertEqual((row["failure"], row["samples"]), ("", "1000"), row)
             self.assertGreater(float(row["epoch_s"]), 0.2, row)
@@ -136,6 +143,7 @@ class Bench(DaemonCase):
             self.assertIn("[1/1] broken streams", done.stderr)
             self.assertIn("No module named 'torch'", done.stderr)
             self.assertFalse(os.path.exists(f"{self.work}/out/groups.csv"))
+            self.assertEqual(self.rows("summary.csv"), [])
 
     def test_running_out_of_gpu_memory_is_a_result(self):
         done = self.bench("mix,sharing,gpu\nlarge+one,streams,1\n")
@@ -165,6 +173,7 @@ class Bench(DaemonCase):
             done = self.colloc("bench", "--output=new", f"--python={python}", table, code=1)
             self.assertEqual(done.stderr.count("No module named 'torch'"), 1)
             self.assertNotIn("[1/2]", done.stderr)
+            self.assertTrue(read(f"{self.work}/new/summary.csv").startswith("group,"))
 
     def test_a_training_inherits_three_files(self):
         self.bench("mix,sharing,gpu\nfiles,streams,1\n")
@@ -265,12 +274,11 @@ class Bench(DaemonCase):
         self.assertEqual(len(self.rows("tasks.csv")), 4)
 
     def test_tables_of_radt(self):
-        head = "Experiment,Workload,Status,Run,Devices,Collocation,File,Listeners,Params\n"
         row = (
             "1,{},,,{},{},timm/train.py,smi,--model {} --data-dir /raid/cifar10/ --batch-size 32\n"
         )
         done = self.bench(
-            head
+            HEAD
             + row.format(1, 1, "-", "resnet26")
             + 2 * row.format(2, 1, "MPS", "efficientnetv2_s"),
             "--dry-run",
@@ -281,78 +289,226 @@ class Bench(DaemonCase):
             "efficientnet --epochs 2 --steps 200 --batch 32 --side 32 --classes 10", done.stdout
         )
         done = self.bench(
-            head + "1,1,,,1,-,timm/train.py,smi,"
+            HEAD + "1,1,,,1,-,timm/train.py,smi,"
             "--model-ema --batch-size-multiplier=9 --model=resnet26 --batch-size=64\n",
             "--dry-run",
         )
         self.assertIn("1 resnet26 b64 streams", done.stdout)
         done = self.bench(
-            (head + row.format(1, 1, "-", "resnet26")).replace(",", "|").replace("cifar10", "a,b"),
+            (HEAD + row.format(1, 1, "-", "resnet26")).replace(",", "|").replace("cifar10", "a,b"),
             "--dry-run",
         )
         self.assertIn("1 resnet26 a_b b32 streams", done.stdout)
         done = self.bench(
-            head + row.format(1, 1, "-", "resnet26").replace("32", "fr8"), "--dry-run", code=2
+            HEAD + row.format(1, 1, "-", "resnet26").replace("32", "fr8"), "--dry-run", code=2
         )
         self.assertIn("--batch-size in Params is no whole number", done.stderr)
         quoted = '1,1,,,1,-,timm/train.py,smi,"--model resnet26 --data-dir /a,b/ --batch-size 32"\n'
-        self.assertIn("1 resnet26 a_b b32 streams", self.bench(head + quoted, "--dry-run").stdout)
+        self.assertIn("1 resnet26 a_b b32 streams", self.bench(HEAD + quoted, "--dry-run").stdout)
 
     def test_scripts_of_the_users_own_in_tables_of_radt(self):
-        head = "Experiment,Workload,Status,Run,Devices,Collocation,File,Listeners,Params\n"
         os.mkdir(os.path.join(self.work, "mine"))
-        self.write("mine/fit.py", TRAIN.replace("name = sys.argv[1]", "name = 'one'"))
+        self.write("mine/fit.py", TRAIN.replace("name = sys.argv[1]", FIT))
         table = (
-            head
-            + '1,1,,,1,-,mine/fit.py,smi+dcgmi,"--lr 0.1 --name a,b"\n1,2,,,0+1,-,./mine/fit.py,,\n'
+            HEAD
+            + '1,1,,,1,nan,mine/fit.py,smi+dcgmi+top,"--lr 0.1 --name a,b"\n'
+            + "1,2,,,0+1,-,./mine/fit.py,,\n"
         )
         done = self.bench(table, "--dry-run", f"--base={self.work}")
         self.assertIn("1 fit streams, GPU 1\n", done.stdout)
-        self.assertIn("mine/fit.py --lr 0.1 --name a,b\n", done.stdout)
+        self.assertIn(f" {self.work}/mine/fit.py --lr 0.1 --name a,b\n", done.stdout)
         self.assertIn("2 fit streams (line 3), GPU 0,1\n", done.stdout)
+        self.assertEqual(self.bench(table, "--dry-run").stdout, done.stdout)
         self.assertIn(
             "--base=FOLDER runs the script that File names",
-            self.bench(table, "--dry-run", code=2).stderr,
+            self.bench(table.replace("mine", "yours"), "--dry-run", code=2).stderr,
         )
-        done = self.bench(table, f"--base={self.work}", code=1)
+        done = self.bench(table, code=1)
         self.assertIn("GPU 0: MIG is on", done.stderr)
         self.assertEqual([row["group"] for row in self.rows("groups.csv")], ["fit streams"])
+        self.assertIn(f"in {self.work}/mine\nnot json\n", read(f"{self.work}/out/logs/1-1.0.out"))
+        looks = self.rows("looks/1-1.csv")
+        self.assertGreater(max(float(row["command_host_mem_mib"] or 0) for row in looks), 1)
+
+    def test_a_failure_on_standard_output_is_found(self):
+        said = "CUDA out of memory. Tried to allocate 2 GiB"
+        self.write("oom.py", f"print('{said}'); raise SystemExit(1)")
+        self.bench(HEAD + "1,1,,,1,-,oom.py,,\n")
+        self.assertIn("out of GPU memory", self.rows("tasks.csv")[0]["failure"])
+
+    def test_radt_gets_its_status_written(self):
+        self.write("fit.py", "print('fitted')")
+        self.write("oom.py", "raise SystemExit('CUDA out of memory. Tried to allocate 2 GiB')")
+        self.write("bad.py", "import no_such_module")
+        head = HEAD.replace("Status", "Name,Status")
+        table = head + (
+            "# the first day\n\n"
+            '1,1,"a, b",,,1,-,fit.py,smi,"--x ""1"""\n'
+            "1,2,,,,1,MPS,fit.py,smi,\n"
+            "1,3,,FINISHED brave-owl (1),0af3,1,-,fit.py,smi,\n"
+            "1,2,,,,1,MPS,oom.py,smi,\r\n"
+            "1,4,,,,7,-,fit.py,smi,\n"
+            "1,5,,,,1,-,bad.py,smi,"
+        )
+        done = self.bench(table, code=1)
+        self.assertIn("1 of 5 workloads are FINISHED by their Status", done.stderr)
+        with open(f"{self.work}/table.csv", encoding="utf-8", newline="") as file:
+            written = file.read()
+        self.assertEqual(
+            written,
+            head + "# the first day\n\n"
+            '1,1,"a, b",FINISHED fit (1),1-1.0,1,-,fit.py,smi,"--x ""1"""\n'
+            "1,2,,FINISHED fit (1_A_MPS),2-1.0,1,MPS,fit.py,smi,\n"
+            "1,3,,FINISHED brave-owl (1),0af3,1,-,fit.py,smi,\n"
+            "1,2,,FAILED oom (1_B_MPS),2-1.1,1,MPS,oom.py,smi,\r\n"
+            "1,4,,,,7,-,fit.py,smi,\n"
+            "1,5,,FAILED bad (1),5-1.0,1,-,bad.py,smi,\n",
+        )
+        again = self.bench(written, code=1).stderr
+        self.assertNotIn("fit+oom", again)
+        self.assertIn("this machine has no GPU 7", again)
+        self.assertIn("No module named 'no_such_module'", again)
+
+    def test_a_table_that_cannot_be_written_stays_and_is_named(self):
+        self.write("fit.py", "print(open('table.csv', 'a').write('# mine\\n'))")
+        table = HEAD + "1,1,,,1,-,fit.py,,\n1,2,,,1,-,fit.py,,\n"
+        done = self.bench(table)
+        self.assertIn("table.csv has changed while the bench ran", done.stderr)
+        self.assertEqual(read(f"{self.work}/table.csv"), table + 2 * "# mine\n")
+        self.assertEqual(len(self.rows("groups.csv")), 2)
+        self.write("other.csv", HEAD.replace(",Run", "") + "1,1,,1,-,fit.py,,\n")
+        done = self.colloc("bench", "--output=new", "--no-report", "other.csv")
+        self.assertIn("Status will not be written: it has no column Run", done.stderr)
+
+    def test_the_environment_is_recorded(self):
+        self.write("fit.py", "pass")
+        self.bench(HEAD + "1,1,,,1,-,fit.py,,\n")
+        folder = f"{self.work}/out/environment"
+        self.assertRegex(read(f"{folder}/pip.txt"), r"(?m)^python==3\.")
+        self.assertIn("GPU 1: NVIDIA A100-SXM4-40GB (GPU-", read(f"{folder}/driver.txt"))
+        with open(f"{folder}/pip.txt", "a", encoding="utf-8") as file:
+            file.write("torch==1.0\n")
+        self.bench(HEAD + "1,2,,,1,-,fit.py,-,again\n1,3,,,1,-,fit.py,,\n")
+        self.assertNotIn("torch==1.0", read(f"{folder}/pip-2.txt"))
+
+    def test_profilers_of_radts_tables(self):
+        self.write("fit.py", "print('fitted')")
+        table = HEAD + "1,1,,,1,-,fit.py,smi+nsys,--a\n"
+        self.assertIn("(nsys)", self.bench(table, "--dry-run").stdout)
+        self.env["PATH"] = self.programs_without_nsys()
+        done = self.bench(table, code=1)
+        self.assertIn(
+            "line 2 of the table: the listener nsys: there is no such program", done.stderr
+        )
+        self.assertEqual(self.rows("summary.csv"), [])
+        nsys = self.write(
+            "programs/nsys",
+            "#!/bin/sh\nfor word; do case $word in --output=*)\n"
+            'echo "$*" >"${word#*=}.nsys-rep"; esac; done\n'
+            'while [ "${1#-}" != "$1" ] || [ "$1" = profile ]; do shift; done\nexec "$@"\n',
+        )
+        os.chmod(nsys, 0o755)
+        self.bench(table)
+        self.assertIn(f"{self.work}/fit.py --a\n", read(f"{self.work}/out/profiles/1-1.0.nsys-rep"))
+        self.assertEqual(read(f"{self.work}/out/logs/1-1.0.out"), "fitted\n")
+
+    def programs_without_nsys(self):
+        """A PATH that begins with an empty folder of the test."""
+        os.mkdir(os.path.join(self.work, "programs"))
+        return f"{self.work}/programs:{self.env['PATH']}"
 
     def test_what_radt_finished_is_not_run_again(self):
-        head = "Experiment,Workload,Status,Run,Devices,Collocation,File,Listeners,Params\n"
         row = "1,{},{},abc,1,MPS,timm/train.py,smi,--model resnet26\n"
-        table = (
-            head
-            + 2 * row.format(1, "FINISHED")
-            + row.format(2, "FINISHED")
-            + row.format(2, "FAILED")
-        )
-        self.assertEqual(self.bench(table, "--dry-run").stdout.count("GPU 1"), 1)
-        self.assertIn(
-            "Status of every workload is FINISHED",
-            self.bench(head + row.format(1, "FINISHED"), code=2).stderr,
-        )
+        done = "FINISHED resnet26 (1_A_MPS)"
+        table = HEAD + 2 * row.format(1, done) + row.format(2, done) + row.format(2, "FAILED x (1)")
+        listed = self.bench(table, "--dry-run").stdout
+        self.assertEqual(listed.count("GPU 1: FINISHED\n"), 1)
+        self.assertEqual(listed.count("GPU 1\n"), 1)
+        done = self.bench(HEAD + row.format(1, done))
+        self.assertIn("1 of 1 workloads are FINISHED by their Status", done.stderr)
+        self.assertEqual(self.rows("summary.csv"), [])
 
     def test_what_is_not_supported_of_radts_tables_is_named(self):
-        head = "Experiment,Workload,Status,Run,Devices,Collocation,File,Listeners,Params\n"
         row = "1,1,,,{},{},timm/train.py,{},--model resnet26\n"
         for rows, words in (
-            (row.format("0", "-", "smi+nsys"), "table.csv:2: the listener 'nsys'"),
-            (
-                row.format("0", "1g.5gb", "") + row.format("0", "3g.20gb", ""),
-                "table.csv:3: Collocation '3g.20gb'",
-            ),
+            (row.format("0", "-", "smi+free"), "table.csv:2: the listener 'free' is not supported"),
+            (row.format("0", "-", "smi+fre"), "table.csv:2: the listener 'fre' is not one of"),
+            (row.format("0", "-", "nsys+NCU"), "table.csv:2: the listener 'NCU' is a second"),
             (row.format("0", "-", "").replace("train.py", ""), "table.csv:2: File is a folder"),
             (row.format("0+", "-", ""), "table.csv:2: Devices"),
             (row.format("a", "-", ""), "not 'a'"),
+            (row.format("0", "serial", ""), "not 'serial'"),
             (row.format("0+1", "3g.20gb", ""), "several GPUs is not supported"),
         ):
-            self.assertIn(words, self.bench(head + rows, "--dry-run", code=2).stderr)
+            self.assertIn(words, self.bench(HEAD + rows, "--dry-run", code=2).stderr)
+
+    def test_every_row_of_a_table_like_the_papers(self):
+        """A table of the form and size of that behind the collocation paper, row by row: 198
+        workloads of one to seven trainings, alone, together, by MPS, on MIG instances of one or
+        several profiles; rows of a workload need not follow each other."""
+        ways = ["-", "MPS", "7g.40gb", "4g.20gb", "3g.20gb", "2g.10gb", "1g.5gb"]
+        models = {"resnet26": "resnet26", "efficientnetv2_s": "efficientnet"}
+        rows, expected = [], {}
+        for number in range(198):
+            count, group = number % 7 + 1, []
+            for i in range(count):
+                way = ways[(number // 7 + (i if number % 5 == 0 else 0)) % 7]
+                model = list(models)[(number + i) % 2]
+                devices = ["0", "2", "0+1"][number % 3] if way in "-MPS" else "2"
+                rows.append(
+                    f"33,{number},,,{devices},{way},timm/train.py,smi+top+dcgmi,"
+                    f"--model {model} --data-dir /raid/datasets/cifar10/ --warmup-epochs 0 "
+                    f"--batch-size {32 * (i + 1)}\n"
+                )
+                shown = {"-": "streams", "MPS": "mps"}.get(way, way)
+                group.append((devices.replace("+", ","), shown, models[model], 32 * (i + 1)))
+            expected[number + 1] = group
+        rows = rows[::2] + rows[1::2]  # each workload's rows are apart
+        found = {}
+        for line in self.bench(HEAD + "".join(rows), "--dry-run").stdout.splitlines():
+            if not line.startswith(" "):
+                number, _, rest = line.partition(" ")
+                sharing, gpus = re.search(r"(\S+)(?: \(line \d+\))?, GPU (\S+)$", rest).groups()
+                found[int(number)] = group = []
+                continue
+            own = re.search(r" \(GPU (\S+)\)", line)
+            way = re.match(r"    \(([^G]\S*)\)", line)
+            words = line.split()
+            group.append(
+                (
+                    own[1] if own else gpus,
+                    way[1] if way else sharing,
+                    words[words.index("--epochs") - 1],
+                    int(words[words.index("--batch") + 1]),
+                )
+            )
+        self.assertEqual(len(found), 198)
+        self.assertEqual(
+            sorted(map(sorted, found.values())), sorted(map(sorted, expected.values()))
+        )
+
+    def test_mig_profiles_in_one_group(self):
+        os.unlink(self.env["COLLOC_EMULATOR"])
+        gpus = "A100-40GB:3g.20gb+2g.10gb+1g.5gb,A100-40GB"
+        self.emulator("create", f"--gpus={gpus}", "--speed=100", self.env["COLLOC_EMULATOR"])
+        row = "1,1,,,0,{},train.py,smi,--model {}\n"
+        table = HEAD + row.format("1g.5gb", "one") + row.format("3g.20gb", "two")
+        self.bench(table)
+        self.assertEqual(self.rows("groups.csv")[0]["group"], "one+two 1g.5gb/3g.20gb")
+        self.assertEqual([row["failed"] for row in self.rows("summary.csv")], ["0"])
+        done = self.bench(
+            "mix,sharing,gpu\none*2+two,3g.20gb/2g.10gb/1g.5gb,0\none*2,2g.10gb/2g.10gb,0\n",
+            code=1,
+        )
+        self.assertIn("[1/2] one*2+two 3g.20gb/2g.10gb/1g.5gb ... ", done.stderr)
+        self.assertIn("GPU 0 has 1 instance of 2g.10gb, the group needs 2", done.stderr)
+        for sharing in ("3g.20gb/", "mps/mps/mps", "serial/mps", "/mps"):
+            done = self.bench(f"mix,sharing,gpu\none*2,{sharing},0\n", code=2)
+            self.assertIn("table.csv:2: ", done.stderr)
 
     def test_tasks_of_one_workload_on_different_gpus(self):
-        head = "Experiment,Workload,Status,Run,Devices,Collocation,File,Listeners,Params\n"
         row = "1,1,,,{},-,timm/train.py,,--model resnet26\n"
-        done = self.bench(head + row.format(0) + row.format(1), "--dry-run")
+        done = self.bench(HEAD + row.format(0) + row.format(1), "--dry-run")
         self.assertIn("resnet26*2 streams, GPU 0,1\n", done.stdout)
         self.assertIn(" (GPU 1) ", done.stdout)
 

@@ -25,7 +25,7 @@ static struct training_result explain(int status, const char *log)
     assert_true(fd >= 0);
     assert_int_equal(write(fd, log, strlen(log)), strlen(log));
     close(fd);
-    training_failure_explain(status, path, &result);
+    training_failure_explain(status, "/dev/null", path, &result);
     unlink(path);
     return result;
 }

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* radT's listeners: what a row of its tables wants recorded beside the training. */
+#ifndef COLLOC_BENCH_RADT_LISTENERS_H
+#define COLLOC_BENCH_RADT_LISTENERS_H
+
+#include "exec/profiler.h"
+
+enum listener_answer {
+    LISTENER_UNKNOWN = 1, /* radT has none of that name either */
+    LISTENER_REFUSED,     /* nothing here records the same */
+    LISTENER_SECOND,      /* a second profiler: a program runs under one */
+};
+
+/*
+ * Parses a list such as "smi+top+nsys", in letters of any case. What smi, dcgmi, top, ps and iostat
+ * record is in each group's samples anyway.
+ *
+ * ret_profiler: the list's profiler, or PROFILER_NONE
+ * ret_name:     where the listener begins that the answer is about, and
+ * ret_size:     the length of its name
+ *
+ * Returns 0 or a listener_answer.
+ */
+int listeners_parse(
+    const char *text, enum profiler *ret_profiler, const char **ret_name, int *ret_size);
+
+/* Returns a sentence for an answer: "radT has no such listener". */
+const char *listener_answer_text(int answer);
+
+#endif
