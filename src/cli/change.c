@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `colloc cancel`, `hold` and `release`: one POST to /v1/tasks/ID/VERB for each task. All tasks are
- * tried; the exit code is that of the first error.
+ * `colloc cancel`, `hold`, `release` and `update`: one POST to /v1/tasks/ID/VERB for each task. All
+ * tasks are tried; the exit code is that of the first error.
  */
 #include "cli/change.h"
 
@@ -19,12 +19,13 @@
 #include "cli/task_view.h"
 #include "cli/task_words.h"
 
-static int change_one(struct client *client, const char *verb, const char *id, json_t *changed)
+static int change_one(
+    struct client *client, const char *verb, const json_t *body, const char *id, json_t *changed)
 {
     char path[160];
     json_t *reply;
     snprintf(path, sizeof path, "/v1/tasks/%s/%s", id, verb);
-    int code = session_call(client, "POST", path, NULL, &reply);
+    int code = session_call(client, "POST", path, body, &reply);
     if (code != EXIT_OK)
         return code;
     json_t *array = json_object_get(reply, "array");
@@ -227,6 +228,11 @@ static int list_ids(const struct invocation *invocation, json_t **ret_ids)
 
 int change_tasks(const struct invocation *invocation, const char *verb)
 {
+    return change_tasks_with(invocation, verb, NULL);
+}
+
+int change_tasks_with(const struct invocation *invocation, const char *verb, const json_t *body)
+{
     struct client *client;
     json_t *ids, *id;
     size_t i;
@@ -242,7 +248,7 @@ int change_tasks(const struct invocation *invocation, const char *verb)
     }
     json_t *changed = json_array();
     json_array_foreach(ids, i, id) {
-        int code = change_one(client, verb, json_string_value(id), changed);
+        int code = change_one(client, verb, body, json_string_value(id), changed);
         first = first == EXIT_OK ? code : first;
         if (code == EXIT_UNREACHABLE)
             break;

@@ -3,6 +3,8 @@
 #ifndef COLLOC_CLI_CHANGE_H
 #define COLLOC_CLI_CHANGE_H
 
+#include <jansson.h>
+
 #include "cli/command.h"
 
 /* The options by which tasks are selected instead of by their ids. */
@@ -24,5 +26,8 @@ extern const struct option_spec change_options[CHANGE_OPTIONS];
  * Returns EXIT_OK, or the exit code of the first operand that failed.
  */
 int change_tasks(const struct invocation *invocation, const char *verb);
+
+/* The same with a body; NULL: none. */
+int change_tasks_with(const struct invocation *invocation, const char *verb, const json_t *body);
 
 #endif

@@ -28,6 +28,7 @@
     X(cancel)                                                                                      \
     X(hold)                                                                                        \
     X(release)                                                                                     \
+    X(update)                                                                                      \
     X(suspend)                                                                                     \
     X(resume)                                                                                      \
     X(move)                                                                                        \

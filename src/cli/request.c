@@ -33,6 +33,14 @@ static json_t *value_json(const struct option_spec *spec, const struct option_va
     }
 }
 
+void request_add_options(json_t *request, const struct option_value *values)
+{
+    for (size_t i = 0; i < task_option_count; i++)
+        if (values[i].set && i != TASK_SUMMARY)
+            json_object_set_new(
+                request, task_options[i].field, value_json(&task_options[i], &values[i]));
+}
+
 static const char *base_name(const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -183,13 +191,9 @@ int request_create(const struct task_description *task, const char *const *argum
     if (task->slurm.is_slurm)
         add_slurm_variables(json_object_get(request, "environment"), task);
     json_object_set_new(request, "umask", json_integer(current_umask()));
-    for (size_t i = 0; i < task_option_count; i++) {
-        if (!task->values[i].set)
-            continue;
-        json_t *value = i == TASK_SUMMARY ? summary_json(task)
-                                          : value_json(&task_options[i], &task->values[i]);
-        json_object_set_new(request, task_options[i].field, value);
-    }
+    request_add_options(request, task->values);
+    if (task->values[TASK_SUMMARY].set)
+        json_object_set_new(request, task_options[TASK_SUMMARY].field, summary_json(task));
     add_notify_default(request);
     *ret_request = request;
     return 0;

@@ -19,6 +19,9 @@
 int request_create(const struct task_description *task, const char *const *arguments,
     struct fault *fault, json_t **ret_request);
 
+/* Adds the task options that are set, but not the summary's text. `values`: by enum task_option. */
+void request_add_options(json_t *request, const struct option_value *values);
+
 /* Adds the command line to a request, for display only. `words`: at least one; NULL-terminated. */
 void request_name_command(json_t *request, const char *const *words);
 

@@ -138,7 +138,9 @@ static int apply_submit(struct core *core, const struct event *event)
 {
     if (core_find_task(core, event->task) || !are_elements_new(core, event))
         return CORE_NOT_NOW;
-    if (event->task == 0 || event->submit.request.gpus < 1 || !core_may_depend(event))
+    const struct task_request *request = &event->submit.request;
+    if (event->task == 0 || request->gpus < 1 ||
+        !core_may_depend(event->task, request->after, request->n_after))
         return CORE_NOT_NOW;
     if (!event->submit.elements)
         return add_task(core, event, event->task, (struct task_array){0});
@@ -424,15 +426,31 @@ static int apply_estimate(struct task *task, const struct need *need)
     return 0;
 }
 
+void core_leave_queue(struct core *core, struct task *task, int64_t now_us)
+{
+    stop_waiting(task, now_us);
+    task->queued_us = now_us;
+    forget_drains(core, task->id);
+    core_leave_slot(core, task);
+    task_move(task, TASK_HELD);
+}
+
+void core_enter_queue(struct core *core, struct task *task, int64_t now_us)
+{
+    stop_waiting(task, now_us);
+    if (!core_is_gated(task)) {
+        return_to_queue(core, task, now_us);
+        return;
+    }
+    task_move(task, TASK_BLOCKED);
+    start_waiting(core, task, now_us);
+}
+
 static int apply_hold(struct core *core, struct task *task, const struct event *event)
 {
     if (!is_waiting(task) && task->state != TASK_BLOCKED)
         return CORE_NOT_NOW;
-    stop_waiting(task, event->time_us);
-    task->queued_us = event->time_us;
-    forget_drains(core, task->id);
-    core_leave_slot(core, task);
-    task_move(task, TASK_HELD);
+    core_leave_queue(core, task, event->time_us);
     return 0;
 }
 
@@ -440,13 +458,7 @@ static int apply_release(struct core *core, struct task *task, const struct even
 {
     if (task->state != TASK_HELD)
         return CORE_NOT_NOW;
-    stop_waiting(task, event->time_us);
-    if (!core_is_gated(task)) {
-        return_to_queue(core, task, event->time_us);
-        return 0;
-    }
-    task_move(task, TASK_BLOCKED);
-    start_waiting(core, task, event->time_us);
+    core_enter_queue(core, task, event->time_us);
     return 0;
 }
 
@@ -511,6 +523,8 @@ static int apply_to_task(struct core *core, struct task *task, const struct even
         return apply_hold(core, task, event);
     case EVENT_RELEASE:
         return apply_release(core, task, event);
+    case EVENT_UPDATE:
+        return core_apply_update(core, task, event);
     case EVENT_PLACE:
         return apply_place(core, task, event);
     case EVENT_EXPIRE:

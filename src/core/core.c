@@ -283,7 +283,9 @@ static int react_to_input(struct core *core, const struct event *event)
     case EVENT_TICK:
         return expire_tasks(core, event->time_us);
     case EVENT_SUBMIT:
-        return core_note_past_ends(core, event->task);
+        return core_note_past_ends(core, event->task, UINT64_MAX);
+    case EVENT_UPDATE:
+        return event->update.sets_after ? core_note_past_ends(core, task->id, task->id) : 0;
     case EVENT_DEPENDENCY:
         return task->ending ? core_end_task(core, task->id, TASK_CANCELLED, event->time_us) : 0;
     case EVENT_SUSPEND:
@@ -316,7 +318,7 @@ static int decide_leftovers(struct core *core, int64_t now_us)
     }
     core->ended.n = 0; /* the driver may have forgotten some of them */
     if (r == 0)
-        r = core_note_past_ends(core, 0);
+        r = core_note_past_ends(core, 0, UINT64_MAX);
     return r == 0 ? evict_all(core, now_us) : r;
 }
 

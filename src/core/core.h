@@ -144,6 +144,15 @@ int core_check_suspend(const struct core *core, uint64_t id, struct fault *fault
 int core_check_move(
     const struct core *core, uint64_t id, const int *gpus, int n, struct fault *fault);
 
+/*
+ * Can the UPDATE be applied now? What was requested can be changed until the task starts; then its
+ * time limit can be shortened, and its priority changed for when it is queued again.
+ *
+ * Returns 0, or with the reason in the fault -ENOENT, -EBUSY or -EINVAL.
+ */
+int core_check_update(
+    const struct core *core, uint64_t id, const struct task_update *update, struct fault *fault);
+
 /* Returns the task, valid until core_forget; NULL when there is none of this id. */
 const struct task *core_task(const struct core *core, uint64_t id);
 

@@ -176,6 +176,12 @@ void core_change_order(struct core *core, enum queue_order order);
  */
 int core_apply_event(struct core *core, const struct event *event);
 
+/* The task leaves its queue to be held; it is not waiting any more. */
+void core_leave_queue(struct core *core, struct task *task, int64_t now_us);
+
+/* It goes into its queue, or is blocked. */
+void core_enter_queue(struct core *core, struct task *task, int64_t now_us);
+
 /* Are these indices of GPUs, at least one? */
 bool core_are_gpus(const struct core *core, const int *gpus, int n);
 
@@ -208,13 +214,19 @@ bool core_leaves_host_to(const struct core *core, const struct task *task, const
 int core_check_host_request(
     const struct core *core, const struct host_resources *wanted, struct fault *fault);
 
+/* ---- update.c ---- */
+
+/* Applies an UPDATE. Returns 0, CORE_NOT_NOW or -ENOMEM. */
+int core_apply_update(struct core *core, struct task *task, const struct event *event);
+
 /* ---- dependents.c ---- */
 
 /* Applies a DEPENDENCY. Returns 0, or CORE_NOT_NOW. */
 int core_apply_dependency(struct core *core, struct task *task, const struct event *event);
 
-/* Are the dependencies of a SUBMIT on tasks before it? So there is no cycle. */
-bool core_may_depend(const struct event *event);
+/* May the task, or the array, have these dependencies? They have to be on tasks before it, so that
+ * there is no cycle. */
+bool core_may_depend(uint64_t id, const struct dependency *after, int n_after);
 
 /* Gives the task its own copy of the dependencies in its request. `place`: in its array, from 1; or
  * 0. Returns 0 or -ENOMEM. */
@@ -226,9 +238,9 @@ void core_drop_dependencies(struct core *core, struct task *task);
 /* The task has ended: dependencies on it can be judged. Returns 0 or -ENOMEM. */
 int core_note_end(struct core *core, uint64_t id, bool failed);
 
-/* The same for the tasks that had ended before those from the id on came to depend on them. Returns
- * 0 or -ENOMEM. */
-int core_note_past_ends(struct core *core, uint64_t id);
+/* The same for the tasks that had ended before those with ids from `first` to `last_task` came to
+ * depend on them. Returns 0 or -ENOMEM. */
+int core_note_past_ends(struct core *core, uint64_t first, uint64_t last_task);
 
 /* Judges dependencies on tasks that have ended, and ends the tasks that can never start: as many as
  * a step may. Returns 0 or -ENOMEM. */

@@ -121,15 +121,12 @@ static uint64_t first_dependent(const struct dependents *index, const struct dep
 
 /* ---- a task's dependencies ---- */
 
-bool core_may_depend(const struct event *event)
+bool core_may_depend(uint64_t id, const struct dependency *after, int n_after)
 {
-    const struct task_request *request = &event->submit.request;
-    for (int i = 0; i < request->n_after; i++) {
-        const struct dependency *each = &request->after[i];
-        if (each->first == 0 || each->first > each->last || each->last >= event->task)
+    for (int i = 0; i < n_after; i++)
+        if (after[i].first == 0 || after[i].first > after[i].last || after[i].last >= id)
             return false;
-    }
-    return request->n_after >= 0 && request->n_after <= DEPENDENCIES_MAX;
+    return n_after >= 0 && n_after <= DEPENDENCIES_MAX;
 }
 
 /* The dependency of the task at this place of its array, from 1, on the one of another array. */
@@ -254,12 +251,14 @@ static int note_ends_of(struct core *core, const struct dependency *range)
     return r;
 }
 
-int core_note_past_ends(struct core *core, uint64_t id)
+int core_note_past_ends(struct core *core, uint64_t first, uint64_t last_task)
 {
     struct dependency last = {.first = 0}; /* tasks of an array have the same dependencies */
     int r = 0;
-    for (int i = core_task_position(core, id); i < core->n_tasks && r == 0; i++) {
+    for (int i = core_task_position(core, first); i < core->n_tasks && r == 0; i++) {
         const struct task *task = core->tasks[i];
+        if (task->id > last_task)
+            break;
         for (int k = 0; k < task->n_after && r == 0; k++) {
             if (dependency_is_same(&task->after[k], &last))
                 continue;

@@ -16,6 +16,7 @@ static const char *const names[EVENT_KINDS] = {
     [EVENT_CANCEL] = "CANCEL",
     [EVENT_HOLD] = "HOLD",
     [EVENT_RELEASE] = "RELEASE",
+    [EVENT_UPDATE] = "UPDATE",
     [EVENT_SUSPEND] = "SUSPEND",
     [EVENT_RESUME] = "RESUME",
     [EVENT_MOVE] = "MOVE",

@@ -26,6 +26,7 @@ enum event_kind {
     EVENT_CANCEL,    /* an authorised user cancels the task */
     EVENT_HOLD,
     EVENT_RELEASE,
+    EVENT_UPDATE,            /* an authorised user changes what was requested */
     EVENT_SUSPEND,           /* an authorised user suspends the task */
     EVENT_RESUME,            /* an authorised user lets it go on */
     EVENT_MOVE,              /* an authorised user moves it to these GPUs */
@@ -63,6 +64,17 @@ struct array_element {
     int index;
 };
 
+/* What an UPDATE changes. */
+struct task_update {
+    bool sets_time_limit, sets_priority, sets_need, sets_begin, sets_after;
+    int64_t time_limit_us;
+    int priority;
+    struct need need;
+    int64_t begin_us;               /* 0: at once */
+    const struct dependency *after; /* instead of those that are open */
+    int n_after;
+};
+
 /* One GPU at one instant. */
 struct core_sample {
     int gpu;
@@ -98,6 +110,7 @@ struct event {
             int n_elements;
             int array_limit; /* of its tasks in queues and running at a time; 0: none */
         } submit;
+        struct task_update update;
         struct need estimate;
         struct core_sample sample;
         struct {

@@ -6,6 +6,7 @@
  *     audit event=submit task=12 user=ada uid=1000 name=resnet50 gpus=1
  *     audit event=start task=12 user=ada uid=1000 gpus=0 sharing=mps attempt=1
  *     audit event=cancel task=12 user=ada uid=1000 by=root by_uid=0
+ *     audit event=update task=12 user=ada uid=1000 by=ada by_uid=1000 priority=low
  *     audit event=crash task=12 user=ada uid=1000 class=gpu-oom exit=1 signal=0
  *     audit event=end task=12 user=ada uid=1000 state=COMPLETED
  *
@@ -20,8 +21,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/failure_class.h"
 #include "base/log.h"
+#include "base/units.h"
 #include "core/sharing_choice.h"
 
 enum { VALUE_MAX = 128 }; /* bytes of a user's text in a line; chosen: names are cut there, too */
@@ -90,6 +93,23 @@ static void put_gpus(FILE *out, const struct core *core, const struct task *task
         fprintf(out, "%s%s", i ? "," : "", view->gpus[task->gpus[i]].id.label);
 }
 
+static void put_update(FILE *out, const struct task_update *update, const json_t *detail)
+{
+    const json_t *name = json_object_get(detail, "name");
+    if (update->sets_time_limit)
+        fprintf(out, " time_limit_s=%lld", (long long)(update->time_limit_us / SECOND_US));
+    if (update->sets_priority)
+        put(out, "priority", priority_name(update->priority));
+    if (update->sets_need)
+        fprintf(out, " memory_mib=%lld", (long long)(update->need.bytes / MIB));
+    if (update->sets_begin)
+        fputs(" begin=yes", out);
+    if (update->sets_after)
+        fprintf(out, " after=%d", update->n_after);
+    if (name)
+        put(out, "name", json_string_value(name));
+}
+
 static const char *audit_word(const struct event *event)
 {
     switch (event->kind) {
@@ -107,6 +127,8 @@ static const char *audit_word(const struct event *event)
         return "hold";
     case EVENT_RELEASE:
         return "release";
+    case EVENT_UPDATE:
+        return "update";
     case EVENT_SUSPENDED:
         return "suspend";
     case EVENT_RESUMED:
@@ -128,7 +150,7 @@ static const char *audit_word(const struct event *event)
 }
 
 static void put_details(FILE *out, const struct core *core, const struct job *job,
-    const struct task *task, const struct event *event)
+    const struct task *task, const struct event *event, const json_t *detail)
 {
     switch (event->kind) {
     case EVENT_SUBMIT:
@@ -136,6 +158,9 @@ static void put_details(FILE *out, const struct core *core, const struct job *jo
         fprintf(out, " gpus=%d", event->submit.request.gpus);
         if (event->submit.n_elements > 0)
             fprintf(out, " tasks=%d", event->submit.n_elements);
+        break;
+    case EVENT_UPDATE:
+        put_update(out, &event->update, detail);
         break;
     case EVENT_RESUMED:
     case EVENT_MOVED:
@@ -186,7 +211,7 @@ void audit_event(const struct core *core, const struct jobs *jobs, const struct 
     put(out, "user", job->user);
     fprintf(out, " uid=%u", (unsigned)job->uid);
     put_author(out, job, detail);
-    put_details(out, core, job, task, event);
+    put_details(out, core, job, task, event, detail);
     fclose(out);
     log_info("%s", line);
 }

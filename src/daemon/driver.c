@@ -234,6 +234,10 @@ static void queue_entry(struct driver *driver, const struct event *event, const 
     } else if (event->kind == EVENT_GPUS) {
         r = copy_data(entry, event->gpus.list, (size_t)event->gpus.n * sizeof *event->gpus.list);
         entry->event.gpus.list = entry->owned;
+    } else if (event->kind == EVENT_UPDATE) {
+        r = copy_data(entry, event->update.after,
+            (size_t)event->update.n_after * sizeof *event->update.after);
+        entry->event.update.after = entry->owned;
     } else if (event->kind == EVENT_END) {
         r = sum_up(driver, core_task(driver->core, event->task), entry);
     }

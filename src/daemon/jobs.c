@@ -266,6 +266,16 @@ void job_note_exit(struct job *job, enum failure_class failure, const json_t *de
     job->mem_used_bytes = READING_NONE;
 }
 
+void job_note_update(struct job *job, const json_t *detail)
+{
+    const char *name = json_string_value(json_object_get(detail, "name"));
+    char *copy = job && name ? strdup(name) : NULL;
+    if (!copy)
+        return;
+    free(job->name);
+    job->name = copy;
+}
+
 struct reading job_mean_smact(const struct job *job)
 {
     const struct usage *usage = &job->usage;

@@ -124,6 +124,10 @@ void jobs_set_unlisted(struct jobs *jobs, uid_t uid, bool is_unlisted);
 /* Notes how an attempt ended. `detail`: of its EXITED; borrowed, may be NULL. */
 void job_note_exit(struct job *job, enum failure_class failure, const json_t *detail);
 
+/* Notes a change of the task's name. `job`: may be NULL. `detail`: of its UPDATE; borrowed, may be
+ * NULL. */
+void job_note_update(struct job *job, const json_t *detail);
+
 /* Returns the task's mean part of SMACT (0 to 1) on each of its GPUs. */
 struct reading job_mean_smact(const struct job *job);
 

@@ -64,6 +64,27 @@ static void describe_place(const struct event *event, char *text, size_t size)
             event->place.exclusive ? " whole" : "");
 }
 
+static void describe_update(const struct task_update *update, char *text, size_t size)
+{
+    char part[64];
+    FILE *out = fmemopen(text, size, "w");
+    if (!out)
+        return;
+    if (update->sets_time_limit)
+        fprintf(out, " limit=%s", format_elapsed(update->time_limit_us, part, sizeof part));
+    if (update->sets_priority)
+        fprintf(out, " priority=%s", priority_name(update->priority));
+    if (update->sets_need)
+        fprintf(out, " need=%s", format_size(update->need.bytes, part, sizeof part));
+    if (update->sets_begin) {
+        event_line_format_time(update->begin_us, part, sizeof part);
+        fprintf(out, " begin=%s", part);
+    }
+    for (int i = 0; i < update->n_after; i++)
+        fprintf(out, " after=%s", dependency_format(&update->after[i], part, sizeof part));
+    fclose(out);
+}
+
 static void describe_exit(const struct event *event, char *text, size_t size)
 {
     if (event->exited.signal)
@@ -86,6 +107,7 @@ static const char *verb_of(enum event_kind kind)
         [EVENT_CANCEL] = "cancel",
         [EVENT_HOLD] = "hold",
         [EVENT_RELEASE] = "release",
+        [EVENT_UPDATE] = "update",
         [EVENT_DEPENDENCY] = "dependency",
         [EVENT_ELIGIBLE] = "eligible",
         [EVENT_PLACE] = "place",
@@ -127,6 +149,9 @@ bool event_line_format(const struct event *event, const char *name, char *buffer
     case EVENT_ESTIMATE:
         strcpy(more, " ");
         format_size(event->estimate.bytes, more + 1, sizeof more - 1);
+        break;
+    case EVENT_UPDATE:
+        describe_update(&event->update, more, sizeof more);
         break;
     case EVENT_PLACE:
         describe_place(event, more, sizeof more);

@@ -350,6 +350,51 @@ static int read_memory_wait(struct scenario *scenario, struct scenario_input *in
     return read_task_event(scenario, input, words, fault);
 }
 
+/* "limit=60s" */
+static int read_change(struct task_update *update, char *word, struct fault *fault)
+{
+#define UPDATE(field) offsetof(struct task_update, field)
+    static const struct field fields[] = {
+        {"limit", FIELD_DURATION, UPDATE(time_limit_us), 0},
+        {"priority", FIELD_PRIORITY, UPDATE(priority), 0},
+        {"declared", FIELD_NEED_DECLARED, UPDATE(need), 0},
+        {"begin", FIELD_DURATION, UPDATE(begin_us), 0},
+    };
+    static const size_t flags[] = {
+        UPDATE(sets_time_limit), UPDATE(sets_priority), UPDATE(sets_need), UPDATE(sets_begin)};
+#undef UPDATE
+    char *value = strchr(word, '=');
+    if (!value)
+        return refuse_word(fault, word);
+    *value++ = '\0';
+    for (size_t i = 0; i < ARRAY_SIZE(fields); i++)
+        if (strcmp(fields[i].name, word) == 0)
+            *(bool *)((char *)update + flags[i]) = true;
+    return read_named_field(fields, ARRAY_SIZE(fields), update, word, value, fault);
+}
+
+/* "t=5 update a limit=60s priority=high", "t=5 update a after=ok:b" */
+static int read_update(struct scenario *scenario, struct scenario_input *input,
+    const struct line_words *words, struct fault *fault)
+{
+    struct task_update *update = &input->event.update;
+    uint64_t id = find_task(scenario, words->word[2]);
+    struct scenario_task *task = &scenario->tasks[id];
+    int before = task->request.n_after; /* those of its submission, which has its own copy */
+    for (int i = 3; i < words->n; i++) {
+        char *word = words->word[i];
+        update->sets_after |= strncmp(word, "after=", 6) == 0;
+        int r = strncmp(word, "after=", 6) != 0 ? read_change(update, word, fault)
+                : id == 0 || read_after(scenario, task, word + 6) < 0 ? refuse_word(fault, word)
+                                                                      : 0;
+        if (r < 0)
+            return r;
+    }
+    update->after = task->after + before;
+    update->n_after = task->request.n_after - before;
+    return read_task_event(scenario, input, words, fault);
+}
+
 /* "t=5 move a gpu1" */
 static int read_move(struct scenario *scenario, struct scenario_input *input,
     const struct line_words *words, struct fault *fault)
@@ -386,6 +431,7 @@ static int read_timed(
         {"cancel", read_task_event, {.event.kind = EVENT_CANCEL}},
         {"hold", read_task_event, {.event.kind = EVENT_HOLD}},
         {"release", read_task_event, {.event.kind = EVENT_RELEASE}},
+        {"update", read_update, {.event.kind = EVENT_UPDATE}},
         {"suspend", read_task_event, {.event.kind = EVENT_SUSPEND}},
         {"resume", read_task_event, {.event.kind = EVENT_RESUME}},
         {"move", read_move, {.event.kind = EVENT_MOVE}},

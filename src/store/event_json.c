@@ -184,6 +184,19 @@ static const struct field submit_fields[] = {
     {"host_bytes", FIELD_INT64, AT(submit.request.host.memory_bytes), OPTIONAL, 1, HOST_BYTES_MAX, NULL},
 };
 
+static const struct field update_fields[] = {
+    {"sets_time_limit", FIELD_BOOL, AT(update.sets_time_limit), OPTIONAL, 0, 0, NULL},
+    {"time_limit_us", FIELD_INT64, AT(update.time_limit_us), OPTIONAL, 0, EVENT_NUMBER_MAX, NULL},
+    {"sets_priority", FIELD_BOOL, AT(update.sets_priority), OPTIONAL, 0, 0, NULL},
+    {"priority", FIELD_INT, AT(update.priority), OPTIONAL, PRIORITY_LOW, PRIORITY_URGENT, NULL},
+    {"sets_need", FIELD_BOOL, AT(update.sets_need), OPTIONAL, 0, 0, NULL},
+    {"need", FIELD_NAME, AT(update.need.kind), OPTIONAL, 0, 0, &need_kinds},
+    {"need_bytes", FIELD_INT64, AT(update.need.bytes), OPTIONAL, 1, EVENT_NUMBER_MAX, NULL},
+    {"sets_begin", FIELD_BOOL, AT(update.sets_begin), OPTIONAL, 0, 0, NULL},
+    {"begin_us", FIELD_INT64, AT(update.begin_us), OPTIONAL, 1, EVENT_NUMBER_MAX, NULL},
+    {"sets_after", FIELD_BOOL, AT(update.sets_after), OPTIONAL, 0, 0, NULL},
+};
+
 static const struct field estimate_fields[] = {
     {"need", FIELD_NAME, AT(estimate.kind), REQUIRED, 0, 0, &need_kinds},
     {"need_bytes", FIELD_INT64, AT(estimate.bytes), REQUIRED, 0, EVENT_NUMBER_MAX, NULL},
@@ -281,6 +294,7 @@ static const struct fields sample_task_fields = FIELDS(task_memory_fields);
 /* Kinds without a row have no fields, or are STARTED. */
 static const struct fields fields_of_kind[EVENT_KINDS] = {
     [EVENT_SUBMIT] = FIELDS(submit_fields),
+    [EVENT_UPDATE] = FIELDS(update_fields),
     [EVENT_ESTIMATE] = FIELDS(estimate_fields),
     [EVENT_SAMPLE] = FIELDS(sample_fields),
     [EVENT_EXITED] = FIELDS(exited_fields),
@@ -453,6 +467,9 @@ static int encode_body(json_t *object, const struct event *event)
     if (r == 0 && event->kind == EVENT_SUBMIT && request->n_after)
         r = encode_list(object, "after", &after_fields, request->after, sizeof *request->after,
             request->n_after);
+    if (r == 0 && event->kind == EVENT_UPDATE && event->update.n_after)
+        r = encode_list(object, "after", &after_fields, event->update.after,
+            sizeof *event->update.after, event->update.n_after);
     if (r == 0 && event->kind == EVENT_SUBMIT && event->submit.elements)
         r = encode_array(object, event);
     if (r == 0 && event->kind == EVENT_SAMPLE && sample->n_tasks)
@@ -693,16 +710,16 @@ static int decode_sample_tasks(
     return r;
 }
 
-static int decode_after(const struct decoding *decoding, const json_t *body, struct event *event)
+static int decode_after(const struct decoding *decoding, const json_t *body,
+    const struct dependency **ret_after, int *ret_n)
 {
     const json_t *list = json_object_get(body, "after");
-    struct task_request *request = &event->submit.request;
     void *after;
-    int r = list ? decode_list(decoding, list, "after", &after_fields, sizeof *request->after,
-                       &after, &request->n_after)
+    int r = list ? decode_list(
+                       decoding, list, "after", &after_fields, sizeof **ret_after, &after, ret_n)
                  : 0;
     if (list && r == 0)
-        request->after = after;
+        *ret_after = after;
     return r;
 }
 
@@ -749,7 +766,8 @@ static int decode_array(const struct decoding *decoding, const json_t *body, str
 
 static int decode_submit(const struct decoding *decoding, const json_t *body, struct event *event)
 {
-    int r = decode_after(decoding, body, event);
+    struct task_request *request = &event->submit.request;
+    int r = decode_after(decoding, body, &request->after, &request->n_after);
     if (r == 0)
         r = decode_array(decoding, body, event);
     if (r < 0)
@@ -780,6 +798,8 @@ int event_decode(
     switch (event->kind) {
     case EVENT_SUBMIT:
         return decode_submit(&decoding, body, event);
+    case EVENT_UPDATE:
+        return decode_after(&decoding, body, &event->update.after, &event->update.n_after);
     case EVENT_GPUS:
         return decode_gpus(&decoding, body, event);
     case EVENT_PLACE:
@@ -813,6 +833,8 @@ void event_release(struct event *event)
         free((void *)event->yield.gpus);
     else if (event->kind == EVENT_SUBMIT)
         release_submit(event);
+    else if (event->kind == EVENT_UPDATE)
+        free((void *)event->update.after);
     else if (event->kind == EVENT_SAMPLE)
         free(event->sample.tasks);
 }

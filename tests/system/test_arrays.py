@@ -147,7 +147,7 @@ class Arrays(DaemonCase):
         return thread, answers
 
     def test_others_are_served_while_an_array_is_cancelled(self):
-        size = 6000
+        size = 3000
         array = self.array("true", f"0-{size - 1}", hold=True)
         each = self.array("true", f"0-{size - 1}", after=f"each:{array}")
         every = [self.submit(after=f"ok:{array}") for _ in range(3)]

@@ -77,6 +77,71 @@ class Order(DaemonCase):
             self.wait(task, "COMPLETED")
         self.assertEqual(self.read("order").split(), ["urgent", "high", "normal", "low"])
 
+    def test_update_before_the_start_and_after(self):
+        first = self.submit("exec sleep 1000", time_limit_s=3600)
+        self.wait_state(first, "RUNNING")
+        third = self.submit("true", exclusive=True)
+        second = self.submit("true", exclusive=True, name="before")
+        self.colloc("update", "--priority=high", "--time=2h", str(third))
+        self.colloc("update", f"--after=any:{third}", "--name=later", "--memory=6GiB", str(second))
+        task = self.task(second)
+        self.assertEqual(
+            [task[key] for key in ("name", "need_mib", "reason", "waits_for")],
+            ["later", 6144, "Dependency", [f"any:{third}"]],
+        )
+        self.assertIn(
+            ("UPDATE", f"memory 6.0 GiB, after any:{third}, name later"), self.events(second)
+        )
+        self.wait_log(f"audit event=update task={third} .*by_uid=.* priority=high")
+        self.restart(signal.SIGKILL)
+        task = self.task(third)
+        self.assertEqual((task["priority"], task["time_limit_s"]), ("high", 7200))
+        self.assertEqual(self.task(second)["name"], "later")
+        self.assertIn(
+            "only be shortened", self.colloc("update", "--time=2h", str(first), code=1).stderr
+        )
+        self.assertIn(
+            "has started", self.colloc("update", "--memory=9G", str(first), code=1).stderr
+        )
+        self.colloc("update", "--time=1s", str(first))
+        self.wait(first, "TIMEOUT")
+        self.wait(third, "COMPLETED")
+        self.assertEqual(self.wait(second, "COMPLETED")["name"], "later")
+        self.assertIn("ended", self.colloc("update", "--time=1h", str(first), code=1).stderr)
+
+    def test_an_update_that_cannot_be(self):
+        task = self.submit(hold=True)
+        path = f"/v1/tasks/{task}/update"
+        for body, word in (
+            ({}, "what to change"),
+            ({"gpus": 2}, "gpus: cannot be changed"),
+            ({"time_limit_s": -1}, "time_limit_s"),
+            ({"priority": "x"}, "priority"),
+            ({"memory_mib": 1 << 20}, "too few GPUs that large"),
+            ({"after": f"ok:{task + 1}"}, "no task"),
+            ({"after": f"ok:{task}"}, "earlier tasks only"),
+        ):
+            reply = self.request("POST", path, body)
+            self.assertIn(reply.status, (400, 409), reply.data)
+            self.assertIn(word, reply.message)
+        self.assertEqual(self.request("POST", "/v1/tasks/99/update", {"name": "x"}).status, 404)
+        self.assertIn("--time=2h", self.colloc("update", str(task), code=2).stderr)
+
+    def test_update_of_an_array(self):
+        array = self.submit(array="0-3", hold=True)
+        done = self.colloc("update", "--priority=low", "--begin=now+1h", str(array))
+        self.assertEqual(done.stdout, f"Array {array}: update for 4 of 4 tasks\n")
+        self.colloc("update", "--priority=normal", f"{array}_2")
+        self.assertEqual(
+            [self.task(f"{array}_{i}")["priority"] for i in range(4)],
+            ["low", "low", "normal", "low"],
+        )
+        self.act("release", array)
+        self.assertEqual(self.task(f"{array}_0")["reason"], "BeginTime")
+        self.assertIn(
+            "give the tasks", self.colloc("update", "--after=any:1", str(array), code=1).stderr
+        )
+
     def test_what_cannot_be_is_refused(self):
         failed = self.submit("false")
         self.wait(failed, "FAILED")
@@ -114,6 +179,17 @@ class Order(DaemonCase):
         refused = self.colloc("submit", "--priority=high", "--", "true", prefix=OTHER, code=1)
         self.assertIn("only root and operators", refused.stderr)
         self.colloc("submit", "--priority=low", "--", "true", prefix=OTHER)
+        roots = str(self.submit(hold=True))
+        own = self.colloc("submit", "--hold", "--", "true", prefix=OTHER).stdout.split()[-1]
+        for words, complaint in (
+            (("--name=x", roots), "is not yours"),
+            (("--priority=high", own), "only root and operators"),
+        ):
+            done = self.colloc("update", *words, prefix=OTHER, code=1)
+            self.assertIn(complaint, done.stderr)
+        self.colloc("update", "--priority=low", own, prefix=OTHER)
+        self.colloc("update", "--priority=high", own)
+        self.colloc("release", roots, own)
         self.restart(operators=f"ada, {pwd.getpwuid(65534).pw_name}")
         self.colloc("submit", "--priority=high", "--", "true", prefix=OTHER)
         until(lambda: not self.tasks(), "the end of all tasks")

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A whole array: GET /v1/tasks/ID sums it up, and POST .../cancel, hold and release change each of
- * its tasks that allows it.
+ * A whole array: GET /v1/tasks/ID sums it up, and POST .../cancel, hold, release and update change
+ * each of its tasks that allows it.
  *
  * An array may have 10,000 tasks, so it is changed in slices of a few milliseconds, one in each
  * turn of the loop. The changes of a slice are written to the log together, and the request is
@@ -113,11 +113,11 @@ struct array_change {
     struct http *http;
     struct api_request *request;
     struct array_tasks array;
-    enum event_kind kind;
+    struct event event; /* fed for each task, */
+    json_t *detail;     /* with this */
     const char *verb;
-    json_t *detail; /* of each event */
-    int n_done;     /* of its tasks */
-    int n_changed;  /* of those, the ones that allowed it */
+    int n_done;    /* of its tasks */
+    int n_changed; /* of those, the ones that allowed it */
 };
 
 static void change_free(struct array_change *change)
@@ -127,13 +127,24 @@ static void change_free(struct array_change *change)
     free(change);
 }
 
+static bool is_allowed(const struct array_change *change, const struct event *event)
+{
+    struct fault fault;
+    return event->kind != EVENT_UPDATE ||
+           core_check_update(change->http->parts.core, event->task, &event->update, &fault) == 0;
+}
+
 static void change_next(struct array_change *change)
 {
     struct driver *driver = change->http->parts.driver;
-    int i = change->kind == EVENT_RELEASE ? change->n_done : change->array.n - 1 - change->n_done;
-    struct event event = driver_event(driver, change->kind, change->array.elements[i].task);
+    bool is_forward = change->event.kind == EVENT_RELEASE;
+    int i = is_forward ? change->n_done : change->array.n - 1 - change->n_done;
+    struct event event = change->event;
+    event.time_us = driver_now_us(driver);
+    event.task = change->array.elements[i].task;
     change->n_done++;
-    change->n_changed += driver_feed(driver, &event, change->detail) == 0;
+    change->n_changed += is_allowed(change, &event) &&
+                         driver_feed(driver, &event, change->detail) == 0;
 }
 
 static void change_slice(struct array_change *change)
@@ -198,7 +209,7 @@ static void on_turn(uv_idle_t *turn)
 }
 
 static void begin_change(struct http *http, struct api_request *request, struct array_tasks *array,
-    enum event_kind kind, const char *verb)
+    const struct event *event, json_t *detail, const char *verb)
 {
     struct array_change *change = calloc(1, sizeof *change);
     if (!change) {
@@ -209,21 +220,21 @@ static void begin_change(struct http *http, struct api_request *request, struct 
     *change = (struct array_change){.http = http,
         .request = request,
         .array = *array,
-        .kind = kind,
-        .verb = verb,
-        .detail = json_pack("{s:I}", "by_uid", (json_int_t)api_request_peer(request).uid)};
+        .event = *event,
+        .detail = json_incref(detail),
+        .verb = verb};
     append(http, change);
     uv_idle_start(&http->array_turn, on_turn);
 }
 
-bool array_was_changed(
-    struct http *http, struct api_request *request, enum event_kind kind, const char *verb)
+bool array_was_changed(struct http *http, struct api_request *request, const struct event *change,
+    json_t *detail, const char *verb)
 {
     struct array_tasks array;
     if (!names_array(http, request, &array))
         return false;
     if (may_touch(request, array.uid) && !driver_log_is_broken(http->parts.driver)) {
-        begin_change(http, request, &array, kind, verb);
+        begin_change(http, request, &array, change, detail, verb);
         return true;
     }
     if (!may_touch(request, array.uid))

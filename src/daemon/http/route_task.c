@@ -59,6 +59,31 @@ static void exit_text(const struct event *event, const json_t *detail, FILE *out
     }
 }
 
+/* "time limit 2:00:00, priority high" */
+static void update_text(const struct event *event, const json_t *detail, FILE *out)
+{
+    const struct task_update *update = &event->update;
+    const char *name = json_string_value(json_object_get(detail, "name"));
+    char text[64];
+    int n = 0;
+    if (update->sets_time_limit && ++n)
+        fprintf(out, "time limit %s", format_elapsed(update->time_limit_us, text, sizeof text));
+    if (update->sets_priority)
+        fprintf(out, "%spriority %s", n++ ? ", " : "", priority_name(update->priority));
+    if (update->sets_need)
+        fprintf(out, "%smemory %s", n++ ? ", " : "",
+            format_size(update->need.bytes, text, sizeof text));
+    if (update->sets_begin)
+        fprintf(out, "%sbegin", n++ ? ", " : "");
+    if (update->sets_after && update->n_after == 0)
+        fprintf(out, "%sits dependencies hold", n++ ? ", " : "");
+    for (int i = 0; i < update->n_after; i++)
+        fprintf(out, "%safter %s", n++ ? ", " : "",
+            dependency_format(&update->after[i], text, sizeof text));
+    if (name)
+        fprintf(out, "%sname %s", n ? ", " : "", name);
+}
+
 static const char *suspension_text(const struct event *event, const json_t *detail)
 {
     const char *why = json_string_value(json_object_get(detail, "why"));
@@ -96,6 +121,9 @@ static void write_event(
         break;
     case EVENT_SUSPENSION_FAILED:
         fprintf(out, "%s", suspension_text(event, detail));
+        break;
+    case EVENT_UPDATE:
+        update_text(event, detail, out);
         break;
     case EVENT_DEPENDENCY:
         fprintf(out, "%s %s", dependency_format(&event->dependency.dependency, text, sizeof text),
@@ -213,17 +241,19 @@ static void reply_unrecorded(struct api_request *request, uint64_t id, json_t *r
 static void change(
     struct http *http, struct api_request *request, enum event_kind kind, const char *verb)
 {
-    if (array_was_changed(http, request, kind, verb))
+    json_t *detail = json_pack("{s:I}", "by_uid", (json_int_t)api_request_peer(request).uid);
+    const struct event of_each = {.kind = kind};
+    bool is_array = array_was_changed(http, request, &of_each, detail, verb);
+    uint64_t id = is_array ? 0 : request_task_id(http, request);
+    json_t *record = is_array ? NULL : find_record(http, request, id);
+    if (!record) {
+        json_decref(detail);
         return;
-    uint64_t id = request_task_id(http, request);
-    json_t *record = find_record(http, request, id);
-    if (!record)
-        return;
+    }
     uint32_t owner = owner_of(record);
     const char *state = json_string_value(json_object_get(record, "state"));
     const struct task *task = core_task(http->parts.core, id);
     struct event event = driver_event(http->parts.driver, kind, id);
-    json_t *detail = json_pack("{s:I}", "by_uid", (json_int_t)api_request_peer(request).uid);
     bool at_once = is_ended_at_once(http, kind, task);
     if (!may_touch(request, owner))
         api_reply_error(request, 403, "task %llu is not yours", (unsigned long long)id);

@@ -211,6 +211,7 @@ const struct api_route http_routes[] = {
     {"GET", "/v1/tasks/{id}/series", route_task_series},
     {"POST", "/v1/tasks/{id}/cancel", route_cancel},
     {"POST", "/v1/tasks/{id}/hold", route_hold},
+    {"POST", "/v1/tasks/{id}/update", route_update},
     {"POST", "/v1/tasks/{id}/suspend", route_suspend},
     {"POST", "/v1/tasks/{id}/resume", route_resume},
     {"POST", "/v1/tasks/{id}/move", route_move},

@@ -59,10 +59,14 @@ void route_resume(void *context, struct api_request *request);
 void route_move(void *context, struct api_request *request);
 void route_release(void *context, struct api_request *request);
 
-/* route_array.c: answers if the path names an array. Returns whether it did. */
+/* route_update.c */
+void route_update(void *context, struct api_request *request);
+
+/* route_array.c: answers if the path names an array. Returns whether it did. `change`: fed for each
+ * of its tasks, with `detail`; it points to nothing. */
 bool array_was_shown(struct http *http, struct api_request *request);
-bool array_was_changed(
-    struct http *http, struct api_request *request, enum event_kind kind, const char *verb);
+bool array_was_changed(struct http *http, struct api_request *request, const struct event *change,
+    json_t *detail, const char *verb);
 
 /* route_wait.c */
 void route_wait(void *context, struct api_request *request);

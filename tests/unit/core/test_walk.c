@@ -121,6 +121,23 @@ static void make_dependency(struct walk *walk, struct event *event)
     event->dependency.by = event->dependency.dependency.first;
 }
 
+static void make_update(struct walk *walk, struct event *event)
+{
+    struct task_update *update = &event->update;
+    walk->after[0] = any_dependency(walk);
+    *update = (struct task_update){.sets_time_limit = chance(walk, 30),
+        .time_limit_us = (int64_t)draw(walk, 100) * SECOND_US,
+        .sets_priority = chance(walk, 40),
+        .priority = (int)draw(walk, 4) + PRIORITY_LOW,
+        .sets_need = chance(walk, 20),
+        .need = {NEED_DECLARED, 6 * GIB},
+        .sets_begin = chance(walk, 20),
+        .begin_us = chance(walk, 50) ? 0 : walk->now_us + SECOND_US,
+        .sets_after = chance(walk, 20),
+        .after = walk->after};
+    update->n_after = update->sets_after && chance(walk, 80);
+}
+
 static void make_submit(struct walk *walk, struct event *event)
 {
     struct task_request *request = &event->submit.request;
@@ -254,7 +271,7 @@ static struct event make_input(struct walk *walk)
         EVENT_RESUMED, EVENT_MOVE, EVENT_MOVE, EVENT_MOVE, EVENT_MOVED};
     static const enum event_kind seldom[] = {EVENT_UNSTARTED, EVENT_CANCEL, EVENT_HOLD, EVENT_GPUS,
         EVENT_TICK, EVENT_SUSPENSION_FAILED, EVENT_MEMORY_WAIT, EVENT_MEMORY_WAIT_END,
-        EVENT_DEPENDENCY};
+        EVENT_DEPENDENCY, EVENT_UPDATE, EVENT_UPDATE};
     struct event event = {.time_us = walk->now_us};
     event.kind = chance(walk, 85) ? often[draw(walk, ARRAY_SIZE(often))]
                                   : seldom[draw(walk, ARRAY_SIZE(seldom))];
@@ -273,6 +290,8 @@ static struct event make_input(struct walk *walk)
         make_started(walk, &event);
     else if (event.kind == EVENT_DEPENDENCY)
         make_dependency(walk, &event);
+    else if (event.kind == EVENT_UPDATE)
+        make_update(walk, &event);
     else if (event.kind >= EVENT_SUSPEND && event.kind < EVENT_TICK)
         make_yield(walk, &event);
     return event;

@@ -109,6 +109,20 @@ static void the_order_of_tasks_is_stored(void **state)
         "\"need\":\"unknown\",\"need_bytes\":0,\"time_limit_us\":0,\"priority\":-1,\"once\":true,"
         "\"begin_us\":7000000,\"after\":[{\"kind\":\"ok\",\"first\":12,\"last\":12},"
         "{\"kind\":\"notok\",\"first\":13,\"last\":22,\"each\":true}]}");
+    event = of_kind(EVENT_UPDATE);
+    event.update = (struct task_update){.sets_time_limit = true,
+        .time_limit_us = 5,
+        .sets_priority = true,
+        .sets_need = true,
+        .need = {NEED_DECLARED, 7},
+        .sets_begin = true,
+        .sets_after = true,
+        .after = after,
+        .n_after = 1};
+    assert_stored_as(&event,
+        "{\"sets_time_limit\":true,\"time_limit_us\":5,\"sets_priority\":true,"
+        "\"sets_need\":true,\"need\":\"declared\",\"need_bytes\":7,\"sets_begin\":true,"
+        "\"sets_after\":true,\"after\":[{\"kind\":\"ok\",\"first\":12,\"last\":12}]}");
     event = of_kind(EVENT_DEPENDENCY);
     event.dependency = (struct dependency_end){{DEPENDENCY_ANY, 3, 4, false}, true, 4};
     assert_stored_as(&event, "{\"kind\":\"any\",\"first\":3,\"last\":4,\"holds\":true,\"by\":4}");

@@ -109,6 +109,31 @@ static void a_child_that_holds_the_lock_for_a_moment_is_waited_for(void **state)
     close(ends[1]);
 }
 
+static int version_of(const char *folder)
+{
+    sqlite3 *db;
+    sqlite3_stmt *statement;
+    assert_int_equal(sqlite3_open(path_in(folder, "colloc.db"), &db), SQLITE_OK);
+    assert_int_equal(
+        sqlite3_prepare_v2(db, "PRAGMA user_version", -1, &statement, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_step(statement), SQLITE_ROW);
+    int version = sqlite3_column_int(statement, 0);
+    sqlite3_finalize(statement);
+    sqlite3_close(db);
+    return version;
+}
+
+/* A colloc that does not know the kinds of events since then refuses the log. */
+static void a_log_of_before_new_kinds_of_events_gets_another_version(void **state)
+{
+    fill(*state);
+    int newest = version_of(*state);
+    execute(*state, "PRAGMA user_version = 3");
+    store_close(open_log(*state));
+    assert_int_equal(version_of(*state), newest);
+    assert_true(newest > 3);
+}
+
 static void a_newer_log_is_refused_and_kept(void **state)
 {
     char *before, *after;
@@ -254,6 +279,7 @@ int main(void)
         TEST(the_folder_is_made_and_the_log_is_private),
         TEST(a_second_opener_is_told_who_has_it),
         TEST(a_child_that_holds_the_lock_for_a_moment_is_waited_for),
+        TEST(a_log_of_before_new_kinds_of_events_gets_another_version),
         TEST(a_newer_log_is_refused_and_kept),
         TEST(a_database_of_something_else_is_refused),
         TEST(what_is_no_database_is_refused),

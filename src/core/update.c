@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Changes of what was requested for a task: `colloc update`.
+ *
+ * A task that waits leaves its queue and enters it again, where it then belongs: with another
+ * priority at another place, with a begin or dependencies among the blocked tasks. Its age stays.
+ *
+ *     t=0   submit a; submit b; submit c           c waits behind b
+ *     t=5   update c priority=high                 b waits behind c
+ *     t=9   update c begin=60                      c is blocked until t=60, and b is next
+ *
+ * A task that has started keeps what its processes were started with. Its time limit can be
+ * shortened: the core ends it before its shim would, which keeps the limit that it was given.
+ */
+#include <errno.h>
+#include <inttypes.h>
+
+#include "base/units.h"
+#include "core/core_private.h"
+
+static bool waits(const struct task *task)
+{
+    return task->state <= TASK_RECOVERING;
+}
+
+static bool shortens(const struct task *task, const struct task_update *update)
+{
+    int64_t before_us = task->request.time_limit_us;
+    return update->time_limit_us > 0 && (before_us == 0 || update->time_limit_us <= before_us);
+}
+
+/* Why the update cannot be applied; NULL: it can. */
+static const char *find_hindrance(const struct task *task, const struct task_update *update)
+{
+    if (task->ending || task->state == TASK_EXITED || task_state_is_done(task->state))
+        return "it is ending or has ended";
+    if (!waits(task) && (update->sets_need || update->sets_begin || update->sets_after))
+        return "it has started: only its time limit, priority and name can be changed";
+    if (!waits(task) && update->sets_time_limit && !shortens(task, update))
+        return "it has started: its time limit can only be shortened";
+    if (update->sets_after && !core_may_depend(task->id, update->after, update->n_after))
+        return "a task can depend on earlier tasks only";
+    return NULL;
+}
+
+int core_check_update(
+    const struct core *core, uint64_t id, const struct task_update *update, struct fault *fault)
+{
+    const struct task *task = core_find_task(core, id);
+    const char *hindrance = task ? find_hindrance(task, update) : "it has ended";
+    if (hindrance)
+        return fault_set(fault, task ? EBUSY : ENOENT, "task %" PRIu64 ": %s", id, hindrance);
+    if (!update->sets_need)
+        return 0;
+    struct task_request request = task->request;
+    request.need = update->need;
+    return core_check_request(core, &request, fault);
+}
+
+static int set_request(struct core *core, struct task *task, const struct task_update *update)
+{
+    if (update->sets_time_limit)
+        task->request.time_limit_us = update->time_limit_us;
+    if (update->sets_priority)
+        task->request.priority = update->priority;
+    if (update->sets_need)
+        task->request.need = update->need;
+    if (update->sets_begin)
+        task->request.begin_us = update->begin_us;
+    if (!update->sets_after)
+        return 0;
+    core_drop_dependencies(core, task);
+    task->request.after = update->after;
+    task->request.n_after = update->n_after;
+    return core_take_dependencies(core, task, 0);
+}
+
+int core_apply_update(struct core *core, struct task *task, const struct event *event)
+{
+    const struct task_update *update = &event->update;
+    if (find_hindrance(task, update))
+        return CORE_NOT_NOW;
+    bool is_queued = task->queue && waits(task);
+    struct task_queue *other_queue = is_queued ? NULL : task->queue; /* of suspended tasks */
+    if (is_queued)
+        core_leave_queue(core, task, event->time_us);
+    else if (other_queue)
+        queue_remove(task);
+    int r = set_request(core, task, update);
+    if (is_queued && r == 0)
+        core_enter_queue(core, task, event->time_us);
+    else if (other_queue)
+        queue_push_in_order(other_queue, task);
+    return r;
+}

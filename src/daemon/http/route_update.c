@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * POST /v1/tasks/ID/update: changes what was requested for a task, or for all tasks of an array
+ * that allow it. The body has some of the keys of a submission. What a task's state allows is the
+ * core's decision (core/update.c); the owner and root may ask for it.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/array.h"
+#include "base/units.h"
+#include "daemon/dependencies.h"
+#include "daemon/http/request_fields.h"
+#include "daemon/http/routes.h"
+#include "taskfile/description.h"
+
+static const enum task_option changeable[] = {
+    TASK_TIME, TASK_PRIORITY, TASK_NAME, TASK_MEMORY, TASK_BEGIN, TASK_AFTER};
+
+struct update {
+    struct option_value options[TASK_OPTION_MAX];
+    struct dependency after[DEPENDENCIES_MAX];
+    struct event event;
+    json_t *detail;
+};
+
+/* ---- the body ---- */
+
+static int check_keys(const json_t *body, struct fault *fault)
+{
+    const char *key;
+    json_t *value;
+    if (!json_is_object(body) || json_object_size(body) == 0)
+        return fault_set(fault, EINVAL, "the body has to be a JSON object with what to change");
+    json_object_foreach((json_t *)(uintptr_t)body, key, value) {
+        bool found = false;
+        for (size_t i = 0; i < ARRAY_SIZE(changeable); i++)
+            found |= strcmp(task_options[changeable[i]].field, key) == 0;
+        if (!found)
+            return fault_set(
+                fault, EINVAL, "%.40s: cannot be changed (docs/protocol.md lists what can)", key);
+    }
+    return 0;
+}
+
+static int read_after(
+    struct http *http, struct update *update, struct task_update *changes, struct fault *fault)
+{
+    struct dependency_term terms[DEPENDENCIES_MAX];
+    int n = dependency_parse(update->options[TASK_AFTER].text, fault, terms);
+    changes->sets_after = true;
+    changes->after = update->after;
+    return n < 0 ? n
+                 : dependencies_resolve(http->parts.core, http->parts.store, terms, n, NULL, 0,
+                       update->after, &changes->n_after, fault);
+}
+
+static int read_changes(struct http *http, struct update *update, struct fault *fault)
+{
+    const struct option_value *options = update->options;
+    struct task_update *changes = &update->event.update;
+    int64_t now_us = driver_now_us(http->parts.driver);
+    int64_t begin_us = options[TASK_BEGIN].number - driver_wall_us(http->parts.driver, now_us);
+    changes->sets_time_limit = options[TASK_TIME].set;
+    changes->time_limit_us = options[TASK_TIME].number;
+    changes->sets_priority = options[TASK_PRIORITY].set;
+    if (changes->sets_priority)
+        priority_parse(options[TASK_PRIORITY].text, &changes->priority);
+    changes->sets_need = options[TASK_MEMORY].set;
+    if (changes->sets_need)
+        changes->need = (struct need){NEED_DECLARED, options[TASK_MEMORY].number};
+    changes->sets_begin = options[TASK_BEGIN].set;
+    if (changes->sets_begin && begin_us > 0)
+        changes->begin_us = now_us + begin_us;
+    return options[TASK_AFTER].set ? read_after(http, update, changes, fault) : 0;
+}
+
+static int read_update(
+    struct http *http, struct api_request *request, struct update *update, struct fault *fault)
+{
+    const json_t *body = api_request_body(request);
+    const char *name = NULL;
+    int r = check_keys(body, fault);
+    for (size_t i = 0; i < ARRAY_SIZE(changeable) && r == 0; i++)
+        r = field_option(
+            body, &task_options[changeable[i]], fault, &update->options[changeable[i]]);
+    if (r == 0)
+        r = read_changes(http, update, fault);
+    name = update->options[TASK_NAME].set ? update->options[TASK_NAME].text : NULL;
+    update->detail = json_pack("{s:I}", "by_uid", (json_int_t)api_request_peer(request).uid);
+    if (name && *name)
+        json_object_set_new(update->detail, "name", json_string(name));
+    return r;
+}
+
+/* ---- the change ---- */
+
+/* Root, the user that collocd runs as, and operators. */
+static bool may_raise(const struct http *http, struct api_request *request, uint64_t task)
+{
+    uid_t uid = api_request_peer(request).uid;
+    const struct job *job = jobs_find(http->parts.jobs, task);
+    return uid == 0 || uid == geteuid() ||
+           (job && job->uid == uid && config_is_operator(http->parts.config, job->user));
+}
+
+static void update_task(
+    struct http *http, struct api_request *request, uint64_t id, struct update *update)
+{
+    struct driver *driver = http->parts.driver;
+    struct fault fault = {0};
+    update->event.task = id;
+    update->event.time_us = driver_now_us(driver);
+    int r = core_check_update(http->parts.core, id, &update->event.update, &fault);
+    if (r < 0) {
+        api_reply_error(request, r == -EINVAL ? 400 : 409, "%s", fault.text);
+        return;
+    }
+    driver_feed(driver, &update->event, update->detail);
+    if (update->event.update.sets_after)
+        dependencies_catch_up(http->parts.core, http->parts.store, driver, id, id);
+    json_t *now = find_record(http, request, id);
+    if (now)
+        reply_task(request, now);
+}
+
+/* Answers unless the request may be carried out. `id`: of the task, or of an array's first. */
+static bool is_refused(
+    struct http *http, struct api_request *request, uint64_t id, const struct update *update)
+{
+    const struct task_update *changes = &update->event.update;
+    bool raises = changes->sets_priority && changes->priority > PRIORITY_NORMAL;
+    if (driver_log_is_broken(http->parts.driver))
+        api_reply_error(request, 507, "the event log cannot be written at the moment");
+    else if (raises && !may_raise(http, request, id))
+        api_reply_error(request, 403,
+            "priority=%s: only root and operators may have a priority above normal (the setting "
+            "operators names them)",
+            priority_name(changes->priority));
+    else
+        return false;
+    return true;
+}
+
+static void update_one(struct http *http, struct api_request *request, struct update *update)
+{
+    uint64_t id = request_task_id(http, request);
+    json_t *record = find_record(http, request, id);
+    if (!record)
+        return;
+    bool may_change = may_touch(request, owner_of(record));
+    json_decref(record);
+    if (!may_change)
+        api_reply_error(request, 403, "task %llu is not yours", (unsigned long long)id);
+    else if (!is_refused(http, request, id, update))
+        update_task(http, request, id, update);
+}
+
+/* The tasks of an array have ids above its own. */
+static uint64_t first_of_array(const struct http *http, const struct api_request *request)
+{
+    const struct task *task = core_next_task(http->parts.core, api_request_id(request));
+    return task && task->array.id == api_request_id(request) ? task->id : 0;
+}
+
+void route_update(void *context, struct api_request *request)
+{
+    struct http *http = context;
+    struct fault fault = {0};
+    struct update *update = calloc(1, sizeof *update);
+    if (!update) {
+        api_reply(request, 500, NULL);
+        return;
+    }
+    update->event.kind = EVENT_UPDATE;
+    uint64_t first = *api_request_name(request) ? 0 : first_of_array(http, request);
+    if (read_update(http, request, update, &fault) < 0)
+        api_reply_error(request, 400, "%s", fault.text);
+    else if (first && update->event.update.sets_after)
+        api_reply_error(request, 400, "after: give the tasks of an array, such as 12_7");
+    else if (!first)
+        update_one(http, request, update);
+    else if (!is_refused(http, request, first, update))
+        array_was_changed(http, request, &update->event, update->detail, "changed");
+    json_decref(update->detail);
+    option_values_fini(update->options, TASK_OPTION_MAX);
+    free(update);
+}
