@@ -110,6 +110,7 @@ static int add_task(
     task->uid = event->submit.uid;
     task->array = array;
     task->request = event->submit.request;
+    core->n_taking_turns += task->request.takes_turns;
     if (core_take_dependencies(core, task, id - event->task) < 0)
         return -ENOMEM;
     task->submitted_us = task->queued_us = event->time_us;

@@ -264,6 +264,13 @@ int64_t core_deadline_us(const struct core *core)
     return earliest;
 }
 
+/* The last task of a submission: an array's elements have rising ids above its own. */
+static uint64_t last_submitted(const struct event *submit)
+{
+    int n = submit->submit.n_elements;
+    return n > 0 && submit->submit.elements ? submit->submit.elements[n - 1].task : submit->task;
+}
+
 static int react_to_input(struct core *core, const struct event *event)
 {
     struct task *task = core_find_task(core, event->task);
@@ -283,7 +290,7 @@ static int react_to_input(struct core *core, const struct event *event)
     case EVENT_TICK:
         return expire_tasks(core, event->time_us);
     case EVENT_SUBMIT:
-        return core_note_past_ends(core, event->task, UINT64_MAX);
+        return core_note_past_ends(core, event->task, last_submitted(event));
     case EVENT_UPDATE:
         return event->update.sets_after ? core_note_past_ends(core, task->id, task->id) : 0;
     case EVENT_DEPENDENCY:

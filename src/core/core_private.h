@@ -70,6 +70,7 @@ struct core {
 
     struct task **tasks; /* by rising id */
     int n_tasks;
+    int n_taking_turns; /* of them, with time slots */
     struct fifo_schedule fifo;
     struct host_resources host_used; /* by tasks that have an attempt */
     bool any_wanted;                 /* a GPU is closed for one that waits, or waited */

@@ -65,6 +65,8 @@ static size_t list_turns(const struct core *core, struct task **ret_tasks)
 
 bool core_has_turns(const struct core *core)
 {
+    if (core->n_taking_turns == 0)
+        return false;
     for (const struct task *task = core->suspended_queue.first; task; task = task->next)
         if (core_waits_for_turn(task))
             return true;

@@ -73,6 +73,7 @@ void core_forget(struct core *core, uint64_t id)
     if (i == core->n_tasks || core->tasks[i]->id != id ||
         !task_state_is_done(core->tasks[i]->state))
         return;
+    core->n_taking_turns -= core->tasks[i]->request.takes_turns;
     task_free(core->tasks[i]);
     core->n_tasks--;
     memmove(
