@@ -50,6 +50,7 @@
     X(replay)                                                                                      \
     X(check)                                                                                       \
     X(doctor)                                                                                      \
+    X(slurm)                                                                                       \
     X(info)                                                                                        \
     X(serve)                                                                                       \
     X(help)                                                                                        \

@@ -60,6 +60,7 @@ class Help(CliCase):
             "simulate",
             "sweep",
             "replay",
+            "slurm",
             "help",
             "version",
             "serve",

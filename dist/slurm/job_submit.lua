@@ -1,0 +1,358 @@
+-- SPDX-License-Identifier: Apache-2.0
+--
+-- colloc's guard inside slurmctld (job_submit/lua), written by `colloc slurm setup`.
+--
+-- Users submit to an intake partition, which is DOWN: Slurm queues their jobs there with priority
+-- and limits, and never starts them. colloc-slurm decides which GPUs a job shares, and moves it to
+-- the run partition with a node and shards of those GPUs. The guard keeps users from doing that
+-- themselves, checks #COLLOC lines, and appends a line to a file that colloc-slurm watches.
+--
+-- A request for GPUs becomes a note, because Slurm before 23.02.6 merges the shards of a later
+-- change into it instead of replacing it: --gres=gpu:2 is taken out of the request, and its
+-- admin_comment says "colloc want=2", which colloc-slurm reads.
+--
+-- Contract:
+--   1. A change by root, SlurmUser or another administrator below is not refused, nor is their
+--      submission to the run partition.
+--   2. Jobs of other partitions pass unchanged; only an empty TresPerNode is refused for them, too:
+--      for a job with shards it crashes slurmctld 22.05 at the next scontrol release.
+--   3. slurmctld waits for this code, so its only I/O is one appended line per submission.
+--   4. A script of the site that defines these functions before goes on to be called.
+
+do
+    local settings = {
+        @SETTINGS@
+    }
+    -- Options of #COLLOC lines: {kind, smallest, largest} or {"choice", "a", "b"}.
+    local options = {
+        @OPTIONS@
+    }
+
+    local REFUSED = slurm.ESLURM_ACCESS_DENIED or slurm.ERROR
+    local INVALID = slurm.ERROR
+    local UNSET = 0xfffffffe -- NO_VAL: the request does not change this number
+    local RELEASED = 0xffffffff -- INFINITE: scontrol release
+    local UNSET_16 = 0xfffe
+    local WAKE_FILE_MAX = 1048576 -- bytes; chosen: then it is begun anew
+
+    local function refuse(code, ...)
+        slurm.log_user("colloc: " .. string.format(...))
+        return code
+    end
+
+    -- ---- the wake file ----
+
+    -- Slurm has no number for a job before it is accepted: then the line says 0.
+    local function wake(event, job_id)
+        local file = io.open(settings.wake_file, "a")
+        if file and (file:seek("end") or 0) > WAKE_FILE_MAX then
+            file:close()
+            file = io.open(settings.wake_file, "w")
+        end
+        if file then
+            file:write(event, " ", string.format("%d", job_id or 0), "\n")
+            file:close()
+        end
+    end
+
+    -- ---- #COLLOC lines ----
+
+    -- Words as a shell splits them; nil and a message when a quote is not closed.
+    local function split_words(line)
+        local words, word, quote, i = {}, nil, nil, 1
+        while i <= #line do
+            local c = line:sub(i, i)
+            if c == "\\" and quote ~= "'" then
+                i = i + 1
+                if i > #line then
+                    return nil, "a backslash at the end of the line"
+                end
+                word = (word or "") .. line:sub(i, i)
+            elseif quote then
+                if c == quote then
+                    quote = nil
+                else
+                    word = word .. c
+                end
+            elseif c == "'" or c == '"' then
+                quote, word = c, word or ""
+            elseif c == "#" and not word then
+                break
+            elseif c:find("%s") then
+                words[#words + 1], word = word, nil
+            else
+                word = (word or "") .. c
+            end
+            i = i + 1
+        end
+        words[#words + 1] = word
+        if quote then
+            return nil, "an unclosed quote"
+        end
+        return words
+    end
+
+    local checks = {}
+    function checks.integer(value, spec)
+        local number = value:find("^%-?%d+$") and tonumber(value)
+        if not number or number < spec[2] or number > spec[3] then
+            return string.format("not a whole number from %.0f to %.0f", spec[2], spec[3])
+        end
+    end
+    function checks.share(value)
+        local number = tonumber(value)
+        if not number or not (number >= 0 and number <= 1) then
+            return "not a number from 0 to 1"
+        end
+    end
+    function checks.size(value, spec)
+        local number, unit = value:match("^(%d+%.?%d*)%s*(%a*)$")
+        if not number or (unit ~= "" and not unit:find("^[KMGTkmgt]?i?[Bb]?$")) then
+            return "not a size such as 12GiB or 900MiB"
+        elseif unit == "" and spec[2] then
+            return "without a unit: write 12GiB"
+        end
+    end
+    function checks.duration(value)
+        if not value:find("^%d") or value:find("[^%d%a.:%-]") then
+            return "not a time such as 90s, 8h30m or 1-12:00:00"
+        end
+    end
+    function checks.choice(value, spec)
+        for i = 2, #spec do
+            if value == spec[i] then
+                return
+            end
+        end
+        return "not one of " .. table.concat(spec, ", ", 2)
+    end
+    function checks.flag(value)
+        local known = " no yes false true 0 1 off on "
+        if value:find(" ") or not known:find(" " .. value:lower() .. " ", 1, true) then
+            return "not yes or no"
+        end
+    end
+    function checks.text(value, spec)
+        if #value > spec[2] then
+            return string.format("longer than %d bytes", spec[2])
+        end
+    end
+
+    -- The option in words[i]: how it is written, its specification, its value, the next i.
+    local function next_option(words, i)
+        local word, name, value = words[i], nil, nil
+        if word:sub(1, 2) == "--" then
+            name, value = word:match("^(%-%-[^=]+)=(.*)$")
+            name = name or word
+        else
+            name = word:sub(1, 1) == "-" and word:sub(1, 2) or word
+            value = name ~= word and word:sub(3) or nil
+        end
+        local spec = name:sub(1, 1) == "-" and options[(name:gsub("^%-%-", ""))]
+        if spec and spec[1] == "flag" then
+            value = value or "yes"
+        elseif spec and not value then
+            i = i + 1
+            value = words[i]
+        end
+        return name, spec, value, i + 1
+    end
+
+    local function check_line(line)
+        local words, mistake = split_words(line)
+        if not words then
+            return mistake
+        end
+        local i = 1
+        while i <= #words do
+            local name, spec, value, after = next_option(words, i)
+            if not spec then
+                return string.format("unknown option %s", name)
+            elseif not value then
+                return string.format("%s needs a value", name)
+            end
+            mistake = checks[spec[1]](value, spec)
+            if mistake then
+                return string.format("%s=%s: %s", name, value, mistake)
+            end
+            i = after
+        end
+    end
+
+    -- The first mistake in the #COLLOC lines of a script, with its line, or nil.
+    local function check_script(script)
+        local number, commands_began = 0, false
+        for line in (script .. "\n"):gmatch("(.-)\r?\n") do
+            number = number + 1
+            local rest = line:match("^#COLLOC$") and "" or line:match("^#COLLOC[ \t](.*)$")
+            local mistake = nil
+            if rest and commands_began then
+                mistake = "#COLLOC lines must stand before the first command"
+            elseif rest then
+                mistake = check_line(rest)
+            end
+            if mistake then
+                return string.format("line %d: %s", number, mistake)
+            end
+            commands_began = commands_began or line:find("^%s*[^%s#]") ~= nil
+        end
+    end
+
+    -- ---- requests ----
+
+    -- Whether a list of partitions names the intake, the run partition, and how many it names.
+    local function find_partitions(list)
+        local intake, run, count = false, false, 0
+        for name in (list or ""):gmatch("[^,%s]+") do
+            count = count + 1
+            intake = intake or name == settings.intake
+            run = run or name == settings.run
+        end
+        return intake, run, count
+    end
+
+    local function default_partition(partitions)
+        for name, partition in pairs(partitions or {}) do
+            if partition.flag_default == 1 then
+                return name
+            end
+        end
+    end
+
+    local tres_fields = {"tres_per_node", "tres_per_job", "tres_per_socket", "tres_per_task"}
+
+    -- GPUs in "gres:gpu:2,gres:nvme:1", and a reason why the request cannot be served.
+    local function count_gpus(text)
+        local count = 0
+        for item in text:gmatch("[^,]+") do
+            local rest = item:gsub("^gres[:/]", "")
+            local name, kind = rest:match("^([^:=]+)[:=]?(.*)$")
+            if name == "gpu" and not kind:find("^%d*$") then
+                return nil, "colloc chooses the GPU: ask for gpu:N without a type"
+            elseif name == "gpu" then
+                count = count + (tonumber(kind) or 1)
+            elseif name == "shard" or name == "mps" then
+                return nil, "colloc chooses the GPU and its share: ask for gpu:N or nothing"
+            else
+                return nil, "only GPUs can be asked for here"
+            end
+        end
+        return count
+    end
+
+    -- Takes the GPUs out of the request. Returns their number, or nil and a reason.
+    local function take_gpus(job)
+        local count, reason = 0, nil
+        for _, field in ipairs(tres_fields) do
+            local text = job[field]
+            local number = 0
+            if text and text ~= "" then
+                number, reason = count_gpus(text)
+            end
+            if reason then
+                return nil, string.format("'%s': %s", text, reason)
+            elseif number > 0 and (field == "tres_per_task" or field == "tres_per_socket") then
+                return nil, "ask for GPUs by --gres=gpu:N or --gpus=N"
+            end
+            count = math.max(count, number)
+        end
+        if (job.cpus_per_tres or "") ~= "" or (job.mem_per_tres or "") ~= "" then
+            return nil, "CPUs and memory cannot be asked for by GPU: use --cpus-per-task and --mem"
+        end
+        for _, field in ipairs(tres_fields) do
+            if job[field] then
+                job[field] = ""
+            end
+        end
+        return count
+    end
+
+    local function take_job(job)
+        local gpus, reason = take_gpus(job)
+        local mistake = check_script(job.script or "")
+        if reason or mistake then
+            return refuse(INVALID, "%s", reason or mistake)
+        end
+        job.admin_comment = gpus > 0 and string.format("colloc want=%d", gpus) or ""
+        -- A job that ran out of GPU memory is run again; --no-requeue (0) stays.
+        if job.requeue == UNSET_16 then
+            job.requeue = 1
+        end
+        wake("submit", 0)
+        return slurm.SUCCESS
+    end
+
+    local function check_submission(job, partitions, is_administrator)
+        local intake, run, count = find_partitions(job.partition or default_partition(partitions))
+        if run and not is_administrator then
+            return refuse(REFUSED, "partition %s is for jobs that colloc has placed: submit to %s",
+                settings.run, settings.intake)
+        elseif intake and count > 1 then
+            return refuse(REFUSED, "partition %s cannot be combined with others in a list",
+                settings.intake)
+        end
+        return intake and take_job(job) or slurm.SUCCESS
+    end
+
+    -- What decides where and when a job runs. Holding and releasing in the intake starts nothing.
+    local function changes_placement(job, in_intake)
+        local priority = job.priority or UNSET
+        if priority ~= UNSET and not (in_intake and (priority == 0 or priority == RELEASED)) then
+            return "priority"
+        end
+        for _, field in ipairs({"partition", "req_nodes", "features"}) do
+            if job[field] ~= nil then
+                return field
+            end
+        end
+        for _, field in ipairs(tres_fields) do
+            if job[field] ~= nil then
+                return field
+            end
+        end
+    end
+
+    local function check_change(job, record)
+        for _, field in ipairs(tres_fields) do
+            if job[field] == "" then
+                return refuse(REFUSED, "an empty %s is refused", field)
+            end
+        end
+        local to_intake, to_run = find_partitions(job.partition)
+        local in_intake, in_run = find_partitions(record.partition)
+        if not in_intake and not in_run and (to_intake or to_run) then
+            return refuse(REFUSED, "a job cannot be moved to partition %s: submit it to %s",
+                job.partition, settings.intake)
+        end
+        local field = (in_intake or in_run) and changes_placement(job, in_intake)
+        if field then
+            return refuse(REFUSED, "%s: only colloc and administrators change where a job of %s runs",
+                field, record.partition)
+        end
+        return slurm.SUCCESS
+    end
+
+    local site_submit, site_modify = slurm_job_submit, slurm_job_modify
+
+    function slurm_job_submit(job, partitions, user_id)
+        local code = slurm.SUCCESS
+        if site_submit then
+            code = site_submit(job, partitions, user_id) or slurm.SUCCESS
+        end
+        if code == slurm.SUCCESS then
+            code = check_submission(job, partitions, settings.administrators[user_id])
+        end
+        return code
+    end
+
+    function slurm_job_modify(job, record, partitions, user_id)
+        local code = slurm.SUCCESS
+        if not settings.administrators[user_id] then
+            code = check_change(job, record)
+        end
+        if code == slurm.SUCCESS and site_modify then
+            code = site_modify(job, record, partitions, user_id) or slurm.SUCCESS
+        end
+        return code
+    end
+end

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Plans gres.conf: a line for each GPU and one for its shards. Lines of GPUs and shards that are
+ * there are replaced; a device file and what else a line says of its devices (Cores) are kept.
+ *
+ *     NodeName=n[0-3] Name=gpu Type=a100 File=/dev/nvidia[0-1] Cores=0-31      becomes
+ *
+ *     NodeName=n[0-3] Name=gpu Type=i0 File=/dev/nvidia0 Cores=0-31
+ *     NodeName=n[0-3] Name=shard Type=i0 Count=80 File=/dev/nvidia0
+ *     ...
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/array.h"
+#include "slurmconf/gres_list.h"
+#include "slurmconf/host_list.h"
+#include "slurmconf/setup_plan.h"
+
+/* A device of the lines that are there. */
+struct device {
+    char *nodes; /* as gres.conf writes them; "": all nodes */
+    char *file;
+    char *others; /* " Cores=0-31" */
+};
+
+struct devices {
+    struct device *items;
+    size_t count, capacity;
+    bool detects;      /* AutoDetect is on somewhere */
+    bool loses_a_type; /* a GPU had a type such as a100 */
+};
+
+static void devices_fini(struct devices *devices)
+{
+    for (size_t i = 0; i < devices->count; i++) {
+        free(devices->items[i].nodes);
+        free(devices->items[i].file);
+        free(devices->items[i].others);
+    }
+    free(devices->items);
+}
+
+static bool key_is(struct span key, const char *name)
+{
+    return key.size == strlen(name) && strncasecmp(key.at, name, key.size) == 0;
+}
+
+static int add_device(
+    struct devices *devices, struct span nodes, const char *file, size_t size, const char *others)
+{
+    struct device device = {strndup(nodes.at, nodes.size), strndup(file, size), strdup(others)};
+    if (device.nodes && device.file && device.others &&
+        ARRAY_APPEND(devices->items, devices->count, devices->capacity, device) == 0)
+        return 0;
+    free(device.nodes);
+    free(device.file);
+    free(device.others);
+    return -ENOMEM;
+}
+
+/* A device for each number of "/dev/nvidia[0-3,6]", or for the one file. */
+static int add_files(
+    struct devices *devices, struct span nodes, struct span file, const char *others)
+{
+    const char *open = memchr(file.at, '[', file.size);
+    const char *close = open ? memchr(open, ']', (size_t)(file.at + file.size - open)) : NULL;
+    int r = 0;
+    if (!close)
+        return add_device(devices, nodes, file.at, file.size, others);
+    for (const char *at = open + 1; at < close && r == 0;) {
+        char *end, path[512];
+        unsigned long first = strtoul(at, &end, 10), last = first;
+        if (end == at || end > close)
+            return 0; /* no list of numbers: /dev/nvidiaN is assumed */
+        if (*end == '-')
+            last = strtoul(end + 1, &end, 10);
+        for (unsigned long k = first; k <= last && k < first + NODE_GPUS_MAX && r == 0; k++) {
+            snprintf(path, sizeof path, "%.*s%lu", (int)(open - file.at), file.at, k);
+            r = add_device(devices, nodes, path, strlen(path), others);
+        }
+        if (end < close && *end != ',')
+            break;
+        at = end + 1;
+    }
+    return r;
+}
+
+/* What the line says beside name, type, file and count, with a blank before each. */
+static char *other_pairs(const char *line)
+{
+    static const char *const known[] = {
+        "NodeName", "Name", "Type", "File", "Count", "AutoDetect", "MultipleFiles"};
+    struct span rest = span_of(line), key, value;
+    char *text = NULL;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+    while (out && conf_next_pair(&rest, &key, &value)) {
+        bool is_known = false;
+        for (size_t i = 0; i < ARRAY_SIZE(known); i++)
+            is_known |= key_is(key, known[i]);
+        if (!is_known)
+            fprintf(out, " %.*s=%.*s", (int)key.size, key.at, (int)value.size, value.at);
+    }
+    if (out && fclose(out) != 0) {
+        free(text);
+        text = NULL;
+    }
+    return text;
+}
+
+static int read_gpu_line(struct devices *devices, const char *line)
+{
+    struct span nodes = {"", 0}, file, type;
+    conf_find(line, "NodeName", &nodes);
+    devices->loses_a_type |= conf_find(line, "Type", &type);
+    if (!conf_find(line, "File", &file))
+        return 0;
+    char *others = other_pairs(line);
+    int r = others ? add_files(devices, nodes, file, others) : -ENOMEM;
+    free(others);
+    return r;
+}
+
+/* Reads a line, and plans its removal where it is about GPUs or shards. */
+static int take_line(struct devices *devices, struct setup_file *file, const struct conf_line *line)
+{
+    struct span name, detect;
+    if (conf_find(line->text, "AutoDetect", &detect) && !key_is(detect, "off"))
+        devices->detects = true;
+    bool has_name = conf_find(line->text, "Name", &name), is_gpu = has_name && key_is(name, "gpu");
+    if (!is_gpu && !(has_name && key_is(name, "shard")))
+        return 0;
+    int r = is_gpu ? read_gpu_line(devices, line->text) : 0;
+    return r == 0 ? text_edits_add(&file->edits, line->bytes, strdup("")) : r;
+}
+
+/* The device of GPU `k` of a node, or NULL. Lines without NodeName are of all nodes. */
+static const struct device *find_device(const struct devices *devices, const char *node, int k)
+{
+    for (size_t i = 0; i < devices->count; i++) {
+        const struct device *device = &devices->items[i];
+        bool is_theirs = !*device->nodes || host_list_has(span_of(device->nodes), node);
+        if (is_theirs && k-- == 0)
+            return device;
+    }
+    return NULL;
+}
+
+/* The nodes of one line of slurm.conf are alike: the devices of the first are those of all. */
+static void write_nodes(const struct setup_plan *plan, const struct devices *devices,
+    const struct gpu_nodes *nodes, FILE *out)
+{
+    const char *detect = devices->detects ? " AutoDetect=off" : "";
+    char first[256] = "";
+    host_list_first(span_of(nodes->names), first, sizeof first);
+    for (int k = 0; k < nodes->gpus; k++) {
+        char path[64];
+        const struct device *device = find_device(devices, first, k);
+        snprintf(path, sizeof path, "/dev/nvidia%d", k);
+        const char *file = device ? device->file : path;
+        fprintf(out, "NodeName=%s%s Name=gpu Type=i%d File=%s%s\n", nodes->names, detect, k, file,
+            device ? device->others : "");
+        fprintf(out, "NodeName=%s%s Name=shard Type=i%d Count=%d File=%s\n", nodes->names, detect,
+            k, plan->options->shards, file);
+    }
+}
+
+static void write_notes(const struct setup_plan *plan, const struct devices *devices)
+{
+    if (devices->loses_a_type)
+        fprintf(plan->notes, "GPUs have the types i0, i1, ... from now on: jobs ask for gpu:N, no "
+                             "longer for gpu:KIND:N; give the nodes a Feature to name the kind\n");
+    if (devices->detects)
+        fprintf(plan->notes, "AutoDetect is off for the nodes with GPUs, whose types it would "
+                             "refuse: add Cores= to their lines in gres.conf for CPU affinity\n");
+}
+
+static int add_lines(
+    struct setup_plan *plan, struct setup_file *file, const struct devices *devices)
+{
+    char *lines = NULL;
+    size_t size;
+    FILE *out = open_memstream(&lines, &size);
+    if (!out)
+        return -ENOMEM;
+    for (size_t i = 0; i < plan->n_nodes; i++)
+        write_nodes(plan, devices, &plan->nodes[i], out);
+    write_notes(plan, devices);
+    if (fclose(out) != 0) {
+        free(lines);
+        return -ENOMEM;
+    }
+    return text_edits_add(&file->edits, (struct span){file->text.at + file->text.size, 0}, lines);
+}
+
+int gres_setup_plan(struct setup_plan *plan, struct setup_file *file)
+{
+    struct devices devices = {0};
+    struct conf_text conf;
+    int r = conf_text_parse(file->text, &conf);
+    for (size_t i = 0; i < conf.count && r == 0; i++)
+        r = take_line(&devices, file, &conf.lines[i]);
+    if (r == 0)
+        r = add_lines(plan, file, &devices);
+    conf_text_fini(&conf);
+    devices_fini(&devices);
+    return r;
+}

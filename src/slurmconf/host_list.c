@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Lists of nodes. An entry is a name, or a name with ranges of numbers in brackets; the numbers of
+ * a range have the width in which its first one is written: gpu[01-10] has gpu01, not gpu1.
+ */
+#include "slurmconf/host_list.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Commas inside brackets do not end an entry. */
+static bool next_entry(struct span *rest, struct span *ret_entry)
+{
+    int depth = 0;
+    size_t size = 0;
+    while (rest->size > 0 && *rest->at == ',')
+        *rest = (struct span){rest->at + 1, rest->size - 1};
+    for (; size < rest->size && (depth > 0 || rest->at[size] != ','); size++)
+        depth += rest->at[size] == '[' ? 1 : rest->at[size] == ']' ? -1 : 0;
+    *ret_entry = (struct span){rest->at, size};
+    *rest = (struct span){rest->at + size, rest->size - size};
+    return size > 0;
+}
+
+/* "gpu", "01-04,09" and "" of "gpu[01-04,09]"; no ranges for a plain name. */
+struct entry_parts {
+    struct span prefix, ranges, suffix;
+};
+
+static struct entry_parts split_entry(struct span entry)
+{
+    const char *end = entry.at + entry.size;
+    const char *open = memchr(entry.at, '[', entry.size);
+    const char *close = open ? memchr(open, ']', (size_t)(end - open)) : NULL;
+    if (!close)
+        return (struct entry_parts){entry, {entry.at, 0}, {end, 0}};
+    return (struct entry_parts){{entry.at, (size_t)(open - entry.at)},
+        {open + 1, (size_t)(close - open) - 1}, {close + 1, (size_t)(end - close) - 1}};
+}
+
+static size_t count_digits(struct span text)
+{
+    size_t count = 0;
+    while (count < text.size && isdigit((unsigned char)text.at[count]))
+        count++;
+    return count;
+}
+
+bool host_list_first(struct span list, char *name, size_t size)
+{
+    struct span entry;
+    if (!next_entry(&list, &entry))
+        return false;
+    struct entry_parts parts = split_entry(entry);
+    int n = snprintf(name, size, "%.*s%.*s%.*s", (int)parts.prefix.size, parts.prefix.at,
+        (int)count_digits(parts.ranges), parts.ranges.at, (int)parts.suffix.size, parts.suffix.at);
+    return n > 0 && (size_t)n < size;
+}
+
+static bool ranges_have(struct span ranges, struct span number)
+{
+    struct span range;
+    unsigned long wanted = strtoul(number.at, NULL, 10);
+    while (next_entry(&ranges, &range)) {
+        size_t width = count_digits(range);
+        unsigned long first = strtoul(range.at, NULL, 10), last = first;
+        if (width < range.size && range.at[width] == '-')
+            last = strtoul(range.at + width + 1, NULL, 10);
+        bool has_width = number.size == width || (number.size > width && *number.at != '0');
+        if (width > 0 && has_width && wanted >= first && wanted <= last)
+            return true;
+    }
+    return false;
+}
+
+static bool entry_has(struct span entry, const char *name)
+{
+    struct entry_parts parts = split_entry(entry);
+    size_t size = strlen(name);
+    if (parts.ranges.size == 0)
+        return span_is(entry, name);
+    if (size <= parts.prefix.size + parts.suffix.size ||
+        memcmp(name, parts.prefix.at, parts.prefix.size) != 0 ||
+        memcmp(name + size - parts.suffix.size, parts.suffix.at, parts.suffix.size) != 0)
+        return false;
+    struct span number = {name + parts.prefix.size, size - parts.prefix.size - parts.suffix.size};
+    return count_digits(number) == number.size && ranges_have(parts.ranges, number);
+}
+
+bool host_list_has(struct span list, const char *name)
+{
+    struct span entry;
+    while (next_entry(&list, &entry))
+        if (entry_has(entry, name))
+            return true;
+    return false;
+}

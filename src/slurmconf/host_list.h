@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Slurm's lists of nodes: "gpu[01-04,09],big1". */
+#ifndef COLLOC_SLURMCONF_HOST_LIST_H
+#define COLLOC_SLURMCONF_HOST_LIST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/text.h"
+
+/*
+ * Writes the first node of a list: "gpu01". One pair of brackets in a name is understood.
+ *
+ * Returns false for an empty list, or when the name does not fit.
+ */
+bool host_list_first(struct span list, char *name, size_t size);
+
+/* Is the node in the list? */
+bool host_list_has(struct span list, const char *name);
+
+#endif

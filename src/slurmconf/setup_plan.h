@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What slurm_setup.c and gres_setup.c share. */
+#ifndef COLLOC_SLURMCONF_SETUP_PLAN_H
+#define COLLOC_SLURMCONF_SETUP_PLAN_H
+
+#include <stdio.h>
+
+#include "slurmconf/conf_text.h"
+#include "slurmconf/slurm_setup.h"
+
+/* The nodes of one NodeName line that have GPUs. */
+struct gpu_nodes {
+    char *names; /* as slurm.conf writes them: "gpu[01-04]" */
+    int gpus;    /* of each */
+};
+
+struct setup_plan {
+    const struct setup_options *options;
+    struct fault *fault;
+    FILE *notes;
+    struct gpu_nodes *nodes;
+    size_t n_nodes, nodes_capacity;
+};
+
+/* Plans gres.conf: the devices of `plan->nodes`, typed by index, with their shards. Returns 0 or
+ * -errno with a fault. */
+int gres_setup_plan(struct setup_plan *plan, struct setup_file *file);
+
+#endif

@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`colloc slurm setup`, `check` and `remove` on a real cluster; the first tier."""
+
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+from daemon_case import program
+
+from colloc_slurm import loopback
+
+PLAIN = "PartitionName=batch Nodes=ALL Default=YES State=UP MaxTime=INFINITE"
+
+
+def files_of(folder):
+    found = {}
+    for name in sorted(os.listdir(folder)):
+        with open(os.path.join(folder, name), "rb") as file:
+            found[name] = file.read()
+    return found
+
+
+@unittest.skipIf(loopback.why_not(), loopback.why_not())
+class Setup(unittest.TestCase):
+    def setUp(self):
+        self.slurm = self.enterContext(loopback.Loopback(nodes=2, shards=0, lines=[PLAIN]))
+        self.before = files_of(self.slurm.path("etc"))
+        # Setup asks whether the controller is installed beside it.
+        self.program = shutil.copy(program("colloc"), self.slurm.path("work/colloc"))
+        self.slurm.write("work/colloc-slurm", "")
+
+    def colloc(self, *words, code=0):
+        wake = f"--wake-file={self.slurm.wake_file}"
+        done = self.slurm.run(self.program, *words, wake, check=False)
+        self.assertEqual(done.returncode, code, done.stdout + done.stderr)
+        return done.stdout + done.stderr
+
+    def check(self, code):
+        """{name of the check: (passed, its text)}"""
+        found = json.loads(self.colloc("slurm", "check", "--json", code=code))
+        return {
+            c["name"]: (c["ok"], f"{c['detail']} {c['advice']}".strip()) for c in found["checks"]
+        }
+
+    def restart(self):
+        self.slurm.slurmctld.kill()
+        for name in self.slurm.nodes:
+            self.slurm.slurmd[name].kill()
+        self.slurm.start_slurmctld()
+        for name in self.slurm.nodes:
+            self.slurm.start_slurmd(name)
+        self.slurm.wait_up()
+
+    def test_there_and_back(self):
+        found = self.check(code=1)
+        for name in ("slurmctld", "munge", "version", "responding", "clocks"):
+            self.assertTrue(found[name][0], found[name])
+        self.assertIn("GresTypes has no shard", found["select"][1])
+        self.assertIn("2 of 2 nodes with GPUs lack shards by index: n0, ...", found["nodes"][1])
+        self.assertIn("there is no partition gpu", found["partitions"][1])
+        self.assertIn("JobSubmitPlugins has no lua", found["guard"][1])
+
+        printed = self.colloc("slurm", "setup")
+        self.assertIn("+PartitionName=gpu Nodes=n0,n1 State=DOWN", printed)
+        self.assertIn("Nothing was written", printed)
+        self.assertEqual(files_of(self.slurm.path("etc")), self.before)
+
+        self.colloc("slurm", "setup", "--write")
+        after = files_of(self.slurm.path("etc"))
+        self.assertIn("Nothing was to be changed", self.colloc("slurm", "setup", "--write"))
+        self.assertEqual(files_of(self.slurm.path("etc")), after)
+        self.restart()
+        found = self.check(code=0)
+        self.assertEqual(found["nodes"], (True, "2 with GPUs, all have shards by index"))
+        self.assertEqual(found["job-ends"][1], "reported at once by jobcomp.lua")
+
+        waits = self.slurm.sbatch("true", "--partition=gpu")
+        self.slurm.wait_job(waits, "PENDING")
+        asked = ["--partition=gpu-run", "--gres=shard:i1:20", "--nodelist=n1", "--output=%j.out"]
+        job = self.slurm.sbatch("echo $CUDA_VISIBLE_DEVICES", *asked)
+        self.slurm.wait_job(job, "COMPLETED")
+        with open(self.slurm.path(f"work/{job}.out"), encoding="utf-8") as file:
+            self.assertEqual(file.read(), "1\n")
+
+        self.alter_what_check_sees()
+        self.slurm.run("scancel", waits)
+        self.assertIn("Nothing was written", self.colloc("slurm", "remove"))
+        self.colloc("slurm", "remove", "--write")
+        self.assertEqual(files_of(self.slurm.path("etc")), self.before)
+        self.restart()
+        self.slurm.wait_job(self.slurm.sbatch("true", "--gres=gpu:1"), "COMPLETED")
+
+    def alter_what_check_sees(self):
+        guard = self.slurm.path("etc/job_submit.lua")
+        with open(guard, "r+", encoding="utf-8") as file:
+            text = file.read()
+            file.seek(0)
+            file.write(text.replace("local REFUSED", "local refused"))
+        self.assertIn("it was altered", self.check(code=1)["guard"][1])
+        os.rename(guard, guard + ".old")
+        self.assertIn("missing", self.check(code=1)["guard"][1])
+        os.rename(guard + ".old", guard)
+        for partition, state, says in (
+            ("gpu", "UP", "the name clashes"),
+            ("gpu-run", "DOWN", "is not UP"),
+        ):
+            self.slurm.run("scontrol", "update", f"PartitionName={partition}", f"State={state}")
+            self.assertIn(says, self.check(code=1)["partitions"][1])
+            back = "DOWN" if state == "UP" else "UP"
+            self.slurm.run("scontrol", "update", f"PartitionName={partition}", f"State={back}")
+
+    def test_no_slurmctld(self):
+        self.slurm.slurmctld.kill()
+        with open(self.slurm.conf, "a", encoding="utf-8") as file:
+            file.write("SlurmctldTimeout=1\nMessageTimeout=1\n")
+        found = self.check(code=1)
+        self.assertEqual(list(found), ["slurmctld", "munge"])
+        self.assertIn("does not answer", found["slurmctld"][1])
+
+
+@unittest.skipIf(loopback.why_not(), loopback.why_not())
+class FirstTier(unittest.TestCase):
+    def test_sbatch_asks_for_shards(self):
+        """By the estimate of the memory that a script declares; Slurm places."""
+        options = ["--estimates-only", "--gpu-memory=40GiB"]
+        with tempfile.TemporaryDirectory(prefix="colloc-test-") as folder:
+            with open(os.path.join(folder, "slurm.conf"), "w", encoding="utf-8") as file:
+                file.write("ClusterName=x\n")
+            command = ["slurm", "script", "cli_filter.lua", f"--folder={folder}", *options]
+            text = subprocess.run(
+                [program("colloc"), *command], stdout=subprocess.PIPE, text=True, check=True
+            ).stdout
+        with loopback.Loopback(nodes=1, files={"cli_filter.lua": text}) as slurm:
+            self.slurm = slurm
+            self.assertEqual(self.gres("#COLLOC --memory=10GiB"), "shard:20")
+            self.assertEqual(self.gres("#COLLOC --memory=10GiB", "--gres=gpu:1"), "shard:20")
+            self.assertEqual(self.gres("#COLLOC --memory=10GiB", "--gres=gpu:2"), "gpu:2")
+            self.assertEqual(self.gres("#COLLOC --exclusive"), None)
+            self.assertEqual(self.gres("# no line for colloc", "--gres=gpu:1"), "gpu:1")
+            done = self.submit("#COLLOC --memory=10GiB", "--partition=gpu-run", "--output=%j.out")
+            job = done.stdout.strip()
+            slurm.wait_job(job, "COMPLETED")
+            with open(slurm.path(f"work/{job}.out"), encoding="utf-8") as file:
+                self.assertEqual(file.read(), "0\n")
+            self.assertIn("a GPU has 40960 MiB", self.submit("#COLLOC --memory=41GiB").stderr)
+            self.assertIn("--memory=10", self.submit("#COLLOC --memory=10").stderr)
+
+    def submit(self, line, *options):
+        path = self.slurm.path("work/it's a job.sh")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(
+                f"#!/bin/bash\n#SBATCH --constraint=x|y\n{line}\necho $CUDA_VISIBLE_DEVICES\n"
+            )
+        return self.slurm.run(
+            "sbatch", "--parsable", "--constraint=", "--partition=gpu", *options, path, check=False
+        )
+
+    def gres(self, line, *options):
+        done = self.submit(line, *options)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        found = self.slurm.job(done.stdout.strip()).get("TresPerNode")
+        return found and found.strip().replace("gres:", "").replace("gres/", "")
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

@@ -1,0 +1,262 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""`colloc slurm setup` and `remove` on the configurations of sites; no Slurm is needed."""
+
+import os
+import re
+import shutil
+import stat
+import subprocess
+import unittest
+
+from cli_case import COLLOC, CliCase
+
+DATA = os.path.join(os.path.dirname(__file__), "..", "..", "data", "slurmconf")
+BLOCK = re.compile(r"# BEGIN colloc[^\n]*\n(.*?)# END colloc\r?\n", re.S)
+
+
+def typed(gpus, shards=80):
+    gpu = ",".join(f"gpu:i{k}:1" for k in range(gpus))
+    return gpu + "," + ",".join(f"shard:i{k}:{shards}" for k in range(gpus))
+
+
+class SlurmCase(CliCase):
+    def setUp(self):
+        super().setUp()
+        self.etc = os.path.join(self.folder, "etc")
+        os.mkdir(self.etc)
+        # Setup asks whether the controller is installed beside it.
+        self.installed = os.path.join(self.folder, "bin", "colloc")
+        os.mkdir(os.path.dirname(self.installed))
+        shutil.copy(COLLOC, self.installed)
+        with open(self.installed + "-slurm", "wb"):
+            pass
+
+    def give(self, name, source=None, data=None):
+        if source:
+            with open(os.path.join(DATA, source), "rb") as file:
+                data = file.read()
+        with open(os.path.join(self.etc, name), "wb") as file:
+            file.write(data)
+
+    def slurm(self, action, *options, code=0):
+        done = self.run_program(self.installed, "slurm", action, f"--folder={self.etc}", *options)
+        self.assertEqual(done.returncode, code, done.stdout + done.stderr)
+        return done.stdout + done.stderr
+
+    def files(self):
+        found = {}
+        for name in os.listdir(self.etc):
+            with open(os.path.join(self.etc, name), "rb") as file:
+                found[name] = file.read()
+        return found
+
+    def text(self, name):
+        with open(os.path.join(self.etc, name), newline="", encoding="utf-8") as file:
+            return file.read()
+
+    def added(self, name):
+        """The lines of our blocks that are not comments."""
+        lines = "".join(BLOCK.findall(self.text(name))).replace("\r", "").splitlines()
+        return [line for line in lines if not line.startswith("#")]
+
+    def run_program(self, *words):
+        return subprocess.run(
+            words, capture_output=True, text=True, env=self.environment, timeout=60, check=False
+        )
+
+    def there_and_back(self, *options):
+        """Writes, checks that this is repeatable and can be taken back; leaves it written."""
+        before = self.files()
+        printed = self.slurm("setup", *options)
+        self.assertEqual(self.files(), before)
+        self.slurm("setup", "--write", *options)
+        after = self.files()
+        self.assertIn("Nothing was to be changed", self.slurm("setup", "--write", *options))
+        self.assertEqual(self.files(), after)
+        self.slurm("remove", "--write")
+        self.assertEqual(self.files(), before)
+        self.assertIn("Nothing was to be changed", self.slurm("remove", "--write"))
+        self.slurm("setup", "--write", *options)
+        self.assertEqual(self.files(), after)
+        return printed
+
+
+class Sites(SlurmCase):
+    def test_plain(self):
+        self.give("slurm.conf", "plain.conf")
+        self.slurm("setup", code=1)  # the partition gpu is there
+        printed = self.there_and_back("--take-partition")
+        self.assertEqual(
+            self.added("slurm.conf"),
+            [
+                "GresTypes=gpu,shard",
+                f"NodeName=gpu[01-04] RealMemory=512000 Gres=nvme:1,{typed(4)}",
+                "PartitionName=gpu Nodes=gpu[01-04] MaxTime=2-00:00:00 AllowGroups=ml State=DOWN",
+                "PartitionName=gpu-run Nodes=gpu[01-04] MaxTime=2-00:00:00 AllowGroups=ml "
+                "State=UP Default=NO",
+                "JobSubmitPlugins=lua",
+                "JobCompType=jobcomp/lua",
+            ],
+        )
+        gres = self.added("gres.conf")
+        self.assertEqual(len(gres), 8)
+        self.assertEqual(gres[2], "NodeName=gpu[01-04] Name=gpu Type=i1 File=/dev/nvidia1")
+        self.assertEqual(
+            gres[3], "NodeName=gpu[01-04] Name=shard Type=i1 Count=80 File=/dev/nvidia1"
+        )
+        self.assertIn("+GresTypes=gpu,shard\n", printed)
+        self.assertIn("administrators = {[0] = true},", self.text("job_submit.lua"))
+
+    def test_awkward(self):
+        self.give("slurm.conf", "awkward.conf")
+        self.give("nodes.conf", "nodes.conf")
+        self.give("gres.conf", "awkward-gres.conf")
+        printed = self.there_and_back("--shards=10")
+        self.assertEqual(
+            self.added("slurm.conf"),
+            [
+                "gresTypes=nvme,gpu,shard",
+                "JobSubmitPlugins=all_partitions,require_timelimit,lua",
+                f"NodeName=a CPUs=4    Gres={typed(2, 10)}",
+                f"NodeName=b Gres={typed(1, 10)}",
+                "PartitionName=gpu Nodes=a,b,c[1-2] State=DOWN",
+                "PartitionName=gpu-run Nodes=a,b,c[1-2] State=UP",
+            ],
+        )
+        self.assertEqual(self.added("nodes.conf"), [f"NodeName=DEFAULT Gres={typed(1, 10)}"])
+        self.assertIn(f"NodeName=DEFAULT Gres={typed(1, 10)}\r\n# END", self.text("nodes.conf"))
+        self.assertEqual(
+            self.added("gres.conf"),
+            [
+                line
+                for nodes, k, file, more in (
+                    ("a", 0, "/dev/nvidia0", " Cores=0-3"),
+                    ("a", 1, "/dev/nvidia1", " Cores=0-3"),
+                    ("b", 0, "/dev/nvidia3", ""),
+                    ("c[1-2]", 0, "/dev/nvidia0", ""),
+                )
+                for line in (
+                    f"NodeName={nodes} AutoDetect=off Name=gpu Type=i{k} File={file}{more}",
+                    f"NodeName={nodes} AutoDetect=off Name=shard Type=i{k} Count=10 File={file}",
+                )
+            ],
+        )
+        self.assertIn("JobCompType=jobcomp/filetxt stays", printed)
+        self.assertIn("AutoDetect is off", printed)
+
+    def test_first_tier(self):
+        self.give("slurm.conf", "plain.conf")
+        self.there_and_back("--estimates-only", "--gpu-memory=40GiB")
+        self.assertEqual(
+            self.added("slurm.conf"),
+            [
+                "GresTypes=gpu,shard",
+                f"NodeName=gpu[01-04] RealMemory=512000 Gres=nvme:1,{typed(4)}",
+                "CliFilterPlugins=lua",
+            ],
+        )
+        self.assertIn("gpu_memory_mib = 40960,", self.text("cli_filter.lua"))
+        self.assertNotIn("job_submit.lua", self.files())
+        self.assertIn("--gpu-memory", self.slurm("setup", "--estimates-only", code=2))
+
+    def test_every_prefix_comes_back(self):
+        """A file may end anywhere: inside a line, a continuation, between CR and LF."""
+        for name in ("awkward.conf", "nodes.conf"):
+            with open(os.path.join(DATA, name), "rb") as file:
+                data = file.read()
+            for size in range(0, len(data), 13):
+                head = b"NodeName=n Gres=gpu:1\n" if size % 2 else b"NodeName=n Gres=gpu:1\r\n"
+                self.give("slurm.conf", data=head + data[:size].replace(b"Include", b"#nclude"))
+                before = self.files()
+                self.slurm("setup", "--write")
+                self.slurm("remove", "--write")
+                self.assertEqual(self.files(), before, size)
+
+
+class Refusals(SlurmCase):
+    def refuse(self, conf, *options, says, code=1):
+        self.give("slurm.conf", data=conf.encode())
+        before = self.files()
+        self.assertIn(says, self.slurm("setup", "--write", *options, code=code))
+        self.assertEqual(self.files(), before)
+
+    def test_configurations(self):
+        node = "NodeName=n Gres=gpu:1\n"
+        self.refuse("NodeName=n CPUs=4\n", says="there is no GPU to share")
+        self.refuse(node + "SelectType=select/linear\n", says="select/cons_tres")
+        self.refuse(node + "PartitionName=gpu-run Nodes=n\n", says="name another one with --run")
+        self.refuse(node + "PartitionName=gpu Nodes=n\n", says="--take-partition")
+        self.refuse("NodeName=n Gres=gpu:1,mps:100\n", says="gres/mps")
+        self.refuse("NodeName=n Gres=gpu:99999999999\n", says="at most 64")
+        self.refuse(node + "Include absent.conf\n", says="absent.conf")
+        self.refuse(node + "\0", says="NUL byte")
+        self.refuse(node, "--run=gpu", says="two partitions", code=2)
+        self.refuse(node, "--intake=a b", says="names of partitions", code=2)
+        self.refuse(node, "--run=x\nNodeName=y", says="control character", code=2)
+
+    def test_no_controller(self):
+        """Its jobs would wait for ever."""
+        os.unlink(self.installed + "-slurm")
+        self.refuse("NodeName=n Gres=gpu:1\n", says="colloc-slurm is not installed")
+        self.slurm("setup")
+        self.slurm("setup", "--write", "--estimates-only", "--gpu-memory=40GiB")
+
+    def test_words(self):
+        self.give("slurm.conf", data=b"NodeName=n Gres=gpu:1\n")
+        self.assertIn("unknown action 'set'", self.slurm("set", code=2))
+        self.assertIn("--json", self.slurm("setup", "--json", code=2))
+        self.assertIn("give no further argument", self.slurm("setup", "now", code=2))
+        self.assertIn("there is no script", self.slurm("script", "submit.lua", code=1))
+        os.remove(os.path.join(self.etc, "slurm.conf"))
+        self.assertIn("slurm.conf", self.slurm("setup", code=1))
+
+    def test_files_outside_are_not_written(self):
+        outside = os.path.join(self.folder, "nodes.conf")
+        with open(outside, "w", encoding="utf-8") as file:
+            file.write("NodeName=n Gres=gpu:1\n")
+        for conf in (f"Include {outside}\n", "Include link.conf\n"):
+            os.path.exists(os.path.join(self.etc, "link.conf")) or os.symlink(
+                outside, os.path.join(self.etc, "link.conf")
+            )
+            self.refuse(conf, says="nothing was written")
+        self.assertIn("+NodeName=n Gres=gpu:i0:1", self.slurm("setup"))
+
+    def test_a_script_of_the_site_stays(self):
+        self.give("slurm.conf", data=b"NodeName=n Gres=gpu:1\n")
+        self.give("job_submit.lua", data=b"-- the site's\nreturn slurm.SUCCESS\n")
+        printed = self.slurm("setup", "--write")
+        self.assertIn("`colloc slurm script job_submit.lua`", printed)
+        self.assertEqual(self.files()["job_submit.lua"], b"-- the site's\nreturn slurm.SUCCESS\n")
+        self.assertIn("jobcomp.lua", self.files())
+
+    def test_modes_stay_and_links_inside_are_followed(self):
+        self.give("real.conf", data=b"NodeName=n Gres=gpu:1\n")
+        os.chmod(os.path.join(self.etc, "real.conf"), 0o640)
+        os.symlink("real.conf", os.path.join(self.etc, "slurm.conf"))
+        self.slurm("setup", "--write")
+        self.assertTrue(os.path.islink(os.path.join(self.etc, "slurm.conf")))
+        mode = os.stat(os.path.join(self.etc, "real.conf")).st_mode
+        self.assertEqual(stat.S_IMODE(mode), 0o640)
+        self.assertIn("State=DOWN", self.text("real.conf"))
+
+    def test_a_block_without_end_stays(self):
+        conf = b"NodeName=n Gres=gpu:1\n# BEGIN colloc\n#was: x\n"
+        self.give("slurm.conf", data=conf)
+        self.slurm("remove", "--write")
+        self.assertEqual(self.files()["slurm.conf"], conf)
+
+    def test_without_slurm(self):
+        """`check` says what is missing where no Slurm is installed."""
+        self.give("slurm.conf", data=b"NodeName=n Gres=gpu:1\n")
+        bin_folder = os.path.join(self.folder, "empty")
+        os.mkdir(bin_folder)
+        os.symlink(shutil.which("sh"), os.path.join(bin_folder, "sh"))
+        done = self.run_colloc("slurm", "check", f"--folder={self.etc}", PATH=bin_folder)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertRegex(done.stdout, r"slurmctld +failed +does not answer: .*scontrol")
+        self.assertRegex(done.stdout, r"munge +failed")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The checks of a cluster over what scontrol printed. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "slurmconf/slurm_check.h"
+#include "unit.h"
+
+static const char config[] = "Configuration data as of 2026-11-22T23:00:00\n"
+                             "AuthInfo                = (null)\n"
+                             "AuthType                = auth/munge\n"
+                             "GresTypes               = gpu,shard\n"
+                             "JobCompType             = jobcomp/lua\n"
+                             "JobSubmitPlugins        = all_partitions,lua\n"
+                             "SelectType              = select/cons_tres\n"
+                             "SLURM_VERSION           = 24.11.5\n";
+static const char nodes[] =
+    "NodeName=n0 Gres=gpu:i0:1(S:0),shard:i0:80(S:0) State=IDLE SlurmdStartTime=2026-11-22T22:00:00\n"
+    "NodeName=c1 Gres=(null) State=IDLE SlurmdStartTime=2026-11-22T22:00:00\n";
+static const char partitions[] = "PartitionName=gpu State=DOWN TotalNodes=1\n"
+                                 "PartitionName=gpu-run State=UP TotalNodes=1\n";
+
+static struct slurm_facts_read good_facts(void)
+{
+    struct tm when = {.tm_year = 126, .tm_mon = 10, .tm_mday = 22, .tm_hour = 23, .tm_sec = 3};
+    when.tm_isdst = -1;
+    return (struct slurm_facts_read){.ping = "Slurmctld(primary) at head is UP\n",
+        .config = config,
+        .nodes = nodes,
+        .partitions = partitions,
+        .munge_works = true,
+        .intake = "gpu",
+        .run = "gpu-run",
+        .guard = "-- of the site\n-- guard\n",
+        .guard_wanted = "-- guard\n",
+        .now_s = mktime(&when)};
+}
+
+/* The only check that fails is the named one, and it has the words; NULL: none fails. */
+static void assert_fails(const struct slurm_facts_read *facts, const char *name, const char *words)
+{
+    struct doctor_check checks[SLURM_CHECKS_MAX];
+    size_t count = slurm_check_run(facts, checks);
+    assert_int_equal(count, 10);
+    for (size_t i = 0; i < count; i++) {
+        if (!name || strcmp(checks[i].name, name) != 0) {
+            if (!checks[i].is_ok)
+                fail_msg("%s: %s", checks[i].name, checks[i].detail);
+            continue;
+        }
+        assert_false(checks[i].is_ok);
+        assert_has(checks[i].detail, words);
+        assert_true(*checks[i].advice);
+    }
+}
+
+/* The text with one part of it replaced; the caller frees it. */
+static char *with(const char *text, const char *old, const char *new_part)
+{
+    const char *at = strstr(text, old);
+    char *result;
+    assert_non_null(at);
+    assert_true(
+        asprintf(&result, "%.*s%s%s", (int)(at - text), text, new_part, at + strlen(old)) > 0);
+    return result;
+}
+
+static void assert_config_fails(
+    const char *old, const char *new_part, const char *name, const char *words)
+{
+    struct slurm_facts_read facts = good_facts();
+    char *text = with(config, old, new_part);
+    facts.config = text;
+    assert_fails(&facts, name, words);
+    free(text);
+}
+
+static void assert_nodes_fail(
+    const char *old, const char *new_part, const char *name, const char *words)
+{
+    struct slurm_facts_read facts = good_facts();
+    char *text = with(nodes, old, new_part);
+    facts.nodes = text;
+    assert_fails(&facts, name, words);
+    free(text);
+}
+
+static void test_all_is_well(void **state)
+{
+    struct slurm_facts_read facts = good_facts();
+    assert_fails(&facts, NULL, NULL);
+}
+
+static void test_configuration(void **state)
+{
+    assert_config_fails("auth/munge", "auth/slurm", "munge", "auth/slurm");
+    assert_config_fails("24.11.5", "21.08.2", "version", "21.08.2");
+    assert_config_fails("gpu,shard", "gpu", "select", "no shard");
+    assert_config_fails("cons_tres", "linear", "select", "cannot place");
+    assert_config_fails("partitions,lua", "partitions", "guard", "no lua");
+    assert_config_fails("23:00:00", "23:10:00", "clocks", "597 s apart");
+}
+
+static void test_versions(void **state)
+{
+    static const struct {
+        const char *version, *words;
+        bool is_restricted;
+    } rows[] = {{"22.05.8", "same index", true}, {"23.02.5", "same index", true},
+        {"23.02.6", "23.02.6", false}, {"23.11.4", "23.11.4", false},
+        {"25.05.0", "newer than 24.11", false}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct doctor_check checks[SLURM_CHECKS_MAX];
+        struct slurm_facts_read facts = good_facts();
+        char *text = with(config, "24.11.5", rows[i].version);
+        facts.config = text;
+        slurm_check_run(&facts, checks);
+        assert_string_equal(checks[2].name, "version");
+        assert_true(checks[2].is_ok);
+        assert_has(checks[2].detail, rows[i].words);
+        assert_int_equal(strstr(checks[2].detail, "same index") != NULL, rows[i].is_restricted);
+        free(text);
+    }
+}
+
+static void test_nodes(void **state)
+{
+    assert_nodes_fail("shard:i0:80(S:0)", "shard:80", "nodes", "1 of 1 nodes");
+    assert_nodes_fail("shard:i0:80(S:0)", "gpu:i1:1,shard:i0:80", "nodes", "by index: n0");
+    assert_nodes_fail("State=IDLE", "State=DOWN*", "responding", "1 of 1");
+    assert_nodes_fail("22:00:00", "23:30:00", "clocks", "node n0 is at least 1797 s ahead");
+    struct slurm_facts_read facts = good_facts();
+    facts.nodes = "NodeName=c1 Gres=(null) State=IDLE\n";
+    assert_fails(&facts, "nodes", "no node has GPUs");
+}
+
+static void test_partitions_and_guard(void **state)
+{
+    struct slurm_facts_read facts = good_facts();
+    facts.run = "other";
+    assert_fails(&facts, "partitions", "no partition other");
+    facts = good_facts();
+    facts.intake = "gpu-run";
+    assert_fails(&facts, "partitions", "the name clashes");
+    facts = good_facts();
+    facts.guard = NULL;
+    assert_fails(&facts, "guard", "missing");
+    facts.guard = "-- guarded\n";
+    assert_fails(&facts, "guard", "altered");
+}
+
+static void test_no_slurmctld(void **state)
+{
+    struct doctor_check checks[SLURM_CHECKS_MAX];
+    struct slurm_facts_read facts = good_facts();
+    facts.config = facts.nodes = facts.partitions = "";
+    facts.ping = "Slurmctld(primary) at head is DOWN\n";
+    assert_int_equal(slurm_check_run(&facts, checks), 2);
+    assert_false(checks[0].is_ok);
+    assert_has(checks[0].detail, "is DOWN");
+    facts.munge_works = false;
+    slurm_check_run(&facts, checks);
+    assert_false(checks[1].is_ok);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_all_is_well),
+        cmocka_unit_test(test_configuration),
+        cmocka_unit_test(test_versions),
+        cmocka_unit_test(test_nodes),
+        cmocka_unit_test(test_partitions_and_guard),
+        cmocka_unit_test(test_no_slurmctld),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
