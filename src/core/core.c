@@ -88,7 +88,7 @@ void core_destroy(struct core *core)
         gpu_view_fini(&core->view.gpus[i]);
     free(core->view.gpus);
     free(core->fifo.free_us);
-    free(core->user_uses);
+    free(core->group_uses);
     free(core->on_tasks.list);
     free(core->on_arrays.list);
     free(core->ended.list);

@@ -27,6 +27,13 @@ enum queue_order {
     QUEUE_ORDERS
 };
 
+/* Limits of tasks that are limited, and in queues or running; 0: none. */
+struct use_limits {
+    int tasks, gpus;      /* a GPU that two tasks share counts twice */
+    int64_t memory_bytes; /* of their requirements on all their GPUs together */
+    int64_t usage_us;     /* GPU time charged, decayed (users.c): beyond it no task starts */
+};
+
 struct core_settings {
     const struct policy *policy; /* the default of tasks that name none */
     struct conditions conditions;
@@ -46,11 +53,10 @@ struct core_settings {
     bool can_pause;      /* EFFECT_PAUSE and CONTINUE */
     bool preload;        /* EFFECT_GRANT_MEMORY and DENY_MEMORY, and reports MEMORY_WAIT */
     bool preempt;        /* running tasks give way by rank (core/preempt.c) */
-    /* Of one user's tasks that are limited, and in queues or running; 0: no limit. */
-    int user_tasks_max, user_gpus_max;
-    int64_t user_memory_max_bytes; /* of their requirements on all their GPUs together */
-    struct host_resources host;    /* what tasks may have of the server together */
-    int64_t slot_us;               /* the time slot of tasks that take turns (core/slots.c) */
+    struct use_limits user_limits;    /* of each user */
+    struct use_limits project_limits; /* of each project but "default" */
+    struct host_resources host;       /* what tasks may have of the server together */
+    int64_t slot_us;                  /* the time slot of tasks that take turns (core/slots.c) */
     struct suspension_cost suspension_cost;
     enum queue_order order;
     int64_t usage_half_life_us;       /* of charges (users.c); 0: nothing is charged */

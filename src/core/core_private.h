@@ -88,8 +88,8 @@ struct core {
         struct opening *list;
         size_t n, capacity;
     } openings;
-    struct user_use *user_uses; /* scratch: what users have at work (eligible.c) */
-    size_t n_user_uses, user_uses_capacity;
+    struct group_use *group_uses; /* scratch: what users and projects have at work (eligible.c) */
+    size_t n_group_uses, group_uses_capacity;
     bool is_gate_open;     /* any blocked task may have become eligible */
     int64_t next_begin_us; /* when the next blocked task may begin */
 
@@ -150,6 +150,9 @@ int core_record_usage(struct core *core, int64_t now_us);
 
 /* The same for one user, at once. */
 int core_record_usage_of(struct core *core, uint32_t uid, int64_t now_us);
+
+/* Returns the usage of a user, or of all users of a project by its number, decayed to now. */
+int64_t core_usage_of(const struct core *core, bool is_project, uint32_t id, int64_t now_us);
 
 /* Ranks the users anew, if something has changed. */
 void core_rank_users(const struct core *core);

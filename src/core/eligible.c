@@ -22,6 +22,7 @@
 
 #include "base/array.h"
 #include "base/clock.h"
+#include "base/units.h"
 #include "core/core_private.h"
 
 /* ---- a blocked task ---- */
@@ -61,10 +62,14 @@ static bool is_at_work(const struct task *task)
            !task_state_is_done(task->state);
 }
 
+static bool has_limits(const struct use_limits *limits)
+{
+    return limits->tasks || limits->gpus || limits->memory_bytes || limits->usage_us;
+}
+
 static bool has_user_limits(const struct core *core)
 {
-    const struct core_settings *settings = &core->settings;
-    return settings->user_tasks_max || settings->user_gpus_max || settings->user_memory_max_bytes;
+    return has_limits(&core->settings.user_limits) || has_limits(&core->settings.project_limits);
 }
 
 /* A task that was not at work had no place. */
@@ -95,23 +100,36 @@ static int count_array(const struct core *core, uint64_t array)
     return n;
 }
 
-/* What the limited tasks of a user that are at work have or will have. */
-struct user_use {
-    uint32_t uid;
+/* What the limited tasks of a user or a project that are at work have or will have. */
+struct group_use {
+    bool is_project;
+    uint32_t id; /* uid, or number of the project */
     int tasks, gpus;
     int64_t bytes;
 };
 
-/* NULL without memory. */
-static struct user_use *find_user(struct core *core, uint32_t uid)
+/* Returns its position in core->group_uses; -ENOMEM. */
+static int find_group(struct core *core, bool is_project, uint32_t id)
 {
-    for (size_t i = 0; i < core->n_user_uses; i++)
-        if (core->user_uses[i].uid == uid)
-            return &core->user_uses[i];
-    const struct user_use new_user = {.uid = uid};
-    return ARRAY_APPEND(core->user_uses, core->n_user_uses, core->user_uses_capacity, new_user) < 0
-               ? NULL
-               : &core->user_uses[core->n_user_uses - 1];
+    for (size_t i = 0; i < core->n_group_uses; i++)
+        if (core->group_uses[i].is_project == is_project && core->group_uses[i].id == id)
+            return (int)i;
+    const struct group_use use = {.is_project = is_project, .id = id};
+    return ARRAY_APPEND(core->group_uses, core->n_group_uses, core->group_uses_capacity, use) < 0
+               ? -ENOMEM
+               : (int)core->n_group_uses - 1;
+}
+
+/* The user of the task, and its project. Returns how many there are: users of the project "default"
+ * have none that is limited; -ENOMEM. */
+static int find_groups(struct core *core, const struct task *task, int ret_groups[2])
+{
+    int project = core_find_user(core, task->uid)->fair.project;
+    ret_groups[0] = find_group(core, false, task->uid);
+    if (ret_groups[0] < 0 || project == 0)
+        return ret_groups[0] < 0 ? -ENOMEM : 1;
+    ret_groups[1] = find_group(core, true, (uint32_t)project);
+    return ret_groups[1] < 0 ? -ENOMEM : 2;
 }
 
 /* An unknown requirement counts as what policies want free for it. */
@@ -123,66 +141,71 @@ static int64_t total_bytes(const struct core *core, const struct task *task)
     return each > INT64_MAX / 2 / task->request.gpus ? INT64_MAX / 2 : each * task->request.gpus;
 }
 
-static void add_use(const struct core *core, struct user_use *use, const struct task *task)
+static int add_use(struct core *core, const struct task *task)
 {
     int64_t bytes = total_bytes(core, task);
-    use->tasks++;
-    use->gpus += task->request.gpus;
-    use->bytes = use->bytes > INT64_MAX - bytes ? INT64_MAX : use->bytes + bytes;
-}
-
-static int count_users(struct core *core)
-{
-    core->n_user_uses = 0;
-    for (int i = 0; i < core->n_tasks && has_user_limits(core); i++) {
-        const struct task *task = core->tasks[i];
-        struct user_use *use = NULL;
-        if (!task->request.limited || !is_at_work(task))
-            continue;
-        use = find_user(core, task->uid);
-        if (!use)
-            return -ENOMEM;
-        add_use(core, use, task);
+    int groups[2], n = find_groups(core, task, groups);
+    for (int i = 0; i < n; i++) {
+        struct group_use *use = &core->group_uses[groups[i]];
+        use->tasks++;
+        use->gpus += task->request.gpus;
+        use->bytes = use->bytes > INT64_MAX - bytes ? INT64_MAX : use->bytes + bytes;
     }
-    return 0;
+    return n < 0 ? n : 0;
 }
 
-/* The limit of its user that the task would exceed. */
-static enum task_gate user_gate(
-    const struct core *core, const struct user_use *use, const struct task *task)
+static int count_uses(struct core *core)
 {
-    const struct core_settings *settings = &core->settings;
-    int64_t bytes = total_bytes(core, task);
-    if (settings->user_tasks_max && use->tasks >= settings->user_tasks_max)
-        return GATE_USER_TASKS;
-    if (settings->user_gpus_max && use->gpus + task->request.gpus > settings->user_gpus_max)
-        return GATE_USER_GPUS;
-    if (settings->user_memory_max_bytes && use->bytes > settings->user_memory_max_bytes - bytes)
-        return GATE_USER_MEMORY;
+    int r = 0;
+    core->n_group_uses = 0;
+    for (int i = 0; i < core->n_tasks && has_user_limits(core) && r == 0; i++)
+        if (core->tasks[i]->request.limited && is_at_work(core->tasks[i]))
+            r = add_use(core, core->tasks[i]);
+    return r;
+}
+
+/* The first limit that the group would exceed with the task; GATE_NONE: none. */
+static enum task_gate group_gate(
+    const struct core *core, const struct group_use *use, const struct task *task, int64_t now_us)
+{
+    const struct use_limits *limits = use->is_project ? &core->settings.project_limits
+                                                      : &core->settings.user_limits;
+    bool exceeded[] = {limits->tasks && use->tasks >= limits->tasks,
+        limits->gpus && use->gpus + task->request.gpus > limits->gpus,
+        limits->memory_bytes && use->bytes > limits->memory_bytes - total_bytes(core, task),
+        limits->usage_us &&
+            core_usage_of(core, use->is_project, use->id, now_us) >= limits->usage_us};
+    int first = use->is_project ? GATE_PROJECT_TASKS : GATE_USER_TASKS;
+    for (size_t i = 0; i < ARRAY_SIZE(exceeded); i++)
+        if (exceeded[i])
+            return (enum task_gate)(first + (int)i);
     return GATE_NONE;
 }
 
-/* Takes a place in the limits of the task's array and user. `array`: of the array before; its tasks
- * follow one another in the queue. Returns GATE_NONE, or what keeps the task; -ENOMEM. */
-static int take_slot(struct core *core, const struct task *task, struct array_use *array)
+/* Usage decays: the task is examined again after a while. */
+#define USAGE_CHECK_US (60 * SECOND_US) /* chosen */
+
+/* Takes a place in the limits of the task's array, user and project. `array`: of the array before;
+ * its tasks follow one another in the queue. Returns GATE_NONE, or what keeps the task; -ENOMEM. */
+static int take_slot(
+    struct core *core, const struct task *task, struct array_use *array, int64_t now_us)
 {
-    struct user_use *use = NULL;
-    if (task->request.limited && has_user_limits(core)) {
-        use = find_user(core, task->uid);
-        if (!use)
-            return -ENOMEM;
-        enum task_gate gate = user_gate(core, use, task);
+    bool is_limited = task->request.limited && has_user_limits(core);
+    int groups[2], n = is_limited ? find_groups(core, task, groups) : 0;
+    for (int i = 0; i < n; i++) {
+        enum task_gate gate = group_gate(core, &core->group_uses[groups[i]], task, now_us);
+        bool decays = gate == GATE_USER_USAGE || gate == GATE_PROJECT_USAGE;
+        if (decays && now_us + USAGE_CHECK_US < core->next_begin_us)
+            core->next_begin_us = now_us + USAGE_CHECK_US;
         if (gate)
             return (int)gate;
     }
     if (task->array.limit && array->array != task->array.id)
         *array = (struct array_use){task->array.id, count_array(core, task->array.id)};
-    if (task->array.limit && array->n >= task->array.limit)
+    if (n >= 0 && task->array.limit && array->n >= task->array.limit)
         return GATE_ARRAY;
     array->n += task->array.limit > 0;
-    if (use)
-        add_use(core, use, task);
-    return GATE_NONE;
+    return n < 0 ? n : is_limited ? add_use(core, task) : GATE_NONE;
 }
 
 /* Returns 1 if the task may enter its queue, 0 if not, or -ENOMEM. */
@@ -195,7 +218,7 @@ static int examine(struct core *core, struct task *task, struct array_use *array
             core->next_begin_us = task->request.begin_us;
         return 0;
     }
-    int gate = take_slot(core, task, array);
+    int gate = take_slot(core, task, array, now_us);
     task->gate = gate > 0 ? (enum task_gate)gate : GATE_NONE;
     return gate < 0 ? gate : gate == GATE_NONE;
 }
@@ -264,7 +287,7 @@ int core_admit_eligible(struct core *core, int64_t now_us)
     bool all = core->is_gate_open || now_us >= core->next_begin_us;
     if (!all && core->openings.n == 0)
         return 0;
-    int r = core->blocked_queue.first ? count_users(core) : 0;
+    int r = core->blocked_queue.first ? count_uses(core) : 0;
     if (r == 0)
         r = all ? admit_all(core, now_us) : admit_openings(core, now_us);
     core->openings.n = 0;

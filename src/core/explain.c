@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/units.h"
 #include "core/core_private.h"
 
@@ -331,32 +332,53 @@ static void add_yield(struct line *line, const struct core *core, const struct t
         line_add(line, "; to resume it: ");
 }
 
+/* A limit of the task's user or project. */
+static void add_use_limit(struct line *line, const struct core *core, const struct task *task)
+{
+    bool is_project = task->gate >= GATE_PROJECT_TASKS;
+    const struct core_settings *settings = &core->settings;
+    const struct use_limits *limits = is_project ? &settings->project_limits
+                                                 : &settings->user_limits;
+    const char *who = is_project ? "project" : "user";
+    char text[32];
+    switch (task->gate) {
+    case GATE_USER_TASKS:
+    case GATE_PROJECT_TASKS:
+        line_add(line, "%d tasks of its %s are at work, as many as one may have (running-per-%s)",
+            limits->tasks, who, who);
+        break;
+    case GATE_USER_GPUS:
+    case GATE_PROJECT_GPUS:
+        line_add(line, "with it, its %s would have more than %d GPUs (gpus-per-%s)", who,
+            limits->gpus, who);
+        break;
+    case GATE_USER_MEMORY:
+    case GATE_PROJECT_MEMORY:
+        line_add(line, "with it, its %s would have more than %s of GPU memory (gpu-memory-per-%s)",
+            who, format_size(limits->memory_bytes, text, sizeof text), who);
+        break;
+    default:
+        line_add(line,
+            "the GPU hours charged to its %s, decayed by usage-half-life, have reached %lld "
+            "(gpu-hours-per-%s)",
+            who, (long long)(limits->usage_us / (3600 * SECOND_US)), who);
+        break;
+    }
+}
+
 /* The limit that keeps the task, which has no open dependency and may begin. */
 static void add_limit(struct line *line, const struct core *core, const struct task *task)
 {
-    const struct core_settings *settings = &core->settings;
-    char text[32];
     switch (task->gate) {
     case GATE_ARRAY:
         line_add(line, "%d tasks of its array %" PRIu64 " are at work, as many as its limit allows",
             task->array.limit, task->array.id);
         break;
-    case GATE_USER_TASKS:
-        line_add(line,
-            "%d tasks of its user are at work, as many as one may have (running-per-user)",
-            settings->user_tasks_max);
-        break;
-    case GATE_USER_GPUS:
-        line_add(line, "with it, its user would have more than %d GPUs (gpus-per-user)",
-            settings->user_gpus_max);
-        break;
-    case GATE_USER_MEMORY:
-        line_add(line,
-            "with it, its user would have more than %s of GPU memory (gpu-memory-per-user)",
-            format_size(settings->user_memory_max_bytes, text, sizeof text));
-        break;
     case GATE_NONE:
         line_add(line, "becomes eligible at once");
+        break;
+    default:
+        add_use_limit(line, core, task);
         break;
     }
 }
@@ -499,11 +521,16 @@ const char *core_explain_order(
 
 static const char *gate_word(const struct task *task)
 {
-    static const char *const words[] = {[GATE_NONE] = "BeginTime",
+    static const char *const words[TASK_GATES] = {[GATE_NONE] = "BeginTime",
         [GATE_ARRAY] = "JobArrayTaskLimit",
         [GATE_USER_TASKS] = "QOSMaxJobsPerUserLimit",
         [GATE_USER_GPUS] = "QOSMaxGRESPerUser",
-        [GATE_USER_MEMORY] = "QOSMaxMemoryPerUser"};
+        [GATE_USER_MEMORY] = "QOSMaxMemoryPerUser",
+        [GATE_USER_USAGE] = "AssocGrpGRESMinutes",
+        [GATE_PROJECT_TASKS] = "AssocGrpJobsLimit",
+        [GATE_PROJECT_GPUS] = "AssocGrpGRES",
+        [GATE_PROJECT_MEMORY] = "AssocGrpMemLimit",
+        [GATE_PROJECT_USAGE] = "AssocGrpGRESMinutes"};
     return task->n_after ? "Dependency" : words[task->gate];
 }
 

@@ -160,7 +160,19 @@ struct memory_wait {
 };
 
 /* What keeps a task BLOCKED that has no open dependency and may begin. */
-enum task_gate { GATE_NONE, GATE_ARRAY, GATE_USER_TASKS, GATE_USER_GPUS, GATE_USER_MEMORY };
+enum task_gate {
+    GATE_NONE,
+    GATE_ARRAY,
+    GATE_USER_TASKS, /* of core_settings.user_limits, in the order of struct use_limits */
+    GATE_USER_GPUS,
+    GATE_USER_MEMORY,
+    GATE_USER_USAGE,
+    GATE_PROJECT_TASKS, /* of project_limits */
+    GATE_PROJECT_GPUS,
+    GATE_PROJECT_MEMORY,
+    GATE_PROJECT_USAGE,
+    TASK_GATES
+};
 
 /* The array that a task is of. Its tasks have rising ids, all above the array's own. */
 struct task_array {

@@ -209,6 +209,17 @@ static double usage_at(const struct core *core, const struct core_user *user, in
         (double)user->usage_us, now_us - user->usage_at_us, core->settings.usage_half_life_us);
 }
 
+int64_t core_usage_of(const struct core *core, bool is_project, uint32_t id, int64_t now_us)
+{
+    double sum = 0;
+    for (int i = 0; i < core->users->n; i++) {
+        const struct core_user *user = core->users->list[i];
+        if (is_project ? (uint32_t)user->fair.project == id : user->uid == id)
+            sum += usage_at(core, user, now_us);
+    }
+    return (int64_t)sum;
+}
+
 /* What is replayed was charged by another process: its charges are in the usage. */
 int core_apply_usage(struct core *core, const struct event *event)
 {

@@ -132,15 +132,26 @@ static const struct option {
     {"tasks-per-user", LIVE(tasks_per_user), &setting_count, "N", NULL,
         "the largest number of queued and running tasks of one user; further submissions are "
         "refused (root has no limit)"},
-    {"running-per-user", LIVE(core.user_tasks_max), &setting_count, "N", NULL,
+    {"running-per-user", LIVE(core.user_limits.tasks), &setting_count, "N", NULL,
         "the largest number of one user's tasks that run or compete for GPUs at a time; others wait; "
         "0: no limit (root has none)"},
-    {"gpus-per-user", LIVE(core.user_gpus_max), &setting_count, "N", NULL,
+    {"gpus-per-user", LIVE(core.user_limits.gpus), &setting_count, "N", NULL,
         "the largest number of GPUs of these tasks together, where a shared GPU counts for each; 0: "
         "no limit"},
-    {"gpu-memory-per-user", LIVE(core.user_memory_max_bytes), &setting_size, "SIZE", NULL,
+    {"gpu-memory-per-user", LIVE(core.user_limits.memory_bytes), &setting_size, "SIZE", NULL,
         "the largest memory requirement of these tasks together; a task of unknown requirement "
         "counts as min-free on each GPU; 0: no limit"},
+    {"gpu-hours-per-user", LIVE(user_gpu_hours), &setting_count, "HOURS", NULL,
+        "GPU hours charged to a user, decayed by usage-half-life (`colloc share` shows them), beyond "
+        "which no further task of the user starts; 0: no limit"},
+    {"running-per-project", LIVE(core.project_limits.tasks), &setting_count, "N", NULL,
+        "as running-per-user, of all users of a project (setting shares) together; 0: no limit"},
+    {"gpus-per-project", LIVE(core.project_limits.gpus), &setting_count, "N", NULL,
+        "as gpus-per-user, of a project; 0: no limit"},
+    {"gpu-memory-per-project", LIVE(core.project_limits.memory_bytes), &setting_size, "SIZE", NULL,
+        "as gpu-memory-per-user, of a project; 0: no limit"},
+    {"gpu-hours-per-project", LIVE(project_gpu_hours), &setting_count, "HOURS", NULL,
+        "as gpu-hours-per-user, of a project; 0: no limit"},
     {"host-cpus", LIVE(host_cpus), &setting_count, "N", NULL,
         "CPUs of the server that tasks with --cpus may have together; 0: all"},
     {"host-memory", LIVE(host_memory_bytes), &setting_size, "SIZE", NULL,
@@ -280,6 +291,8 @@ void config_complete(struct config *config)
     int64_t periods_us = 3 * config->sample_period_us;
     config->core.conditions.sample_valid_us = periods_us > least_us ? periods_us : least_us;
     complete_host(config, &config->core.host);
+    config->core.user_limits.usage_us = config->user_gpu_hours * 3600 * SECOND_US;
+    config->core.project_limits.usage_us = config->project_gpu_hours * 3600 * SECOND_US;
 }
 
 static void default_folder(

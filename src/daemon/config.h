@@ -60,7 +60,8 @@ struct config {
     int64_t host_memory_bytes;     /* likewise; 0: nine tenths */
     struct host_resources per_gpu; /* of a task that names none; 0: not counted, no limit */
     int processes_per_task;        /* with threads; 0: no limit */
-    int tasks_per_user;            /* that have not ended; root is not counted */
+    int user_gpu_hours, project_gpu_hours; /* charged, decayed; 0: no limit */
+    int tasks_per_user;                    /* that have not ended; root is not counted */
     char operators[512]; /* names of users, comma-separated: their tasks may have a priority
                                   above normal */
     int log_level;
@@ -86,7 +87,8 @@ int config_read_arguments(struct config *config, int argc, char **argv, struct f
 /* Is the user one of the setting operators? */
 bool config_is_operator(const struct config *config, const char *user);
 
-/* Derives from the settings how long a sample is valid, and what the server has for tasks. */
+/* Derives from the settings how long a sample is valid, what the server has for tasks, and the
+ * limits of usage. */
 void config_complete(struct config *config);
 
 /*

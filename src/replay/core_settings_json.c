@@ -42,9 +42,14 @@ static const struct {
     {"can_pause", FLAG, SETTING(can_pause)},
     {"preload", FLAG, SETTING(preload)},
     {"preempt", FLAG, SETTING(preempt)},
-    {"user_tasks_max", INT, SETTING(user_tasks_max)},
-    {"user_gpus_max", INT, SETTING(user_gpus_max)},
-    {"user_memory_max_bytes", INT64, SETTING(user_memory_max_bytes)},
+    {"user_tasks_max", INT, SETTING(user_limits.tasks)},
+    {"user_gpus_max", INT, SETTING(user_limits.gpus)},
+    {"user_memory_max_bytes", INT64, SETTING(user_limits.memory_bytes)},
+    {"user_usage_max_us", INT64, SETTING(user_limits.usage_us)},
+    {"project_tasks_max", INT, SETTING(project_limits.tasks)},
+    {"project_gpus_max", INT, SETTING(project_limits.gpus)},
+    {"project_memory_max_bytes", INT64, SETTING(project_limits.memory_bytes)},
+    {"project_usage_max_us", INT64, SETTING(project_limits.usage_us)},
     {"host_cpus", INT, SETTING(host.cpus)},
     {"host_memory_bytes", INT64, SETTING(host.memory_bytes)},
     {"slot_us", INT64, SETTING(slot_us)},
@@ -58,7 +63,7 @@ static const struct {
 static_assert(
     sizeof(enum window_statistic) == sizeof(int), "a statistic is read and written as a number");
 static_assert(sizeof(enum queue_order) == sizeof(int), "and so is an order");
-static_assert(sizeof(struct core_settings) == 216,
+static_assert(sizeof(struct core_settings) == 248,
     "a setting that is not in the table would be lost to the replay");
 
 static json_int_t read_integer(const void *at, size_t i)

@@ -126,20 +126,32 @@ static int set_dependencies(
         submission->array.count, submission->after, &request->n_after, fault);
 }
 
-static bool has_user_limits(const struct core_settings *settings)
+static bool has_limits(const struct use_limits *limits)
 {
-    return settings->user_tasks_max || settings->user_gpus_max || settings->user_memory_max_bytes;
+    return limits->tasks || limits->gpus || limits->memory_bytes || limits->usage_us;
 }
 
-/* Refuses a task that alone is more than its user may have. */
-static int check_user_limits(
-    const struct http *http, const struct task_request *request, struct fault *fault)
+static bool has_user_limits(const struct core_settings *settings)
 {
-    const struct core_settings *settings = &http->parts.config->core;
-    if (request->limited && settings->user_gpus_max && request->gpus > settings->user_gpus_max)
+    return has_limits(&settings->user_limits) || has_limits(&settings->project_limits);
+}
+
+/* Refuses a task that alone is more than its user, or project, may have. */
+static int check_user_limits(
+    const struct http *http, const struct event *event, struct fault *fault)
+{
+    const struct config *config = http->parts.config;
+    const struct task_request *request = &event->submit.request;
+    int of_user = config->core.user_limits.gpus, of_project = config->core.project_limits.gpus;
+    bool in_project = share_table_find(&config->share_table, event->submit.uid).project > 0;
+    if (request->limited && of_user && request->gpus > of_user)
         return fault_set(fault, EINVAL,
             "gpus=%d: a user may have at most %d at a time here (gpus-per-user)", request->gpus,
-            settings->user_gpus_max);
+            of_user);
+    if (request->limited && in_project && of_project && request->gpus > of_project)
+        return fault_set(fault, EINVAL,
+            "gpus=%d: a project may have at most %d at a time here (gpus-per-project)",
+            request->gpus, of_project);
     return 0;
 }
 
@@ -440,7 +452,7 @@ int submission_read(const struct http *http, struct submission *submission, stru
     if (r == 0)
         r = check_request(http, &submission->event.submit.request, fault);
     if (r == 0)
-        r = check_user_limits(http, &submission->event.submit.request, fault);
+        r = check_user_limits(http, &submission->event, fault);
     if (r == 0 && count_texts(body, submission) < 0)
         r = fault_set(fault, ENOMEM, "out of memory");
     return r;

@@ -311,7 +311,7 @@ static void a_users_limits_hold(void **state)
     struct core *core = world_core(&policy_magm, 4);
     struct core_settings settings = *core_get_settings(core);
     char text[256];
-    settings.user_tasks_max = 2;
+    settings.user_limits.tasks = 2;
     core_configure(core, &settings);
     for (uint64_t id = 1; id <= 4; id++)
         assert_int_equal(submit_limited(core, id, 1, 10), 0);
@@ -323,22 +323,89 @@ static void a_users_limits_hold(void **state)
     assert_non_null(strstr(core_explain(core, 3, 1, text, sizeof text), "running-per-user"));
     assert_int_equal(world_input(core, 2, EVENT_CANCEL, 1), 0);
     assert_int_equal(world_state(core, 3), TASK_QUEUED);
-    settings.user_tasks_max = 0;
-    settings.user_gpus_max = 3;
+    settings.user_limits.tasks = 0;
+    settings.user_limits.gpus = 3;
     core_configure(core, &settings);
     assert_int_equal(submit_limited(core, 6, 1, 10), 0);
     assert_int_equal(world_state(core, 4), TASK_QUEUED);
     assert_string_equal(core_reason_word(core, 6), "QOSMaxGRESPerUser");
-    settings.user_gpus_max = 0;
-    settings.user_memory_max_bytes = 30 * GIB;
+    settings.user_limits.gpus = 0;
+    settings.user_limits.memory_bytes = 30 * GIB;
     core_configure(core, &settings);
     assert_int_equal(world_input(core, 3, EVENT_TICK, 0), 0);
     assert_string_equal(core_reason_word(core, 6), "QOSMaxMemoryPerUser");
-    settings.user_memory_max_bytes = 40 * GIB;
+    settings.user_limits.memory_bytes = 40 * GIB;
     core_configure(core, &settings);
     assert_int_equal(world_input(core, 4, EVENT_TICK, 0), 0);
     assert_int_equal(world_state(core, 6), TASK_QUEUED);
     world_check(core);
+    core_destroy(core);
+}
+
+static int submit_of(struct core *core, uint32_t uid, uint64_t task, int gpus)
+{
+    struct event event = {.kind = EVENT_SUBMIT, .time_us = 1, .task = task};
+    event.submit.uid = uid;
+    event.submit.request = (struct task_request){
+        .gpus = gpus, .limited = true, .need = {NEED_DECLARED, 10 * GIB}};
+    return core_step(core, &event);
+}
+
+/* Users 1 and 2 are in a project, user 3 is not. */
+static void a_projects_limits_hold(void **state)
+{
+    static struct share_table table;
+    struct core *core = world_core(&policy_magm, 4);
+    struct core_settings settings = *core_get_settings(core);
+    char text[256];
+    share_table_init(&table);
+    table.n_projects = 2;
+    table.projects[1] = (struct share_project){"vision", 1};
+    table.n_users = 2;
+    table.users[0] = (struct user_shares){1, 1, 1};
+    table.users[1] = (struct user_shares){2, 1, 1};
+    settings.shares = &table;
+    settings.project_limits.gpus = 3;
+    core_configure(core, &settings);
+    assert_int_equal(submit_of(core, 1, 1, 2), 0);
+    assert_int_equal(submit_of(core, 2, 2, 2), 0);
+    assert_int_equal(submit_of(core, 3, 3, 4), 0);
+    assert_int_equal(world_state(core, 1), TASK_QUEUED);
+    assert_int_equal(world_state(core, 2), TASK_BLOCKED);
+    assert_int_equal(world_state(core, 3), TASK_QUEUED);
+    assert_string_equal(core_reason_word(core, 2), "AssocGrpGRES");
+    assert_non_null(strstr(core_explain(core, 2, 1, text, sizeof text), "(gpus-per-project)"));
+    assert_int_equal(world_input(core, 2, EVENT_CANCEL, 1), 0);
+    assert_int_equal(world_state(core, 2), TASK_QUEUED);
+    world_check(core);
+    core_destroy(core);
+}
+
+/* 10 GPU hours are charged; the limit is 6, and half of it counts no more after the half-life. */
+static void usage_beyond_its_limit_keeps_tasks_until_it_has_decayed(void **state)
+{
+    const int64_t hour_us = 3600 * SECOND_US;
+    struct core *core = world_core(&policy_magm, 1);
+    struct core_settings settings = *core_get_settings(core);
+    struct event usage = {.kind = EVENT_USAGE, .time_us = 1};
+    char text[256];
+    settings.usage_half_life_us = 24 * hour_us;
+    settings.user_limits.usage_us = 6 * hour_us;
+    core_configure(core, &settings);
+    usage.usage.uid = 1;
+    usage.usage.usage_us = 10 * hour_us;
+    assert_int_equal(core_apply(core, &usage), 0);
+    assert_int_equal(submit_of(core, 1, 1, 1), 0);
+    assert_int_equal(submit_of(core, 2, 2, 1), 0);
+    assert_int_equal(world_state(core, 1), TASK_BLOCKED);
+    assert_int_equal(world_state(core, 2), TASK_QUEUED);
+    assert_string_equal(core_reason_word(core, 1), "AssocGrpGRESMinutes");
+    assert_non_null(strstr(core_explain(core, 1, 1, text, sizeof text), "have reached 6"));
+    assert_int_equal(world_input(core, 12 * hour_us, EVENT_TICK, 0), 0);
+    assert_int_equal(world_state(core, 1), TASK_BLOCKED);
+    assert_true(core_deadline_us(core) <= 12 * hour_us + 60 * SECOND_US);
+    assert_int_equal(world_input(core, 18 * hour_us, EVENT_TICK, 0), 0);
+    assert_int_equal(world_state(core, 1), TASK_QUEUED);
     core_destroy(core);
 }
 
@@ -358,6 +425,8 @@ int main(void)
         cmocka_unit_test(ends_are_judged_together),
         cmocka_unit_test(an_array_depends_on_all_or_on_each),
         cmocka_unit_test(a_users_limits_hold),
+        cmocka_unit_test(a_projects_limits_hold),
+        cmocka_unit_test(usage_beyond_its_limit_keeps_tasks_until_it_has_decayed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

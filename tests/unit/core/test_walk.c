@@ -352,7 +352,7 @@ static void check_array_limit(const struct walk *walk, const struct task *task)
 /* No more limited tasks of a user are at work than the settings allow. */
 static void check_user_limit(const struct walk *walk, uint32_t uid)
 {
-    int n = 0, most = core_get_settings(walk->core)->user_tasks_max;
+    int n = 0, most = core_get_settings(walk->core)->user_limits.tasks;
     for (const struct task *task = core_next_task(walk->core, 0); task;
          task = core_next_task(walk->core, task->id))
         n += task->uid == uid && task->request.limited && task->state != TASK_HELD &&
@@ -437,8 +437,8 @@ static struct walk start_walk(uint64_t seed)
     settings.can_suspend = settings.preload = seed % 4 != 0;
     settings.can_pause = seed % 3 != 0;
     settings.preempt = seed % 2 != 0;
-    settings.user_tasks_max = (int)draw(&walk, 4);
-    settings.user_gpus_max = seed % 2 ? GPUS_MAX + 2 : 0;
+    settings.user_limits.tasks = (int)draw(&walk, 4);
+    settings.user_limits.gpus = seed % 2 ? GPUS_MAX + 2 : 0;
     walk.core = core_create(&settings);
     walk.replayed = core_create(&settings);
     walk.n_gpus = 1 + (int)draw(&walk, GPUS_MAX);
