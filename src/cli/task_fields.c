@@ -14,6 +14,7 @@
 #include "base/array.h"
 #include "cli/print.h"
 #include "cli/table.h"
+#include "cli/task_words.h"
 
 /* ---- formats ---- */
 
@@ -36,6 +37,13 @@ static const char *short_moment(const json_t *value, char cell[CELL_SIZE])
         return "-";
     strftime(cell, CELL_SIZE, then.tm_year == today.tm_year ? "%m-%d %H:%M" : "%Y-%m-%d", &then);
     return cell;
+}
+
+/* "12_7" for a task of an array. */
+static void write_id(const json_t *task, FILE *out)
+{
+    char cell[CELL_SIZE];
+    fputs(task_id_text(task, cell, sizeof cell), out);
 }
 
 /* The task's GPUs; after its end those of the last attempt. */
@@ -70,7 +78,7 @@ static void write_reason(const json_t *task, FILE *out)
 }
 
 static const struct task_field fields[] = {
-    {"id", "ID", TABLE_RIGHT, "id", plain_text, NULL},
+    {"id", "ID", TABLE_RIGHT, "id", plain_text, write_id},
     {"name", "NAME", TABLE_CUT, "name", plain_text, NULL},
     {"user", "USER", 0, "user", plain_text, NULL},
     {"state", "STATE", 0, "state", plain_text, NULL},

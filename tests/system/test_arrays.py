@@ -32,6 +32,10 @@ class Arrays(DaemonCase):
         )
         array = self.array(script, "1,7-9:2")
         self.wait_states(array, COMPLETED=3)
+        rows = self.colloc("history").stdout.splitlines()[1:]
+        self.assertEqual({row.split()[0] for row in rows}, {f"{array}_{i}" for i in (1, 7, 9)})
+        rows = self.colloc("history", "--csv", "-o", "id").stdout.splitlines()[1:]
+        self.assertEqual(set(rows), {str(array + place) for place in (1, 2, 3)})
         for place, index in enumerate((1, 7, 9), start=1):
             task = self.get(f"/v1/tasks/{array}_{index}")["task"]
             self.assertEqual((task["id"], task["array_id"]), (array + place, array))
