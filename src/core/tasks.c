@@ -9,6 +9,8 @@
 int core_task_position(const struct core *core, uint64_t id)
 {
     int low = 0, high = core->n_tasks;
+    if (high > 0 && core->tasks[high - 1]->id <= id) /* mostly it is the newest, or a new one */
+        return core->tasks[high - 1]->id == id ? high - 1 : high;
     while (low < high) {
         int middle = low + (high - low) / 2;
         if (core->tasks[middle]->id < id)
