@@ -198,6 +198,36 @@ do
         end
     end
 
+    -- ---- options of the SPANK plugin ----
+
+    -- What `sbatch --colloc-memory=12GiB` and the like have put into the job's environment becomes
+    -- a #COLLOC line behind those of the script, so that it is checked and read as they are, and is
+    -- stronger. Returns the script, or nil and a mistake.
+    local function add_plugin_options(script, environment)
+        local words = {}
+        for _, name in ipairs({"memory", "summary", "sharing"}) do
+            local value = (environment or {})["_SLURM_SPANK_OPTION_colloc_colloc_" .. name]
+            if value and value:find("[%c\"\\]") then
+                return nil, string.format("--colloc-%s: quotes and backslashes are refused", name)
+            elseif value then
+                words[#words + 1] = string.format('--%s="%s"', name, value)
+            end
+        end
+        if #words == 0 then
+            return script
+        end
+        local at = 1 -- of the first command
+        while at <= #script and not script:find("^[ \t]*[^%s#]", at) do
+            at = (script:find("\n", at, true) or #script) + 1
+        end
+        local line = "#COLLOC " .. table.concat(words, " ") .. "\n"
+        local before = script:sub(1, at - 1)
+        if before:sub(-1) ~= "\n" and before ~= "" then
+            before = before .. "\n"
+        end
+        return before .. line .. script:sub(at)
+    end
+
     -- ---- requests ----
 
     -- Whether a list of partitions names the intake, the run partition, and how many it names.
@@ -269,7 +299,14 @@ do
 
     local function take_job(job)
         local gpus, reason = take_gpus(job)
-        local mistake = check_script(job.script or "")
+        local mistake = nil
+        if job.script then
+            local script, unusable = add_plugin_options(job.script, job.environment)
+            mistake = unusable or check_script(script)
+            if script ~= job.script and not mistake then
+                job.script = script
+            end
+        end
         if reason or mistake then
             return refuse(INVALID, "%s", reason or mistake)
         end

@@ -244,6 +244,16 @@ static const struct option {
         "that suspensions take at most 5 % of its time"},
     {"preload-library", FIELD(preload_library), &setting_text, "PATH", "(as installed)",
         "path of libcolloc-preload.so"},
+    {"controller", FIELD(controller), &setting_host_port, "HOST:PORT", "none",
+        "with --node: where colloc-slurm listens for the agents of Slurm nodes (docs/slurm-node.md)"},
+    {"controller-user", FIELD(controller_user), &setting_user, "USER", "root",
+        "with --node: the user that colloc-slurm runs as; answers of others are not accepted"},
+    {"node-name", FIELD(node_name), &setting_text, "NODE", "",
+        "with --node: Slurm's name of this node; empty: the host's name up to its first dot"},
+    {"node-socket", FIELD(node_socket), &setting_text, "PATH", "/run/colloc/node.sock",
+        "with --node: Unix socket on which Slurm's job steps ask"},
+    {"munge-socket", FIELD(munge_socket), &setting_text, "PATH", "",
+        "with --node: munged's Unix socket; empty: that of the system's munge"},
     {"log-level", LIVE(log_level), &setting_log_level, "LEVEL", NULL,
         "the least important messages to log: error, warning, info or debug"},
 };
@@ -363,6 +373,9 @@ void config_defaults(struct config *config)
         config->preload_library, sizeof config->preload_library, COLLOC_PRELOAD_LIBRARY_PATH);
     beside_find(library_places, ARRAY_SIZE(library_places), "libcolloc-preload.so",
         config->preload_library, sizeof config->preload_library);
+    setting_text.set(config->controller, sizeof config->controller, "none");
+    setting_text.set(config->controller_user, sizeof config->controller_user, "root");
+    setting_text.set(config->node_socket, sizeof config->node_socket, "/run/colloc/node.sock");
     if (geteuid() == 0) {
         setting_text.set(
             config->socket_path, sizeof config->socket_path, "/run/colloc/collocd.sock");

@@ -65,6 +65,13 @@ struct config {
     char operators[512]; /* names of users, comma-separated: their tasks may have a priority
                                   above normal */
     int log_level;
+
+    /* of the agent of a Slurm node */
+    char controller[280];     /* "none", or host and port */
+    char controller_user[64]; /* that the controller runs as */
+    char node_name[64];       /* "": the host's */
+    char node_socket[108];    /* on which job steps ask */
+    char munge_socket[256];   /* "": libmunge's own */
 };
 
 /* For root: /run/colloc, /var/lib/colloc; otherwise below XDG_RUNTIME_DIR and XDG_STATE_HOME. */

@@ -24,6 +24,7 @@
 #include "base/log.h"
 #include "daemon/daemon.h"
 #include "daemon/dependencies.h"
+#include "daemon/node_main.h"
 #include "exec/keyring.h"
 
 /* ---- the end ---- */
@@ -208,11 +209,14 @@ static int start(struct daemon *daemon, struct fault *fault)
 static int usage(FILE *out, int status)
 {
     fprintf(out,
-        "usage: collocd [--check] [--config=FILE] [--SETTING=VALUE ...]\n\n"
+        "usage: collocd [--node] [--check] [--config=FILE] [--SETTING=VALUE ...]\n\n"
         "The daemon of colloc: queues training tasks and collocates them on this server's GPUs.\n\n"
         "  --config=FILE\n"
         "        YAML file of the settings below, in lines 'setting: value'\n"
         "        (default for root: /etc/colloc/collocd.yaml, if it exists)\n"
+        "  --node\n"
+        "        first argument: run as the agent of a Slurm node, without a queue\n"
+        "        (docs/slurm-node.md)\n"
         "  --check\n"
         "        check the configuration and exit: status 0 if it is valid, 1 if it is not\n");
     config_print(out, CONFIG_AS_HELP);
@@ -270,10 +274,29 @@ static int report_mistake(int argc, char **argv, const struct fault *fault)
     return 2;
 }
 
+static bool is_node_agent(int argc, char **argv)
+{
+    return argc > 1 && strcmp(argv[1], "--node") == 0;
+}
+
+/* Returns the exit status. */
+static int run_node_agent(struct config *config)
+{
+#if HAVE_SLURM
+    return node_run(config);
+#else
+    fprintf(stderr, "collocd: --node: built without libmunge and Slurm's headers\n");
+    return 2;
+#endif
+}
+
 int main(int argc, char **argv)
 {
     static struct daemon daemon;
     struct fault fault = {0};
+    bool is_node = is_node_agent(argc, argv);
+    argc -= is_node;
+    argv += is_node;
     config_defaults(&daemon.config);
     if (argc == 2 && print_form(argv[1]))
         return 0;
@@ -298,9 +321,11 @@ int main(int argc, char **argv)
     }
     daemon.argc = argc;
     daemon.argv = argv;
-    notify_open(&daemon.notify);
     log_set_level((enum log_level)daemon.config.log_level);
     prepare_process(&daemon);
+    if (is_node)
+        return run_node_agent(&daemon.config);
+    notify_open(&daemon.notify);
     init_loop(&daemon);
     r = start(&daemon, &fault);
     if (r < 0)

@@ -5,6 +5,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <pwd.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -64,6 +65,22 @@ static int set_mail_address(void *field, size_t size, const char *value)
     for (const char *c = value; *c; c++)
         is_plain = is_plain && *c > ' ' && *c < 0x7f && !strchr("<>\"\\", *c);
     return is_plain ? set_text(field, size, value) : -EINVAL;
+}
+
+/* The host may be a name, which is looked up when it is connected to. */
+static int set_host_port(void *field, size_t size, const char *value)
+{
+    const char *colon = strrchr(value, ':');
+    int64_t port;
+    bool is_address = colon && colon > value && !strpbrk(value, " \t") &&
+                      parse_int64(colon + 1, 1, 65535, &port) == 0;
+    bool is_none = strcmp(value, "none") == 0;
+    return is_address || is_none ? set_text(field, size, value) : -EINVAL;
+}
+
+static int set_user(void *field, size_t size, const char *value)
+{
+    return getpwnam(value) ? set_text(field, size, value) : -EINVAL;
 }
 
 /* At least what one submission of the largest size takes, beside root's reserve. */
@@ -315,6 +332,9 @@ const struct setting_kind setting_mail_server = {
     set_mail_server, format_text, "none or a URL such as smtp://127.0.0.1:25"};
 const struct setting_kind setting_mail_address = {
     set_mail_address, format_text, "a mail address such as colloc@example.org"};
+const struct setting_kind setting_host_port = {
+    set_host_port, format_text, "none or a host and a port such as login1:7490"};
+const struct setting_kind setting_user = {set_user, format_text, "a user of this machine"};
 const struct setting_kind setting_size = {
     set_size, format_exact_size, "a size such as 512MiB or 5GiB"};
 const struct setting_kind setting_request_memory = {

@@ -352,14 +352,37 @@ static void mps_has_answered(void *context)
     http_serve_soon(daemon->http);
 }
 
+static int mps_count_clients(void *context, uid_t uid)
+{
+    const struct daemon *daemon = context;
+    const struct core *core = daemon->core;
+    int n = 0;
+    for (const struct task *task = core_next_task(core, 0); task;
+         task = core_next_task(core, task->id))
+        n += task->uid == uid && task_state_has_attempt(task->state) &&
+             task->share.sharing == SHARING_MPS;
+    return n;
+}
+
+static size_t mps_list_gpus(void *context, const char **uuids, size_t max)
+{
+    struct daemon *daemon = context;
+    const struct cluster_view *view = core_view(daemon->core);
+    size_t n = 0;
+    for (int i = 0; i < view->n_gpus && n < max; i++)
+        if (view->gpus[i].id.is_place && !view->gpus[i].id.is_mig_instance &&
+            view->gpus[i].health != VIEW_LOST)
+            uuids[n++] = view->gpus[i].id.uuid;
+    return n;
+}
+
 static struct mps *create_mps(struct daemon *daemon)
 {
     const struct mps_options options = {
         .loop = &daemon->loop,
-        .core = daemon->core,
         .config = &daemon->config,
         .names = daemon->names,
-        .hooks = {daemon, mps_is_ready, mps_has_answered},
+        .hooks = {daemon, mps_is_ready, mps_has_answered, mps_count_clients, mps_list_gpus},
     };
     return mps_create(&options);
 }

@@ -24,6 +24,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
@@ -53,7 +54,6 @@ struct mps_user {
 
 struct mps {
     uv_loop_t *loop;
-    const struct core *core;
     const struct config *config;
     struct names *names;
     struct mps_hooks hooks;
@@ -80,7 +80,6 @@ struct mps *mps_create(const struct mps_options *options)
     }
     *mps = (struct mps){
         .loop = options->loop,
-        .core = options->core,
         .config = options->config,
         .names = options->names,
         .hooks = options->hooks,
@@ -157,12 +156,7 @@ static pid_t find_control_daemon(const struct mps_user *user)
 
 static int count_tasks(const struct mps_user *user)
 {
-    int n = 0;
-    for (const struct task *task = core_next_task(user->mps->core, 0); task;
-         task = core_next_task(user->mps->core, task->id))
-        n += task->uid == user->uid && task_state_has_attempt(task->state) &&
-             task->share.sharing == SHARING_MPS;
-    return n;
+    return user->mps->hooks.count_clients(user->mps->hooks.context, user->uid);
 }
 
 /* ---- in the helper process, as the user ---- */
@@ -178,13 +172,8 @@ static int make_home(const struct mps_user *user, struct fault *fault)
 
 static int start_control_daemon(const struct mps_user *user, struct fault *fault)
 {
-    const struct cluster_view *view = core_view(user->mps->core);
     const char *uuids[256];
-    size_t n = 0;
-    for (int i = 0; i < view->n_gpus && n < 256; i++)
-        if (view->gpus[i].id.is_place && !view->gpus[i].id.is_mig_instance &&
-            view->gpus[i].health != VIEW_LOST)
-            uuids[n++] = view->gpus[i].id.uuid;
+    size_t n = user->mps->hooks.list_gpus(user->mps->hooks.context, uuids, ARRAY_SIZE(uuids));
     int r = mps_start(user->pipe_dir, user->log_dir, uuids, n, fault);
     return r == MPS_ALREADY_ALIVE ? 0 : r;
 }

@@ -13,7 +13,6 @@
 #include <uv.h>
 
 #include "api/server.h"
-#include "core/core.h"
 #include "daemon/config.h"
 #include "daemon/user_names.h"
 
@@ -27,11 +26,17 @@ struct mps_hooks {
 
     /* A request was answered outside of its handler. */
     void (*answered)(void *context);
+
+    /* Returns how many clients the user has: tasks that share by MPS now. */
+    int (*count_clients)(void *context, uid_t uid);
+
+    /* Lists the UUIDs of the GPUs that a control daemon serves, borrowed. Returns how many, at most
+     * `max`. Called in a helper process. */
+    size_t (*list_gpus)(void *context, const char **uuids, size_t max);
 };
 
 struct mps_options {
-    uv_loop_t *loop;         /* borrowed, as the others; all outlive the part */
-    const struct core *core; /* for which tasks share by MPS, and the GPUs of a server */
+    uv_loop_t *loop; /* borrowed, as the others; all outlive the part */
     const struct config *config;
     struct names *names;
     struct mps_hooks hooks;

@@ -11,11 +11,9 @@
 
 #include <cmocka.h>
 
-#include "../core/pretend_gpus.h"
 #include "daemon/mps/mps_manager.h"
 #include "daemon/user_helper.h"
 #include "gpu/mps.h"
-#include "policy/policies.h"
 
 enum { ADA = 1000, BOB = 1001 };
 
@@ -125,12 +123,21 @@ static void on_answered(void *context)
     seen.answered++;
 }
 
+static int count_clients(void *context, uid_t uid)
+{
+    return 0;
+}
+
+static size_t list_gpus(void *context, const char **uuids, size_t max)
+{
+    return 0;
+}
+
 /* ---- */
 
 struct fixture {
     uv_loop_t loop;
     struct config config;
-    struct core *core;
     struct mps *mps;
 };
 
@@ -143,12 +150,10 @@ static int begin(void **state)
     assert_non_null(mkdtemp(folder));
     snprintf(fixture->config.state_dir, sizeof fixture->config.state_dir, "%s", folder);
     fixture->config.mps_linger_us = 60 * SECOND_US;
-    fixture->core = world_core(&policy_exclusive, 1);
     const struct mps_options options = {
         .loop = &fixture->loop,
-        .core = fixture->core,
         .config = &fixture->config,
-        .hooks = {fixture, on_ready, on_answered},
+        .hooks = {fixture, on_ready, on_answered, count_clients, list_gpus},
     };
     fixture->mps = mps_create(&options);
     *state = fixture;
@@ -163,7 +168,6 @@ static int end(void **state)
     mps_close(fixture->mps);
     uv_run(&fixture->loop, UV_RUN_DEFAULT);
     mps_destroy(fixture->mps);
-    core_destroy(fixture->core);
     assert_int_equal(uv_loop_close(&fixture->loop), 0);
     snprintf(command, sizeof command, "rm -r '%s'", fixture->config.state_dir);
     free(fixture);

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A helper process does all of it, because each step may block:
+ *
+ *     scontrol show job      may the job be requeued: a batch job that still runs, with Requeue=1
+ *                            and fewer restarts than the setting recoveries; where is its output
+ *     read the output        by a second process that has become the job's user: the file may be
+ *                            anything that the user could name. It has a shorter time limit
+ *     scontrol requeuehold   when the output proves that GPU memory ran out
+ *
+ * What users put into the name of a job can look like a field of `scontrol show job`. It can only
+ * mislead about their own job: the output is read as them, and the job that is requeued is theirs.
+ */
+#include "daemon/node/crash_verdict.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/units.h"
+#include "daemon/node/slurm_client.h"
+#include "exec/failure_classify.h"
+#include "exec/named_file.h"
+
+enum {
+    VERDICT_MS = 10 * 1000, /* chosen: below what the plugin waits (src/spank) */
+    READ_MS = 4000,         /* of these, for the user's file system */
+    JOB_TEXT_MAX = 64 * 1024,
+};
+
+struct crash_verdict {
+    struct node *node;
+    struct user_helper helper;
+    crash_verdict_done *on_done; /* NULL: it was left */
+    void *context;
+    uint32_t job;
+    uid_t uid;
+    gid_t gid;
+    int status;
+};
+
+/* ---- as the job's user ---- */
+
+/* Scans what can be opened; a file that cannot be proves nothing. */
+static void scan_file(const char *path, struct logscan *scan)
+{
+    int fd = *path ? named_file_open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC, 0) : -1;
+    if (fd >= 0)
+        logscan_update(scan, fd);
+    logscan_finish(scan);
+    if (fd >= 0)
+        close(fd);
+}
+
+_Noreturn static void read_as_user(
+    const struct crash_verdict *verdict, const char *error_path, const char *output_path, int to)
+{
+    static struct logscan out, err;
+    const struct user_helper_order order = {.uid = verdict->uid, .gid = verdict->gid};
+    struct failure failure = {0};
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (user_helper_become(&order) < 0)
+        _exit(1);
+    scan_file(error_path, &err);
+    scan_file(strcmp(output_path, error_path) == 0 ? "" : output_path, &out);
+    const struct attempt_end end = {
+        .exit_code = WIFEXITED(verdict->status) ? WEXITSTATUS(verdict->status) : -1,
+        .signal = WIFSIGNALED(verdict->status) ? WTERMSIG(verdict->status) : 0};
+    failure_classify(&end, &out, &err, &failure);
+    if (failure.class != FAILURE_GPU_OOM)
+        _exit(0);
+    size_t size = strlen(failure.evidence);
+    _exit(write(to, failure.evidence, size ? size : 1) > 0 ? 0 : 1);
+}
+
+/* Returns whether GPU memory ran out, with the line that proves it. */
+static bool find_evidence(const struct crash_verdict *verdict, const char *error_path,
+    const char *output_path, char *ret_evidence, size_t size)
+{
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) < 0)
+        return false;
+    pid_t pid = _Fork(); /* without libuv's handler (slurm_client.c) */
+    if (pid == 0)
+        read_as_user(verdict, error_path, output_path, ends[1]);
+    close(ends[1]);
+    struct pollfd news = {.fd = ends[0], .events = POLLIN};
+    ssize_t n = pid > 0 && poll(&news, 1, READ_MS) > 0 ? read(ends[0], ret_evidence, size - 1) : 0;
+    close(ends[0]);
+    if (pid > 0) {
+        kill(pid, SIGKILL);
+        waitpid(pid, NULL, WNOHANG); /* the file system may keep it; it has an heir */
+    }
+    ret_evidence[n > 0 ? n : 0] = '\0';
+    return n > 0;
+}
+
+/* ---- in the helper process, as root ---- */
+
+static bool is_field(const char *job, const char *key, const char *value)
+{
+    char text[64];
+    return slurm_client_field(job, key, NULL, text, sizeof text) && strcmp(text, value) == 0;
+}
+
+/* Returns the job's count of restarts and 1, with the evidence in `report`; 0: not requeued. */
+static int judge(const struct crash_verdict *verdict, struct fault *report)
+{
+    static char job[JOB_TEXT_MAX], error_path[4096], output_path[4096];
+    char id[16], number[16];
+    int64_t restarts;
+    snprintf(id, sizeof id, "%u", verdict->job);
+    const char *show[] = {"scontrol", "--oneliner", "show", "job", id, NULL};
+    const char *requeue[] = {"scontrol", "requeuehold", id, NULL};
+    if (slurm_client_run(show, job, sizeof job) != 0)
+        return fault_set(report, EAGAIN, "Slurm does not show the job");
+    if (!is_field(job, "JobState", "RUNNING") || !is_field(job, "BatchFlag", "1") ||
+        !is_field(job, "Requeue", "1") ||
+        !slurm_client_field(job, "Restarts", NULL, number, sizeof number) ||
+        parse_int64(number, 0, verdict->node->parts.config->core.recoveries_max - 1, &restarts) < 0)
+        return 0;
+    slurm_client_field(job, "StdErr", " StdIn=", error_path, sizeof error_path);
+    slurm_client_field(job, "StdOut", " Power=", output_path, sizeof output_path);
+    if (!find_evidence(verdict, error_path, output_path, report->text, sizeof report->text))
+        return 0;
+    if (slurm_client_run(requeue, job, sizeof job) != 0)
+        return fault_set(report, EAGAIN, "Slurm does not requeue the job");
+    return (int)restarts + 1;
+}
+
+/* ---- in the loop ---- */
+
+static void on_done(struct user_helper *helper, int answer, const struct fault *fault)
+{
+    struct crash_verdict *verdict = helper->context;
+    struct node_crash crash = {.job = verdict->job, .restarts = (uint32_t)(answer - 1)};
+    if (answer > 0) {
+        snprintf(crash.evidence, sizeof crash.evidence, "%.199s", fault->text);
+        log_info("job %u ran out of GPU memory beside others and is requeued: %s", verdict->job,
+            crash.evidence);
+        node_note_crash(verdict->node, &crash);
+    } else if (answer < 0) {
+        log_warning("job %u failed, and it is not known whether GPU memory ran out: %s",
+            verdict->job, fault->text);
+    }
+    if (verdict->on_done)
+        verdict->on_done(verdict->context, answer > 0 ? &crash : NULL);
+    free(verdict);
+}
+
+struct crash_verdict *crash_verdict_begin(struct node *node, const struct node_step *step,
+    int status, crash_verdict_done *on_verdict, void *context)
+{
+    struct crash_verdict *verdict = calloc(1, sizeof *verdict);
+    const struct user_helper_order order = {.limit_ms = VERDICT_MS, .what = "judge a failed job"};
+    struct fault fault = {0};
+    if (!verdict)
+        return NULL;
+    *verdict = (struct crash_verdict){.node = node,
+        .on_done = on_verdict,
+        .context = context,
+        .job = step->job,
+        .uid = step->uid,
+        .gid = step->gid,
+        .status = status};
+    int child = user_helper_begin(&verdict->helper, node->parts.loop, &order, &fault);
+    if (child == USER_HELPER_CHILD) {
+        struct user_helper_report report = {0};
+        report.answer = judge(verdict, &report.fault);
+        user_helper_end(&verdict->helper, &report);
+    }
+    if (child < 0) {
+        log_warning("job %u: %s", step->job, fault.text);
+        free(verdict);
+        return NULL;
+    }
+    verdict->helper.context = verdict;
+    verdict->helper.on_done = on_done;
+    return verdict;
+}
+
+void crash_verdict_leave(struct crash_verdict *verdict)
+{
+    if (verdict)
+        verdict->on_done = NULL;
+}

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * slurmstepd puts each job into a folder job_N of the cgroup tree, in all of Slurm's cgroup
+ * plugins:
+ *
+ *     v1   4:devices:/slurm_n1/uid_1000/job_12/step_0/task_0
+ *     v2   0::/system.slice/slurmstepd.scope/job_12/step_batch/user/task_0
+ *
+ * Without cgroups the environment says it. A user can set that to what they like, which only
+ * misleads about their own process.
+ *
+ * A process stays in its job, so an answer holds for as long as the process lives. The cache is a
+ * small table by pid; the start time tells a process from a later one with its pid.
+ */
+#include "daemon/node/job_of_process.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/process.h"
+#include "base/text.h"
+#include "base/units.h"
+
+enum { CACHE_SIZE = 1024, ENTRY_MAX = 4 << 20 };
+
+struct job_cache {
+    struct {
+        pid_t pid;
+        uint32_t job;
+        unsigned long long start_ticks;
+    } entries[CACHE_SIZE];
+};
+
+/* A decimal number at the start, ended by `end` or the end of the text. Returns 0: none. */
+static uint32_t parse_job(const char *text, char end)
+{
+    char number[16];
+    int64_t job;
+    size_t size = strspn(text, "0123456789");
+    if (size == 0 || size >= sizeof number || (text[size] && text[size] != end))
+        return 0;
+    memcpy(number, text, size);
+    number[size] = '\0';
+    return parse_int64(number, 1, UINT32_MAX, &job) == 0 ? (uint32_t)job : 0;
+}
+
+uint32_t job_in_cgroup(const char *text)
+{
+    struct span rest = span_of(text), line;
+    while (span_next_line(&rest, &line)) {
+        char path[4096];
+        if (!span_copy(line, path, sizeof path) || !strstr(path, "slurm"))
+            continue;
+        const char *at = strstr(path, "/job_");
+        uint32_t job = at ? parse_job(at + strlen("/job_"), '/') : 0;
+        if (job)
+            return job;
+    }
+    return 0;
+}
+
+uint32_t job_in_environment(const char *environment, size_t size, const char *node)
+{
+    static const char id[] = "SLURM_JOB_ID=", name[] = "SLURMD_NODENAME=";
+    uint32_t job = 0;
+    for (const char *at = environment; at < environment + size; at += strlen(at) + 1) {
+        if (node && strncmp(at, name, strlen(name)) == 0 && strcmp(at + strlen(name), node) != 0)
+            return 0;
+        if (strncmp(at, id, strlen(id)) == 0)
+            job = parse_job(at + strlen(id), '\0');
+    }
+    return job;
+}
+
+uint32_t job_of_process(pid_t pid, const char *node)
+{
+    char *text;
+    size_t size;
+    uint32_t job = 0;
+    if (process_read_entry(pid, "cgroup", ENTRY_MAX, &text, &size) == 0)
+        job = job_in_cgroup(text);
+    free(text);
+    if (job)
+        return job;
+    if (process_read_entry(pid, "environ", ENTRY_MAX, &text, &size) == 0)
+        job = job_in_environment(text, size, node);
+    free(text);
+    return job;
+}
+
+/* ---- the cache ---- */
+
+struct job_cache *job_cache_create(void)
+{
+    return calloc(1, sizeof(struct job_cache));
+}
+
+void job_cache_destroy(struct job_cache *cache)
+{
+    free(cache);
+}
+
+uint32_t job_cache_find(struct job_cache *cache, pid_t pid, const char *node)
+{
+    size_t at = (size_t)pid % CACHE_SIZE;
+    struct process_stat stat;
+    char *text;
+    size_t size;
+    if (process_read_entry(pid, "stat", ENTRY_MAX, &text, &size) < 0)
+        return 0;
+    int r = process_parse_stat(text, &stat);
+    free(text);
+    if (r < 0)
+        return 0;
+    if (cache->entries[at].pid != pid || cache->entries[at].start_ticks != stat.start_ticks) {
+        cache->entries[at].job = job_of_process(pid, node);
+        cache->entries[at].pid = pid;
+        cache->entries[at].start_ticks = stat.start_ticks;
+    }
+    return cache->entries[at].job;
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which Slurm job a process belongs to, from /proc. */
+#ifndef COLLOC_DAEMON_NODE_JOB_OF_PROCESS_H
+#define COLLOC_DAEMON_NODE_JOB_OF_PROCESS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/* Finds the job in the text of /proc/PID/cgroup: a folder job_N of Slurm's. Returns 0: none. */
+uint32_t job_in_cgroup(const char *text);
+
+/*
+ * Finds the job in an environment: SLURM_JOB_ID.
+ *   environment   `size` bytes of NUL-terminated entries, and a NUL
+ *   node          Slurm's name of this node; a SLURMD_NODENAME of another one is of no job here;
+ *                 NULL: any
+ * Returns 0: none.
+ */
+uint32_t job_in_environment(const char *environment, size_t size, const char *node);
+
+/* Finds the job of a process: by its cgroup, which its user cannot change; else by the environment
+ * that it was started with. Returns 0: none, or it cannot be read. May wait for the process. */
+uint32_t job_of_process(pid_t pid, const char *node);
+
+/* The answers for processes that live on. */
+struct job_cache;
+struct job_cache *job_cache_create(void); /* NULL: memory is out */
+void job_cache_destroy(struct job_cache *cache);
+uint32_t job_cache_find(struct job_cache *cache, pid_t pid, const char *node);
+
+#endif

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The agent of a Slurm node (`collocd --node`, docs/slurm-node.md): samples the node's GPUs and
+ * reports them to the controller each second, prepares MPS for the job steps that Slurm starts,
+ * finds out which failed jobs ran out of GPU memory, and ends the node's jobs when slurmd is lost.
+ * It places nothing.
+ *
+ * Contract:
+ *   1. A step never waits for the agent longer than the plugin's limit, and never fails because of
+ *      it: without an answer it runs without MPS.
+ *   2. NVML, munged and /proc are read in the loop's thread pool, or in helper processes.
+ */
+#ifndef COLLOC_DAEMON_NODE_NODE_H
+#define COLLOC_DAEMON_NODE_NODE_H
+
+#include <uv.h>
+
+#include "base/fault.h"
+#include "daemon/config.h"
+
+enum { NODE_MPS_WAIT = 1 };
+
+/* What the part calls. All must be set; each gets `context`. */
+struct node_hooks {
+    void *context;
+
+    /* Makes sure that the user has an MPS control daemon. Returns 0; NODE_MPS_WAIT: not yet,
+     * node_mps_ready will be called; or a fault: the step runs without MPS. */
+    int (*prepare_mps)(
+        void *context, uid_t uid, gid_t gid, const char **ret_pipe_dir, struct fault *fault);
+
+    /* A step of this user that shared by MPS has ended. */
+    void (*mps_step_ended)(void *context, uid_t uid);
+};
+
+struct node_options {
+    uv_loop_t *loop; /* borrowed, as the configuration */
+    const struct config *config;
+    struct node_hooks hooks;
+};
+
+struct node;
+
+/* Creates the part. `options` is copied. Returns NULL when memory is out. */
+struct node *node_create(const struct node_options *options);
+
+/* Listens for steps, connects to the controller and begins to sample. Returns 0, or -errno with a
+ * fault: a setting is wrong, or the socket cannot be made. */
+int node_open(struct node *node, struct fault *fault);
+
+/* Ends all of it; jobs go on. NULL is fine. */
+void node_close(struct node *node);
+
+/* Releases the part once the loop has run after node_close. NULL is fine. */
+void node_destroy(struct node *node);
+
+/* The control daemon of this user was started, or could not be: steps that wait for it start. */
+void node_mps_ready(struct node *node, uid_t uid);
+
+/* Returns how many steps of this user share by MPS now. */
+int node_count_mps_steps(const struct node *node, uid_t uid);
+
+/* Lists the UUIDs of the GPUs, borrowed. Returns how many, at most `max`. */
+size_t node_list_gpus(const struct node *node, const char **uuids, size_t max);
+
+#endif

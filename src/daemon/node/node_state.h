@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of the agent share. */
+#ifndef COLLOC_DAEMON_NODE_NODE_STATE_H
+#define COLLOC_DAEMON_NODE_NODE_STATE_H
+
+#include "daemon/node/node.h"
+#include "daemon/user_helper.h"
+#include "gpu/gpu.h"
+#include "nodelink/node_uplink.h"
+
+enum {
+    PINS_KEPT = 256,
+    CRASHES_KEPT = 16,
+    STEP_BATCH = -5, /* Slurm's SLURM_BATCH_SCRIPT as a signed number */
+};
+
+/* A step that Slurm runs on the node, from its slurmstepd's request to that process's end. */
+struct node_step {
+    struct node *node;
+    struct node_step *next, **link;
+    uint32_t job;
+    int32_t step;
+    uid_t uid;
+    gid_t gid;
+    pid_t stepd;
+    uint64_t gpus; /* a bit for each index; 0: none */
+    bool is_mps;
+    bool was_shared; /* another job or program was on one of its GPUs meanwhile */
+    uv_poll_t end;   /* of a pidfd of slurmstepd */
+    int pidfd;
+};
+
+struct node_crash_kept {
+    struct node_crash crash;
+    int64_t at_us; /* monotonic */
+};
+
+/* node_sampler.c: one poll; the pool thread's while `is_polling`. */
+struct node_poll {
+    uv_work_t work;
+    bool is_polling;
+    int64_t begun_us; /* monotonic */
+    struct gpu_set *set;
+    struct gpu_sample *samples; /* as many as the set has */
+    char why_none[512], why_logged[512];
+    int64_t next_open_us;
+    struct node_gpu *gpus; /* the result, as many as whole cards; owned */
+    size_t n_gpus;
+    struct job_cache *jobs;
+};
+
+struct node {
+    struct node_options parts;
+    bool is_open, is_closing;
+    char name[NODE_NAME_SIZE], boot[NODE_BOOT_SIZE];
+    struct node_uplink *uplink;
+    uv_timer_t period;
+
+    struct node_poll poll;
+    struct node_gpu *gpus; /* of the last poll */
+    size_t n_gpus;
+    int64_t sampled_us; /* monotonic; 0: not yet */
+
+    struct node_step *steps;
+    struct node_pin pins[PINS_KEPT]; /* a ring */
+    size_t n_pins;
+    struct node_crash_kept crashes[CRASHES_KEPT]; /* a ring */
+    size_t n_crashes;
+
+    struct step_server *server;  /* node_socket.c */
+    struct slurmd_watch *slurmd; /* slurmd_watch.c */
+};
+
+/* ---- node_sampler.c ---- */
+
+/* Begins a poll, unless one is under way; node_polled is called at its end. */
+void node_poll_begin(struct node *node);
+void node_poll_fini(struct node *node);
+
+/* ---- node.c ---- */
+
+void node_polled(struct node *node);
+void node_gpus_free(struct node_gpu *gpus, size_t n);
+
+/* Keeps a crash, to be reported for some minutes. */
+void node_note_crash(struct node *node, const struct node_crash *crash);
+
+/* ---- node_steps.c ---- */
+
+/*
+ * Adds a step; it is removed when its slurmstepd has ended.
+ *   step   copied; `stepd` is its process
+ * Returns NULL when that process has ended, or memory is out.
+ */
+struct node_step *node_step_add(struct node *node, const struct node_step *step);
+
+/* Returns the step of this slurmstepd; NULL: not known. */
+struct node_step *node_step_find(const struct node *node, pid_t stepd);
+
+/* Notes which steps share their GPUs with processes of others, by the last poll. */
+void node_steps_note_sharing(struct node *node);
+
+void node_steps_close(struct node *node);
+
+/* ---- node_socket.c ---- */
+
+int step_server_open(struct node *node, struct fault *fault);
+void step_server_mps_ready(struct node *node, uid_t uid);
+void step_server_close(struct node *node);
+void step_server_destroy(struct node *node);
+
+/* ---- slurmd_watch.c ---- */
+
+int slurmd_watch_open(struct node *node);
+void slurmd_watch_close(struct node *node);
+void slurmd_watch_destroy(struct node *node);
+
+#endif

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The steps that run on the node. slurmstepd says when one starts (node_socket.c); its end needs no
+ * message: a pidfd of slurmstepd shows it, also when it was killed.
+ *
+ * A step's memory crash is worth a second run only if the step was not alone: from its start on it
+ * is noted whether another job, or a program that is no job's, was on one of its GPUs.
+ */
+#include <stdlib.h>
+#include <sys/pidfd.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "daemon/node/node_state.h"
+
+static void on_closed(uv_handle_t *handle)
+{
+    struct node_step *step = handle->data;
+    close(step->pidfd);
+    free(step);
+}
+
+static void remove_step(struct node_step *step)
+{
+    *step->link = step->next;
+    if (step->next)
+        step->next->link = step->link;
+    uv_close((uv_handle_t *)&step->end, on_closed);
+}
+
+static void on_ended(uv_poll_t *poll, int status, int events)
+{
+    struct node_step *step = poll->data;
+    const struct node_hooks *hooks = &step->node->parts.hooks;
+    log_debug("job %u: a step has ended", step->job);
+    remove_step(step);
+    if (step->is_mps)
+        hooks->mps_step_ended(hooks->context, step->uid);
+}
+
+struct node_step *node_step_add(struct node *node, const struct node_step *wanted)
+{
+    struct node_step *step = malloc(sizeof *step);
+    int pidfd = pidfd_open(wanted->stepd, 0);
+    if (!step || pidfd < 0) {
+        free(step);
+        if (pidfd >= 0)
+            close(pidfd);
+        return NULL;
+    }
+    *step = *wanted;
+    step->node = node;
+    step->pidfd = pidfd;
+    for (struct node_step *other = node->steps; other; other = other->next)
+        if (other->job != step->job && (other->gpus & step->gpus))
+            step->was_shared = other->was_shared = true;
+    step->next = node->steps;
+    step->link = &node->steps;
+    if (step->next)
+        step->next->link = &step->next;
+    node->steps = step;
+    uv_poll_init(node->parts.loop, &step->end, pidfd);
+    step->end.data = step;
+    uv_poll_start(&step->end, UV_READABLE, on_ended);
+    return step;
+}
+
+struct node_step *node_step_find(const struct node *node, pid_t stepd)
+{
+    struct node_step *step = node->steps;
+    while (step && step->stepd != stepd)
+        step = step->next;
+    return step;
+}
+
+static bool has_process_of_others(const struct node_gpu *gpu, uint32_t job)
+{
+    for (size_t i = 0; i < gpu->n_processes; i++)
+        if (gpu->processes[i].job != job)
+            return true;
+    return false;
+}
+
+void node_steps_note_sharing(struct node *node)
+{
+    for (struct node_step *step = node->steps; step; step = step->next)
+        for (size_t i = 0; i < node->n_gpus && !step->was_shared; i++)
+            step->was_shared = node->gpus[i].index < 64 &&
+                               (step->gpus >> node->gpus[i].index & 1) &&
+                               has_process_of_others(&node->gpus[i], step->job);
+}
+
+void node_steps_close(struct node *node)
+{
+    while (node->steps)
+        remove_step(node->steps);
+}
+
+int node_count_mps_steps(const struct node *node, uid_t uid)
+{
+    int n = 0;
+    for (const struct node_step *step = node->steps; step; step = step->next)
+        n += step->is_mps && step->uid == uid;
+    return n;
+}

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * libslurm differs from one version of Slurm to the next, and a program is built for one of them;
+ * scontrol is always the one that fits. It is called seldom: when the agent starts, and when a job
+ * has failed.
+ */
+#include "daemon/node/slurm_client.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <spawn.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* Not by fork: libuv's handler of fork in the new process would close descriptors of a helper
+ * process, which has none of libuv's left. Returns 0 or -errno. */
+static int start_program(const char *const *argv, int output, pid_t *ret_pid)
+{
+    posix_spawn_file_actions_t actions;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+    posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
+    posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO);
+    int r = posix_spawnp(ret_pid, argv[0], &actions, NULL, (char *const *)argv, environ);
+    posix_spawn_file_actions_destroy(&actions);
+    return -r;
+}
+
+int slurm_client_run(const char *const *argv, char *ret_text, size_t size)
+{
+    int ends[2], status = 0;
+    size_t used = 0;
+    pid_t pid;
+    char rest[4096];
+    if (pipe2(ends, O_CLOEXEC) < 0)
+        return -errno;
+    int r = start_program(argv, ends[1], &pid);
+    close(ends[1]);
+    for (ssize_t n = 1; r == 0 && n > 0;) { /* also beyond the room: so that the program ends */
+        bool is_full = used == size - 1;
+        n = is_full ? read(ends[0], rest, sizeof rest)
+                    : read(ends[0], ret_text + used, size - 1 - used);
+        used += n > 0 && !is_full ? (size_t)n : 0;
+    }
+    ret_text[used] = '\0';
+    close(ends[0]);
+    if (r < 0)
+        return r;
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+        ;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -EINTR;
+}
+
+bool slurm_client_field(
+    const char *text, const char *key, const char *end, char *ret_value, size_t size)
+{
+    size_t key_size = strlen(key);
+    for (const char *at = text; (at = strstr(at, key)); at += key_size) {
+        const char *value = at + key_size;
+        if (at > text && !isspace((unsigned char)at[-1]))
+            continue;
+        value += strspn(value, " ");
+        if (*value != '=')
+            continue;
+        value++;
+        value += strspn(value, " ");
+        const char *stop = end ? strstr(value, end) : NULL;
+        size_t n = stop ? (size_t)(stop - value) : strcspn(value, end ? "\n" : " \n");
+        if (n >= size)
+            return false;
+        memcpy(ret_value, value, n);
+        ret_value[n] = '\0';
+        return true;
+    }
+    return false;
+}

@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Fencing: when slurmd is gone, slurmctld takes the node for lost after SlurmdTimeout and runs its
+ * jobs again elsewhere, but their processes here go on until slurmd comes back. So that no job runs
+ * twice, the agent ends them before that.
+ *
+ *     slurmd's last answer          gone                 fence               node DOWN
+ *     |--- up to a third of SlurmdTimeout ---|---- two thirds ----|    (at the earliest)
+ *
+ * slurmctld counts from slurmd's last answer, which is up to a ping before slurmd's end, and it
+ * pings each third of SlurmdTimeout: hence two thirds. SlurmdTimeout=0 means never.
+ *
+ * slurmd is the process of SlurmdPidFile. Where that has never named a slurmd although one runs,
+ * the file is not the right one, and nothing is ended.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "base/process.h"
+#include "base/units.h"
+#include "daemon/node/job_of_process.h"
+#include "daemon/node/node_state.h"
+#include "daemon/node/slurm_client.h"
+#include "exec/tree.h"
+
+enum {
+    PERIOD_MS = 1000,
+    HELPER_MS = 30 * 1000, /* chosen: slurmctld may be busy */
+    CONFIG_MAX = 256 * 1024,
+};
+#define ASK_AGAIN_US (30 * SECOND_US) /* chosen: slurmctld may be away when the agent starts */
+
+struct slurmd_watch {
+    struct node *node;
+    uv_timer_t timer;
+    struct user_helper helper;
+    int64_t timeout_us;                 /* SlurmdTimeout; 0: never; -1: not known yet */
+    int64_t next_ask_us, gone_since_us; /* monotonic; gone_since_us 0: it is there */
+    char pid_file[512];
+    bool was_seen, is_fence_logged, is_warning_logged;
+};
+
+/* ---- Slurm's settings ---- */
+
+/* "%n" is the node's name, "%h" the host's: in SlurmdPidFile both name this node. */
+static void expand_path(const char *pattern, const char *node, char *path, size_t size)
+{
+    size_t used = 0;
+    for (; *pattern && used + 1 < size; pattern++) {
+        if (pattern[0] == '%' && (pattern[1] == 'n' || pattern[1] == 'h')) {
+            used += (size_t)snprintf(path + used, size - used, "%s", node);
+            used = used < size ? used : size - 1;
+            pattern++;
+        } else {
+            path[used++] = *pattern;
+        }
+    }
+    path[used] = '\0';
+}
+
+/* In the helper. Returns SlurmdTimeout in seconds and 1, with SlurmdPidFile in `report`. */
+static int read_settings(struct fault *report)
+{
+    static char text[CONFIG_MAX];
+    const char *argv[] = {"scontrol", "show", "config", NULL};
+    char number[32];
+    int64_t seconds;
+    if (slurm_client_run(argv, text, sizeof text) != 0 ||
+        !slurm_client_field(text, "SlurmdTimeout", NULL, number, sizeof number) ||
+        parse_int64(number, 0, 1000000, &seconds) < 0 ||
+        !slurm_client_field(text, "SlurmdPidFile", NULL, report->text, sizeof report->text))
+        return fault_set(report, EAGAIN, "scontrol show config does not answer");
+    return (int)seconds + 1;
+}
+
+static void on_settings(struct user_helper *helper, int answer, const struct fault *fault)
+{
+    struct slurmd_watch *watch = helper->context;
+    if (answer <= 0) {
+        if (!watch->is_warning_logged)
+            log_warning("SlurmdTimeout is not known yet, so the node's jobs are not ended when "
+                        "slurmd is lost: %s",
+                fault->text);
+        watch->is_warning_logged = true;
+        return;
+    }
+    watch->is_warning_logged = false;
+    watch->timeout_us = (answer - 1) * SECOND_US;
+    expand_path(fault->text, watch->node->name, watch->pid_file, sizeof watch->pid_file);
+    log_info("slurmd is the process of %s; SlurmdTimeout is %d s", watch->pid_file, answer - 1);
+}
+
+static void ask_settings(struct slurmd_watch *watch, int64_t now_us)
+{
+    const struct user_helper_order order = {.limit_ms = HELPER_MS, .what = "read Slurm's settings"};
+    if (now_us < watch->next_ask_us || user_helper_is_under_way(&watch->helper))
+        return;
+    watch->next_ask_us = now_us + ASK_AGAIN_US;
+    int child = user_helper_begin(&watch->helper, watch->node->parts.loop, &order, NULL);
+    if (child == USER_HELPER_CHILD) {
+        struct user_helper_report report = {0};
+        report.answer = read_settings(&report.fault);
+        user_helper_end(&watch->helper, &report);
+    }
+    watch->helper.context = watch;
+    watch->helper.on_done = on_settings;
+}
+
+/* ---- is slurmd there? ---- */
+
+static bool is_named(pid_t pid, const char *name)
+{
+    char path[64], text[512];
+    struct process_stat stat;
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    return file_read_start(path, text, sizeof text) > 0 && process_parse_stat(text, &stat) == 0 &&
+           !process_has_ended(&stat) && strcmp(stat.name, name) == 0;
+}
+
+static bool is_slurmd_there(const struct slurmd_watch *watch)
+{
+    char text[32];
+    int64_t pid;
+    if (file_read_start(watch->pid_file, text, sizeof text) <= 0)
+        return false;
+    text[strcspn(text, "\n")] = '\0';
+    return parse_int64(text, 1, INT32_MAX, &pid) == 0 && is_named((pid_t)pid, "slurmd");
+}
+
+/* ---- fencing, in the helper ---- */
+
+/* Calls `act` for each process; returns the sum. */
+static int for_each_process(int (*act)(pid_t pid, void *context), void *context)
+{
+    DIR *folder = opendir("/proc");
+    int n = 0;
+    int64_t pid;
+    for (const struct dirent *entry; folder && (entry = readdir(folder));)
+        if (parse_int64(entry->d_name, 2, INT32_MAX, &pid) == 0)
+            n += act((pid_t)pid, context);
+    if (folder)
+        closedir(folder);
+    return n;
+}
+
+static int count_slurmd(pid_t pid, void *context)
+{
+    return is_named(pid, "slurmd");
+}
+
+/* The slurmstepd above it; 0: none. */
+static pid_t find_stepd(pid_t pid)
+{
+    for (int depth = 0; depth < 64 && pid > 1; depth++) {
+        char path[64], text[512];
+        struct process_stat stat;
+        snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+        if (file_read_start(path, text, sizeof text) <= 0 || process_parse_stat(text, &stat) < 0)
+            return 0;
+        if (strncmp(stat.name, "slurmstepd", strlen("slurmstepd")) == 0)
+            return pid;
+        pid = stat.parent;
+    }
+    return 0;
+}
+
+/* slurmstepd first: so that it does not report an end that slurmd's absence has caused. */
+static int end_process(pid_t pid, void *context)
+{
+    if (job_of_process(pid, context) == 0)
+        return 0;
+    pid_t stepd = find_stepd(pid);
+    if (stepd) {
+        kill(stepd, SIGSTOP);
+        tree_signal(stepd, SIGKILL);
+        kill(stepd, SIGKILL);
+    }
+    kill(pid, SIGKILL);
+    return 1;
+}
+
+static int fence(const struct slurmd_watch *watch)
+{
+    char node[NODE_NAME_SIZE];
+    memcpy(node, watch->node->name, sizeof node);
+    if (!watch->was_seen && for_each_process(count_slurmd, NULL) > 0)
+        return -ENOENT;
+    return for_each_process(end_process, node);
+}
+
+/* ---- in the loop ---- */
+
+static void on_fenced(struct user_helper *helper, int answer, const struct fault *fault)
+{
+    struct slurmd_watch *watch = helper->context;
+    if (answer > 0)
+        log_warning("slurmd is lost: %d processes of jobs were ended, because Slurm runs the jobs "
+                    "again elsewhere",
+            answer);
+    if (answer == -ENOENT && !watch->is_warning_logged) {
+        log_warning("%s names no slurmd although one runs: set SlurmdPidFile in slurm.conf; no job "
+                    "is ended when slurmd is lost",
+            watch->pid_file);
+        watch->is_warning_logged = true;
+    }
+}
+
+static void begin_fence(struct slurmd_watch *watch)
+{
+    const struct user_helper_order order = {.limit_ms = HELPER_MS, .what = "end the node's jobs"};
+    if (user_helper_is_under_way(&watch->helper))
+        return;
+    int child = user_helper_begin(&watch->helper, watch->node->parts.loop, &order, NULL);
+    if (child == USER_HELPER_CHILD) {
+        struct user_helper_report report = {0};
+        report.answer = fence(watch);
+        user_helper_end(&watch->helper, &report);
+    }
+    watch->helper.context = watch;
+    watch->helper.on_done = on_fenced;
+}
+
+static void on_period(uv_timer_t *timer)
+{
+    struct slurmd_watch *watch = timer->data;
+    int64_t now_us = clock_monotonic_us();
+    if (watch->timeout_us < 0) {
+        ask_settings(watch, now_us);
+    } else if (is_slurmd_there(watch)) {
+        if (watch->gone_since_us) { /* it was restarted, perhaps with other settings */
+            watch->next_ask_us = now_us;
+            watch->timeout_us = -1;
+        }
+        watch->gone_since_us = 0;
+        watch->was_seen = true;
+    } else {
+        if (!watch->gone_since_us)
+            watch->gone_since_us = now_us;
+        if (watch->timeout_us > 0 && now_us - watch->gone_since_us >= watch->timeout_us / 3 * 2)
+            begin_fence(watch);
+    }
+}
+
+int slurmd_watch_open(struct node *node)
+{
+    struct slurmd_watch *watch = calloc(1, sizeof *watch);
+    if (!watch)
+        return -ENOMEM;
+    *watch = (struct slurmd_watch){.node = node, .timeout_us = -1};
+    uv_timer_init(node->parts.loop, &watch->timer);
+    watch->timer.data = watch;
+    uv_timer_start(&watch->timer, on_period, 0, PERIOD_MS);
+    node->slurmd = watch;
+    return 0;
+}
+
+void slurmd_watch_close(struct node *node)
+{
+    if (!node->slurmd)
+        return;
+    user_helper_leave(&node->slurmd->helper);
+    uv_close((uv_handle_t *)&node->slurmd->timer, NULL);
+}
+
+void slurmd_watch_destroy(struct node *node)
+{
+    free(node->slurmd);
+}

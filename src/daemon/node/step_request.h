@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What slurmstepd's plugin (src/spank) asks the agent, as one packet of a SOCK_SEQPACKET socket:
+ *
+ *     start job=12 step=-5 uid=1000 gid=1000 gpus=0,3 sharing=mps
+ *     end job=12 step=-5 uid=1000 gid=1000 gpus=0,3 status=256
+ *
+ * The agent answers with one packet: variables for the step's environment, one "NAME=VALUE" in a
+ * line; or after `end`, "requeued" or nothing.
+ */
+#ifndef COLLOC_DAEMON_NODE_STEP_REQUEST_H
+#define COLLOC_DAEMON_NODE_STEP_REQUEST_H
+
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/fault.h"
+
+enum { STEP_REQUEST_MAX = 512, STEP_ANSWER_MAX = 1024 };
+
+enum step_sharing { STEP_SHARING_ANY, STEP_SHARING_STREAMS, STEP_SHARING_MPS };
+
+struct step_request {
+    enum { STEP_STARTS, STEP_ENDS } kind;
+    uint32_t job;
+    int32_t step;
+    uid_t uid;
+    gid_t gid;
+    uint64_t gpus; /* a bit for each index below 64 */
+    enum step_sharing sharing;
+    int status; /* as waitpid shows it */
+};
+
+/* Reads a NUL-terminated packet, which is changed. Returns 0 or -EINVAL with a fault. */
+int step_request_parse(char *packet, struct fault *fault, struct step_request *ret_request);
+
+#endif

@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The plugin that Slurm's programs load (plugstack.conf, spank(7)):
+ *
+ *     optional /usr/lib/x86_64-linux-gnu/colloc/spank_colloc.so
+ *
+ * In sbatch, srun and salloc it adds the options --colloc-summary, --colloc-memory and
+ * --colloc-sharing, and refuses mistakes in them. In slurmstepd it asks the node's agent
+ * (src/daemon/node) before a step starts, and sets the variables of MPS that the agent answers;
+ * when a batch script has failed it waits until the agent knows whether GPU memory ran out, because
+ * until then the job still counts as running and can be requeued without failing.
+ *
+ * Contract: in slurmstepd every function returns 0 after a bounded time. A job never fails and no
+ * node drains because of this plugin: without an agent a step runs on the right GPU without MPS. A
+ * negative value would drain the node and book the job as completed.
+ */
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <slurm/slurm.h>
+#include <slurm/slurm_errno.h>
+#include <slurm/spank.h>
+
+#include "base/units.h"
+
+SPANK_PLUGIN(colloc, 1)
+
+#define DEFAULT_SOCKET "/run/colloc/node.sock"
+
+enum {
+    START_MAX_S = 8, /* an MPS control daemon starts within 6 s (src/daemon/mps) */
+    END_MAX_S = 12,  /* the agent's limit is 10 s (crash_verdict.c) */
+    TRY_AGAIN_MS = 250,
+    END_TRIES = 12,    /* 3 s: only a job that has failed waits so long; chosen */
+    REQUEST_MAX = 512, /* as in src/daemon/node/step_request.h */
+    ANSWER_MAX = 1024,
+};
+
+static char sharing[16]; /* as --colloc-sharing says; "": it does not */
+
+/* ---- the options ---- */
+
+/* Checked where the user reads the message; what comes to slurmstepd has been checked. */
+static int refuse(int remote, const char *option, const char *value, const char *expects)
+{
+    if (remote)
+        return 0;
+    slurm_error("--%s=%s: give %s", option, value ? value : "", expects);
+    return -1;
+}
+
+static int take_summary(int number, const char *value, int remote)
+{
+    if (!value || !*value)
+        return refuse(remote, "colloc-summary", value, "the file of a model's summary");
+    return 0;
+}
+
+static int take_memory(int number, const char *value, int remote)
+{
+    int64_t bytes;
+    if (!value || parse_size(value, &bytes) < 0 || bytes == 0)
+        return refuse(remote, "colloc-memory", value, "a size such as 12GiB");
+    return 0;
+}
+
+static int take_sharing(int number, const char *value, int remote)
+{
+    bool is_known = value && (strcmp(value, "auto") == 0 || strcmp(value, "streams") == 0 ||
+                                 strcmp(value, "mps") == 0);
+    if (!is_known)
+        return refuse(remote, "colloc-sharing", value, "auto, streams or mps");
+    snprintf(sharing, sizeof sharing, "%s", value);
+    return 0;
+}
+
+#define TEXT(text) ((char *)(uintptr_t)(text)) /* spank.h has no const */
+
+/* Not a table named spank_options, which sbatch and salloc do not read (spank(7)). */
+static struct spank_option options[] = {
+    {TEXT("colloc-summary"), TEXT("FILE"),
+        TEXT("summary of the model to estimate its GPU memory from (torchinfo, torchsummary, "
+             "print(model), Keras)"),
+        1, 0, take_summary},
+    {TEXT("colloc-memory"), TEXT("SIZE"), TEXT("GPU memory that each GPU must have free: 12GiB"), 1,
+        0, take_memory},
+    {TEXT("colloc-sharing"), TEXT("HOW"),
+        TEXT("how GPUs are shared: streams (time-sliced), mps, or auto"), 1, 0, take_sharing},
+    SPANK_OPTIONS_TABLE_END};
+
+int slurm_spank_init(spank_t spank, int n_arguments, char **arguments)
+{
+    for (struct spank_option *option = options; option->name; option++)
+        if (spank_option_register(spank, option) != ESPANK_SUCCESS)
+            slurm_debug("colloc: --%s cannot be registered", option->name);
+    return 0;
+}
+
+/* ---- the agent ---- */
+
+static const char *find_socket(int n_arguments, char **arguments)
+{
+    for (int i = 0; i < n_arguments; i++)
+        if (strncmp(arguments[i], "socket=", strlen("socket=")) == 0)
+            return arguments[i] + strlen("socket=");
+    return DEFAULT_SOCKET;
+}
+
+/* Returns a connection with a time limit for each call, or -1. */
+static int connect_agent(const char *path, int limit_s)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    const struct timeval limit = {.tv_sec = limit_s};
+    if (strlen(path) >= sizeof address.sun_path)
+        return -1;
+    memcpy(address.sun_path, path, strlen(path) + 1);
+    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return -1;
+    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+    if (connect(fd, (const struct sockaddr *)&address, sizeof address) == 0)
+        return fd;
+    close(fd);
+    return -1;
+}
+
+/*
+ * Asks the agent.
+ *   tries   to connect: an agent that is being restarted is there again in a second
+ * Returns the size of the answer, which is NUL-terminated; 0: none, or the agent is not there.
+ */
+static size_t ask(
+    const char *path, const char *request, int limit_s, int tries, char answer[ANSWER_MAX])
+{
+    const struct timespec pause = {.tv_nsec = TRY_AGAIN_MS * 1000000L};
+    ssize_t n = -1;
+    int fd = connect_agent(path, limit_s);
+    for (int i = 1; fd < 0 && i < tries; i++) {
+        nanosleep(&pause, NULL);
+        fd = connect_agent(path, limit_s);
+    }
+    if (fd >= 0 && send(fd, request, strlen(request), MSG_NOSIGNAL) > 0)
+        n = recv(fd, answer, ANSWER_MAX - 1, 0);
+    if (fd >= 0)
+        close(fd);
+    if (n < 0)
+        slurm_debug("colloc: the agent of the node does not answer on %s", path);
+    answer[n > 0 ? n : 0] = '\0';
+    return n > 0 ? (size_t)n : 0;
+}
+
+/* ---- in slurmstepd ---- */
+
+/* The indices of the job's GPUs on this node, as Slurm gives them to the job; "": none, or they are
+ * not indices. */
+static void find_gpus(spank_t spank, char *gpus, int size)
+{
+    static const char *const names[] = {
+        "SLURM_JOB_GPUS", "SLURM_STEP_GPUS", "CUDA_VISIBLE_DEVICES"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (spank_getenv(spank, names[i], gpus, size) == ESPANK_SUCCESS && *gpus &&
+            strspn(gpus, "0123456789,") == strlen(gpus))
+            return;
+    *gpus = '\0';
+}
+
+static void set_variables(spank_t spank, char *answer)
+{
+    char *rest = NULL;
+    for (char *line = strtok_r(answer, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
+        char *value = strchr(line, '=');
+        if (!value)
+            continue;
+        *value++ = '\0';
+        spank_setenv(spank, line, value, 1);
+    }
+}
+
+static bool is_step(spank_t spank, uint32_t *ret_job, uint32_t *ret_step)
+{
+    return spank_context() == S_CTX_REMOTE &&
+           spank_get_item(spank, S_JOB_ID, ret_job) == ESPANK_SUCCESS &&
+           spank_get_item(spank, S_JOB_STEPID, ret_step) == ESPANK_SUCCESS &&
+           *ret_step != SLURM_EXTERN_CONT;
+}
+
+/* What both requests say of the step. Returns false when it is no step with GPUs. */
+static bool describe_step(spank_t spank, uint32_t *ret_step, char *text, size_t size)
+{
+    uint32_t job;
+    uid_t uid;
+    gid_t gid;
+    char gpus[256];
+    if (!is_step(spank, &job, ret_step) ||
+        spank_get_item(spank, S_JOB_UID, &uid) != ESPANK_SUCCESS ||
+        spank_get_item(spank, S_JOB_GID, &gid) != ESPANK_SUCCESS)
+        return false;
+    find_gpus(spank, gpus, sizeof gpus);
+    snprintf(text, size, "job=%" PRIu32 " step=%" PRId32 " uid=%u gid=%u gpus=%s", job,
+        (int32_t)*ret_step, (unsigned)uid, (unsigned)gid, gpus);
+    return *gpus;
+}
+
+int slurm_spank_init_post_opt(spank_t spank, int n_arguments, char **arguments)
+{
+    uint32_t step;
+    char text[REQUEST_MAX - 64], request[REQUEST_MAX], answer[ANSWER_MAX];
+    if (!describe_step(spank, &step, text, sizeof text))
+        return 0;
+    snprintf(request, sizeof request, "start %s sharing=%s", text, *sharing ? sharing : "auto");
+    if (ask(find_socket(n_arguments, arguments), request, START_MAX_S, 1, answer) > 0)
+        set_variables(spank, answer);
+    return 0;
+}
+
+int slurm_spank_task_exit(spank_t spank, int n_arguments, char **arguments)
+{
+    uint32_t step;
+    int status = 0;
+    char text[REQUEST_MAX - 64], request[REQUEST_MAX], answer[ANSWER_MAX];
+    if (!describe_step(spank, &step, text, sizeof text) || step != SLURM_BATCH_SCRIPT ||
+        spank_get_item(spank, S_TASK_EXIT_STATUS, &status) != ESPANK_SUCCESS || status == 0)
+        return 0;
+    snprintf(request, sizeof request, "end %s status=%d", text, status);
+    ask(find_socket(n_arguments, arguments), request, END_MAX_S, END_TRIES, answer);
+    return 0;
+}

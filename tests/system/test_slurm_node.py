@@ -1,0 +1,303 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The agent of a Slurm node and the plugin of its job steps, on a loopback cluster with emulated
+GPUs. A program that prints reports stands for the controller."""
+
+import json
+import os
+import queue
+import shutil
+import signal
+import subprocess
+import tempfile
+import threading
+import unittest
+
+from daemon_case import BUILD, LIMIT_S, is_alive, processes_with, program, read, until
+
+from colloc_slurm import loopback
+
+PLUGIN = os.path.abspath(os.path.join(BUILD, "src", "spank", "spank_colloc.so"))
+HUB = os.path.abspath(os.path.join(BUILD, "tests", "system", "node_hub_print"))
+EMULATOR = os.path.dirname(program("emulator"))
+OOM = "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB"
+
+
+def why_not():
+    if os.geteuid() != 0:
+        return "slurmd runs jobs as their users: needs root"
+    return loopback.why_not()
+
+
+class Hub:
+    """The controller's end: the reports, newest last."""
+
+    def __init__(self, address, munge):
+        self.process = subprocess.Popen(
+            [HUB, address, munge], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        self.address = self.process.stdout.readline().split()[1]
+        self.lines = queue.Queue()
+        self.thread = threading.Thread(target=self.read_lines)
+        self.thread.start()
+
+    def read_lines(self):
+        for line in self.process.stdout:
+            self.lines.put(line)
+
+    def say(self, line):
+        self.process.stdin.write(line + "\n")
+        self.process.stdin.flush()
+
+    def wait(self, condition):
+        """The first line from now on that fulfils the condition: a report, or other text."""
+        while True:
+            line = self.lines.get(timeout=LIMIT_S)
+            value = json.loads(line) if line.startswith("{") else line.strip()
+            if condition(value):
+                return value
+
+    def wait_report(self, condition):
+        return self.wait(lambda value: isinstance(value, dict) and condition(value))
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.wait(LIMIT_S)
+        self.thread.join()
+        self.process.stdout.close()
+
+
+@unittest.skipIf(why_not(), why_not())
+class SlurmNode(unittest.TestCase):
+    def setUp(self):
+        plugstack = f"optional {PLUGIN} socket={{folder}}/run/node.sock\n"
+        self.slurm = loopback.Loopback(
+            nodes=1,
+            gpus=2,
+            settings={"SlurmdTimeout": 6},
+            files={"plugstack.conf": plugstack},
+        )
+        self.slurm.__enter__()
+        self.addCleanup(self.slurm.__exit__)
+        self.slurm.env.update(
+            PATH=f"{EMULATOR}:{self.slurm.env['PATH']}",
+            LD_LIBRARY_PATH=EMULATOR,
+            COLLOC_EMULATOR=self.slurm.path("work/gpus"),
+        )
+        self.slurm.run(
+            program("emulator"), "create", "--gpus", "2xA100-40GB", self.slurm.path("work/gpus")
+        )
+        self.hub = Hub("127.0.0.1:0", self.slurm.path("munge/socket"))
+        self.addCleanup(self.hub.close)
+        self.start_agent()
+
+    def start_agent(self):
+        self.agent = self.slurm.spawn(
+            program("collocd"),
+            "--node",
+            f"--controller={self.hub.address}",
+            "--node-name=n0",
+            f"--munge-socket={self.slurm.path('munge/socket')}",
+            f"--node-socket={self.slurm.path('run/node.sock')}",
+            f"--state-dir={self.slurm.path('run/state')}",
+            "--sample-period=200ms",
+            "--mps-linger=0s",
+            "--log-level=debug",
+            log="agent",
+        )
+        until(lambda: "accepts the reports" in read(self.agent.log), "the agent's first report")
+
+    def sbatch(self, script, *options):
+        return self.slurm.sbatch(
+            script, "--partition=gpu-run", "--output=%j.out", "--error=%j.err", *options
+        )
+
+    def output(self, job, kind="out"):
+        return read(self.slurm.path(f"work/{job}.{kind}"))
+
+    def wait_output(self, job, lines=1):
+        path = self.slurm.path(f"work/{job}.out")
+        self.slurm.until(
+            lambda: os.path.exists(path) and len(read(path).splitlines()) >= lines, "its output"
+        )
+
+    def run_checked(self, script, *options):
+        job = self.sbatch(script, *options)
+        self.slurm.wait_job(job, "COMPLETED")
+        return self.output(job)
+
+    def test_reports(self):
+        train = f"exec {program('pretend-train')} --memory-mib=3000 --seconds=1000 --ramp-seconds=0"
+        job = int(self.sbatch(train, "--gres=shard:i1:10"))
+        report = self.hub.wait_report(
+            lambda r: len(r["gpus"]) == 2 and r["gpus"][1].get("processes")
+        )
+        self.assertEqual(report["node"], "n0")
+        idle, used = report["gpus"]
+        self.assertEqual((idle["index"], used["index"]), (0, 1))
+        self.assertEqual(idle["processes"], [])
+        self.assertEqual(used["processes"][0]["job"], job)
+        report = self.hub.wait_report(
+            lambda r: r["gpus"][1]["processes"][0].get("memory", 0) >= 3000 << 20
+        )
+        self.assertGreaterEqual(report["gpus"][1]["memory_used"], 3000 << 20)
+        self.assertTrue(report["gpus"][0]["uuid"].startswith("GPU-"))
+        # A value that the driver does not report is left out.
+        self.slurm.run(program("emulator"), "set", "1", "power=off", "memory=off")
+        report = self.hub.wait_report(lambda r: "memory_used" not in r["gpus"][1])
+        self.assertIn("memory_used", report["gpus"][0])
+        # A driver that does not answer: the GPUs are listed without a reading.
+        self.slurm.run(program("emulator"), "set", "0", "hang=on")
+        report = self.hub.wait_report(lambda r: r["gpus"][0].get("trouble"))
+        self.assertNotIn("memory_used", report["gpus"][0])
+        self.assertNotIn("processes", report["gpus"][0])
+        self.slurm.run(program("emulator"), "set", "0", "hang=off")
+        self.hub.wait_report(lambda r: not r["gpus"][0].get("trouble"))
+        # The agent is killed: the controller notices, and a new one goes on; the job never stops.
+        self.agent.kill()
+        self.hub.wait(lambda value: value == "gone n0")
+        self.start_agent()
+        report = self.hub.wait_report(lambda r: r["gpus"] and r["gpus"][1].get("processes"))
+        self.assertEqual(report["gpus"][1]["processes"][0]["job"], job)
+
+    def test_mps(self):
+        tell = "echo pipe=$CUDA_MPS_PIPE_DIRECTORY gpus=$CUDA_VISIBLE_DEVICES"
+        wanted = "pipe=" + self.slurm.path("run/state/mps/0/pipe")
+        gres = "--gres=shard:i1:10"
+        self.assertEqual(self.run_checked(tell, gres), "pipe= gpus=1\n")
+        self.assertEqual(self.run_checked(tell, gres, "--colloc-sharing=mps"), f"{wanted} gpus=1\n")
+        self.assertEqual(
+            self.run_checked(tell, "--colloc-sharing=mps"), "pipe= gpus=\n", "without a GPU"
+        )
+        # The control daemon ends when no step uses it.
+        until(lambda: "was stopped: no process uses it" in read(self.agent.log), "the end of MPS")
+        # The controller has decided it for the job that comes next; the user's word is stronger.
+        held = [
+            self.sbatch(tell, gres, "--hold"),
+            self.sbatch(tell, gres, "--hold", "--colloc-sharing=streams"),
+        ]
+        for job in held:
+            self.hub.say(f"pin n0 {job} mps")
+            self.hub.wait(lambda value: value == "pinned 0")
+        self.hub.wait_report(lambda r: True)
+        self.hub.wait_report(lambda r: True)
+        for job in held:
+            self.slurm.run("scontrol", "release", job)
+            self.slurm.wait_job(job, "COMPLETED")
+        self.assertEqual(self.output(held[0]), f"{wanted} gpus=1\n")
+        self.assertEqual(self.output(held[1]), "pipe= gpus=1\n")
+        # Without an agent the job runs on its GPU.
+        self.agent.kill()
+        self.assertEqual(self.run_checked(tell, gres, "--colloc-sharing=mps"), "pipe= gpus=1\n")
+
+    def test_gpu_memory_crash(self):
+        wait = "[ $SLURM_RESTART_COUNT ] && exit; echo begun; until [ -e go ]; do sleep 0.05; done"
+        crash = f"{wait}; echo '{OOM}' >&2; exit 1"
+        beside = self.sbatch("echo begun; sleep 1000", "--gres=shard:i0:10")
+        crashing = self.sbatch(crash, "--gres=shard:i0:10")
+        no_requeue = self.sbatch(crash, "--gres=shard:i0:10", "--no-requeue")
+        other = self.sbatch(f"{wait}; echo Traceback >&2; exit 1", "--gres=shard:i0:10")
+        alone = self.sbatch(crash, "--gres=shard:i1:10")
+        dependent = self.sbatch("true", f"--dependency=afterok:{crashing}")
+        for job in (beside, crashing, no_requeue, other, alone):
+            self.wait_output(job)
+        with open(self.slurm.path("work/go"), "w", encoding="utf-8"):
+            pass
+        self.slurm.wait_job(crashing, "PENDING")
+        self.assertEqual(self.slurm.job(crashing)["Restarts"], "1")
+        report = self.hub.wait_report(lambda r: r["crashes"])
+        self.assertEqual(
+            report["crashes"], [{"job": int(crashing), "restarts": 0, "evidence": OOM}]
+        )
+        for job in (no_requeue, other, alone):
+            self.slurm.wait_job(job, "FAILED")
+        self.assertEqual(self.slurm.job(dependent)["Reason"], "Dependency")
+        # Its second run ends well, and then what depends on it runs.
+        self.slurm.run("scontrol", "update", f"jobid={crashing}", "starttime=now+2")
+        self.slurm.run("scontrol", "release", crashing)
+        self.slurm.wait_job(crashing, "COMPLETED")
+        self.slurm.wait_job(dependent, "COMPLETED")
+
+    def test_crash_while_the_agent_restarts(self):
+        wait = "[ $SLURM_RESTART_COUNT ] && exit; echo begun; until [ -e go ]; do sleep 0.05; done"
+        job = self.sbatch(f"{wait}; echo '{OOM}' >&2; exit 1", "--gres=shard:i0:10")
+        self.wait_output(job)
+        self.agent.kill()
+        with open(self.slurm.path("work/go"), "w", encoding="utf-8"):
+            pass
+        self.start_agent()
+        self.slurm.wait_job(job, "PENDING")
+        report = self.hub.wait_report(lambda r: r["crashes"])
+        self.assertEqual(report["crashes"][0]["job"], int(job))
+
+    def test_fence(self):
+        script = "echo $$; trap '' TERM; setsid sleep 1000 & echo $!; sleep 1000"
+        job = self.sbatch(script, "--gres=shard:i0:10")
+        self.wait_output(job, lines=2)
+        until(lambda: "SlurmdTimeout is 6 s" in read(self.agent.log), "Slurm's settings")
+        pids = [int(pid) for pid in self.output(job).split()]
+        self.slurm.slurmd["n0"].kill(signal.SIGKILL)
+        until(lambda: not any(map(is_alive, pids)), "the end of the job's processes")
+        until(lambda: "slurmd is lost" in read(self.agent.log), "the agent's message")
+        self.assertEqual(processes_with(f"SLURM_JOB_ID={job}"), [])
+
+
+@unittest.skipIf(why_not(), why_not())
+class PluginOptions(unittest.TestCase):
+    """The options that the plugin gives sbatch, without an agent."""
+
+    def setUp(self):
+        guard = subprocess.run(
+            [program("colloc"), "slurm", "script", "job_submit.lua", f"--folder={self.conf()}"],
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=LIMIT_S,
+        ).stdout
+        files = {"plugstack.conf": f"optional {PLUGIN}\n", "job_submit.lua": guard}
+        self.slurm = loopback.Loopback(nodes=1, gpus=1, files=files)
+        self.slurm.__enter__()
+        self.addCleanup(self.slurm.__exit__)
+
+    def conf(self):
+        folder = tempfile.mkdtemp(prefix="colloc-test-")
+        self.addCleanup(shutil.rmtree, folder)
+        with open(os.path.join(folder, "slurm.conf"), "w", encoding="utf-8") as file:
+            file.write("ClusterName=x\n")
+        return folder
+
+    def test_mistakes_are_refused(self):
+        for option, message in (
+            ("--colloc-memory=much", "give a size such as 12GiB"),
+            ("--colloc-memory=0", "give a size such as 12GiB"),
+            ("--colloc-sharing=twice", "give auto, streams or mps"),
+            ("--colloc-summary=", "give the file of a model's summary"),
+            ('--colloc-summary=a"b', "quotes and backslashes are refused"),
+        ):
+            done = self.slurm.run("sbatch", option, text="#!/bin/bash\ntrue\n", check=False)
+            self.assertNotEqual(done.returncode, 0, option)
+            self.assertIn(message, done.stderr)
+
+    def script_of(self, script, *options):
+        job = self.slurm.sbatch(script, *options)
+        return self.slurm.run("scontrol", "write", "batch_script", job, "-").stdout.strip()
+
+    def test_they_become_a_line_of_the_script(self):
+        script = "#!/bin/bash\n#COLLOC --memory=1GiB\n\ntrue"
+        options = ["--colloc-memory=12GiB", "--colloc-sharing=mps", "--colloc-summary=a b.txt"]
+        self.assertEqual(
+            self.script_of(script, *options),
+            "#!/bin/bash\n#COLLOC --memory=1GiB\n\n"
+            '#COLLOC --memory="12GiB" --summary="a b.txt" --sharing="mps"\ntrue',
+        )
+        self.assertEqual(self.script_of(script), script)
+        self.assertEqual(
+            self.script_of("#!/bin/bash", "--colloc-memory=2GiB"),
+            '#!/bin/bash\n#COLLOC --memory="2GiB"',
+        )
+        # Without an agent and outside of colloc's partitions a job runs all the same.
+        job = self.slurm.sbatch("true", "--partition=gpu-run", "--gres=shard:i0:1", *options)
+        self.slurm.wait_job(job, "COMPLETED")
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

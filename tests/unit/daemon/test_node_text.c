@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the agent of a Slurm node reads: requests of steps, scontrol's output, cgroups and
+ * environments. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/array.h"
+#include "daemon/node/job_of_process.h"
+#include "daemon/node/slurm_client.h"
+#include "daemon/node/step_request.h"
+
+static int parse(const char *text, struct step_request *request)
+{
+    char packet[STEP_REQUEST_MAX];
+    struct fault fault = {0};
+    snprintf(packet, sizeof packet, "%s", text);
+    int r = step_request_parse(packet, &fault, request);
+    assert_int_equal(r < 0, *fault.text != '\0');
+    return r;
+}
+
+static void test_requests(void **state)
+{
+    struct step_request request;
+    assert_int_equal(
+        parse("start job=4294967295 step=-5 uid=1000 gid=100 gpus=0,3,63 sharing=mps new=1",
+            &request),
+        0);
+    assert_int_equal(request.kind, STEP_STARTS);
+    assert_true(request.job == UINT32_MAX && request.step == -5);
+    assert_true(request.uid == 1000 && request.gid == 100);
+    assert_true(request.gpus == (UINT64_C(1) << 63 | 9));
+    assert_int_equal(request.sharing, STEP_SHARING_MPS);
+    assert_int_equal(parse("end job=7 step=-5 status=256", &request), 0);
+    assert_int_equal(request.kind, STEP_ENDS);
+    assert_int_equal(request.status, 256);
+    assert_int_equal(parse("start job=7 sharing=auto", &request), 0);
+    assert_int_equal(request.sharing, STEP_SHARING_ANY);
+    static const char *wrong[] = {"", " ", "begin job=7", "start", "start job=0", "start job=x",
+        "start job=4294967296", "start job=7 gpus=64", "start job=7 gpus=GPU-1", "start job",
+        "start job=7 uid=-1", "start step=1"};
+    for (size_t i = 0; i < ARRAY_SIZE(wrong); i++)
+        assert_int_equal(parse(wrong[i], &request), -EINVAL);
+}
+
+static void test_fields(void **state)
+{
+    static const char job[] =
+        "JobId=3 JobName=a UserId=ada(1000) XRequeue=7 Requeue=1 Restarts=0 "
+        "StdErr=/home/ada/a b.err StdIn=/dev/null StdOut=/home/ada/c Power=\n";
+    static const char config[] =
+        "SlurmdTimeoutX          = 9 sec\nSlurmdTimeout           = 6 sec\n";
+    char value[32];
+    assert_true(slurm_client_field(job, "JobId", NULL, value, sizeof value));
+    assert_string_equal(value, "3");
+    assert_true(slurm_client_field(job, "Requeue", NULL, value, sizeof value));
+    assert_string_equal(value, "1");
+    assert_true(slurm_client_field(job, "StdErr", " StdIn=", value, sizeof value));
+    assert_string_equal(value, "/home/ada/a b.err");
+    assert_true(slurm_client_field(job, "Power", NULL, value, sizeof value));
+    assert_string_equal(value, "");
+    assert_false(slurm_client_field(job, "Comment", NULL, value, sizeof value));
+    assert_false(slurm_client_field(job, "StdErr", " StdIn=", value, 4));
+    assert_true(slurm_client_field(config, "SlurmdTimeout", NULL, value, sizeof value));
+    assert_string_equal(value, "6");
+}
+
+static void test_programs(void **state)
+{
+    static const char *const print[] = {"sh", "-c", "echo word; exit 3", NULL};
+    static const char *const much[] = {"sh", "-c", "yes | head -c 300000", NULL};
+    static const char *const missing[] = {"/nonexistent/program", NULL};
+    char text[64];
+    assert_int_equal(slurm_client_run(print, text, sizeof text), 3);
+    assert_string_equal(text, "word\n");
+    assert_int_equal(slurm_client_run(much, text, sizeof text), 0);
+    assert_int_equal(strlen(text), sizeof text - 1);
+    assert_int_equal(slurm_client_run(missing, text, sizeof text), -ENOENT);
+    assert_string_equal(text, "");
+}
+
+static void test_cgroups(void **state)
+{
+    static const struct {
+        const char *text;
+        uint32_t job;
+    } cases[] = {
+        {"0::/system.slice/slurmstepd.scope/job_12/step_batch/user/task_0\n", 12},
+        {"9:pids:/\n4:devices:/slurm_n1/uid_1000/job_7/step_0/task_0\n", 7},
+        {"0::/slurm/job_4294967295/step_0\n", UINT32_MAX},
+        {"0::/slurm/job_4294967296/step_0\n", 0},
+        {"0::/slurm/job_/step_0\n", 0},
+        {"0::/slurm/job_3x/step_0\n", 0},
+        {"0::/user.slice/job_12/step_0\n", 0}, /* not Slurm's */
+        {"0::/user.slice\n", 0},
+        {"", 0},
+    };
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+        assert_int_equal(job_in_cgroup(cases[i].text), cases[i].job);
+}
+
+static void test_environments(void **state)
+{
+    static const char ours[] = "HOME=/\0SLURM_JOB_ID=12\0SLURMD_NODENAME=n1";
+    static const char bad[] = "SLURM_JOB_ID=12x\0";
+    assert_int_equal(job_in_environment(ours, sizeof ours, "n1"), 12);
+    assert_int_equal(job_in_environment(ours, sizeof ours, NULL), 12);
+    assert_int_equal(job_in_environment(ours, sizeof ours, "n2"), 0);
+    assert_int_equal(job_in_environment(bad, sizeof bad, "n1"), 0);
+    assert_int_equal(job_in_environment("", 0, "n1"), 0);
+}
+
+static void test_processes(void **state)
+{
+    struct job_cache *cache = job_cache_create();
+    assert_int_equal(job_cache_find(cache, getpid(), "n1"), job_of_process(getpid(), "n1"));
+    assert_int_equal(job_cache_find(cache, getpid(), "n1"), job_of_process(getpid(), "n1"));
+    assert_int_equal(job_cache_find(cache, INT32_MAX, "n1"), 0);
+    job_cache_destroy(cache);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_requests),
+        cmocka_unit_test(test_fields),
+        cmocka_unit_test(test_programs),
+        cmocka_unit_test(test_cgroups),
+        cmocka_unit_test(test_environments),
+        cmocka_unit_test(test_processes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
