@@ -32,10 +32,12 @@ check: all
 	ninja -C $(BUILD) || { echo "The tests cannot be built: 'make deps' installs what they need" >&2; exit 1; }
 	meson test -C $(BUILD) --no-rebuild --print-errorlogs
 
-# The fault campaign with random seeds, which it prints; as root it includes power cuts.
+# The fault campaign with random seeds, which it prints; as root it includes power cuts and the tests
+# with the Slurm of Debian 13.
 soak: all
 	COLLOC_BUILD=$(BUILD) python3 tests/faults/campaign.py --seed=0 --seconds=$(SOAK_SECONDS)
 	COLLOC_BUILD=$(BUILD) COLLOC_SUSPEND_KILLS=200 python3 tests/system/test_suspend.py Kills
+	BUILD=$(BUILD) scripts/test-slurm
 
 # Needs an NVIDIA GPU.
 test-gpu:

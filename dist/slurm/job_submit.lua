@@ -251,50 +251,65 @@ do
 
     local tres_fields = {"tres_per_node", "tres_per_job", "tres_per_socket", "tres_per_task"}
 
-    -- GPUs in "gres:gpu:2,gres:nvme:1", and a reason why the request cannot be served.
+    -- Slurm 23.11 and later write --cpus-per-task into tres_per_task, too.
+    local not_gres = {cpu = true, mem = true}
+
+    -- "gres:gpu:a100:2" as "gpu" and "a100:2".
+    local function split_item(item)
+        return item:gsub("^gres[:/]", ""):match("^([^:=]+)[:=]?(.*)$")
+    end
+
+    -- GPUs in "gres:gpu:2,cpu=4", the rest of the text, and a reason why it cannot be served.
     local function count_gpus(text)
-        local count = 0
+        local count, rest = 0, {}
         for item in text:gmatch("[^,]+") do
-            local rest = item:gsub("^gres[:/]", "")
-            local name, kind = rest:match("^([^:=]+)[:=]?(.*)$")
-            if name == "gpu" and not kind:find("^%d*$") then
-                return nil, "colloc chooses the GPU: ask for gpu:N without a type"
+            local name, kind = split_item(item)
+            if not_gres[name] then
+                rest[#rest + 1] = item
+            elseif name == "gpu" and not kind:find("^%d*$") then
+                return nil, nil, "colloc chooses the GPU: ask for gpu:N without a type"
             elseif name == "gpu" then
                 count = count + (tonumber(kind) or 1)
             elseif name == "shard" or name == "mps" then
-                return nil, "colloc chooses the GPU and its share: ask for gpu:N or nothing"
-            else
-                return nil, "only GPUs can be asked for here"
+                return nil, nil, "colloc chooses the GPU and its share: ask for gpu:N or nothing"
+            elseif name ~= "none" then
+                return nil, nil, "only GPUs can be asked for here"
+            end
+        end
+        return count, table.concat(rest, ",")
+    end
+
+    -- Takes the GPUs out of the request. Returns their number, or nil and a reason.
+    local function take_gpus(job)
+        local count, rests = 0, {}
+        for _, field in ipairs(tres_fields) do
+            local number, rest, reason = count_gpus(job[field] or "")
+            if reason then
+                return nil, string.format("'%s': %s", job[field], reason)
+            elseif number > 0 and (field == "tres_per_task" or field == "tres_per_socket") then
+                return nil, "ask for GPUs by --gres=gpu:N or --gpus=N"
+            end
+            count, rests[field] = math.max(count, number), rest
+        end
+        if (job.cpus_per_tres or "") ~= "" or (job.mem_per_tres or "") ~= "" then
+            return nil, "CPUs and memory cannot be asked for by GPU: use --cpus-per-task and --mem"
+        end
+        for field, rest in pairs(rests) do
+            if job[field] and job[field] ~= rest then
+                job[field] = rest
             end
         end
         return count
     end
 
-    -- Takes the GPUs out of the request. Returns their number, or nil and a reason.
-    local function take_gpus(job)
-        local count, reason = 0, nil
-        for _, field in ipairs(tres_fields) do
-            local text = job[field]
-            local number = 0
-            if text and text ~= "" then
-                number, reason = count_gpus(text)
-            end
-            if reason then
-                return nil, string.format("'%s': %s", text, reason)
-            elseif number > 0 and (field == "tres_per_task" or field == "tres_per_socket") then
-                return nil, "ask for GPUs by --gres=gpu:N or --gpus=N"
-            end
-            count = math.max(count, number)
-        end
-        if (job.cpus_per_tres or "") ~= "" or (job.mem_per_tres or "") ~= "" then
-            return nil, "CPUs and memory cannot be asked for by GPU: use --cpus-per-task and --mem"
-        end
-        for _, field in ipairs(tres_fields) do
-            if job[field] then
-                job[field] = ""
+    -- Does a change ask for GPUs, or for none any more?
+    local function changes_gres(text)
+        for item in (text or ""):gmatch("[^,]+") do
+            if not not_gres[split_item(item)] then
+                return true
             end
         end
-        return count
+        return text == ""
     end
 
     local function take_job(job)
@@ -320,7 +335,8 @@ do
     end
 
     local function check_submission(job, partitions, is_administrator)
-        local intake, run, count = find_partitions(job.partition or default_partition(partitions))
+        local given = job.partition ~= "" and job.partition
+        local intake, run, count = find_partitions(given or default_partition(partitions))
         if run and not is_administrator then
             return refuse(REFUSED, "partition %s is for jobs that colloc has placed: submit to %s",
                 settings.run, settings.intake)
@@ -343,7 +359,7 @@ do
             end
         end
         for _, field in ipairs(tres_fields) do
-            if job[field] ~= nil then
+            if changes_gres(job[field]) then
                 return field
             end
         end

@@ -325,7 +325,7 @@ class Loopback:
 
     def job(self, job):
         text = self.run("scontrol", "--oneliner", "show", "job", str(job)).stdout
-        return dict(re.findall(r"(?:^| )([A-Z][\w/:]*)=(.*?)(?= [A-Z][\w/:]*=|\s*$)", text))
+        return dict(re.findall(r"(?:^| )([A-Z][\w/:]*)=(.*?)(?=\s+[A-Z][\w/:]*=|\s*$)", text))
 
     def wait_job(self, job, *states):
         """The job once it is in one of the states; without states, once it has ended."""

@@ -78,6 +78,9 @@ class Guard(unittest.TestCase):
         for options in (["--gpus=3"], ["--gpus-per-node=3"]):
             found = self.slurm.job(self.submit(*options))
             self.assertEqual(found["AdminComment"].strip(), "colloc want=3")
+        found = self.slurm.job(self.submit("--gres=none", "--cpus-per-task=2"))
+        self.assertEqual(found["CPUs/Task"], "2")
+        self.assertNotIn("want", found.get("AdminComment", ""))
         plain = self.slurm.job(self.submit("--partition=plain", "--gres=gpu:1"))
         self.assertTrue(plain["TresPerNode"].endswith("gpu:1"))
         self.assertNotIn("AdminComment", plain)
