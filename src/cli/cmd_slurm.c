@@ -5,20 +5,16 @@
  * is run.
  */
 #include <errno.h>
-#include <pwd.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "base/array.h"
-#include "base/beside.h"
 #include "cli/check_table.h"
 #include "cli/command.h"
 #include "cli/print.h"
 #include "cli/slurm_folder.h"
-#include "slurmconf/conf_text.h"
-#include "slurmconf/lua_text.h"
+#include "cli/slurm_plan.h"
 #include "slurmconf/slurm_check.h"
 
 enum {
@@ -94,11 +90,19 @@ static const char *text_option(const struct invocation *invocation, int option)
     return text ? text : options[option].default_text;
 }
 
-/* The number of shards of a GPU. */
-static int shards_option(const struct invocation *invocation)
+static struct slurm_choices choices_of(const struct invocation *invocation)
 {
-    const struct option_value *value = &invocation->values[SLURM_SHARDS];
-    return value->set ? (int)value->number : atoi(options[SLURM_SHARDS].default_text);
+    const struct option_value *shards = &invocation->values[SLURM_SHARDS];
+    return (struct slurm_choices){
+        .intake = text_option(invocation, SLURM_INTAKE),
+        .run = text_option(invocation, SLURM_RUN),
+        .wake_file = text_option(invocation, SLURM_WAKE),
+        .spank = invocation->values[SLURM_SPANK].text,
+        .takes_partition = invocation->values[SLURM_TAKE].number,
+        .estimates_only = invocation->values[SLURM_ESTIMATES].number,
+        .shards = shards->set ? (int)shards->number : atoi(options[SLURM_SHARDS].default_text),
+        .gpu_memory_bytes = invocation->values[SLURM_GPU_MEMORY].number,
+    };
 }
 
 static bool is_partition_name(const char *name)
@@ -132,149 +136,7 @@ static const char *find_folder(const struct invocation *invocation, char *buffer
     return buffer;
 }
 
-/* ---- the texts ---- */
-
-/* What the scripts get; `administrators` and `colloc` have to outlive it. */
-struct script_context {
-    struct lua_settings settings;
-    uid_t administrators[2];
-    char program[4096];
-};
-
-static uid_t find_slurm_user(const struct slurm_folder *folder)
-{
-    uid_t user = 0;
-    for (size_t i = 0; i < folder->n_confs; i++) {
-        struct conf_text conf;
-        if (conf_text_parse(span_of(folder->files[i].text), &conf) == 0)
-            for (size_t k = 0; k < conf.count; k++) {
-                struct span value;
-                char name[256];
-                if (!conf_find(conf.lines[k].text, "SlurmUser", &value) ||
-                    !span_copy(value, name, sizeof name))
-                    continue;
-                const struct passwd *entry = getpwnam(name);
-                user = entry ? entry->pw_uid : user;
-            }
-        conf_text_fini(&conf);
-    }
-    return user;
-}
-
-static void prepare_scripts(const struct invocation *invocation, const struct slurm_folder *folder,
-    struct script_context *context)
-{
-    static const char *const places[] = {"."};
-    *context = (struct script_context){.administrators = {0, find_slurm_user(folder)}};
-    if (beside_find(places, 1, "colloc", context->program, sizeof context->program) < 0)
-        snprintf(context->program, sizeof context->program, "colloc");
-    context->settings = (struct lua_settings){
-        .intake = text_option(invocation, SLURM_INTAKE),
-        .run = text_option(invocation, SLURM_RUN),
-        .wake_file = text_option(invocation, SLURM_WAKE),
-        .administrators = context->administrators,
-        .n_administrators = context->administrators[1] ? 2 : 1,
-        .shards = shards_option(invocation),
-        .colloc = context->program,
-        .gpu_memory_bytes = invocation->values[SLURM_GPU_MEMORY].number,
-    };
-}
-
-static int finish_text(
-    struct folder_file *file, const struct text_edits *edits, struct fault *fault)
-{
-    free(file->new_text);
-    file->new_text = marked_text_apply(span_of(file->text), edits, file->comment);
-    return file->new_text ? 0 : fault_set(fault, ENOMEM, "out of memory");
-}
-
-/* Adds lines at the end of a file. */
-static int add_lines(struct folder_file *file, char *lines, struct fault *fault)
-{
-    struct text_edits edits = {0};
-    struct span end = {file->text + strlen(file->text), 0};
-    int r = text_edits_add(&edits, end, lines);
-    if (r == 0)
-        r = finish_text(file, &edits, fault);
-    text_edits_fini(&edits);
-    return r < 0 ? fault_set(fault, ENOMEM, "out of memory") : 0;
-}
-
-/* A script of the site stays as it is; what colloc needs in it is for the administrator to add. */
-static int plan_script(struct folder_file *file, const char *name,
-    const struct script_context *context, struct fault *fault)
-{
-    if (strspn(file->text, " \t\r\n") == strlen(file->text))
-        return add_lines(file, lua_text_make(name, &context->settings), fault);
-    printf("%s is this site's own and stays as it is: add the output of `colloc slurm script %s` "
-           "(with the same options) at its end, before a last `return`.\n",
-        file->path, name);
-    return 0;
-}
-
-static int plan_scripts(
-    const struct invocation *invocation, struct slurm_folder *folder, struct fault *fault)
-{
-    struct script_context context;
-    bool first_tier = invocation->values[SLURM_ESTIMATES].number;
-    int r = 0;
-    prepare_scripts(invocation, folder, &context);
-    for (size_t i = 0; lua_names[i] && r == 0; i++) {
-        bool is_first = strcmp(lua_names[i], "cli_filter.lua") == 0;
-        if (is_first == first_tier)
-            r = plan_script(slurm_folder_find(folder, lua_names[i]), lua_names[i], &context, fault);
-    }
-    return r;
-}
-
-static int plan_spank(
-    const struct invocation *invocation, struct slurm_folder *folder, struct fault *fault)
-{
-    static const char *const places[] = {"../" COLLOC_LIB_DIR "/colloc", "../spank"};
-    char found[4096], *line;
-    const char *path = invocation->values[SLURM_SPANK].text;
-    if (!path &&
-        beside_find(places, ARRAY_SIZE(places), "spank_colloc.so", found, sizeof found) == 0)
-        path = found;
-    if (!path || invocation->values[SLURM_ESTIMATES].number)
-        return 0;
-    if (asprintf(&line, "optional %s\n", path) < 0)
-        line = NULL;
-    return add_lines(slurm_folder_find(folder, "plugstack.conf"), line, fault);
-}
-
 /* ---- actions ---- */
-
-static int plan_files(
-    const struct invocation *invocation, struct slurm_folder *folder, struct fault *fault)
-{
-    struct setup_file confs[FOLDER_FILES_MAX] = {0}, gres = {.name = "gres.conf", .comment = "#"};
-    const struct setup_options setup = {.intake = text_option(invocation, SLURM_INTAKE),
-        .run = text_option(invocation, SLURM_RUN),
-        .takes_partition = invocation->values[SLURM_TAKE].number,
-        .shards = shards_option(invocation),
-        .without_controller = invocation->values[SLURM_ESTIMATES].number};
-    struct folder_file *gres_file = slurm_folder_find(folder, "gres.conf");
-    struct setup_files files = {confs, folder->n_confs, &gres};
-    char *notes = NULL;
-    size_t nodes;
-    for (size_t i = 0; i < folder->n_confs; i++)
-        confs[i] = (struct setup_file){
-            .name = folder->files[i].path, .comment = "#", .text = span_of(folder->files[i].text)};
-    gres.text = span_of(gres_file->text);
-    int r = slurm_setup_plan(&files, &setup, fault, &notes, &nodes);
-    for (size_t i = 0; i < folder->n_confs && r == 0; i++)
-        r = finish_text(&folder->files[i], &confs[i].edits, fault);
-    if (r == 0)
-        r = finish_text(gres_file, &gres.edits, fault);
-    if (r == 0 && notes)
-        fputs(notes, stdout);
-    for (size_t i = 0; i < folder->n_confs; i++)
-        text_edits_fini(&confs[i].edits);
-    text_edits_fini(&gres.edits);
-    free(notes);
-    return r;
-}
 
 /* Prints or writes the planned changes. */
 static int carry_out(const struct invocation *invocation, struct slurm_folder *folder,
@@ -298,29 +160,15 @@ static int carry_out(const struct invocation *invocation, struct slurm_folder *f
     return r < 0 ? r : 0;
 }
 
-/* Without colloc-slurm no job of the intake would ever start. */
-static int require_controller(const struct invocation *invocation, struct fault *fault)
-{
-    static const char *const places[] = {".", "../" COLLOC_SBIN_DIR, "../slurm"};
-    char path[4096];
-    if (!invocation->values[SLURM_WRITE].number || invocation->values[SLURM_ESTIMATES].number ||
-        beside_find(places, ARRAY_SIZE(places), "colloc-slurm", path, sizeof path) == 0)
-        return 0;
-    return fault_set(fault, ENOENT,
-        "colloc-slurm is not installed on this machine, and without it no job would start: install "
-        "it first, or use --estimates-only, which needs no daemon");
-}
-
 static int setup(
     const struct invocation *invocation, struct slurm_folder *folder, struct fault *fault)
 {
-    int r = require_controller(invocation, fault);
+    const struct slurm_choices choices = choices_of(invocation);
+    int r = 0;
+    if (invocation->values[SLURM_WRITE].number)
+        r = slurm_plan_require_controller(&choices, fault);
     if (r == 0)
-        r = plan_files(invocation, folder, fault);
-    if (r == 0)
-        r = plan_scripts(invocation, folder, fault);
-    if (r == 0)
-        r = plan_spank(invocation, folder, fault);
+        r = slurm_plan_setup(&choices, folder, fault);
     if (r == 0)
         r = carry_out(invocation, folder, false, fault);
     return r < 0 ? r : EXIT_OK;
@@ -329,21 +177,17 @@ static int setup(
 static int take_out(
     const struct invocation *invocation, struct slurm_folder *folder, struct fault *fault)
 {
-    for (size_t i = 0; i < folder->count; i++) {
-        struct folder_file *file = &folder->files[i];
-        if (file->old_text && !(file->new_text = strdup(file->text)))
-            return fault_set(fault, ENOMEM, "out of memory");
-    }
-    int r = carry_out(invocation, folder, true, fault);
+    int r = slurm_plan_remove(folder, fault);
+    if (r == 0)
+        r = carry_out(invocation, folder, true, fault);
     return r < 0 ? r : EXIT_OK;
 }
 
 static int print_script(
     const struct invocation *invocation, struct slurm_folder *folder, struct fault *fault)
 {
-    struct script_context context;
-    prepare_scripts(invocation, folder, &context);
-    char *text = lua_text_make(invocation->operands[1], &context.settings);
+    const struct slurm_choices choices = choices_of(invocation);
+    char *text = slurm_plan_script(&choices, folder, invocation->operands[1]);
     if (!text)
         return fault_set(fault, EINVAL,
             "slurm script: there is no script '%.80s': give job_submit.lua, jobcomp.lua or "
@@ -379,14 +223,13 @@ static int check(
     char *texts[ARRAY_SIZE(queries)];
     int status[ARRAY_SIZE(queries)];
     struct doctor_check checks[SLURM_CHECKS_MAX];
-    struct script_context context;
+    const struct slurm_choices choices = choices_of(invocation);
     for (size_t i = 0; i < ARRAY_SIZE(queries); i++)
         texts[i] = read_command(queries[i], &status[i]);
-    prepare_scripts(invocation, folder, &context);
-    char *wanted = lua_text_make("job_submit.lua", &context.settings);
+    char *wanted = slurm_plan_script(&choices, folder, "job_submit.lua");
     const struct folder_file *guard = slurm_folder_find(folder, "job_submit.lua");
     const struct slurm_facts_read facts = {texts[0], status[1] == 0 ? texts[1] : "", texts[2],
-        texts[3], status[1] == 0 || status[4] == 0, context.settings.intake, context.settings.run,
+        texts[3], status[1] == 0 || status[4] == 0, choices.intake, choices.run,
         guard ? guard->old_text : NULL, wanted ? wanted : "", time(NULL)};
     size_t count = slurm_check_run(&facts, checks);
     bool is_ok = check_table_print(checks, count, invocation->common[COMMON_JSON].number);

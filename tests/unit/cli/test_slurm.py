@@ -158,6 +158,13 @@ class Sites(SlurmCase):
         )
         self.assertIn("gpu_memory_mib = 40960,", self.text("cli_filter.lua"))
         self.assertNotIn("job_submit.lua", self.files())
+        # From tier to tier nothing stays behind.
+        first = self.files()
+        self.slurm("setup", "--write", "--take-partition")
+        self.assertIn("job_submit.lua", self.files())
+        self.assertNotIn("cli_filter.lua", self.files())
+        self.slurm("setup", "--write", "--estimates-only", "--gpu-memory=40GiB")
+        self.assertEqual(self.files(), first)
         self.assertIn("--gpu-memory", self.slurm("setup", "--estimates-only", code=2))
 
     def test_every_prefix_comes_back(self):
