@@ -29,6 +29,7 @@
     X(hold)                                                                                        \
     X(release)                                                                                     \
     X(update)                                                                                      \
+    X(reserve)                                                                                     \
     X(suspend)                                                                                     \
     X(resume)                                                                                      \
     X(move)                                                                                        \
@@ -103,7 +104,6 @@ static const struct {
               "of the GPUs"},
     {"sshare", "`colloc share` shows whose tasks come first by fair share"},
     {"sacct", "`colloc history` shows the resources of ended tasks (--since, --csv)"},
-    {"reserve", "`colloc submit --exclusive` runs a task alone on its GPUs"},
     {"log", "`colloc logs ID` prints the output of a task"},
     {"tail", "`colloc logs -f ID` follows the output of a task"},
     {"sinfo", "`colloc gpus` shows the GPUs"},

@@ -562,6 +562,9 @@ int core_apply_event(struct core *core, const struct event *event)
         return 0;
     case EVENT_USAGE:
         return core_apply_usage(core, event);
+    case EVENT_RESERVE:
+    case EVENT_UNRESERVE:
+        return core_apply_advance(core, event);
     default:
         break;
     }

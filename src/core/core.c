@@ -89,6 +89,7 @@ void core_destroy(struct core *core)
     free(core->view.gpus);
     free(core->fifo.free_us);
     free(core->group_uses);
+    free(core->advances);
     free(core->on_tasks.list);
     free(core->on_arrays.list);
     free(core->ended.list);
@@ -250,6 +251,8 @@ int64_t core_deadline_us(const struct core *core)
     int64_t slot_us = core_slot_deadline_us(core);
     if (core->ended.n > 0)
         return 0;
+    int64_t advance_us = core_advance_deadline_us(core, core->last_pass_us);
+    earliest = advance_us < earliest ? advance_us : earliest;
     earliest = preemption_us < earliest ? preemption_us : earliest;
     if (core->blocked_queue.first && core->next_begin_us < earliest)
         earliest = core->next_begin_us;
@@ -340,7 +343,8 @@ int core_apply(struct core *core, const struct event *event)
 static bool needs_pass(const struct core *core, const struct event *event)
 {
     if (event->kind != EVENT_SAMPLE || core->pass_needed || core->recovery_queue.first ||
-        core->n_memory_waits || core->any_wanted)
+        core->n_memory_waits || core->any_wanted ||
+        core_advance_deadline_us(core, core->last_pass_us) <= event->time_us)
         return true;
     return core->reserved_for && event->time_us - core->last_pass_us >= BACKFILL_PERIOD_US;
 }

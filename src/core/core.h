@@ -159,6 +159,17 @@ int core_check_move(
 int core_check_update(
     const struct core *core, uint64_t id, const struct task_update *update, struct fault *fault);
 
+/* The reservations in advance, those that are over included, by rising id. */
+const struct advance *core_advances(const struct core *core, int *ret_n);
+
+/* Returns the id that the next of them has. */
+uint64_t core_next_advance_id(const struct core *core);
+
+/* Can the GPUs be reserved in that time, beside the other reservations? Returns 0; -EINVAL with the
+ * reason in the fault. */
+int core_check_advance(
+    const struct core *core, const struct advance *advance, int64_t now_us, struct fault *fault);
+
 /* Returns the task, valid until core_forget; NULL when there is none of this id. */
 const struct task *core_task(const struct core *core, uint64_t id);
 

@@ -70,7 +70,11 @@ struct core {
 
     struct task **tasks; /* by rising id */
     int n_tasks;
-    int n_taking_turns; /* of them, with time slots */
+    int n_taking_turns;       /* of them, with time slots */
+    struct advance *advances; /* by rising id */
+    size_t n_advances, advances_capacity;
+    uint64_t last_advance; /* the largest id so far */
+    bool fills_kept;       /* tasks behind the head are tried, on GPUs that are kept from it only */
     struct fifo_schedule fifo;
     struct host_resources host_used; /* by tasks that have an attempt */
     bool any_wanted;                 /* a GPU is closed for one that waits, or waited */
@@ -217,6 +221,24 @@ bool core_leaves_host_to(const struct core *core, const struct task *task, const
 /* Can the server ever have it? Returns 0; -EINVAL with the reason in the fault. */
 int core_check_host_request(
     const struct core *core, const struct host_resources *wanted, struct fault *fault);
+
+/* ---- advance.c ---- */
+
+/* Applies a RESERVE or UNRESERVE. Returns 0, CORE_NOT_NOW or -ENOMEM. */
+int core_apply_advance(struct core *core, const struct event *event);
+
+/* Sets in the view which GPUs are kept from the task by reservations in advance. */
+void core_set_aside(const struct core *core, const struct task *task, int64_t now_us);
+
+/* When the next reservation begins or ends; TIME_NEVER: none does. */
+int64_t core_advance_deadline_us(const struct core *core, int64_t now_us);
+
+/* Places tasks behind the head, which waits, on GPUs that are kept from it: they end before the
+ * reservation begins. Returns 0 or -ENOMEM. */
+int core_fill_kept(struct core *core, const struct task *head, int64_t now_us);
+
+/* Places tasks of users that have GPUs reserved now, up to as many GPUs. Returns 0 or -ENOMEM. */
+int core_schedule_advances(struct core *core, int64_t now_us);
 
 /* ---- update.c ---- */
 
@@ -447,11 +469,17 @@ const struct policy *core_task_policy(const struct core *core, const struct task
 /* The question that a policy is asked about the task. */
 struct placement_query core_query(const struct core *core, const struct task *task, int64_t now_us);
 
+/* Chosen: tasks of the main queue among which the head and the shortest are found. */
+enum { CORE_QUEUE_DEPTH_MAX = 1024 };
+
 /* The task of the main queue that is placed next. Returns NULL when the queue is empty. */
 struct task *core_head_of_queue(const struct core *core);
 
 /* Asks the task's policy for GPUs: sets core->chosen or core->verdicts. */
 enum placement_answer core_try_gpus(struct core *core, const struct task *task, int64_t now_us);
+
+/* Places the task on core->chosen. Returns 0 or -ENOMEM. */
+int core_place_task(struct core *core, struct task *task, int64_t now_us);
 
 /* Places what can be placed of the main queue. Returns 0 or -ENOMEM. */
 int core_schedule_main(struct core *core, int64_t now_us);

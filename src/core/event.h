@@ -38,7 +38,9 @@ enum event_kind {
     EVENT_MEMORY_WAIT_END, /* it waits no longer, by itself */
     EVENT_DEPENDENCY, /* a dependency of the task holds, or never can: decided by the core where it
                               knows the tasks that have ended, else reported by the driver */
-    EVENT_TICK,       /* time has passed */
+    EVENT_RESERVE, /* an operator reserves GPUs for users, from a time on (advance.c); of no task */
+    EVENT_UNRESERVE, /* such a reservation is cancelled; of no task */
+    EVENT_TICK,      /* time has passed */
     /* decisions */
     EVENT_PLACE,         /* the task gets these GPUs */
     EVENT_EXPIRE,        /* its time limit is over: it is ended */
@@ -73,6 +75,17 @@ struct task_update {
     int64_t begin_us;               /* 0: at once */
     const struct dependency *after; /* instead of those that are open */
     int n_after;
+};
+
+enum { ADVANCE_USERS_MAX = 32 }; /* chosen */
+
+/* GPUs that are reserved in advance: others' tasks leave them free from then until then. */
+struct advance {
+    uint64_t id; /* rising; not that of a task */
+    int gpus;    /* how many; which ones follows from what runs */
+    int64_t from_us, until_us;
+    int n_users;
+    uint32_t users[ADVANCE_USERS_MAX]; /* whose tasks may use them: uids */
 };
 
 /* One GPU at one instant. */
@@ -111,6 +124,8 @@ struct event {
             int array_limit; /* of its tasks in queues and running at a time; 0: none */
         } submit;
         struct task_update update;
+        struct advance reserve;
+        uint64_t unreserve; /* the id of the reservation */
         struct need estimate;
         struct core_sample sample;
         struct {

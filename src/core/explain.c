@@ -122,6 +122,9 @@ static void add_verdict(struct line *line, const struct verdict *verdict)
     case VERDICT_RESERVED:
         line_add(line, "reserved for task %" PRIu64, verdict->task);
         break;
+    case VERDICT_SET_ASIDE:
+        line_add(line, "kept free for reservation %" PRIu64, verdict->task);
+        break;
     case VERDICT_HOLD_OFF:
         line_add(line, "task %" PRIu64 " is still taking its memory", verdict->task);
         break;

@@ -20,6 +20,7 @@ enum verdict_kind {
     VERDICT_EXCLUSIVE,        /* `task` has it to itself */
     VERDICT_DRAINED,          /* it is drained for `task`, which recovers */
     VERDICT_RESERVED,         /* it is reserved for `task`, the head of the queue */
+    VERDICT_SET_ASIDE,        /* it is kept free for the reservation in advance `task` */
     VERDICT_HOLD_OFF,         /* the memory of `task` is still rising */
     VERDICT_LEAVING,          /* `task` is being taken off it */
     VERDICT_NOT_IDLE,         /* has to be idle: runs `have` tasks, `limit` external processes */

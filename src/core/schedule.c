@@ -26,8 +26,6 @@
 
 /* Chosen, to keep a pass short: recovering tasks behind the first one that are tried in a pass. */
 #define RECOVERY_TRIES_MAX 64
-/* Chosen: tasks of the main queue among which the head and the shortest are found. */
-#define QUEUE_DEPTH_MAX 1024
 /* Chosen: tasks tried for backfill in a pass; fewer on many GPUs, each of which costs a verdict. */
 #define BACKFILL_TRIES_MAX    64
 #define BACKFILL_VERDICTS_MAX (16 * BACKFILL_TRIES_MAX)
@@ -63,6 +61,7 @@ static bool recovers_alone(const struct core *core, const struct task *task)
 
 struct placement_query core_query(const struct core *core, const struct task *task, int64_t now_us)
 {
+    core_set_aside(core, task, now_us);
     return (struct placement_query){
         .view = &core->view,
         .conditions = &core->settings.conditions,
@@ -84,7 +83,7 @@ static bool wants_exclusive_gpus(const struct core *core, const struct task *tas
            (task->oom_count > 1 && recovers_alone(core, task));
 }
 
-static int place_task(struct core *core, struct task *task, int64_t now_us)
+int core_place_task(struct core *core, struct task *task, int64_t now_us)
 {
     struct event event = {.kind = EVENT_PLACE, .time_us = now_us, .task = task->id};
     event.place.gpus = core->chosen;
@@ -220,7 +219,7 @@ static int count_open_gpus(const struct core *core)
 static int place_recovering(struct core *core, struct task *task, int64_t now_us)
 {
     release_reservation_of_chosen(core, task);
-    return place_task(core, task, now_us);
+    return core_place_task(core, task, now_us);
 }
 
 /* GPUs are drained for the first recovering task; those behind it may take others. */
@@ -307,7 +306,7 @@ static struct task *first_by_rank(const struct core *core)
     struct task *head = core_first_task(core), *task = head;
     if (head->passed_count >= CORE_PASSED_MAX)
         return head;
-    for (int n = 0; task && n < QUEUE_DEPTH_MAX; task = task->next, n++)
+    for (int n = 0; task && n < CORE_QUEUE_DEPTH_MAX; task = task->next, n++)
         if (may_be_head(core, task) && comes_before(core, task, head))
             head = task;
     return head;
@@ -329,7 +328,7 @@ struct task *core_head_of_queue(const struct core *core)
         return first_by_rank(core);
     if (!head->request.expect.time_us || head->passed_count >= CORE_PASSED_MAX)
         return head;
-    for (int n = 0; task && n < QUEUE_DEPTH_MAX; task = task->next, n++)
+    for (int n = 0; task && n < CORE_QUEUE_DEPTH_MAX; task = task->next, n++)
         if (task->request.expect.time_us > head->request.expect.time_us && may_be_head(core, task))
             head = task;
     return head;
@@ -361,14 +360,14 @@ static int count_waiting_queues(const struct core *core)
 }
 
 /* The tasks behind `head` that are tried for backfill, in order. Each user's queue is searched to
- * an equal part of QUEUE_DEPTH_MAX. Returns how many, at most `most`. */
+ * an equal part of CORE_QUEUE_DEPTH_MAX. Returns how many, at most `most`. */
 static int list_shortest(
     const struct core *core, const struct task *head, struct task **ret_tasks, int most)
 {
     const struct task_queue *queue;
     size_t n = 0;
     int queues = count_waiting_queues(core); /* that of `head`, at least */
-    int depth = QUEUE_DEPTH_MAX / (queues > 0 ? queues : 1);
+    int depth = CORE_QUEUE_DEPTH_MAX / (queues > 0 ? queues : 1);
     for (int i = 0; (queue = core_main_queue(core, i)); i++) {
         int seen = depth ? 0 : -1;
         for (struct task *task = queue->first; task && seen < depth; task = task->next, seen++)
@@ -392,14 +391,14 @@ static int backfill_behind(struct core *core, const struct task *head, int64_t n
     for (int i = 0; i < n && r == 0; i++)
         if (!core_leaves_host_to(core, shortest[i], head) &&
             core_try_gpus(core, shortest[i], now_us) == PLACE_NOW)
-            r = place_task(core, shortest[i], now_us);
+            r = core_place_task(core, shortest[i], now_us);
     return r;
 }
 
 int core_schedule_main(struct core *core, int64_t now_us)
 {
     struct task *head;
-    int r = 0;
+    int r = core_schedule_advances(core, now_us);
     while (r == 0 && (head = core_head_of_queue(core))) {
         if (head->queue->first->request.need.kind == NEED_PENDING)
             return 0;
@@ -407,9 +406,11 @@ int core_schedule_main(struct core *core, int64_t now_us)
             core_release_reservation(core);
         if (core_try_gpus(core, head, now_us) != PLACE_NOW) {
             r = report_wait(core, &core->main_wait, head);
+            if (r == 0)
+                r = core_fill_kept(core, head, now_us);
             return r < 0 ? r : backfill_behind(core, head, now_us);
         }
-        r = place_task(core, head, now_us);
+        r = core_place_task(core, head, now_us);
     }
     core_release_reservation(core);
     return r;

@@ -4,7 +4,7 @@
  *
  *   1. No other task has the GPU reserved.
  *   2. It is a place for this task, healthy, recently sampled; no task has it to itself, and it is
- *      not drained for another.
+ *      not drained for another, nor kept free for a reservation in advance.
  *   3. It is large enough. An idle GPU then takes the task. So does a GPU that is smaller than an
  *      estimate (not a declaration), when there is no larger one: an estimate may be wrong.
  *   4. MPS, compute mode and the limit of tasks allow the task beside the residents.
@@ -53,6 +53,8 @@ static struct verdict check_place(const struct placement_query *query, const str
         return make_verdict(VERDICT_NO_SAMPLE, 0, 0, 0);
     if (gpu->id.is_mig_instance && query->task->request.gpus > 1)
         return make_verdict(VERDICT_MIG_ONE_ONLY, 0, 0, 0);
+    if (gpu->set_aside_for)
+        return make_verdict(VERDICT_SET_ASIDE, gpu->set_aside_for, 0, 0);
     if (gpu->exclusive_for)
         return make_verdict(VERDICT_EXCLUSIVE, gpu->exclusive_for, 0, 0);
     if (gpu->drained_for && gpu->drained_for != query->task->id)

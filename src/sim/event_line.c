@@ -108,6 +108,8 @@ static const char *verb_of(enum event_kind kind)
         [EVENT_HOLD] = "hold",
         [EVENT_RELEASE] = "release",
         [EVENT_UPDATE] = "update",
+        [EVENT_RESERVE] = "reserve",
+        [EVENT_UNRESERVE] = "unreserve",
         [EVENT_DEPENDENCY] = "dependency",
         [EVENT_ELIGIBLE] = "eligible",
         [EVENT_PLACE] = "place",
@@ -152,6 +154,12 @@ bool event_line_format(const struct event *event, const char *name, char *buffer
         break;
     case EVENT_UPDATE:
         describe_update(&event->update, more, sizeof more);
+        break;
+    case EVENT_RESERVE:
+        snprintf(more, sizeof more, "%d gpus=%d", (int)event->reserve.id, event->reserve.gpus);
+        break;
+    case EVENT_UNRESERVE:
+        snprintf(more, sizeof more, "%d", (int)event->unreserve);
         break;
     case EVENT_PLACE:
         describe_place(event, more, sizeof more);

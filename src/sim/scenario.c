@@ -380,6 +380,12 @@ static void step_input(struct scenario_run *run, const struct event *event)
         fprintf(run->out, "t=%s refused %s: %s\n", time, name, fault.text);
         return;
     }
+    if (event->kind == EVENT_RESERVE &&
+        core_check_advance(sim_core(run->sim), &event->reserve, event->time_us, &fault) < 0) {
+        fprintf(
+            run->out, "t=%s refused reserve %d: %s\n", time, (int)event->reserve.id, fault.text);
+        return;
+    }
     int r = sim_step(run->sim, event);
     note_error(run, r);
     if (r > 0)

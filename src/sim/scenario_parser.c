@@ -395,6 +395,63 @@ static int read_update(struct scenario *scenario, struct scenario_input *input,
     return read_task_event(scenario, input, words, fault);
 }
 
+/* "1,2" */
+static int read_users(char *text, struct advance *advance)
+{
+    char *save = NULL;
+    for (char *word = strtok_r(text, ",", &save); word; word = strtok_r(NULL, ",", &save)) {
+        int uid = 0;
+        if (advance->n_users == ADVANCE_USERS_MAX || read_int(word, 1000000, &uid) < 0)
+            return -EINVAL;
+        advance->users[advance->n_users++] = (uint32_t)uid;
+    }
+    return 0;
+}
+
+/* "t=5 reserve 1 gpus=2 from=60s until=120s users=1,2" */
+static int read_reserve(struct scenario *scenario, struct scenario_input *input,
+    const struct line_words *words, struct fault *fault)
+{
+#define RESERVE(field) offsetof(struct advance, field)
+    static const struct field fields[] = {
+        {"gpus", FIELD_INT, RESERVE(gpus), 1000},
+        {"from", FIELD_DURATION, RESERVE(from_us), 0},
+        {"until", FIELD_DURATION, RESERVE(until_us), 0},
+    };
+#undef RESERVE
+    struct advance *advance = &input->event.reserve;
+    int id = 0;
+    if (read_int(words->word[2], 1000, &id) < 0)
+        return refuse_word(fault, words->word[2]);
+    advance->id = (uint64_t)id;
+    for (int i = 3; i < words->n; i++) {
+        char *word = words->word[i], *value = strchr(word, '=');
+        if (!value)
+            return refuse_word(fault, word);
+        *value++ = '\0';
+        int r = strcmp(word, "users") != 0
+                    ? read_named_field(fields, ARRAY_SIZE(fields), advance, word, value, fault)
+                : read_users(value, advance) < 0 ? refuse_word(fault, value)
+                                                 : 0;
+        if (r < 0)
+            return r;
+    }
+    input->event.time_us = input->time_us;
+    return add_input(scenario, input, fault);
+}
+
+/* "t=5 unreserve 1" */
+static int read_unreserve(struct scenario *scenario, struct scenario_input *input,
+    const struct line_words *words, struct fault *fault)
+{
+    int id = 0;
+    if (read_int(words->word[2], 1000, &id) < 0)
+        return refuse_word(fault, words->word[2]);
+    input->event.unreserve = (uint64_t)id;
+    input->event.time_us = input->time_us;
+    return add_input(scenario, input, fault);
+}
+
 /* "t=5 move a gpu1" */
 static int read_move(struct scenario *scenario, struct scenario_input *input,
     const struct line_words *words, struct fault *fault)
@@ -432,6 +489,8 @@ static int read_timed(
         {"hold", read_task_event, {.event.kind = EVENT_HOLD}},
         {"release", read_task_event, {.event.kind = EVENT_RELEASE}},
         {"update", read_update, {.event.kind = EVENT_UPDATE}},
+        {"reserve", read_reserve, {.event.kind = EVENT_RESERVE}},
+        {"unreserve", read_unreserve, {.event.kind = EVENT_UNRESERVE}},
         {"suspend", read_task_event, {.event.kind = EVENT_SUSPEND}},
         {"resume", read_task_event, {.event.kind = EVENT_RESUME}},
         {"move", read_move, {.event.kind = EVENT_MOVE}},

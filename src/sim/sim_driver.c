@@ -219,7 +219,7 @@ int sim_step(struct sim *sim, const struct event *event)
     sim->has_limits |= event->kind == EVENT_SUBMIT &&
                        (request->time_limit_us > 0 || request->begin_us > 0 ||
                            request->n_after > 0);
-    sim->has_limits |= event->kind == EVENT_UPDATE;
+    sim->has_limits |= event->kind == EVENT_UPDATE || event->kind == EVENT_RESERVE;
     int r = core_step(sim->core, event);
     if (r > 0)
         return r;

@@ -197,6 +197,17 @@ static const struct field update_fields[] = {
     {"sets_after", FIELD_BOOL, AT(update.sets_after), OPTIONAL, 0, 0, NULL},
 };
 
+static const struct field reserve_fields[] = {
+    {"id", FIELD_INT64, AT(reserve.id), REQUIRED, 1, INT64_MAX, NULL},
+    {"gpus", FIELD_INT, AT(reserve.gpus), REQUIRED, 1, INT_MAX, NULL},
+    {"from_us", FIELD_INT64, AT(reserve.from_us), REQUIRED, 0, EVENT_NUMBER_MAX, NULL},
+    {"until_us", FIELD_INT64, AT(reserve.until_us), REQUIRED, 0, EVENT_NUMBER_MAX, NULL},
+};
+
+static const struct field unreserve_fields[] = {
+    {"id", FIELD_INT64, AT(unreserve), REQUIRED, 1, INT64_MAX, NULL},
+};
+
 static const struct field estimate_fields[] = {
     {"need", FIELD_NAME, AT(estimate.kind), REQUIRED, 0, 0, &need_kinds},
     {"need_bytes", FIELD_INT64, AT(estimate.bytes), REQUIRED, 0, EVENT_NUMBER_MAX, NULL},
@@ -295,6 +306,8 @@ static const struct fields sample_task_fields = FIELDS(task_memory_fields);
 static const struct fields fields_of_kind[EVENT_KINDS] = {
     [EVENT_SUBMIT] = FIELDS(submit_fields),
     [EVENT_UPDATE] = FIELDS(update_fields),
+    [EVENT_RESERVE] = FIELDS(reserve_fields),
+    [EVENT_UNRESERVE] = FIELDS(unreserve_fields),
     [EVENT_ESTIMATE] = FIELDS(estimate_fields),
     [EVENT_SAMPLE] = FIELDS(sample_fields),
     [EVENT_EXITED] = FIELDS(exited_fields),
@@ -448,6 +461,15 @@ static int encode_array(json_t *object, const struct event *event)
     return json_object_set_new(object, "array", list);
 }
 
+static int encode_users(json_t *object, const struct advance *advance)
+{
+    json_t *users = json_array();
+    int r = users ? 0 : -1;
+    for (int i = 0; i < advance->n_users && r == 0; i++)
+        r = json_array_append_new(users, json_integer(advance->users[i]));
+    return json_object_set_new(object, "users", users) < 0 ? -1 : r;
+}
+
 static int encode_body(json_t *object, const struct event *event)
 {
     const struct core_sample *sample = &event->sample;
@@ -467,6 +489,8 @@ static int encode_body(json_t *object, const struct event *event)
     if (r == 0 && event->kind == EVENT_SUBMIT && request->n_after)
         r = encode_list(object, "after", &after_fields, request->after, sizeof *request->after,
             request->n_after);
+    if (r == 0 && event->kind == EVENT_RESERVE)
+        r = encode_users(object, &event->reserve);
     if (r == 0 && event->kind == EVENT_UPDATE && event->update.n_after)
         r = encode_list(object, "after", &after_fields, event->update.after,
             sizeof *event->update.after, event->update.n_after);
@@ -723,6 +747,21 @@ static int decode_after(const struct decoding *decoding, const json_t *body,
     return r;
 }
 
+static int decode_users(
+    const struct decoding *decoding, const json_t *body, struct advance *advance)
+{
+    const json_t *list = json_object_get(body, "users"), *each;
+    size_t i;
+    json_array_foreach(list, i, each) {
+        json_int_t uid = json_integer_value(each);
+        if (i == ADVANCE_USERS_MAX || !json_is_integer(each) || uid < 0 || uid > UINT32_MAX)
+            return fault_set(decoding->fault, EINVAL, "users: not a list of up to %d user ids",
+                ADVANCE_USERS_MAX);
+        advance->users[advance->n_users++] = (uint32_t)uid;
+    }
+    return 0;
+}
+
 static int64_t count_elements(const struct array_run *runs, int n)
 {
     int64_t count = 0;
@@ -798,6 +837,8 @@ int event_decode(
     switch (event->kind) {
     case EVENT_SUBMIT:
         return decode_submit(&decoding, body, event);
+    case EVENT_RESERVE:
+        return decode_users(&decoding, body, &event->reserve);
     case EVENT_UPDATE:
         return decode_after(&decoding, body, &event->update.after, &event->update.n_after);
     case EVENT_GPUS:

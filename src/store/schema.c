@@ -44,8 +44,8 @@ static const char *const changes[] = {
     /* An array: its SUBMIT is the event of the array's id; its tasks are `first` to `last`. */
     "CREATE TABLE arrays(id INTEGER PRIMARY KEY, first INTEGER NOT NULL, last INTEGER NOT NULL);",
 
-    /* The tables stay: events of the kinds USAGE, ELIGIBLE, DEPENDENCY and UPDATE, which an older
-     * colloc does not know. */
+    /* The tables stay: events of the kinds USAGE, ELIGIBLE, DEPENDENCY, UPDATE, RESERVE and
+     * UNRESERVE, which an older colloc does not know. */
     "",
 };
 

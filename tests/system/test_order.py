@@ -142,6 +142,47 @@ class Order(DaemonCase):
             "give the tasks", self.colloc("update", "--after=any:1", str(array), code=1).stderr
         )
 
+    def test_a_reservation_in_advance(self):
+        user = pwd.getpwuid(os.geteuid()).pw_name
+        self.assertIn("No GPUs are reserved", self.colloc("reserve").stdout)
+        done = self.colloc("reserve", "--gpus=1", "--from=now+1h", "--for=2h", "--users=daemon")
+        self.assertEqual(done.stdout, "Reservation 1 is made\n")
+        self.wait_log("audit event=reserve reservation=1 by_uid=")
+        unknown = self.submit("true")
+        short = self.submit("true", time_limit_s=60)
+        self.wait(short, "COMPLETED")
+        self.assertIn("kept free for reservation 1", self.task(unknown)["reason_text"])
+        self.restart(signal.SIGKILL)
+        (row,) = self.get("/v1/reservations")["reservations"]
+        self.assertEqual((row["gpus"], row["active"]), (1, False))
+        until(lambda: "daemon" in self.colloc("reserve").stdout, "the name of the user")
+        self.assertAlmostEqual(row["until"] - row["from"], 7200, delta=1)
+        self.assertRegex(self.colloc("reserve").stdout, r"\n +1 +1 .*daemon")
+        self.assertIn("of which 1 are reserved", self.reserve_fails("--gpus=1", "--for=2h"))
+        self.assertIn("no user", self.reserve_fails("--gpus=1", "--for=1h", "--users=no-such-one"))
+        self.assertIn("required", self.reserve_fails("--gpus=1"))
+        self.assertEqual(self.task(unknown)["state"], "PENDING")
+        self.colloc("reserve", "--cancel=1")
+        self.wait(unknown, "COMPLETED")
+        self.assertIn("no reservation 1", self.colloc("reserve", "--cancel=1", code=1).stderr)
+        done = self.colloc("reserve", "--gpus=1", "--for=1h", f"--users={user}")
+        self.assertEqual(done.stdout, "Reservation 2 is made\n")
+        self.wait(self.submit("true"), "COMPLETED")
+        self.refused(400, "gpus", path="/v1/reservations", body={"gpus": 0, "uids": [1]})
+        self.refused(
+            400, "uids", path="/v1/reservations", body={"gpus": 1, "until": 9e9, "uids": []}
+        )
+        self.refused(
+            400, "over", path="/v1/reservations", body={"gpus": 1, "until": 1, "uids": [1]}
+        )
+
+    def reserve_fails(self, *words):
+        users = () if any(word.startswith("--users") for word in words) else ("--users=daemon",)
+        users = () if len(words) == 1 else users
+        done = self.colloc("reserve", "--from=now+1h", *words, *users, code=None)
+        self.assertNotEqual(done.returncode, 0)
+        return done.stderr
+
     def test_what_cannot_be_is_refused(self):
         failed = self.submit("false")
         self.wait(failed, "FAILED")
@@ -179,6 +220,8 @@ class Order(DaemonCase):
         refused = self.colloc("submit", "--priority=high", "--", "true", prefix=OTHER, code=1)
         self.assertIn("only root and operators", refused.stderr)
         self.colloc("submit", "--priority=low", "--", "true", prefix=OTHER)
+        done = self.colloc("reserve", "--gpus=1", "--for=1h", "--users=0", prefix=OTHER, code=1)
+        self.assertIn("only root and operators", done.stderr)
         roots = str(self.submit(hold=True))
         own = self.colloc("submit", "--hold", "--", "true", prefix=OTHER).stdout.split()[-1]
         for words, complaint in (

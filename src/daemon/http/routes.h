@@ -59,6 +59,10 @@ void route_resume(void *context, struct api_request *request);
 void route_move(void *context, struct api_request *request);
 void route_release(void *context, struct api_request *request);
 
+/* route_reserve.c */
+void route_reservations(void *context, struct api_request *request);
+void route_reserve(void *context, struct api_request *request);
+
 /* route_update.c */
 void route_update(void *context, struct api_request *request);
 

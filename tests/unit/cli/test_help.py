@@ -105,7 +105,6 @@ class Help(CliCase):
             ("srun", "run -- COMMAND"),
             ("salloc", "shell"),
             ("stats", "history"),
-            ("reserve", "submit --exclusive"),
             ("sbatch", "submit FILE"),
         ]:
             complaint = self.complaint(word, code=2)

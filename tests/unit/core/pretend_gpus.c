@@ -261,6 +261,15 @@ static void print_users(FILE *out, const struct core *core)
     }
 }
 
+static void print_advances(FILE *out, const struct core *core)
+{
+    int n;
+    const struct advance *advances = core_advances(core, &n);
+    for (int i = 0; i < n; i++)
+        fprintf(out, "reservation %d: %d GPUs\n", (int)advances[i].id, advances[i].gpus);
+    fprintf(out, "next reservation: %d\n", (int)core_next_advance_id(core));
+}
+
 char *world_digest(const struct core *core)
 {
     char *text = NULL;
@@ -277,6 +286,7 @@ char *world_digest(const struct core *core)
     for (int i = 0; i < core_view(core)->n_gpus; i++)
         print_gpu(out, &core_view(core)->gpus[i]);
     fprintf(out, "last placed: %d\n", core_view(core)->last_placed);
+    print_advances(out, core);
     fclose(out);
     return text;
 }

@@ -138,6 +138,25 @@ static void make_update(struct walk *walk, struct event *event)
     update->n_after = update->sets_after && chance(walk, 80);
 }
 
+/* The first reservation in advance is cancelled, so that there are never many. */
+static void make_reserve(struct walk *walk, struct event *event)
+{
+    int n;
+    const struct advance *advances = core_advances(walk->core, &n);
+    event->task = 0;
+    if (event->kind == EVENT_UNRESERVE) {
+        event->unreserve = n ? advances[0].id : 7;
+        return;
+    }
+    int64_t from_us = walk->now_us + (int64_t)draw(walk, 20) * SECOND_US;
+    event->reserve = (struct advance){.id = core_next_advance_id(walk->core) - chance(walk, 10),
+        .gpus = (int)draw(walk, 3),
+        .from_us = from_us,
+        .until_us = from_us + (int64_t)draw(walk, 20) * SECOND_US,
+        .n_users = 1,
+        .users = {(uint32_t)draw(walk, 3)}};
+}
+
 static void make_submit(struct walk *walk, struct event *event)
 {
     struct task_request *request = &event->submit.request;
@@ -271,7 +290,7 @@ static struct event make_input(struct walk *walk)
         EVENT_RESUMED, EVENT_MOVE, EVENT_MOVE, EVENT_MOVE, EVENT_MOVED};
     static const enum event_kind seldom[] = {EVENT_UNSTARTED, EVENT_CANCEL, EVENT_HOLD, EVENT_GPUS,
         EVENT_TICK, EVENT_SUSPENSION_FAILED, EVENT_MEMORY_WAIT, EVENT_MEMORY_WAIT_END,
-        EVENT_DEPENDENCY, EVENT_UPDATE, EVENT_UPDATE};
+        EVENT_DEPENDENCY, EVENT_UPDATE, EVENT_UPDATE, EVENT_RESERVE, EVENT_UNRESERVE};
     struct event event = {.time_us = walk->now_us};
     event.kind = chance(walk, 85) ? often[draw(walk, ARRAY_SIZE(often))]
                                   : seldom[draw(walk, ARRAY_SIZE(seldom))];
@@ -292,6 +311,8 @@ static struct event make_input(struct walk *walk)
         make_dependency(walk, &event);
     else if (event.kind == EVENT_UPDATE)
         make_update(walk, &event);
+    else if (event.kind == EVENT_RESERVE || event.kind == EVENT_UNRESERVE)
+        make_reserve(walk, &event);
     else if (event.kind >= EVENT_SUSPEND && event.kind < EVENT_TICK)
         make_yield(walk, &event);
     return event;
@@ -360,7 +381,7 @@ static void check_user_limit(const struct walk *walk, uint32_t uid)
     assert_true(most == 0 || n <= most);
 }
 
-/* No task is blocked without a cause, and none that has started has one. */
+/* No task is blocked without a cause, and none that runs has one. */
 static void check_gates(const struct walk *walk)
 {
     for (uint32_t uid = 0; uid < 3; uid++)
@@ -372,7 +393,7 @@ static void check_gates(const struct walk *walk)
                         task->array.limit > 0 || task->request.limited);
         if (task->array.id)
             check_array_limit(walk, task);
-        if (task->attempts > 0)
+        if (task_state_has_attempt(task->state))
             assert_true(task->n_after == 0 && task->request.begin_us <= walk->now_us);
         for (int i = 0; i < task->n_after; i++)
             assert_true(task->after[i].last < task->id);

@@ -123,6 +123,10 @@ static void the_order_of_tasks_is_stored(void **state)
         "{\"sets_time_limit\":true,\"time_limit_us\":5,\"sets_priority\":true,"
         "\"sets_need\":true,\"need\":\"declared\",\"need_bytes\":7,\"sets_begin\":true,"
         "\"sets_after\":true,\"after\":[{\"kind\":\"ok\",\"first\":12,\"last\":12}]}");
+    event = of_kind(EVENT_RESERVE);
+    event.reserve = (struct advance){
+        .id = 2, .gpus = 3, .from_us = 5, .until_us = 9, .n_users = 2, .users = {7, 8}};
+    assert_stored_as(&event, "{\"id\":2,\"gpus\":3,\"from_us\":5,\"until_us\":9,\"users\":[7,8]}");
     event = of_kind(EVENT_DEPENDENCY);
     event.dependency = (struct dependency_end){{DEPENDENCY_ANY, 3, 4, false}, true, 4};
     assert_stored_as(&event, "{\"kind\":\"any\",\"first\":3,\"last\":4,\"holds\":true,\"by\":4}");

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `colloc reserve`: reserves GPUs for users, lists the reservations, and cancels one. */
+#include <inttypes.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "base/clock.h"
+#include "base/moment.h"
+#include "base/text.h"
+#include "base/units.h"
+#include "cli/print.h"
+#include "cli/session.h"
+#include "cli/table.h"
+#include "cli/task_view.h"
+
+enum { RESERVE_GPUS, RESERVE_FROM, RESERVE_FOR, RESERVE_USERS, RESERVE_CANCEL };
+
+static const struct option_spec options[] = {
+    [RESERVE_GPUS] = {.name = "gpus",
+        .letter = 'G',
+        .kind = OPTION_INTEGER,
+        .argument = "N",
+        .min = 1,
+        .max = 1024,
+        .help = "how many GPUs"},
+    [RESERVE_FROM] = {.name = "from",
+        .kind = OPTION_MOMENT,
+        .argument = "MOMENT",
+        .min = 0,
+        .max = INT64_C(4102444800) * SECOND_US,
+        .help = "when it begins: 16:00, now+2h, tomorrow, 2026-11-30T08:00; default: now"},
+    [RESERVE_FOR] = {.name = "for",
+        .kind = OPTION_DURATION,
+        .argument = "TIME",
+        .min = SECOND_US,
+        .max = 3650 * INT64_C(86400) * SECOND_US,
+        .help = "how long it lasts, such as 2h or 1-12:00:00"},
+    [RESERVE_USERS] = {.name = "users",
+        .letter = 'u',
+        .kind = OPTION_TEXT,
+        .argument = "LIST",
+        .help = "users whose tasks may use the GPUs; names or numbers, comma-separated"},
+    [RESERVE_CANCEL] = {.name = "cancel",
+        .kind = OPTION_INTEGER,
+        .argument = "ID",
+        .min = 1,
+        .max = INT64_MAX,
+        .help = "cancel this reservation"},
+};
+
+static const struct table_column columns[] = {
+    {"ID", TABLE_RIGHT}, {"GPUS", TABLE_RIGHT}, {"FROM", 0}, {"UNTIL", 0}, {"USERS", TABLE_REST}};
+
+static void add_row(struct table *table, const json_t *reservation)
+{
+    char cell[CELL_SIZE];
+    table_row(table);
+    table_cell(table, NULL, "%.0f", member_number(reservation, "id", 0));
+    table_cell(table, NULL, "%.0f", member_number(reservation, "gpus", 0));
+    table_cell(table, NULL, "%s", moment_text(json_object_get(reservation, "from"), cell));
+    table_cell(table, NULL, "%s", moment_text(json_object_get(reservation, "until"), cell));
+    table_cell(table, NULL, "%s", list_text(json_object_get(reservation, "users"), cell));
+}
+
+static int list_all(const struct invocation *invocation)
+{
+    json_t *reply, *each;
+    size_t i;
+    int code = session_get(invocation, "/v1/reservations", &reply);
+    if (code != EXIT_OK)
+        return code;
+    if (invocation->common[COMMON_JSON].number) {
+        print_json(reply);
+    } else {
+        struct table *table = table_create(columns, ARRAY_SIZE(columns));
+        json_array_foreach(json_object_get(reply, "reservations"), i, each) {
+            add_row(table, each);
+        }
+        table_print(table, "No GPUs are reserved.");
+        table_destroy(table);
+    }
+    json_decref(reply);
+    return EXIT_OK;
+}
+
+static int post(
+    const struct invocation *invocation, const char *path, const json_t *body, const char *what)
+{
+    struct client *client;
+    json_t *reply;
+    int code = session_open(invocation, &client);
+    if (code != EXIT_OK)
+        return code;
+    code = session_call(client, "POST", path, body, &reply);
+    client_close(client);
+    if (code != EXIT_OK)
+        return code;
+    if (invocation->common[COMMON_JSON].number)
+        print_json(reply);
+    else
+        printf("Reservation %.0f %s\n",
+            member_number(json_object_get(reply, "reservation"), "id", 0), what);
+    json_decref(reply);
+    return EXIT_OK;
+}
+
+/* Returns the user ids; NULL after a message. */
+static json_t *read_users(const char *text)
+{
+    json_t *uids = json_array();
+    for (const char *at = text; *at;) {
+        struct span word = {at, strcspn(at, ",")};
+        char name[256] = "";
+        int64_t uid;
+        bool fits = span_copy(span_trim(word), name, sizeof name);
+        const struct passwd *user = fits ? getpwnam(name) : NULL;
+        if (!user && parse_int64(name, 0, UINT32_MAX - 1, &uid) < 0) {
+            print_error("reserve: there is no user '%s'", name);
+            json_decref(uids);
+            return NULL;
+        }
+        json_array_append_new(uids, json_integer(user ? (json_int_t)user->pw_uid : uid));
+        at += word.size + (at[word.size] == ',');
+    }
+    return uids;
+}
+
+static int reserve(const struct invocation *invocation)
+{
+    const struct option_value *values = invocation->values;
+    if (!values[RESERVE_GPUS].set || !values[RESERVE_FOR].set || !values[RESERVE_USERS].set) {
+        print_error("reserve: --gpus, --for and --users are required");
+        return EXIT_USAGE;
+    }
+    json_t *uids = read_users(values[RESERVE_USERS].text);
+    if (!uids)
+        return EXIT_USAGE;
+    double from_s = (double)(values[RESERVE_FROM].set ? values[RESERVE_FROM].number
+                                                      : clock_wall_us()) /
+                    1e6;
+    json_t *body = json_pack("{s:I, s:f, s:f, s:o}", "gpus",
+        (json_int_t)values[RESERVE_GPUS].number, "from", from_s, "until",
+        from_s + (double)values[RESERVE_FOR].number / 1e6, "uids", uids);
+    int code = post(invocation, "/v1/reservations", body, "is made");
+    json_decref(body);
+    return code;
+}
+
+static int run(const struct invocation *invocation)
+{
+    const struct option_value *values = invocation->values;
+    char path[64];
+    if (values[RESERVE_CANCEL].set) {
+        snprintf(path, sizeof path, "/v1/reservations/%" PRId64 "/cancel",
+            values[RESERVE_CANCEL].number);
+        return post(invocation, path, NULL, "is cancelled");
+    }
+    bool wants_new = values[RESERVE_GPUS].set || values[RESERVE_FOR].set ||
+                     values[RESERVE_USERS].set || values[RESERVE_FROM].set;
+    return wants_new ? reserve(invocation) : list_all(invocation);
+}
+
+const struct command command_reserve = {
+    .name = "reserve",
+    .usage = "[--gpus=N --for=TIME --users=LIST [--from=MOMENT] | --cancel=ID]",
+    .summary = "reserve GPUs for users, list reservations, cancel one",
+    .description =
+        "Without options it lists the reservations. Root and operators make and cancel them. "
+        "Tasks of other users start on reserved GPUs only if they end before the reservation "
+        "begins, by --time or --expect; a task of unknown time does not. While it lasts, tasks of "
+        "its users are placed first, on as many GPUs. No task is ended for a reservation.",
+    COMMAND_OPTIONS(options),
+    .operand = OPERAND_NONE,
+    .min_operands = 0,
+    .max_operands = 0,
+    .run = run,
+};
