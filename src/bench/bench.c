@@ -19,6 +19,7 @@
 #include "bench/environment_record.h"
 #include "bench/visible_devices.h"
 #include "gpu/mps.h"
+#include "gpu/private_mps.h"
 #include "recorder/gpu_recorder.h"
 
 enum { GPUS_MAX = 64 }; /* of one group; chosen */
@@ -45,7 +46,7 @@ struct group_run {
     struct recording recording;
     char devices[BENCH_TASKS_MAX][DEVICES_SIZE];
     const char *device_list[BENCH_TASKS_MAX]; /* each task's entry of `devices` */
-    char mps_pipe[64];
+    struct private_mps mps;
     struct training_result results[BENCH_TASKS_MAX];
 };
 
@@ -95,45 +96,13 @@ static size_t list_gpus(const struct group_run *run, const char **ret_uuids)
     return n;
 }
 
-/* Each group has its own control daemon, so that groups do not affect each other. Socket names
- * limit the length of its path: hence /tmp. */
+/* Each group has its own control daemon, so that groups do not affect each other. */
 static int start_mps(struct group_run *run)
 {
-    char folder[] = "/tmp/colloc-bench-XXXXXX", log[64];
     const char *uuids[GPUS_MAX];
     size_t count = list_gpus(run, uuids);
-    if (!mkdtemp(folder))
-        return fault_set(run->bench->fault, errno, "%s: %s", folder, strerror(errno));
-    snprintf(run->mps_pipe, sizeof run->mps_pipe, "%s/pipe", folder);
-    snprintf(log, sizeof log, "%s/log", folder);
-    int r = mps_start(run->mps_pipe, log, uuids, count, run->bench->fault);
+    int r = private_mps_start(&run->mps, uuids, count, run->bench->fault);
     return r > 0 && r != MPS_ALREADY_ALIVE ? -ENOENT : r < 0 ? r : 0;
-}
-
-static void remove_files(const char *folder)
-{
-    char path[PATH_MAX];
-    static const char *const names[] = {"pipe/control", "pipe/control_lock",
-        "pipe/control_privileged", "pipe/log", "log/control.log", "log/server.log"};
-    for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
-        snprintf(path, sizeof path, "%s/%s", folder, names[i]);
-        unlink(path);
-    }
-    for (size_t i = 0; i < 2; i++) {
-        snprintf(path, sizeof path, "%s/%s", folder, i ? "log" : "pipe");
-        rmdir(path);
-    }
-    rmdir(folder);
-}
-
-static void stop_mps(struct group_run *run)
-{
-    struct fault ignored = {0};
-    if (!*run->mps_pipe)
-        return;
-    mps_stop(run->mps_pipe, &ignored);
-    *strrchr(run->mps_pipe, '/') = '\0';
-    remove_files(run->mps_pipe);
 }
 
 /* ---- one group ---- */
@@ -150,7 +119,7 @@ static int run_trainings(struct group_run *run)
     const struct trainer_group trainers = {
         .group = run->group,
         .devices = run->bench->set ? run->device_list : NULL,
-        .mps_pipe = *run->mps_pipe ? run->mps_pipe : NULL,
+        .mps_pipe = *run->mps.pipe ? run->mps.pipe : NULL,
         .log_path = log_path,
         .profile_path = profile_path,
         .period_us = settings->period_us,
@@ -223,7 +192,7 @@ static int measure_group(struct group_run *run)
         gpu_recorder_query_all(&run->recorder);
         sample_gpus(run);
     }
-    stop_mps(run);
+    private_mps_stop(&run->mps);
     gpu_recorder_close(&run->recorder);
     if (csv && fclose(csv) != 0 && r == 0)
         r = fault_set(run->bench->fault, EIO, "cannot write all samples of '%s'", run->group->name);

@@ -43,6 +43,7 @@
     X(web)                                                                                         \
     X(record)                                                                                      \
     X(bench)                                                                                       \
+    X(calibrate)                                                                                   \
     X(estimate)                                                                                    \
     MEMNET(X)                                                                                      \
     X(simulate)                                                                                    \

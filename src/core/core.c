@@ -55,6 +55,11 @@ struct core_settings core_settings_default(void)
     };
 }
 
+static void set_constants(struct core *core)
+{
+    core->view.constants = core->settings.is_calibrated ? &core->settings.sharing_constants : NULL;
+}
+
 struct core *core_create(const struct core_settings *settings)
 {
     struct core *core = calloc(1, sizeof *core);
@@ -67,6 +72,7 @@ struct core *core_create(const struct core_settings *settings)
     core->users = users;
     core->settings = *settings;
     core->view.last_placed = -1;
+    set_constants(core);
     core_set_shares(core, settings->shares);
     return core;
 }
@@ -104,6 +110,7 @@ void core_configure(struct core *core, const struct core_settings *settings)
 {
     core_change_order(core, settings->order);
     core->settings = *settings;
+    set_constants(core);
     core_set_shares(core, settings->shares);
     core->pass_needed = core->is_gate_open = true;
 }

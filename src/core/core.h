@@ -58,6 +58,8 @@ struct core_settings {
     struct host_resources host;       /* what tasks may have of the server together */
     int64_t slot_us;                  /* the time slot of tasks that take turns (core/slots.c) */
     struct suspension_cost suspension_cost;
+    bool is_calibrated; /* sharing_constants are set; otherwise those that are built in hold */
+    struct sharing_constants sharing_constants;
     enum queue_order order;
     int64_t usage_half_life_us;       /* of charges (users.c); 0: nothing is charged */
     const struct share_table *shares; /* copied with the settings; NULL: all users are equal */

@@ -93,6 +93,13 @@ struct cluster_view {
     int64_t mem_total_max_bytes;  /* of the largest GPU; 0: not known */
     int last_placed;              /* the GPU of the newest placement, or -1 */
     int64_t reservation_start_us; /* predicted start of the head of the queue; or START_UNKNOWN */
+    const struct sharing_constants *constants; /* NULL: those that are built in */
+};
+
+/* The constants of the interference model on this host (src/sharing/interference.h), in place of
+ * those that are built in. */
+struct sharing_constants {
+    double switch_cost, cold_cost, launch_cost, weight_power, cache_cost, traffic_cost;
 };
 
 /* The policies' settings. */

@@ -60,6 +60,9 @@ static const struct option {
     {"shares", LIVE(shares), &setting_text, "FILE", "",
         "file with projects, their users and the shares of both (docs/fair-share.md); empty: all "
         "users have equal shares"},
+    {"calibration", FIELD(calibration), &setting_text, "FILE", "",
+        "file that `colloc calibrate` wrote: what sharing costs on this host, for the policy "
+        "predictive; empty: the constants that are built in"},
     {"sharing", LIVE(sharing), &setting_sharing, "HOW", NULL,
         "how a task without --sharing shares a GPU: streams (time-sliced), mps, or auto "
         "(chosen with each placement)"},

@@ -22,6 +22,7 @@
 
 #include "base/file.h"
 #include "base/log.h"
+#include "daemon/calibration.h"
 #include "daemon/daemon.h"
 #include "daemon/dependencies.h"
 #include "daemon/node_main.h"
@@ -303,6 +304,8 @@ int main(int argc, char **argv)
     int r = config_read_arguments(&daemon.config, argc, argv, &fault);
     if (r == 0 || r == CONFIG_CHECK) {
         int read = share_file_read(daemon.config.shares, &fault, &daemon.config.share_table);
+        if (read >= 0)
+            read = calibration_read(daemon.config.calibration, &fault, &daemon.config.core);
         r = read < 0 ? read : r;
     }
     switch (r) {

@@ -53,7 +53,7 @@ static double seconds_or_infinity(int64_t time_us)
 
 static void stage_speeds(const struct stage *stage, double *ret_speeds)
 {
-    predict_gpu_speeds(&stage->gpu, ret_speeds);
+    predict_gpu_speeds(stage->view.constants, &stage->gpu, ret_speeds);
     for (int i = 0; i < stage->gpu.n_residents; i++)
         ret_speeds[i] = fmin(ret_speeds[i], stage->speed_max[i]);
 }
@@ -74,7 +74,8 @@ static void stage_init(struct stage *stage, const struct placement_query *query,
     double used = 0, speeds[PREDICT_RESIDENTS_MAX + 1];
     stage->gpu = *gpu;
     stage->gpu.residents = stage->residents;
-    stage->view = (struct cluster_view){.gpus = &stage->gpu, .n_gpus = 1, .last_placed = -1};
+    stage->view = (struct cluster_view){
+        .gpus = &stage->gpu, .n_gpus = 1, .last_placed = -1, .constants = query->view->constants};
     for (int i = 0; i < gpu->n_residents; i++) {
         stage->residents[i] = resident_alone(&gpu->residents[i]);
         used += stage->residents[i].mem_used_bytes.value;

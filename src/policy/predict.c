@@ -50,18 +50,47 @@ static void list_sharers(const struct gpu_view *gpu, struct sharer *ret_sharers)
     }
 }
 
-static void solve_speeds(struct sharer *sharers, int n, double *ret_speeds)
+static struct interference_constants constants_of(const struct sharing_constants *constants)
 {
-    interference_solve_cached(sharers, n);
+    if (!constants)
+        return interference_measured;
+    return (struct interference_constants){
+        .switch_cost = constants->switch_cost,
+        .cold_cost = constants->cold_cost,
+        .launch_cost = constants->launch_cost,
+        .weight_power = constants->weight_power,
+        .cache_cost = constants->cache_cost,
+        .traffic_cost = constants->traffic_cost,
+    };
+}
+
+struct sharing_constants predict_store_constants(const struct interference_constants *constants)
+{
+    return (struct sharing_constants){
+        .switch_cost = constants->switch_cost,
+        .cold_cost = constants->cold_cost,
+        .launch_cost = constants->launch_cost,
+        .weight_power = constants->weight_power,
+        .cache_cost = constants->cache_cost,
+        .traffic_cost = constants->traffic_cost,
+    };
+}
+
+static void solve_speeds(
+    const struct sharing_constants *constants, struct sharer *sharers, int n, double *ret_speeds)
+{
+    const struct interference_constants values = constants_of(constants);
+    interference_solve_cached(&values, sharers, n);
     for (int i = 0; i < n; i++)
         ret_speeds[i] = sharers[i].speed;
 }
 
-void predict_gpu_speeds(const struct gpu_view *gpu, double *ret_speeds)
+void predict_gpu_speeds(
+    const struct sharing_constants *constants, const struct gpu_view *gpu, double *ret_speeds)
 {
     struct sharer sharers[PREDICT_RESIDENTS_MAX + 1];
     list_sharers(gpu, sharers);
-    solve_speeds(sharers, gpu->n_residents, ret_speeds);
+    solve_speeds(constants, sharers, gpu->n_residents, ret_speeds);
 }
 
 double predict_speed_elsewhere(
@@ -73,7 +102,7 @@ double predict_speed_elsewhere(
         const struct resident *here = gpu_view_resident(there, resident->task);
         if (resident->places[i] == gpu || !here || there->n_residents > PREDICT_RESIDENTS_MAX)
             continue;
-        predict_gpu_speeds(there, speeds);
+        predict_gpu_speeds(view->constants, there, speeds);
         speed = fmin(speed, speeds[here - there->residents]);
     }
     return speed;
@@ -106,6 +135,7 @@ static const struct gpu_speeds *speeds_at(
 {
     int slot = gpu % PREDICTOR_SLOTS;
     const struct gpu_view *there = &predictor->view->gpus[gpu];
+    const struct sharing_constants *constants = predictor->view->constants;
     struct gpu_speeds *speeds = &predictor->slots[slot];
     bool is_known = predictor->gpu_of_slot[slot] == gpu;
     if (is_known && speeds->share.sharing == share->sharing &&
@@ -115,9 +145,9 @@ static const struct gpu_speeds *speeds_at(
     struct sharer sharers[PREDICT_RESIDENTS_MAX + 1];
     list_sharers(there, sharers);
     if (!is_known)
-        solve_speeds(sharers, there->n_residents, speeds->before);
+        solve_speeds(constants, sharers, there->n_residents, speeds->before);
     sharers[there->n_residents] = sharer_of(expect, share->sharing, share->thread_percent);
-    solve_speeds(sharers, there->n_residents + 1, speeds->after);
+    solve_speeds(constants, sharers, there->n_residents + 1, speeds->after);
     speeds->share = *share;
     predictor->gpu_of_slot[slot] = gpu;
     return speeds;

@@ -10,6 +10,7 @@
 #define COLLOC_POLICY_PREDICT_H
 
 #include "core/policy.h"
+#include "sharing/interference.h"
 
 enum {
     PREDICT_RESIDENTS_MAX = 31, /* chosen: a GPU with more residents is not predicted */
@@ -74,10 +75,15 @@ bool predictor_slows_resident(
 /*
  * The speeds of the residents of one GPU, as if they were on no other.
  *
+ * `constants`: of the interference model; NULL: those that are built in.
  * `gpu`: has at most PREDICT_RESIDENTS_MAX + 1 residents.
  * `ret_speeds`: room for one speed per resident.
  */
-void predict_gpu_speeds(const struct gpu_view *gpu, double *ret_speeds);
+void predict_gpu_speeds(
+    const struct sharing_constants *constants, const struct gpu_view *gpu, double *ret_speeds);
+
+/* Returns the constants as the core's settings store them. */
+struct sharing_constants predict_store_constants(const struct interference_constants *constants);
 
 /* The speed of a resident of `gpu` on the slowest of its other GPUs. Returns 1 when it has none. */
 double predict_speed_elsewhere(

@@ -56,6 +56,13 @@ static const struct {
     {"suspension_fixed_us", INT64, SETTING(suspension_cost.fixed_us)},
     {"suspend_us_per_gib", INT64, SETTING(suspension_cost.suspend_us_per_gib)},
     {"resume_us_per_gib", INT64, SETTING(suspension_cost.resume_us_per_gib)},
+    {"calibrated", FLAG, SETTING(is_calibrated)},
+    {"switch_cost", REAL, SETTING(sharing_constants.switch_cost)},
+    {"cold_cost", REAL, SETTING(sharing_constants.cold_cost)},
+    {"launch_cost", REAL, SETTING(sharing_constants.launch_cost)},
+    {"weight_power", REAL, SETTING(sharing_constants.weight_power)},
+    {"cache_cost", REAL, SETTING(sharing_constants.cache_cost)},
+    {"traffic_cost", REAL, SETTING(sharing_constants.traffic_cost)},
     {"order", ORDER, SETTING(order)},
     {"usage_half_life_us", INT64, SETTING(usage_half_life_us)},
 };
@@ -63,7 +70,7 @@ static const struct {
 static_assert(
     sizeof(enum window_statistic) == sizeof(int), "a statistic is read and written as a number");
 static_assert(sizeof(enum queue_order) == sizeof(int), "and so is an order");
-static_assert(sizeof(struct core_settings) == 248,
+static_assert(sizeof(struct core_settings) == 304,
     "a setting that is not in the table would be lost to the replay");
 
 static json_int_t read_integer(const void *at, size_t i)

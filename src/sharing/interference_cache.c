@@ -29,6 +29,7 @@ struct slot {
 };
 
 static _Thread_local struct slot slots[SLOTS];
+static _Thread_local struct interference_constants slots_constants; /* of all results in it */
 
 static struct input input_of(const struct sharer *sharer)
 {
@@ -50,20 +51,38 @@ static uint64_t hash_of(const struct input *inputs, int n)
 
 static void fill_slot(struct slot *slot, const struct input *inputs, struct sharer *sharers, int n)
 {
-    interference_solve(&interference_measured, 1, 1, sharers, n);
+    interference_solve(&slots_constants, 1, 1, sharers, n);
     slot->n = n;
     memcpy(slot->inputs, inputs, (size_t)n * sizeof *inputs);
     for (int i = 0; i < n; i++)
         slot->speeds[i] = sharers[i].speed;
 }
 
-void interference_solve_cached(struct sharer *sharers, int n)
+static bool are_same(const struct interference_constants *a, const struct interference_constants *b)
+{
+    return a->switch_cost == b->switch_cost && a->cold_cost == b->cold_cost &&
+           a->launch_cost == b->launch_cost && a->weight_power == b->weight_power &&
+           a->cache_cost == b->cache_cost && a->traffic_cost == b->traffic_cost;
+}
+
+/* A scheduler keeps its constants until it is configured anew, so this is rare. */
+static void use_constants(const struct interference_constants *constants)
+{
+    if (are_same(&slots_constants, constants))
+        return;
+    memset(slots, 0, sizeof slots);
+    slots_constants = *constants;
+}
+
+void interference_solve_cached(
+    const struct interference_constants *constants, struct sharer *sharers, int n)
 {
     struct input inputs[SHARERS_MAX];
     if (n < 1 || n > SHARERS_MAX) {
-        interference_solve(&interference_measured, 1, 1, sharers, n);
+        interference_solve(constants, 1, 1, sharers, n);
         return;
     }
+    use_constants(constants);
     for (int i = 0; i < n; i++)
         inputs[i] = input_of(&sharers[i]);
     struct slot *slot = &slots[hash_of(inputs, n) % SLOTS];

@@ -7,9 +7,10 @@
 #include "sharing/interference.h"
 
 /*
- * Does what interference_solve does with the measured constants on a whole GPU, and gives the same
- * speeds bit for bit. `customer` of the sharers is not set. May be called from several threads.
+ * Does what interference_solve does with these constants on a whole GPU, and gives the same speeds
+ * bit for bit. `customer` of the sharers is not set. May be called from several threads.
  */
-void interference_solve_cached(struct sharer *sharers, int n);
+void interference_solve_cached(
+    const struct interference_constants *constants, struct sharer *sharers, int n);
 
 #endif

@@ -58,6 +58,7 @@ class Help(CliCase):
             "estimate",
             "memnet",
             "simulate",
+            "calibrate",
             "sweep",
             "replay",
             "slurm",
@@ -66,6 +67,7 @@ class Help(CliCase):
             "serve",
         }
         without_json = {
+            "calibrate",
             "bench",
             "sweep",
             "top",
