@@ -104,26 +104,45 @@ static const char *find_path(const char *const *env)
     return "/usr/local/bin:/usr/bin:/bin";
 }
 
+/* The script with its arguments. Returns an array for free, or NULL without memory. */
+static const char **list_arguments(const struct launch_order *order)
+{
+    const struct attempt_spec *spec = order->spec;
+    const char **argv = calloc((size_t)count_texts(spec->argv) + 3, sizeof *argv);
+    int n = 0;
+    if (!argv)
+        return NULL;
+    if (order->script && !runs_by_itself(order->script))
+        argv[n++] = INTERPRETER;
+    if (order->script)
+        argv[n++] = order->script;
+    for (int i = 0; i < count_texts(spec->argv); i++)
+        argv[n++] = spec->argv[i];
+    return argv;
+}
+
+/* Puts the profiler before the command. */
+static char **add_profiler(const struct attempt_spec *spec, const char *const *argv)
+{
+    char output[PATH_MAX];
+    if (spec_output_path(
+            spec, spec->array_id ? "colloc-%A_%a" : "colloc-%j", output, sizeof output) < 0)
+        return NULL;
+    return profiler_command(spec->profiler, output, (char *const *)(uintptr_t)argv);
+}
+
 static int execute_program(const struct launch_order *order)
 {
     const struct attempt_spec *spec = order->spec;
     char *const *env = (char *const *)(uintptr_t)spec->env;
-    if (!order->script) {
-        if (setenv("PATH", find_path(spec->env), 1) < 0)
-            return -errno;
-        execvpe(spec->argv[0], (char *const *)(uintptr_t)spec->argv, env);
-        return -errno;
-    }
-    const char **argv = calloc((size_t)count_texts(spec->argv) + 3, sizeof *argv);
-    if (!argv)
+    const char **argv = list_arguments(order);
+    char **command = argv ? add_profiler(spec, argv) : NULL;
+    if (!command || setenv("PATH", find_path(spec->env), 1) < 0)
         return -ENOMEM;
-    int n = 0;
-    if (!runs_by_itself(order->script))
-        argv[n++] = INTERPRETER;
-    argv[n++] = order->script;
-    for (int i = 0; i < count_texts(spec->argv); i++)
-        argv[n++] = spec->argv[i];
-    execve(argv[0], (char *const *)(uintptr_t)argv, env);
+    if (order->script && !spec->profiler)
+        execve(command[0], command, env);
+    else
+        execvpe(command[0], command, env);
     return -errno;
 }
 
@@ -153,7 +172,9 @@ static void send_report(const struct launch_order *order, const struct report *r
 static int become_task(const struct launch_order *order, struct fault *fault)
 {
     const struct attempt_spec *spec = order->spec;
-    const char *what = order->script ? "the script" : spec->argv[0];
+    const char *what = spec->profiler  ? profiler_program(spec->profiler)
+                       : order->script ? "the script"
+                                       : spec->argv[0];
     struct output output;
     int r = spec->cgroup ? cgroup_enter(spec->cgroup, &spec->limits) : 0;
     if (r < 0)
@@ -174,7 +195,7 @@ static int become_task(const struct launch_order *order, struct fault *fault)
             fault, errno, "cannot change to folder %s: %s", spec->cwd, strerror(errno));
     reset_signals();
     r = execute_program(order);
-    if (order->script && r == -ENOENT)
+    if (order->script && !spec->profiler && r == -ENOENT)
         what = "the script: the interpreter its first line names";
     return fault_set(fault, -r, "cannot execute %s: %s", what, strerror(-r));
 }

@@ -36,6 +36,13 @@ static const char *const commands[][OPTIONS_MAX] = {
         "profile/"},
 };
 
+enum profiler profiler_parse(const char *name)
+{
+    if (name && strcmp(name, "nsys") == 0)
+        return PROFILER_NSYS;
+    return name && strcmp(name, "ncu") == 0 ? PROFILER_NCU : PROFILER_NONE;
+}
+
 const char *profiler_program(enum profiler profiler)
 {
     return commands[profiler][0];

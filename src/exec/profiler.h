@@ -11,6 +11,10 @@ enum profiler {
     PROFILER_NCU_RANGES,  /* only within NVTX ranges that are named "profile" */
 };
 
+/* Parses "nsys" or "ncu": the whole run, the first kernels. Returns PROFILER_NONE for other texts and
+ * NULL. */
+enum profiler profiler_parse(const char *name);
+
 /* Returns the name of the profiler's program, "nsys" or "ncu"; NULL for PROFILER_NONE. */
 const char *profiler_program(enum profiler profiler);
 

@@ -69,6 +69,7 @@ int spec_encode(
     tagged_fields_put_int(&record, "warns_script_only", spec->warns_script_only);
     tagged_fields_put_int(&record, "script", spec->script.size > 0);
     tagged_fields_put_int(&record, "append", spec->append);
+    tagged_fields_put_int(&record, "profiler", spec->profiler);
     tagged_fields_put_int(&record, "stdout_is_default", spec->stdout_is_default);
     tagged_fields_put_int(&record, "kept_max_bytes", spec->kept_max_bytes);
     tagged_fields_put_int(&record, "cpus", spec->limits.cpus);
@@ -129,6 +130,8 @@ static int take_number(struct spec_file *file, struct span key, struct span valu
         spec->gid = (gid_t)n;
     else if (span_is(key, "umask") && n <= 0777)
         spec->umask = (mode_t)n;
+    else if (span_is(key, "profiler") && n <= PROFILER_NCU_RANGES)
+        spec->profiler = (enum profiler)n;
     else if (span_is(key, "open_files"))
         spec->open_files = n;
     else if (span_is(key, "grace_us"))

@@ -12,6 +12,7 @@
 #include "base/fault.h"
 #include "base/text.h"
 #include "exec/cgroup.h"
+#include "exec/profiler.h"
 
 struct attempt_spec {
     int64_t task_id;
@@ -32,6 +33,9 @@ struct attempt_spec {
      */
     struct span script;
     const char *const *argv; /* ends in NULL; may be NULL beside a script */
+
+    enum profiler profiler; /* the program runs under it; the profile is colloc-%j in cwd, with
+                                the profiler's ending */
 
     const char *const *env;       /* "KEY=VALUE" as submitted, ends in NULL; may be NULL */
     const char *const *env_added; /* of the daemon: these override `env`; may be NULL */

@@ -18,6 +18,7 @@
 
 static const char *const sharings[] = {"streams", "mps", "auto", "default", NULL};
 static const char *const priorities[] = {"low", "normal", "high", "urgent", NULL};
+static const char *const profilers[] = {"nsys", "ncu", NULL};
 static const char *const yes_no_default[] = {"yes", "no", "default", NULL};
 
 const struct option_spec task_options[] = {

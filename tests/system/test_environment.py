@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The environment of a task: its GPUs, and defaults that the user's values override."""
 
+import os
 import socket
 import unittest
 
-from daemon_case import DaemonCase, until
+from daemon_case import DaemonCase, read, until
 from test_history import SUMMARY
 
 SHOW = 'echo "$CUDA_DEVICE_ORDER $CUDA_VISIBLE_DEVICES"; '
@@ -51,6 +52,31 @@ class WholeGpus(Environment):
         )
         self.act("cancel", task)
         self.wait(task)
+
+    def test_a_task_under_a_profiler(self):
+        """A pretend nsys on the task's PATH: it notes its command line where the profile is to be,
+        and runs what follows its options."""
+        nsys = self.write(
+            "nsys",
+            "#!/bin/sh\nfor word; do case $word in --output=*)\n"
+            'echo "$*" >"${word#*=}.nsys-rep"; esac; done\n'
+            'while [ "${1#-}" != "$1" ] || [ "$1" = profile ]; do shift; done\nexec "$@"\n',
+        )
+        os.chmod(nsys, 0o755)
+        plain = self.env["PATH"]
+        self.env["PATH"] = f"{self.work}:{plain}"
+        script = self.write("job.sh", "echo trained $1\n")
+        done = self.colloc("submit", "--profile=nsys", "--wait", script, "quickly")
+        self.assertEqual(read(f"{self.work}/colloc-1.out"), "trained quickly\n", done.stderr)
+        self.assertIn("profile --output=", read(f"{self.work}/colloc-1.nsys-rep"))
+        self.colloc("submit", "--array=3", "--profile=nsys", "--wait", "--", "echo", "in an array")
+        (profile,) = (name for name in os.listdir(self.work) if name.endswith("_3.nsys-rep"))
+        self.assertIn("in an array", read(f"{self.work}/{profile}"))
+        self.assertRegex(self.colloc("show", "1").stdout, r"Profiler +nsys")
+        self.env["PATH"] = plain
+        self.colloc("submit", "--profile=ncu", "--wait", script, code=1)
+        self.assertIn("cannot execute ncu", self.colloc("show", "4").stdout)
+        self.colloc("submit", "--profile=perf", script, code=2)
 
     def test_clients_of_mps_count_the_gpus_of_their_server(self):
         self.restart(sharing="mps")

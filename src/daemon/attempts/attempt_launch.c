@@ -185,6 +185,7 @@ static struct attempt_spec make_spec(const struct attempts *attempts, const stru
         .open_files = attempts->parts.open_files,
         .script = {launch->script, launch->script_size},
         .argv = launch->argv,
+        .profiler = profiler_parse(detail_text(launch, "profile")),
         .env = launch->env,
         .env_added = launch->added.list,
         .stdout_path = detail_text(launch, "output"),

@@ -48,10 +48,19 @@ static void test_without_a_profiler_it_is_the_program(void **state)
     free(argv);
 }
 
+static void test_names(void **state)
+{
+    assert_int_equal(profiler_parse("nsys"), PROFILER_NSYS);
+    assert_int_equal(profiler_parse("ncu"), PROFILER_NCU);
+    assert_int_equal(profiler_parse("perf"), PROFILER_NONE);
+    assert_int_equal(profiler_parse(NULL), PROFILER_NONE);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_each_profiler_runs_the_program),
+        cmocka_unit_test(test_names),
         cmocka_unit_test(test_without_a_profiler_it_is_the_program),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

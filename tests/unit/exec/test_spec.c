@@ -30,6 +30,7 @@ static struct attempt_spec full_spec(void)
         .cwd = "/home/x y",
         .umask = 0777,
         .open_files = 1024,
+        .profiler = PROFILER_NCU,
         .script = span_of("#!/bin/sh\n"),
         .argv = argv,
         .env = env,
@@ -61,6 +62,7 @@ static void test_round_trip(void **state)
     assert_string_equal(file.spec.cwd, "/home/x y");
     assert_int_equal(file.spec.umask, 0777);
     assert_int_equal(file.spec.open_files, 1024);
+    assert_int_equal(file.spec.profiler, PROFILER_NCU);
     assert_true(file.has_script && file.spec.append);
     assert_string_equal(file.spec.argv[0], "");
     assert_string_equal(file.spec.argv[1], "a\nb 9 c");
