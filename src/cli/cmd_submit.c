@@ -6,6 +6,7 @@
  */
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "cli/print.h"
@@ -17,9 +18,10 @@
 #include "cli/task_end.h"
 #include "taskfile/taskfile.h"
 
-enum { SUBMIT_WAIT, SUBMIT_DRY_RUN, SUBMIT_ESTIMATE };
+enum { SUBMIT_WAIT, SUBMIT_DRY_RUN, SUBMIT_ESTIMATE, SUBMIT_SLURM };
 
 static const char *const estimate_sources[] = {"script", NULL};
+static const char *const slurm_forms[] = {"line", "id", NULL};
 
 static const struct option_spec options[] = {
     [SUBMIT_WAIT] = {.name = "wait",
@@ -35,6 +37,12 @@ static const struct option_spec options[] = {
         .choices = estimate_sources,
         .help = "{choices}: run the training here, without a GPU, until its second optimizer step, "
                 "and send what it would allocate in place of --summary"},
+    [SUBMIT_SLURM] = {.name = "slurm",
+        .kind = OPTION_CHOICE,
+        .argument = "HOW",
+        .choices = slurm_forms,
+        .help = "print the id as sbatch does: line (\"Submitted batch job 12\") or id (12, as "
+                "with --parsable)"},
 };
 
 /* Reads the file, lets the options of the command line override it, and reads the summary. */
@@ -140,7 +148,11 @@ static void print_submitted(const struct invocation *invocation, const json_t *r
     }
     const json_t *tasks = json_object_get(reply, "tasks");
     json_int_t id = json_integer_value(json_object_get(reply, "id"));
-    if (!invocation->common[COMMON_JSON].number && tasks)
+    const char *slurm = invocation->values[SUBMIT_SLURM].text;
+    if (!invocation->common[COMMON_JSON].number && slurm)
+        printf("%s%" JSON_INTEGER_FORMAT "\n",
+            strcmp(slurm, "line") == 0 ? "Submitted batch job " : "", id);
+    else if (!invocation->common[COMMON_JSON].number && tasks)
         printf("Submitted array %" JSON_INTEGER_FORMAT " (%" JSON_INTEGER_FORMAT " tasks)\n", id,
             json_integer_value(tasks));
     else if (!invocation->common[COMMON_JSON].number)

@@ -11,21 +11,33 @@
 #include "cli/command.h"
 #include "cli/help.h"
 #include "cli/print.h"
+#include "cli/slurm_names.h"
 
 int main(int argc, char **argv)
 {
     struct invocation invocation;
     struct fault fault = {0};
+    struct slurm_words slurm = {0};
+    const char *const *words = (const char *const *)argv + 1;
+    int count = argc > 0 ? argc - 1 : 0;
     setlocale(LC_CTYPE, "");
+    if (slurm_words_make(argv[0], words, count, &slurm) < 0) {
+        print_error("out of memory");
+        return EXIT_REFUSED;
+    }
+    if (slurm.word) {
+        words = (const char *const *)slurm.word;
+        count = slurm.count;
+    }
     int code = EXIT_USAGE;
-    if (invocation_parse(
-            (const char *const *)argv + 1, argc > 0 ? argc - 1 : 0, &fault, &invocation) < 0)
+    if (invocation_parse(words, count, &fault, &invocation) < 0)
         print_error("%s", fault.text);
     else if (invocation.common[COMMON_HELP].number && invocation.command->run != command_help.run)
         code = help_print_command(invocation.command);
     else
         code = invocation.command->run(&invocation);
     invocation_fini(&invocation);
+    slurm_words_fini(&slurm);
     if (fflush(stdout) != 0 && code == EXIT_OK) {
         print_error("cannot write the output: %s", strerror(errno));
         code = EXIT_REFUSED;

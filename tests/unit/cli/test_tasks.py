@@ -8,11 +8,12 @@ import json
 import os
 import signal
 import socket
+import subprocess
 import threading
 import time
 import unittest
 
-from cli_case import CliCase
+from cli_case import COLLOC, CliCase
 from fake_collocd import make_task
 
 ENDINGS = [
@@ -172,6 +173,43 @@ class Submit(CliCase):
             [f"--error=there/%j.log: cannot use its folder: {missing}"],
         )
         self.assertEqual(self.warnings("--output=%j/x.log", "--error=x.log", "--", "true"), [])
+
+    def run_as(self, name, *words):
+        link = os.path.join(self.folder, name)
+        if not os.path.lexists(link):
+            os.symlink(os.path.abspath(COLLOC), link)
+        self.daemon.requests.clear()
+        return subprocess.run(
+            [link, *words],
+            capture_output=True,
+            text=True,
+            cwd=self.folder,
+            env=self.environment,
+            timeout=60,
+            check=False,
+        )
+
+    def test_names_of_slurm(self):
+        self.write("job.sh", "#!/bin/sh\n#SBATCH -J net\npython train.py\n")
+        done = self.run_as("sbatch", "--array=0-3", "job.sh", "--parsable")
+        self.assertRegex(done.stdout, r"^Submitted batch job \d+\n$", done.stderr)
+        self.assertEqual(self.submitted()["arguments"], ["--parsable"])
+        done = self.run_as("sbatch", "--parsable", "-J", "other", "job.sh")
+        self.assertRegex(done.stdout, r"^\d+\n$", done.stderr)
+        self.assertEqual(self.submitted()["name"], "other")
+        done = self.run_as("sbatch", "-c", "4", "--wrap=echo 'a  b'")
+        self.assertRegex(done.stdout, r"^Submitted batch job \d+\n$", done.stderr)
+        self.assertEqual(self.submitted()["arguments"], ["/bin/sh", "-c", "echo 'a  b'"])
+        self.assertIn("nodelist", self.run_as("sbatch", "--nodelist=x", "job.sh").stderr)
+        self.daemon.tasks = [make_task(3)]
+        self.assertEqual(self.run_as("scancel", "3").returncode, 0)
+        self.assertEqual(self.daemon.requests[0][1], "/v1/tasks/3/cancel")
+        self.run_as("squeue", "--me")
+        self.assertIn("user=", self.daemon.requests[0][1])
+        self.run_as("sacct", "-X", "--starttime=2026-01-01", "-E", "2026-02-01")
+        self.assertIn("since=", self.daemon.requests[0][1])
+        self.assertIn("until=", self.daemon.requests[0][1])
+        self.assertEqual(self.run_as("sinfo").stdout, self.colloc("gpus"))
 
     def test_a_script_for_slurm(self):
         os.mkdir(os.path.join(self.folder, "runs"))

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The program under one of Slurm's names. */
+#ifndef COLLOC_CLI_SLURM_NAMES_H
+#define COLLOC_CLI_SLURM_NAMES_H
+
+#include <stddef.h>
+
+/* A command line of colloc. */
+struct slurm_words {
+    char **word; /* NULL: the program has no name of Slurm's */
+    int count;
+};
+
+/*
+ * Translates a command line of sbatch, squeue, scancel, sacct or sinfo.
+ *
+ * `called`:    the name that the program was started with; may be NULL
+ * `arguments`: `count` words, NULL-terminated
+ * `ret_words`: for slurm_words_fini, in each case
+ *
+ * Returns 0 or -ENOMEM.
+ */
+int slurm_words_make(
+    const char *called, const char *const *arguments, int count, struct slurm_words *ret_words);
+
+void slurm_words_fini(struct slurm_words *words);
+
+#endif
