@@ -70,7 +70,12 @@ static void on_closed(uv_handle_t *handle)
 {
     struct hub_connection *connection = handle->data;
     connection->is_gone = true;
-    if (!connection->is_in_turn && !connection->is_waiting)
+    hub_reap(connection);
+}
+
+void hub_reap(struct hub_connection *connection)
+{
+    if (connection->is_gone && !connection->is_in_turn && !connection->is_waiting)
         free_connection(connection);
 }
 
@@ -78,11 +83,8 @@ void hub_drop(struct hub_connection *connection)
 {
     struct node_hub *hub = connection->hub;
     struct hub_node *node = connection->node;
-    if (!connection->link) {
-        if (connection->is_gone && !connection->is_in_turn && !connection->is_waiting)
-            free_connection(connection);
+    if (!connection->link)
         return;
-    }
     unlink_it(connection);
     uv_close((uv_handle_t *)&connection->tcp, on_closed);
     if (!node || node->connection != connection)

@@ -72,8 +72,11 @@ struct node_hub {
 
 /* ---- node_hub.c ---- */
 
-/* Ends a connection. It may be freed when this returns, unless it is in a turn. */
+/* Ends a connection. It is freed by the loop later, and not before its turn has ended. */
 void hub_drop(struct hub_connection *connection);
+
+/* Frees a connection that was dropped, once nothing uses it any more. */
+void hub_reap(struct hub_connection *connection);
 
 /* Its line was used: goes on to the next one. */
 void hub_resume(struct hub_connection *connection);

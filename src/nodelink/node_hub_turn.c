@@ -93,7 +93,7 @@ static void finish(struct hub_connection *connection)
     connection->is_in_turn = false;
     connection->credential = NULL;
     if (!connection->link) {
-        hub_drop(connection); /* frees it, or its handle's end will */
+        hub_reap(connection); /* or the end of its handle does */
         return;
     }
     if (had_line)
@@ -103,8 +103,8 @@ static void finish(struct hub_connection *connection)
         hub_resume(connection);
     if (had_answer && connection->link)
         finish_answer(connection);
-    if (connection->outbox && connection->link)
-        hub_wait_for_turn(connection);
+    if (connection->link && (connection->line || connection->outbox))
+        hub_wait_for_turn(connection); /* also for what came during the turn */
 }
 
 static void gather(struct node_hub *hub, bool is_urgent);
@@ -160,7 +160,7 @@ static void start_turn(struct node_hub *hub)
     while (hub->first_waiting && hub->n_turn < TURN_MAX) {
         struct hub_connection *connection = take_waiting(hub);
         if (!connection->link) {
-            hub_drop(connection);
+            hub_reap(connection);
             continue;
         }
         prepare(connection);

@@ -103,7 +103,7 @@ static uint64_t with_jitter(int ms)
     unsigned char byte = 0;
     if (getrandom(&byte, 1, GRND_NONBLOCK) != 1)
         byte = 128;
-    return (uint64_t)(ms * 3 / 4 + ms / 2 * byte / 255);
+    return (uint64_t)ms * 3 / 4 + (uint64_t)ms * byte / 510;
 }
 
 /* Pauses, then connects again. */

@@ -20,6 +20,7 @@
 #include "munged.h"
 #include "nodelink/munge_seal.h"
 #include "nodelink/node_hub.h"
+#include "nodelink/node_stream.h"
 #include "nodelink/node_uplink.h"
 
 static struct munged munged;
@@ -371,12 +372,32 @@ static void test_replayed(void **state)
     char *credential = sign_report("n1", 1);
     int fd = connect_client(f);
     send_line(fd, credential);
-    RUN_UNTIL(f, f->reports == 1);
+    char first;
+    RUN_UNTIL(f, recv(fd, &first, 1, MSG_PEEK | MSG_DONTWAIT) == 1);
     send_line(fd, credential);
     opened(read_to_end(f, fd)); /* the answer to the first */
     assert_int_equal(f->reports, 1);
     assert_int_equal(node_hub_counts(f->hub).refused, 1);
     free(credential);
+}
+
+/* A report that comes while the pool seals an answer for the same connection is not forgotten. */
+static void test_report_during_an_answer(void **state)
+{
+    NEEDS_MUNGE(state);
+    int fd = connect_client(f);
+    for (int i = 1; i <= 50; i++) {
+        char *credential = sign_report("n1", i);
+        node_hub_pin(f->hub, "n1", (uint32_t)i, true);
+        send_line(fd, credential);
+        free(credential);
+        RUN_UNTIL(f, f->reports == i || node_hub_counts(f->hub).refused > 0);
+        if (node_hub_counts(f->hub).refused > 0) { /* more than five a second */
+            assert_true(i > REPORT_BURST_MAX);
+            break;
+        }
+    }
+    close(fd);
 }
 
 static void expect_refused(struct fixture *f, char *credential, const char *why)
@@ -496,6 +517,7 @@ int main(void)
         LINK_TEST(test_too_long),
         LINK_TEST(test_wrong_user),
         LINK_TEST(test_replayed),
+        LINK_TEST(test_report_during_an_answer),
         LINK_TEST(test_signed_and_refused),
         LINK_TEST(test_second_connection),
         LINK_TEST(test_unproven_are_few),
