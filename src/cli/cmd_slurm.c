@@ -63,7 +63,7 @@ static const struct option_spec options[] = {
     [SLURM_WAKE] = {.name = "wake-file",
         .kind = OPTION_FILE,
         .argument = "FILE",
-        .default_text = "/run/colloc-slurm/wake",
+        .default_text = "/run/colloc/wake",
         .help =
             "file that slurmctld writes a line to for each submission and end, and colloc-slurm "
             "watches; default: {default}"},

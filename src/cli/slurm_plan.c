@@ -176,6 +176,11 @@ int slurm_plan_setup(
         r = plan_scripts(choices, folder, fault);
     if (r == 0)
         r = plan_spank(choices, folder, fault);
+    if (r == 0 && !choices->estimates_only)
+        printf("colloc-slurm needs these lines in /etc/colloc/slurm.yaml:\n"
+               "    intake-partition: %s\n    run-partition: %s\n    shards-per-gpu: %d\n"
+               "    wake-file: %s\n\n",
+            choices->intake, choices->run, choices->shards, choices->wake_file);
     return r;
 }
 

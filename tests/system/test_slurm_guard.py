@@ -65,9 +65,14 @@ class Guard(unittest.TestCase):
         self.assertIn(says, done.stderr)
 
     def update(self, job, *changes, user=ADA):
-        return self.slurm.run(
-            "scontrol", "update", f"jobid={job}", *changes, user=user, check=False
-        )
+        """What scontrol says; slurmctld 24.11 sometimes asks to try again."""
+        words = ["scontrol", "update", f"jobid={job}", *changes]
+
+        def change():
+            done = self.slurm.run(*words, user=user, check=False)
+            return None if "temporarily unavailable" in done.stderr else done
+
+        return self.slurm.until(change, "an answer of slurmctld")
 
     def test_jobs_wait_in_the_intake(self):
         job = self.submit("--gres=gpu:2")

@@ -3,16 +3,24 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import tempfile
 import unittest
 
-from daemon_case import program
+from daemon_case import BUILD, program
 
 from colloc_slurm import loopback
 
 PLAIN = "PartitionName=batch Nodes=ALL Default=YES State=UP MaxTime=INFINITE"
+
+CONTROLLER = os.path.join(BUILD, "src", "slurm", "colloc-slurm")
+
+
+def find_settings(printed):
+    """The lines for slurm.yaml in what setup prints."""
+    return printed.partition("slurm.yaml:\n")[2].partition("\n\n")[0] + "\n"
 
 
 def files_of(folder):
@@ -92,6 +100,33 @@ class Setup(unittest.TestCase):
         self.assertEqual(files_of(self.slurm.path("etc")), self.before)
         self.restart()
         self.slurm.wait_job(self.slurm.sbatch("true", "--gres=gpu:1"), "COMPLETED")
+
+    @unittest.skipUnless(os.path.exists(CONTROLLER), "colloc-slurm is not built")
+    def test_with_the_controller(self):
+        """From plain GPUs to a user's jobs that share one, by what setup writes and prints."""
+        printed = self.colloc("slurm", "setup", "--write")
+        self.slurm.write("etc/slurm.yaml", re.sub("(?m)^    ", "", find_settings(printed)))
+        self.restart()
+        self.slurm.spawn(
+            CONTROLLER,
+            f"--config={self.slurm.path('etc/slurm.yaml')}",
+            f"--state-dir={self.slurm.path('run/colloc')}",
+            "--settle=1ms",
+            "--settle-max=1ms",
+            "--policy=first-fit",
+            log="controller",
+        )
+        script = "#!/bin/bash\n#COLLOC --memory=20GiB --smact=0.2\nsleep 1000\n"
+        user = "games" if os.geteuid() == 0 else None
+        options = ["--partition=gpu", "--output=/dev/null"]
+        jobs = [self.slurm.sbatch(script, *options, user=user) for _ in range(2)]
+        pins = [self.slurm.wait_job(job, "RUNNING") for job in jobs]
+        self.assertEqual({pin["NodeList"] for pin in pins}, {"n0"})
+        for pin in pins:
+            self.assertRegex(pin["TresPerNode"], "^gres[:/]shard:i0:2[0-9]$")
+        wide = self.slurm.sbatch(script, "--gres=gpu:2", *options, user=user)
+        pin = self.slurm.wait_job(wide, "RUNNING")
+        self.assertRegex(pin["TresPerNode"], "^gres[:/]shard:i[0-3]:[0-9]+,gres[:/]shard:i[0-3]:")
 
     def alter_what_check_sees(self):
         guard = self.slurm.path("etc/job_submit.lua")
