@@ -14,9 +14,9 @@
 #include "core/window.h"
 
 struct gpu_identity {
-    int64_t mem_total_bytes;
-    bool is_place;        /* false: a GPU of which the MIG instances are the places */
-    bool is_mig_instance; /* CUDA lets a process see one instance only */
+    int64_t mem_total_bytes; /* that tasks can have: without what the driver reserves */
+    bool is_place;           /* false: a GPU of which the MIG instances are the places */
+    bool is_mig_instance;    /* CUDA lets a process see one instance only */
     bool is_gone;     /* the driver no longer has this MIG instance: no place until listed again */
     bool one_process; /* compute mode Exclusive_Process: admits several only as MPS clients */
     char uuid[96];

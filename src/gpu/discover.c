@@ -50,6 +50,14 @@ static struct reading memory_total(const struct nvml *nvml, nvml_device device)
     return reading_of((double)memory.total);
 }
 
+static struct reading memory_reserved(const struct nvml *nvml, nvml_device device)
+{
+    struct nvml_memory_v2 memory = {.version = NVML_MEMORY_V2_VERSION};
+    if (nvml_call(nvml, memory_v2, device, &memory) != NVML_OK || memory.total == 0)
+        return READING_NONE;
+    return reading_of((double)memory.reserved);
+}
+
 static void read_identity(const struct nvml *nvml, nvml_device device, struct gpu_info *info)
 {
     if (nvml->device_uuid(device, info->uuid, sizeof info->uuid) != NVML_OK)
@@ -57,6 +65,7 @@ static void read_identity(const struct nvml *nvml, nvml_device device, struct gp
     if (nvml_call(nvml, device_name, device, info->name, sizeof info->name) != NVML_OK)
         info->name[0] = '\0';
     info->mem_total_bytes = memory_total(nvml, device);
+    info->mem_reserved_bytes = memory_reserved(nvml, device);
 }
 
 static void set_place(struct gpu_info *info)

@@ -48,6 +48,8 @@ struct gpu_info {
     char name[96];       /* "NVIDIA A100-SXM4-40GB" */
     char pci_bus_id[32]; /* of the card, also for a MIG instance */
     struct reading mem_total_bytes;
+    struct reading mem_reserved_bytes; /* of the total, for driver and firmware; not known where the
+                                          driver counts it as used */
     struct reading sm_count;
     enum gpu_compute_mode compute_mode;
     enum gpu_mig_mode mig_mode; /* of the card, also for a MIG instance */

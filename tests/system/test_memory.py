@@ -129,6 +129,15 @@ class OneGpu(DaemonCase):
         for task in (first, second):
             self.assertEqual(self.wait(task, "COMPLETED")["oom_count"], 0)
 
+    def test_what_the_driver_reserves_is_not_free(self):
+        """Of 40960 MiB, 39900 are used and 624 are reserved: 436 are left for tasks."""
+        self.restart(margin="0")
+        self.emulator("set", "0", "foreign-mib=39900")
+        task = self.submit("true", memory_mib=800)
+        until(lambda: "364.0 MiB short" in self.task(task)["reason_text"], "the lack of memory")
+        self.emulator("set", "0", "foreign-mib=0")
+        self.wait(task, "COMPLETED")
+
     def test_the_memory_of_who_loads_data_first_is_not_given_away(self):
         for others_mib in (0, 1000):
             self.emulator("set", "0", f"foreign-mib={others_mib}")

@@ -14,6 +14,13 @@
 #include "base/log.h"
 #include "daemon/gpus/gpus_state.h"
 
+/* What tasks can have of the GPU: free is that less what is used. */
+static int64_t usable_bytes(const struct gpu_info *gpu)
+{
+    double total = reading_or(gpu->mem_total_bytes, 0);
+    return (int64_t)(total - reading_assume(gpu->mem_reserved_bytes, 0));
+}
+
 static struct gpu_identity identity_of(const struct gpu_info *gpu)
 {
     struct gpu_identity id = {.is_place = gpu->is_place, .is_mig_instance = gpu->is_mig};
@@ -22,7 +29,7 @@ static struct gpu_identity identity_of(const struct gpu_info *gpu)
     snprintf(id.name, sizeof id.name, "%.63s", gpu->name);
     id.one_process = gpu->compute_mode == GPU_COMPUTE_EXCLUSIVE_PROCESS ||
                      gpu->compute_mode == GPU_COMPUTE_EXCLUSIVE_THREAD;
-    id.mem_total_bytes = (int64_t)reading_or(gpu->mem_total_bytes, 0);
+    id.mem_total_bytes = usable_bytes(gpu);
     return id;
 }
 

@@ -402,6 +402,7 @@ static void test_identity(void **state)
     assert_string_equal(gpu[0].name, "NVIDIA A100-SXM4-40GB");
     assert_string_equal(gpu[0].pci_bus_id, "00000000:07:00.0");
     assert_reading(gpu[0].mem_total_bytes, 40.0 * GIB);
+    assert_reading(gpu[0].mem_reserved_bytes, 1.0 * GIB);
     assert_reading(gpu[0].sm_count, 108);
     assert_int_equal(gpu[0].mig_mode, GPU_MIG_UNSUPPORTED);
     assert_true(gpu[0].is_place);
