@@ -261,12 +261,13 @@ static int report_end(int r, const struct fault *fault, const char *folder)
 
 /* Says what is not run, and why a table of radT will not have its Status written. */
 static void open_table(const struct invocation *invocation, const struct experiment *experiment,
-    struct radt_table *ret_table)
+    const struct journal *journal, struct radt_table *ret_table)
 {
     struct fault fault = {0};
     size_t finished = 0;
     for (size_t i = 0; i < experiment->n_groups; i++)
-        finished += experiment->groups[i].is_finished;
+        finished += experiment->groups[i].is_finished &&
+                    !journal_has(journal, &experiment->groups[i], 1);
     if (finished)
         fprintf(stderr,
             "%zu of %zu workloads are FINISHED by their Status: empty it to run them again\n",
@@ -326,7 +327,7 @@ static int measure_groups(const struct invocation *invocation, const struct expe
                       invocation->values[BENCH_WORKLOADS].set, by_daemon))
         code = EXIT_REFUSED;
     else if (r == 0) {
-        open_table(invocation, experiment, &context.table);
+        open_table(invocation, experiment, &journal, &context.table);
         r = run_groups(invocation, experiment, &journal, &context, &fault);
         radt_table_fini(&context.table);
     }

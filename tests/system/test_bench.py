@@ -365,6 +365,7 @@ class Bench(DaemonCase):
             "1,5,,FAILED bad (1),5-1.0,1,-,bad.py,smi,\n",
         )
         again = self.bench(written, code=1).stderr
+        self.assertIn("1 of 5 workloads are FINISHED", again)  # the other one has its results
         self.assertNotIn("fit+oom", again)
         self.assertIn("this machine has no GPU 7", again)
         self.assertIn("No module named 'no_such_module'", again)
