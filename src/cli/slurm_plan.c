@@ -204,7 +204,7 @@ char *slurm_plan_script(
 
 int slurm_plan_require_controller(const struct slurm_choices *choices, struct fault *fault)
 {
-    static const char *const places[] = {".", "../" COLLOC_SBIN_DIR, "../slurm"};
+    static const char *const places[] = {".", ("../" COLLOC_SBIN_DIR), "../slurm"};
     char path[4096];
     if (choices->estimates_only ||
         beside_find(places, ARRAY_SIZE(places), "colloc-slurm", path, sizeof path) == 0)
