@@ -68,7 +68,7 @@ static void put_value(FILE *out, const char *text)
     fputc('"', out);
 }
 
-static void put(FILE *out, const char *key, const char *value)
+static void put_field(FILE *out, const char *key, const char *value)
 {
     fprintf(out, " %s=", key);
     put_value(out, value ? value : "");
@@ -81,7 +81,7 @@ static void put_author(FILE *out, const struct job *job, const json_t *detail)
     uid_t uid = (uid_t)json_integer_value(by);
     if (!by)
         return;
-    put(out, "by", uid == job->uid ? job->user : uid == 0 ? "root" : "?");
+    put_field(out, "by", uid == job->uid ? job->user : uid == 0 ? "root" : "?");
     fprintf(out, " by_uid=%u", (unsigned)uid);
 }
 
@@ -99,7 +99,7 @@ static void put_update(FILE *out, const struct task_update *update, const json_t
     if (update->sets_time_limit)
         fprintf(out, " time_limit_s=%lld", (long long)(update->time_limit_us / SECOND_US));
     if (update->sets_priority)
-        put(out, "priority", priority_name(update->priority));
+        put_field(out, "priority", priority_name(update->priority));
     if (update->sets_need)
         fprintf(out, " memory_mib=%lld", (long long)(update->need.bytes / MIB));
     if (update->sets_begin)
@@ -107,7 +107,7 @@ static void put_update(FILE *out, const struct task_update *update, const json_t
     if (update->sets_after)
         fprintf(out, " after=%d", update->n_after);
     if (name)
-        put(out, "name", json_string_value(name));
+        put_field(out, "name", json_string_value(name));
 }
 
 static const char *audit_word(const struct event *event)
@@ -154,7 +154,7 @@ static void put_details(FILE *out, const struct core *core, const struct job *jo
 {
     switch (event->kind) {
     case EVENT_SUBMIT:
-        put(out, "name", job->name);
+        put_field(out, "name", job->name);
         fprintf(out, " gpus=%d", event->submit.request.gpus);
         if (event->submit.n_elements > 0)
             fprintf(out, " tasks=%d", event->submit.n_elements);
@@ -168,15 +168,15 @@ static void put_details(FILE *out, const struct core *core, const struct job *jo
         break;
     case EVENT_STARTED:
         put_gpus(out, core, task);
-        put(out, "sharing", sharing_name(task->share.sharing));
+        put_field(out, "sharing", sharing_name(task->share.sharing));
         fprintf(out, " attempt=%d", task->attempts);
         break;
     case EVENT_EXITED:
-        put(out, "class", failure_name(event->exited.failure));
+        put_field(out, "class", failure_name(event->exited.failure));
         fprintf(out, " exit=%d signal=%d", event->exited.code, event->exited.signal);
         break;
     case EVENT_END:
-        put(out, "state", task_state_word(event->end));
+        put_field(out, "state", task_state_word(event->end));
         break;
     default:
         break;
@@ -208,7 +208,7 @@ void audit_event(const struct core *core, const struct jobs *jobs, const struct 
     if (!out)
         return;
     fprintf(out, "audit event=%s task=%llu", word, (unsigned long long)event->task);
-    put(out, "user", job->user);
+    put_field(out, "user", job->user);
     fprintf(out, " uid=%u", (unsigned)job->uid);
     put_author(out, job, detail);
     put_details(out, core, job, task, event, detail);

@@ -578,7 +578,7 @@ static int read_arguments(
     return 0;
 }
 
-static int check(const struct config *config, struct fault *fault)
+static int check_combinations(const struct config *config, struct fault *fault)
 {
     const struct policy *policy = config->core.policy;
     if (config->core.preempt && !policy->rank)
@@ -609,7 +609,7 @@ int config_read_arguments(struct config *config, int argc, char **argv, struct f
     if (r == 0)
         r = read_arguments(&second, words, argc - 1, fault);
     if (r == 0)
-        r = check(config, fault);
+        r = check_combinations(config, fault);
     return r == 0 && first.only_check ? CONFIG_CHECK : r;
 }
 

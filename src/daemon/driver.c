@@ -439,7 +439,8 @@ static void schedule_tick(struct driver *driver)
         driver->tick_timer, on_tick, wait_us > 0 ? (uint64_t)(wait_us / MS_US) + 1 : 1, 0);
 }
 
-static int feed(struct driver *driver, const struct event *event, const json_t *detail, bool write)
+static int feed_core(
+    struct driver *driver, const struct event *event, const json_t *detail, bool write)
 {
     int r = core_step(driver->core, event);
     if (r == -ENOMEM)
@@ -475,10 +476,10 @@ void driver_end_batch(struct driver *driver)
 int driver_feed(struct driver *driver, const struct event *event, const json_t *detail)
 {
     bool write = event->kind != EVENT_SAMPLE && event->kind != EVENT_TICK;
-    return feed(driver, event, detail, write);
+    return feed_core(driver, event, detail, write);
 }
 
 int driver_feed_logged(struct driver *driver, const struct event *event)
 {
-    return feed(driver, event, NULL, false);
+    return feed_core(driver, event, NULL, false);
 }

@@ -38,7 +38,7 @@ static void close_signal(uv_signal_t *signal)
 
 /* Closes all that keeps the loop alive; a poll of the GPUs that is under way in the pool ends by
  * itself. A second call does nothing. */
-static void stop(struct daemon *daemon)
+static void stop_daemon(struct daemon *daemon)
 {
     signal(SIGHUP, SIG_IGN); /* a reload now comes too late */
     notify_stopping(&daemon->notify);
@@ -62,7 +62,7 @@ static void stop(struct daemon *daemon)
     close_signal(&daemon->hangup_signal);
 }
 
-static void destroy(struct daemon *daemon)
+static void destroy_daemon(struct daemon *daemon)
 {
     uv_run(&daemon->loop, UV_RUN_DEFAULT);
     driver_destroy(daemon->driver);
@@ -95,7 +95,7 @@ static void on_signal(uv_signal_t *signal, int number)
     struct daemon *daemon = signal->data;
     log_info("signal %d: going down; running tasks go on and are found again", number);
     gpus_save_usage(daemon->gpus);
-    stop(daemon);
+    stop_daemon(daemon);
 }
 
 /* Whether the process has a controlling terminal. */
@@ -118,7 +118,7 @@ static void on_hangup(uv_signal_t *signal, int number)
     if (daemon->ends_with_terminal && !has_terminal()) {
         log_info("the terminal was closed: going down; running tasks go on and are found again");
         gpus_save_usage(daemon->gpus);
-        stop(daemon);
+        stop_daemon(daemon);
         return;
     }
     notify_reloading(&daemon->notify);
@@ -164,7 +164,7 @@ static int make_state_dir(const struct config *config, struct fault *fault)
     return r < 0 ? fault_set(fault, -r, "%s: %s", config->state_dir, strerror(-r)) : 0;
 }
 
-static int start(struct daemon *daemon, struct fault *fault)
+static int start_daemon(struct daemon *daemon, struct fault *fault)
 {
     struct config *config = &daemon->config;
     config_complete(config);
@@ -207,7 +207,7 @@ static int start(struct daemon *daemon, struct fault *fault)
 
 /* ---- the process ---- */
 
-static int usage(FILE *out, int status)
+static int print_usage(FILE *out, int status)
 {
     fprintf(out,
         "usage: collocd [--node] [--check] [--config=FILE] [--SETTING=VALUE ...]\n\n"
@@ -312,7 +312,7 @@ int main(int argc, char **argv)
     case 0:
         break;
     case CONFIG_HELP:
-        return usage(stdout, 0);
+        return print_usage(stdout, 0);
     case CONFIG_VERSION:
         printf("collocd %s\n", COLLOC_VERSION);
         return 0;
@@ -330,12 +330,12 @@ int main(int argc, char **argv)
         return run_node_agent(&daemon.config);
     notify_open(&daemon.notify);
     init_loop(&daemon);
-    r = start(&daemon, &fault);
+    r = start_daemon(&daemon, &fault);
     if (r < 0)
         log_error("%s", fault.text);
     else
         uv_run(&daemon.loop, UV_RUN_DEFAULT);
-    stop(&daemon);
-    destroy(&daemon);
+    stop_daemon(&daemon);
+    destroy_daemon(&daemon);
     return r < 0 ? 1 : 0;
 }

@@ -41,7 +41,7 @@ static void configure_core(struct daemon *daemon)
     driver_feed_logged(daemon->driver, &tick);
 }
 
-static void apply(struct daemon *daemon, int64_t old_period_us)
+static void apply_settings(struct daemon *daemon, int64_t old_period_us)
 {
     config_complete(&daemon->config);
     if (daemon->config.sample_period_us != old_period_us)
@@ -103,7 +103,7 @@ void configuration_reload(struct daemon *daemon)
         log_set_level((enum log_level)wanted.log_level);
     config_change(&daemon->config, &wanted, on_change, &changes);
     if (changes.taken)
-        apply(daemon, old_period_us);
+        apply_settings(daemon, old_period_us);
     else if (!changes.refused)
         log_info("configuration: read again, nothing has changed");
     log_set_level((enum log_level)daemon->config.log_level);

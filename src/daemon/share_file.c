@@ -73,7 +73,7 @@ struct reading_again {
     struct share_table table;
 };
 
-static void finish(struct reading_again *reading, int r)
+static void finish_reading(struct reading_again *reading, int r)
 {
     fault_prefix(r < 0 ? &reading->fault : NULL, r, "shares");
     reading->on_read(reading->context, r < 0 ? NULL : &reading->table, &reading->fault);
@@ -116,7 +116,7 @@ static int find_answer(void *context, const char *name, uint32_t *ret_uid)
     return user ? user->answer : -ENOENT;
 }
 
-static int parse(struct reading_again *reading, share_find_user *find)
+static int parse_shares(struct reading_again *reading, share_find_user *find)
 {
     return share_table_parse(reading->text, reading->size, reading->path, find, reading,
         &reading->fault, &reading->table);
@@ -125,7 +125,7 @@ static int parse(struct reading_again *reading, share_find_user *find)
 static void close_one(struct reading_again *reading)
 {
     if (--reading->n_open == 0)
-        finish(reading, parse(reading, find_answer));
+        finish_reading(reading, parse_shares(reading, find_answer));
 }
 
 struct question {
@@ -175,15 +175,15 @@ void share_file_read_again(
     reading->context = context;
     share_table_init(&reading->table);
     if (!reading->path) {
-        finish(reading, fault_set(&reading->fault, ENOMEM, "out of memory"));
+        finish_reading(reading, fault_set(&reading->fault, ENOMEM, "out of memory"));
         return;
     }
     int r = *path ? file_read(path, FILE_MAX_BYTES, &reading->fault, &reading->text, &reading->size)
                   : 0;
     if (r == 0)
-        r = parse(reading, list_user);
+        r = parse_shares(reading, list_user);
     if (r < 0)
-        finish(reading, r);
+        finish_reading(reading, r);
     else
         ask_all(reading);
 }

@@ -121,7 +121,7 @@ static int join_mps(struct attempts *attempts, const struct task *task, struct l
 }
 
 /* Tasks that share their GPUs, unless the setting or the task says otherwise. */
-static int preload(struct attempts *attempts, const struct task *task, struct launch *launch)
+static int add_preload(struct attempts *attempts, const struct task *task, struct launch *launch)
 {
     const struct attempts_hooks *hooks = &attempts->parts.hooks;
     const struct config *config = attempts->parts.config;
@@ -157,7 +157,7 @@ static int fill_environment(
         r = environment_set_rendezvous(
             &launch->added, task, rendezvous_port_find(task->id), launch->env);
     if (r == 0)
-        r = preload(attempts, task, launch);
+        r = add_preload(attempts, task, launch);
     if (r == 0 && !by_mps && attempts->parts.config->framework_mem_limit)
         r = environment_limit_frameworks(&launch->added, view, task,
             attempts->parts.config->core.conditions.margin_bytes, launch->env);
@@ -203,7 +203,7 @@ static struct attempt_spec make_spec(const struct attempts *attempts, const stru
     };
 }
 
-static int spawn(struct attempts *attempts, struct live_attempt *live, const struct task *task,
+static int spawn_shim(struct attempts *attempts, struct live_attempt *live, const struct task *task,
     const struct launch *launch, struct fault *fault)
 {
     char folder[STATE_PATH_SIZE], cgroup[CGROUP_PATH_SIZE];
@@ -228,7 +228,7 @@ static int launch_attempt(struct attempts *attempts, struct live_attempt *live,
     if (r == 0)
         r = fill_environment(attempts, task, &launch, fault);
     if (r == 0)
-        r = spawn(attempts, live, task, &launch, fault);
+        r = spawn_shim(attempts, live, task, &launch, fault);
     *ret_by_streams = launch.by_streams;
     launch_fini(&launch);
     return r;

@@ -22,7 +22,7 @@
 
 /* ---- the table ---- */
 
-static int compare(const void *a, const void *b)
+static int compare_attempts(const void *a, const void *b)
 {
     uint64_t left = ((const struct live_attempt *)a)->task,
              right = ((const struct live_attempt *)b)->task;
@@ -32,7 +32,7 @@ static int compare(const void *a, const void *b)
 struct live_attempt *live_attempt_find(const struct attempts *attempts, uint64_t task)
 {
     const struct live_attempt key = {.task = task};
-    struct live_attempt *const *node = tfind(&key, &attempts->live, compare);
+    struct live_attempt *const *node = tfind(&key, &attempts->live, compare_attempts);
     return node ? *node : NULL;
 }
 
@@ -45,7 +45,7 @@ struct live_attempt *live_attempt_get(struct attempts *attempts, uint64_t task)
     if (!live)
         driver_die_of_memory();
     *live = (struct live_attempt){.task = task, .attempts = attempts, .watch.pidfd = -1};
-    if (!tsearch(live, &attempts->live, compare))
+    if (!tsearch(live, &attempts->live, compare_attempts))
         driver_die_of_memory();
     return live;
 }
@@ -56,7 +56,7 @@ void live_attempt_remove(struct live_attempt *live)
         return;
     live->attempts->n_awaiting_poll -= live->poll_awaited > 0;
     live_attempt_unwatch(live);
-    tdelete(live, &live->attempts->live, compare);
+    tdelete(live, &live->attempts->live, compare_attempts);
     free(live->why_deferred);
     free(live);
 }

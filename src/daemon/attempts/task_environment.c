@@ -37,7 +37,7 @@ void environment_fini(struct environment *environment)
         free(environment->text[i]);
 }
 
-static const char *find(const char *const *submitted, const char *name)
+static const char *find_variable(const char *const *submitted, const char *name)
 {
     size_t length = strlen(name);
     for (; submitted && *submitted; submitted++)
@@ -50,11 +50,11 @@ static const char *find(const char *const *submitted, const char *name)
 static int add_default(struct environment *environment, const char *const *submitted,
     const char *name, const char *value)
 {
-    return find(submitted, name) ? 0 : environment_add(environment, "%s=%s", name, value);
+    return find_variable(submitted, name) ? 0 : environment_add(environment, "%s=%s", name, value);
 }
 
 /* "A,B,C": a text of each GPU of the task. NULL: no memory. */
-static char *join(const struct cluster_view *view, const struct task *task,
+static char *join_gpus(const struct cluster_view *view, const struct task *task,
     const char *(*of)(const struct gpu_identity *))
 {
     char *text = NULL;
@@ -81,8 +81,8 @@ static const char *label_of(const struct gpu_identity *gpu)
 int environment_name_gpus(struct environment *environment, const struct cluster_view *view,
     const struct task *task, bool by_index)
 {
-    char *devices = join(view, task, by_index ? label_of : uuid_of),
-         *labels = join(view, task, label_of);
+    char *devices = join_gpus(view, task, by_index ? label_of : uuid_of),
+         *labels = join_gpus(view, task, label_of);
     int r = devices && labels ? 0 : -ENOMEM;
     if (r == 0)
         r = environment_add(environment, "COLLOC_TASK_ID=%llu", (unsigned long long)task->id);
@@ -128,7 +128,7 @@ int environment_name_for_slurm(struct environment *environment, const struct tas
 {
     unsigned long long id = task->id;
     int restarts = task->attempts - task->unstarted - 1;
-    if (!find(submitted, "COLLOC_SLURM_SCRIPT"))
+    if (!find_variable(submitted, "COLLOC_SLURM_SCRIPT"))
         return 0;
     int r = environment_add(environment, "SLURM_JOB_ID=%llu", id);
     if (r == 0)
@@ -226,13 +226,13 @@ int environment_limit_frameworks(struct environment *environment, const struct c
     double fraction = memory_fraction(view, task, margin_bytes);
     if (fraction >= 1)
         return 0;
-    const char *name = find(submitted, "PYTORCH_ALLOC_CONF") ? "PYTORCH_ALLOC_CONF"
-                                                             : "PYTORCH_CUDA_ALLOC_CONF";
-    const char *own = find(submitted, name);
+    const char *name = find_variable(submitted, "PYTORCH_ALLOC_CONF") ? "PYTORCH_ALLOC_CONF"
+                                                                      : "PYTORCH_CUDA_ALLOC_CONF";
+    const char *own = find_variable(submitted, name);
     bool has_own = own && *own;
     int r = environment_add(environment, "%s=%s%sper_process_memory_fraction:%.4f", name,
         has_own ? own : "", has_own ? "," : "", fraction);
-    if (r < 0 || find(submitted, "XLA_PYTHON_CLIENT_MEM_FRACTION"))
+    if (r < 0 || find_variable(submitted, "XLA_PYTHON_CLIENT_MEM_FRACTION"))
         return r;
     return environment_add(environment, "XLA_PYTHON_CLIENT_MEM_FRACTION=%.4f", fraction);
 }
@@ -240,7 +240,7 @@ int environment_limit_frameworks(struct environment *environment, const struct c
 int environment_preload(struct environment *environment, const char *library, const char *socket,
     int attempt, const char *const *submitted)
 {
-    const char *own = find(submitted, "LD_PRELOAD");
+    const char *own = find_variable(submitted, "LD_PRELOAD");
     bool has_own = own && *own;
     int r = environment_add(
         environment, "LD_PRELOAD=%s%s%s", library, has_own ? ":" : "", has_own ? own : "");

@@ -324,7 +324,7 @@ static bool go_on(struct listing *list)
     return is_over;
 }
 
-static void append(struct http *http, struct listing *list)
+static void append_listing(struct http *http, struct listing *list)
 {
     struct listing **at = &http->listings;
     while (*at)
@@ -339,12 +339,12 @@ static void on_turn(uv_idle_t *turn)
     struct listing *list = http->listings;
     http->listings = list->next;
     if (!go_on(list))
-        append(http, list);
+        append_listing(http, list);
     if (!http->listings)
         uv_idle_stop(turn);
 }
 
-static void begin(struct listing *list)
+static void begin_listing(struct listing *list)
 {
     struct http *http = list->http;
     if ((list->wants_live && collect_live(list) < 0) || !text_begin(list)) {
@@ -354,7 +354,7 @@ static void begin(struct listing *list)
     }
     if (go_on(list))
         return;
-    append(http, list);
+    append_listing(http, list);
     uv_idle_start(&http->list_turn, on_turn);
 }
 
@@ -475,7 +475,7 @@ static void on_user_known(void *context, const struct name *name)
         list->ended.holds = list->user_json = json_dumps(user, JSON_COMPACT | JSON_ENCODE_ANY);
         json_decref(user);
     }
-    begin(list);
+    begin_listing(list);
 }
 
 void route_list(void *context, struct api_request *request)
@@ -495,6 +495,6 @@ void route_list(void *context, struct api_request *request)
     } else if (list->user) {
         names_ask_name(list->http->parts.names, list->user, on_user_known, list);
     } else {
-        begin(list);
+        begin_listing(list);
     }
 }

@@ -135,7 +135,7 @@ static void write_key(
 }
 
 /* Answers from the cache, or asks the recorder. Returns whether query and head were taken over. */
-static bool answer(
+static bool answer_query(
     struct http *http, struct api_request *request, struct metric_query *query, char *head)
 {
     const struct http_hooks *hooks = &http->parts.hooks;
@@ -162,7 +162,7 @@ static bool answer(
 }
 
 /* Takes over query and head, either of which may be NULL for want of memory. */
-static void ask(
+static void start_query(
     struct http *http, struct api_request *request, struct metric_query *query, char *head)
 {
     struct fault fault = {0};
@@ -170,7 +170,7 @@ static void ask(
         api_reply(request, 500, NULL);
     else if (read_query(request, &fault, query) < 0)
         api_reply_error(request, 400, "%s", fault.text);
-    else if (answer(http, request, query, head))
+    else if (answer_query(http, request, query, head))
         return;
     free(query);
     free(head);
@@ -199,7 +199,7 @@ void route_task_series(void *context, struct api_request *request)
     json_decref(record);
     if (query)
         query->task = id;
-    ask(http, request, query, head);
+    start_query(http, request, query, head);
 }
 
 /* By index or UUID, or "all". */
@@ -226,5 +226,5 @@ void route_gpu_series(void *context, struct api_request *request)
         api_reply_error(request, 404, "there is no GPU '%.80s'", name);
         return;
     }
-    ask(http, request, query, strdup("\"task\":null"));
+    start_query(http, request, query, strdup("\"task\":null"));
 }

@@ -34,7 +34,7 @@ static const struct task *find_own_task(struct http *http, struct api_request *r
 }
 
 /* Feeds the command; the request is answered now, or when what follows is done. */
-static void command(struct http *http, struct api_request *request, struct event *event)
+static void feed_command(struct http *http, struct api_request *request, struct event *event)
 {
     const struct http_hooks *hooks = &http->parts.hooks;
     uint64_t id = event->task;
@@ -64,7 +64,7 @@ void route_suspend(void *context, struct api_request *request)
     if (core_check_suspend(http->parts.core, task->id, &fault) < 0)
         api_reply_error(request, 409, "%s", fault.text);
     else
-        command(http, request, &event);
+        feed_command(http, request, &event);
 }
 
 void route_resume(void *context, struct api_request *request)
@@ -74,7 +74,7 @@ void route_resume(void *context, struct api_request *request)
     if (!task)
         return;
     struct event event = driver_event(http->parts.driver, EVENT_RESUME, task->id);
-    command(http, request, &event);
+    feed_command(http, request, &event);
 }
 
 static int find_gpu(const struct http *http, const char *name)
@@ -123,7 +123,7 @@ void route_move(void *context, struct api_request *request)
     if (core_check_move(http->parts.core, task->id, gpus, n, &fault) < 0)
         api_reply_error(request, 409, "%s", fault.text);
     else
-        command(http, request, &event);
+        feed_command(http, request, &event);
 }
 
 void http_answer_with_task(

@@ -238,7 +238,7 @@ static void reply_unrecorded(struct api_request *request, uint64_t id, json_t *r
     api_reply(request, 202, shown ? json_pack("{s:o, s:s}", "task", shown, "note", note) : NULL);
 }
 
-static void change(
+static void change_task(
     struct http *http, struct api_request *request, enum event_kind kind, const char *verb)
 {
     json_t *detail = json_pack("{s:I}", "by_uid", (json_int_t)api_request_peer(request).uid);
@@ -284,15 +284,15 @@ static void change(
 
 void route_cancel(void *context, struct api_request *request)
 {
-    change(context, request, EVENT_CANCEL, "cancelled");
+    change_task(context, request, EVENT_CANCEL, "cancelled");
 }
 
 void route_hold(void *context, struct api_request *request)
 {
-    change(context, request, EVENT_HOLD, "held");
+    change_task(context, request, EVENT_HOLD, "held");
 }
 
 void route_release(void *context, struct api_request *request)
 {
-    change(context, request, EVENT_RELEASE, "released");
+    change_task(context, request, EVENT_RELEASE, "released");
 }

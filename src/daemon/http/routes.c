@@ -173,7 +173,7 @@ static void route_web(void *context, struct api_request *request)
     free(url);
 }
 
-static json_t *average(int64_t sum_us, int64_t n)
+static json_t *mean_seconds_json(int64_t sum_us, int64_t n)
 {
     return n ? json_real((double)sum_us / 1e6 / (double)n) : json_null();
 }
@@ -197,9 +197,10 @@ static void route_stats(void *context, struct api_request *request)
             (json_int_t)(ended - totals.tasks[TASK_COMPLETED]), "oom", (json_int_t)totals.oom_count,
             "recovered", (json_int_t)totals.recovered, "total_s",
             (double)(totals.last_ended_wall_us - totals.first_submitted_wall_us) / 1e6,
-            "avg_wait_s", average(totals.wait_us, ended), "avg_exec_s",
-            average(totals.exec_us, ended), "avg_jct_s", average(totals.jct_us, ended),
-            "mean_smact", json_reading(gpus.mean_smact, 1), "energy_mj", gpus.energy_j / 1e6));
+            "avg_wait_s", mean_seconds_json(totals.wait_us, ended), "avg_exec_s",
+            mean_seconds_json(totals.exec_us, ended), "avg_jct_s",
+            mean_seconds_json(totals.jct_us, ended), "mean_smact", json_reading(gpus.mean_smact, 1),
+            "energy_mj", gpus.energy_j / 1e6));
 }
 
 const struct api_route http_routes[] = {

@@ -25,7 +25,7 @@
 
 /* ---- the queue ---- */
 
-static void append(struct http *http, struct submission *submission)
+static void append_submission(struct http *http, struct submission *submission)
 {
     submission->next = NULL;
     *(http->submissions_last ? &http->submissions_last->next
@@ -54,7 +54,7 @@ static void on_submitter_named(void *context, const struct name *name)
         submission_free(submission);
     } else {
         snprintf(submission->user, sizeof submission->user, "%s", name->name);
-        append(http, submission);
+        append_submission(http, submission);
     }
     http_serve_soon(http);
 }
@@ -163,7 +163,7 @@ static struct submission *read_due(struct http *http)
         at->next = NULL;
         struct reader *reader = reader_of(&readers, api_request_peer(at->request).uid);
         if (reader->took_us >= READ_MAX_US) {
-            append(http, at);
+            append_submission(http, at);
             continue;
         }
         int64_t before_us = clock_monotonic_us();

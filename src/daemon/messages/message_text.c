@@ -16,7 +16,7 @@
 
 enum { LINE_SIZE = 700, TEXT_SIZE = 4000 };
 
-static const char *member(const json_t *task, const char *key)
+static const char *member_text(const json_t *task, const char *key)
 {
     const char *text = json_string_value(json_object_get(task, key));
     return text ? text : "";
@@ -47,12 +47,13 @@ static void write_event(FILE *out, const struct message_facts *facts)
         break;
     case MESSAGE_END:
     case MESSAGE_FAIL:
-        fprintf(out, "%s after %s", member(facts->task, "state"), ran);
-        if (*member(facts->task, "reason") && strcmp(member(facts->task, "reason"), "None") != 0)
-            fprintf(out, " (%s)", member(facts->task, "reason"));
+        fprintf(out, "%s after %s", member_text(facts->task, "state"), ran);
+        if (*member_text(facts->task, "reason") &&
+            strcmp(member_text(facts->task, "reason"), "None") != 0)
+            fprintf(out, " (%s)", member_text(facts->task, "reason"));
         break;
     case MESSAGE_REQUEUE:
-        fprintf(out, "failed (%s) and is run again", member(facts->task, "failure"));
+        fprintf(out, "failed (%s) and is run again", member_text(facts->task, "failure"));
         break;
     case MESSAGE_SUSPEND:
         fputs("has been suspended for long", out);
@@ -70,7 +71,7 @@ static void write_line(char line[LINE_SIZE], const struct message_facts *facts)
         return;
     fprintf(out,
         "task %lld %s on %s: ", (long long)json_integer_value(json_object_get(facts->task, "id")),
-        member(facts->task, "name"), facts->host);
+        member_text(facts->task, "name"), facts->host);
     write_event(out, facts);
     fclose(out);
     line[LINE_SIZE - 1] = '\0';
@@ -94,13 +95,13 @@ static void write_text(char text[TEXT_SIZE], const char *line, const json_t *tas
     if (json_is_number(peak))
         snprintf(memory, sizeof memory, "%.1f GiB", json_number_value(peak) / 1024);
     fprintf(out, "%s\n\n", line);
-    write_detail(out, "Command", member(task, "command"));
-    write_detail(out, "Reason", member(task, "reason_text"));
-    write_detail(out, "Evidence", member(task, "evidence"));
+    write_detail(out, "Command", member_text(task, "command"));
+    write_detail(out, "Reason", member_text(task, "reason_text"));
+    write_detail(out, "Evidence", member_text(task, "evidence"));
     write_detail(out, "Waited", duration_text(json_object_get(task, "wait_s"), after));
     write_detail(out, "Ran", duration_text(json_object_get(task, "exec_s"), after));
     write_detail(out, "Peak memory", memory);
-    write_detail(out, "Memory", member(task, "mem_text"));
+    write_detail(out, "Memory", member_text(task, "mem_text"));
     fprintf(out, "\n`colloc show %lld` has more.\n",
         (long long)json_integer_value(json_object_get(task, "id")));
     fclose(out);

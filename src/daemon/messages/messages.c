@@ -287,8 +287,8 @@ static int run_program(const char *program, const char *text, char *output, size
     return WIFEXITED(status) ? WEXITSTATUS(status) : -EINTR;
 }
 
-static _Noreturn void deliver(struct delivery *delivery, const struct user_helper_order *order,
-    const char *program, const char *text)
+static _Noreturn void deliver_message(struct delivery *delivery,
+    const struct user_helper_order *order, const char *program, const char *text)
 {
     struct user_helper_report report = {.answer = user_helper_become(order)};
     char output[200] = "";
@@ -369,7 +369,7 @@ static void start_delivery(
     int r = text ? user_helper_begin(&delivery->helper, messages->options.loop, &order, &fault)
                  : fault_set(&fault, ENOMEM, "out of memory");
     if (r == USER_HELPER_CHILD)
-        deliver(delivery, &order, program, text);
+        deliver_message(delivery, &order, program, text);
     free(text);
     delivery->helper.context = delivery;
     delivery->helper.on_done = on_delivered;

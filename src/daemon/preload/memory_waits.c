@@ -99,7 +99,7 @@ static bool may_report(struct preload_manager *manager, const struct preload_wai
 }
 
 /* The core refuses it before the task is known to run: it is reported later. */
-static void report(struct preload_manager *manager, struct preload_waiter *waiter)
+static void report_wait(struct preload_manager *manager, struct preload_waiter *waiter)
 {
     struct event event = driver_event(manager->parts.driver, EVENT_MEMORY_WAIT, waiter->peer.task);
     event.memory_wait.bytes = waiter->bytes ? (int64_t)waiter->bytes : 1;
@@ -115,7 +115,7 @@ static void end_wait(struct preload_manager *manager, uint64_t task)
     driver_feed(manager->parts.driver, &event, NULL);
 }
 
-static void withdraw(struct preload_manager *manager, struct preload_waiter *waiter)
+static void withdraw_wait(struct preload_manager *manager, struct preload_waiter *waiter)
 {
     if (!waiter->is_reported)
         return;
@@ -125,11 +125,12 @@ static void withdraw(struct preload_manager *manager, struct preload_waiter *wai
 
 /* ---- answers ---- */
 
-static void fail(struct preload_manager *manager, struct preload_waiter *waiter, const char *why)
+static void fail_wait(
+    struct preload_manager *manager, struct preload_waiter *waiter, const char *why)
 {
     log_info("task %llu: process %d does not get the memory: %s",
         (unsigned long long)waiter->peer.task, (int)waiter->peer.pid, why);
-    withdraw(manager, waiter);
+    withdraw_wait(manager, waiter);
     preload_answer(waiter, PRELOAD_FAIL, 0);
 }
 
@@ -149,7 +150,7 @@ void preload_manager_answer_memory(struct preload_manager *manager, uint64_t tas
         return;
     waiter->is_reported = false;
     if (!is_granted) {
-        fail(manager, waiter, "its GPU has too little, and no other task can give way");
+        fail_wait(manager, waiter, "its GPU has too little, and no other task can give way");
         return;
     }
     if (waiter->reason == PRELOAD_OVER_CAP)
@@ -185,12 +186,12 @@ void memory_waits_add(struct preload_manager *manager, struct preload_waiter *wa
     }
     const char *why = why_fails(manager, waiter);
     if (why)
-        fail(manager, waiter, why);
+        fail_wait(manager, waiter, why);
 }
 
 void memory_waits_remove(struct preload_manager *manager, struct preload_waiter *waiter)
 {
-    withdraw(manager, waiter);
+    withdraw_wait(manager, waiter);
     log_info("task %llu: process %d goes on after %.1f s", (unsigned long long)waiter->peer.task,
         (int)waiter->peer.pid, (double)(now_ms(manager) - waiter->since_ms) / 1e3);
 }
@@ -226,8 +227,8 @@ void memory_waits_poll(struct preload_manager *manager)
         check_report(manager, waiter);
         const char *why = waiter->is_asking ? why_fails(manager, waiter) : NULL;
         if (why)
-            fail(manager, waiter, why);
+            fail_wait(manager, waiter, why);
         else if (may_report(manager, waiter))
-            report(manager, waiter);
+            report_wait(manager, waiter);
     }
 }

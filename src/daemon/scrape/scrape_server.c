@@ -57,7 +57,7 @@ static bool has_token(const struct scrape *scrape, const char *authorization)
     return difference == 0;
 }
 
-static bool admit(void *data, struct api_request *request, struct api_peer *ret_peer)
+static bool admit_reader(void *data, struct api_request *request, struct api_peer *ret_peer)
 {
     const struct scrape *scrape = data;
     const struct tcp_address *address = tcp_server_address(scrape->server);
@@ -158,7 +158,7 @@ static int start_server(struct scrape *scrape, struct fault *fault)
         {"X-Content-Type-Options", "nosniff"}, {"Cache-Control", "no-store"}, {NULL, NULL}};
     const struct api_server_options options = {
         .headers = headers,
-        .admit = admit,
+        .admit = admit_reader,
         .server_data = scrape,
         .routes = routes,
         .context = scrape,

@@ -186,7 +186,7 @@ void suspension_on_group_done(void *context, enum group_answer answer, const cha
         end_suspension(s, answer);
 }
 
-static void refuse(struct suspension *s, enum suspend_refusal refusal)
+static void refuse_order(struct suspension *s, enum suspend_refusal refusal)
 {
     char why[SUSPENSION_WHY_SIZE];
     bool is_memory = refusal == SUSPEND_OVER_MAX || refusal == SUSPEND_HOST_MEMORY ||
@@ -234,7 +234,7 @@ void suspension_decide(struct suspension *s)
 {
     enum suspend_refusal refusal = suspend_check(&s->facts);
     if (refusal != SUSPEND_ALLOWED) {
-        refuse(s, refusal);
+        refuse_order(s, refusal);
         return;
     }
     int r = suspension_save_record(s, s->orders->task);

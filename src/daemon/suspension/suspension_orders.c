@@ -67,7 +67,7 @@ const char *suspension_why_failed(const struct suspension *s, uint64_t task)
 
 /* ---- the end of an order ---- */
 
-static void answer(struct suspension *s, struct order *order, const char *why)
+static void answer_order(struct suspension *s, struct order *order, const char *why)
 {
     struct api_request *asker = order->asker;
     order->asker = NULL;
@@ -90,7 +90,7 @@ static void finish_order(struct suspension *s, struct event *event, const char *
     if (suspension_find_task(s, order->task))
         driver_feed(s->parts.driver, event, detail);
     json_decref(detail);
-    answer(s, order, why);
+    answer_order(s, order, why);
     free(order);
     next_order(s);
 }
@@ -155,7 +155,7 @@ static void drop_first(struct suspension *s)
 {
     struct order *order = s->orders;
     s->orders = order->next;
-    answer(s, order, NULL);
+    answer_order(s, order, NULL);
     free(order);
 }
 
