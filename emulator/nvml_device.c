@@ -156,7 +156,7 @@ static unsigned compute_mode(const struct view *v)
     return v->gpu->trouble & TROUBLE_ONE_PROCESS ? 3 : 0;
 }
 
-static unsigned enabled(const struct view *v)
+static unsigned is_enabled(const struct view *v)
 {
     return NVML_FEATURE_ENABLED;
 }
@@ -208,7 +208,7 @@ nvmlReturn_t nvmlDeviceGetComputeMode(nvmlDevice_t device, unsigned *mode)
 
 nvmlReturn_t nvmlDeviceGetPersistenceMode(nvmlDevice_t device, unsigned *mode)
 {
-    return give_fact(device, mode, enabled);
+    return give_fact(device, mode, is_enabled);
 }
 
 nvmlReturn_t nvmlDeviceGetPowerManagementLimit(nvmlDevice_t device, unsigned *milliwatts)

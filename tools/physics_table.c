@@ -110,7 +110,7 @@ static bool read_constants(char *line, struct physics_constants *constants)
     return true;
 }
 
-static void answer(struct task *task, const char *constants_line)
+static void answer_task(struct task *task, const char *constants_line)
 {
     struct physics physics;
     struct estimate estimate = {.note = ""};
@@ -194,7 +194,7 @@ int main(int argc, char **argv)
     print_head();
     while (fgets(constants, sizeof constants, stdin)) {
         for (size_t i = 0; i < n; i++)
-            answer(&tasks[i], constants);
+            answer_task(&tasks[i], constants);
         fflush(stdout);
     }
     for (size_t i = 0; i < n; i++) {

@@ -228,7 +228,7 @@ static int read_number(
     return r == 0 && must ? columns_wrong(columns, fault, "no %s", name) : r;
 }
 
-static const char *text(const struct columns *columns, const char *name)
+static const char *column_text(const struct columns *columns, const char *name)
 {
     const char *value = columns_get(
         columns, columns_find(columns, (const char *const[]){name, NULL}));
@@ -265,8 +265,8 @@ static int read_epoch(struct columns *columns, struct epochs *epochs, struct fau
         (r = read_number(columns, "epoch_to_unix_s", true, fault, &to_s)) < 0 ||
         (r = read_number(columns, "samples", true, fault, &samples)) < 0)
         return r;
-    struct epoch read = {(char *)text(columns, "group"), (int)repeat, (int)task, (int)epoch, took_s,
-        from_s, to_s, samples};
+    struct epoch read = {(char *)column_text(columns, "group"), (int)repeat, (int)task, (int)epoch,
+        took_s, from_s, to_s, samples};
     struct epoch *place = find_or_add_epoch(epochs, &read);
     if (!place)
         return fault_set(fault, ENOMEM, "out of memory");
@@ -304,9 +304,9 @@ static int find_epochs(const struct epochs *all, struct group *group)
 static int add_group(struct columns *columns, const char *folder, const struct epochs *epochs,
     FILE *out, struct fault *fault)
 {
-    struct group group = {.name = text(columns, "group"),
-        .mix = text(columns, "mix"),
-        .sharing = text(columns, "sharing")};
+    struct group group = {.name = column_text(columns, "group"),
+        .mix = column_text(columns, "mix"),
+        .sharing = column_text(columns, "sharing")};
     double number_, repeat, tasks, failed;
     int r;
     if ((r = read_number(columns, "number", true, fault, &number_)) < 0 ||

@@ -29,7 +29,7 @@ struct run_columns {
     int group, repeat;
 };
 
-static const char *field(const struct columns *columns, int column)
+static const char *field_text(const struct columns *columns, int column)
 {
     const char *value = columns_get(columns, column);
     return value ? value : "";
@@ -50,8 +50,8 @@ static bool contains_run(
     const struct runs *runs, const struct columns *columns, const struct run_columns *at)
 {
     for (size_t i = 0; i < runs->n; i++)
-        if (strcmp(runs->item[i].group, field(columns, at->group)) == 0 &&
-            strcmp(runs->item[i].repeat, field(columns, at->repeat)) == 0)
+        if (strcmp(runs->item[i].group, field_text(columns, at->group)) == 0 &&
+            strcmp(runs->item[i].repeat, field_text(columns, at->repeat)) == 0)
             return true;
     return false;
 }
@@ -61,7 +61,8 @@ static int add_run(struct runs *runs, const struct columns *columns, const struc
     if (ARRAY_RESERVE(runs->item, runs->capacity, runs->n + 1) < 0)
         return -ENOMEM;
     struct run_key *key = &runs->item[runs->n++];
-    *key = (struct run_key){strdup(field(columns, at->group)), strdup(field(columns, at->repeat))};
+    *key = (struct run_key){
+        strdup(field_text(columns, at->group)), strdup(field_text(columns, at->repeat))};
     return key->group && key->repeat ? 0 : -ENOMEM;
 }
 
@@ -85,7 +86,7 @@ static int read_failed(const char *path, struct fault *fault, struct runs *ret_r
     if (failed < 0)
         r = fault_set(fault, EINVAL, "%s is not the journal of a bench", path);
     while (r == 0 && (r = columns_next(&columns, fault)) == 1)
-        r = strcmp(field(&columns, failed), "0") != 0 && add_run(ret_runs, &columns, &at) < 0
+        r = strcmp(field_text(&columns, failed), "0") != 0 && add_run(ret_runs, &columns, &at) < 0
                 ? fault_set(fault, ENOMEM, "out of memory")
                 : 0;
     columns_close(&columns);

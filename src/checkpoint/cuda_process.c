@@ -50,7 +50,7 @@ bool cuda_process_is(pid_t pid, uint64_t born)
     return read_born(pid, &now) == 0 && now == born;
 }
 
-static bool contains(struct span text, const char *word)
+static bool contains_text(struct span text, const char *word)
 {
     return memmem(text.at, text.size, word, strlen(word));
 }
@@ -65,7 +65,7 @@ void cuda_process_parse_maps(struct span maps, struct cuda_process *process)
         struct span file = {slash + 1, (size_t)(line.at + line.size - slash - 1)};
         for (size_t i = 0; i < ARRAY_SIZE(profilers); i++)
             process->has_profiler |= span_starts(file, profilers[i]);
-        process->has_nccl |= contains(file, "libnccl.so");
+        process->has_nccl |= contains_text(file, "libnccl.so");
     }
 }
 
@@ -74,7 +74,7 @@ void cuda_process_parse_status(struct span status, struct cuda_process *process)
     struct span line;
     while (span_next_line(&status, &line)) {
         if (span_starts(line, "State:"))
-            process->is_stopped = contains(line, "T (") || contains(line, "t (");
+            process->is_stopped = contains_text(line, "T (") || contains_text(line, "t (");
         if (span_starts(line, "TracerPid:"))
             process->is_traced = !span_is(
                 span_trim((struct span){line.at + 10, line.size - 10}), "0");

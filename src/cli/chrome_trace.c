@@ -41,7 +41,7 @@ struct stay {
     const char *name;
 };
 
-static double clip(const struct trace_writer *writer, double at)
+static double clip_to_input(const struct trace_writer *writer, double at)
 {
     return fmax(writer->input->since, fmin(writer->input->until, at));
 }
@@ -52,7 +52,7 @@ static bool is_within(const struct trace_writer *writer, double since, double un
 }
 
 /* Slices that end together do so to the microsecond: their lengths are differences of these. */
-static json_int_t microseconds(double seconds)
+static json_int_t to_microseconds(double seconds)
 {
     return (json_int_t)llround(seconds * 1e6);
 }
@@ -133,11 +133,11 @@ static void write_slice(struct trace_writer *writer, int process, const json_t *
     if (!is_within(writer, since, until))
         return;
     json_int_t thread = find_thread(writer, process, task);
-    double begin = clip(writer, since), end = clip(writer, until);
+    double begin = clip_to_input(writer, since), end = clip_to_input(writer, until);
     write_event(
         writer, json_pack("{s:s, s:s, s:s, s:i, s:I, s:I, s:I, s:O}", "ph", "X", "cat", "task",
-                    "name", name, "pid", process, "tid", thread, "ts", microseconds(begin), "dur",
-                    microseconds(end) - microseconds(begin), "args", details));
+                    "name", name, "pid", process, "tid", thread, "ts", to_microseconds(begin),
+                    "dur", to_microseconds(end) - to_microseconds(begin), "args", details));
 }
 
 static void write_instant(
@@ -147,7 +147,7 @@ static void write_instant(
         return;
     write_event(writer, json_pack("{s:s, s:s, s:s, s:s, s:i, s:I, s:I}", "ph", "i", "s", "t", "cat",
                             "task", "name", name, "pid", process, "tid",
-                            find_thread(writer, process, task), "ts", microseconds(at)));
+                            find_thread(writer, process, task), "ts", to_microseconds(at)));
 }
 
 /* One slice on each GPU of the stay. */
@@ -180,7 +180,7 @@ static void write_arrow(
         int process = find_process(writer, uuid, "?");
         json_t *event = json_pack("{s:s, s:s, s:s, s:i, s:i, s:I, s:I}", "ph", phases[i], "cat",
             "move", "name", "move", "id", writer->flows, "pid", process, "tid",
-            find_thread(writer, process, to->task), "ts", microseconds(at[i]));
+            find_thread(writer, process, to->task), "ts", to_microseconds(at[i]));
         if (i == 1)
             json_object_set_new(event, "bp", json_string("e"));
         write_event(writer, event);
@@ -316,7 +316,7 @@ static void write_counter(
         if (!json_is_number(value) || at < writer->input->since || at > writer->input->until)
             continue;
         write_event(writer, json_pack("{s:s, s:s, s:i, s:I, s:{s:f}}", "ph", "C", "name",
-                                counter->name, "pid", process, "ts", microseconds(at), "args",
+                                counter->name, "pid", process, "ts", to_microseconds(at), "args",
                                 "value", json_number_value(value) * counter->unit));
     }
 }

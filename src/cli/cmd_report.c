@@ -175,7 +175,7 @@ static void print_report(const struct report_query *query, const struct report *
 
 /* ---- the answer for programs ---- */
 
-static json_t *known(double value, bool is_known)
+static json_t *known_json(double value, bool is_known)
 {
     return is_known ? json_real(value) : json_null();
 }
@@ -192,16 +192,16 @@ static json_t *row_json(const struct report_query *query, const struct report_ro
     json_object_set_new(
         object, "attempts", counts_tasks ? json_integer(row->attempts) : json_null());
     json_object_set_new(object, "gpu_hours_held", json_real(row->held_h));
-    json_object_set_new(object, "gpu_hours_used", known(row->used_h, has_activity));
-    json_object_set_new(object, "gpu_hours_idle", known(row->idle_h, has_activity));
+    json_object_set_new(object, "gpu_hours_used", known_json(row->used_h, has_activity));
+    json_object_set_new(object, "gpu_hours_idle", known_json(row->idle_h, has_activity));
     json_object_set_new(object, "gpu_hours_repeated", json_real(row->repeated_h));
     json_object_set_new(object, "gpu_hours_saved", json_real(row->saved_h));
-    json_object_set_new(object, "energy_kwh", known(row->energy_j / 3.6e6, has_energy));
-    json_object_set_new(object, "co2_kg", known(report_co2_g(query, row) / 1000, has_energy));
+    json_object_set_new(object, "energy_kwh", known_json(row->energy_j / 3.6e6, has_energy));
+    json_object_set_new(object, "co2_kg", known_json(report_co2_g(query, row) / 1000, has_energy));
     json_object_set_new(object, "gpu_hours_activity_unknown", json_real(row->unknown_activity_h));
     json_object_set_new(object, "gpu_hours_energy_unknown", json_real(row->unknown_energy_h));
     json_object_set_new(
-        object, "finish_time_fairness", known(report_fairness(row), report_fairness(row) > 0));
+        object, "finish_time_fairness", known_json(report_fairness(row), report_fairness(row) > 0));
     return object;
 }
 
@@ -290,8 +290,8 @@ static json_t *estimate_json(const struct estimate_row *row)
     if (row->estimator)
         json_object_set_new(object, "estimator", json_string(row->estimator));
     json_object_set_new(object, "tasks", json_integer((json_int_t)row->n));
-    json_object_set_new(object, "median_error", known(row->median, row->n > 0));
-    json_object_set_new(object, "p95_error", known(row->p95, row->n > 0));
+    json_object_set_new(object, "median_error", known_json(row->median, row->n > 0));
+    json_object_set_new(object, "p95_error", known_json(row->p95, row->n > 0));
     json_object_set_new(object, "exceeded", json_integer((json_int_t)row->n_exceeded));
     json_object_set_new(object, "estimate_mib", json_real(row->estimate_mib));
     json_object_set_new(object, "peak_mib", json_real(row->peak_mib));

@@ -34,7 +34,8 @@ static const struct option_spec run_options[] = {
 static const struct option_spec shell_options[] = {[RUN_KEEP] = KEEP_OPTION};
 
 /* A rerun would find no terminal. */
-static int prepare(const struct invocation *invocation, bool with_terminal, json_t **ret_request)
+static int prepare_request(
+    const struct invocation *invocation, bool with_terminal, json_t **ret_request)
 {
     struct invocation command = *invocation;
     const struct option_value *keep = &invocation->values[RUN_KEEP];
@@ -61,7 +62,7 @@ static int run_task(const struct invocation *invocation, bool with_terminal)
                     "`colloc run`");
         return EXIT_USAGE;
     }
-    int code = prepare(invocation, with_terminal, &request);
+    int code = prepare_request(invocation, with_terminal, &request);
     if (code != EXIT_OK)
         return code;
     code = session_open(invocation, &client);

@@ -305,7 +305,7 @@ static void print_task(json_t *task)
     print_arguments(task);
 }
 
-static int plot(const struct invocation *invocation, int64_t id)
+static int print_plot(const struct invocation *invocation, int64_t id)
 {
     char path[64];
     json_t *reply;
@@ -332,7 +332,7 @@ static void print_reply(const struct invocation *invocation, const json_t *reply
         print_task(task);
 }
 
-static int show(const struct invocation *invocation, struct client *client)
+static int show_task(const struct invocation *invocation, struct client *client)
 {
     char path[64];
     int64_t id;
@@ -341,7 +341,7 @@ static int show(const struct invocation *invocation, struct client *client)
     if (code != EXIT_OK)
         return code;
     if (invocation->values[SHOW_PLOT].set)
-        return plot(invocation, id);
+        return print_plot(invocation, id);
     snprintf(path, sizeof path, "/v1/tasks/%" PRId64, id);
     code = session_call(client, "GET", path, NULL, &reply);
     if (code != EXIT_OK)
@@ -361,7 +361,7 @@ static int run(const struct invocation *invocation)
     int code = session_open(invocation, &client);
     if (code != EXIT_OK)
         return code;
-    code = show(invocation, client);
+    code = show_task(invocation, client);
     client_close(client);
     return code;
 }

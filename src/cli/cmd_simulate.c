@@ -374,7 +374,7 @@ static void print_users(const struct user_totals *users)
     }
 }
 
-static json_t *known(double value, bool is_known)
+static json_t *known_json(double value, bool is_known)
 {
     return is_known ? json_real(value) : json_null();
 }
@@ -385,13 +385,15 @@ static json_t *users_json(const struct user_totals *users)
     for (int i = 0; i < users->n; i++) {
         const struct user_total *user = &users->list[i];
         double n = (double)user->tasks;
-        if (n > 0)
-            json_array_append_new(list,
-                json_pack("{s:s, s:I, s:f, s:f, s:f, s:o, s:o}", "user", user->name, "tasks",
-                    (json_int_t)user->tasks, "avg_wait_s", user->wait_s / n, "avg_jct_s",
-                    user->jct_s / n, "slowdown", user->stretch / n, "avg_wait_alone_s",
-                    known(user->alone_wait_s / n, user->alone_jct_s > 0), "finish_time_fairness",
-                    known(user_total_fairness(user), user->alone_jct_s > 0)));
+        bool has_alone = user->alone_jct_s > 0;
+        if (n == 0)
+            continue;
+        json_array_append_new(
+            list, json_pack("{s:s, s:I, s:f, s:f, s:f, s:o, s:o}", "user", user->name, "tasks",
+                      (json_int_t)user->tasks, "avg_wait_s", user->wait_s / n, "avg_jct_s",
+                      user->jct_s / n, "slowdown", user->stretch / n, "avg_wait_alone_s",
+                      known_json(user->alone_wait_s / n, has_alone), "finish_time_fairness",
+                      known_json(user_total_fairness(user), has_alone)));
     }
     return list;
 }
@@ -440,7 +442,7 @@ static void print_result_json(
 }
 
 /* With --preempt or of several users, the trace is run again, for a comparison. */
-static int simulate(const struct simulation *simulation, struct fault *fault,
+static int run_simulation(const struct simulation *simulation, struct fault *fault,
     struct simulation_result *ret_result, struct user_totals *ret_users)
 {
     if (!simulation->settings.preempt)
@@ -460,7 +462,7 @@ static int run(const struct invocation *invocation)
     if (r == 0)
         r = open_outputs(invocation, &fault, &setup.simulation);
     if (r == 0)
-        r = simulate(&setup.simulation, &fault, &result, &users);
+        r = run_simulation(&setup.simulation, &fault, &result, &users);
     r = close_outputs(&setup.simulation, r, &fault);
     if (r < 0)
         print_error("%s", fault.text);

@@ -50,7 +50,7 @@ static void expect_interrupt(void)
         sigaction(numbers[i], &action, NULL);
 }
 
-static void cancel(struct client *client, int64_t id)
+static void cancel_task(struct client *client, int64_t id)
 {
     char path[64];
     json_t *reply = NULL;
@@ -177,7 +177,7 @@ int interactive_submit(struct client *client, const json_t *request, int64_t *re
     code = wait_start(client, *ret_id);
     if (code != EXIT_OK || !interrupted)
         return code;
-    cancel(client, *ret_id);
+    cancel_task(client, *ret_id);
     return EXIT_CANCELLED;
 }
 
@@ -230,7 +230,7 @@ int interactive_follow(struct client *client, int64_t id)
     if (task.code == EXIT_OK)
         log_follow(&printer, &task, 1, &interrupted);
     if (task.code == EXIT_OK && interrupted) {
-        cancel(client, id);
+        cancel_task(client, id);
         log_follow(&printer, &task, 1, NULL);
     }
     return task.code == EXIT_OK ? end_code(client, id) : task.code;

@@ -15,7 +15,7 @@
 #include "cli/task_view.h"
 #include "taskfile/array_spec.h"
 
-static int refuse(const char *word)
+static int refuse_word(const char *word)
 {
     print_error(
         "%.80s: not a task id such as 12, 12_7 or 12_[3-9]: `colloc queue` lists the ids", word);
@@ -43,11 +43,11 @@ static int expand_brackets(const char *word, const char *open, json_t *ids)
     struct array_spec spec;
     size_t size = strlen(open);
     if (size < 3 || size >= sizeof list || open[size - 1] != ']')
-        return refuse(word);
+        return refuse_word(word);
     memcpy(list, open + 1, size - 2);
     list[size - 2] = '\0';
     if (strchr(list, '%') || array_spec_parse(list, &fault, &spec) < 0)
-        return refuse(word);
+        return refuse_word(word);
     for (int i = 0; i < spec.count; i++) {
         snprintf(text, sizeof text, "%.*s%d", (int)(open - word), word, spec.indices[i]);
         json_array_append_new(ids, json_string(text));
@@ -56,16 +56,16 @@ static int expand_brackets(const char *word, const char *open, json_t *ids)
     return EXIT_OK;
 }
 
-static int expand(const char *word, json_t *ids)
+static int expand_word(const char *word, json_t *ids)
 {
     const char *rest = skip_id(word);
     if (!rest || (*rest && *rest != '_'))
-        return refuse(word);
+        return refuse_word(word);
     if (*rest == '_' && rest[1] == '[')
         return expand_brackets(word, rest + 1, ids);
     bool is_index = *rest && rest[1] && rest[1 + strspn(rest + 1, "0123456789")] == '\0';
     if (*rest && !is_index)
-        return refuse(word);
+        return refuse_word(word);
     json_array_append_new(ids, json_string(word));
     return EXIT_OK;
 }
@@ -75,7 +75,7 @@ int task_words_expand(const char *const *words, int count, json_t **ret_ids)
     json_t *ids = json_array();
     int code = EXIT_OK;
     for (int i = 0; i < count && code == EXIT_OK; i++)
-        code = expand(words[i], ids);
+        code = expand_word(words[i], ids);
     if (code == EXIT_OK)
         *ret_ids = ids;
     else
@@ -96,7 +96,7 @@ int task_word_find(struct client *client, const char *word, int64_t *ret_id)
     snprintf(path, sizeof path, "/v1/tasks/%s", json_string_value(json_array_get(ids, 0)));
     json_decref(ids);
     if (!is_one)
-        return refuse(word);
+        return refuse_word(word);
     code = session_call(client, "GET", path, NULL, &reply);
     if (code != EXIT_OK)
         return code;

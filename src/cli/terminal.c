@@ -40,7 +40,7 @@ struct link_size terminal_size(void)
     return (struct link_size){window.ws_row, window.ws_col};
 }
 
-static void end(struct terminal *terminal, enum terminal_end how)
+static void end_terminal(struct terminal *terminal, enum terminal_end how)
 {
     terminal->is_over = true;
     terminal->end = how;
@@ -73,7 +73,7 @@ static void press_keys(struct terminal *terminal, const char *keys, size_t n)
         if (terminal->has_escape)
             continue;
         if (had_escape && keys[i] == DETACH_KEY)
-            end(terminal, TERMINAL_DETACHED);
+            end_terminal(terminal, TERMINAL_DETACHED);
         else
             sent[n_sent++] = keys[i];
     }
@@ -90,7 +90,7 @@ static void read_keys(struct terminal *terminal)
     if (n > 0)
         press_keys(terminal, keys, (size_t)n);
     else if (n == 0 || (errno != EAGAIN && errno != EINTR))
-        end(terminal, TERMINAL_CLOSED);
+        end_terminal(terminal, TERMINAL_CLOSED);
 }
 
 static void read_link(struct terminal *terminal)
@@ -100,13 +100,13 @@ static void read_link(struct terminal *terminal)
     if (r == -EAGAIN)
         return;
     if (r <= 0)
-        end(terminal, TERMINAL_LOST);
+        end_terminal(terminal, TERMINAL_LOST);
     else if (message.packet == LINK_DATA)
         file_write_fd(STDOUT_FILENO, message.data, message.size);
     else if (message.packet == LINK_TAKEN)
-        end(terminal, TERMINAL_TAKEN);
+        end_terminal(terminal, TERMINAL_TAKEN);
     else if (message.packet == LINK_EXIT)
-        end(terminal, TERMINAL_EXITED);
+        end_terminal(terminal, TERMINAL_EXITED);
 }
 
 static void read_signals(struct terminal *terminal)
@@ -116,7 +116,7 @@ static void read_signals(struct terminal *terminal)
         if (info.ssi_signo == SIGWINCH)
             send_size(terminal);
         else
-            end(terminal, TERMINAL_CLOSED);
+            end_terminal(terminal, TERMINAL_CLOSED);
     }
 }
 
@@ -133,7 +133,7 @@ static int open_signals(struct terminal *terminal)
     return terminal->signals < 0 ? -errno : 0;
 }
 
-static void pass(struct terminal *terminal)
+static void pass_bytes(struct terminal *terminal)
 {
     while (!terminal->is_over) {
         struct pollfd fds[] = {{.fd = terminal->signals, .events = POLLIN},
@@ -159,7 +159,7 @@ enum terminal_end terminal_pass(int fd)
         if (is_raw)
             tcsetattr(STDIN_FILENO, TCSADRAIN, &raw);
         send_size(&terminal);
-        pass(&terminal);
+        pass_bytes(&terminal);
         if (is_raw)
             tcsetattr(STDIN_FILENO, TCSADRAIN, &terminal.before);
         close(terminal.signals);

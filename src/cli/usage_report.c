@@ -252,7 +252,7 @@ static int sweep_gpu(struct making *making, struct span *spans, size_t n)
     return r;
 }
 
-static int sweep(struct making *making)
+static int sweep_all_gpus(struct making *making)
 {
     int r = 0;
     if (making->n_spans > 0) /* without any there is no array */
@@ -393,7 +393,7 @@ int report_make(const struct report_query *query, struct report *ret_report)
             r = add_task(&making, task);
     }
     if (r == 0)
-        r = sweep(&making);
+        r = sweep_all_gpus(&making);
     if (r == 0)
         r = count_tasks(&making);
     free(making.infos);

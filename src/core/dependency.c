@@ -68,7 +68,7 @@ static struct span take_word(const char **at, const char *ends)
     return word;
 }
 
-static int refuse(struct span item, struct fault *fault)
+static int refuse_dependency(struct span item, struct fault *fault)
 {
     return fault_set(fault, EINVAL,
         "after=%.*s: must be ok:ID, any:ID or notok:ID, or several of them with commas",
@@ -106,11 +106,11 @@ static int parse_item(
     struct dependency_term term;
     int n = 0;
     if (find_kind(take_word(at, ":,"), &term) < 0 || **at != ':')
-        return refuse(all, fault);
+        return refuse_dependency(all, fault);
     while (**at == ':') {
         ++*at;
         if (parse_task(take_word(at, ":,"), &term) < 0)
-            return refuse(all, fault);
+            return refuse_dependency(all, fault);
         if (n == limit)
             return fault_set(fault, EINVAL, "after: more than %d dependencies", DEPENDENCIES_MAX);
         ret_list[n++] = term;

@@ -34,7 +34,7 @@ static int compare_ids(uint64_t a, uint64_t b)
     return (a > b) - (a < b);
 }
 
-static int compare(const struct dependent *a, const struct dependent *b)
+static int compare_dependents(const struct dependent *a, const struct dependent *b)
 {
     int order = compare_ids(a->range.first, b->range.first);
     order = order ? order : compare_ids(a->range.last, b->range.last);
@@ -48,7 +48,7 @@ static size_t find_position(const struct dependents *index, const struct depende
     size_t low = 0, high = index->n;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        if (compare(&index->list[middle], key) < 0)
+        if (compare_dependents(&index->list[middle], key) < 0)
             low = middle + 1;
         else
             high = middle;
@@ -67,7 +67,7 @@ static int add_dependent(struct core *core, const struct dependency *range, uint
     struct dependents *index = index_of(core, range);
     const struct dependent key = {*range, task};
     size_t i = find_position(index, &key);
-    if (i < index->n && compare(&index->list[i], &key) == 0)
+    if (i < index->n && compare_dependents(&index->list[i], &key) == 0)
         return 0;
     if (ARRAY_RESERVE(index->list, index->capacity, index->n + 1) < 0)
         return -ENOMEM;
@@ -82,7 +82,7 @@ static void remove_dependent(struct core *core, const struct dependency *range, 
     struct dependents *index = index_of(core, range);
     const struct dependent key = {*range, task};
     size_t i = find_position(index, &key);
-    if (i == index->n || compare(&index->list[i], &key) != 0)
+    if (i == index->n || compare_dependents(&index->list[i], &key) != 0)
         return;
     index->n--;
     memmove(&index->list[i], &index->list[i + 1], (index->n - i) * sizeof *index->list);
@@ -284,7 +284,7 @@ static bool has_live_task(const struct core *core, const struct dependency *rang
 
 /* Judges a dependency on a range of which tasks have ended. `ret_by`: the first that failed, or the
  * last that completed. */
-static enum dependency_answer judge(
+static enum dependency_answer judge_range(
     const struct core *core, const struct dependency *range, uint64_t *ret_by)
 {
     bool failed = false;
@@ -316,7 +316,7 @@ static int judge_index(
     int r = 0;
     while (r == 0 && *left > 0 && next_range(index, id, &group)) {
         struct dependency_end end = {.dependency = group.range};
-        enum dependency_answer answer = judge(core, &group.range, &end.by);
+        enum dependency_answer answer = judge_range(core, &group.range, &end.by);
         end.holds = answer == DEPENDENCY_HOLDS;
         for (uint64_t task; r == 0 && answer != DEPENDENCY_WAITS && *left > 0 &&
                             (task = first_dependent(index, &group.range)) != 0;

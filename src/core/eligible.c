@@ -209,7 +209,8 @@ static int take_slot(
 }
 
 /* Returns 1 if the task may enter its queue, 0 if not, or -ENOMEM. */
-static int examine(struct core *core, struct task *task, struct array_use *array, int64_t now_us)
+static int examine_task(
+    struct core *core, struct task *task, struct array_use *array, int64_t now_us)
 {
     if (task->n_after > 0)
         return 0;
@@ -224,9 +225,9 @@ static int examine(struct core *core, struct task *task, struct array_use *array
 }
 
 /* Lets the task into its queue, if it may enter it. Returns 0 or -ENOMEM. */
-static int admit(struct core *core, struct task *task, struct array_use *array, int64_t now_us)
+static int admit_task(struct core *core, struct task *task, struct array_use *array, int64_t now_us)
 {
-    int r = examine(core, task, array, now_us);
+    int r = examine_task(core, task, array, now_us);
     if (r <= 0)
         return r;
     struct event event = {.kind = EVENT_ELIGIBLE, .time_us = now_us, .task = task->id};
@@ -242,7 +243,7 @@ static int admit_all(struct core *core, int64_t now_us)
     core->next_begin_us = TIME_NEVER;
     for (struct task *task = core->blocked_queue.first, *next; task && r == 0; task = next) {
         next = task->next;
-        r = admit(core, task, &array, now_us);
+        r = admit_task(core, task, &array, now_us);
     }
     return r;
 }
@@ -257,7 +258,7 @@ static int admit_opened(
         if ((opening->is_array ? task->array.id : task->id) != opening->id)
             break;
         if (task->state == TASK_BLOCKED)
-            r = admit(core, task, array, now_us);
+            r = admit_task(core, task, array, now_us);
         if (task->state == TASK_BLOCKED && task->gate == GATE_ARRAY)
             break;
     }

@@ -35,7 +35,7 @@
 /* Chosen: the memory of a task that has just ended is free within that time, and sampled. */
 #define ALONE_SURE_US (3 * SECOND_US)
 
-static int answer(struct core *core, const struct task *task, bool is_granted, int64_t now_us)
+static int answer_task(struct core *core, const struct task *task, bool is_granted, int64_t now_us)
 {
     for (int i = 0; i < task->n_gpus && is_granted; i++) {
         core->view.gpus[task->gpus[i]].granted_us = now_us;
@@ -237,15 +237,15 @@ static bool is_surely_alone(const struct core *core, const struct task *task, in
 
 /* ---- all rules ---- */
 
-static int settle(struct core *core, const struct task *task, int64_t now_us)
+static int settle_wait(struct core *core, const struct task *task, int64_t now_us)
 {
     int r = 0;
     if (is_beyond_gpu(core, task))
-        return answer(core, task, false, now_us);
+        return answer_task(core, task, false, now_us);
     if (!is_sampled(core, task))
         return 0;
     if (is_free(core, task))
-        return answer(core, task, true, now_us);
+        return answer_task(core, task, true, now_us);
     if (is_free_soon(core, task, now_us) || move_to_room(core, task, now_us, &r))
         return r;
     const struct task *yielding = find_candidate(core, task, now_us);
@@ -255,7 +255,7 @@ static int settle(struct core *core, const struct task *task, int64_t now_us)
     if (is_youngest && core_may_suspend(core, task, now_us))
         return core_stop_task(core, task, YIELD_TO_MEMORY, task->id, now_us);
     bool fails = is_youngest || is_surely_alone(core, task, now_us);
-    return fails ? answer(core, task, false, now_us) : 0;
+    return fails ? answer_task(core, task, false, now_us) : 0;
 }
 
 /* No other task is placed on the GPUs of a task that waits, or of which no sample shows yet what it
@@ -289,7 +289,7 @@ int core_settle_memory_waits(struct core *core, int64_t now_us)
         const struct task *task = core->tasks[i];
         bool waits = task->memory_wait.bytes && !task->memory_wait.is_unconfirmed;
         if (waits && task->state == TASK_RUNNING)
-            r = settle(core, task, now_us);
+            r = settle_wait(core, task, now_us);
     }
     if (core->n_memory_waits || core->any_wanted)
         mark_wanted(core);

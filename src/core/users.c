@@ -235,7 +235,7 @@ int core_apply_usage(struct core *core, const struct event *event)
     return 0;
 }
 
-static int record(struct core *core, const struct core_user *user, int64_t now_us)
+static int record_user(struct core *core, const struct core_user *user, int64_t now_us)
 {
     struct event event = {.kind = EVENT_USAGE, .time_us = now_us};
     event.usage.uid = user->uid;
@@ -260,14 +260,14 @@ int core_record_usage(struct core *core, int64_t now_us)
     users->recorded_us = now_us;
     int r = 0;
     for (int i = 0; i < users->n && r == 0; i++)
-        r = record(core, users->list[i], now_us);
+        r = record_user(core, users->list[i], now_us);
     return r;
 }
 
 int core_record_usage_of(struct core *core, uint32_t uid, int64_t now_us)
 {
     struct core_user *user = core_find_user(core, uid);
-    return core->settings.usage_half_life_us && user ? record(core, user, now_us) : 0;
+    return core->settings.usage_half_life_us && user ? record_user(core, user, now_us) : 0;
 }
 
 /* ---- ranks ---- */

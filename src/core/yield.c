@@ -109,7 +109,7 @@ int64_t core_yield_cost_us(const struct core *core, const struct task *task)
 
 /* What stands against moving the task to the GPU; NULL: nothing. The driver loses a process whose
  * memory is not there when it is put back. */
-static const char *obstacle(
+static const char *why_not_moved(
     const struct core *core, const struct task *task, const struct gpu_view *gpu)
 {
     struct reading bytes = core_bytes_of(core, task), free_bytes = gpu_view_free_bytes(gpu);
@@ -133,7 +133,7 @@ static const char *obstacle(
 static int check_destination(const struct core *core, const struct task *task,
     const struct gpu_view *gpu, struct fault *fault)
 {
-    const char *why = obstacle(core, task, gpu);
+    const char *why = why_not_moved(core, task, gpu);
     return why ? fault_set(fault, EBUSY, "task %" PRIu64 " cannot be moved to GPU %s: %s", task->id,
                      gpu->id.label, why)
                : 0;
@@ -189,7 +189,7 @@ bool core_is_command_possible(const struct core *core, const struct event *event
 
 /* ---- decisions ---- */
 
-static int decide(struct core *core, const struct event *event, enum effect_kind effect)
+static int decide_effect(struct core *core, const struct event *event, enum effect_kind effect)
 {
     int r = core_decide(core, event);
     return r < 0 ? r : core_add_effect(core, effect, event->task, NULL);
@@ -205,7 +205,7 @@ int core_stop_task(struct core *core, const struct task *task, enum yield_reason
         .yield = {.reason = reason, .to_task = to_task}};
     if (!can_suspend && !core->settings.can_pause)
         return 0;
-    return decide(core, &event, can_suspend ? EFFECT_SUSPEND : EFFECT_PAUSE);
+    return decide_effect(core, &event, can_suspend ? EFFECT_SUSPEND : EFFECT_PAUSE);
 }
 
 int core_move_task(struct core *core, const struct task *task, const int *gpus, int64_t bytes,
@@ -215,13 +215,13 @@ int core_move_task(struct core *core, const struct task *task, const int *gpus, 
         .time_us = now_us,
         .task = task->id,
         .yield = {gpus, task->n_gpus, reason, to_task, bytes}};
-    return decide(core, &event, EFFECT_MOVE);
+    return decide_effect(core, &event, EFFECT_MOVE);
 }
 
 int core_continue_task(struct core *core, const struct task *task, int64_t now_us)
 {
     struct event event = {.kind = EVENT_CONTINUE, .time_us = now_us, .task = task->id};
-    return decide(core, &event, EFFECT_CONTINUE);
+    return decide_effect(core, &event, EFFECT_CONTINUE);
 }
 
 /* A process that is being suspended, resumed or moved is ended after the answer; a frozen one could
@@ -349,7 +349,7 @@ int core_resume_task(struct core *core, const struct task *task, const int *gpus
         .task = task->id,
         .yield = {.gpus = gpus, .n = task->request.gpus}};
     core_release_reservation(core); /* the GPUs predicted to admit the head first may be others */
-    return decide(core, &event, EFFECT_RESUME);
+    return decide_effect(core, &event, EFFECT_RESUME);
 }
 
 int core_try_resume(

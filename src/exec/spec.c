@@ -248,7 +248,7 @@ static void put_name(FILE *out, const char *name)
 }
 
 /* Writes what "%" and the letter stand for. Returns whether they stand for anything. */
-static bool expand(FILE *out, const struct attempt_spec *spec, char letter)
+static bool write_placeholder(FILE *out, const struct attempt_spec *spec, char letter)
 {
     if (letter == 'j')
         fprintf(out, "%" PRId64, spec->task_id);
@@ -273,7 +273,7 @@ int spec_output_path(const struct attempt_spec *spec, const char *path, char *bu
     if (path[0] != '/')
         fprintf(out, "%s/", spec->cwd);
     for (const char *at = path; *at; at++) {
-        if (at[0] == '%' && expand(out, spec, at[1]))
+        if (at[0] == '%' && write_placeholder(out, spec, at[1]))
             at++;
         else
             fputc(*at, out);

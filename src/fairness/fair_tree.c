@@ -16,7 +16,7 @@
 
 #include <stdlib.h>
 
-static int compare(double a, double b)
+static int compare_numbers(double a, double b)
 {
     return (a > b) - (a < b);
 }
@@ -25,8 +25,8 @@ static int by_level(const void *a, const void *b)
 {
     const struct fair_member *one = *(struct fair_member *const *)a;
     const struct fair_member *other = *(struct fair_member *const *)b;
-    int by_project = compare(one->project_level, other->project_level);
-    return by_project ? by_project : compare(one->level, other->level);
+    int by_project = compare_numbers(one->project_level, other->project_level);
+    return by_project ? by_project : compare_numbers(one->level, other->level);
 }
 
 static void set_levels(struct fair_member **members, int n, const struct share_table *table)

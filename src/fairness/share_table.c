@@ -33,7 +33,7 @@ void share_table_init(struct share_table *table)
     *table = (struct share_table){.n_projects = 1, .projects = {default_project}};
 }
 
-static int split(const char *text, size_t size, struct fault *fault, struct line *ret_line)
+static int split_line(const char *text, size_t size, struct fault *fault, struct line *ret_line)
 {
     size_t at = 0;
     ret_line->n = 0;
@@ -165,7 +165,7 @@ static int take_user(struct parsing *parsing, const struct line *line)
 static int take_line(struct parsing *parsing, const char *text, size_t size)
 {
     struct line line;
-    int r = split(text, size, parsing->fault, &line);
+    int r = split_line(text, size, parsing->fault, &line);
     if (r < 0 || line.n == 0)
         return r;
     if (strcmp(line.words[0], "project") == 0)

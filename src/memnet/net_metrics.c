@@ -94,7 +94,7 @@ static void count_classes(
 
 /* ---- bytes ---- */
 
-static int compare(const void *a, const void *b)
+static int compare_doubles(const void *a, const void *b)
 {
     double left = *(const double *)a, right = *(const double *)b;
     return (left > right) - (left < right);
@@ -103,7 +103,7 @@ static int compare(const void *a, const void *b)
 /* Sorts the values. */
 static double quantile_of(double *values, size_t n, double q)
 {
-    qsort(values, n, sizeof *values, compare);
+    qsort(values, n, sizeof *values, compare_doubles);
     size_t at = (size_t)(q * (double)n);
     return values[at < n ? at : n - 1];
 }

@@ -103,7 +103,7 @@ static int parse_line(struct networks *networks, struct span line, int number, s
     return r < 0 ? fault_prefix(fault, r, "line %d", number) : 0;
 }
 
-static int compare(const void *a, const void *b)
+static int compare_keys(const void *a, const void *b)
 {
     const struct named_network *left = a, *right = b;
     return strcmp(left->key, right->key);
@@ -119,9 +119,9 @@ int networks_parse(
         if (span_trim(line).size > 0)
             r = parse_line(ret_networks, line, number, fault);
     if (r == 0 && ret_networks->n)
-        qsort(ret_networks->rows, ret_networks->n, sizeof *ret_networks->rows, compare);
+        qsort(ret_networks->rows, ret_networks->n, sizeof *ret_networks->rows, compare_keys);
     for (size_t i = 1; r == 0 && i < ret_networks->n; i++)
-        if (compare(&ret_networks->rows[i - 1], &ret_networks->rows[i]) == 0)
+        if (compare_keys(&ret_networks->rows[i - 1], &ret_networks->rows[i]) == 0)
             r = fault_set(
                 fault, EINVAL, "two networks have the key \"%.80s\"", ret_networks->rows[i].key);
     return r;
@@ -141,7 +141,7 @@ const struct model *networks_find(const struct networks *networks, const char *k
 {
     struct named_network wanted = {.key = (char *)key};
     const struct named_network *found = networks->n ? bsearch(&wanted, networks->rows, networks->n,
-                                                          sizeof wanted, compare)
+                                                          sizeof wanted, compare_keys)
                                                     : NULL;
     return found ? found->model : NULL;
 }

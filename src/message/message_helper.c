@@ -32,7 +32,7 @@ enum {
 
 /* ---- what is read ---- */
 
-static const char *member(const json_t *message, const char *key)
+static const char *member_text(const json_t *message, const char *key)
 {
     const char *text = json_string_value(json_object_get(message, key));
     return text ? text : "";
@@ -116,14 +116,14 @@ static char *make_mail(const json_t *message, size_t *ret_size)
         return NULL;
     gmtime_r(&now, &at);
     strftime(date, sizeof date, "%a, %d %b %Y %H:%M:%S +0000", &at);
-    fprintf(
-        out, "From: colloc <%s>\r\nTo: <%s>\r\n", member(message, "from"), member(message, "to"));
-    write_subject(out, member(message, "subject"));
+    fprintf(out, "From: colloc <%s>\r\nTo: <%s>\r\n", member_text(message, "from"),
+        member_text(message, "to"));
+    write_subject(out, member_text(message, "subject"));
     fprintf(out,
         "Date: %s\r\nMessage-ID: %s\r\nAuto-Submitted: auto-generated\r\nMIME-Version: 1.0\r\n"
         "Content-Type: text/plain; charset=utf-8\r\nContent-Transfer-Encoding: 8bit\r\n\r\n",
-        date, member(message, "id"));
-    write_text(out, member(message, "text"));
+        date, member_text(message, "id"));
+    write_text(out, member_text(message, "text"));
     if (fclose(out) == 0)
         return text;
     free(text);
@@ -138,11 +138,11 @@ static CURLcode send_mail(CURL *curl, const json_t *message)
     struct curl_slist *recipients = NULL;
     if (!mail)
         return CURLE_OUT_OF_MEMORY;
-    snprintf(from, sizeof from, "<%s>", member(message, "from"));
-    snprintf(to, sizeof to, "<%s>", member(message, "to"));
+    snprintf(from, sizeof from, "<%s>", member_text(message, "from"));
+    snprintf(to, sizeof to, "<%s>", member_text(message, "to"));
     recipients = curl_slist_append(recipients, to);
     curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "smtp,smtps");
-    curl_easy_setopt(curl, CURLOPT_URL, member(message, "server"));
+    curl_easy_setopt(curl, CURLOPT_URL, member_text(message, "server"));
     curl_easy_setopt(curl, CURLOPT_MAIL_FROM, from);
     curl_easy_setopt(curl, CURLOPT_MAIL_RCPT, recipients);
     curl_easy_setopt(curl, CURLOPT_UPLOAD, 1L);
@@ -162,11 +162,11 @@ static CURLcode post_webhook(CURL *curl, const json_t *message)
     char *body = json_dumps(json_object_get(message, "body"), JSON_COMPACT);
     if (!body)
         return CURLE_OUT_OF_MEMORY;
-    snprintf(id, sizeof id, "Colloc-Message-Id: %s", member(message, "id"));
+    snprintf(id, sizeof id, "Colloc-Message-Id: %s", member_text(message, "id"));
     struct curl_slist *headers = curl_slist_append(NULL, "Content-Type: application/json");
     headers = curl_slist_append(headers, id);
     curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
-    curl_easy_setopt(curl, CURLOPT_URL, member(message, "to"));
+    curl_easy_setopt(curl, CURLOPT_URL, member_text(message, "to"));
     curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers);
     curl_easy_setopt(curl, CURLOPT_POSTFIELDS, body);
     CURLcode code = curl_easy_perform(curl);
@@ -185,7 +185,7 @@ static bool is_final(bool is_mail, long status)
     return status >= 300 && status < 500 && status != 408 && status != 425 && status != 429;
 }
 
-static int report(CURL *curl, CURLcode code, bool is_mail)
+static int report_result(CURL *curl, CURLcode code, bool is_mail)
 {
     long status = 0;
     curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
@@ -200,9 +200,9 @@ static int report(CURL *curl, CURLcode code, bool is_mail)
     return is_wrong ? EX_UNAVAILABLE : EX_TEMPFAIL;
 }
 
-static int deliver(const json_t *message)
+static int deliver_message(const json_t *message)
 {
-    bool is_mail = strcmp(member(message, "form"), "mail") == 0;
+    bool is_mail = strcmp(member_text(message, "form"), "mail") == 0;
     size_t answered = 0;
     CURL *curl = curl_easy_init();
     if (!curl)
@@ -215,7 +215,7 @@ static int deliver(const json_t *message)
     curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, on_answer);
     curl_easy_setopt(curl, CURLOPT_WRITEDATA, &answered);
     CURLcode code = is_mail ? send_mail(curl, message) : post_webhook(curl, message);
-    int status = report(curl, code, is_mail);
+    int status = report_result(curl, code, is_mail);
     curl_easy_cleanup(curl);
     return status;
 }
@@ -231,7 +231,7 @@ int main(int argc, char **argv)
         return EX_USAGE;
     }
     curl_global_init(CURL_GLOBAL_DEFAULT);
-    int status = deliver(message);
+    int status = deliver_message(message);
     curl_global_cleanup();
     json_decref(message);
     return status;

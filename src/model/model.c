@@ -52,7 +52,7 @@ size_t model_warnings(const struct model *model)
     return model->n_warnings < MODEL_WARNINGS_MAX ? model->n_warnings : MODEL_WARNINGS_MAX;
 }
 
-static const struct model_format *detect(struct span line, struct span rest)
+static const struct model_format *detect_format(struct span line, struct span rest)
 {
     for (size_t i = 0; line.size <= MODEL_LINE_MAX && i < ARRAY_SIZE(formats); i++)
         if (formats[i]->detect(line, rest))
@@ -65,7 +65,7 @@ static const struct model_format *find_summary(struct parser *parser)
 {
     struct span line, ahead = parser->rest;
     while (span_next_line(&ahead, &line)) {
-        const struct model_format *format = detect(line, ahead);
+        const struct model_format *format = detect_format(line, ahead);
         if (line_is_head(line))
             parser->head_line = parser->line + 1;
         if (format)
@@ -87,7 +87,7 @@ static void read_tail(struct parser *parser)
         if (span_trim(line).size == 0 || line_is_rule(line))
             continue;
         bool second = line_is_head(line) || (totals_begin(line) && model->parameters_printed.known);
-        if (second || detect(line, parser->rest)) {
+        if (second || detect_format(line, parser->rest)) {
             model_warn(model, parser->line, "a second summary begins; only the first is read");
             model->is_suspect = true;
             return;

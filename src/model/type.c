@@ -229,7 +229,7 @@ static const struct type_row suffixes[] = {
 };
 
 /* Returns a value below 0, 0 or above 0 when `s` sorts before, equal to or after `type`. */
-static int compare(struct span s, const char *type)
+static int compare_type(struct span s, const char *type)
 {
     size_t i = 0;
     while (i < s.size && type[i] && s.at[i] == type[i])
@@ -243,7 +243,7 @@ static const struct type_row *first_not_before(struct span s)
     size_t low = 0, high = ARRAY_SIZE(types);
     while (low < high) {
         size_t middle = (low + high) / 2;
-        if (compare(s, types[middle].type) > 0)
+        if (compare_type(s, types[middle].type) > 0)
             low = middle + 1;
         else
             high = middle;
@@ -260,7 +260,7 @@ enum layer_kind layer_kind_of(struct span type)
     if (shortened)
         type.size -= sizeof cut - 1;
     const struct type_row *row = first_not_before(type);
-    if (row && (compare(type, row->type) == 0 ||
+    if (row && (compare_type(type, row->type) == 0 ||
                    (shortened && type.size >= 4 && strncmp(row->type, type.at, type.size) == 0)))
         return row->kind;
     for (size_t i = 0; i < ARRAY_SIZE(suffixes); i++)

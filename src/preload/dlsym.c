@@ -28,7 +28,7 @@ struct symbols {
 };
 
 /* musl leaves addresses in the dynamic section relative to the object. */
-static const void *at(const struct dl_phdr_info *object, ElfW(Addr) address)
+static const void *address_in(const struct dl_phdr_info *object, ElfW(Addr) address)
 {
     return (const void *)(address < object->dlpi_addr ? address + object->dlpi_addr : address);
 }
@@ -42,13 +42,13 @@ static bool read_dynamic(const struct dl_phdr_info *object, struct symbols *ret)
             dynamic = (const void *)(object->dlpi_addr + object->dlpi_phdr[i].p_vaddr);
     for (; dynamic && dynamic->d_tag != DT_NULL; dynamic++) {
         if (dynamic->d_tag == DT_SYMTAB)
-            ret->symbol = at(object, dynamic->d_un.d_ptr);
+            ret->symbol = address_in(object, dynamic->d_un.d_ptr);
         else if (dynamic->d_tag == DT_STRTAB)
-            ret->names = at(object, dynamic->d_un.d_ptr);
+            ret->names = address_in(object, dynamic->d_un.d_ptr);
         else if (dynamic->d_tag == DT_GNU_HASH)
-            ret->gnu_hash = at(object, dynamic->d_un.d_ptr);
+            ret->gnu_hash = address_in(object, dynamic->d_un.d_ptr);
         else if (dynamic->d_tag == DT_HASH)
-            ret->hash = at(object, dynamic->d_un.d_ptr);
+            ret->hash = address_in(object, dynamic->d_un.d_ptr);
     }
     return ret->symbol && ret->names && (ret->gnu_hash || ret->hash);
 }

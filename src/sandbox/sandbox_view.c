@@ -55,7 +55,7 @@ static bool is_system(const char *path)
 }
 
 /* Makes the path of `name` in `folder`. Returns false when it does not fit. */
-static bool join(char path[static PATH_MAX], const char *folder, const char *name)
+static bool join_path(char path[static PATH_MAX], const char *folder, const char *name)
 {
     return snprintf(path, PATH_MAX, "%s%s", folder, name) < PATH_MAX;
 }
@@ -65,9 +65,9 @@ static int mount_overlay(struct view *view, const char *lower, const char *targe
     char upper[PATH_MAX], work[PATH_MAX], options[3 * PATH_MAX + 64], number[32];
     int n = view->overlays++;
     snprintf(number, sizeof number, "/u%d", n);
-    bool fits = join(upper, view->folder, number);
+    bool fits = join_path(upper, view->folder, number);
     snprintf(number, sizeof number, "/w%d", n);
-    if (!fits || !join(work, view->folder, number) || strpbrk(lower, ",:\\"))
+    if (!fits || !join_path(work, view->folder, number) || strpbrk(lower, ",:\\"))
         return -EINVAL;
     struct stat entry;
     if (stat(lower, &entry) < 0 || mkdir(upper, 0700) < 0 || mkdir(work, 0700) < 0 ||
@@ -125,7 +125,7 @@ static bool has_mounts_below(const struct view *view, const char *path)
     return false;
 }
 
-static void cover(struct view *view, const char *path);
+static void cover_path(struct view *view, const char *path);
 
 /* A folder in memory, whose entries are covered one by one. */
 static void cover_entries(struct view *view, const char *path)
@@ -136,7 +136,7 @@ static void cover_entries(struct view *view, const char *path)
     for (struct dirent *entry; folder && (entry = readdir(folder));)
         if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0 &&
             snprintf(below, sizeof below, "%s/%s", slash, entry->d_name) < PATH_MAX)
-            cover(view, below);
+            cover_path(view, below);
     if (folder)
         closedir(folder);
 }
@@ -160,11 +160,11 @@ static void cover_file(struct view *view, const char *path, const char *target)
     bind_read_only(view, path, target);
 }
 
-static void cover(struct view *view, const char *path)
+static void cover_path(struct view *view, const char *path)
 {
     char target[PATH_MAX];
     struct stat entry;
-    if (!join(target, view->root, path) || lstat(path, &entry) < 0)
+    if (!join_path(target, view->root, path) || lstat(path, &entry) < 0)
         return;
     if (S_ISLNK(entry.st_mode))
         copy_link(path, target);
@@ -175,7 +175,7 @@ static void cover(struct view *view, const char *path)
 }
 
 /* Replaces \040 and its like of proc(5) by the characters. */
-static void unescape(char *text)
+static void unescape_octal(char *text)
 {
     char *to = text;
     for (const char *from = text; *from; to++) {
@@ -197,7 +197,7 @@ static void read_mounts(struct view *view)
     while (file && view->n_mounts < MOUNTS_MOST && getline(&line, &room, file) > 0) {
         if (sscanf(line, "%*s %*s %*s %*s %4095s", path) != 1)
             continue;
-        unescape(path);
+        unescape_octal(path);
         if ((view->mounts[view->n_mounts] = strdup(path)))
             view->n_mounts++;
     }
@@ -209,8 +209,9 @@ static void read_mounts(struct view *view)
 static int bind_at(const struct view *view, const char *path, unsigned long flags)
 {
     char target[PATH_MAX];
-    return join(target, view->root, path) && mount(path, target, NULL, flags, NULL) == 0 ? 0
-                                                                                         : -errno;
+    return join_path(target, view->root, path) && mount(path, target, NULL, flags, NULL) == 0
+               ? 0
+               : -errno;
 }
 
 static void mount_system(const struct view *view)
@@ -218,10 +219,10 @@ static void mount_system(const struct view *view)
     char target[PATH_MAX];
     bind_at(view, "/sys", MS_BIND | MS_REC);
     bind_at(view, "/dev", MS_BIND | MS_REC);
-    if (join(target, view->root, "/dev/shm"))
+    if (join_path(target, view->root, "/dev/shm"))
         mount("tmpfs", target, "tmpfs", MS_NOSUID | MS_NODEV, VIEW_OPTIONS);
     /* a new one shows the processes of the sandbox alone */
-    if (join(target, view->root, "/proc") &&
+    if (join_path(target, view->root, "/proc") &&
         mount("proc", target, "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0)
         bind_at(view, "/proc", MS_BIND | MS_REC);
 }
@@ -238,9 +239,9 @@ static int make_root(struct view *view)
     return 0;
 }
 
-static int enter(const char *kept, const char *cwd, struct view *view)
+static int enter_view(const char *kept, const char *cwd, struct view *view)
 {
-    if (!join(view->folder, kept, "/view") || !join(view->root, view->folder, "/root"))
+    if (!join_path(view->folder, kept, "/view") || !join_path(view->root, view->folder, "/root"))
         return -ENAMETOOLONG;
     int r = make_root(view);
     if (r == 0)
@@ -256,7 +257,7 @@ int sandbox_view_enter(const char *kept)
     if (!getcwd(cwd, sizeof cwd))
         return -errno;
     struct view *view = calloc(1, sizeof *view);
-    int r = view ? enter(kept, cwd, view) : -ENOMEM;
+    int r = view ? enter_view(kept, cwd, view) : -ENOMEM;
     for (size_t i = 0; view && i < view->n_mounts; i++)
         free(view->mounts[i]);
     free(view);

@@ -56,26 +56,26 @@ static int set_fault(const struct message_db *db, struct fault *fault)
         fault, statement_errno(db->sqlite), "%s: %s", db->path, sqlite3_errmsg(db->sqlite));
 }
 
-static int step(const struct message_db *db, enum query query, struct fault *fault)
+static int step_query(const struct message_db *db, enum query query, struct fault *fault)
 {
     int r = sqlite3_step(db->statements[query]);
     return r == SQLITE_ROW ? 1 : r == SQLITE_DONE ? 0 : set_fault(db, fault);
 }
 
-static int execute(struct message_db *db, const char *sql, struct fault *fault)
+static int execute_sql(struct message_db *db, const char *sql, struct fault *fault)
 {
     return sqlite3_exec(db->sqlite, sql, NULL, NULL, NULL) == SQLITE_OK ? 0 : set_fault(db, fault);
 }
 
 /* A query of up to two numbers that returns nothing. */
-static int change(
+static int run_change(
     struct message_db *db, enum query query, int64_t a, int64_t b, struct fault *fault)
 {
     sqlite3_stmt *statement = db->statements[query];
     sqlite3_bind_int64(statement, 1, a);
     if (sqlite3_bind_parameter_count(statement) > 1)
         sqlite3_bind_int64(statement, 2, b);
-    int r = step(db, query, fault);
+    int r = step_query(db, query, fault);
     statement_reset(statement);
     return r < 0 ? r : 0;
 }
@@ -109,11 +109,11 @@ static int open_file(struct message_db *db, struct fault *fault)
     if (sqlite3_open_v2(db->path, &db->sqlite, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, NULL) !=
         SQLITE_OK)
         return set_fault(db, fault);
-    int r = execute(db, "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;", fault);
+    int r = execute_sql(db, "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;", fault);
     if (r == 0)
         r = read_version(db, fault, &version);
     if (r == 0 && version == 0)
-        r = execute(db, schema, fault);
+        r = execute_sql(db, schema, fault);
     else if (r == 0 && version != 1)
         r = fault_set(fault, EUCLEAN, "%s: of version %d", db->path, version);
     for (int i = 0; r == 0 && i < QUERIES; i++)
@@ -147,14 +147,14 @@ static int put_aside(struct message_db *db)
 
 static int find_cursor(struct message_db *db, int64_t last_seq, struct fault *fault)
 {
-    int r = step(db, GET_CURSOR, fault);
+    int r = step_query(db, GET_CURSOR, fault);
     if (r > 0)
         db->cursor = sqlite3_column_int64(db->statements[GET_CURSOR], 0);
     statement_reset(db->statements[GET_CURSOR]);
     if (r < 0 || (r > 0 && db->cursor <= last_seq))
         return r < 0 ? r : 0;
     db->cursor = last_seq; /* a new database, or the event log is another */
-    return change(db, SET_CURSOR, last_seq, 0, fault);
+    return run_change(db, SET_CURSOR, last_seq, 0, fault);
 }
 
 int message_db_open(
@@ -211,21 +211,21 @@ static int add_row(struct message_db *db, const struct message_row *row, struct 
     sqlite3_stmt *statement = db->statements[ADD];
     statement_bind(statement, "iiiiiit", row->seq, (int64_t)row->task, (int64_t)row->uid,
         (int64_t)row->gid, (int64_t)row->kind, row->due_ms, row->text);
-    int r = step(db, ADD, fault);
+    int r = step_query(db, ADD, fault);
     statement_reset(statement);
-    return r < 0 ? r : change(db, TRIM, row->uid, MESSAGES_PER_USER, fault);
+    return r < 0 ? r : run_change(db, TRIM, row->uid, MESSAGES_PER_USER, fault);
 }
 
 int message_db_add(struct message_db *db, const struct message_row *rows, size_t n, int64_t cursor,
     struct fault *fault)
 {
-    int r = execute(db, "BEGIN IMMEDIATE", fault);
+    int r = execute_sql(db, "BEGIN IMMEDIATE", fault);
     for (size_t i = 0; r == 0 && i < n; i++)
         r = add_row(db, &rows[i], fault);
     if (r == 0)
-        r = change(db, SET_CURSOR, cursor, 0, fault);
+        r = run_change(db, SET_CURSOR, cursor, 0, fault);
     if (r == 0)
-        r = execute(db, "COMMIT", fault);
+        r = execute_sql(db, "COMMIT", fault);
     if (r == 0)
         db->cursor = cursor;
     else
@@ -235,17 +235,17 @@ int message_db_add(struct message_db *db, const struct message_row *rows, size_t
 
 int message_db_withdraw(struct message_db *db, uint64_t task, int kind, struct fault *fault)
 {
-    return change(db, WITHDRAW, (int64_t)task, kind, fault);
+    return run_change(db, WITHDRAW, (int64_t)task, kind, fault);
 }
 
 int message_db_postpone(struct message_db *db, int64_t id, int64_t due_ms, struct fault *fault)
 {
-    return change(db, POSTPONE, id, due_ms, fault);
+    return run_change(db, POSTPONE, id, due_ms, fault);
 }
 
 int message_db_remove(struct message_db *db, int64_t id, struct fault *fault)
 {
-    return change(db, REMOVE, id, 0, fault);
+    return run_change(db, REMOVE, id, 0, fault);
 }
 
 /* ---- reading ---- */
@@ -256,7 +256,7 @@ int message_db_next(struct message_db *db, const uint32_t *busy, size_t n_busy, 
     sqlite3_stmt *row = db->statements[NEXT];
     for (size_t i = 0; i < BUSY_MAX; i++)
         sqlite3_bind_int64(row, (int)i + 1, i < n_busy ? (int64_t)busy[i] : -1);
-    int r = step(db, NEXT, fault);
+    int r = step_query(db, NEXT, fault);
     if (r > 0) {
         const char *text = (const char *)sqlite3_column_text(row, 8);
         free(db->text);

@@ -14,7 +14,7 @@
 #include "base/text.h"
 #include "base/units.h"
 
-static int refuse(const char *text, struct fault *fault)
+static int refuse_array(const char *text, struct fault *fault)
 {
     return fault_set(fault, EINVAL,
         "array=%.60s: must be indices and ranges such as 0-99, 1,3,7 or 0-10:2, with %%N behind "
@@ -98,7 +98,7 @@ static int parse_items(const char **at, struct array_spec *spec)
     }
 }
 
-static int parse(const char *text, struct array_spec *spec)
+static int parse_array(const char *text, struct array_spec *spec)
 {
     const char *at = text;
     int r = parse_items(&at, spec);
@@ -116,11 +116,11 @@ int array_spec_parse(const char *text, struct fault *fault, struct array_spec *r
     *ret_spec = (struct array_spec){.indices = calloc(ARRAY_TASKS_MAX, sizeof(int))};
     if (!ret_spec->indices)
         return fault_set(fault, ENOMEM, "out of memory");
-    int r = parse(text, ret_spec);
+    int r = parse_array(text, ret_spec);
     if (r == 0)
         sort_indices(ret_spec);
     if (r == -EINVAL)
-        refuse(text, fault);
+        refuse_array(text, fault);
     else if (r == -ERANGE)
         fault_set(fault, ERANGE, "array=%.60s: an index is at most %d", text, ARRAY_INDEX_MAX);
     else if (r == -E2BIG)

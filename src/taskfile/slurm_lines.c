@@ -42,7 +42,7 @@ struct slurm_option {
     const char *words; /* why it is ignored or refused */
 };
 
-static void warn(struct reading_of_line *line, const char *name, const char *words)
+static void add_warning(struct reading_of_line *line, const char *name, const char *words)
 {
     char *text, *before = line->facts->warnings;
     if (asprintf(&text, "%s%sline %zu: #SBATCH --%s is ignored: %s", before ? before : "",
@@ -52,7 +52,7 @@ static void warn(struct reading_of_line *line, const char *name, const char *wor
     line->facts->warnings = text;
 }
 
-static int refuse(
+static int refuse_option(
     struct reading_of_line *line, const char *name, const char *value, const char *words)
 {
     return fault_set(line->fault, ENOTSUP, "#SBATCH --%s%s%.60s: %s", name, value ? "=" : "",
@@ -80,7 +80,7 @@ static int read_yes(struct reading_of_line *line, const char *name, const char *
 static int read_gpus(struct reading_of_line *line, const char *name, const char *value)
 {
     if (value[strspn(value, "0123456789")])
-        return refuse(line, name, value, "a kind of GPU cannot be asked for; give a number");
+        return refuse_option(line, name, value, "a kind of GPU cannot be asked for; give a number");
     return set_option(line, TASK_GPUS, name, value);
 }
 
@@ -90,7 +90,7 @@ static int read_gres(struct reading_of_line *line, const char *name, const char 
     if (strcmp(value, "gpu") == 0)
         return set_option(line, TASK_GPUS, name, "1");
     if (strncmp(value, "gpu:", 4) != 0)
-        return refuse(line, name, value, "colloc has no generic resource but gpu");
+        return refuse_option(line, name, value, "colloc has no generic resource but gpu");
     return read_gpus(line, name, value + 4);
 }
 
@@ -98,7 +98,7 @@ static int read_one(struct reading_of_line *line, const char *name, const char *
 {
     if (strcmp(value, "1") == 0 || strcmp(value, "1-1") == 0)
         return 0;
-    return refuse(line, name, value, "a task runs once, on this server");
+    return refuse_option(line, name, value, "a task runs once, on this server");
 }
 
 static int read_time(struct reading_of_line *line, const char *name, const char *value)
@@ -118,14 +118,14 @@ static int read_memory_per(struct reading_of_line *line, const char *name, const
 {
     int64_t *bytes = strcmp(name, "mem-per-cpu") == 0 ? &line->facts->memory_per_cpu_bytes
                                                       : &line->facts->memory_per_gpu_bytes;
-    return parse_size(value, bytes) == 0 ? 0 : refuse(line, name, value, "not a size");
+    return parse_size(value, bytes) == 0 ? 0 : refuse_option(line, name, value, "not a size");
 }
 
 static int read_cpus_per_gpu(struct reading_of_line *line, const char *name, const char *value)
 {
     int64_t cpus;
     if (parse_int64(value, 1, task_options[TASK_CPUS].max, &cpus) < 0)
-        return refuse(line, name, value, "not a number of CPUs");
+        return refuse_option(line, name, value, "not a number of CPUs");
     line->facts->cpus_per_gpu = (int)cpus;
     return 0;
 }
@@ -133,7 +133,7 @@ static int read_cpus_per_gpu(struct reading_of_line *line, const char *name, con
 static int read_nice(struct reading_of_line *line, const char *name, const char *value)
 {
     if (value && value[0] == '-')
-        warn(line, name, "only root and operators raise a priority, with --priority");
+        add_warning(line, name, "only root and operators raise a priority, with --priority");
     else if (!value || strspn(value, "0") != strlen(value))
         return set_option(line, TASK_PRIORITY, name, "low");
     return 0;
@@ -149,7 +149,7 @@ static int read_dependency(struct reading_of_line *line, const char *name, const
             is_known |= strncmp(at, kinds[i], strlen(kinds[i])) == 0;
         at += strcspn(at, ",?");
         if (!is_known || *at == '?')
-            return refuse(line, name, value,
+            return refuse_option(line, name, value,
                 "only afterok, afterany, afternotok and aftercorr are supported, with commas");
         if (!*at)
             return set_option(line, TASK_AFTER, name, value);
@@ -184,11 +184,12 @@ static int read_export(struct reading_of_line *line, const char *name, const cha
     if (strcasecmp(value, "ALL") == 0)
         return 0;
     if (strncasecmp(value, "ALL,", 4) != 0)
-        return refuse(line, name, value, "the task gets the whole environment: ALL, and ALL,A=1");
+        return refuse_option(
+            line, name, value, "the task gets the whole environment: ALL, and ALL,A=1");
     for (const char *at = value + 4; *at; at += strcspn(at, ","), at += *at == ',') {
         struct span item = {at, strcspn(at, ",")};
         if (item.size == 0 || item.at[0] == '=' || !memchr(item.at, '=', item.size))
-            return refuse(line, name, value, "must be ALL, or ALL,NAME=VALUE");
+            return refuse_option(line, name, value, "must be ALL, or ALL,NAME=VALUE");
     }
     return keep_text(line, &line->facts->exported, value + 4);
 }
@@ -197,7 +198,8 @@ static int read_output(struct reading_of_line *line, const char *name, const cha
 {
     for (const char *at = strchr(value, '%'); at && at[1]; at = strchr(at + 2, '%'))
         if (!strchr("jAax%", at[1]))
-            return refuse(line, name, value, "of the patterns %j, %A, %a, %x and %% are known");
+            return refuse_option(
+                line, name, value, "of the patterns %j, %A, %a, %x and %% are known");
     return set_option(line, strcmp(name, "output") == 0 ? TASK_OUTPUT : TASK_ERROR, name, value);
 }
 
@@ -283,13 +285,14 @@ static const struct slurm_option *find_short(const char *word, const char **ret_
     return NULL;
 }
 
-static int apply(struct reading_of_line *line, const struct slurm_option *option, const char *value)
+static int apply_option(
+    struct reading_of_line *line, const struct slurm_option *option, const char *value)
 {
     if (option->read)
         return option->read(line, option->name, value);
     if (option->option >= 0)
         return set_option(line, option->option, option->name, value);
-    warn(line, option->name, option->words);
+    add_warning(line, option->name, option->words);
     return 0;
 }
 
@@ -312,7 +315,7 @@ static int take_option(struct reading_of_line *line, const char *const *words, i
         return fault_set(line->fault, EINVAL, "#SBATCH %.60s: needs a value", word);
     if (option->form == NO_VALUE && value)
         return fault_set(line->fault, EINVAL, "#SBATCH %.60s: takes no value", word);
-    int r = apply(line, option, value);
+    int r = apply_option(line, option, value);
     return r < 0 ? r : used;
 }
 

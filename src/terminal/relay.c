@@ -206,7 +206,7 @@ static void on_sigterm(struct relay *relay)
         hang_up(relay);
 }
 
-static void reap(struct relay *relay)
+static void reap_children(struct relay *relay)
 {
     int status;
     for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;) {
@@ -223,7 +223,7 @@ static void read_signals(struct relay *relay)
     struct signalfd_siginfo info;
     while (read(relay->signals, &info, sizeof info) == sizeof info) {
         if (info.ssi_signo == SIGCHLD)
-            reap(relay);
+            reap_children(relay);
         else
             on_sigterm(relay);
     }

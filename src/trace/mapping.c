@@ -20,7 +20,7 @@ struct range {
     size_t begin, end;
 };
 
-static int compare(const void *a, const void *b)
+static int by_gpus_and_time(const void *a, const void *b)
 {
     const struct sim_task *x = *(const struct sim_task *const *)a,
                           *y = *(const struct sim_task *const *)b;
@@ -37,7 +37,7 @@ int mapping_init(struct mapping *mapping, const struct catalogue *catalogue, uin
         return -ENOMEM;
     for (size_t i = 0; i < mapping->n; i++)
         mapping->tasks[i] = &catalogue->tasks[i];
-    qsort(mapping->tasks, mapping->n, sizeof *mapping->tasks, compare);
+    qsort(mapping->tasks, mapping->n, sizeof *mapping->tasks, by_gpus_and_time);
     return 0;
 }
 
@@ -54,7 +54,7 @@ static size_t lower_bound(
     const struct sim_task key = {.gpus = gpus, .solo_s = solo_s}, *at = &key;
     while (range.begin < range.end) {
         size_t middle = range.begin + (range.end - range.begin) / 2;
-        if (compare(&mapping->tasks[middle], &at) < 0)
+        if (by_gpus_and_time(&mapping->tasks[middle], &at) < 0)
             range.begin = middle + 1;
         else
             range.end = middle;

@@ -24,7 +24,7 @@ struct sacct {
     char component_of[64]; /* the heterogeneous job whose component the last kept job is, or "" */
 };
 
-static const char *get(const struct sacct *sacct, int column)
+static const char *get_field(const struct sacct *sacct, int column)
 {
     return columns_get(&sacct->columns, sacct->column[column]);
 }
@@ -101,7 +101,7 @@ static bool has_ended(const char *state)
 static int read_length(const struct sacct *sacct, int64_t *ret_us)
 {
     int64_t seconds;
-    const char *raw = get(sacct, ELAPSED_RAW), *elapsed = get(sacct, ELAPSED);
+    const char *raw = get_field(sacct, ELAPSED_RAW), *elapsed = get_field(sacct, ELAPSED);
     if (raw) {
         if (parse_int64(raw, 0, JOB_LENGTH_MAX_US / SECOND_US, &seconds) < 0)
             return -EINVAL;
@@ -137,7 +137,7 @@ static int add_job(
     struct log_job job = {0};
     struct fault mistake;
     char where[320];
-    const char *submit = get(sacct, SUBMIT);
+    const char *submit = get_field(sacct, SUBMIT);
     if (!submit || civil_time_parse(submit, &job.submit_us) < 0) {
         columns_wrong(&sacct->columns, &mistake,
             "Submit is \"%.40s\": YYYY-MM-DDTHH:MM:SS is needed", submit ? submit : "");
@@ -150,12 +150,12 @@ static int add_job(
         cluster_log_not_understood(log, &mistake);
         return 0;
     }
-    job.gpus = count_gpus(get(sacct, ALLOCATED));
+    job.gpus = count_gpus(get_field(sacct, ALLOCATED));
     if (!job.gpus)
-        job.gpus = count_gpus(get(sacct, REQUESTED));
+        job.gpus = count_gpus(get_field(sacct, REQUESTED));
     if (job.length_us > 0 && joins_last(sacct, id, &job, &log->jobs))
         return 0;
-    int r = cluster_log_set_user(log, get(sacct, USER), &job, fault);
+    int r = cluster_log_set_user(log, get_field(sacct, USER), &job, fault);
     size_t before = log->jobs.n;
     if (r < 0)
         return r;
@@ -170,10 +170,10 @@ static int add_job(
 static int read_row(struct sacct *sacct, struct cluster_log *log, struct fault *fault)
 {
     struct fault mistake;
-    const char *id = get(sacct, ID);
+    const char *id = get_field(sacct, ID);
     if (id && strchr(id, '.'))
         return 0; /* a step: 123.batch, 123.extern, 123.0 */
-    if (id && has_ended(get(sacct, STATE)))
+    if (id && has_ended(get_field(sacct, STATE)))
         return add_job(sacct, id, log, fault);
     if (id) {
         cluster_log_leave_out(log, LEFT_OUT_UNFINISHED);
