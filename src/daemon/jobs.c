@@ -9,13 +9,10 @@
  */
 #include "daemon/jobs.h"
 
-#include <math.h>
 #include <search.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/day_sum.h"
-#include "policy/policies.h"
 
 struct user {
     uid_t uid;
@@ -47,19 +44,6 @@ static int compare_users(const void *a, const void *b)
 {
     uid_t left = ((const struct user *)a)->uid, right = ((const struct user *)b)->uid;
     return left < right ? -1 : left > right;
-}
-
-static void job_free(struct job *job)
-{
-    free(job->name);
-    free(job->user);
-    free(job->command);
-    free(job->estimator);
-    free(job->evidence);
-    json_decref(job->attempts);
-    json_decref(job->overruns);
-    json_decref(job->subject);
-    free(job);
 }
 
 /* ---- life ---- */
@@ -167,41 +151,15 @@ void jobs_set_unlisted(struct jobs *jobs, uid_t uid, bool is_unlisted)
 
 /* ---- jobs ---- */
 
-static char *text_of(const json_t *detail, const char *key)
-{
-    const char *text = json_string_value(json_object_get(detail, key));
-    return strdup(text ? text : "");
-}
-
-/* Returns false when memory is out. */
-static bool read_submission(struct job *job, const json_t *detail)
-{
-    const json_t *estimate = json_object_get(detail, "estimate_bytes");
-    job->name = text_of(detail, "name");
-    job->user = text_of(detail, "user");
-    job->command = text_of(detail, "command");
-    job->estimator = text_of(detail, "estimator");
-    job->text_bytes = json_integer_value(json_object_get(detail, "text_bytes"));
-    job->subject = json_incref(json_object_get(detail, "subject"));
-    job->preallocation = preallocation_parse(
-        json_string_value(json_object_get(detail, "preallocation")));
-    job->attempts = json_array();
-    if (json_is_integer(estimate))
-        job->estimate_bytes = reading_of((double)json_integer_value(estimate));
-    return job->name && job->user && job->command && job->estimator && job->attempts;
-}
-
 struct job *jobs_add(struct jobs *jobs, uint64_t id, uid_t uid, const json_t *detail)
 {
-    struct job *job = calloc(1, sizeof *job);
+    struct job *job = job_create(id, uid, detail);
     if (!job)
         return NULL;
-    job->id = id;
-    job->uid = uid;
     struct user *user = find_user(jobs, uid);
     if (!user)
         user = add_user(jobs, uid);
-    if (!user || !read_submission(job, detail) || !tsearch(job, &jobs->tree, compare_jobs)) {
+    if (!user || !tsearch(job, &jobs->tree, compare_jobs)) {
         job_free(job);
         return NULL;
     }
@@ -248,50 +206,4 @@ bool jobs_take_lived(struct jobs *jobs)
 int jobs_count(const struct jobs *jobs)
 {
     return jobs->count;
-}
-
-/* ---- one job ---- */
-
-void job_note_exit(struct job *job, enum failure_class failure, const json_t *detail)
-{
-    const char *evidence = json_string_value(json_object_get(detail, "evidence"));
-    json_t *overruns = json_object_get(detail, "overruns");
-    job->failure = failure;
-    if (overruns) { /* otherwise those of an earlier crash stay */
-        json_decref(job->overruns);
-        job->overruns = json_incref(overruns);
-    }
-    free(job->evidence);
-    job->evidence = evidence && *evidence ? strdup(evidence) : NULL;
-    job->mem_used_bytes = READING_NONE;
-}
-
-void job_note_update(struct job *job, const json_t *detail)
-{
-    const char *name = json_string_value(json_object_get(detail, "name"));
-    char *copy = job && name ? strdup(name) : NULL;
-    if (!copy)
-        return;
-    free(job->name);
-    job->name = copy;
-}
-
-struct reading job_mean_smact(const struct job *job)
-{
-    const struct usage *usage = &job->usage;
-    return usage->span_s > 0 ? reading_of(fmin(1, usage->smact_s / usage->span_s)) : READING_NONE;
-}
-
-static int on_event(void *context, const struct event *event, int64_t wall_us, const json_t *detail)
-{
-    json_t **ret_detail = context;
-    if (event->kind == EVENT_SUBMIT && !*ret_detail)
-        *ret_detail = json_incref((json_t *)(uintptr_t)detail);
-    return 0;
-}
-
-int job_read_detail(struct store *store, uint64_t id, struct fault *fault, json_t **ret_detail)
-{
-    *ret_detail = NULL;
-    return store_task_events(store, id, policy_find, on_event, ret_detail, fault);
 }

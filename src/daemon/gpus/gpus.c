@@ -11,6 +11,7 @@
  */
 #include "daemon/gpus/gpus.h"
 
+#include "daemon/gpus/gpus_query.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

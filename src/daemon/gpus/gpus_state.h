@@ -3,7 +3,9 @@
 #ifndef COLLOC_DAEMON_GPUS_GPUS_STATE_H
 #define COLLOC_DAEMON_GPUS_GPUS_STATE_H
 
+#include "daemon/gpu_report.h"
 #include "daemon/gpus/gpus.h"
+#include "daemon/jobs.h"
 #include "exec/ancestry_cache.h"
 #include "store/series.h"
 

@@ -15,6 +15,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/units.h"
+#include "daemon/gpus/gpus_query.h"
 #include "daemon/gpus/gpus_state.h"
 
 #define SUFFIX ".series"

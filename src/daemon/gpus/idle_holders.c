@@ -7,6 +7,7 @@
 #include "base/array.h"
 #include "base/log.h"
 #include "base/units.h"
+#include "daemon/gpus/gpus_query.h"
 #include "daemon/gpus/gpus_state.h"
 
 #define LATE_PERIODS 3 /* chosen: a sample later than this may have missed activity */

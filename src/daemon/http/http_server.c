@@ -16,6 +16,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "daemon/http/http_answers.h"
 #include "daemon/http/prometheus.h"
 #include "daemon/http/routes.h"
 

@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "base/units.h"
 #include "daemon/array_tasks.h"
+#include "daemon/http/http_answers.h"
 #include "daemon/http/public_json.h"
 #include "daemon/http/routes.h"
 #include "taskfile/array_spec.h"
@@ -187,7 +188,7 @@ static bool go_on(struct array_change *change)
     return true;
 }
 
-static void append(struct http *http, struct array_change *change)
+static void append_change(struct http *http, struct array_change *change)
 {
     struct array_change **at = &http->array_changes;
     while (*at)
@@ -223,7 +224,7 @@ static void begin_change(struct http *http, struct api_request *request, struct 
         .event = *event,
         .detail = json_incref(detail),
         .verb = verb};
-    append(http, change);
+    append_change(http, change);
     uv_idle_start(&http->array_turn, on_turn);
 }
 

@@ -27,6 +27,7 @@
 #include "api/stream.h"
 #include "base/units.h"
 #include "daemon/attempt_list.h"
+#include "daemon/http/http_answers.h"
 #include "daemon/http/public_json.h"
 #include "daemon/http/routes.h"
 

@@ -22,6 +22,7 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "daemon/attempt_list.h"
+#include "daemon/http/http_answers.h"
 #include "daemon/http/public_json.h"
 #include "daemon/http/routes.h"
 #include "taskfile/array_spec.h"

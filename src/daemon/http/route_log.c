@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/units.h"
+#include "daemon/http/http_answers.h"
 #include "daemon/http/routes.h"
 #include "daemon/state_dir.h"
 #include "exec/attempt.h"

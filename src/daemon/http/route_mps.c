@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "daemon/http/http_answers.h"
 #include "daemon/http/request_fields.h"
 #include "daemon/http/routes.h"
 

@@ -11,6 +11,7 @@
 #include "base/array.h"
 #include "base/log.h"
 #include "base/units.h"
+#include "daemon/http/http_answers.h"
 #include "daemon/http/request_fields.h"
 #include "daemon/http/routes.h"
 

@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/units.h"
+#include "daemon/http/http_answers.h"
 #include "daemon/http/routes.h"
 #include "daemon/metric_names.h"
 

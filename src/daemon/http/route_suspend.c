@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "daemon/http/http_answers.h"
 #include "daemon/http/request_fields.h"
 #include "daemon/http/routes.h"
 

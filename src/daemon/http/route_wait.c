@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/units.h"
+#include "daemon/http/http_answers.h"
 #include "daemon/http/routes.h"
 
 #define WAIT_DEFAULT_S 30.0

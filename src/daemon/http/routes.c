@@ -9,6 +9,7 @@
 #include "base/units.h"
 #include "daemon/array_tasks.h"
 #include "daemon/attempt_list.h"
+#include "daemon/http/http_answers.h"
 #include "daemon/http/prometheus.h"
 #include "daemon/http/public_json.h"
 #include "daemon/http/request_fields.h"

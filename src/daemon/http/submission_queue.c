@@ -16,6 +16,7 @@
 #include "base/units.h"
 #include "daemon/audit.h"
 #include "daemon/dependencies.h"
+#include "daemon/http/http_answers.h"
 #include "daemon/http/routes.h"
 #include "daemon/http/submission.h"
 

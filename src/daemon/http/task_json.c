@@ -8,6 +8,7 @@
 #include "base/units.h"
 #include "core/sharing_choice.h"
 #include "daemon/attempt_list.h"
+#include "daemon/http/http_answers.h"
 #include "daemon/http/public_json.h"
 #include "daemon/overrun.h"
 

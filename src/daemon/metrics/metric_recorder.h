@@ -11,50 +11,17 @@
 #ifndef COLLOC_DAEMON_METRICS_METRIC_RECORDER_H
 #define COLLOC_DAEMON_METRICS_METRIC_RECORDER_H
 
-#include <uv.h>
-
 #include "base/reading.h"
 #include "core/core.h"
 #include "daemon/gpu_report.h"
 #include "daemon/metric_names.h"
 #include "daemon/metric_query.h"
-
-/* A task whose processes are below `root`. */
-struct metric_root {
-    uint64_t task;
-    pid_t root;
-};
-
-/* What the part calls, in the loop. All must be set; each gets `context`. */
-struct metric_hooks {
-    void *context;
-
-    /* Lists the tasks that run now, into an array for the part to free. Returns how many. */
-    size_t (*list_roots)(void *context, struct metric_root **ret_roots);
-
-    /* A batch could not be stored; `what` says why. */
-    void (*failed)(void *context, const char *what);
-};
-
-struct metric_options {
-    uv_loop_t *loop;   /* borrowed */
-    const char *path;  /* of the database; borrowed until metric_recorder_create returns */
-    int64_t bytes_max; /* of the database */
-    int64_t keep_us;   /* the coarsest buckets are kept so long */
-    int64_t batch_us;  /* time between two batches, which a crash may cost */
-    struct metric_hooks hooks;
-};
+#include "daemon/metrics/metric_hooks.h"
 
 struct metric_recorder;
 
-/*
- * How finely times are kept: as sampled for an hour, then minimum, mean and maximum of 10 s for a
- * day, of 1 min for 8 days, and of 10 min.
- *
- * `keep_ms`: for how long those of 10 min
- *
- * Returns the number of levels.
- */
+/* How finely times are kept: as sampled for an hour, then minimum, mean and maximum of 10 s for a
+ * day, of 1 min for 8 days, and of 10 min for `keep_ms`. Returns the number of levels. */
 size_t metric_recorder_levels(int64_t keep_ms, struct metric_level ret_levels[METRIC_LEVELS_MAX]);
 
 /* Opens the database and starts the thread. Returns NULL with a fault. A damaged database is put

@@ -15,6 +15,7 @@
  *                        for a minute
  */
 #include "daemon/mps/mps_manager.h"
+#include "daemon/mps/mps_by_hand.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -9,38 +9,7 @@
 #ifndef COLLOC_DAEMON_MPS_MANAGER_H
 #define COLLOC_DAEMON_MPS_MANAGER_H
 
-#include <jansson.h>
-#include <uv.h>
-
-#include "api/server.h"
-#include "daemon/config.h"
-#include "daemon/user_names.h"
-
-/* What the part calls. All must be set; each gets `context`. */
-struct mps_hooks {
-    void *context;
-
-    /* This user's control daemon was started or stopped, or could not be: tasks that wait for it
-     * may start now. */
-    void (*ready)(void *context, uid_t uid);
-
-    /* A request was answered outside of its handler. */
-    void (*answered)(void *context);
-
-    /* Returns how many clients the user has: tasks that share by MPS now. */
-    int (*count_clients)(void *context, uid_t uid);
-
-    /* Lists the UUIDs of the GPUs that a control daemon serves, borrowed. Returns how many, at most
-     * `max`. Called in a helper process. */
-    size_t (*list_gpus)(void *context, const char **uuids, size_t max);
-};
-
-struct mps_options {
-    uv_loop_t *loop; /* borrowed, as the others; all outlive the part */
-    const struct config *config;
-    struct names *names;
-    struct mps_hooks hooks;
-};
+#include "daemon/mps/mps_hooks.h"
 
 struct mps;
 
@@ -75,23 +44,5 @@ void mps_task_ended(struct mps *mps, uid_t uid);
 
 /* The setting mps-linger may have changed. */
 void mps_linger_changed(struct mps *mps);
-
-/*
- * For `colloc mps`: starts or stops a user's daemon and answers `asker` when that is done.
- *
- * Returns 0, or a fault, and then the caller answers `asker`: -EBUSY (tasks use it, or it is
- * starting or stopping), -ESRCH (there is none).
- */
-int mps_start_by_hand(
-    struct mps *mps, uid_t uid, gid_t gid, struct api_request *asker, struct fault *fault);
-int mps_stop_by_hand(struct mps *mps, uid_t uid, struct api_request *asker, struct fault *fault);
-
-/* Returns the users with a control daemon, now or earlier, as docs/protocol.md shows them. The
- * caller releases the list. */
-json_t *mps_list(const struct mps *mps);
-
-/* Writes the group of the user's control daemon, which may have ended. Returns false when the user
- * never had one. */
-bool mps_find_group(const struct mps *mps, uid_t uid, gid_t *ret_gid);
 
 #endif

@@ -12,30 +12,7 @@
 #ifndef COLLOC_DAEMON_PRELOAD_PRELOAD_MANAGER_H
 #define COLLOC_DAEMON_PRELOAD_PRELOAD_MANAGER_H
 
-#include <uv.h>
-
-#include "core/core.h"
-#include "daemon/config.h"
-#include "daemon/driver.h"
-#include "daemon/gpu_report.h"
-#include "daemon/jobs.h"
-
-/* What the part calls. All must be set; each gets `context`. */
-struct preload_manager_hooks {
-    void *context;
-
-    /* Reports GPU `i`. Returns false when there are no more. */
-    bool (*report_gpu)(void *context, size_t i, struct gpu_report *ret_report);
-};
-
-struct preload_manager_options {
-    uv_loop_t *loop; /* borrowed, as the others; all outlive the part */
-    const struct config *config;
-    const struct core *core;
-    struct jobs *jobs;
-    struct driver *driver;
-    struct preload_manager_hooks hooks;
-};
+#include "daemon/preload/preload_hooks.h"
 
 struct preload_manager;
 

@@ -17,6 +17,7 @@
 #include <cmocka.h>
 
 #include "daemon/attempts/attempts.h"
+#include "daemon/attempts/attempts_query.h"
 #include "exec/attempt.h"
 #include "exec/cgroup.h"
 #include "policy/policies.h"

@@ -15,6 +15,7 @@
 
 #include "base/array.h"
 #include "daemon/gpus/gpus.h"
+#include "daemon/gpus/gpus_query.h"
 #include "exec/ancestry_cache.h"
 #include "pretend_driver.h"
 #include "store/series.h"

@@ -16,6 +16,7 @@
 #include <cmocka.h>
 
 #include "api/stream.h"
+#include "daemon/http/http_answers.h"
 #include "daemon/http/routes.h"
 #include "exec/attempt.h"
 #include "pretend_driver.h"

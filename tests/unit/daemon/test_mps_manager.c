@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "daemon/mps/mps_by_hand.h"
 #include "daemon/mps/mps_manager.h"
 #include "daemon/user_helper.h"
 #include "gpu/mps.h"

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the part gpus is given when it is created: the hooks that it calls, and what it borrows. */
+#ifndef COLLOC_DAEMON_GPUS_GPUS_HOOKS_H
+#define COLLOC_DAEMON_GPUS_GPUS_HOOKS_H
+
+#include <sys/types.h>
+#include <uv.h>
+
+#include "daemon/config.h"
+#include "daemon/driver.h"
+#include "daemon/jobs.h"
+
+/* What the part calls. All must be set; each gets `context`. */
+struct gpus_hooks {
+    void *context;
+
+    /* Returns the pid of the task's shim; 0: it has none. */
+    pid_t (*find_shim)(void *context, uint64_t task);
+
+    /* The poll of this number is complete. */
+    void (*polled)(void *context, int64_t poll);
+
+    /* A file of the state folder could not be written. */
+    void (*write_failed)(void *context, const char *what);
+};
+
+struct gpus_options {
+    uv_loop_t *loop; /* borrowed, as the others; all outlive the part */
+    const struct config *config;
+    const struct core *core;
+    struct jobs *jobs;
+    struct driver *driver;
+    struct gpus_hooks hooks;
+};
+
+#endif
