@@ -21,6 +21,7 @@ static const double LEARN_PART = 0.3;
 
 /* Fixed costs, 0.1 to 0.3 s on an H200, are under a tenth from here on. */
 static const int64_t LEARN_MIN_BYTES = 4 * GIB;
+/* The upper end of these costs. */
 static const int64_t FIXED_US = 300 * INT64_C(1000);
 
 /* No copy was ever this slow or fast: 20 MiB/s to 100 GiB/s. */
@@ -28,6 +29,7 @@ static const double S_PER_GIB_MAX = 50, S_PER_GIB_MIN = 0.01;
 
 /* Chosen: a copy beside a busy disk and eight others is still no stuck one. */
 static const double LIMIT_FACTOR = 10;
+/* Chosen: far above any small copy that was measured (docs/measured/checkpoint.md). */
 static const int64_t LIMIT_MIN_US = 60 * INT64_C(1000000);
 
 static const char *const names[COPY_WAYS] = {"to-host", "to-gpu"};

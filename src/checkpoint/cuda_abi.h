@@ -12,7 +12,7 @@
 
 #include <stdint.h>
 
-/* Results that decisions depend on. */
+/* Results that decisions depend on: CUresult of the reference. */
 enum cuda_result {
     CUDA_SUCCESS = 0,
     CUDA_ERROR_INVALID_VALUE = 1,

@@ -20,6 +20,8 @@
 #include "base/process.h"
 #include "base/units.h"
 
+/* Bytes. Chosen: a training maps a few thousand areas of 100 bytes each; proc(5)'s status has about
+ * 1,500. */
 #define MAPS_LIMIT   (16 * MIB)
 #define STATUS_LIMIT (64 * KIB)
 #define CGROUP_MOUNT "/sys/fs/cgroup"

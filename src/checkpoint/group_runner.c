@@ -14,6 +14,7 @@
 
 /* The driver waits for calls in flight (1 to 45 ms on an H200) and gives up by itself. Chosen. */
 static const int64_t LOCK_MS = 10000;
+/* Chosen: twice the driver's own limit; then the helper counts as stuck. */
 static const int64_t LOCK_LIMIT_US = 20 * SECOND_US;
 /* The first call starts the helper, and cuInit takes seconds on machines with many GPUs. Chosen. */
 static const int64_t CALL_LIMIT_US = 30 * SECOND_US;

@@ -13,8 +13,9 @@
 
 #include "base/units.h"
 
-enum { FIELDS_MAX = 5 };
+enum { FIELDS_MAX = 5 }; /* of the longest request but for its moves */
 
+/* 25 days. Chosen: the driver takes an unsigned int. */
 static const int64_t TIMEOUT_MS_MAX = INT64_C(1) << 31;
 
 /* What follows the pid and the start in a request. */

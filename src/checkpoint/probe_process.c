@@ -7,7 +7,7 @@
 
 #include "checkpoint/cuda_driver.h"
 
-enum { PROBE_BYTES = 1 << 20 };
+enum { PROBE_BYTES = 1 << 20 }; /* chosen: enough to see whether memory comes back as it was */
 
 static unsigned char pattern[PROBE_BYTES], seen[PROBE_BYTES];
 

@@ -23,7 +23,11 @@
 
 #include "checkpoint/helper_line.h"
 
-enum { GROUP_PROCESSES_MAX = 64, GROUP_GPUS_MAX = 16, GROUP_HELPER_TRIES = 3 };
+enum {
+    GROUP_PROCESSES_MAX = 64, /* of a task, with GPU memory; chosen: 16 GPUs and data loaders */
+    GROUP_GPUS_MAX = 16,      /* of a task; NVIDIA's largest servers have 16 (DGX-2) */
+    GROUP_HELPER_TRIES = 3,   /* chosen: a helper that dies three times does so always */
+};
 
 /* GPU memory of one process on one GPU. */
 struct group_memory {

@@ -6,6 +6,7 @@
  */
 #include "checkpoint/reservations.h"
 
+/* The granularity of cuMemCreate on today's GPUs; sizes are rounded up to it. */
 static const int64_t GRAIN = INT64_C(2) << 20;
 
 static int create_memory(

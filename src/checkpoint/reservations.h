@@ -9,7 +9,7 @@
 
 #include "checkpoint/cuda_driver.h"
 
-enum { RESERVATIONS_MAX = 256 };
+enum { RESERVATIONS_MAX = 256 }; /* of a machine; chosen: 16 suspended processes on 16 GPUs */
 
 struct reservations {
     struct reservation {

@@ -15,6 +15,7 @@
 
 /* Chosen: page cache, the daemon and other users' programs go on. */
 static const double RESERVE_PART = 0.05;
+/* Chosen: what a small machine needs for the same. */
 static const int64_t RESERVE_MIN_BYTES = 2 * GIB;
 
 int64_t suspend_host_reserve(int64_t available_bytes)

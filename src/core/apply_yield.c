@@ -14,7 +14,8 @@
 #include "base/clock.h"
 #include "core/core_private.h"
 
-/* Chosen: a resumption that failed is tried again after so long, then after twice as long. */
+/* Chosen: a resumption that failed is tried again after 10 s, then after twice as long, at most
+ * 11 min. */
 #define RETRY_FIRST_US    (10 * SECOND_US)
 #define RETRY_DOUBLED_MAX 6
 

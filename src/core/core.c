@@ -31,6 +31,7 @@
 #include "base/units.h"
 #include "core/core_private.h"
 
+/* core.h and view.h have the source of each. */
 struct core_settings core_settings_default(void)
 {
     return (struct core_settings){

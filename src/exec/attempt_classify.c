@@ -19,6 +19,8 @@
 #include "base/file.h"
 #include "exec/identity.h"
 
+/* Chosen: two logs of LOGSCAN_WINDOW are read in milliseconds; a file system that hangs is not
+ * waited for. */
 #define READ_LIMIT_MS 5000
 
 static void scan_stream(struct logscan *scan, const char *folder, const struct attempt_spec *spec,

@@ -16,7 +16,7 @@
 
 #define CGROUP_HOME      "colloc"
 #define CGROUP_SUBGROUP  "daemon"
-#define CGROUP_PATH_SIZE 4096
+#define CGROUP_PATH_SIZE 4096 /* PATH_MAX of Linux */
 
 /* Finds where the cgroup v2 hierarchy is mounted. `mountinfo`: the text of /proc/self/mountinfo.
  * Returns false: nowhere, or the path does not fit into `size`. */

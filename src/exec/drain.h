@@ -13,6 +13,8 @@
 #include "exec/drain_plan.h"
 #include "gpu/mps.h"
 
+/* Of all servers of the user. Chosen: five GPUs full of clients (48 each from Volta on, by NVIDIA's
+ * guide to MPS); further ones are not drained. */
 enum { DRAIN_CLIENTS_MAX = 256 };
 
 /* The MPS control daemon of the user, as the task's environment names it. */

@@ -17,7 +17,7 @@
 #include "exec/tagged_fields.h"
 
 #define MAGIC         "colloc-exit"
-#define VERSION       1
+#define VERSION       1 /* of the file; others are refused */
 #define EXIT_NAME     "exit"
 #define RESERVED_NAME "exit.reserved"
 

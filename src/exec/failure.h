@@ -5,6 +5,7 @@
 
 #include "base/failure_class.h"
 
+/* Bytes with the NUL. Chosen: four lines of a terminal; the longest name, "tensorflow". */
 enum { EVIDENCE_MAX = 320, FRAMEWORK_MAX = 16 };
 
 struct failure {

@@ -17,7 +17,11 @@
 #include "exec/failure.h"
 #include "exec/pattern.h"
 
-enum { LOGSCAN_WINDOW = 256 * 1024, LOGSCAN_PIECE = 4096, LOGSCAN_PREFIX = 64 };
+enum {
+    LOGSCAN_WINDOW = 256 * 1024, /* chosen: thousands of lines, read in a millisecond */
+    LOGSCAN_PIECE = 4096,        /* the longest line that is searched whole; chosen */
+    LOGSCAN_PREFIX = 64, /* that a launcher puts before a line, such as "[rank0]: "; chosen */
+};
 
 struct log_match {
     enum log_cause kind; /* LOG_CAUSE_NONE: there is none */

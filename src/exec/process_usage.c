@@ -21,7 +21,7 @@
 #include "base/units.h"
 #include "exec/tree.h"
 
-#define TEXT_MAX ((size_t)(64 * KIB))
+#define TEXT_MAX ((size_t)(64 * KIB)) /* chosen: of files of proc(5), which have a few KiB */
 
 /* A process that ended after it was listed makes no value unknown. */
 static void add_stat(struct process_usage *usage, pid_t pid)

@@ -14,7 +14,7 @@
 #include "exec/tagged_fields.h"
 
 #define MAGIC   "colloc-spec"
-#define VERSION 1
+#define VERSION 1 /* of the file; a shim refuses others */
 
 #define CPUS_MAX 1000000 /* chosen: their time in a period does not overflow */
 

@@ -23,8 +23,8 @@
 #include "base/units.h"
 #include "exec/status_mask.h"
 
-#define ENVIRONMENT_LIMIT (8 * MIB)
-#define STATUS_LIMIT      (64 * KIB)
+#define ENVIRONMENT_LIMIT (8 * MIB)  /* execve accepts 6 MiB at most (execve(2)) */
+#define STATUS_LIMIT      (64 * KIB) /* chosen: proc(5)'s status has about 1,500 bytes */
 #define NO_PROCESS        ((pid_t)-1)
 
 struct process {

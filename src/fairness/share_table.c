@@ -11,7 +11,7 @@
 #include "base/text.h"
 #include "base/units.h"
 
-enum { WORDS_MAX = 4, WORD_BYTES = 64 };
+enum { WORDS_MAX = 4, WORD_BYTES = 64 }; /* "user ada vision 3"; Linux: names of 32 bytes */
 
 static const struct share_project default_project = {"default", 1};
 

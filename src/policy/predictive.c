@@ -179,15 +179,18 @@ static enum placement_answer choose(
 /* The rank of a task of unknown time: after all others. Sums of such ranks do not overflow. */
 #define RANK_UNKNOWN (INT64_MAX / 4)
 
+/* Chosen: a task that has overrun its expected time still takes a tenth of it. */
+#define OVERRUN_DIVISOR 10
+
 /* The rank: the time that the task still has to run. Beside co-residents it takes longer than
- * alone: if it has overrun its time, a tenth of it is assumed to be left. */
+ * alone. */
 static int64_t rank(const struct task *task, int64_t now_us)
 {
     int64_t expected_us = task->request.expect.time_us;
     if (!expected_us)
         return RANK_UNKNOWN;
     int64_t left_us = expected_us - task_computed_us(task, now_us);
-    return left_us > expected_us / 10 ? left_us : expected_us / 10;
+    return left_us > expected_us / OVERRUN_DIVISOR ? left_us : expected_us / OVERRUN_DIVISOR;
 }
 
 const struct policy policy_predictive = {

@@ -21,7 +21,7 @@
 #include "base/units.h"
 #include "sharing/built_in_gpu_kinds.h"
 
-enum { WORDS_MAX = 16, WATTS_MAX = 100000 };
+enum { WORDS_MAX = 16, WATTS_MAX = 100000 }; /* of a line; chosen: no GPU draws that */
 
 struct words {
     char text[256];

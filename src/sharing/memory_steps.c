@@ -12,6 +12,7 @@
  */
 #include "sharing/memory_steps.h"
 
+/* Of what the context leaves. Chosen: allocators of frameworks grow by doubling. */
 static const double parts[MEMORY_STEPS] = {0, 1. / 16, 1. / 16, 1. / 8, 1. / 4, 1. / 4, 1. / 4};
 
 int64_t memory_step_bytes(int64_t total_bytes, int64_t context_bytes, int step)

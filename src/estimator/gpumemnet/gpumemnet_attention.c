@@ -28,7 +28,7 @@ INLINE void greater_of(lanes *x, const lanes *y)
 /* exp_negative of softmax.h, for each lane. */
 INLINE void exp_each(lanes *x)
 {
-    const float magic = 12582912.0f;
+    const float magic = 12582912.0f; /* 1.5 x 2^23, as there */
     const lanes least = (lanes){0} - 87.0f;
     greater_of(x, &least);
     lanes shifted = *x * 1.44269504f + magic, n = shifted - magic;

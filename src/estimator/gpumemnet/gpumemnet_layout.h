@@ -22,10 +22,10 @@
 enum gpumemnet_method { GPUMEMNET_ENSEMBLE, GPUMEMNET_ENCODER, GPUMEMNET_METHODS };
 
 enum {
-    GPUMEMNET_MEMBERS_MAX = 16,
-    GPUMEMNET_DEPTH_MAX = 8,
-    GPUMEMNET_CLASSES_MAX = 64,
-    GPUMEMNET_ENCODERS = 2,
+    GPUMEMNET_MEMBERS_MAX = 16, /* of an ensemble: that of CNNs has so many (gpumemnet_layout.c) */
+    GPUMEMNET_DEPTH_MAX = 8,    /* blocks of a perceptron */
+    GPUMEMNET_CLASSES_MAX = 64, /* ranges of memory; chosen */
+    GPUMEMNET_ENCODERS = 2,     /* as above, with the next three */
     GPUMEMNET_ENCODER_LAYERS_MAX = 3,
     GPUMEMNET_FEED_FORWARD = 4,
     GPUMEMNET_WIDTH_MAX = 8, /* of any layer */

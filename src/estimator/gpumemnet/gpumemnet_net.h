@@ -13,7 +13,7 @@
 #include "base/fault.h"
 #include "estimator/gpumemnet/gpumemnet_layout.h"
 
-#define GPUMEMNET_VERSION 1
+#define GPUMEMNET_VERSION 1 /* of the text of weights */
 
 /* The scaling of the inputs: the mean is subtracted, and the difference multiplied by the factor.
  * The training data then have mean 0 and standard deviation 1. */

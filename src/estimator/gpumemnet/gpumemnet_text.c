@@ -19,10 +19,10 @@
 
 static const char magic[] = "colloc-gpumemnet ";
 enum {
-    PER_LINE = 12,
+    PER_LINE = 12, /* numbers; chosen: 108 columns */
     SCALING_NUMBERS = 2 * (GPUMEMNET_VALUES + TOKEN_SIZE),
-    HEAD_SIZE = 512,
-    LONGEST_MAX = 100000
+    HEAD_SIZE = 512,     /* bytes before the numbers */
+    LONGEST_MAX = 100000 /* layers; chosen: twice MODEL_LAYERS_MAX */
 };
 
 static uint64_t checksum_of(struct span s)

@@ -17,10 +17,10 @@
 
 #include "base/units.h"
 
-enum { NONE = -1, SMALL = 0, LARGE = 1 };
+enum { NONE = -1, SMALL = 0, LARGE = 1 }; /* no block; the two pools */
 
 /* c10/cuda/CUDACachingAllocator.cpp: kMinBlockSize, kSmallSize, kSmallBuffer, kMinLargeAlloc,
- * kLargeBuffer, kRoundLarge. */
+ * kLargeBuffer, kRoundLarge: in this order, in bytes. */
 static const int64_t round_to = 512;
 static const int64_t small_most = MIB, small_segment = 2 * MIB;
 static const int64_t own_segment_from = 10 * MIB, large_segment = 20 * MIB, segment_step = 2 * MIB;

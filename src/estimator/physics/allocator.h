@@ -23,7 +23,7 @@
 
 #include "estimator/physics/address_space.h"
 
-enum { ALLOCATOR_POOLS = 2 };
+enum { ALLOCATOR_POOLS = 2 }; /* of small and of large blocks, as PyTorch has them */
 
 struct block {
     int64_t size;
@@ -48,6 +48,7 @@ struct allocator {
     int64_t active, active_peak;
 };
 
+/* Bytes of one request. Chosen: sums of a few thousand do not overflow. */
 #define ALLOCATOR_REQUEST_MAX ((int64_t)1 << 52)
 
 void allocator_init(struct allocator *allocator);

@@ -26,6 +26,8 @@ enum {
 
 /* Measured (see above): the bytes of a workspace for each direction, and at its end. */
 #define SCRATCH_OF_DIRECTION (16 * MIB)
+/* Measured with it: bytes at the end of a workspace and of what each sample adds, and copies of the
+ * states. */
 enum { SCRATCH_ALIGNMENT = 256, SAMPLE_ALIGNMENT = 8, STATE_COPIES = 4 };
 
 struct cell {

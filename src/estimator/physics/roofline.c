@@ -25,8 +25,8 @@ enum {
     OPTIMIZER_LAUNCHES = 24, /* chosen: foreach kernels of Adam for a network of common size */
     OPTIMIZER_TENSORS = 3,   /* a gradient is read, a weight is read and written */
     READ_AND_WRITE = 2,
-    FLOPS_PER_MAC = 2,
-    WEIGHT_BYTES = 4,
+    FLOPS_PER_MAC = 2,   /* a multiplication and an addition */
+    WEIGHT_BYTES = 4,    /* of fp32, in which weights stay under autocast */
     KERNEL_LEAST_US = 1, /* chosen: no kernel takes less */
 };
 

@@ -13,7 +13,7 @@
 
 #include "base/array.h"
 
-enum { MASK_BYTES = 1, INDEX_BYTES = 8 };
+enum { MASK_BYTES = 1, INDEX_BYTES = 8 }; /* of torch.bool and torch.int64 */
 
 struct row {
     const char *type;

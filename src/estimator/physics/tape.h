@@ -19,7 +19,7 @@
 #include "estimator/estimator.h"
 #include "model/model.h"
 
-enum { TAPE_NONE = -1, OP_INPUTS = 3 };
+enum { TAPE_NONE = -1, OP_INPUTS = 3 }; /* no tensor; most inputs of an operation */
 
 struct tensor {
     double elements;
