@@ -6,6 +6,8 @@
 
 #include <stddef.h>
 
+enum { INTERN_EMPTY = 0 }; /* the number of the empty text */
+
 struct intern {
     char **texts; /* by number - 1 */
     int *by_text; /* the numbers, by rising text */

@@ -27,6 +27,7 @@ enum cuda_result {
 
 /* CUDA versions of drivers, as cuDriverGetVersion reports them. */
 enum {
+    CUDA_VERSION_UNKNOWN = 0,
     CUDA_SUSPENDS = 12080, /* driver 570: the checkpoint functions */
     CUDA_MOVES = 13000,    /* driver 580: restore on other GPUs */
 };

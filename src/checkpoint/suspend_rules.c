@@ -11,7 +11,6 @@
 #include <stdio.h>
 
 #include "base/units.h"
-#include "checkpoint/cuda_abi.h"
 
 /* Chosen: page cache, the daemon and other users' programs go on. */
 static const double RESERVE_PART = 0.05;
@@ -24,17 +23,22 @@ int64_t suspend_host_reserve(int64_t available_bytes)
     return part > RESERVE_MIN_BYTES ? part : RESERVE_MIN_BYTES;
 }
 
+static bool is_older(const struct suspend_facts *facts, int version)
+{
+    return facts->cuda_version != CUDA_VERSION_UNKNOWN && facts->cuda_version < version;
+}
+
 static enum suspend_refusal check_machine(const struct suspend_facts *facts)
 {
     if (!facts->has_helper)
         return SUSPEND_NO_DRIVER;
-    if (facts->cuda_version && facts->cuda_version < CUDA_SUSPENDS)
+    if (is_older(facts, CUDA_SUSPENDS))
         return SUSPEND_DRIVER_TOO_OLD;
     if (!facts->is_move)
         return SUSPEND_ALLOWED;
     if (facts->n_gpus < 2)
         return SUSPEND_MOVE_ONE_GPU;
-    if (facts->cuda_version && facts->cuda_version < CUDA_MOVES)
+    if (is_older(facts, CUDA_MOVES))
         return SUSPEND_MOVE_TOO_OLD;
     return facts->same_kind ? SUSPEND_ALLOWED : SUSPEND_MOVE_OTHER_KIND;
 }

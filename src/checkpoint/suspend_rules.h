@@ -11,12 +11,13 @@
 #include <stdint.h>
 
 #include "base/reading.h"
+#include "checkpoint/cuda_abi.h"
 
 /* What is known of a task and its machine. A fact that is not known is no obstacle but for host
  * memory: the driver refuses the rest by itself, and the processes run on. */
 struct suspend_facts {
     bool has_helper;    /* libcuda and a GPU are there */
-    int cuda_version;   /* of the driver; 0: not known */
+    int cuda_version;   /* of the driver, or CUDA_VERSION_UNKNOWN */
     bool is_move;       /* to other GPUs */
     bool same_kind;     /* of a move: the GPUs are of the same model */
     size_t n_gpus;      /* of the machine */

@@ -367,16 +367,17 @@ static void print_users(const struct user_totals *users)
         printf("%-18.18s %5" PRId64 " %10s %9.2f ", *user->name ? user->name : "-", user->tasks,
             format_elapsed((int64_t)(user->wait_s / n * 1e6), wait, sizeof wait),
             user->stretch / n);
-        if (user->alone_jct_s > 0)
-            printf("%9.2f\n", user_total_fairness(user));
+        struct reading fairness = user_total_fairness(user);
+        if (fairness.valid)
+            printf("%9.2f\n", fairness.value);
         else
             printf("%9s\n", "-");
     }
 }
 
-static json_t *known_json(double value, bool is_known)
+static json_t *reading_json(struct reading reading, double divisor)
 {
-    return is_known ? json_real(value) : json_null();
+    return reading.valid ? json_real(reading.value / divisor) : json_null();
 }
 
 static json_t *users_json(const struct user_totals *users)
@@ -385,15 +386,14 @@ static json_t *users_json(const struct user_totals *users)
     for (int i = 0; i < users->n; i++) {
         const struct user_total *user = &users->list[i];
         double n = (double)user->tasks;
-        bool has_alone = user->alone_jct_s > 0;
         if (n == 0)
             continue;
         json_array_append_new(
             list, json_pack("{s:s, s:I, s:f, s:f, s:f, s:o, s:o}", "user", user->name, "tasks",
                       (json_int_t)user->tasks, "avg_wait_s", user->wait_s / n, "avg_jct_s",
                       user->jct_s / n, "slowdown", user->stretch / n, "avg_wait_alone_s",
-                      known_json(user->alone_wait_s / n, has_alone), "finish_time_fairness",
-                      known_json(user_total_fairness(user), has_alone)));
+                      reading_json(user->alone_wait_s, n), "finish_time_fairness",
+                      reading_json(user_total_fairness(user), 1)));
     }
     return list;
 }

@@ -140,9 +140,10 @@ static bool is_member(const struct advance *advance, uint32_t uid)
 /* When the task ends if it computes from `since_us` on; TIME_NEVER: not known. */
 static int64_t ends_us(const struct task *task, int64_t since_us)
 {
-    int64_t takes_us = task->request.time_limit_us ? task->request.time_limit_us
-                                                   : task->request.expect.time_us;
-    return takes_us ? since_us + takes_us : TIME_NEVER;
+    struct reading expected_us = task->request.expect.time_us;
+    if (task->request.time_limit_us)
+        return since_us + task->request.time_limit_us;
+    return expected_us.valid ? since_us + (int64_t)expected_us.value : TIME_NEVER;
 }
 
 /* What makes a GPU one to keep free. */

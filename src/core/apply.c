@@ -63,14 +63,14 @@ static int apply_gpus(struct core *core, const struct event *event)
         gpu->health = gpu->id.is_gone ? VIEW_LOST : VIEW_UNSEEN;
     }
     core->any_gone = false;
-    view->mem_total_max_bytes = 0;
+    double largest = 0;
     for (int i = 0; i < view->n_gpus; i++) {
         const struct gpu_identity *id = &view->gpus[i].id;
         core->any_gone |= id->is_gone;
-        view->mem_total_max_bytes = id->mem_total_bytes > view->mem_total_max_bytes
-                                        ? id->mem_total_bytes
-                                        : view->mem_total_max_bytes;
+        if ((double)id->mem_total_bytes > largest)
+            largest = (double)id->mem_total_bytes;
     }
+    view->mem_total_max_bytes = largest > 0 ? reading_of(largest) : READING_NONE;
     return 0;
 }
 
@@ -170,8 +170,8 @@ static void forget_drains(struct core *core, uint64_t id)
 /* The memory that the task requires on each GPU. A suspended task requires what it held. */
 static struct reading required_bytes(const struct task *task)
 {
-    if (task->yield.bytes > 0)
-        return reading_of((double)task->yield.bytes);
+    if (task->yield.bytes.valid)
+        return task->yield.bytes;
     const struct need *need = &task->request.need;
     bool is_known = need->kind >= NEED_ESTIMATED && need->bytes > 0;
     return is_known ? reading_of((double)need->bytes) : READING_NONE;

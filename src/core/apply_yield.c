@@ -113,7 +113,7 @@ void core_end_attempt(struct core *core, struct task *task, int64_t ended_us)
     if (task->queue)
         queue_remove(task);
     task->yield.by_user = task->yield.is_frozen = false;
-    task->yield.bytes = 0;
+    task->yield.bytes = READING_NONE;
     end_memory_wait(core, task, ended_us);
 }
 
@@ -302,7 +302,7 @@ static int apply_moved(struct core *core, struct task *task, const struct event 
         return CORE_NOT_NOW;
     task->yield.cost_us += event->yielded.took_us;
     task->yield.moves++;
-    task->yield.bytes = 0;
+    task->yield.bytes = READING_NONE;
     end_move(core, task, true, event->time_us);
     run_again(core, task, event->time_us);
     return 0;

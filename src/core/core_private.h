@@ -338,10 +338,10 @@ bool core_is_command_possible(const struct core *core, const struct event *event
 int core_stop_task(struct core *core, const struct task *task, enum yield_reason reason,
     uint64_t to_task, int64_t now_us);
 
-/* Moves a running task to as many other GPUs as it has. `bytes`: what it will hold on each; 0: not
- * known. Returns 0 or -ENOMEM. */
-int core_move_task(struct core *core, const struct task *task, const int *gpus, int64_t bytes,
-    enum yield_reason reason, uint64_t to_task, int64_t now_us);
+/* Moves a running task to as many other GPUs as it has. `bytes`: what it will hold on each. Returns
+ * 0 or -ENOMEM. */
+int core_move_task(struct core *core, const struct task *task, const int *gpus,
+    struct reading bytes, enum yield_reason reason, uint64_t to_task, int64_t now_us);
 
 /* Resumes a suspended task on as many GPUs as it requested. Returns 0 or -ENOMEM. */
 int core_resume_task(struct core *core, const struct task *task, const int *gpus, int64_t now_us);

@@ -144,11 +144,11 @@ struct event {
             int n;
             enum yield_reason reason; /* of SUSPENDING, MOVING and PAUSE */
             uint64_t to_task;         /* the task that it gives way to; 0: none */
-            int64_t bytes;            /* of MOVING: what it will hold on each GPU; 0: not known */
+            struct reading bytes;     /* of MOVING: what it will hold on each GPU; never 0 */
         } yield;
         struct {
-            int64_t bytes;   /* of SUSPENDED: what it held on each GPU; 0: not known */
-            int64_t took_us; /* of SUSPENDED, RESUMED and MOVED */
+            struct reading bytes; /* of SUSPENDED: what it held on each GPU; never 0 */
+            int64_t took_us;      /* of SUSPENDED, RESUMED and MOVED */
         } yielded;
         struct {
             enum suspension_failure why;

@@ -38,9 +38,10 @@ static bool reserve_gpus(struct fifo_schedule *fifo, int n_gpus)
 int core_set_fair_start(struct core *core, struct task *task)
 {
     struct fifo_schedule *fifo = &core->fifo;
-    int64_t expected_us = task->request.expect.time_us, start_us = task->submitted_us;
+    struct reading time_us = task->request.expect.time_us;
+    int64_t expected_us = (int64_t)reading_assume(time_us, 0), start_us = task->submitted_us;
     int wanted = task->request.gpus;
-    if (!core->settings.preempt || !expected_us || wanted > core->view.n_gpus)
+    if (!core->settings.preempt || !time_us.valid || wanted > core->view.n_gpus)
         return 0;
     if (!reserve_gpus(fifo, core->view.n_gpus))
         return -1;

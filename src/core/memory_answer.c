@@ -106,9 +106,9 @@ static bool is_sampled(const struct core *core, const struct task *task)
 /* Returns how much longer the task runs; an unknown time counts as endless. */
 static int64_t rest_us(const struct task *task, int64_t now_us)
 {
-    int64_t expected_us = task->request.expect.time_us;
-    if (!expected_us)
+    if (!task->request.expect.time_us.valid)
         return TIME_NEVER;
+    int64_t expected_us = (int64_t)task->request.expect.time_us.value;
     int64_t computed_us = task_computed_us(task, now_us);
     return expected_us > computed_us ? expected_us - computed_us : 0;
 }
@@ -143,7 +143,7 @@ static bool move_to_room(struct core *core, const struct task *task, int64_t now
     if (gpu < 0)
         return false;
     *ret_r = core_move_task(
-        core, task, &gpu, (int64_t)wanted_bytes(core, task), YIELD_TO_MEMORY, task->id, now_us);
+        core, task, &gpu, reading_of(wanted_bytes(core, task)), YIELD_TO_MEMORY, task->id, now_us);
     return true;
 }
 

@@ -19,6 +19,7 @@
  * A pass is bounded: the constants below limit how many tasks of a queue are tried.
  */
 #include <errno.h>
+#include <math.h>
 
 #include "base/top_k.h"
 #include "core/core_private.h"
@@ -312,6 +313,13 @@ static struct task *first_by_rank(const struct core *core)
     return head;
 }
 
+/* `head`: of known time. */
+static bool takes_longer(const struct task *task, const struct task *head)
+{
+    const struct reading *time_us = &task->request.expect.time_us;
+    return time_us->valid && time_us->value > head->request.expect.time_us.value;
+}
+
 /*
  * Of the queue that comes first (main_queue.c): its oldest task. With a policy that knows backfill,
  * the task that takes longest is the head: long tasks start early, short ones fill the gaps. But
@@ -326,18 +334,18 @@ struct task *core_head_of_queue(const struct core *core)
         return head;
     if (core->settings.preempt && core_task_policy(core, head)->rank)
         return first_by_rank(core);
-    if (!head->request.expect.time_us || head->passed_count >= CORE_PASSED_MAX)
+    if (!head->request.expect.time_us.valid || head->passed_count >= CORE_PASSED_MAX)
         return head;
     for (int n = 0; task && n < CORE_QUEUE_DEPTH_MAX; task = task->next, n++)
-        if (task->request.expect.time_us > head->request.expect.time_us && may_be_head(core, task))
+        if (takes_longer(task, head) && may_be_head(core, task))
             head = task;
     return head;
 }
 
 /* An unknown time counts as the longest. */
-static int64_t expected_us(const struct task *task)
+static double expected_us(const struct task *task)
 {
-    return task->request.expect.time_us ? task->request.expect.time_us : INT64_MAX;
+    return reading_assume(task->request.expect.time_us, INFINITY);
 }
 
 /* The users in the order of their queues; of one user's tasks, the shortest first. */

@@ -65,10 +65,10 @@ struct sharing_mode {
  * estimator or a catalogue gives it. What is not given is not valid: never zero.
  */
 struct expectation {
-    struct reading smact; /* 0..1, SM-time with a warp resident */
-    struct reading gract; /* 0..1, time with any kernel resident */
-    struct reading dram;  /* 0..1, of the memory's bandwidth */
-    int64_t time_us;      /* how long an attempt takes; 0: not known */
+    struct reading smact;   /* 0..1, SM-time with a warp resident */
+    struct reading gract;   /* 0..1, time with any kernel resident */
+    struct reading dram;    /* 0..1, of the memory's bandwidth */
+    struct reading time_us; /* how long an attempt takes; never 0 */
 };
 
 /* Classes of priority. The queue is in their order, and within a class in that of submission. */
@@ -139,7 +139,7 @@ struct task_yield {
     int *to_gpus;             /* of a move: where to; NULL when it is not moving */
     int n_to_gpus;
     int from_gpu;               /* the first GPU that it had when it was suspended */
-    int64_t bytes;              /* on each GPU, when it was suspended; 0: not known */
+    struct reading bytes;       /* on each GPU, when it was suspended; never 0 */
     int64_t since_us;           /* since when it does not compute; 0: it does */
     int64_t resumed_us;         /* when it last came back in this attempt; 0: never */
     int64_t retry_us;           /* its resumption failed: not tried again before */
@@ -217,7 +217,8 @@ struct task {
     int n_after;                  /* of them */
     struct dependency_end broken; /* of FAILURE_DEPENDENCY: the one that can never hold */
 
-    int64_t latest_start_us; /* with preemption: it comes first from then on; 0: not known */
+    int64_t latest_start_us; /* with preemption: it comes first from then on; 0: it has none,
+                                because its time is not known */
     int64_t submitted_us;
     int64_t queued_us;  /* since when it waits, this time */
     int64_t started_us; /* of the last attempt; meaningless before the first */

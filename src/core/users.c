@@ -114,9 +114,9 @@ void core_free_users(struct core *core)
 /* A MIG instance is a part of its card, which is no smaller than the largest GPU of the view. */
 static double size_of(const struct core *core, const struct gpu_view *gpu)
 {
-    int64_t largest = core->view.mem_total_max_bytes;
-    bool is_part = gpu->id.is_mig_instance && largest > 0;
-    return is_part ? (double)gpu->id.mem_total_bytes / (double)largest : 1;
+    struct reading largest = core->view.mem_total_max_bytes;
+    bool is_part = gpu->id.is_mig_instance && largest.valid;
+    return is_part ? (double)gpu->id.mem_total_bytes / largest.value : 1;
 }
 
 /* The GPU's activity is divided by what each task is expected to do alone; equally, where that is
@@ -180,15 +180,15 @@ static void accrue_all(struct core *core, int64_t now_us)
 /* A suspended task is charged for the memory that it had on each GPU, at a small rate. */
 static void accrue_suspended(struct core *core, int64_t now_us)
 {
-    int64_t largest = core->view.mem_total_max_bytes;
+    struct reading largest = core->view.mem_total_max_bytes;
     for (int i = 0; i < core->n_tasks; i++) {
         const struct task *task = core->tasks[i];
         if (task->state != TASK_SUSPENDED)
             continue;
         int64_t since_us = core->users->recorded_us;
         since_us = task->yield.since_us > since_us ? task->yield.since_us : since_us;
-        bool is_known = task->yield.bytes > 0 && largest > 0;
-        double part = is_known ? (double)task->yield.bytes / (double)largest : 1;
+        bool is_known = task->yield.bytes.valid && largest.valid;
+        double part = is_known ? task->yield.bytes.value / largest.value : 1;
         core_find_user(core, task->uid)->accrued_us += CHARGE_SUSPENDED * part *
                                                        task->request.gpus *
                                                        (double)(now_us - since_us);

@@ -90,8 +90,8 @@ struct gpu_view {
 struct cluster_view {
     struct gpu_view *gpus;
     int n_gpus;
-    int64_t mem_total_max_bytes;  /* of the largest GPU; 0: not known */
-    int last_placed;              /* the GPU of the newest placement, or -1 */
+    struct reading mem_total_max_bytes; /* of the largest GPU of known size */
+    int last_placed;                    /* the GPU of the newest placement, or -1 */
     int64_t reservation_start_us; /* predicted start of the head of the queue; or START_UNKNOWN */
     const struct sharing_constants *constants; /* NULL: those that are built in */
 };

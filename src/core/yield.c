@@ -208,13 +208,21 @@ int core_stop_task(struct core *core, const struct task *task, enum yield_reason
     return decide_effect(core, &event, can_suspend ? EFFECT_SUSPEND : EFFECT_PAUSE);
 }
 
-int core_move_task(struct core *core, const struct task *task, const int *gpus, int64_t bytes,
-    enum yield_reason reason, uint64_t to_task, int64_t now_us)
+/* What the driver reports, in whole bytes. It lists a process before it has memory: 0 is no
+ * answer. */
+static struct reading whole_bytes(struct reading bytes)
+{
+    return bytes.valid && bytes.value >= 1 ? reading_of((double)(int64_t)bytes.value)
+                                           : READING_NONE;
+}
+
+int core_move_task(struct core *core, const struct task *task, const int *gpus,
+    struct reading bytes, enum yield_reason reason, uint64_t to_task, int64_t now_us)
 {
     struct event event = {.kind = EVENT_MOVING,
         .time_us = now_us,
         .task = task->id,
-        .yield = {gpus, task->n_gpus, reason, to_task, bytes}};
+        .yield = {gpus, task->n_gpus, reason, to_task, whole_bytes(bytes)}};
     return decide_effect(core, &event, EFFECT_MOVE);
 }
 
@@ -265,9 +273,8 @@ int core_after_yield(struct core *core, const struct task *task, const struct ev
     case EVENT_RESUME:
         return after_resume(core, task, event->time_us);
     case EVENT_MOVE:
-        return core_move_task(core, task, event->yield.gpus,
-            (int64_t)reading_assume(core_bytes_of(core, task), 0), YIELD_TO_USER, 0,
-            event->time_us);
+        return core_move_task(core, task, event->yield.gpus, core_bytes_of(core, task),
+            YIELD_TO_USER, 0, event->time_us);
     case EVENT_SUSPENSION_FAILED:
         return after_failure(core, task, event);
     default: /* SUSPENDED, RESUMED, MOVED: of a task that was cancelled meanwhile? */
@@ -308,7 +315,7 @@ static int leave_failing_gpu(struct core *core, const struct task *task, int64_t
     int gpu = may_move ? core_find_destination(core, task, bytes.value) : -1;
     if (gpu < 0)
         return 0;
-    return core_move_task(core, task, &gpu, (int64_t)bytes.value, YIELD_GPU_FAILING, 0, now_us);
+    return core_move_task(core, task, &gpu, bytes, YIELD_GPU_FAILING, 0, now_us);
 }
 
 int core_empty_failing_gpus(struct core *core, int64_t now_us)
@@ -327,8 +334,8 @@ int core_empty_failing_gpus(struct core *core, int64_t now_us)
 struct task core_as_waiting(const struct task *task)
 {
     struct task waiting = *task;
-    if (task->yield.bytes > 0)
-        waiting.request.need = (struct need){NEED_ESTIMATED, task->yield.bytes};
+    if (task->yield.bytes.valid)
+        waiting.request.need = (struct need){NEED_ESTIMATED, (int64_t)task->yield.bytes.value};
     waiting.request.exclusive |= task->exclusive;
     return waiting;
 }

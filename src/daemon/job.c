@@ -55,6 +55,7 @@ struct job *job_create(uint64_t id, uid_t uid, const json_t *detail)
         return NULL;
     job->id = id;
     job->uid = uid;
+    job->peak_gpu = JOB_GPU_UNKNOWN;
     if (read_submission(job, detail))
         return job;
     job_free(job);

@@ -25,6 +25,8 @@ struct usage {
     bool is_estimated;      /* at some time the driver did not report which task was active */
 };
 
+enum { JOB_GPU_UNKNOWN = -1 };
+
 struct job {
     uint64_t id;
     uid_t uid;
@@ -48,7 +50,8 @@ struct job {
 
     /* what it uses; written by the part gpus */
     struct reading mem_used_bytes, mem_peak_bytes; /* on all its GPUs together */
-    int peak_gpu;    /* index in the core's view of a GPU where that peak was seen; -1: not known */
+    int peak_gpu;    /* index in the core's view of a GPU where that peak was seen, or
+                        JOB_GPU_UNKNOWN */
     bool peak_whole; /* it had its GPUs to itself then */
     struct usage usage;
 };

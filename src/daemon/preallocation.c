@@ -30,12 +30,12 @@ enum preallocation preallocation_of(
 }
 
 bool preallocation_explains(
-    enum preallocation preallocation, bool whole, double peak_bytes, double total_bytes)
+    enum preallocation preallocation, bool whole, double peak_bytes, struct reading total_bytes)
 {
     if (preallocation == PREALLOCATION_ASKED)
         return true;
-    return preallocation == PREALLOCATION_NOT_SET && whole && total_bytes > 0 &&
-           peak_bytes >= share_min * total_bytes;
+    return preallocation == PREALLOCATION_NOT_SET && whole && total_bytes.valid &&
+           peak_bytes >= share_min * total_bytes.value;
 }
 
 const char *preallocation_name(enum preallocation preallocation)

@@ -12,6 +12,8 @@
 
 #include <stdbool.h>
 
+#include "base/reading.h"
+
 enum preallocation {
     PREALLOCATION_NOT_SET, /* the environment does not set it for both frameworks */
     PREALLOCATION_OFF,
@@ -32,11 +34,11 @@ enum preallocation preallocation_of(
  * Whether a peak may be a preallocated share.
  *   whole        the task had its GPUs to itself: colloc did not turn preallocation off then
  *   peak_bytes   on one GPU
- *   total_bytes  of that GPU; 0: not known
+ *   total_bytes  of that GPU
  * Returns true when the peak must not be learned.
  */
 bool preallocation_explains(
-    enum preallocation preallocation, bool whole, double peak_bytes, double total_bytes);
+    enum preallocation preallocation, bool whole, double peak_bytes, struct reading total_bytes);
 
 /* The names in the log: "off", "asked"; NULL is PREALLOCATION_NOT_SET. */
 const char *preallocation_name(enum preallocation preallocation);

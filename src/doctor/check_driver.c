@@ -148,15 +148,15 @@ void check_mig(struct doctor *doctor, struct doctor_check *check)
         doctor_pass(check, "on for %zu of %zu GPUs, %zu instances", on, able, instances);
 }
 
-/* Returns how many cards have persistence mode off, or -1: not known. */
-static int count_not_persistent(const char *library)
+/* Returns how many cards have persistence mode off, as far as they report it. */
+static struct reading count_not_persistent(const char *library)
 {
     struct nvml nvml;
     struct fault fault;
     unsigned cards = 0, mode;
-    int off = -1;
+    struct reading off = READING_NONE;
     if (nvml_load(&nvml, library, &fault) != 0)
-        return -1;
+        return off;
     if (nvml.persistence_mode && nvml.init() == NVML_OK) {
         nvml.device_count(&cards);
         for (unsigned i = 0; i < cards; i++) {
@@ -164,7 +164,7 @@ static int count_not_persistent(const char *library)
             if (nvml.device_by_index(i, &device) != NVML_OK ||
                 nvml.persistence_mode(device, &mode) != NVML_OK)
                 continue;
-            off = (off < 0 ? 0 : off) + (mode == 0);
+            off = reading_of(reading_or(off, 0) + (mode == 0));
         }
         nvml.shutdown();
     }
@@ -176,12 +176,12 @@ void check_persistence(struct doctor *doctor, struct doctor_check *check)
 {
     if (!has_gpus(doctor, check))
         return;
-    int off = count_not_persistent(doctor->options.nvml_library);
-    if (off > 0)
+    struct reading off = count_not_persistent(doctor->options.nvml_library);
+    if (off.valid && off.value > 0)
         doctor_fail(check, "enable it: systemctl enable --now nvidia-persistenced",
             "off for %d GPUs: the driver is loaded anew for each first process, which takes "
             "seconds",
-            off);
+            (int)off.value);
     else
-        doctor_pass(check, off == 0 ? "on" : "the driver does not report it");
+        doctor_pass(check, off.valid ? "on" : "the driver does not report it");
 }

@@ -135,7 +135,7 @@ static bool weight_and_bias(
         product_add(ret, out.value);
     layer->in_size = in.value;
     layer->out_size = out.value;
-    layer->kernel_size = conv ? kernel.value : 0;
+    layer->kernel_size = conv ? kernel.value : LAYER_SIZE_UNKNOWN;
     return true;
 }
 

@@ -56,6 +56,9 @@ enum layer_kind {
     LAYER_MERGE,   /* add, concatenate, upsample, pad: a new map without parameters */
 };
 
+/* Where the text has no arguments of a layer. No size that works is 0. */
+enum { LAYER_SIZE_UNKNOWN = 0, LAYER_RANK_UNKNOWN = 0 };
+
 struct layer {
     struct span type; /* "Conv2d"; lives as long as the model */
     struct span name; /* "layer1.conv", as the text writes it; empty when the text has no names */
@@ -69,14 +72,13 @@ struct layer {
     enum tristate trainable;
     enum tristate in_place;
     enum tristate drops;           /* of a dropout: with a probability above 0 */
-    int rank;                      /* 0: the text has no shape of it */
+    int rank;                      /* of its shape in the text, or LAYER_RANK_UNKNOWN */
     int64_t shape[MODEL_RANK_MAX]; /* of the (first) output, without the batch */
     struct count activations;      /* elements of all outputs, per sample */
     int64_t parameters;            /* its own, without those of the layers in it */
-    int64_t in_size, out_size;     /* features, channels or rows, from its arguments; 0: the text
-                                    * has no arguments of it */
-    int64_t kernel_size;           /* product over the window's dimensions; 0: the text has no
-                                    * arguments of it */
+    int64_t in_size, out_size;     /* features, channels or rows, from its arguments, or
+                                    * LAYER_SIZE_UNKNOWN */
+    int64_t kernel_size;           /* product over the window's dimensions, or LAYER_SIZE_UNKNOWN */
 };
 
 /* Sizes that a summary prints below its rows, for the batch of its shapes or for one sample. */

@@ -120,7 +120,7 @@ static struct count packed_attention(const struct model *model, size_t attention
     const struct layer *out = attention + 1 < model->n_layers ? &model->layers[attention + 1]
                                                               : NULL;
     struct count count = {0};
-    if (!out || out->kind != LAYER_LINEAR || out->in_size == 0)
+    if (!out || out->kind != LAYER_LINEAR || out->in_size == LAYER_SIZE_UNKNOWN)
         return count;
     count.known = !__builtin_mul_overflow(out->in_size, out->in_size + 1, &count.value) &&
                   !__builtin_mul_overflow(count.value, 3, &count.value);
@@ -203,7 +203,7 @@ static void notice_tied(struct parser *parser, struct stack *stack, const struct
     if (layer->kind == LAYER_EMBEDDING && layer->in_size > stack->embedding_rows) {
         stack->embedding_rows = layer->in_size;
         stack->embedding_width = layer->out_size;
-    } else if (layer->kind == LAYER_LINEAR && layer->in_size > 0 &&
+    } else if (layer->kind == LAYER_LINEAR && layer->in_size != LAYER_SIZE_UNKNOWN &&
                layer->in_size == stack->embedding_width &&
                layer->out_size == stack->embedding_rows) {
         model_warn(parser->model, layer->line,

@@ -46,9 +46,16 @@ static struct resident resident_alone(const struct resident *resident)
     return copy;
 }
 
-static double seconds_or_infinity(int64_t time_us)
+/* An unknown time, or one without a limit, counts as endless. */
+static double expected_s(const struct expectation *expect)
 {
-    return time_us ? (double)time_us / (double)SECOND_US : INFINITY;
+    return expect->time_us.valid ? expect->time_us.value / (double)SECOND_US : INFINITY;
+}
+
+static double limit_s(const struct task *task)
+{
+    int64_t limit_us = task->request.time_limit_us;
+    return limit_us ? (double)limit_us / (double)SECOND_US : INFINITY;
 }
 
 static void stage_speeds(const struct stage *stage, double *ret_speeds)
@@ -63,7 +70,7 @@ static void stage_speeds(const struct stage *stage, double *ret_speeds)
 static double work_left_s(const struct resident *resident, double speed, int64_t now_us)
 {
     double done_s = speed * (double)(now_us - resident->since_us) / (double)SECOND_US;
-    return fmax(0, seconds_or_infinity(resident->expect.time_us) - done_s);
+    return fmax(0, expected_s(&resident->expect) - done_s);
 }
 
 /* The sampled memory may include that of a task that has left since. If there are no external
@@ -100,8 +107,7 @@ static void stage_add_task(struct stage *stage, const struct task *task, int64_t
     const struct need *need = &task->request.need;
     int n = stage->gpu.n_residents++;
     stage->speed_max[n] = 1;
-    stage->left_s[n] = fmin(seconds_or_infinity(task->request.expect.time_us),
-        seconds_or_infinity(task->request.time_limit_us));
+    stage->left_s[n] = fmin(expected_s(&task->request.expect), limit_s(task));
     stage->residents[n] = (struct resident){
         .task = task->id,
         .gpus = 1,
@@ -114,7 +120,7 @@ static void stage_add_task(struct stage *stage, const struct task *task, int64_t
             (double)(need->kind >= NEED_ESTIMATED ? need->bytes : stage->gpu.id.mem_total_bytes)),
         .mem_used_bytes = reading_of(0),
         .expect = {task->request.expect.smact, task->request.expect.gract,
-            task->request.expect.dram, .time_us = 0},
+            task->request.expect.dram, READING_NONE},
     };
     forget_activity(&stage->gpu);
 }

@@ -13,8 +13,9 @@ static bool more_free(const struct placement_query *query, int a, int b)
 
 static bool has_most_possible(const struct placement_query *query, int i)
 {
-    double most = (double)query->view->mem_total_max_bytes;
-    return most > 0 && reading_assume(gpu_view_free_bytes(&query->view->gpus[i]), -1) >= most;
+    struct reading most = query->view->mem_total_max_bytes;
+    return most.valid &&
+           reading_assume(gpu_view_free_bytes(&query->view->gpus[i]), -1) >= most.value;
 }
 
 static enum placement_answer choose(

@@ -186,9 +186,10 @@ static enum placement_answer choose(
  * alone. */
 static int64_t rank(const struct task *task, int64_t now_us)
 {
-    int64_t expected_us = task->request.expect.time_us;
-    if (!expected_us)
+    const struct reading *time_us = &task->request.expect.time_us;
+    if (!time_us->valid)
         return RANK_UNKNOWN;
+    int64_t expected_us = (int64_t)time_us->value;
     int64_t left_us = expected_us - task_computed_us(task, now_us);
     return left_us > expected_us / OVERRUN_DIVISOR ? left_us : expected_us / OVERRUN_DIVISOR;
 }

@@ -222,8 +222,9 @@ static void answer_yield(struct scenario_run *run, const struct sim_wakeup *wake
                                                                  : EVENT_MOVED,
         .time_us = wakeup->time_us,
         .task = task->id,
-        .yielded = {.bytes = task->state == TASK_SUSPENDING ? (int64_t)state->resident_bytes : 0,
-            .took_us = state->yield_us}};
+        .yielded.took_us = state->yield_us};
+    if (event.kind == EVENT_SUSPENDED && state->resident_bytes >= 1)
+        event.yielded.bytes = reading_of((double)(int64_t)state->resident_bytes);
     if (event.kind != EVENT_SUSPENDED && !state->waits)
         begin_computing(run, task->id);
     note_error(run, sim_step(run->sim, &event));

@@ -61,6 +61,7 @@ struct field {
         FIELD_RATIO,          /* double from 1 to max */
         FIELD_INT,            /* int from 0 to max */
         FIELD_READING,        /* struct reading from 0 to max */
+        FIELD_TIME,           /* struct reading of a duration, in microseconds */
         FIELD_NEED_ESTIMATED, /* struct need */
         FIELD_NEED_DECLARED,
         FIELD_POLICY,   /* const struct policy * */
@@ -86,6 +87,15 @@ static int read_need(enum need_kind kind, const char *text, struct need *ret)
     return parse_size(text, &ret->bytes);
 }
 
+static int read_time(const char *text, struct reading *ret)
+{
+    int64_t time_us;
+    int r = parse_duration(text, &time_us);
+    if (r == 0 && time_us > 0)
+        *ret = reading_of((double)time_us);
+    return r;
+}
+
 static int read_policy(const char *text, const struct policy **ret)
 {
     *ret = policy_find(text);
@@ -109,6 +119,8 @@ static int read_field(const struct field *field, void *object, const char *text)
     case FIELD_READING:
         *(struct reading *)at = reading_of(0);
         return parse_double(text, 0, field->max, &((struct reading *)at)->value);
+    case FIELD_TIME:
+        return read_time(text, at);
     case FIELD_NEED_ESTIMATED:
         return read_need(NEED_ESTIMATED, text, at);
     case FIELD_NEED_DECLARED:
@@ -237,7 +249,7 @@ static int read_task_option(struct scenario_task *task, char *word, struct fault
         {"policy", FIELD_POLICY, OPTION(request.policy), 0},
         {"limit", FIELD_DURATION, OPTION(request.time_limit_us), 0},
         {"says", FIELD_READING, OPTION(request.expect.smact), 1},
-        {"lasts", FIELD_DURATION, OPTION(request.expect.time_us), 0},
+        {"lasts", FIELD_TIME, OPTION(request.expect.time_us), 0},
         {"begin", FIELD_DURATION, OPTION(request.begin_us), 0},
         {"priority", FIELD_PRIORITY, OPTION(request.priority), 0},
     };

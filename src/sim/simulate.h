@@ -18,7 +18,7 @@
 #include "sim/catalogue.h"
 #include "sim/cluster.h"
 
-/* When tasks ended after their submission, by id - 1; 0: not known. For free(). */
+/* When tasks ended after their submission, by id - 1; 0: it did not end. For free(). */
 struct completions {
     double *jct_s;
     size_t n, capacity;

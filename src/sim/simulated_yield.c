@@ -113,7 +113,10 @@ static void answer_suspended(struct simulation_run *run, struct simulated_task *
     struct event event = {.kind = EVENT_SUSPENDED,
         .time_us = sim_now_us(run->sim),
         .task = task->running.id,
-        .yielded = {held_bytes(run, task), task->yield_us}};
+        .yielded.took_us = task->yield_us};
+    int64_t bytes = held_bytes(run, task);
+    if (bytes > 0)
+        event.yielded.bytes = reading_of((double)bytes);
     free_memory(run, task);
     simulated_task_plan_samples(run, &task->running);
     task->running.places = NULL;

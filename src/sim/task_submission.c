@@ -66,8 +66,9 @@ static struct task_request request_for(
         request.expect = (struct expectation){.smact = reading_unless_nan(type->demand.smact),
             .gract = reading_unless_nan(type->demand.gract),
             .dram = reading_unless_nan(type->demand.dram)};
-    if (simulation->knows_time)
-        request.expect.time_us = llround(type->solo_s * (double)SECOND_US);
+    double time_us = round(type->solo_s * (double)SECOND_US);
+    if (simulation->knows_time && time_us > 0)
+        request.expect.time_us = reading_of(time_us);
     return request;
 }
 

@@ -50,9 +50,10 @@ void user_totals_fini(struct user_totals *totals)
     *totals = (struct user_totals){0};
 }
 
-double user_total_fairness(const struct user_total *total)
+struct reading user_total_fairness(const struct user_total *total)
 {
-    return total->alone_jct_s > 0 ? total->jct_s / total->alone_jct_s : 0;
+    return total->alone_jct_s.valid ? reading_of(total->jct_s / total->alone_jct_s.value)
+                                    : READING_NONE;
 }
 
 /* The first `n_gpus` of the cluster; what it points to is borrowed. */
@@ -88,8 +89,10 @@ static int simulate_alone(
     alone.trace_out = alone.timeline_out = alone.tasks_out = alone.remarks = NULL;
     int r = simulate_trace(&alone, fault, &result);
     double ended = (double)(result.completed + result.failed);
-    user->alone_wait_s = result.avg_wait_s * ended;
-    user->alone_jct_s = result.avg_jct_s * ended;
+    if (result.avg_jct_s > 0) {
+        user->alone_wait_s = reading_of(result.avg_wait_s * ended);
+        user->alone_jct_s = reading_of(result.avg_jct_s * ended);
+    }
     return r;
 }
 

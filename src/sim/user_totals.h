@@ -15,12 +15,12 @@
 
 struct user_totals {
     struct user_total {
-        char *name;                       /* "": tasks without a user */
-        int64_t tasks;                    /* that ended */
-        int gpus_max;                     /* of one of them */
-        double wait_s, jct_s, stretch;    /* sums over them; the last: of their slowdowns */
-        double alone_wait_s, alone_jct_s; /* as sums, alone on the share; 0: not calculated */
-    } * list;                             /* by the number of the user in the trace */
+        char *name;                               /* "": tasks without a user */
+        int64_t tasks;                            /* that ended */
+        int gpus_max;                             /* of one of them */
+        double wait_s, jct_s, stretch;            /* sums over them; the last: of their slowdowns */
+        struct reading alone_wait_s, alone_jct_s; /* as sums, alone on the share */
+    } * list;                                     /* by the number of the user in the trace */
     int n;
     size_t capacity;
 };
@@ -31,8 +31,8 @@ int user_totals_add(
     struct user_totals *totals, const struct task *ended, const char *user, double solo_s);
 void user_totals_fini(struct user_totals *totals);
 
-/* The mean completion time relative to that alone on the share; 0: not calculated. */
-double user_total_fairness(const struct user_total *total);
+/* Returns the mean completion time relative to that alone on the share. */
+struct reading user_total_fairness(const struct user_total *total);
 
 /*
  * As simulate_trace, and fills in how the users of the trace fare: a second run for each user whose

@@ -45,11 +45,12 @@ struct field {
         FIELD_NAME,     /* an enumeration, by the names */
         FIELD_POLICY,   /* const struct policy * */
         FIELD_FRACTION, /* struct reading from 0 to 1 */
-        FIELD_READING   /* struct reading, any number */
+        FIELD_READING,  /* struct reading, any number */
+        FIELD_WHOLE     /* struct reading, a whole number */
     } type;
     size_t offset;
     enum { REQUIRED, OPTIONAL } presence; /* OPTIONAL: left out when false, 0 or unknown */
-    int64_t min, max;                     /* of an integer; FIELD_TEXT: max is the size */
+    int64_t min, max;                     /* of a whole number; FIELD_TEXT: max is the size */
     const struct names *names;
 };
 
@@ -173,7 +174,7 @@ static const struct field submit_fields[] = {
     {"smact", FIELD_FRACTION, AT(submit.request.expect.smact), OPTIONAL, 0, 0, NULL},
     {"gract", FIELD_FRACTION, AT(submit.request.expect.gract), OPTIONAL, 0, 0, NULL},
     {"dram", FIELD_FRACTION, AT(submit.request.expect.dram), OPTIONAL, 0, 0, NULL},
-    {"expected_us", FIELD_INT64, AT(submit.request.expect.time_us), OPTIONAL, 1, EVENT_NUMBER_MAX, NULL},
+    {"expected_us", FIELD_WHOLE, AT(submit.request.expect.time_us), OPTIONAL, 1, EVENT_NUMBER_MAX, NULL},
     {"thread_percent", FIELD_INT, AT(submit.request.thread_percent), OPTIONAL, 1, 100, NULL},
     {"priority", FIELD_INT, AT(submit.request.priority), OPTIONAL, PRIORITY_LOW, PRIORITY_URGENT, NULL},
     {"limited", FIELD_BOOL, AT(submit.request.limited), OPTIONAL, 0, 0, NULL},
@@ -250,11 +251,11 @@ static const struct field yield_fields[] = {
 static const struct field moving_fields[] = {
     {"why", FIELD_NAME, AT(yield.reason), REQUIRED, 0, 0, &yield_reasons},
     {"for", FIELD_INT64, AT(yield.to_task), OPTIONAL, 1, INT64_MAX, NULL},
-    {"bytes", FIELD_INT64, AT(yield.bytes), OPTIONAL, 1, EVENT_NUMBER_MAX, NULL},
+    {"bytes", FIELD_WHOLE, AT(yield.bytes), OPTIONAL, 1, EVENT_NUMBER_MAX, NULL},
 };
 
 static const struct field yielded_fields[] = {
-    {"bytes", FIELD_INT64, AT(yielded.bytes), OPTIONAL, 1, EVENT_NUMBER_MAX, NULL},
+    {"bytes", FIELD_WHOLE, AT(yielded.bytes), OPTIONAL, 1, EVENT_NUMBER_MAX, NULL},
     {"took_us", FIELD_INT64, AT(yielded.took_us), OPTIONAL, 1, EVENT_NUMBER_MAX, NULL},
 };
 
@@ -348,7 +349,7 @@ static bool is_left_out(const struct field *field, const void *at)
         return false;
     if (field->type == FIELD_POLICY)
         return !*(const struct policy *const *)at;
-    if (field->type == FIELD_FRACTION || field->type == FIELD_READING)
+    if (field->type == FIELD_FRACTION || field->type == FIELD_READING || field->type == FIELD_WHOLE)
         return !((const struct reading *)at)->valid;
     return integer_at(field, at) == 0;
 }
@@ -378,6 +379,7 @@ static json_t *encode_value(const struct field *field, const void *at)
     case FIELD_FRACTION:
         return json_real(((const struct reading *)at)->value);
     case FIELD_READING:
+    case FIELD_WHOLE:
         return encode_reading(((const struct reading *)at)->value);
     default:
         return json_integer(integer_at(field, at));
@@ -607,6 +609,8 @@ static void store_integer(const struct field *field, int64_t value, void *at)
         *(int *)at = (int)value;
     else if (field->type == FIELD_UINT32)
         *(uint32_t *)at = (uint32_t)value;
+    else if (field->type == FIELD_WHOLE)
+        *(struct reading *)at = reading_of((double)value);
     else
         *(int64_t *)at = value;
 }

@@ -17,7 +17,7 @@ struct log_job {
     int64_t submit_us; /* since 1970, or since the log begins */
     int64_t length_us; /* how long it ran; above 0 */
     int gpus;          /* above 0 */
-    int user;          /* in the list's `users`; 0: not known */
+    int user;          /* in the list's `users`; INTERN_EMPTY: not known */
 };
 
 struct job_list {

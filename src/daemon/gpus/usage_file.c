@@ -36,8 +36,9 @@ static struct reading reading_from(const json_t *value)
 static json_t *entry_of(const struct job *job)
 {
     const struct usage *usage = &job->usage;
-    return json_pack("{s:I, s:o, s:i, s:b, s:o, s:f, s:f, s:b}", "task", (json_int_t)job->id,
-        "mem_peak_bytes", json_of(job->mem_peak_bytes), "peak_gpu", job->peak_gpu, "peak_whole",
+    json_t *gpu = job->peak_gpu == JOB_GPU_UNKNOWN ? json_null() : json_integer(job->peak_gpu);
+    return json_pack("{s:I, s:o, s:o, s:b, s:o, s:f, s:f, s:b}", "task", (json_int_t)job->id,
+        "mem_peak_bytes", json_of(job->mem_peak_bytes), "peak_gpu", gpu, "peak_whole",
         job->peak_whole, "energy_j", json_of(usage->energy_j), "smact_s", usage->smact_s, "span_s",
         usage->span_s, "estimated", usage->is_estimated);
 }
@@ -71,11 +72,11 @@ void usage_save_sometimes(struct gpus *gpus)
         gpus_save_usage(gpus);
 }
 
-/* Returns -1 when it is not known. */
 static int gpu_from(const struct gpus *gpus, const json_t *value)
 {
-    json_int_t gpu = json_is_integer(value) ? json_integer_value(value) : -1;
-    return gpu >= 0 && gpu < core_view(gpus->parts.core)->n_gpus ? (int)gpu : -1;
+    json_int_t gpu = json_integer_value(value);
+    bool is_known = json_is_integer(value) && gpu >= 0 && gpu < core_view(gpus->parts.core)->n_gpus;
+    return is_known ? (int)gpu : JOB_GPU_UNKNOWN;
 }
 
 static void load_entry(struct gpus *gpus, const json_t *entry)

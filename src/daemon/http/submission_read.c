@@ -223,7 +223,8 @@ static int set_request(const struct http *http, struct submission *submission, s
     request->exclusive = options[TASK_EXCLUSIVE].number;
     request->thread_percent = (int)options[TASK_THREADS].number;
     request->time_limit_us = options[TASK_TIME].number;
-    request->expect.time_us = options[TASK_EXPECT].number;
+    if (options[TASK_EXPECT].number > 0)
+        request->expect.time_us = reading_of((double)options[TASK_EXPECT].number);
     if (options[TASK_SMACT].set)
         request->expect.smact = reading_of((double)options[TASK_SMACT].number / MILLION);
     /* "default" is the daemon's setting. */

@@ -176,8 +176,7 @@ static void add_request(
     json_object_set_new(object, "exclusive", json_boolean(request->exclusive));
     json_object_set_new(object, "time_limit_s",
         request->time_limit_us ? json_seconds(request->time_limit_us) : json_null());
-    json_object_set_new(object, "expected_s",
-        request->expect.time_us ? json_seconds(request->expect.time_us) : json_null());
+    json_object_set_new(object, "expected_s", json_reading(request->expect.time_us, 1e6));
     json_object_set_new(object, "smact_expected", json_reading(request->expect.smact, 1));
     json_object_set_new(object, "need_mib",
         known ? json_real((double)request->need.bytes / (double)MIB) : json_null());
@@ -195,13 +194,14 @@ static bool is_preallocated(const struct http *http, const struct task *task, co
 {
     const struct gpu_identity *gpu = &core_view(http->parts.core)->gpus[job->peak_gpu].id;
     return preallocation_explains(job->preallocation, job->peak_whole,
-        job->mem_peak_bytes.value / task->request.gpus, (double)gpu->mem_total_bytes);
+        job->mem_peak_bytes.value / task->request.gpus,
+        gpu->mem_total_bytes ? reading_of((double)gpu->mem_total_bytes) : READING_NONE);
 }
 
 static void add_outcome(
     struct http *http, json_t *object, const struct task *task, const struct job *job)
 {
-    bool seen = job && job->mem_peak_bytes.valid && job->peak_gpu >= 0;
+    bool seen = job && job->mem_peak_bytes.valid && job->peak_gpu != JOB_GPU_UNKNOWN;
     const char *kind = seen ? core_view(http->parts.core)->gpus[job->peak_gpu].id.name : NULL;
     bool preallocated = seen && is_preallocated(http, task, job);
     bool exited = task->attempts > 0 && !task_state_has_attempt(task->state);

@@ -104,7 +104,7 @@ static int64_t count_suspended(const struct suspension *s)
     for (const struct task *task = core_next_task(s->parts.core, 0); task;
          task = core_next_task(s->parts.core, task->id))
         if (task->state == TASK_SUSPENDED)
-            sum += task->yield.bytes * task->request.gpus;
+            sum += (int64_t)reading_or(task->yield.bytes, 0) * task->request.gpus;
     return sum;
 }
 
@@ -188,7 +188,7 @@ void suspension_gather_facts(struct suspension *s)
     };
     collect_processes(s, task);
     s->inspected = 0;
-    if (s->cuda_version) {
+    if (s->cuda_version != CUDA_VERSION_UNKNOWN) {
         inspect_next(s);
         return;
     }

@@ -172,7 +172,7 @@ int suspension_record_map(const struct suspension_record *record, const struct g
     return (int)n;
 }
 
-int64_t suspension_record_bytes(const struct suspension_record *record)
+struct reading suspension_record_bytes(const struct suspension_record *record)
 {
     int64_t most = 0;
     for (size_t g = 0; g < record->n_gpus; g++) {
@@ -183,5 +183,5 @@ int64_t suspension_record_bytes(const struct suspension_record *record)
                     sum += record->processes[i].memory[k].bytes;
         most = sum > most ? sum : most;
     }
-    return most;
+    return most > 0 ? reading_of((double)most) : READING_NONE;
 }

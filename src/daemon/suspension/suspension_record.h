@@ -14,6 +14,7 @@
 #ifndef COLLOC_DAEMON_SUSPENSION_RECORD_H
 #define COLLOC_DAEMON_SUSPENSION_RECORD_H
 
+#include "base/reading.h"
 #include "base/text.h"
 #include "checkpoint/process_group.h"
 
@@ -46,7 +47,8 @@ int suspension_record_read(struct span text, struct suspension_record *ret_recor
 int suspension_record_map(const struct suspension_record *record, const struct gpu_name *gpus,
     size_t n_gpus, struct gpu_move *ret_moves);
 
-/* Returns the most bytes that the processes hold together on one GPU. */
-int64_t suspension_record_bytes(const struct suspension_record *record);
+/* Returns the most bytes that the processes hold together on one GPU; unknown where the record has
+ * none. */
+struct reading suspension_record_bytes(const struct suspension_record *record);
 
 #endif

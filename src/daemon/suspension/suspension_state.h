@@ -34,7 +34,7 @@ struct suspension {
     struct suspension_options parts;
     struct helper_client *client;
     struct copy_speed speed;
-    int cuda_version; /* of the driver; 0: not known yet */
+    int cuda_version; /* of the driver; CUDA_VERSION_UNKNOWN before it was queried */
     size_t n_gpus;
     struct order *orders; /* one that is under way is the first */
     struct failure *failures;

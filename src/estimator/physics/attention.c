@@ -71,7 +71,8 @@ static int keep_pairs(struct builder *builder, double pairs)
  */
 static int biased_scores(struct builder *builder, const struct layer *layer)
 {
-    bool tokens = layer->rank == 2 && layer->parameters > 0 && builder->extents.sequence == 0;
+    bool tokens = layer->rank == 2 && layer->parameters > 0 &&
+                  builder->extents.sequence == SEQUENCE_UNKNOWN;
     if (!tokens || builder->current == TAPE_NONE)
         return 0;
     double n = (double)layer->shape[0], heads = (double)layer->parameters / n;

@@ -59,7 +59,7 @@ int extent_context_init(const struct estimate_request *request, struct extent_co
 static struct extent from_shape(const struct extent_context *context, const struct layer *layer)
 {
     struct extent extent = {.elements = (double)layer->activations.value};
-    if (layer->rank == 0)
+    if (layer->rank == LAYER_RANK_UNKNOWN)
         return extent;
     double shown = context->shown_sequence, ratio = shown > 0 ? context->sequence / shown : 1;
     extent.first = (double)layer->shape[0];
@@ -85,9 +85,9 @@ static double width_of(const struct layer *layer, struct extent before)
     case LAYER_RECURRENT:
         return (double)layer->out_size;
     case LAYER_NORM:
-        return layer->in_size ? (double)layer->in_size : before.last;
+        return layer->in_size != LAYER_SIZE_UNKNOWN ? (double)layer->in_size : before.last;
     case LAYER_LINEAR:
-        if (layer->out_size == 0 && before.last > 0)
+        if (layer->out_size == LAYER_SIZE_UNKNOWN && before.last > 0)
             return floor((double)layer->parameters / (before.last + 1));
         return (double)layer->out_size;
     default:
@@ -99,7 +99,7 @@ struct extent extent_of(const struct extent_context *context, size_t i, struct e
 {
     const struct layer *layer = &context->model->layers[i];
     if (!context->from_arguments)
-        return layer->activations.known ? from_shape(context, layer) : (struct extent){0};
+        return layer->activations.known ? from_shape(context, layer) : EXTENT_UNKNOWN;
     double width = width_of(layer, before);
     return (struct extent){
         .elements = width * context->sequence, .first = context->sequence, .last = width};

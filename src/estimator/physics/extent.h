@@ -10,15 +10,25 @@
 #include "model/model.h"
 
 struct extent {
-    double elements; /* 0: not known */
+    double elements; /* above 0, or the whole extent is EXTENT_UNKNOWN */
     double first, last;
 };
+
+#define EXTENT_UNKNOWN ((struct extent){0})
+
+static inline bool extent_is_known(struct extent extent)
+{
+    return extent.elements != 0;
+}
+
+/* Tokens per sample of a network that does not read tokens, or of which they are not known. */
+#define SEQUENCE_UNKNOWN 0
 
 /* The properties of one model that decide all its extents. */
 struct extent_context {
     const struct model *model;
-    double sequence;       /* tokens per sample; 0: not a network over tokens, or not known */
-    double shown_sequence; /* tokens in the printed shapes; 0: they do not show it */
+    double sequence;       /* tokens per sample, or SEQUENCE_UNKNOWN */
+    double shown_sequence; /* tokens in the printed shapes, or SEQUENCE_UNKNOWN */
     bool from_arguments;   /* no shapes in the text */
 };
 

@@ -86,7 +86,7 @@ static double window_of(
     const struct layer *layer, struct extent extent, double channels, bool *ret_depthwise)
 {
     *ret_depthwise = false;
-    if (layer->kernel_size > 0 && layer->in_size > 0)
+    if (layer->kernel_size != LAYER_SIZE_UNKNOWN && layer->in_size != LAYER_SIZE_UNKNOWN)
         return channels == (double)layer->in_size ? (double)layer->kernel_size : 0;
     for (int bias = 0; bias < 2; bias++) {
         double per = fan_in(layer, extent.first, bias);
@@ -139,8 +139,8 @@ static bool turned_fits(
 static bool linear_fits(const struct layer *layer, struct extent input, struct extent extent)
 {
     for (int bias = 0; bias < 2; bias++) {
-        double wanted = layer->in_size > 0 ? (double)layer->in_size
-                                           : fan_in(layer, extent.last, bias);
+        double wanted = layer->in_size != LAYER_SIZE_UNKNOWN ? (double)layer->in_size
+                                                             : fan_in(layer, extent.last, bias);
         bool transposed = wanted == input.first && wanted == input.elements / input.last &&
                           extent.last != input.last && extent.first == input.last;
         if (wanted == input.last || wanted == input.elements || transposed)
@@ -152,7 +152,7 @@ static bool linear_fits(const struct layer *layer, struct extent input, struct e
 static bool fits_layer(
     const struct layer *layer, struct extent input, struct extent extent, struct op *op)
 {
-    if (input.elements == 0)
+    if (!extent_is_known(input))
         return true;
     switch (layer->kind) {
     case LAYER_CONV:
@@ -176,7 +176,7 @@ static int find_gate(const struct builder *builder, const struct layer *layer)
 {
     const struct tape *tape = builder->tape;
     const struct tensor *now = &tape->tensors[builder->current];
-    if (layer->kind != LAYER_LINEAR || builder->extents.sequence == 0)
+    if (layer->kind != LAYER_LINEAR || builder->extents.sequence == SEQUENCE_UNKNOWN)
         return TAPE_NONE;
     for (int i = builder->current - 1; i >= 0 && i >= builder->current - GATE_LOOK_BACK; i--)
         if (!builder->consumed[i] && tape->tensors[i].elements == now->elements &&
@@ -294,7 +294,7 @@ static bool is_usual(double window)
 static double image_channels(const struct layer *layer, struct extent extent, struct op *op)
 {
     static const double usual[] = {3, 1, 4, 2}; /* colour, grey, with transparency, two */
-    double channels = layer->in_size > 0 ? (double)layer->in_size : 3;
+    double channels = layer->in_size != LAYER_SIZE_UNKNOWN ? (double)layer->in_size : 3;
     for (size_t i = 0; i < ARRAY_SIZE(usual); i++) {
         bool depthwise;
         double window = window_of(layer, extent, usual[i], &depthwise);
@@ -340,7 +340,7 @@ static int make_data(
         data.last = extent.last;
     } else if (layer->kind == LAYER_LINEAR) {
         double with_bias = fan_in(layer, extent.last, true);
-        data.last = layer->in_size > 0
+        data.last = layer->in_size != LAYER_SIZE_UNKNOWN
                         ? (double)layer->in_size
                         : floor(fan_in(layer, extent.last, with_bias == floor(with_bias)));
         data.elements = data.last * (extent.last > 0 ? extent.elements / extent.last : 1);

@@ -37,7 +37,7 @@ static void split_parameters(const struct layer *layer, struct extent extent, st
     } else if ((layer->kind == LAYER_CONV || layer->kind == LAYER_LINEAR) && outputs > 0 &&
                all > 2 * outputs) {
         double without = all - outputs;
-        const double in = layer->in_size > 0 ? (double)layer->in_size : 0;
+        const double in = layer->in_size != LAYER_SIZE_UNKNOWN ? (double)layer->in_size : 0;
         bool bias = in > 0 && layer->kind == LAYER_LINEAR ? without == in * outputs
                                                           : (int64_t)(all / outputs) % 2 == 1;
         op->weight = bias ? without : all;
@@ -160,8 +160,8 @@ static void add_recurrence(const struct builder *builder, const struct layer *la
     struct recurrent recurrent;
     double bytes = builder->tape->autocast ? HALF_BYTES : SINGLE_BYTES;
     double inputs = op->inputs[0] == TAPE_NONE ? 0 : builder->tape->tensors[op->inputs[0]].last;
-    if (!recurrent_of(layer, layer->in_size > 0 ? (double)layer->in_size : inputs, extent, bytes,
-            &recurrent)) {
+    if (!recurrent_of(layer, layer->in_size != LAYER_SIZE_UNKNOWN ? (double)layer->in_size : inputs,
+            extent, bytes, &recurrent)) {
         op->kept_bytes += keep->maps * bytes * extent.elements;
         return;
     }

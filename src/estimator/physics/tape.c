@@ -42,7 +42,7 @@ static size_t activation_before(const struct builder *builder, size_t i)
         tape->ops[tape->n_ops - 1].kind != LAYER_LINEAR)
         return 0;
     double width = builder_extent(builder, builder->current).last;
-    bool narrows = layer->in_size > 0
+    bool narrows = layer->in_size != LAYER_SIZE_UNKNOWN
                        ? (double)layer->in_size == width && layer->out_size < layer->in_size
                        : (double)layer->parameters < width * width;
     for (size_t k = i + 1; narrows && k < model->n_layers && k <= i + ACTIVATION_WITHIN; k++) {
@@ -68,14 +68,14 @@ static int take_layer(struct builder *builder, size_t i)
 {
     const struct layer *layer = &builder->extents.model->layers[i];
     struct extent before = builder->current == TAPE_NONE
-                               ? (struct extent){0}
+                               ? EXTENT_UNKNOWN
                                : builder_extent(builder, builder->current);
     struct extent extent = extent_of(&builder->extents, i, before);
     builder->done[i] = true;
     if (layer->kind == LAYER_NORM && layer->rank == 1 && before.elements > before.last &&
         extent.elements == before.last)
         extent = before; /* of tokens that were made one long batch */
-    if (extent.elements == 0) {
+    if (!extent_is_known(extent)) {
         builder->tape->loose_parameters += layer->shared ? 0 : (double)layer->parameters;
         builder->tape->doubts.unshaped_share += !within_attention(builder, i);
         return 0;

@@ -40,7 +40,7 @@ static void test_a_plain_task_may(void **state)
     REFUSED(SUSPEND_ALLOWED, facts.is_move = true);
     REFUSED(SUSPEND_ALLOWED, facts.has_nccl = true);
     REFUSED(SUSPEND_ALLOWED, facts.n_processes = 4);
-    REFUSED(SUSPEND_ALLOWED, facts.cuda_version = 0);
+    REFUSED(SUSPEND_ALLOWED, facts.cuda_version = CUDA_VERSION_UNKNOWN);
 }
 
 static void test_the_machine(void **state)

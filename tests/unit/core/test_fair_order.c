@@ -268,7 +268,7 @@ static void a_suspended_task_is_charged_little(void **state)
     world_sample(core, S, 0, 20, 0.5, 0);
     assert_int_equal(world_input(core, S, EVENT_SUSPEND, 1), 0);
     struct event suspended = {.kind = EVENT_SUSPENDED, .time_us = 2 * S, .task = 1};
-    suspended.yielded.bytes = 20 * GIB;
+    suspended.yielded.bytes = reading_of(20 * GIB);
     assert_int_equal(core_step(core, &suspended), 0);
     for (int64_t i = 1; i <= 40; i++)
         pass_time(core, i * 15 * MINUTE);

@@ -170,7 +170,9 @@ static void make_submit(struct walk *walk, struct event *event)
     request->thread_percent = chance(walk, 20) ? (int)draw(walk, 101) : 0;
     request->need = any_need(walk);
     request->expect.smact = any_reading(walk, 1);
-    request->expect.time_us = chance(walk, 50) ? (int64_t)draw(walk, 60) * SECOND_US : 0;
+    int64_t expected_s = chance(walk, 50) ? (int64_t)draw(walk, 60) : 0;
+    request->expect.time_us = expected_s ? reading_of((double)(expected_s * SECOND_US))
+                                         : READING_NONE;
     request->time_limit_us = chance(walk, 20) ? (int64_t)draw(walk, 60) * SECOND_US : 0;
     request->priority = chance(walk, 20) ? (int)draw(walk, 4) - 1 : PRIORITY_NORMAL;
     request->once = chance(walk, 10);
@@ -272,7 +274,8 @@ static void make_yield(struct walk *walk, struct event *event)
         event->yield.gpus = &walk->to_gpu;
         event->yield.n = chance(walk, 90) ? 1 : 0;
     } else if (event->kind == EVENT_SUSPENDED) {
-        event->yielded.bytes = chance(walk, 80) ? (int64_t)draw(walk, 20) * GIB : 0;
+        int64_t gib = chance(walk, 80) ? (int64_t)draw(walk, 20) : 0;
+        event->yielded.bytes = gib ? reading_of((double)(gib * GIB)) : READING_NONE;
         event->yielded.took_us = SECOND_US;
     } else if (event->kind == EVENT_SUSPENSION_FAILED) {
         event->suspension_failed.why = (enum suspension_failure)draw(walk, SUSPENSION_FAILURES);

@@ -36,18 +36,18 @@ static void the_environment_says_it(void **state)
 
 static void a_large_share_of_an_own_gpu_is_not_learned(void **state)
 {
-    const double total = 100;
+    const struct reading total = reading_of(100);
     assert_true(preallocation_explains(PREALLOCATION_NOT_SET, true, 75, total));
     assert_true(preallocation_explains(PREALLOCATION_NOT_SET, true, 70, total));
     assert_false(preallocation_explains(PREALLOCATION_NOT_SET, true, 69, total));
-    assert_false(preallocation_explains(PREALLOCATION_NOT_SET, true, 75, 0));
+    assert_false(preallocation_explains(PREALLOCATION_NOT_SET, true, 75, READING_NONE));
     assert_false(preallocation_explains(PREALLOCATION_OFF, true, 99, total));
 }
 
 static void a_task_that_may_share_was_told_not_to(void **state)
 {
-    assert_false(preallocation_explains(PREALLOCATION_NOT_SET, false, 99, 100));
-    assert_true(preallocation_explains(PREALLOCATION_ASKED, false, 10, 100));
+    assert_false(preallocation_explains(PREALLOCATION_NOT_SET, false, 99, reading_of(100)));
+    assert_true(preallocation_explains(PREALLOCATION_ASKED, false, 10, reading_of(100)));
 }
 
 int main(void)

@@ -46,7 +46,7 @@ static void test_is_read_as_written(void **state)
 static void test_the_most_on_one_gpu(void **state)
 {
     struct suspension_record record = record_of(TEXT);
-    assert_int_equal(suspension_record_bytes(&record), 1500);
+    assert_int_equal(suspension_record_bytes(&record).value, 1500);
 }
 
 static void test_damaged(void **state)

@@ -104,7 +104,7 @@ static void a_former_name_is_found_and_not_listed(void **state)
 /* The search ends at a GPU that none can beat. One with a little memory in use can be beaten. */
 static void the_search_ends_where_nothing_better_can_come(void **state)
 {
-    view.mem_total_max_bytes = 40 * GIB;
+    view.mem_total_max_bytes = reading_of(40 * GIB);
     gpus[0].mem_used_bytes = reading_of(3 * MIB);
     gpus[1].id.mem_total_bytes = 39 * GIB;
     memset(verdicts, 0xff, sizeof verdicts);

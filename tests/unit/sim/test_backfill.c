@@ -162,7 +162,8 @@ static struct event submission(const struct world *world, uint64_t id)
         .gpus = 1 + (int)draw(world, 10 * id + 3, (uint64_t)world->n_gpus),
         .sharing = SHARING_STREAMS,
         .need = {NEED_DECLARED, task->memory_bytes},
-        .expect = {reading_of(1e-9), reading_of(1e-9), reading_of(0), task->runs_us},
+        .expect = {reading_of(1e-9), reading_of(1e-9), reading_of(0),
+            reading_of((double)task->runs_us)},
     };
     return event;
 }

@@ -70,7 +70,7 @@ static void submissions_are_stored_as_ever(void **state)
         .thread_percent = 40,
         .need = {NEED_DECLARED, 5368709120},
         .time_limit_us = 60000000,
-        .expect = {reading_of(1), reading_of(0.1), reading_of(0), 3600000000}};
+        .expect = {reading_of(1), reading_of(0.1), reading_of(0), reading_of(3600000000)}};
     assert_stored_as(&event,
         "{\"uid\":4294967295,\"held\":true,\"gpus\":2,\"policy\":\"magm\",\"exclusive\":true,"
         "\"sharing\":\"auto\",\"need\":\"declared\",\"need_bytes\":5368709120,"
@@ -188,7 +188,7 @@ static void giving_way_is_stored_as_ever(void **state)
     assert_stored_as(&resuming, "{\"gpus\":[3,1]}");
     assert_stored_as(&move, "{\"gpus\":[3,1]}");
     assert_stored_as(&suspended, "{}");
-    suspended.yielded.bytes = 7838315315;
+    suspended.yielded.bytes = reading_of(7838315315);
     suspended.yielded.took_us = 3600000;
     assert_stored_as(&suspended, "{\"bytes\":7838315315,\"took_us\":3600000}");
     failed.suspension_failed.why = SUSPENSION_NO_MEMORY;

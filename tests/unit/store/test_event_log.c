@@ -39,7 +39,7 @@ static int check_events(
                     event->submit.request.expect.smact.value == 0.5);
         assert_false(
             event->submit.request.expect.gract.valid || event->submit.request.expect.dram.valid);
-        assert_int_equal(event->submit.request.expect.time_us, 30000000);
+        assert_int_equal(event->submit.request.expect.time_us.value, 30000000);
         assert_string_equal(json_string_value(json_object_get(detail, "name")), "resnet");
         break;
     case EVENT_PLACE:

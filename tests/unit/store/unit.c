@@ -89,7 +89,7 @@ struct event submit_event(uint64_t task, int64_t time_us)
         .sharing = SHARING_MPS,
         .need = {NEED_ESTIMATED, 5 * GIB},
         .time_limit_us = 60000000,
-        .expect = {.smact = reading_of(0.5), .time_us = 30000000}};
+        .expect = {.smact = reading_of(0.5), .time_us = reading_of(30000000)}};
     return event;
 }
 
