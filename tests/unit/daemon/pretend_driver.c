@@ -118,6 +118,12 @@ static void on_resume(void *context, uint64_t task)
         pretend.resume(task);
 }
 
+static void on_answer_memory(void *context, uint64_t task, bool is_granted)
+{
+    if (pretend.answer_memory)
+        pretend.answer_memory(task, is_granted);
+}
+
 static void on_stepped(void *context, const struct event *event, int answer)
 {
 }
@@ -174,6 +180,7 @@ void pretend_driver_begin(int n_gpus)
             .kill = on_kill,
             .suspend = on_suspend,
             .resume = on_resume,
+            .answer_memory = on_answer_memory,
             .stepped = on_stepped,
             .decided = on_decided,
             .record_end = on_record_end,

@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The part preload with pretend hooks: this process plays the processes of a task and their threads
+ * that wait, over the real socket. The story has the events that the core gets.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/units.h"
+#include "daemon/preload/preload_manager.h"
+#include "policy/policies.h"
+#include "preload/page.h"
+#include "preload/protocol.h"
+#include "pretend_driver.h"
+
+enum { TASK = 1 };
+
+/* The GPU of the process, by its UUID as text and as the library counts it. */
+static const char gpu_uuid[] = "GPU-00112233-4455-6677-8899-aabbccddeeff";
+static const unsigned char uuid_bytes[16] = {
+    0x00, 0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77, 0x88, 0x99, 0xaa, 0xbb, 0xcc, 0xdd, 0xee, 0xff};
+
+static struct {
+    struct config config;
+    struct preload_manager *manager;
+    char folder[32];
+    struct gpu_info info;
+    struct gpu_sample sample;
+    struct gpu_process process; /* as the driver lists this process */
+} seen;
+
+/* ---- the hook ---- */
+
+static bool report_gpu(void *context, size_t i, struct gpu_report *ret_report)
+{
+    *ret_report = (struct gpu_report){.info = &seen.info, .sample = &seen.sample};
+    return i == 0;
+}
+
+static void answer_memory(uint64_t task, bool is_granted)
+{
+    tell("%s; ", is_granted ? "granted" : "denied");
+    preload_manager_answer_memory(seen.manager, task, is_granted);
+}
+
+/* ---- the part, and a task of this process's user ---- */
+
+static void create_part(void)
+{
+    const struct preload_manager_options options = {.loop = &pretend.loop,
+        .config = &seen.config,
+        .core = pretend.core,
+        .jobs = pretend.jobs,
+        .driver = pretend.driver,
+        .hooks = {.report_gpu = report_gpu}};
+    seen.manager = preload_manager_create(&options);
+    preload_manager_open(seen.manager);
+}
+
+static void destroy_part(void)
+{
+    preload_manager_close(seen.manager);
+    uv_run(&pretend.loop, UV_RUN_NOWAIT);
+    preload_manager_destroy(seen.manager);
+}
+
+static void start_task(void)
+{
+    struct event submit = driver_event(pretend.driver, EVENT_SUBMIT, TASK);
+    submit.submit.uid = geteuid();
+    submit.submit.request = (struct task_request){
+        .gpus = 1, .policy = &policy_first_fit, .need = {NEED_DECLARED, 8 * GIB}};
+    assert_non_null(jobs_add(pretend.jobs, TASK, geteuid(), NULL));
+    assert_int_equal(driver_feed(pretend.driver, &submit, NULL), 0);
+    assert_int_equal(feed(EVENT_STARTED, TASK), 0);
+    expect_story("SUBMIT; PLACE; STARTED; ");
+}
+
+static int set_up(void **state)
+{
+    memset(&seen, 0, sizeof seen);
+    strcpy(seen.folder, "/tmp/preload-XXXXXX");
+    if (!mkdtemp(seen.folder))
+        return -1;
+    snprintf(seen.config.socket_path, sizeof seen.config.socket_path, "%s/socket", seen.folder);
+    strcpy(seen.config.preload_library, "/proc/self/exe"); /* any file that can be read */
+    seen.config.memory_wait_us = 60 * SECOND_US;
+    seen.config.core.conditions.margin_bytes = 2 * GIB;
+    strcpy(seen.info.uuid, gpu_uuid);
+    seen.info.mem_total_bytes = reading_of(40 * GIB);
+    seen.process.pid = getpid();
+    seen.sample.processes.valid = true;
+    seen.sample.processes.item = &seen.process;
+    seen.sample.processes.count = 1;
+    pretend_driver_begin(1);
+    pretend.answer_memory = answer_memory;
+    start_task();
+    create_part();
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    destroy_part();
+    pretend_driver_end();
+    return rmdir(seen.folder);
+}
+
+/* ---- a process ---- */
+
+/* All that the loop can do now. */
+static void run_loop(void)
+{
+    for (int i = 0; i < 20; i++)
+        uv_run(&pretend.loop, UV_RUN_NOWAIT);
+}
+
+static int connect_process(void)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    snprintf(address.sun_path, sizeof address.sun_path, "%s", preload_manager_socket(seen.manager));
+    assert_int_equal(connect(fd, (struct sockaddr *)&address, sizeof address), 0);
+    return fd;
+}
+
+static void send_message(int fd, enum preload_kind kind, uint32_t attempt, uint64_t bytes)
+{
+    struct preload_message message = preload_message_of(kind);
+    message.task = TASK;
+    message.attempt = attempt;
+    message.bytes = bytes;
+    if (kind == PRELOAD_WAIT)
+        message.reason = PRELOAD_NEEDS_MEMORY;
+    assert_int_equal(send(fd, &message, sizeof message, MSG_NOSIGNAL), sizeof message);
+    run_loop();
+}
+
+/* Returns the kind of the next message; 0: none; -1: the connection is closed. */
+static int receive(int fd, int *ret_page)
+{
+    struct preload_message message;
+    union {
+        struct cmsghdr header;
+        char space[CMSG_SPACE(sizeof(int))];
+    } control;
+    struct iovec part = {&message, sizeof message};
+    struct msghdr header = {.msg_iov = &part,
+        .msg_iovlen = 1,
+        .msg_control = control.space,
+        .msg_controllen = sizeof control.space};
+    run_loop();
+    ssize_t n = recvmsg(fd, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    if (n < 0)
+        return 0;
+    if (ret_page && header.msg_controllen)
+        memcpy(ret_page, CMSG_DATA(&control.header), sizeof *ret_page);
+    return n == 0 ? -1 : message.kind;
+}
+
+static struct preload_page *begin_process(int *ret_fd)
+{
+    int page_fd = -1;
+    *ret_fd = connect_process();
+    send_message(*ret_fd, PRELOAD_HELLO, 1, 0);
+    assert_int_equal(receive(*ret_fd, &page_fd), PRELOAD_WELCOME);
+    struct preload_page *page = mmap(
+        NULL, PRELOAD_PAGE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, page_fd, 0);
+    assert_ptr_not_equal(page, MAP_FAILED);
+    close(page_fd);
+    return page;
+}
+
+static void end_process(struct preload_page *page, int fd)
+{
+    munmap(page, PRELOAD_PAGE_SIZE);
+    close(fd);
+    run_loop();
+}
+
+static int begin_wait(uint64_t bytes)
+{
+    int fd = connect_process();
+    send_message(fd, PRELOAD_WAIT, 1, bytes);
+    return fd;
+}
+
+/* ---- processes ---- */
+
+static void a_process_of_the_attempt_gets_a_page(void **state)
+{
+    int fd, other = connect_process();
+    struct preload_page *page = begin_process(&fd);
+    assert_int_equal(page->magic, PRELOAD_PAGE_MAGIC);
+    assert_int_equal(page->cap_bytes, 0);
+    assert_int_equal(page->gate, PRELOAD_GATE_OPEN);
+    send_message(other, PRELOAD_HELLO, 2, 0); /* of an attempt that there is not */
+    assert_int_equal(receive(other, NULL), -1);
+    close(other);
+    end_process(page, fd);
+}
+
+static void the_cap_is_the_requirement_and_the_margin(void **state)
+{
+    int fd;
+    seen.config.memory_cap = true;
+    struct preload_page *page = begin_process(&fd);
+    assert_int_equal(page->cap_bytes, 10 * GIB);
+    end_process(page, fd);
+}
+
+static void the_gate_is_closed_in_the_page(void **state)
+{
+    int fd;
+    pid_t pid = getpid();
+    struct preload_page *page = begin_process(&fd);
+    assert_int_equal(preload_manager_set_gate(seen.manager, TASK, pid, true), PRELOAD_GATE_CLEAR);
+    assert_int_equal(page->gate, PRELOAD_GATE_CLOSED);
+    page->in_flight = 1;
+    assert_int_equal(preload_manager_set_gate(seen.manager, TASK, pid, true), PRELOAD_GATE_BUSY);
+    assert_int_equal(preload_manager_set_gate(seen.manager, TASK, pid, false), PRELOAD_GATE_BUSY);
+    assert_int_equal(page->gate, PRELOAD_GATE_OPEN);
+    page->flags = PRELOAD_USES_IPC;
+    assert_int_equal(preload_manager_flags(seen.manager, TASK, pid), PRELOAD_USES_IPC);
+    end_process(page, fd);
+    assert_int_equal(preload_manager_set_gate(seen.manager, TASK, pid, true), PRELOAD_GATE_NONE);
+    assert_int_equal(preload_manager_flags(seen.manager, TASK, pid), 0);
+}
+
+/* The driver sees 1 GiB; the process counts half of it, and had 3 GiB more between two polls. */
+static void a_peak_between_two_polls_is_noted(void **state)
+{
+    int fd;
+    struct job *job = jobs_find(pretend.jobs, TASK);
+    struct preload_page *page = begin_process(&fd);
+    struct preload_device *device = &page->devices[0];
+    memcpy(device->uuid, uuid_bytes, sizeof uuid_bytes);
+    device->held_bytes = device->peak_bytes = device->window_peak_bytes = GIB / 2;
+    seen.process.used_bytes = reading_of(1 * GIB);
+    job->mem_peak_bytes = reading_of(1 * GIB);
+    for (int poll = 0; poll < 3; poll++)
+        preload_manager_polled(seen.manager);
+    assert_int_equal(job->mem_peak_bytes.value, 1 * GIB);
+    device->peak_bytes = device->window_peak_bytes = GIB / 2 + 3 * GIB;
+    preload_manager_polled(seen.manager);
+    assert_int_equal(job->mem_peak_bytes.value, 4 * GIB);
+    device->peak_bytes = 1000 * GIB; /* more than the GPU has is not believed */
+    preload_manager_polled(seen.manager);
+    assert_true(job->mem_peak_bytes.value <= 40.0 * GIB);
+    end_process(page, fd);
+}
+
+/* ---- threads that wait ---- */
+
+static void a_wait_is_reported_at_the_next_poll(void **state)
+{
+    int fd = begin_wait(1 * GIB);
+    assert_int_equal(receive(fd, NULL), PRELOAD_BOUND);
+    expect_story("");
+    preload_manager_polled(seen.manager);
+    preload_manager_polled(seen.manager); /* it is reported once */
+    expect_story("MEMORY_WAIT; ");
+    preload_manager_answer_memory(seen.manager, TASK, true);
+    assert_int_equal(receive(fd, NULL), PRELOAD_RETRY);
+    send_message(fd, PRELOAD_WAIT, 1, 1 * GIB); /* it failed again */
+    preload_manager_polled(seen.manager);
+    expect_story("MEMORY_WAIT; ");
+    preload_manager_answer_memory(seen.manager, TASK, false);
+    expect_story("");
+    assert_int_equal(receive(fd, NULL), PRELOAD_FAIL);
+    close(fd);
+    run_loop();
+    expect_story("");
+}
+
+static void the_core_decides_about_one_thread_at_a_time(void **state)
+{
+    int first = begin_wait(1 * GIB), second = begin_wait(2 * GIB);
+    preload_manager_polled(seen.manager);
+    expect_story("MEMORY_WAIT; ");
+    preload_manager_answer_memory(seen.manager, TASK, true);
+    assert_int_equal(receive(first, NULL), PRELOAD_BOUND);
+    assert_int_equal(receive(first, NULL), PRELOAD_RETRY);
+    assert_int_equal(receive(second, NULL), PRELOAD_BOUND);
+    assert_int_equal(receive(second, NULL), 0);
+    close(first); /* it has its memory */
+    run_loop();
+    preload_manager_polled(seen.manager);
+    expect_story("MEMORY_WAIT; ");
+    close(second); /* it was killed */
+    run_loop();
+    expect_story("MEMORY_WAIT_END; ");
+}
+
+static void a_wait_without_a_bound_fails_at_once(void **state)
+{
+    seen.config.memory_wait_us = 0;
+    int fd = begin_wait(1 * GIB);
+    assert_int_equal(receive(fd, NULL), PRELOAD_BOUND);
+    assert_int_equal(receive(fd, NULL), PRELOAD_FAIL);
+    preload_manager_polled(seen.manager);
+    expect_story("");
+    close(fd);
+    run_loop();
+}
+
+/* ---- without the library ---- */
+
+static void without_the_library_tasks_run_without(void **state)
+{
+    destroy_part();
+    snprintf(seen.config.preload_library, sizeof seen.config.preload_library, "%s/not-there",
+        seen.folder);
+    create_part();
+    assert_null(preload_manager_socket(seen.manager));
+    assert_int_equal(
+        preload_manager_set_gate(seen.manager, TASK, getpid(), true), PRELOAD_GATE_NONE);
+    preload_manager_answer_memory(seen.manager, TASK, true);
+    preload_manager_polled(seen.manager);
+    expect_story("");
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(a_process_of_the_attempt_gets_a_page),
+        TEST(the_cap_is_the_requirement_and_the_margin),
+        TEST(the_gate_is_closed_in_the_page),
+        TEST(a_peak_between_two_polls_is_noted),
+        TEST(a_wait_is_reported_at_the_next_poll),
+        TEST(the_core_decides_about_one_thread_at_a_time),
+        TEST(a_wait_without_a_bound_fails_at_once),
+        TEST(without_the_library_tasks_run_without),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The part web with a pretend route and pretend files of the page: this process plays the browser,
+ * over the real server on a free port.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <poll.h>
+
+#include "base/clock.h"
+#include "base/units.h"
+#include "daemon/web/web_assets.h"
+#include "daemon/web/web_server.h"
+
+enum { ADA = 1000, ANSWER_SIZE = 8192 };
+
+static struct {
+    uv_loop_t loop;
+    struct config config;
+    struct web *web;
+    char cookie[256]; /* of the session; "": none */
+    const char *host; /* of the next request; NULL: the right one */
+    int answered;     /* requests that reached the route */
+    uid_t uid;        /* of the last of them */
+} seen;
+
+/* ---- what the part is given ---- */
+
+const struct web_asset *web_asset_find(const char *path)
+{
+    static const struct web_asset page = {"/", "text/html", "<html>", 6};
+    return strcmp(path, "/") == 0 ? &page : NULL;
+}
+
+static void route_tasks(void *context, struct api_request *request)
+{
+    assert_ptr_equal(context, &seen);
+    seen.answered++;
+    seen.uid = api_request_peer(request).uid;
+    api_reply(request, 200, json_pack("{s:[]}", "tasks"));
+}
+
+static const struct api_route routes[] = {
+    {"GET", "/v1/tasks", route_tasks},
+    {"POST", "/v1/tasks", route_tasks},
+    {NULL, NULL, NULL},
+};
+
+static int set_up(void **state)
+{
+    memset(&seen, 0, sizeof seen);
+    uv_loop_init(&seen.loop);
+    strcpy(seen.config.web, "127.0.0.1:0");
+    seen.config.request_bytes_max = 1 * MIB;
+    const struct web_options options = {
+        .loop = &seen.loop, .config = &seen.config, .routes = routes, .context = &seen};
+    seen.web = web_create(&options);
+    return seen.web ? 0 : -1;
+}
+
+static int tear_down(void **state)
+{
+    web_close(seen.web);
+    uv_run(&seen.loop, UV_RUN_DEFAULT);
+    web_destroy(seen.web);
+    return uv_loop_close(&seen.loop);
+}
+
+/* ---- the browser ---- */
+
+static void open_web(void)
+{
+    struct fault fault;
+    assert_int_equal(web_open(seen.web, &fault), 0);
+}
+
+/* Returns the address of a login for ada, for the caller to free. */
+static char *make_login(void)
+{
+    const struct api_peer ada = {.uid = ADA, .gid = ADA};
+    struct fault fault;
+    char *url = NULL;
+    assert_int_equal(web_make_login(seen.web, &ada, &fault, &url), 0);
+    return url;
+}
+
+/* The port, which is in the address of each login. */
+static int find_port(void)
+{
+    int port = 0;
+    char *url = make_login();
+    assert_int_equal(sscanf(url, "http://127.0.0.1:%d/", &port), 1);
+    free(url);
+    return port;
+}
+
+static int connect_browser(int port)
+{
+    const struct sockaddr_in address = {.sin_family = AF_INET,
+        .sin_port = htons((uint16_t)port),
+        .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(connect(fd, (const struct sockaddr *)&address, sizeof address), 0);
+    return fd;
+}
+
+/* Sends a request and reads the answer to its end. Returns the status. */
+static int request(const char *method, const char *path, char ret_answer[ANSWER_SIZE])
+{
+    char text[1024];
+    int status = 0, port = find_port(), fd = connect_browser(port);
+    size_t size = 0;
+    ssize_t n = snprintf(text, sizeof text,
+        "%s %s HTTP/1.1\r\nHost: %s:%d\r\nCookie: %s\r\nConnection: close\r\n"
+        "Content-Length: 0\r\n\r\n",
+        method, path, seen.host ? seen.host : "127.0.0.1", port, seen.cookie);
+    assert_int_equal(send(fd, text, (size_t)n, MSG_NOSIGNAL), n);
+    for (int64_t limit_us = clock_monotonic_us() + 60 * SECOND_US; n != 0;) {
+        struct pollfd news = {.fd = fd, .events = POLLIN};
+        assert_true(clock_monotonic_us() < limit_us);
+        uv_run(&seen.loop, UV_RUN_NOWAIT);
+        if (poll(&news, 1, 1) == 0)
+            continue;
+        n = recv(fd, ret_answer + size, ANSWER_SIZE - 1 - size, 0);
+        assert_true(n >= 0);
+        size += (size_t)n;
+    }
+    close(fd);
+    ret_answer[size] = '\0';
+    assert_int_equal(sscanf(ret_answer, "HTTP/1.1 %d", &status), 1);
+    return status;
+}
+
+static int get(const char *path)
+{
+    char answer[ANSWER_SIZE];
+    return request("GET", path, answer);
+}
+
+/* Follows a login and keeps its cookie. Returns the status. */
+static int follow(const char *url)
+{
+    char answer[ANSWER_SIZE];
+    int status = request("GET", strstr(url, "/login"), answer);
+    const char *cookie = strstr(answer, "Set-Cookie: ");
+    if (cookie)
+        sscanf(cookie, "Set-Cookie: %255[^;\r]", seen.cookie);
+    return status;
+}
+
+static void log_in(void)
+{
+    char *url = make_login();
+    assert_int_equal(follow(url), 303);
+    assert_true(*seen.cookie);
+    free(url);
+}
+
+/* ---- tests ---- */
+
+static void without_a_session_only_the_page_is_answered(void **state)
+{
+    char answer[ANSWER_SIZE];
+    open_web();
+    assert_int_equal(request("GET", "/", answer), 200);
+    assert_non_null(strstr(answer, "default-src 'none'"));
+    assert_non_null(strstr(answer, "<html>"));
+    assert_int_equal(get("/v1/tasks"), 401);
+    assert_int_equal(seen.answered, 0);
+}
+
+static void a_request_counts_as_that_of_the_user(void **state)
+{
+    open_web();
+    log_in();
+    assert_int_equal(get("/v1/tasks"), 200);
+    assert_int_equal(seen.answered, 1);
+    assert_int_equal(seen.uid, ADA);
+    seen.cookie[strlen(seen.cookie) - 1] ^= 1; /* another session */
+    assert_int_equal(get("/v1/tasks"), 401);
+    assert_int_equal(seen.answered, 1);
+}
+
+static void a_login_is_good_once(void **state)
+{
+    open_web();
+    char *url = make_login();
+    assert_int_equal(follow(url), 303);
+    assert_int_equal(follow(url), 403);
+    free(url);
+    assert_int_equal(get("/login?token=guess"), 403);
+    assert_int_equal(get("/login"), 403);
+}
+
+static void nothing_can_be_changed(void **state)
+{
+    char answer[ANSWER_SIZE];
+    open_web();
+    log_in();
+    assert_int_equal(request("POST", "/v1/tasks", answer), 405);
+    assert_int_equal(seen.answered, 0);
+}
+
+static void another_host_name_is_refused(void **state)
+{
+    open_web();
+    log_in();
+    seen.host = "evil.example";
+    assert_int_equal(get("/v1/tasks"), 403);
+    assert_int_equal(get("/"), 403);
+    seen.host = "localhost";
+    assert_int_equal(get("/v1/tasks"), 200);
+    assert_int_equal(seen.answered, 1);
+}
+
+static void on_demand_it_listens_with_the_first_login(void **state)
+{
+    const struct api_peer ada = {.uid = ADA, .gid = ADA};
+    struct fault fault;
+    char *url;
+    strcpy(seen.config.web, "none");
+    open_web();
+    assert_int_equal(web_make_login(seen.web, &ada, &fault, &url), -EPERM);
+    strcpy(seen.config.web, "on-demand");
+    log_in();
+    assert_int_equal(get("/v1/tasks"), 200);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(without_a_session_only_the_page_is_answered),
+        TEST(a_request_counts_as_that_of_the_user),
+        TEST(a_login_is_good_once),
+        TEST(nothing_can_be_changed),
+        TEST(another_host_name_is_refused),
+        TEST(on_demand_it_listens_with_the_first_login),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
