@@ -10,21 +10,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <cmocka.h>
 
-#include <arpa/inet.h>
 #include <errno.h>
-#include <poll.h>
 
-#include "base/clock.h"
 #include "base/units.h"
 #include "daemon/web/web_assets.h"
 #include "daemon/web/web_server.h"
+#include "pretend_browser.h"
 
-enum { ADA = 1000, ANSWER_SIZE = 8192 };
+enum { ADA = 1000 };
 
 static struct {
     uv_loop_t loop;
@@ -106,41 +102,15 @@ static int find_port(void)
     return port;
 }
 
-static int connect_browser(int port)
-{
-    const struct sockaddr_in address = {.sin_family = AF_INET,
-        .sin_port = htons((uint16_t)port),
-        .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    assert_int_equal(connect(fd, (const struct sockaddr *)&address, sizeof address), 0);
-    return fd;
-}
-
-/* Sends a request and reads the answer to its end. Returns the status. */
+/* Sends a request with the cookie. Returns the status. */
 static int request(const char *method, const char *path, char ret_answer[ANSWER_SIZE])
 {
     char text[1024];
-    int status = 0, port = find_port(), fd = connect_browser(port);
-    size_t size = 0;
-    ssize_t n = snprintf(text, sizeof text,
-        "%s %s HTTP/1.1\r\nHost: %s:%d\r\nCookie: %s\r\nConnection: close\r\n"
-        "Content-Length: 0\r\n\r\n",
-        method, path, seen.host ? seen.host : "127.0.0.1", port, seen.cookie);
-    assert_int_equal(send(fd, text, (size_t)n, MSG_NOSIGNAL), n);
-    for (int64_t limit_us = clock_monotonic_us() + 60 * SECOND_US; n != 0;) {
-        struct pollfd news = {.fd = fd, .events = POLLIN};
-        assert_true(clock_monotonic_us() < limit_us);
-        uv_run(&seen.loop, UV_RUN_NOWAIT);
-        if (poll(&news, 1, 1) == 0)
-            continue;
-        n = recv(fd, ret_answer + size, ANSWER_SIZE - 1 - size, 0);
-        assert_true(n >= 0);
-        size += (size_t)n;
-    }
-    close(fd);
-    ret_answer[size] = '\0';
-    assert_int_equal(sscanf(ret_answer, "HTTP/1.1 %d", &status), 1);
-    return status;
+    int port = find_port();
+    snprintf(text, sizeof text,
+        "%s %s HTTP/1.1\r\nHost: %s:%d\r\nCookie: %s\r\nContent-Length: 0\r\n", method, path,
+        seen.host ? seen.host : "127.0.0.1", port, seen.cookie);
+    return browse(&seen.loop, port, text, ret_answer);
 }
 
 static int get(const char *path)
