@@ -106,6 +106,7 @@ void *api_request_server_data(const struct api_request *request);
 /* Returns the path, borrowed, valid until the handler returns. */
 const char *api_request_path(const struct api_request *request);
 
+/* Returns the user and process that sent the request, as the kernel or `admit` identified them. */
 struct api_peer api_request_peer(const struct api_request *request);
 uint64_t api_request_id(const struct api_request *request); /* the {id} of the path, or 0 */
 

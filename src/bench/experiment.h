@@ -79,6 +79,7 @@ struct experiment_defaults {
 int experiment_read(const char *path, const struct experiment_defaults *defaults,
     struct fault *fault, struct experiment *ret_experiment);
 
+/* Releases the groups and their texts. */
 void experiment_fini(struct experiment *experiment);
 
 /* Returns "serial", "streams", "mps", or the task's MIG profile. */

@@ -17,6 +17,7 @@ int bench_group_name_sharing(struct bench_group *group);
 struct bench_group *experiment_add(struct experiment *experiment);
 struct bench_task *bench_group_add(struct bench_group *group);
 
+/* Releases the tasks and their texts. */
 void bench_group_fini(struct bench_group *group);
 
 #endif

@@ -78,6 +78,7 @@ enum group_answer {
     GROUP_EMPTY,    /* none of the processes is left */
 };
 
+/* Begins with no processes; the caller adds them. */
 void process_group_init(struct process_group *group, enum group_goal goal);
 
 /* Adds a process whose state is not known. Returns it, or NULL: there are GROUP_PROCESSES_MAX. */

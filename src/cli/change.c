@@ -2,6 +2,10 @@
 /*
  * `colloc cancel`, `hold`, `release` and `update`: one POST to /v1/tasks/ID/VERB for each task. All
  * tasks are tried; the exit code is that of the first error.
+ *
+ * Tasks are named by ids, or selected by options such as --user: then the list of live tasks is
+ * read first, and each that matches is changed. An id may be a task (12), an array (12: all its
+ * tasks), or some of its tasks (12_7, 12_[3-9]).
  */
 #include "cli/change.h"
 

@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `colloc attach`: returns to the terminal of a task. */
+/*
+ * `colloc attach`: returns to the terminal of a task.
+ *
+ * The terminal belongs to a relay process beside the task (src/terminal), which listens at an
+ * address with a random name. The owner's view of the task has this name; no other user can find
+ * it. If the task still waits for GPUs, so does the command.
+ */
 #include <inttypes.h>
 #include <stdio.h>
 

@@ -2,6 +2,11 @@
 /*
  * `colloc bench`: runs a table of groups of trainings that share a GPU and measures them (src/bench
  * does the work).
+ *
+ * Each group is run --repeat times: its trainings at the same time on one GPU, which is sampled
+ * meanwhile. What was seen is appended to a journal in the folder of the results, so a measurement
+ * of a night can be interrupted: the same command continues it, and does not run again what is
+ * complete.
  */
 #include <errno.h>
 #include <limits.h>

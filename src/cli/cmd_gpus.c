@@ -2,6 +2,8 @@
 /*
  * `colloc gpus`: a table, CSV or JSON of the GPUs now (GET /v1/gpus) or of their recorded samples
  * (GET /v1/samples).
+ *
+ * A value that the driver does not report is "-" in the table, an empty cell in CSV, null in JSON.
  */
 #include <stdarg.h>
 #include <stdio.h>

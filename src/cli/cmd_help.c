@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `colloc help`: help of all commands or one, the man page and the shell completions. */
+/*
+ * `colloc help`: help of all commands or one, the man page and the shell completions. All of them
+ * are printed from the tables of commands.c and task_options.def, so a new option is in all at
+ * once.
+ */
 #include <string.h>
 
 #include "cli/help.h"

@@ -2,6 +2,11 @@
 /*
  * `colloc history`: ended tasks as a table, CSV or JSON. The daemon selects them (state, user,
  * period, limit); the columns come from the table in task_fields.c.
+ *
+ *     colloc history --since=7d --state=FAILED --csv | column -s, -t
+ *
+ * Without --since and --until the newest 20 tasks are shown, of a period up to 10,000: a table of a
+ * period should have all of it.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `colloc info`: version and settings of the daemon (GET /v1/info). */
+/*
+ * `colloc info`: version and settings of the daemon (GET /v1/info). It prints whatever members the
+ * answer has, objects indented below their name: a daemon of another version is shown whole.
+ */
 #include <stdio.h>
 
 #include "cli/print.h"

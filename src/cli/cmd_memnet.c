@@ -2,6 +2,8 @@
 /*
  * `colloc memnet`: trains and evaluates the GPUMemNet networks; memnet_train.c and memnet_eval.c
  * are its two actions.
+ *
+ * docs/memnet.md has what the networks are, and how well they estimate.
  */
 #include <errno.h>
 #include <stdio.h>

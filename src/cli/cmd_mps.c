@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `colloc mps`: shows, starts and stops the MPS control daemons that collocd manages. */
+/*
+ * `colloc mps`: shows, starts and stops the MPS control daemons that collocd manages.
+ *
+ * collocd starts and stops them by itself as tasks need them. By hand it is for programs outside of
+ * colloc. Only root may do so for another user; the daemon checks that, by the uid of the socket.
+ */
 #include <pwd.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `colloc queue`: the waiting and running tasks as a table or JSON. */
+/*
+ * `colloc queue`: the waiting and running tasks as a table or JSON.
+ *
+ *     ID  NAME   USER  STATE    TIME  GPUS    MEMORY  GPU(REASON)
+ *     12  train  ada   RUNNING  3:04     1  11.4 GiB  2
+ *     13  bert   bob   PENDING  0:41     2         -  (Resources) GPU 0: 3.1 GiB short
+ *
+ * The daemon sorts and filters (GET /v1/tasks); here its answer only becomes lines. The table asks
+ * for arrays to be folded: their waiting tasks share a line, such as 14_[3-99]. JSON has each task.
+ */
 #include <stdlib.h>
 
 #include "base/array.h"

@@ -3,6 +3,11 @@
  * `colloc record`: runs a command, samples the GPUs meanwhile (src/recorder) and prints a summary.
  * Its exit codes are those of env(1) and timeout(1): the command's own, 125 to 127, or 128 plus a
  * signal.
+ *
+ *     colloc record -o run.csv -- python train.py
+ *
+ * No daemon takes part, and the command keeps the terminal. Signals that would end colloc are
+ * passed on to the command, and the summary is printed when it has ended.
  */
 #include <errno.h>
 #include <stdio.h>

@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `colloc replay`: repeats recorded scheduler inputs and compares the decisions (src/replay). */
+/*
+ * `colloc replay`: repeats recorded scheduler inputs and compares the decisions (src/replay).
+ *
+ * It needs no daemon and no GPU. A recording of a production system shows with that whether a newer
+ * version would have decided otherwise, and where first. Exit status 1 means a different decision,
+ * 2 a file that is no recording.
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

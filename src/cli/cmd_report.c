@@ -1,5 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `colloc report`: what was used of the GPUs in a period, by user, project or GPU. */
+/*
+ * `colloc report`: what was used of the GPUs in a period, by user, project or GPU.
+ *
+ *     USER  TASKS    HELD      USED    IDLE  REPEATED   SAVED      ENERGY
+ *     ada      41  96.0 h   >61.0 h   9.4 h     1.5 h  22.4 h  >31.20 kWh
+ *
+ * usage_report.c adds the rows up; this file reads the period and prints. Where activity or energy
+ * of some hours is not known, a sum is at least what is printed (">"), and "-" where nothing is
+ * known.
+ */
 #include <stdio.h>
 #include <string.h>
 #include <time.h>

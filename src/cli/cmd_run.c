@@ -1,5 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `colloc run` and `colloc shell`: a task that the user waits for (interactive.h). */
+/*
+ * `colloc run` and `colloc shell`: a task that the user waits for (interactive.h).
+ *
+ *     run           submits, prints the output as it comes, ends with the command's exit code
+ *     run --pty     the same on a terminal that is connected to the user's
+ *     shell         run --pty of the user's shell
+ *
+ * To the daemon these are tasks as all others, with the current folder and environment. But one
+ * with a terminal is not requeued: a rerun would find no terminal.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

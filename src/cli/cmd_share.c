@@ -1,6 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `colloc share`: the standing of each user (GET /v1/share), and which of two tasks
- * comes first, and why. */
+/*
+ * `colloc share`: the standing of each user (GET /v1/share), and which of two tasks comes first,
+ * and why.
+ *
+ *     RANK  USER  PROJECT  SHARES   USAGE  GPUS  RUNNING  PENDING
+ *        1  bob   vision        1   2.1 h     0        0        3
+ *        2  ada   vision        2  14.8 h     2        2        9
+ *
+ * Users of one rank have the same claim. docs/fair-share.md explains usage and rank.
+ */
 #include <stdio.h>
 #include <string.h>
 

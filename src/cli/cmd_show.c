@@ -2,6 +2,11 @@
 /*
  * `colloc show`: everything about one task. A table says which members of its JSON are printed
  * under which label.
+ *
+ *     {"Ran", "exec_s", seconds_text}          Ran          3:04
+ *     {"Memory req.", "need_mib", mib_text}    Memory req.  11.4 GiB
+ *
+ * With --plot its metrics over time are drawn instead (task_plot.c).
  */
 #include <inttypes.h>
 #include <langinfo.h>

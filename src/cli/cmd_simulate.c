@@ -2,6 +2,12 @@
 /*
  * `colloc simulate`: one simulated run of a trace (src/sim); options in, a summary and CSV files
  * out.
+ *
+ *     colloc simulate --trace=60-tasks.csv --gpus=4xA100-40GB --policy=predictive
+ *
+ * The scheduler is the daemon's own: the same core, policies and admission test. What is simulated
+ * are the GPUs and the trainings. So a policy or a limit can be tried on a trace before the daemon
+ * gets it. --trace-out writes a line for each event and decision.
  */
 #include <errno.h>
 #include <inttypes.h>

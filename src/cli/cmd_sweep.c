@@ -3,6 +3,11 @@
  * `colloc sweep`: simulates every combination of the values given. sweep_grid.c lists the
  * combinations, sweep_rows.c writes and resumes the CSV file, src/sim/sweep.c runs them on all
  * cores.
+ *
+ *     colloc sweep --trace=a.csv --policy=magm,lug,predictive --seed=1,2,3 --output=runs.csv
+ *
+ * Rows are in the order of the combinations, whichever run is done first. So the file of a sweep
+ * that was interrupted is the beginning of the whole one, and --resume completes it.
  */
 #include <errno.h>
 #include <inttypes.h>

@@ -1,7 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * `colloc trace`: imports, generates and describes traces for the simulator, and exports what the
- * daemon recorded. A table says which action takes which options.
+ * daemon recorded.
+ *
+ *     import   a log of another cluster -> a trace (and a catalogue of its tasks)
+ *     synth    random jobs like those of a published cluster -> a trace
+ *     info     lengths, sizes and arrivals of a trace or log
+ *     export   what collocd recorded -> Chrome's trace format, for Perfetto
+ *
+ * The actions share one table of options. A second table says which action takes which of them, and
+ * an option that has no effect on the action is refused.
  */
 #include <errno.h>
 #include <string.h>

@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `colloc wait`: waits until tasks have ended. */
+/*
+ * `colloc wait`: waits until tasks have ended.
+ *
+ * The tasks are waited for one after the other, in the order of the command line. That takes no
+ * longer than all at once would, and the exit code is that of the first task in this order that did
+ * not complete, however early a later one ended.
+ */
 #include "base/clock.h"
 #include "cli/print.h"
 #include "cli/session.h"

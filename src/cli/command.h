@@ -84,6 +84,7 @@ const char *command_near(const char *name);
 int invocation_parse(
     const char *const *words, int count, struct fault *fault, struct invocation *ret_invocation);
 
+/* Releases the options' texts and the list of operands. */
 void invocation_fini(struct invocation *invocation);
 
 #endif

@@ -2,6 +2,9 @@
 /*
  * The table of subcommands, the options that all of them take, and hints for commands of other
  * tools.
+ *
+ *     colloc sbatch job.sh     unknown command: `colloc submit FILE` submits a script
+ *     colloc quue              unknown command: did you mean `colloc queue`?
  */
 #include <string.h>
 

@@ -1,5 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Completion scripts for bash, zsh and fish, printed from the tables of commands and options. */
+/*
+ * Completion scripts for bash, zsh and fish, printed from the tables of commands and options.
+ *
+ * Each shell wants another form of the same facts:
+ *
+ *     bash   a function with `case` branches: options of each command, values of each option
+ *     fish   a `complete` line for each option of each command
+ *     zsh    an _arguments specification for each command
+ *
+ * Ids of tasks are completed by running `colloc queue`. Where no daemon answers there are none.
+ */
 #include <string.h>
 
 #include "cli/help.h"

@@ -1,5 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Help texts, printed from the tables of commands and options. */
+/*
+ * Help texts, printed from the tables of commands and options.
+ *
+ *     usage: colloc wait [OPTION...] ID...
+ *
+ *     ID is a task (12), a task of an array (12_7), or an array, ...
+ *
+ *     options:
+ *           --timeout=TIME      stop waiting after this time and exit with code 124
+ *
+ * Options are explained from column 26 on, and lines end before column 80: that is readable in
+ * every terminal, and in a bug report.
+ */
 #include "cli/help.h"
 
 #include "cli/print.h"

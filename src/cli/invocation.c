@@ -1,6 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Parses a command line: the command's name, then its options and operands; `--` ends the options.
+ *
+ *     colloc submit --gpus=2 train.py --lr 0.1
+ *            |      |        |        |
+ *            |      |        operand  and so is all behind it (rest_is_operands): the program's own
+ *            command option, by three tables: the command's, the common ones, those of tasks
+ *
+ * Options may stand before the command's name, too (`colloc --json queue`).
  */
 #include <errno.h>
 #include <stdlib.h>

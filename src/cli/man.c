@@ -1,5 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The man page colloc(1), printed as roff from the tables of commands and options. */
+/*
+ * The man page colloc(1), printed as roff from the tables of commands and options: what `colloc
+ * help` prints and what the page has cannot differ. What belongs to no command (forms of task
+ * files, exit codes, environment) is text in this file. The build runs it once, and docs/ installs
+ * the result.
+ *
+ *     .SS colloc wait [OPTION...] ID...        from struct command
+ *     ID is a task (12), ...                   its description
+ *     .TP                                      from each of its options
+ *     \fB\-\-timeout\fR=\fITIME\fR
+ */
 #include <string.h>
 
 #include "cli/help.h"

@@ -2,6 +2,11 @@
 /*
  * `colloc memnet eval`: the error of trained networks on measured runs, per bin, in bytes and per
  * family.
+ *
+ * A network answers with probabilities of bins, which are ranges of memory. So two things are
+ * measured: how often it names the right bin, and how far its estimate is from the measured bytes,
+ * above and below. An estimate below is the worse one: such a task runs out of memory. The runs to
+ * judge by are a column of the data set (src/memnet/dataset.h), and are not trained on.
  */
 #include <errno.h>
 #include <inttypes.h>

@@ -2,6 +2,10 @@
 /*
  * `colloc memnet train`: trains the selected networks on all cores and writes a file of weights for
  * each.
+ *
+ * Each network is a separate job; a pool of threads takes one after the other. The seed decides
+ * the first weights and the order of the rows, so equal commands write equal files on one machine,
+ * whatever the number of threads.
  */
 #include <errno.h>
 #include <limits.h>

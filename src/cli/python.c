@@ -2,6 +2,11 @@
 /*
  * Runs colloc's Python programs: finds their folder and the interpreter, collects the output,
  * bounds its size and time.
+ *
+ * The modules are looked for beside colloc (an installation, or a build). The interpreter is the
+ * one that the user's shell would run, because that has the user's PyTorch, and the user's
+ * PYTHONPATH stays. A program whose output is wanted runs in a separate process group, which is
+ * killed when it takes too long, and with colloc.
  */
 #include "cli/python.h"
 

@@ -1,5 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The JSON of POST /v1/tasks from a task description; the option table names each member. */
+/*
+ * The JSON of POST /v1/tasks from a task description; the option table names each member.
+ *
+ *     --memory=12GiB          "memory_mib": 12288.0
+ *     --time=2h               "time_limit_s": 7200.0
+ *     train.sh --lr 0.1       "script": "#!/bin/bash ...", "arguments": ["--lr", "0.1"]
+ *
+ * The text of the script goes along, not its path: what is edited afterwards does not change a task
+ * that waits. So do the current folder, the umask and the environment, as sbatch takes them. A
+ * script with #SBATCH lines also gets the variables that Slurm would set.
+ */
 #include "cli/request.h"
 
 #include <errno.h>

@@ -2,6 +2,12 @@
 /*
  * The combinations of a sweep: each option has a list of values; combination i is i written in the
  * mixed radix of the lists' lengths, so that the last list (seeds) changes fastest.
+ *
+ *     --policy=magm,lug --seed=1,2,3
+ *
+ *     0  magm 1     1  magm 2     2  magm 3     3  lug 1     4  lug 2     5  lug 3
+ *
+ * So nothing is stored but the lists, and a sweep that was interrupted knows which rows are left.
  */
 #include "cli/sweep_grid.h"
 

@@ -12,6 +12,7 @@ struct axes {
     struct values smact_max, min_free_gib, margin_gib, resamples, seeds;
 };
 
+/* Releases the lists of values. */
 void axes_fini(struct axes *axes);
 
 /* What all runs share: paths (NULL: the default) and other values as in the options. */

@@ -1,5 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How members of a task are shown: states with colours, places, reasons. */
+/*
+ * How members of a TASK object (docs/protocol.md) are shown, so that all commands show them alike:
+ *
+ *     "exec_s": 184.2            3:04
+ *     "need_mib": 11673.6        11.4 GiB
+ *     "energy_j": 412000         114.4 Wh
+ *     "gpus": [0, 2]             0,2
+ *     "reason": "Resources"      (Resources) GPU 0: 3.1 GiB short
+ *
+ * A member that is null or missing is "-": what the daemon does not know is never shown as 0.
+ */
 #include "cli/task_view.h"
 
 #include <stdio.h>

@@ -29,6 +29,7 @@ const char *list_text(const json_t *array, char cell[CELL_SIZE]);
 /* Returns the array of the task's GPUs; those of its last attempt if it has none now; or NULL. */
 const json_t *task_gpus(const json_t *task);
 
+/* Returns whether the state of a TASK object is one of those in which a task stays. */
 bool task_has_ended(const json_t *task);
 
 /* Returns the name of the colour for the task's state, or NULL. */

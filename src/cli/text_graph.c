@@ -1,5 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Draws with the block characters U+2580 to U+258F, or with ASCII where a terminal lacks them. */
+/*
+ * Draws with the block characters U+2580 to U+258F, or with ASCII where a terminal lacks them.
+ *
+ *     bar of 0.53 in 10 columns      [████▎   ]     [####    ]
+ *     history 0, 0.2, 0.6, 1         ▁▂▅█           _.=#
+ *
+ * A block is divided into eight parts: eight times the resolution of ASCII. An unknown value (NAN)
+ * is a dot or "?" in a history; its bar is empty, and the figure beside it is "-".
+ */
 #include "cli/text_graph.h"
 
 #include <math.h>

@@ -24,6 +24,7 @@ struct history {
     size_t next, count;
 };
 
+/* Adds the newest value, 0 to 1 or NAN; the oldest is dropped when the graph is full. */
 void history_add(struct history *history, double fraction);
 
 /* Draws the last `width` values, the newest at the right: "▁▁▃▆█". An unknown value is "·"; before

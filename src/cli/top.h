@@ -54,6 +54,7 @@ void top_choose(struct top *top);
 /* Returns the index of the selected task in `shown`; -1 without tasks. */
 int top_selected(const struct top *top);
 
+/* Draws the whole screen from the state. */
 void top_draw(struct top *top);
 
 /* Frees all but the screen. */

@@ -2,6 +2,13 @@
 /*
  * Draws `colloc top`: the GPUs, then the tasks, then the line of keys. Reads the state, changes
  * nothing but the picture.
+ *
+ *     GPU  NAME  MEMORY                   SMACT             RECENTLY    POWER   TEMP
+ *     0    H200  [▊       ]  11.4/140.1G  [████▊   ]   61%  ▁▂▅█▆▅▅▅    412 W   52 C
+ *
+ * The widths of bars and graphs follow from the screen's; a narrow one has no NAME and no TEMP. A
+ * GPU that is not well has the reason in the place of its figures. The picture is drawn whole each
+ * time.
  */
 #include <math.h>
 #include <stdio.h>

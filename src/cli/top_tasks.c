@@ -1,5 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tasks of `colloc top`: filter, order, selection, and the cancel key. */
+/*
+ * The tasks of `colloc top`: filter, order, selection, and the cancel key. And the histories of
+ * GPUs that their graphs show.
+ *
+ * The daemon's answer is replaced with each sample, so nothing here points into it for longer: the
+ * selection is a task's id. When the selected task has gone, the one that moves to its line is
+ * selected, so the cursor stays in its place.
+ *
+ * Before the first sample, the graphs are filled with those that the daemon has stored.
+ */
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>

@@ -1,5 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `colloc trace import`, `synth` and `info`, from their options to src/trace. */
+/*
+ * `colloc trace import`, `synth` and `info`, from their options to src/trace.
+ *
+ *     import   log -> list of jobs -> period, sample, sizes -> arrival times scaled -> tasks of the
+ *              catalogue that are like the jobs -> trace
+ *     synth    distributions of a cluster -> list of jobs -> as above
+ *     info     log or trace -> its statistics
+ *
+ * A job of a log has a length and GPUs, but no memory or activity. So it becomes a task of the
+ * catalogue with as many GPUs and about the same length (src/trace/mapping.h); with --tasks-out it
+ * becomes a new task, which keeps its length.
+ */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>

@@ -2,6 +2,9 @@
 /*
  * What the actions of `colloc trace` share: options as numbers, input and output files, the
  * catalogue.
+ *
+ * A log of months may be incomplete at its end. That is an error, which says how many jobs can be
+ * read; with --keep-partial those are used. A job that is not understood is counted and left out.
  */
 #include "cli/trace_run.h"
 

@@ -46,7 +46,10 @@ int trace_info(struct trace_run *run, struct fault *fault);
 
 /* ---- steps of the actions; those with a fault return 0, or -errno with the fault set ---- */
 
+/* Returns the value of an option, by its number in trace_options. */
 const struct option_value *trace_value(const struct trace_run *run, int option);
+
+/* Returns whether --json was given. */
 bool trace_wants_json(const struct trace_run *run);
 
 /* Reads an option's number, within [min, max]; `otherwise` if the option is not given. */
@@ -56,6 +59,7 @@ int trace_number(const struct trace_run *run, int option, double min, double max
 /* Reads the number of GPUs of --gpus: "4", or a value of `simulate --gpus`; 0 if not given. */
 int trace_gpus(const struct trace_run *run, struct fault *fault, int *ret_gpus);
 
+/* Reads the catalogue of tasks: that of --tasks, or the built-in one. */
 int trace_catalogue(struct trace_run *run, struct fault *fault);
 
 /* Reads the log in the format of --from; with --keep-partial, up to its first error. */

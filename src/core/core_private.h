@@ -124,6 +124,7 @@ int core_task_position(const struct core *core, uint64_t id);
 /* A new task, zeroed but for its id. Returns NULL when memory is out. */
 struct task *core_add_task(struct core *core, uint64_t id);
 
+/* Releases all tasks. */
 void core_free_tasks(struct core *core);
 
 /* ---- users.c ---- */

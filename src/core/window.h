@@ -18,6 +18,7 @@ struct window {
     int64_t length_us;
 };
 
+/* Releases the samples. */
 void window_fini(struct window *window);
 
 /* Frees the entries. A zeroed window is empty and valid. */

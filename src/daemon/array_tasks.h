@@ -25,6 +25,7 @@ struct array_tasks {
 int array_tasks_read(
     struct store *store, uint64_t id, struct fault *fault, struct array_tasks *ret_array);
 
+/* Releases the list of tasks. */
 void array_tasks_fini(struct array_tasks *array);
 
 /* Returns the task with this index; 0: there is none. */

@@ -60,6 +60,7 @@ struct job {
  * memory is out. */
 struct job *job_create(uint64_t id, uid_t uid, const json_t *detail);
 
+/* Releases a job that is in no table. */
 void job_free(struct job *job);
 
 /* Notes how an attempt ended. `detail`: of its EXITED; borrowed, may be NULL. */

@@ -55,6 +55,8 @@ enum process_metric {
 };
 
 enum metric_kind metric_kind_of(const struct metric_key *key);
+
+/* Returns how many metrics a sample of this kind has. */
 int metric_count(enum metric_kind kind);
 
 /* The protocol's name of a metric; `metric` is below metric_count. */

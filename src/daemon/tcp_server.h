@@ -26,6 +26,7 @@ struct tcp_server *tcp_server_create(uv_loop_t *loop);
 int tcp_server_listen(struct tcp_server *server, const char *address,
     const struct api_server_options *options, struct fault *fault);
 
+/* Returns whether tcp_server_listen has succeeded and tcp_server_close was not called. */
 bool tcp_server_is_listening(const struct tcp_server *server);
 
 /* Returns the address, borrowed; meaningful once it listens. */

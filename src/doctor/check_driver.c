@@ -1,5 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Checks of the NVIDIA driver and of what it reports: all through gpu/, as the daemon does it. */
+/*
+ * Checks of the NVIDIA driver and of what it reports: all through gpu/, as the daemon does it.
+ *
+ * They ask the questions that decide how the daemon will work here: whether GPUs are found at all,
+ * from where it gets SM activity (the driver's GPM from Hopper on, else dcgmi, else utilisation as
+ * an upper bound), whether tasks can share by MPS, and whether MIG is on with no instance to run
+ * on. A check that does not apply to the machine passes, and says so.
+ */
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Checks of the host: cgroups, their controllers, and memory for suspended tasks. */
+/*
+ * Checks of the host: cgroups, their controllers, and memory for suspended tasks.
+ *
+ * They find what the daemon would use, by the same functions: cgroup v2, in which an attempt's
+ * processes are found and ended as a whole; the controllers that limit CPUs, memory and processes;
+ * and host memory, into which the GPU memory of a suspended task is copied.
+ */
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>

@@ -2,6 +2,17 @@
 /*
  * Suspension, tried: colloc-checkpoint holds a MiB of GPU memory in one process (--probe), and a
  * second one suspends it, resumes it or moves it to another GPU. Then the first reads its memory.
+ *
+ *     helper      probe
+ *                 takes memory, writes a pattern, prints "ready"
+ *     LOCK        stops at the next CUDA call
+ *     SUSPEND     has no GPU memory any more
+ *     RESUME      has it again, perhaps on another GPU
+ *     UNLOCK      goes on
+ *                 reads its memory, prints "same" or "differs"
+ *
+ * A driver of the right version may still fail here (containers, hypervisors, profilers), so what
+ * is reported is what was tried. Nothing of the user's is touched.
  */
 #include <errno.h>
 #include <signal.h>

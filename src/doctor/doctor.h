@@ -44,6 +44,7 @@ size_t doctor_run(const struct doctor_options *options, struct doctor_check *ret
 
 /* ---- for the checks ---- */
 
+/* Say how a check went. `detail`: what was found; `advice`: what to do. */
 void doctor_pass(struct doctor_check *check, const char *detail, ...)
     __attribute__((format(printf, 2, 3)));
 void doctor_fail(struct doctor_check *check, const char *advice, const char *detail, ...)

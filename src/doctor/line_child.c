@@ -1,5 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Two pipes and poll. The child is killed by its pidfd when it is not needed any more. */
+/*
+ * Two pipes and poll. The child is killed by its pidfd when it is not needed any more.
+ *
+ *     colloc doctor  ---- request line ---->  child (colloc-checkpoint, or the probe)
+ *                    <---- answer line -----
+ *
+ * The child may call a driver that never returns. So each answer has a time limit, and the end is a
+ * SIGKILL that is waited for a second: a process that the kernel cannot end is left behind rather
+ * than waited for.
+ *
+ * All GPUs are visible to it, and no MPS control daemon is, because a client of MPS cannot be
+ * suspended. What it writes to stderr is dropped.
+ */
 #include "doctor/line_child.h"
 
 #include <errno.h>

@@ -98,6 +98,7 @@ int spec_encode(
  */
 int spec_decode(char *data, size_t size, struct fault *fault, struct spec_file *ret_file);
 
+/* Releases the text that the fields point into. */
 void spec_file_fini(struct spec_file *file);
 
 /*

@@ -35,6 +35,7 @@ struct gpm {
 void gpm_init(struct gpm *gpm, const struct nvml *nvml, nvml_device device, bool is_mig,
     unsigned gpu_instance);
 
+/* Releases the driver's samples. */
 void gpm_fini(struct gpm *gpm, const struct nvml *nvml);
 
 /*

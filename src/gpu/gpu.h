@@ -231,6 +231,7 @@ void gpu_set_sample(struct gpu_set *set, size_t i, struct gpu_sample *ret_sample
 void gpu_set_sample_at(
     struct gpu_set *set, size_t i, int64_t now_us, struct gpu_sample *ret_sample);
 
+/* Releases the process list of a sample. */
 void gpu_sample_fini(struct gpu_sample *sample);
 
 #endif

@@ -96,6 +96,7 @@ struct nvml {
  */
 int nvml_load(struct nvml *nvml, const char *path, struct fault *fault);
 
+/* Closes the library; its functions must not be called any more. */
 void nvml_unload(struct nvml *nvml);
 
 /* Returns NVML's text for a result, or ours when it has none. */

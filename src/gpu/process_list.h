@@ -12,6 +12,7 @@ struct process_buffer {
     unsigned capacity; /* entries of nvml->process_stride bytes */
 };
 
+/* Releases the driver's list. */
 void process_buffer_fini(struct process_buffer *buffer);
 
 /*
@@ -30,6 +31,7 @@ struct process_cache {
     int64_t next_query_us;
 };
 
+/* Releases the merged list. */
 void process_cache_fini(struct process_cache *cache);
 
 /* Stores the processes of the sample, with their sm_utilisation, as the last list. */

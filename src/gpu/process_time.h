@@ -13,6 +13,7 @@ struct process_time_buffer {
     unsigned capacity;
 };
 
+/* Releases the driver's list. */
 void process_time_buffer_fini(struct process_time_buffer *buffer);
 
 /* Start with {0}. */

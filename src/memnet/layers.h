@@ -13,6 +13,7 @@
 #include "memnet/blas.h"
 #include "memnet/scratch.h"
 
+/* Computes y = W x + b for `n` rows. */
 void linear_forward(const struct blas *blas, const struct linear_layout *layout,
     const float *weights, const float *x, size_t n, float *ret_y);
 

@@ -111,6 +111,7 @@ int export_parse(const char *text, size_t size, struct fault *fault, struct expo
 /* Tests whether the text looks like an export rather than a summary. */
 bool export_detect(const char *text, size_t size);
 
+/* Releases the export. */
 void export_destroy(struct export *export);
 
 #endif

@@ -136,6 +136,7 @@ int model_parse(const char *text, size_t size, struct fault *fault, struct model
 /* Tests whether a summary begins on a line of the text, even a broken one. */
 bool model_detect(const char *text, size_t size);
 
+/* Releases the model and the text that its spans point into. */
 void model_destroy(struct model *model);
 
 /* Returns the number of stored warnings: n_warnings, at most MODEL_WARNINGS_MAX. */

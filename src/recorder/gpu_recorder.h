@@ -36,6 +36,7 @@ void gpu_recorder_sample(struct gpu_recorder *recorder, pid_t root);
 /* The next sample queries everything, whatever it costs: call it before the first and the last. */
 void gpu_recorder_query_all(struct gpu_recorder *recorder);
 
+/* Releases the sample and the set of GPUs. */
 void gpu_recorder_close(struct gpu_recorder *recorder);
 
 #endif

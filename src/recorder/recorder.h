@@ -45,6 +45,7 @@ struct recording {
 int recorder_run(
     const struct recorder_settings *settings, struct fault *fault, struct recording *ret_recording);
 
+/* Releases the list of GPUs. */
 void recording_fini(struct recording *recording);
 
 #endif

@@ -22,6 +22,7 @@ struct gpu_memory {
     size_t n, capacity;
 };
 
+/* Releases the list of allocations. */
 void gpu_memory_fini(struct gpu_memory *memory);
 
 /*

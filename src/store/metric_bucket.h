@@ -17,6 +17,7 @@ struct bucket_sum {
 /* Adds a value, or the figures of a finer bucket; an unknown one adds nothing. */
 void bucket_add(struct bucket_sum *sum, struct metric_value value);
 
+/* Returns minimum, mean and maximum of what was added; NAN where nothing was. */
 struct metric_value bucket_value(const struct bucket_sum *sum);
 
 /* A growing byte buffer. Start with {0}; the caller frees `data`. */

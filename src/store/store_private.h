@@ -99,6 +99,7 @@ int checksum_register(struct store *store);
     "(SELECT id FROM (SELECT id, last FROM arrays WHERE first <= ?1 ORDER BY id DESC LIMIT 1)"     \
     "  WHERE last >= ?1)"
 
+/* Writes the signature into the lock file, and reads one. */
 void signature_write(struct store *store);
 void signature_read(int fd, struct signature *ret_signature);
 
@@ -117,6 +118,7 @@ int schema_check(const struct store *store, struct fault *fault);
 /* Creates the tables of this version, or changes those of an older one into them. */
 int schema_bring_up_to_date(struct store *store, struct fault *fault);
 
+/* Prepares all statements of the table, and finalizes them. Returns 0, or a fault. */
 int statements_prepare(struct store *store, struct fault *fault);
 void statements_finalize(struct store *store);
 

@@ -27,6 +27,7 @@ struct array_spec {
  */
 int array_spec_parse(const char *text, struct fault *fault, struct array_spec *ret_spec);
 
+/* Releases the indices. */
 void array_spec_fini(struct array_spec *spec);
 
 /* Writes indices as such a text, without a limit: "0-98:2,101". */

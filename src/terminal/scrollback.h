@@ -17,6 +17,7 @@ struct scrollback {
     char bytes[SCROLLBACK_SIZE];
 };
 
+/* Appends output; the oldest is dropped when the buffer is full. */
 void scrollback_add(struct scrollback *scrollback, const char *bytes, size_t size);
 
 /* The position of the oldest byte that is kept. */

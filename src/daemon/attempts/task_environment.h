@@ -89,6 +89,7 @@ int environment_limit_frameworks(struct environment *environment, const struct c
 int environment_preload(struct environment *environment, const char *library, const char *socket,
     int attempt, const char *const *submitted);
 
+/* Releases the variables. */
 void environment_fini(struct environment *environment);
 
 #endif

@@ -34,6 +34,7 @@ bool gpus_cuda_counts_as_nvml(const struct gpus *gpus, bool by_mps);
 struct reading gpus_idle_us(
     const struct gpus *gpus, size_t i, const struct resident *resident, bool *ret_is_long);
 
+/* Returns what the GPUs have done while there were live tasks, since the start. */
 struct gpu_totals gpus_totals(const struct gpus *gpus);
 
 /* Writes the stored samples of all GPUs since `since_us` (wall time) as JSON. Returns 0 or

@@ -87,6 +87,7 @@ int gpu_list_feed(struct gpus *gpus);
 /* Goes on with this set of GPUs, and logs what has changed. */
 void gpu_list_replace(struct gpus *gpus, struct gpu_set *now);
 
+/* Releases the samples and lists of a GPU that is not in the set any more. */
 void gpu_state_fini(struct gpu_state *state);
 
 /* ---- process_attribution.c ---- */

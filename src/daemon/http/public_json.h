@@ -29,6 +29,8 @@ const char *public_task_state(const struct http *http, const struct task *task);
 const char *public_gpu_health(
     const struct http *http, const struct gpu_report *gpu, const char **ret_text);
 
+/* Return the answers of GET /v1/gpus and GET /v1/info, for the caller to release; NULL when memory
+ * is out. */
 json_t *public_gpus(const struct http *http);
 json_t *public_info(const struct http *http);
 

@@ -9,6 +9,7 @@
  * and writes. */
 bool may_touch(const struct api_request *request, uint32_t owner);
 
+/* Returns the uid in the record of a task. */
 uint32_t owner_of(const json_t *record);
 
 /* Returns what the user of the request may see of a record: the command line and the evidence, a

@@ -32,6 +32,7 @@ const char *series_cache_find(const struct series_cache *cache, const char *key,
 void series_cache_keep(
     struct series_cache *cache, const char *key, const char *text, int64_t now_us);
 
+/* Releases all answers. */
 void series_cache_fini(struct series_cache *cache);
 
 #endif

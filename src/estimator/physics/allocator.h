@@ -51,6 +51,7 @@ struct allocator {
 /* Bytes of one request. Chosen: sums of a few thousand do not overflow. */
 #define ALLOCATOR_REQUEST_MAX ((int64_t)1 << 52)
 
+/* Begins without blocks or segments, and releases all of them. */
 void allocator_init(struct allocator *allocator);
 void allocator_fini(struct allocator *allocator);
 

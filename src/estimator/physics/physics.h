@@ -27,6 +27,7 @@ struct physics_constants {
     struct workspace_shares shares;
 };
 
+/* Returns the fitted constants of this kind of GPU; those of an A100 for an unknown one. */
 struct physics_constants physics_constants_of(const char *gpu_kind);
 
 /* Does what physics_run does with other constants than those of the request's kind of GPU: to fit

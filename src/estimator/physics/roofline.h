@@ -29,6 +29,7 @@ struct activity {
     double smact, dram; /* 0..1, over a step */
 };
 
+/* Returns the mean activity of a GPU during one step of the tape. */
 struct activity activity_estimate(const struct tape *tape, const struct optimizer_traits *optimizer,
     const struct gpu_traits *gpu, const struct activity_rates *rates);
 

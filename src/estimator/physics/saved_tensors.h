@@ -22,6 +22,7 @@ struct saved_tensors {
     bool promotes;         /* its output has the type of its parameters: 32 bit */
 };
 
+/* Returns what autograd saves for the gradient of this layer. */
 struct saved_tensors saved_tensors_of(const struct layer *layer);
 
 #endif
