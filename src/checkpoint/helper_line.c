@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/units.h"
 
 enum { FIELDS_MAX = 5 }; /* of the longest request but for its moves */
@@ -213,7 +214,7 @@ int helper_request_read(struct span line, struct helper_request *ret_request)
 
 static int read_state(struct span field, enum process_state *ret_state)
 {
-    for (size_t i = 0; i < sizeof states / sizeof *states; i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(states); i++) {
         if (span_is(field, states[i])) {
             *ret_state = (enum process_state)i;
             return 0;

@@ -19,6 +19,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/text.h"
 #include "cli/task_view.h"
 
@@ -327,7 +328,7 @@ static void write_series(struct trace_writer *writer, const json_t *series)
     if (!uuid || json_is_integer(json_object_get(series, "task")))
         return;
     int process = find_process(writer, uuid, member_text(series, "gpu", "?"));
-    for (size_t i = 0; i < sizeof counters / sizeof *counters; i++)
+    for (size_t i = 0; i < ARRAY_SIZE(counters); i++)
         write_counter(writer, process, series, &counters[i]);
 }
 

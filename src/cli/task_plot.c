@@ -18,6 +18,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "cli/print.h"
 #include "cli/task_view.h"
 #include "cli/text_graph.h"
@@ -163,7 +164,7 @@ static void print_line(const char *label, const struct line *line, const struct 
 static void print_series(const json_t *series, const struct axis *axis, bool blocks)
 {
     const char *gpu = member_text(series, "gpu", NULL);
-    for (size_t i = 0; i < sizeof metrics / sizeof *metrics; i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(metrics); i++) {
         char label[64];
         struct line line = line_of(series, metrics[i].key, axis);
         if (line.known == 0)

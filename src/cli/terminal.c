@@ -14,6 +14,7 @@
 #include <termios.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/file.h"
 
 enum { ESCAPE_KEY = 0x1d, DETACH_KEY = 'd' }; /* Ctrl-] */
@@ -126,7 +127,7 @@ static int open_signals(struct terminal *terminal)
     const int numbers[] = {SIGWINCH, SIGTERM, SIGHUP, SIGINT, SIGQUIT};
     sigset_t set;
     sigemptyset(&set);
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+    for (size_t i = 0; i < ARRAY_SIZE(numbers); i++)
         sigaddset(&set, numbers[i]);
     sigprocmask(SIG_BLOCK, &set, &terminal->signals_before);
     terminal->signals = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
@@ -138,7 +139,7 @@ static void pass_bytes(struct terminal *terminal)
     while (!terminal->is_over) {
         struct pollfd fds[] = {{.fd = terminal->signals, .events = POLLIN},
             {.fd = terminal->link, .events = POLLIN}, {.fd = STDIN_FILENO, .events = POLLIN}};
-        if (poll(fds, sizeof fds / sizeof *fds, -1) < 0)
+        if (poll(fds, ARRAY_SIZE(fds), -1) < 0)
             continue;
         if (fds[0].revents)
             read_signals(terminal);

@@ -19,6 +19,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/file.h"
 #include "exec/identity.h"
 
@@ -39,7 +40,7 @@ static void forget_environment(void)
     static const char *const needed[] = {"PATH=", "LD_LIBRARY_PATH=", "LANG=", "LC_", "COLLOC_"};
     char **to = environ;
     for (char **entry = environ; *entry; entry++)
-        for (size_t i = 0; i < sizeof needed / sizeof *needed; i++)
+        for (size_t i = 0; i < ARRAY_SIZE(needed); i++)
             if (strncmp(*entry, needed[i], strlen(needed[i])) == 0)
                 *to++ = *entry;
     *to = NULL;

@@ -9,6 +9,8 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "base/array.h"
+
 static const char *const names[MESSAGE_KINDS] = {
     [MESSAGE_START] = "start",
     [MESSAGE_END] = "end",
@@ -91,7 +93,7 @@ int message_address_parse(
         {"", "https://", MESSAGE_BY_WEBHOOK},
         {"", "http://", MESSAGE_BY_WEBHOOK},
     };
-    for (size_t i = 0; i < sizeof urls / sizeof *urls; i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(urls); i++) {
         size_t prefix = strlen(urls[i].prefix), scheme = strlen(urls[i].scheme);
         if (strncmp(text, urls[i].prefix, prefix) != 0 ||
             strncmp(text + prefix, urls[i].scheme, scheme) != 0)

@@ -218,7 +218,7 @@ static int put_aside(const struct metric_db *db)
 {
     static const char *const suffixes[] = {"", "-wal", "-shm"};
     char from[PATH_MAX + 8], to[PATH_MAX + 24];
-    for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(suffixes); i++) {
         snprintf(from, sizeof from, "%s%s", db->path, suffixes[i]);
         snprintf(to, sizeof to, "%s.damaged%s", db->path, suffixes[i]);
         if (rename(from, to) < 0 && errno != ENOENT)

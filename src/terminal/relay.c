@@ -32,6 +32,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/units.h"
@@ -303,7 +304,7 @@ static void run_round(struct relay *relay)
         {.fd = wanted ? relay->pty : NO_FD, .events = wanted},
         {.fd = relay->terminal, .events = terminal_events(relay)},
     };
-    if (poll(fds, sizeof fds / sizeof *fds, poll_timeout_ms(relay)) < 0)
+    if (poll(fds, ARRAY_SIZE(fds), poll_timeout_ms(relay)) < 0)
         return;
     if (fds[0].revents)
         read_signals(relay);

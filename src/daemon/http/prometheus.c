@@ -130,7 +130,7 @@ static void put_gpu_counts(const struct exposition *to, const struct http *http)
 static void put_gpus(const struct exposition *to, const struct http *http)
 {
     put_gpu_infos(to, http);
-    for (size_t i = 0; i < sizeof gpu_readings / sizeof *gpu_readings; i++)
+    for (size_t i = 0; i < ARRAY_SIZE(gpu_readings); i++)
         put_gpu_readings(
             to, http, &gpu_readings[i].family, gpu_readings[i].reading, gpu_readings[i].unit);
     put_gpu_counts(to, http);

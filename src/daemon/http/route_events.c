@@ -25,6 +25,7 @@
 #include <string.h>
 
 #include "api/stream.h"
+#include "base/array.h"
 #include "base/units.h"
 #include "daemon/attempt_list.h"
 #include "daemon/http/http_answers.h"
@@ -114,7 +115,7 @@ static json_t *short_gpu(const json_t *gpu)
     static const char *const keys[] = {"index", "health", "mem_total_mib", "mem_used_mib", "smact",
         "utilisation", "power_w", "temperature_c", "tasks", "hold_off"};
     json_t *object = json_object();
-    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+    for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
         json_object_set(object, keys[i], json_object_get(gpu, keys[i]));
     return object;
 }

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "base/array.h"
 #include "daemon/built_in_web_css.h"
 #include "daemon/built_in_web_html.h"
 #include "daemon/built_in_web_js.h"
@@ -16,7 +17,7 @@ static const struct web_asset assets[] = {
 
 const struct web_asset *web_asset_find(const char *path)
 {
-    for (size_t i = 0; i < sizeof assets / sizeof *assets; i++)
+    for (size_t i = 0; i < ARRAY_SIZE(assets); i++)
         if (strcmp(assets[i].path, path) == 0)
             return &assets[i];
     return NULL;
