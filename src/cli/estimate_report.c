@@ -48,7 +48,7 @@ static int by_estimator_and_error(const void *a, const void *b)
 }
 
 /* The least error that at least `part` of the outcomes do not exceed. */
-static double quantile(const struct outcome *sorted, size_t n, double part)
+static double quantile_of(const struct outcome *sorted, size_t n, double part)
 {
     size_t rank = (size_t)ceil(part * (double)n);
     return sorted[rank > 0 ? rank - 1 : 0].error;
@@ -59,8 +59,8 @@ static struct estimate_row row_of(const char *estimator, const struct outcome *s
 {
     struct estimate_row row = {.estimator = estimator,
         .n = n,
-        .median = quantile(sorted, n, 0.5),
-        .p95 = quantile(sorted, n, 0.95)};
+        .median = quantile_of(sorted, n, 0.5),
+        .p95 = quantile_of(sorted, n, 0.95)};
     for (size_t i = 0; i < n; i++) {
         row.estimate_mib += sorted[i].estimate_mib;
         row.peak_mib += sorted[i].peak_mib;

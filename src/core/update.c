@@ -18,12 +18,12 @@
 #include "base/units.h"
 #include "core/core_private.h"
 
-static bool waits(const struct task *task)
+static bool is_waiting(const struct task *task)
 {
     return task->state <= TASK_RECOVERING;
 }
 
-static bool shortens(const struct task *task, const struct task_update *update)
+static bool shortens_time(const struct task *task, const struct task_update *update)
 {
     int64_t before_us = task->request.time_limit_us;
     return update->time_limit_us > 0 && (before_us == 0 || update->time_limit_us <= before_us);
@@ -34,9 +34,9 @@ static const char *find_hindrance(const struct task *task, const struct task_upd
 {
     if (task->ending || task->state == TASK_EXITED || task_state_is_done(task->state))
         return "it is ending or has ended";
-    if (!waits(task) && (update->sets_need || update->sets_begin || update->sets_after))
+    if (!is_waiting(task) && (update->sets_need || update->sets_begin || update->sets_after))
         return "it has started: only its time limit, priority and name can be changed";
-    if (!waits(task) && update->sets_time_limit && !shortens(task, update))
+    if (!is_waiting(task) && update->sets_time_limit && !shortens_time(task, update))
         return "it has started: its time limit can only be shortened";
     if (update->sets_after && !core_may_depend(task->id, update->after, update->n_after))
         return "a task can depend on earlier tasks only";
@@ -80,7 +80,7 @@ int core_apply_update(struct core *core, struct task *task, const struct event *
     const struct task_update *update = &event->update;
     if (find_hindrance(task, update))
         return CORE_NOT_NOW;
-    bool is_queued = task->queue && waits(task);
+    bool is_queued = task->queue && is_waiting(task);
     struct task_queue *other_queue = is_queued ? NULL : task->queue; /* of suspended tasks */
     if (is_queued)
         core_leave_queue(core, task, event->time_us);

@@ -45,7 +45,7 @@ void munge_seal_destroy(struct munge_seal *seal)
     free(seal);
 }
 
-static const char *why(const struct munge_seal *seal, munge_err_t error)
+static const char *error_text(const struct munge_seal *seal, munge_err_t error)
 {
     const char *text = munge_ctx_strerror(seal->context);
     return text ? text : munge_strerror(error);
@@ -56,7 +56,7 @@ static int fault_of_munged(const struct munge_seal *seal, munge_err_t error, str
     if (error == EMUNGE_NO_MEMORY)
         return fault_set(fault, ENOMEM, "out of memory");
     return fault_set(fault, EAGAIN, "munge (%s): %s: is munged running?",
-        seal->socket ? seal->socket : "?", why(seal, error));
+        seal->socket ? seal->socket : "?", error_text(seal, error));
 }
 
 int munge_seal_encode(struct munge_seal *seal, const char *text, size_t size, struct fault *fault,
@@ -94,7 +94,7 @@ static int answer_of(munge_err_t error)
     }
 }
 
-static int judge(
+static int judge_credential(
     const struct munge_seal *seal, munge_err_t error, uid_t writer, struct fault *fault)
 {
     int answer = answer_of(error);
@@ -107,7 +107,7 @@ static int judge(
     }
     if (answer == 0)
         return fault_of_munged(seal, error, fault);
-    fault_set(fault, EPERM, "%s%s", why(seal, error),
+    fault_set(fault, EPERM, "%s%s", error_text(seal, error),
         answer == SEAL_EXPIRED || answer == SEAL_REWOUND ? ": do the clocks of the two machines "
                                                            "differ?"
                                                          : "");
@@ -123,7 +123,7 @@ int munge_seal_decode(struct munge_seal *seal, const char *credential, struct fa
     gid_t group;
     *ret_text = NULL;
     munge_err_t error = munge_decode(credential, seal->context, &text, &size, &writer, &group);
-    int r = judge(seal, error, writer, fault);
+    int r = judge_credential(seal, error, writer, fault);
     if (r == 0 && !text)
         text = calloc(1, 1);
     if (r != 0 || !text) {

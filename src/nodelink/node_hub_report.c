@@ -41,7 +41,7 @@ struct node_answer *hub_outbox(struct hub_connection *connection)
 }
 
 /* The connection ends when the answer has been sent. */
-static void refuse(struct hub_connection *connection, const char *why)
+static void refuse_report(struct hub_connection *connection, const char *why)
 {
     struct node_answer *answer = hub_outbox(connection);
     log_refusal(connection, why);
@@ -110,13 +110,13 @@ static void take_signed(struct hub_connection *connection)
     if (!node || (connection->node && connection->node != node)) {
         snprintf(fault.text, sizeof fault.text, "%s %s",
             node ? "the connection is of another node than" : "Slurm has no node", report->node);
-        refuse(connection, fault.text);
+        refuse_report(connection, fault.text);
         return;
     }
     switch (
         node_stream_accept(&node->stream, report, clock_monotonic_us(), clock_wall_us(), &fault)) {
     case STREAM_OLD:
-        refuse(connection, fault.text);
+        refuse_report(connection, fault.text);
         return;
     case STREAM_TOO_OFTEN:
         log_refusal(connection, fault.text);
@@ -136,7 +136,7 @@ void hub_take_report(struct hub_connection *connection)
     if (connection->opened == 0) {
         take_signed(connection);
     } else if (connection->is_signed) {
-        refuse(connection, connection->fault.text);
+        refuse_report(connection, connection->fault.text);
     } else {
         log_refusal(connection, connection->fault.text);
         if (connection->opened > 0)

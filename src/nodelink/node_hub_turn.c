@@ -87,7 +87,7 @@ static void finish_answer(struct hub_connection *connection)
         hub_drop(connection);
 }
 
-static void finish(struct hub_connection *connection)
+static void finish_connection(struct hub_connection *connection)
 {
     bool had_line = connection->credential, had_answer = connection->answer_text;
     connection->is_in_turn = false;
@@ -107,7 +107,7 @@ static void finish(struct hub_connection *connection)
         hub_wait_for_turn(connection); /* also for what came during the turn */
 }
 
-static void gather(struct node_hub *hub, bool is_urgent);
+static void plan_turn(struct node_hub *hub, bool is_urgent);
 
 /* Waits any connection with an answer? */
 static bool has_answer(const struct node_hub *hub)
@@ -123,14 +123,14 @@ static void on_turn(uv_work_t *work, int status)
     struct node_hub *hub = work->data;
     int n = hub->n_turn;
     for (int i = 0; i < n; i++)
-        finish(hub->turn[i]);
+        finish_connection(hub->turn[i]);
     hub->n_turn = 0;
     if (hub->first_waiting)
-        gather(hub, has_answer(hub));
+        plan_turn(hub, has_answer(hub));
 }
 
 /* Gives the pool what is to do of one connection. */
-static void prepare(struct hub_connection *connection)
+static void prepare_connection(struct hub_connection *connection)
 {
     connection->is_in_turn = true;
     connection->credential = connection->line;
@@ -163,7 +163,7 @@ static void start_turn(struct node_hub *hub)
             hub_reap(connection);
             continue;
         }
-        prepare(connection);
+        prepare_connection(connection);
         hub->turn[hub->n_turn++] = connection;
     }
     hub->work.data = hub;
@@ -179,7 +179,7 @@ static void on_gathered(uv_timer_t *timer)
 }
 
 /* Begins a turn when it is time; where one is under way, its end calls this again. */
-static void gather(struct node_hub *hub, bool is_urgent)
+static void plan_turn(struct node_hub *hub, bool is_urgent)
 {
     if (hub->n_turn > 0 || hub->is_closing)
         return;
@@ -197,5 +197,5 @@ void hub_wait_for_turn(struct hub_connection *connection)
     connection->is_waiting = true;
     *hub->last_waiting = connection;
     hub->last_waiting = &connection->next_waiting;
-    gather(hub, connection->outbox != NULL);
+    plan_turn(hub, connection->outbox != NULL);
 }

@@ -107,7 +107,7 @@ static uint64_t with_jitter(int ms)
 }
 
 /* Pauses, then connects again. */
-static void fail(struct node_uplink *uplink, const char *why)
+static void fail_uplink(struct node_uplink *uplink, const char *why)
 {
     if (uplink->is_closing)
         return;
@@ -128,7 +128,7 @@ static void on_timer(uv_timer_t *timer)
     else if (uplink->state == UPLINK_RESOLVING)
         uv_timer_start(timer, on_timer, PROOF_MAX_MS, 0); /* the name service ends by itself */
     else
-        fail(uplink, "no answer that accepts a report");
+        fail_uplink(uplink, "no answer that accepts a report");
 }
 
 /* ---- reading ---- */
@@ -148,9 +148,9 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *room)
     if (uplink->connection != connection || n == 0)
         return;
     if (n < 0) {
-        fail(uplink, n == UV_EOF       ? "it closed the connection"
-                     : n == UV_ENOBUFS ? "its answer is too long"
-                                       : uv_strerror((int)n));
+        fail_uplink(uplink, n == UV_EOF       ? "it closed the connection"
+                            : n == UV_ENOBUFS ? "its answer is too long"
+                                              : uv_strerror((int)n));
         return;
     }
     connection->line = line_buffer_add(&connection->input, (size_t)n);
@@ -161,7 +161,7 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *room)
 }
 
 /* The line was opened: on to the next one. */
-static void resume(struct node_uplink *uplink)
+static void resume_uplink(struct node_uplink *uplink)
 {
     struct uplink_connection *connection = uplink->connection;
     connection->line = line_buffer_next(&connection->input);
@@ -178,7 +178,7 @@ static void on_connected(uv_connect_t *request, int status)
     if (uplink->connection != connection)
         return;
     if (status < 0) {
-        fail(uplink, uv_strerror(status));
+        fail_uplink(uplink, uv_strerror(status));
         return;
     }
     uplink->state = UPLINK_UNPROVEN;
@@ -191,7 +191,7 @@ static void connect_to(struct node_uplink *uplink, const struct sockaddr *addres
 {
     struct uplink_connection *connection = calloc(1, sizeof *connection);
     if (!connection) {
-        fail(uplink, "out of memory");
+        fail_uplink(uplink, "out of memory");
         return;
     }
     connection->uplink = uplink;
@@ -202,7 +202,7 @@ static void connect_to(struct node_uplink *uplink, const struct sockaddr *addres
     uplink->state = UPLINK_CONNECTING;
     int r = uv_tcp_connect(&connection->connecting, &connection->tcp, address, on_connected);
     if (r < 0)
-        fail(uplink, uv_strerror(r));
+        fail_uplink(uplink, uv_strerror(r));
 }
 
 static void on_resolved(uv_getaddrinfo_t *request, int status, struct addrinfo *found)
@@ -210,7 +210,7 @@ static void on_resolved(uv_getaddrinfo_t *request, int status, struct addrinfo *
     struct node_uplink *uplink = request->data;
     if (!uplink->is_closing) {
         if (status < 0 || !found)
-            fail(uplink, uv_strerror(status));
+            fail_uplink(uplink, uv_strerror(status));
         else
             connect_to(uplink, found->ai_addr);
     }
@@ -225,7 +225,7 @@ static void begin_resolving(struct node_uplink *uplink)
     int r = uv_getaddrinfo(
         uplink->loop, &uplink->resolving, on_resolved, uplink->host, uplink->port, &hints);
     if (r < 0)
-        fail(uplink, uv_strerror(r));
+        fail_uplink(uplink, uv_strerror(r));
 }
 
 /* ---- turns ---- */
@@ -273,12 +273,12 @@ static void take_answer(struct node_uplink *uplink)
     char why[512];
     if (uplink->open_answer != 0) {
         snprintf(why, sizeof why, "its answer is not valid: %.400s", uplink->open_fault.text);
-        fail(uplink, why);
+        fail_uplink(uplink, why);
     } else if (strcmp(answer->node, uplink->node) != 0) {
-        fail(uplink, "its answer is for another node");
+        fail_uplink(uplink, "its answer is for another node");
     } else if (*answer->refused) {
         snprintf(why, sizeof why, "it refuses the reports: %.300s", answer->refused);
-        fail(uplink, why);
+        fail_uplink(uplink, why);
     } else {
         if (uplink->state != UPLINK_ACCEPTED)
             log_info(
@@ -301,7 +301,7 @@ static void on_turn(uv_work_t *work, int status)
     if (is_same && uplink->sealed)
         send_sealed(uplink);
     if (is_same && uplink->seal_answer < 0)
-        fail(uplink, uplink->seal_fault.text);
+        fail_uplink(uplink, uplink->seal_fault.text);
     else if (is_same && had_credential)
         take_answer(uplink);
     free(uplink->turn_text);
@@ -310,7 +310,7 @@ static void on_turn(uv_work_t *work, int status)
     uplink->turn_text = uplink->sealed = uplink->credential = NULL;
     uplink->seal_answer = 0;
     if (is_same && uplink->connection && had_credential)
-        resume(uplink);
+        resume_uplink(uplink);
     start_turn(uplink);
 }
 
