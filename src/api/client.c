@@ -18,8 +18,8 @@
 #include "base/units.h"
 
 enum {
-    REPLY_MAX_BYTES = 256 << 20,
-    SILENCE_MAX_S = 90, /* longer than the longest wait in docs/protocol.md */
+    REPLY_MAX_BYTES = 256 << 20, /* chosen: ten times a list of 10,000 tasks */
+    SILENCE_MAX_S = 90,          /* longer than the longest wait in docs/protocol.md */
 };
 
 struct client {

@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-enum { FIRST_CAPACITY = 8 };
+enum { FIRST_CAPACITY = 8 }; /* chosen: most arrays stay below it */
 
 void *array_grow(void *items, size_t *capacity, size_t wanted, size_t item_size)
 {

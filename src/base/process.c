@@ -19,7 +19,7 @@
 #include "base/text.h"
 #include "base/units.h"
 
-#define ENTRY_MAX ((size_t)(64 * KIB))
+#define ENTRY_MAX ((size_t)(64 * KIB)) /* chosen: files of proc(5) have a few KiB */
 
 static void make_printable(char *text)
 {

@@ -28,7 +28,8 @@
 #include "base/reading.h"
 #include "bench/experiment.h"
 
-#define NUMBER_MAX 1e15
+#define NUMBER_MAX 1e15 /* chosen: no figure of a training is larger */
+/* The first epoch that is timed: in the one before, libraries choose their kernels. */
 enum { TIMED = 2 };
 
 static const char *const activities[] = {"smact", "smocc", "dram_active", "gract", "power_w",

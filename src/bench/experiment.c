@@ -18,6 +18,7 @@
 #include "bench/radt.h"
 #include "bench/training_command.h"
 
+/* Chosen: larger values are mistakes. */
 enum { EPOCHS_MAX = 10000, STEPS_MAX = 10000000, BATCH_MAX = 1000000 };
 
 enum column { MIX, SHARING, GPU, EPOCHS, STEPS, BATCH, THREADS, COLUMNS };

@@ -46,6 +46,7 @@ enum { EXIT_NOT_FOLLOWED = 3 }; /* a command was run, but no training was seen *
 
 enum { ESTIMATORS_MOST = 32, HISTORY_MAX_BYTES = 64 << 20 };
 
+/* Chosen: a large network is followed in minutes. */
 static const int64_t limit_usual_us = 600 * SECOND_US;
 
 static const struct option_spec options[] = {

@@ -89,7 +89,7 @@ static void add_unused_notes(char *notes, size_t size, const json_t *gpu)
 
 static void add_external_notes(char *notes, size_t size, const json_t *gpu)
 {
-    enum { SHOWN_MAX = 4 };
+    enum { SHOWN_MAX = 4 }; /* chosen: the column stays narrow */
     const json_t *processes = json_object_get(gpu, "foreign_processes");
     size_t count = json_array_size(processes);
     for (size_t i = 0; i < count && i < SHOWN_MAX; i++) {

@@ -21,7 +21,7 @@
 #include "cli/submission.h"
 #include "gpu/program.h"
 
-#define IDLE_DEFAULT_US (4 * 3600 * SECOND_US)
+#define IDLE_DEFAULT_US (4 * 3600 * SECOND_US) /* chosen: half a working day */
 
 enum { JUPYTER_IDLE, WORDS_MAX = 64, LOOK_MS = 100, TOKEN_SIZE = 33, URL_SIZE = 128 };
 

@@ -27,6 +27,7 @@
 
 #define RELAY "colloc-terminal"
 
+/* Chosen: at once for people, twice a second for the daemon. */
 enum { LOOK_FIRST_MS = 20, LOOK_LAST_MS = 500 };
 
 /* ---- Ctrl-C ---- */

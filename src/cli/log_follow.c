@@ -16,6 +16,7 @@
 #include "cli/command.h"
 #include "cli/print.h"
 
+/* Chosen: people see no delay, and the daemon has five requests a second. */
 enum { FOLLOW_PAUSE_MS = 200 };
 
 /* ---- printing ---- */

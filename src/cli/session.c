@@ -14,7 +14,7 @@
 #include "base/units.h"
 #include "cli/print.h"
 
-enum { AWAY_MAX_S = 60 };
+enum { AWAY_MAX_S = 60 }; /* chosen: a restart of the daemon with a large log takes some seconds */
 
 int session_open(const struct invocation *invocation, struct client **ret_client)
 {

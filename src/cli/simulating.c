@@ -14,7 +14,7 @@
 #include "cli/print.h"
 #include "taskfile/option.h"
 
-enum { KINDS_FILE_MAX = 1 << 20 };
+enum { KINDS_FILE_MAX = 1 << 20 }; /* bytes; chosen: far above the built-in list */
 
 int simulating_kinds(const char *path, struct fault *fault, struct gpu_kinds *ret_kinds)
 {

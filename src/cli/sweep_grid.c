@@ -21,7 +21,7 @@
 #include "cli/simulating.h"
 #include "sim/arrivals.h"
 
-enum { POINTS_MAX = 1000000 };
+enum { POINTS_MAX = 1000000 }; /* chosen: more is a mistake */
 
 const char sweep_key_columns[] =
     "trace,tasks,gpus,policy,estimator,known,sharing,smact_max,min_free_gib,margin_gib,resample,seed,";

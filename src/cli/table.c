@@ -16,6 +16,7 @@
 #include "base/text.h"
 #include "cli/print.h"
 
+/* Columns of a terminal; chosen. */
 enum { LAST_LEAST = 20, CUT_LEAST = 12, CUT_SHORT = 24, WIDE = 100, WIDEST = 150 };
 
 static const char CUT_MARK[] = "...";

@@ -21,7 +21,7 @@
 #include "cli/session.h"
 #include "cli/task_view.h"
 
-enum { ROUND_S = 30 };
+enum { ROUND_S = 30 }; /* chosen: below the daemon's WAIT_MAX_S */
 
 int task_end_exit_code(const json_t *task)
 {

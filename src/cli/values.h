@@ -6,7 +6,7 @@
 
 #include "base/fault.h"
 
-enum { VALUES_MAX = 100000 };
+enum { VALUES_MAX = 100000 }; /* of a list such as 1..100; chosen */
 
 struct values {
     double *value;

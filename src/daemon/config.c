@@ -27,10 +27,10 @@
 #include "policy/policies.h"
 #include "taskfile/option.h"
 
-#define SAMPLES_USUAL "1s:1h,10s:1d,5m:30d"
+#define SAMPLES_USUAL "1s:1h,10s:1d,5m:30d" /* chosen: some 20,000 samples of each GPU */
 #define DEFAULT_FILE  "/etc/colloc/collocd.yaml"
-enum { FILE_MAX_BYTES = 1 << 20 };
-enum { VALUE_TEXT_MAX = 640 }; /* of any value: paths are the longest */
+enum { FILE_MAX_BYTES = 1 << 20 }; /* bytes; chosen: far above any configuration */
+enum { VALUE_TEXT_MAX = 640 };     /* of any value: paths are the longest */
 
 /* LIVE: the setting can change while the daemon runs. FIELD: it is read at the start only. */
 #define FIELD_AT(name) offsetof(struct config, name), sizeof(((struct config *)0)->name)

@@ -16,7 +16,7 @@
 #include "base/log.h"
 #include "base/units.h"
 
-#define PERIOD_MS     1000
+#define PERIOD_MS     1000             /* chosen */
 #define CHECKPOINT_US (60 * SECOND_US) /* chosen: what may be lost, against an fsync */
 #define NEARLY_FULL   0.90             /* chosen, as monitoring systems warn */
 #define NO_MORE       0.88             /* below that the next warning is a new one */

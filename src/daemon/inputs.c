@@ -17,7 +17,7 @@
 #include "base/log.h"
 #include "replay/input_line.h"
 
-#define BUFFER_BYTES (1 << 16)
+#define BUFFER_BYTES (1 << 16) /* chosen */
 
 struct inputs {
     const struct config *config;

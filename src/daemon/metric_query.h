@@ -26,7 +26,7 @@ struct metric_query {
     struct metric_gpu gpus[];
 };
 
-enum { METRIC_POINTS_USUAL = 500, METRIC_POINTS_MAX = 5000 };
+enum { METRIC_POINTS_USUAL = 500, METRIC_POINTS_MAX = 5000 }; /* chosen: a graph has fewer pixels */
 
 /*
  * Receives an answer.

@@ -16,10 +16,10 @@
 #include "base/log.h"
 #include "base/units.h"
 
-#define FIRST_MS       1000
-#define PERIOD_MS      3600000
-#define AGAIN_MS       100
-#define FORGET_AT_ONCE 200
+#define FIRST_MS       1000    /* after the start; chosen */
+#define PERIOD_MS      3600000 /* chosen: records are kept for days */
+#define AGAIN_MS       100     /* chosen: the loop serves requests meanwhile */
+#define FORGET_AT_ONCE 200     /* records; chosen: a turn of the loop stays short */
 
 struct retention {
     struct retention_options parts;

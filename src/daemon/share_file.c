@@ -14,7 +14,7 @@
 #include "base/file.h"
 #include "base/units.h"
 
-enum { FILE_MAX_BYTES = 1 << 20 };
+enum { FILE_MAX_BYTES = 1 << 20 }; /* bytes; chosen: far above SHARE_USERS_MAX lines */
 
 /* A user's number needs no database. */
 static bool is_number(const char *name, uint32_t *ret_uid)

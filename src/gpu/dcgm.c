@@ -22,7 +22,7 @@
 /* The longest pause before a restart; the first is one period, each further one twice as long. A
  * stream that lived longer than this starts anew with one period. Both chosen. */
 #define REST_MAX_US   (60 * SECOND_US)
-#define SILENT_MAX_US (10 * SECOND_US)
+#define SILENT_MAX_US (10 * SECOND_US) /* chosen: ten of its usual periods */
 
 enum phase { PAUSED, LISTING, STREAMING };
 

@@ -18,8 +18,8 @@
 #include "base/clock.h"
 #include "base/fault.h"
 
-#define MPS_START_LIMIT_US (5 * SECOND_US)
-#define MPS_STOP_LIMIT_US  (SECOND_US / 2)
+#define MPS_START_LIMIT_US (5 * SECOND_US) /* chosen: far above what a start takes */
+#define MPS_STOP_LIMIT_US  (SECOND_US / 2) /* chosen, as the next */
 #define MPS_QUERY_LIMIT_US (SECOND_US / 2)
 
 enum mps_answer {

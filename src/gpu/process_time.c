@@ -49,7 +49,7 @@ static bool grow_buffer(struct process_time_buffer *buffer, unsigned wanted)
 static int fetch_samples(const struct nvml *nvml, nvml_device device,
     struct process_time_buffer *buffer, unsigned long long since_us, unsigned *ret_count)
 {
-    const int tries = 4;
+    const int tries = 4; /* chosen: the list hardly grows each time */
     int r = NVML_INSUFFICIENT_SIZE;
     for (int i = 0; i < tries && r == NVML_INSUFFICIENT_SIZE; i++) {
         *ret_count = buffer->capacity;

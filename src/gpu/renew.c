@@ -15,7 +15,7 @@
 
 /* Between two queries. Chosen: a new MIG instance is noticed within five seconds. */
 #define ROSTER_LEAST_US SECOND_US
-#define ROSTER_MOST_US  (5 * SECOND_US)
+#define ROSTER_MOST_US  (5 * SECOND_US) /* chosen: a new MIG instance is seen within that */
 
 /* Returns the position of the next card after `at`: a card's instances follow it. */
 static size_t next_card(const struct gpu_set *set, size_t at)

@@ -14,6 +14,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+/* Of the same paper. */
 static const float mean_share = 0.9f, square_share = 0.999f, epsilon = 1e-8f;
 
 int adam_init(struct adam *adam, size_t n)

@@ -13,8 +13,8 @@
 #include "memnet/examples.h"
 #include "memnet/initial_weights.h"
 
-static const double learning_rate = 1e-3;
-enum { ROWS_LEAST = 20 }; /* chosen */
+static const double learning_rate = 1e-3; /* as Adam's authors propose (Kingma and Ba, 2015) */
+enum { ROWS_LEAST = 20 };                 /* chosen */
 
 struct training {
     struct gpumemnet_net *net;

@@ -13,7 +13,7 @@
 
 #include "base/fault.h"
 
-enum { SANDBOX_TAIL_SIZE = 8192 };
+enum { SANDBOX_TAIL_SIZE = 8192 }; /* chosen: a long traceback of Python */
 
 struct sandbox_program {
     const char *const *words;    /* the program, found on PATH, and its arguments; ended by NULL */

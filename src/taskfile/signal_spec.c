@@ -11,7 +11,7 @@
 #include "base/text.h"
 #include "base/units.h"
 
-#define BEFORE_DEFAULT_S 60
+#define BEFORE_DEFAULT_S 60 /* as sbatch's --signal */
 #define BEFORE_MAX_S     86400
 
 static int find_signal(const char *name)

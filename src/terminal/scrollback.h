@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { SCROLLBACK_SIZE = 1 << 16 };
+enum { SCROLLBACK_SIZE = 1 << 16 }; /* chosen: a few screens */
 
 /* All zero is empty. */
 struct scrollback {

@@ -7,7 +7,7 @@
 
 #include "core/core.h"
 
-enum { ENVIRONMENT_ADDED_MAX = 40 };
+enum { ENVIRONMENT_ADDED_MAX = 40 }; /* chosen: more than any task gets */
 
 /* All zero is empty. `list` ends in NULL; its texts live as long as this. */
 struct environment {

@@ -22,7 +22,7 @@
 #include "base/clock.h"
 #include "daemon/gpus/gpus_state.h"
 
-enum { SHARES_MAX = 256 };
+enum { SHARES_MAX = 256 }; /* chosen: as RESIDENTS_SAMPLED_MAX */
 
 static const struct share *share_before(const struct gpu_state *state, uint64_t task)
 {
@@ -98,7 +98,7 @@ static struct reading busy_slices_of_card(const struct gpus *gpus, size_t card)
  */
 static struct drawn drawn_by_instance(const struct gpus *gpus, size_t i)
 {
-    const double slices = 7;
+    const double slices = 7; /* of compute, as NVIDIA divides a GPU (MIG user guide) */
     const struct gpu_info *info = &gpus->set->gpu[i];
     struct drawn drawn = gpus->states[info->parent].drawn;
     struct reading all_busy = busy_slices_of_card(gpus, info->parent);

@@ -10,7 +10,7 @@
 #include "estimator/estimator.h"
 #include "model/network.h"
 
-#define SUMMARY_MAX (4u << 20)
+#define SUMMARY_MAX (4u << 20) /* bytes; chosen: far above any printed network */
 
 static int set_estimate_request(
     const struct option_value *options, struct estimate_request *request, struct fault *fault)

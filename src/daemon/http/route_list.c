@@ -27,7 +27,7 @@
 #include "daemon/http/routes.h"
 #include "taskfile/array_spec.h"
 
-#define MOMENT_MAX_S  1e12
+#define MOMENT_MAX_S  1e12  /* chosen: the year 33658 */
 #define PAGE_MAX      10000 /* tasks; chosen: 10 MB of JSON */
 #define LIMIT_USUAL   1000  /* ended tasks; chosen */
 #define LIMIT_MAX     1000000

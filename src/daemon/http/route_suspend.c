@@ -10,7 +10,7 @@
 #include "daemon/http/request_fields.h"
 #include "daemon/http/routes.h"
 
-enum { GPUS_MOST = 16 };
+enum { GPUS_MOST = 16 }; /* of a task that is moved; as GROUP_GPUS_MAX */
 
 /* Returns the core's task if the asker may change it; else the request is answered. */
 static const struct task *find_own_task(struct http *http, struct api_request *request)

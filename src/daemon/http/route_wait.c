@@ -8,7 +8,7 @@
 #include "daemon/http/routes.h"
 
 #define WAIT_DEFAULT_S 30.0
-#define WAIT_MAX_S     60.0
+#define WAIT_MAX_S     60.0 /* chosen: clients ask again */
 
 struct waiter {
     struct waiter *next;

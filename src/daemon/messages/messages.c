@@ -35,8 +35,8 @@
 #define EVENTS_AT_ONCE    200              /* of the log in one turn; chosen */
 #define SUSPENDED_LONG_MS (10 * 60 * 1000) /* chosen */
 #define HELPER_LIMIT_MS   45000            /* beyond the helper's own */
-#define RETRY_MAX_MS      (3600 * 1000)
-#define ANSWER_GAVE_UP    1 /* of the helper: never try again */
+#define RETRY_MAX_MS      (3600 * 1000)    /* chosen */
+#define ANSWER_GAVE_UP    1                /* of the helper: never try again */
 
 /* An event that messages are about. */
 struct noted {

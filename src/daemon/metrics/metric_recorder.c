@@ -24,8 +24,8 @@
 #include "base/units.h"
 #include "exec/process_usage.h"
 
-#define MAINTENANCE_US (60 * SECOND_US)
-#define BATCHES_MAX    12 /* waiting for a slow disk; chosen: a minute */
+#define MAINTENANCE_US (60 * SECOND_US) /* between two; chosen */
+#define BATCHES_MAX    12               /* waiting for a slow disk; chosen: a minute */
 #define USAGE_SHARE    0.001
 #define HOUR_MS        3600000LL
 
