@@ -70,8 +70,9 @@ class LoopbackSlurm(unittest.TestCase):
         self.assertTrue(os.path.isdir(folder), folder)
         program.send_signal(signal.SIGKILL)
         program.communicate(timeout=LIMIT_S)
+        # The guard removes the folder, then ends itself.
         until(lambda: not os.path.exists(folder), "the end of the cluster's folder")
-        self.assertEqual(processes_with(folder), [])
+        until(lambda: not processes_with(folder), "the end of all processes")
 
 
 if __name__ == "__main__":
