@@ -116,6 +116,11 @@ void core_configure(struct core *core, const struct core_settings *settings)
     core->pass_needed = core->is_gate_open = true;
 }
 
+void core_set_node_check(struct core *core, const struct node_check *check)
+{
+    core->node_check = *check;
+}
+
 /* ---- deciding what follows from an input ---- */
 
 int core_end_task(struct core *core, uint64_t id, enum task_state state, int64_t now_us)

@@ -96,6 +96,10 @@ struct core;
 struct core *core_create(const struct core_settings *settings);
 void core_destroy(struct core *core);
 
+/* From now on `check` is asked whether the server of a GPU admits a task. Copied; its context is
+ * borrowed until core_destroy. */
+void core_set_node_check(struct core *core, const struct node_check *check);
+
 /* Replaces the settings from now on; the state stays. */
 void core_configure(struct core *core, const struct core_settings *settings);
 

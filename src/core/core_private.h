@@ -101,8 +101,9 @@ struct core {
     int n_effects;
     size_t effects_capacity;
 
-    int *chosen;              /* scratch: one per GPU */
-    struct verdict *verdicts; /* scratch: one per GPU */
+    int *chosen;                  /* scratch: one per GPU */
+    struct verdict *verdicts;     /* scratch: one per GPU */
+    struct node_check node_check; /* `ask` is NULL on a single server */
 
     struct reported_wait main_wait, recovery_wait;
     uint64_t drained_for;  /* the recovering task that GPUs are drained for; 0: none */

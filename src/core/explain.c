@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "base/units.h"
 #include "core/core_private.h"
+#include "core/node_choice.h"
 
 /* Chosen: what fits on a line of a terminal; further GPUs are counted. */
 #define GPUS_LISTED         8
@@ -143,6 +144,9 @@ static void add_verdict(struct line *line, const struct verdict *verdict)
     case VERDICT_MEMORY_SHORT:
         add_memory_short(line, verdict);
         break;
+    case VERDICT_NODE:
+        line_add(line, "its server lacks CPUs, host memory or a slot");
+        break;
     case VERDICT_SMACT_UNKNOWN:
         line_add(line, "activity not known");
         break;
@@ -262,7 +266,7 @@ static void explain_placement(
     if (verdicts && chosen) {
         struct task waiting = core_as_waiting(task);
         struct placement_query query = core_query(core, &waiting, now_us);
-        if (core_task_policy(core, task)->choose(&query, chosen, verdicts) == PLACE_NOW)
+        if (node_choice_choose(core_task_policy(core, task), &query, chosen, verdicts) == PLACE_NOW)
             line_add(line, "nothing, its turn comes");
         else
             add_verdicts(line, core, verdicts);

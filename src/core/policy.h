@@ -35,8 +35,9 @@ enum verdict_kind {
     VERDICT_SLOWDOWN,         /* a task would take `have` times as long as alone; at most `limit` */
     VERDICT_NO_GAIN,          /* sharing would gain `have` GPUs; at least `limit` is required */
     /* of the core, for all GPUs (core/host.c): */
-    VERDICT_HOST_CPUS,  /* `have` CPUs of the server are free, `limit` are needed */
-    VERDICT_HOST_MEMORY /* `have` bytes of its memory are free, `limit` are needed */
+    VERDICT_HOST_CPUS,   /* `have` CPUs of the server are free, `limit` are needed */
+    VERDICT_HOST_MEMORY, /* `have` bytes of its memory are free, `limit` are needed */
+    VERDICT_NODE         /* in a cluster: its server does not admit the task (node_check) */
 };
 
 struct verdict {
@@ -46,6 +47,22 @@ struct verdict {
 };
 
 struct core_settings;
+
+/* Does the server of a GPU have what a task needs beside the GPU? */
+enum node_admission {
+    NODE_ADMITS,
+    NODE_NOT_NOW, /* it would once other tasks have ended */
+    NODE_NEVER,   /* the task does not run there */
+};
+
+/*
+ * How a driver of many servers restricts placements, by CPUs, host memory or a list of nodes. The
+ * answer changes only between two steps of the core, or by placements that the core makes.
+ */
+struct node_check {
+    enum node_admission (*ask)(void *context, const struct task *task, int gpu);
+    void *context;
+};
 
 struct placement_query {
     const struct cluster_view *view;
@@ -57,7 +74,22 @@ struct placement_query {
     bool idle_only;             /* only idle GPUs: the task is exclusive, or recovers alone */
     double recovery_free_bytes; /* free on each GPU for a task that recovers; 0: no requirement */
     bool passes_reservation;    /* the task recovers: reservations do not concern it */
+    int first_gpu, end_gpu;     /* only these are considered: a node's; 0, 0: all */
+    const struct node_check *node_check; /* NULL: the server has all that tasks need */
 };
+
+/* Returns the index behind the last GPU that the query considers. */
+static inline int placement_end_gpu(const struct placement_query *query)
+{
+    return query->end_gpu ? query->end_gpu : query->view->n_gpus;
+}
+
+/* Asks the driver whether the server of the GPU admits the query's task. */
+static inline enum node_admission placement_ask_node(const struct placement_query *query, int gpu)
+{
+    const struct node_check *check = query->node_check;
+    return check ? check->ask(check->context, query->task, gpu) : NODE_ADMITS;
+}
 
 /* 0: the task is placed. Positive: a named answer. */
 enum placement_answer {
@@ -80,7 +112,7 @@ struct policy {
      *
      * `ret_gpus`: room for task->request.gpus; with PLACE_NOW they are set, all different, the best
      *             first.
-     * `ret_verdicts`: room for view->n_gpus; with PLACE_WAIT all are set.
+     * `ret_verdicts`: room for view->n_gpus; with PLACE_WAIT all considered ones are set.
      *
      * Contract:
      *   1. It reads nothing but the query: the same query has the same answer.

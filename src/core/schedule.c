@@ -23,6 +23,7 @@
 
 #include "base/top_k.h"
 #include "core/core_private.h"
+#include "core/node_choice.h"
 #include "core/sharing_choice.h"
 
 /* Chosen, to keep a pass short: recovering tasks behind the first one that are tried in a pass. */
@@ -74,6 +75,7 @@ struct placement_query core_query(const struct core *core, const struct task *ta
                      core_task_policy(core, task)->exclusive_gpus,
         .recovery_free_bytes = recovery_free_bytes(core, task),
         .passes_reservation = task->queue && task->state != TASK_QUEUED,
+        .node_check = core->node_check.ask ? &core->node_check : NULL,
     };
 }
 
@@ -107,7 +109,7 @@ enum placement_answer core_try_gpus(struct core *core, const struct task *task, 
             core->verdicts[i] = host;
         return PLACE_WAIT;
     }
-    return core_task_policy(core, task)->choose(&query, core->chosen, core->verdicts);
+    return node_choice_choose(core_task_policy(core, task), &query, core->chosen, core->verdicts);
 }
 
 /* Leaves an EFFECT_WAIT when the reasons have changed; their figures change all the time. */
@@ -138,10 +140,12 @@ static bool is_used_externally(const struct gpu_view *gpu, int64_t settle_us)
 static bool may_drain(const struct core *core, int i, const struct task *task, int64_t now_us)
 {
     const struct gpu_view *gpu = &core->view.gpus[i];
+    const struct node_check *check = &core->node_check;
     return gpu->health == VIEW_OK &&
            now_us - gpu->sampled_us <= core->settings.conditions.sample_valid_us &&
            !is_used_externally(gpu, core->settings.settle_us) &&
-           cluster_view_suits(&core->view, i, task);
+           cluster_view_suits(&core->view, i, task) &&
+           !(check->ask && check->ask(check->context, task, i) == NODE_NEVER);
 }
 
 struct drain_order {
@@ -179,6 +183,43 @@ static void release_reservation_of_chosen(struct core *core, const struct task *
         core_release_reservation(core);
 }
 
+/* The GPUs of one node that are drained soonest. Returns how many, at most as many as the task
+ * wants. */
+static size_t list_drainable(const struct core *core, const struct task *task, int first, int end,
+    const struct drain_order *order, int64_t now_us, int *ret_gpus)
+{
+    size_t n = 0, wanted = (size_t)task->request.gpus;
+    for (int i = first; i < end; i++)
+        if (may_drain(core, i, task, now_us))
+            n = top_k_insert(ret_gpus, n, wanted, sizeof *ret_gpus, &i, drains_sooner, order);
+    return n;
+}
+
+/* The node with as many drainable GPUs as the task wants of which the slowest is drained soonest:
+ * sets core->chosen. Returns false when there is none. */
+static bool choose_drained(
+    struct core *core, const struct task *task, const struct drain_order *order, int64_t now_us)
+{
+    const struct cluster_view *view = &core->view;
+    size_t wanted = (size_t)task->request.gpus;
+    int best = -1, slowest = -1;
+    for (int first = 0, end; first < view->n_gpus; first = end) {
+        end = wanted > 1 ? cluster_view_node_end(view, first) : view->n_gpus;
+        if (list_drainable(core, task, first, end, order, now_us, core->chosen) < wanted)
+            continue;
+        int last = core->chosen[wanted - 1];
+        if (best < 0 || drains_sooner(&last, &slowest, order)) {
+            best = first;
+            slowest = last;
+        }
+    }
+    if (best < 0)
+        return false;
+    int end = wanted > 1 ? cluster_view_node_end(view, best) : view->n_gpus;
+    list_drainable(core, task, best, end, order, now_us, core->chosen);
+    return true;
+}
+
 /*
  * Drains as many GPUs as the task wants, so that it starts even when the main queue never runs dry.
  * The GPUs stay the same unless enough others are empty already. None is drained when too few
@@ -187,17 +228,13 @@ static void release_reservation_of_chosen(struct core *core, const struct task *
 static void drain_gpus(struct core *core, const struct task *task, int64_t now_us)
 {
     int n_empty = 0, wanted = task->request.gpus;
-    size_t n = 0;
     struct drain_order order = {.gpus = core->view.gpus};
     for (int i = 0; i < core->view.n_gpus; i++)
         n_empty += order.gpus[i].n_residents == 0 && may_drain(core, i, task, now_us);
     order.prefers_drained = n_empty < wanted;
-    for (int i = 0; i < core->view.n_gpus; i++)
-        if (may_drain(core, i, task, now_us))
-            n = top_k_insert(
-                core->chosen, n, (size_t)wanted, sizeof *core->chosen, &i, drains_sooner, &order);
+    bool is_found = choose_drained(core, task, &order, now_us);
     core_stop_draining(core);
-    if (n < (size_t)wanted)
+    if (!is_found)
         return;
     for (int i = 0; i < wanted; i++)
         core->view.gpus[core->chosen[i]].drained_for = task->id;
@@ -264,8 +301,8 @@ static bool reserve_gpus(struct core *core, const struct task *task, int64_t now
         return true;
     core_release_reservation(core);
     struct placement_query query = core_query(core, task, now_us);
-    if (!core_task_policy(core, task)
-             ->reserve(&query, core->chosen, &core->view.reservation_start_us))
+    if (!node_choice_reserve(
+            core_task_policy(core, task), &query, core->chosen, &core->view.reservation_start_us))
         return false;
     for (int i = 0; i < task->request.gpus; i++)
         core->view.gpus[core->chosen[i]].reserved_for = task->id;

@@ -26,6 +26,14 @@ const struct resident *gpu_view_unsettled(const struct gpu_view *gpu)
     return NULL;
 }
 
+int cluster_view_node_end(const struct cluster_view *view, int first)
+{
+    int end = first;
+    while (end < view->n_gpus && view->gpus[end].id.node == view->gpus[first].id.node)
+        end++;
+    return end;
+}
+
 double gpu_view_pending_bytes(const struct gpu_view *gpu)
 {
     double bytes = 0;

@@ -22,6 +22,7 @@ struct gpu_identity {
     char uuid[96];
     char label[16]; /* the index for people: "0", or "0:1" for a MIG instance */
     char name[64];
+    int node; /* the server that it is in: the GPUs of a node follow one another in the view */
 };
 
 enum view_health {
@@ -134,6 +135,10 @@ bool gpu_view_is_idle(const struct gpu_view *gpu);
  * when enough larger ones exist.
  */
 bool cluster_view_suits(const struct cluster_view *view, int gpu, const struct task *task);
+
+/* Returns the index behind the last GPU of the node that begins with GPU `first`; all GPUs of one
+ * server are one node. */
+int cluster_view_node_end(const struct cluster_view *view, int first);
 
 /* Returns the bytes that residents are known to need and have not begun to take. Their processes
  * may load data for minutes first. */

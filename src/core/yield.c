@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "core/core_private.h"
+#include "core/node_choice.h"
 
 /* Chosen, to keep a pass short: suspended tasks that are tried in a pass. */
 #define RESUME_TRIES_MAX 64
@@ -346,7 +347,7 @@ static enum placement_answer choose_gpus(
     struct task waiting = core_as_waiting(task);
     struct placement_query query = core_query(core, &waiting, now_us);
     query.passes_reservation = passes_reservation;
-    return core_task_policy(core, task)->choose(&query, core->chosen, core->verdicts);
+    return node_choice_choose(core_task_policy(core, task), &query, core->chosen, core->verdicts);
 }
 
 int core_resume_task(struct core *core, const struct task *task, const int *gpus, int64_t now_us)

@@ -204,7 +204,8 @@ static bool may_open(const struct placement_query *query, int i)
 {
     const struct gpu_view *gpu = &query->view->gpus[i];
     return gpu->health == VIEW_OK && !gpu->drained_for &&
-           cluster_view_suits(query->view, i, query->task);
+           cluster_view_suits(query->view, i, query->task) &&
+           placement_ask_node(query, i) != NODE_NEVER;
 }
 
 bool backfill_reserve(const struct placement_query *query, int *ret_gpus, int64_t *ret_start_us)
@@ -214,7 +215,7 @@ bool backfill_reserve(const struct placement_query *query, int *ret_gpus, int64_
     struct opening best[RESERVED_MAX];
     if (wanted > RESERVED_MAX)
         return false;
-    for (int i = 0; i < query->view->n_gpus; i++) {
+    for (int i = query->first_gpu; i < placement_end_gpu(query); i++) {
         if (!may_open(query, i))
             continue;
         struct opening opening = predict_opening(query, i, NULL);

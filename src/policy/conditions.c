@@ -14,8 +14,9 @@
  *   7. SMACT over the window is at most smact_max. Utilisation, which is never lower, replaces an
  *      unknown SMACT.
  *   8. A task of SHARING_AUTO joins others only where all together are predicted to gain.
+ *   9. In a cluster: the GPU's server has the CPUs and the host memory that the task needs.
  *
- * 6 and 7 are the dissertation's (section 6.2.2); 1, 5 and 8 go beyond it.
+ * 6 and 7 are the dissertation's (section 6.2.2); 1, 5, 8 and 9 go beyond it.
  *
  * An example with the defaults. A task that declares 12 GiB; a GPU of 40 GiB with one resident that
  * holds 30 GiB at 50 % SMACT. 10 GiB are free, 12 GiB and the margin of 2 GiB are needed: "4.0 GiB
@@ -191,14 +192,22 @@ struct verdict conditions_check_place(
     return fits;
 }
 
+struct verdict conditions_check_node(const struct placement_query *query, int i)
+{
+    bool is_admitted = placement_ask_node(query, i) == NODE_ADMITS;
+    return is_admitted ? fits : make_verdict(VERDICT_NODE, 0, 0, 0);
+}
+
 struct verdict conditions_check(const struct placement_query *query, int i)
 {
     bool is_final;
     const struct gpu_view *gpu = &query->view->gpus[i];
     if (gpu->reserved_for && gpu->reserved_for != query->task->id && !query->passes_reservation)
         return make_verdict(VERDICT_RESERVED, gpu->reserved_for, 0, 0);
-    struct verdict place = conditions_check_place(query, i, &is_final);
-    return is_final ? place : check_sharing(query, i);
+    struct verdict verdict = conditions_check_place(query, i, &is_final);
+    if (!is_final)
+        verdict = check_sharing(query, i);
+    return verdict.kind == VERDICT_FITS ? conditions_check_node(query, i) : verdict;
 }
 
 struct order {
@@ -225,8 +234,9 @@ enum placement_answer conditions_choose(const struct placement_query *query,
 {
     const struct order order = {query, before};
     int wanted = query->task->request.gpus, n = 0;
-    int most = wanted < query->view->n_gpus ? wanted : query->view->n_gpus;
-    for (int i = 0; i < query->view->n_gpus; i++) {
+    int end = placement_end_gpu(query), considered = end - query->first_gpu;
+    int most = wanted < considered ? wanted : considered;
+    for (int i = query->first_gpu; i < end; i++) {
         ret_verdicts[i] = conditions_check(query, i);
         if (ret_verdicts[i].kind != VERDICT_FITS)
             continue;

@@ -38,6 +38,10 @@ struct verdict conditions_check_coresidents(
 struct verdict conditions_check_activity(
     const struct placement_query *query, const struct gpu_view *gpu);
 
+/* Does its server admit the task? To be tested last: it is the most expensive condition. Returns
+ * VERDICT_FITS or VERDICT_NODE. */
+struct verdict conditions_check_node(const struct placement_query *query, int gpu);
+
 /* Is GPU `a` better than `b`? Both fit. A strict order; of equal ones the lower index wins. */
 typedef bool conditions_before(const struct placement_query *query, int a, int b);
 

@@ -43,6 +43,8 @@ static struct verdict check_gpu(
     struct verdict verdict = conditions_check_place(query, i, &is_final);
     if (!is_final)
         verdict = admission_check(query, predictor, i);
+    if (verdict.kind == VERDICT_FITS)
+        verdict = conditions_check_node(query, i);
     uint64_t delayed = verdict.kind == VERDICT_FITS ? backfill_delayed_task(query, predictor, i)
                                                     : 0;
     return delayed ? (struct verdict){.kind = VERDICT_RESERVED, .task = delayed} : verdict;
@@ -52,8 +54,8 @@ static struct verdict check_gpu(
 static bool pick_idle(
     const struct placement_query *query, struct predictor *predictor, int *ret_gpus)
 {
-    int n = 0;
-    for (int i = 0; i < query->view->n_gpus && n < query->task->request.gpus; i++)
+    int n = 0, end = placement_end_gpu(query);
+    for (int i = query->first_gpu; i < end && n < query->task->request.gpus; i++)
         if (gpu_view_is_idle(&query->view->gpus[i]) &&
             check_gpu(query, predictor, i).kind == VERDICT_FITS)
             ret_gpus[n++] = i;
@@ -69,9 +71,10 @@ static double predicted_gain(struct predictor *predictor, const int *gpus, int n
 static bool add_best(
     struct predictor *predictor, const struct verdict *verdicts, int *chosen, int n)
 {
+    const struct placement_query *query = predictor->query;
     double best_gain = -INFINITY;
     int best = -1;
-    for (int i = 0; i < predictor->view->n_gpus; i++) {
+    for (int i = query->first_gpu; i < placement_end_gpu(query); i++) {
         bool is_open = verdicts[i].kind == VERDICT_FITS;
         for (int k = 0; k < n; k++)
             is_open &= chosen[k] != i;
@@ -102,11 +105,12 @@ static bool complete_choice(
 static bool pick_of_few(struct predictor *predictor, const struct verdict *verdicts, int *ret_gpus)
 {
     double best_gain;
-    int wanted = predictor->query->task->request.gpus, n_gpus = predictor->view->n_gpus;
+    const struct placement_query *query = predictor->query;
+    int wanted = query->task->request.gpus;
     if (!complete_choice(predictor, verdicts, ret_gpus, 0))
         return false;
     best_gain = predicted_gain(predictor, ret_gpus, wanted);
-    for (int i = 0; i < n_gpus && wanted == 2; i++) {
+    for (int i = query->first_gpu; i < placement_end_gpu(query) && wanted == 2; i++) {
         int pair[2] = {i};
         if (verdicts[i].kind != VERDICT_FITS || !complete_choice(predictor, verdicts, pair, 1))
             continue;
@@ -131,7 +135,7 @@ static bool pick_of_many(
     const struct placement_query *query, const struct verdict *verdicts, int *ret_gpus)
 {
     size_t n = 0, wanted = (size_t)query->task->request.gpus;
-    for (int i = 0; i < query->view->n_gpus; i++)
+    for (int i = query->first_gpu; i < placement_end_gpu(query); i++)
         if (verdicts[i].kind == VERDICT_FITS)
             n = top_k_insert(ret_gpus, n, wanted, sizeof *ret_gpus, &i, gains_more, verdicts);
     return n == wanted;
@@ -141,7 +145,7 @@ static bool pick_of_many(
 static void check_all_gpus(
     const struct placement_query *query, struct predictor *predictor, struct verdict *ret_verdicts)
 {
-    for (int i = 0; i < query->view->n_gpus; i++) {
+    for (int i = query->first_gpu; i < placement_end_gpu(query); i++) {
         ret_verdicts[i] = check_gpu(query, predictor, i);
         if (ret_verdicts[i].kind == VERDICT_FITS)
             ret_verdicts[i].have = predicted_gain(predictor, &i, 1);
@@ -153,7 +157,7 @@ static bool pick_gpus(const struct placement_query *query, struct predictor *pre
 {
     if (query->view->n_gpus > PREDICTOR_SLOTS)
         return pick_of_many(query, verdicts, ret_gpus);
-    return query->task->request.gpus <= query->view->n_gpus &&
+    return query->task->request.gpus <= placement_end_gpu(query) - query->first_gpu &&
            pick_of_few(predictor, verdicts, ret_gpus);
 }
 

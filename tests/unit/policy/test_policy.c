@@ -66,8 +66,13 @@ static void settle_in(int gpu, double used_gib, double smact)
 
 static enum placement_answer ask(const struct policy *policy)
 {
-    struct placement_query query = {
-        &view, &conditions, &settings, &task, first, NOW, policy->exclusive_gpus, 0, false};
+    struct placement_query query = {.view = &view,
+        .conditions = &conditions,
+        .settings = &settings,
+        .task = &task,
+        .head = first,
+        .now_us = NOW,
+        .idle_only = policy->exclusive_gpus};
     return policy->choose(&query, chosen, verdicts);
 }
 
@@ -79,8 +84,13 @@ static void assert_chooses(const struct policy *policy, int gpu)
 
 static struct verdict check(int gpu, bool idle_only)
 {
-    struct placement_query query = {
-        &view, &conditions, &settings, &task, first, NOW, idle_only, 0, false};
+    struct placement_query query = {.view = &view,
+        .conditions = &conditions,
+        .settings = &settings,
+        .task = &task,
+        .head = first,
+        .now_us = NOW,
+        .idle_only = idle_only};
     return conditions_check(&query, gpu);
 }
 
@@ -362,8 +372,13 @@ static void come(double gib, double smact, int n_gpus)
 static struct prediction outlook_at(int gpu)
 {
     static struct predictor predictor;
-    struct placement_query query = {
-        &view, &conditions, &settings, &task, first, NOW, false, 0, false};
+    struct placement_query query = {.view = &view,
+        .conditions = &conditions,
+        .settings = &settings,
+        .task = &task,
+        .head = first,
+        .now_us = NOW,
+        .idle_only = false};
     predictor_init(&predictor, &query, &view);
     return predictor_join(&predictor, &gpu, 1);
 }
@@ -462,8 +477,11 @@ static void of_many_gpus_those_are_taken_where_most_is_gained(void **state)
         there[i].task = 100 + (uint64_t)i;
         there[i].expect.smact = reading_of(i == 70 ? 0.2 : i == 90 ? 0.1 : 0.8);
     }
-    struct placement_query query = {
-        &view, &conditions, &settings, &task, NULL, NOW, false, 0, false};
+    struct placement_query query = {.view = &view,
+        .conditions = &conditions,
+        .settings = &settings,
+        .task = &task,
+        .now_us = NOW};
     assert_int_equal(policy_predictive.choose(&query, chosen, said), PLACE_NOW);
     assert_int_equal(chosen[0], 90);
     assert_int_equal(chosen[1], 70);

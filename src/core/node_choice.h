@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Asking a policy for GPUs of one node (core/view.h, gpu_identity). */
+#ifndef COLLOC_CORE_NODE_CHOICE_H
+#define COLLOC_CORE_NODE_CHOICE_H
+
+#include "core/policy.h"
+
+/* The policy's `choose` (core/policy.h), with all GPUs of a task on the first node that can take
+ * it. Returns as `choose` does. */
+enum placement_answer node_choice_choose(const struct policy *policy,
+    const struct placement_query *query, int *ret_gpus, struct verdict *ret_verdicts);
+
+/* The policy's `reserve`, with all GPUs on the node on which the task is predicted to start first.
+ * Returns as `reserve` does. */
+bool node_choice_reserve(const struct policy *policy, const struct placement_query *query,
+    int *ret_gpus, int64_t *ret_start_us);
+
+#endif
