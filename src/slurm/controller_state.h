@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of the controller share. */
+#ifndef COLLOC_SLURM_CONTROLLER_STATE_H
+#define COLLOC_SLURM_CONTROLLER_STATE_H
+
+#include "base/array.h"
+#include "slurm/id_map.h"
+#include "slurm/job_note.h"
+#include "slurm/node_table.h"
+#include "slurm/slurm_controller.h"
+
+/* Chosen: the waiting jobs of the highest priority that are in the core. It looks no deeper
+ * into its queue (core/schedule.c). */
+enum { WINDOW_JOBS_MAX = 1024 };
+
+/* Where a job is, as the controller sees it. */
+enum job_phase {
+    JOB_WAITING,  /* pending, and not placed */
+    JOB_PLACED,   /* the core has placed it; its pin is asked for until Slurm shows it */
+    JOB_RUNNING,  /* Slurm has started it on its GPUs */
+    JOB_EXAMINED, /* it has failed; its error file is read */
+    JOB_DONE,     /* nothing is to be done, until Slurm forgets it */
+};
+
+enum request_state {
+    REQUEST_UNKNOWN, /* its script is to be read */
+    REQUEST_READING,
+    REQUEST_KNOWN,
+    REQUEST_REFUSED, /* `refusal` says why */
+};
+
+/* A job, or one task of an array. */
+struct tracked_job {
+    uint32_t base, index; /* the array's id and the task's index; or the id and SLURM_NO_INDEX */
+    uint32_t slurm_id;    /* of a task that is not split off: the array's */
+    int64_t submit_s;
+    uint32_t restarts;
+    uint32_t priority;
+    uid_t uid;
+    gid_t gid;
+    const struct slurm_job *record; /* of this update; NULL: Slurm has it no more */
+    unsigned seen;                  /* the update that saw it last */
+    enum job_phase phase;
+    bool is_eligible; /* pending with nothing but its turn to wait for */
+
+    enum request_state request_state;
+    struct task_request request;
+    char *refusal; /* on the heap; or NULL */
+    int cpus;
+    int64_t memory_bytes; /* on its node; -1: all of it */
+    char *rules[3];       /* required and excluded nodes, features; on the heap, NULL: none */
+
+    uint64_t task; /* the core's; 0: it is not in the core */
+    int attempt, ooms;
+    uint64_t indices; /* of its GPUs; with a former pin: those that it had */
+    int node;         /* number; -1: none */
+    int64_t shards;   /* of each of its GPUs; 0: not decided */
+    int64_t pinned_us, retry_us, commented_us;
+    int failures;   /* of changes, since the last that was made */
+    bool is_pinned; /* Slurm shows the pin */
+    bool is_away;   /* in the run partition without a pin that counts */
+    bool is_log_wanted;
+    bool awaits_requeue; /* it ran out of GPU memory: Slurm is to run it again */
+    uint32_t examined;   /* the number of restarts at which its log was read, plus 1 */
+};
+
+struct slurm_controller {
+    struct slurm_controller_options options;
+    struct core *core;
+    struct node_table nodes;
+    struct id_map jobs;         /* by base and index */
+    struct id_map by_task;      /* by the core's id */
+    struct id_map by_id;        /* by Slurm's id: of those placed and running */
+    struct id_map array_active; /* by array id: its tasks placed or running, plus 1 */
+    uint64_t next_task;
+    unsigned update; /* number of the present one */
+    int64_t now_us, wall_s;
+    bool counts_memory, can_change_gres;
+    bool is_gpu_changed;                       /* an agent reported another size of a GPU */
+    bool has_news, is_broken;                  /* broken: memory was out */
+    struct tracked_job **window, **candidates; /* what is in the core, in order; scratch */
+    size_t n_window, window_capacity, n_candidates, candidates_capacity;
+    struct slurm_change *changes;
+    size_t n_changes, changes_capacity;
+    int n_logs_wanted;
+    const struct tracked_job *asked; /* the last that the node check was asked about */
+    uint64_t asked_task;
+};
+
+/* Feeds an event without decisions; these come with the TICK that ends the update. */
+void controller_apply(struct slurm_controller *controller, struct event event);
+
+/* ---- job_follow.c ---- */
+
+/* Takes over one record of Slurm. */
+void controller_follow(struct slurm_controller *controller, const struct slurm_job *record);
+
+/* Ends the jobs that Slurm has no more. */
+void controller_sweep(struct slurm_controller *controller);
+
+/* The core forgets the job's task. */
+void controller_forget_task(struct slurm_controller *controller, struct tracked_job *job);
+
+/* Takes the job out of the core. */
+void controller_drop_task(struct slurm_controller *controller, struct tracked_job *job);
+
+/* Puts the job into the core, as the next task. */
+void controller_submit_task(struct slurm_controller *controller, struct tracked_job *job);
+
+/* The job ran out of GPU memory: it is put into the core's recovery queue. */
+void controller_restore_recovering(struct slurm_controller *controller, struct tracked_job *job);
+
+/* ---- job_window.c ---- */
+
+/* Makes the window of jobs in the core that of the highest priorities. */
+void controller_order_window(struct slurm_controller *controller);
+
+/* ---- node_rules.c ---- */
+
+/* Answers the core's node check; `context` is the controller. */
+enum node_admission controller_check_node(void *context, const struct task *task, int gpu);
+
+/* How many shards of the GPU no job but `job` has. */
+int64_t controller_shards_left(
+    const struct slurm_controller *controller, int gpu, const struct tracked_job *job);
+
+/* How many shards the job wants of the GPU. */
+int64_t controller_shards_wanted(
+    const struct slurm_controller *controller, const struct tracked_job *job, int gpu);
+
+/* ---- gpu_readings.c ---- */
+
+/* Feeds samples of the GPUs without an agent: what their jobs are expected to use. */
+void controller_sample_silent_gpus(struct slurm_controller *controller);
+
+/* ---- job_changes.c ---- */
+
+/* Compares the core with Slurm, and lists what to change. */
+void controller_list_changes(struct slurm_controller *controller);
+
+#endif

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What happens on the GPUs, as samples of the core.
+ *
+ * A node with an agent reports its GPUs each second. Of a GPU without one nothing is measured:
+ * there, estimates alone decide. It counts as using what its jobs require and are expected to do,
+ * and a job of which that is not known counts as the whole GPU: unknown is never idle.
+ */
+#include <errno.h>
+
+#include "base/clock.h"
+#include "slurm/controller_state.h"
+
+/* Chosen: agents report each second; after five missing reports the node counts as without one. */
+#define REPORT_VALID_US (5 * SECOND_US)
+
+enum { SAMPLE_TASKS_MAX = 64 }; /* on one GPU; more are not listed */
+
+static bool has_agent(const struct slurm_controller *controller, const struct cluster_node *node)
+{
+    return node->reported_us && controller->now_us - node->reported_us <= REPORT_VALID_US;
+}
+
+/* The sum of what the jobs on the GPU require and do, as far as it is known. */
+static void expect_use(const struct slurm_controller *controller, int number,
+    struct core_sample *sample, struct task_memory *tasks)
+{
+    const struct gpu_view *gpu = &core_view(controller->core)->gpus[number];
+    double total = (double)gpu->id.mem_total_bytes, bytes = 0, smact = 0;
+    bool is_smact_known = true;
+    for (int i = 0; i < gpu->n_residents; i++) {
+        const struct resident *resident = &gpu->residents[i];
+        double need = reading_assume(resident->need_bytes, total);
+        bytes += need;
+        is_smact_known &= resident->expect.smact.valid;
+        smact += reading_assume(resident->expect.smact, 0);
+        if (sample->n_tasks < SAMPLE_TASKS_MAX)
+            tasks[sample->n_tasks++] = (struct task_memory){resident->task, reading_of(need)};
+    }
+    int64_t others = controller->nodes.gpus[number].other_shards;
+    bytes += (double)(others * node_table_shard_bytes(&controller->nodes, number));
+    is_smact_known &= others == 0;
+    sample->mem_used_bytes = reading_of(bytes < total ? bytes : total);
+    sample->smact = is_smact_known ? reading_of(smact < 1 ? smact : 1) : READING_NONE;
+    sample->external_processes = reading_of(others > 0);
+    sample->tasks = tasks;
+}
+
+void controller_sample_silent_gpus(struct slurm_controller *controller)
+{
+    struct task_memory tasks[SAMPLE_TASKS_MAX];
+    const struct node_table *nodes = &controller->nodes;
+    for (size_t i = 0; i < nodes->n_gpus && !controller->is_broken; i++) {
+        const struct cluster_node *node = nodes->nodes[nodes->gpus[i].node];
+        struct event event = {.kind = EVENT_SAMPLE};
+        event.sample.gpu = (int)i;
+        event.sample.lost = node->is_down || !node->is_listed;
+        if (has_agent(controller, node) && !event.sample.lost)
+            continue;
+        expect_use(controller, (int)i, &event.sample, tasks);
+        controller_apply(controller, event);
+    }
+}
+
+/* ---- reports of agents ---- */
+
+static void add_processes(const struct slurm_controller *controller,
+    const struct slurm_gpu_reading *reading, struct core_sample *sample, struct task_memory *tasks)
+{
+    double external = 0;
+    for (size_t i = 0; i < reading->n_processes; i++) {
+        const struct slurm_gpu_process *process = &reading->processes[i];
+        const struct tracked_job *job = id_map_get(&controller->by_id, process->job);
+        uint64_t task = process->job && job ? job->task : 0;
+        int at = 0;
+        while (at < sample->n_tasks && tasks[at].task != task)
+            at++;
+        external += task == 0;
+        if (task == 0 || at == SAMPLE_TASKS_MAX)
+            continue;
+        struct reading *sum = &tasks[at].mem_used_bytes;
+        if (at == sample->n_tasks)
+            tasks[sample->n_tasks++] = (struct task_memory){task, reading_of(0)};
+        sum->valid &= process->mem_used_bytes.valid;
+        sum->value += reading_or(process->mem_used_bytes, 0);
+    }
+    sample->tasks = tasks;
+    sample->external_processes = reading->processes_known ? reading_of(external) : READING_NONE;
+}
+
+static int feed_reading(
+    struct slurm_controller *controller, int number, const struct slurm_gpu_reading *reading)
+{
+    struct task_memory tasks[SAMPLE_TASKS_MAX];
+    struct event event = {.kind = EVENT_SAMPLE, .time_us = controller->now_us};
+    event.sample.gpu = number;
+    event.sample.faulty = reading->is_faulty;
+    event.sample.mem_used_bytes = reading->mem_used_bytes;
+    event.sample.smact = reading->smact;
+    add_processes(controller, reading, &event.sample, tasks);
+    int n = 0, r = core_step(controller->core, &event);
+    if (r == 0)
+        core_effects(controller->core, &n);
+    controller->asked = NULL;
+    controller->has_news |= n > 0;
+    return r < 0 ? r : 0;
+}
+
+int slurm_controller_report(struct slurm_controller *controller, const char *name,
+    const struct slurm_gpu_reading *gpus, size_t n, int64_t now_us)
+{
+    int number = node_table_find(&controller->nodes, span_of(name)), r = 0;
+    if (number < 0)
+        return -ENOENT;
+    struct cluster_node *node = controller->nodes.nodes[number];
+    controller->now_us = now_us > controller->now_us ? now_us : controller->now_us;
+    node->reported_us = controller->now_us;
+    for (size_t i = 0; i < n && r == 0; i++) {
+        int index = gpus[i].index;
+        int gpu = index >= 0 && index < GRES_INDEX_MAX ? node->gpus[index] : -1;
+        if (gpu < 0)
+            continue;
+        double total = reading_assume(gpus[i].mem_total_bytes, 0);
+        struct cluster_gpu *known = &controller->nodes.gpus[gpu];
+        if (total > 0 && (int64_t)total != known->mem_total_bytes) {
+            known->mem_total_bytes = (int64_t)total;
+            controller->is_gpu_changed = true;
+        }
+        r = feed_reading(controller, gpu, &gpus[i]);
+    }
+    return r;
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A hash table from numbers to pointers. Start with {0}. */
+#ifndef COLLOC_SLURM_ID_MAP_H
+#define COLLOC_SLURM_ID_MAP_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct id_map {
+    struct id_map_slot {
+        uint64_t key;
+        void *value; /* NULL: the slot is free */
+    } * slots;
+    size_t count, capacity; /* capacity: 0 or a power of 2 */
+};
+
+/* Returns the value of the key, or NULL. */
+void *id_map_get(const struct id_map *map, uint64_t key);
+
+/* Sets the value of the key, which is not NULL. Returns 0 or -ENOMEM. */
+int id_map_set(struct id_map *map, uint64_t key, void *value);
+
+/* Removes the key, if it is there. */
+void id_map_remove(struct id_map *map, uint64_t key);
+
+/* To walk all values in no certain order, from `*at` 0 on. Returns NULL at the end. A value may be
+ * removed only after the walk. */
+void *id_map_next(const struct id_map *map, size_t *at);
+
+/* Frees the table, not the values. */
+void id_map_fini(struct id_map *map);
+
+#endif

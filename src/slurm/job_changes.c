@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What to change in Slurm, found by comparing the core with Slurm's records after each step:
+ *
+ *     the core has placed a job, Slurm does not show its pin       pin
+ *     a job ran out of GPU memory and has ended                    requeue, held
+ *     it is in the run partition without a pin that counts         return to the intake
+ *     a pinned job has not started for STUCK_US                    return to the intake
+ *     the head of the queue, or a refused job, has another reason  comment
+ *
+ * A change that failed is asked for again later (slurm_controller_changed). A comment of the user's
+ * own is never replaced.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/units.h"
+#include "slurm/controller_state.h"
+
+/* Chosen: slurmctld starts a pinned job within its scheduling interval, which is seconds. */
+#define STUCK_US (120 * SECOND_US)
+
+/* Chosen: comments are for people, and each is a change that slurmctld must save. */
+#define COMMENT_PERIOD_US (10 * SECOND_US)
+
+enum {
+    CHANGES_MAX = 256, /* of one update; chosen: slurmctld makes 100 to 1000 a second */
+    BEGIN_DELAY_S = 2, /* measured: slurmd refuses a job in the second in which it has ended */
+};
+
+static struct slurm_change *add_change(
+    struct slurm_controller *controller, enum slurm_change_kind kind, const struct tracked_job *job)
+{
+    struct slurm_change change = {
+        .kind = kind, .job = job->base, .index = job->index, .task = job->task};
+    if (controller->n_changes >= CHANGES_MAX || job->retry_us > controller->now_us)
+        return NULL;
+    if (ARRAY_APPEND(
+            controller->changes, controller->n_changes, controller->changes_capacity, change) < 0) {
+        controller->is_broken = true;
+        return NULL;
+    }
+    return &controller->changes[controller->n_changes - 1];
+}
+
+static void write_note(const struct slurm_controller *controller, const struct tracked_job *job,
+    enum note_state state, struct slurm_change *change)
+{
+    struct job_note note = {.want = job->request.gpus,
+        .attempt = job->attempt,
+        .restart = job->restarts,
+        .ooms = job->ooms,
+        .state = state,
+        .smact_percent = -1};
+    if (job->request.expect.smact.valid)
+        note.smact_percent = (int)(100 * job->request.expect.smact.value + 0.5);
+    if (job->node >= 0) {
+        note.gpus = job->indices;
+        note.shards = job->shards;
+        snprintf(note.node, sizeof note.node, "%s", controller->nodes.nodes[job->node]->name);
+    }
+    job_note_format(&note, change->note, sizeof change->note);
+}
+
+/* ---- comments ---- */
+
+static bool is_own_comment(const char *comment)
+{
+    return !comment || !*comment || strncmp(comment, "colloc: ", 8) == 0;
+}
+
+/* Writes `text` with the core's "task 5" as Slurm's "job 17". */
+static void name_jobs(
+    const struct slurm_controller *controller, const char *text, char *out, size_t size)
+{
+    size_t used = 0;
+    while (*text && used + 1 < size) {
+        char *end, name[32];
+        uint64_t task = strncmp(text, "task ", 5) == 0 ? strtoull(text + 5, &end, 10) : 0;
+        if (task == 0) {
+            out[used++] = *text++;
+            continue;
+        }
+        slurm_controller_job_name(controller, task, name, sizeof name);
+        used += (size_t)snprintf(out + used, size - used, "job %s", name);
+        text = end;
+    }
+    out[used < size ? used : size - 1] = '\0';
+}
+
+static void explain_waiting(const struct slurm_controller *controller,
+    const struct tracked_job *job, char *out, size_t size)
+{
+    char text[SLURM_TEXT_MAX], named[SLURM_TEXT_MAX];
+    core_explain(controller->core, job->task, controller->now_us, text, sizeof text);
+    name_jobs(controller, text, named, sizeof named);
+    snprintf(out, size, "colloc: waits: %.200s", named);
+}
+
+static void explain_placed(const struct slurm_controller *controller, const struct tracked_job *job,
+    char *out, size_t size)
+{
+    char list[3 * GRES_INDEX_MAX] = "", memory[32];
+    size_t used = 0;
+    for (int i = 0; i < GRES_INDEX_MAX; i++)
+        if (job->indices >> i & 1)
+            used += (size_t)snprintf(list + used, sizeof list - used, used ? ",%d" : "%d", i);
+    const struct need *need = &job->request.need;
+    snprintf(out, size, "colloc: node %s, GPU %s, %" PRId64 " shards; GPU memory %s%s",
+        controller->nodes.nodes[job->node]->name, list, job->shards,
+        need->kind >= NEED_ESTIMATED ? format_size(need->bytes, memory, sizeof memory)
+                                     : "not known",
+        job->ooms > 0 ? "; alone, after it ran out of it" : "");
+}
+
+static bool is_head(const struct slurm_controller *controller, const struct tracked_job *job)
+{
+    return controller->n_window > 0 && controller->window[0] == job;
+}
+
+/* Of the jobs that wait, the first and those that recover have a reason that is their own. */
+static void add_comment(struct slurm_controller *controller, struct tracked_job *job)
+{
+    char text[SLURM_TEXT_MAX];
+    const struct task *task = core_task(controller->core, job->task);
+    bool waits = task && (task->state == TASK_RECOVERING ||
+                             (task->state == TASK_QUEUED && is_head(controller, job)));
+    if ((!waits && !job->refusal) || job->record->state != SLURM_STATE_PENDING ||
+        controller->now_us - job->commented_us < COMMENT_PERIOD_US ||
+        !is_own_comment(job->record->comment))
+        return;
+    job->commented_us = controller->now_us;
+    if (waits)
+        explain_waiting(controller, job, text, sizeof text);
+    else
+        snprintf(text, sizeof text, "colloc: %.240s", job->refusal);
+    if (job->record->comment && strcmp(job->record->comment, text) == 0)
+        return;
+    struct slurm_change *change = add_change(controller, SLURM_COMMENT, job);
+    if (change)
+        snprintf(change->comment, sizeof change->comment, "%s", text);
+}
+
+/* ---- pins ---- */
+
+/* The core has just placed the job: which GPUs, and how many shards of each. */
+static void take_placement(
+    struct slurm_controller *controller, struct tracked_job *job, const struct task *task)
+{
+    job->node = controller->nodes.gpus[task->gpus[0]].node;
+    job->indices = 0;
+    job->attempt++;
+    int64_t least = INT64_MAX;
+    for (int i = 0; i < task->n_gpus; i++) {
+        int gpu = task->gpus[i];
+        int64_t left = controller_shards_left(controller, gpu, job);
+        int64_t wanted = controller_shards_wanted(controller, job, gpu);
+        if (task->exclusive)
+            wanted = controller->nodes.gpus[gpu].shards;
+        wanted = wanted < left ? wanted : left;
+        least = wanted < least ? wanted : least;
+        job->indices |= UINT64_C(1) << controller->nodes.gpus[gpu].index;
+    }
+    job->shards = least > 0 ? least : 1;
+    job->phase = JOB_PLACED;
+    job->is_pinned = false;
+}
+
+static void add_pin(struct slurm_controller *controller, struct tracked_job *job)
+{
+    const struct slurm_job *record = job->record;
+    struct slurm_change *change = add_change(controller, SLURM_PIN, job);
+    if (!change)
+        return;
+    change->moves = record->partition &&
+                    strcmp(record->partition, controller->options.run_partition) != 0;
+    change->begin_s = job->restarts > 0 ? controller->wall_s + BEGIN_DELAY_S : 0;
+    snprintf(change->node, sizeof change->node, "%s", controller->nodes.nodes[job->node]->name);
+    gres_format_shards(job->indices, job->shards, change->gres, sizeof change->gres);
+    write_note(controller, job, NOTE_PINNED, change);
+    if (is_own_comment(record->comment))
+        explain_placed(controller, job, change->comment, sizeof change->comment);
+}
+
+static void add_requeue(struct slurm_controller *controller, struct tracked_job *job)
+{
+    struct slurm_change *change = add_change(controller, SLURM_REQUEUE, job);
+    if (change)
+        write_note(controller, job, NOTE_RECOVERING, change);
+}
+
+static void add_return(struct slurm_controller *controller, struct tracked_job *job)
+{
+    struct slurm_change *change = add_change(controller, SLURM_RETURN, job);
+    if (!change)
+        return;
+    write_note(controller, job, NOTE_WAITING, change);
+    change->begin_s = controller->wall_s + BEGIN_DELAY_S;
+}
+
+/* Something that the controller does not count keeps it from starting. */
+static bool is_stuck(const struct slurm_controller *controller, const struct tracked_job *job)
+{
+    return job->phase == JOB_PLACED && job->is_pinned && job->ooms == 0 &&
+           controller->now_us - job->pinned_us > STUCK_US;
+}
+
+static void follow_task(struct slurm_controller *controller, struct tracked_job *job)
+{
+    const struct task *task = core_task(controller->core, job->task);
+    if (!task || task_state_is_done(task->state)) {
+        job->awaits_requeue = false;
+        job->phase = job->phase == JOB_EXAMINED ? job->phase : JOB_DONE;
+        controller_forget_task(controller, job);
+    } else if (task->state == TASK_STARTING && job->phase == JOB_WAITING) {
+        take_placement(controller, job, task);
+    }
+}
+
+static void list_changes_of(struct slurm_controller *controller, struct tracked_job *job)
+{
+    if (job->task)
+        follow_task(controller, job);
+    bool is_pending = job->record && job->record->state == SLURM_STATE_PENDING;
+    if (is_pending && is_stuck(controller, job)) {
+        controller_drop_task(controller, job);
+        job->phase = JOB_WAITING;
+        job->shards = 0;
+        job->is_away = true;
+    }
+    if (!job->record)
+        return;
+    if (job->awaits_requeue) {
+        if (slurm_state_is_end(job->record->state))
+            add_requeue(controller, job);
+    } else if (is_pending && job->phase == JOB_PLACED && !job->is_pinned) {
+        add_pin(controller, job);
+    } else if (is_pending && job->is_away && !job->task && job->phase == JOB_WAITING) {
+        add_return(controller, job);
+    }
+    add_comment(controller, job);
+}
+
+void controller_list_changes(struct slurm_controller *controller)
+{
+    struct tracked_job *job;
+    size_t at = 0;
+    controller->n_changes = 0;
+    while ((job = id_map_next(&controller->jobs, &at)))
+        list_changes_of(controller, job);
+}

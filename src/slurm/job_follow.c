@@ -1,0 +1,567 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Slurm's records of jobs as events of the core.
+ *
+ *     pending in the intake partition        WAITING   (the window submits it to the core)
+ *       the core places it                   PLACED    its pin is asked for
+ *     pending in the run partition, pinned   PLACED    also when a new controller finds it so
+ *     running                                RUNNING   STARTED
+ *     ended                                  DONE      EXITED
+ *     failed on shared GPUs                  EXAMINED  its error file is read:
+ *                                               out of GPU memory: EXITED, and the core decides;
+ *                                               Slurm requeues it, and it is pinned anew, alone
+ *     pending again, by a user or because    WAITING   returned into the intake: its old pin would
+ *     its node failed                                  start it where other jobs are now
+ *
+ * Where a note and Slurm's own fields differ, an administrator has changed the job by hand, and
+ * Slurm's fields count: what a job has is what tres_per_node and its nodes say.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/units.h"
+#include "slurm/controller_state.h"
+
+/* Chosen: a job that failed this long before the controller started is not examined any more.
+ * Slurm forgets jobs after as long (MinJobAge). */
+#define EXAMINED_AFTER_S 300
+
+static bool is_partition(const struct slurm_job *record, const char *name)
+{
+    return record->partition && strcmp(record->partition, name) == 0;
+}
+
+/* ---- tasks of the core ---- */
+
+static enum task_state task_state_of(
+    const struct slurm_controller *controller, const struct tracked_job *job)
+{
+    const struct task *task = core_task(controller->core, job->task);
+    return task ? task->state : TASK_CANCELLED;
+}
+
+void controller_submit_task(struct slurm_controller *controller, struct tracked_job *job)
+{
+    struct event event = {.kind = EVENT_SUBMIT, .task = controller->next_task++};
+    event.submit.uid = job->uid;
+    event.submit.request = job->request;
+    event.submit.request.once = !job->record->may_requeue;
+    job->task = event.task;
+    controller_apply(controller, event);
+    if (id_map_set(&controller->by_task, job->task, job) < 0)
+        controller->is_broken = true;
+}
+
+static void exit_task(
+    struct slurm_controller *controller, const struct tracked_job *job, enum failure_class failure)
+{
+    struct event event = {.kind = EVENT_EXITED, .task = job->task};
+    event.exited = (struct task_exit){.failure = failure, .code = failure ? 1 : 0};
+    controller_apply(controller, event);
+}
+
+void controller_forget_task(struct slurm_controller *controller, struct tracked_job *job)
+{
+    core_forget(controller->core, job->task);
+    id_map_remove(&controller->by_task, job->task);
+    id_map_remove(&controller->by_id, job->slurm_id);
+    job->task = 0;
+}
+
+void controller_drop_task(struct slurm_controller *controller, struct tracked_job *job)
+{
+    if (!job->task)
+        return;
+    enum task_state state = task_state_of(controller, job);
+    struct event end = {.kind = EVENT_END, .task = job->task, .end = TASK_CANCELLED};
+    if (task_state_has_attempt(state))
+        exit_task(controller, job, FAILURE_CANCELLED);
+    else if (!task_state_is_done(state) && state != TASK_EXITED)
+        controller_apply(controller, (struct event){.kind = EVENT_CANCEL, .task = job->task});
+    if (!task_state_is_done(state))
+        controller_apply(controller, end);
+    controller_forget_task(controller, job);
+}
+
+static void place_task(struct slurm_controller *controller, const struct tracked_job *job,
+    const int *gpus, int n, bool is_running)
+{
+    struct event event = {.kind = EVENT_PLACE, .task = job->task};
+    event.place.gpus = gpus;
+    event.place.n = n;
+    controller_apply(controller, event);
+    if (is_running)
+        controller_apply(controller, (struct event){.kind = EVENT_STARTED, .task = job->task});
+}
+
+/* The GPUs that the record names, on one node. Returns how many; 0: none, or not on one node. */
+static int find_gpus(const struct slurm_controller *controller, const struct slurm_job *record,
+    bool is_running, struct tracked_job *job, int ret_gpus[static GRES_INDEX_MAX])
+{
+    int64_t shards[GRES_INDEX_MAX];
+    const char *name = is_running ? record->node_list : record->required_nodes;
+    int number = node_table_find(&controller->nodes, span_of(name ? name : "")), n = 0;
+    if (number < 0 || gres_counts_by_index(record->gres, "shard", shards) == 0)
+        return 0;
+    job->node = number;
+    job->indices = 0;
+    for (int i = 0; i < GRES_INDEX_MAX; i++) {
+        int gpu = controller->nodes.nodes[number]->gpus[i];
+        if (shards[i] == 0 || gpu < 0)
+            continue;
+        ret_gpus[n++] = gpu;
+        job->indices |= UINT64_C(1) << i;
+        job->shards = shards[i];
+    }
+    return n;
+}
+
+/* What is known of a job that another controller has placed: its shards, and its note. */
+static void restore_request(
+    const struct slurm_controller *controller, struct tracked_job *job, int gpu)
+{
+    struct job_note note;
+    job_note_parse(job->record->admin_comment, &note);
+    if (job->request.need.kind < NEED_ESTIMATED)
+        job->request.need = (struct need){
+            NEED_ESTIMATED, job->shards * node_table_shard_bytes(&controller->nodes, gpu)};
+    if (!job->request.expect.smact.valid && note.smact_percent >= 0)
+        job->request.expect.smact = reading_of(note.smact_percent / 100.0);
+}
+
+/* Finds again where a job is pinned or runs. Returns false when the record does not say it. */
+static bool restore_placed(
+    struct slurm_controller *controller, struct tracked_job *job, bool is_running)
+{
+    int gpus[GRES_INDEX_MAX];
+    int n = find_gpus(controller, job->record, is_running, job, gpus);
+    if (n == 0)
+        return false;
+    controller_drop_task(controller, job);
+    job->request.gpus = n;
+    restore_request(controller, job, gpus[0]);
+    controller_submit_task(controller, job);
+    place_task(controller, job, gpus, n, is_running);
+    job->phase = is_running ? JOB_RUNNING : JOB_PLACED;
+    return true;
+}
+
+/* The GPUs on which it ran out of memory; any others, if they are not known any more. */
+static int former_gpus(const struct slurm_controller *controller, const struct tracked_job *job,
+    int ret_gpus[static GRES_INDEX_MAX])
+{
+    int n = 0, wanted = job->request.gpus;
+    for (int i = 0; i < GRES_INDEX_MAX && job->node >= 0; i++)
+        if (job->indices >> i & 1 && controller->nodes.nodes[job->node]->gpus[i] >= 0)
+            ret_gpus[n++] = controller->nodes.nodes[job->node]->gpus[i];
+    if (n == wanted)
+        return n;
+    for (n = 0; n < wanted && n < (int)controller->nodes.n_gpus; n++)
+        ret_gpus[n] = n;
+    return n;
+}
+
+void controller_restore_recovering(struct slurm_controller *controller, struct tracked_job *job)
+{
+    int gpus[GRES_INDEX_MAX];
+    controller_drop_task(controller, job);
+    int n = former_gpus(controller, job, gpus);
+    if (n == 0)
+        return;
+    controller_submit_task(controller, job);
+    for (int i = 0; i < job->ooms; i++) {
+        place_task(controller, job, gpus, n, true);
+        exit_task(controller, job, FAILURE_GPU_OOM);
+        controller_apply(controller, (struct event){.kind = EVENT_RECOVER, .task = job->task});
+    }
+}
+
+/* ---- a new record of a known job ---- */
+
+static bool is_same_run(const struct tracked_job *job, const struct slurm_job *record)
+{
+    return job->restarts == record->restarts && job->submit_s == record->submit_s;
+}
+
+static void forget_request(struct tracked_job *job)
+{
+    job->request_state = REQUEST_UNKNOWN;
+    job->request = (struct task_request){0};
+    job->attempt = job->ooms = 0;
+    job->indices = 0;
+    job->node = -1;
+}
+
+/* The job was requeued; or its id was used again, for another job. */
+static void begin_new_run(
+    struct slurm_controller *controller, struct tracked_job *job, const struct slurm_job *record)
+{
+    bool is_requeued = record->restarts > job->restarts;
+    bool is_expected = job->awaits_requeue && record->state == SLURM_STATE_PENDING;
+    job->awaits_requeue = job->is_pinned = false;
+    job->submit_s = record->submit_s;
+    job->restarts = record->restarts;
+    if (is_expected)
+        return;
+    controller_drop_task(controller, job);
+    job->phase = JOB_WAITING;
+    job->shards = 0;
+    if (!is_requeued)
+        forget_request(job);
+}
+
+static char *copy_rule(const char *text)
+{
+    return text && *text ? strdup(text) : NULL;
+}
+
+static struct tracked_job *add_job(struct slurm_controller *controller,
+    const struct slurm_job *record, uint32_t base, uint32_t index)
+{
+    struct tracked_job *job = calloc(1, sizeof *job);
+    if (!job || id_map_set(&controller->jobs, (uint64_t)base << 32 | index, job) < 0) {
+        free(job);
+        controller->is_broken = true;
+        return NULL;
+    }
+    job->base = base;
+    job->index = index;
+    job->submit_s = record->submit_s;
+    job->restarts = record->restarts;
+    job->node = -1;
+    job->rules[0] = copy_rule(record->required_nodes);
+    job->rules[1] = copy_rule(record->excluded_nodes);
+    job->rules[2] = copy_rule(record->features);
+    return job;
+}
+
+static int count_wanted(const struct slurm_job *record, const struct job_note *note)
+{
+    int64_t gpus = gres_count(record->gres, "gpu") + gres_count(record->other_gres, "gpu");
+    if (note->want > 0)
+        return note->want;
+    return gpus < 1 ? 1 : gpus > GRES_INDEX_MAX ? GRES_INDEX_MAX + 1 : (int)gpus;
+}
+
+/* ---- the states of Slurm ---- */
+
+static void want_log(struct slurm_controller *controller, struct tracked_job *job)
+{
+    job->phase = JOB_EXAMINED;
+    job->examined = job->restarts + 1;
+    job->is_log_wanted = true;
+    controller->n_logs_wanted++;
+}
+
+/* Held in the run partition after a run: the agent of its node, or this controller before it was
+ * killed, may have requeued it because it ran out of GPU memory. */
+static bool may_have_crashed(const struct tracked_job *job, const struct job_note *note)
+{
+    return job->record->is_held && note->state == NOTE_PINNED &&
+           note->restart + 1 == job->restarts && job->examined != job->restarts + 1;
+}
+
+static void follow_away(
+    struct slurm_controller *controller, struct tracked_job *job, const struct job_note *note)
+{
+    job->is_away = true;
+    if (job->task && task_state_of(controller, job) == TASK_QUEUED)
+        controller_drop_task(controller, job);
+    if (job->task || job->phase == JOB_EXAMINED)
+        return; /* it recovers, and is pinned from here */
+    if (note->state == NOTE_PINNED || note->state == NOTE_RECOVERING) {
+        job->node = node_table_find(&controller->nodes, span_of(note->node));
+        job->indices = note->gpus;
+    }
+    if (note->state == NOTE_RECOVERING && note->ooms > 0)
+        controller_restore_recovering(controller, job);
+    else if (may_have_crashed(job, note))
+        want_log(controller, job);
+}
+
+static void follow_pending(
+    struct slurm_controller *controller, struct tracked_job *job, const struct job_note *note)
+{
+    const struct slurm_job *record = job->record;
+    bool is_in_run = is_partition(record, controller->options.run_partition);
+    bool is_pinned = is_in_run && note->state == NOTE_PINNED && note->restart == record->restarts;
+    job->is_eligible = !record->is_held && !record->has_dependency &&
+                       record->begin_s <= controller->wall_s;
+    job->is_away = false;
+    if (job->phase == JOB_DONE)
+        job->phase = JOB_WAITING;
+    if (is_pinned && job->phase != JOB_PLACED)
+        is_pinned = restore_placed(controller, job, false);
+    if (is_pinned && !job->is_pinned)
+        job->pinned_us = controller->now_us;
+    job->is_pinned = is_pinned;
+    if (is_pinned)
+        return;
+    if (is_in_run) {
+        follow_away(controller, job, note);
+    } else if (job->task && !job->is_eligible) {
+        controller_drop_task(controller, job); /* held, or it waits for another job again */
+        job->phase = JOB_WAITING;
+        job->shards = 0;
+    }
+}
+
+static void follow_running(struct slurm_controller *controller, struct tracked_job *job)
+{
+    if (job->phase == JOB_PLACED && job->task) {
+        controller_apply(controller, (struct event){.kind = EVENT_STARTED, .task = job->task});
+        job->phase = JOB_RUNNING;
+    } else if (job->phase != JOB_RUNNING && !restore_placed(controller, job, true)) {
+        controller_drop_task(controller, job);
+        job->phase = JOB_DONE; /* colloc has not placed it */
+        node_table_add_other(&controller->nodes, job->record);
+    }
+    if (job->phase == JOB_RUNNING && id_map_set(&controller->by_id, job->slurm_id, job) < 0)
+        controller->is_broken = true;
+}
+
+static enum failure_class failure_of(enum slurm_state state)
+{
+    switch (state) {
+    case SLURM_STATE_COMPLETED:
+        return FAILURE_NONE;
+    case SLURM_STATE_FAILED:
+        return FAILURE_PROGRAM;
+    case SLURM_STATE_CANCELLED:
+        return FAILURE_CANCELLED;
+    case SLURM_STATE_TIMEOUT:
+        return FAILURE_TIME_LIMIT;
+    case SLURM_STATE_OUT_OF_MEMORY:
+        return FAILURE_HOST_OOM;
+    default:
+        return FAILURE_LOST;
+    }
+}
+
+static bool may_be_examined(
+    const struct slurm_controller *controller, const struct slurm_job *record, int ooms)
+{
+    return record->state == SLURM_STATE_FAILED && record->may_requeue &&
+           ooms < controller->options.settings.recoveries_max;
+}
+
+static void follow_end(struct slurm_controller *controller, struct tracked_job *job)
+{
+    bool has_run = job->task && (job->phase == JOB_PLACED || job->phase == JOB_RUNNING);
+    if (job->phase == JOB_DONE || job->phase == JOB_EXAMINED || job->awaits_requeue) {
+        if (!job->task && job->record->is_completing)
+            node_table_add_other(&controller->nodes, job->record);
+        return;
+    }
+    if (has_run && may_be_examined(controller, job->record, job->ooms)) {
+        want_log(controller, job);
+        return;
+    }
+    if (has_run) {
+        exit_task(controller, job, failure_of(job->record->state));
+        id_map_remove(&controller->by_id, job->slurm_id);
+    } else {
+        controller_drop_task(controller, job);
+    }
+    job->phase = JOB_DONE;
+}
+
+/* A job that failed while no controller ran: was it for GPU memory beside others? */
+static bool failed_unseen(const struct slurm_controller *controller, const struct slurm_job *record)
+{
+    struct job_note note;
+    return may_be_examined(controller, record, 0) &&
+           record->end_s > controller->wall_s - EXAMINED_AFTER_S &&
+           job_note_parse(record->admin_comment, &note) && note.state == NOTE_PINNED &&
+           note.restart == record->restarts;
+}
+
+static void examine_unseen(struct slurm_controller *controller, struct tracked_job *job)
+{
+    job->phase = JOB_DONE;
+    if (!restore_placed(controller, job, true))
+        return;
+    int gpu = core_task(controller->core, job->task)->gpus[0];
+    bool was_alone = job->shards >= controller->nodes.gpus[gpu].shards;
+    if (!was_alone)
+        controller_apply(
+            controller, (struct event){.kind = EVENT_EXTERNAL_SEEN, .task = job->task});
+    want_log(controller, job);
+}
+
+/* ---- one record ---- */
+
+static void take_facts(struct slurm_controller *controller, struct tracked_job *job,
+    const struct slurm_job *record, const struct job_note *note)
+{
+    job->record = record;
+    job->seen = controller->update;
+    job->slurm_id = record->id;
+    job->priority = record->priority;
+    job->uid = record->uid;
+    job->gid = record->gid;
+    job->cpus = record->cpus;
+    job->memory_bytes = record->memory_bytes > 0 ? record->memory_bytes : -1;
+    job->ooms = note->ooms > job->ooms ? note->ooms : job->ooms;
+    job->attempt = note->attempt > job->attempt ? note->attempt : job->attempt;
+    if (!job->task)
+        job->request.gpus = count_wanted(record, note);
+}
+
+static void follow_one(struct slurm_controller *controller, const struct slurm_job *record,
+    uint32_t base, uint32_t index)
+{
+    struct job_note note;
+    struct tracked_job *job = id_map_get(&controller->jobs, (uint64_t)base << 32 | index);
+    bool is_end = slurm_state_is_end(record->state), is_new = !job;
+    if (is_new && is_end && !failed_unseen(controller, record)) {
+        if (record->is_completing)
+            node_table_add_other(&controller->nodes, record);
+        return;
+    }
+    job = is_new ? add_job(controller, record, base, index) : job;
+    if (!job)
+        return;
+    if (!is_same_run(job, record))
+        begin_new_run(controller, job, record);
+    job_note_parse(record->admin_comment, &note);
+    take_facts(controller, job, record, &note);
+    if (is_new && is_end)
+        examine_unseen(controller, job);
+    else if (is_end)
+        follow_end(controller, job);
+    else if (record->state == SLURM_STATE_PENDING)
+        follow_pending(controller, job, &note);
+    else
+        follow_running(controller, job);
+}
+
+/* ---- arrays ---- */
+
+/* Removes the next number from the front. */
+static bool take_number(const char **text, int64_t *ret_number)
+{
+    char *end;
+    if (**text < '0' || **text > '9')
+        return false;
+    *ret_number = strtoll(*text, &end, 10);
+    *text = end;
+    return *ret_number >= 0 && *ret_number < SLURM_NO_INDEX;
+}
+
+/* How many more tasks of the array may be placed: "0-9%2". */
+static int64_t array_left(
+    const struct slurm_controller *controller, const struct slurm_job *record, uint32_t base)
+{
+    const char *percent = strchr(record->array_indices, '%');
+    int64_t limit = 0;
+    const char *at = percent ? percent + 1 : "";
+    if (!take_number(&at, &limit) || limit == 0)
+        return WINDOW_JOBS_MAX;
+    return limit - (int64_t)(uintptr_t)id_map_get(&controller->array_active, base);
+}
+
+/* Tasks that are not split off have one record; the first of them that may run are followed. */
+static void follow_array(struct slurm_controller *controller, const struct slurm_job *record)
+{
+    uint32_t base = record->array_id ? record->array_id : record->id;
+    int64_t left = array_left(controller, record, base), first, last, step;
+    for (const char *at = record->array_indices; left > 0 && take_number(&at, &first);) {
+        last = first;
+        step = 1;
+        if (*at == '-' && (at++, !take_number(&at, &last)))
+            return;
+        if (*at == ':' && (at++, !take_number(&at, &step) || step < 1))
+            return;
+        for (int64_t i = first; i <= last && left > 0; i += step, left--)
+            follow_one(controller, record, base, (uint32_t)i);
+        if (*at != ',')
+            return;
+        at++;
+    }
+}
+
+void controller_follow(struct slurm_controller *controller, const struct slurm_job *record)
+{
+    bool is_ours = is_partition(record, controller->options.intake_partition) ||
+                   is_partition(record, controller->options.run_partition);
+    if (!is_ours && slurm_job_holds_node(record))
+        node_table_add_other(&controller->nodes, record);
+    if (!is_ours)
+        return;
+    if (record->array_indices && *record->array_indices)
+        follow_array(controller, record);
+    else if (record->array_id)
+        follow_one(controller, record, record->array_id, record->array_index);
+    else
+        follow_one(controller, record, record->id, SLURM_NO_INDEX);
+}
+
+void controller_sweep(struct slurm_controller *controller)
+{
+    struct tracked_job *job;
+    size_t at = 0;
+    while ((job = id_map_next(&controller->jobs, &at))) {
+        if (job->seen == controller->update)
+            continue;
+        job->record = NULL;
+        controller->n_logs_wanted -= job->is_log_wanted;
+        job->is_log_wanted = false;
+        job->phase = JOB_DONE;
+        controller_drop_task(controller, job);
+    }
+}
+
+/* ---- what the log, or the node's agent, says of a failure ---- */
+
+void slurm_controller_log_examined(
+    struct slurm_controller *controller, const struct slurm_job_key *key, bool is_gpu_oom)
+{
+    struct tracked_job *job = id_map_get(&controller->jobs, (uint64_t)key->base << 32 | key->index);
+    if (!job || job->phase != JOB_EXAMINED || !job->record)
+        return;
+    bool has_ended = job->task != 0; /* else it is held in the run partition */
+    job->phase = has_ended && !is_gpu_oom ? JOB_DONE : JOB_WAITING;
+    job->ooms += is_gpu_oom;
+    if (has_ended) {
+        exit_task(controller, job, is_gpu_oom ? FAILURE_GPU_OOM : FAILURE_PROGRAM);
+        id_map_remove(&controller->by_id, job->slurm_id);
+        job->awaits_requeue = is_gpu_oom;
+        job->shards = 0;
+    } else if (is_gpu_oom) {
+        controller_restore_recovering(controller, job);
+    }
+    controller->has_news = true;
+}
+
+void slurm_controller_crashed(
+    struct slurm_controller *controller, uint32_t id, uint32_t restarts, int64_t now_us)
+{
+    struct tracked_job *job = id_map_get(&controller->by_id, id);
+    controller->now_us = now_us > controller->now_us ? now_us : controller->now_us;
+    if (!job)
+        job = id_map_get(&controller->jobs, (uint64_t)id << 32 | SLURM_NO_INDEX);
+    if (!job || !job->record)
+        return;
+    bool has_run = job->task && (job->phase == JOB_RUNNING || job->phase == JOB_EXAMINED);
+    if (job->restarts == restarts && has_run) {
+        controller_apply(
+            controller, (struct event){.kind = EVENT_EXTERNAL_SEEN, .task = job->task});
+        exit_task(controller, job, FAILURE_GPU_OOM);
+        id_map_remove(&controller->by_id, job->slurm_id);
+        job->awaits_requeue = true;
+    } else if (job->restarts == restarts + 1 && !job->task && job->is_away) {
+        job->ooms++;
+        controller_restore_recovering(controller, job);
+        job->phase = JOB_WAITING;
+        controller->has_news = true;
+        return;
+    } else {
+        return;
+    }
+    job->ooms++;
+    job->phase = JOB_WAITING;
+    job->shards = 0;
+    controller->has_news = true;
+}

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The note is the word "colloc" and then key=value words. Unknown keys are of a later version. */
+#include "slurm/job_note.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "base/units.h"
+#include "slurm/gres_text.h"
+
+static const char *const state_names[] = {
+    [NOTE_WAITING] = "waiting", [NOTE_PINNED] = "pinned", [NOTE_RECOVERING] = "recovering"};
+
+static struct span take_until(struct span *text, char separator)
+{
+    const char *at = memchr(text->at, separator, text->size);
+    struct span part = {text->at, at ? (size_t)(at - text->at) : text->size};
+    size_t taken = part.size + (at != NULL);
+    text->at += taken;
+    text->size -= taken;
+    return part;
+}
+
+static bool read_number(struct span value, int64_t max, int64_t *ret_number)
+{
+    char text[24];
+    return span_copy(value, text, sizeof text) && parse_int64(text, 0, max, ret_number) == 0;
+}
+
+static bool read_state(struct span value, enum note_state *ret_state)
+{
+    for (int i = NOTE_WAITING; i <= NOTE_RECOVERING; i++) {
+        if (span_is(value, state_names[i])) {
+            *ret_state = (enum note_state)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool read_gpus(struct span list, uint64_t *ret_gpus)
+{
+    *ret_gpus = 0;
+    while (list.size > 0) {
+        int64_t index;
+        if (!read_number(take_until(&list, ','), GRES_INDEX_MAX - 1, &index))
+            return false;
+        *ret_gpus |= UINT64_C(1) << index;
+    }
+    return true;
+}
+
+static bool read_member(struct span key, struct span value, struct job_note *note)
+{
+    int64_t number = 0;
+    bool is_good = true;
+    if (span_is(key, "state"))
+        return read_state(value, &note->state);
+    if (span_is(key, "node"))
+        return span_copy(value, note->node, sizeof note->node);
+    if (span_is(key, "gpus"))
+        return read_gpus(value, &note->gpus);
+    if (span_is(key, "want") && (is_good = read_number(value, GRES_INDEX_MAX, &number)))
+        note->want = (int)number;
+    else if (span_is(key, "attempt") && (is_good = read_number(value, INT32_MAX, &number)))
+        note->attempt = (int)number;
+    else if (span_is(key, "restart") && (is_good = read_number(value, UINT32_MAX - 1, &number)))
+        note->restart = (uint32_t)number;
+    else if (span_is(key, "ooms") && (is_good = read_number(value, INT32_MAX, &number)))
+        note->ooms = (int)number;
+    else if (span_is(key, "shards") && (is_good = read_number(value, INT32_MAX, &number)))
+        note->shards = number;
+    else if (span_is(key, "smact") && (is_good = read_number(value, 100, &number)))
+        note->smact_percent = (int)number;
+    return is_good;
+}
+
+bool job_note_parse(const char *text, struct job_note *ret_note)
+{
+    struct span rest = span_trim(span_of(text ? text : ""));
+    const struct job_note none = {.smact_percent = -1};
+    struct job_note note = none;
+    bool is_note = span_is(take_until(&rest, ' '), "colloc");
+    while (is_note && rest.size > 0) {
+        struct span value = take_until(&rest, ' '), key = take_until(&value, '=');
+        if (key.size > 0)
+            is_note = read_member(key, value, &note);
+    }
+    if (note.state != NOTE_WAITING && (!*note.node || !note.gpus))
+        is_note = false;
+    *ret_note = is_note ? note : none;
+    return is_note;
+}
+
+static void format_gpus(uint64_t gpus, char *text, size_t size)
+{
+    size_t used = 0;
+    *text = '\0';
+    for (int i = 0; i < GRES_INDEX_MAX && used < size; i++)
+        if (gpus >> i & 1)
+            used += (size_t)snprintf(text + used, size - used, used ? ",%d" : "%d", i);
+}
+
+const char *job_note_format(const struct job_note *note, char *text, size_t size)
+{
+    char gpus[3 * GRES_INDEX_MAX];
+    format_gpus(note->gpus, gpus, sizeof gpus);
+    int n = snprintf(text, size, "colloc want=%d attempt=%d restart=%" PRIu32 " ooms=%d state=%s",
+        note->want, note->attempt, note->restart, note->ooms, state_names[note->state]);
+    if (note->gpus && n > 0 && (size_t)n < size)
+        n += snprintf(text + n, size - (size_t)n, " node=%s gpus=%s shards=%" PRId64, note->node,
+            gpus, note->shards);
+    if (note->gpus && note->smact_percent >= 0 && n > 0 && (size_t)n < size)
+        snprintf(text + n, size - (size_t)n, " smact=%d", note->smact_percent);
+    return text;
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What colloc-slurm keeps of a job between two of its runs: a line in the job's admin_comment.
+ *
+ *     colloc want=2 attempt=1 restart=0 ooms=0 state=pinned node=n1 gpus=0,3 shards=12 smact=20
+ *
+ * An administrator may have edited it: it is read with care, and Slurm's own fields are believed
+ * before it. `want` may stand alone: the guard in slurmctld writes it when it takes a request for
+ * GPUs out of a submission.
+ */
+#ifndef COLLOC_SLURM_JOB_NOTE_H
+#define COLLOC_SLURM_JOB_NOTE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum note_state {
+    NOTE_WAITING,    /* not placed */
+    NOTE_PINNED,     /* to `node` and `gpus`, for the run with this number of restarts */
+    NOTE_RECOVERING, /* it ran out of GPU memory there, and is run again alone */
+};
+
+struct job_note {
+    int want; /* GPUs; 0: not given */
+    int attempt;
+    uint32_t restart; /* Slurm's count of restarts that the pin is for */
+    int ooms;         /* ends by GPU memory */
+    enum note_state state;
+    char node[64];
+    uint64_t gpus;     /* a bit for each index */
+    int64_t shards;    /* of each; its memory follows from it */
+    int smact_percent; /* that the job is expected to use of each; -1: not known */
+};
+
+/*
+ * Reads a note from any text.
+ *
+ * text:     may be NULL
+ * ret_note: when there is none, zero with smact_percent -1
+ *
+ * Returns true for a note; false when the text is not one, or has a member that cannot be right.
+ */
+bool job_note_parse(const char *text, struct job_note *ret_note);
+
+/* Writes the note. Returns `text`. */
+const char *job_note_format(const struct job_note *note, char *text, size_t size);
+
+#endif

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The core's queue is in the order of Slurm's priority, which stays Slurm's: fair share, age, QOS.
+ *
+ * The core orders its queue by the ids of tasks, so a job gets its task's id when its place in the
+ * queue is known: of all waiting jobs, the WINDOW_JOBS_MAX of the highest priority are in the core,
+ * with rising ids. When the order changes, the tasks from the first difference on leave the core
+ * and come back with new ids.
+ *
+ *     before    17(1) 12(2) 30(3)          job 30 has priority 5, and job 31 comes with 7
+ *     after     17(1) 12(2) 31(4) 30(5)    30 has left as task 3 and is task 5 now
+ */
+#include <stdlib.h>
+
+#include "slurm/controller_state.h"
+
+static bool is_before(const struct tracked_job *a, const struct tracked_job *b)
+{
+    if (a->priority != b->priority)
+        return a->priority > b->priority;
+    return a->base != b->base ? a->base < b->base : a->index < b->index;
+}
+
+static int compare_jobs(const void *a, const void *b)
+{
+    const struct tracked_job *one = *(struct tracked_job *const *)a;
+    const struct tracked_job *other = *(struct tracked_job *const *)b;
+    return is_before(one, other) ? -1 : is_before(other, one);
+}
+
+static void swap_jobs(struct tracked_job **a, struct tracked_job **b)
+{
+    struct tracked_job *job = *a;
+    *a = *b;
+    *b = job;
+}
+
+/* Brings the `wanted` first of the order to the front, in any order (quickselect). */
+static void select_first(struct tracked_job **jobs, size_t n, size_t wanted)
+{
+    size_t low = 0, high = n;
+    while (high - low > 1 && wanted > low && wanted < high) {
+        size_t edge = low;
+        swap_jobs(&jobs[low + (high - low) / 2], &jobs[high - 1]);
+        for (size_t i = low; i < high - 1; i++)
+            if (is_before(jobs[i], jobs[high - 1]))
+                swap_jobs(&jobs[i], &jobs[edge++]);
+        swap_jobs(&jobs[edge], &jobs[high - 1]);
+        if (edge < wanted)
+            low = edge + 1;
+        else
+            high = edge;
+    }
+}
+
+static bool is_queued(const struct slurm_controller *controller, const struct tracked_job *job)
+{
+    const struct task *task = core_task(controller->core, job->task);
+    return task && task->state == TASK_QUEUED;
+}
+
+static bool is_candidate(const struct slurm_controller *controller, const struct tracked_job *job)
+{
+    return job->record && job->phase == JOB_WAITING && job->is_eligible && !job->is_away &&
+           !job->awaits_requeue && job->request_state != REQUEST_REFUSED &&
+           (!job->task || is_queued(controller, job));
+}
+
+/* Is there a node on which the job can ever run? One that cannot run anywhere would stop all jobs
+ * behind it. */
+static bool can_run(struct slurm_controller *controller, struct tracked_job *job)
+{
+    const struct node_table *nodes = &controller->nodes;
+    const struct task task = {.request = job->request};
+    bool can = false;
+    controller->asked = job;
+    controller->asked_task = 0;
+    for (size_t i = 0; i < nodes->n_nodes && !can; i++)
+        for (int k = 0; k < GRES_INDEX_MAX && !can; k++)
+            can = nodes->nodes[i]->is_listed && nodes->nodes[i]->gpus[k] >= 0 &&
+                  nodes->nodes[i]->n_gpus >= job->request.gpus &&
+                  controller_check_node(controller, &task, nodes->nodes[i]->gpus[k]) != NODE_NEVER;
+    controller->asked = NULL;
+    return can;
+}
+
+static void collect_candidates(struct slurm_controller *controller)
+{
+    struct tracked_job *job;
+    size_t at = 0, n = 0;
+    while ((job = id_map_next(&controller->jobs, &at)))
+        if (is_candidate(controller, job))
+            controller->candidates[n++] = job;
+    size_t wanted = n < WINDOW_JOBS_MAX ? n : WINDOW_JOBS_MAX;
+    select_first(controller->candidates, n, wanted);
+    qsort(controller->candidates, wanted, sizeof *controller->candidates, compare_jobs);
+    controller->n_candidates = wanted;
+}
+
+/* Keeps of the window what still waits in the core. */
+static void shorten_window(struct slurm_controller *controller)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < controller->n_window; i++)
+        if (is_queued(controller, controller->window[i]))
+            controller->window[n++] = controller->window[i];
+    controller->n_window = n;
+}
+
+static bool may_enter(struct slurm_controller *controller, struct tracked_job *job)
+{
+    if (job->request_state != REQUEST_KNOWN)
+        return false;
+    return job->task || can_run(controller, job);
+}
+
+void controller_order_window(struct slurm_controller *controller)
+{
+    size_t same = 0, n = 0;
+    collect_candidates(controller);
+    shorten_window(controller);
+    if (ARRAY_RESERVE(controller->window, controller->window_capacity, WINDOW_JOBS_MAX) < 0) {
+        controller->is_broken = true;
+        return;
+    }
+    for (size_t i = 0; i < controller->n_candidates; i++) {
+        struct tracked_job *job = controller->candidates[i];
+        if (!may_enter(controller, job))
+            continue;
+        if (n == same && same < controller->n_window && controller->window[same] == job) {
+            same++;
+            n++;
+            continue;
+        }
+        for (; controller->n_window > same; controller->n_window--)
+            controller_drop_task(controller, controller->window[controller->n_window - 1]);
+        controller->window[n++] = job;
+        controller->n_window = same = n;
+        controller_submit_task(controller, job);
+    }
+    for (; controller->n_window > n; controller->n_window--)
+        controller_drop_task(controller, controller->window[controller->n_window - 1]);
+}

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the node of a GPU must have before the core may place a job there: CPUs, host memory and
+ * shards of the GPU that no other job has, and what the job's user asked for by -w, -x and -C. A
+ * job that Slurm cannot start at once would stop all behind it in its partition.
+ *
+ * What a node has is what Slurm says, less the jobs that colloc has not placed, less the residents
+ * of its GPUs as the core has them at this moment, those that it has placed in this very step
+ * included.
+ */
+#include <string.h>
+
+#include "slurm/controller_state.h"
+
+static const struct tracked_job *find_asked(
+    struct slurm_controller *controller, const struct task *task)
+{
+    if (!controller->asked || controller->asked_task != task->id) {
+        controller->asked = id_map_get(&controller->by_task, task->id);
+        controller->asked_task = task->id;
+    }
+    return controller->asked;
+}
+
+/* The features of a job that this understands: names that all must be there, with & between. */
+static bool has_features(const struct cluster_node *node, const char *features)
+{
+    char name[NODE_NAME_MAX];
+    for (const char *at = features; *at;) {
+        size_t size = strcspn(at, "&,|*[](): ");
+        struct span word = {at, size};
+        if (size == 0 || !span_copy(word, name, sizeof name) ||
+            !node_list_has(node->features, name))
+            return false;
+        at += size;
+        if (*at && *at++ != '&')
+            return false;
+    }
+    return true;
+}
+
+static int64_t host_memory_of(const struct slurm_controller *controller,
+    const struct tracked_job *job, const struct cluster_node *node)
+{
+    if (!controller->counts_memory)
+        return 0;
+    return job->memory_bytes < 0 ? node->memory_bytes : job->memory_bytes;
+}
+
+static bool may_ever_run(const struct slurm_controller *controller, const struct tracked_job *job,
+    const struct cluster_gpu *gpu)
+{
+    const struct cluster_node *node = controller->nodes.nodes[gpu->node];
+    bool is_index_free = !job->indices || controller->can_change_gres ||
+                         job->indices >> gpu->index & 1;
+    return node->is_listed && is_index_free && job->cpus <= node->cpus &&
+           host_memory_of(controller, job, node) <= node->memory_bytes &&
+           (!job->rules[0] || node_list_has(job->rules[0], node->name)) &&
+           (!job->rules[1] || !node_list_has(job->rules[1], node->name)) &&
+           (!job->rules[2] || has_features(node, job->rules[2]));
+}
+
+/* Are the CPUs and the memory there, beside all residents of the node's GPUs? A resident of several
+ * GPUs is counted with the first. */
+static bool is_host_free(const struct slurm_controller *controller, const struct tracked_job *job,
+    const struct cluster_node *node)
+{
+    const struct cluster_view *view = core_view(controller->core);
+    int cpus = node->other_cpus + job->cpus;
+    int64_t bytes = controller->counts_memory ? node->other_memory_bytes : 0;
+    bytes += host_memory_of(controller, job, node);
+    for (int i = 0, n = 0; n < node->n_gpus && i < GRES_INDEX_MAX; i++) {
+        if (node->gpus[i] < 0)
+            continue;
+        n++;
+        const struct gpu_view *gpu = &view->gpus[node->gpus[i]];
+        for (int k = 0; k < gpu->n_residents; k++) {
+            const struct resident *resident = &gpu->residents[k];
+            const struct tracked_job *other = id_map_get(&controller->by_task, resident->task);
+            if (!other || other == job || resident->places[0] != node->gpus[i])
+                continue;
+            cpus += other->cpus;
+            bytes += host_memory_of(controller, other, node);
+        }
+    }
+    return cpus <= node->cpus && (!controller->counts_memory || bytes <= node->memory_bytes);
+}
+
+int64_t controller_shards_wanted(
+    const struct slurm_controller *controller, const struct tracked_job *job, int gpu)
+{
+    const struct need *need = &job->request.need;
+    int64_t all = controller->nodes.gpus[gpu].shards;
+    int64_t bytes = need->kind >= NEED_ESTIMATED
+                        ? need->bytes
+                        : controller->options.settings.conditions.min_free_bytes;
+    int64_t each = node_table_shard_bytes(&controller->nodes, gpu);
+    int64_t shards = bytes / each + (bytes % each > 0);
+    if (job->ooms > 0 || job->request.exclusive || shards > all)
+        return all;
+    return shards > 0 ? shards : 1;
+}
+
+int64_t controller_shards_left(
+    const struct slurm_controller *controller, int gpu, const struct tracked_job *job)
+{
+    const struct gpu_view *view = &core_view(controller->core)->gpus[gpu];
+    int64_t left = controller->nodes.gpus[gpu].shards - controller->nodes.gpus[gpu].other_shards;
+    for (int k = 0; k < view->n_residents; k++) {
+        const struct tracked_job *other = id_map_get(&controller->by_task, view->residents[k].task);
+        if (!other || other == job)
+            continue;
+        int64_t wanted = other->shards ? other->shards
+                                       : controller_shards_wanted(controller, other, gpu);
+        left -= wanted < left ? wanted : left;
+    }
+    return left > 0 ? left : 0;
+}
+
+/* Must no other job have shards of its GPUs? */
+static bool wants_all_shards(const struct slurm_controller *controller,
+    const struct tracked_job *job, const struct task *task)
+{
+    const struct policy *policy = task->request.policy ? task->request.policy
+                                                       : controller->options.settings.policy;
+    return job->ooms > 0 || job->request.exclusive || policy->exclusive_gpus;
+}
+
+enum node_admission controller_check_node(void *context, const struct task *task, int number)
+{
+    struct slurm_controller *controller = context;
+    const struct tracked_job *job = find_asked(controller, task);
+    const struct cluster_gpu *gpu = &controller->nodes.gpus[number];
+    const struct cluster_node *node = controller->nodes.nodes[gpu->node];
+    if (!job || !may_ever_run(controller, job, gpu))
+        return NODE_NEVER;
+    if (node->is_down || node->is_drained || !is_host_free(controller, job, node))
+        return NODE_NOT_NOW;
+    int64_t left = controller_shards_left(controller, number, job);
+    bool fits = wants_all_shards(controller, job, task) ? left == gpu->shards : left > 0;
+    return fits ? NODE_ADMITS : NODE_NOT_NOW;
+}

@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One update: Slurm's records become events of the core (job_follow.c), the jobs of the highest
+ * priorities its queue (job_window.c), and after one step of the core the difference between what
+ * it decided and what Slurm shows becomes changes (job_changes.c). So a change that was lost, or
+ * undone by hand, is seen at the next update, and a controller that was killed finds its way back
+ * by the same comparison.
+ */
+#include "slurm/slurm_controller.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "slurm/controller_state.h"
+
+/* Chosen: the controller polls each 5 s, and GPUs without an agent are sampled by it. */
+#define SAMPLE_VALID_US (15 * SECOND_US)
+
+struct slurm_controller *slurm_controller_create(const struct slurm_controller_options *options)
+{
+    struct slurm_controller *controller = calloc(1, sizeof *controller);
+    if (!controller)
+        return NULL;
+    controller->options = *options;
+    struct core_settings *settings = &controller->options.settings;
+    settings->order = ORDER_FIFO; /* of Slurm's priorities: job_window.c */
+    settings->usage_half_life_us = 0;
+    settings->can_suspend = settings->can_pause = settings->preload = settings->preempt = false;
+    settings->conditions.sample_valid_us = SAMPLE_VALID_US;
+    controller->core = core_create(settings);
+    controller->nodes.mem_usual_bytes = options->gpu_memory_bytes;
+    controller->next_task = 1;
+    if (!controller->core) {
+        free(controller);
+        return NULL;
+    }
+    const struct node_check check = {controller_check_node, controller};
+    core_set_node_check(controller->core, &check);
+    return controller;
+}
+
+static void tracked_job_free(struct tracked_job *job)
+{
+    free(job->refusal);
+    for (size_t i = 0; i < ARRAY_SIZE(job->rules); i++)
+        free(job->rules[i]);
+    free(job);
+}
+
+void slurm_controller_destroy(struct slurm_controller *controller)
+{
+    if (!controller)
+        return;
+    size_t at = 0;
+    for (struct tracked_job *job; (job = id_map_next(&controller->jobs, &at));)
+        tracked_job_free(job);
+    id_map_fini(&controller->jobs);
+    id_map_fini(&controller->by_task);
+    id_map_fini(&controller->by_id);
+    id_map_fini(&controller->array_active);
+    node_table_fini(&controller->nodes);
+    core_destroy(controller->core);
+    free(controller->window);
+    free(controller->candidates);
+    free(controller->changes);
+    free(controller);
+}
+
+void controller_apply(struct slurm_controller *controller, struct event event)
+{
+    event.time_us = controller->now_us;
+    if (core_apply(controller->core, &event) < 0)
+        controller->is_broken = true;
+}
+
+/* ---- nodes ---- */
+
+static void feed_gpus(struct slurm_controller *controller)
+{
+    const struct node_table *nodes = &controller->nodes;
+    struct gpu_identity *list = calloc(nodes->n_gpus + 1, sizeof *list);
+    if (!list) {
+        controller->is_broken = true;
+        return;
+    }
+    struct event event = {.kind = EVENT_GPUS};
+    event.gpus.n = node_table_list_gpus(nodes, list);
+    event.gpus.list = list;
+    controller_apply(controller, event);
+    controller->is_gpu_changed = false;
+    free(list);
+}
+
+static void follow_nodes(struct slurm_controller *controller, const struct slurm_snapshot *snapshot)
+{
+    bool is_changed;
+    if (node_table_update(&controller->nodes, snapshot->nodes, snapshot->n_nodes, &is_changed) < 0)
+        controller->is_broken = true;
+    else if (is_changed || controller->is_gpu_changed)
+        feed_gpus(controller);
+    node_table_clear_others(&controller->nodes);
+}
+
+/* ---- jobs ---- */
+
+/* How many tasks of each array are placed or running: what its limit counts. */
+static void count_active(struct slurm_controller *controller, const struct slurm_snapshot *snapshot)
+{
+    id_map_fini(&controller->array_active);
+    for (size_t i = 0; i < snapshot->n_jobs; i++) {
+        const struct slurm_job *job = &snapshot->jobs[i];
+        struct job_note note;
+        bool is_pinned = job->state == SLURM_STATE_PENDING &&
+                         job_note_parse(job->admin_comment, &note) && note.state == NOTE_PINNED;
+        if (!job->array_id || job->array_indices || !(slurm_job_holds_node(job) || is_pinned))
+            continue;
+        uintptr_t n = (uintptr_t)id_map_get(&controller->array_active, job->array_id);
+        if (id_map_set(&controller->array_active, job->array_id, (void *)(n + 1)) < 0)
+            controller->is_broken = true;
+    }
+}
+
+/* The list of candidates has room for all jobs, and those that are gone are no candidates. */
+static void remove_forgotten(struct slurm_controller *controller)
+{
+    struct tracked_job *job, **gone = controller->candidates + controller->n_candidates;
+    size_t at = 0, n = 0;
+    while ((job = id_map_next(&controller->jobs, &at)))
+        if (!job->record && !job->task)
+            gone[n++] = job;
+    for (size_t i = 0; i < n; i++) {
+        job = gone[i];
+        id_map_remove(&controller->jobs, (uint64_t)job->base << 32 | job->index);
+        tracked_job_free(job);
+    }
+}
+
+static void step_core(struct slurm_controller *controller)
+{
+    const struct event tick = {.kind = EVENT_TICK, .time_us = controller->now_us};
+    if (core_step(controller->core, &tick) < 0)
+        controller->is_broken = true;
+}
+
+int slurm_controller_update(struct slurm_controller *controller,
+    const struct slurm_snapshot *snapshot, int64_t now_us, int64_t wall_s,
+    struct slurm_change **ret_changes, size_t *ret_n)
+{
+    controller->now_us = now_us > controller->now_us ? now_us : controller->now_us;
+    controller->wall_s = wall_s;
+    controller->counts_memory = snapshot->counts_memory;
+    controller->can_change_gres = snapshot->can_change_gres;
+    controller->update++;
+    controller->has_news = false;
+    controller->asked = NULL;
+    follow_nodes(controller, snapshot);
+    count_active(controller, snapshot);
+    for (size_t i = 0; i < snapshot->n_jobs && !controller->is_broken; i++)
+        controller_follow(controller, &snapshot->jobs[i]);
+    if (ARRAY_RESERVE(controller->candidates, controller->candidates_capacity,
+            controller->jobs.count + 1) < 0)
+        controller->is_broken = true;
+    if (!controller->is_broken) {
+        controller_sweep(controller);
+        controller_order_window(controller);
+        controller_sample_silent_gpus(controller);
+        step_core(controller);
+        controller_list_changes(controller);
+        remove_forgotten(controller);
+    }
+    *ret_changes = controller->changes;
+    *ret_n = controller->n_changes;
+    return controller->is_broken ? -ENOMEM : 0;
+}
+
+/* ---- what is asked from outside ---- */
+
+static struct tracked_job *find_asked(
+    const struct slurm_controller *controller, uint32_t base, uint32_t index)
+{
+    return id_map_get(&controller->jobs, (uint64_t)base << 32 | index);
+}
+
+/* The pin is shown by Slurm at the next update, or asked for again. */
+void slurm_controller_changed(struct slurm_controller *controller,
+    const struct slurm_change *change, const char *reason, int64_t now_us)
+{
+    struct tracked_job *job = find_asked(controller, change->job, change->index);
+    if (!job)
+        return;
+    if (change->result == 0) {
+        job->failures = 0;
+        job->retry_us = 0;
+        return;
+    }
+    /* Chosen: 1 s after the first failure, 2, 4 ... up to a minute after later ones. */
+    int doublings = job->failures < 6 ? job->failures : 6;
+    job->failures++;
+    job->retry_us = now_us + (SECOND_US << doublings);
+    (void)reason;
+}
+
+static void set_key(struct slurm_job_key *key, const struct tracked_job *job)
+{
+    *key = (struct slurm_job_key){.id = job->slurm_id,
+        .base = job->base,
+        .index = job->index,
+        .uid = job->uid,
+        .gid = job->gid,
+        .work_dir = job->record ? job->record->work_dir : NULL,
+        .attempt = job->attempt};
+}
+
+/* Only jobs that may start soon: candidates are in the order of priority. */
+bool slurm_controller_wanted_script(
+    struct slurm_controller *controller, struct slurm_job_key *ret_key)
+{
+    for (size_t i = 0; i < controller->n_candidates; i++) {
+        struct tracked_job *job = controller->candidates[i];
+        if (job->request_state != REQUEST_UNKNOWN)
+            continue;
+        job->request_state = REQUEST_READING;
+        set_key(ret_key, job);
+        return true;
+    }
+    return false;
+}
+
+void slurm_controller_set_request(struct slurm_controller *controller,
+    const struct slurm_job_key *key, const struct task_request *request, const char *refusal)
+{
+    struct tracked_job *job = find_asked(controller, key->base, key->index);
+    if (!job || job->request_state != REQUEST_READING)
+        return;
+    job->request_state = refusal ? REQUEST_REFUSED : REQUEST_KNOWN;
+    free(job->refusal);
+    job->refusal = refusal ? strdup(refusal) : NULL;
+    int gpus = job->request.gpus;
+    if (!refusal)
+        job->request = *request;
+    job->request.gpus = gpus;
+    controller->has_news = true;
+}
+
+bool slurm_controller_wanted_log(struct slurm_controller *controller, struct slurm_job_key *ret_key)
+{
+    struct tracked_job *job;
+    size_t at = 0;
+    while (controller->n_logs_wanted > 0 && (job = id_map_next(&controller->jobs, &at))) {
+        if (!job->is_log_wanted)
+            continue;
+        job->is_log_wanted = false;
+        controller->n_logs_wanted--;
+        set_key(ret_key, job);
+        return true;
+    }
+    return false;
+}
+
+bool slurm_controller_has_news(const struct slurm_controller *controller)
+{
+    return controller->has_news;
+}
+
+const struct core *slurm_controller_core(const struct slurm_controller *controller)
+{
+    return controller->core;
+}
+
+const char *slurm_controller_job_name(
+    const struct slurm_controller *controller, uint64_t task, char *text, size_t size)
+{
+    const struct tracked_job *job = id_map_get(&controller->by_task, task);
+    if (job && job->index != SLURM_NO_INDEX)
+        snprintf(text, size, "%" PRIu32 "_%" PRIu32, job->base, job->index);
+    else
+        snprintf(text, size, "%" PRIu32, job ? job->base : 0);
+    return text;
+}

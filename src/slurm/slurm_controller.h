@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The third driver of the core, beside the daemon and the simulator: it follows Slurm's jobs and
+ * says which of them to pin to which GPUs. Pure: whoever calls it reads Slurm, makes the changes
+ * and reports what came of them (slurm_loop.c; tests do so with lists in memory).
+ *
+ *     loop:  read all jobs and nodes from Slurm
+ *            slurm_controller_update    -> the core places what fits
+ *            make the changes           pin, requeue, return, comment
+ *            slurm_controller_changed   what came of each
+ *            read the scripts of slurm_controller_wanted_script, and the error files of
+ *            slurm_controller_wanted_log; again
+ *
+ * Contract:
+ *   1. Slurm is the truth. The controller keeps nothing on disk: a new one takes over from Slurm's
+ *      own fields and the notes in admin_comment (job_note.h), and places nothing twice.
+ *   2. A change is asked for until Slurm shows it; each change may be repeated.
+ *   3. A job is known by its id, the time of its submission and its restarts: Slurm uses an id
+ *      again after a crash of slurmctld.
+ */
+#ifndef COLLOC_SLURM_SLURM_CONTROLLER_H
+#define COLLOC_SLURM_SLURM_CONTROLLER_H
+
+#include "core/core.h"
+#include "slurm/slurm_job.h"
+
+struct slurm_controller;
+
+struct slurm_controller_options {
+    struct core_settings settings;
+    const char *intake_partition, *run_partition; /* borrowed */
+    int64_t gpu_memory_bytes;                     /* of a GPU of which no agent has reported */
+};
+
+/* Returns the controller, for slurm_controller_destroy; NULL without memory. */
+struct slurm_controller *slurm_controller_create(const struct slurm_controller_options *options);
+void slurm_controller_destroy(struct slurm_controller *controller);
+
+/*
+ * Takes over what Slurm shows, and lets the core decide.
+ *
+ * snapshot:    borrowed until the next update
+ * now_us:      the core's time, not before that of the last call
+ * wall_s:      Slurm's time
+ * ret_changes: what to change, in this order; valid until the next call
+ *
+ * Returns 0, or -ENOMEM: the controller has to be created anew.
+ */
+int slurm_controller_update(struct slurm_controller *controller,
+    const struct slurm_snapshot *snapshot, int64_t now_us, int64_t wall_s,
+    struct slurm_change **ret_changes, size_t *ret_n);
+
+/* A change was made (`change->result` is 0), or was not (-errno, with the reason). */
+void slurm_controller_changed(struct slurm_controller *controller,
+    const struct slurm_change *change, const char *reason, int64_t now_us);
+
+/* A job of which the controller wants to know something. */
+struct slurm_job_key {
+    uint32_t id;          /* for Slurm's calls */
+    uint32_t base, index; /* as in slurm_change */
+    uid_t uid;
+    gid_t gid;
+    const char *work_dir; /* valid until the next update */
+    int attempt;
+};
+
+/* The next job of which the script is to be read; from then on it counts as being read. Returns
+ * false when there is none. */
+bool slurm_controller_wanted_script(
+    struct slurm_controller *controller, struct slurm_job_key *ret_key);
+
+/*
+ * What a job needs, as its script says (job_script.h). The sizes, policies and so on are the
+ * core's; the number of GPUs is not taken from it.
+ *
+ * refusal: why the job cannot be placed; or NULL
+ */
+void slurm_controller_set_request(struct slurm_controller *controller,
+    const struct slurm_job_key *key, const struct task_request *request, const char *refusal);
+
+/* The next job that failed on shared GPUs: did it run out of GPU memory? Returns false when there
+ * is none. */
+bool slurm_controller_wanted_log(
+    struct slurm_controller *controller, struct slurm_job_key *ret_key);
+void slurm_controller_log_examined(
+    struct slurm_controller *controller, const struct slurm_job_key *key, bool is_gpu_oom);
+
+/* One GPU of a node, as its agent reports it. */
+struct slurm_gpu_reading {
+    int index;
+    struct reading mem_total_bytes, mem_used_bytes, smact;
+    bool is_faulty;
+    bool processes_known;
+    const struct slurm_gpu_process {
+        uint32_t job; /* Slurm's id; 0: of no job */
+        struct reading mem_used_bytes;
+    } * processes;
+    size_t n_processes;
+};
+
+/* Takes over what the agent of a node reports. Returns 0; -ENOENT: no such node; or -ENOMEM. */
+int slurm_controller_report(struct slurm_controller *controller, const char *node,
+    const struct slurm_gpu_reading *gpus, size_t n, int64_t now_us);
+
+/* An agent saw a job run out of GPU memory and requeued it, held. `restarts`: before that. */
+void slurm_controller_crashed(
+    struct slurm_controller *controller, uint32_t job, uint32_t restarts, int64_t now_us);
+
+/* Does the core want the next update before Slurm changes? It has placed a job since the last. */
+bool slurm_controller_has_news(const struct slurm_controller *controller);
+
+/* The core, for reading. */
+const struct core *slurm_controller_core(const struct slurm_controller *controller);
+
+/* Writes Slurm's name of the core's task: "17" or "12_3". Returns `text`. */
+const char *slurm_controller_job_name(
+    const struct slurm_controller *controller, uint64_t task, char *text, size_t size);
+
+#endif

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What colloc-slurm knows of Slurm: its jobs and nodes as plain facts, and the calls that read and
+ * change them. libslurm_calls.c makes the calls by libslurm; tests make them on lists in memory.
+ */
+#ifndef COLLOC_SLURM_SLURM_JOB_H
+#define COLLOC_SLURM_SLURM_JOB_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/fault.h"
+
+#define SLURM_NO_INDEX UINT32_MAX /* the job is no task of an array */
+
+enum slurm_state {
+    SLURM_STATE_PENDING,
+    SLURM_STATE_RUNNING,
+    SLURM_STATE_SUSPENDED,
+    SLURM_STATE_COMPLETED,
+    SLURM_STATE_CANCELLED,
+    SLURM_STATE_FAILED, /* it exited with an error */
+    SLURM_STATE_TIMEOUT,
+    SLURM_STATE_NODE_FAIL,
+    SLURM_STATE_OUT_OF_MEMORY,
+    SLURM_STATE_OTHER_END, /* preempted, not booted, ... */
+};
+
+static inline bool slurm_state_is_end(enum slurm_state state)
+{
+    return state >= SLURM_STATE_COMPLETED;
+}
+
+/* A job, or the tasks of an array that have not been split off. Texts: NULL is the same as "". */
+struct slurm_job {
+    uint32_t id;
+    uint32_t array_id; /* 0: of no array */
+    uint32_t array_index;
+    const char *array_indices; /* "0-9,12%2": the record stands for all of these, still pending */
+    uid_t uid;
+    gid_t gid;
+    enum slurm_state state;
+    bool is_completing; /* it has ended, and its nodes still clean up */
+    bool is_held;
+    bool has_dependency; /* an open one */
+    bool may_requeue;
+    int64_t submit_s, begin_s, end_s;
+    uint32_t restarts;
+    uint32_t priority;
+    int cpus;             /* of all its nodes together */
+    int nodes;            /* how many it wants or has */
+    int64_t memory_bytes; /* on each node; 0: all of the node's */
+    const char *partition;
+    const char *node_list; /* those it runs on, comma-separated */
+    const char *required_nodes, *excluded_nodes, *features;
+    const char *gres;       /* tres_per_node: "gres:shard:i2:12" */
+    const char *other_gres; /* tres_per_job, tres_per_socket or tres_per_task */
+    const char *admin_comment, *comment, *work_dir;
+};
+
+/* Does the job occupy CPUs, memory and GPUs of its nodes? */
+static inline bool slurm_job_holds_node(const struct slurm_job *job)
+{
+    return job->state == SLURM_STATE_RUNNING || job->state == SLURM_STATE_SUSPENDED ||
+           job->is_completing;
+}
+
+struct slurm_node {
+    const char *name;
+    bool is_down;    /* or does not respond */
+    bool is_drained; /* by an administrator: it takes no further job */
+    int cpus;
+    int64_t memory_bytes;
+    const char *gres; /* "gpu:i0:1,shard:i0:80": what it has */
+    const char *features;
+};
+
+/* All jobs and nodes at one instant. */
+struct slurm_snapshot {
+    const struct slurm_job *jobs;
+    size_t n_jobs;
+    const struct slurm_node *nodes;
+    size_t n_nodes;
+    bool counts_memory;   /* SelectTypeParameters has memory as a resource */
+    bool can_change_gres; /* 23.02.6 and later: another request replaces the former one */
+};
+
+/* A change of a job. */
+enum slurm_change_kind {
+    SLURM_PIN,     /* node, GPUs, run partition, note: it starts there */
+    SLURM_RETURN,  /* back into the intake partition, without its pin counting any more */
+    SLURM_REQUEUE, /* an ended job runs again, held at first */
+    SLURM_COMMENT, /* only the text for its user */
+};
+
+enum { SLURM_TEXT_MAX = 256, SLURM_GRES_MAX = 1024 };
+
+struct slurm_change {
+    enum slurm_change_kind kind;
+    uint32_t job, index; /* of an array: its id, and the task's index; else SLURM_NO_INDEX */
+    uint64_t task;       /* the core's, for the caller */
+    bool moves;          /* SLURM_PIN: from the intake into the run partition */
+    int64_t begin_s;     /* SLURM_PIN: not before; 0: at once */
+    char node[64];
+    char gres[SLURM_GRES_MAX];
+    char note[SLURM_TEXT_MAX]; /* admin_comment; "": unchanged */
+    char comment[SLURM_TEXT_MAX];
+    int result; /* set by `change`: 0 or -errno */
+};
+
+/* The calls, each of which may wait for slurmctld: to be made in a thread, one at a time. */
+struct slurm_calls {
+    void *context;
+
+    /* Reads all jobs and nodes. `ret_snapshot`: valid until the next call. Returns 0; or -errno
+     * with a fault (-EAGAIN: slurmctld does not answer). */
+    int (*load)(void *context, struct fault *fault, struct slurm_snapshot *ret_snapshot);
+
+    /* Makes one change. Returns 0; -ENOENT: there is no such job, or it has ended; or -errno with a
+     * fault. */
+    int (*change)(void *context, const struct slurm_change *change, struct fault *fault);
+
+    /* Reads the script of a batch job. `ret_script`: the caller frees it. Returns 0; -ENOENT: it
+     * has none; or -errno with a fault. */
+    int (*read_script)(void *context, uint32_t job, struct fault *fault, char **ret_script);
+
+    /* Writes the path of the file that a job writes its errors to. Returns 0 or -errno. */
+    int (*find_error_file)(void *context, uint32_t job, char *path, size_t size);
+};
+
+#endif

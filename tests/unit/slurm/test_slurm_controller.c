@@ -1,0 +1,639 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The controller against a Slurm in memory (fake_slurm.h): which job is pinned where, in which
+ * order, and that a new controller takes over without placing anything twice.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/array.h"
+#include "base/clock.h"
+#include "base/units.h"
+#include "fake_slurm.h"
+#include "policy/policies.h"
+#include "slurm/slurm_controller.h"
+
+static struct fake_slurm fake;
+static struct slurm_controller *controller;
+static int64_t now_us;
+static double smact;     /* of jobs, as their scripts say */
+static int64_t memory;   /* likewise; 0: not given */
+static bool wants_alone; /* likewise */
+
+static void create_controller(void)
+{
+    struct slurm_controller_options options = {.settings = core_settings_default(),
+        .intake_partition = "intake",
+        .run_partition = "run",
+        .gpu_memory_bytes = 80 * GIB};
+    options.settings.policy = &policy_magm;
+    options.settings.settle_us = options.settings.settle_max_us = 1;
+    options.settings.conditions.margin_bytes = 0;
+    controller = slurm_controller_create(&options);
+    assert_non_null(controller);
+}
+
+static void begin_cluster(int nodes, int gpus)
+{
+    fake_slurm_init(&fake, nodes, gpus);
+    now_us = 1000 * SECOND_US;
+    smact = 0.2;
+    memory = 10 * GIB;
+    wants_alone = false;
+    create_controller();
+}
+
+static void end_cluster(void)
+{
+    slurm_controller_destroy(controller);
+    fake_slurm_fini(&fake);
+}
+
+/* kill -9: a new controller knows nothing but what Slurm shows. */
+static void replace_controller(void)
+{
+    slurm_controller_destroy(controller);
+    create_controller();
+}
+
+static void answer_scripts(void)
+{
+    struct slurm_job_key key;
+    struct task_request request = {.exclusive = wants_alone};
+    if (memory)
+        request.need = (struct need){NEED_DECLARED, memory};
+    request.expect.smact = reading_of(smact);
+    while (slurm_controller_wanted_script(controller, &key))
+        slurm_controller_set_request(controller, &key, &request, NULL);
+}
+
+/* One look at Slurm, and its changes. Returns how many. */
+static size_t update(void)
+{
+    struct slurm_change *changes;
+    size_t n;
+    now_us += SECOND_US;
+    fake.now_s++;
+    struct slurm_snapshot snapshot = fake_slurm_list(&fake);
+    assert_int_equal(
+        slurm_controller_update(controller, &snapshot, now_us, fake.now_s, &changes, &n), 0);
+    for (size_t i = 0; i < n; i++) {
+        changes[i].result = fake_slurm_change(&fake, &changes[i]);
+        slurm_controller_changed(controller, &changes[i], "failed", now_us);
+    }
+    answer_scripts();
+    return n;
+}
+
+/* Until nothing changes any more: for longer than it takes to know the activity of a GPU. */
+static void settle(void)
+{
+    for (int rounds = 0, quiet = 0; quiet < 8; rounds++) {
+        size_t n = update() + (size_t)fake_slurm_start(&fake);
+        quiet = n > 0 || slurm_controller_has_news(controller) ? 0 : quiet + 1;
+        assert_true(rounds < 1000);
+    }
+}
+
+static void assert_on(const struct fake_job *job, const char *node, const char *gres)
+{
+    assert_int_equal(job->job.state, SLURM_STATE_RUNNING);
+    assert_string_equal(job->nodes, node);
+    assert_string_equal(job->gres, gres);
+}
+
+static void jobs_share_a_gpu_by_typed_shards(void **state)
+{
+    begin_cluster(1, 1);
+    struct fake_job *a = fake_slurm_submit(&fake, 5), *b = fake_slurm_submit(&fake, 5);
+    b->job.uid = 1001;
+    settle();
+    assert_on(a, "n0", "gres:shard:i0:10");
+    assert_on(b, "n0", "gres:shard:i0:10");
+    assert_true(fake.held[0][0] == 20);
+    assert_string_equal(a->note,
+        "colloc want=1 attempt=1 restart=0 ooms=0 state=pinned node=n0 gpus=0 shards=10 "
+        "smact=20");
+    assert_string_equal(a->comment, "colloc: node n0, GPU 0, 10 shards; GPU memory 10.0 GiB");
+    end_cluster();
+}
+
+/* Memory that is not known is not none: the second job waits. So does one of unknown activity. */
+static void unknown_is_never_idle(void **state)
+{
+    begin_cluster(1, 1);
+    memory = 0;
+    struct fake_job *a = fake_slurm_submit(&fake, 5), *b = fake_slurm_submit(&fake, 5);
+    settle();
+    assert_int_equal(a->job.state, SLURM_STATE_RUNNING);
+    assert_int_equal(b->job.state, SLURM_STATE_PENDING);
+    assert_true(strncmp(b->comment, "colloc: waits: ", 15) == 0);
+    fake_slurm_end(&fake, a, SLURM_STATE_COMPLETED);
+    settle();
+    assert_int_equal(b->job.state, SLURM_STATE_RUNNING);
+    end_cluster();
+}
+
+static void order_is_slurms_priority(void **state)
+{
+    begin_cluster(1, 1);
+    wants_alone = true;
+    struct fake_job *jobs[4];
+    static const uint32_t priorities[4] = {3, 9, 1, 7};
+    static const int order[4] = {1, 3, 0, 2};
+    for (int i = 0; i < 4; i++)
+        jobs[i] = fake_slurm_submit(&fake, priorities[i]);
+    for (int i = 0; i < 4; i++) {
+        settle();
+        assert_on(jobs[order[i]], "n0", "gres:shard:i0:80");
+        fake_slurm_end(&fake, jobs[order[i]], SLURM_STATE_COMPLETED);
+    }
+    end_cluster();
+}
+
+static void a_changed_priority_reorders(void **state)
+{
+    begin_cluster(1, 1);
+    wants_alone = true;
+    struct fake_job *running = fake_slurm_submit(&fake, 9);
+    settle();
+    struct fake_job *a = fake_slurm_submit(&fake, 5), *b = fake_slurm_submit(&fake, 4);
+    struct fake_job *c = fake_slurm_submit(&fake, 3);
+    settle();
+    c->job.priority = 8;
+    settle();
+    fake_slurm_end(&fake, running, SLURM_STATE_COMPLETED);
+    settle();
+    assert_on(c, "n0", "gres:shard:i0:80");
+    assert_int_equal(a->job.state, SLURM_STATE_PENDING);
+    assert_int_equal(b->job.state, SLURM_STATE_PENDING);
+    end_cluster();
+}
+
+static void waits_for_dependency_begin_and_hold(void **state)
+{
+    begin_cluster(1, 4);
+    struct fake_job *jobs[3];
+    for (int i = 0; i < 3; i++)
+        jobs[i] = fake_slurm_submit(&fake, 5);
+    jobs[0]->job.has_dependency = true;
+    jobs[1]->job.begin_s = fake.now_s + 1000;
+    jobs[2]->job.is_held = true;
+    settle();
+    for (int i = 0; i < 3; i++)
+        assert_string_equal(jobs[i]->partition, "intake");
+    jobs[0]->job.has_dependency = false;
+    jobs[1]->job.begin_s = fake.now_s;
+    jobs[2]->job.is_held = false;
+    settle();
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(jobs[i]->job.state, SLURM_STATE_RUNNING);
+    end_cluster();
+}
+
+/* A node with CPUs for one job of the two, however much GPU memory it has. */
+static void cpus_and_memory_are_counted_before(void **state)
+{
+    begin_cluster(1, 4);
+    fake.counts_memory = true;
+    struct fake_job *jobs[3];
+    for (int i = 0; i < 3; i++)
+        jobs[i] = fake_slurm_submit(&fake, 5);
+    jobs[0]->job.cpus = jobs[1]->job.cpus = 40;
+    jobs[2]->job.cpus = 4;
+    jobs[2]->job.memory_bytes = 63000 * MIB;
+    settle();
+    assert_int_equal(jobs[0]->job.state, SLURM_STATE_RUNNING);
+    assert_string_equal(jobs[1]->partition, "intake");
+    fake_slurm_end(&fake, jobs[0], SLURM_STATE_COMPLETED);
+    settle();
+    assert_int_equal(jobs[1]->job.state, SLURM_STATE_RUNNING);
+    fake_slurm_end(&fake, jobs[1], SLURM_STATE_COMPLETED);
+    struct fake_job *last = fake_slurm_submit(&fake, 5);
+    last->job.memory_bytes = 2000 * MIB;
+    settle();
+    assert_int_equal(jobs[2]->job.state, SLURM_STATE_RUNNING);
+    assert_string_equal(last->partition, "intake");
+    end_cluster();
+}
+
+/* A job that no node can ever run does not stop the others. */
+static void an_impossible_job_stops_no_other(void **state)
+{
+    begin_cluster(2, 4);
+    struct fake_job *large = fake_slurm_submit(&fake, 9), *cpus = fake_slurm_submit(&fake, 8);
+    snprintf(large->gres, sizeof large->gres, "gres:gpu:8");
+    cpus->job.cpus = 1000;
+    struct fake_job *small = fake_slurm_submit(&fake, 1);
+    settle();
+    assert_string_equal(large->partition, "intake");
+    assert_string_equal(cpus->partition, "intake");
+    assert_int_equal(small->job.state, SLURM_STATE_RUNNING);
+    end_cluster();
+}
+
+static void several_gpus_are_of_one_node(void **state)
+{
+    begin_cluster(2, 4);
+    wants_alone = true;
+    struct fake_job *three = fake_slurm_submit(&fake, 9);
+    snprintf(three->gres, sizeof three->gres, "gres:gpu:3");
+    settle();
+    struct fake_job *two = fake_slurm_submit(&fake, 8);
+    snprintf(two->note, sizeof two->note, "colloc want=2");
+    settle();
+    assert_on(three, "n0", "gres:shard:i0:80,gres:shard:i1:80,gres:shard:i2:80");
+    assert_on(two, "n1", "gres:shard:i0:80,gres:shard:i1:80");
+    end_cluster();
+}
+
+/* After kill -9 at any moment: nothing is pinned twice, and what ran is known. */
+static void a_new_controller_places_nothing_twice(void **state)
+{
+    begin_cluster(2, 2);
+    struct fake_job *jobs[12];
+    for (int i = 0; i < 12; i++)
+        jobs[i] = fake_slurm_submit(&fake, 5);
+    for (int round = 0; round < 30; round++) {
+        update();
+        if (round % 3 == 0)
+            replace_controller();
+        if (round % 2 == 0)
+            fake_slurm_start(&fake);
+    }
+    settle();
+    for (int i = 0; i < 12; i++)
+        assert_int_equal(jobs[i]->starts, 1);
+    int n = fake.n_changes;
+    replace_controller();
+    settle();
+    assert_int_equal(fake.n_changes, n);
+    end_cluster();
+}
+
+static void examine_logs(bool is_oom)
+{
+    struct slurm_job_key key;
+    while (slurm_controller_wanted_log(controller, &key))
+        slurm_controller_log_examined(controller, &key, is_oom);
+}
+
+/* Two jobs share GPU 1 of a node; GPU 0 is taken by a third, alone. */
+static void share_and_fail(struct fake_job *ret_jobs[3])
+{
+    wants_alone = true;
+    ret_jobs[0] = fake_slurm_submit(&fake, 9);
+    settle();
+    wants_alone = false;
+    ret_jobs[1] = fake_slurm_submit(&fake, 8);
+    ret_jobs[2] = fake_slurm_submit(&fake, 7);
+    settle();
+    assert_on(ret_jobs[1], "n0", "gres:shard:i1:10");
+    assert_on(ret_jobs[2], "n0", "gres:shard:i1:10");
+    fake_slurm_end(&fake, ret_jobs[1], SLURM_STATE_FAILED);
+    update();
+}
+
+static void out_of_memory_runs_again_alone(void **state)
+{
+    struct fake_job *jobs[3];
+    begin_cluster(1, 2);
+    fake.can_change_gres = false; /* 22.05: the same index again */
+    share_and_fail(jobs);
+    assert_int_equal(jobs[1]->job.state, SLURM_STATE_FAILED);
+    examine_logs(true);
+    settle();
+    assert_int_equal(jobs[1]->job.state, SLURM_STATE_PENDING); /* GPU 1 is drained for it */
+    fake_slurm_end(&fake, jobs[0], SLURM_STATE_COMPLETED);     /* not that one */
+    settle();
+    assert_int_equal(jobs[1]->job.state, SLURM_STATE_PENDING);
+    fake_slurm_end(&fake, jobs[2], SLURM_STATE_COMPLETED);
+    settle();
+    assert_on(jobs[1], "n0", "gres:shard:i1:80");
+    assert_int_equal(jobs[1]->starts, 2);
+    fake_slurm_end(&fake, jobs[1], SLURM_STATE_FAILED); /* alone, it is its own fault */
+    update();
+    examine_logs(true);
+    settle();
+    assert_int_equal(jobs[1]->job.state, SLURM_STATE_FAILED);
+    end_cluster();
+}
+
+static void another_failure_is_final(void **state)
+{
+    struct fake_job *jobs[3];
+    begin_cluster(1, 2);
+    share_and_fail(jobs);
+    examine_logs(false);
+    settle();
+    assert_int_equal(jobs[1]->job.state, SLURM_STATE_FAILED);
+    assert_int_equal(jobs[1]->starts, 1);
+    end_cluster();
+}
+
+/* The controller is killed after each step of a recovery. */
+static void a_recovery_survives_a_new_controller(void **state)
+{
+    struct fake_job *jobs[3];
+    for (int when = 0; when < 4; when++) {
+        begin_cluster(1, 2);
+        share_and_fail(jobs);
+        if (when == 0)
+            replace_controller(); /* before the log was read */
+        update();
+        examine_logs(true);
+        if (when == 1)
+            replace_controller(); /* read, and nothing done yet: it is read again */
+        update();
+        examine_logs(true);
+        if (when == 2)
+            replace_controller(); /* requeued */
+        update();
+        examine_logs(true);
+        fake_slurm_end(&fake, jobs[2], SLURM_STATE_COMPLETED);
+        update();
+        if (when == 3)
+            replace_controller(); /* pinned again */
+        settle();
+        assert_on(jobs[1], "n0", "gres:shard:i1:80");
+        assert_int_equal(jobs[1]->starts, 2);
+        end_cluster();
+    }
+}
+
+/* The agent of the node requeues it while it still counts as running. */
+static void an_agent_reports_the_crash(void **state)
+{
+    struct fake_job *jobs[3];
+    for (int is_early = 0; is_early < 2; is_early++) {
+        begin_cluster(1, 2);
+        wants_alone = false;
+        jobs[0] = fake_slurm_submit(&fake, 8);
+        jobs[1] = fake_slurm_submit(&fake, 7);
+        settle();
+        if (is_early)
+            slurm_controller_crashed(controller, jobs[0]->job.id, 0, now_us);
+        fake_slurm_requeue(&fake, jobs[0], true);
+        update();
+        slurm_controller_crashed(controller, jobs[0]->job.id, 0, now_us); /* repeated */
+        examine_logs(false);
+        slurm_controller_crashed(controller, jobs[0]->job.id, 0, now_us);
+        settle();
+        assert_int_equal(jobs[0]->starts, 2);
+        assert_non_null(strstr(jobs[0]->gres, ":80"));
+        end_cluster();
+    }
+}
+
+/* scontrol requeue, or a failed node: the old pin must not start it beside others. */
+static void a_requeued_job_goes_back_to_the_intake(void **state)
+{
+    begin_cluster(1, 1);
+    wants_alone = true;
+    struct fake_job *a = fake_slurm_submit(&fake, 5), *b = fake_slurm_submit(&fake, 9);
+    settle();
+    assert_on(b, "n0", "gres:shard:i0:80");
+    fake_slurm_requeue(&fake, b, false);
+    update();
+    assert_string_equal(b->partition, "intake");
+    settle();
+    assert_int_equal(b->starts + a->starts, 2); /* by priority and begin time, one of the two */
+    end_cluster();
+}
+
+static void a_used_id_is_another_job(void **state)
+{
+    begin_cluster(1, 1);
+    struct fake_job *job = fake_slurm_submit(&fake, 5);
+    settle();
+    assert_int_equal(job->starts, 1);
+    fake_slurm_end(&fake, job, SLURM_STATE_COMPLETED); /* a crash of slurmctld forgets it */
+    job->job.state = SLURM_STATE_PENDING;
+    job->job.submit_s = fake.now_s + 5;
+    *job->note = *job->comment = *job->gres = '\0';
+    snprintf(job->partition, sizeof job->partition, "intake");
+    settle();
+    assert_int_equal(job->starts, 2);
+    assert_non_null(strstr(job->note, "attempt=1 "));
+    end_cluster();
+}
+
+static void a_job_moved_by_hand_is_believed(void **state)
+{
+    begin_cluster(2, 2);
+    struct fake_job *job = fake_slurm_submit(&fake, 5);
+    snprintf(job->partition, sizeof job->partition, "run"); /* an administrator pins it */
+    snprintf(job->nodes, sizeof job->nodes, "n1");
+    snprintf(job->gres, sizeof job->gres, "gres:shard:i1:80");
+    snprintf(job->note, sizeof job->note, "colloc state=pinned node=n0 gpus=0 shards=1");
+    job->job.required_nodes = job->nodes;
+    wants_alone = true;
+    struct fake_job *other = fake_slurm_submit(&fake, 5);
+    snprintf(other->note, sizeof other->note, "colloc want=2");
+    settle();
+    assert_on(job, "n1", "gres:shard:i1:80");
+    assert_on(other, "n0", "gres:shard:i0:80,gres:shard:i1:80");
+    end_cluster();
+}
+
+static void arrays_are_pinned_task_by_task(void **state)
+{
+    begin_cluster(1, 4);
+    wants_alone = true;
+    struct fake_job *array = fake_slurm_submit(&fake, 5);
+    array->job.array_indices = "0-7%2";
+    settle();
+    int running = 0;
+    for (size_t i = 0; i < fake.n_jobs; i++)
+        running += fake.jobs[i]->job.state == SLURM_STATE_RUNNING;
+    assert_int_equal(running, 2); /* of its limit, on four GPUs */
+    assert_int_equal(fake.n_jobs, 3);
+    assert_int_equal(fake.jobs[1]->job.array_index, 0);
+    assert_int_equal(fake.jobs[2]->job.array_index, 1);
+    assert_string_not_equal(fake.jobs[1]->gres, fake.jobs[2]->gres);
+    end_cluster();
+}
+
+static void failed_changes_are_asked_for_again(void **state)
+{
+    begin_cluster(1, 1);
+    struct fake_job *job = fake_slurm_submit(&fake, 5);
+    fake.failing = 3;
+    for (int i = 0; i < 20; i++) {
+        update();
+        fake_slurm_start(&fake);
+    }
+    assert_int_equal(job->starts, 1);
+    end_cluster();
+}
+
+/* Jobs of other partitions: their CPUs and GPUs are not free. */
+static void other_jobs_hold_what_they_have(void **state)
+{
+    begin_cluster(1, 2);
+    struct fake_job *other = fake_slurm_submit(&fake, 5);
+    snprintf(other->partition, sizeof other->partition, "plain");
+    snprintf(other->gres, sizeof other->gres, "gres:gpu:i0:1");
+    snprintf(other->nodes, sizeof other->nodes, "n0");
+    other->job.node_list = other->nodes;
+    other->job.state = SLURM_STATE_RUNNING;
+    struct fake_job *job = fake_slurm_submit(&fake, 5);
+    settle();
+    assert_on(job, "n0", "gres:shard:i1:10");
+    end_cluster();
+}
+
+static void cancelled_and_lost_jobs_free_their_gpus(void **state)
+{
+    begin_cluster(1, 1);
+    wants_alone = true;
+    struct fake_job *jobs[4];
+    for (int i = 0; i < 4; i++)
+        jobs[i] = fake_slurm_submit(&fake, 9 - (uint32_t)i);
+    settle();
+    fake_slurm_end(&fake, jobs[0], SLURM_STATE_CANCELLED);
+    fake_slurm_end(&fake, jobs[1], SLURM_STATE_CANCELLED); /* while it waited */
+    settle();
+    assert_int_equal(jobs[2]->starts, 1);
+    fake_slurm_end(&fake, jobs[2], SLURM_STATE_TIMEOUT);
+    jobs[2]->is_gone = true;
+    settle();
+    assert_int_equal(jobs[3]->starts, 1);
+    assert_int_equal(jobs[1]->starts, 0);
+    end_cluster();
+}
+
+static void a_drained_or_lost_node_gets_no_job(void **state)
+{
+    begin_cluster(2, 1);
+    fake.nodes[0].is_drained = true;
+    struct fake_job *a = fake_slurm_submit(&fake, 5);
+    settle();
+    assert_string_equal(a->nodes, "n1");
+    fake.nodes[1].is_down = true;
+    struct fake_job *b = fake_slurm_submit(&fake, 5);
+    settle();
+    assert_int_equal(b->starts, 0);
+    fake.nodes[0].is_drained = false;
+    settle();
+    assert_string_equal(b->nodes, "n0");
+    end_cluster();
+}
+
+/* What an agent measures counts before what is expected. */
+static void a_report_replaces_expectations(void **state)
+{
+    begin_cluster(1, 1);
+    struct fake_job *a = fake_slurm_submit(&fake, 5), *b = NULL;
+    settle();
+    for (int i = 0; i < 12; i++) {
+        const struct slurm_gpu_process process = {a->job.id, reading_of(75.0 * (double)GIB)};
+        const struct slurm_gpu_reading reading = {.mem_total_bytes = reading_of(80.0 * (double)GIB),
+            .mem_used_bytes = reading_of(75.0 * (double)GIB),
+            .smact = reading_of(0.1),
+            .processes_known = true,
+            .processes = &process,
+            .n_processes = 1};
+        assert_int_equal(slurm_controller_report(controller, "n0", &reading, 1, now_us), 0);
+        if (!b)
+            b = fake_slurm_submit(&fake, 5);
+        update();
+        fake_slurm_start(&fake);
+    }
+    assert_int_equal(b->starts, 0); /* 5 GiB are free, it requires 10 */
+    assert_int_equal(slurm_controller_report(controller, "n9", NULL, 0, now_us), -ENOENT);
+    end_cluster();
+}
+
+/* 3,000 random acts of users, administrators and crashes: Slurm's counts hold, the core's
+ * invariants too (they abort), and all jobs end. */
+static void random_acts_lose_nothing(void **state)
+{
+    uint32_t random = 7;
+    begin_cluster(3, 2);
+    for (int i = 0; i < 3000; i++) {
+        random = random * 1664525u + 1013904223u;
+        uint32_t act = random >> 8;
+        struct fake_job *job = fake.n_jobs ? fake.jobs[act / 64 % fake.n_jobs] : NULL;
+        bool is_running = job && job->job.state == SLURM_STATE_RUNNING;
+        smact = (double)(act % 5) / 10;
+        memory = (int64_t)(act % 4) * 20 * GIB;
+        if (act % 64 < 12 && fake.n_jobs < 400)
+            fake_slurm_submit(&fake, act / 64 % 100);
+        else if (act % 64 < 24 && is_running)
+            fake_slurm_end(&fake, job, act & 4096 ? SLURM_STATE_FAILED : SLURM_STATE_COMPLETED);
+        else if (act % 64 < 26 && job && !slurm_state_is_end(job->job.state))
+            fake_slurm_end(&fake, job, SLURM_STATE_CANCELLED);
+        else if (act % 64 < 28 && is_running)
+            fake_slurm_requeue(&fake, job, act & 8192);
+        else if (act % 64 < 30 && job && job->job.state == SLURM_STATE_PENDING)
+            job->job.is_held = !job->job.is_held;
+        else if (act % 64 < 31)
+            replace_controller();
+        else if (act % 64 < 33)
+            fake.nodes[act / 64 % 3].is_down = !fake.nodes[act / 64 % 3].is_down;
+        else if (act % 64 < 34)
+            fake.failing = 2;
+        else if (act % 64 < 38)
+            examine_logs(act & 256);
+        else
+            update();
+        fake_slurm_start(&fake);
+    }
+    for (size_t i = 0; i < fake.n_nodes; i++)
+        fake.nodes[i].is_down = false;
+    memory = 10 * GIB;
+    for (int i = 0, left = 1; left > 0; i++) {
+        left = 0;
+        assert_true(i < 3000);
+        update();
+        examine_logs(false);
+        fake_slurm_start(&fake);
+        for (size_t k = 0; k < fake.n_jobs; k++) {
+            struct fake_job *job = fake.jobs[k];
+            job->job.is_held &= strcmp(job->partition, "run") == 0;
+            if (job->job.is_held && job->job.state == SLURM_STATE_PENDING)
+                job->job.is_held = i % 50 > 0;
+            if (job->job.state == SLURM_STATE_RUNNING)
+                fake_slurm_end(&fake, job, SLURM_STATE_COMPLETED);
+            left += !slurm_state_is_end(job->job.state);
+        }
+    }
+    end_cluster();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(jobs_share_a_gpu_by_typed_shards),
+        cmocka_unit_test(unknown_is_never_idle), cmocka_unit_test(order_is_slurms_priority),
+        cmocka_unit_test(a_changed_priority_reorders),
+        cmocka_unit_test(waits_for_dependency_begin_and_hold),
+        cmocka_unit_test(cpus_and_memory_are_counted_before),
+        cmocka_unit_test(an_impossible_job_stops_no_other),
+        cmocka_unit_test(several_gpus_are_of_one_node),
+        cmocka_unit_test(a_new_controller_places_nothing_twice),
+        cmocka_unit_test(out_of_memory_runs_again_alone),
+        cmocka_unit_test(another_failure_is_final),
+        cmocka_unit_test(a_recovery_survives_a_new_controller),
+        cmocka_unit_test(an_agent_reports_the_crash),
+        cmocka_unit_test(a_requeued_job_goes_back_to_the_intake),
+        cmocka_unit_test(a_used_id_is_another_job),
+        cmocka_unit_test(a_job_moved_by_hand_is_believed),
+        cmocka_unit_test(arrays_are_pinned_task_by_task),
+        cmocka_unit_test(failed_changes_are_asked_for_again),
+        cmocka_unit_test(other_jobs_hold_what_they_have),
+        cmocka_unit_test(cancelled_and_lost_jobs_free_their_gpus),
+        cmocka_unit_test(a_drained_or_lost_node_gets_no_job),
+        cmocka_unit_test(a_report_replaces_expectations),
+        cmocka_unit_test(random_acts_lose_nothing)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
