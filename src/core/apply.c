@@ -111,6 +111,7 @@ static int add_task(
     task->array = array;
     task->request = event->submit.request;
     core->n_taking_turns += task->request.takes_turns;
+    core->any_time_limit |= task->request.time_limit_us > 0;
     if (core_take_dependencies(core, task, id - event->task) < 0)
         return -ENOMEM;
     task->submitted_us = task->queued_us = event->time_us;

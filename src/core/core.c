@@ -234,7 +234,7 @@ static int evict_all(struct core *core, int64_t now_us)
 /* Only tasks that hold GPUs can run out of time: these are the residents. */
 static int expire_tasks(struct core *core, int64_t now_us)
 {
-    for (int i = 0; i < core->view.n_gpus; i++) {
+    for (int i = 0; i < core->view.n_gpus && core->any_time_limit; i++) {
         const struct gpu_view *gpu = &core->view.gpus[i];
         for (int k = 0; k < gpu->n_residents; k++) {
             uint64_t id = gpu->residents[k].task;

@@ -109,6 +109,7 @@ struct core {
     uint64_t drained_for;  /* the recovering task that GPUs are drained for; 0: none */
     uint64_t reserved_for; /* the head of the queue that GPUs are reserved for; 0: none */
     bool any_gone;         /* a MIG instance is gone */
+    bool any_time_limit;   /* a task has had a time limit */
     bool replayed;         /* since the last step: the log may have ended before a decision */
     bool pass_needed;      /* something has changed that may let a task be placed */
     int64_t last_pass_us;

@@ -61,6 +61,7 @@ static int set_request(struct core *core, struct task *task, const struct task_u
 {
     if (update->sets_time_limit)
         task->request.time_limit_us = update->time_limit_us;
+    core->any_time_limit |= task->request.time_limit_us > 0;
     if (update->sets_priority)
         task->request.priority = update->priority;
     if (update->sets_need)
