@@ -13,15 +13,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <yaml.h>
 
 #include "base/array.h"
 #include "base/beside.h"
 #include "base/clock.h"
-#include "base/file.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "base/units.h"
+#include "daemon/setting_file.h"
 #include "daemon/setting_kind.h"
 #include "estimator/estimator.h"
 #include "policy/policies.h"
@@ -29,8 +28,7 @@
 
 #define SAMPLES_USUAL "1s:1h,10s:1d,5m:30d" /* chosen: some 20,000 samples of each GPU */
 #define DEFAULT_FILE  "/etc/colloc/collocd.yaml"
-enum { FILE_MAX_BYTES = 1 << 20 }; /* bytes; chosen: far above any configuration */
-enum { VALUE_TEXT_MAX = 640 };     /* of any value: paths are the longest */
+enum { VALUE_TEXT_MAX = 640 }; /* of any value: paths are the longest */
 
 /* LIVE: the setting can change while the daemon runs. FIELD: it is read at the start only. */
 #define FIELD_AT(name) offsetof(struct config, name), sizeof(((struct config *)0)->name)
@@ -445,80 +443,14 @@ static int set_named_option(
         fault, EINVAL, "%s: unknown setting: `collocd --help` lists all settings", name);
 }
 
-/* ---- the file: one mapping of plain scalars ---- */
-
-static int yaml_problem(const yaml_parser_t *parser, const char *path, struct fault *fault)
+static int take_setting(void *context, const char *name, const char *value, struct fault *fault)
 {
-    return fault_set(fault, EINVAL, "%s:%zu: %s", path, parser->problem_mark.line + 1,
-        parser->problem ? parser->problem : "not YAML");
-}
-
-/* One event of the file. `key` remembers the key until its value comes. */
-static int take_yaml_event(struct config *config, const yaml_event_t *event, bool in_mapping,
-    char *key, size_t key_size, struct fault *fault)
-{
-    const char *text = event->type == YAML_SCALAR_EVENT ? (const char *)event->data.scalar.value
-                                                        : "";
-    switch (event->type) {
-    case YAML_SCALAR_EVENT:
-        if (!in_mapping)
-            return *text
-                       ? fault_set(fault, EINVAL, "'%.40s': expected a line 'setting: value'", text)
-                       : 0;
-        if (key[0] == '\0')
-            return setting_text.set(key, key_size, text) < 0 || !*text
-                       ? fault_set(fault, EINVAL,
-                             "'%.40s': unknown setting: `collocd --help` lists all settings", text)
-                       : 0;
-        int r = set_named_option(config, key, text, fault);
-        key[0] = '\0';
-        return r;
-    case YAML_SEQUENCE_START_EVENT:
-    case YAML_ALIAS_EVENT:
-        return fault_set(
-            fault, EINVAL, "lists and aliases are not supported: write a line 'setting: value'");
-    case YAML_MAPPING_START_EVENT:
-        return key[0] ? fault_set(fault, EINVAL, "%s: expected one value on the same line", key)
-                      : 0;
-    default:
-        return 0;
-    }
-}
-
-static int read_yaml(
-    struct config *config, yaml_parser_t *parser, const char *path, struct fault *fault)
-{
-    char key[64] = "";
-    bool in_mapping = false;
-    for (bool done = false; !done;) {
-        yaml_event_t event;
-        if (!yaml_parser_parse(parser, &event))
-            return yaml_problem(parser, path, fault);
-        done = event.type == YAML_STREAM_END_EVENT;
-        size_t line = event.start_mark.line + 1;
-        int r = take_yaml_event(config, &event, in_mapping, key, sizeof key, fault);
-        in_mapping |= event.type == YAML_MAPPING_START_EVENT;
-        yaml_event_delete(&event);
-        if (r < 0)
-            return fault_prefix(fault, r, "%s:%zu", path, line);
-    }
-    return 0;
+    return set_named_option(context, name, value, fault);
 }
 
 int config_read_file(struct config *config, const char *path, struct fault *fault)
 {
-    char *text;
-    size_t size;
-    int r = file_read(path, FILE_MAX_BYTES, fault, &text, &size);
-    if (r < 0)
-        return r;
-    yaml_parser_t parser;
-    yaml_parser_initialize(&parser);
-    yaml_parser_set_input_string(&parser, (const unsigned char *)text, size);
-    r = read_yaml(config, &parser, path, fault);
-    yaml_parser_delete(&parser);
-    free(text);
-    return r;
+    return setting_file_read(path, take_setting, config, fault);
 }
 
 /* ---- the command line ---- */
