@@ -68,7 +68,9 @@ struct slurm_controller {
     struct slurm_controller_options options;
     struct core *core;
     struct node_table nodes;
-    struct id_map jobs;         /* by base and index */
+    struct tracked_job **all; /* in no certain order */
+    size_t n_all, all_capacity;
+    struct id_map jobs;         /* the same by base and index */
     struct id_map by_task;      /* by the core's id */
     struct id_map by_id;        /* by Slurm's id: of those placed and running */
     struct id_map array_active; /* by array id: its tasks placed or running, plus 1 */
@@ -80,6 +82,9 @@ struct slurm_controller {
     bool has_news, is_broken;                  /* broken: memory was out */
     struct tracked_job **window, **candidates; /* what is in the core, in order; scratch */
     size_t n_window, window_capacity, n_candidates, candidates_capacity;
+    /* the job of each record at the last update: Slurm lists jobs in the same order again */
+    struct tracked_job **hints;
+    size_t n_hints, hints_capacity;
     struct slurm_change *changes;
     size_t n_changes, changes_capacity;
     int n_logs_wanted;
@@ -92,8 +97,9 @@ void controller_apply(struct slurm_controller *controller, struct event event);
 
 /* ---- job_follow.c ---- */
 
-/* Takes over one record of Slurm. */
-void controller_follow(struct slurm_controller *controller, const struct slurm_job *record);
+/* Takes over a record of Slurm. `place`: its index in the list of all. */
+void controller_follow(
+    struct slurm_controller *controller, const struct slurm_job *record, size_t place);
 
 /* Ends the jobs that Slurm has no more. */
 void controller_sweep(struct slurm_controller *controller);

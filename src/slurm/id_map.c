@@ -71,16 +71,6 @@ void id_map_remove(struct id_map *map, uint64_t key)
     map->slots[gap].value = NULL;
 }
 
-void *id_map_next(const struct id_map *map, size_t *at)
-{
-    while (*at < map->capacity) {
-        void *value = map->slots[(*at)++].value;
-        if (value)
-            return value;
-    }
-    return NULL;
-}
-
 void id_map_fini(struct id_map *map)
 {
     free(map->slots);

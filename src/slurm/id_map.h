@@ -23,10 +23,6 @@ int id_map_set(struct id_map *map, uint64_t key, void *value);
 /* Removes the key, if it is there. */
 void id_map_remove(struct id_map *map, uint64_t key);
 
-/* To walk all values in no certain order, from `*at` 0 on. Returns NULL at the end. A value may be
- * removed only after the walk. */
-void *id_map_next(const struct id_map *map, size_t *at);
-
 /* Frees the table, not the values. */
 void id_map_fini(struct id_map *map);
 

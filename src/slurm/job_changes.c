@@ -246,9 +246,8 @@ static void list_changes_of(struct slurm_controller *controller, struct tracked_
 
 void controller_list_changes(struct slurm_controller *controller)
 {
-    struct tracked_job *job;
-    size_t at = 0;
     controller->n_changes = 0;
-    while ((job = id_map_next(&controller->jobs, &at)))
-        list_changes_of(controller, job);
+    for (size_t i = 0; i < controller->n_all; i++)
+        if (controller->all[i]->phase != JOB_RUNNING) /* nothing of it changes but by Slurm */
+            list_changes_of(controller, controller->all[i]);
 }

@@ -32,6 +32,12 @@ static bool is_partition(const struct slurm_job *record, const char *name)
     return record->partition && strcmp(record->partition, name) == 0;
 }
 
+static struct tracked_job *find_tracked(
+    const struct slurm_controller *controller, uint32_t base, uint32_t index)
+{
+    return id_map_get(&controller->jobs, (uint64_t)base << 32 | index);
+}
+
 /* ---- tasks of the core ---- */
 
 static enum task_state task_state_of(
@@ -220,11 +226,14 @@ static struct tracked_job *add_job(struct slurm_controller *controller,
     const struct slurm_job *record, uint32_t base, uint32_t index)
 {
     struct tracked_job *job = calloc(1, sizeof *job);
-    if (!job || id_map_set(&controller->jobs, (uint64_t)base << 32 | index, job) < 0) {
+    if (!job ||
+        ARRAY_RESERVE(controller->all, controller->all_capacity, controller->n_all + 1) < 0 ||
+        id_map_set(&controller->jobs, (uint64_t)base << 32 | index, job) < 0) {
         free(job);
         controller->is_broken = true;
         return NULL;
     }
+    controller->all[controller->n_all++] = job;
     job->base = base;
     job->index = index;
     job->submit_s = record->submit_s;
@@ -393,7 +402,7 @@ static void examine_unseen(struct slurm_controller *controller, struct tracked_j
 /* ---- one record ---- */
 
 static void take_facts(struct slurm_controller *controller, struct tracked_job *job,
-    const struct slurm_job *record, const struct job_note *note)
+    const struct slurm_job *record, const struct job_note *note, bool is_new_run)
 {
     job->record = record;
     job->seen = controller->update;
@@ -405,28 +414,36 @@ static void take_facts(struct slurm_controller *controller, struct tracked_job *
     job->memory_bytes = record->memory_bytes > 0 ? record->memory_bytes : -1;
     job->ooms = note->ooms > job->ooms ? note->ooms : job->ooms;
     job->attempt = note->attempt > job->attempt ? note->attempt : job->attempt;
-    if (!job->task)
+    if (!job->task && (is_new_run || note->want > 0))
         job->request.gpus = count_wanted(record, note);
 }
 
-static void follow_one(struct slurm_controller *controller, const struct slurm_job *record,
-    uint32_t base, uint32_t index)
+static bool needs_note(
+    const struct slurm_controller *controller, const struct slurm_job *record, bool is_new)
 {
-    struct job_note note;
-    struct tracked_job *job = id_map_get(&controller->jobs, (uint64_t)base << 32 | index);
+    return is_new || (record->state == SLURM_STATE_PENDING &&
+                         is_partition(record, controller->options.run_partition));
+}
+
+static struct tracked_job *follow_one(struct slurm_controller *controller,
+    const struct slurm_job *record, struct tracked_job *job, uint32_t base, uint32_t index)
+{
+    struct job_note note = {.smact_percent = -1};
     bool is_end = slurm_state_is_end(record->state), is_new = !job;
     if (is_new && is_end && !failed_unseen(controller, record)) {
         if (record->is_completing)
             node_table_add_other(&controller->nodes, record);
-        return;
+        return NULL;
     }
     job = is_new ? add_job(controller, record, base, index) : job;
     if (!job)
-        return;
-    if (!is_same_run(job, record))
+        return NULL;
+    bool is_new_run = is_new || !is_same_run(job, record);
+    if (is_new_run && !is_new)
         begin_new_run(controller, job, record);
-    job_note_parse(record->admin_comment, &note);
-    take_facts(controller, job, record, &note);
+    if (needs_note(controller, record, is_new_run))
+        job_note_parse(record->admin_comment, &note);
+    take_facts(controller, job, record, &note, is_new_run);
     if (is_new && is_end)
         examine_unseen(controller, job);
     else if (is_end)
@@ -435,6 +452,7 @@ static void follow_one(struct slurm_controller *controller, const struct slurm_j
         follow_pending(controller, job, &note);
     else
         follow_running(controller, job);
+    return job;
 }
 
 /* ---- arrays ---- */
@@ -475,34 +493,46 @@ static void follow_array(struct slurm_controller *controller, const struct slurm
         if (*at == ':' && (at++, !take_number(&at, &step) || step < 1))
             return;
         for (int64_t i = first; i <= last && left > 0; i += step, left--)
-            follow_one(controller, record, base, (uint32_t)i);
+            follow_one(
+                controller, record, find_tracked(controller, base, (uint32_t)i), base, (uint32_t)i);
         if (*at != ',')
             return;
         at++;
     }
 }
 
-void controller_follow(struct slurm_controller *controller, const struct slurm_job *record)
+/* The job of the record; most often the one that stood at this place of the list before. */
+static struct tracked_job *find_hinted(
+    const struct slurm_controller *controller, size_t place, uint32_t base, uint32_t index)
+{
+    struct tracked_job *hint = place < controller->n_hints ? controller->hints[place] : NULL;
+    if (hint && hint->base == base && hint->index == index)
+        return hint;
+    return find_tracked(controller, base, index);
+}
+
+void controller_follow(
+    struct slurm_controller *controller, const struct slurm_job *record, size_t place)
 {
     bool is_ours = is_partition(record, controller->options.intake_partition) ||
                    is_partition(record, controller->options.run_partition);
+    struct tracked_job *job = NULL;
+    uint32_t base = record->array_id ? record->array_id : record->id;
+    uint32_t index = record->array_id ? record->array_index : SLURM_NO_INDEX;
     if (!is_ours && slurm_job_holds_node(record))
         node_table_add_other(&controller->nodes, record);
-    if (!is_ours)
-        return;
-    if (record->array_indices && *record->array_indices)
+    else if (is_ours && record->array_indices && *record->array_indices)
         follow_array(controller, record);
-    else if (record->array_id)
-        follow_one(controller, record, record->array_id, record->array_index);
-    else
-        follow_one(controller, record, record->id, SLURM_NO_INDEX);
+    else if (is_ours)
+        job = follow_one(
+            controller, record, find_hinted(controller, place, base, index), base, index);
+    controller->hints[place] = job;
 }
 
 void controller_sweep(struct slurm_controller *controller)
 {
-    struct tracked_job *job;
-    size_t at = 0;
-    while ((job = id_map_next(&controller->jobs, &at))) {
+    for (size_t i = 0; i < controller->n_all; i++) {
+        struct tracked_job *job = controller->all[i];
         if (job->seen == controller->update)
             continue;
         job->record = NULL;
@@ -541,7 +571,7 @@ void slurm_controller_crashed(
     struct tracked_job *job = id_map_get(&controller->by_id, id);
     controller->now_us = now_us > controller->now_us ? now_us : controller->now_us;
     if (!job)
-        job = id_map_get(&controller->jobs, (uint64_t)id << 32 | SLURM_NO_INDEX);
+        job = find_tracked(controller, id, SLURM_NO_INDEX);
     if (!job || !job->record)
         return;
     bool has_run = job->task && (job->phase == JOB_RUNNING || job->phase == JOB_EXAMINED);

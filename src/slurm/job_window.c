@@ -86,11 +86,10 @@ static bool can_run(struct slurm_controller *controller, struct tracked_job *job
 
 static void collect_candidates(struct slurm_controller *controller)
 {
-    struct tracked_job *job;
-    size_t at = 0, n = 0;
-    while ((job = id_map_next(&controller->jobs, &at)))
-        if (is_candidate(controller, job))
-            controller->candidates[n++] = job;
+    size_t n = 0;
+    for (size_t i = 0; i < controller->n_all; i++)
+        if (is_candidate(controller, controller->all[i]))
+            controller->candidates[n++] = controller->all[i];
     size_t wanted = n < WINDOW_JOBS_MAX ? n : WINDOW_JOBS_MAX;
     select_first(controller->candidates, n, wanted);
     qsort(controller->candidates, wanted, sizeof *controller->candidates, compare_jobs);

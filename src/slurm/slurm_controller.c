@@ -55,9 +55,9 @@ void slurm_controller_destroy(struct slurm_controller *controller)
 {
     if (!controller)
         return;
-    size_t at = 0;
-    for (struct tracked_job *job; (job = id_map_next(&controller->jobs, &at));)
-        tracked_job_free(job);
+    for (size_t i = 0; i < controller->n_all; i++)
+        tracked_job_free(controller->all[i]);
+    free(controller->all);
     id_map_fini(&controller->jobs);
     id_map_fini(&controller->by_task);
     id_map_fini(&controller->by_id);
@@ -65,6 +65,7 @@ void slurm_controller_destroy(struct slurm_controller *controller)
     node_table_fini(&controller->nodes);
     core_destroy(controller->core);
     free(controller->window);
+    free(controller->hints);
     free(controller->candidates);
     free(controller->changes);
     free(controller);
@@ -107,16 +108,22 @@ static void follow_nodes(struct slurm_controller *controller, const struct slurm
 
 /* ---- jobs ---- */
 
+/* Is the task of an array running, or pinned so that it will run? */
+static bool counts_in_array(const struct slurm_job *job)
+{
+    struct job_note note;
+    return slurm_job_holds_node(job) ||
+           (job->state == SLURM_STATE_PENDING && job_note_parse(job->admin_comment, &note) &&
+               note.state == NOTE_PINNED);
+}
+
 /* How many tasks of each array are placed or running: what its limit counts. */
 static void count_active(struct slurm_controller *controller, const struct slurm_snapshot *snapshot)
 {
     id_map_fini(&controller->array_active);
     for (size_t i = 0; i < snapshot->n_jobs; i++) {
         const struct slurm_job *job = &snapshot->jobs[i];
-        struct job_note note;
-        bool is_pinned = job->state == SLURM_STATE_PENDING &&
-                         job_note_parse(job->admin_comment, &note) && note.state == NOTE_PINNED;
-        if (!job->array_id || job->array_indices || !(slurm_job_holds_node(job) || is_pinned))
+        if (!job->array_id || job->array_indices || !counts_in_array(job))
             continue;
         uintptr_t n = (uintptr_t)id_map_get(&controller->array_active, job->array_id);
         if (id_map_set(&controller->array_active, job->array_id, (void *)(n + 1)) < 0)
@@ -124,16 +131,16 @@ static void count_active(struct slurm_controller *controller, const struct slurm
     }
 }
 
-/* The list of candidates has room for all jobs, and those that are gone are no candidates. */
+/* Removes what Slurm has no more; the last job of the list takes the place. */
 static void remove_forgotten(struct slurm_controller *controller)
 {
-    struct tracked_job *job, **gone = controller->candidates + controller->n_candidates;
-    size_t at = 0, n = 0;
-    while ((job = id_map_next(&controller->jobs, &at)))
-        if (!job->record && !job->task)
-            gone[n++] = job;
-    for (size_t i = 0; i < n; i++) {
-        job = gone[i];
+    for (size_t i = 0; i < controller->n_all;) {
+        struct tracked_job *job = controller->all[i];
+        if (job->record || job->task) {
+            i++;
+            continue;
+        }
+        controller->all[i] = controller->all[--controller->n_all];
         id_map_remove(&controller->jobs, (uint64_t)job->base << 32 | job->index);
         tracked_job_free(job);
     }
@@ -159,10 +166,13 @@ int slurm_controller_update(struct slurm_controller *controller,
     controller->asked = NULL;
     follow_nodes(controller, snapshot);
     count_active(controller, snapshot);
+    if (ARRAY_RESERVE(controller->hints, controller->hints_capacity, snapshot->n_jobs + 1) < 0)
+        controller->is_broken = true;
     for (size_t i = 0; i < snapshot->n_jobs && !controller->is_broken; i++)
-        controller_follow(controller, &snapshot->jobs[i]);
-    if (ARRAY_RESERVE(controller->candidates, controller->candidates_capacity,
-            controller->jobs.count + 1) < 0)
+        controller_follow(controller, &snapshot->jobs[i], i);
+    controller->n_hints = snapshot->n_jobs;
+    if (ARRAY_RESERVE(
+            controller->candidates, controller->candidates_capacity, controller->n_all + 1) < 0)
         controller->is_broken = true;
     if (!controller->is_broken) {
         controller_sweep(controller);
@@ -185,7 +195,25 @@ static struct tracked_job *find_asked(
     return id_map_get(&controller->jobs, (uint64_t)base << 32 | index);
 }
 
-/* The pin is shown by Slurm at the next update, or asked for again. */
+/* Chosen: slurmctld refuses for good what it has refused so often, and the job must not keep GPUs
+ * from others meanwhile. */
+enum { REFUSALS_MAX = 3 };
+
+static void refuse_job(
+    struct slurm_controller *controller, struct tracked_job *job, const char *reason)
+{
+    char text[SLURM_TEXT_MAX];
+    snprintf(text, sizeof text, "%.200s: submit it anew", reason);
+    free(job->refusal);
+    job->refusal = strdup(text);
+    job->request_state = REQUEST_REFUSED;
+    controller_drop_task(controller, job);
+    job->phase = JOB_WAITING;
+    job->shards = 0;
+    controller->has_news = true;
+}
+
+/* The change is shown by Slurm at the next update, or asked for again. */
 void slurm_controller_changed(struct slurm_controller *controller,
     const struct slurm_change *change, const char *reason, int64_t now_us)
 {
@@ -201,7 +229,8 @@ void slurm_controller_changed(struct slurm_controller *controller,
     int doublings = job->failures < 6 ? job->failures : 6;
     job->failures++;
     job->retry_us = now_us + (SECOND_US << doublings);
-    (void)reason;
+    if (change->kind == SLURM_PIN && change->result == -EINVAL && job->failures >= REFUSALS_MAX)
+        refuse_job(controller, job, reason);
 }
 
 static void set_key(struct slurm_job_key *key, const struct tracked_job *job)
@@ -248,9 +277,8 @@ void slurm_controller_set_request(struct slurm_controller *controller,
 
 bool slurm_controller_wanted_log(struct slurm_controller *controller, struct slurm_job_key *ret_key)
 {
-    struct tracked_job *job;
-    size_t at = 0;
-    while (controller->n_logs_wanted > 0 && (job = id_map_next(&controller->jobs, &at))) {
+    for (size_t i = 0; i < controller->n_all && controller->n_logs_wanted > 0; i++) {
+        struct tracked_job *job = controller->all[i];
         if (!job->is_log_wanted)
             continue;
         job->is_log_wanted = false;
@@ -264,6 +292,12 @@ bool slurm_controller_wanted_log(struct slurm_controller *controller, struct slu
 bool slurm_controller_has_news(const struct slurm_controller *controller)
 {
     return controller->has_news;
+}
+
+bool slurm_controller_has_node(const struct slurm_controller *controller, const char *node)
+{
+    int number = node_table_find(&controller->nodes, span_of(node));
+    return number >= 0 && controller->nodes.nodes[number]->is_listed;
 }
 
 const struct core *slurm_controller_core(const struct slurm_controller *controller)

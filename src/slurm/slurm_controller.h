@@ -40,7 +40,7 @@ void slurm_controller_destroy(struct slurm_controller *controller);
  * Takes over what Slurm shows, and lets the core decide.
  *
  * snapshot:    borrowed until the next update
- * now_us:      the core's time, not before that of the last call
+ * now_us:      the core's time: clock_monotonic_us
  * wall_s:      Slurm's time
  * ret_changes: what to change, in this order; valid until the next call
  *
@@ -108,6 +108,9 @@ void slurm_controller_crashed(
 
 /* Does the core want the next update before Slurm changes? It has placed a job since the last. */
 bool slurm_controller_has_news(const struct slurm_controller *controller);
+
+/* Is it a node with GPUs that Slurm lists? */
+bool slurm_controller_has_node(const struct slurm_controller *controller, const char *node);
 
 /* The core, for reading. */
 const struct core *slurm_controller_core(const struct slurm_controller *controller);

@@ -118,8 +118,8 @@ struct slurm_calls {
      * with a fault (-EAGAIN: slurmctld does not answer). */
     int (*load)(void *context, struct fault *fault, struct slurm_snapshot *ret_snapshot);
 
-    /* Makes one change. Returns 0; -ENOENT: there is no such job, or it has ended; or -errno with a
-     * fault. */
+    /* Makes one change. Returns 0; -ENOENT: there is no such job, or it has ended; -EINVAL: Slurm
+     * cannot do this to the job; or -errno; with a fault. */
     int (*change)(void *context, const struct slurm_change *change, struct fault *fault);
 
     /* Reads the script of a batch job. `ret_script`: the caller frees it. Returns 0; -ENOENT: it

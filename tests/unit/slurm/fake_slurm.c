@@ -125,7 +125,7 @@ int fake_slurm_change(struct fake_slurm *fake, const struct slurm_change *change
     fake->n_changes++;
     if (fake->failing > 0) {
         fake->failing--;
-        return -EAGAIN;
+        return fake->failure ? fake->failure : -EAGAIN;
     }
     if (!job)
         return -ENOENT;

@@ -30,8 +30,8 @@ struct fake_slurm {
     int64_t now_s;
     bool can_change_gres, counts_memory;
     int n_changes;
-    int failing; /* so many changes fail first */
-    int twice;   /* jobs that were started while they ran: always 0 */
+    int failing; /* this number of changes fail first, */
+    int failure; /* with this result */
 };
 
 /* `gpus` of 80 shards on each of `nodes` nodes n0, n1, ... with 64 CPUs and 64,000 MiB. */

@@ -476,6 +476,29 @@ static void failed_changes_are_asked_for_again(void **state)
     end_cluster();
 }
 
+/* A pin that Slurm refuses for good frees the GPU for others, and the job says why it waits. */
+static void a_refused_job_keeps_no_gpu(void **state)
+{
+    begin_cluster(1, 1);
+    wants_alone = true;
+    struct fake_job *job = fake_slurm_submit(&fake, 9);
+    update();
+    fake.failing = 3;
+    fake.failure = -EINVAL;
+    for (int i = 0; i < 10; i++)
+        update();
+    assert_int_equal(fake.failing, 0);
+    struct fake_job *other = fake_slurm_submit(&fake, 5);
+    for (int i = 0; i < 12; i++) {
+        update();
+        fake_slurm_start(&fake);
+    }
+    assert_int_equal(other->starts, 1);
+    assert_int_equal(job->starts, 0);
+    assert_string_equal(job->comment, "colloc: failed: submit it anew");
+    end_cluster();
+}
+
 /* Jobs of other partitions: their CPUs and GPUs are not free. */
 static void other_jobs_hold_what_they_have(void **state)
 {
@@ -630,6 +653,7 @@ int main(void)
         cmocka_unit_test(a_job_moved_by_hand_is_believed),
         cmocka_unit_test(arrays_are_pinned_task_by_task),
         cmocka_unit_test(failed_changes_are_asked_for_again),
+        cmocka_unit_test(a_refused_job_keeps_no_gpu),
         cmocka_unit_test(other_jobs_hold_what_they_have),
         cmocka_unit_test(cancelled_and_lost_jobs_free_their_gpus),
         cmocka_unit_test(a_drained_or_lost_node_gets_no_job),

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The script is parsed as `colloc submit` does, but for its #SBATCH lines, which are Slurm's own:
+ * they are made plain comments first. Of the options only those count that decide where a job runs;
+ * the number of GPUs, time limits and dependencies are Slurm's.
+ */
+#include "slurm/job_script.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/event.h"
+#include "model/network.h"
+#include "policy/policies.h"
+
+/* Returns a copy in which no line begins with "#SBATCH"; NULL without memory. */
+static char *without_slurm_lines(const char *text)
+{
+    char *copy = strdup(text);
+    for (char *at = copy; at && *at; at = strchr(at, '\n'), at += at != NULL)
+        if (strncmp(at, "#SBATCH", 7) == 0)
+            at[1] = ' ';
+    return copy;
+}
+
+static int set_policy(const char *name, struct task_request *request, struct fault *fault)
+{
+    request->policy = name ? policy_find(name) : NULL;
+    return name && !request->policy
+               ? option_refuse_choice(&task_options[TASK_POLICY], "--policy", name, fault)
+               : 0;
+}
+
+static int set_request(
+    const struct job_script_settings *settings, struct job_script *script, struct fault *fault)
+{
+    const struct option_value *values = script->description.values;
+    struct task_request *request = &script->request;
+    request->exclusive = values[TASK_EXCLUSIVE].set && values[TASK_EXCLUSIVE].number;
+    request->thread_percent = (int)values[TASK_THREADS].number;
+    if (values[TASK_EXPECT].set)
+        request->expect.time_us = reading_of((double)values[TASK_EXPECT].number);
+    if (values[TASK_SMACT].set)
+        request->expect.smact = reading_of((double)values[TASK_SMACT].number / MILLION);
+    const char *sharing = values[TASK_SHARING].text;
+    if (!sharing || sharing_parse(sharing, &request->sharing) < 0)
+        request->sharing = settings->sharing;
+    return set_policy(values[TASK_POLICY].text, request, fault);
+}
+
+int job_script_parse(const char *text, const struct job_script_settings *settings,
+    struct fault *fault, struct job_script *ret_script)
+{
+    ret_script->request.sharing = settings->sharing;
+    if (!text)
+        return 0;
+    char *copy = without_slurm_lines(text);
+    if (!copy)
+        return fault_set(fault, ENOMEM, "out of memory");
+    int r = taskfile_is_script(copy, strlen(copy))
+                ? taskfile_parse("script", copy, strlen(copy), fault, &ret_script->description)
+                : 0;
+    free(copy);
+    return r < 0 ? r : set_request(settings, ret_script, fault);
+}
+
+const char *job_script_summary(const struct job_script *script)
+{
+    return script->description.values[TASK_SUMMARY].text;
+}
+
+static int set_estimate_request(
+    const struct option_value *values, struct estimate_request *request, struct fault *fault)
+{
+    const struct option_value *batch = &values[TASK_BATCH];
+    const char *precision = values[TASK_PRECISION].text;
+    request->batch = batch->set ? batch->number : ESTIMATE_NOT_GIVEN;
+    request->sequence_length = values[TASK_SEQ].number;
+    request->optimizer_text = values[TASK_OPTIMIZER].text;
+    request->optimizer = optimizer_parse(request->optimizer_text);
+    request->declared_bytes = values[TASK_MEMORY].number;
+    return precision_parse("precision", precision, fault, &request->precision);
+}
+
+static int take_estimate(const struct estimate *estimate, const char *name,
+    const struct job_script_settings *settings, struct task_request *request, struct fault *fault)
+{
+    struct reading bytes = estimate_reserved(estimate, settings->reserve_quantile);
+    if (!(bytes.value >= 0 && bytes.value <= (double)EVENT_NUMBER_MAX))
+        return fault_set(fault, ERANGE,
+            "%s estimates %.3g bytes: the batch or the summary cannot be right", name, bytes.value);
+    request->need.kind = strcmp(name, "declared") == 0 ? NEED_DECLARED : NEED_ESTIMATED;
+    request->need.bytes = (int64_t)bytes.value;
+    if (!request->expect.smact.valid)
+        request->expect.smact = estimate->smact;
+    return 0;
+}
+
+int job_script_estimate(struct job_script *script, const struct job_script_settings *settings,
+    const char *summary, struct fault *fault)
+{
+    const struct option_value *values = script->description.values;
+    struct network network = {0};
+    struct estimate estimate = {0};
+    int r = summary ? network_parse(summary, strlen(summary), fault, &network) : 0;
+    if (r < 0)
+        return fault_prefix(fault, r, "%s", job_script_summary(script));
+    struct estimate_request request = {.model = network.model, .export = network.export};
+    r = set_estimate_request(values, &request, fault);
+    const char *name = estimator_choose(values[TASK_ESTIMATOR].text, &request, settings->estimator);
+    if (r == 0)
+        r = estimate_run(name, &request, fault, &estimate);
+    if (r == 0)
+        r = take_estimate(&estimate, name, settings, &script->request, fault);
+    network_fini(&network);
+    return r == ESTIMATE_UNKNOWN ? 0 : r;
+}
+
+void job_script_fini(struct job_script *script)
+{
+    task_description_fini(&script->description);
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the #COLLOC lines of a job's script say of its GPUs. Pure. */
+#ifndef COLLOC_SLURM_JOB_SCRIPT_H
+#define COLLOC_SLURM_JOB_SCRIPT_H
+
+#include "core/task.h"
+#include "estimator/estimator.h"
+#include "taskfile/taskfile.h"
+
+struct job_script_settings {
+    const char *estimator; /* of jobs with a summary that name none */
+    enum quantile reserve_quantile;
+    enum sharing sharing;
+};
+
+struct job_script {
+    struct task_description description;
+    struct task_request request; /* without its memory requirement, until job_script_estimate */
+};
+
+/*
+ * Parses a script.
+ *
+ * text:       of any bytes; NULL: the job has no script
+ * ret_script: zeroed on entry; for job_script_fini, also after an error
+ *
+ * Returns 0; or -EINVAL with a fault: the job cannot be placed until it is submitted anew.
+ */
+int job_script_parse(const char *text, const struct job_script_settings *settings,
+    struct fault *fault, struct job_script *ret_script);
+
+/* Returns the path of the script's summary file as its user wrote it; NULL: it names none. */
+const char *job_script_summary(const struct job_script *script);
+
+/*
+ * Estimates the memory requirement.
+ *
+ * summary: content of the summary file; NULL: there is none
+ *
+ * Returns 0, also when the requirement stays unknown; or -errno with a fault.
+ */
+int job_script_estimate(struct job_script *script, const struct job_script_settings *settings,
+    const char *summary, struct fault *fault);
+
+void job_script_fini(struct job_script *script);
+
+#endif

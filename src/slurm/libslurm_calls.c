@@ -1,0 +1,414 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * libslurm's records as ours, and our changes as its requests. What works in which version of Slurm
+ * was tried on 22.05 and 24.11 (docs/slurm-controller.md):
+ *
+ *   - A pin is one request: node, shards, partition and note together, so that Slurm never sees
+ *     half of it. A job that is in the run partition already gets the priority INFINITE, which ends
+ *     a hold and lets Slurm compute its priority anew.
+ *   - "gres:shard:i2:12" is written; "gres/shard:..." is refused by 22.05 with slurmdbd.
+ *   - A task of an array is named "12_3": the request splits it off.
+ *   - Until 23.02.5 another GRES request is merged with the former one.
+ *
+ * slurm_load_jobs answers "unchanged" cheaply; then the last records stay.
+ */
+#include "slurm/libslurm_calls.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <slurm/slurm.h>
+#include <slurm/slurm_errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "base/units.h"
+
+/* Messages of slurmctld, and the records that point into them. */
+struct loaded {
+    job_info_msg_t *jobs;
+    node_info_msg_t *nodes;
+    struct slurm_job *job_list;
+    struct slurm_node *node_list;
+    char **expanded; /* lists of nodes without brackets */
+    size_t n_expanded, expanded_capacity;
+};
+
+struct libslurm {
+    const char *intake, *run;
+    struct loaded now, before; /* before: the controller may still read it */
+    bool is_known;             /* the version and what follows from it */
+    bool counts_memory, can_change_gres;
+};
+
+static void loaded_fini(struct loaded *loaded)
+{
+    for (size_t i = 0; i < loaded->n_expanded; i++)
+        free(loaded->expanded[i]);
+    free(loaded->expanded);
+    free(loaded->job_list);
+    free(loaded->node_list);
+    if (loaded->jobs)
+        slurm_free_job_info_msg(loaded->jobs);
+    if (loaded->nodes)
+        slurm_free_node_info_msg(loaded->nodes);
+    *loaded = (struct loaded){0};
+}
+
+/* Returns a negative errno for the last error of libslurm. */
+static int slurm_fault(struct fault *fault, const char *what)
+{
+    int error = slurm_get_errno();
+    fault_set(fault, EIO, "%s: %s", what, slurm_strerror(error));
+    switch (error) {
+    case ESLURM_INVALID_JOB_ID:
+    case ESLURM_ALREADY_DONE:
+    case ESLURM_JOB_FINISHED:
+        return -ENOENT;
+    case ESLURM_ACCESS_DENIED:
+    case ESLURM_USER_ID_MISSING:
+        return -EACCES;
+    case ESLURM_INVALID_GRES:
+    case ESLURM_REQUESTED_NODE_CONFIG_UNAVAILABLE:
+    case ESLURM_INVALID_TRES:
+        return -EINVAL;
+    case EAGAIN:
+    case SLURMCTLD_COMMUNICATIONS_CONNECTION_ERROR:
+    case SLURM_COMMUNICATIONS_CONNECTION_ERROR:
+        return -EAGAIN;
+    default:
+        return -EIO;
+    }
+}
+
+/* ---- records ---- */
+
+/* "n[0-2]" as "n0,n1,n2". Returns NULL without memory. */
+static const char *expand_list(struct loaded *loaded, const char *list)
+{
+    char *text = NULL, *name;
+    size_t size = 0;
+    if (!list || !strchr(list, '['))
+        return list;
+    FILE *out = open_memstream(&text, &size);
+    hostlist_t names = out ? slurm_hostlist_create(list) : NULL;
+    while (names && (name = slurm_hostlist_shift(names))) {
+        fprintf(out, "%s%s", ftell(out) > 0 ? "," : "", name);
+        free(name);
+    }
+    if (names)
+        slurm_hostlist_destroy(names);
+    if (out)
+        fclose(out);
+    if (!text ||
+        ARRAY_APPEND(loaded->expanded, loaded->n_expanded, loaded->expanded_capacity, text) < 0) {
+        free(text);
+        return NULL;
+    }
+    return text;
+}
+
+static enum slurm_state state_of(uint32_t state)
+{
+    switch (state & JOB_STATE_BASE) {
+    case JOB_PENDING:
+        return SLURM_STATE_PENDING;
+    case JOB_RUNNING:
+        return SLURM_STATE_RUNNING;
+    case JOB_SUSPENDED:
+        return SLURM_STATE_SUSPENDED;
+    case JOB_COMPLETE:
+        return SLURM_STATE_COMPLETED;
+    case JOB_CANCELLED:
+        return SLURM_STATE_CANCELLED;
+    case JOB_FAILED:
+        return SLURM_STATE_FAILED;
+    case JOB_TIMEOUT:
+        return SLURM_STATE_TIMEOUT;
+    case JOB_NODE_FAIL:
+        return SLURM_STATE_NODE_FAIL;
+    case JOB_OOM:
+        return SLURM_STATE_OUT_OF_MEMORY;
+    default:
+        return SLURM_STATE_OTHER_END;
+    }
+}
+
+/* In MiB, for each node or for each CPU. */
+static int64_t memory_of(const job_info_t *job)
+{
+    uint64_t mib = job->pn_min_memory & ~MEM_PER_CPU;
+    uint64_t nodes = job->num_nodes ? job->num_nodes : 1;
+    if (job->pn_min_memory & MEM_PER_CPU)
+        mib *= (job->num_cpus + nodes - 1) / nodes;
+    return mib < (uint64_t)INT64_MAX / MIB ? (int64_t)mib * MIB : 0;
+}
+
+static const char *other_gres_of(const job_info_t *job)
+{
+    const char *const texts[] = {job->tres_per_job, job->tres_per_socket, job->tres_per_task};
+    for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
+        if (texts[i] && *texts[i])
+            return texts[i];
+    return NULL;
+}
+
+static struct slurm_job job_of(struct loaded *loaded, const job_info_t *job)
+{
+    bool is_array = job->array_job_id != 0;
+    return (struct slurm_job){
+        .id = job->job_id,
+        .array_id = job->array_job_id,
+        .array_index = is_array && job->array_task_id != NO_VAL ? job->array_task_id
+                                                                : SLURM_NO_INDEX,
+        .array_indices = is_array && job->array_task_id == NO_VAL ? job->array_task_str : NULL,
+        .uid = job->user_id,
+        .gid = job->group_id,
+        .state = state_of(job->job_state),
+        .is_completing = job->job_state & JOB_COMPLETING,
+        .is_held = job->priority == 0,
+        .has_dependency = job->dependency && *job->dependency,
+        .may_requeue = job->requeue && job->batch_flag,
+        .submit_s = job->submit_time,
+        .begin_s = job->eligible_time,
+        .end_s = job->end_time,
+        .restarts = job->restart_cnt,
+        .priority = job->priority,
+        .cpus = (int)job->num_cpus,
+        .nodes = (int)job->num_nodes,
+        .memory_bytes = memory_of(job),
+        .partition = job->partition,
+        .node_list = expand_list(loaded, job->nodes),
+        .required_nodes = expand_list(loaded, job->req_nodes),
+        .excluded_nodes = expand_list(loaded, job->exc_nodes),
+        .features = job->features,
+        .gres = job->tres_per_node,
+        .other_gres = other_gres_of(job),
+        .admin_comment = job->admin_comment,
+        .comment = job->comment,
+        .work_dir = job->work_dir,
+    };
+}
+
+static struct slurm_node node_of(const node_info_t *node)
+{
+    uint32_t base = node->node_state & NODE_STATE_BASE;
+    uint32_t gone = NODE_STATE_NO_RESPOND | NODE_STATE_POWERED_DOWN | NODE_STATE_POWERING_DOWN;
+    return (struct slurm_node){
+        .name = node->name ? node->name : "",
+        .is_down = base == NODE_STATE_DOWN || base == NODE_STATE_UNKNOWN ||
+                   base == NODE_STATE_FUTURE || node->node_state & gone,
+        .is_drained = node->node_state & (NODE_STATE_DRAIN | NODE_STATE_FAIL | NODE_STATE_MAINT),
+        .cpus = node->cpus_efctv ? node->cpus_efctv : node->cpus,
+        .memory_bytes = (int64_t)(node->real_memory - node->mem_spec_limit) * MIB,
+        .gres = node->gres,
+        .features = node->features_act ? node->features_act : node->features,
+    };
+}
+
+/* ---- reading ---- */
+
+/* Which of 22.05's restrictions hold, and what SelectTypeParameters counts. */
+static int read_version(struct libslurm *slurm, struct fault *fault)
+{
+    slurm_conf_t *conf = NULL;
+    unsigned major = 0, minor = 0, micro = 0;
+    if (slurm->is_known)
+        return 0;
+    if (slurm_load_ctl_conf(0, &conf) != SLURM_SUCCESS)
+        return slurm_fault(fault, "slurmctld's configuration cannot be read");
+    sscanf(conf->version ? conf->version : "", "%u.%u.%u", &major, &minor, &micro);
+    slurm->can_change_gres = SLURM_VERSION_NUM(major, minor, micro) >= SLURM_VERSION_NUM(23, 2, 6);
+    slurm->counts_memory = conf->select_type_param & CR_MEMORY;
+    slurm->is_known = true;
+    slurm_free_ctl_conf(conf);
+    return 0;
+}
+
+/* Makes the lists anew. The messages of `from` become those of slurm->now. */
+static int take_messages(struct libslurm *slurm, job_info_msg_t *jobs, node_info_msg_t *nodes)
+{
+    struct loaded loaded = {.jobs = jobs, .nodes = nodes};
+    loaded.job_list = calloc(jobs->record_count + 1, sizeof *loaded.job_list);
+    loaded.node_list = calloc(nodes->record_count + 1, sizeof *loaded.node_list);
+    if (!loaded.job_list || !loaded.node_list) {
+        loaded_fini(&loaded);
+        return -ENOMEM;
+    }
+    for (uint32_t i = 0; i < jobs->record_count; i++)
+        loaded.job_list[i] = job_of(&loaded, &jobs->job_array[i]);
+    for (uint32_t i = 0; i < nodes->record_count; i++)
+        loaded.node_list[i] = node_of(&nodes->node_array[i]);
+    loaded_fini(&slurm->before);
+    slurm->before = slurm->now;
+    slurm->now = loaded;
+    return 0;
+}
+
+static int load_all(struct libslurm *slurm, struct fault *fault)
+{
+    job_info_msg_t *jobs = NULL;
+    node_info_msg_t *nodes = NULL;
+    time_t since = slurm->now.jobs ? slurm->now.jobs->last_update : 0;
+    time_t nodes_since = slurm->now.nodes ? slurm->now.nodes->last_update : 0;
+    if (slurm_load_node(nodes_since, &nodes, SHOW_ALL) != SLURM_SUCCESS) {
+        if (slurm_get_errno() != SLURM_NO_CHANGE_IN_DATA)
+            return slurm_fault(fault, "slurmctld's nodes cannot be read");
+        nodes_since = 0;
+    }
+    int r = slurm_load_jobs(nodes ? 0 : since, &jobs, SHOW_ALL);
+    if (r != SLURM_SUCCESS && slurm_get_errno() == SLURM_NO_CHANGE_IN_DATA)
+        return 0;
+    if (r != SLURM_SUCCESS) {
+        if (nodes)
+            slurm_free_node_info_msg(nodes);
+        return slurm_fault(fault, "slurmctld's jobs cannot be read");
+    }
+    if (!nodes && slurm_load_node(0, &nodes, SHOW_ALL) != SLURM_SUCCESS) {
+        slurm_free_job_info_msg(jobs);
+        return slurm_fault(fault, "slurmctld's nodes cannot be read");
+    }
+    r = take_messages(slurm, jobs, nodes);
+    return r < 0 ? fault_set(fault, ENOMEM, "out of memory") : 0;
+}
+
+static int load_snapshot(void *context, struct fault *fault, struct slurm_snapshot *ret_snapshot)
+{
+    struct libslurm *slurm = context;
+    int r = read_version(slurm, fault);
+    if (r == 0)
+        r = load_all(slurm, fault);
+    if (r < 0) {
+        slurm->is_known = false; /* another version may come back */
+        return r;
+    }
+    *ret_snapshot = (struct slurm_snapshot){.jobs = slurm->now.job_list,
+        .n_jobs = slurm->now.jobs->record_count,
+        .nodes = slurm->now.node_list,
+        .n_nodes = slurm->now.nodes->record_count,
+        .counts_memory = slurm->counts_memory,
+        .can_change_gres = slurm->can_change_gres};
+    return 0;
+}
+
+static int read_script(void *context, uint32_t job, struct fault *fault, char **ret_script)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&text, &size);
+    int r = out ? slurm_job_batch_script(out, job) : SLURM_ERROR;
+    if (out)
+        fclose(out);
+    if (r == SLURM_SUCCESS && text) {
+        *ret_script = text;
+        return 0;
+    }
+    free(text);
+    int error = slurm_get_errno();
+    if (error == ESLURM_JOB_SCRIPT_MISSING)
+        return -ENOENT;
+    return slurm_fault(fault, "its script cannot be read");
+}
+
+static int find_error_file(void *context, uint32_t job, char *path, size_t size)
+{
+    job_info_msg_t *found = NULL;
+    int r = slurm_load_job(&found, job, SHOW_ALL);
+    if (r != SLURM_SUCCESS || found->record_count == 0)
+        return -ENOENT;
+    slurm_get_job_stderr(path, (int)size, &found->job_array[0]);
+    slurm_free_job_info_msg(found);
+    return 0;
+}
+
+/* ---- changing ---- */
+
+static int update_job(job_desc_msg_t *update, struct fault *fault)
+{
+    job_array_resp_msg_t *answers = NULL;
+    int r = slurm_update_job2(update, &answers);
+    for (uint32_t i = 0; answers && r == SLURM_SUCCESS && i < answers->job_array_count; i++) {
+        if (answers->error_code[i] != SLURM_SUCCESS) {
+            slurm_seterrno(answers->error_code[i]);
+            r = SLURM_ERROR;
+        }
+    }
+    r = r == SLURM_SUCCESS ? 0 : slurm_fault(fault, "slurmctld refuses the change");
+    if (answers)
+        slurm_free_job_array_resp(answers);
+    return r;
+}
+
+static int requeue_job(char *id, struct fault *fault)
+{
+    job_array_resp_msg_t *answers = NULL;
+    int r = slurm_requeue2(id, JOB_REQUEUE_HOLD, &answers);
+    if (answers)
+        slurm_free_job_array_resp(answers);
+    return r == SLURM_SUCCESS ? 0 : slurm_fault(fault, "slurmctld does not requeue it");
+}
+
+static char *writable(const char *text)
+{
+    return *text ? (char *)(uintptr_t)text : NULL;
+}
+
+static int change_job(void *context, const struct slurm_change *change, struct fault *fault)
+{
+    const struct libslurm *slurm = context;
+    job_desc_msg_t update;
+    char id[32];
+    if (change->index == SLURM_NO_INDEX)
+        snprintf(id, sizeof id, "%" PRIu32, change->job);
+    else
+        snprintf(id, sizeof id, "%" PRIu32 "_%" PRIu32, change->job, change->index);
+    slurm_init_job_desc_msg(&update);
+    update.job_id_str = id;
+    update.admin_comment = writable(change->note);
+    update.comment = writable(change->comment);
+    if (change->begin_s)
+        update.begin_time = change->begin_s;
+    if (change->kind == SLURM_PIN) {
+        update.req_nodes = writable(change->node);
+        update.tres_per_node = writable(change->gres);
+        if (change->moves)
+            update.partition = writable(slurm->run);
+        else
+            update.priority = INFINITE;
+    } else if (change->kind == SLURM_RETURN) {
+        update.partition = writable(slurm->intake);
+    } else if (change->kind == SLURM_REQUEUE) {
+        int r = requeue_job(id, fault);
+        if (r < 0)
+            return r;
+    }
+    return update_job(&update, fault);
+}
+
+int libslurm_calls_init(
+    const char *intake_partition, const char *run_partition, struct slurm_calls *ret_calls)
+{
+    struct libslurm *slurm = calloc(1, sizeof *slurm);
+    if (!slurm)
+        return -ENOMEM;
+    *slurm = (struct libslurm){.intake = intake_partition, .run = run_partition};
+    slurm_init(NULL);
+    *ret_calls = (struct slurm_calls){.context = slurm,
+        .load = load_snapshot,
+        .change = change_job,
+        .read_script = read_script,
+        .find_error_file = find_error_file};
+    return 0;
+}
+
+void libslurm_calls_fini(struct slurm_calls *calls)
+{
+    struct libslurm *slurm = calls->context;
+    if (!slurm)
+        return;
+    loaded_fini(&slurm->now);
+    loaded_fini(&slurm->before);
+    free(slurm);
+    slurm_fini();
+}

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A report is copied member by member into the controller's own form, which knows no network. */
+#include "slurm/slurm_agents.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "nodelink/node_hub.h"
+
+struct slurm_agents {
+    struct slurm_controller *controller;
+    struct node_hub *hub;
+    void (*on_news)(void *context);
+    void *context;
+};
+
+static bool knows_node(void *context, const char *node)
+{
+    const struct slurm_agents *agents = context;
+    return slurm_controller_has_node(agents->controller, node);
+}
+
+static void take_gpu(struct slurm_agents *agents, const char *node, const struct node_gpu *gpu)
+{
+    struct slurm_gpu_process processes[NODE_PROCESSES_MAX];
+    struct slurm_gpu_reading reading = {.index = gpu->index,
+        .mem_total_bytes = gpu->memory_total_bytes,
+        .mem_used_bytes = gpu->memory_used_bytes,
+        .smact = gpu->smact,
+        .is_faulty = *gpu->trouble,
+        .processes_known = gpu->processes_known,
+        .processes = processes};
+    for (size_t i = 0; i < gpu->n_processes && i < NODE_PROCESSES_MAX; i++)
+        processes[reading.n_processes++] = (struct slurm_gpu_process){
+            gpu->processes[i].job, gpu->processes[i].memory_bytes};
+    slurm_controller_report(agents->controller, node, &reading, 1, clock_monotonic_us());
+}
+
+static void on_report(void *context, const struct node_report *report)
+{
+    struct slurm_agents *agents = context;
+    for (size_t i = 0; i < report->n_gpus; i++)
+        take_gpu(agents, report->node, &report->gpus[i]);
+    for (size_t i = 0; i < report->n_crashes; i++)
+        slurm_controller_crashed(agents->controller, report->crashes[i].job,
+            report->crashes[i].restarts, clock_monotonic_us());
+    if (slurm_controller_has_news(agents->controller))
+        agents->on_news(agents->context);
+}
+
+static void on_gone(void *context, const char *node)
+{
+    log_warning("node %s: its agent has gone: estimates alone decide there until it is back", node);
+}
+
+int slurm_agents_create(uv_loop_t *loop, const struct slurm_config *config,
+    struct slurm_controller *controller, void (*on_news)(void *context), void *context,
+    struct fault *fault, struct slurm_agents **ret_agents)
+{
+    *ret_agents = NULL;
+    if (strcmp(config->listen, "none") == 0)
+        return 0;
+    struct slurm_agents *agents = calloc(1, sizeof *agents);
+    if (!agents)
+        return fault_set(fault, ENOMEM, "out of memory");
+    *agents = (struct slurm_agents){
+        .controller = controller, .on_news = on_news, .context = context};
+    const struct node_hub_options options = {.loop = loop,
+        .address = config->listen,
+        .munge_socket = config->munge_socket,
+        .hooks = {agents, knows_node, on_report, on_gone}};
+    int r = node_hub_create(&options, fault, &agents->hub);
+    if (r < 0) {
+        free(agents);
+        return r;
+    }
+    *ret_agents = agents;
+    return 0;
+}
+
+/* Slurm gives a task of an array its number when it splits it off: it runs without MPS. */
+void slurm_agents_announce(struct slurm_agents *agents, const struct slurm_change *pin)
+{
+    if (!agents || pin->kind != SLURM_PIN || pin->index != SLURM_NO_INDEX)
+        return;
+    const struct task *task = core_task(slurm_controller_core(agents->controller), pin->task);
+    bool is_mps = task && task->share.sharing == SHARING_MPS;
+    node_hub_pin(agents->hub, pin->node, pin->job, is_mps);
+}
+
+void slurm_agents_close(struct slurm_agents *agents)
+{
+    if (agents)
+        node_hub_close(agents->hub);
+}
+
+void slurm_agents_destroy(struct slurm_agents *agents)
+{
+    if (!agents)
+        return;
+    node_hub_destroy(agents->hub);
+    free(agents);
+}

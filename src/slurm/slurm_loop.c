@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One round after the other, each begun by a line in the wake file, by the poll timer, by a report
+ * of an agent or by the round before, if that has changed anything:
+ *
+ *     thread   read jobs and nodes from Slurm                    on_loaded
+ *     loop     slurm_controller_update: the core decides
+ *     thread   make the changes, read scripts of new jobs        on_changed
+ *     loop     report what came of the changes, parse scripts, estimate
+ *
+ * Calls of libslurm wait for slurmctld, up to some ten seconds where it does not answer. They are
+ * made by a thread of the loop's pool, never two at a time, so that the loop goes on taking the
+ * agents' reports.
+ *
+ * A line in the wake file comes just before its job exists: after it, Slurm is looked at again a
+ * few times, LOOK_MS apart.
+ */
+#include "slurm/slurm_loop.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <uv.h>
+
+#include "base/array.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "slurm/job_files.h"
+#include "slurm/slurm_agents.h"
+#include "slurm/wake_watch.h"
+
+enum {
+    LOOK_MS = 30, /* measured: a job exists some milliseconds after its line */
+    LOOKS_MAX = 5,
+    SCRIPTS_MAX = 64, /* of one round: each takes slurmctld up to a millisecond */
+    LOGS_MAX = 16,
+};
+
+struct wanted_script {
+    struct slurm_job_key key;
+    char *text;
+    int result;
+};
+
+struct wanted_log {
+    struct slurm_job_key key;
+    char path[4096];
+};
+
+struct slurm_loop {
+    uv_loop_t loop;
+    const struct slurm_config *config;
+    const struct slurm_calls *calls;
+    struct slurm_controller *controller;
+    struct job_script_settings script_settings;
+    struct job_files *files;
+    struct slurm_agents *agents;
+    struct wake_watch wake;
+    uv_timer_t poll, look;
+    uv_signal_t term, interrupt;
+    int looks_left;
+    bool is_ending, is_broken;
+    bool is_busy, is_again; /* a round is under way; another is wanted after it */
+    bool is_slurm_down;
+
+    /* of the round that is under way: while `work` runs, the thread's */
+    uv_work_t work;
+    int load_result;
+    struct fault fault;
+    struct slurm_snapshot snapshot;
+    struct slurm_change *changes;
+    size_t n_changes;
+    struct fault *reasons;
+    size_t reasons_capacity;
+    struct wanted_script scripts[SCRIPTS_MAX];
+    struct wanted_log logs[LOGS_MAX];
+    size_t n_scripts, n_logs;
+};
+
+static void begin_round(struct slurm_loop *loop);
+
+static void want_round(void *context)
+{
+    struct slurm_loop *loop = context;
+    if (loop->is_ending)
+        return;
+    if (loop->is_busy)
+        loop->is_again = true;
+    else
+        begin_round(loop);
+}
+
+static void on_timer(uv_timer_t *timer)
+{
+    want_round(timer->data);
+}
+
+/* ---- the end ---- */
+
+static void close_handle(uv_handle_t *handle)
+{
+    if (!uv_is_closing(handle))
+        uv_close(handle, NULL);
+}
+
+static void end_loop(struct slurm_loop *loop)
+{
+    if (loop->is_ending)
+        return;
+    loop->is_ending = true;
+    close_handle((uv_handle_t *)&loop->poll);
+    close_handle((uv_handle_t *)&loop->look);
+    close_handle((uv_handle_t *)&loop->term);
+    close_handle((uv_handle_t *)&loop->interrupt);
+    wake_watch_stop(&loop->wake);
+    slurm_agents_close(loop->agents);
+    job_files_close(loop->files);
+}
+
+static void on_signal(uv_signal_t *handle, int number)
+{
+    end_loop(handle->data);
+}
+
+/* ---- a round ---- */
+
+static void finish_round(struct slurm_loop *loop, bool is_again)
+{
+    loop->is_busy = false;
+    if (loop->is_ending)
+        return;
+    if (is_again || loop->is_again || slurm_controller_has_news(loop->controller)) {
+        begin_round(loop);
+    } else if (loop->looks_left > 0) {
+        loop->looks_left--;
+        uv_timer_start(&loop->look, on_timer, LOOK_MS, 0);
+    }
+}
+
+static void make_changes(uv_work_t *work)
+{
+    struct slurm_loop *loop = work->data;
+    const struct slurm_calls *calls = loop->calls;
+    for (size_t i = 0; i < loop->n_changes; i++)
+        loop->changes[i].result = calls->change(
+            calls->context, &loop->changes[i], &loop->reasons[i]);
+    for (size_t i = 0; i < loop->n_scripts; i++) {
+        struct wanted_script *script = &loop->scripts[i];
+        script->text = NULL;
+        script->result = calls->read_script(
+            calls->context, script->key.id, &loop->fault, &script->text);
+    }
+    for (size_t i = 0; i < loop->n_logs; i++)
+        if (calls->find_error_file(calls->context, loop->logs[i].key.id, loop->logs[i].path,
+                sizeof loop->logs[i].path) < 0)
+            *loop->logs[i].path = '\0';
+}
+
+static void report_change(
+    struct slurm_loop *loop, const struct slurm_change *change, const char *reason)
+{
+    static const char *const texts[] = {[SLURM_PIN] = "pinned",
+        [SLURM_RETURN] = "returned to the intake partition",
+        [SLURM_REQUEUE] = "requeued"};
+    char name[32];
+    slurm_controller_job_name(loop->controller, change->task, name, sizeof name);
+    slurm_controller_changed(loop->controller, change, reason, clock_monotonic_us());
+    if (change->result < 0 && change->result != -ENOENT)
+        log_warning("job %u: %s", change->job, reason);
+    else if (change->result == 0 && change->kind == SLURM_PIN)
+        log_info("job %s: pinned to node %s, %s", name, change->node, change->gres);
+    else if (change->result == 0 && change->kind != SLURM_COMMENT)
+        log_info("job %u: %s", change->job, texts[change->kind]);
+}
+
+static void on_changed(uv_work_t *work, int status)
+{
+    struct slurm_loop *loop = work->data;
+    bool is_any = false;
+    for (size_t i = 0; i < loop->n_changes; i++) {
+        report_change(loop, &loop->changes[i], loop->reasons[i].text);
+        is_any |= loop->changes[i].result == 0;
+    }
+    for (size_t i = 0; i < loop->n_scripts; i++)
+        job_files_estimate(loop->files, &loop->scripts[i].key, loop->scripts[i].text);
+    for (size_t i = 0; i < loop->n_logs; i++)
+        job_files_examine(loop->files, &loop->logs[i].key, loop->logs[i].path);
+    finish_round(loop, is_any);
+}
+
+static void collect_wanted(struct slurm_loop *loop)
+{
+    struct slurm_job_key key;
+    loop->n_scripts = loop->n_logs = 0;
+    while (loop->n_scripts < SCRIPTS_MAX && slurm_controller_wanted_script(loop->controller, &key))
+        loop->scripts[loop->n_scripts++].key = key;
+    while (loop->n_logs < LOGS_MAX && slurm_controller_wanted_log(loop->controller, &key))
+        loop->logs[loop->n_logs++].key = key;
+}
+
+static void on_slurm_down(struct slurm_loop *loop)
+{
+    if (!loop->is_slurm_down)
+        log_warning("%s: jobs wait until it answers", loop->fault.text);
+    loop->is_slurm_down = true;
+    finish_round(loop, false);
+}
+
+static void break_loop(struct slurm_loop *loop)
+{
+    loop->is_broken = true;
+    loop->is_busy = false;
+    end_loop(loop);
+}
+
+static void on_loaded(uv_work_t *work, int status)
+{
+    struct slurm_loop *loop = work->data;
+    if (loop->is_ending) {
+        loop->is_busy = false;
+        return;
+    }
+    if (loop->load_result < 0) {
+        on_slurm_down(loop);
+        return;
+    }
+    if (loop->is_slurm_down)
+        log_info("slurmctld answers again");
+    loop->is_slurm_down = false;
+    if (slurm_controller_update(loop->controller, &loop->snapshot, clock_monotonic_us(),
+            clock_wall_us() / SECOND_US, &loop->changes, &loop->n_changes) < 0 ||
+        ARRAY_RESERVE(loop->reasons, loop->reasons_capacity, loop->n_changes + 1) < 0) {
+        break_loop(loop);
+        return;
+    }
+    for (size_t i = 0; i < loop->n_changes; i++) {
+        loop->reasons[i] = (struct fault){0};
+        slurm_agents_announce(loop->agents, &loop->changes[i]);
+    }
+    collect_wanted(loop);
+    if (loop->n_changes + loop->n_scripts + loop->n_logs == 0)
+        finish_round(loop, false);
+    else
+        uv_queue_work(&loop->loop, &loop->work, make_changes, on_changed);
+}
+
+static void load_snapshot(uv_work_t *work)
+{
+    struct slurm_loop *loop = work->data;
+    loop->load_result = loop->calls->load(loop->calls->context, &loop->fault, &loop->snapshot);
+}
+
+static void begin_round(struct slurm_loop *loop)
+{
+    loop->is_busy = true;
+    loop->is_again = false;
+    uv_queue_work(&loop->loop, &loop->work, load_snapshot, on_loaded);
+}
+
+/* ---- when ---- */
+
+static void on_wake(void *context)
+{
+    struct slurm_loop *loop = context;
+    loop->looks_left = LOOKS_MAX;
+    want_round(loop);
+}
+
+static int create_parts(struct slurm_loop *loop, struct fault *fault)
+{
+    const struct slurm_config *config = loop->config;
+    const struct slurm_controller_options options = {.settings = config->core,
+        .intake_partition = config->intake_partition,
+        .run_partition = config->run_partition,
+        .gpu_memory_bytes = config->gpu_memory_bytes};
+    loop->script_settings = (struct job_script_settings){
+        config->estimator, config->reserve_quantile, config->sharing};
+    loop->controller = slurm_controller_create(&options);
+    if (loop->controller)
+        loop->files = job_files_create(
+            &loop->loop, loop->controller, &loop->script_settings, want_round, loop);
+    if (!loop->files)
+        return fault_set(fault, ENOMEM, "out of memory");
+    int r = wake_watch_start(&loop->wake, &loop->loop, config->wake_file, on_wake, loop, fault);
+    if (r < 0)
+        return r;
+    return slurm_agents_create(
+        &loop->loop, config, loop->controller, want_round, loop, fault, &loop->agents);
+}
+
+static void start_timers(struct slurm_loop *loop)
+{
+    uint64_t poll_ms = (uint64_t)(loop->config->poll_us / MS_US);
+    uv_timer_start(&loop->poll, on_timer, poll_ms, poll_ms);
+    uv_signal_start(&loop->term, on_signal, SIGTERM);
+    uv_signal_start(&loop->interrupt, on_signal, SIGINT);
+}
+
+static void init_handles(struct slurm_loop *loop)
+{
+    uv_timer_init(&loop->loop, &loop->poll);
+    uv_timer_init(&loop->loop, &loop->look);
+    uv_signal_init(&loop->loop, &loop->term);
+    uv_signal_init(&loop->loop, &loop->interrupt);
+    loop->poll.data = loop->look.data = loop->term.data = loop->interrupt.data = loop;
+    loop->work.data = loop;
+    loop->wake.fd = -1;
+}
+
+int slurm_loop_run(
+    const struct slurm_config *config, const struct slurm_calls *calls, struct fault *fault)
+{
+    struct slurm_loop *loop = calloc(1, sizeof *loop);
+    if (!loop)
+        return fault_set(fault, ENOMEM, "out of memory");
+    loop->config = config;
+    loop->calls = calls;
+    uv_loop_init(&loop->loop);
+    init_handles(loop);
+    int r = create_parts(loop, fault);
+    if (r == 0) {
+        start_timers(loop);
+        begin_round(loop);
+    } else {
+        end_loop(loop);
+    }
+    uv_run(&loop->loop, UV_RUN_DEFAULT);
+    if (loop->is_broken)
+        r = fault_set(fault, ENOMEM, "out of memory");
+    slurm_agents_destroy(loop->agents);
+    job_files_destroy(loop->files);
+    slurm_controller_destroy(loop->controller);
+    uv_loop_close(&loop->loop);
+    free(loop->reasons);
+    free(loop);
+    return r;
+}

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The controller's life: when it looks at Slurm, and who makes its changes. */
+#ifndef COLLOC_SLURM_SLURM_LOOP_H
+#define COLLOC_SLURM_SLURM_LOOP_H
+
+#include "slurm/slurm_config.h"
+#include "slurm/slurm_job.h"
+
+/* Runs until SIGTERM or SIGINT. `calls`: borrowed. Returns 0, or -errno with a fault. */
+int slurm_loop_run(
+    const struct slurm_config *config, const struct slurm_calls *calls, struct fault *fault);
+
+#endif
