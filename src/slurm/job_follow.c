@@ -318,6 +318,7 @@ static void follow_pending(
 
 static void follow_running(struct slurm_controller *controller, struct tracked_job *job)
 {
+    bool was_running = job->phase == JOB_RUNNING;
     if (job->phase == JOB_PLACED && job->task) {
         controller_apply(controller, (struct event){.kind = EVENT_STARTED, .task = job->task});
         job->phase = JOB_RUNNING;
@@ -326,7 +327,8 @@ static void follow_running(struct slurm_controller *controller, struct tracked_j
         job->phase = JOB_DONE; /* colloc has not placed it */
         node_table_add_other(&controller->nodes, job->record);
     }
-    if (job->phase == JOB_RUNNING && id_map_set(&controller->by_id, job->slurm_id, job) < 0)
+    if (job->phase == JOB_RUNNING && !was_running &&
+        id_map_set(&controller->by_id, job->slurm_id, job) < 0)
         controller->is_broken = true;
 }
 

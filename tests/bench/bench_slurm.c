@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The controller for Slurm over a large cluster in memory: 1,250 nodes of four GPUs and 50,000
- * jobs. Each update sees 25 jobs end and 25 new ones, and pins others; a second row has no change
- * at all. What is not counted: Slurm's own time to list the jobs.
+ * jobs, of which 10,000 run. Each update sees 25 jobs end and 25 new ones, and pins others; a
+ * second row has no change at all. What is not counted: Slurm's own time to list the jobs.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -16,7 +16,14 @@
 #include "policy/policies.h"
 #include "slurm/slurm_controller.h"
 
-enum { NODES = 1250, JOBS = 50000, UPDATES = 60, ENDING = 25, MOST = JOBS + UPDATES * ENDING };
+enum {
+    NODES = 1250,
+    GPUS = 4 * NODES,
+    JOBS = 50000,
+    UPDATES = 60,
+    ENDING = 25,
+    MOST = JOBS + UPDATES * ENDING
+};
 
 static struct slurm_node nodes[NODES];
 static char names[NODES][16];
@@ -55,6 +62,16 @@ static void make_cluster(void)
     }
     while (n_jobs < JOBS)
         add_job();
+    for (size_t i = 0; i < 2 * GPUS; i++) { /* two jobs of 35 GiB run on each GPU */
+        struct slurm_job *job = &jobs[i];
+        snprintf(gres[i], sizeof gres[i], "gres:shard:i%d:35", (int)(i % 4));
+        snprintf(notes[i], sizeof notes[i],
+            "colloc want=1 attempt=1 restart=0 ooms=0 state=pinned node=%s gpus=%d shards=35 smact=30",
+            names[i % GPUS / 4], (int)(i % 4));
+        job->partition = "run";
+        job->required_nodes = job->node_list = names[i % GPUS / 4];
+        job->state = SLURM_STATE_RUNNING;
+    }
 }
 
 /* Slurm starts what is pinned at once. */
@@ -75,10 +92,9 @@ static void answer_scripts(struct slurm_controller *controller)
 {
     struct slurm_job_key key;
     while (slurm_controller_wanted_script(controller, &key)) {
-        struct task_request request = {
-            .need = {NEED_DECLARED, (int64_t)(10 + key.id % 30) * GIB}, .expect.time_us = 1};
+        struct task_request request = {.need = {NEED_DECLARED, (int64_t)(10 + key.id % 30) * GIB}};
         request.expect.smact = reading_of(0.1 + key.id % 5 * 0.1);
-        request.expect.time_us = (int64_t)(600 + key.id % 3600) * SECOND_US;
+        request.expect.time_us = reading_of((600 + key.id % 3600) * 1e6);
         slurm_controller_set_request(controller, &key, &request, NULL);
     }
 }
@@ -139,7 +155,7 @@ static void measure(const struct policy *policy)
     struct slurm_controller *controller = slurm_controller_create(&options);
     n_jobs = first_running = 0;
     make_cluster();
-    for (int i = 0; i < 300 && quiet < 5; i++) { /* until the cluster is full */
+    for (int i = 0; i < 100 && quiet < 5; i++) { /* until it has settled */
         update_once(controller, &n);
         quiet = n <= 1 ? quiet + 1 : 0; /* a comment for the head at times */
     }
