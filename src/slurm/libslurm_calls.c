@@ -314,9 +314,12 @@ static int read_script(void *context, uint32_t job, struct fault *fault, char **
 static int find_error_file(void *context, uint32_t job, char *path, size_t size)
 {
     job_info_msg_t *found = NULL;
-    int r = slurm_load_job(&found, job, SHOW_ALL);
-    if (r != SLURM_SUCCESS || found->record_count == 0)
+    if (slurm_load_job(&found, job, SHOW_ALL) != SLURM_SUCCESS)
+        return slurm_fault(NULL, "the job cannot be read");
+    if (found->record_count == 0) {
+        slurm_free_job_info_msg(found);
         return -ENOENT;
+    }
     slurm_get_job_stderr(path, (int)size, &found->job_array[0]);
     slurm_free_job_info_msg(found);
     return 0;

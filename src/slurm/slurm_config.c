@@ -80,7 +80,7 @@ static void set_defaults(struct slurm_config *config)
 {
     *config = (struct slurm_config){.intake_partition = "gpu",
         .run_partition = "gpu-run",
-        .wake_file = "none",
+        .wake_file = "/run/colloc-slurm/wake",
         .state_dir = "/var/lib/colloc-slurm",
         .listen = "none",
         .estimator = ESTIMATOR_USUAL,
@@ -159,6 +159,9 @@ static int check_config(const struct slurm_config *config, struct fault *fault)
             "intake-partition and run-partition are both %s: users would start their jobs "
             "themselves",
             config->run_partition);
+    if (*config->wake_file != '/' && strcmp(config->wake_file, "none") != 0)
+        return fault_set(
+            fault, EINVAL, "wake-file: %s: give an absolute path, or none", config->wake_file);
     if (config->shards_per_gpu < 1)
         return fault_set(fault, EINVAL, "shards-per-gpu: give at least 1");
     if (!estimator_find(config->estimator))

@@ -289,6 +289,18 @@ bool slurm_controller_wanted_log(struct slurm_controller *controller, struct slu
     return false;
 }
 
+void slurm_controller_want_again(
+    struct slurm_controller *controller, const struct slurm_job_key *key)
+{
+    struct tracked_job *job = find_asked(controller, key->base, key->index);
+    if (job && job->request_state == REQUEST_READING)
+        job->request_state = REQUEST_UNKNOWN;
+    if (!job || job->phase != JOB_EXAMINED || job->is_log_wanted)
+        return;
+    job->is_log_wanted = true;
+    controller->n_logs_wanted++;
+}
+
 bool slurm_controller_has_news(const struct slurm_controller *controller)
 {
     return controller->has_news;

@@ -78,6 +78,10 @@ bool slurm_controller_wanted_script(
 void slurm_controller_set_request(struct slurm_controller *controller,
     const struct slurm_job_key *key, const struct task_request *request, const char *refusal);
 
+/* The script, or the place of the error file, could not be read now: it will be wanted again. */
+void slurm_controller_want_again(
+    struct slurm_controller *controller, const struct slurm_job_key *key);
+
 /* The next job that failed on shared GPUs: did it run out of GPU memory? Returns false when there
  * is none. */
 bool slurm_controller_wanted_log(

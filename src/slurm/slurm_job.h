@@ -126,7 +126,8 @@ struct slurm_calls {
      * has none; or -errno with a fault. */
     int (*read_script)(void *context, uint32_t job, struct fault *fault, char **ret_script);
 
-    /* Writes the path of the file that a job writes its errors to. Returns 0 or -errno. */
+    /* Writes the path of the file that a job writes its errors to. Returns 0; -ENOENT: there is no
+     * such job; or -errno. */
     int (*find_error_file)(void *context, uint32_t job, char *path, size_t size);
 };
 

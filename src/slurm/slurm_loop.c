@@ -46,6 +46,7 @@ struct wanted_script {
 struct wanted_log {
     struct slurm_job_key key;
     char path[4096];
+    int result;
 };
 
 struct slurm_loop {
@@ -151,10 +152,13 @@ static void make_changes(uv_work_t *work)
         script->result = calls->read_script(
             calls->context, script->key.id, &loop->fault, &script->text);
     }
-    for (size_t i = 0; i < loop->n_logs; i++)
-        if (calls->find_error_file(calls->context, loop->logs[i].key.id, loop->logs[i].path,
-                sizeof loop->logs[i].path) < 0)
-            *loop->logs[i].path = '\0';
+    for (size_t i = 0; i < loop->n_logs; i++) {
+        struct wanted_log *log = &loop->logs[i];
+        log->result = calls->find_error_file(
+            calls->context, log->key.id, log->path, sizeof log->path);
+        if (log->result < 0)
+            *log->path = '\0';
+    }
 }
 
 static void report_change(
@@ -174,6 +178,12 @@ static void report_change(
         log_info("job %u: %s", change->job, texts[change->kind]);
 }
 
+/* A job without a script, as of salloc, has none later either. */
+static bool may_come_later(int result)
+{
+    return result < 0 && result != -ENOENT;
+}
+
 static void on_changed(uv_work_t *work, int status)
 {
     struct slurm_loop *loop = work->data;
@@ -183,9 +193,15 @@ static void on_changed(uv_work_t *work, int status)
         is_any |= loop->changes[i].result == 0;
     }
     for (size_t i = 0; i < loop->n_scripts; i++)
-        job_files_estimate(loop->files, &loop->scripts[i].key, loop->scripts[i].text);
+        if (may_come_later(loop->scripts[i].result))
+            slurm_controller_want_again(loop->controller, &loop->scripts[i].key);
+        else
+            job_files_estimate(loop->files, &loop->scripts[i].key, loop->scripts[i].text);
     for (size_t i = 0; i < loop->n_logs; i++)
-        job_files_examine(loop->files, &loop->logs[i].key, loop->logs[i].path);
+        if (may_come_later(loop->logs[i].result))
+            slurm_controller_want_again(loop->controller, &loop->logs[i].key);
+        else
+            job_files_examine(loop->files, &loop->logs[i].key, loop->logs[i].path);
     finish_round(loop, is_any);
 }
 
@@ -282,9 +298,9 @@ static int create_parts(struct slurm_loop *loop, struct fault *fault)
             &loop->loop, loop->controller, &loop->script_settings, want_round, loop);
     if (!loop->files)
         return fault_set(fault, ENOMEM, "out of memory");
-    int r = wake_watch_start(&loop->wake, &loop->loop, config->wake_file, on_wake, loop, fault);
-    if (r < 0)
-        return r;
+    struct fault why = {0};
+    if (wake_watch_start(&loop->wake, &loop->loop, config->wake_file, on_wake, loop, &why) < 0)
+        log_warning("%s: submissions are seen at the next poll only", why.text);
     return slurm_agents_create(
         &loop->loop, config, loop->controller, want_round, loop, fault, &loop->agents);
 }

@@ -60,7 +60,8 @@ static void mistakes_are_named(void **state)
     static const char *const mistakes[][2] = {{"--policy=best", "policy"},
         {"--shards-per-gpu=0", "shards-per-gpu"}, {"--run-partition=gpu", "are both gpu"},
         {"--estimator=guess", "guess"}, {"--poll=never", "poll"}, {"now", "only options"},
-        {"--intake=x", "intake"}, {"--config=/nonexistent/x.yaml", "/nonexistent/x.yaml"}};
+        {"--intake=x", "intake"}, {"--wake-file=wake", "absolute"},
+        {"--config=/nonexistent/x.yaml", "/nonexistent/x.yaml"}};
     for (size_t i = 0; i < ARRAY_SIZE(mistakes); i++) {
         assert_true(read_words(mistakes[i][0], NULL) < 0);
         assert_non_null(strstr(fault.text, mistakes[i][1]));

@@ -476,6 +476,33 @@ static void failed_changes_are_asked_for_again(void **state)
     end_cluster();
 }
 
+/* slurmctld did not answer when the script was asked for: it is asked for again. */
+static void an_unread_script_is_wanted_again(void **state)
+{
+    struct slurm_job_key key, again;
+    struct slurm_change *changes;
+    size_t n;
+    begin_cluster(1, 1);
+    fake_slurm_submit(&fake, 5);
+    struct slurm_snapshot snapshot = fake_slurm_list(&fake);
+    assert_int_equal(
+        slurm_controller_update(controller, &snapshot, now_us, fake.now_s, &changes, &n), 0);
+    assert_true(slurm_controller_wanted_script(controller, &key));
+    assert_false(slurm_controller_wanted_script(controller, &again));
+    slurm_controller_want_again(controller, &key);
+    assert_true(slurm_controller_wanted_script(controller, &again));
+    assert_int_equal(again.base, key.base);
+    struct fake_job *jobs[3];
+    end_cluster();
+    begin_cluster(1, 2);
+    share_and_fail(jobs);
+    assert_true(slurm_controller_wanted_log(controller, &key));
+    assert_false(slurm_controller_wanted_log(controller, &again));
+    slurm_controller_want_again(controller, &key);
+    assert_true(slurm_controller_wanted_log(controller, &again));
+    end_cluster();
+}
+
 /* A pin that Slurm refuses for good frees the GPU for others, and the job says why it waits. */
 static void a_refused_job_keeps_no_gpu(void **state)
 {
@@ -653,6 +680,7 @@ int main(void)
         cmocka_unit_test(a_job_moved_by_hand_is_believed),
         cmocka_unit_test(arrays_are_pinned_task_by_task),
         cmocka_unit_test(failed_changes_are_asked_for_again),
+        cmocka_unit_test(an_unread_script_is_wanted_again),
         cmocka_unit_test(a_refused_job_keeps_no_gpu),
         cmocka_unit_test(other_jobs_hold_what_they_have),
         cmocka_unit_test(cancelled_and_lost_jobs_free_their_gpus),
