@@ -11,6 +11,7 @@
  *     after     17(1) 12(2) 31(4) 30(5)    30 has left as task 3 and is task 5 now
  */
 #include <stdlib.h>
+#include <string.h>
 
 #include "slurm/controller_state.h"
 
@@ -106,11 +107,27 @@ static void shorten_window(struct slurm_controller *controller)
     controller->n_window = n;
 }
 
+/* Why the job cannot be placed at all, as its user sees it in the comment; NULL: it can. */
+static void set_hindrance(struct tracked_job *job, const char *why)
+{
+    if (job->refusal && why && strcmp(job->refusal, why) == 0)
+        return;
+    free(job->refusal);
+    job->refusal = why ? strdup(why) : NULL;
+}
+
 static bool may_enter(struct slurm_controller *controller, struct tracked_job *job)
 {
-    if (job->request_state != REQUEST_KNOWN)
-        return false;
-    return job->task || can_run(controller, job);
+    const char *why = NULL;
+    if (job->request_state != REQUEST_KNOWN || job->task)
+        return job->task;
+    bool is_too_large = core_check_request(controller->core, &job->request, NULL) < 0;
+    if (job->record->nodes > 1)
+        why = "it asks for several nodes, and colloc places a job on one";
+    else if (is_too_large || !can_run(controller, job))
+        why = "no node has the GPUs, GPU memory, CPUs, memory and features that it asks for";
+    set_hindrance(job, why);
+    return !why;
 }
 
 void controller_order_window(struct slurm_controller *controller)

@@ -233,11 +233,24 @@ static void an_impossible_job_stops_no_other(void **state)
     struct fake_job *large = fake_slurm_submit(&fake, 9), *cpus = fake_slurm_submit(&fake, 8);
     snprintf(large->gres, sizeof large->gres, "gres:gpu:8");
     cpus->job.cpus = 1000;
+    struct fake_job *wide = fake_slurm_submit(&fake, 7);
+    wide->job.nodes = 2;
     struct fake_job *small = fake_slurm_submit(&fake, 1);
     settle();
     assert_string_equal(large->partition, "intake");
     assert_string_equal(cpus->partition, "intake");
+    assert_string_equal(wide->partition, "intake");
+    assert_non_null(strstr(cpus->comment, "colloc: no node has the GPUs, GPU memory, CPUs"));
+    assert_non_null(strstr(wide->comment, "colloc: it asks for several nodes"));
     assert_int_equal(small->job.state, SLURM_STATE_RUNNING);
+    memory = 100 * GIB; /* no GPU is that large */
+    struct fake_job *declared = fake_slurm_submit(&fake, 9);
+    settle();
+    memory = 10 * GIB;
+    struct fake_job *other = fake_slurm_submit(&fake, 1);
+    settle();
+    assert_int_equal(declared->starts, 0);
+    assert_int_equal(other->starts, 1);
     end_cluster();
 }
 
