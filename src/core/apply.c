@@ -508,6 +508,14 @@ static int apply_end(struct core *core, struct task *task, const struct event *e
     return 0;
 }
 
+static int apply_suspension_cost(struct core *core, const struct suspension_cost *cost)
+{
+    if (cost->fixed_us < 0 || cost->suspend_us_per_gib < 0 || cost->resume_us_per_gib < 0)
+        return CORE_NOT_NOW;
+    core->suspension_cost = *cost;
+    return 0;
+}
+
 static int apply_to_task(struct core *core, struct task *task, const struct event *event)
 {
     switch (event->kind) {
@@ -566,6 +574,8 @@ int core_apply_event(struct core *core, const struct event *event)
     case EVENT_RESERVE:
     case EVENT_UNRESERVE:
         return core_apply_advance(core, event);
+    case EVENT_SUSPENSION_COST:
+        return apply_suspension_cost(core, &event->suspension_cost);
     default:
         break;
     }

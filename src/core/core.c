@@ -72,6 +72,7 @@ struct core *core_create(const struct core_settings *settings)
     }
     core->users = users;
     core->settings = *settings;
+    core->suspension_cost = settings->suspension_cost;
     core->view.last_placed = -1;
     set_constants(core);
     core_set_shares(core, settings->shares);
@@ -411,6 +412,11 @@ const struct cluster_view *core_view(const struct core *core)
 }
 
 const struct core_settings *core_get_settings(const struct core *core)
+const struct suspension_cost *core_suspension_cost(const struct core *core)
+{
+    return &core->suspension_cost;
+}
+
 {
     return &core->settings;
 }

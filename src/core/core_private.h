@@ -68,6 +68,8 @@ struct core {
     struct core_users *users;
     struct cluster_view view;
 
+    struct suspension_cost suspension_cost; /* that of the settings, until an event reports it */
+
     struct task **tasks; /* by rising id */
     int n_tasks;
     int n_taking_turns;       /* of them, with time slots */

@@ -39,8 +39,9 @@ enum event_kind {
     EVENT_DEPENDENCY, /* a dependency of the task holds, or never can: decided by the core where it
                               knows the tasks that have ended, else reported by the driver */
     EVENT_RESERVE, /* an operator reserves GPUs for users, from a time on (advance.c); of no task */
-    EVENT_UNRESERVE, /* such a reservation is cancelled; of no task */
-    EVENT_TICK,      /* time has passed */
+    EVENT_UNRESERVE,       /* such a reservation is cancelled; of no task */
+    EVENT_SUSPENSION_COST, /* what suspensions and resumptions cost on this machine; of no task */
+    EVENT_TICK,            /* time has passed */
     /* decisions */
     EVENT_PLACE,         /* the task gets these GPUs */
     EVENT_EXPIRE,        /* its time limit is over: it is ended */
@@ -160,6 +161,7 @@ struct event {
             bool is_again; /* it waited before, and the try that it was granted has failed */
         } memory_wait;
         bool memory_granted; /* of MEMORY_ANSWER: it is tried again */
+        struct suspension_cost suspension_cost;
         struct {
             uint32_t uid;
             int64_t usage_us; /* GPU time charged, decayed to the time of the event */

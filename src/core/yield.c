@@ -103,7 +103,7 @@ static double promised_bytes(const struct gpu_view *gpu)
 
 int64_t core_yield_cost_us(const struct core *core, const struct task *task)
 {
-    const struct suspension_cost *cost = &core->settings.suspension_cost;
+    const struct suspension_cost *cost = &core->suspension_cost;
     double bytes = reading_assume(core_bytes_of(core, task), 0);
     return suspension_time_us(cost, bytes) + resumption_time_us(cost, bytes);
 }

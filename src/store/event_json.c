@@ -282,6 +282,12 @@ static const struct field usage_fields[] = {
     {"usage_us", FIELD_INT64, AT(usage.usage_us), REQUIRED, 0, EVENT_NUMBER_MAX, NULL},
 };
 
+static const struct field suspension_cost_fields[] = {
+    {"fixed_us", FIELD_INT64, AT(suspension_cost.fixed_us), REQUIRED, 0, EVENT_NUMBER_MAX, NULL},
+    {"suspend_us_per_gib", FIELD_INT64, AT(suspension_cost.suspend_us_per_gib), REQUIRED, 0, EVENT_NUMBER_MAX, NULL},
+    {"resume_us_per_gib", FIELD_INT64, AT(suspension_cost.resume_us_per_gib), REQUIRED, 0, EVENT_NUMBER_MAX, NULL},
+};
+
 static const struct field memory_answer_fields[] = {
     {"granted", FIELD_BOOL, AT(memory_granted), REQUIRED, 0, 0, NULL},
 };
@@ -325,6 +331,7 @@ static const struct fields fields_of_kind[EVENT_KINDS] = {
     [EVENT_MEMORY_WAIT] = FIELDS(memory_wait_fields),
     [EVENT_MEMORY_ANSWER] = FIELDS(memory_answer_fields),
     [EVENT_USAGE] = FIELDS(usage_fields),
+    [EVENT_SUSPENSION_COST] = FIELDS(suspension_cost_fields),
 };
 
 /* ---- writing ---- */

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The files of the part in the state folder: a record for each task off its GPUs, and the speed of
- * copies that was learned. */
+/*
+ * The files of the part in the state folder: a record for each task off its GPUs, and the speed of
+ * copies that was learned. The core reckons with that speed, too. It learns of it by an event,
+ * which is in the log: so a replayed log decides the same.
+ */
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -12,6 +16,9 @@
 #include "daemon/suspension/suspension_state.h"
 
 static const size_t FILE_MAX = MIB;
+
+/* Chosen: single copies differ by as much, and the log stays small. */
+static const double REPORT_PART = 0.1;
 
 static void record_path(const struct suspension *s, uint64_t task, char *path, size_t size)
 {
@@ -86,4 +93,29 @@ void suspension_save_speed(const struct suspension *s)
     size_t size = copy_speed_write(&s->speed, text, sizeof text);
     if (size && file_write_atomic(path, text, size, 0600) < 0)
         log_debug("%s: cannot be written", path);
+}
+
+static int64_t us_per_gib(const struct copy_speed *speed, enum copy_way way)
+{
+    return copy_speed_expect_us(speed, way, GIB) - copy_speed_expect_us(speed, way, 0);
+}
+
+static bool differs(int64_t learned_us, int64_t known_us)
+{
+    return fabs((double)(learned_us - known_us)) > REPORT_PART * (double)known_us;
+}
+
+void suspension_report_speed(struct suspension *s)
+{
+    const struct suspension_cost *known = core_suspension_cost(s->parts.core);
+    struct event event = driver_event(s->parts.driver, EVENT_SUSPENSION_COST, 0);
+    event.suspension_cost = (struct suspension_cost){
+        .fixed_us = copy_speed_expect_us(&s->speed, COPY_TO_HOST, 0),
+        .suspend_us_per_gib = us_per_gib(&s->speed, COPY_TO_HOST),
+        .resume_us_per_gib = us_per_gib(&s->speed, COPY_TO_GPU)};
+    bool is_learned = s->speed.learned[COPY_TO_HOST] || s->speed.learned[COPY_TO_GPU];
+    if (is_learned &&
+        (differs(event.suspension_cost.suspend_us_per_gib, known->suspend_us_per_gib) ||
+            differs(event.suspension_cost.resume_us_per_gib, known->resume_us_per_gib)))
+        driver_feed(s->parts.driver, &event, NULL);
 }

@@ -102,6 +102,7 @@ void suspension_complete_order(struct suspension *s, enum event_kind kind)
     event.yielded.bytes = suspension_record_bytes(&s->record);
     event.yielded.took_us = clock_monotonic_us() - order->started_us;
     suspension_save_speed(s);
+    suspension_report_speed(s);
     if (kind != EVENT_SUSPENDED)
         suspension_set_gate(s, false);
     finish_order(s, &event, NULL);

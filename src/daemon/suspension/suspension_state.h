@@ -87,6 +87,9 @@ int suspension_count_stops(const struct task *task);
 void suspension_load_speed(struct suspension *s);
 void suspension_save_speed(const struct suspension *s);
 
+/* Reports the learned speed to the core, when it differs from what the core reckons with. */
+void suspension_report_speed(struct suspension *s);
+
 /* ---- order_facts.c ---- */
 
 /* Collects the task's processes and what is to be known of them, then decides. */

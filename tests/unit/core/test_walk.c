@@ -285,6 +285,12 @@ static void make_yield(struct walk *walk, struct event *event)
     }
 }
 
+static void make_suspension_cost(struct walk *walk, struct event *event)
+{
+    event->suspension_cost = (struct suspension_cost){(int64_t)draw(walk, SECOND_US),
+        (int64_t)draw(walk, 2 * SECOND_US), (int64_t)draw(walk, SECOND_US) - 100 * MS_US};
+}
+
 static struct event make_input(struct walk *walk)
 {
     static const enum event_kind often[] = {EVENT_SAMPLE, EVENT_SAMPLE, EVENT_SAMPLE, EVENT_SAMPLE,
@@ -293,7 +299,8 @@ static struct event make_input(struct walk *walk)
         EVENT_RESUMED, EVENT_MOVE, EVENT_MOVE, EVENT_MOVE, EVENT_MOVED};
     static const enum event_kind seldom[] = {EVENT_UNSTARTED, EVENT_CANCEL, EVENT_HOLD, EVENT_GPUS,
         EVENT_TICK, EVENT_SUSPENSION_FAILED, EVENT_MEMORY_WAIT, EVENT_MEMORY_WAIT_END,
-        EVENT_DEPENDENCY, EVENT_UPDATE, EVENT_UPDATE, EVENT_RESERVE, EVENT_UNRESERVE};
+        EVENT_DEPENDENCY, EVENT_UPDATE, EVENT_UPDATE, EVENT_RESERVE, EVENT_UNRESERVE,
+        EVENT_SUSPENSION_COST};
     struct event event = {.time_us = walk->now_us};
     event.kind = chance(walk, 85) ? often[draw(walk, ARRAY_SIZE(often))]
                                   : seldom[draw(walk, ARRAY_SIZE(seldom))];
@@ -316,6 +323,8 @@ static struct event make_input(struct walk *walk)
         make_update(walk, &event);
     else if (event.kind == EVENT_RESERVE || event.kind == EVENT_UNRESERVE)
         make_reserve(walk, &event);
+    else if (event.kind == EVENT_SUSPENSION_COST)
+        make_suspension_cost(walk, &event);
     else if (event.kind >= EVENT_SUSPEND && event.kind < EVENT_TICK)
         make_yield(walk, &event);
     return event;

@@ -27,7 +27,8 @@ static struct process {
     enum process_state state;
     struct suspension_memory_kinds kinds;
     enum suspension_gate gate;
-    bool hangs; /* the driver does not say its state */
+    bool hangs;             /* the driver does not say its state */
+    int64_t bytes, copy_us; /* 0: a MiB, and a millisecond for each call */
 } processes[3];
 
 static struct config config;
@@ -92,7 +93,9 @@ static void answer_calls(void)
     while (call.on_reply) {
         helper_on_reply *on_reply = call.on_reply;
         uint64_t task = call.request.pid == getpid() ? 1 : 2;
-        reply = (struct helper_reply){.took_us = 1000};
+        bool copies = call.request.call == HELPER_SUSPEND || call.request.call == HELPER_RESUME;
+        int64_t copy_us = copies ? processes[task].copy_us : 0;
+        reply = (struct helper_reply){.took_us = copy_us ? copy_us : 1000};
         if (call.request.call == HELPER_GPUS)
             snprintf(reply.text, sizeof reply.text, "13000 %s,%s", uuids[0], uuids[1]);
         else if (call.request.call == HELPER_INSPECT)
@@ -116,8 +119,9 @@ static int64_t poll_gpus(void *context)
 static size_t find_processes(
     void *context, uint64_t task, struct suspension_process *ret_list, size_t capacity)
 {
+    int64_t bytes = processes[task].bytes ? processes[task].bytes : MIB;
     ret_list[0] = (struct suspension_process){
-        .pid = pid_of(task), .gpu = uuids[task - 1], .bytes = reading_of((double)MIB)};
+        .pid = pid_of(task), .gpu = uuids[task - 1], .bytes = reading_of((double)bytes)};
     return 1;
 }
 
@@ -300,6 +304,22 @@ static void test_a_task_that_ends_meanwhile(void **state)
     expect_story("SUSPEND; SUSPENDING; lock 2; checkpoint 2; SUSPENDED; ");
 }
 
+/* 4 GiB in 0.8 s each way: faster to the host than assumed, and as fast back as assumed, which is
+ * not reported. */
+static void test_the_core_learns_how_fast_copies_are(void **state)
+{
+    const struct suspension_cost before = *core_suspension_cost(pretend.core);
+    processes[1].bytes = 4 * GIB;
+    processes[1].copy_us = 800000;
+    suspend(1);
+    expect_story("SUSPEND; SUSPENDING; lock 1; checkpoint 1; SUSPENSION_COST; SUSPENDED; ");
+    int64_t learned_us = core_suspension_cost(pretend.core)->suspend_us_per_gib;
+    assert_in_range(learned_us, 400000, before.suspend_us_per_gib - 1);
+    feed(EVENT_RESUME, 1);
+    answer_calls();
+    expect_story("RESUME; RESUMING; reserve 1; restore 1; unlock 1; RESUMED; ");
+}
+
 #define TEST(function) cmocka_unit_test_setup_teardown(function, begin, end)
 
 int main(void)
@@ -311,6 +331,7 @@ int main(void)
         TEST(test_without_the_library),
         TEST(test_another_task_goes_on_while_one_is_retried),
         TEST(test_a_task_that_ends_meanwhile),
+        TEST(test_the_core_learns_how_fast_copies_are),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
