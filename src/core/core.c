@@ -252,11 +252,12 @@ static int expire_tasks(struct core *core, int64_t now_us)
  * a fraction of the shortest tasks, at little cost. */
 #define BACKFILL_PERIOD_US (30 * SECOND_US)
 
-/* Whether a task gives way depends on how long it has run. */
+/* Whether a task gives way depends on how long it has run, or the head has waited. */
 static int64_t next_preemption_us(const struct core *core)
 {
-    bool may_preempt = core->settings.preempt && core_queued_count(core) > 0;
-    return may_preempt ? core->last_pass_us + BACKFILL_PERIOD_US : TIME_NEVER;
+    bool may_give_way = core->settings.preempt || core->settings.make_room;
+    return may_give_way && core_queued_count(core) > 0 ? core->last_pass_us + BACKFILL_PERIOD_US
+                                                       : TIME_NEVER;
 }
 
 int64_t core_deadline_us(const struct core *core)
@@ -411,12 +412,12 @@ const struct cluster_view *core_view(const struct core *core)
     return &core->view;
 }
 
-const struct core_settings *core_get_settings(const struct core *core)
 const struct suspension_cost *core_suspension_cost(const struct core *core)
 {
     return &core->suspension_cost;
 }
 
+const struct core_settings *core_get_settings(const struct core *core)
 {
     return &core->settings;
 }

@@ -52,7 +52,8 @@ struct core_settings {
     bool can_suspend;    /* the driver of the core carries out EFFECT_SUSPEND, RESUME and MOVE */
     bool can_pause;      /* EFFECT_PAUSE and CONTINUE */
     bool preload;        /* EFFECT_GRANT_MEMORY and DENY_MEMORY, and reports MEMORY_WAIT */
-    bool preempt;        /* running tasks give way by rank (core/preempt.c) */
+    bool preempt;        /* running tasks give way by priority and rank (core/preempt.c) */
+    bool make_room;      /* a task is moved so that a waiting one can start (core/make_room.c) */
     struct use_limits user_limits;    /* of each user */
     struct use_limits project_limits; /* of each project but "default" */
     struct host_resources host;       /* what tasks may have of the server together */
@@ -231,8 +232,8 @@ const struct task_queue *core_suspended_queue(const struct core *core);
 const struct task_queue *core_blocked_queue(const struct core *core);
 const struct cluster_view *core_view(const struct core *core);
 const struct core_settings *core_get_settings(const struct core *core);
-
 const struct suspension_cost *core_suspension_cost(const struct core *core);
+
 /*
  * Writes in one line why a waiting task does not start now: "GPU 2: SMACT 83 % over 80 %; GPU 3:
  * 1.2 GiB short", or "3 tasks are before it in the queue", or which task is the head of the queue

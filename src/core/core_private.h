@@ -329,6 +329,9 @@ bool core_may_suspend(const struct core *core, const struct task *task, int64_t 
 /* The GPU memory that the running task holds or needs on each GPU. Not valid: neither is known. */
 struct reading core_bytes_of(const struct core *core, const struct task *task);
 
+/* Can the running task be moved to the GPU when it holds `bytes` there, with the margin? */
+bool core_can_take(const struct core *core, const struct task *task, double bytes, int gpu);
+
 /* The GPU with most free memory among those to which the running task can be moved when it holds
  * `bytes` there, with the margin. Returns -1 when there is none, or the task has several GPUs. */
 int core_find_destination(const struct core *core, const struct task *task, double bytes);
@@ -399,11 +402,16 @@ struct stop_rule {
     bool (*may_be_stopped)(
         const struct core *core, const struct task *task, const struct task *head, int64_t now_us);
 
-    /* The task of the largest value is stopped first. */
-    int64_t (*order)(const struct core *core, const struct task *task, int64_t now_us);
+    /* Is `a` stopped rather than `b`? */
+    bool (*is_stopped_rather)(
+        const struct core *core, const struct task *a, const struct task *b, int64_t now_us);
 
     enum yield_reason reason;
 };
+
+/* Has a GPU that suits the head not been sampled since a task came or left? What is free there is
+ * not known then. */
+bool core_awaits_sample(const struct core *core, const struct task *head);
 
 /* Stops tasks for the head, if it has to wait and that helps. Returns 0 or -ENOMEM. */
 int core_stop_tasks_for(
@@ -414,6 +422,10 @@ int core_stop_tasks_for(
 /* The place of the task in the order of preemption. */
 int64_t core_rank(const struct core *core, const struct task *task, int64_t now_us);
 
+/* Does the suspended task come before the head of the queue, or none: is it resumed first? */
+bool core_is_resumed_before(
+    const struct core *core, const struct task *task, const struct task *head, int64_t now_us);
+
 /* The main queue and the suspended tasks, with preemption. Returns 0 or -ENOMEM. */
 int core_schedule_preempting(struct core *core, int64_t now_us);
 
@@ -421,6 +433,9 @@ int core_schedule_preempting(struct core *core, int64_t now_us);
 
 /* Is the task suspended because its time slot was over, and waits for the next? */
 bool core_waits_for_turn(const struct task *task);
+
+/* Does the task that waits for its turn come before the head of the queue, or none? */
+bool core_is_turn_of(const struct task *task, const struct task *head);
 
 /* Does any task with GPUs, or that waits for a turn, take turns? */
 bool core_has_turns(const struct core *core);
@@ -430,6 +445,12 @@ int core_schedule_turns(struct core *core, int64_t now_us);
 
 /* When the next slot is over, while a task waits; TIME_NEVER: none is. */
 int64_t core_slot_deadline_us(const struct core *core);
+
+/* ---- make_room.c ---- */
+
+/* Moves a task to another GPU, if the head of the main queue can start then and that gains more
+ * than it costs. Returns 0 or -ENOMEM. */
+int core_make_room(struct core *core, int64_t now_us);
 
 /* ---- fair_start.c ---- */
 

@@ -220,15 +220,17 @@ static void add_ahead(struct line *line, const struct core *core, const struct t
 }
 
 /* While a suspended task waits that the GPUs could serve, no task of the main queue starts. Those
- * that wait for a turn come by how long they have waited. Returns that task, or NULL. */
+ * that wait for a turn, or were preempted, have their own order. Returns that task, or NULL. */
 static const struct task *suspended_before(const struct core *core, const struct task *task)
 {
     const struct task *head = core_head_of_queue(core), *other = core->suspended_queue.first;
     if (task->state != TASK_QUEUED)
         return NULL;
     for (; other; other = other->next) {
-        bool is_later = core_waits_for_turn(other) && other->yield.since_us > head->queued_us;
-        if (!is_later && core_can_be_served(core, other))
+        bool is_later = core_waits_for_turn(other) && !core_is_turn_of(other, head);
+        bool is_behind = core->settings.preempt &&
+                         !core_is_resumed_before(core, other, head, core->last_pass_us);
+        if (!is_later && !is_behind && core_can_be_served(core, other))
             return other;
     }
     return NULL;

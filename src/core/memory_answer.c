@@ -11,8 +11,9 @@
  *   3. A task on its GPU is ending, about to leave, or expected to end before it could be suspended
  *      and resumed: the allocation waits for it.
  *   4. Another GPU has room for the waiting task: it is moved there.
- *   5. A task on its GPU is suspended: one that waits itself, before one that computes; one whose
- *      memory is enough, before one whose memory is not; then the one whose suspension and
+ *   5. A task on its GPU of no higher priority is suspended: one that waits itself, before one that
+ *      computes; one of lower priority; one whose memory is enough, before one whose memory is not;
+ *      then the one whose suspension and
  *      resumption cost least; of equals the youngest. It is resumed when there is room again
  *      (yield.c). An older task that waits does not give way to a younger one.
  *   6. All tasks on the GPU wait, no external process is there, and none can be suspended, as
@@ -161,6 +162,8 @@ static bool gives_way_before(const struct candidate *a, const struct candidate *
         return true;
     if (a->waits != b->waits)
         return a->waits;
+    if (a->task->request.priority != b->task->request.priority)
+        return a->task->request.priority < b->task->request.priority;
     if (a->is_enough != b->is_enough)
         return a->is_enough;
     if (a->cost_us != b->cost_us)
@@ -173,7 +176,8 @@ static bool may_give_way(
     const struct core *core, const struct task *task, const struct task *to, int64_t now_us)
 {
     bool is_older = task->id < to->id && task->memory_wait.bytes;
-    return task != to && !is_older && task->state == TASK_RUNNING && !task->ending &&
+    bool is_higher = task->request.priority > to->request.priority;
+    return task != to && !is_older && !is_higher && task->state == TASK_RUNNING && !task->ending &&
            core_may_suspend(core, task, now_us);
 }
 

@@ -1,23 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Preemption: a running task gives way to one that its policy ranks before it.
+ * Preemption: a running task gives way to one of a higher priority, or to one of the same priority
+ * that its policy ranks before it.
  *
  * The rank of a task (struct policy, `rank`) is a time: how long it still runs, where that is
- * known, or how much it has had. With preemption the head of the main queue is the task of the
- * smallest rank (or one whose latest start has come: fair_start.c). If it has to wait, running
- * tasks are stopped for it (stop_choice.c): suspended, or paused where the driver cannot suspend
- * them. A task is stopped only if
+ * known, or how much it has had. With preemption the head of the main queue is, within the highest
+ * priority, the task of the smallest rank (or one whose latest start has come: fair_start.c). If it
+ * has to wait, running tasks are stopped for it (stop_choice.c): suspended, or paused where the
+ * driver cannot suspend them. Those of the lowest priority are stopped first; of one priority those
+ * of the largest rank; of one rank those that are suspended and resumed most quickly.
+ *
+ * A task of a lower priority than the head's is stopped as soon as it has begun to use its GPUs;
+ * when it was stopped before, not until it has computed 20 times as long as stopping it costs since
+ * it came back. So it may be stopped often, but loses at most 5 % of its time by that after the
+ * first stop. A task of a higher priority is not stopped. One of the same priority is stopped only
+ * if
  *
  *   1. its rank is over four times that of the head, also less twice what stopping it costs;
  *   2. it has computed so long that all its stops together cost at most 5 % of that.
  *
- * A suspended task is resumed when its
- * turn by rank has come, or where it delays no task before it; a paused one, when the task that it
- * gave way to has left its GPU.
+ * A suspended task is resumed when its turn by priority and rank has come, or where it delays no
+ * task before it; a paused one, when the task that it gave way to has left its GPU. Under a policy
+ * that ranks no tasks, the main queue waits for suspended tasks that come before its head.
  *
  * Example, rank by rest: task 1 has 5 h left on the only GPU and holds 20 GiB, task 2 needs 10 min.
  * To suspend and resume task 1 costs 18 s: task 2 starts at once and ends 5 h earlier, task 1 ends
- * 10 min later.
+ * 10 min later. Had task 1 a higher priority, task 2 would wait; had task 2, it would start even if
+ * it took 10 h.
  */
 #include "base/clock.h"
 #include "base/top_k.h"
@@ -35,22 +44,71 @@ int64_t core_rank(const struct core *core, const struct task *task, int64_t now_
 
 /* ---- which task is stopped ---- */
 
+static int64_t stop_cost_us(const struct core *core, const struct task *task)
+{
+    return core_can_suspend(core, task) ? core_yield_cost_us(core, task) : 0;
+}
+
+/* Has it memory on all its GPUs, as far as samples show, or been there so long that it may have? A
+ * process that has not begun to use CUDA cannot be suspended. */
+static bool has_begun(const struct core *core, const struct task *task, int64_t now_us)
+{
+    bool has_appeared = true;
+    for (int i = 0; i < task->n_gpus; i++) {
+        const struct gpu_view *gpu = &core->view.gpus[task->gpus[i]];
+        has_appeared &= residence_has_appeared(gpu_view_resident(gpu, task->id)->residence);
+    }
+    return has_appeared || now_us - task_runs_since_us(task) >= RUN_MIN_US;
+}
+
+static bool may_stop_for_priority(const struct core *core, const struct task *task, int64_t now_us)
+{
+    bool was_stopped = task->yield.suspensions + task->yield.pauses > 0;
+    int64_t least_us = was_stopped ? CORE_RUN_PER_COST * stop_cost_us(core, task) : 0;
+    return has_begun(core, task, now_us) && now_us - task_runs_since_us(task) >= least_us;
+}
+
 /* Rules 1 and 2. */
-static bool may_be_stopped(
+static bool may_stop_for_rank(
     const struct core *core, const struct task *task, const struct task *head, int64_t now_us)
 {
-    bool can_suspend = core_can_suspend(core, task);
-    int64_t cost_us = can_suspend ? core_yield_cost_us(core, task) : 0;
+    int64_t cost_us = stop_cost_us(core, task), rank = core_rank(core, task, now_us);
     int n_stops = task->yield.suspensions + task->yield.pauses + 1;
-    int64_t rank = core_rank(core, task, now_us);
-    return task->state == TASK_RUNNING && !task->ending && !task->memory_wait.bytes &&
-           (can_suspend || core->settings.can_pause) && task->yield.retry_us <= now_us &&
-           rank - 2 * cost_us > RANK_FACTOR * core_rank(core, head, now_us) &&
+    return rank - 2 * cost_us > RANK_FACTOR * core_rank(core, head, now_us) &&
            task_computed_us(task, now_us) >= CORE_RUN_PER_COST * cost_us * n_stops &&
            now_us - task_runs_since_us(task) >= CORE_RUN_PER_COST * cost_us + RUN_MIN_US;
 }
 
-static const struct stop_rule by_rank = {may_be_stopped, core_rank, YIELD_TO_TASK};
+static bool may_be_stopped(
+    const struct core *core, const struct task *task, const struct task *head, int64_t now_us)
+{
+    int priority = task->request.priority, for_priority = head->request.priority;
+    bool can_stop = core_can_suspend(core, task) || core->settings.can_pause;
+    if (task->state != TASK_RUNNING || task->ending || task->memory_wait.bytes || !can_stop ||
+        task->yield.retry_us > now_us || priority > for_priority)
+        return false;
+    return priority < for_priority ? may_stop_for_priority(core, task, now_us)
+                                   : may_stop_for_rank(core, task, head, now_us);
+}
+
+/* Does `a` come before `b`, by priority and rank? */
+static bool comes_before(
+    const struct core *core, const struct task *a, const struct task *b, int64_t now_us)
+{
+    if (a->request.priority != b->request.priority)
+        return a->request.priority > b->request.priority;
+    return core_rank(core, a, now_us) < core_rank(core, b, now_us);
+}
+
+static bool is_stopped_rather(
+    const struct core *core, const struct task *a, const struct task *b, int64_t now_us)
+{
+    if (comes_before(core, b, a, now_us))
+        return true;
+    return !comes_before(core, a, b, now_us) && stop_cost_us(core, a) < stop_cost_us(core, b);
+}
+
+static const struct stop_rule by_rank = {may_be_stopped, is_stopped_rather, YIELD_TO_TASK};
 
 /* ---- which task comes back ---- */
 
@@ -78,43 +136,58 @@ static int continue_paused(struct core *core, int64_t now_us)
     return r;
 }
 
-struct ranked {
-    struct task *task;
-    int64_t rank;
-};
-
-static bool has_smaller_rank(const void *a, const void *b, const void *context)
+bool core_is_resumed_before(
+    const struct core *core, const struct task *task, const struct task *head, int64_t now_us)
 {
-    return ((const struct ranked *)a)->rank < ((const struct ranked *)b)->rank;
+    return !head || !comes_before(core, head, task, now_us);
 }
 
-/* Resumes suspended tasks by rank: those before the head, or those behind it. */
-static int resume_by_rank(
-    struct core *core, const struct task *head, bool are_before, int64_t now_us)
+/* Of the core at a time: what an order of tasks depends on. */
+struct instant {
+    const struct core *core;
+    int64_t now_us;
+};
+
+static bool is_first(const void *a, const void *b, const void *context)
 {
-    struct ranked tasks[RESUMES_MAX];
+    const struct instant *at = context;
+    return comes_before(at->core, *(struct task *const *)a, *(struct task *const *)b, at->now_us);
+}
+
+/* Resumes suspended tasks by priority and rank: those before the head, or those behind it. Sets
+ * `ret_waits` when one waits on that the GPUs could serve. */
+static int resume_in_order(
+    struct core *core, const struct task *head, bool are_before, int64_t now_us, bool *ret_waits)
+{
+    const struct instant at = {core, now_us};
+    struct task *tasks[RESUMES_MAX];
     size_t n = 0;
     int r = 0;
-    int64_t limit = head ? core_rank(core, head, now_us) : INT64_MAX;
-    for (struct task *task = core->suspended_queue.first; task; task = task->next) {
-        struct ranked each = {task, core_rank(core, task, now_us)};
-        if ((each.rank <= limit) == are_before)
-            n = top_k_insert(tasks, n, RESUMES_MAX, sizeof *tasks, &each, has_smaller_rank, NULL);
+    *ret_waits = false;
+    for (struct task *task = core->suspended_queue.first; task; task = task->next)
+        if (core_is_resumed_before(core, task, head, now_us) == are_before)
+            n = top_k_insert(tasks, n, RESUMES_MAX, sizeof task, &task, is_first, &at);
+    for (size_t i = 0; i < n && r == 0; i++) {
+        r = core_try_resume(core, tasks[i], are_before, now_us);
+        *ret_waits |= tasks[i]->state == TASK_SUSPENDED && tasks[i]->yield.retry_us <= now_us &&
+                      core_can_be_served(core, tasks[i]);
     }
-    for (size_t i = 0; i < n && r == 0; i++)
-        r = core_try_resume(core, tasks[i].task, are_before, now_us);
     return r;
 }
 
 int core_schedule_preempting(struct core *core, int64_t now_us)
 {
+    bool any_waits;
     int r = continue_paused(core, now_us);
-    if (r == 0)
-        r = resume_by_rank(core, core_head_of_queue(core), true, now_us);
-    if (r == 0)
-        r = core_schedule_main(core, now_us);
     struct task *head = core_head_of_queue(core);
+    if (r == 0)
+        r = resume_in_order(core, head, true, now_us, &any_waits);
+    if (r < 0 || (any_waits && head && !core_task_policy(core, head)->rank))
+        return r;
+    r = core_schedule_main(core, now_us);
+    head = core_head_of_queue(core);
     if (r == 0 && head)
         r = core_stop_tasks_for(core, head, &by_rank, now_us);
-    return r < 0 ? r : resume_by_rank(core, head, false, now_us);
+    bool is_known = !head || !core_awaits_sample(core, head); /* whether the head can start */
+    return r == 0 && is_known ? resume_in_order(core, head, false, now_us, &any_waits) : r;
 }

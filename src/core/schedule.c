@@ -14,7 +14,8 @@
  * (core_head_of_queue) is placed, and the next head, until one has to wait. All others then wait
  * behind it, so that no task starves. If its policy knows backfill, GPUs are reserved for the head,
  * and others may start where the policy sees that this does not delay it (policy/backfill.h has the
- * rules and an example). Tasks that take turns are suspended when their slot is over (slots.c).
+ * rules and an example). Tasks that take turns are suspended when their slot is over (slots.c). If
+ * the head still has to wait, a running task may be moved to make room for it (make_room.c).
  *
  * A pass is bounded: the constants below limit how many tasks of a queue are tried.
  */
@@ -461,22 +462,27 @@ int core_schedule_main(struct core *core, int64_t now_us)
     return r;
 }
 
-int core_schedule(struct core *core, int64_t now_us)
+/* The suspended tasks, and the main queue if it does not wait for them. */
+static int schedule_queues(struct core *core, int64_t now_us)
 {
     bool suspended_waits = false;
-    int r = core_settle_memory_waits(core, now_us);
-    if (r == 0)
-        r = schedule_recovery(core, now_us);
-    if (r == 0 && core->settings.preempt) {
-        r = core_empty_failing_gpus(core, now_us);
-        return r < 0 ? r : core_schedule_preempting(core, now_us);
-    }
-    if (r == 0 && core->suspended_queue.first)
-        r = core_schedule_suspended(core, now_us, &suspended_waits);
-    if (r == 0)
-        r = core_empty_failing_gpus(core, now_us);
+    int r = core->suspended_queue.first ? core_schedule_suspended(core, now_us, &suspended_waits)
+                                        : 0;
     if (r < 0 || suspended_waits)
         return r;
     return core_has_turns(core) ? core_schedule_turns(core, now_us)
                                 : core_schedule_main(core, now_us);
+}
+
+int core_schedule(struct core *core, int64_t now_us)
+{
+    int r = core_settle_memory_waits(core, now_us);
+    if (r == 0)
+        r = schedule_recovery(core, now_us);
+    if (r == 0)
+        r = core_empty_failing_gpus(core, now_us);
+    if (r == 0)
+        r = core->settings.preempt ? core_schedule_preempting(core, now_us)
+                                   : schedule_queues(core, now_us);
+    return r < 0 ? r : core_make_room(core, now_us);
 }

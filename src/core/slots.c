@@ -6,10 +6,11 @@
  * slot is over: after the setting `slot_us`, or 20 times as long as it takes to suspend and resume
  * it, if that is longer, so that at most 5 % of its time is lost. It then waits for its next turn.
  *
- * Tasks that wait for a turn, and the head of the main queue, come in the order in which they have
- * begun to wait. The first that has to go on waiting is the one for which a task is suspended
- * (stop_choice.c). Of several tasks whose slot is over, the one that has run longest is. Clients
- * of MPS take no turns: the driver cannot suspend them.
+ * Tasks that wait for a turn, and the head of the main queue, come by priority, then in the order
+ * in which they have begun to wait. The first that has to go on waiting is the one for which a task
+ * is suspended (stop_choice.c). Of several tasks whose slot is over, the one that has run longest
+ * is. A task gives its turn to none of a lower priority. Clients of MPS take no turns: the driver
+ * cannot suspend them.
  *
  * Example: slots of 10 min, one GPU, on which one of the tasks 1, 2 and 3 fits. Task 1 runs, 2 and
  * 3 are queued. After 10 min task 1 is suspended and 2 starts; after 10 more 2 is suspended and 3
@@ -36,21 +37,24 @@ static int64_t slot_end_us(const struct core *core, const struct task *task)
 static bool may_be_stopped(
     const struct core *core, const struct task *task, const struct task *head, int64_t now_us)
 {
-    return task->request.takes_turns && task->state == TASK_RUNNING && !task->ending &&
-           !task->memory_wait.bytes && core_may_suspend(core, task, now_us) &&
-           slot_end_us(core, task) <= now_us;
+    return task->request.takes_turns && task->request.priority <= head->request.priority &&
+           task->state == TASK_RUNNING && !task->ending && !task->memory_wait.bytes &&
+           core_may_suspend(core, task, now_us) && slot_end_us(core, task) <= now_us;
 }
 
-static int64_t runs_for_us(const struct core *core, const struct task *task, int64_t now_us)
+static bool runs_longer(
+    const struct core *core, const struct task *a, const struct task *b, int64_t now_us)
 {
-    return now_us - task_runs_since_us(task);
+    return task_runs_since_us(a) < task_runs_since_us(b);
 }
 
-static const struct stop_rule by_slot = {may_be_stopped, runs_for_us, YIELD_TO_SLOT};
+static const struct stop_rule by_slot = {may_be_stopped, runs_longer, YIELD_TO_SLOT};
 
-static bool waits_longer(const void *a, const void *b, const void *context)
+static bool is_turn_before(const void *a, const void *b, const void *context)
 {
     const struct task *one = *(struct task *const *)a, *other = *(struct task *const *)b;
+    if (one->request.priority != other->request.priority)
+        return one->request.priority > other->request.priority;
     return one->yield.since_us < other->yield.since_us;
 }
 
@@ -59,7 +63,7 @@ static size_t list_turns(const struct core *core, struct task **ret_tasks)
     size_t n = 0;
     for (struct task *task = core->suspended_queue.first; task; task = task->next)
         if (core_waits_for_turn(task))
-            n = top_k_insert(ret_tasks, n, TURNS_MAX, sizeof task, &task, waits_longer, NULL);
+            n = top_k_insert(ret_tasks, n, TURNS_MAX, sizeof task, &task, is_turn_before, NULL);
     return n;
 }
 
@@ -79,9 +83,11 @@ bool core_has_turns(const struct core *core)
     return false;
 }
 
-static bool is_before(const struct task *task, const struct task *head)
+bool core_is_turn_of(const struct task *task, const struct task *head)
 {
-    return !head || task->yield.since_us <= head->queued_us;
+    if (!head || task->request.priority != head->request.priority)
+        return !head || task->request.priority > head->request.priority;
+    return task->yield.since_us <= head->queued_us;
 }
 
 static int stop_for(struct core *core, const struct task *next, int64_t now_us)
@@ -96,7 +102,7 @@ int core_schedule_turns(struct core *core, int64_t now_us)
     const struct task *head = core_head_of_queue(core);
     size_t n = list_turns(core, turns), i = 0;
     int r = 0;
-    for (; i < n && r == 0 && !next && is_before(turns[i], head); i++) {
+    for (; i < n && r == 0 && !next && core_is_turn_of(turns[i], head); i++) {
         r = core_try_resume(core, turns[i], true, now_us);
         bool still_waits = turns[i]->state == TASK_SUSPENDED && turns[i]->yield.retry_us <= now_us;
         if (still_waits && core_can_be_served(core, turns[i]))

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Which running tasks are stopped so that a waiting one, the head, can start or be resumed: one on
- * each GPU that it lacks. A rule of the caller says which tasks may be (preempt.c: by rank;
- * slots.c: when their time slot is over). Of those a task is chosen only if the head then has the
- * memory that it needs on that GPU, and the tasks that stay leave it SMs. No other task is stopped
- * for a head for which one has been, nor while a GPU was not sampled since a task came or left.
+ * each GPU that it lacks. A rule of the caller says which tasks may be (preempt.c: by priority and
+ * rank; slots.c: when their time slot is over). Of those a task is chosen only if the head then has
+ * the memory that it needs on that GPU, and the tasks that stay leave it SMs. No other task is
+ * stopped for a head for which one has been, nor while a GPU was not sampled since a task came or
+ * left.
  *
  * Example: the head needs 30 GiB. On a GPU of 40 GiB run task 1 (20 GiB) and task 2 (15 GiB). Task
  * 1 is not enough, nor is task 2: none is stopped. On another runs task 3 alone: it is stopped.
@@ -51,23 +52,28 @@ static bool would_fit(const struct core *core, const struct gpu_view *gpu, const
 struct stop {
     int gpu;
     const struct task *task; /* NULL: the GPU admits the head already */
-    int64_t order;
 };
 
-/* The resident that gives way to the head there: of those that may, the last in order. */
-static struct stop find_stop(const struct core *core, int i, const struct task *head,
-    const struct stop_rule *rule, int64_t now_us)
+/* What the order of stops depends on. */
+struct stop_order {
+    const struct core *core;
+    const struct stop_rule *rule;
+    int64_t now_us;
+};
+
+/* The resident that gives way to the head there. */
+static struct stop find_stop(const struct stop_order *order, int i, const struct task *head)
 {
+    const struct core *core = order->core;
+    const struct stop_rule *rule = order->rule;
     const struct gpu_view *gpu = &core->view.gpus[i];
-    struct stop best = {.gpu = i, .order = INT64_MIN};
+    struct stop best = {.gpu = i};
     for (int k = 0; k < gpu->n_residents; k++) {
         const struct task *task = core_find_task(core, gpu->residents[k].task);
-        int64_t order = rule->order(core, task, now_us);
-        if (order > best.order && rule->may_be_stopped(core, task, head, now_us) &&
-            would_fit(core, gpu, task, head)) {
+        bool may_be = rule->may_be_stopped(core, task, head, order->now_us) &&
+                      would_fit(core, gpu, task, head);
+        if (may_be && (!best.task || rule->is_stopped_rather(core, task, best.task, order->now_us)))
             best.task = task;
-            best.order = order;
-        }
     }
     return best;
 }
@@ -75,9 +81,10 @@ static struct stop find_stop(const struct core *core, int i, const struct task *
 static bool is_better_stop(const void *a, const void *b, const void *context)
 {
     const struct stop *one = a, *other = b;
-    if (!one->task != !other->task)
-        return !one->task;
-    return one->order > other->order;
+    const struct stop_order *order = context;
+    if (!one->task || !other->task)
+        return !one->task && other->task;
+    return order->rule->is_stopped_rather(order->core, one->task, other->task, order->now_us);
 }
 
 /* Not while a task is just leaving or coming. */
@@ -91,9 +98,7 @@ static bool may_get_room(const struct core *core, int i, const struct task *head
            cluster_view_suits(&core->view, i, head);
 }
 
-/* Has a GPU that suits the head not been sampled since a task came or left? What is free there is
- * not known then. */
-static bool awaits_sample(const struct core *core, const struct task *head)
+bool core_awaits_sample(const struct core *core, const struct task *head)
 {
     for (int i = 0; i < core->view.n_gpus; i++) {
         const struct gpu_view *gpu = &core->view.gpus[i];
@@ -120,10 +125,11 @@ static bool has_been_stopped_for(
 int core_stop_tasks_for(
     struct core *core, const struct task *head, const struct stop_rule *rule, int64_t now_us)
 {
+    const struct stop_order order = {core, rule, now_us};
     struct stop stops[GPUS_OF_HEAD];
     size_t n = 0, wanted = (size_t)head->request.gpus;
     if (wanted > GPUS_OF_HEAD || head->request.need.kind == NEED_PENDING ||
-        has_been_stopped_for(core, head, rule->reason) || awaits_sample(core, head) ||
+        has_been_stopped_for(core, head, rule->reason) || core_awaits_sample(core, head) ||
         core_check_host(core, head).kind != VERDICT_FITS || /* a stopped task keeps its part */
         core_try_gpus(core, head, now_us) == PLACE_NOW)
         return 0;
@@ -132,9 +138,9 @@ int core_stop_tasks_for(
             continue;
         struct stop stop = {.gpu = i};
         if (core->verdicts[i].kind != VERDICT_FITS)
-            stop = find_stop(core, i, head, rule, now_us);
+            stop = find_stop(&order, i, head);
         if (stop.task || core->verdicts[i].kind == VERDICT_FITS)
-            n = top_k_insert(stops, n, wanted, sizeof *stops, &stop, is_better_stop, NULL);
+            n = top_k_insert(stops, n, wanted, sizeof *stops, &stop, is_better_stop, &order);
     }
     int r = 0;
     for (size_t i = 0; i < n && n == wanted && r == 0; i++)

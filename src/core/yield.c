@@ -159,18 +159,27 @@ int core_check_move(
     return r;
 }
 
+static double left_bytes(const struct gpu_view *gpu)
+{
+    return reading_assume(gpu_view_free_bytes(gpu), 0) - promised_bytes(gpu);
+}
+
+bool core_can_take(const struct core *core, const struct task *task, double bytes, int gpu)
+{
+    const struct gpu_view *to = &core->view.gpus[gpu];
+    struct fault fault;
+    return !gpu_view_resident(to, task->id) && !to->drained_for && !to->closed_for &&
+           left_bytes(to) >= bytes + (double)core->settings.conditions.margin_bytes &&
+           core_check_move(core, task->id, &gpu, 1, &fault) == 0;
+}
+
 int core_find_destination(const struct core *core, const struct task *task, double bytes)
 {
-    double most = bytes + (double)core->settings.conditions.margin_bytes;
+    double most = 0;
     int best = -1;
     for (int i = 0; i < core->view.n_gpus && task->n_gpus == 1; i++) {
-        const struct gpu_view *gpu = &core->view.gpus[i];
-        struct fault fault;
-        if (gpu_view_resident(gpu, task->id) || gpu->drained_for || gpu->closed_for ||
-            core_check_move(core, task->id, &i, 1, &fault) < 0)
-            continue;
-        double left = gpu_view_free_bytes(gpu).value - promised_bytes(gpu);
-        if (left > most || (left >= most && best < 0)) {
+        double left = left_bytes(&core->view.gpus[i]);
+        if ((best < 0 || left > most) && core_can_take(core, task, bytes, i)) {
             most = left;
             best = i;
         }

@@ -235,8 +235,12 @@ static const struct option {
     {"suspend-memory-max", LIVE(suspend_memory_max), &setting_size, "SIZE", NULL,
         "host memory that suspended tasks may take together; 0: half of the host's memory"},
     {"preempt", LIVE(core.preempt), &setting_flag, "yes|no", NULL,
-        "let running tasks give way to waiting ones that end sooner (policy predictive) or have had "
-        "less GPU time (policy las): they are suspended, and resumed later (docs/suspend.md)"},
+        "let running tasks give way to waiting ones of a higher priority, or that end sooner (policy "
+        "predictive), or have had less GPU time (policy las): they are suspended, and resumed later "
+        "(docs/suspend.md)"},
+    {"make-room", LIVE(core.make_room), &setting_flag, "yes|no", NULL,
+        "move a running task to another GPU, beside others, when the next task of the queue can "
+        "start on the GPU that it leaves and gains more time than the move costs"},
     {"slots", LIVE(slots), &setting_flag, "yes|no", NULL,
         "let tasks without --slot take turns: when a task's time slot is over and another waits, "
         "it is suspended until its next turn"},
@@ -512,11 +516,6 @@ static int read_arguments(
 
 static int check_combinations(const struct config *config, struct fault *fault)
 {
-    const struct policy *policy = config->core.policy;
-    if (config->core.preempt && !policy->rank)
-        return fault_set(fault, EINVAL,
-            "preempt: the policy %s does not preempt tasks: set policy to predictive or las",
-            policy->name);
     if (config->core.preempt && config->slots)
         return fault_set(fault, EINVAL,
             "slots: with preempt, the policy decides which task gives way: set only one of the two");

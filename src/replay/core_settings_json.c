@@ -42,6 +42,7 @@ static const struct {
     {"can_pause", FLAG, SETTING(can_pause)},
     {"preload", FLAG, SETTING(preload)},
     {"preempt", FLAG, SETTING(preempt)},
+    {"make_room", FLAG, SETTING(make_room)},
     {"user_tasks_max", INT, SETTING(user_limits.tasks)},
     {"user_gpus_max", INT, SETTING(user_limits.gpus)},
     {"user_memory_max_bytes", INT64, SETTING(user_limits.memory_bytes)},

@@ -15,7 +15,7 @@
  *
  * Settings: smact-max 0.8, min-free 5GiB, margin 2GiB, window 90s, settle 10s, settle-max 60s,
  * recoveries 3, recovery-step 5GiB, tasks-per-gpu 4, slowdown-max 3, can-suspend no, can-pause no,
- * preload no, preempt no, slot-length 600s.
+ * preload no, preempt no, make-room no, slot-length 600s.
  *
  * What a task of `submit` does: takes=6GiB (memory), rise=5s (how long it takes to take it evenly),
  * sleeps=20s (before that), smact=0.4, runs=100s, exits=1 (exit code), deaf (ends 5 s after the
@@ -23,8 +23,8 @@
  *
  * What it requests: user=1000 (whose task it is), gpus=2, need=6GiB (estimated), declared=6GiB,
  * pending (the estimate follows), exclusive, slot, mps, auto, policy=NAME, limit=60s, held,
- * says=0.4 (its SMACT), lasts=100s (its time), priority=high, begin=30s (not before t=30), once
- * (not run again), after=ok:a,any:b.
+ * says=0.4 (its SMACT), busy=0.5 (its GRACT), lasts=100s (its time), priority=high, begin=30s (not
+ * before t=30), once (not run again), after=ok:a,any:b.
  *
  * Inputs about a task: cancel a, hold a, release a, suspend a, resume a, move a gpu1, memory-wait a
  * 6GiB, memory-wait-end a, estimate a 6GiB, why a (prints its state and why it waits).

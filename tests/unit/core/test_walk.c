@@ -470,6 +470,7 @@ static struct walk start_walk(uint64_t seed)
     settings.can_suspend = settings.preload = seed % 4 != 0;
     settings.can_pause = seed % 3 != 0;
     settings.preempt = seed % 2 != 0;
+    settings.make_room = seed % 3 != 1;
     settings.user_limits.tasks = (int)draw(&walk, 4);
     settings.user_limits.gpus = seed % 2 ? GPUS_MAX + 2 : 0;
     walk.core = core_create(&settings);

@@ -54,13 +54,13 @@ static void values_behind_equals_or_as_the_next_word(void **state)
     assert_string_equal(config.dcgmi, "--odd");
 }
 
-static void a_policy_without_ranks_does_not_preempt(void **state)
+static void preemption_excludes_slots(void **state)
 {
-    assert_int_equal(READ("--preempt=yes", "--policy=magm"), -EINVAL);
-    assert_non_null(strstr(fault.text, "predictive or las"));
-    assert_int_equal(READ("--preempt=yes", "--policy=las"), 0);
+    assert_int_equal(READ("--preempt=yes", "--policy=magm"), 0);
     assert_true(config.core.preempt);
+    assert_int_equal(READ("--preempt=yes", "--policy=las"), 0);
     assert_int_equal(READ("--preempt=yes", "--policy=las", "--slots=yes"), -EINVAL);
+    assert_non_null(strstr(fault.text, "only one of the two"));
     assert_int_equal(READ("--policy=magm"), 0);
     assert_false(config.core.preempt);
 }
@@ -128,7 +128,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(values_behind_equals_or_as_the_next_word),
-        cmocka_unit_test(a_policy_without_ranks_does_not_preempt),
+        cmocka_unit_test(preemption_excludes_slots),
         cmocka_unit_test(a_later_option_wins),
         cmocka_unit_test(the_command_line_beats_the_file_wherever_it_is_named),
         cmocka_unit_test(named_answers),
