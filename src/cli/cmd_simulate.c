@@ -40,6 +40,8 @@ enum {
     SIMULATE_HOLD_OFF,
     SIMULATE_SLOWDOWN_MAX,
     SIMULATE_PREEMPT,
+    SIMULATE_SLOTS,
+    SIMULATE_MAKE_ROOM,
     SIMULATE_ORDER,
     SIMULATE_RECOVERY_STEP,
     SIMULATE_SMACT,
@@ -126,6 +128,16 @@ static const struct option_spec options[SIMULATE_OPTIONS] = {
         .kind = OPTION_FLAG,
         .help = "running tasks give way to tasks that end sooner (predictive) or have had less "
                 "(las): suspended where tasks are time-sliced, paused under MPS"},
+    [SIMULATE_SLOTS] = {.name = "slots",
+        .kind = OPTION_DURATION,
+        .argument = "TIME",
+        .help = "time-sliced tasks take turns: one whose time slot of this length is over is "
+                "suspended if another waits; not with --preempt",
+        .max = 86400 * SECOND_US},
+    [SIMULATE_MAKE_ROOM] = {.name = "make-room",
+        .kind = OPTION_FLAG,
+        .help = "a time-sliced task is moved beside others when a waiting one can start on the GPU "
+                "that it leaves, and gains more time than the move costs"},
     [SIMULATE_ORDER] = {.name = "order",
         .kind = OPTION_CHOICE,
         .argument = "HOW",
@@ -240,17 +252,25 @@ static int set_conditions(
 }
 
 /* By streams the driver suspends tasks; clients of MPS it cannot, they are paused. */
-static int set_preemption(
+static int set_suspension(
     const struct invocation *invocation, struct simulation *simulation, struct fault *fault)
 {
     struct core_settings *settings = &simulation->settings;
-    if (!invocation->values[SIMULATE_PREEMPT].number)
-        return 0;
-    if (!settings->policy->rank)
+    settings->preempt = invocation->values[SIMULATE_PREEMPT].number;
+    settings->make_room = invocation->values[SIMULATE_MAKE_ROOM].number;
+    simulation->take_turns = invocation->values[SIMULATE_SLOTS].set;
+    if (simulation->take_turns)
+        settings->slot_us = invocation->values[SIMULATE_SLOTS].number;
+    if (simulation->take_turns && settings->preempt)
+        return fault_set(fault, EINVAL,
+            "--slots: with --preempt, the policy decides which task gives way: use one of the two");
+    settings->can_suspend = settings->preempt || settings->make_room || simulation->take_turns;
+    settings->preload = settings->can_suspend;
+    settings->can_pause = settings->preempt;
+    if (settings->preempt && !settings->policy->rank)
         return fault_set(fault, EINVAL,
             "--preempt: the policy %s does not preempt tasks: use predictive or las",
             settings->policy->name);
-    settings->preempt = settings->can_suspend = settings->can_pause = settings->preload = true;
     return 0;
 }
 
@@ -297,7 +317,7 @@ static int prepare_simulation(
     if (r == 0)
         r = set_conditions(invocation, &simulation->settings, fault);
     if (r == 0)
-        r = set_preemption(invocation, simulation, fault);
+        r = set_suspension(invocation, simulation, fault);
     if (r == 0)
         r = number_of(invocation, SIMULATE_NEED_ERROR, 10, 0, fault, &simulation->need_error);
     if (r == 0)
@@ -436,7 +456,7 @@ static void print_result_json(
         (json_int_t)result->completed, "energy_mj", result->energy_mj, "mean_smact",
         result->mean_smact, "lower_bound_s", result->lower_bound_s, "failed",
         (json_int_t)result->failed, "left_out", (json_int_t)result->left_out);
-    if (result->max_stretch.valid) { /* with --preempt */
+    if (result->max_stretch.valid) { /* where tasks can be suspended */
         json_object_set_new(object, "suspensions", json_integer(result->suspensions));
         json_object_set_new(object, "moves", json_integer(result->moves));
         json_object_set_new(object, "max_stretch", json_real(result->max_stretch.value));
@@ -447,11 +467,11 @@ static void print_result_json(
     json_decref(object);
 }
 
-/* With --preempt or of several users, the trace is run again, for a comparison. */
+/* Where tasks can be suspended, or of several users, the trace is run again, for a comparison. */
 static int run_simulation(const struct simulation *simulation, struct fault *fault,
     struct simulation_result *ret_result, struct user_totals *ret_users)
 {
-    if (!simulation->settings.preempt)
+    if (!simulation->settings.can_suspend)
         return simulate_with_users(simulation, fault, ret_result, ret_users);
     struct simulation with_users = *simulation;
     with_users.users = ret_users;

@@ -59,6 +59,7 @@ static struct task_request request_for(
     bool exclusive_gpus = simulation->settings.policy->exclusive_gpus;
     struct task_request request = {.gpus = type->gpus,
         .sharing = exclusive_gpus ? SHARING_STREAMS : simulation->sharing,
+        .takes_turns = simulation->take_turns,
         .need = type->need};
     if (simulation->need_error > 0 && type->need.kind >= NEED_ESTIMATED)
         request.need = need_with_error(run, &type->need);

@@ -362,6 +362,38 @@ class Results(SimulateCase):
         self.assertEqual(self.simulate(*arrivals, **run, preempt="yes")["suspensions"], 1)
         self.assertIn("use predictive or las", self.complaint_of("--policy=magm", "--preempt"))
 
+    def test_time_slots(self):
+        self.tasks = self.write(
+            "tasks.csv",
+            "task,gpus,solo_s,memory_mib,smact,gract,dram,power_w\n"
+            "long,1,3000,30000,0.9,1,0.1,135\n",
+        )
+        arrivals = (0, "long"), (1, "long")
+        run = {"policy": "magm", "gpus": "1xA100-40GB", "sharing": "streams", "slots": "10m"}
+        turns = self.simulate(*arrivals, **run)
+        self.assertEqual(list(turns), KEYS + ["suspensions", "moves", "max_stretch"])
+        # Slots of at least 20 times 26 s: 5 or 6 for each of the two.
+        self.assertIn(turns["suspensions"], (8, 9, 10))
+        self.assertGreater(turns["avg_jct_s"], 5600)
+        self.assertLess(turns["max_stretch"], 2.1)
+        self.assertEqual(self.simulate(*arrivals, **{**run, "sharing": "mps"})["suspensions"], 0)
+        self.assertIn("one of the two", self.complaint_of("--slots=10m", "--preempt"))
+
+    def test_making_room(self):
+        self.tasks = self.write(
+            "tasks.csv",
+            "task,gpus,solo_s,memory_mib,smact,gract,dram,power_w\n"
+            "small,1,3000,8000,0.2,0.3,0.1,135\nlarge,1,600,35000,0.9,1,0.1,135\n",
+        )
+        arrivals = (0, "small"), (60, "small"), (900, "large")
+        run = {"policy": "magm", "gpus": "2xA100-40GB", "sharing": "streams"}
+        waits = self.simulate(*arrivals, **run)
+        moved = self.simulate(*arrivals, **run, make_room="yes")
+        self.assertEqual((moved["moves"], moved["suspensions"]), (1, 0))
+        self.assertLess(moved["avg_wait_s"], 15)
+        self.assertGreater(waits["avg_wait_s"], 600)
+        self.assertLess(moved["avg_jct_s"], waits["avg_jct_s"])
+
     def test_needs_that_are_wrong(self):
         arrivals = [
             (40 * time, task) for time, task in enumerate(["large", "small", "small", "large"] * 3)
