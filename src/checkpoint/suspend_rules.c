@@ -34,6 +34,8 @@ static enum suspend_refusal check_machine(const struct suspend_facts *facts)
         return SUSPEND_NO_DRIVER;
     if (is_older(facts, CUDA_SUSPENDS))
         return SUSPEND_DRIVER_TOO_OLD;
+    if (facts->may_hang_host)
+        return SUSPEND_DRIVER_HANGS;
     if (!facts->is_move)
         return SUSPEND_ALLOWED;
     if (facts->n_gpus < 2)
@@ -96,6 +98,9 @@ static const struct {
         "no NVIDIA driver can be used here; `colloc doctor` says what is missing"},
     [SUSPEND_DRIVER_TOO_OLD] = {"driver-too-old",
         "this NVIDIA driver cannot suspend processes: driver 570 or newer is needed"},
+    [SUSPEND_DRIVER_HANGS] = {"driver-hangs",
+        "with this driver's open kernel module the host can hang when a resumed process ends: use "
+        "the proprietary kernel module or a driver before 595, or set suspend-any-driver"},
     [SUSPEND_NO_CUDA] = {"no-cuda", "no process of the task uses CUDA now"},
     [SUSPEND_MPS] = {"mps", "the task shares its GPU through MPS, and the driver cannot suspend "
                             "MPS clients: it can be paused"},

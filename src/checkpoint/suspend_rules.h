@@ -18,6 +18,7 @@
 struct suspend_facts {
     bool has_helper;    /* libcuda and a GPU are there */
     int cuda_version;   /* of the driver, or CUDA_VERSION_UNKNOWN */
+    bool may_hang_host; /* its kernel module does, when a resumed process ends (kernel_module.h) */
     bool is_move;       /* to other GPUs */
     bool same_kind;     /* of a move: the GPUs are of the same model */
     size_t n_gpus;      /* of the machine */
@@ -40,6 +41,7 @@ enum suspend_refusal {
     SUSPEND_ALLOWED = 0,
     SUSPEND_NO_DRIVER,
     SUSPEND_DRIVER_TOO_OLD,
+    SUSPEND_DRIVER_HANGS,
     SUSPEND_NO_CUDA,
     SUSPEND_MPS,
     SUSPEND_MIG,

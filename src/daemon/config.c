@@ -229,6 +229,9 @@ static const struct option {
     {"suspend", FIELD(core.can_suspend), &setting_flag, "yes|no", NULL,
         "let tasks be suspended and moved: their GPU memory is kept in host memory meanwhile; no: "
         "`colloc suspend` pauses them"},
+    {"suspend-any-driver", LIVE(suspend_any_driver), &setting_flag, "yes|no", NULL,
+        "suspend and move tasks also with a driver whose open kernel module can hang the host when "
+        "a resumed process ends (595 and newer)"},
     {"suspend-without-gate", LIVE(suspend_without_gate), &setting_flag, "yes|no", NULL,
         "suspend also tasks that run without libcolloc-preload.so: the driver crashes those "
         "whose next CUDA call is a synchronize"},

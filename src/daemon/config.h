@@ -20,6 +20,7 @@ struct config {
     char dcgmi[512];            /* "none": do without */
     char shim[512];             /* path of colloc-shim */
     char checkpoint[512];       /* path of colloc-checkpoint */
+    bool suspend_any_driver;    /* also where the host may hang (checkpoint/kernel_module.h) */
     bool suspend_without_gate;  /* tasks without the preloaded library are suspended, too */
     bool slots;                 /* tasks that say nothing else take turns (core/slots.c) */
     int64_t suspend_memory_max; /* host memory for suspended tasks; 0: half of the host's */

@@ -21,10 +21,12 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/units.h"
 #include "checkpoint/cuda_abi.h"
 #include "checkpoint/cuda_process.h"
 #include "checkpoint/helper_line.h"
+#include "checkpoint/kernel_module.h"
 #include "doctor/doctor.h"
 #include "doctor/line_child.h"
 
@@ -206,10 +208,28 @@ static void try_on(struct doctor *doctor, struct doctor_check *check, size_t gpu
     end_trial(&trial);
 }
 
+static bool may_hang_host(void)
+{
+    char *data;
+    size_t size;
+    if (file_read(KERNEL_MODULE_VERSION_FILE, MIB, NULL, &data, &size) < 0)
+        return false;
+    bool may_hang = kernel_module_may_hang((struct span){data, size});
+    free(data);
+    return may_hang;
+}
+
 void check_suspend(struct doctor *doctor, struct doctor_check *check)
 {
-    if (has_helper(doctor, check))
-        try_on(doctor, check, 0, CUDA_SUSPENDS);
+    if (!has_helper(doctor, check))
+        return;
+    try_on(doctor, check, 0, CUDA_SUSPENDS);
+    if (check->is_ok && may_hang_host())
+        doctor_fail(check,
+            "use the proprietary kernel module or a driver before 595; the setting "
+            "suspend-any-driver: yes takes the risk",
+            "tasks are not suspended: with this driver's open kernel module the host can hang when "
+            "a resumed process ends");
 }
 
 void check_move(struct doctor *doctor, struct doctor_check *check)

@@ -176,6 +176,7 @@ void suspension_gather_facts(struct suspension *s)
     s->facts = (struct suspend_facts){
         .has_helper = true,
         .cuda_version = s->cuda_version,
+        .may_hang_host = s->may_hang_host && !s->parts.config->suspend_any_driver,
         .n_gpus = s->n_gpus,
         .is_move = s->orders->kind == ORDER_MOVE,
         .same_kind = is_same_kind(s, task),

@@ -13,6 +13,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/units.h"
+#include "checkpoint/kernel_module.h"
 #include "daemon/suspension/suspension_state.h"
 
 static const size_t FILE_MAX = MIB;
@@ -72,6 +73,16 @@ void suspension_remove_record(const struct suspension *s, uint64_t task)
     char path[600];
     record_path(s, task, path, sizeof path);
     unlink(path);
+}
+
+void suspension_load_module(struct suspension *s)
+{
+    char *data;
+    size_t size;
+    if (file_read(KERNEL_MODULE_VERSION_FILE, FILE_MAX, NULL, &data, &size) < 0)
+        return;
+    s->may_hang_host = kernel_module_may_hang((struct span){data, size});
+    free(data);
 }
 
 void suspension_load_speed(struct suspension *s)

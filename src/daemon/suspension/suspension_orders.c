@@ -335,6 +335,7 @@ struct suspension *suspension_create(const struct suspension_options *options)
     s->runner = (struct group_runner){
         .client = s->client, .speed = &s->speed, .on_done = suspension_on_group_done, .context = s};
     suspension_load_speed(s);
+    suspension_load_module(s);
     uv_timer_init(options->loop, &s->timer);
     s->timer.data = s;
     return s;

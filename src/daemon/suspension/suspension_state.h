@@ -36,6 +36,7 @@ struct suspension {
     struct copy_speed speed;
     int cuda_version; /* of the driver; CUDA_VERSION_UNKNOWN before it was queried */
     size_t n_gpus;
+    bool may_hang_host;   /* the driver's kernel module */
     struct order *orders; /* one that is under way is the first */
     struct failure *failures;
     uv_timer_t timer;
@@ -82,6 +83,9 @@ void suspension_remove_record(const struct suspension *s, uint64_t task);
 
 /* Returns how often the task was suspended or moved. */
 int suspension_count_stops(const struct task *task);
+
+/* Sets what the driver's kernel module is known for. */
+void suspension_load_module(struct suspension *s);
 
 /* The learned copy speed. */
 void suspension_load_speed(struct suspension *s);

@@ -48,6 +48,7 @@ static void test_the_machine(void **state)
     REFUSED(SUSPEND_NO_DRIVER, facts.has_helper = false);
     REFUSED(SUSPEND_DRIVER_TOO_OLD, facts.cuda_version = 12040);
     REFUSED(SUSPEND_ALLOWED, facts.cuda_version = 12080);
+    REFUSED(SUSPEND_DRIVER_HANGS, facts.may_hang_host = true);
     REFUSED(SUSPEND_MOVE_TOO_OLD, facts.cuda_version = 12080; facts.is_move = true);
     REFUSED(SUSPEND_MOVE_ONE_GPU, facts.n_gpus = 1; facts.is_move = true);
     REFUSED(SUSPEND_MOVE_OTHER_KIND, facts.same_kind = false; facts.is_move = true);
