@@ -40,6 +40,7 @@ enum event_kind {
                               knows the tasks that have ended, else reported by the driver */
     EVENT_RESERVE, /* an operator reserves GPUs for users, from a time on (advance.c); of no task */
     EVENT_UNRESERVE,       /* such a reservation is cancelled; of no task */
+    EVENT_IDLE,            /* the running task has not used its GPUs for long */
     EVENT_SUSPENSION_COST, /* what suspensions and resumptions cost on this machine; of no task */
     EVENT_TICK,            /* time has passed */
     /* decisions */
@@ -162,6 +163,7 @@ struct event {
         } memory_wait;
         bool memory_granted; /* of MEMORY_ANSWER: it is tried again */
         struct suspension_cost suspension_cost;
+        int64_t idle_us; /* of IDLE: for how long */
         struct {
             uint32_t uid;
             int64_t usage_us; /* GPU time charged, decayed to the time of the event */

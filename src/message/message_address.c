@@ -17,6 +17,7 @@ static const char *const names[MESSAGE_KINDS] = {
     [MESSAGE_FAIL] = "fail",
     [MESSAGE_REQUEUE] = "requeue",
     [MESSAGE_SUSPEND] = "suspend",
+    [MESSAGE_IDLE] = "idle",
 };
 
 const char *message_kind_name(enum message_kind kind)
@@ -46,7 +47,7 @@ int message_kinds_parse(const char *text, struct fault *fault, unsigned *ret_kin
         if (!kinds)
             return fault_set(fault, EINVAL,
                 "notify=%.40s: must be all, none, or a comma-separated list of start, end, fail, "
-                "requeue and suspend",
+                "requeue, suspend and idle",
                 text);
         *ret_kinds |= kinds;
         at += length;

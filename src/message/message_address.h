@@ -12,6 +12,7 @@ enum message_kind {
     MESSAGE_FAIL,    /* it has ended and did not complete, nor was it cancelled */
     MESSAGE_REQUEUE, /* an attempt crashed, and another follows */
     MESSAGE_SUSPEND, /* it has been suspended for long */
+    MESSAGE_IDLE,    /* it has not used its GPUs for long */
     MESSAGE_KINDS
 };
 

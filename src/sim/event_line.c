@@ -134,6 +134,7 @@ static const char *verb_of(enum event_kind kind)
         [EVENT_PAUSE] = "pause",
         [EVENT_CONTINUE] = "continue",
         [EVENT_MEMORY_ANSWER] = "memory-answer",
+        [EVENT_IDLE] = "idle",
     };
     return verbs[kind];
 }

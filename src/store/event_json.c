@@ -282,6 +282,10 @@ static const struct field usage_fields[] = {
     {"usage_us", FIELD_INT64, AT(usage.usage_us), REQUIRED, 0, EVENT_NUMBER_MAX, NULL},
 };
 
+static const struct field idle_fields[] = {
+    {"idle_us", FIELD_INT64, AT(idle_us), REQUIRED, 0, EVENT_NUMBER_MAX, NULL},
+};
+
 static const struct field suspension_cost_fields[] = {
     {"fixed_us", FIELD_INT64, AT(suspension_cost.fixed_us), REQUIRED, 0, EVENT_NUMBER_MAX, NULL},
     {"suspend_us_per_gib", FIELD_INT64, AT(suspension_cost.suspend_us_per_gib), REQUIRED, 0, EVENT_NUMBER_MAX, NULL},
@@ -331,6 +335,7 @@ static const struct fields fields_of_kind[EVENT_KINDS] = {
     [EVENT_MEMORY_WAIT] = FIELDS(memory_wait_fields),
     [EVENT_MEMORY_ANSWER] = FIELDS(memory_answer_fields),
     [EVENT_USAGE] = FIELDS(usage_fields),
+    [EVENT_IDLE] = FIELDS(idle_fields),
     [EVENT_SUSPENSION_COST] = FIELDS(suspension_cost_fields),
 };
 

@@ -135,6 +135,15 @@ class Webhooks(MessageCase):
         self.assertIn(SECRET, self.colloc("show", str(task)).stdout)
         self.assert_no_secret()
 
+    def test_a_task_that_does_not_use_its_gpu(self):
+        self.restart(unused_after="500ms")
+        task = self.submit_with("exec sleep 1000", notify="idle")
+        body = self.receiver.wait(1)[0][2]
+        self.assertEqual((body["event"], body["task"]["id"]), ("idle", task))
+        self.assertIn("has not used its GPUs for 0:00:0", body["text"])
+        self.assertIn("has not used its GPUs", self.colloc("show", str(task)).stdout)
+        self.act("cancel", task)
+
     def test_a_crash_and_the_next_attempt(self):
         first = self.train(30000, 1e6, memory_mib=2000)
         self.wait_gpu(lambda gpu: gpu["tasks"] and gpu["tasks"][0]["settled"])

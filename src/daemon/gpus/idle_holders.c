@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Tasks that hold a GPU while no process uses it: a warning in the log, once each time, and
- * `unused_s` in the API. Unknown is not idle: a sample without a reading of activity, or one that
- * comes too late after the one before, begins the time anew.
+ * `unused_s` in the API. When all GPUs of a task have been unused for long, an event goes to the
+ * event log, from which its owner gets a message (docs/messages.md). Unknown is not idle: a sample
+ * without a reading of activity, or one that comes too late after the one before, begins the time
+ * anew.
  */
 #include "base/array.h"
 #include "base/log.h"
@@ -54,6 +56,29 @@ struct reading gpus_idle_us(
     return idle;
 }
 
+static bool is_long_idle(const struct gpus *gpus, int view, uint64_t task)
+{
+    const struct resident *resident = gpu_view_resident(
+        &core_view(gpus->parts.core)->gpus[view], task);
+    for (size_t i = 0; i < gpus_count(gpus) && resident; i++)
+        if (gpus->states[i].view == view)
+            return is_long(gpus, idle_us(gpus, &gpus->states[i], resident));
+    return false;
+}
+
+/* The GPU is the last of the task's to be unused for long. */
+static void report_idle(const struct gpus *gpus, uint64_t id, double idle)
+{
+    const struct task *task = core_task(gpus->parts.core, id);
+    struct event event = driver_event(gpus->parts.driver, EVENT_IDLE, id);
+    event.idle_us = (int64_t)idle;
+    bool all = true;
+    for (int i = 0; i < task->n_gpus && all; i++)
+        all = is_long_idle(gpus, task->gpus[i], id);
+    if (all)
+        driver_feed(gpus->parts.driver, &event, NULL);
+}
+
 static void log_holders(const struct gpus *gpus, struct gpu_state *state)
 {
     const struct gpu_view *gpu = &core_view(gpus->parts.core)->gpus[state->view];
@@ -64,10 +89,12 @@ static void log_holders(const struct gpus *gpus, struct gpu_state *state)
         if (!is_long(gpus, idle))
             continue;
         any = true;
-        if (!state->idle_logged)
-            log_warning("task %llu has GPU %s and has not used it for %s",
-                (unsigned long long)gpu->residents[i].task, gpu->id.label,
-                format_elapsed((int64_t)idle.value, text, sizeof text));
+        if (state->idle_logged)
+            continue;
+        log_warning("task %llu has GPU %s and has not used it for %s",
+            (unsigned long long)gpu->residents[i].task, gpu->id.label,
+            format_elapsed((int64_t)idle.value, text, sizeof text));
+        report_idle(gpus, gpu->residents[i].task, idle.value);
     }
     state->idle_logged = any;
 }

@@ -119,6 +119,10 @@ static void write_event(
     case EVENT_MOVED:
         fprintf(out, "%.1f s", (double)event->yielded.took_us / 1e6);
         break;
+    case EVENT_IDLE:
+        fprintf(out, "it has not used its GPUs for %s",
+            format_elapsed(event->idle_us, text, sizeof text));
+        break;
     case EVENT_SUSPENSION_FAILED:
         fprintf(out, "%s", suspension_text(event, detail));
         break;

@@ -22,18 +22,23 @@ static const char *member_text(const json_t *task, const char *key)
     return text ? text : "";
 }
 
-/* "2:13:05", or "?" where it is not known. */
-static const char *duration_text(const json_t *seconds, char text[32])
+/* "2:13:05", "3-00:00:00" */
+static const char *seconds_text(double seconds, char text[32])
 {
-    long long s = (long long)json_number_value(seconds);
-    if (!json_is_number(seconds) || s < 0)
-        return "?";
+    long long s = (long long)seconds;
     if (s >= 86400)
         snprintf(
             text, 32, "%lld-%02lld:%02lld:%02lld", s / 86400, s / 3600 % 24, s / 60 % 60, s % 60);
     else
         snprintf(text, 32, "%lld:%02lld:%02lld", s / 3600, s / 60 % 60, s % 60);
     return text;
+}
+
+/* The same, or "?" where it is not known. */
+static const char *duration_text(const json_t *seconds, char text[32])
+{
+    double s = json_number_value(seconds);
+    return json_is_number(seconds) && s >= 0 ? seconds_text(s, text) : "?";
 }
 
 /* What happened, without the task's name. */
@@ -57,6 +62,10 @@ static void write_event(FILE *out, const struct message_facts *facts)
         break;
     case MESSAGE_SUSPEND:
         fputs("has been suspended for long", out);
+        break;
+    case MESSAGE_IDLE:
+        fprintf(out, "has not used its GPUs for %s; others wait for them, perhaps",
+            seconds_text(facts->idle_s, after));
         break;
     default:
         break;

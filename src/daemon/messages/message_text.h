@@ -15,6 +15,7 @@ struct message_facts {
     int64_t seq;        /* of the event in the log */
     double at;          /* seconds since 1970 */
     const char *gpus;   /* of a start: "0, 1"; else "" */
+    double idle_s;      /* of an idle holder */
 };
 
 /*

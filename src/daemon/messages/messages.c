@@ -44,7 +44,8 @@ struct noted {
     uint64_t task;
     enum event_kind event;
     enum task_state end;
-    char gpus[128]; /* of PLACE */
+    char gpus[128];  /* of PLACE */
+    int64_t idle_us; /* of IDLE */
 };
 
 struct delivery {
@@ -80,7 +81,8 @@ static int64_t now_ms(void)
 static bool is_of_interest(enum event_kind kind)
 {
     return kind == EVENT_PLACE || kind == EVENT_RECOVER || kind == EVENT_REQUEUE ||
-           kind == EVENT_END || kind == EVENT_SUSPENDED || kind == EVENT_RESUMED;
+           kind == EVENT_END || kind == EVENT_SUSPENDED || kind == EVENT_RESUMED ||
+           kind == EVENT_IDLE;
 }
 
 static void write_gpus(
@@ -103,6 +105,8 @@ static int on_event(void *context, const struct event *event, int64_t wall_us, c
         .seq = messages->seq, .wall_us = wall_us, .task = event->task, .event = event->kind};
     if (event->kind == EVENT_END)
         noted.end = event->end;
+    if (event->kind == EVENT_IDLE)
+        noted.idle_us = event->idle_us;
     if (event->kind == EVENT_PLACE)
         write_gpus(messages, event, noted.gpus, sizeof noted.gpus);
     return ARRAY_APPEND(messages->noted, messages->n_noted, messages->noted_capacity, noted);
@@ -153,6 +157,9 @@ static enum message_kind kind_of(const struct noted *noted, unsigned wanted)
     case EVENT_SUSPENDED:
         kind = MESSAGE_SUSPEND;
         break;
+    case EVENT_IDLE:
+        kind = MESSAGE_IDLE;
+        break;
     case EVENT_END:
         kind = has_failed && (wanted & 1U << MESSAGE_FAIL) ? MESSAGE_FAIL : MESSAGE_END;
         break;
@@ -176,7 +183,8 @@ static char *make_message(struct messages *messages, const struct noted *noted,
         .host = messages->host,
         .seq = noted->seq,
         .at = (double)noted->wall_us / 1e6,
-        .gpus = noted->gpus};
+        .gpus = noted->gpus,
+        .idle_s = (double)noted->idle_us / 1e6};
     json_t *message = message_make(&facts, &wish->to, config->mail_server, config->mail_from);
     char *text = message ? json_dumps(message, JSON_COMPACT) : NULL;
     *ret_row = (struct message_row){.seq = noted->seq,

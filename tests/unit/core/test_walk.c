@@ -300,7 +300,7 @@ static struct event make_input(struct walk *walk)
     static const enum event_kind seldom[] = {EVENT_UNSTARTED, EVENT_CANCEL, EVENT_HOLD, EVENT_GPUS,
         EVENT_TICK, EVENT_SUSPENSION_FAILED, EVENT_MEMORY_WAIT, EVENT_MEMORY_WAIT_END,
         EVENT_DEPENDENCY, EVENT_UPDATE, EVENT_UPDATE, EVENT_RESERVE, EVENT_UNRESERVE,
-        EVENT_SUSPENSION_COST};
+        EVENT_SUSPENSION_COST, EVENT_IDLE};
     struct event event = {.time_us = walk->now_us};
     event.kind = chance(walk, 85) ? often[draw(walk, ARRAY_SIZE(often))]
                                   : seldom[draw(walk, ARRAY_SIZE(seldom))];

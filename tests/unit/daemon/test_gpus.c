@@ -353,9 +353,14 @@ static void test_an_idle_holder(void **state)
     assert_false(is_long);
     seen.config.unused_after_us = 0;
     seen.sample[0].smact = reading_of(0);
+    pretend.story[0] = '\0';
     poll_gpus();
+    assert_non_null(strstr(pretend.story, "IDLE"));
+    pretend.story[0] = '\0';
     assert_true(gpus_idle_us(seen.gpus, 0, &view->residents[0], &is_long).valid);
     assert_true(is_long);
+    poll_gpus();
+    assert_null(strstr(pretend.story, "IDLE")); /* it was reported once */
 }
 
 static void test_no_gpus(void **state)

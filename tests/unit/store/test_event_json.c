@@ -177,6 +177,13 @@ static void suspension_cost_is_stored(void **state)
         &cost, "{\"fixed_us\":300000,\"suspend_us_per_gib\":690000,\"resume_us_per_gib\":200000}");
 }
 
+static void an_idle_holder_is_stored(void **state)
+{
+    struct event idle = of_kind(EVENT_IDLE);
+    idle.idle_us = 600000000;
+    assert_stored_as(&idle, "{\"idle_us\":600000000}");
+}
+
 static void giving_way_is_stored_as_ever(void **state)
 {
     const int gpus[] = {3, 1};
@@ -275,6 +282,7 @@ static void what_is_wrong_is_refused_with_its_key(void **state)
         {EVENT_USAGE, "{\"uid\":1,\"usage_us\":-5}", "usage_us: -5"},
         {EVENT_USAGE, "{\"uid\":1}", "usage_us"},
         {EVENT_SUSPENSION_COST, "{\"fixed_us\":-1}", "fixed_us: -1"},
+        {EVENT_IDLE, "{}", "idle_us"},
         {EVENT_SUSPENSION_COST, "{\"fixed_us\":1,\"suspend_us_per_gib\":1}", "resume_us_per_gib"},
         {EVENT_GPUS, "{\"gpus\":[{}]}", "gpus, entry 0: uuid"},
         {EVENT_GPUS, "{}", "gpus"},
@@ -323,6 +331,7 @@ int main(void)
         cmocka_unit_test(placements_and_ends_are_stored_as_ever),
         cmocka_unit_test(usage_is_stored),
         cmocka_unit_test(suspension_cost_is_stored),
+        cmocka_unit_test(an_idle_holder_is_stored),
         cmocka_unit_test(giving_way_is_stored_as_ever),
         cmocka_unit_test(gpus_are_stored_as_ever),
         cmocka_unit_test(samples_keep_their_numbers_to_the_bit),
