@@ -7,7 +7,7 @@
  * that a single task keeps from it is emptied by moving that task to another GPU of the same kind,
  * where its memory is free with the margin, and where the kernels of all tasks together are running
  * at most all of the time: so none of them is slowed down much, though they are time-sliced. A task
- * or a GPU of which that is not known is left alone.
+ * or a GPU of which that is not known is left alone, and so is a task of a higher priority.
  *
  * The cost: the moved task stands still while it is suspended and resumed, as long as this machine
  * takes for its memory (EVENT_SUSPENSION_COST), and the head waits for that. The gain: how long the
@@ -31,7 +31,7 @@
 
 struct move {
     const struct task *task; /* NULL: none is worth it */
-    int from, to;
+    int to;
     int64_t cost_us;
 };
 
@@ -92,13 +92,14 @@ static bool is_kept_by_one(const struct core *core, int i, const struct task *he
            !gpu->closed_for && cluster_view_suits(&core->view, i, head) && has_no_external(gpu);
 }
 
-static bool may_be_moved(const struct core *core, const struct task *task, int64_t now_us)
+static bool may_be_moved(
+    const struct core *core, const struct task *task, const struct task *head, int64_t now_us)
 {
     int64_t cost_us = core_yield_cost_us(core, task);
     int n_stops = task->yield.suspensions + task->yield.moves + 1;
-    return task->state == TASK_RUNNING && !task->ending && !task->memory_wait.bytes &&
-           task->n_gpus == 1 && core_bytes_of(core, task).valid &&
-           core_may_suspend(core, task, now_us) &&
+    return task->request.priority <= head->request.priority && task->state == TASK_RUNNING &&
+           !task->ending && !task->memory_wait.bytes && task->n_gpus == 1 &&
+           core_bytes_of(core, task).valid && core_may_suspend(core, task, now_us) &&
            task_computed_us(task, now_us) >= CORE_RUN_PER_COST * cost_us * n_stops;
 }
 
@@ -145,14 +146,15 @@ static int find_destination(const struct core *core, const struct gpu_view *from
 
 /* ---- the decision ---- */
 
+/* Takes the move of the task that is alone on GPU `i`, if it is worth it and better than `best`. */
 static void consider(
-    const struct core *core, int i, int64_t gain_us, int64_t now_us, struct move *best)
+    const struct core *core, int i, const struct task *head, int64_t now_us, struct move *best)
 {
     const struct task *task = core_find_task(core, core->view.gpus[i].residents[0].task);
-    struct move move = {task, i, -1, core_yield_cost_us(core, task)};
-    bool is_worth_it = gain_us > GAIN_PER_COST * move.cost_us && may_be_moved(core, task, now_us);
+    struct move move = {task, -1, core_yield_cost_us(core, task)};
     bool is_better = !best->task || move.cost_us < best->cost_us;
-    if (!is_worth_it || !is_better)
+    bool is_worth_it = gain_us(core, head, now_us) > GAIN_PER_COST * move.cost_us;
+    if (!is_better || !is_worth_it || !may_be_moved(core, task, head, now_us))
         return;
     move.to = find_destination(core, &core->view.gpus[i]);
     if (move.to >= 0)
@@ -164,12 +166,11 @@ static struct move find_move(const struct core *core, const struct task *head, i
 {
     struct move best = {0};
     int n_fit = 0;
-    int64_t gain = gain_us(core, head, now_us);
     for (int i = 0; i < core->view.n_gpus; i++) {
         if (core->verdicts[i].kind == VERDICT_FITS)
             n_fit++;
         else if (is_kept_by_one(core, i, head))
-            consider(core, i, gain, now_us, &best);
+            consider(core, i, head, now_us, &best);
     }
     bool is_enough = n_fit + 1 >= head->request.gpus;
     return is_enough ? best : (struct move){0};
