@@ -104,6 +104,27 @@ def with_times(policy):
     return f"{policy} (times known)"
 
 
+def with_suspension(trace):
+    """The settings in which running tasks give way, and what they are compared with. The driver
+    suspends tasks that are time-sliced; clients of MPS are paused."""
+    predictive = Setting(trace, "predictive", "declared", known="all")
+    magm = Setting(trace, "magm", "declared", "streams")
+    preempt, slots, room = ("--preempt",), ("--slots=10m",), ("--make-room",)
+    return {
+        "first come, first served": exclusive(trace),
+        "predictive, MPS": predictive,
+        "predictive, MPS, preemption": predictive._replace(suspension=preempt),
+        "predictive, streams": predictive._replace(sharing="streams"),
+        "predictive, streams, preemption": predictive._replace(
+            sharing="streams", suspension=preempt
+        ),
+        "least attained service, streams": magm._replace(policy="las", suspension=preempt),
+        "MAGM, streams": magm,
+        "MAGM, streams, slots of 10 min": magm._replace(suspension=slots),
+        "MAGM, streams, making room": magm._replace(suspension=room),
+    }
+
+
 def everything(trace, estimators, own):
     """Settings beyond the chapter: every policy, estimator and way of sharing.
 
@@ -174,6 +195,7 @@ __all__ = [
     "short_hold_off",
     "with_times",
     "with_activity",
+    "with_suspension",
     "with_free_launches",
     "read_published",
 ]

@@ -284,6 +284,47 @@ class Report:
         for sharing in ("mps", "streams"):
             self._over_bound(trace, sharing, settings)
 
+    def write_suspending(self, trace, settings):
+        """`settings` as chapter6.with_suspension makes them, as far as the program has them."""
+        fifo, predictive = settings["first come, first served"], settings.get("predictive, MPS")
+        rows = []
+        for label, setting in settings.items():
+            gain = predictive and self.runs.less_percent([setting], [predictive], "avg_jct_s")
+            counts = ("suspensions", "moves", "max_stretch") if setting.suspension else ()
+            rows.append(
+                [
+                    label,
+                    self.median(setting, over_bound),
+                    self.median(setting, minutes("avg_jct_s")),
+                    gain and gain.median,
+                    self.runs.less_percent([setting], [fifo], "avg_jct_s").median,
+                    *(self.median(setting, name) for name in counts),
+                    *[None] * (3 - len(counts)),
+                    self.median(setting, "oom"),
+                ]
+            )
+        self.page.heading(f"Suspending and moving tasks: {trace} tasks", 3)
+        self.page.text(
+            "Wanted of preemption: completion at least 15 % shorter than that of predictive "
+            "without it, a total of at most 1.08 of the lower bound, which holds with preemption "
+            "too, and no completion longer than 1.5 times that of first come, first served."
+        )
+        self.page.table(
+            [
+                "policy, sharing",
+                ("total, times the lower bound", 3),
+                "completion, min",
+                "% less than predictive",
+                "% less than first come, first served",
+                ("suspensions", 0),
+                ("moves", 0),
+                ("longest completion, times that of FIFO", 2),
+                "OOM",
+            ],
+            rows,
+            f"{trace} tasks: running tasks give way, at measured costs (docs/suspend.md)",
+        )
+
     def _over_bound(self, trace, sharing, settings):
         policies = [*self.own, *map(chapter6.with_times, self.own), *chapter6.POLICIES]
         estimators = ["none", "declared", *self.runs.inputs.estimators]

@@ -18,11 +18,14 @@ class Setting(
         "Setting",
         "trace policy estimator sharing smact_max min_free_gib margin_gib gpus hold_off_s resample "
         "free_launches activity_percent "
-        "known",
-        defaults=["none", "mps", 0.8, 5, 2, GPUS, 60, 0, False, 100, "activity"],
+        "known suspension",
+        defaults=["none", "mps", 0.8, 5, 2, GPUS, 60, 0, False, 100, "activity", ()],
     )
 ):
-    """The arguments of a run, without the seed."""
+    """The arguments of a run, without the seed.
+
+    suspension: options that let running tasks give way
+    """
 
     def words(self, inputs, seed):
         return [
@@ -38,6 +41,7 @@ class Setting(
             f"--hold-off={self.hold_off_s}s",
             f"--known={self.known}",
             f"--seed={seed}",
+            *self.suspension,
             *([f"--resample={self.resample}"] if self.resample else []),
             *([f"--gpu-kinds={inputs.free_launches}"] if self.free_launches else []),
         ]

@@ -5,6 +5,8 @@ It measures the run exclusively and collocated, and compares it with the simulat
 
     scripts/study-trace [--tasks=N] [--compress=C] [--gpus=0,1,2,3] [--spare-gpus=4,5,6,7]
                         [--alone=EARLIER.json] PROGRAMS OUTPUT.json [WAY ...]
+    scripts/study-trace --equal=8 ... OUTPUT.json fifo slots
+        that many equal trainings at once, the longest first, instead of the trace
     scripts/study-trace --simulate PROGRAMS OUTPUT.json
         prints what `colloc simulate` predicts of the runs in OUTPUT.json; runs anywhere
 
@@ -53,6 +55,11 @@ SHAPES = {"cifar100": ("--side=32", "--classes=100")}
 # The times of the thesis, compressed like the trace: memory that settles in seconds is sampled more
 # often.
 SETTINGS = ["--sample-period=100ms", "--window=4s", "--settle=1s", "--settle-max=6s"]
+ENDED = ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "OUT_OF_MEMORY")
+# No estimates, no margins, no limits: each task starts at once on the next GPU.
+ANYWHERE = ["--policy=rr", "--sharing=streams", "--smact-max=1", "--min-free=0", "--margin=0"]
+# A slot is never shorter than 20 times what a suspension costs: 25 s for 1.2 GiB.
+TURNS = ["--slots=yes", "--slot-length=20s"]
 WAYS = {
     "exclusive": (["--policy=exclusive", "--sharing=streams"], ()),
     "magm-mps": (["--policy=magm", "--sharing=mps"], ()),
@@ -60,6 +67,14 @@ WAYS = {
     "foresee-mps": (  # check-words: alias (stored results have it)
         ["--policy=predictive", "--sharing=mps"],
         ("memory", "smact", "expect"),
+    ),
+    "anywhere-recovery": ([*ANYWHERE, "--preload=no"], ()),
+    "anywhere-waiting": ([*ANYWHERE, "--preload=yes"], ()),
+    "magm-streams-declared": (["--policy=magm", "--sharing=streams"], ("memory",)),
+    "fifo": (["--policy=exclusive", "--sharing=streams"], ()),
+    "slots": (
+        ["--policy=exclusive", "--sharing=streams", "--preload=yes", *TURNS],
+        (),
     ),
 }
 
@@ -164,6 +179,22 @@ def read_tasks(count, compress):
     for task in tasks:
         task["at_s"] -= first
     return tasks
+
+
+def equal_tasks(count):
+    """Trainings of ResNet-18 on small images for 12 s, 15 s and so on: the longest first, which is
+    the worst order to run them in."""
+    arguments = ("torchvision/resnet18", "--batch=64", "--side=32", "--classes=100")
+    return [
+        {
+            "name": f"resnet18-{i}",
+            "at_s": 0,
+            "alone_s": 12 + 3 * i,
+            "memory_share": 0,
+            "arguments": arguments,
+        }
+        for i in reversed(range(count))
+    ]
 
 
 def plan(tasks, alone, gpu_mib):
@@ -290,6 +321,14 @@ class Meter(threading.Thread):
         }
 
 
+def end_all(server, ids):
+    """No task of a way that took too long runs into the next one."""
+    for number in map(str, ids):
+        if json.loads(server.colloc("show", number, "--json"))["state"] not in ENDED:
+            server.colloc("cancel", number)
+            server.colloc("wait", "--timeout=30s", number)
+
+
 def run_way(programs, gpus, tasks, way, limit_s):
     settings, declared = WAYS[way]
     server = Server(programs, gpus, settings)
@@ -302,6 +341,7 @@ def run_way(programs, gpus, tasks, way, limit_s):
         "wait", f"--timeout={max(1, limit_s - (time.monotonic() - began)):.0f}s", *map(str, ids)
     )
     total_s, processor_s = time.monotonic() - began, server.processor_s()
+    end_all(server, ids)
     shown = [json.loads(server.colloc("show", str(number), "--json")) for number in ids]
     seen = meter.close()
     keys = (
@@ -315,6 +355,13 @@ def run_way(programs, gpus, tasks, way, limit_s):
         "mem_peak_mib",
         "failure",
         "evidence",
+        "memory_waits",
+        "memory_wait_s",
+        "suspensions",
+        "suspended_s",
+        "suspension_cost_s",
+        "moves",
+        "attempts",
     )
     ended = [{key: task.get(key) for key in keys} for task in shown]
     return {
@@ -324,6 +371,10 @@ def run_way(programs, gpus, tasks, way, limit_s):
         "mean_jct_s": statistics.fmean(task["wait_s"] + task["exec_s"] for task in ended),
         "completed": sum(task["state"] == "COMPLETED" for task in ended),
         "oom": sum(task["oom_count"] for task in ended),
+        "memory_waits": sum(task["memory_waits"] or 0 for task in ended),
+        "suspensions": sum(task["suspensions"] or 0 for task in ended),
+        "moves": sum(task["moves"] or 0 for task in ended),
+        "suspension_cost_s": sum(task["suspension_cost_s"] or 0 for task in ended),
         "tasks": ended,
         **seen,
         "daemon_processor_s": processor_s,
@@ -399,7 +450,7 @@ def compare(programs, path):
     with open(path, encoding="utf-8") as file:
         seen = json.load(file)
     for way, result in seen["ways"].items():
-        if "error" in result:
+        if "error" in result or way not in SIMULATED:
             continue
         predicted = simulate(os.path.abspath(programs), seen, way)
         print(way)
@@ -420,6 +471,7 @@ def main():
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--tasks", type=int, default=24)
+    parser.add_argument("--equal", type=int, metavar="N", help="equal trainings, not the trace")
     parser.add_argument("--compress", type=float, default=150)
     parser.add_argument("--gpus", default="0")
     parser.add_argument("--spare-gpus", default="")
@@ -427,12 +479,13 @@ def main():
     parser.add_argument("--limit", type=float, default=1800, help="seconds of one way")
     parser.add_argument("programs")
     parser.add_argument("output")
-    parser.add_argument("ways", nargs="*", default=list(WAYS))
+    parser.add_argument("ways", nargs="*", default=list(SIMULATED))
     options = parser.parse_args()
     programs, sets = os.path.abspath(options.programs), [
         part.split(",") for part in (options.gpus, options.spare_gpus) if part
     ]
-    tasks = read_tasks(options.tasks, options.compress)
+    tasks = equal_tasks(options.equal) if options.equal else None
+    tasks = tasks or read_tasks(options.tasks, options.compress)
     alone = (
         read_alone(options.alone)
         if options.alone

@@ -217,6 +217,25 @@ class EvaluateTest(unittest.TestCase):
             self.assertEqual(rows[label][1:4], [f"{energy:.2f}"] * 3, label)
         self.assertEqual(rows["Exclusive"][0], "33.20")
 
+    def test_suspending(self):
+        head, rows = self.table("60 tasks: running tasks give way")
+        known = ("--estimator=declared", "--sharing=streams", "--known=activity")
+        alone = simulate(60, "las", *known, "--preempt")
+        self.assertGreater(alone["suspensions"], 0)
+        shown = rows["least attained service, streams"]
+        self.assertEqual(shown[0], f"{alone['total_s'] / alone['lower_bound_s']:.3f}")
+        self.assertEqual(shown[4], str(alone["suspensions"]))
+        self.assertEqual(shown[6], f"{alone['max_stretch']:.2f}")
+        before, after = (
+            simulate(60, "predictive", "--estimator=declared", "--known=all", *more)["avg_jct_s"]
+            for more in ((), ("--preempt",))
+        )
+        gain = rows["predictive, MPS, preemption"][2]
+        self.assertEqual(gain, f"{100 * (1 - after / before):.1f}")
+        self.assertEqual(rows["MAGM, streams"][4:7], [NONE] * 3)
+        turns = simulate(60, "magm", *known, "--slots=10m")["suspensions"]
+        self.assertEqual(rows["MAGM, streams, slots of 10 min"][4], str(turns))
+
     def test_what_cannot_be_run_is_a_dash(self):
         _, rows = self.table("Table 6.4")
         self.assertEqual(len(rows), 6)
