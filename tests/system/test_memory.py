@@ -133,6 +133,7 @@ class OneGpu(DaemonCase):
         """Of 40960 MiB, 39900 are used and 624 are reserved: 436 are left for tasks."""
         self.restart(margin="0")
         self.emulator("set", "0", "foreign-mib=39900")
+        self.wait_gpu(lambda gpu: (gpu["mem_used_mib"] or 0) >= 39900)
         task = self.submit("true", memory_mib=800)
         until(lambda: "364.0 MiB short" in self.task(task)["reason_text"], "the lack of memory")
         self.emulator("set", "0", "foreign-mib=0")

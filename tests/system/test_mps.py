@@ -193,6 +193,7 @@ class Limits(Care):
         self.refused(400, "thread_percentage", script="true", thread_percentage=101)
 
     def test_frameworks_own_limits_by_streams(self):
+        """8192 MiB and the margin of 2048, of the 40336 that tasks can have of a GPU."""
         self.restart(sharing="streams", framework_memory_limit="yes")
         own = {"PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True"}
         first = self.submit("env", memory_mib=8192, environment=own)
@@ -203,12 +204,12 @@ class Limits(Care):
         for task in (first, second, third):
             self.wait(task, "COMPLETED")
         self.assertIn(
-            "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True,per_process_memory_fraction:0.2500",
+            "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True,per_process_memory_fraction:0.2539",
             self.output(first),
         )
-        self.assertIn("XLA_PYTHON_CLIENT_MEM_FRACTION=0.2500", self.output(first))
+        self.assertIn("XLA_PYTHON_CLIENT_MEM_FRACTION=0.2539", self.output(first))
         self.assertIn(
-            "PYTORCH_CUDA_ALLOC_CONF=per_process_memory_fraction:0.2500", self.output(second)
+            "PYTORCH_CUDA_ALLOC_CONF=per_process_memory_fraction:0.2539", self.output(second)
         )
         self.assertIn("XLA_PYTHON_CLIENT_MEM_FRACTION=0.9\n", self.output(second))
         self.assertNotIn("ALLOC_CONF", self.output(third))
