@@ -26,7 +26,7 @@
 #include "core/core_private.h"
 
 enum { KEPT_MAX = 256 };      /* GPUs of one reservation */
-enum { FILL_TRIES_MAX = 64 }; /* chosen, to keep a pass short */
+enum { FILL_TRIES_MAX = 64 }; /* chosen, to keep a pass short; so is CORE_QUEUE_DEPTH_MAX */
 
 /* ---- the list ---- */
 
@@ -232,13 +232,14 @@ static bool note_kept(const struct core *core, const struct task *head, int64_t 
 int core_fill_kept(struct core *core, const struct task *head, int64_t now_us)
 {
     const struct task_queue *queue;
-    int r = 0, tries = FILL_TRIES_MAX;
+    int r = 0, tries = FILL_TRIES_MAX, depth = CORE_QUEUE_DEPTH_MAX;
     if (core->n_advances == 0 || !note_kept(core, head, now_us))
         return 0;
     core->fills_kept = true;
     for (int i = 0; (queue = core_main_queue(core, i)) && r == 0; i++) {
         struct task *next;
-        for (struct task *task = queue->first; task && r == 0 && tries > 0; task = next) {
+        for (struct task *task = queue->first; task && r == 0 && tries > 0 && depth-- > 0;
+             task = next) {
             next = task->next;
             bool may_pass = task != head && task->request.need.kind != NEED_PENDING &&
                             ends_us(task, now_us) != TIME_NEVER &&
@@ -268,12 +269,22 @@ static bool is_placed_first(
            held + task->request.gpus <= advance->gpus && core_can_be_served(core, task);
 }
 
+/* With ORDER_FAIR a queue is one user's. */
+static bool is_of_others(
+    const struct core *core, const struct task_queue *queue, const struct advance *advance)
+{
+    return core->settings.order == ORDER_FAIR && queue->first &&
+           !is_member(advance, queue->first->uid);
+}
+
 static int schedule_advance(struct core *core, const struct advance *advance, int64_t now_us)
 {
     const struct task_queue *queue;
     int r = 0, held = count_held(core, advance), tried = 0;
     for (int i = 0; (queue = core_main_queue(core, i)) && r == 0; i++) {
         struct task *next;
+        if (is_of_others(core, queue, advance))
+            continue;
         for (struct task *task = queue->first;
              task && r == 0 && held < advance->gpus && tried < CORE_QUEUE_DEPTH_MAX;
              task = next, tried++) {

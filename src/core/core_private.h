@@ -220,7 +220,10 @@ void core_return_host(struct core *core, const struct task *task);
  * VERDICT_HOST_MEMORY. */
 struct verdict core_check_host(const struct core *core, const struct task *task);
 
-/* Does the task wait because the head lacks CPUs or main memory, of which it would take some? */
+/* The same, and a task of the main queue leaves the first recovering one what it needs. */
+struct verdict core_check_host_turn(const struct core *core, const struct task *task);
+
+/* Does the task wait because the head would lack CPUs or main memory once it has its part? */
 bool core_leaves_host_to(const struct core *core, const struct task *task, const struct task *head);
 
 /* Can the server ever have it? Returns 0; -EINVAL with the reason in the fault. */
@@ -512,6 +515,10 @@ int core_schedule_main(struct core *core, int64_t now_us);
 
 /* Do enough healthy GPUs suit the task? One that is lost may never come back. */
 bool core_can_be_served(const struct core *core, const struct task *task);
+
+/* Do enough of them, of those that no reservation in advance keeps from it? To be asked of a
+ * suspended task that has just been tried. */
+bool core_waits_for_room(const struct core *core, const struct task *task);
 
 /* Reserves no GPU for the head of the queue any more. */
 void core_release_reservation(struct core *core);

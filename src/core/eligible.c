@@ -212,6 +212,7 @@ static int take_slot(
 static int examine_task(
     struct core *core, struct task *task, struct array_use *array, int64_t now_us)
 {
+    task->gate = GATE_NONE;
     if (task->n_after > 0)
         return 0;
     if (task->request.begin_us > now_us) {

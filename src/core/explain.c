@@ -258,8 +258,11 @@ static void add_head(
 static void explain_placement(
     struct line *line, const struct core *core, const struct task *task, int64_t now_us)
 {
-    struct verdict host = core_check_host(core, task);
+    struct verdict host = core_check_host_turn(core, task);
     if (host.kind != VERDICT_FITS && task->state != TASK_SUSPENDED) {
+        if (core_check_host(core, task).kind == VERDICT_FITS)
+            line_add(line,
+                "task %" PRIu64 ", which recovers, comes first: ", core->recovery_queue.first->id);
         add_host(line, core, &host);
         return;
     }
@@ -451,7 +454,7 @@ const char *core_explain(
         return buffer;
     }
     if (head && core_leaves_host_to(core, task, head)) {
-        line_add(&line, "; it waits for CPUs or main memory, of which those behind it take none");
+        line_add(&line, "; it needs CPUs or main memory, which those behind it leave to it");
         return buffer;
     }
     if (head)

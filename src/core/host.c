@@ -10,6 +10,8 @@
  *                                       d, behind c, needs 2: it waits too, or c might starve
  *                                       e names none: it may be backfilled
  *
+ * The main queue leaves what it needs to the first task that recovers in the same way.
+ *
  * Only counted here: cgroups enforce it (exec/cgroup.h).
  */
 #include <errno.h>
@@ -51,10 +53,37 @@ struct verdict core_check_host(const struct core *core, const struct task *task)
     return (struct verdict){.kind = VERDICT_FITS};
 }
 
+/* What the head lacks once the task has its part; VERDICT_FITS: nothing. */
+static struct verdict check_both(
+    const struct core *core, const struct task *task, const struct task *head)
+{
+    const struct host_resources *all = &core->settings.host, *used = &core->host_used;
+    const struct host_resources *wanted = &task->request.host, *head_wants = &head->request.host;
+    int64_t cpus = left_of(all->cpus, used->cpus);
+    int64_t bytes = left_of(all->memory_bytes, used->memory_bytes);
+    if (all->cpus && wanted->cpus && head_wants->cpus && wanted->cpus > cpus - head_wants->cpus)
+        return (struct verdict){
+            .kind = VERDICT_HOST_CPUS, .have = (double)cpus, .limit = head_wants->cpus};
+    if (all->memory_bytes && wanted->memory_bytes && head_wants->memory_bytes &&
+        wanted->memory_bytes > bytes - head_wants->memory_bytes)
+        return (struct verdict){.kind = VERDICT_HOST_MEMORY,
+            .have = (double)bytes,
+            .limit = (double)head_wants->memory_bytes};
+    return (struct verdict){.kind = VERDICT_FITS};
+}
+
 bool core_leaves_host_to(const struct core *core, const struct task *task, const struct task *head)
 {
-    bool takes_any = task->request.host.cpus || task->request.host.memory_bytes;
-    return takes_any && core_check_host(core, head).kind != VERDICT_FITS;
+    return check_both(core, task, head).kind != VERDICT_FITS;
+}
+
+struct verdict core_check_host_turn(const struct core *core, const struct task *task)
+{
+    const struct task *recovering = core->recovery_queue.first;
+    struct verdict turn = {.kind = VERDICT_FITS};
+    if (recovering && task->state == TASK_QUEUED)
+        turn = check_both(core, task, recovering);
+    return turn.kind != VERDICT_FITS ? turn : core_check_host(core, task);
 }
 
 int core_check_host_request(

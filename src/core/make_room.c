@@ -89,7 +89,8 @@ static bool is_kept_by_one(const struct core *core, int i, const struct task *he
     bool would_fit = head->request.need.kind < NEED_ESTIMATED ||
                      bytes <= (double)gpu->id.mem_total_bytes;
     return gpu->n_residents == 1 && would_fit && gpu->health == VIEW_OK && !gpu->drained_for &&
-           !gpu->closed_for && cluster_view_suits(&core->view, i, head) && has_no_external(gpu);
+           !gpu->closed_for && !gpu->set_aside_for && cluster_view_suits(&core->view, i, head) &&
+           has_no_external(gpu);
 }
 
 static bool may_be_moved(

@@ -104,7 +104,7 @@ int core_place_task(struct core *core, struct task *task, int64_t now_us)
 enum placement_answer core_try_gpus(struct core *core, const struct task *task, int64_t now_us)
 {
     struct placement_query query = core_query(core, task, now_us);
-    struct verdict host = core_check_host(core, task);
+    struct verdict host = core_check_host_turn(core, task);
     if (host.kind != VERDICT_FITS) {
         for (int i = 0; i < core->view.n_gpus; i++)
             core->verdicts[i] = host;
@@ -144,7 +144,7 @@ static bool may_drain(const struct core *core, int i, const struct task *task, i
     const struct node_check *check = &core->node_check;
     return gpu->health == VIEW_OK &&
            now_us - gpu->sampled_us <= core->settings.conditions.sample_valid_us &&
-           !is_used_externally(gpu, core->settings.settle_us) &&
+           !is_used_externally(gpu, core->settings.settle_us) && !gpu->set_aside_for &&
            cluster_view_suits(&core->view, i, task) &&
            !(check->ask && check->ask(check->context, task, i) == NODE_NEVER);
 }
@@ -311,12 +311,31 @@ static bool reserve_gpus(struct core *core, const struct task *task, int64_t now
     return true;
 }
 
-bool core_can_be_served(const struct core *core, const struct task *task)
+/* Settings and the number of CPUs may have changed since it was submitted. */
+static bool has_host_for(const struct core *core, const struct task *task)
+{
+    return core_check_host_request(core, &task->request.host, NULL) == 0;
+}
+
+static bool are_enough_gpus(const struct core *core, const struct task *task, bool takes_set_aside)
 {
     int n = 0;
-    for (int i = 0; i < core->view.n_gpus && n < task->request.gpus; i++)
-        n += core->view.gpus[i].health == VIEW_OK && cluster_view_suits(&core->view, i, task);
+    for (int i = 0; i < core->view.n_gpus && n < task->request.gpus; i++) {
+        const struct gpu_view *gpu = &core->view.gpus[i];
+        n += gpu->health == VIEW_OK && cluster_view_suits(&core->view, i, task) &&
+             (takes_set_aside || !gpu->set_aside_for);
+    }
     return n == task->request.gpus;
+}
+
+bool core_can_be_served(const struct core *core, const struct task *task)
+{
+    return are_enough_gpus(core, task, true) && has_host_for(core, task);
+}
+
+bool core_waits_for_room(const struct core *core, const struct task *task)
+{
+    return are_enough_gpus(core, task, false);
 }
 
 /* A task that can never be served must not pass tasks submitted earlier, nor one of a lower class
@@ -424,8 +443,8 @@ static int list_shortest(
     return (int)n;
 }
 
-/* Places tasks behind the head, where their policies see that it is not delayed. While it waits for
- * CPUs or main memory, no task behind it takes any. */
+/* Places tasks behind the head, where their policies see that it is not delayed. They leave it
+ * the CPUs and the main memory that it needs. */
 static int backfill_behind(struct core *core, const struct task *head, int64_t now_us)
 {
     struct task *shortest[BACKFILL_TRIES_MAX];
@@ -444,7 +463,7 @@ static int backfill_behind(struct core *core, const struct task *head, int64_t n
 int core_schedule_main(struct core *core, int64_t now_us)
 {
     struct task *head;
-    int r = core_schedule_advances(core, now_us);
+    int r = 0;
     while (r == 0 && (head = core_head_of_queue(core))) {
         if (head->queue->first->request.need.kind == NEED_PENDING)
             return 0;
@@ -481,6 +500,8 @@ int core_schedule(struct core *core, int64_t now_us)
         r = schedule_recovery(core, now_us);
     if (r == 0)
         r = core_empty_failing_gpus(core, now_us);
+    if (r == 0)
+        r = core_schedule_advances(core, now_us);
     if (r == 0)
         r = core->settings.preempt ? core_schedule_preempting(core, now_us)
                                    : schedule_queues(core, now_us);

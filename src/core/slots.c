@@ -105,7 +105,7 @@ int core_schedule_turns(struct core *core, int64_t now_us)
     for (; i < n && r == 0 && !next && core_is_turn_of(turns[i], head); i++) {
         r = core_try_resume(core, turns[i], true, now_us);
         bool still_waits = turns[i]->state == TASK_SUSPENDED && turns[i]->yield.retry_us <= now_us;
-        if (still_waits && core_can_be_served(core, turns[i]))
+        if (still_waits && core_waits_for_room(core, turns[i]))
             next = turns[i];
     }
     if (r == 0 && !next) {

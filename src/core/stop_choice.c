@@ -95,7 +95,7 @@ static bool may_get_room(const struct core *core, int i, const struct task *head
     for (int k = 0; k < gpu->n_residents; k++)
         is_busy |= task_state_is_changing(core_find_task(core, gpu->residents[k].task)->state);
     return gpu->health == VIEW_OK && !is_busy && !gpu->drained_for && !gpu->closed_for &&
-           cluster_view_suits(&core->view, i, head);
+           !gpu->set_aside_for && cluster_view_suits(&core->view, i, head);
 }
 
 bool core_awaits_sample(const struct core *core, const struct task *head)

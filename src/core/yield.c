@@ -390,7 +390,7 @@ int core_schedule_suspended(struct core *core, int64_t now_us, bool *ret_waits)
         if (choose_gpus(core, task, true, now_us) == PLACE_NOW)
             r = core_resume_task(core, task, core->chosen, now_us);
         else
-            *ret_waits |= core_can_be_served(core, task);
+            *ret_waits |= core_waits_for_room(core, task);
     }
     return r;
 }

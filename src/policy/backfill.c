@@ -203,7 +203,7 @@ static bool opens_before(const void *a, const void *b, const void *context)
 static bool may_open(const struct placement_query *query, int i)
 {
     const struct gpu_view *gpu = &query->view->gpus[i];
-    return gpu->health == VIEW_OK && !gpu->drained_for &&
+    return gpu->health == VIEW_OK && !gpu->drained_for && !gpu->set_aside_for &&
            cluster_view_suits(query->view, i, query->task) &&
            placement_ask_node(query, i) != NODE_NEVER;
 }

@@ -87,6 +87,33 @@ static void a_cancelled_start_that_never_was_is_cancelled(void **state)
     core_destroy(core);
 }
 
+static int submit_cpus(struct core *core, int64_t time_us, uint64_t id, uint32_t uid, int cpus)
+{
+    struct event event = {.kind = EVENT_SUBMIT, .time_us = time_us, .task = id};
+    event.submit.uid = uid;
+    event.submit.request = plain;
+    event.submit.request.host.cpus = cpus;
+    return core_step(core, &event);
+}
+
+static void what_can_have_its_cpus_no_more_holds_up_no_other_user(void **state)
+{
+    struct core *core = start(1);
+    struct core_settings settings = *core_get_settings(core);
+    settings.host.cpus = 64;
+    settings.conditions.sample_valid_us = 0; /* none is placed yet */
+    core_configure(core, &settings);
+    assert_int_equal(submit_cpus(core, 2 * S, 2, 1000, 48), 0);
+    assert_int_equal(submit_cpus(core, 3 * S, 3, 1001, 1), 0);
+    settings.host.cpus = 32;
+    settings.conditions.sample_valid_us = 100 * S;
+    core_configure(core, &settings);
+    world_sample(core, 110 * S, 0, 0, 0, 0);
+    assert_int_equal(world_state(core, 2), TASK_QUEUED);
+    assert_int_equal(world_state(core, 3), TASK_STARTING);
+    core_destroy(core);
+}
+
 static void what_never_started_has_waited_all_the_time(void **state)
 {
     struct core *core = start(1);
@@ -638,6 +665,7 @@ int main(void)
         cmocka_unit_test(nonsense_is_an_answer_and_changes_nothing),
         cmocka_unit_test(cancelling_a_start_kills_once_there_is_something_to_kill),
         cmocka_unit_test(a_cancelled_start_that_never_was_is_cancelled),
+        cmocka_unit_test(what_can_have_its_cpus_no_more_holds_up_no_other_user),
         cmocka_unit_test(what_never_started_has_waited_all_the_time),
         cmocka_unit_test(what_was_logged_as_started_but_never_ran_is_queued_again),
         cmocka_unit_test(an_end_that_is_noticed_late_counts_from_when_it_was),

@@ -209,6 +209,22 @@ static void an_array_keeps_its_limit(void **state)
     core_destroy(core);
 }
 
+static void a_later_begin_does_not_stop_an_array(void **state)
+{
+    struct core *core = world_core(&policy_magm, 1);
+    assert_int_equal(submit_array(core, 10, 4, 1, NULL), 0);
+    assert_int_equal(world_state(core, 12), TASK_BLOCKED);
+    struct event event = {.kind = EVENT_UPDATE, .time_us = 2, .task = 12};
+    event.update.sets_begin = true;
+    event.update.begin_us = 3600 * SECOND_US;
+    assert_int_equal(core_step(core, &event), 0);
+    assert_int_equal(world_input(core, 3, EVENT_CANCEL, 11), 0);
+    assert_int_equal(world_state(core, 12), TASK_BLOCKED);
+    assert_int_equal(world_state(core, 13), TASK_QUEUED);
+    world_check(core);
+    core_destroy(core);
+}
+
 static void ids_of_an_array_must_be_new(void **state)
 {
     struct core *core = world_core(&policy_magm, 1);
@@ -420,6 +436,7 @@ int main(void)
         cmocka_unit_test(a_chain_ends),
         cmocka_unit_test(the_driver_settles_what_the_core_forgot),
         cmocka_unit_test(an_array_keeps_its_limit),
+        cmocka_unit_test(a_later_begin_does_not_stop_an_array),
         cmocka_unit_test(ids_of_an_array_must_be_new),
         cmocka_unit_test(a_step_judges_only_some),
         cmocka_unit_test(ends_are_judged_together),
