@@ -126,6 +126,10 @@ void controller_order_window(struct slurm_controller *controller);
 /* Answers the core's node check; `context` is the controller. */
 enum node_admission controller_check_node(void *context, const struct task *task, int gpu);
 
+/* Has the GPU's node what the job asks for, when nothing else runs there and the node is up? */
+bool controller_can_ever_run(
+    const struct slurm_controller *controller, const struct tracked_job *job, int gpu);
+
 /* How many shards of the GPU no job but `job` has. */
 int64_t controller_shards_left(
     const struct slurm_controller *controller, int gpu, const struct tracked_job *job);

@@ -67,34 +67,49 @@ static bool is_candidate(const struct slurm_controller *controller, const struct
            (!job->task || is_queued(controller, job));
 }
 
-/* Is there a node on which the job can ever run? One that cannot run anywhere would stop all jobs
- * behind it. */
-static bool can_run(struct slurm_controller *controller, struct tracked_job *job)
+static const char no_such_node[] =
+    "no node has the GPUs, GPU memory, CPUs, memory and features that it asks for";
+
+/* Why no node would take the job, as its user sees it; NULL: a node that is up can run it. One that
+ * no node takes would stop all jobs behind it. */
+static const char *find_node_hindrance(
+    const struct slurm_controller *controller, const struct tracked_job *job)
 {
     const struct node_table *nodes = &controller->nodes;
-    const struct task task = {.request = job->request};
-    bool can = false;
-    controller->asked = job;
-    controller->asked_task = 0;
-    for (size_t i = 0; i < nodes->n_nodes && !can; i++)
-        for (int k = 0; k < GRES_INDEX_MAX && !can; k++)
-            can = nodes->nodes[i]->is_listed && nodes->nodes[i]->gpus[k] >= 0 &&
-                  nodes->nodes[i]->n_gpus >= job->request.gpus &&
-                  controller_check_node(controller, &task, nodes->nodes[i]->gpus[k]) != NODE_NEVER;
-    controller->asked = NULL;
-    return can;
+    const char *why = no_such_node;
+    for (size_t i = 0; i < nodes->n_nodes; i++) {
+        const struct cluster_node *node = nodes->nodes[i];
+        bool can = false;
+        for (int k = 0; k < GRES_INDEX_MAX && !can && node->n_gpus >= job->request.gpus; k++)
+            can = node->gpus[k] >= 0 && controller_can_ever_run(controller, job, node->gpus[k]);
+        if (can && !node->is_down && !node->is_drained)
+            return NULL;
+        if (can)
+            why = "its nodes are down or drained";
+    }
+    return why;
 }
 
-static void collect_candidates(struct slurm_controller *controller)
+/* Returns how many jobs wait for a place in the window; none of them is in order yet. */
+static size_t collect_candidates(struct slurm_controller *controller)
 {
     size_t n = 0;
     for (size_t i = 0; i < controller->n_all; i++)
         if (is_candidate(controller, controller->all[i]))
             controller->candidates[n++] = controller->all[i];
-    size_t wanted = n < WINDOW_JOBS_MAX ? n : WINDOW_JOBS_MAX;
-    select_first(controller->candidates, n, wanted);
-    qsort(controller->candidates, wanted, sizeof *controller->candidates, compare_jobs);
-    controller->n_candidates = wanted;
+    controller->n_candidates = 0;
+    return n;
+}
+
+/* Puts the next of the `n` candidates in order, behind those that are. */
+static void order_next(struct slurm_controller *controller, size_t n)
+{
+    struct tracked_job **next = controller->candidates + controller->n_candidates;
+    size_t left = n - controller->n_candidates;
+    size_t wanted = left < WINDOW_JOBS_MAX ? left : WINDOW_JOBS_MAX;
+    select_first(next, left, wanted);
+    qsort(next, wanted, sizeof *next, compare_jobs);
+    controller->n_candidates += wanted;
 }
 
 /* Keeps of the window what still waits in the core. */
@@ -118,42 +133,53 @@ static void set_hindrance(struct tracked_job *job, const char *why)
 
 static bool may_enter(struct slurm_controller *controller, struct tracked_job *job)
 {
-    const char *why = NULL;
-    if (job->request_state != REQUEST_KNOWN || job->task)
+    const char *why;
+    if (job->request_state != REQUEST_KNOWN)
         return job->task;
-    bool is_too_large = core_check_request(controller->core, &job->request, NULL) < 0;
     if (job->record->nodes > 1)
         why = "it asks for several nodes, and colloc places a job on one";
-    else if (is_too_large || !can_run(controller, job))
-        why = "no node has the GPUs, GPU memory, CPUs, memory and features that it asks for";
+    else if (core_check_request(controller->core, &job->request, NULL) < 0)
+        why = no_such_node;
+    else
+        why = find_node_hindrance(controller, job);
     set_hindrance(job, why);
     return !why;
 }
 
+static void shrink_window(struct slurm_controller *controller, size_t n)
+{
+    for (; controller->n_window > n; controller->n_window--)
+        controller_drop_task(controller, controller->window[controller->n_window - 1]);
+}
+
+/* Makes the job that of place `n`, behind which all is new when it was another. */
+static void put_into_window(struct slurm_controller *controller, size_t n, struct tracked_job *job)
+{
+    if (n < controller->n_window && controller->window[n] == job)
+        return;
+    shrink_window(controller, n);
+    controller->window[controller->n_window++] = job;
+    controller_submit_task(controller, job);
+}
+
+/* Jobs that cannot be placed at all take no places, however many they are; those whose script is
+ * still to be read do. */
 void controller_order_window(struct slurm_controller *controller)
 {
-    size_t same = 0, n = 0;
-    collect_candidates(controller);
+    size_t n = 0, places = 0, n_waiting = collect_candidates(controller);
     shorten_window(controller);
     if (ARRAY_RESERVE(controller->window, controller->window_capacity, WINDOW_JOBS_MAX) < 0) {
         controller->is_broken = true;
         return;
     }
-    for (size_t i = 0; i < controller->n_candidates; i++) {
+    for (size_t i = 0; i < n_waiting && places < WINDOW_JOBS_MAX; i++) {
+        if (i == controller->n_candidates)
+            order_next(controller, n_waiting);
         struct tracked_job *job = controller->candidates[i];
-        if (!may_enter(controller, job))
-            continue;
-        if (n == same && same < controller->n_window && controller->window[same] == job) {
-            same++;
-            n++;
-            continue;
-        }
-        for (; controller->n_window > same; controller->n_window--)
-            controller_drop_task(controller, controller->window[controller->n_window - 1]);
-        controller->window[n++] = job;
-        controller->n_window = same = n;
-        controller_submit_task(controller, job);
+        bool enters = may_enter(controller, job);
+        if (enters)
+            put_into_window(controller, n++, job);
+        places += enters || job->request_state != REQUEST_KNOWN;
     }
-    for (; controller->n_window > n; controller->n_window--)
-        controller_drop_task(controller, controller->window[controller->n_window - 1]);
+    shrink_window(controller, n);
 }

@@ -47,9 +47,10 @@ static int64_t host_memory_of(const struct slurm_controller *controller,
     return job->memory_bytes < 0 ? node->memory_bytes : job->memory_bytes;
 }
 
-static bool may_ever_run(const struct slurm_controller *controller, const struct tracked_job *job,
-    const struct cluster_gpu *gpu)
+bool controller_can_ever_run(
+    const struct slurm_controller *controller, const struct tracked_job *job, int number)
 {
+    const struct cluster_gpu *gpu = &controller->nodes.gpus[number];
     const struct cluster_node *node = controller->nodes.nodes[gpu->node];
     bool is_index_free = !job->indices || controller->can_change_gres ||
                          job->indices >> gpu->index & 1;
@@ -132,7 +133,7 @@ enum node_admission controller_check_node(void *context, const struct task *task
     const struct tracked_job *job = find_asked(controller, task);
     const struct cluster_gpu *gpu = &controller->nodes.gpus[number];
     const struct cluster_node *node = controller->nodes.nodes[gpu->node];
-    if (!job || !may_ever_run(controller, job, gpu))
+    if (!job || !controller_can_ever_run(controller, job, number))
         return NODE_NEVER;
     if (node->is_down || node->is_drained || !is_host_free(controller, job, node))
         return NODE_NOT_NOW;

@@ -254,6 +254,21 @@ static void an_impossible_job_stops_no_other(void **state)
     end_cluster();
 }
 
+/* More of them than the window has places. */
+static void many_impossible_jobs_stop_no_other(void **state)
+{
+    begin_cluster(1, 1);
+    for (int i = 0; i < 2100; i++)
+        fake_slurm_submit(&fake, 9)->job.nodes = 2;
+    struct fake_job *small = fake_slurm_submit(&fake, 1);
+    for (int i = 0; i < 20; i++) {
+        update();
+        fake_slurm_start(&fake);
+    }
+    assert_on(small, "n0", "gres:shard:i0:10");
+    end_cluster();
+}
+
 static void several_gpus_are_of_one_node(void **state)
 {
     begin_cluster(2, 4);
@@ -592,6 +607,36 @@ static void a_drained_or_lost_node_gets_no_job(void **state)
     end_cluster();
 }
 
+/* One that asks for such a node waits without stopping those behind it, which magm would. */
+static void a_job_of_a_lost_node_stops_no_other(void **state)
+{
+    begin_cluster(2, 1);
+    wants_alone = true;
+    fake.nodes[1].is_drained = true;
+    struct fake_job *first = fake_slurm_submit(&fake, 9), *second = fake_slurm_submit(&fake, 5);
+    first->job.required_nodes = "n1";
+    settle();
+    assert_string_equal(first->comment, "colloc: its nodes are down or drained");
+    assert_on(second, "n0", "gres:shard:i0:80");
+    fake.nodes[1].is_drained = false;
+    settle();
+    assert_on(first, "n1", "gres:shard:i0:80");
+    struct fake_job *third = fake_slurm_submit(&fake, 9), *fourth = fake_slurm_submit(&fake, 5);
+    third->job.required_nodes = "n1";
+    settle();
+    assert_true(strncmp(third->comment, "colloc: waits: ", 15) == 0); /* it is in the window */
+    fake.nodes[1].is_down = true;
+    fake_slurm_end(&fake, second, SLURM_STATE_COMPLETED);
+    settle();
+    assert_on(fourth, "n0", "gres:shard:i0:80");
+    assert_int_equal(third->starts, 0);
+    fake.nodes[1].is_down = false;
+    fake_slurm_end(&fake, first, SLURM_STATE_COMPLETED);
+    settle();
+    assert_on(third, "n1", "gres:shard:i0:80");
+    end_cluster();
+}
+
 /* What an agent measures counts before what is expected. */
 static void a_report_replaces_expectations(void **state)
 {
@@ -682,6 +727,7 @@ int main(void)
         cmocka_unit_test(waits_for_dependency_begin_and_hold),
         cmocka_unit_test(cpus_and_memory_are_counted_before),
         cmocka_unit_test(an_impossible_job_stops_no_other),
+        cmocka_unit_test(many_impossible_jobs_stop_no_other),
         cmocka_unit_test(several_gpus_are_of_one_node),
         cmocka_unit_test(a_new_controller_places_nothing_twice),
         cmocka_unit_test(out_of_memory_runs_again_alone),
@@ -698,6 +744,7 @@ int main(void)
         cmocka_unit_test(other_jobs_hold_what_they_have),
         cmocka_unit_test(cancelled_and_lost_jobs_free_their_gpus),
         cmocka_unit_test(a_drained_or_lost_node_gets_no_job),
+        cmocka_unit_test(a_job_of_a_lost_node_stops_no_other),
         cmocka_unit_test(a_report_replaces_expectations),
         cmocka_unit_test(random_acts_lose_nothing)};
     return cmocka_run_group_tests(tests, NULL, NULL);
