@@ -54,6 +54,7 @@ static void write_note(const struct slurm_controller *controller, const struct t
         .restart = job->restarts,
         .ooms = job->ooms,
         .state = state,
+        .is_bound = job->rules[0],
         .smact_percent = -1};
     if (job->request.expect.smact.valid)
         note.smact_percent = (int)(100 * job->request.expect.smact.value + 0.5);

@@ -222,8 +222,16 @@ static char *copy_rule(const char *text)
     return text && *text ? strdup(text) : NULL;
 }
 
+/* Slurm has a pin's node where it has the user's -w: it is no rule for the next pin, unless the
+ * note says that there was one before. */
+static bool is_only_pin(const struct slurm_job *record, const struct job_note *note)
+{
+    return !note->is_bound && *note->node && record->required_nodes &&
+           strcmp(record->required_nodes, note->node) == 0;
+}
+
 static struct tracked_job *add_job(struct slurm_controller *controller,
-    const struct slurm_job *record, uint32_t base, uint32_t index)
+    const struct slurm_job *record, const struct job_note *note, uint32_t base, uint32_t index)
 {
     struct tracked_job *job = calloc(1, sizeof *job);
     if (!job ||
@@ -239,7 +247,7 @@ static struct tracked_job *add_job(struct slurm_controller *controller,
     job->submit_s = record->submit_s;
     job->restarts = record->restarts;
     job->node = -1;
-    job->rules[0] = copy_rule(record->required_nodes);
+    job->rules[0] = copy_rule(is_only_pin(record, note) ? NULL : record->required_nodes);
     job->rules[1] = copy_rule(record->excluded_nodes);
     job->rules[2] = copy_rule(record->features);
     return job;
@@ -437,14 +445,14 @@ static struct tracked_job *follow_one(struct slurm_controller *controller,
             node_table_add_other(&controller->nodes, record);
         return NULL;
     }
-    job = is_new ? add_job(controller, record, base, index) : job;
-    if (!job)
-        return NULL;
     bool is_new_run = is_new || !is_same_run(job, record);
-    if (is_new_run && !is_new)
-        begin_new_run(controller, job, record);
     if (needs_note(controller, record, is_new_run))
         job_note_parse(record->admin_comment, &note);
+    job = is_new ? add_job(controller, record, &note, base, index) : job;
+    if (!job)
+        return NULL;
+    if (is_new_run && !is_new)
+        begin_new_run(controller, job, record);
     take_facts(controller, job, record, &note, is_new_run);
     if (is_new && is_end)
         examine_unseen(controller, job);

@@ -74,6 +74,8 @@ static bool read_member(struct span key, struct span value, struct job_note *not
         note->shards = number;
     else if (span_is(key, "smact") && (is_good = read_number(value, 100, &number)))
         note->smact_percent = (int)number;
+    else if (span_is(key, "bound") && (is_good = read_number(value, 1, &number)))
+        note->is_bound = number;
     return is_good;
 }
 
@@ -113,6 +115,8 @@ const char *job_note_format(const struct job_note *note, char *text, size_t size
         n += snprintf(text + n, size - (size_t)n, " node=%s gpus=%s shards=%" PRId64, note->node,
             gpus, note->shards);
     if (note->gpus && note->smact_percent >= 0 && n > 0 && (size_t)n < size)
-        snprintf(text + n, size - (size_t)n, " smact=%d", note->smact_percent);
+        n += snprintf(text + n, size - (size_t)n, " smact=%d", note->smact_percent);
+    if (note->gpus && note->is_bound && n > 0 && (size_t)n < size)
+        snprintf(text + n, size - (size_t)n, " bound=1");
     return text;
 }

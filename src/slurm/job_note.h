@@ -6,7 +6,8 @@
  *
  * An administrator may have edited it: it is read with care, and Slurm's own fields are believed
  * before it. `want` may stand alone: the guard in slurmctld writes it when it takes a request for
- * GPUs out of a submission.
+ * GPUs out of a submission. `bound=1` follows where the user asked for certain nodes: a pin's node
+ * takes the place of these in Slurm.
  */
 #ifndef COLLOC_SLURM_JOB_NOTE_H
 #define COLLOC_SLURM_JOB_NOTE_H
@@ -31,6 +32,7 @@ struct job_note {
     uint64_t gpus;     /* a bit for each index */
     int64_t shards;    /* of each; its memory follows from it */
     int smact_percent; /* that the job is expected to use of each; -1: not known */
+    bool is_bound;     /* the user asked for certain nodes (-w): `node` is one of them */
 };
 
 /*

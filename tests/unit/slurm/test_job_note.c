@@ -22,10 +22,11 @@ static void is_read_as_it_was_written(void **state)
         .node = "gpu-node-7",
         .gpus = 0x9,
         .shards = 80,
-        .smact_percent = 35};
+        .smact_percent = 35,
+        .is_bound = true};
     job_note_format(&note, text, sizeof text);
     assert_string_equal(text, "colloc want=2 attempt=3 restart=1 ooms=1 state=pinned "
-                              "node=gpu-node-7 gpus=0,3 shards=80 smact=35");
+                              "node=gpu-node-7 gpus=0,3 shards=80 smact=35 bound=1");
     assert_true(job_note_parse(text, &read));
     assert_int_equal(read.want, 2);
     assert_int_equal(read.attempt, 3);
@@ -36,6 +37,7 @@ static void is_read_as_it_was_written(void **state)
     assert_true(read.gpus == 0x9);
     assert_int_equal(read.shards, 80);
     assert_int_equal(read.smact_percent, 35);
+    assert_true(read.is_bound);
 }
 
 static void may_say_only_how_many_gpus(void **state)
@@ -54,7 +56,7 @@ static void refuses_what_cannot_be_right(void **state)
         "colloc want=1000", "colloc state=running", "colloc state=pinned",
         "colloc state=pinned node=n1", "colloc state=pinned node=n1 gpus=64",
         "colloc state=pinned node=n1 gpus=1;2", "colloc restart=4294967295", "colloc ooms=x",
-        "colloc attempt=99999999999", "colloc smact=101"};
+        "colloc attempt=99999999999", "colloc smact=101", "colloc bound=2"};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         struct job_note note = {.want = 1};
         assert_false(job_note_parse(texts[i], &note));

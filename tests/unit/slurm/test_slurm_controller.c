@@ -438,6 +438,34 @@ static void a_requeued_job_goes_back_to_the_intake(void **state)
     end_cluster();
 }
 
+/* Slurm shows a pin as if the user had asked for the node. */
+static void a_former_pin_is_no_rule(void **state)
+{
+    begin_cluster(2, 1);
+    struct fake_job *job = fake_slurm_submit(&fake, 5);
+    settle();
+    assert_string_equal(job->nodes, "n0");
+    replace_controller();
+    update();
+    fake.nodes[0].is_down = true;
+    fake_slurm_requeue(&fake, job, false);
+    settle();
+    assert_on(job, "n1", "gres:shard:i0:10");
+    fake.nodes[0].is_down = false;
+    struct fake_job *bound = fake_slurm_submit(&fake, 5);
+    bound->job.required_nodes = "n0"; /* the user's own */
+    settle();
+    assert_int_equal(bound->starts, 1);
+    replace_controller();
+    update();
+    fake.nodes[0].is_down = true;
+    fake_slurm_requeue(&fake, bound, false);
+    settle();
+    assert_int_equal(bound->starts, 1);
+    assert_string_equal(bound->comment, "colloc: its nodes are down or drained");
+    end_cluster();
+}
+
 static void a_used_id_is_another_job(void **state)
 {
     begin_cluster(1, 1);
@@ -735,7 +763,7 @@ int main(void)
         cmocka_unit_test(a_recovery_survives_a_new_controller),
         cmocka_unit_test(an_agent_reports_the_crash),
         cmocka_unit_test(a_requeued_job_goes_back_to_the_intake),
-        cmocka_unit_test(a_used_id_is_another_job),
+        cmocka_unit_test(a_former_pin_is_no_rule), cmocka_unit_test(a_used_id_is_another_job),
         cmocka_unit_test(a_job_moved_by_hand_is_believed),
         cmocka_unit_test(arrays_are_pinned_task_by_task),
         cmocka_unit_test(failed_changes_are_asked_for_again),
