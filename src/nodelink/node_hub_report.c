@@ -10,6 +10,7 @@
 
 #include "base/array.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "nodelink/node_hub_state.h"
 
 #define REFUSAL_LOG_US (5 * SECOND_US) /* chosen: an attacker does not fill the log */
@@ -51,6 +52,7 @@ static void refuse_report(struct hub_connection *connection, const char *why)
     }
     snprintf(answer->node, sizeof answer->node, "%s", connection->report.node);
     snprintf(answer->refused, sizeof answer->refused, "%s", why);
+    text_mend(answer->refused); /* it may quote what was sent, or be cut */
     connection->is_refused = true;
 }
 

@@ -129,7 +129,8 @@ static void on_turn(uv_work_t *work, int status)
         plan_turn(hub, has_answer(hub));
 }
 
-/* Gives the pool what is to do of one connection. */
+/* Gives the pool what is to do of one connection. One whose answer cannot be encoded is dropped:
+ * its agent connects again. */
 static void prepare_connection(struct hub_connection *connection)
 {
     connection->is_in_turn = true;
@@ -137,11 +138,12 @@ static void prepare_connection(struct hub_connection *connection)
     connection->line = NULL;
     if (!connection->outbox || connection->answer_text)
         return;
-    if (node_answer_encode(connection->outbox, &connection->answer_text) == 0) {
+    if (node_answer_encode(connection->outbox, &connection->answer_text) == 0)
         connection->ends_after_answer = *connection->outbox->refused;
-        free(connection->outbox);
-        connection->outbox = NULL;
-    }
+    else
+        hub_drop(connection);
+    free(connection->outbox);
+    connection->outbox = NULL;
 }
 
 static struct hub_connection *take_waiting(struct node_hub *hub)

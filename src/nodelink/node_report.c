@@ -65,6 +65,7 @@ static json_t *gpu_json(const struct node_gpu *gpu)
     return NULL;
 }
 
+/* Returns NULL when its evidence is no UTF-8: the report then goes without it. */
 static json_t *crash_json(const struct node_crash *crash)
 {
     return json_pack("{s:I, s:I, s:s}", "job", (json_int_t)crash->job, "restarts",
@@ -85,8 +86,11 @@ static json_t *report_json(const struct node_report *report)
     int r = 0;
     for (size_t i = 0; i < report->n_gpus; i++)
         r |= json_array_append_new(gpus, gpu_json(&report->gpus[i]));
-    for (size_t i = 0; i < report->n_crashes; i++)
-        r |= json_array_append_new(crashes, crash_json(&report->crashes[i]));
+    for (size_t i = 0; i < report->n_crashes; i++) {
+        json_t *crash = crash_json(&report->crashes[i]);
+        if (crash)
+            r |= json_array_append_new(crashes, crash);
+    }
     json_t *object = json_pack("{s:i, s:s, s:s, s:I, s:I, s:o, s:o}", "v", REPORT_VERSION, "node",
         report->node, "boot", report->boot, "sequence", (json_int_t)report->sequence, "time_us",
         (json_int_t)report->time_us, "gpus", gpus, "crashes", crashes);

@@ -70,6 +70,25 @@ static void test_round_trip(void **state)
     node_report_fini(&report);
 }
 
+/* A crash whose evidence is no UTF-8 is left out; the others and the rest are reported. */
+static void test_crash_without_text(void **state)
+{
+    struct node_crash ends[] = {{.job = 8, .evidence = "cut: \xc3"}, crashes[0]};
+    struct node_report report = whole, back;
+    struct fault fault = {0};
+    char *text;
+    size_t size;
+    report.crashes = ends;
+    report.n_crashes = 2;
+    assert_int_equal(node_report_encode(&report, &text, &size), 0);
+    assert_int_equal(node_report_decode(text, size, &fault, &back), 0);
+    assert_int_equal(back.n_gpus, 2);
+    assert_int_equal(back.n_crashes, 1);
+    assert_int_equal(back.crashes[0].job, 9);
+    node_report_fini(&back);
+    free(text);
+}
+
 /* The largest report that the bounds allow must fit in REPORT_SIZE_MAX. */
 static void test_largest(void **state)
 {
@@ -180,6 +199,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_round_trip),
+        cmocka_unit_test(test_crash_without_text),
         cmocka_unit_test(test_largest),
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_unknown_keys_are_ignored),
