@@ -36,7 +36,7 @@ do
     local WAKE_FILE_MAX = 1048576 -- bytes; chosen: then it is begun anew
 
     local function refuse(code, ...)
-        slurm.log_user("colloc: " .. string.format(...))
+        slurm.log_user("%s", "colloc: " .. string.format(...)) -- it formats its text
         return code
     end
 
@@ -385,9 +385,19 @@ do
         return slurm.SUCCESS
     end
 
+    -- What `decide` returns; an error in it refuses the request instead of letting it pass.
+    local function guarded(decide, ...)
+        local is_decided, code = pcall(decide, ...)
+        if is_decided then
+            return code
+        end
+        slurm.log_error("%s", "colloc: job_submit.lua: " .. tostring(code))
+        return refuse(slurm.ERROR, "job_submit.lua has met an error, which slurmctld's log names")
+    end
+
     local site_submit, site_modify = slurm_job_submit, slurm_job_modify
 
-    function slurm_job_submit(job, partitions, user_id)
+    local function decide_submission(job, partitions, user_id)
         local code = slurm.SUCCESS
         if site_submit then
             code = site_submit(job, partitions, user_id) or slurm.SUCCESS
@@ -398,7 +408,7 @@ do
         return code
     end
 
-    function slurm_job_modify(job, record, partitions, user_id)
+    local function decide_change(job, record, partitions, user_id)
         local code = slurm.SUCCESS
         if not settings.administrators[user_id] then
             code = check_change(job, record)
@@ -407,5 +417,13 @@ do
             code = site_modify(job, record, partitions, user_id) or slurm.SUCCESS
         end
         return code
+    end
+
+    function slurm_job_submit(...)
+        return guarded(decide_submission, ...)
+    end
+
+    function slurm_job_modify(...)
+        return guarded(decide_change, ...)
     end
 end

@@ -17,6 +17,9 @@ function slurm_job_submit(job, partitions, user_id)
         slurm.log_user("the site refuses")
         return slurm.ERROR
     end
+    if job.name == "broken" then
+        error("100% broken")
+    end
     return slurm.SUCCESS
 end
 function slurm_job_modify(job, record, partitions, user_id)
@@ -171,6 +174,8 @@ class Guard(unittest.TestCase):
             ("--batch=0", "--batch=0: not a whole number from 1"),
             ("--memory=12", "--memory=12: without a unit"),
             ("--memory=lots", "--memory=lots: not a size"),
+            ("--memory=80%", "--memory=80%: not a size"),
+            ("--memory=%d%s", "--memory=%d%s: not a size"),
             ("--smact=1.5", "--smact=1.5: not a number from 0 to 1"),
             ("--sharing=mpss", "--sharing=mpss: not one of"),
             ("--expect=soon", "--expect=soon: not a time"),
@@ -192,6 +197,12 @@ class Guard(unittest.TestCase):
         self.assertEqual(self.slurm.job(self.submit(script=good))["Partition"], "gpu")
         # Elsewhere the lines are not colloc's business.
         self.submit("--partition=plain", script="#COLLOC --bad\ntrue")
+
+    def test_an_error_refuses(self):
+        """As the script of a site may end: no request passes unseen by the guard."""
+        says = "colloc: job_submit.lua has met an error"
+        self.refused("--job-name=broken", says=says)
+        self.refused("--job-name=broken", "--partition=plain", says=says)
 
     def test_the_sites_script_goes_on(self):
         for partition in ("gpu", "plain"):
