@@ -193,20 +193,31 @@ static bool is_step(spank_t spank, uint32_t *ret_job, uint32_t *ret_step)
            *ret_step != SLURM_EXTERN_CONT;
 }
 
+/* " array=12 task=3", or "" where the job is no task of an array. */
+static void describe_task(spank_t spank, char *text, size_t size)
+{
+    uint32_t array = 0, task = NO_VAL;
+    *text = '\0';
+    if (spank_get_item(spank, S_JOB_ARRAY_ID, &array) == ESPANK_SUCCESS && array != 0 &&
+        spank_get_item(spank, S_JOB_ARRAY_TASK_ID, &task) == ESPANK_SUCCESS && task != NO_VAL)
+        snprintf(text, size, " array=%" PRIu32 " task=%" PRIu32, array, task);
+}
+
 /* What both requests say of the step. Returns false when it is no step with GPUs. */
 static bool describe_step(spank_t spank, uint32_t *ret_step, char *text, size_t size)
 {
     uint32_t job;
     uid_t uid;
     gid_t gid;
-    char gpus[256];
+    char gpus[256], task[64];
     if (!is_step(spank, &job, ret_step) ||
         spank_get_item(spank, S_JOB_UID, &uid) != ESPANK_SUCCESS ||
         spank_get_item(spank, S_JOB_GID, &gid) != ESPANK_SUCCESS)
         return false;
     find_gpus(spank, gpus, sizeof gpus);
-    snprintf(text, size, "job=%" PRIu32 " step=%" PRId32 " uid=%u gid=%u gpus=%s", job,
-        (int32_t)*ret_step, (unsigned)uid, (unsigned)gid, gpus);
+    describe_task(spank, task, sizeof task);
+    snprintf(text, size, "job=%" PRIu32 " step=%" PRId32 " uid=%u gid=%u gpus=%s%s", job,
+        (int32_t)*ret_step, (unsigned)uid, (unsigned)gid, gpus, task);
     return *gpus;
 }
 

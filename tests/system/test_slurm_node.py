@@ -217,6 +217,30 @@ class SlurmNode(unittest.TestCase):
         self.slurm.wait_job(crashing, "COMPLETED")
         self.slurm.wait_job(dependent, "COMPLETED")
 
+    def test_crash_of_a_task_of_an_array(self):
+        """The last task has the number of the whole array: only it is requeued and held."""
+        wait = "[ $SLURM_RESTART_COUNT ] && exit; echo begun; until [ -e go ]; do sleep 0.05; done"
+        script = (
+            f"{wait}; [ $SLURM_ARRAY_TASK_ID = 1 ] && exec sleep 1000; echo '{OOM}' >&2; exit 1"
+        )
+        array = self.sbatch(script, "--gres=shard:i0:10", "--array=1-2")
+        outputs = [self.slurm.path(f"work/{int(array) + i}.out") for i in (0, 1)]
+        self.slurm.until(
+            lambda: all(os.path.exists(path) and read(path) for path in outputs), "both tasks"
+        )
+        ids = {}
+        for task in (1, 2):
+            text = self.slurm.run("scontrol", "--oneliner", "show", "job", f"{array}_{task}").stdout
+            ids[task] = int(text.split()[0].split("=")[1])
+        self.assertEqual(ids[2], int(array))
+        with open(self.slurm.path("work/go"), "w", encoding="utf-8"):
+            pass
+        report = self.hub.wait_report(lambda r: r["crashes"])
+        self.assertEqual(report["crashes"], [{"job": ids[2], "restarts": 0, "evidence": OOM}])
+        text = self.slurm.run("scontrol", "--oneliner", "show", "job", f"{array}_1").stdout
+        self.assertIn("JobState=RUNNING", text)
+        self.assertIn("Restarts=0", text)
+
     def test_crash_while_the_agent_restarts(self):
         wait = "[ $SLURM_RESTART_COUNT ] && exit; echo begun; until [ -e go ]; do sleep 0.05; done"
         job = self.sbatch(f"{wait}; echo '{OOM}' >&2; exit 1", "--gres=shard:i0:10")

@@ -24,6 +24,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/text.h"
 #include "base/units.h"
 #include "daemon/node/slurm_client.h"
 #include "exec/failure_classify.h"
@@ -40,7 +41,7 @@ struct crash_verdict {
     struct user_helper helper;
     crash_verdict_done *on_done; /* NULL: it was left */
     void *context;
-    uint32_t job;
+    uint32_t job, array_job, array_task; /* as in node_step */
     uid_t uid;
     gid_t gid;
     int status;
@@ -110,13 +111,22 @@ static bool is_field(const char *job, const char *key, const char *value)
     return slurm_client_field(job, key, NULL, text, sizeof text) && strcmp(text, value) == 0;
 }
 
+/* The last task of an array has the number of the whole array, which scontrol then takes it for. */
+static void write_id(const struct crash_verdict *verdict, char *id, size_t size)
+{
+    if (verdict->array_job)
+        snprintf(id, size, "%u_%u", verdict->array_job, verdict->array_task);
+    else
+        snprintf(id, size, "%u", verdict->job);
+}
+
 /* Returns the job's count of restarts and 1, with the evidence in `report`; 0: not requeued. */
 static int judge(const struct crash_verdict *verdict, struct fault *report)
 {
     static char job[JOB_TEXT_MAX], error_path[4096], output_path[4096];
-    char id[16], number[16];
+    char id[32], number[16];
     int64_t restarts;
-    snprintf(id, sizeof id, "%u", verdict->job);
+    write_id(verdict, id, sizeof id);
     const char *show[] = {"scontrol", "--oneliner", "show", "job", id, NULL};
     const char *requeue[] = {"scontrol", "requeuehold", id, NULL};
     if (slurm_client_run(show, job, sizeof job) != 0)
@@ -143,6 +153,7 @@ static void on_done(struct user_helper *helper, int answer, const struct fault *
     struct node_crash crash = {.job = verdict->job, .restarts = (uint32_t)(answer - 1)};
     if (answer > 0) {
         snprintf(crash.evidence, sizeof crash.evidence, "%.199s", fault->text);
+        text_mend(crash.evidence);
         log_info("job %u ran out of GPU memory beside others and is requeued: %s", verdict->job,
             crash.evidence);
         node_note_crash(verdict->node, &crash);
@@ -167,6 +178,8 @@ struct crash_verdict *crash_verdict_begin(struct node *node, const struct node_s
         .on_done = on_verdict,
         .context = context,
         .job = step->job,
+        .array_job = step->array_job,
+        .array_task = step->array_task,
         .uid = step->uid,
         .gid = step->gid,
         .status = status};

@@ -116,6 +116,8 @@ static void start_step(struct step_connection *connection, const struct step_req
 {
     struct node *node = connection->server->node;
     const struct node_step step = {.job = request->job,
+        .array_job = request->array_job,
+        .array_task = request->array_task,
         .step = request->step,
         .uid = request->uid,
         .gid = request->gid,
@@ -152,6 +154,8 @@ static void end_step(struct step_connection *connection, const struct step_reque
 {
     struct node *node = connection->server->node;
     const struct node_step unknown = {.job = request->job,
+        .array_job = request->array_job,
+        .array_task = request->array_task,
         .step = request->step,
         .uid = request->uid,
         .gid = request->gid,

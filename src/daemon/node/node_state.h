@@ -19,6 +19,7 @@ struct node_step {
     struct node *node;
     struct node_step *next, **link;
     uint32_t job;
+    uint32_t array_job, array_task; /* what scontrol calls the job; array_job 0: of no array */
     int32_t step;
     uid_t uid;
     gid_t gid;

@@ -34,7 +34,8 @@ static int take_word(struct step_request *request, const char *key, char *value)
         const char *key;
         int64_t min, max;
     } numbers[] = {{"job", 1, UINT32_MAX}, {"step", INT32_MIN, INT32_MAX}, {"uid", 0, UINT32_MAX},
-        {"gid", 0, UINT32_MAX}, {"status", INT32_MIN, INT32_MAX}};
+        {"gid", 0, UINT32_MAX}, {"status", INT32_MIN, INT32_MAX}, {"array", 1, UINT32_MAX},
+        {"task", 0, UINT32_MAX}};
     int64_t number = 0;
     if (strcmp(key, "gpus") == 0)
         return parse_gpus(value, &request->gpus);
@@ -53,8 +54,12 @@ static int take_word(struct step_request *request, const char *key, char *value)
             request->uid = (uid_t)number;
         else if (i == 3)
             request->gid = (gid_t)number;
-        else
+        else if (i == 4)
             request->status = (int)number;
+        else if (i == 5)
+            request->array_job = (uint32_t)number;
+        else
+            request->array_task = (uint32_t)number;
     }
     return 0;
 }

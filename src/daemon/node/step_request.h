@@ -4,6 +4,7 @@
  *
  *     start job=12 step=-5 uid=1000 gid=1000 gpus=0,3 sharing=mps
  *     end job=12 step=-5 uid=1000 gid=1000 gpus=0,3 status=256
+ *     start job=15 step=-5 uid=1000 gid=1000 gpus=0 array=12 task=3 sharing=auto
  *
  * The agent answers with one packet: variables for the step's environment, one "NAME=VALUE" in a
  * line; or after `end`, "requeued" or nothing.
@@ -23,6 +24,7 @@ enum step_sharing { STEP_SHARING_ANY, STEP_SHARING_STREAMS, STEP_SHARING_MPS };
 struct step_request {
     enum { STEP_STARTS, STEP_ENDS } kind;
     uint32_t job;
+    uint32_t array_job, array_task; /* array_job 0: the job is no task of an array */
     int32_t step;
     uid_t uid;
     gid_t gid;

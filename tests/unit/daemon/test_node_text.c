@@ -43,11 +43,14 @@ static void test_requests(void **state)
     assert_int_equal(parse("end job=7 step=-5 status=256", &request), 0);
     assert_int_equal(request.kind, STEP_ENDS);
     assert_int_equal(request.status, 256);
+    assert_int_equal(request.array_job, 0);
+    assert_int_equal(parse("end job=9 array=7 task=4294967293 status=1", &request), 0);
+    assert_true(request.job == 9 && request.array_job == 7 && request.array_task == 4294967293);
     assert_int_equal(parse("start job=7 sharing=auto", &request), 0);
     assert_int_equal(request.sharing, STEP_SHARING_ANY);
     static const char *wrong[] = {"", " ", "begin job=7", "start", "start job=0", "start job=x",
         "start job=4294967296", "start job=7 gpus=64", "start job=7 gpus=GPU-1", "start job",
-        "start job=7 uid=-1", "start step=1"};
+        "start job=7 uid=-1", "start job=7 array=0", "start job=7 task=-1", "start step=1"};
     for (size_t i = 0; i < ARRAY_SIZE(wrong); i++)
         assert_int_equal(parse(wrong[i], &request), -EINVAL);
 }
