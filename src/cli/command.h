@@ -21,7 +21,7 @@ enum operand_kind { OPERAND_NONE, OPERAND_TASK, OPERAND_FILE, OPERAND_COMMAND };
 enum common_option { COMMON_SOCKET, COMMON_JSON, COMMON_HELP, COMMON_OPTIONS };
 extern const struct option_spec common_options[COMMON_OPTIONS];
 
-enum { COMMAND_MOST_OPTIONS = 24 };
+enum { COMMAND_MOST_OPTIONS = 32 };
 
 struct invocation;
 
@@ -42,7 +42,11 @@ struct command {
     int (*run)(const struct invocation *);
 };
 
-#define COMMAND_OPTIONS(table)  .options = (table), .option_count = ARRAY_SIZE(table)
+/* A table of more than COMMAND_MOST_OPTIONS does not compile. */
+#define COMMAND_OPTIONS(table)                                                                     \
+    .options = (table),                                                                            \
+    .option_count = sizeof(                                                                        \
+        char[ARRAY_SIZE(table) <= COMMAND_MOST_OPTIONS ? (int)ARRAY_SIZE(table) : -1])
 #define TASK_OPTION_BIT(option) ((uint64_t)1 << (option))
 #define TASK_OPTIONS_ALL        UINT64_MAX
 

@@ -119,8 +119,10 @@ class Setup(unittest.TestCase):
         script = "#!/bin/bash\n#COLLOC --memory=20GiB --smact=0.2\nsleep 1000\n"
         user = "games" if os.geteuid() == 0 else None
         options = ["--partition=gpu", "--output=/dev/null"]
-        jobs = [self.slurm.sbatch(script, *options, user=user) for _ in range(2)]
-        pins = [self.slurm.wait_job(job, "RUNNING") for job in jobs]
+        pins = []
+        for _ in range(2):  # the second one once the first one is seen on its GPU
+            job = self.slurm.sbatch(script, *options, user=user)
+            pins.append(self.slurm.wait_job(job, "RUNNING"))
         self.assertEqual({pin["NodeList"] for pin in pins}, {"n0"})
         for pin in pins:
             self.assertRegex(pin["TresPerNode"], "^gres[:/]shard:i0:2[0-9]$")
