@@ -18,9 +18,12 @@
 static char *without_slurm_lines(const char *text)
 {
     char *copy = strdup(text);
-    for (char *at = copy; at && *at; at = strchr(at, '\n'), at += at != NULL)
-        if (strncmp(at, "#SBATCH", 7) == 0)
-            at[1] = ' ';
+    for (char *line = copy; line && *line;) {
+        char *end = strchr(line, '\n');
+        if (strncmp(line, "#SBATCH", 7) == 0)
+            line[1] = ' ';
+        line = end ? end + 1 : NULL;
+    }
     return copy;
 }
 

@@ -77,16 +77,16 @@ class SlurmController(unittest.TestCase):
             return []
 
     def test_jobs_share_and_the_controller_is_killed(self):
+        alone = self.sbatch(ALONE, user=USERS[0])
+        found = self.slurm.wait_job(alone, "RUNNING")
+        self.assertIn("shard:i0:80", found["TresPerNode"])
+        # Two share the other GPU; then the controller is killed.
         jobs = [self.sbatch(SHARING, user=user) for user in USERS]
         for job in jobs:
             found = self.slurm.wait_job(job, "RUNNING")
             self.assertEqual(found["Partition"], "gpu-run")
-            self.assertIn("shard:i0:20", found["TresPerNode"])
-            self.assertIn("GPU 0, 20 shards", found["Comment"])
-        # A job for a whole GPU gets the other one; then the controller is killed.
-        alone = self.sbatch(ALONE, user=USERS[0])
-        found = self.slurm.wait_job(alone, "RUNNING")
-        self.assertIn("shard:i1:80", found["TresPerNode"])
+            self.assertIn("shard:i1:20", found["TresPerNode"])
+            self.assertIn("GPU 1, 20 shards", found["Comment"])
         waiting = self.sbatch(ALONE, user=USERS[1])
         array = self.sbatch(SHARING, "--array=0-3%1")
         self.controller.kill()
@@ -95,7 +95,7 @@ class SlurmController(unittest.TestCase):
         self.slurm.wait_job(late, "PENDING")
         self.slurm.run("scancel", alone)
         found = self.slurm.wait_job(waiting, "RUNNING")
-        self.assertIn("shard:i1:80", found["TresPerNode"])
+        self.assertIn("shard:i0:80", found["TresPerNode"])
         self.slurm.wait_job(f"{array}_0", "RUNNING")
         self.assertEqual(self.slurm.job(f"{array}_1")["JobState"], "PENDING")
         with open(self.slurm.path("work/stop"), "w", encoding="utf-8"):
@@ -103,7 +103,7 @@ class SlurmController(unittest.TestCase):
         for job in (*jobs, late, *(f"{array}_{i}" for i in range(4))):
             self.assertEqual(self.slurm.wait_job(job, "COMPLETED")["Restarts"], "0")
         for job in (*jobs, late):
-            self.assertEqual(self.started(job), ["0"])
+            self.assertEqual(self.started(job), ["1"])
 
     def test_out_of_memory_runs_again_alone(self):
         crashing = self.sbatch(CRASHING, user=USERS[0])

@@ -103,7 +103,7 @@ class Setup(unittest.TestCase):
 
     @unittest.skipUnless(os.path.exists(CONTROLLER), "colloc-slurm is not built")
     def test_with_the_controller(self):
-        """From plain GPUs to a user's jobs that share one, by what setup writes and prints."""
+        """From plain GPUs to jobs of a user on parts of them, by what setup writes and prints."""
         printed = self.colloc("slurm", "setup", "--write")
         self.slurm.write("etc/slurm.yaml", re.sub("(?m)^    ", "", find_settings(printed)))
         self.restart()
@@ -119,13 +119,11 @@ class Setup(unittest.TestCase):
         script = "#!/bin/bash\n#COLLOC --memory=20GiB --smact=0.2\nsleep 1000\n"
         user = "games" if os.geteuid() == 0 else None
         options = ["--partition=gpu", "--output=/dev/null"]
-        pins = []
-        for _ in range(2):  # the second one once the first one is seen on its GPU
-            job = self.slurm.sbatch(script, *options, user=user)
-            pins.append(self.slurm.wait_job(job, "RUNNING"))
+        jobs = [self.slurm.sbatch(script, *options, user=user) for _ in range(2)]
+        pins = [self.slurm.wait_job(job, "RUNNING") for job in jobs]
         self.assertEqual({pin["NodeList"] for pin in pins}, {"n0"})
         for pin in pins:
-            self.assertRegex(pin["TresPerNode"], "^gres[:/]shard:i0:2[0-9]$")
+            self.assertRegex(pin["TresPerNode"], "^gres[:/]shard:i[0-3]:2[0-9]$")
         wide = self.slurm.sbatch(script, "--gres=gpu:2", *options, user=user)
         pin = self.slurm.wait_job(wide, "RUNNING")
         self.assertRegex(pin["TresPerNode"], "^gres[:/]shard:i[0-3]:[0-9]+,gres[:/]shard:i[0-3]:")
