@@ -253,13 +253,35 @@ class SlurmNode(unittest.TestCase):
         report = self.hub.wait_report(lambda r: r["crashes"])
         self.assertEqual(report["crashes"][0]["job"], int(job))
 
+    def pretend_slurmd(self, *options):
+        """A process of that name, until it is closed."""
+        path = self.slurm.path("work/slurmd")
+        if not os.path.exists(path):
+            shutil.copy("/bin/bash", path)
+        words = [path, "-c", "read x; true", *options]
+        process = subprocess.Popen(words, env=self.slurm.env, stdin=subprocess.PIPE)
+
+        def end():
+            process.stdin.close()
+            process.wait(LIMIT_S)
+
+        self.addCleanup(end)
+        return end
+
     def test_fence(self):
+        """Once no slurmd of this node runs, also none that the PID file does not name."""
+        self.pretend_slurmd("-DN", "n9")
+        self.pretend_slurmd("-f", "/another/slurm.conf")
+        end_second = self.pretend_slurmd("-N", "n0")
         script = "echo $$; trap '' TERM; setsid sleep 1000 & echo $!; sleep 1000"
         job = self.sbatch(script, "--gres=shard:i0:10")
         self.wait_output(job, lines=2)
         until(lambda: "SlurmdTimeout is 6 s" in read(self.agent.log), "Slurm's settings")
         pids = [int(pid) for pid in self.output(job).split()]
         self.slurm.slurmd["n0"].kill(signal.SIGKILL)
+        until(lambda: "names no slurmd although one runs" in read(self.agent.log), "the warning")
+        self.assertTrue(all(map(is_alive, pids)))
+        end_second()
         until(lambda: not any(map(is_alive, pids)), "the end of the job's processes")
         until(lambda: "slurmd is lost" in read(self.agent.log), "the agent's message")
         self.assertEqual(processes_with(f"SLURM_JOB_ID={job}"), [])

@@ -10,14 +10,17 @@
  * slurmctld counts from slurmd's last answer, which is up to a ping before slurmd's end, and it
  * pings each third of SlurmdTimeout: hence two thirds. SlurmdTimeout=0 means never.
  *
- * slurmd is the process of SlurmdPidFile. Where that has never named a slurmd although one runs,
- * the file is not the right one, and nothing is ended.
+ * slurmd is the process of SlurmdPidFile. The settings are asked for again while it is gone: they
+ * may have been changed for a longer stop. Where a slurmd of this node runs that the file does not
+ * name, the file is not the right one, and nothing is ended.
  */
 #include <dirent.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/file.h"
@@ -33,8 +36,9 @@ enum {
     PERIOD_MS = 1000,
     HELPER_MS = 30 * 1000, /* chosen: slurmctld may be busy */
     CONFIG_MAX = 256 * 1024,
+    ENTRY_MAX = 4 << 20,
 };
-#define ASK_AGAIN_US (30 * SECOND_US) /* chosen: slurmctld may be away when the agent starts */
+#define ASK_AGAIN_US (30 * SECOND_US) /* chosen: slurmctld may be away */
 
 struct slurmd_watch {
     struct node *node;
@@ -43,7 +47,7 @@ struct slurmd_watch {
     int64_t timeout_us;                 /* SlurmdTimeout; 0: never; -1: not known yet */
     int64_t next_ask_us, gone_since_us; /* monotonic; gone_since_us 0: it is there */
     char pid_file[512];
-    bool was_seen, is_fence_logged, is_warning_logged;
+    bool is_warning_logged;
 };
 
 /* ---- Slurm's settings ---- */
@@ -82,6 +86,9 @@ static int read_settings(struct fault *report)
 static void on_settings(struct user_helper *helper, int answer, const struct fault *fault)
 {
     struct slurmd_watch *watch = helper->context;
+    char pid_file[sizeof watch->pid_file];
+    if (answer <= 0 && watch->timeout_us >= 0)
+        return; /* the last that are known hold */
     if (answer <= 0) {
         if (!watch->is_warning_logged)
             log_warning("SlurmdTimeout is not known yet, so the node's jobs are not ended when "
@@ -90,9 +97,13 @@ static void on_settings(struct user_helper *helper, int answer, const struct fau
         watch->is_warning_logged = true;
         return;
     }
+    int64_t timeout_us = (answer - 1) * SECOND_US;
+    expand_path(fault->text, watch->node->name, pid_file, sizeof pid_file);
+    if (timeout_us == watch->timeout_us && strcmp(pid_file, watch->pid_file) == 0)
+        return;
     watch->is_warning_logged = false;
-    watch->timeout_us = (answer - 1) * SECOND_US;
-    expand_path(fault->text, watch->node->name, watch->pid_file, sizeof watch->pid_file);
+    watch->timeout_us = timeout_us;
+    memcpy(watch->pid_file, pid_file, sizeof pid_file);
     log_info("slurmd is the process of %s; SlurmdTimeout is %d s", watch->pid_file, answer - 1);
 }
 
@@ -114,13 +125,19 @@ static void ask_settings(struct slurmd_watch *watch, int64_t now_us)
 
 /* ---- is slurmd there? ---- */
 
-static bool is_named(pid_t pid, const char *name)
+/* Of root, or of the agent's own user: others can give their processes any name. */
+static bool is_slurmd(pid_t pid)
 {
     char path[64], text[512];
-    struct process_stat stat;
+    struct process_stat process;
+    struct stat owner;
+    snprintf(path, sizeof path, "/proc/%d", (int)pid);
+    if (stat(path, &owner) < 0 || (owner.st_uid != 0 && owner.st_uid != geteuid()))
+        return false;
     snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
-    return file_read_start(path, text, sizeof text) > 0 && process_parse_stat(text, &stat) == 0 &&
-           !process_has_ended(&stat) && strcmp(stat.name, name) == 0;
+    return file_read_start(path, text, sizeof text) > 0 &&
+           process_parse_stat(text, &process) == 0 && !process_has_ended(&process) &&
+           strcmp(process.name, "slurmd") == 0;
 }
 
 static bool is_slurmd_there(const struct slurmd_watch *watch)
@@ -130,7 +147,7 @@ static bool is_slurmd_there(const struct slurmd_watch *watch)
     if (file_read_start(watch->pid_file, text, sizeof text) <= 0)
         return false;
     text[strcspn(text, "\n")] = '\0';
-    return parse_int64(text, 1, INT32_MAX, &pid) == 0 && is_named((pid_t)pid, "slurmd");
+    return parse_int64(text, 1, INT32_MAX, &pid) == 0 && is_slurmd((pid_t)pid);
 }
 
 /* ---- fencing, in the helper ---- */
@@ -149,9 +166,52 @@ static int for_each_process(int (*act)(pid_t pid, void *context), void *context)
     return n;
 }
 
+/* The value of an option in a command line of slurmd: "-N n1", "-Nn1", "-DN n1"; NULL: none. */
+static const char *find_option(const char *words, size_t size, char option)
+{
+    static const char flags[] = "bcCDGhMsvVZ";
+    for (const char *word = words; word < words + size; word += strlen(word) + 1) {
+        if (*word != '-')
+            continue;
+        const char *found = word + 1 + strspn(word + 1, flags), *next = word + strlen(word) + 1;
+        if (*found == option)
+            return found[1] ? found + 1 : next < words + size ? next : NULL;
+    }
+    return NULL;
+}
+
+static const char *find_variable(const char *environment, size_t size, const char *name)
+{
+    size_t n = strlen(name);
+    for (const char *at = environment; at < environment + size; at += strlen(at) + 1)
+        if (strncmp(at, name, n) == 0 && at[n] == '=')
+            return at + n + 1;
+    return NULL;
+}
+
+/* Is it slurmd of another node or of another cluster, for certain? */
+static bool serves_another(pid_t pid, const char *node)
+{
+    char *words = NULL, *environment = NULL;
+    size_t n_words = 0, n_environment = 0;
+    const char *ours = getenv("SLURM_CONF");
+    if (process_read_entry(pid, "cmdline", ENTRY_MAX, &words, &n_words) < 0)
+        return false;
+    if (process_read_entry(pid, "environ", ENTRY_MAX, &environment, &n_environment) < 0)
+        n_environment = 0;
+    const char *name = find_option(words, n_words, 'N'), *conf = find_option(words, n_words, 'f');
+    if (!conf)
+        conf = find_variable(environment, n_environment, "SLURM_CONF");
+    bool is_another = (name && strcmp(name, node) != 0) ||
+                      (ours && conf && strcmp(ours, conf) != 0);
+    free(words);
+    free(environment);
+    return is_another;
+}
+
 static int count_slurmd(pid_t pid, void *context)
 {
-    return is_named(pid, "slurmd");
+    return is_slurmd(pid) && !serves_another(pid, context);
 }
 
 /* The slurmstepd above it; 0: none. */
@@ -189,7 +249,7 @@ static int fence(const struct slurmd_watch *watch)
 {
     char node[NODE_NAME_SIZE];
     memcpy(node, watch->node->name, sizeof node);
-    if (!watch->was_seen && for_each_process(count_slurmd, NULL) > 0)
+    if (for_each_process(count_slurmd, node) > 0)
         return -ENOENT;
     return for_each_process(end_process, node);
 }
@@ -226,6 +286,20 @@ static void begin_fence(struct slurmd_watch *watch)
     watch->helper.on_done = on_fenced;
 }
 
+/* Asks for the settings at once and from time to time, but not so late that an answer which does
+ * not come would delay the fence. */
+static void miss_slurmd(struct slurmd_watch *watch, int64_t now_us)
+{
+    bool is_news = watch->gone_since_us == 0;
+    if (is_news)
+        watch->gone_since_us = watch->next_ask_us = now_us;
+    int64_t fence_us = watch->gone_since_us + watch->timeout_us / 3 * 2;
+    if (watch->timeout_us > 0 && now_us >= fence_us)
+        begin_fence(watch);
+    else if (is_news || watch->timeout_us == 0 || now_us + HELPER_MS * MS_US < fence_us)
+        ask_settings(watch, now_us);
+}
+
 static void on_period(uv_timer_t *timer)
 {
     struct slurmd_watch *watch = timer->data;
@@ -235,15 +309,11 @@ static void on_period(uv_timer_t *timer)
     } else if (is_slurmd_there(watch)) {
         if (watch->gone_since_us) { /* it was restarted, perhaps with other settings */
             watch->next_ask_us = now_us;
-            watch->timeout_us = -1;
+            ask_settings(watch, now_us);
         }
         watch->gone_since_us = 0;
-        watch->was_seen = true;
     } else {
-        if (!watch->gone_since_us)
-            watch->gone_since_us = now_us;
-        if (watch->timeout_us > 0 && now_us - watch->gone_since_us >= watch->timeout_us / 3 * 2)
-            begin_fence(watch);
+        miss_slurmd(watch, now_us);
     }
 }
 
