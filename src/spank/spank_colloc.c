@@ -14,6 +14,7 @@
  * node drains because of this plugin: without an agent a step runs on the right GPU without MPS. A
  * negative value would drain the node and book the job as completed.
  */
+#include <errno.h>
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -37,7 +38,7 @@ SPANK_PLUGIN(colloc, 1)
 
 enum {
     START_MAX_S = 8, /* an MPS control daemon starts within 6 s (src/daemon/mps) */
-    END_MAX_S = 12,  /* the agent's limit is 10 s (crash_verdict.c) */
+    END_MAX_S = 20,  /* the agent's limit is 10 s (crash_verdict.c), and it may be restarted */
     TRY_AGAIN_MS = 250,
     END_TRIES = 12,    /* 3 s: only a job that has failed waits so long; chosen */
     REQUEST_MAX = 512, /* as in src/daemon/node/step_request.h */
@@ -114,41 +115,60 @@ static const char *find_socket(int n_arguments, char **arguments)
     return DEFAULT_SOCKET;
 }
 
-/* Returns a connection with a time limit for each call, or -1. */
-static int connect_agent(const char *path, int limit_s)
+static int64_t now_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/* Gives the next call what is left of the time. Returns false when nothing is. */
+static bool limit_call(int fd, int64_t deadline_ms)
+{
+    const int64_t left_ms = deadline_ms - now_ms();
+    const struct timeval limit = {.tv_sec = left_ms / 1000, .tv_usec = left_ms % 1000 * 1000};
+    return left_ms > 0 && setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit) == 0 &&
+           setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit) == 0;
+}
+
+/* Returns a connection, or -errno. */
+static int connect_agent(const char *path, int64_t deadline_ms)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
-    const struct timeval limit = {.tv_sec = limit_s};
     if (strlen(path) >= sizeof address.sun_path)
-        return -1;
+        return -ENAMETOOLONG;
     memcpy(address.sun_path, path, strlen(path) + 1);
     int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
     if (fd < 0)
-        return -1;
-    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
-    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
-    if (connect(fd, (const struct sockaddr *)&address, sizeof address) == 0)
+        return -errno;
+    int r = -ETIMEDOUT;
+    if (limit_call(fd, deadline_ms))
+        r = connect(fd, (const struct sockaddr *)&address, sizeof address) == 0 ? 0 : -errno;
+    if (r == 0)
         return fd;
     close(fd);
-    return -1;
+    return r;
 }
 
 /*
  * Asks the agent.
- *   tries   to connect: an agent that is being restarted is there again in a second
+ *   limit_s   for all of it
+ *   tries     to connect: an agent that is being restarted is there again in a second
  * Returns the size of the answer, which is NUL-terminated; 0: none, or the agent is not there.
  */
 static size_t ask(
     const char *path, const char *request, int limit_s, int tries, char answer[ANSWER_MAX])
 {
     const struct timespec pause = {.tv_nsec = TRY_AGAIN_MS * 1000000L};
+    const int64_t deadline_ms = now_ms() + limit_s * INT64_C(1000);
     ssize_t n = -1;
-    int fd = connect_agent(path, limit_s);
-    for (int i = 1; fd < 0 && i < tries; i++) {
+    int fd = connect_agent(path, deadline_ms);
+    for (int i = 1; (fd == -ENOENT || fd == -ECONNREFUSED) && i < tries; i++) {
         nanosleep(&pause, NULL);
-        fd = connect_agent(path, limit_s);
+        fd = connect_agent(path, deadline_ms);
     }
-    if (fd >= 0 && send(fd, request, strlen(request), MSG_NOSIGNAL) > 0)
+    if (fd >= 0 && limit_call(fd, deadline_ms) &&
+        send(fd, request, strlen(request), MSG_NOSIGNAL) > 0 && limit_call(fd, deadline_ms))
         n = recv(fd, answer, ANSWER_MAX - 1, 0);
     if (fd >= 0)
         close(fd);
