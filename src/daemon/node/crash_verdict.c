@@ -60,14 +60,16 @@ static void scan_file(const char *path, struct logscan *scan)
         close(fd);
 }
 
-_Noreturn static void read_as_user(
-    const struct crash_verdict *verdict, const char *error_path, const char *output_path, int to)
+_Noreturn static void read_as_user(const struct crash_verdict *verdict, const char *error_path,
+    const char *output_path, int to, pid_t parent)
 {
     static struct logscan out, err;
     const struct user_helper_order order = {.uid = verdict->uid, .gid = verdict->gid};
     struct failure failure = {0};
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (user_helper_become(&order) < 0)
+        _exit(1);
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* a change of user clears it */
+    if (getppid() != parent)
         _exit(1);
     scan_file(error_path, &err);
     scan_file(strcmp(output_path, error_path) == 0 ? "" : output_path, &out);
@@ -88,9 +90,9 @@ static bool find_evidence(const struct crash_verdict *verdict, const char *error
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) < 0)
         return false;
-    pid_t pid = _Fork(); /* without libuv's handler (slurm_client.c) */
+    pid_t parent = getpid(), pid = _Fork(); /* without libuv's handler (slurm_client.c) */
     if (pid == 0)
-        read_as_user(verdict, error_path, output_path, ends[1]);
+        read_as_user(verdict, error_path, output_path, ends[1], parent);
     close(ends[1]);
     struct pollfd news = {.fd = ends[0], .events = POLLIN};
     ssize_t n = pid > 0 && poll(&news, 1, READ_MS) > 0 ? read(ends[0], ret_evidence, size - 1) : 0;

@@ -11,6 +11,7 @@
 #include "base/array.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "daemon/node/job_of_process.h"
 #include "daemon/node/node_state.h"
 
@@ -48,12 +49,12 @@ static int fill_processes(struct node *node, const struct gpu_sample *sample, st
 {
     size_t n = sample->processes.count < NODE_PROCESSES_MAX ? sample->processes.count
                                                             : NODE_PROCESSES_MAX;
-    gpu->processes_known = sample->processes.valid;
-    if (!sample->processes.valid || n == 0)
+    if (!sample->processes.valid)
         return 0;
-    gpu->processes = calloc(n, sizeof *gpu->processes);
-    if (!gpu->processes)
+    gpu->processes = n > 0 ? calloc(n, sizeof *gpu->processes) : NULL;
+    if (n > 0 && !gpu->processes)
         return -ENOMEM;
+    gpu->processes_known = sample->processes.count <= NODE_PROCESSES_MAX; /* a part is not all */
     for (size_t i = 0; i < n; i++) {
         const struct gpu_process *process = &sample->processes.item[i];
         if (gpu_process_is_mps_server(process->pid))
@@ -85,6 +86,7 @@ static int fill_gpu(struct node *node, size_t i, struct node_gpu *gpu)
         .power_w = sample->power_w};
     snprintf(gpu->uuid, sizeof gpu->uuid, "%s", info->uuid);
     snprintf(gpu->trouble, sizeof gpu->trouble, "%s", why_unusable(info, sample));
+    text_mend(gpu->trouble); /* after the cut */
     return fill_processes(node, sample, gpu);
 }
 
