@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The connection goes through these states; one timer limits each but the last:
+ * The connection goes through these states; one timer limits each but the last. A name may have
+ * several addresses, which are tried in turn before the next pause:
  *
  *     pausing --> resolving --> connecting --> unproven --answer accepts--> accepted
  *        ^            |             |             |                            |
@@ -12,6 +13,8 @@
 #include "nodelink/node_uplink.h"
 
 #include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -21,9 +24,10 @@
 #include "nodelink/munge_seal.h"
 
 enum {
-    PAUSE_MIN_MS = 1000,      /* chosen */
-    PAUSE_MAX_MS = 30 * 1000, /* chosen: jobs start without MPS meanwhile, no longer */
-    PROOF_MAX_MS = 15 * 1000, /* from the end of the pause to the first accepted report; chosen */
+    PAUSE_MIN_MS = 1000,        /* chosen */
+    PAUSE_MAX_MS = 30 * 1000,   /* chosen: jobs start without MPS meanwhile, no longer */
+    PROOF_MAX_MS = 15 * 1000,   /* from an address to the first accepted report; chosen */
+    UNACKED_MAX_MS = 30 * 1000, /* chosen: a report a second; the kernel's own limit is 15 min */
     ANSWER_LINE_MAX = ANSWER_SIZE_MAX / 3 * 4 + 4096,
 };
 
@@ -51,6 +55,7 @@ struct node_uplink {
     enum uplink_state state;
     struct uplink_connection *connection; /* from UPLINK_CONNECTING on */
     uv_getaddrinfo_t resolving;
+    struct addrinfo *addresses, *next_address; /* owned; and the one of them to try next */
     uv_timer_t timer;
     int pause_ms;
     char why[512]; /* the last reason for a pause, logged once */
@@ -77,6 +82,7 @@ struct write {
 };
 
 static void begin_resolving(struct node_uplink *uplink);
+static void connect_next(struct node_uplink *uplink, const char *why);
 static void start_turn(struct node_uplink *uplink);
 
 /* ---- the end of a connection ---- */
@@ -127,6 +133,8 @@ static void on_timer(uv_timer_t *timer)
         begin_resolving(uplink);
     else if (uplink->state == UPLINK_RESOLVING)
         uv_timer_start(timer, on_timer, PROOF_MAX_MS, 0); /* the name service ends by itself */
+    else if (uplink->state == UPLINK_CONNECTING)
+        connect_next(uplink, "it cannot be reached");
     else
         fail_uplink(uplink, "no answer that accepts a report");
 }
@@ -171,6 +179,15 @@ static void resume_uplink(struct node_uplink *uplink)
 
 /* ---- connecting ---- */
 
+/* The controller's machine may be gone without a word. */
+static void limit_unacked(uv_tcp_t *tcp)
+{
+    const unsigned limit_ms = UNACKED_MAX_MS;
+    uv_os_fd_t fd;
+    if (uv_fileno((uv_handle_t *)tcp, &fd) == 0)
+        setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &limit_ms, sizeof limit_ms);
+}
+
 static void on_connected(uv_connect_t *request, int status)
 {
     struct uplink_connection *connection = request->data;
@@ -178,43 +195,54 @@ static void on_connected(uv_connect_t *request, int status)
     if (uplink->connection != connection)
         return;
     if (status < 0) {
-        fail_uplink(uplink, uv_strerror(status));
+        connect_next(uplink, uv_strerror(status));
         return;
     }
     uplink->state = UPLINK_UNPROVEN;
     uv_tcp_keepalive(&connection->tcp, 1, 20);
+    limit_unacked(&connection->tcp);
     uv_read_start((uv_stream_t *)&connection->tcp, on_room, on_read);
     start_turn(uplink);
 }
 
-static void connect_to(struct node_uplink *uplink, const struct sockaddr *address)
+/* Returns 0 or an error of libuv. */
+static int connect_to(struct node_uplink *uplink, const struct sockaddr *address)
 {
     struct uplink_connection *connection = calloc(1, sizeof *connection);
-    if (!connection) {
-        fail_uplink(uplink, "out of memory");
-        return;
-    }
+    if (!connection)
+        return UV_ENOMEM;
     connection->uplink = uplink;
     connection->input.max = ANSWER_LINE_MAX;
     uv_tcp_init(uplink->loop, &connection->tcp);
     connection->tcp.data = connection->connecting.data = connection;
     uplink->connection = connection;
     uplink->state = UPLINK_CONNECTING;
-    int r = uv_tcp_connect(&connection->connecting, &connection->tcp, address, on_connected);
-    if (r < 0)
-        fail_uplink(uplink, uv_strerror(r));
+    uv_timer_start(&uplink->timer, on_timer, PROOF_MAX_MS, 0);
+    return uv_tcp_connect(&connection->connecting, &connection->tcp, address, on_connected);
+}
+
+/* Tries the addresses that are left; pauses, for the last reason, when there is none. */
+static void connect_next(struct node_uplink *uplink, const char *why)
+{
+    while (uplink->next_address) {
+        const struct sockaddr *address = uplink->next_address->ai_addr;
+        uplink->next_address = uplink->next_address->ai_next;
+        drop_connection(uplink);
+        int r = connect_to(uplink, address);
+        if (r == 0)
+            return;
+        why = uv_strerror(r);
+    }
+    fail_uplink(uplink, why);
 }
 
 static void on_resolved(uv_getaddrinfo_t *request, int status, struct addrinfo *found)
 {
     struct node_uplink *uplink = request->data;
-    if (!uplink->is_closing) {
-        if (status < 0 || !found)
-            fail_uplink(uplink, uv_strerror(status));
-        else
-            connect_to(uplink, found->ai_addr);
-    }
-    uv_freeaddrinfo(found);
+    uv_freeaddrinfo(uplink->addresses);
+    uplink->addresses = uplink->next_address = status < 0 ? NULL : found;
+    if (!uplink->is_closing)
+        connect_next(uplink, status < 0 ? uv_strerror(status) : "it has no address");
 }
 
 static void begin_resolving(struct node_uplink *uplink)
@@ -424,6 +452,7 @@ void node_uplink_destroy(struct node_uplink *uplink)
     if (!uplink)
         return;
     munge_seal_destroy(uplink->seal);
+    uv_freeaddrinfo(uplink->addresses);
     free(uplink->text);
     free(uplink->turn_text);
     free(uplink->sealed);

@@ -8,7 +8,9 @@
 
 #include <cmocka.h>
 
+#include <dlfcn.h>
 #include <errno.h>
+#include <netdb.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -94,17 +96,34 @@ static void listen_on(struct fixture *f, const char *address)
     tcp_address_format(node_hub_address(f->hub), f->address);
 }
 
-static void create_uplink(struct fixture *f)
+/* The name service of this test, before that of the C library. */
+int getaddrinfo(
+    const char *host, const char *port, const struct addrinfo *hints, struct addrinfo **ret_found)
+{
+    int (*real)(const char *, const char *, const struct addrinfo *, struct addrinfo **);
+    *(void **)&real = dlsym(RTLD_NEXT, "getaddrinfo");
+    if (!host || strcmp(host, "two-addresses") != 0)
+        return real(host, port, hints, ret_found);
+    int r = real("127.0.0.2", port, hints, ret_found);
+    return r == 0 ? real("127.0.0.1", port, hints, &(*ret_found)->ai_next) : r;
+}
+
+static void create_uplink_to(struct fixture *f, const char *address)
 {
     struct fault fault = {0};
     const struct node_uplink_options options = {.loop = &f->loop,
-        .controller = f->address,
+        .controller = address,
         .munge_socket = munged.socket,
         .controller_uid = geteuid(),
         .node = "n1",
         .context = f,
         .on_answer = on_answer};
     assert_int_equal(node_uplink_create(&options, &fault, &f->uplink), 0);
+}
+
+static void create_uplink(struct fixture *f)
+{
+    create_uplink_to(f, f->address);
 }
 
 static int set_up(void **state)
@@ -257,6 +276,19 @@ static void test_reports_and_pins(void **state)
     node_uplink_close(f->uplink);
     RUN_UNTIL(f, f->gone == 1);
     assert_int_equal(node_hub_counts(f->hub).nodes, 0);
+}
+
+/* As of a machine with two addresses: nothing listens on the first. */
+static void test_all_addresses_are_tried(void **state)
+{
+    NEEDS_MUNGE(state);
+    struct node_report report = {
+        .node = "n1", .boot = "b", .sequence = 1, .time_us = clock_wall_us()};
+    char address[64];
+    snprintf(address, sizeof address, "two-addresses%s", strrchr(f->address, ':'));
+    create_uplink_to(f, address);
+    node_uplink_send(f->uplink, &report);
+    RUN_UNTIL(f, f->reports == 1 && node_uplink_is_accepted(f->uplink));
 }
 
 /* The controller was restarted: the agent comes back by itself. */
@@ -511,6 +543,7 @@ int main(void)
 #define LINK_TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         LINK_TEST(test_reports_and_pins),
+        LINK_TEST(test_all_addresses_are_tried),
         LINK_TEST(test_connects_again),
         LINK_TEST(test_munged_stops),
         LINK_TEST(test_not_munge),
