@@ -6,6 +6,8 @@
  *     v1   4:devices:/slurm_n1/uid_1000/job_12/step_0/task_0
  *     v2   0::/system.slice/slurmstepd.scope/job_12/step_batch/user/task_0
  *
+ * Only these two places count: elsewhere users may make folders of any name.
+ *
  * Without cgroups the environment says it. A user can set that to what they like, which only
  * misleads about their own process.
  *
@@ -44,14 +46,29 @@ static uint32_t parse_job(const char *text, char end)
     return parse_int64(number, 1, UINT32_MAX, &job) == 0 ? (uint32_t)job : 0;
 }
 
+/* The part of a cgroup's path that begins with "/job_", where the folder above is Slurm's; or NULL.
+ */
+static const char *find_job_folder(const char *line)
+{
+    static const char slice[] = "/system.slice/", scope[] = "slurmstepd.scope";
+    const char *path = strstr(line, ":/"), *job = path ? strstr(++path, "/job_") : NULL;
+    if (!job || strncmp(path, "/slurm", strlen("/slurm")) == 0)
+        return job;
+    size_t size = (size_t)(job - path), least = strlen(slice) + strlen(scope);
+    bool is_scope = size >= least && strncmp(path, slice, strlen(slice)) == 0 &&
+                    strncmp(job - strlen(scope), scope, strlen(scope)) == 0 &&
+                    !memchr(path + strlen(slice), '/', size - strlen(slice));
+    return is_scope ? job : NULL;
+}
+
 uint32_t job_in_cgroup(const char *text)
 {
     struct span rest = span_of(text), line;
     while (span_next_line(&rest, &line)) {
         char path[4096];
-        if (!span_copy(line, path, sizeof path) || !strstr(path, "slurm"))
+        if (!span_copy(line, path, sizeof path))
             continue;
-        const char *at = strstr(path, "/job_");
+        const char *at = find_job_folder(path);
         uint32_t job = at ? parse_job(at + strlen("/job_"), '/') : 0;
         if (job)
             return job;

@@ -105,6 +105,13 @@ static void test_cgroups(void **state)
         {"0::/slurm/job_3x/step_0\n", 0},
         {"0::/user.slice/job_12/step_0\n", 0}, /* not Slurm's */
         {"0::/user.slice\n", 0},
+        {"0::/system.slice/n1_slurmstepd.scope/job_7/step_0\n", 7},
+        {"0::/user.slice/slurmstepd.scope/job_12/step_0\n", 0}, /* any user can make these */
+        {"0::/user.slice/slurm/job_12/step_0\n", 0},
+        {"0::/system.slice/x.service/slurmstepd.scope/job_12\n", 0},
+        {"0::/system.slice/job_12\n", 0},
+        {"0::/job_12\n", 0},
+        {"1:name=a:/slurm:/slurm/job_3\n", 3},
         {"", 0},
     };
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
