@@ -202,10 +202,11 @@ static void add_return(struct slurm_controller *controller, struct tracked_job *
     change->begin_s = controller->wall_s + BEGIN_DELAY_S;
 }
 
-/* Something that the controller does not count keeps it from starting. */
+/* Something that the controller does not count keeps it from starting. A job that ran out of
+ * GPU memory goes back like others: its note keeps that, and it gets all shards of a GPU again. */
 static bool is_stuck(const struct slurm_controller *controller, const struct tracked_job *job)
 {
-    return job->phase == JOB_PLACED && job->is_pinned && job->ooms == 0 &&
+    return job->phase == JOB_PLACED && job->is_pinned &&
            controller->now_us - job->pinned_us > STUCK_US;
 }
 

@@ -398,6 +398,42 @@ static void a_recovery_survives_a_new_controller(void **state)
     }
 }
 
+/* Slurm does not start its second run: it is held by hand, or its node has failed. It keeps no GPU
+ * from others, and runs alone later. */
+static void a_recovery_that_does_not_start_is_placed_anew(void **state)
+{
+    struct fake_job *jobs[3];
+    for (int is_held = 0; is_held < 2; is_held++) {
+        begin_cluster(1, 2);
+        share_and_fail(jobs);
+        examine_logs(true);
+        fake_slurm_end(&fake, jobs[2], SLURM_STATE_COMPLETED);
+        for (int i = 0; strcmp(jobs[1]->gres, "gres:shard:i1:80") != 0; i++) {
+            assert_true(i < 20);
+            update();
+        }
+        jobs[1]->job.is_held = is_held;
+        fake.nodes[0].is_down = !is_held;
+        update();
+        now_us += 121 * SECOND_US;
+        fake.now_s += 121;
+        update();
+        assert_string_equal(jobs[1]->partition, "intake");
+        fake.nodes[0].is_down = false;
+        jobs[1]->job.is_held = true;
+        struct fake_job *other = fake_slurm_submit(&fake, 1);
+        settle();
+        assert_on(other, "n0", "gres:shard:i1:10");
+        jobs[1]->job.is_held = false;
+        settle();
+        assert_int_equal(jobs[1]->starts, 1);
+        fake_slurm_end(&fake, other, SLURM_STATE_COMPLETED);
+        settle();
+        assert_on(jobs[1], "n0", "gres:shard:i1:80");
+        end_cluster();
+    }
+}
+
 /* The agent of the node requeues it while it still counts as running. */
 static void an_agent_reports_the_crash(void **state)
 {
@@ -761,6 +797,7 @@ int main(void)
         cmocka_unit_test(out_of_memory_runs_again_alone),
         cmocka_unit_test(another_failure_is_final),
         cmocka_unit_test(a_recovery_survives_a_new_controller),
+        cmocka_unit_test(a_recovery_that_does_not_start_is_placed_anew),
         cmocka_unit_test(an_agent_reports_the_crash),
         cmocka_unit_test(a_requeued_job_goes_back_to_the_intake),
         cmocka_unit_test(a_former_pin_is_no_rule), cmocka_unit_test(a_used_id_is_another_job),
