@@ -324,10 +324,19 @@ static void follow_pending(
     }
 }
 
+/* Does it run on the GPUs where the core has placed it? Its pin may have been changed by hand. */
+static bool runs_as_placed(const struct slurm_controller *controller, const struct tracked_job *job)
+{
+    struct tracked_job found = {0};
+    int gpus[GRES_INDEX_MAX];
+    return find_gpus(controller, job->record, true, &found, gpus) > 0 && found.node == job->node &&
+           found.indices == job->indices;
+}
+
 static void follow_running(struct slurm_controller *controller, struct tracked_job *job)
 {
     bool was_running = job->phase == JOB_RUNNING;
-    if (job->phase == JOB_PLACED && job->task) {
+    if (job->phase == JOB_PLACED && job->task && runs_as_placed(controller, job)) {
         controller_apply(controller, (struct event){.kind = EVENT_STARTED, .task = job->task});
         job->phase = JOB_RUNNING;
     } else if (job->phase != JOB_RUNNING && !restore_placed(controller, job, true)) {

@@ -537,6 +537,29 @@ static void a_job_moved_by_hand_is_believed(void **state)
     end_cluster();
 }
 
+/* Between its pin and its start. */
+static void a_pin_changed_by_hand_is_believed(void **state)
+{
+    begin_cluster(2, 2);
+    struct fake_job *job = fake_slurm_submit(&fake, 5);
+    for (int i = 0; strcmp(job->gres, "gres:shard:i0:10") != 0; i++) {
+        assert_true(i < 20);
+        update();
+    }
+    update();
+    assert_string_equal(job->nodes, "n0");
+    snprintf(job->nodes, sizeof job->nodes, "n1");
+    snprintf(job->gres, sizeof job->gres, "gres:shard:i1:10");
+    assert_int_equal(fake_slurm_start(&fake), 1);
+    wants_alone = true;
+    struct fake_job *other = fake_slurm_submit(&fake, 5);
+    snprintf(other->note, sizeof other->note, "colloc want=2");
+    settle();
+    assert_on(job, "n1", "gres:shard:i1:10");
+    assert_on(other, "n0", "gres:shard:i0:80,gres:shard:i1:80");
+    end_cluster();
+}
+
 static void arrays_are_pinned_task_by_task(void **state)
 {
     begin_cluster(1, 4);
@@ -802,6 +825,7 @@ int main(void)
         cmocka_unit_test(a_requeued_job_goes_back_to_the_intake),
         cmocka_unit_test(a_former_pin_is_no_rule), cmocka_unit_test(a_used_id_is_another_job),
         cmocka_unit_test(a_job_moved_by_hand_is_believed),
+        cmocka_unit_test(a_pin_changed_by_hand_is_believed),
         cmocka_unit_test(arrays_are_pinned_task_by_task),
         cmocka_unit_test(failed_changes_are_asked_for_again),
         cmocka_unit_test(an_unread_script_is_wanted_again),
