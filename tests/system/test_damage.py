@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A log that is damaged, cut short or replaced: refused or said aloud, and never served in silence.
 
 Random damage comes from a seed that is printed; COLLOC_SEED=N repeats a run.
