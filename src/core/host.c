@@ -37,39 +37,38 @@ static int64_t left_of(int64_t all, int64_t used)
     return all > used ? all - used : 0;
 }
 
-struct verdict core_check_host(const struct core *core, const struct task *task)
+/* What is short of `wanted` once `taken` of what is left has gone; VERDICT_FITS: nothing. */
+static struct verdict check_left(const struct core *core, const struct host_resources *taken,
+    const struct host_resources *wanted)
 {
     const struct host_resources *all = &core->settings.host, *used = &core->host_used;
-    const struct host_resources *wanted = &task->request.host;
     int64_t cpus = left_of(all->cpus, used->cpus);
     int64_t bytes = left_of(all->memory_bytes, used->memory_bytes);
-    if (all->cpus && wanted->cpus > cpus)
+    if (all->cpus && wanted->cpus && wanted->cpus > cpus - taken->cpus)
         return (struct verdict){
             .kind = VERDICT_HOST_CPUS, .have = (double)cpus, .limit = wanted->cpus};
-    if (all->memory_bytes && wanted->memory_bytes > bytes)
+    if (all->memory_bytes && wanted->memory_bytes &&
+        wanted->memory_bytes > bytes - taken->memory_bytes)
         return (struct verdict){.kind = VERDICT_HOST_MEMORY,
             .have = (double)bytes,
             .limit = (double)wanted->memory_bytes};
     return (struct verdict){.kind = VERDICT_FITS};
 }
 
-/* What the head lacks once the task has its part; VERDICT_FITS: nothing. */
+struct verdict core_check_host(const struct core *core, const struct task *task)
+{
+    static const struct host_resources nothing;
+    return check_left(core, &nothing, &task->request.host);
+}
+
+/* What the head lacks, of what the task takes any of, once the task has its part. */
 static struct verdict check_both(
     const struct core *core, const struct task *task, const struct task *head)
 {
-    const struct host_resources *all = &core->settings.host, *used = &core->host_used;
-    const struct host_resources *wanted = &task->request.host, *head_wants = &head->request.host;
-    int64_t cpus = left_of(all->cpus, used->cpus);
-    int64_t bytes = left_of(all->memory_bytes, used->memory_bytes);
-    if (all->cpus && wanted->cpus && head_wants->cpus && wanted->cpus > cpus - head_wants->cpus)
-        return (struct verdict){
-            .kind = VERDICT_HOST_CPUS, .have = (double)cpus, .limit = head_wants->cpus};
-    if (all->memory_bytes && wanted->memory_bytes && head_wants->memory_bytes &&
-        wanted->memory_bytes > bytes - head_wants->memory_bytes)
-        return (struct verdict){.kind = VERDICT_HOST_MEMORY,
-            .have = (double)bytes,
-            .limit = (double)head_wants->memory_bytes};
-    return (struct verdict){.kind = VERDICT_FITS};
+    const struct host_resources *taken = &task->request.host;
+    const struct host_resources wanted = {.cpus = taken->cpus ? head->request.host.cpus : 0,
+        .memory_bytes = taken->memory_bytes ? head->request.host.memory_bytes : 0};
+    return check_left(core, taken, &wanted);
 }
 
 bool core_leaves_host_to(const struct core *core, const struct task *task, const struct task *head)
