@@ -302,7 +302,7 @@ const struct command command_slurm = {
         "--write it changes the files, between markers and only in the folder of "
         "slurm.conf. Run it on slurmctld's machine; Slurm has to be restarted "
         "afterwards.\n\n"
-        "check looks at the running cluster: slurmctld, munge, Slurm's version, nodes, "
+        "check tests the running cluster: slurmctld, munge, Slurm's version, nodes, "
         "partitions, the Lua script, clocks. The exit status is 0 if all checks pass, "
         "else 1. Give it the options that setup was given.\n\n"
         "remove takes out what setup wrote; the files are then what they were, byte "

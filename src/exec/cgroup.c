@@ -27,7 +27,7 @@
 #define KILL_WAIT_US (10 * MS_US) /* between two tries to remove what is not empty yet */
 #define DEPTH_MAX    16           /* of cgroups that a task of root's has made in its own */
 
-#define CPU_PERIOD_US   100000 /* the kernel's default: of so many, all CPUs together get cpu.max */
+#define CPU_PERIOD_US   100000 /* the kernel's default; cpu.max is CPU time within it */
 #define CPU_PERIOD_TEXT "100000"
 
 static char *read_entry(const char *path, const char *name)

@@ -12,8 +12,8 @@
  * made by a thread of the loop's pool, never two at a time, so that the loop goes on taking the
  * agents' reports.
  *
- * A line in the wake file comes just before its job exists: after it, Slurm is looked at again a
- * few times, LOOK_MS apart.
+ * A line in the wake file comes just before its job exists: after it, the controller reads the
+ * jobs again a few times, LOOK_MS apart.
  */
 #include "slurm/slurm_loop.h"
 

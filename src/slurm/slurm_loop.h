@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The controller's life: when it looks at Slurm, and who makes its changes. */
+/* The controller's loop: when it reads Slurm's jobs, and where its changes are made. */
 #ifndef COLLOC_SLURM_SLURM_LOOP_H
 #define COLLOC_SLURM_SLURM_LOOP_H
 

@@ -12,7 +12,7 @@
 
 #include "base/tcp_address.h"
 
-enum { TRIES_MAX = 100 }; /* chosen: so many ports in a row are hardly ever taken */
+enum { TRIES_MAX = 100 }; /* chosen: 100 ports in a row are hardly ever taken */
 
 int rendezvous_port_candidate(uint64_t task, int try)
 {

@@ -22,7 +22,7 @@
 enum gpumemnet_method { GPUMEMNET_ENSEMBLE, GPUMEMNET_ENCODER, GPUMEMNET_METHODS };
 
 enum {
-    GPUMEMNET_MEMBERS_MAX = 16, /* of an ensemble: that of CNNs has so many (gpumemnet_layout.c) */
+    GPUMEMNET_MEMBERS_MAX = 16, /* of an ensemble: that of CNNs has 16 (gpumemnet_layout.c) */
     GPUMEMNET_DEPTH_MAX = 8,    /* blocks of a perceptron */
     GPUMEMNET_CLASSES_MAX = 64, /* ranges of memory; chosen */
     GPUMEMNET_ENCODERS = 2,     /* as above, with the next three */
