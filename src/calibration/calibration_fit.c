@@ -36,7 +36,7 @@ struct fit {
     double first[CONSTANTS_MAX];
 };
 
-static void predict(const struct interference_constants *constants,
+static void predict_mix(const struct interference_constants *constants,
     const struct calibration_mix *mix, struct sharer *ret_sharers)
 {
     for (int i = 0; i < mix->n; i++)
@@ -56,7 +56,7 @@ static double mix_error(
 {
     struct sharer sharers[CALIBRATION_TASKS_MAX];
     double error = 0;
-    predict(constants, mix, sharers);
+    predict_mix(constants, mix, sharers);
     for (int i = 0; i < mix->n; i++)
         error += fabs(log(sharers[i].speed / mix->speeds[i])) / mix->n;
     struct demand now = interference_activity(constants, 1, 1, sharers, mix->n);
@@ -130,7 +130,7 @@ struct reading calibration_error(const struct calibration_data *data, bool mps, 
         struct sharer sharers[CALIBRATION_TASKS_MAX];
         if (!is_of(mix, mps, held_out))
             continue;
-        predict(constants, mix, sharers);
+        predict_mix(constants, mix, sharers);
         for (int k = 0; k < mix->n; k++)
             errors[n++] = fabs(sharers[k].speed / mix->speeds[k] - 1);
     }

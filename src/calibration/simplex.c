@@ -45,7 +45,7 @@ static void sort_corners(struct simplex *simplex)
         }
 }
 
-static void begin(struct simplex *simplex, const double *point)
+static void simplex_begin(struct simplex *simplex, const double *point)
 {
     double at[SIMPLEX_VARIABLES_MAX];
     memcpy(at, point, (size_t)simplex->n * sizeof *at);
@@ -105,7 +105,7 @@ double simplex_minimise(
 {
     struct simplex simplex = {.cost = cost, .context = context, .n = n};
     for (int start = 0; start < STARTS; start++) {
-        begin(&simplex, point);
+        simplex_begin(&simplex, point);
         for (int step = 0; step < STEPS_MAX; step++) {
             if (simplex.corners[n].cost - simplex.corners[0].cost < PRECISION)
                 break;

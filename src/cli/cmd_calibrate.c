@@ -203,7 +203,7 @@ static int write_file(const char *path, const struct calibration_result *result)
     return r < 0 ? EXIT_REFUSED : EXIT_OK;
 }
 
-static void today(char *text, size_t size)
+static void format_today(char *text, size_t size)
 {
     time_t now = time(NULL);
     struct tm parts;
@@ -214,7 +214,7 @@ static int fit_and_write(const char *path, const struct calibration_plan *plan,
     const struct calibration_data *data, const char *why_no_mps)
 {
     char date[16], trainings[256];
-    today(date, sizeof date);
+    format_today(date, sizeof date);
     snprintf(trainings, sizeof trainings, "%s, %s, %s", plan->trainings[0], plan->trainings[1],
         plan->trainings[2]);
     struct calibration_result result = {

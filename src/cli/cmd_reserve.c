@@ -86,7 +86,7 @@ static int list_all(const struct invocation *invocation)
     return EXIT_OK;
 }
 
-static int post(
+static int post_reservation(
     const struct invocation *invocation, const char *path, const json_t *body, const char *what)
 {
     struct client *client;
@@ -128,7 +128,7 @@ static json_t *read_users(const char *text)
     return uids;
 }
 
-static int reserve(const struct invocation *invocation)
+static int reserve_gpus(const struct invocation *invocation)
 {
     const struct option_value *values = invocation->values;
     if (!values[RESERVE_GPUS].set || !values[RESERVE_FOR].set || !values[RESERVE_USERS].set) {
@@ -144,7 +144,7 @@ static int reserve(const struct invocation *invocation)
     json_t *body = json_pack("{s:I, s:f, s:f, s:o}", "gpus",
         (json_int_t)values[RESERVE_GPUS].number, "from", from_s, "until",
         from_s + (double)values[RESERVE_FOR].number / 1e6, "uids", uids);
-    int code = post(invocation, "/v1/reservations", body, "is made");
+    int code = post_reservation(invocation, "/v1/reservations", body, "is made");
     json_decref(body);
     return code;
 }
@@ -156,11 +156,11 @@ static int run(const struct invocation *invocation)
     if (values[RESERVE_CANCEL].set) {
         snprintf(path, sizeof path, "/v1/reservations/%" PRId64 "/cancel",
             values[RESERVE_CANCEL].number);
-        return post(invocation, path, NULL, "is cancelled");
+        return post_reservation(invocation, path, NULL, "is cancelled");
     }
     bool wants_new = values[RESERVE_GPUS].set || values[RESERVE_FOR].set ||
                      values[RESERVE_USERS].set || values[RESERVE_FROM].set;
-    return wants_new ? reserve(invocation) : list_all(invocation);
+    return wants_new ? reserve_gpus(invocation) : list_all(invocation);
 }
 
 const struct command command_reserve = {

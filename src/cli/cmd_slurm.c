@@ -160,7 +160,7 @@ static int carry_out(const struct invocation *invocation, struct slurm_folder *f
     return r < 0 ? r : 0;
 }
 
-static int setup(
+static int set_up_slurm(
     const struct invocation *invocation, struct slurm_folder *folder, struct fault *fault)
 {
     const struct slurm_choices choices = choices_of(invocation);
@@ -212,7 +212,7 @@ static char *read_command(const char *command, int *ret_status)
     return text ? text : strdup("");
 }
 
-static int check(
+static int check_cluster(
     const struct invocation *invocation, struct slurm_folder *folder, struct fault *fault)
 {
     static const char *const queries[] = {"LC_ALL=C scontrol ping 2>&1",
@@ -246,8 +246,8 @@ static const struct {
     /* Returns an exit code, or -errno with a fault. */
     int (*run)(const struct invocation *, struct slurm_folder *, struct fault *);
 } actions[] = {
-    {"setup", 1, false, setup},
-    {"check", 1, true, check},
+    {"setup", 1, false, set_up_slurm},
+    {"check", 1, true, check_cluster},
     {"remove", 1, false, take_out},
     {"script", 2, false, print_script},
 };

@@ -42,7 +42,7 @@ static const struct {
     {"sacct", "--endtime", "--until"}, {"sacct", "-X", NULL}, /* steps are not shown anyway */
 };
 
-static int add(struct slurm_words *words, const char *before, const char *word)
+static int add_word(struct slurm_words *words, const char *before, const char *word)
 {
     char *text;
     if (asprintf(&text, "%s%s", before, word) < 0)
@@ -54,7 +54,7 @@ static int add(struct slurm_words *words, const char *before, const char *word)
 static int add_own_tasks(struct slurm_words *words)
 {
     const struct passwd *user = getpwuid(geteuid());
-    return add(words, "--user=", user ? user->pw_name : "?");
+    return add_word(words, "--user=", user ? user->pw_name : "?");
 }
 
 /* Translates an argument, with what follows its '='. */
@@ -66,8 +66,8 @@ static int add_argument(struct slurm_words *words, const char *program, const ch
     for (size_t i = 0; i < ARRAY_SIZE(renamed); i++)
         if (strcmp(renamed[i].program, program) == 0 && strlen(renamed[i].option) == size &&
             strncmp(renamed[i].option, argument, size) == 0)
-            return renamed[i].here ? add(words, renamed[i].here, argument + size) : 0;
-    return add(words, "", argument);
+            return renamed[i].here ? add_word(words, renamed[i].here, argument + size) : 0;
+    return add_word(words, "", argument);
 }
 
 /* Takes "--wrap=COMMAND" or "--wrap COMMAND". Returns how many arguments that are. */
@@ -102,22 +102,24 @@ static bool is_script(const char *argument, const char *before)
     return argument[0] != '-' && !(before && before[0] == '-' && takes_next(before));
 }
 
-static int translate(struct slurm_words *words, const char *program, const char *const *arguments)
+static int translate_command(
+    struct slurm_words *words, const char *program, const char *const *arguments)
 {
     const char *wrap = NULL, *before = NULL;
     bool in_script = false;
     bool is_sbatch = strcmp(program, "sbatch") == 0;
-    int r = is_sbatch ? add(words, "", "--slurm=line") : 0;
+    int r = is_sbatch ? add_word(words, "", "--slurm=line") : 0;
     for (int used; *arguments && r == 0; arguments += used ? used : 1) {
         in_script |= is_sbatch && is_script(*arguments, before);
         used = is_sbatch && !in_script ? take_wrap(arguments, &wrap) : 0;
         if (used == 0)
-            r = in_script ? add(words, "", *arguments) : add_argument(words, program, *arguments);
+            r = in_script ? add_word(words, "", *arguments)
+                          : add_argument(words, program, *arguments);
         before = used ? NULL : *arguments;
     }
     const char *const command[] = {"--", "/bin/sh", "-c", wrap};
     for (size_t i = 0; i < ARRAY_SIZE(command) && r == 0 && wrap; i++)
-        r = add(words, "", command[i]);
+        r = add_word(words, "", command[i]);
     return r;
 }
 
@@ -131,8 +133,8 @@ int slurm_words_make(
         if (strcmp(programs[i].program, program) != 0)
             continue;
         ret_words->word = calloc((size_t)count + 8, sizeof *ret_words->word);
-        int r = ret_words->word ? add(ret_words, "", programs[i].command) : -ENOMEM;
-        return r < 0 ? r : translate(ret_words, program, arguments);
+        int r = ret_words->word ? add_word(ret_words, "", programs[i].command) : -ENOMEM;
+        return r < 0 ? r : translate_command(ret_words, program, arguments);
     }
     return 0;
 }

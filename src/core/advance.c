@@ -55,7 +55,7 @@ static void remove_advance(struct core *core, size_t i)
         (core->n_advances - i) * sizeof *core->advances);
 }
 
-static int unreserve(struct core *core, uint64_t id)
+static int remove_reservation(struct core *core, uint64_t id)
 {
     for (size_t i = 0; i < core->n_advances; i++) {
         if (core->advances[i].id != id)
@@ -67,7 +67,7 @@ static int unreserve(struct core *core, uint64_t id)
 }
 
 /* Those that are over are dropped. */
-static int reserve(struct core *core, const struct advance *advance, int64_t now_us)
+static int add_reservation(struct core *core, const struct advance *advance, int64_t now_us)
 {
     if (!is_sound(advance) || advance->id <= core->last_advance)
         return CORE_NOT_NOW;
@@ -88,8 +88,8 @@ int core_apply_advance(struct core *core, const struct event *event)
 {
     set_none_aside(core);
     core->pass_needed = true;
-    return event->kind == EVENT_RESERVE ? reserve(core, &event->reserve, event->time_us)
-                                        : unreserve(core, event->unreserve);
+    return event->kind == EVENT_RESERVE ? add_reservation(core, &event->reserve, event->time_us)
+                                        : remove_reservation(core, event->unreserve);
 }
 
 /* The sum of the reservations that overlap is an upper bound. */

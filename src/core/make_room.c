@@ -148,7 +148,7 @@ static int find_destination(const struct core *core, const struct gpu_view *from
 /* ---- the decision ---- */
 
 /* Takes the move of the task that is alone on GPU `i`, if it is worth it and better than `best`. */
-static void consider(
+static void consider_move(
     const struct core *core, int i, const struct task *head, int64_t now_us, struct move *best)
 {
     const struct task *task = core_find_task(core, core->view.gpus[i].residents[0].task);
@@ -171,7 +171,7 @@ static struct move find_move(const struct core *core, const struct task *head, i
         if (core->verdicts[i].kind == VERDICT_FITS)
             n_fit++;
         else if (is_kept_by_one(core, i, head))
-            consider(core, i, head, now_us, &best);
+            consider_move(core, i, head, now_us, &best);
     }
     bool is_enough = n_fit + 1 >= head->request.gpus;
     return is_enough ? best : (struct move){0};

@@ -93,7 +93,7 @@ static int create_parts(struct node_process_state *process, struct fault *fault)
 
 /* ---- start and end ---- */
 
-static void stop(struct node_process_state *process)
+static void stop_agent(struct node_process_state *process)
 {
     if (process->is_stopping)
         return;
@@ -110,10 +110,10 @@ static void on_signal(uv_signal_t *signal, int number)
 {
     struct node_process_state *process = signal->data;
     log_info("signal %d: going down; jobs go on", number);
-    stop(process);
+    stop_agent(process);
 }
 
-static void destroy(struct node_process_state *process)
+static void destroy_agent(struct node_process_state *process)
 {
     uv_run(&process->loop, UV_RUN_DEFAULT);
     node_destroy(process->node);
@@ -137,7 +137,7 @@ static int make_folders(const struct config *config, struct fault *fault)
     return r < 0 ? fault_set(fault, -r, "%s: %s", folder, strerror(-r)) : 0;
 }
 
-static int start(struct node_process_state *process, struct fault *fault)
+static int start_agent(struct node_process_state *process, struct fault *fault)
 {
     int r = make_folders(process->config, fault);
     if (r == 0)
@@ -166,12 +166,12 @@ int node_run(struct config *config)
     uv_signal_init(&process.loop, &process.term_signal);
     uv_signal_init(&process.loop, &process.int_signal);
     process.term_signal.data = process.int_signal.data = &process;
-    int r = start(&process, &fault);
+    int r = start_agent(&process, &fault);
     if (r < 0)
         log_error("%s", fault.text);
     else
         uv_run(&process.loop, UV_RUN_DEFAULT);
-    stop(&process);
-    destroy(&process);
+    stop_agent(&process);
+    destroy_agent(&process);
     return r < 0 ? 1 : 0;
 }

@@ -13,7 +13,7 @@ void attention_forward(const struct blas *blas, const float *qkv, size_t n, int 
     blas->sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, rows, rows, width, 1 / sqrtf((float)width),
         q, stride, k, stride, 0, ret_weights, rows);
     for (size_t i = 0; i < n; i++)
-        softmax(ret_weights + i * n, n);
+        softmax_in_place(ret_weights + i * n, n);
     blas->sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, rows, width, rows, 1, ret_weights, rows,
         v, stride, 0, ret_y, width);
 }

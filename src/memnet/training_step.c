@@ -103,7 +103,7 @@ static double loss_of(struct step *step)
     for (size_t i = 0; i < n; i++) {
         float *p = step->logits + i * classes;
         size_t class = (size_t)step->batch->rows[i]->class;
-        softmax(p, classes);
+        softmax_in_place(p, classes);
         sum -= log(fmax((double)p[class], 1e-30));
         p[class] -= 1;
         for (size_t k = 0; k < classes; k++)

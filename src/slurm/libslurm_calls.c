@@ -352,7 +352,7 @@ static int requeue_job(char *id, struct fault *fault)
     return r == SLURM_SUCCESS ? 0 : slurm_fault(fault, "slurmctld does not requeue it");
 }
 
-static char *writable(const char *text)
+static char *text_for_slurm(const char *text)
 {
     return *text ? (char *)(uintptr_t)text : NULL;
 }
@@ -368,19 +368,19 @@ static int change_job(void *context, const struct slurm_change *change, struct f
         snprintf(id, sizeof id, "%" PRIu32 "_%" PRIu32, change->job, change->index);
     slurm_init_job_desc_msg(&update);
     update.job_id_str = id;
-    update.admin_comment = writable(change->note);
-    update.comment = writable(change->comment);
+    update.admin_comment = text_for_slurm(change->note);
+    update.comment = text_for_slurm(change->comment);
     if (change->begin_s)
         update.begin_time = change->begin_s;
     if (change->kind == SLURM_PIN) {
-        update.req_nodes = writable(change->node);
-        update.tres_per_node = writable(change->gres);
+        update.req_nodes = text_for_slurm(change->node);
+        update.tres_per_node = text_for_slurm(change->gres);
         if (change->moves)
-            update.partition = writable(slurm->run);
+            update.partition = text_for_slurm(slurm->run);
         else
             update.priority = INFINITE;
     } else if (change->kind == SLURM_RETURN) {
-        update.partition = writable(slurm->intake);
+        update.partition = text_for_slurm(slurm->intake);
     } else if (change->kind == SLURM_REQUEUE) {
         int r = requeue_job(id, fault);
         if (r < 0)

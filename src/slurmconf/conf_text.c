@@ -93,7 +93,7 @@ static bool is_key_byte(char c)
     return isalnum((unsigned char)c) || c == '_' || c == '.' || c == '/';
 }
 
-static void skip(struct span *rest, size_t count)
+static void skip_bytes(struct span *rest, size_t count)
 {
     rest->at += count;
     rest->size -= count;
@@ -102,7 +102,7 @@ static void skip(struct span *rest, size_t count)
 static void skip_blanks(struct span *rest)
 {
     while (rest->size > 0 && isspace((unsigned char)*rest->at))
-        skip(rest, 1);
+        skip_bytes(rest, 1);
 }
 
 static size_t size_of_word(struct span rest)
@@ -121,7 +121,7 @@ static struct span take_value(struct span *rest)
     struct span value = {rest->at, size_of_word(*rest)};
     if (quote)
         value = (struct span){rest->at + 1, (size_t)(quote - rest->at) - 1};
-    skip(rest, quote ? value.size + 2 : value.size);
+    skip_bytes(rest, quote ? value.size + 2 : value.size);
     return value;
 }
 
@@ -134,14 +134,14 @@ bool conf_next_pair(struct span *rest, struct span *ret_key, struct span *ret_va
         after = (struct span){rest->at + key.size, rest->size - key.size};
         skip_blanks(&after);
         if (key.size > 0 && after.size > 0 && *after.at == '=') {
-            skip(&after, 1);
+            skip_bytes(&after, 1);
             skip_blanks(&after);
             *rest = after;
             *ret_key = key;
             *ret_value = take_value(rest);
             return true;
         }
-        skip(rest, size_of_word(*rest));
+        skip_bytes(rest, size_of_word(*rest));
     }
     return false;
 }

@@ -62,7 +62,7 @@ static bool list_has(struct span list, const char *word)
 }
 
 /* Replaces part of a line by another text. Returns 0 or -ENOMEM. */
-static int replace(char **line, struct span old, const char *new_text)
+static int replace_span(char **line, struct span old, const char *new_text)
 {
     char *result;
     const char *after = old.at + old.size;
@@ -90,10 +90,10 @@ static int extend_setting(
         return 0;
     }
     if (is_none)
-        return replace(line, value, setting->word);
+        return replace_span(line, value, setting->word);
     if (asprintf(&extended, "%.*s,%s", (int)value.size, value.at, setting->word) < 0)
         return -ENOMEM;
-    int r = replace(line, value, extended);
+    int r = replace_span(line, value, extended);
     free(extended);
     return r;
 }
@@ -157,7 +157,7 @@ static int type_gres(struct setup_plan *plan, char **line, struct span gres, int
     if (!out)
         return -ENOMEM;
     gres_list_write_typed(out, gres, gpus, plan->options->shards);
-    int r = fclose(out) == 0 ? replace(line, gres, typed) : -ENOMEM;
+    int r = fclose(out) == 0 ? replace_span(line, gres, typed) : -ENOMEM;
     free(typed);
     return r;
 }
@@ -193,7 +193,7 @@ static int set_value(char **line, const char *key, const char *value)
     struct span old;
     char *longer;
     if (conf_find(*line, key, &old))
-        return replace(line, old, value);
+        return replace_span(line, old, value);
     if (asprintf(&longer, "%s %s=%s", *line, key, value) < 0)
         return -ENOMEM;
     free(*line);

@@ -50,7 +50,7 @@ static char sharing[16]; /* as --colloc-sharing says; "": it does not */
 /* ---- the options ---- */
 
 /* Checked where the user reads the message; what comes to slurmstepd has been checked. */
-static int refuse(int remote, const char *option, const char *value, const char *expects)
+static int refuse_option(int remote, const char *option, const char *value, const char *expects)
 {
     if (remote)
         return 0;
@@ -61,7 +61,7 @@ static int refuse(int remote, const char *option, const char *value, const char 
 static int take_summary(int number, const char *value, int remote)
 {
     if (!value || !*value)
-        return refuse(remote, "colloc-summary", value, "the file of a model's summary");
+        return refuse_option(remote, "colloc-summary", value, "the file of a model's summary");
     return 0;
 }
 
@@ -69,7 +69,7 @@ static int take_memory(int number, const char *value, int remote)
 {
     int64_t bytes;
     if (!value || parse_size(value, &bytes) < 0 || bytes == 0)
-        return refuse(remote, "colloc-memory", value, "a size such as 12GiB");
+        return refuse_option(remote, "colloc-memory", value, "a size such as 12GiB");
     return 0;
 }
 
@@ -78,7 +78,7 @@ static int take_sharing(int number, const char *value, int remote)
     bool is_known = value && (strcmp(value, "auto") == 0 || strcmp(value, "streams") == 0 ||
                                  strcmp(value, "mps") == 0);
     if (!is_known)
-        return refuse(remote, "colloc-sharing", value, "auto, streams or mps");
+        return refuse_option(remote, "colloc-sharing", value, "auto, streams or mps");
     snprintf(sharing, sizeof sharing, "%s", value);
     return 0;
 }
@@ -156,7 +156,7 @@ static int connect_agent(const char *path, int64_t deadline_ms)
  *   tries     to connect: an agent that is being restarted is there again in a second
  * Returns the size of the answer, which is NUL-terminated; 0: none, or the agent is not there.
  */
-static size_t ask(
+static size_t ask_agent(
     const char *path, const char *request, int limit_s, int tries, char answer[ANSWER_MAX])
 {
     const struct timespec pause = {.tv_nsec = TRY_AGAIN_MS * 1000000L};
@@ -248,7 +248,7 @@ int slurm_spank_init_post_opt(spank_t spank, int n_arguments, char **arguments)
     if (!describe_step(spank, &step, text, sizeof text))
         return 0;
     snprintf(request, sizeof request, "start %s sharing=%s", text, *sharing ? sharing : "auto");
-    if (ask(find_socket(n_arguments, arguments), request, START_MAX_S, 1, answer) > 0)
+    if (ask_agent(find_socket(n_arguments, arguments), request, START_MAX_S, 1, answer) > 0)
         set_variables(spank, answer);
     return 0;
 }
@@ -262,6 +262,6 @@ int slurm_spank_task_exit(spank_t spank, int n_arguments, char **arguments)
         spank_get_item(spank, S_TASK_EXIT_STATUS, &status) != ESPANK_SUCCESS || status == 0)
         return 0;
     snprintf(request, sizeof request, "end %s status=%d", text, status);
-    ask(find_socket(n_arguments, arguments), request, END_MAX_S, END_TRIES, answer);
+    ask_agent(find_socket(n_arguments, arguments), request, END_MAX_S, END_TRIES, answer);
     return 0;
 }

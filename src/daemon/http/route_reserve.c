@@ -93,8 +93,8 @@ static int read_advance(
 }
 
 /* Feeds the event, and answers with the reservation as it is or was. */
-static void change(struct http *http, struct api_request *request, const struct event *event,
-    const struct advance *advance)
+static void feed_reservation(struct http *http, struct api_request *request,
+    const struct event *event, const struct advance *advance)
 {
     uid_t uid = api_request_peer(request).uid;
     json_t *shown = advance_json(http, advance);
@@ -122,7 +122,7 @@ static void make_advance(struct http *http, struct api_request *request)
     if (read_advance(http, api_request_body(request), &event.reserve, &fault) < 0)
         api_reply_error(request, 400, "%s", fault.text);
     else
-        change(http, request, &event, &event.reserve);
+        feed_reservation(http, request, &event, &event.reserve);
 }
 
 static void cancel_advance(struct http *http, struct api_request *request)
@@ -135,7 +135,7 @@ static void cancel_advance(struct http *http, struct api_request *request)
     for (int i = 0; i < n; i++) {
         if (advances[i].id == event.unreserve && advances[i].until_us > event.time_us) {
             const struct advance copy = advances[i];
-            change(http, request, &event, &copy);
+            feed_reservation(http, request, &event, &copy);
             return;
         }
     }

@@ -123,7 +123,7 @@ static void write_id(const struct crash_verdict *verdict, char *id, size_t size)
 }
 
 /* Returns the job's count of restarts and 1, with the evidence in `report`; 0: not requeued. */
-static int judge(const struct crash_verdict *verdict, struct fault *report)
+static int requeue_if_out_of_memory(const struct crash_verdict *verdict, struct fault *report)
 {
     static char job[JOB_TEXT_MAX], error_path[4096], output_path[4096];
     char id[32], number[16];
@@ -188,7 +188,7 @@ struct crash_verdict *crash_verdict_begin(struct node *node, const struct node_s
     int child = user_helper_begin(&verdict->helper, node->parts.loop, &order, &fault);
     if (child == USER_HELPER_CHILD) {
         struct user_helper_report report = {0};
-        report.answer = judge(verdict, &report.fault);
+        report.answer = requeue_if_out_of_memory(verdict, &report.fault);
         user_helper_end(&verdict->helper, &report);
     }
     if (child < 0) {

@@ -64,7 +64,7 @@ static void drop_connection(struct step_connection *connection)
     uv_close((uv_handle_t *)&connection->poll, on_closed);
 }
 
-static void answer(struct step_connection *connection, const char *text)
+static void reply_and_close(struct step_connection *connection, const char *text)
 {
     send(connection->fd, text, strlen(text), MSG_NOSIGNAL | MSG_DONTWAIT);
     drop_connection(connection);
@@ -80,7 +80,7 @@ static void answer_start(struct step_connection *connection, struct node_step *s
     const char *pipe_dir = NULL;
     struct fault fault = {0};
     if (!step || !step->is_mps) {
-        answer(connection, "");
+        reply_and_close(connection, "");
         return;
     }
     int r = hooks->prepare_mps(hooks->context, step->uid, step->gid, &pipe_dir, &fault);
@@ -90,12 +90,12 @@ static void answer_start(struct step_connection *connection, struct node_step *s
         return;
     if (r == 0) {
         snprintf(text, sizeof text, "CUDA_MPS_PIPE_DIRECTORY=%s\n", pipe_dir);
-        answer(connection, text);
+        reply_and_close(connection, text);
         return;
     }
     log_warning("job %u starts without MPS: %s", step->job, fault.text);
     step->is_mps = false;
-    answer(connection, "");
+    reply_and_close(connection, "");
 }
 
 /* As the user wants it, as the controller has decided, as the node is configured. */
@@ -125,7 +125,7 @@ static void start_step(struct step_connection *connection, const struct step_req
         .gpus = request->gpus,
         .is_mps = request->gpus && shares_by_mps(node, request)};
     if (node_step_find(node, connection->stepd) || request->gpus == 0)
-        answer(connection, "");
+        reply_and_close(connection, "");
     else
         answer_start(connection, node_step_add(node, &step));
 }
@@ -145,7 +145,7 @@ static void on_verdict(void *context, const struct node_crash *crash)
 {
     struct step_connection *connection = context;
     connection->verdict = NULL;
-    answer(connection, crash ? "requeued" : "");
+    reply_and_close(connection, crash ? "requeued" : "");
 }
 
 /* A step that is not known began under an earlier agent: it may have shared its GPUs. Where it was
@@ -167,7 +167,7 @@ static void end_step(struct step_connection *connection, const struct step_reque
         connection->verdict = crash_verdict_begin(
             node, step, request->status, on_verdict, connection);
     if (!connection->verdict)
-        answer(connection, "");
+        reply_and_close(connection, "");
 }
 
 /* ---- requests ---- */

@@ -245,7 +245,7 @@ static int end_process(pid_t pid, void *context)
     return 1;
 }
 
-static int fence(const struct slurmd_watch *watch)
+static int fence_node(const struct slurmd_watch *watch)
 {
     char node[NODE_NAME_SIZE];
     memcpy(node, watch->node->name, sizeof node);
@@ -279,7 +279,7 @@ static void begin_fence(struct slurmd_watch *watch)
     int child = user_helper_begin(&watch->helper, watch->node->parts.loop, &order, NULL);
     if (child == USER_HELPER_CHILD) {
         struct user_helper_report report = {0};
-        report.answer = fence(watch);
+        report.answer = fence_node(watch);
         user_helper_end(&watch->helper, &report);
     }
     watch->helper.context = watch;

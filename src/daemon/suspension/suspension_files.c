@@ -111,7 +111,7 @@ static int64_t us_per_gib(const struct copy_speed *speed, enum copy_way way)
     return copy_speed_expect_us(speed, way, GIB) - copy_speed_expect_us(speed, way, 0);
 }
 
-static bool differs(int64_t learned_us, int64_t known_us)
+static bool is_speed_changed(int64_t learned_us, int64_t known_us)
 {
     return fabs((double)(learned_us - known_us)) > REPORT_PART * (double)known_us;
 }
@@ -126,7 +126,7 @@ void suspension_report_speed(struct suspension *s)
         .resume_us_per_gib = us_per_gib(&s->speed, COPY_TO_GPU)};
     bool is_learned = s->speed.learned[COPY_TO_HOST] || s->speed.learned[COPY_TO_GPU];
     if (is_learned &&
-        (differs(event.suspension_cost.suspend_us_per_gib, known->suspend_us_per_gib) ||
-            differs(event.suspension_cost.resume_us_per_gib, known->resume_us_per_gib)))
+        (is_speed_changed(event.suspension_cost.suspend_us_per_gib, known->suspend_us_per_gib) ||
+            is_speed_changed(event.suspension_cost.resume_us_per_gib, known->resume_us_per_gib)))
         driver_feed(s->parts.driver, &event, NULL);
 }

@@ -233,7 +233,7 @@ int gpumemnet_net_ask(const struct gpumemnet_net *net, const struct gpumemnet_fe
     int r = gpumemnet_net_logits(net, values, tokens, n, ret_probability);
     free(tokens);
     if (r == 0)
-        softmax(ret_probability, (size_t)net->n_classes);
+        softmax_in_place(ret_probability, (size_t)net->n_classes);
     return r;
 }
 

@@ -29,7 +29,7 @@ static inline float exp_negative(float x)
 }
 
 /* Replaces the `n` values of x[] by their softmax. */
-static inline void softmax(float *x, size_t n)
+static inline void softmax_in_place(float *x, size_t n)
 {
     float most = x[0], sum = 0;
     for (size_t i = 1; i < n; i++)
