@@ -14,8 +14,9 @@ void line_buffer_fini(struct line_buffer *buffer)
     *buffer = (struct line_buffer){.max = buffer->max};
 }
 
-void line_buffer_room(struct line_buffer *buffer, char **ret_room, size_t *ret_size)
+void line_buffer_on_room(uv_handle_t *handle, size_t suggested, uv_buf_t *ret_room)
 {
+    struct line_buffer *buffer = handle->data;
     if (buffer->used == buffer->capacity && buffer->capacity < buffer->max) {
         size_t wanted = buffer->capacity ? 2 * buffer->capacity : START_SIZE;
         if (wanted > buffer->max)
@@ -26,8 +27,8 @@ void line_buffer_room(struct line_buffer *buffer, char **ret_room, size_t *ret_s
             buffer->capacity = wanted;
         }
     }
-    *ret_room = buffer->text ? buffer->text + buffer->used : NULL;
-    *ret_size = buffer->capacity - buffer->used;
+    ret_room->base = buffer->text ? buffer->text + buffer->used : NULL;
+    ret_room->len = buffer->capacity - buffer->used;
 }
 
 /* Searches from `from`. */

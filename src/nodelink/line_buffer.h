@@ -2,8 +2,8 @@
 /*
  * Lines out of a stream of bytes. The memory grows with what came, up to a bound:
  *
- *     line_buffer_room(&buffer, &room, &size);    where the next bytes go; size 0: too long
- *     ... read n bytes to `room` ...
+ *     uv_read_start(stream, line_buffer_on_room, on_read);    stream->data begins with the buffer
+ *     ... libuv reads n bytes and calls on_read, with UV_ENOBUFS where the line is too long ...
  *     line = line_buffer_add(&buffer, n);         NULL: not complete yet
  *     ... use the line ...
  *     line = line_buffer_next(&buffer);           the next one, if it came too
@@ -13,6 +13,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <uv.h>
 
 /* Start with {0} and `max`, in bytes. */
 struct line_buffer {
@@ -24,8 +25,14 @@ struct line_buffer {
 
 void line_buffer_fini(struct line_buffer *buffer);
 
-/* Gives room for bytes to come. `ret_size` is 0 when the line is too long or memory is out. */
-void line_buffer_room(struct line_buffer *buffer, char **ret_room, size_t *ret_size);
+/*
+ * Gives libuv room for bytes to come (a uv_alloc_cb).
+ *
+ * handle:    its data is the line buffer, or a struct whose first member is the line buffer
+ * suggested: is not used
+ * ret_room:  of length 0 when the line is too long or memory is out; libuv then reports UV_ENOBUFS
+ */
+void line_buffer_on_room(uv_handle_t *handle, size_t suggested, uv_buf_t *ret_room);
 
 /* `n` bytes came. Returns the line at the front without its end, NUL-terminated and valid until the
  * next call; NULL: there is none yet. */

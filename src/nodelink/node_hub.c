@@ -98,14 +98,6 @@ void hub_drop(struct hub_connection *connection)
 
 /* ---- reading ---- */
 
-static void on_room(uv_handle_t *handle, size_t suggested, uv_buf_t *ret_room)
-{
-    struct hub_connection *connection = handle->data;
-    size_t size;
-    line_buffer_room(&connection->input, &ret_room->base, &size);
-    ret_room->len = size;
-}
-
 static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *room)
 {
     struct hub_connection *connection = stream->data;
@@ -130,7 +122,7 @@ void hub_resume(struct hub_connection *connection)
     if (connection->line)
         hub_wait_for_turn(connection);
     else
-        uv_read_start((uv_stream_t *)&connection->tcp, on_room, on_read);
+        uv_read_start((uv_stream_t *)&connection->tcp, line_buffer_on_room, on_read);
 }
 
 /* ---- new connections ---- */
@@ -184,7 +176,7 @@ static void on_connection(uv_stream_t *listener, int status)
     }
     note_peer(connection);
     limit_silence(&connection->tcp);
-    uv_read_start((uv_stream_t *)&connection->tcp, on_room, on_read);
+    uv_read_start((uv_stream_t *)&connection->tcp, line_buffer_on_room, on_read);
 }
 
 static void on_sweep(uv_timer_t *timer)

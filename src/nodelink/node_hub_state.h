@@ -13,14 +13,14 @@ enum { TURN_MAX = 256 }; /* connections in one visit of the pool; chosen: 20 ms 
 
 /* A connection. It is freed once it is closed and in no turn. */
 struct hub_connection {
+    struct line_buffer input; /* first: line_buffer_on_room */
     struct node_hub *hub;
     struct hub_connection *next, **link; /* in the hub's list, oldest first; NULL: closed */
     struct hub_connection *next_waiting; /* for a turn */
     uv_tcp_t tcp;
     uint64_t begun_ms, heard_ms;
     char peer[TCP_ADDRESS_TEXT_SIZE];
-    struct hub_node *node; /* NULL: unproven, until its first accepted report */
-    struct line_buffer input;
+    struct hub_node *node;      /* NULL: unproven, until its first accepted report */
     char *line;                 /* complete and not yet used, within `input`; NULL: none */
     struct node_answer *outbox; /* to be sealed and sent; NULL: nothing */
     bool is_waiting, is_in_turn, is_gone;

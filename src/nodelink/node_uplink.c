@@ -40,10 +40,10 @@ enum uplink_state {
 };
 
 struct uplink_connection {
+    struct line_buffer input; /* first: line_buffer_on_room */
     uv_tcp_t tcp;
     uv_connect_t connecting;
     struct node_uplink *uplink;
-    struct line_buffer input;
     char *line; /* complete and not yet opened; NULL: none */
 };
 
@@ -141,14 +141,6 @@ static void on_timer(uv_timer_t *timer)
 
 /* ---- reading ---- */
 
-static void on_room(uv_handle_t *handle, size_t suggested, uv_buf_t *ret_room)
-{
-    struct uplink_connection *connection = handle->data;
-    size_t size;
-    line_buffer_room(&connection->input, &ret_room->base, &size);
-    ret_room->len = size;
-}
-
 static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *room)
 {
     struct uplink_connection *connection = stream->data;
@@ -174,7 +166,7 @@ static void resume_uplink(struct node_uplink *uplink)
     struct uplink_connection *connection = uplink->connection;
     connection->line = line_buffer_next(&connection->input);
     if (!connection->line)
-        uv_read_start((uv_stream_t *)&connection->tcp, on_room, on_read);
+        uv_read_start((uv_stream_t *)&connection->tcp, line_buffer_on_room, on_read);
 }
 
 /* ---- connecting ---- */
@@ -201,7 +193,7 @@ static void on_connected(uv_connect_t *request, int status)
     uplink->state = UPLINK_UNPROVEN;
     uv_tcp_keepalive(&connection->tcp, 1, 20);
     limit_unacked(&connection->tcp);
-    uv_read_start((uv_stream_t *)&connection->tcp, on_room, on_read);
+    uv_read_start((uv_stream_t *)&connection->tcp, line_buffer_on_room, on_read);
     start_turn(uplink);
 }
 
