@@ -484,7 +484,8 @@ static struct suspension *create_suspension(struct daemon *daemon)
 
 /* ---- the preloaded library's ---- */
 
-static bool preload_report_gpu(void *context, size_t i, struct gpu_report *ret_report)
+/* The API's as well. */
+static bool report_gpu(void *context, size_t i, struct gpu_report *ret_report)
 {
     struct daemon *daemon = context;
     return gpus_report(daemon->gpus, i, ret_report);
@@ -498,18 +499,12 @@ static struct preload_manager *create_preload(struct daemon *daemon)
         .core = daemon->core,
         .jobs = daemon->jobs,
         .driver = daemon->driver,
-        .hooks = {daemon, preload_report_gpu},
+        .hooks = {.context = daemon, .report_gpu = report_gpu},
     };
     return preload_manager_create(&options);
 }
 
 /* ---- the API's ---- */
-
-static bool http_gpu(void *context, size_t i, struct gpu_report *ret_report)
-{
-    struct daemon *daemon = context;
-    return gpus_report(daemon->gpus, i, ret_report);
-}
 
 static const char *http_gpus_why_none(void *context)
 {
@@ -631,7 +626,7 @@ static struct http *create_http(struct daemon *daemon)
         .driver = daemon->driver,
         .run_history = &daemon->run_history,
         .hooks = {.context = daemon,
-            .report_gpu = http_gpu,
+            .report_gpu = report_gpu,
             .why_no_gpus = http_gpus_why_none,
             .gpu_idle_us = http_gpu_idle_us,
             .gpu_totals = http_gpu_totals,

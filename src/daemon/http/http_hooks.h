@@ -22,8 +22,7 @@
 struct http_hooks {
     void *context;
 
-    /* Reports GPU `i`. Returns false when there are no more. */
-    bool (*report_gpu)(void *context, size_t i, struct gpu_report *ret_report);
+    gpu_report_hook *report_gpu;
 
     /* Returns why there are no GPUs; "" where there are. */
     const char *(*why_no_gpus)(void *context);

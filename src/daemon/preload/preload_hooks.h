@@ -16,8 +16,7 @@
 struct preload_manager_hooks {
     void *context;
 
-    /* Reports GPU `i`. Returns false when there are no more. */
-    bool (*report_gpu)(void *context, size_t i, struct gpu_report *ret_report);
+    gpu_report_hook *report_gpu;
 };
 
 struct preload_manager_options {
