@@ -9,6 +9,11 @@ struct span span_of(const char *text)
     return (struct span){text, strlen(text)};
 }
 
+struct span span_of_optional(const char *text)
+{
+    return span_of(text ? text : "");
+}
+
 static bool is_blank(char c)
 {
     return c == ' ' || (c >= '\t' && c <= '\r') || c == '\0';

@@ -11,8 +11,9 @@ struct span {
     size_t size;
 };
 
-struct span span_of(const char *text); /* a whole NUL-terminated string, borrowed */
-struct span span_trim(struct span s);  /* without white space, NUL and BOM at both ends */
+struct span span_of(const char *text);          /* a whole NUL-terminated string, borrowed */
+struct span span_of_optional(const char *text); /* the same; of NULL an empty span */
+struct span span_trim(struct span s);           /* without white space, NUL and BOM at both ends */
 bool span_is(struct span s, const char *text);
 bool span_starts(struct span s, const char *prefix);
 

@@ -107,8 +107,8 @@ static int find_gpus(const struct slurm_controller *controller, const struct slu
 {
     int64_t shards[GRES_INDEX_MAX];
     const char *name = is_running ? record->node_list : record->required_nodes;
-    int number = node_table_find(&controller->nodes, span_of(name ? name : "")), n = 0;
-    if (number < 0 || gres_counts_by_index(record->gres, "shard", shards) == 0)
+    int number = node_table_find(&controller->nodes, span_of_optional(name)), n = 0;
+    if (number < 0 || gres_counts_by_index(span_of_optional(record->gres), "shard", shards) == 0)
         return 0;
     job->node = number;
     job->indices = 0;
@@ -255,7 +255,8 @@ static struct tracked_job *add_job(struct slurm_controller *controller,
 
 static int count_wanted(const struct slurm_job *record, const struct job_note *note)
 {
-    int64_t gpus = gres_count(record->gres, "gpu") + gres_count(record->other_gres, "gpu");
+    int64_t gpus = gres_count(span_of_optional(record->gres), "gpu") +
+                   gres_count(span_of_optional(record->other_gres), "gpu");
     if (note->want > 0)
         return note->want;
     return gpus < 1 ? 1 : gpus > GRES_INDEX_MAX ? GRES_INDEX_MAX + 1 : (int)gpus;

@@ -8,7 +8,7 @@
 
 #include "base/text.h"
 #include "base/units.h"
-#include "slurm/gres_text.h"
+#include "slurmconf/gres_text.h"
 
 static const char *const state_names[] = {
     [NOTE_WAITING] = "waiting", [NOTE_PINNED] = "pinned", [NOTE_RECOVERING] = "recovering"};
@@ -81,7 +81,7 @@ static bool read_member(struct span key, struct span value, struct job_note *not
 
 bool job_note_parse(const char *text, struct job_note *ret_note)
 {
-    struct span rest = span_trim(span_of(text ? text : ""));
+    struct span rest = span_trim(span_of_optional(text));
     const struct job_note none = {.smact_percent = -1};
     struct job_note note = none;
     bool is_note = span_is(take_until(&rest, ' '), "colloc");

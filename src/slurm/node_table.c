@@ -91,7 +91,7 @@ static int update_node(struct node_table *table, const struct slurm_node *from)
     int64_t shards[GRES_INDEX_MAX];
     struct span name = span_of(from->name);
     if (name.size == 0 || name.size >= NODE_NAME_MAX ||
-        gres_counts_by_index(from->gres, "shard", shards) == 0)
+        gres_counts_by_index(span_of_optional(from->gres), "shard", shards) == 0)
         return 0;
     int number = node_table_find(table, name);
     struct cluster_node *node = number >= 0 ? table->nodes[number] : add_node(table, name);
@@ -175,10 +175,12 @@ static void add_other_to_gpus(
     struct node_table *table, const struct cluster_node *node, const struct slurm_job *job)
 {
     int64_t shards[GRES_INDEX_MAX], gpus[GRES_INDEX_MAX];
-    int named = gres_counts_by_index(job->gres, "shard", shards);
-    named += gres_counts_by_index(job->gres, "gpu", gpus);
-    int64_t wanted = gres_count(job->gres, "gpu") + gres_count(job->gres, "shard") +
-                     gres_count(job->other_gres, "gpu") + gres_count(job->other_gres, "shard");
+    int named = gres_counts_by_index(span_of_optional(job->gres), "shard", shards);
+    named += gres_counts_by_index(span_of_optional(job->gres), "gpu", gpus);
+    int64_t wanted = gres_count(span_of_optional(job->gres), "gpu") +
+                     gres_count(span_of_optional(job->gres), "shard") +
+                     gres_count(span_of_optional(job->other_gres), "gpu") +
+                     gres_count(span_of_optional(job->other_gres), "shard");
     for (int i = 0; i < GRES_INDEX_MAX; i++) {
         struct cluster_gpu *gpu = node->gpus[i] >= 0 ? &table->gpus[node->gpus[i]] : NULL;
         if (gpu && (gpus[i] > 0 || (wanted > 0 && named == 0)))
@@ -190,7 +192,7 @@ static void add_other_to_gpus(
 
 void node_table_add_other(struct node_table *table, const struct slurm_job *job)
 {
-    struct span rest = span_of(job->node_list ? job->node_list : "");
+    struct span rest = span_of_optional(job->node_list);
     int n_nodes = job->nodes > 0 ? job->nodes : 1;
     while (rest.size > 0) {
         const char *comma = memchr(rest.at, ',', rest.size);

@@ -9,8 +9,8 @@
 
 #include "base/array.h"
 #include "core/view.h"
-#include "slurm/gres_text.h"
 #include "slurm/slurm_job.h"
+#include "slurmconf/gres_text.h"
 
 enum { NODE_NAME_MAX = 64 };
 

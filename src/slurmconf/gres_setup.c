@@ -15,7 +15,7 @@
 #include <strings.h>
 
 #include "base/array.h"
-#include "slurmconf/gres_list.h"
+#include "slurmconf/gres_text.h"
 #include "slurmconf/host_list.h"
 #include "slurmconf/setup_plan.h"
 
@@ -77,7 +77,7 @@ static int add_files(
             return 0; /* no list of numbers: /dev/nvidiaN is assumed */
         if (*end == '-')
             last = strtoul(end + 1, &end, 10);
-        for (unsigned long k = first; k <= last && k < first + NODE_GPUS_MAX && r == 0; k++) {
+        for (unsigned long k = first; k <= last && k < first + GRES_INDEX_MAX && r == 0; k++) {
             snprintf(path, sizeof path, "%.*s%lu", (int)(open - file.at), file.at, k);
             r = add_device(devices, nodes, path, strlen(path), others);
         }

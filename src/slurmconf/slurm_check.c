@@ -12,7 +12,7 @@
 
 #include "base/array.h"
 #include "slurmconf/conf_text.h"
-#include "slurmconf/gres_list.h"
+#include "slurmconf/gres_text.h"
 
 enum { CLOCK_LIMIT_S = 30 }; /* chosen: munge refuses credentials at 300 s */
 
@@ -110,8 +110,8 @@ static void check_nodes(const struct slurm_facts_read *facts, struct doctor_chec
     while (span_next_line(&rest, &line)) {
         char *text = strndup(line.at, line.size);
         if (text && conf_find(text, "NodeName", &name) && conf_find(text, "Gres", &gres) &&
-            gres_list_count(gres, "gpu") > 0) {
-            bool is_typed = gres_list_typed_shards(gres) == gres_list_count(gres, "gpu");
+            gres_count(gres, "gpu") > 0) {
+            bool is_typed = gres_count_typed(gres) == gres_count(gres, "gpu");
             if (!is_typed && bad++ == 0)
                 first = (struct span){line.at + (name.at - text), name.size};
             good += is_typed;
@@ -136,7 +136,7 @@ static void check_responding(const struct slurm_facts_read *facts, struct doctor
     int silent = 0, unusable = 0, all = 0;
     while (span_next_line(&rest, &line)) {
         char *text = strndup(line.at, line.size);
-        if (text && conf_find(text, "Gres", &gres) && gres_list_count(gres, "gpu") > 0 &&
+        if (text && conf_find(text, "Gres", &gres) && gres_count(gres, "gpu") > 0 &&
             conf_find(text, "State", &state)) {
             bool is_silent = memchr(state.at, '*', state.size);
             silent += is_silent;

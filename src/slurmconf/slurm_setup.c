@@ -4,7 +4,7 @@
  * queues there and starts nothing. colloc-slurm moves a job to the run partition with a node and
  * shards of particular GPUs. So slurm.conf needs
  *
- *   - GPUs and shards typed by index (gres_list.c), in place of each NodeName line with GPUs;
+ *   - GPUs and shards typed by index (gres_text.c), in place of each NodeName line with GPUs;
  *   - GresTypes with shard, and the Lua plugins, in place of these settings or added at the end;
  *   - the two partitions: new ones, or the existing intake partition made DOWN and a copy of it.
  *
@@ -19,7 +19,7 @@
 #include <strings.h>
 
 #include "base/array.h"
-#include "slurmconf/gres_list.h"
+#include "slurmconf/gres_text.h"
 #include "slurmconf/setup_plan.h"
 
 /* A setting that must contain a word: as one of a list, or alone. */
@@ -156,7 +156,7 @@ static int type_gres(struct setup_plan *plan, char **line, struct span gres, int
     FILE *out = open_memstream(&typed, &size);
     if (!out)
         return -ENOMEM;
-    gres_list_write_typed(out, gres, gpus, plan->options->shards);
+    gres_write_typed(out, gres, gpus, plan->options->shards);
     int r = fclose(out) == 0 ? replace_span(line, gres, typed) : -ENOMEM;
     free(typed);
     return r;
@@ -169,20 +169,21 @@ static int edit_node(struct setup_plan *plan, char **line, int *default_gpus)
     if (!conf_begins_with(*line, "NodeName", &names))
         return 0;
     bool has_gres = conf_find(*line, "Gres", &gres), is_default = same_word(names, "DEFAULT");
-    int gpus = has_gres ? gres_list_count(gres, "gpu") : *default_gpus, r = 0;
-    if (has_gres && gres_list_count(gres, "mps") > 0)
+    int64_t gpus = has_gres ? gres_count(gres, "gpu") : *default_gpus;
+    int r = 0;
+    if (has_gres && gres_count(gres, "mps") > 0)
         return fault_set(plan->fault, ENOTSUP,
             "NodeName=%.*s has gres/mps, which cannot stand beside shards: remove it first",
             (int)names.size, names.at);
-    if (gpus > NODE_GPUS_MAX)
-        return fault_set(plan->fault, ERANGE, "NodeName=%.*s has %d GPUs; at most %d",
-            (int)names.size, names.at, gpus, NODE_GPUS_MAX);
+    if (gpus > GRES_INDEX_MAX)
+        return fault_set(plan->fault, ERANGE, "NodeName=%.*s has %lld GPUs; at most %d",
+            (int)names.size, names.at, (long long)gpus, GRES_INDEX_MAX);
     if (is_default && has_gres)
-        *default_gpus = gpus;
+        *default_gpus = (int)gpus;
     if (!is_default && gpus > 0)
-        r = add_nodes(plan, names, gpus);
+        r = add_nodes(plan, names, (int)gpus);
     if (r == 0 && has_gres && gpus > 0)
-        r = type_gres(plan, line, gres, gpus);
+        r = type_gres(plan, line, gres, (int)gpus);
     return r;
 }
 

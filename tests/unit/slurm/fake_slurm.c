@@ -9,7 +9,7 @@
 
 #include "base/array.h"
 #include "base/units.h"
-#include "slurm/gres_text.h"
+#include "slurmconf/gres_text.h"
 
 void fake_slurm_init(struct fake_slurm *fake, int nodes, int gpus)
 {
@@ -154,7 +154,7 @@ static int64_t *held_by(struct fake_slurm *fake, const struct fake_job *job)
 static bool take_shards(struct fake_slurm *fake, struct fake_job *job)
 {
     int64_t shards[GRES_INDEX_MAX], *held = held_by(fake, job);
-    gres_counts_by_index(job->gres, "shard", shards);
+    gres_counts_by_index(span_of_optional(job->gres), "shard", shards);
     for (int i = 0; i < FAKE_INDICES; i++)
         if (held[i] + shards[i] > 80)
             return false;
@@ -185,7 +185,7 @@ static void free_shards(struct fake_slurm *fake, struct fake_job *job)
     int64_t shards[GRES_INDEX_MAX];
     if (job->job.state != SLURM_STATE_RUNNING)
         return;
-    gres_counts_by_index(job->gres, "shard", shards);
+    gres_counts_by_index(span_of_optional(job->gres), "shard", shards);
     for (int i = 0; i < FAKE_INDICES; i++)
         held_by(fake, job)[i] -= shards[i];
 }

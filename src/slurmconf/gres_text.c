@@ -3,33 +3,42 @@
  * An item is a prefix "gres:" or "gres/" that may be missing, then a name, a type and a count with
  * colons between. The type or the count may be missing: a number is the count (gpu:2), anything
  * else the type (gpu:a100). A suffix in parentheses, which may contain commas, is skipped.
+ *
+ * colloc types each GPU of a node by its index, so that a job can ask Slurm for a share of one
+ * particular GPU. Slurm gives a shard the type of its GPU (gres_c_s.c there), so both are typed.
  */
-#include "slurm/gres_text.h"
+#include "slurmconf/gres_text.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/units.h"
 
 /* The text up to the next comma outside of parentheses. */
-static struct span take_word(struct span *text)
+static struct span take_entry(struct span *text)
 {
-    struct span word = {text->at, 0};
+    struct span entry = {text->at, 0};
     int depth = 0;
-    while (word.size < text->size) {
-        char c = text->at[word.size];
+    while (entry.size < text->size) {
+        char c = text->at[entry.size];
         if (c == ',' && depth == 0)
             break;
         depth += c == '(' ? 1 : c == ')' && depth > 0 ? -1 : 0;
-        word.size++;
+        entry.size++;
     }
-    size_t taken = word.size + (word.size < text->size);
+    size_t taken = entry.size + (entry.size < text->size);
     text->at += taken;
     text->size -= taken;
-    const char *suffix = memchr(word.at, '(', word.size);
+    return entry;
+}
+
+static struct span without_suffix(struct span entry)
+{
+    const char *suffix = memchr(entry.at, '(', entry.size);
     if (suffix)
-        word.size = (size_t)(suffix - word.at);
-    return span_trim(word);
+        entry.size = (size_t)(suffix - entry.at);
+    return span_trim(entry);
 }
 
 /* Removes the part before the next colon, or all. */
@@ -46,12 +55,19 @@ static struct span take_part(struct span *word)
 static bool read_count(struct span part, int64_t *ret_count)
 {
     char text[24];
-    return part.size > 0 && span_copy(part, text, sizeof text) &&
-           parse_int64(text, 0, INT32_MAX, ret_count) == 0;
+    size_t digits = 0;
+    while (digits < part.size && isdigit((unsigned char)part.at[digits]))
+        digits++;
+    if (digits == 0 || digits < part.size)
+        return false;
+    if (!span_copy(part, text, sizeof text) || parse_int64(text, 0, INT32_MAX, ret_count) < 0)
+        *ret_count = INT32_MAX;
+    return true;
 }
 
-static bool read_item(struct span word, struct gres_item *ret_item)
+static bool read_item(struct span entry, struct gres_item *ret_item)
 {
+    struct span word = without_suffix(entry);
     if (span_starts(word, "gres:") || span_starts(word, "gres/")) {
         word.at += strlen("gres:");
         word.size -= strlen("gres:");
@@ -76,7 +92,7 @@ static bool read_item(struct span word, struct gres_item *ret_item)
 bool gres_next(struct span *text, struct gres_item *ret_item)
 {
     while (text->size > 0)
-        if (read_item(take_word(text), ret_item))
+        if (read_item(take_entry(text), ret_item))
             return true;
     return false;
 }
@@ -89,25 +105,23 @@ int gres_type_index(const char *type)
     return (int)index;
 }
 
-int64_t gres_count(const char *text, const char *name)
+int64_t gres_count(struct span text, const char *name)
 {
-    struct span rest = span_of(text ? text : "");
     struct gres_item item;
     int64_t count = 0;
-    while (gres_next(&rest, &item))
+    while (gres_next(&text, &item))
         if (strcmp(item.name, name) == 0)
             count += item.count;
     return count;
 }
 
 int gres_counts_by_index(
-    const char *text, const char *name, int64_t ret_counts[static GRES_INDEX_MAX])
+    struct span text, const char *name, int64_t ret_counts[static GRES_INDEX_MAX])
 {
-    struct span rest = span_of(text ? text : "");
     struct gres_item item;
     int n = 0;
     memset(ret_counts, 0, GRES_INDEX_MAX * sizeof *ret_counts);
-    while (gres_next(&rest, &item)) {
+    while (gres_next(&text, &item)) {
         int index = strcmp(item.name, name) == 0 ? gres_type_index(item.type) : -1;
         if (index >= 0)
             ret_counts[index] += item.count;
@@ -115,6 +129,16 @@ int gres_counts_by_index(
     for (int i = 0; i < GRES_INDEX_MAX; i++)
         n += ret_counts[i] > 0;
     return n;
+}
+
+int gres_count_typed(struct span text)
+{
+    int64_t shards[GRES_INDEX_MAX];
+    int index = 0;
+    gres_counts_by_index(text, "shard", shards);
+    while (index < GRES_INDEX_MAX && shards[index] > 0)
+        index++;
+    return index;
 }
 
 bool gres_format_shards(uint64_t indices, int64_t shards, char *text, size_t size)
@@ -131,4 +155,24 @@ bool gres_format_shards(uint64_t indices, int64_t shards, char *text, size_t siz
         used += (size_t)n;
     }
     return true;
+}
+
+void gres_write_typed(FILE *out, struct span list, int gpus, int shards)
+{
+    const char *comma = "";
+    while (list.size > 0) {
+        struct gres_item item;
+        struct span entry = take_entry(&list);
+        bool is_item = read_item(entry, &item);
+        bool is_typed = is_item &&
+                        (strcmp(item.name, "gpu") == 0 || strcmp(item.name, "shard") == 0);
+        if (entry.size == 0 || is_typed)
+            continue;
+        fprintf(out, "%s%.*s", comma, (int)entry.size, entry.at);
+        comma = ",";
+    }
+    for (int k = 0; k < gpus; k++, comma = ",")
+        fprintf(out, "%sgpu:i%d:1", comma, k);
+    for (int k = 0; k < gpus; k++)
+        fprintf(out, ",shard:i%d:%d", k, shards);
 }
