@@ -520,6 +520,13 @@ bool core_can_be_served(const struct core *core, const struct task *task);
  * suspended task that has just been tried. */
 bool core_waits_for_room(const struct core *core, const struct task *task);
 
+/* Starts tasks behind the head on GPUs of kinds that the head cannot use (other_kinds.c). Returns 0
+ * or -ENOMEM. */
+int core_pass_other_kinds(struct core *core, const struct task *head, int64_t now_us);
+
+/* Is there a GPU of a kind that both tasks may use? */
+bool core_shares_kinds(const struct core *core, const struct task *task, const struct task *head);
+
 /* Reserves no GPU for the head of the queue any more. */
 void core_release_reservation(struct core *core);
 

@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "base/units.h"
 #include "core/core_private.h"
+#include "core/kind_match.h"
 #include "core/node_choice.h"
 
 /* Chosen: what fits on a line of a terminal; further GPUs are counted. */
@@ -102,6 +103,9 @@ static void add_verdict(struct line *line, const struct verdict *verdict)
     case VERDICT_NOT_A_PLACE:
         line_add(line, "split into MIG instances");
         break;
+    case VERDICT_OTHER_KIND:
+        line_add(line, "of another kind");
+        break;
     case VERDICT_LOST:
         line_add(line, "lost");
         break;
@@ -179,11 +183,36 @@ static void add_verdict(struct line *line, const struct verdict *verdict)
     }
 }
 
-static void add_verdicts(struct line *line, const struct core *core, const struct verdict *verdicts)
+static bool is_any_of_another_kind(const struct core *core, const struct task *task)
+{
+    for (int i = 0; i < core->view.n_gpus; i++)
+        if (core->view.gpus[i].id.is_place && !cluster_view_is_of_kind(&core->view, i, task))
+            return true;
+    return false;
+}
+
+/* "waits for a GPU of kind A100: "; nothing where all GPUs are of the kind */
+static void add_kind(struct line *line, const struct core *core, const struct task *task)
+{
+    const char *what = task->request.gpus > 1 ? "GPUs" : "a GPU";
+    if (!is_any_of_another_kind(core, task))
+        return;
+    if (task->state == TASK_SUSPENDED)
+        line_add(line, "goes on only on %s of the same model (%s): ", what,
+            core->view.gpus[task->yield.from_gpu].id.name);
+    else
+        line_add(line, "waits for %s of kind %s: ", what, task->request.gpu_kind);
+}
+
+/* GPUs of a kind that the task cannot have are left out. */
+static void add_verdicts(struct line *line, const struct core *core, const struct task *task,
+    const struct verdict *verdicts)
 {
     int listed = 0, more = 0;
+    add_kind(line, core, task);
     for (int i = 0; i < core->view.n_gpus; i++) {
-        if (verdicts[i].kind == VERDICT_NOT_A_PLACE)
+        if (verdicts[i].kind == VERDICT_NOT_A_PLACE ||
+            !cluster_view_is_of_kind(&core->view, i, task))
             continue;
         if (listed == GPUS_LISTED) {
             more++;
@@ -200,13 +229,15 @@ static void add_verdicts(struct line *line, const struct core *core, const struc
 }
 
 /* The head of the main queue, when the task waits behind it; else NULL. A task that cannot be
- * served now waits for no head: other users' tasks go on (main_queue.c). */
+ * served now waits for no head: other users' tasks go on (main_queue.c). Nor does one that runs on
+ * other kinds of GPUs (other_kinds.c). */
 static const struct task *head_before(const struct core *core, const struct task *task)
 {
     const struct task *head = task->state == TASK_QUEUED ? core_head_of_queue(core) : NULL;
     bool is_passed_over = head && head->queue != task->queue &&
                           core_ahead_of(core, task, NULL) == 0;
-    return head == task || is_passed_over ? NULL : head;
+    bool is_apart = head && !core_shares_kinds(core, task, head);
+    return head == task || is_passed_over || is_apart ? NULL : head;
 }
 
 /* "3 tasks are before it in the queue, 2 of other users, who come first by fair share ..." */
@@ -274,7 +305,7 @@ static void explain_placement(
         if (node_choice_choose(core_task_policy(core, task), &query, chosen, verdicts) == PLACE_NOW)
             line_add(line, "nothing, its turn comes");
         else
-            add_verdicts(line, core, verdicts);
+            add_verdicts(line, core, task, verdicts);
     }
     free(verdicts);
     free(chosen);
@@ -571,21 +602,51 @@ static int places_for(const struct core *core, const struct task_request *reques
     int n = 0;
     for (int i = 0; i < core->view.n_gpus; i++) {
         const struct gpu_view *gpu = &core->view.gpus[i];
-        bool usable = gpu->id.is_place && !(gpu->id.is_mig_instance && request->gpus > 1);
+        bool usable = gpu->id.is_place && !(gpu->id.is_mig_instance && request->gpus > 1) &&
+                      kind_match_any(request->gpu_kind, gpu->id.name);
         n += usable && gpu->id.mem_total_bytes >= bytes;
     }
     return n;
 }
 
-static int64_t largest_gpu_bytes(const struct core *core)
+static int64_t largest_gpu_bytes(const struct core *core, const struct task_request *request)
 {
     int64_t largest = 0;
     for (int i = 0; i < core->view.n_gpus; i++) {
         const struct gpu_identity *id = &core->view.gpus[i].id;
-        if (id->is_place && id->mem_total_bytes > largest)
+        if (id->is_place && kind_match_any(request->gpu_kind, id->name) &&
+            id->mem_total_bytes > largest)
             largest = id->mem_total_bytes;
     }
     return largest;
+}
+
+/* The names of all GPUs, each once. */
+static void add_names(struct line *line, const struct core *core)
+{
+    for (int i = 0, listed = 0; i < core->view.n_gpus; i++) {
+        int first = 0;
+        while (strcmp(core->view.gpus[first].id.name, core->view.gpus[i].id.name) != 0 ||
+               !core->view.gpus[first].id.is_place)
+            if (first++ == i)
+                break;
+        if (first == i)
+            line_add(line, "%s%s", listed++ ? ", " : "", core->view.gpus[i].id.name);
+    }
+}
+
+static int refuse_kind(
+    const struct core *core, const struct task_request *request, int places, struct fault *fault)
+{
+    char names[400] = "";
+    struct line line = {names, sizeof names, 0};
+    add_names(&line, core);
+    if (places == 0)
+        return fault_set(fault, EINVAL, "gpu_kind=%s: no GPU here is of that kind; there are: %s",
+            request->gpu_kind, names);
+    return fault_set(fault, EINVAL,
+        "gpus=%d: a task can have at most %d of kind %s here; the GPUs are: %s", request->gpus,
+        places, request->gpu_kind, names);
 }
 
 int core_check_request(
@@ -597,6 +658,8 @@ int core_check_request(
     if (core->view.n_gpus == 0)
         return fault_set(fault, EINVAL, "gpus=%d: this server has no GPU, or its driver shows none",
             request->gpus);
+    if (request->gpus > places && *request->gpu_kind)
+        return refuse_kind(core, request, places, fault);
     if (request->gpus > places)
         return fault_set(fault, EINVAL, "gpus=%d: a task can have at most %d here%s", request->gpus,
             places,
@@ -608,7 +671,7 @@ int core_check_request(
             "memory=%s: this server has too few GPUs that large (the largest: %s), the task could never "
             "start",
             format_size(request->need.bytes, text, sizeof text),
-            format_size(largest_gpu_bytes(core), largest, sizeof largest));
+            format_size(largest_gpu_bytes(core, request), largest, sizeof largest));
     }
     return core_check_host_request(core, &request->host, fault);
 }

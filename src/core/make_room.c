@@ -21,7 +21,6 @@
  * and how long they take is not known. Task 3 needs 35 GiB. To move task 1 takes 7 s: when task 3
  * has waited 15 s, task 1 is moved beside task 2, and task 3 starts on the GPU that it leaves.
  */
-#include <string.h>
 
 #include "base/clock.h"
 #include "core/core_private.h"
@@ -126,8 +125,7 @@ static bool may_join(const struct core *core, const struct gpu_view *from, int i
     struct reading own = busy_part(from), others = busy_part(gpu);
     int most = core->settings.conditions.tasks_per_gpu_max;
     bool is_full = most && gpu->n_residents >= most;
-    return !is_full && strcmp(gpu->id.name, from->id.name) == 0 && own.valid && others.valid &&
-           own.value + others.value <= BUSY_MAX &&
+    return !is_full && own.valid && others.valid && own.value + others.value <= BUSY_MAX &&
            core_can_take(core, task, reading_assume(core_bytes_of(core, task), 0), i);
 }
 

@@ -450,7 +450,7 @@ static int backfill_behind(struct core *core, const struct task *head, int64_t n
     struct task *shortest[BACKFILL_TRIES_MAX];
     int r = 0, tries = 1 + BACKFILL_VERDICTS_MAX / (core->view.n_gpus + 1);
     if (!core_task_policy(core, head)->reserve || !reserve_gpus(core, head, now_us))
-        return 0;
+        return core_pass_other_kinds(core, head, now_us);
     int n = list_shortest(
         core, head, shortest, tries < BACKFILL_TRIES_MAX ? tries : BACKFILL_TRIES_MAX);
     for (int i = 0; i < n && r == 0; i++)

@@ -80,6 +80,9 @@ struct host_resources {
     int64_t memory_bytes;
 };
 
+/* Of the list of kinds, with its NUL. Chosen: four long names. */
+enum { TASK_GPU_KIND_SIZE = 128 };
+
 struct task_request {
     int gpus;                    /* 1 or more, all or none */
     struct host_resources host;  /* of all its processes together */
@@ -97,6 +100,8 @@ struct task_request {
     int64_t begin_us;               /* it does not start before; 0: at once */
     const struct dependency *after; /* of SUBMIT; a task holds those that are open: see below */
     int n_after;
+    char gpu_kind[TASK_GPU_KIND_SIZE]; /* kinds that its GPUs may be of (core/kind_match.h); "":
+                                          any */
 };
 
 enum task_state {

@@ -3,8 +3,10 @@
 #include "core/view.h"
 
 #include <stddef.h>
+#include <string.h>
 
 #include "base/units.h"
+#include "core/kind_match.h"
 
 /* Memory in use on an idle GPU is below this. Measured: 15 MiB on an A100, a few hundred MiB with
  * an MPS server or a display. */
@@ -54,9 +56,19 @@ bool gpu_view_is_idle(const struct gpu_view *gpu)
     return gpu->utilisation_level.valid && gpu->utilisation_level.value == 0;
 }
 
-static bool is_usable(const struct gpu_view *gpu, const struct task *task)
+bool cluster_view_is_of_kind(const struct cluster_view *view, int gpu, const struct task *task)
 {
-    return gpu->id.is_place && !(gpu->id.is_mig_instance && task->request.gpus > 1);
+    const char *name = view->gpus[gpu].id.name;
+    if (task->state == TASK_SUSPENDED)
+        return strcmp(view->gpus[task->yield.from_gpu].id.name, name) == 0;
+    return kind_match_any(task->request.gpu_kind, name);
+}
+
+static bool is_usable(const struct cluster_view *view, int i, const struct task *task)
+{
+    const struct gpu_identity *id = &view->gpus[i].id;
+    return id->is_place && !(id->is_mig_instance && task->request.gpus > 1) &&
+           cluster_view_is_of_kind(view, i, task);
 }
 
 static bool are_enough_larger(const struct cluster_view *view, const struct task *task)
@@ -64,7 +76,7 @@ static bool are_enough_larger(const struct cluster_view *view, const struct task
     int n = 0;
     for (int i = 0; i < view->n_gpus && n < task->request.gpus; i++) {
         const struct gpu_view *gpu = &view->gpus[i];
-        n += is_usable(gpu, task) && gpu->health != VIEW_LOST && gpu->health != VIEW_FAULTY &&
+        n += is_usable(view, i, task) && gpu->health != VIEW_LOST && gpu->health != VIEW_FAULTY &&
              gpu->id.mem_total_bytes >= task->request.need.bytes;
     }
     return n == task->request.gpus;
@@ -73,7 +85,7 @@ static bool are_enough_larger(const struct cluster_view *view, const struct task
 bool cluster_view_suits(const struct cluster_view *view, int gpu, const struct task *task)
 {
     const struct need *need = &task->request.need;
-    if (!is_usable(&view->gpus[gpu], task))
+    if (!is_usable(view, gpu, task))
         return false;
     if (need->kind < NEED_ESTIMATED || need->bytes <= view->gpus[gpu].id.mem_total_bytes)
         return true;

@@ -130,9 +130,15 @@ const struct resident *gpu_view_unsettled(const struct gpu_view *gpu);
 bool gpu_view_is_idle(const struct gpu_view *gpu);
 
 /*
- * May the task ever run on the GPU? It has to be a place, no MIG instance for a task of several
- * GPUs, and not smaller than what was declared. An estimate may be wrong: it rules a GPU out only
- * when enough larger ones exist.
+ * Is the GPU of a kind on which the task may run? A task names kinds; a suspended task goes on only
+ * on the model that it was taken off: the driver restores no process on another.
+ */
+bool cluster_view_is_of_kind(const struct cluster_view *view, int gpu, const struct task *task);
+
+/*
+ * May the task ever run on the GPU? It has to be a place of the right kind, no MIG instance for a
+ * task of several GPUs, and not smaller than what was declared. An estimate may be wrong: it rules
+ * a GPU out only when enough larger ones exist.
  */
 bool cluster_view_suits(const struct cluster_view *view, int gpu, const struct task *task);
 

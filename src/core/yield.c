@@ -10,6 +10,7 @@
  */
 #include <errno.h>
 #include <inttypes.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "core/core_private.h"
@@ -28,11 +29,26 @@ static bool is_on_instance(const struct core *core, const struct task *task)
     return false;
 }
 
-/* The driver refuses clients of MPS and processes on MIG instances. */
+static bool is_same_model(const struct core *core, int a, int b)
+{
+    return strcmp(core->view.gpus[a].id.name, core->view.gpus[b].id.name) == 0;
+}
+
+static bool is_on_several_models(const struct core *core, const struct task *task)
+{
+    for (int i = 1; i < task->n_gpus; i++)
+        if (!is_same_model(core, task->gpus[0], task->gpus[i]))
+            return true;
+    return false;
+}
+
+/* The driver refuses clients of MPS and processes on MIG instances, and puts a process back only on
+ * GPUs of the model that each was: a task on several models would have to wait for those. */
 bool core_can_suspend(const struct core *core, const struct task *task)
 {
     return core->settings.can_suspend && !task->yield.cannot_suspend &&
-           task->share.sharing == SHARING_STREAMS && !is_on_instance(core, task);
+           task->share.sharing == SHARING_STREAMS && !is_on_instance(core, task) &&
+           !is_on_several_models(core, task);
 }
 
 bool core_may_suspend(const struct core *core, const struct task *task, int64_t now_us)
@@ -61,6 +77,8 @@ static int refuse_suspension(
         why = "it is a client of MPS, which the driver cannot suspend";
     else if (is_on_instance(core, task))
         why = "it runs on a MIG instance, from which the driver cannot take it";
+    else if (is_on_several_models(core, task))
+        why = "its GPUs are of several models, and the driver puts a process back only on the same";
     return fault_set(fault, ENOTSUP, "task %" PRIu64 " cannot be %s: %s", task->id, what, why);
 }
 
@@ -110,14 +128,16 @@ int64_t core_yield_cost_us(const struct core *core, const struct task *task)
 
 /* What stands against moving the task to the GPU; NULL: nothing. The driver loses a process whose
  * memory is not there when it is put back. */
-static const char *why_not_moved(
-    const struct core *core, const struct task *task, const struct gpu_view *gpu)
+static const char *why_not_moved(const struct core *core, const struct task *task, int to)
 {
+    const struct gpu_view *gpu = &core->view.gpus[to];
     struct reading bytes = core_bytes_of(core, task), free_bytes = gpu_view_free_bytes(gpu);
     if (!gpu->id.is_place || gpu->id.is_mig_instance)
         return "it is divided into MIG instances";
     if (gpu->health != VIEW_OK)
         return "it is lost or faulty";
+    if (!is_same_model(core, task->gpus[0], to))
+        return "it is of another model, on which the driver puts no process back";
     if (gpu_view_resident(gpu, task->id))
         return NULL;
     if (gpu->exclusive_for || (task->exclusive && gpu->n_residents))
@@ -131,12 +151,12 @@ static const char *why_not_moved(
     return NULL;
 }
 
-static int check_destination(const struct core *core, const struct task *task,
-    const struct gpu_view *gpu, struct fault *fault)
+static int check_destination(
+    const struct core *core, const struct task *task, int to, struct fault *fault)
 {
-    const char *why = why_not_moved(core, task, gpu);
+    const char *why = why_not_moved(core, task, to);
     return why ? fault_set(fault, EBUSY, "task %" PRIu64 " cannot be moved to GPU %s: %s", task->id,
-                     gpu->id.label, why)
+                     core->view.gpus[to].id.label, why)
                : 0;
 }
 
@@ -155,7 +175,7 @@ int core_check_move(
     if (!core_are_gpus(core, gpus, n))
         return fault_set(fault, EINVAL, "there is no such GPU");
     for (int i = 0; i < n && r == 0; i++)
-        r = check_destination(core, task, &core->view.gpus[gpus[i]], fault);
+        r = check_destination(core, task, gpus[i], fault);
     return r;
 }
 

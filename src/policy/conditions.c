@@ -3,8 +3,9 @@
  * The conditions, in the order in which they are tested; the first that is not met is the verdict.
  *
  *   1. No other task has the GPU reserved.
- *   2. It is a place for this task, healthy, recently sampled; no task has it to itself, and it is
- *      not drained for another, nor kept free for a reservation in advance.
+ *   2. It is a place for this task, of a kind that the task may have, healthy, recently sampled; no
+ *      task has it to itself, and it is not drained for another, nor kept free for a reservation in
+ *      advance.
  *   3. It is large enough. An idle GPU then takes the task. So does a GPU that is smaller than an
  *      estimate (not a declaration), when there is no larger one: an estimate may be wrong.
  *   4. MPS, compute mode and the limit of tasks allow the task beside the residents.
@@ -41,10 +42,13 @@ static __attribute__((noinline)) struct verdict check_closed(const struct gpu_vi
     return make_verdict(is_leaving ? VERDICT_LEAVING : VERDICT_HOLD_OFF, gpu->closed_for, 0, 0);
 }
 
-static struct verdict check_place(const struct placement_query *query, const struct gpu_view *gpu)
+static struct verdict check_place(const struct placement_query *query, int i)
 {
+    const struct gpu_view *gpu = &query->view->gpus[i];
     if (!gpu->id.is_place)
         return make_verdict(VERDICT_NOT_A_PLACE, 0, 0, 0);
+    if (!cluster_view_is_of_kind(query->view, i, query->task))
+        return make_verdict(VERDICT_OTHER_KIND, 0, 0, 0);
     if (gpu->health == VIEW_LOST)
         return make_verdict(VERDICT_LOST, 0, 0, 0);
     if (gpu->health == VIEW_FAULTY)
@@ -178,7 +182,7 @@ struct verdict conditions_check_place(
     const struct placement_query *query, int i, bool *ret_is_final)
 {
     const struct gpu_view *gpu = &query->view->gpus[i];
-    struct verdict verdict = check_place(query, gpu);
+    struct verdict verdict = check_place(query, i);
     if (verdict.kind == VERDICT_FITS)
         verdict = check_size(query, i);
     *ret_is_final = true;

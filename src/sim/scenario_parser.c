@@ -66,6 +66,7 @@ struct field {
         FIELD_NEED_DECLARED,
         FIELD_POLICY,   /* const struct policy * */
         FIELD_PRIORITY, /* int: a class */
+        FIELD_TEXT,     /* char[max] */
         FIELD_BOOL      /* "yes" or "no" */
     } type;
     size_t offset;
@@ -129,6 +130,8 @@ static int read_field(const struct field *field, void *object, const char *text)
         return read_policy(text, at);
     case FIELD_PRIORITY:
         return priority_parse(text, at);
+    case FIELD_TEXT:
+        return span_copy(span_of(text), at, (size_t)field->max) ? 0 : -EINVAL;
     case FIELD_BOOL:
         *(bool *)at = strcmp(text, "yes") == 0;
         return strcmp(text, "yes") == 0 || strcmp(text, "no") == 0 ? 0 : -EINVAL;
@@ -148,18 +151,21 @@ static int read_named_field(const struct field *fields, size_t n, void *object, 
 
 /* ---- GPUs and settings ---- */
 
-/* "2x40GiB" */
+/* "2x40GiB", "2x40GiB:A100" */
 static int read_gpus(
     struct scenario *scenario, const char *word, bool are_instances, struct fault *fault)
 {
-    char count_text[16] = "";
+    char count_text[16] = "", size_text[32] = "";
     const char *x = strchr(word, 'x');
     int64_t count, bytes;
     if (!x || x - word >= (int)sizeof count_text)
         return refuse_word(fault, word);
     memcpy(count_text, word, (size_t)(x - word));
-    if (parse_int64(count_text, 1, SCENARIO_GPUS_MAX - scenario->n_gpus, &count) < 0 ||
-        parse_size(x + 1, &bytes) < 0)
+    const char *kind = strchr(x, ':');
+    struct span size = {x + 1, kind ? (size_t)(kind - x - 1) : strlen(x + 1)};
+    if (!span_copy(size, size_text, sizeof size_text) ||
+        parse_int64(count_text, 1, SCENARIO_GPUS_MAX - scenario->n_gpus, &count) < 0 ||
+        parse_size(size_text, &bytes) < 0)
         return refuse_word(fault, word);
     for (int64_t i = 0; i < count; i++) {
         int index = scenario->n_gpus++;
@@ -169,6 +175,7 @@ static int read_gpus(
         gpu->mem_total_bytes = bytes;
         snprintf(gpu->uuid, sizeof gpu->uuid, "GPU-%d", index);
         snprintf(gpu->label, sizeof gpu->label, "%d", index);
+        snprintf(gpu->name, sizeof gpu->name, "%s", kind ? kind + 1 : "");
     }
     return 0;
 }
@@ -244,6 +251,7 @@ static int read_task_option(struct scenario_task *task, char *word, struct fault
         {"gpus", FIELD_INT, OPTION(request.gpus), 1000},
         {"cpus", FIELD_INT, OPTION(request.host.cpus), 10000},
         {"host", FIELD_SIZE, OPTION(request.host.memory_bytes), 0},
+        {"kind", FIELD_TEXT, OPTION(request.gpu_kind), TASK_GPU_KIND_SIZE},
         {"user", FIELD_INT, OPTION(uid), 1000000},
         {"need", FIELD_NEED_ESTIMATED, OPTION(request.need), 0},
         {"declared", FIELD_NEED_DECLARED, OPTION(request.need), 0},

@@ -49,7 +49,7 @@ struct field {
         FIELD_WHOLE     /* struct reading, a whole number */
     } type;
     size_t offset;
-    enum { REQUIRED, OPTIONAL } presence; /* OPTIONAL: left out when false, 0 or unknown */
+    enum { REQUIRED, OPTIONAL } presence; /* OPTIONAL: left out when false, 0, "" or unknown */
     int64_t min, max;                     /* of a whole number; FIELD_TEXT: max is the size */
     const struct names *names;
 };
@@ -183,6 +183,7 @@ static const struct field submit_fields[] = {
     {"begin_us", FIELD_INT64, AT(submit.request.begin_us), OPTIONAL, 1, EVENT_NUMBER_MAX, NULL},
     {"cpus", FIELD_INT, AT(submit.request.host.cpus), OPTIONAL, 1, HOST_CPUS_MAX, NULL},
     {"host_bytes", FIELD_INT64, AT(submit.request.host.memory_bytes), OPTIONAL, 1, HOST_BYTES_MAX, NULL},
+    {"gpu_kind", FIELD_TEXT, AT(submit.request.gpu_kind), OPTIONAL, 0, TASK_GPU_KIND_SIZE, NULL},
 };
 
 static const struct field update_fields[] = {
@@ -363,6 +364,8 @@ static bool is_left_out(const struct field *field, const void *at)
         return !*(const struct policy *const *)at;
     if (field->type == FIELD_FRACTION || field->type == FIELD_READING || field->type == FIELD_WHOLE)
         return !((const struct reading *)at)->valid;
+    if (field->type == FIELD_TEXT)
+        return !*(const char *)at;
     return integer_at(field, at) == 0;
 }
 

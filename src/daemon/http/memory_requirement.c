@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/units.h"
+#include "core/kind_match.h"
 #include "daemon/http/request_fields.h"
 #include "daemon/http/submission.h"
 #include "estimator/estimator.h"
@@ -48,13 +49,15 @@ static int parse_summary(const json_t *body, struct submission *submission, stru
     return 0;
 }
 
-/* Returns the kind of all GPUs here; NULL when they differ: then an estimate for one kind would not
- * hold for another. */
-static const char *gpu_kind(const struct http *http)
+/* Returns the kind of all GPUs that the task may have; NULL when they differ: then an estimate for
+ * one kind would not hold for another. */
+static const char *gpu_kind(const struct http *http, const struct task_request *task)
 {
     struct gpu_report gpu;
     const char *name = NULL;
     for (size_t i = 0; http_report_gpu(http, i, &gpu); i++) {
+        if (!kind_match_any(task->gpu_kind, gpu.info->name))
+            continue;
         if (name && strcmp(gpu.info->name, name) != 0)
             return NULL;
         name = gpu.info->name;
@@ -82,7 +85,7 @@ static int estimate_requirement(const struct http *http, struct submission *subm
 {
     struct estimate_request request = {.model = network->model,
         .export = network->export,
-        .gpu_kind = gpu_kind(http),
+        .gpu_kind = gpu_kind(http, &submission->event.submit.request),
         .history = http->parts.run_history->runs,
         .n_history = http->parts.run_history->n};
     struct estimate estimate = {0};

@@ -197,7 +197,7 @@ class Bash(CliCase):
         self.assertEqual(self.complete("help", "hi"), ["history"])
 
     def test_options(self):
-        self.assertEqual(self.complete("submit", "--gp"), ["--gpus="])
+        self.assertEqual(self.complete("submit", "--gpus"), ["--gpus="])
         self.assertEqual(self.complete("logs", "--f"), ["--follow"])
         self.assertIn("--json", self.complete("queue", "-"))
 

@@ -175,6 +175,31 @@ static void gpus_of_other_sizes_and_kinds_count_for_what_they_are(void **state)
     core_destroy(core);
 }
 
+static void unknown_and_rare_kinds_are_refused_with_the_list(void **state)
+{
+    struct core *core = world_core(&saying, 0);
+    struct gpu_identity list[] = {
+        {.uuid = "a", .is_place = true, .mem_total_bytes = 80 * GIB, .name = "NVIDIA H100"},
+        {.uuid = "b", .is_place = true, .mem_total_bytes = 16 * GIB, .name = "Tesla T4"},
+        {.uuid = "c", .is_place = true, .mem_total_bytes = 16 * GIB, .name = "Tesla T4"},
+        {.uuid = "d", .is_place = false, .mem_total_bytes = 16 * GIB, .name = "Tesla V100"},
+    };
+    struct event event = {.kind = EVENT_GPUS, .gpus = {list, ARRAY_SIZE(list)}};
+    struct fault fault = {""};
+    assert_int_equal(core_step(core, &event), 0);
+    assert_int_equal(
+        core_check_request(core, &(struct task_request){.gpus = 2, .gpu_kind = "t4"}, &fault), 0);
+    assert_refused(core, (struct task_request){.gpus = 1, .gpu_kind = "A100"},
+        "gpu_kind=A100: no GPU here is of that kind; there are: NVIDIA H100, Tesla T4");
+    assert_refused(core, (struct task_request){.gpus = 1, .gpu_kind = "V100"}, "no GPU here");
+    assert_refused(core, (struct task_request){.gpus = 3, .gpu_kind = "T4"},
+        "gpus=3: a task can have at most 2 of kind T4 here");
+    assert_refused(core,
+        (struct task_request){.gpus = 1, .gpu_kind = "T4", .need = {NEED_DECLARED, 20 * GIB}},
+        "(the largest: 16.0 GiB)");
+    core_destroy(core);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -185,6 +210,7 @@ int main(void)
         cmocka_unit_test(an_estimate_is_waited_for),
         cmocka_unit_test(requests_that_can_never_be_met_are_refused),
         cmocka_unit_test(gpus_of_other_sizes_and_kinds_count_for_what_they_are),
+        cmocka_unit_test(unknown_and_rare_kinds_are_refused_with_the_list),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -103,11 +103,12 @@ static void the_order_of_tasks_is_stored(void **state)
         .once = true,
         .begin_us = 7000000,
         .after = after,
-        .n_after = 2};
+        .n_after = 2,
+        .gpu_kind = "A100,v100"};
     assert_stored_as(&event,
         "{\"uid\":0,\"held\":false,\"gpus\":1,\"exclusive\":false,\"sharing\":\"streams\","
         "\"need\":\"unknown\",\"need_bytes\":0,\"time_limit_us\":0,\"priority\":-1,\"once\":true,"
-        "\"begin_us\":7000000,\"after\":[{\"kind\":\"ok\",\"first\":12,\"last\":12},"
+        "\"begin_us\":7000000,\"gpu_kind\":\"A100,v100\",\"after\":[{\"kind\":\"ok\",\"first\":12,\"last\":12},"
         "{\"kind\":\"notok\",\"first\":13,\"last\":22,\"each\":true}]}");
     event = of_kind(EVENT_UPDATE);
     event.update = (struct task_update){.sets_time_limit = true,

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A kind names a GPU when each of its words is a word of the GPU's name. Words are divided by
+ * anything that is neither a letter nor a digit, so that users need not know how NVIDIA writes the
+ * name: "A100-80GB" is "NVIDIA A100-SXM4-80GB" and "NVIDIA A100 80GB PCIe"; "A10" is neither of
+ * them, and "L40" is no L40S.
+ */
+#include "core/kind_match.h"
+
+#include <ctype.h>
+#include <string.h>
+#include <strings.h>
+
+struct word {
+    const char *at;
+    size_t size; /* 0: there is none left */
+};
+
+/* The next word before `end`; `*at` is set behind it. */
+static struct word next_word(const char **at, const char *end)
+{
+    while (*at < end && !isalnum((unsigned char)**at))
+        (*at)++;
+    struct word word = {*at, 0};
+    while (*at < end && isalnum((unsigned char)**at))
+        (*at)++;
+    word.size = (size_t)(*at - word.at);
+    return word;
+}
+
+static bool has_word(const char *name, struct word wanted)
+{
+    const char *end = name + strlen(name);
+    struct word word;
+    while ((word = next_word(&name, end)).size)
+        if (word.size == wanted.size && strncasecmp(word.at, wanted.at, word.size) == 0)
+            return true;
+    return false;
+}
+
+/* Are all words of one kind, of which there must be one, in the name? */
+static bool is_of_kind(const char *kind, const char *end, const char *name)
+{
+    struct word word = next_word(&kind, end);
+    bool is_found = word.size > 0;
+    for (; word.size && is_found; word = next_word(&kind, end))
+        is_found = has_word(name, word);
+    return is_found;
+}
+
+bool kind_match_any(const char *kinds, const char *name)
+{
+    if (!*kinds)
+        return true;
+    for (const char *end = kinds; *kinds; kinds = *end ? end + 1 : end) {
+        end = kinds + strcspn(kinds, ",");
+        if (is_of_kind(kinds, end, name))
+            return true;
+    }
+    return false;
+}

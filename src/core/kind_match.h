@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The kinds of GPUs that a task names, compared with the names of GPUs. */
+#ifndef COLLOC_CORE_KIND_MATCH_H
+#define COLLOC_CORE_KIND_MATCH_H
+
+#include <stdbool.h>
+
+/*
+ * Is a GPU of one of the kinds?
+ *
+ * kinds: comma-separated, in upper or lower case: "A100", "a100-80gb,H100"; "": every GPU is
+ * name:  of the GPU, as the driver reports it: "NVIDIA A100-SXM4-80GB"
+ */
+bool kind_match_any(const char *kinds, const char *name);
+
+#endif
