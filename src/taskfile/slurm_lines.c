@@ -11,6 +11,7 @@
  */
 #include "taskfile/slurm_lines.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,6 +21,8 @@
 #include "base/units.h"
 #include "taskfile/signal_spec.h"
 #include "taskfile/word_split.h"
+
+enum { KIND_SIZE = 64 }; /* chosen: Slurm's types are short words */
 
 /* One option of a line on its way into the description. */
 struct reading_of_line {
@@ -76,15 +79,28 @@ static int read_yes(struct reading_of_line *line, const char *name, const char *
     return set_option(line, option, name, strcmp(name, "no-requeue") == 0 ? "no" : "yes");
 }
 
-/* "2"; a kind of GPU, as in "a100:2", cannot be asked for. */
-static int read_gpus(struct reading_of_line *line, const char *name, const char *value)
+static bool is_number(const char *text)
 {
-    if (value[strspn(value, "0123456789")])
-        return refuse_option(line, name, value, "a kind of GPU cannot be asked for; give a number");
-    return set_option(line, TASK_GPUS, name, value);
+    return *text && text[strspn(text, "0123456789")] == '\0';
 }
 
-/* "gpu", "gpu:2" */
+/* "2", "a100:2", "a100" */
+static int read_gpus(struct reading_of_line *line, const char *name, const char *value)
+{
+    char kind[KIND_SIZE];
+    const char *colon = strchr(value, ':');
+    struct span name_of_kind = {value, colon ? (size_t)(colon - value) : strlen(value)};
+    const char *count = colon ? colon + 1 : "1";
+    if (!colon && !isalpha((unsigned char)*value))
+        return set_option(line, TASK_GPUS, name, value);
+    if (!name_of_kind.size || memchr(value, ',', strlen(value)) || !is_number(count) ||
+        !span_copy(name_of_kind, kind, sizeof kind))
+        return refuse_option(line, name, value, "give a number of GPUs, or a kind: a100:2");
+    int r = set_option(line, TASK_GPU_KIND, name, kind);
+    return r < 0 ? r : set_option(line, TASK_GPUS, name, count);
+}
+
+/* "gpu", "gpu:2", "gpu:a100:2" */
 static int read_gres(struct reading_of_line *line, const char *name, const char *value)
 {
     if (strcmp(value, "gpu") == 0)

@@ -235,7 +235,7 @@ class Submit(CliCase):
 
     def test_what_a_script_for_slurm_cannot_have(self):
         for line, text in [
-            ("--gres=gpu:a100:2", "a kind of GPU cannot be asked for"),
+            ("--gres=gpu:a100:2,gpu:v100:1", "give a number of GPUs, or a kind"),
             ("-N 2", "a task runs once"),
             ("--constraint=a100", "not supported"),
             ("--chdir", "needs a value"),

@@ -108,11 +108,30 @@ static void what_changes_nothing_is_a_warning(void **state)
     }
 }
 
+static void a_kind_of_gpu_is_read(void **state)
+{
+    static const struct {
+        const char *line, *kind;
+        int gpus;
+    } table[] = {{"--gres=gpu:a100:2", "a100", 2}, {"--gpus=h100:1", "h100", 1},
+        {"-G tesla", "tesla", 1}, {"--gres=gpu:3", NULL, 3}};
+    char line[128];
+    for (size_t i = 0; i < ARRAY_SIZE(table); i++) {
+        snprintf(line, sizeof line, "#SBATCH %s", table[i].line);
+        assert_int_equal(read_script(line), 0);
+        assert_int_equal(task.values[TASK_GPUS].number, table[i].gpus);
+        assert_int_equal(task.values[TASK_GPU_KIND].set, table[i].kind != NULL);
+        if (table[i].kind)
+            assert_string_equal(task.values[TASK_GPU_KIND].text, table[i].kind);
+    }
+}
+
 static void what_changes_the_meaning_is_refused(void **state)
 {
-    static const char *const lines[] = {"--gres=gpu:a100:2", "--gpus=h100:1", "--gres=shard:4",
-        "-N 2", "--nodes=2-4", "-n 4", "--ntasks-per-node=2", "--constraint=a100", "-L matlab",
-        "--licenses=matlab", "--dependency=after:12", "-d singleton", "-d afterok:12?afterok:13",
+    static const char *const lines[] = {"--gres=gpu:a100:x", "--gpus=h100:1,a100:1", "--gpus=:2",
+        "--gpus=a100:0", "--gres=gpu:a100:2:3", "--gres=shard:4", "-N 2", "--nodes=2-4", "-n 4",
+        "--ntasks-per-node=2", "--constraint=a100", "-L matlab", "--licenses=matlab",
+        "--dependency=after:12", "-d singleton", "-d afterok:12?afterok:13",
         "-d afterok:1,expand:2", "--export=NONE", "--export=A,B", "--export=ALL,=1", "-o %N.out",
         "--time=soon", "--gpus=0", "--gpus", "--hold=yes", "--made-up", "gpus=2", "-", "--", "-c x",
         "--mem=lots", "--job-name='x", "--reservation=r", "--array"};
@@ -132,6 +151,7 @@ int main(void)
         cmocka_unit_test_teardown(a_script_is_read_as_it_is, release),
         cmocka_unit_test_teardown(memory_of_parts_is_added_up, release),
         cmocka_unit_test_teardown(lines_of_colloc_count_more, release),
+        cmocka_unit_test_teardown(a_kind_of_gpu_is_read, release),
         cmocka_unit_test_teardown(lines_after_the_first_command_are_none, release),
         cmocka_unit_test_teardown(what_changes_nothing_is_a_warning, release),
         cmocka_unit_test_teardown(what_changes_the_meaning_is_refused, release),
