@@ -44,6 +44,8 @@ enum {
     SIMULATE_MAKE_ROOM,
     SIMULATE_ORDER,
     SIMULATE_RECOVERY_STEP,
+    SIMULATE_HOST_CPUS,
+    SIMULATE_HOST_MEMORY,
     SIMULATE_SMACT,
     SIMULATE_SEED,
     SIMULATE_RESAMPLE,
@@ -149,6 +151,17 @@ static const struct option_spec options[SIMULATE_OPTIONS] = {
         .argument = "X",
         .help = "memory added to a task's requirement after each GPU memory crash, in GiB; "
                 "0: the next attempt is alone on its GPUs; default: 0"},
+    [SIMULATE_HOST_CPUS] = {.name = "host-cpus",
+        .kind = OPTION_INTEGER,
+        .argument = "N",
+        .help = "CPUs of the server, for tasks whose catalogue has a column cpus; 0: not counted; "
+                "default: 0",
+        .max = 10000},
+    [SIMULATE_HOST_MEMORY] = {.name = "host-memory-gib",
+        .kind = OPTION_TEXT,
+        .argument = "X",
+        .help = "main memory of the server in GiB, for tasks whose catalogue has a column "
+                "host_memory_mib; 0: not counted; default: 0"},
     [SIMULATE_SMACT] = {.name = "smact",
         .kind = OPTION_TEXT,
         .argument = "X",
@@ -229,7 +242,7 @@ static int set_conditions(
     const struct invocation *invocation, struct core_settings *settings, struct fault *fault)
 {
     struct conditions *conditions = &settings->conditions;
-    double min_free_gib, margin_gib, step_gib;
+    double min_free_gib, margin_gib, step_gib, host_gib;
     int r = number_of(
         invocation, SIMULATE_SMACT_MAX, 1, conditions->smact_max, fault, &conditions->smact_max);
     if (r == 0)
@@ -241,9 +254,13 @@ static int set_conditions(
             &conditions->slowdown_max);
     if (r == 0)
         r = number_of(invocation, SIMULATE_RECOVERY_STEP, 1e6, 0, fault, &step_gib);
+    if (r == 0)
+        r = number_of(invocation, SIMULATE_HOST_MEMORY, 1e6, 0, fault, &host_gib);
     if (r < 0)
         return r;
     settings->recovery_step_bytes = (int64_t)(step_gib * (double)GIB);
+    settings->host = (struct host_resources){
+        (int)invocation->values[SIMULATE_HOST_CPUS].number, (int64_t)(host_gib * (double)GIB)};
     conditions->min_free_bytes = (int64_t)(min_free_gib * (double)GIB);
     conditions->margin_bytes = (int64_t)(margin_gib * (double)GIB);
     if (invocation->values[SIMULATE_HOLD_OFF].set)

@@ -22,6 +22,7 @@
 /* Figures beyond these are mistakes of a table (chosen: far above any task). */
 #define SOLO_S_MAX     1e9
 #define MEMORY_MIB_MAX 1e8
+#define CPUS_MAX       10000
 
 static const char *const
     names_task[] = {"task", "name", NULL},
@@ -34,7 +35,9 @@ static const char *const
     *const names_memory_otherwise[] = {"memory_mb_thesis", "rerun_mib", NULL},
     *const names_smact[] = {"smact", NULL}, *const names_smocc[] = {"smocc", NULL},
     *const names_gract[] = {"gract", NULL}, *const names_dram[] = {"dram", NULL},
-    *const names_power[] = {"power_w", NULL};
+    *const names_power[] = {"power_w", NULL}, *const names_cpus[] = {"cpus", NULL},
+    *const names_host_memory[] = {"host_memory_mib", NULL},
+    *const names_gpu_kind[] = {"gpu_kind", NULL};
 
 /* The traits by which a task is found in a catalogue that names it differently. */
 struct traits {
@@ -190,6 +193,24 @@ static int read_demand(
     return !says_smact && !known;
 }
 
+/* What it needs of the server beside GPUs, and on which kinds of GPUs it runs. */
+static int read_restrictions(
+    const struct reader *reader, struct fault *fault, struct sim_task *task)
+{
+    double cpus = 0, mib = 0;
+    const char *kind = columns_get(
+        &reader->columns, columns_find(&reader->columns, names_gpu_kind));
+    int r = read_number(reader, names_cpus, 0, CPUS_MAX, fault, &cpus);
+    if (r >= 0 && cpus != floor(cpus))
+        r = columns_wrong(&reader->columns, fault, "cpus is %g: it must be a whole number", cpus);
+    if (r >= 0)
+        r = read_number(reader, names_host_memory, 0, MEMORY_MIB_MAX, fault, &mib);
+    if (r >= 0 && kind && !span_copy(span_of(kind), task->gpu_kind, sizeof task->gpu_kind))
+        r = columns_wrong(&reader->columns, fault, "the gpu_kind \"%.40s...\" is too long", kind);
+    task->host = (struct host_resources){(int)cpus, (int64_t)(mib * (double)MIB)};
+    return r;
+}
+
 static int read_task(struct reader *reader, struct fault *fault, struct sim_task *task)
 {
     const struct sim_task *known = find_known(reader, task->name);
@@ -204,6 +225,8 @@ static int read_task(struct reader *reader, struct fault *fault, struct sim_task
         r = read_memory(reader, known, fault, task);
     if (r >= 0)
         r = read_need(reader, fault, task);
+    if (r >= 0)
+        r = read_restrictions(reader, fault, task);
     return r < 0 ? r : read_demand(reader, known, fault, task);
 }
 

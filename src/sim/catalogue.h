@@ -10,9 +10,11 @@
 struct sim_task {
     char *name;
     int gpus;
-    double solo_s;        /* how long an attempt takes alone on its GPUs */
-    int64_t memory_bytes; /* the memory that it takes on each GPU */
-    struct need need;     /* the memory requirement that the scheduler knows */
+    struct host_resources host;        /* that it needs of the server; 0: not counted */
+    char gpu_kind[TASK_GPU_KIND_SIZE]; /* kinds of GPUs that it runs on; "": any */
+    double solo_s;                     /* how long an attempt takes alone on its GPUs */
+    int64_t memory_bytes;              /* the memory that it takes on each GPU */
+    struct need need;                  /* the memory requirement that the scheduler knows */
     struct demand demand; /* power_w is that of the whole GPU; NAN where the catalogue has no figure
                              (demand_complete) */
 };

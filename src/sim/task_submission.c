@@ -58,9 +58,11 @@ static struct task_request request_for(
     const struct simulation *simulation = run->simulation;
     bool exclusive_gpus = simulation->settings.policy->exclusive_gpus;
     struct task_request request = {.gpus = type->gpus,
+        .host = type->host,
         .sharing = exclusive_gpus ? SHARING_STREAMS : simulation->sharing,
         .takes_turns = simulation->take_turns,
         .need = type->need};
+    memcpy(request.gpu_kind, type->gpu_kind, sizeof request.gpu_kind);
     if (simulation->need_error > 0 && type->need.kind >= NEED_ESTIMATED)
         request.need = need_with_error(run, &type->need);
     if (simulation->knows_activity)

@@ -153,6 +153,46 @@ class Users(SimulateCase):
         self.assertRegex(text, r"USER +TASKS +WAIT +SLOWDOWN +FAIRNESS\nada +1 +0:00 +1.00 +1.00\n")
 
 
+class Restrictions(SimulateCase):
+    """Tasks that need a kind of GPU, CPUs or main memory: of equal length, alone on their GPUs."""
+
+    HEAD = "task,gpus,solo_s,memory_mib,smact,cpus,host_memory_mib,gpu_kind\n"
+
+    def total_s(self, tasks, *arrivals, gpus="2xA100-40GB", **options):
+        self.tasks = self.write("tasks.csv", self.HEAD + tasks)
+        return self.simulate(*arrivals, gpus=gpus, policy="exclusive", **options)["total_s"]
+
+    def test_cpus_and_main_memory_are_waited_for(self):
+        tasks = "a,1,100,4000,0.3,6,-,-\nb,1,100,4000,0.3,4,3000,-\n"
+        self.assertEqual(self.total_s(tasks, (0, "a"), (0, "b")), 100)
+        self.assertEqual(self.total_s(tasks, (0, "a"), (0, "b"), host_cpus=8), 200)
+        self.assertEqual(self.total_s(tasks, (0, "a"), (0, "b"), host_cpus=10), 100)
+        self.assertEqual(self.total_s(tasks, (0, "b"), (0, "b"), host_memory_gib=4), 200)
+        self.assertEqual(self.total_s(tasks, (0, "b"), (0, "b"), host_memory_gib=6), 100)
+
+    def test_a_kind_is_waited_for(self):
+        tasks = "a,1,100,4000,0.3,-,-,A100\nv,1,100,4000,0.3,-,-,V100\n"
+        gpus = "A100-40GB,V100-16GB"
+        self.assertEqual(self.total_s(tasks, (0, "a"), (0, "v"), gpus=gpus), 100)
+        self.assertEqual(self.total_s(tasks, (0, "a"), (0, "a"), (0, "v"), gpus=gpus), 200)
+
+    def test_what_can_never_start_is_left_out(self):
+        self.tasks = self.write("tasks.csv", self.HEAD + "h,1,1,1,1,-,-,H100\nc,1,1,1,1,9,-,-\n")
+        result = self.simulate((0, "h"), (0, "c"), host_cpus=8)
+        self.assertEqual(result["left_out"], 2)
+
+    def test_bad_values(self):
+        for row, complaint in [
+            ("1.5,-,-", "bad.csv:2: cpus is 1.5: it must be a whole number"),
+            ("-1,-,-", "bad.csv:2: cpus is -1: it must be between 0 and 10000"),
+            ("-,x,-", 'bad.csv:2: host_memory_mib is "x", which is not a number'),
+            ("-,-," + "K" * 128, f'bad.csv:2: the gpu_kind "{"K" * 40}..." is too long'),
+        ]:
+            with self.subTest(row):
+                tasks = self.HEAD + "a,1,1,1,1," + row + "\n"
+                self.assertEqual(self.complaint_of(tasks=tasks), complaint)
+
+
 class Results(SimulateCase):
     def test_alone(self):
         result = self.simulate((10, "small"))
