@@ -39,6 +39,8 @@ static json_t *process_json(const struct node_process *process)
     int r = json_field_add_reading(object, "memory", process->memory_bytes, true);
     if (process->job)
         r |= json_object_set_new(object, "job", json_integer(process->job));
+    if (process->is_claimed)
+        r |= json_object_set_new(object, "claimed_by", json_integer(process->uid));
     if (r == 0)
         return object;
     json_decref(object);
@@ -119,14 +121,18 @@ int node_report_encode(const struct node_report *report, char **ret_text, size_t
 
 static int read_process(const json_t *object, struct fault *fault, struct node_process *process)
 {
-    int64_t pid = 0, job = 0;
+    int64_t pid = 0, job = 0, uid = 0;
     int r = json_field_integer(object, "pid", 1, INT32_MAX, fault, &pid);
     if (r == 0)
         r = json_field_reading(object, "memory", BYTES_MAX, fault, &process->memory_bytes);
     if (r == 0 && json_object_get(object, "job"))
         r = json_field_integer(object, "job", 1, UINT32_MAX, fault, &job);
+    process->is_claimed = json_object_get(object, "claimed_by") != NULL;
+    if (r == 0 && process->is_claimed)
+        r = json_field_integer(object, "claimed_by", 0, UINT32_MAX, fault, &uid);
     process->pid = (pid_t)pid;
     process->job = (uint32_t)job;
+    process->uid = (uid_t)uid;
     return r;
 }
 

@@ -28,14 +28,22 @@ enum {
     NODE_PROCESSES_MAX = 128, /* on one GPU */
     NODE_CRASHES_MAX = 64,
     NODE_TEXT_SIZE = 200,
-    REPORT_SIZE_MAX = 384 * 1024,
+    REPORT_SIZE_MAX = 512 * 1024,
 };
 
 struct node_process {
     pid_t pid;
     struct reading memory_bytes;
-    uint32_t job; /* Slurm's id; 0: of no job */
+    uint32_t job;    /* Slurm's id; 0: of no job */
+    bool is_claimed; /* only its environment names the job, which its user can set; */
+    uid_t uid;       /* then: that user, "claimed_by" */
 };
+
+/* Is it a process of this job of this user? A claim of another user is not believed. */
+static inline bool node_process_is_of(const struct node_process *process, uint32_t job, uid_t uid)
+{
+    return process->job == job && (!process->is_claimed || process->uid == uid);
+}
 
 struct node_gpu {
     int index;     /* as nvidia-smi counts, which is gres.conf's order */

@@ -64,14 +64,22 @@ void controller_sample_silent_gpus(struct slurm_controller *controller)
 
 /* ---- reports of agents ---- */
 
+/* The core's task that the process is of; 0: of none. */
+static uint64_t find_task_of(
+    const struct slurm_controller *controller, const struct slurm_gpu_process *process)
+{
+    const struct tracked_job *job = process->job ? id_map_get(&controller->by_id, process->job)
+                                                 : NULL;
+    return job && (!process->is_claimed || process->uid == job->uid) ? job->task : 0;
+}
+
 static void add_processes(const struct slurm_controller *controller,
     const struct slurm_gpu_reading *reading, struct core_sample *sample, struct task_memory *tasks)
 {
     double external = 0;
     for (size_t i = 0; i < reading->n_processes; i++) {
         const struct slurm_gpu_process *process = &reading->processes[i];
-        const struct tracked_job *job = id_map_get(&controller->by_id, process->job);
-        uint64_t task = process->job && job ? job->task : 0;
+        uint64_t task = find_task_of(controller, process);
         int at = 0;
         while (at < sample->n_tasks && tasks[at].task != task)
             at++;

@@ -34,8 +34,10 @@ static void take_gpu(struct slurm_agents *agents, const char *node, const struct
         .processes_known = gpu->processes_known,
         .processes = processes};
     for (size_t i = 0; i < gpu->n_processes && i < NODE_PROCESSES_MAX; i++)
-        processes[reading.n_processes++] = (struct slurm_gpu_process){
-            gpu->processes[i].job, gpu->processes[i].memory_bytes};
+        processes[reading.n_processes++] = (struct slurm_gpu_process){.job = gpu->processes[i].job,
+            .is_claimed = gpu->processes[i].is_claimed,
+            .uid = gpu->processes[i].uid,
+            .mem_used_bytes = gpu->processes[i].memory_bytes};
     slurm_controller_report(agents->controller, node, &reading, 1, clock_monotonic_us());
 }
 

@@ -96,7 +96,9 @@ struct slurm_gpu_reading {
     bool is_faulty;
     bool processes_known;
     const struct slurm_gpu_process {
-        uint32_t job; /* Slurm's id; 0: of no job */
+        uint32_t job;    /* Slurm's id; 0: of no job */
+        bool is_claimed; /* its user says so, */
+        uid_t uid;       /* this one: of another user's job it is not believed */
         struct reading mem_used_bytes;
     } * processes;
     size_t n_processes;

@@ -44,7 +44,8 @@ static char *sign_report(struct munge_seal *seal, int agent)
     size_t size;
     snprintf(report.node, sizeof report.node, "n%d", agent);
     for (int i = 0; i < PROCESSES; i++)
-        processes[i] = (struct node_process){100000 + i, reading_of(21474836480.0), 123456};
+        processes[i] = (struct node_process){
+            .pid = 100000 + i, .memory_bytes = reading_of(21474836480.0), .job = 123456};
     for (int i = 0; i < GPUS; i++)
         gpus[i] = (struct node_gpu){.index = i,
             .uuid = "GPU-6e5f2f0c-9a3c-4a4e-8f55-6c9f0b6f7a11",

@@ -8,8 +8,9 @@
  *
  * Only these two places count: elsewhere users may make folders of any name.
  *
- * Without cgroups the environment says it. A user can set that to what they like, which only
- * misleads about their own process.
+ * Without cgroups the environment says it. A user can set that to what they like, also to the job
+ * of another user, who would then be charged for the memory of this process. So such an answer is a
+ * claim, and comes with the user of the process: who uses it compares this with the job's.
  *
  * A process stays in its job, so an answer holds for as long as the process lives. The cache is a
  * small table by pid; the start time tells a process from a later one with its pid.
@@ -28,7 +29,7 @@ enum { CACHE_SIZE = 1024, ENTRY_MAX = 4 << 20 };
 struct job_cache {
     struct {
         pid_t pid;
-        uint32_t job;
+        struct process_job found;
         unsigned long long start_ticks;
     } entries[CACHE_SIZE];
 };
@@ -89,20 +90,25 @@ uint32_t job_in_environment(const char *environment, size_t size, const char *no
     return job;
 }
 
-uint32_t job_of_process(pid_t pid, const char *node)
+struct process_job job_of_process(pid_t pid, const char *node)
 {
+    struct process_job found = {0};
+    struct process_facts facts;
     char *text;
     size_t size;
-    uint32_t job = 0;
     if (process_read_entry(pid, "cgroup", ENTRY_MAX, &text, &size) == 0)
-        job = job_in_cgroup(text);
+        found.job = job_in_cgroup(text);
     free(text);
-    if (job)
-        return job;
+    if (found.job)
+        return found;
     if (process_read_entry(pid, "environ", ENTRY_MAX, &text, &size) == 0)
-        job = job_in_environment(text, size, node);
+        found.job = job_in_environment(text, size, node);
     free(text);
-    return job;
+    if (found.job == 0 || process_read(pid, &facts) < 0)
+        return (struct process_job){0};
+    found.is_claimed = true;
+    found.uid = facts.uid;
+    return found;
 }
 
 /* ---- the cache ---- */
@@ -117,22 +123,22 @@ void job_cache_destroy(struct job_cache *cache)
     free(cache);
 }
 
-uint32_t job_cache_find(struct job_cache *cache, pid_t pid, const char *node)
+struct process_job job_cache_find(struct job_cache *cache, pid_t pid, const char *node)
 {
     size_t at = (size_t)pid % CACHE_SIZE;
     struct process_stat stat;
     char *text;
     size_t size;
     if (process_read_entry(pid, "stat", ENTRY_MAX, &text, &size) < 0)
-        return 0;
+        return (struct process_job){0};
     int r = process_parse_stat(text, &stat);
     free(text);
     if (r < 0)
-        return 0;
+        return (struct process_job){0};
     if (cache->entries[at].pid != pid || cache->entries[at].start_ticks != stat.start_ticks) {
-        cache->entries[at].job = job_of_process(pid, node);
+        cache->entries[at].found = job_of_process(pid, node);
         cache->entries[at].pid = pid;
         cache->entries[at].start_ticks = stat.start_ticks;
     }
-    return cache->entries[at].job;
+    return cache->entries[at].found;
 }

@@ -20,14 +20,21 @@ uint32_t job_in_cgroup(const char *text);
  */
 uint32_t job_in_environment(const char *environment, size_t size, const char *node);
 
+/* Whose a process is. */
+struct process_job {
+    uint32_t job;    /* 0: of none, or it cannot be read */
+    bool is_claimed; /* only its environment says so, which its user can set; */
+    uid_t uid;       /* then: that user */
+};
+
 /* Finds the job of a process: by its cgroup, which its user cannot change; else by the environment
- * that it was started with. Returns 0: none, or it cannot be read. May wait for the process. */
-uint32_t job_of_process(pid_t pid, const char *node);
+ * that it was started with. May wait for the process. */
+struct process_job job_of_process(pid_t pid, const char *node);
 
 /* The answers for processes that live on. */
 struct job_cache;
 struct job_cache *job_cache_create(void); /* NULL: memory is out */
 void job_cache_destroy(struct job_cache *cache);
-uint32_t job_cache_find(struct job_cache *cache, pid_t pid, const char *node);
+struct process_job job_cache_find(struct job_cache *cache, pid_t pid, const char *node);
 
 #endif

@@ -59,9 +59,12 @@ static int fill_processes(struct node *node, const struct gpu_sample *sample, st
         const struct gpu_process *process = &sample->processes.item[i];
         if (gpu_process_is_mps_server(process->pid))
             continue;
+        const struct process_job of = job_cache_find(node->poll.jobs, process->pid, node->name);
         gpu->processes[gpu->n_processes++] = (struct node_process){.pid = process->pid,
             .memory_bytes = process->used_bytes,
-            .job = job_cache_find(node->poll.jobs, process->pid, node->name)};
+            .job = of.job,
+            .is_claimed = of.is_claimed,
+            .uid = of.uid};
     }
     return 0;
 }

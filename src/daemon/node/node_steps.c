@@ -73,10 +73,10 @@ struct node_step *node_step_find(const struct node *node, pid_t stepd)
     return step;
 }
 
-static bool has_process_of_others(const struct node_gpu *gpu, uint32_t job)
+static bool has_process_of_others(const struct node_gpu *gpu, const struct node_step *step)
 {
     for (size_t i = 0; i < gpu->n_processes; i++)
-        if (gpu->processes[i].job != job)
+        if (!node_process_is_of(&gpu->processes[i], step->job, step->uid))
             return true;
     return false;
 }
@@ -87,7 +87,7 @@ void node_steps_note_sharing(struct node *node)
         for (size_t i = 0; i < node->n_gpus && !step->was_shared; i++)
             step->was_shared = node->gpus[i].index < 64 &&
                                (step->gpus >> node->gpus[i].index & 1) &&
-                               has_process_of_others(&node->gpus[i], step->job);
+                               has_process_of_others(&node->gpus[i], step);
 }
 
 void node_steps_close(struct node *node)

@@ -233,7 +233,7 @@ static pid_t find_stepd(pid_t pid)
 /* slurmstepd first: so that it does not report an end that slurmd's absence has caused. */
 static int end_process(pid_t pid, void *context)
 {
-    if (job_of_process(pid, context) == 0)
+    if (job_of_process(pid, context).job == 0)
         return 0;
     pid_t stepd = find_stepd(pid);
     if (stepd) {

@@ -9,8 +9,11 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <signal.h>
+#include <spawn.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/array.h"
@@ -129,12 +132,26 @@ static void test_environments(void **state)
     assert_int_equal(job_in_environment("", 0, "n1"), 0);
 }
 
+/* A process that names a job in its environment only claims to be of it, as its user. */
 static void test_processes(void **state)
 {
+    char program[] = "sleep", seconds[] = "1000", claim[] = "SLURM_JOB_ID=12";
+    char *argv[] = {program, seconds, NULL}, *environment[] = {claim, NULL};
     struct job_cache *cache = job_cache_create();
-    assert_int_equal(job_cache_find(cache, getpid(), "n1"), job_of_process(getpid(), "n1"));
-    assert_int_equal(job_cache_find(cache, getpid(), "n1"), job_of_process(getpid(), "n1"));
-    assert_int_equal(job_cache_find(cache, INT32_MAX, "n1"), 0);
+    pid_t pid;
+    assert_int_equal(posix_spawnp(&pid, "sleep", NULL, NULL, argv, environment), 0);
+    for (int i = 0; job_of_process(pid, "n1").job == 0; i++) { /* the kernel shows it a bit later */
+        assert_true(i < 10000);
+        usleep(1000);
+    }
+    for (int i = 0; i < 2; i++) {
+        struct process_job found = job_cache_find(cache, pid, "n1");
+        assert_int_equal(found.job, 12);
+        assert_true(found.is_claimed && found.uid == getuid());
+    }
+    assert_int_equal(job_cache_find(cache, INT32_MAX, "n1").job, 0);
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
     job_cache_destroy(cache);
 }
 

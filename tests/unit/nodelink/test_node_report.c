@@ -20,6 +20,7 @@
 static struct node_process processes[] = {
     {.pid = 71, .memory_bytes = {1 << 30, true}, .job = 12},
     {.pid = 72},
+    {.pid = 73, .job = 12, .is_claimed = true, .uid = 1001},
 };
 static struct node_gpu gpus[] = {
     {.index = 0,
@@ -30,7 +31,7 @@ static struct node_gpu gpus[] = {
         .power_w = {310.5, true},
         .processes_known = true,
         .processes = processes,
-        .n_processes = 2},
+        .n_processes = 3},
     {.index = 3, .trouble = "Xid 79"},
 };
 static struct node_crash crashes[] = {{.job = 9, .restarts = 2, .evidence = "CUDA out of memory"}};
@@ -63,6 +64,10 @@ static void test_round_trip(void **state)
     assert_true(report.gpus[0].processes[0].memory_bytes.value == 1 << 30);
     assert_int_equal(report.gpus[0].processes[1].job, 0);
     assert_false(report.gpus[0].processes[1].memory_bytes.valid);
+    assert_true(node_process_is_of(&report.gpus[0].processes[0], 12, 1000)); /* by its cgroup */
+    assert_true(node_process_is_of(&report.gpus[0].processes[2], 12, 1001));
+    assert_false(node_process_is_of(&report.gpus[0].processes[2], 12, 1000));
+    assert_false(node_process_is_of(&report.gpus[0].processes[2], 13, 1001));
     assert_false(report.gpus[1].smact.valid || report.gpus[1].memory_used_bytes.valid);
     assert_false(report.gpus[1].processes_known);
     assert_string_equal(report.gpus[1].trouble, "Xid 79");
@@ -100,7 +105,8 @@ static void test_largest(void **state)
     char *text;
     size_t size;
     for (size_t i = 0; i < ARRAY_SIZE(list); i++)
-        list[i] = (struct node_process){INT32_MAX, {999999999999999, true}, UINT32_MAX};
+        list[i] = (struct node_process){
+            INT32_MAX, {999999999999999, true}, UINT32_MAX, true, UINT32_MAX};
     for (int i = 0; i < NODE_GPUS_MAX; i++) {
         many[i] = gpus[0];
         many[i].index = 200 + i;
@@ -149,6 +155,8 @@ static void test_refused(void **state)
         {HEAD ",\"gpus\":[{\"index\":0,\"memory_used\":-1}]}", -EINVAL, "memory_used"},
         {HEAD ",\"gpus\":[{\"index\":0,\"processes\":[{\"pid\":0}]}]}", -EINVAL, "pid"},
         {HEAD ",\"gpus\":[{\"index\":0,\"processes\":[{\"pid\":1,\"job\":0}]}]}", -EINVAL, "job"},
+        {HEAD ",\"gpus\":[{\"index\":0,\"processes\":[{\"pid\":1,\"claimed_by\":-1}]}]}", -EINVAL,
+            "claimed_by"},
         {HEAD ",\"crashes\":[{\"restarts\":1}]}", -EINVAL, "job"},
         {HEAD ",\"crashes\":[{\"job\":1,\"restarts\":1,\"evidence\":3}]}", -EINVAL, "evidence"},
     };

@@ -731,7 +731,8 @@ static void a_report_replaces_expectations(void **state)
     struct fake_job *a = fake_slurm_submit(&fake, 5), *b = NULL;
     settle();
     for (int i = 0; i < 12; i++) {
-        const struct slurm_gpu_process process = {a->job.id, reading_of(75.0 * (double)GIB)};
+        const struct slurm_gpu_process process = {
+            .job = a->job.id, .mem_used_bytes = reading_of(75.0 * (double)GIB)};
         const struct slurm_gpu_reading reading = {.mem_total_bytes = reading_of(80.0 * (double)GIB),
             .mem_used_bytes = reading_of(75.0 * (double)GIB),
             .smact = reading_of(0.1),
@@ -747,6 +748,33 @@ static void a_report_replaces_expectations(void **state)
     assert_int_equal(b->starts, 0); /* 5 GiB are free, it requires 10 */
     assert_int_equal(slurm_controller_report(controller, "n9", NULL, 0, now_us), -ENOENT);
     end_cluster();
+}
+
+/* Without cgroups a process says itself which job it is of: another user's is not charged for it,
+ * and the GPU has a program that colloc did not place. */
+static void a_claim_of_another_user_is_not_believed(void **state)
+{
+    for (uid_t uid = 1000; uid < 1002; uid++) {
+        begin_cluster(1, 1);
+        struct fake_job *job = fake_slurm_submit(&fake, 5); /* of user 1000 */
+        settle();
+        const struct slurm_gpu_process process = {.job = job->job.id,
+            .is_claimed = true,
+            .uid = uid,
+            .mem_used_bytes = reading_of(75.0 * (double)GIB)};
+        const struct slurm_gpu_reading reading = {.mem_used_bytes = reading_of(75.0 * (double)GIB),
+            .smact = reading_of(0.1),
+            .processes_known = true,
+            .processes = &process,
+            .n_processes = 1};
+        assert_int_equal(slurm_controller_report(controller, "n0", &reading, 1, now_us), 0);
+        const struct gpu_view *gpu = &core_view(slurm_controller_core(controller))->gpus[0];
+        assert_int_equal(gpu->n_residents, 1);
+        bool is_charged = reading_or(gpu->residents[0].mem_used_bytes, 0) > 70.0 * (double)GIB;
+        assert_int_equal(is_charged, uid == 1000);
+        assert_true(reading_or(gpu->external_processes, -1) == (uid == 1000 ? 0 : 1));
+        end_cluster();
+    }
 }
 
 /* 3,000 random acts of users, administrators and crashes: Slurm's counts hold, the core's
@@ -835,6 +863,7 @@ int main(void)
         cmocka_unit_test(a_drained_or_lost_node_gets_no_job),
         cmocka_unit_test(a_job_of_a_lost_node_stops_no_other),
         cmocka_unit_test(a_report_replaces_expectations),
+        cmocka_unit_test(a_claim_of_another_user_is_not_believed),
         cmocka_unit_test(random_acts_lose_nothing)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
