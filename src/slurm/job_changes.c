@@ -7,6 +7,7 @@
  *     it is in the run partition without a pin that counts         return to the intake
  *     a pinned job has not started for STUCK_US                    return to the intake
  *     the head of the queue, or a refused job, has another reason  comment
+ *     another job that waits still has an earlier reason           comment
  *
  * A change that failed is asked for again later (slurm_controller_changed). A comment of the user's
  * own is never replaced.
@@ -117,19 +118,30 @@ static void explain_placed(const struct slurm_controller *controller, const stru
         job->ooms > 0 ? "; alone, after it ran out of it" : "");
 }
 
+/* Does Slurm show a comment of colloc on a job that has none to show now? It is of earlier:
+ * it could not be placed then, was the head of the queue, or ran. */
+static bool has_old_comment(const struct tracked_job *job)
+{
+    const char *comment = job->record->comment;
+    return job->phase == JOB_WAITING && job->is_eligible && job->request_state == REQUEST_KNOWN &&
+           comment && *comment && is_own_comment(comment);
+}
+
 static bool is_head(const struct slurm_controller *controller, const struct tracked_job *job)
 {
     return controller->n_window > 0 && controller->window[0] == job;
 }
 
-/* Of the jobs that wait, the first and those that recover have a reason that is their own. */
+/* Of the jobs that wait, the first and those that recover have a reason that is their own. The
+ * others have no comment, unless an earlier one is to be replaced. */
 static void add_comment(struct slurm_controller *controller, struct tracked_job *job)
 {
     char text[SLURM_TEXT_MAX];
     const struct task *task = core_task(controller->core, job->task);
     bool waits = task && (task->state == TASK_RECOVERING ||
                              (task->state == TASK_QUEUED && is_head(controller, job)));
-    if ((!waits && !job->refusal) || job->record->state != SLURM_STATE_PENDING ||
+    if ((!waits && !job->refusal && !has_old_comment(job)) ||
+        job->record->state != SLURM_STATE_PENDING ||
         controller->now_us - job->commented_us < COMMENT_PERIOD_US ||
         !is_own_comment(job->record->comment))
         return;
@@ -137,7 +149,8 @@ static void add_comment(struct slurm_controller *controller, struct tracked_job 
     if (waits)
         explain_waiting(controller, job, text, sizeof text);
     else
-        snprintf(text, sizeof text, "colloc: %.240s", job->refusal);
+        snprintf(text, sizeof text, "colloc: %.240s",
+            job->refusal ? job->refusal : "waits for those before it");
     if (job->record->comment && strcmp(job->record->comment, text) == 0)
         return;
     struct slurm_change *change = add_change(controller, SLURM_COMMENT, job);

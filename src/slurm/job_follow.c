@@ -217,21 +217,45 @@ static void begin_new_run(
         forget_request(job);
 }
 
-static char *copy_rule(const char *text)
+/* ---- what its user asks for of the node ---- */
+
+static void set_rule(struct slurm_controller *controller, char **rule, const char *text)
 {
-    return text && *text ? strdup(text) : NULL;
+    text = text ? text : "";
+    if (strcmp(*rule ? *rule : "", text) == 0)
+        return;
+    free(*rule);
+    *rule = *text ? strdup(text) : NULL;
+    controller->is_broken |= *text && !*rule;
 }
 
-/* Slurm has a pin's node where it has the user's -w: it is no rule for the next pin, unless the
- * note says that there was one before. */
-static bool is_only_pin(const struct slurm_job *record, const struct job_note *note)
+/* Slurm has a pin's node where it has the user's -w. Of a job that was pinned to this node, it is
+ * no news: what the job had asked for before still holds, if it had. */
+static void follow_required_nodes(
+    struct slurm_controller *controller, struct tracked_job *job, const struct slurm_job *record)
 {
-    return !note->is_bound && *note->node && record->required_nodes &&
-           strcmp(record->required_nodes, note->node) == 0;
+    const char *nodes = record->required_nodes ? record->required_nodes : "";
+    struct job_note note;
+    if (strcmp(nodes, job->rules[0] ? job->rules[0] : "") == 0)
+        return;
+    job_note_parse(record->admin_comment, &note);
+    if (!*note.node || strcmp(nodes, note.node) != 0)
+        set_rule(controller, &job->rules[0], nodes);
+    else if (note.is_bound && !job->rules[0])
+        set_rule(controller, &job->rules[0], nodes);
+}
+
+/* While it waits, an administrator may change -w, -x and -C at any time. */
+static void follow_rules(
+    struct slurm_controller *controller, struct tracked_job *job, const struct slurm_job *record)
+{
+    follow_required_nodes(controller, job, record);
+    set_rule(controller, &job->rules[1], record->excluded_nodes);
+    set_rule(controller, &job->rules[2], record->features);
 }
 
 static struct tracked_job *add_job(struct slurm_controller *controller,
-    const struct slurm_job *record, const struct job_note *note, uint32_t base, uint32_t index)
+    const struct slurm_job *record, uint32_t base, uint32_t index)
 {
     struct tracked_job *job = calloc(1, sizeof *job);
     if (!job ||
@@ -247,9 +271,7 @@ static struct tracked_job *add_job(struct slurm_controller *controller,
     job->submit_s = record->submit_s;
     job->restarts = record->restarts;
     job->node = -1;
-    job->rules[0] = copy_rule(is_only_pin(record, note) ? NULL : record->required_nodes);
-    job->rules[1] = copy_rule(record->excluded_nodes);
-    job->rules[2] = copy_rule(record->features);
+    follow_rules(controller, job, record);
     return job;
 }
 
@@ -316,6 +338,8 @@ static void follow_pending(
     job->is_pinned = is_pinned;
     if (is_pinned)
         return;
+    if (!is_in_run)
+        follow_rules(controller, job, record);
     if (is_in_run) {
         follow_away(controller, job, note);
     } else if (job->task && !job->is_eligible) {
@@ -458,7 +482,7 @@ static struct tracked_job *follow_one(struct slurm_controller *controller,
     bool is_new_run = is_new || !is_same_run(job, record);
     if (needs_note(controller, record, is_new_run))
         job_note_parse(record->admin_comment, &note);
-    job = is_new ? add_job(controller, record, &note, base, index) : job;
+    job = is_new ? add_job(controller, record, base, index) : job;
     if (!job)
         return NULL;
     if (is_new_run && !is_new)

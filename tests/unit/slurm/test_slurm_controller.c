@@ -502,6 +502,67 @@ static void a_former_pin_is_no_rule(void **state)
     end_cluster();
 }
 
+/* An administrator, or the user with scontrol, changes -w, -x or -C of a job that waits. */
+static void rules_changed_by_hand_count(void **state)
+{
+    begin_cluster(3, 1);
+    wants_alone = true;
+    fake.nodes[1].features = "big";
+    struct fake_job *running[3], *waiting[2];
+    for (int i = 0; i < 3; i++)
+        running[i] = fake_slurm_submit(&fake, 9);
+    settle();
+    waiting[0] = fake_slurm_submit(&fake, 5);
+    waiting[1] = fake_slurm_submit(&fake, 4);
+    waiting[1]->job.features = "big";
+    settle();
+    waiting[0]->job.required_nodes = "n2";
+    waiting[1]->job.features = NULL;
+    waiting[1]->job.excluded_nodes = "n0,n1";
+    settle();
+    fake_slurm_end(&fake, running[0], SLURM_STATE_COMPLETED);
+    fake_slurm_end(&fake, running[1], SLURM_STATE_COMPLETED);
+    settle();
+    assert_int_equal(waiting[0]->starts + waiting[1]->starts, 0); /* both are to run on n2 now */
+    waiting[1]->job.excluded_nodes = NULL;
+    settle();
+    assert_int_equal(waiting[0]->starts, 0);
+    waiting[0]->job.required_nodes = "n1";
+    settle();
+    assert_string_equal(waiting[0]->nodes, "n1");
+    assert_string_equal(waiting[1]->nodes, "n0");
+    end_cluster();
+}
+
+/* A comment is of now: a hindrance that has gone leaves it, and so does the head of the queue. */
+static void a_comment_of_earlier_is_replaced(void **state)
+{
+    begin_cluster(1, 1);
+    wants_alone = true;
+    fake_slurm_submit(&fake, 9);
+    settle();
+    struct fake_job *head = fake_slurm_submit(&fake, 8), *large = fake_slurm_submit(&fake, 5);
+    struct fake_job *plain = fake_slurm_submit(&fake, 4), *own = fake_slurm_submit(&fake, 3);
+    snprintf(own->comment, sizeof own->comment, "the user's own");
+    large->job.cpus = 1000;
+    settle();
+    assert_non_null(strstr(large->comment, "colloc: no node has"));
+    assert_true(strncmp(head->comment, "colloc: waits: ", 15) == 0);
+    large->job.cpus = 1;
+    head->job.priority = 1;
+    now_us += 20 * SECOND_US;
+    settle();
+    assert_true(strncmp(large->comment, "colloc: waits: ", 15) == 0); /* the head now */
+    assert_string_equal(head->comment, "colloc: waits for those before it");
+    assert_string_equal(plain->comment, "");
+    assert_string_equal(own->comment, "the user's own");
+    int n = fake.n_changes;
+    now_us += 20 * SECOND_US;
+    settle();
+    assert_int_equal(fake.n_changes, n);
+    end_cluster();
+}
+
 static void a_used_id_is_another_job(void **state)
 {
     begin_cluster(1, 1);
@@ -851,7 +912,9 @@ int main(void)
         cmocka_unit_test(a_recovery_that_does_not_start_is_placed_anew),
         cmocka_unit_test(an_agent_reports_the_crash),
         cmocka_unit_test(a_requeued_job_goes_back_to_the_intake),
-        cmocka_unit_test(a_former_pin_is_no_rule), cmocka_unit_test(a_used_id_is_another_job),
+        cmocka_unit_test(a_former_pin_is_no_rule), cmocka_unit_test(rules_changed_by_hand_count),
+        cmocka_unit_test(a_comment_of_earlier_is_replaced),
+        cmocka_unit_test(a_used_id_is_another_job),
         cmocka_unit_test(a_job_moved_by_hand_is_believed),
         cmocka_unit_test(a_pin_changed_by_hand_is_believed),
         cmocka_unit_test(arrays_are_pinned_task_by_task),
