@@ -142,9 +142,11 @@ class Trace(PastCase):
         self.assertIn('a "b" \\ \x07 ü', "".join(threads.values()))
         self.assertEqual([e for e in events if e["ph"] == "C"], [])
         done = self.colloc("trace", "export", "-o", "t.json")
-        self.assertIn("the trace has no counters", done.stderr)
+        self.assertIn("it has no counters", done.stderr)
         self.assertIn("metrics-size", done.stderr)
-        self.assertEqual(json.loads(self.read("t.json"))["displayTimeUnit"], "ms")
+        trace = json.loads(self.read("t.json"))
+        self.assertEqual(trace["displayTimeUnit"], "ms")
+        self.assertEqual(trace["otherData"]["tasks"], 1)
         for wrong, message in (
             (("--since=never",), "invalid time"),
             (("-o", "none/t.json"), "No such file"),
@@ -152,6 +154,10 @@ class Trace(PastCase):
             (("--gpus=4",), "not an option"),
         ):
             self.assertIn(message, self.colloc("trace", "export", *wrong, code=2).stderr)
+        for query in ("since=x", "until=nan", "since=5&until=5", "since=1e300"):
+            self.assertEqual(self.request("GET", f"/v1/trace?{query}").status, 400, query)
+        before = self.get("/v1/trace?since=1000&until=2000")
+        self.assertEqual(before["otherData"]["tasks"], 0)
         refused = self.colloc("trace", "synth", "--socket=/x", "--tasks-out=t", code=2)
         self.assertIn("asks no daemon", refused.stderr)
 

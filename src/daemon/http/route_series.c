@@ -17,8 +17,7 @@
 #define MOMENT_MAX_S   1e12
 #define STEP_MAX_S     1e7
 
-/* All GPUs that have an index. */
-static struct metric_query *create_query(const struct http *http)
+struct metric_query *series_query_create(const struct http *http)
 {
     struct gpu_report gpu;
     size_t n = 0;
@@ -195,7 +194,7 @@ void route_task_series(void *context, struct api_request *request)
     json_t *record = find_record(http, request, id);
     if (!record)
         return;
-    struct metric_query *query = create_query(http);
+    struct metric_query *query = series_query_create(http);
     char *head = task_head(record, id);
     json_decref(record);
     if (query)
@@ -221,7 +220,7 @@ void route_gpu_series(void *context, struct api_request *request)
 {
     struct http *http = context;
     const char *name = api_request_name(request);
-    struct metric_query *query = create_query(http);
+    struct metric_query *query = series_query_create(http);
     if (query && find_gpus(name, query) < 0) {
         free(query);
         api_reply_error(request, 404, "there is no GPU '%.80s'", name);

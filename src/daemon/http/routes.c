@@ -234,5 +234,6 @@ const struct api_route http_routes[] = {
     {"GET", "/v1/info", route_info},
     {"GET", "/v1/metrics", route_metrics},
     {"GET", "/v1/stats", route_stats},
+    {"GET", "/v1/trace", route_trace},
     {NULL, NULL, NULL},
 };

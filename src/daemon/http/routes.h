@@ -41,7 +41,8 @@ void route_submit(void *context, struct api_request *request);
 /* route_samples.c */
 void route_samples(void *context, struct api_request *request);
 
-/* route_series.c */
+/* route_series.c: a query of all GPUs that have an index, for free; NULL when memory is out. */
+struct metric_query *series_query_create(const struct http *http);
 void route_task_series(void *context, struct api_request *request);
 void route_gpu_series(void *context, struct api_request *request);
 
@@ -50,6 +51,9 @@ void route_events(void *context, struct api_request *request);
 
 /* route_list.c */
 void route_list(void *context, struct api_request *request);
+
+/* route_trace.c */
+void route_trace(void *context, struct api_request *request);
 
 /* route_task.c */
 void route_show(void *context, struct api_request *request);
