@@ -35,10 +35,12 @@ static const char HELP[] =
     "        remap-pending|remap-failed=on|off faulty rows of memory\n"
     "        slowdown=off|hardware|heat|power-brake   the reason of reduced clocks (its speed stays)\n"
     "        foreign-mib=N  foreign-at-mib=N   memory of an external process, and where it lies\n"
+    "        nvlink=GPU:N                      N NVLinks to another GPU\n"
     "        vanish=N  appear=N                MIG device N is removed under its processes, and comes back\n"
     "set machine\n"
     "        cuda=N                            the driver's CUDA version: 13000 (default), 12080, 12040 ...\n"
     "        host-memory-mib=N                 for the memory of suspended processes (0: any)\n"
+    "        numa=N                            GPUs and CPUs are spread over N NUMA nodes (0: not reported)\n"
     "        checkpoint-hangs=on|off           cuCheckpointProcessCheckpoint does not return\n";
 
 struct trouble_key {
@@ -189,6 +191,12 @@ static int set_machine_key(struct world *world, const char *assignment, struct f
             world->cuda_version = (int)number;
         return r;
     }
+    if (span_is(name, "numa")) {
+        int r = set_number("numa", value, &number, fault);
+        if (r == 0)
+            world->numa_nodes = (int)number;
+        return r;
+    }
     if (span_is(name, "host-memory-mib"))
         return set_mib("host-memory-mib", value, &world->host_memory_bytes, fault);
     if (!span_is(name, "checkpoint-hangs") ||
@@ -209,6 +217,21 @@ static int set_machine(struct world *world, int argc, char **argv, struct fault 
     return r;
 }
 
+/* "2:4": four NVLinks to GPU 2 */
+static int set_nvlink(struct world *world, int gpu, const char *value, struct fault *fault)
+{
+    const char *colon = strchr(value, ':');
+    char other[8] = "";
+    int64_t to, links;
+
+    if (!colon || !span_copy((struct span){value, (size_t)(colon - value)}, other, sizeof(other)) ||
+        parse_int64(other, 0, world->gpu_count - 1, &to) < 0 || to == gpu ||
+        parse_int64(colon + 1, 0, NVML_NVLINKS, &links) < 0)
+        return fault_set(fault, EINVAL, "nvlink=%s: another GPU and a number of links: 2:4", value);
+    world->nvlinks[gpu][to] = world->nvlinks[to][gpu] = (unsigned char)links;
+    return 0;
+}
+
 static int run_set(struct world *world, int argc, char **argv, struct fault *fault)
 {
     int64_t index;
@@ -225,7 +248,8 @@ static int run_set(struct world *world, int argc, char **argv, struct fault *fau
     world_enter(world);
     struct gpu changed = world->gpus[index];
     for (int i = 1; i < argc && r == 0; i++)
-        r = set_key(&changed, argv[i], fault);
+        r = strncmp(argv[i], "nvlink=", 7) == 0 ? set_nvlink(world, (int)index, argv[i] + 7, fault)
+                                                : set_key(&changed, argv[i], fault);
     if (r == 0) {
         world->gpus[index] = changed;
         world_solve(world);

@@ -156,6 +156,8 @@ struct world {
     int cuda_version;          /* of the driver, as cuDriverGetVersion */
     int64_t host_memory_bytes; /* for the memory of suspended processes; 0: any */
     bool checkpoint_hangs;     /* cuCheckpointProcessCheckpoint does not return */
+    int numa_nodes;            /* over which GPUs and CPUs are spread, in order; 0: not reported */
+    unsigned char nvlinks[GPUS_MAX][GPUS_MAX]; /* between two GPUs */
     int gpu_count;
     unsigned turn;
     double now_s[2]; /* emulated time; valid is now_s[turn] */

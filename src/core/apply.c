@@ -34,6 +34,33 @@ static int find_gpu(const struct core *core, const char *uuid)
     return -1;
 }
 
+static void set_distance(struct cluster_view *view, int a, int b, char distance)
+{
+    if (a >= 0 && b >= 0)
+        view->distances[a * view->n_gpus + b] = view->distances[b * view->n_gpus + a] = distance;
+}
+
+/* The distances of the list, which names GPUs in its own order. Without memory they are not known:
+ * they only order sets that are equally good otherwise. */
+static void set_distances(struct core *core, const struct event *event)
+{
+    struct cluster_view *view = &core->view;
+    const struct gpu_identity *list = event->gpus.list;
+    size_t size = (size_t)view->n_gpus * (size_t)view->n_gpus;
+    bool any = false;
+    for (int i = 0; i < event->gpus.n; i++)
+        any |= *list[i].distances;
+    free(view->distances);
+    view->distances = any && view->n_gpus <= VIEW_DISTANCES_MAX ? malloc(size) : NULL;
+    if (!view->distances)
+        return;
+    memset(view->distances, VIEW_DISTANCE_UNKNOWN, size);
+    for (int i = 0; i < event->gpus.n; i++)
+        for (int k = 0; k < i && list[i].distances[k]; k++)
+            set_distance(view, find_gpu(core, list[i].uuid), find_gpu(core, list[k].uuid),
+                list[i].distances[k]);
+}
+
 static int apply_gpus(struct core *core, const struct event *event)
 {
     struct cluster_view *view = &core->view;
@@ -62,6 +89,7 @@ static int apply_gpus(struct core *core, const struct event *event)
         gpu->id = event->gpus.list[i];
         gpu->health = gpu->id.is_gone ? VIEW_LOST : VIEW_UNSEEN;
     }
+    set_distances(core, event);
     core->any_gone = false;
     double largest = 0;
     for (int i = 0; i < view->n_gpus; i++) {

@@ -13,6 +13,10 @@
 #include "core/task.h"
 #include "core/window.h"
 
+/* GPUs of which the distances are known, and the distance of those of which it is not. */
+enum { VIEW_DISTANCES_MAX = 64 };
+#define VIEW_DISTANCE_UNKNOWN '~'
+
 struct gpu_identity {
     int64_t mem_total_bytes; /* that tasks can have: without what the driver reserves */
     bool is_place;           /* false: a GPU of which the MIG instances are the places */
@@ -22,6 +26,10 @@ struct gpu_identity {
     char uuid[96];
     char label[16]; /* the index for people: "0", or "0:1" for a MIG instance */
     char name[64];
+    /* A character for each GPU before it in the list of the event: the larger, the farther that
+     * is; "": not known. */
+    char distances[VIEW_DISTANCES_MAX + 1];
+    char near_cpus[96]; /* CPUs of its NUMA node: "0-15,64-79"; "": not known */
     int node; /* the server that it is in: the GPUs of a node follow one another in the view */
 };
 
@@ -92,6 +100,7 @@ struct cluster_view {
     struct gpu_view *gpus;
     int n_gpus;
     struct reading mem_total_max_bytes; /* of the largest GPU of known size */
+    char *distances;                    /* of each pair, n_gpus rows; NULL: not known */
     int last_placed;                    /* the GPU of the newest placement, or -1 */
     int64_t reservation_start_us; /* predicted start of the head of the queue; or START_UNKNOWN */
     const struct sharing_constants *constants; /* NULL: those that are built in */
@@ -141,6 +150,12 @@ bool cluster_view_is_of_kind(const struct cluster_view *view, int gpu, const str
  * a GPU out only when enough larger ones exist.
  */
 bool cluster_view_suits(const struct cluster_view *view, int gpu, const struct task *task);
+
+/* Returns how far two GPUs are from each other: the larger, the farther. */
+static inline char cluster_view_distance(const struct cluster_view *view, int a, int b)
+{
+    return view->distances ? view->distances[a * view->n_gpus + b] : VIEW_DISTANCE_UNKNOWN;
+}
 
 /* Returns the index behind the last GPU of the node that begins with GPU `first`; all GPUs of one
  * server are one node. */

@@ -116,6 +116,9 @@ static const struct option {
     {"framework-memory-limit", LIVE(framework_mem_limit), &setting_flag, "yes|no", NULL,
         "limit each time-sliced task to its memory requirement and the margin through the "
         "settings of PyTorch and JAX; JAX then allocates that amount when it starts"},
+    {"near-cpus", LIVE(near_cpus), &setting_flag, "yes|no", NULL,
+        "start tasks on the CPUs of their GPUs' NUMA nodes, where the driver reports them and they "
+        "are enough for the task"},
     {"preload", LIVE(preload), &setting_flag, "yes|no", NULL,
         "load a library into the processes of tasks that share GPUs, by which an allocation waits "
         "when GPU memory is short instead of failing (docs/preload.md)"},
@@ -346,6 +349,7 @@ void config_defaults(struct config *config)
         .message_retry_us = 30 * SECOND_US,
         .gpm_interval_us = 100 * MS_US,
         .mps_linger_us = 60 * SECOND_US,
+        .near_cpus = true,
         .preload = true,
         .memory_wait_us = 600 * SECOND_US, /* chosen: NCCL's collectives time out after it */
         .unused_after_us = 600 * SECOND_US,

@@ -22,6 +22,7 @@
 #include "base/file.h"
 #include "exec/cgroup.h"
 #include "exec/identity.h"
+#include "exec/near_cpus.h"
 
 #define INTERPRETER "/bin/bash"
 
@@ -179,6 +180,8 @@ static int become_task(const struct launch_order *order, struct fault *fault)
     int r = spec->cgroup ? cgroup_enter(spec->cgroup, &spec->limits) : 0;
     if (r < 0)
         return fault_set(fault, -r, "cannot enter cgroup %s: %s", spec->cgroup, strerror(-r));
+    if (spec->near_cpus)
+        near_cpus_bind(spec->near_cpus, spec->limits.cpus); /* it runs on any as well */
     r = open_output(order, &output, fault);
     if (r < 0)
         return r;

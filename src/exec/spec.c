@@ -80,6 +80,7 @@ int spec_encode(
     tagged_fields_put_text(&record, "stdout", spec->stdout_path);
     tagged_fields_put_text(&record, "stderr", spec->stderr_path);
     tagged_fields_put_text(&record, "cgroup", spec->cgroup);
+    tagged_fields_put_text(&record, "near_cpus", spec->near_cpus);
     for (const char *const *arg = spec->argv; arg && *arg; arg++)
         tagged_fields_put_text(&record, "arg", *arg);
     for (const char *const *variable = spec->env; variable && *variable; variable++)
@@ -186,6 +187,8 @@ static int take_field(
         return as_text(value, &file->spec.stderr_path);
     if (span_is(key, "cgroup"))
         return as_text(value, &file->spec.cgroup);
+    if (span_is(key, "near_cpus"))
+        return as_text(value, &file->spec.near_cpus);
     return take_number(file, key, value);
 }
 

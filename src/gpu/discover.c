@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "gpu/source.h"
+#include "gpu/topology.h"
 
 /* Cores of one SM by compute capability: CUDA C++ Programming Guide, arithmetic throughput (FP32).
  * 0: not known. */
@@ -121,6 +122,7 @@ static void add_instance(
     read_identity(nvml, handle, info);
     snprintf(info->index, sizeof info->index, "%s", index);
     memcpy(info->pci_bus_id, card->pci_bus_id, sizeof info->pci_bus_id);
+    memcpy(info->near_cpus, card->near_cpus, sizeof info->near_cpus);
     info->compute_mode = card->compute_mode;
     info->mig_mode = GPU_MIG_ON;
     info->is_mig = true;
@@ -153,6 +155,7 @@ void gpu_source_add_card(
     info->mig_mode = roster->mig_mode;
     info->instances_known = roster->instances_known;
     set_place(info);
+    topology_read(source, at);
     gpm_init(&device->gpm, nvml, handle, false, 0);
     for (unsigned i = 0; i < roster->count; i++) {
         char name[sizeof info->index];

@@ -41,6 +41,12 @@ enum gpu_compute_mode { /* NVML's numbers */
     GPU_COMPUTE_UNKNOWN = -1,
 };
 
+/* Of two cards of which the driver does not say how near they are. */
+#define GPU_DISTANCE_UNKNOWN '~'
+
+/* Cards of which the distances are listed. Chosen: more than a server has. */
+enum { GPU_DISTANCES_MAX = 64 };
+
 /* One GPU, or one MIG instance of a GPU. Texts that are not known are "". */
 struct gpu_info {
     char uuid[96];       /* what CUDA_VISIBLE_DEVICES takes: "GPU-..." or "MIG-..." */
@@ -54,6 +60,11 @@ struct gpu_info {
     enum gpu_compute_mode compute_mode;
     enum gpu_mig_mode mig_mode; /* of the card, also for a MIG instance */
     bool instances_known; /* of a card: the driver reports which MIG instances it has, if any */
+
+    /* Of a card: a character for each card before it, which is the larger the farther that is
+     * (topology.c). */
+    char distances[GPU_DISTANCES_MAX + 1];
+    char near_cpus[96]; /* of a card: those of its NUMA node, as "0-15,64-79" */
 
     bool is_place;     /* a task can be placed here */
     char why_not[112]; /* otherwise the reason, for the user */

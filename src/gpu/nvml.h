@@ -31,6 +31,12 @@ struct nvml {
     int (*device_cores)(nvml_device, unsigned *);
     int (*device_attributes)(nvml_device, struct nvml_attributes *);
 
+    int (*common_ancestor)(nvml_device, nvml_device, int *level);
+    int (*p2p_status)(nvml_device, nvml_device, int by, int *status);
+    int (*nvlink_state)(nvml_device, unsigned link, unsigned *active);
+    int (*nvlink_remote)(nvml_device, unsigned link, struct nvml_pci *);
+    int (*cpu_affinity)(nvml_device, unsigned words, unsigned long *cpus);
+
     int (*persistence_mode)(nvml_device, unsigned *mode);
     int (*device_mig_mode)(nvml_device, unsigned *current, unsigned *pending);
     int (*device_max_mig)(nvml_device, unsigned *);

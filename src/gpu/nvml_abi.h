@@ -101,6 +101,12 @@ enum nvml_held_down { /* nvmlClocksEventReason...: those that mean a faulty card
     NVML_HELD_DOWN_POWER_BRAKE = 0x80,
 };
 
+/* nvmlGpuTopologyLevel_t counts in steps: internal 0, single 10, multiple 20, host bridge 30, node
+ * 40, system 50. */
+enum { NVML_TOPOLOGY_STEP = 10 };
+/* nvmlGpuP2PCapsIndex_t, nvmlGpuP2PStatus_t */
+enum { NVML_P2P_BY_NVLINK = 2, NVML_P2P_OK = 0, NVML_P2P_UNKNOWN = 6 };
+
 enum { NVML_EVENT_XID = 8 }; /* nvmlEventTypeXidCriticalError */
 
 struct nvml_event { /* nvmlEventData_t */

@@ -25,7 +25,10 @@
  */
 #include "policy/conditions.h"
 
+#include <string.h>
+
 #include "base/top_k.h"
+#include "policy/closest.h"
 #include "policy/predict.h"
 
 static struct verdict make_verdict(enum verdict_kind kind, uint64_t task, double have, double limit)
@@ -232,6 +235,50 @@ static bool are_unbeaten(const struct placement_query *query, conditions_before 
     return !before || (unbeaten && unbeaten(query, best[n - 1]));
 }
 
+/* Does it make no difference to the policy which of the two the task gets? */
+static bool are_equally_good(const struct order *order, int a, int b)
+{
+    const struct placement_query *query = order->query;
+    const struct gpu_view *one = &query->view->gpus[a], *other = &query->view->gpus[b];
+    bool are_alike = strcmp(one->id.name, other->id.name) == 0 &&
+                     one->id.mem_total_bytes == other->id.mem_total_bytes;
+    if (are_alike && gpu_view_is_idle(one) && gpu_view_is_idle(other))
+        return true; /* the driver takes a few MiB more of one than of the other */
+    return a == b || (order->before && !order->before(query, a, b) && !order->before(query, b, a));
+}
+
+/* Of a task of several GPUs, where distances are known (closest.h): the best ones stay; those that
+ * are as good as the last of them are chosen by distance. */
+static bool choose_closest(
+    const struct order *order, const int *fitting, int n, int wanted, int *ret_gpus)
+{
+    int candidates[VIEW_DISTANCES_MAX], count = 0, kept = 0;
+    if (n < wanted)
+        return false;
+    for (int i = 0; i < n; i++) {
+        if (are_equally_good(order, fitting[i], fitting[wanted - 1]))
+            candidates[count++] = fitting[i];
+        else if (i < wanted)
+            ret_gpus[kept++] = fitting[i];
+    }
+    closest_complete(order->query->view, ret_gpus, kept, wanted, candidates, count);
+    return true;
+}
+
+/* All that fit, the best first. Returns how many. */
+static int list_fitting(const struct order *order, struct verdict *ret_verdicts, int *ret_gpus)
+{
+    const struct placement_query *query = order->query;
+    size_t n = 0;
+    for (int i = query->first_gpu; i < placement_end_gpu(query); i++) {
+        ret_verdicts[i] = conditions_check(query, i);
+        if (ret_verdicts[i].kind == VERDICT_FITS)
+            n = top_k_insert(
+                ret_gpus, n, VIEW_DISTANCES_MAX, sizeof *ret_gpus, &i, is_better, order);
+    }
+    return (int)n;
+}
+
 enum placement_answer conditions_choose(const struct placement_query *query,
     conditions_before *before, conditions_unbeaten *unbeaten, int *ret_gpus,
     struct verdict *ret_verdicts)
@@ -240,6 +287,11 @@ enum placement_answer conditions_choose(const struct placement_query *query,
     int wanted = query->task->request.gpus, n = 0;
     int end = placement_end_gpu(query), considered = end - query->first_gpu;
     int most = wanted < considered ? wanted : considered;
+    if (closest_matters(query->view, wanted)) {
+        int fitting[VIEW_DISTANCES_MAX];
+        n = list_fitting(&order, ret_verdicts, fitting);
+        return choose_closest(&order, fitting, n, wanted, ret_gpus) ? PLACE_NOW : PLACE_WAIT;
+    }
     for (int i = query->first_gpu; i < end; i++) {
         ret_verdicts[i] = conditions_check(query, i);
         if (ret_verdicts[i].kind != VERDICT_FITS)

@@ -25,6 +25,7 @@
 #include "base/top_k.h"
 #include "policy/admission.h"
 #include "policy/backfill.h"
+#include "policy/closest.h"
 #include "policy/conditions.h"
 #include "policy/policies.h"
 
@@ -50,16 +51,31 @@ static struct verdict check_gpu(
     return delayed ? (struct verdict){.kind = VERDICT_RESERVED, .task = delayed} : verdict;
 }
 
-/* No GPU has a larger gain than an idle one: chooses the first idle ones and tests no others. */
-static bool pick_idle(
-    const struct placement_query *query, struct predictor *predictor, int *ret_gpus)
+/* Lists the first idle GPUs that fit, at most `most`. Returns how many. */
+static int list_idle(
+    const struct placement_query *query, struct predictor *predictor, int most, int *ret_gpus)
 {
     int n = 0, end = placement_end_gpu(query);
-    for (int i = query->first_gpu; i < end && n < query->task->request.gpus; i++)
+    for (int i = query->first_gpu; i < end && n < most; i++)
         if (gpu_view_is_idle(&query->view->gpus[i]) &&
             check_gpu(query, predictor, i).kind == VERDICT_FITS)
             ret_gpus[n++] = i;
-    return n == query->task->request.gpus;
+    return n;
+}
+
+/* No GPU has a larger gain than an idle one: chooses the first idle ones, or the closest ones, and
+ * tests no others. */
+static bool pick_idle(
+    const struct placement_query *query, struct predictor *predictor, int *ret_gpus)
+{
+    int wanted = query->task->request.gpus, idle[VIEW_DISTANCES_MAX];
+    if (!closest_matters(query->view, wanted))
+        return list_idle(query, predictor, wanted, ret_gpus) == wanted;
+    int n = list_idle(query, predictor, VIEW_DISTANCES_MAX, idle);
+    if (n < wanted)
+        return false;
+    closest_complete(query->view, ret_gpus, 0, wanted, idle, n);
+    return true;
 }
 
 static double predicted_gain(struct predictor *predictor, const int *gpus, int n)

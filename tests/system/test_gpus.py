@@ -21,6 +21,14 @@ def read_if_there(path):
         return b""
 
 
+def cpus_of(line):
+    """The CPUs of "Cpus_allowed_list: 0-3,7"."""
+    ranges = [part.split("-") for part in line.split()[1].split(",")]
+    return {
+        cpu for first, *last in ranges for cpu in range(int(first), int((last or [first])[0]) + 1)
+    }
+
+
 class Kinds(DaemonCase):
     gpus = "A100-40GB,V100-16GB"
 
@@ -45,6 +53,32 @@ class Kinds(DaemonCase):
         self.refused(400, "gpu_kind=H100: no GPU here is of that kind", names, gpu_kind="H100")
         self.refused(400, "at most 1 of kind a100", gpus=2, gpu_kind="a100")
         self.refused(400, "gpu_kind", gpu_kind="x" * 128)
+
+
+class Topology(DaemonCase):
+    """NVLink between GPUs 0 and 2, and 1 and 3; 0 and 1 are near one half of the CPUs."""
+
+    def gpus_and_cpus(self, task):
+        self.wait(task, "COMPLETED")
+        gpus, cpus = self.output(task).splitlines()
+        return gpus.split(","), cpus_of(cpus)
+
+    def test_the_closest_gpus_and_their_cpus(self):
+        for pair in (("0", "2"), ("1", "3")):
+            self.emulator("set", pair[0], f"nvlink={pair[1]}:4")
+        self.emulator("set", "machine", "numa=2")
+        self.restart()
+        script = "echo $COLLOC_GPUS; exec grep Cpus_allowed_list /proc/self/status"
+        far = self.submit("exec sleep 1000", gpus=2, exclusive=True)
+        self.assertEqual(sorted(self.wait_state(far, "RUNNING")["gpus"]), ["0", "2"])
+        near = self.submit(script, gpus=2)
+        gpus, cpus = self.gpus_and_cpus(near)
+        count, own = os.cpu_count(), os.sched_getaffinity(0)
+        self.assertEqual((sorted(gpus), cpus), (["1", "3"], own))  # the CPUs of both halves
+        (gpu,), cpus = self.gpus_and_cpus(self.submit(script))
+        self.assertEqual(cpus, {c for c in own if c * 2 // count == int(gpu) // 2} or own)
+        self.restart(near_cpus="no")
+        self.assertEqual(self.gpus_and_cpus(self.submit(script))[1], own)
 
 
 class Gpus(DaemonCase):

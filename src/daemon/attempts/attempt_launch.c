@@ -30,6 +30,7 @@ struct launch {
     const char **argv;
     gid_t gid;
     bool by_streams; /* though MPS was wanted: it cannot be had */
+    char *near_cpus; /* of its GPUs; NULL: not known, or not wanted */
     struct environment added;
 };
 
@@ -40,6 +41,7 @@ static void launch_fini(struct launch *launch)
     free(launch->environment);
     free(launch->env);
     free(launch->argv);
+    free(launch->near_cpus);
     environment_fini(&launch->added);
 }
 
@@ -164,6 +166,23 @@ static int fill_environment(
     return r < 0 ? fault_set(fault, -r, "its environment: %s", strerror(-r)) : r;
 }
 
+/* "0-15,16-31": of all its GPUs. NULL where one of them is not known. */
+static char *join_near_cpus(const struct attempts *attempts, const struct task *task)
+{
+    const struct cluster_view *view = core_view(attempts->parts.core);
+    char *text = NULL;
+    size_t size;
+    for (int i = 0; i < task->n_gpus; i++)
+        if (!*view->gpus[task->gpus[i]].id.near_cpus)
+            return NULL;
+    FILE *out = attempts->parts.config->near_cpus ? open_memstream(&text, &size) : NULL;
+    for (int i = 0; i < task->n_gpus && out; i++)
+        fprintf(out, "%s%s", i ? "," : "", view->gpus[task->gpus[i]].id.near_cpus);
+    if (out)
+        fclose(out);
+    return text;
+}
+
 /* What the shim is to run; the texts live as long as `launch` and `cgroup`. */
 static struct attempt_spec make_spec(const struct attempts *attempts, const struct task *task,
     const struct launch *launch, const char *cgroup)
@@ -199,6 +218,7 @@ static struct attempt_spec make_spec(const struct attempts *attempts, const stru
         .warning_us = warning.before_us,
         .warns_script_only = warning.script_only,
         .cgroup = cgroup,
+        .near_cpus = launch->near_cpus,
         .limits = cgroups_limits_of(attempts, task),
     };
 }
@@ -227,6 +247,7 @@ static int launch_attempt(struct attempts *attempts, struct live_attempt *live,
     int r = load_submission(attempts, task->id, &launch, fault);
     if (r == 0)
         r = fill_environment(attempts, task, &launch, fault);
+    launch.near_cpus = r == 0 ? join_near_cpus(attempts, task) : NULL;
     if (r == 0)
         r = spawn_shim(attempts, live, task, &launch, fault);
     *ret_by_streams = launch.by_streams;

@@ -30,7 +30,32 @@ static struct gpu_identity identity_of(const struct gpu_info *gpu)
     id.one_process = gpu->compute_mode == GPU_COMPUTE_EXCLUSIVE_PROCESS ||
                      gpu->compute_mode == GPU_COMPUTE_EXCLUSIVE_THREAD;
     id.mem_total_bytes = usable_bytes(gpu);
+    memcpy(id.near_cpus, gpu->near_cpus, sizeof id.near_cpus);
     return id;
+}
+
+/* How many cards are before it in the set: their distances are listed in that order. */
+static int card_number(const struct gpu_set *set, size_t at)
+{
+    int n = 0;
+    for (size_t i = 0; i < at; i++)
+        n += !set->gpu[i].is_mig;
+    return n;
+}
+
+/* The distances of a card to the GPUs before it in the list, which may be some of the set only. */
+static void list_distances(
+    const struct gpus *gpus, size_t at, const size_t *listed, int n, struct gpu_identity *id)
+{
+    const struct gpu_info *card = &gpus->set->gpu[at];
+    size_t known = strlen(card->distances);
+    if (card->is_mig || !known || n > VIEW_DISTANCES_MAX)
+        return;
+    for (int i = 0; i < n; i++) {
+        size_t number = (size_t)card_number(gpus->set, listed[i]);
+        bool is_known = !gpus->set->gpu[listed[i]].is_mig && number < known;
+        id->distances[i] = is_known ? card->distances[number] : VIEW_DISTANCE_UNKNOWN;
+    }
 }
 
 static int view_of(const struct gpus *gpus, const char *uuid)
@@ -80,16 +105,26 @@ int gpu_list_feed(struct gpus *gpus)
 {
     size_t most = gpus->set->count + (size_t)core_view(gpus->parts.core)->n_gpus;
     struct gpu_identity *list = calloc(most, sizeof *list);
-    if (!list)
+    size_t *listed = calloc(most, sizeof *listed);
+    if (!list || !listed) {
+        free(list);
+        free(listed);
         return -ENOMEM;
+    }
     struct event event = driver_event(gpus->parts.driver, EVENT_GPUS, 0);
     event.gpus.list = list;
-    for (size_t i = 0; i < gpus->set->count; i++)
-        if (gpu_info_is_listed(&gpus->set->gpu[i], gpus->parts.config->gpus))
-            list[event.gpus.n++] = identity_of(&gpus->set->gpu[i]);
+    for (size_t i = 0; i < gpus->set->count; i++) {
+        if (!gpu_info_is_listed(&gpus->set->gpu[i], gpus->parts.config->gpus))
+            continue;
+        struct gpu_identity *id = &list[event.gpus.n];
+        *id = identity_of(&gpus->set->gpu[i]);
+        list_distances(gpus, i, listed, event.gpus.n, id);
+        listed[event.gpus.n++] = i;
+    }
     event.gpus.n += list_gone(gpus, list + event.gpus.n);
     int r = driver_feed(gpus->parts.driver, &event, NULL);
     free(list);
+    free(listed);
     for (size_t i = 0; i < gpus->set->count; i++) {
         bool managed = gpu_info_is_listed(&gpus->set->gpu[i], gpus->parts.config->gpus);
         gpus->states[i].view = managed ? view_of(gpus, gpus->set->gpu[i].uuid) : -1;

@@ -507,9 +507,67 @@ static void what_was_promised_is_not_free(void **state)
     assert_int_equal(verdicts[0].kind, VERDICT_MEMORY_SHORT);
 }
 
+/* NVLink between 0 and 2, and 1 and 3; 0 and 1 are in one NUMA node, 2 and 3 in the other. */
+static const char two_pairs[N * N + 1] = "~XAY"
+                                         "X~YA"
+                                         "AY~X"
+                                         "YAX~";
+
+static void ask_for_the_closest(const struct policy *policy, int wanted)
+{
+    view.distances = (char *)(uintptr_t)two_pairs;
+    task.request.gpus = wanted;
+    assert_int_equal(ask(policy), PLACE_NOW);
+}
+
+static bool has_chosen(int a, int b)
+{
+    return (chosen[0] == a && chosen[1] == b) || (chosen[0] == b && chosen[1] == a);
+}
+
+static void of_idle_gpus_the_closest_are_chosen(void **state)
+{
+    for (int i = 0; policy_name_at((size_t)i); i++) {
+        const struct policy *policy = policy_find(policy_name_at((size_t)i));
+        idle_machine(NULL);
+        ask_for_the_closest(policy, 2);
+        assert_true(has_chosen(0, 2));
+        gpus[0].health = VIEW_FAULTY;
+        gpus[3].mem_used_bytes = reading_of((double)MIB); /* not less good by that */
+        ask_for_the_closest(policy, 2);
+        assert_true(has_chosen(1, 3));
+        gpus[3].health = VIEW_FAULTY;
+        ask_for_the_closest(policy, 2);
+        assert_true(has_chosen(1, 2));
+        task.request.gpus = 3;
+        assert_int_equal(ask(policy), PLACE_WAIT);
+    }
+}
+
+static void a_better_gpu_counts_more_than_a_close_one(void **state)
+{
+    for (int i = 0; i < N; i++)
+        settle_in(i, i == 3 ? 1 : 10, 0.1);
+    ask_for_the_closest(&policy_magm, 2); /* 3 has most free; 1 is as good as 0 and 2, and near */
+    assert_true(has_chosen(3, 1));
+    gpus[0].mem_used_bytes = reading_of(2.0 * (double)GIB);
+    ask_for_the_closest(&policy_magm, 2);
+    assert_true(has_chosen(3, 0));
+}
+
+static void unlike_gpus_are_not_equally_good(void **state)
+{
+    gpus[2].id.mem_total_bytes = 16 * GIB;
+    ask_for_the_closest(&policy_magm, 2); /* not 0 and 2, though nearest */
+    assert_true(has_chosen(1, 3));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(of_idle_gpus_the_closest_are_chosen, idle_machine),
+        cmocka_unit_test_setup(a_better_gpu_counts_more_than_a_close_one, idle_machine),
+        cmocka_unit_test_setup(unlike_gpus_are_not_equally_good, idle_machine),
         cmocka_unit_test_setup(policies_are_found_by_name, idle_machine),
         cmocka_unit_test(a_former_name_is_found_and_not_listed),
         cmocka_unit_test_setup(the_search_ends_where_nothing_better_can_come, idle_machine),
