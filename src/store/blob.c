@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "store/sha256.h"
+#include "base/sha256.h"
 #include "store/store_private.h"
 
 int store_put_blob(struct store *store, uint64_t task, const void *data, size_t size,

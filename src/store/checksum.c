@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "store/sha256.h"
+#include "base/sha256.h"
 #include "store/store_private.h"
 
 static const void *bytes_of(sqlite3_value *value, int *ret_size)

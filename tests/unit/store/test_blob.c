@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/array.h"
-#include "store/sha256.h"
+#include "base/sha256.h"
 #include "unit.h"
 
 /* The examples of FIPS 180-4 and what lies around the edges of a block (from sha256sum). */

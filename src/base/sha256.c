@@ -3,13 +3,15 @@
  * FIPS 180-4, section 6.2: the text is padded to blocks of 64 bytes, each of which is mixed into a
  * state of eight words in 64 rounds. Eight rounds are written out, since then the compiler keeps
  * the state in registers.
+ *
+ * HMAC (RFC 2104) hashes twice, so that a text cannot be prolonged by one who knows its digest:
+ * hash(key ^ 0x5c.., hash(key ^ 0x36.., text)).
  */
-#include "store/sha256.h"
+#include "base/sha256.h"
 
-#include <stdint.h>
 #include <string.h>
 
-enum { BLOCK = 64 };
+enum { BLOCK = SHA256_BLOCK };
 
 /* The first 32 bits of the fractions of the cube roots of the first 64 primes (FIPS 180-4, 4.2.2).
  */
@@ -78,27 +80,79 @@ static void add_block(uint32_t state[8], const uint8_t *block)
         state[i] += s[i];
 }
 
-void sha256_hex(const void *data, size_t size, char ret_hex[static 65])
+void sha256_begin(struct sha256 *hash)
 {
-    uint32_t state[8] = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c,
-        0x1f83d9ab, 0x5be0cd19};
+    *hash = (struct sha256){.state = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f,
+                                0x9b05688c, 0x1f83d9ab, 0x5be0cd19}};
+}
+
+void sha256_add(struct sha256 *hash, const void *data, size_t size)
+{
     const uint8_t *at = data;
-    size_t left = size;
-    for (; left >= BLOCK; left -= BLOCK, at += BLOCK)
-        add_block(state, at);
+    size_t used = hash->size % BLOCK;
+    hash->size += size;
+    if (used > 0) {
+        size_t n = size < BLOCK - used ? size : BLOCK - used;
+        memcpy(hash->rest + used, at, n);
+        at += n;
+        size -= n;
+        if (used + n < BLOCK)
+            return;
+        add_block(hash->state, hash->rest);
+    }
+    for (; size >= BLOCK; size -= BLOCK, at += BLOCK)
+        add_block(hash->state, at);
+    if (size > 0)
+        memcpy(hash->rest, at, size);
+}
 
-    /* The rest, a one bit, zeros, and the length in bits at the end of the last block. */
+/* The rest, a one bit, zeros, and the length in bits at the end of the last block. */
+void sha256_end(struct sha256 *hash, uint8_t ret_digest[static SHA256_SIZE])
+{
     uint8_t last[2 * BLOCK] = {0};
-    if (left)
-        memcpy(last, at, left);
+    size_t left = hash->size % BLOCK, end = left < BLOCK - 8 ? BLOCK : 2 * BLOCK;
+    memcpy(last, hash->rest, left);
     last[left] = 0x80;
-    size_t end = left < BLOCK - 8 ? BLOCK : 2 * BLOCK;
     for (int i = 0; i < 8; i++)
-        last[end - 1 - (size_t)i] = (uint8_t)((uint64_t)size * 8 >> 8 * i);
+        last[end - 1 - (size_t)i] = (uint8_t)(hash->size * 8 >> 8 * i);
     for (size_t i = 0; i < end; i += BLOCK)
-        add_block(state, last + i);
+        add_block(hash->state, last + i);
+    for (int i = 0; i < SHA256_SIZE; i++)
+        ret_digest[i] = (uint8_t)(hash->state[i / 4] >> (24 - 8 * (i % 4)));
+}
 
-    for (int i = 0; i < 64; i++)
-        ret_hex[i] = "0123456789abcdef"[state[i / 8] >> (28 - 4 * (i % 8)) & 15];
-    ret_hex[64] = '\0';
+void sha256_hex(const void *data, size_t size, char ret_hex[static SHA256_HEX_SIZE])
+{
+    struct sha256 hash;
+    uint8_t digest[SHA256_SIZE];
+    sha256_begin(&hash);
+    if (size > 0)
+        sha256_add(&hash, data, size);
+    sha256_end(&hash, digest);
+    for (int i = 0; i < 2 * SHA256_SIZE; i++)
+        ret_hex[i] = "0123456789abcdef"[digest[i / 2] >> (4 - 4 * (i % 2)) & 15];
+    ret_hex[2 * SHA256_SIZE] = '\0';
+}
+
+/* Begins a digest with the key, of which each byte is changed by `pad`. */
+static void begin_with_key(struct sha256 *hash, const uint8_t key[static SHA256_SIZE], uint8_t pad)
+{
+    uint8_t block[BLOCK];
+    for (int i = 0; i < BLOCK; i++)
+        block[i] = (uint8_t)((i < SHA256_SIZE ? key[i] : 0) ^ pad);
+    sha256_begin(hash);
+    sha256_add(hash, block, sizeof block);
+}
+
+void sha256_hmac(const uint8_t key[static SHA256_SIZE], const void *data, size_t size,
+    uint8_t ret_code[static SHA256_SIZE])
+{
+    struct sha256 hash;
+    begin_with_key(&hash, key, 0x36);
+    if (size > 0)
+        sha256_add(&hash, data, size);
+    sha256_end(&hash, ret_code);
+    begin_with_key(&hash, key, 0x5c);
+    sha256_add(&hash, ret_code, SHA256_SIZE);
+    sha256_end(&hash, ret_code);
 }
