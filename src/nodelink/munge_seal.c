@@ -11,52 +11,65 @@
 #include <stdlib.h>
 
 struct munge_seal {
-    munge_ctx_t context;
+    munge_ctx_t encoding, decoding; /* apart: munge_decode changes the options of its context */
     uid_t writer;
     const char *socket; /* for messages */
 };
 
+/* Returns NULL when memory is out. */
+static munge_ctx_t create_context(const char *socket)
+{
+    munge_ctx_t context = munge_ctx_create();
+    if (context && socket && *socket &&
+        munge_ctx_set(context, MUNGE_OPT_SOCKET, socket) != EMUNGE_SUCCESS) {
+        munge_ctx_destroy(context);
+        return NULL;
+    }
+    return context;
+}
+
 struct munge_seal *munge_seal_create(const char *socket, uid_t reader, uid_t writer)
 {
     struct munge_seal *seal = calloc(1, sizeof *seal);
-    munge_ctx_t context = seal ? munge_ctx_create() : NULL;
-    int r = context ? EMUNGE_SUCCESS : EMUNGE_NO_MEMORY;
-    if (r == EMUNGE_SUCCESS && socket && *socket)
-        r = munge_ctx_set(context, MUNGE_OPT_SOCKET, socket);
-    if (r == EMUNGE_SUCCESS)
-        r = munge_ctx_set(context, MUNGE_OPT_TTL, SEAL_TTL_S);
-    if (r == EMUNGE_SUCCESS)
-        r = munge_ctx_set(context, MUNGE_OPT_UID_RESTRICTION, reader);
-    if (r != EMUNGE_SUCCESS) {
-        if (context)
-            munge_ctx_destroy(context);
-        free(seal);
+    if (!seal)
+        return NULL;
+    seal->writer = writer;
+    seal->encoding = create_context(socket);
+    seal->decoding = create_context(socket);
+    if (!seal->encoding || !seal->decoding ||
+        munge_ctx_set(seal->encoding, MUNGE_OPT_TTL, SEAL_TTL_S) != EMUNGE_SUCCESS ||
+        munge_ctx_set(seal->encoding, MUNGE_OPT_UID_RESTRICTION, reader) != EMUNGE_SUCCESS) {
+        munge_seal_destroy(seal);
         return NULL;
     }
-    *seal = (struct munge_seal){.context = context, .writer = writer};
-    munge_ctx_get(context, MUNGE_OPT_SOCKET, &seal->socket);
+    munge_ctx_get(seal->encoding, MUNGE_OPT_SOCKET, &seal->socket);
     return seal;
 }
 
 void munge_seal_destroy(struct munge_seal *seal)
 {
-    if (seal)
-        munge_ctx_destroy(seal->context);
+    if (!seal)
+        return;
+    if (seal->encoding)
+        munge_ctx_destroy(seal->encoding);
+    if (seal->decoding)
+        munge_ctx_destroy(seal->decoding);
     free(seal);
 }
 
-static const char *error_text(const struct munge_seal *seal, munge_err_t error)
+static const char *error_text(munge_ctx_t context, munge_err_t error)
 {
-    const char *text = munge_ctx_strerror(seal->context);
+    const char *text = munge_ctx_strerror(context);
     return text ? text : munge_strerror(error);
 }
 
-static int fault_of_munged(const struct munge_seal *seal, munge_err_t error, struct fault *fault)
+static int fault_of_munged(
+    const struct munge_seal *seal, munge_ctx_t context, munge_err_t error, struct fault *fault)
 {
     if (error == EMUNGE_NO_MEMORY)
         return fault_set(fault, ENOMEM, "out of memory");
     return fault_set(fault, EAGAIN, "munge (%s): %s: is munged running?",
-        seal->socket ? seal->socket : "?", error_text(seal, error));
+        seal->socket ? seal->socket : "?", error_text(context, error));
 }
 
 int munge_seal_encode(struct munge_seal *seal, const char *text, size_t size, struct fault *fault,
@@ -64,7 +77,7 @@ int munge_seal_encode(struct munge_seal *seal, const char *text, size_t size, st
 {
     char *credential = NULL;
     *ret_credential = NULL;
-    munge_err_t error = munge_encode(&credential, seal->context, text, (int)size);
+    munge_err_t error = munge_encode(&credential, seal->encoding, text, (int)size);
     if (error == EMUNGE_SUCCESS) {
         *ret_credential = credential;
         return 0;
@@ -72,7 +85,7 @@ int munge_seal_encode(struct munge_seal *seal, const char *text, size_t size, st
     free(credential);
     if (error == EMUNGE_BAD_LENGTH || error == EMUNGE_OVERFLOW)
         return fault_set(fault, EMSGSIZE, "munge: %zu bytes are too many", size);
-    return fault_of_munged(seal, error, fault);
+    return fault_of_munged(seal, seal->encoding, error, fault);
 }
 
 /* Returns the seal_answer that a refusal of munged is; 0: it is none. */
@@ -106,8 +119,8 @@ static int judge_credential(
         return SEAL_WRONG_USER;
     }
     if (answer == 0)
-        return fault_of_munged(seal, error, fault);
-    fault_set(fault, EPERM, "%s%s", error_text(seal, error),
+        return fault_of_munged(seal, seal->decoding, error, fault);
+    fault_set(fault, EPERM, "%s%s", error_text(seal->decoding, error),
         answer == SEAL_EXPIRED || answer == SEAL_REWOUND ? ": do the clocks of the two machines "
                                                            "differ?"
                                                          : "");
@@ -122,7 +135,7 @@ int munge_seal_decode(struct munge_seal *seal, const char *credential, struct fa
     uid_t writer = (uid_t)-1;
     gid_t group;
     *ret_text = NULL;
-    munge_err_t error = munge_decode(credential, seal->context, &text, &size, &writer, &group);
+    munge_err_t error = munge_decode(credential, seal->decoding, &text, &size, &writer, &group);
     int r = judge_credential(seal, error, writer, fault);
     if (r == 0 && !text)
         text = calloc(1, 1);

@@ -20,6 +20,8 @@ int node_answer_encode(const struct node_answer *answer, char **ret_text)
     json_t *object = json_pack("{s:i, s:s, s:I, s:s, s:o}", "v", ANSWER_VERSION, "node",
         answer->node, "sequence", (json_int_t)answer->sequence, "refused", answer->refused, "pins",
         pins);
+    if (*answer->key)
+        r |= json_object_set_new(object, "key", json_string(answer->key));
     *ret_text = object && r == 0 ? json_dumps(object, JSON_COMPACT) : NULL;
     json_decref(object);
     return *ret_text ? 0 : -ENOMEM;
@@ -54,6 +56,8 @@ int node_answer_decode(
     if (r == 0)
         r = json_field_text(
             object, "refused", fault, ret_answer->refused, sizeof ret_answer->refused);
+    if (r == 0)
+        r = json_field_text(object, "key", fault, ret_answer->key, sizeof ret_answer->key);
     if (r == 0)
         r = read_pins(object, fault, ret_answer);
     json_decref(object);

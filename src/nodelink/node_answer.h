@@ -3,12 +3,14 @@
  * What the controller answers an agent. It names the node, so that an answer to one node cannot be
  * repeated to another.
  *
- *     {"v": 1, "node": "n1", "sequence": 81, "refused": "", "pins": [{"job": 12, "mps": true}]}
+ *     {"v": 1, "node": "n1", "sequence": 81, "refused": "", "pins": [{"job": 12, "mps": true}],
+ *      "key": "5f1c..."}
  */
 #ifndef COLLOC_NODELINK_NODE_ANSWER_H
 #define COLLOC_NODELINK_NODE_ANSWER_H
 
 #include "nodelink/node_report.h"
+#include "nodelink/report_session.h"
 
 enum { NODE_PINS_MAX = 256, ANSWER_SIZE_MAX = 32 * 1024 };
 
@@ -22,6 +24,7 @@ struct node_answer {
     char node[NODE_NAME_SIZE];
     int64_t sequence;             /* of the last report that was accepted; 0: none yet */
     char refused[NODE_TEXT_SIZE]; /* why the report was refused; "": it was accepted */
+    char key[SESSION_KEY_SIZE];   /* that signs the next reports (report_session.h); "": none */
     struct node_pin pins[NODE_PINS_MAX];
     size_t n_pins;
 };

@@ -5,9 +5,16 @@
  *
  *     accepted --line--> waiting for a turn --> opened by munge --> judged --> reads on
  *                        (node_hub_turn.c)                          (node_hub_report.c)
+ *                 line signed by the connection's key ------------> judged
  *
  * An unproven connection is one without an accepted report. There are few places for these, and
- * each is closed after some seconds: no machine on the network can keep agents out for long.
+ * each is closed after some seconds. A new one beyond them costs another its place: one of the
+ * network that most of them come from, that has not sent a line yet. So a flood pushes out its own
+ * connections, neither an agent elsewhere nor one beside it whose report waits to be opened:
+ *
+ *     10.0.0.9   120 connections, 3 of which have sent a line      the oldest of the other 117
+ *     10.0.0.5   9 connections                                     none
+ *     10.0.0.7   1 connection                                      none
  */
 #include "nodelink/node_hub.h"
 
@@ -26,7 +33,7 @@ enum {
     SWEEP_MS = 1000,
     UNPROVEN_MAX_MS = 10 * 1000, /* chosen: a report follows within a second */
     SILENCE_MAX_MS = 30 * 1000,  /* chosen: 30 reports */
-    BACKLOG = 512,
+    BACKLOG = 96, /* chosen: below HUB_UNPROVEN_MAX: what came is read between new ones */
 };
 
 /* ---- the list ---- */
@@ -98,6 +105,21 @@ void hub_drop(struct hub_connection *connection)
 
 /* ---- reading ---- */
 
+/* Opens at once what the connection's key has signed; another line waits for a turn. */
+static void take_lines(struct hub_connection *connection)
+{
+    while (connection->line && report_session_is_line(connection->line)) {
+        hub_open_session_line(connection);
+        if (!connection->link)
+            return;
+        connection->line = connection->is_refused ? NULL : line_buffer_next(&connection->input);
+    }
+    if (connection->line || connection->is_refused)
+        uv_read_stop((uv_stream_t *)&connection->tcp);
+    if (connection->line || connection->outbox)
+        hub_wait_for_turn(connection);
+}
+
 static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *room)
 {
     struct hub_connection *connection = stream->data;
@@ -110,40 +132,73 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *room)
     }
     connection->heard_ms = uv_now(connection->hub->parts.loop);
     connection->line = line_buffer_add(&connection->input, (size_t)n);
-    if (!connection->line)
-        return;
-    uv_read_stop(stream);
-    hub_wait_for_turn(connection);
+    take_lines(connection);
 }
 
 void hub_resume(struct hub_connection *connection)
 {
     connection->line = line_buffer_next(&connection->input);
-    if (connection->line)
-        hub_wait_for_turn(connection);
-    else
+    take_lines(connection);
+    if (connection->link && !connection->line && !connection->is_refused)
         uv_read_start((uv_stream_t *)&connection->tcp, line_buffer_on_room, on_read);
 }
 
 /* ---- new connections ---- */
 
-static void drop_oldest_unproven(struct node_hub *hub)
+/* Has it sent no whole line? */
+static bool is_idle(const struct hub_connection *connection)
 {
-    struct hub_connection *connection = hub->first;
-    while (connection && connection->node)
-        connection = connection->next;
-    if (connection)
-        hub_drop(connection);
+    return !connection->line && !connection->is_waiting && !connection->is_in_turn;
+}
+
+/* The network of most of them. */
+static uint64_t find_crowd(struct hub_connection *const *unproven, int n)
+{
+    uint64_t crowd = 0;
+    for (int i = 0, most = 0; i < n; i++) {
+        int count = 0;
+        for (int k = 0; k < n; k++)
+            count += unproven[k]->network == unproven[i]->network;
+        if (count > most) {
+            most = count;
+            crowd = unproven[i]->network;
+        }
+    }
+    return crowd;
+}
+
+/* Of the network that crowds the places: the oldest connection without a line, else the newest. */
+static void drop_of_crowd(struct node_hub *hub)
+{
+    struct hub_connection *unproven[HUB_UNPROVEN_MAX + 1], *dropped = NULL;
+    int n = 0;
+    for (struct hub_connection *c = hub->first; c && n < HUB_UNPROVEN_MAX + 1; c = c->next)
+        if (!c->node)
+            unproven[n++] = c;
+    uint64_t crowd = find_crowd(unproven, n);
+    for (int i = 0; i < n && !(dropped && is_idle(dropped)); i++)
+        if (unproven[i]->network == crowd)
+            dropped = unproven[i];
+    if (dropped)
+        hub_drop(dropped);
 }
 
 static void note_peer(struct hub_connection *connection)
 {
     struct tcp_address address = {.size = sizeof address.storage};
+    const struct sockaddr_in *v4 = (const struct sockaddr_in *)&address.storage;
+    const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)&address.storage;
     int size = (int)sizeof address.storage;
-    if (uv_tcp_getpeername(&connection->tcp, (struct sockaddr *)&address.storage, &size) == 0) {
-        address.size = (socklen_t)size;
-        tcp_address_format(&address, connection->peer);
-    }
+    if (uv_tcp_getpeername(&connection->tcp, (struct sockaddr *)&address.storage, &size) < 0)
+        return;
+    address.size = (socklen_t)size;
+    tcp_address_format(&address, connection->peer);
+    if (v4->sin_family == AF_INET)
+        connection->network = v4->sin_addr.s_addr;
+    else if (IN6_IS_ADDR_V4MAPPED(&v6->sin6_addr))
+        connection->network = v6->sin6_addr.s6_addr32[3];
+    else
+        memcpy(&connection->network, &v6->sin6_addr, sizeof connection->network);
 }
 
 /* A peer whose machine has gone is noticed in half a minute, not in TCP's quarter of an hour. */
@@ -161,8 +216,6 @@ static void on_connection(uv_stream_t *listener, int status)
     struct hub_connection *connection = status == 0 ? calloc(1, sizeof *connection) : NULL;
     if (!connection)
         return;
-    if (hub->n_unproven >= HUB_UNPROVEN_MAX)
-        drop_oldest_unproven(hub);
     *connection = (struct hub_connection){.hub = hub,
         .begun_ms = uv_now(hub->parts.loop),
         .heard_ms = uv_now(hub->parts.loop),
@@ -177,6 +230,8 @@ static void on_connection(uv_stream_t *listener, int status)
     note_peer(connection);
     limit_silence(&connection->tcp);
     uv_read_start((uv_stream_t *)&connection->tcp, line_buffer_on_room, on_read);
+    if (hub->n_unproven > HUB_UNPROVEN_MAX)
+        drop_of_crowd(hub);
 }
 
 static void on_sweep(uv_timer_t *timer)

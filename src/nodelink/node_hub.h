@@ -13,7 +13,8 @@
  *
  * Contract:
  *   1. munged is called in the loop's thread pool only, so the loop never waits for it. The pool
- *      needs a thread that nothing else blocks.
+ *      needs a thread that nothing else blocks. It is called for the first report of a connection
+ *      and for answers; later reports are signed by a key (report_session.h).
  *   2. on_report sees only reports of the user `agents` that are of a known node, newer than the
  *      last one of it, and not too frequent. All hooks are called in the loop.
  *   3. Whatever connects, memory is bounded: HUB_UNPROVEN_MAX connections that have not proven yet
@@ -27,7 +28,7 @@
 #include "base/tcp_address.h"
 #include "nodelink/node_report.h"
 
-enum { HUB_UNPROVEN_MAX = 128 }; /* the oldest is closed for a new one; chosen */
+enum { HUB_UNPROVEN_MAX = 128 }; /* chosen; which is closed for a new one: node_hub.c */
 
 /* All must be set; each gets `context`. */
 struct node_hub_hooks {

@@ -4,6 +4,7 @@
  * answer; a signed report that is refused gets a signed answer that says why, because an
  * administrator then reads it in the agent's log.
  */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -86,8 +87,18 @@ static void become_node(struct hub_connection *connection, struct hub_node *node
     if (earlier)
         hub_drop(earlier);
     log_info("node %s: its agent reports from %s", node->name, connection->peer);
-    if (hub_outbox(connection))
-        hub_wait_for_turn(connection);
+    struct node_answer *answer = hub_outbox(connection);
+    if (!answer)
+        return;
+    if (report_session_begin(&connection->session) == 0)
+        report_session_key(&connection->session, answer->key); /* else munge signs the next, too */
+    hub_wait_for_turn(connection);
+}
+
+/* munge refuses what is that late; a report that a key signs was not seen by munge. */
+static bool is_late(const struct node_report *report)
+{
+    return llabs(report->time_us - clock_wall_us()) > SEAL_TTL_S * SECOND_US;
 }
 
 static void watch_clock(struct hub_node *node)
@@ -113,6 +124,11 @@ static void take_signed(struct hub_connection *connection)
         snprintf(fault.text, sizeof fault.text, "%s %s",
             node ? "the connection is of another node than" : "Slurm has no node", report->node);
         refuse_report(connection, fault.text);
+        return;
+    }
+    if (is_late(report)) {
+        refuse_report(connection, "its time is over a minute off: do the clocks of the two "
+                                  "machines differ, or was it held back?");
         return;
     }
     switch (
@@ -141,7 +157,7 @@ void hub_take_report(struct hub_connection *connection)
         refuse_report(connection, connection->fault.text);
     } else {
         log_refusal(connection, connection->fault.text);
-        if (connection->opened > 0)
+        if (connection->opened != -EAGAIN && connection->opened != -ENOMEM)
             hub_drop(connection); /* but munged that does not answer is not the agent's fault */
     }
 }

@@ -8,6 +8,7 @@
 #include "nodelink/node_answer.h"
 #include "nodelink/node_hub.h"
 #include "nodelink/node_stream.h"
+#include "nodelink/report_session.h"
 
 enum { TURN_MAX = 256 }; /* connections in one visit of the pool; chosen: 20 ms of munge */
 
@@ -20,6 +21,8 @@ struct hub_connection {
     uv_tcp_t tcp;
     uint64_t begun_ms, heard_ms;
     char peer[TCP_ADDRESS_TEXT_SIZE];
+    uint64_t network; /* that it comes from: an address of IPv4, or a /64 of IPv6 */
+    struct report_session session;
     struct hub_node *node;      /* NULL: unproven, until its first accepted report */
     char *line;                 /* complete and not yet used, within `input`; NULL: none */
     struct node_answer *outbox; /* to be sealed and sent; NULL: nothing */
@@ -82,6 +85,9 @@ void hub_reap(struct hub_connection *connection);
 void hub_resume(struct hub_connection *connection);
 
 /* ---- node_hub_turn.c ---- */
+
+/* Opens a line that is signed by the connection's key, and judges it. */
+void hub_open_session_line(struct hub_connection *connection);
 
 /* The connection has a line or an answer for the next turn. */
 void hub_wait_for_turn(struct hub_connection *connection);

@@ -2,7 +2,8 @@
 /*
  * Turns: what needs munged waits in a queue, and goes to the thread pool by up to TURN_MAX
  * connections at a time, one turn after the other. In a turn each connection's line is opened and
- * parsed, and each connection's answer is sealed.
+ * parsed, and each connection's answer is sealed. Lines that are signed by the key of their
+ * connection need neither munged nor a turn.
  *
  * A report alone does not start a turn: it waits GATHER_MS for others, because waking the pool and
  * the loop once for each report is a third of the cost of a thousand agents. An answer starts one
@@ -36,6 +37,19 @@ static void open_line(struct node_hub *hub, struct hub_connection *connection)
         connection->opened = node_report_decode(
             text, size, &connection->fault, &connection->report);
     free(text);
+}
+
+void hub_open_session_line(struct hub_connection *connection)
+{
+    const char *text;
+    connection->opened = report_session_open(
+        &connection->session, connection->line, &connection->fault, &text);
+    connection->is_signed = connection->opened == 0;
+    if (connection->is_signed)
+        connection->opened = node_report_decode(
+            text, strlen(text), &connection->fault, &connection->report);
+    hub_take_report(connection);
+    node_report_fini(&connection->report);
 }
 
 static void in_pool(uv_work_t *work)

@@ -7,8 +7,9 @@
  *        ^            |             |             |                            |
  *        +------------+-------------+-------------+----------------------------+  with the reason
  *
- * Signing and opening are done in turns in the thread pool, one turn at a time. A turn belongs to
- * the connection that was there when it began; its result is dropped when that has ended.
+ * munge signs and opens in turns in the thread pool, one turn at a time. A turn belongs to the
+ * connection that was there when it began, by its number; its result is dropped when that has
+ * ended. Once an answer has brought a key, reports are signed by it, at once.
  */
 #include "nodelink/node_uplink.h"
 
@@ -44,6 +45,8 @@ struct uplink_connection {
     uv_tcp_t tcp;
     uv_connect_t connecting;
     struct node_uplink *uplink;
+    uint64_t number; /* among all connections so far */
+    struct report_session session;
     char *line; /* complete and not yet opened; NULL: none */
 };
 
@@ -54,6 +57,7 @@ struct node_uplink {
     char controller[280], host[256], port[8], node[NODE_NAME_SIZE];
     enum uplink_state state;
     struct uplink_connection *connection; /* from UPLINK_CONNECTING on */
+    uint64_t n_connections;
     uv_getaddrinfo_t resolving;
     struct addrinfo *addresses, *next_address; /* owned; and the one of them to try next */
     uv_timer_t timer;
@@ -67,7 +71,7 @@ struct node_uplink {
     /* The turn; the pool thread's while `is_in_turn`: */
     uv_work_t work;
     bool is_in_turn;
-    struct uplink_connection *turn_of; /* only compared */
+    uint64_t turn_of; /* the number of its connection */
     struct munge_seal *seal;
     char *turn_text, *sealed, *credential;
     size_t turn_text_size;
@@ -204,6 +208,7 @@ static int connect_to(struct node_uplink *uplink, const struct sockaddr *address
     if (!connection)
         return UV_ENOMEM;
     connection->uplink = uplink;
+    connection->number = ++uplink->n_connections;
     connection->input.max = ANSWER_LINE_MAX;
     uv_tcp_init(uplink->loop, &connection->tcp);
     connection->tcp.data = connection->connecting.data = connection;
@@ -272,19 +277,35 @@ static void on_written(uv_write_t *request, int status)
     free(request->data);
 }
 
-static void send_sealed(struct node_uplink *uplink)
+static void send_line(struct node_uplink *uplink, const char *line)
 {
-    size_t size = strlen(uplink->sealed);
+    size_t size = strlen(line);
     struct write *write = malloc(sizeof *write + size + 1);
     if (!write)
         return;
-    memcpy(write->text, uplink->sealed, size);
+    memcpy(write->text, line, size);
     write->text[size] = '\n';
     write->request.data = write;
     uv_buf_t buffer = uv_buf_init(write->text, (unsigned)size + 1);
     uv_stream_t *stream = (uv_stream_t *)&uplink->connection->tcp;
     if (uv_write(&write->request, stream, &buffer, 1, on_written) < 0)
         free(write);
+}
+
+static void accept_answer(struct node_uplink *uplink)
+{
+    const struct node_answer *answer = &uplink->answer;
+    if (uplink->state != UPLINK_ACCEPTED)
+        log_info("controller %s accepts the reports of node %s", uplink->controller, uplink->node);
+    uplink->state = UPLINK_ACCEPTED;
+    uplink->pause_ms = PAUSE_MIN_MS;
+    *uplink->why = '\0';
+    uv_timer_stop(&uplink->timer);
+    if (*answer->key && report_session_take_key(&uplink->connection->session, answer->key) < 0)
+        log_warning(
+            "controller %s: its key is not valid: munge signs all reports", uplink->controller);
+    if (uplink->on_answer)
+        uplink->on_answer(uplink->context, answer);
 }
 
 static void take_answer(struct node_uplink *uplink)
@@ -300,26 +321,18 @@ static void take_answer(struct node_uplink *uplink)
         snprintf(why, sizeof why, "it refuses the reports: %.300s", answer->refused);
         fail_uplink(uplink, why);
     } else {
-        if (uplink->state != UPLINK_ACCEPTED)
-            log_info(
-                "controller %s accepts the reports of node %s", uplink->controller, uplink->node);
-        uplink->state = UPLINK_ACCEPTED;
-        uplink->pause_ms = PAUSE_MIN_MS;
-        *uplink->why = '\0';
-        uv_timer_stop(&uplink->timer);
-        if (uplink->on_answer)
-            uplink->on_answer(uplink->context, answer);
+        accept_answer(uplink);
     }
 }
 
 static void on_turn(uv_work_t *work, int status)
 {
     struct node_uplink *uplink = work->data;
-    bool is_same = uplink->connection && uplink->connection == uplink->turn_of;
+    bool is_same = uplink->connection && uplink->connection->number == uplink->turn_of;
     bool had_credential = uplink->credential;
     uplink->is_in_turn = false;
     if (is_same && uplink->sealed)
-        send_sealed(uplink);
+        send_line(uplink, uplink->sealed);
     if (is_same && uplink->seal_answer < 0)
         fail_uplink(uplink, uplink->seal_fault.text);
     else if (is_same && had_credential)
@@ -334,12 +347,28 @@ static void on_turn(uv_work_t *work, int status)
     start_turn(uplink);
 }
 
+/* A report that the connection's key signs needs no turn. */
+static void send_by_key(struct node_uplink *uplink)
+{
+    char *line;
+    if (report_session_seal(&uplink->connection->session, uplink->text, uplink->text_size, &line) ==
+        0)
+        send_line(uplink, line);
+    free(line);
+    free(uplink->text);
+    uplink->text = NULL;
+}
+
 static void start_turn(struct node_uplink *uplink)
 {
     struct uplink_connection *connection = uplink->connection;
-    if (uplink->is_closing || uplink->is_in_turn || uplink->state < UPLINK_UNPROVEN)
+    if (uplink->is_closing || uplink->state < UPLINK_UNPROVEN)
         return;
     bool can_send = uv_stream_get_write_queue_size((uv_stream_t *)&connection->tcp) == 0;
+    if (uplink->text && can_send && connection->session.has_key)
+        send_by_key(uplink);
+    if (uplink->is_in_turn)
+        return;
     if (uplink->text && can_send) {
         uplink->turn_text = uplink->text;
         uplink->turn_text_size = uplink->text_size;
@@ -352,7 +381,7 @@ static void start_turn(struct node_uplink *uplink)
     if (!uplink->turn_text && !uplink->credential)
         return;
     uplink->is_in_turn = true;
-    uplink->turn_of = connection;
+    uplink->turn_of = connection->number;
     uplink->work.data = uplink;
     uv_queue_work(uplink->loop, &uplink->work, in_pool, on_turn);
 }

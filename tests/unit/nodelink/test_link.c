@@ -8,9 +8,13 @@
 
 #include <cmocka.h>
 
+#include <arpa/inet.h>
 #include <dlfcn.h>
 #include <errno.h>
+#include <munge.h>
 #include <netdb.h>
+#include <netinet/in.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -310,6 +314,7 @@ static void test_connects_again(void **state)
     RUN_UNTIL(f, f->reports == 2 && node_uplink_is_accepted(f->uplink));
 }
 
+/* munged is needed to prove which user reports, not for each report. */
 static void test_munged_stops(void **state)
 {
     NEEDS_MUNGE(state);
@@ -321,11 +326,10 @@ static void test_munged_stops(void **state)
     munged_stop(&munged);
     report.sequence = 2;
     node_uplink_send(f->uplink, &report);
-    RUN_UNTIL(f, !node_uplink_is_accepted(f->uplink));
+    RUN_UNTIL(f, f->last_sequence == 2);
     assert_int_equal(munged_start(&munged), 0);
-    report.sequence = 3;
-    node_uplink_send(f->uplink, &report);
-    RUN_UNTIL(f, f->last_sequence == 3);
+    node_hub_pin(f->hub, "n1", 12, false);
+    RUN_UNTIL(f, f->last_answer.n_pins == 1);
 }
 
 static void expect_closed_silently(struct fixture *f, const char *line)
@@ -504,6 +508,276 @@ static void test_unproven_are_few(void **state)
         close(fds[i]);
 }
 
+/* ---- reports signed by a key ---- */
+
+/* A connection of n1 with a key; its first report is accepted. */
+static int begin_session(struct fixture *f, struct report_session *session)
+{
+    static char line[8192];
+    char *credential = sign_report("n1", clock_monotonic_us());
+    int fd = connect_client(f), reports = f->reports;
+    size_t used = 0;
+    send_line(fd, credential);
+    free(credential);
+    while (used == 0 || line[used - 1] != '\n') {
+        ssize_t n = recv(fd, line + used, sizeof line - 1 - used, MSG_DONTWAIT);
+        assert_true(n > 0 || (n < 0 && errno == EAGAIN));
+        used += n > 0 ? (size_t)n : 0;
+        RUN_UNTIL(f, uv_run(&f->loop, UV_RUN_NOWAIT) >= 0);
+    }
+    line[used] = '\0';
+    assert_int_equal(f->reports, reports + 1);
+    assert_int_equal(report_session_take_key(session, opened(line).key), 0);
+    return fd;
+}
+
+/* The next report of a session; the caller frees it. */
+static char *seal_report(struct report_session *session, const char *node, int64_t late_us)
+{
+    struct node_report report = {
+        .boot = "b", .sequence = clock_monotonic_us(), .time_us = clock_wall_us() - late_us};
+    char *text, *line;
+    size_t size;
+    snprintf(report.node, sizeof report.node, "%s", node);
+    assert_int_equal(node_report_encode(&report, &text, &size), 0);
+    assert_int_equal(report_session_seal(session, text, size, &line), 0);
+    free(text);
+    return line;
+}
+
+static void expect_end(struct fixture *f, int fd, char *line)
+{
+    int reports = f->reports;
+    uint64_t refused = node_hub_counts(f->hub).refused;
+    send_line(fd, line);
+    assert_string_equal(read_to_end(f, fd), "");
+    assert_int_equal(f->reports, reports);
+    assert_int_equal(node_hub_counts(f->hub).refused, refused + 1);
+    free(line);
+}
+
+static void test_key_signs_reports(void **state)
+{
+    NEEDS_MUNGE(state);
+    struct report_session session, earlier;
+    int fd = begin_session(f, &session);
+    char *line = seal_report(&session, "n1", 0);
+    send_line(fd, line);
+    RUN_UNTIL(f, f->reports == 2);
+    expect_end(f, fd, line); /* repeated */
+    earlier = session;
+    fd = begin_session(f, &session);
+    assert_memory_not_equal(session.key, earlier.key, sizeof session.key);
+    expect_end(f, fd, seal_report(&earlier, "n1", 0)); /* the key of another connection */
+    fd = begin_session(f, &session);
+    free(seal_report(&session, "n1", 0)); /* lost */
+    expect_end(f, fd, seal_report(&session, "n1", 0));
+    fd = begin_session(f, &session);
+    line = seal_report(&session, "n1", 0);
+    line[strlen(line) - 3] ^= 1;
+    expect_end(f, fd, line);
+    expect_end(f, connect_client(f), seal_report(&session, "n1", 0)); /* nothing is proven yet */
+    expect_end(f, connect_client(f), strdup("HMAC:"));
+    fd = begin_session(f, &session);
+    expect_end(f, fd, strdup("HMAC:00:1:{}"));
+}
+
+/* What the key has signed is judged as what munge has. */
+static void test_key_is_of_a_node(void **state)
+{
+    NEEDS_MUNGE(state);
+    struct report_session session;
+    int fd = begin_session(f, &session);
+    char *line = seal_report(&session, "n2", 0);
+    send_line(fd, line);
+    assert_non_null(strstr(opened(read_to_end(f, fd)).refused, "another node"));
+    free(line);
+    fd = begin_session(f, &session);
+    line = seal_report(&session, "n1", 61 * SECOND_US); /* held back on its way */
+    send_line(fd, line);
+    assert_non_null(strstr(opened(read_to_end(f, fd)).refused, "over a minute off"));
+    free(line);
+    assert_int_equal(f->reports, 2);
+}
+
+/* Keeps a thread of the pool in munge while the test wants it. */
+static atomic_bool is_munge_held;
+munge_err_t __real_munge_decode(
+    const char *credential, munge_ctx_t context, void **text, int *size, uid_t *uid, gid_t *gid);
+munge_err_t __wrap_munge_decode(
+    const char *credential, munge_ctx_t context, void **text, int *size, uid_t *uid, gid_t *gid);
+
+munge_err_t __wrap_munge_decode(
+    const char *credential, munge_ctx_t context, void **text, int *size, uid_t *uid, gid_t *gid)
+{
+    while (atomic_load(&is_munge_held))
+        usleep(1000);
+    return __real_munge_decode(credential, context, text, size, uid, gid);
+}
+
+/* ---- floods ---- */
+
+enum { FLOOD = 3 * HUB_UNPROVEN_MAX };
+
+static int connect_from(const struct fixture *f, const char *source)
+{
+    const struct tcp_address *address = node_hub_address(f->hub);
+    struct sockaddr_in from = {.sin_family = AF_INET};
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    inet_pton(AF_INET, source, &from.sin_addr);
+    assert_int_equal(bind(fd, (const struct sockaddr *)&from, sizeof from), 0);
+    assert_int_equal(connect(fd, (const struct sockaddr *)&address->storage, address->size), 0);
+    return fd;
+}
+
+/* Connections that never send anything. */
+static void flood_from(struct fixture *f, const char *source, int fds[static FLOOD])
+{
+    for (int i = 0; i < FLOOD; i++) {
+        fds[i] = connect_from(f, source);
+        uv_run(&f->loop, UV_RUN_NOWAIT);
+    }
+    RUN_UNTIL(f, node_hub_counts(f->hub).connections <= HUB_UNPROVEN_MAX + 1);
+}
+
+static void end_flood(const int fds[static FLOOD])
+{
+    for (int i = 0; i < FLOOD; i++)
+        close(fds[i]);
+}
+
+/* One machine connects again and again: an agent elsewhere keeps its place before it reports, and
+ * after it. */
+static void test_flood_of_another_machine(void **state)
+{
+    NEEDS_MUNGE(state);
+    int fds[FLOOD], agent = connect_client(f);
+    char *credential = sign_report("n1", 1);
+    RUN_UNTIL(f, node_hub_counts(f->hub).connections == 1);
+    flood_from(f, "127.0.0.2", fds);
+    send_line(agent, credential);
+    RUN_UNTIL(f, f->reports == 1);
+    end_flood(fds);
+    flood_from(f, "127.0.0.2", fds);
+    assert_int_equal(node_hub_counts(f->hub).nodes, 1);
+    end_flood(fds);
+    close(agent);
+    free(credential);
+}
+
+/* So does an agent whose report waits for munged, beside the flood on the same machine. */
+static void test_flood_of_the_same_machine(void **state)
+{
+    NEEDS_MUNGE(state);
+    int fds[FLOOD], agent = connect_client(f);
+    char *credential = sign_report("n1", 1);
+    atomic_store(&is_munge_held, true);
+    send_line(agent, credential);
+    flood_from(f, "127.0.0.1", fds);
+    atomic_store(&is_munge_held, false);
+    RUN_UNTIL(f, f->reports == 1);
+    end_flood(fds);
+    close(agent);
+    free(credential);
+}
+
+/* ---- the turn of an ended connection ---- */
+
+/* The allocator gives the memory of the first connection of the uplink to its second one. */
+static struct {
+    bool is_on, is_free;
+    void *block;
+    size_t size;
+} reuse;
+
+void *__real_calloc(size_t n, size_t size);
+void *__wrap_calloc(size_t n, size_t size);
+void __real_free(void *block);
+void __wrap_free(void *block);
+
+void *__wrap_calloc(size_t n, size_t size)
+{
+    if (reuse.is_on && reuse.is_free && n == 1 && size == reuse.size) {
+        reuse.is_free = false;
+        return memset(reuse.block, 0, size);
+    }
+    void *block = __real_calloc(n, size);
+    if (reuse.is_on && !reuse.block && n == 1 && size > sizeof(uv_tcp_t) + sizeof(uv_connect_t)) {
+        reuse.block = block;
+        reuse.size = size;
+    }
+    return block;
+}
+
+void __wrap_free(void *block)
+{
+    if (reuse.is_on && block && block == reuse.block)
+        reuse.is_free = true;
+    else
+        __real_free(block);
+}
+
+/* Accepts the uplink's next connection to a controller of the test's own. */
+static int accept_uplink(struct fixture *f, int listener)
+{
+    int fd = -1;
+    RUN_UNTIL(f, uv_run(&f->loop, UV_RUN_NOWAIT) >= 0 &&
+                     (fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK)) >= 0);
+    return fd;
+}
+
+static void test_turn_of_an_ended_connection(void **state)
+{
+    NEEDS_MUNGE(state);
+    struct sockaddr_in here = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t size = sizeof here;
+    char address[64], byte, *credential = sign("{\"v\":1,\"node\":\"n1\",\"sequence\":1}");
+    struct node_report report = {
+        .node = "n1", .boot = "b", .sequence = 1, .time_us = clock_wall_us()};
+    int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    assert_int_equal(bind(listener, (struct sockaddr *)&here, size), 0);
+    assert_int_equal(listen(listener, 4), 0);
+    assert_int_equal(getsockname(listener, (struct sockaddr *)&here, &size), 0);
+    snprintf(address, sizeof address, "127.0.0.1:%d", ntohs(here.sin_port));
+    create_uplink_to(f, address);
+    reuse.is_on = true;
+    int first = accept_uplink(f, listener);
+    atomic_store(&is_munge_held, true);
+    send_line(first, credential); /* an answer, which is opened in a turn */
+    for (int i = 0; i < 20; i++)
+        uv_run(&f->loop, UV_RUN_NOWAIT);
+    close(first);
+    int second = accept_uplink(f, listener);
+    assert_true(reuse.block && !reuse.is_free);
+    atomic_store(&is_munge_held, false);
+    node_uplink_send(f->uplink, &report);
+    RUN_UNTIL(f, uv_run(&f->loop, UV_RUN_NOWAIT) >= 0 && recv(second, &byte, 1, 0) == 1);
+    assert_int_equal(f->answers, 0);
+    assert_false(node_uplink_is_accepted(f->uplink));
+    reuse.is_on = false;
+    close(second);
+    close(listener);
+    free(credential);
+}
+
+/* What a seal opens does not change the user that can read what it seals. */
+static void test_reader_stays(void **state)
+{
+    if (!has_munge)
+        skip();
+    struct munge_seal *seal = munge_seal_create(munged.socket, 65534, geteuid());
+    char *ours = sign("ours"), *theirs, *text;
+    struct fault fault;
+    size_t size;
+    assert_int_equal(munge_seal_decode(seal, ours, &fault, &text, &size), 0);
+    free(text);
+    assert_int_equal(munge_seal_encode(seal, "theirs", 6, &fault, &theirs), 0);
+    assert_int_equal(munge_seal_decode(seal, theirs, &fault, &text, &size), SEAL_INVALID);
+    munge_seal_destroy(seal);
+    free(theirs);
+    free(ours);
+}
+
 static void test_bad_options(void **state)
 {
     struct fault fault = {0};
@@ -554,6 +828,12 @@ int main(void)
         LINK_TEST(test_signed_and_refused),
         LINK_TEST(test_second_connection),
         LINK_TEST(test_unproven_are_few),
+        LINK_TEST(test_key_signs_reports),
+        LINK_TEST(test_key_is_of_a_node),
+        LINK_TEST(test_flood_of_another_machine),
+        LINK_TEST(test_flood_of_the_same_machine),
+        LINK_TEST(test_turn_of_an_ended_connection),
+        cmocka_unit_test(test_reader_stays),
         cmocka_unit_test(test_bad_options),
     };
     return cmocka_run_group_tests(tests, start_munge, end_munge);
