@@ -13,8 +13,8 @@
 #include "base/clock.h"
 #include "cli/external.h"
 #include "cli/print.h"
+#include "cli/reply_list.h"
 #include "cli/session.h"
-#include "cli/table.h"
 #include "cli/task_view.h"
 
 enum { GPUS_CSV, GPUS_SINCE, GPUS_CLEAR };
@@ -234,30 +234,17 @@ static int print_past(const struct invocation *invocation)
     return EXIT_OK;
 }
 
-static void print_table(const json_t *reply)
-{
-    struct table *table = table_create(columns, ARRAY_SIZE(columns));
-    size_t i;
-    json_t *gpu;
-    json_array_foreach(json_object_get(reply, "gpus"), i, gpu) {
-        add_gpu(table, gpu);
-    }
-    table_print(table, "No GPUs.");
-    table_destroy(table);
-}
+static const struct reply_list list = {.path = "/v1/gpus",
+    .member = "gpus",
+    REPLY_LIST_COLUMNS(columns),
+    .add_row = add_gpu,
+    .none = "No GPUs."};
 
 static int clear_gpu(const struct invocation *invocation)
 {
     json_t *reply, *body = json_pack("{s:s}", "gpu", invocation->values[GPUS_CLEAR].text);
-    struct client *client;
-    int code = session_open(invocation, &client);
-    if (code == EXIT_OK) {
-        code = session_call(client, "POST", "/v1/gpus/clear", body, &reply);
-        client_close(client);
-    }
-    json_decref(body);
-    if (code == EXIT_OK)
-        json_decref(reply);
+    int code = session_post(invocation, "/v1/gpus/clear", body, &reply);
+    json_decref(reply);
     return code;
 }
 
@@ -272,7 +259,7 @@ static int run(const struct invocation *invocation)
     }
     if (invocation->values[GPUS_SINCE].set)
         return print_past(invocation);
-    int code = session_get(invocation, "/v1/gpus", &reply);
+    int code = session_get(invocation, list.path, &reply);
     if (code != EXIT_OK)
         return code;
     external_name(reply);
@@ -281,7 +268,7 @@ static int run(const struct invocation *invocation)
     else if (invocation->values[GPUS_CSV].number)
         print_csv(reply);
     else
-        print_table(reply);
+        reply_list_print(&list, reply);
     json_decref(reply);
     return EXIT_OK;
 }

@@ -39,15 +39,9 @@ static json_t *gpus_json(const char *list)
 static int move_task(const struct invocation *invocation, int64_t id)
 {
     char path[96];
-    struct client *client;
     json_t *reply, *body = gpus_json(invocation->values[MOVE_GPU].text);
     snprintf(path, sizeof path, "/v1/tasks/%" PRId64 "/move", id);
-    int code = session_open(invocation, &client);
-    if (code == EXIT_OK) {
-        code = session_call(client, "POST", path, body, &reply);
-        client_close(client);
-    }
-    json_decref(body);
+    int code = session_post(invocation, path, body, &reply);
     if (code != EXIT_OK)
         return code;
     const json_t *task = json_object_get(reply, "task");

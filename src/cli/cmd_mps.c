@@ -5,15 +5,12 @@
  * collocd starts and stops them by itself as tasks need them. By hand it is for programs outside of
  * colloc. Only root may do so for another user; the daemon checks that, by the uid of the socket.
  */
-#include <pwd.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "base/array.h"
-#include "base/units.h"
 #include "cli/print.h"
+#include "cli/reply_list.h"
 #include "cli/session.h"
-#include "cli/table.h"
 #include "cli/task_view.h"
 
 enum { MPS_USER };
@@ -49,26 +46,11 @@ static void add_daemon(struct table *table, const json_t *daemon)
     table_cell(table, NULL, "%s", member_text(daemon, "pipe_directory", "?"));
 }
 
-static int show_status(const struct invocation *invocation)
-{
-    size_t i;
-    json_t *reply, *daemon;
-    int code = session_get(invocation, "/v1/mps", &reply);
-    if (code != EXIT_OK)
-        return code;
-    if (invocation->common[COMMON_JSON].number) {
-        print_json(reply);
-    } else {
-        struct table *table = table_create(columns, ARRAY_SIZE(columns));
-        json_array_foreach(json_object_get(reply, "daemons"), i, daemon) {
-            add_daemon(table, daemon);
-        }
-        table_print(table, "No MPS control daemons.");
-        table_destroy(table);
-    }
-    json_decref(reply);
-    return EXIT_OK;
-}
+static const struct reply_list list = {.path = "/v1/mps",
+    .member = "daemons",
+    REPLY_LIST_COLUMNS(columns),
+    .add_row = add_daemon,
+    .none = "No MPS control daemons."};
 
 /* Returns {} or {"uid": N}; NULL, with a message, for an unknown user. */
 static json_t *user_json(const struct invocation *invocation)
@@ -77,10 +59,7 @@ static json_t *user_json(const struct invocation *invocation)
     int64_t uid;
     if (!name)
         return json_object();
-    const struct passwd *known = getpwnam(name);
-    if (known)
-        uid = known->pw_uid;
-    else if (parse_int64(name, 0, UINT32_MAX, &uid) < 0) {
+    if (find_user(name, &uid) < 0) {
         print_error("--user=%s: no such user: give a name or a uid", name);
         return NULL;
     }
@@ -90,17 +69,11 @@ static json_t *user_json(const struct invocation *invocation)
 static int change_server(const struct invocation *invocation, const char *verb)
 {
     char path[32];
-    struct client *client;
     json_t *reply, *body = user_json(invocation);
     if (!body)
         return EXIT_USAGE;
     snprintf(path, sizeof path, "/v1/mps/%s", verb);
-    int code = session_open(invocation, &client);
-    if (code == EXIT_OK) {
-        code = session_call(client, "POST", path, body, &reply);
-        client_close(client);
-    }
-    json_decref(body);
+    int code = session_post(invocation, path, body, &reply);
     if (code != EXIT_OK)
         return code;
     if (invocation->common[COMMON_JSON].number)
@@ -113,7 +86,7 @@ static int run(const struct invocation *invocation)
 {
     const char *verb = invocation->operand_count ? invocation->operands[0] : "status";
     if (strcmp(verb, "status") == 0)
-        return show_status(invocation);
+        return reply_list_show(invocation, &list);
     if (strcmp(verb, "start") == 0 || strcmp(verb, "stop") == 0)
         return change_server(invocation, verb);
     print_error("mps: unknown action %s: give status, start or stop", verb);

@@ -1,19 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `colloc reserve`: reserves GPUs for users, lists the reservations, and cancels one. */
 #include <inttypes.h>
-#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
 #include "base/clock.h"
 #include "base/moment.h"
 #include "base/text.h"
-#include "base/units.h"
 #include "cli/print.h"
+#include "cli/reply_list.h"
 #include "cli/session.h"
-#include "cli/table.h"
 #include "cli/task_view.h"
 
 enum { RESERVE_GPUS, RESERVE_FROM, RESERVE_FOR, RESERVE_USERS, RESERVE_CANCEL };
@@ -65,37 +62,18 @@ static void add_row(struct table *table, const json_t *reservation)
     table_cell(table, NULL, "%s", list_text(json_object_get(reservation, "users"), cell));
 }
 
-static int list_all(const struct invocation *invocation)
-{
-    json_t *reply, *each;
-    size_t i;
-    int code = session_get(invocation, "/v1/reservations", &reply);
-    if (code != EXIT_OK)
-        return code;
-    if (invocation->common[COMMON_JSON].number) {
-        print_json(reply);
-    } else {
-        struct table *table = table_create(columns, ARRAY_SIZE(columns));
-        json_array_foreach(json_object_get(reply, "reservations"), i, each) {
-            add_row(table, each);
-        }
-        table_print(table, "No GPUs are reserved.");
-        table_destroy(table);
-    }
-    json_decref(reply);
-    return EXIT_OK;
-}
+static const struct reply_list list = {.path = "/v1/reservations",
+    .member = "reservations",
+    REPLY_LIST_COLUMNS(columns),
+    .add_row = add_row,
+    .none = "No GPUs are reserved."};
 
+/* `body`: released. */
 static int post_reservation(
-    const struct invocation *invocation, const char *path, const json_t *body, const char *what)
+    const struct invocation *invocation, const char *path, json_t *body, const char *what)
 {
-    struct client *client;
     json_t *reply;
-    int code = session_open(invocation, &client);
-    if (code != EXIT_OK)
-        return code;
-    code = session_call(client, "POST", path, body, &reply);
-    client_close(client);
+    int code = session_post(invocation, path, body, &reply);
     if (code != EXIT_OK)
         return code;
     if (invocation->common[COMMON_JSON].number)
@@ -116,13 +94,12 @@ static json_t *read_users(const char *text)
         char name[256] = "";
         int64_t uid;
         bool fits = span_copy(span_trim(word), name, sizeof name);
-        const struct passwd *user = fits ? getpwnam(name) : NULL;
-        if (!user && parse_int64(name, 0, UINT32_MAX - 1, &uid) < 0) {
+        if (!fits || find_user(name, &uid) < 0) {
             print_error("reserve: there is no user '%s'", name);
             json_decref(uids);
             return NULL;
         }
-        json_array_append_new(uids, json_integer(user ? (json_int_t)user->pw_uid : uid));
+        json_array_append_new(uids, json_integer(uid));
         at += word.size + (at[word.size] == ',');
     }
     return uids;
@@ -144,9 +121,7 @@ static int reserve_gpus(const struct invocation *invocation)
     json_t *body = json_pack("{s:I, s:f, s:f, s:o}", "gpus",
         (json_int_t)values[RESERVE_GPUS].number, "from", from_s, "until",
         from_s + (double)values[RESERVE_FOR].number / 1e6, "uids", uids);
-    int code = post_reservation(invocation, "/v1/reservations", body, "is made");
-    json_decref(body);
-    return code;
+    return post_reservation(invocation, "/v1/reservations", body, "is made");
 }
 
 static int run(const struct invocation *invocation)
@@ -160,7 +135,7 @@ static int run(const struct invocation *invocation)
     }
     bool wants_new = values[RESERVE_GPUS].set || values[RESERVE_FOR].set ||
                      values[RESERVE_USERS].set || values[RESERVE_FROM].set;
-    return wants_new ? reserve_gpus(invocation) : list_all(invocation);
+    return wants_new ? reserve_gpus(invocation) : reply_list_show(invocation, &list);
 }
 
 const struct command command_reserve = {

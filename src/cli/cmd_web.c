@@ -49,14 +49,8 @@ static void print_address(const char *url)
 
 static int run(const struct invocation *invocation)
 {
-    struct client *client;
-    json_t *reply = NULL, *body = json_object();
-    int code = session_open(invocation, &client);
-    if (code == EXIT_OK) {
-        code = session_call(client, "POST", "/v1/web", body, &reply);
-        client_close(client);
-    }
-    json_decref(body);
+    json_t *reply;
+    int code = session_post(invocation, "/v1/web", json_object(), &reply);
     if (code != EXIT_OK)
         return code;
     const char *url = member_text(reply, "url", "");

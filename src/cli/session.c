@@ -6,6 +6,8 @@
 #include "cli/session.h"
 
 #include <ctype.h>
+#include <errno.h>
+#include <pwd.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -112,12 +114,34 @@ int session_get(const struct invocation *invocation, const char *path, json_t **
     return code;
 }
 
+int session_post(
+    const struct invocation *invocation, const char *path, json_t *body, json_t **ret_reply)
+{
+    struct client *client;
+    int code = session_open(invocation, &client);
+    *ret_reply = NULL;
+    if (code == EXIT_OK) {
+        code = session_call(client, "POST", path, body, ret_reply);
+        client_close(client);
+    }
+    json_decref(body);
+    return code;
+}
+
 int parse_task_id(const char *text, int64_t *ret_id)
 {
     if (parse_int64(text, 1, INT64_MAX, ret_id) == 0)
         return EXIT_OK;
     print_error("%.80s: not a task id: `colloc queue` lists the ids", text);
     return EXIT_USAGE;
+}
+
+int find_user(const char *text, int64_t *ret_uid)
+{
+    const struct passwd *user = getpwnam(text);
+    if (user)
+        *ret_uid = user->pw_uid;
+    return user || parse_int64(text, 0, UINT32_MAX - 1, ret_uid) == 0 ? 0 : -ENOENT;
 }
 
 void query_add(char *path, size_t size, const char *name, const char *value)

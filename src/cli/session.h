@@ -46,8 +46,21 @@ bool session_may_come_back(const struct client *client, int64_t *give_up_us);
  * session_call. */
 int session_get(const struct invocation *invocation, const char *path, json_t **ret_reply);
 
+/*
+ * Connects, sends one POST and closes.
+ *
+ * `body`: released, also on an error; NULL: none.
+ *
+ * Returns as session_call.
+ */
+int session_post(
+    const struct invocation *invocation, const char *path, json_t *body, json_t **ret_reply);
+
 /* Parses a task id. Returns EXIT_OK or EXIT_USAGE. */
 int parse_task_id(const char *text, int64_t *ret_id);
+
+/* Finds a user by name or number. Returns 0, or -ENOENT without a message. */
+int find_user(const char *text, int64_t *ret_uid);
 
 /* Appends "&name=value" to a path ("?" instead of "&" for the first), with the value
  * percent-encoded. `size`: of `path`. */
