@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The part node with pretend hooks, a pretend link to the controller and pretend helper processes,
+ * on a machine without GPUs. A child process stands for slurmstepd: it sends requests and passes
+ * the answers on.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "daemon/node/node.h"
+#include "daemon/user_helper.h"
+#include "nodelink/node_uplink.h"
+
+enum { ADA = 1000, ANSWER_MAX = 128, TURNS_MAX = 10000 };
+
+static struct {
+    uv_loop_t loop;
+    struct config config;
+    struct node *node;
+    char folder[32];
+
+    /* pretend hooks */
+    int mps_answer; /* of prepare_mps */
+    int n_prepared, n_ended;
+    uid_t ended_uid;
+
+    /* the pretend link and helper process */
+    struct node_uplink_options link;
+    struct node_crash reported;  /* in the last report; job 0: none */
+    struct user_helper *verdict; /* finds out why a job failed; NULL: not begun */
+} seen;
+
+/* ---- what the part calls ---- */
+
+static int prepare_mps(
+    void *context, uid_t uid, gid_t gid, const char **ret_pipe_dir, struct fault *fault)
+{
+    assert_int_equal(uid, ADA);
+    seen.n_prepared++;
+    *ret_pipe_dir = "/run/mps";
+    if (seen.mps_answer < 0)
+        return fault_set(fault, EAGAIN, "no control daemon");
+    return seen.mps_answer;
+}
+
+static void mps_step_ended(void *context, uid_t uid)
+{
+    seen.n_ended++;
+    seen.ended_uid = uid;
+}
+
+int node_uplink_create(
+    const struct node_uplink_options *options, struct fault *fault, struct node_uplink **ret_uplink)
+{
+    seen.link = *options;
+    *ret_uplink = NULL;
+    return 0;
+}
+
+int node_uplink_send(struct node_uplink *uplink, const struct node_report *report)
+{
+    seen.reported = report->n_crashes ? report->crashes[0] : (struct node_crash){0};
+    return 0;
+}
+
+void node_uplink_close(struct node_uplink *uplink)
+{
+}
+
+void node_uplink_destroy(struct node_uplink *uplink)
+{
+}
+
+bool node_uplink_is_accepted(const struct node_uplink *uplink)
+{
+    return true;
+}
+
+/* A helper process that never begins: the test ends it by its on_done. */
+int user_helper_begin(struct user_helper *helper, uv_loop_t *loop,
+    const struct user_helper_order *order, struct fault *fault)
+{
+    helper->handles = (struct user_helper_handles *)&seen;
+    if (strstr(order->what, "failed job"))
+        seen.verdict = helper;
+    return 0;
+}
+
+int user_helper_become(const struct user_helper_order *order)
+{
+    return 0;
+}
+
+void user_helper_end(struct user_helper *helper, const struct user_helper_report *report)
+{
+    abort();
+}
+
+void user_helper_leave(struct user_helper *helper)
+{
+    helper->handles = NULL;
+}
+
+/* ---- pretend slurmstepd ---- */
+
+struct stepd {
+    pid_t pid;
+    int orders, answers; /* pipes: a request to send; the answer */
+};
+
+static int connect_agent(void)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    snprintf(address.sun_path, sizeof address.sun_path, "%s", seen.config.node_socket);
+    return fd >= 0 && connect(fd, (struct sockaddr *)&address, sizeof address) == 0 ? fd : -1;
+}
+
+/* Each order is one connection; the answer is passed on with its NUL. */
+static void serve_orders(int orders, int answers)
+{
+    char text[ANSWER_MAX];
+    ssize_t n;
+    while ((n = read(orders, text, sizeof text)) > 0) {
+        int fd = connect_agent();
+        if (fd < 0 || send(fd, text, (size_t)n, MSG_NOSIGNAL) != n)
+            _exit(1);
+        n = recv(fd, text, sizeof text - 1, 0);
+        text[n > 0 ? n : 0] = '\0';
+        if (write(answers, text, (size_t)(n > 0 ? n : 0) + 1) < 0)
+            _exit(1);
+        close(fd);
+    }
+    _exit(0);
+}
+
+static struct stepd start_stepd(void)
+{
+    int orders[2], answers[2];
+    assert_int_equal(pipe2(orders, O_CLOEXEC), 0);
+    assert_int_equal(pipe2(answers, O_CLOEXEC | O_NONBLOCK), 0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        close(orders[1]);
+        serve_orders(orders[0], answers[1]);
+    }
+    close(orders[0]);
+    close(answers[1]);
+    return (struct stepd){pid, orders[1], answers[0]};
+}
+
+static void end_stepd(struct stepd *stepd)
+{
+    kill(stepd->pid, SIGKILL);
+    assert_int_equal(waitpid(stepd->pid, NULL, 0), stepd->pid);
+    close(stepd->orders);
+    close(stepd->answers);
+}
+
+static void order(struct stepd *stepd, const char *request)
+{
+    assert_int_equal(write(stepd->orders, request, strlen(request)), strlen(request));
+}
+
+/* Runs the loop until the answer is there. */
+static const char *answer_of(struct stepd *stepd)
+{
+    static char text[ANSWER_MAX];
+    for (int i = 0; i < TURNS_MAX; i++) {
+        if (read(stepd->answers, text, sizeof text) > 0)
+            return text;
+        uv_run(&seen.loop, UV_RUN_ONCE);
+    }
+    fail_msg("no answer");
+    return NULL;
+}
+
+#define run_until(condition)                                                                       \
+    do {                                                                                           \
+        for (int turn = 0; !(condition) && turn < TURNS_MAX; turn++)                               \
+            uv_run(&seen.loop, UV_RUN_ONCE);                                                       \
+        assert_true(condition);                                                                    \
+    } while (0)
+
+/* ---- */
+
+static int begin_node(void **state)
+{
+    struct fault fault = {0};
+    memset(&seen, 0, sizeof seen);
+    strcpy(seen.folder, "/tmp/colloc-node-XXXXXX");
+    assert_non_null(mkdtemp(seen.folder));
+    snprintf(seen.config.node_socket, sizeof seen.config.node_socket, "%s/node.sock", seen.folder);
+    snprintf(seen.config.controller, sizeof seen.config.controller, "login1:7490");
+    snprintf(seen.config.controller_user, sizeof seen.config.controller_user, "root");
+    snprintf(seen.config.nvml_library, sizeof seen.config.nvml_library, "no-library");
+    snprintf(seen.config.dcgmi, sizeof seen.config.dcgmi, "none");
+    seen.config.sample_period_us = 10 * 1000; /* so that the loop never blocks for long */
+    uv_loop_init(&seen.loop);
+    const struct node_options options = {
+        .loop = &seen.loop, .config = &seen.config, .hooks = {NULL, prepare_mps, mps_step_ended}};
+    seen.node = node_create(&options);
+    assert_int_equal(node_open(seen.node, &fault), 0);
+    return 0;
+}
+
+static int end_node(void **state)
+{
+    node_close(seen.node);
+    uv_run(&seen.loop, UV_RUN_DEFAULT);
+    node_destroy(seen.node);
+    assert_int_equal(uv_loop_close(&seen.loop), 0);
+    return rmdir(seen.folder);
+}
+
+static void a_step_waits_for_its_control_daemon(void **state)
+{
+    struct stepd stepd = start_stepd();
+    seen.mps_answer = NODE_MPS_WAIT;
+    order(&stepd, "start job=12 step=0 uid=1000 gid=1000 gpus=0 sharing=mps");
+    run_until(seen.n_prepared == 1);
+    assert_int_equal(node_count_mps_steps(seen.node, ADA), 1);
+    node_mps_ready(seen.node, ADA + 1); /* of another user */
+    assert_int_equal(seen.n_prepared, 1);
+    seen.mps_answer = 0;
+    node_mps_ready(seen.node, ADA);
+    assert_string_equal(answer_of(&stepd), "CUDA_MPS_PIPE_DIRECTORY=/run/mps\n");
+    assert_int_equal(seen.n_ended, 0);
+    end_stepd(&stepd);
+    run_until(seen.n_ended == 1);
+    assert_int_equal(seen.ended_uid, ADA);
+    assert_int_equal(node_count_mps_steps(seen.node, ADA), 0);
+}
+
+static void a_step_starts_without_mps_when_there_is_none(void **state)
+{
+    struct stepd stepd = start_stepd();
+    seen.mps_answer = -1;
+    order(&stepd, "start job=12 step=0 uid=1000 gid=1000 gpus=0 sharing=mps");
+    assert_string_equal(answer_of(&stepd), "");
+    assert_int_equal(node_count_mps_steps(seen.node, ADA), 0);
+    end_stepd(&stepd);
+}
+
+static void the_controllers_pin_decides_how_a_step_shares(void **state)
+{
+    struct stepd pinned = start_stepd(), other = start_stepd();
+    const struct node_answer answer = {.pins = {{.job = 12, .is_mps = true}}, .n_pins = 1};
+    seen.link.on_answer(seen.link.context, &answer);
+    order(&other, "start job=13 step=0 uid=1000 gid=1000 gpus=0");
+    assert_string_equal(answer_of(&other), "");
+    order(&pinned, "start job=12 step=0 uid=1000 gid=1000 gpus=1");
+    assert_string_equal(answer_of(&pinned), "CUDA_MPS_PIPE_DIRECTORY=/run/mps\n");
+    end_stepd(&pinned);
+    end_stepd(&other);
+}
+
+static void no_answer_to_what_is_no_request(void **state)
+{
+    struct stepd stepd = start_stepd();
+    order(&stepd, "stop everything");
+    assert_string_equal(answer_of(&stepd), "");
+    assert_int_equal(seen.n_prepared, 0);
+    end_stepd(&stepd);
+}
+
+/* Only a batch script that was not alone on its GPUs is judged. */
+static void a_crash_beside_others_is_judged_and_reported(void **state)
+{
+    struct stepd first = start_stepd(), second = start_stepd();
+    struct fault evidence = {.text = "CUDA out of memory"};
+    order(&first, "start job=12 step=-5 uid=1000 gid=1000 gpus=0 sharing=streams");
+    assert_string_equal(answer_of(&first), "");
+    order(&first, "end job=12 step=-5 uid=1000 gid=1000 gpus=0 status=256");
+    assert_string_equal(answer_of(&first), "");
+    assert_null(seen.verdict);
+
+    order(&second, "start job=13 step=-5 uid=1000 gid=1000 gpus=0 sharing=streams");
+    assert_string_equal(answer_of(&second), "");
+    order(&first, "end job=12 step=-5 uid=1000 gid=1000 gpus=0 status=256");
+    run_until(seen.verdict);
+    seen.verdict->on_done(seen.verdict, 1, &evidence);
+    assert_string_equal(answer_of(&first), "requeued");
+    run_until(seen.reported.job == 12);
+    assert_string_equal(seen.reported.evidence, "CUDA out of memory");
+    end_stepd(&first);
+    end_stepd(&second);
+}
+
+int main(void)
+{
+#define node_test(name) cmocka_unit_test_setup_teardown(name, begin_node, end_node)
+    const struct CMUnitTest tests[] = {
+        node_test(a_step_waits_for_its_control_daemon),
+        node_test(a_step_starts_without_mps_when_there_is_none),
+        node_test(the_controllers_pin_decides_how_a_step_shares),
+        node_test(no_answer_to_what_is_no_request),
+        node_test(a_crash_beside_others_is_judged_and_reported),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
