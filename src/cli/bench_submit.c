@@ -20,6 +20,8 @@ static int count_gpus(const char *list)
     return n;
 }
 
+/* With MIG no way of sharing is asked for: the instances that the table names keep the tasks
+ * apart. */
 static int describe_task(
     const struct bench_group *group, int i, struct fault *fault, struct task_description *task)
 {
@@ -40,6 +42,7 @@ static int describe_task(
     return r;
 }
 
+/* A refusal is a fault with the daemon's own words. */
 int bench_submit(struct client *client, const struct bench_group *group, int i, struct fault *fault,
     int64_t *ret_id)
 {

@@ -23,6 +23,8 @@
 #include "cli/task_view.h"
 #include "cli/task_words.h"
 
+/* Adds the task, or the array with the number of its tasks that changed, to `changed`. Returns the
+ * exit code of this request alone: the caller goes on with the other tasks. */
 static int change_one(
     struct client *client, const char *verb, const json_t *body, const char *id, json_t *changed)
 {
@@ -43,6 +45,7 @@ static int change_one(
     return EXIT_OK;
 }
 
+/* "Task 12 CANCELLED", "Task 13 PENDING (JobHeldUser)", "Array 14: hold for 7 of 9 tasks". */
 static void print_one(const json_t *task, const char *verb)
 {
     const char *state = member_text(task, "state", "?"), *note = "";
@@ -59,6 +62,7 @@ static void print_one(const json_t *task, const char *verb)
     printf("Task %s %s%s\n", task_id_text(task, id, sizeof id), state, note);
 }
 
+/* With --json one object for all of them, {"tasks": [...]}, also when there is only one. */
 static void print_changed(
     const struct invocation *invocation, const char *verb, const json_t *changed)
 {
@@ -235,6 +239,8 @@ int change_tasks(const struct invocation *invocation, const char *verb)
     return change_tasks_with(invocation, verb, NULL);
 }
 
+/* Goes on after a task that could not be changed, but not after the connection broke: then the
+ * other requests could not be sent either. */
 int change_tasks_with(const struct invocation *invocation, const char *verb, const json_t *body)
 {
     struct client *client;

@@ -14,6 +14,8 @@
 #include "cli/session.h"
 #include "cli/terminal.h"
 
+/* The daemon shows the name of the terminal's socket to the owner only. So another user gets the
+ * same answer as for a task without a terminal. */
 static int find_link(struct client *client, int64_t id, char link[LINK_NAME_SIZE])
 {
     char path[64];

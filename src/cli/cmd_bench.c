@@ -168,6 +168,8 @@ static void write_status(struct radt_table *table, const struct bench_progress *
     radt_table_fini(table);
 }
 
+/* After each group: how long it took, how many of its trainings failed, and the time that is
+ * expected for the groups still to come. */
 static void on_end(void *context, const struct bench_progress *progress)
 {
     char left[32];
@@ -186,6 +188,7 @@ static void on_end(void *context, const struct bench_progress *progress)
     write_status(&((struct bench_context *)context)->table, progress);
 }
 
+/* Of a training only what differs from its group, whose line is above it. */
 static void print_task(const struct bench_group *group, const struct bench_task *task)
 {
     const char *profiler = profiler_program(task->profiler);
@@ -216,6 +219,7 @@ static void print_groups(const struct experiment *experiment)
 
 /* ---- the command ---- */
 
+/* The options are the defaults of columns that the table lacks. */
 static int read_experiment(const struct invocation *invocation, struct experiment *ret_experiment)
 {
     char workloads[PATH_MAX];
@@ -247,6 +251,7 @@ static int read_experiment(const struct invocation *invocation, struct experimen
     return r < 0 ? EXIT_USAGE : EXIT_OK;
 }
 
+/* Says what the user can do next; without a message everything was measured. */
 static int report_end(int r, const struct fault *fault, const char *folder)
 {
     if (r < 0)
@@ -283,6 +288,7 @@ static void open_table(const struct invocation *invocation, const struct experim
     }
 }
 
+/* The work is in src/bench; here it gets the values of the options, and what to call meanwhile. */
 static int run_groups(const struct invocation *invocation, const struct experiment *experiment,
     struct journal *journal, struct bench_context *context, struct fault *fault)
 {
@@ -315,6 +321,15 @@ static int write_results(
     return EXIT_OK;
 }
 
+/*
+ * In this order, since each step may refuse:
+ *
+ *   1. the journal of earlier runs in the folder is opened; with --retry-failed, failed groups are
+ *      dropped from it;
+ *   2. what all groups need is checked once (bench_check.c);
+ *   3. the groups are run;
+ *   4. summary.csv and the report are written, also after an interruption.
+ */
 static int measure_groups(const struct invocation *invocation, const struct experiment *experiment)
 {
     const char *folder = text_or(invocation, BENCH_OUTPUT, "bench-results");

@@ -106,6 +106,8 @@ static int check_idle(const struct calibration_plan *plan)
     return -EBUSY;
 }
 
+/* A MIG instance has a part of the bandwidth only, and other programs on the GPU would be measured
+ * with the trainings. */
 static int find_gpu(struct calibration_plan *plan, const char *index)
 {
     for (plan->gpu = 0; plan->gpu < plan->set->count; plan->gpu++)
@@ -184,6 +186,7 @@ static int open_measurements(const char *path, struct calibration_plan *plan)
 
 /* ---- the file ---- */
 
+/* The file is replaced as a whole, since collocd may read it at any moment. It is printed, too. */
 static int write_file(const char *path, const struct calibration_result *result)
 {
     char *text = NULL;
@@ -210,6 +213,8 @@ static void format_today(char *text, size_t size)
     strftime(text, size, "%Y-%m-%d", localtime_r(&now, &parts));
 }
 
+/* The file names what it was measured with: another driver or other trainings may give other
+ * constants. */
 static int fit_and_write(const char *path, const struct calibration_plan *plan,
     const struct calibration_data *data, const char *why_no_mps)
 {
@@ -250,6 +255,8 @@ static int close_measurements(FILE *out)
     return EXIT_REFUSED;
 }
 
+/* Interrupts arrive by a signalfd that the measurement polls, so that it ends its trainings. An
+ * interrupted calibration writes no constants. */
 static int measure_and_write(const char *path, struct calibration_plan *plan)
 {
     static struct calibration_data data;

@@ -58,6 +58,8 @@ __attribute__((format(printf, 2, 3))) static void find(struct check *check, cons
 
 /* ---- the events, applied ---- */
 
+/* Applies one event to an empty core, as collocd does at its start. Ended tasks are forgotten at
+ * once, so that a log of years takes the memory of its live tasks only. */
 static int on_event(void *context, const struct event *event, int64_t wall_us, const json_t *detail)
 {
     struct check *check = context;
@@ -140,6 +142,7 @@ static int check_all(struct check *check, const char *database, struct fault *fa
     return r < 0 ? r : 0;
 }
 
+/* With a finding the exit status is 1, for monitoring. */
 static int print_findings(const struct invocation *invocation, struct check *check,
     const char *database, const struct store_counts *counts)
 {
@@ -187,6 +190,8 @@ static void find_database(const char *operand, char *path, size_t size)
         snprintf(path, size, "%s/.local/state/colloc/colloc.db", home ? home : "");
 }
 
+/* What is lost stays lost. The log notes that an administrator knows of it, and collocd's warning
+ * at each start ends. */
 static int accept_loss(const char *database)
 {
     char folder[4096];

@@ -230,6 +230,11 @@ static int check_gpu(const struct invocation *invocation, struct fault *fault)
         gpu->text, name_list_join(gpu_traits_kinds, all));
 }
 
+/*
+ * Lays the sources of a task's description over each other; the later one wins:
+ *
+ *     FILE  <  the task's options on the command line  <  --export
+ */
 static int gather_task(
     const struct invocation *invocation, struct task_description *task, struct fault *fault)
 {
@@ -314,6 +319,7 @@ static const char *source_of(
     return pytorch->set ? pytorch->text : task->values[TASK_SUMMARY].text;
 }
 
+/* What --export names must be an export. A FILE without an option is what its content shows. */
 static int parse_summary(
     const struct invocation *invocation, struct estimation *estimation, struct fault *fault)
 {
@@ -334,6 +340,8 @@ static int parse_summary(
     return fault_prefix(r < 0 ? fault : NULL, r, "%s", source_of(invocation, task));
 }
 
+/* Without --history the estimator `history` has nothing to go by: the runs of this machine are the
+ * daemon's. */
 static int read_history(
     const struct invocation *invocation, struct estimation *estimation, struct fault *fault)
 {
@@ -357,6 +365,8 @@ static const char *gpu_kind_of(const struct invocation *invocation, const struct
     return named || !export || export->measured.batch == 0 ? named : export->measured.gpu;
 }
 
+/* What was not given stays so (ESTIMATE_NOT_GIVEN, NULL): each estimator decides what it assumes
+ * then, and says so in its note. */
 static void fill_request(const struct invocation *invocation, struct estimation *estimation)
 {
     const struct option_value *values = estimation->task.values;
@@ -412,6 +422,7 @@ static json_t *count_json(struct count count)
     return count.known ? json_integer(count.value) : json_null();
 }
 
+/* Estimators without an answer, too: their numbers are null, and their note says why. */
 static json_t *estimates_json(const struct estimation *estimation)
 {
     json_t *array = json_array();
@@ -461,6 +472,8 @@ static void bytes_cell(struct table *table, struct reading bytes, const char *ma
         bytes.valid ? format_size((int64_t)bytes.value, size, sizeof size) : "-", mark);
 }
 
+/* The star marks the number that the daemon would reserve: the quantile where the estimator's error
+ * is calibrated, otherwise the estimate itself. */
 static void print_answer(struct table *table, const struct estimate *answer)
 {
     bool by_quantile = estimate_quantile(answer, ESTIMATE_RESERVED_QUANTILE).valid;
@@ -521,6 +534,7 @@ static void format_reserve(double mib, char *text, size_t size)
         snprintf(text, size, "%.0f MiB", mib);
 }
 
+/* The line that most users need; the table below it is for those who want to know why. */
 static void print_reserve(const struct estimation *estimation)
 {
     const struct estimate *answer = main_answer(estimation);
@@ -554,6 +568,7 @@ static void print_seen(const json_t *seen)
     puts("as the script ran");
 }
 
+/* Warnings go to standard error, so that a script reads the JSON alone. */
 static void print_all(const struct invocation *invocation, const struct estimation *estimation)
 {
     const struct model *model = estimation->network.model;
@@ -599,6 +614,7 @@ static int print_not_followed(const struct invocation *invocation, const struct 
     return EXIT_NOT_FOLLOWED;
 }
 
+/* Each step needs what the one before it found; the first fault ends the chain. */
 static int run(const struct invocation *invocation)
 {
     struct estimation estimation = {0};

@@ -137,6 +137,8 @@ static void memory_cell(struct table *table, const json_t *gpu)
         table_cell(table, NULL, "-");
 }
 
+/* SMACT is the mean over the scheduler's window, by which placements are decided. The last sample
+ * stands in until there is one. */
 static void add_gpu(struct table *table, const json_t *gpu)
 {
     char cell[CELL_SIZE];
@@ -248,6 +250,8 @@ static int clear_gpu(const struct invocation *invocation)
     return code;
 }
 
+/* External processes get their names here: the daemon reports pids, and what this user may read of
+ * them in /proc is added. */
 static int run(const struct invocation *invocation)
 {
     json_t *reply;

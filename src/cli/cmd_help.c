@@ -24,6 +24,7 @@ static const struct option_spec options[] = {
         .help = "print the completion script for this shell"},
 };
 
+/* A name that is no command is compared with all of them: a misspelt one is suggested. */
 static int run(const struct invocation *invocation)
 {
     if (invocation->values[HELP_MAN].number)

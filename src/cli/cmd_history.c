@@ -85,6 +85,7 @@ static const struct option_spec options[] = {
 
 /* ---- the table ---- */
 
+/* A field writes to a stream, as for CSV; here the stream is the text of a cell. */
 static void add_task(
     struct table *table, const struct task_field *const *fields, int count, const json_t *task)
 {
@@ -127,6 +128,7 @@ static void print_table(
 
 /* ---- the query ---- */
 
+/* Moments are read here, in the user's time zone; the daemon gets seconds since 1970. */
 static int add_moment(
     char *path, size_t size, const char *name, const struct option_value *value, int64_t now_s)
 {
@@ -159,6 +161,7 @@ static int check_state(const char *state)
     return EXIT_USAGE;
 }
 
+/* The query for the daemon. A period has all of its tasks, up to LIMIT_OF_PERIOD. */
 static int make_path(const struct option_value *values, char *path, size_t size)
 {
     char limit[32];
@@ -178,6 +181,8 @@ static int make_path(const struct option_value *values, char *path, size_t size)
     return code == EXIT_OK ? add_moment(path, size, "until", &values[HISTORY_UNTIL], now_s) : code;
 }
 
+/* --output names the fields of the table and of CSV; JSON always has all of them, under the keys of
+ * docs/protocol.md. */
 static int run(const struct invocation *invocation)
 {
     char path[1024] = "/v1/tasks";

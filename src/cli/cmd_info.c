@@ -8,6 +8,7 @@
 #include "cli/print.h"
 #include "cli/session.h"
 
+/* An object has its members below it, two columns further in; any other value is one line. */
 static void print_member(const char *key, const json_t *value, int indent)
 {
     const char *name;

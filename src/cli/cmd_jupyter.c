@@ -140,6 +140,8 @@ static void print_address(int64_t id, const char *address, const char *token)
         address, token, port, port, machine, id, id);
 }
 
+/* Reads the output again and again until Jupyter prints where it listens, which takes it some
+ * seconds. If it ends before, its output is shown: that says why. */
 static int await_address(struct client *client, int64_t id, const char *token)
 {
     char address[URL_SIZE] = "";

@@ -98,6 +98,8 @@ static int prepare_task(
     return code;
 }
 
+/* A task whose log cannot be read does not keep the others from being printed: its exit code is
+ * returned at the end. When the daemon cannot be reached any more, the rest is left out. */
 static int print_all(
     const struct invocation *invocation, struct client *client, struct task_log *tasks, int count)
 {

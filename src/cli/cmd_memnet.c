@@ -70,6 +70,7 @@ static const struct action {
         memnet_run_eval},
 };
 
+/* The actions share one table of options; each says by a set of bits which of them it takes. */
 static int find_action(
     const struct invocation *invocation, struct fault *fault, const struct action **ret_action)
 {

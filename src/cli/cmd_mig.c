@@ -38,6 +38,8 @@ static const struct table_column columns[] = {
     {"AT", TABLE_RIGHT},
 };
 
+/* AT is the first of the memory slices that an instance has: instances of the same profiles can be
+ * placed in several ways. */
 static void print_instances(
     const struct mig_gpu *gpu, const struct mig_plan *plan, const char *none)
 {
@@ -99,6 +101,7 @@ static const char *index_held_by(const json_t *task, const struct mig_gpu *gpu)
     return NULL;
 }
 
+/* By the daemon's list, not by processes: a task that was just placed has none yet. */
 static int check_task_list(const json_t *reply, const struct mig_gpu *gpu, struct fault *fault)
 {
     const json_t *tasks = json_object_get(reply, "tasks"), *task;
@@ -145,6 +148,8 @@ static int check_tasks(
     return r;
 }
 
+/* Every check comes before the first change, since an instance that was destroyed does not come
+ * back with what ran on it. */
 static int change_instances(
     const struct invocation *invocation, const struct mig_gpu *gpu, const struct mig_plan *plan)
 {
@@ -170,6 +175,7 @@ static int change_instances(
     return EXIT_OK;
 }
 
+/* Prints the instances before and after in any case: `plan` shows what `apply` would do. */
 static int carry_out(
     const struct invocation *invocation, const char *verb, const struct mig_gpu *gpu)
 {

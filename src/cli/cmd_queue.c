@@ -73,6 +73,7 @@ static const struct table_column long_columns[] = {
     {"COMMAND", TABLE_REST},
 };
 
+/* TIME is how long the task has waited or has run, whichever it does now. */
 static void add_task(struct table *table, const json_t *task, bool is_long)
 {
     char id[CELL_SIZE], time[CELL_SIZE], need[CELL_SIZE];
@@ -106,6 +107,7 @@ static void print_tasks(const json_t *tasks, bool is_long)
     table_destroy(table);
 }
 
+/* Arrays are folded for people only: a program that reads JSON gets each task. */
 static int run(const struct invocation *invocation)
 {
     char path[1024] = "/v1/tasks", limit[32];

@@ -69,6 +69,14 @@ static void print_memory(FILE *out, const char *name, struct reading bytes)
         fprintf(out, ", %s %s", name, format_size((int64_t)bytes.value, text, sizeof text));
 }
 
+/*
+ * The command's memory, where the driver lists its processes; else that of the whole GPU, and says
+ * so:
+ *
+ *     GPU 0     NVIDIA H200, peak memory 11.4 GiB
+ *               mean SMACT 61.2 %, SMOCC 18.0 %, DRAM 12.3 %, power 412.0 W
+ *               energy 98.3 kJ, of it the command's 98.3 kJ
+ */
 static void print_gpu(FILE *out, const struct recorded_gpu *gpu)
 {
     const struct gpu_totals *totals = &gpu->totals;
@@ -101,6 +109,8 @@ static bool is_of_interest(const struct recording *recording, const struct recor
     return gpu->totals.has_grown;
 }
 
+/* Only GPUs that the command used. Where the driver does not list its processes, as in some
+ * containers, those whose memory use rose are taken for used. */
 static void print_gpus(FILE *out, const struct recording *recording)
 {
     size_t shown = 0;
@@ -122,6 +132,7 @@ static void print_gpus(FILE *out, const struct recording *recording)
             out);
 }
 
+/* The last line says what the measurement itself took, and how many of its samples were late. */
 static void print_summary(FILE *out, const struct recording *recording)
 {
     char elapsed[32], memory[32];
@@ -163,6 +174,7 @@ static json_t *json_of_gpu(const struct recorded_gpu *gpu)
         "energy_j", totals->energy_j, "command_energy_j", totals->our_energy_j);
 }
 
+/* The keys "looks" and "late_looks" are older than the word sample; programs read them. */
 static void print_summary_json(FILE *out, const struct recording *recording)
 {
     json_t *gpus = json_array();
@@ -198,6 +210,7 @@ static void close_file(const struct option_value *value, FILE *file)
         print_error("%s: write error: the file is incomplete", value->text);
 }
 
+/* A command that could not be started has the exit codes of env(1). */
 static int record_command(const struct invocation *invocation, FILE *csv, FILE *summary)
 {
     const struct option_value *values = invocation->values;

@@ -72,6 +72,7 @@ static double begin_of_month(int64_t now_s)
     return (double)mktime(&date);
 }
 
+/* As `colloc history` reads them, in the user's time zone. */
 static int read_moment(
     const struct option_value *value, const char *name, int64_t now_s, double *ret_s)
 {
@@ -88,6 +89,7 @@ static int read_moment(
     return EXIT_OK;
 }
 
+/* By default from the first of this month until now. A period ends now at the latest. */
 static int read_period(const struct option_value *values, struct report_query *query)
 {
     double exact_s = (double)clock_wall_us() / (double)SECOND_US;
@@ -137,6 +139,7 @@ static void add_sum(struct table *table, const char *format, double sum, double 
         table_cell(table, NULL, "%s%s", unknown_h > 0 ? ">" : "", text);
 }
 
+/* A task on two GPUs would count twice, so a row of a GPU has no number of tasks. */
 static void add_row(
     struct table *table, const struct report_query *query, const struct report_row *row)
 {
@@ -159,6 +162,7 @@ static void add_row(
         table_cell(table, NULL, "-");
 }
 
+/* The first line has the hours in which GPUs were free, which belong to no row. */
 static void print_report(const struct report_query *query, const struct report *report)
 {
     char from[CELL_SIZE], to[CELL_SIZE];
@@ -189,6 +193,8 @@ static json_t *known_json(double value, bool is_known)
     return is_known ? json_real(value) : json_null();
 }
 
+/* A sum of which nothing is known is null. Where a part is not known, the sum is a lower bound, and
+ * the hours of which it is not known stand beside it. */
 static json_t *row_json(const struct report_query *query, const struct report_row *row)
 {
     bool has_activity = row->unknown_activity_h < row->held_h || row->held_h <= 0;
@@ -232,6 +238,7 @@ static void print_report_json(const struct report_query *query, const struct rep
     json_decref(answer);
 }
 
+/* The columns are the keys of row_json: CSV and JSON have the same names. */
 static void print_report_csv(const struct report_query *query, const struct report *report)
 {
     json_t *rows = rows_json(query, report), *first = row_json(query, &report->total), *row, *value;
@@ -319,6 +326,7 @@ static void print_estimates_json(
     json_decref(answer);
 }
 
+/* A row for each estimator. */
 static void print_estimates_csv(const struct estimate_report *report)
 {
     const char *key;
@@ -338,6 +346,7 @@ static void print_estimates_csv(const struct estimate_report *report)
 
 /* ---- the requests ---- */
 
+/* --co2, or else the daemon's setting. */
 static int set_co2(const struct invocation *invocation, struct report_query *query)
 {
     const struct option_value *given = &invocation->values[REPORT_CO2];
@@ -399,6 +408,8 @@ static int get_tasks(
     return session_get(invocation, path, ret_reply);
 }
 
+/* Three answers of the daemon are needed: tasks with their attempts, the GPUs, and the projects of
+ * users. */
 static int run(const struct invocation *invocation)
 {
     const char *by = invocation->values[REPORT_BY].text;

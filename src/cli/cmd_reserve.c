@@ -105,6 +105,8 @@ static json_t *read_users(const char *text)
     return uids;
 }
 
+/* From now on, unless --from says when. The daemon checks whether that many GPUs can be
+ * reserved. */
 static int reserve_gpus(const struct invocation *invocation)
 {
     const struct option_value *values = invocation->values;

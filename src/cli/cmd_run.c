@@ -60,6 +60,8 @@ static int prepare_request(
     return code;
 }
 
+/* The name of the terminal's socket is in the request's own arguments: before the daemon has
+ * answered, nothing else knows it. */
 static int run_task(const struct invocation *invocation, bool with_terminal)
 {
     struct client *client;

@@ -58,6 +58,11 @@ static const char *take_emulate(char **words, int *count)
     return gpus;
 }
 
+/*
+ * Puts collocd's command line together, in which of two equal options the last one wins:
+ *
+ *     collocd  --socket and --nvml-library, from colloc's options  the user's own words
+ */
 static int run_collocd(const struct invocation *invocation, struct serving *serving, char **given)
 {
     char library[PATH_MAX - 32];

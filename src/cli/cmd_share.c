@@ -72,6 +72,7 @@ static void print_users(const json_t *reply)
         print_error("the daemon orders tasks by age (setting order: fifo): ranks decide nothing");
 }
 
+/* The reason why one task is before another needs both of them. */
 static int make_path(const struct invocation *invocation, char *path, size_t size)
 {
     char pair[64];

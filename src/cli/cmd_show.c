@@ -180,6 +180,8 @@ static void print_events(const json_t *events)
     }
 }
 
+/* Line by line through print_safe: a script is a user's text, which may have characters that
+ * control the terminal. */
 static void print_script(const json_t *task)
 {
     const char *script = member_text(task, "script", NULL);
@@ -293,6 +295,8 @@ static void print_array(const json_t *array)
         member_number(array, "last", 0));
 }
 
+/* In the order in which people ask: what it is and how it is, what it was submitted with, where it
+ * ran, what happened, and last its script. */
 static void print_task(json_t *task)
 {
     char id[CELL_SIZE];
@@ -310,6 +314,7 @@ static void print_task(json_t *task)
     print_arguments(task);
 }
 
+/* The width of the terminal decides the resolution; block characters need UTF-8. */
 static int print_plot(const struct invocation *invocation, int64_t id)
 {
     char path[64];

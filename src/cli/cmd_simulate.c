@@ -238,6 +238,8 @@ static int set_policy(const struct invocation *invocation, struct setup *setup, 
     return 0;
 }
 
+/* The options of the admission test have the names and defaults of collocd's settings, so that what
+ * was tried here can be copied there. Sizes are GiB on the command line and bytes inside. */
 static int set_conditions(
     const struct invocation *invocation, struct core_settings *settings, struct fault *fault)
 {
@@ -302,6 +304,7 @@ static int read_tasks(const struct invocation *invocation, struct setup *setup,
     return r;
 }
 
+/* Reads all options and files before anything runs. */
 static int prepare_simulation(
     const struct invocation *invocation, struct setup *setup, struct fault *fault)
 {
@@ -396,6 +399,8 @@ static bool has_users(const struct user_totals *users)
     return false;
 }
 
+/* Only where the trace has users. SLOWDOWN is the completion time over the execution time alone,
+ * FAIRNESS is finish-time fairness (docs/fair-share.md). */
 static void print_users(const struct user_totals *users)
 {
     if (!has_users(users))
@@ -441,6 +446,7 @@ static json_t *users_json(const struct user_totals *users)
     return list;
 }
 
+/* Preemption is only printed where tasks may be suspended. */
 static void print_result(const struct simulation_result *result, const struct user_totals *users)
 {
     char total[32], wait[32], exec[32], jct[32], bound[32];
@@ -495,6 +501,7 @@ static int run_simulation(const struct simulation *simulation, struct fault *fau
     return simulate_with_stretch(&with_users, fault, ret_result);
 }
 
+/* Outputs are closed, and their errors reported, after a simulation that failed as well. */
 static int run(const struct invocation *invocation)
 {
     struct setup setup = {0};

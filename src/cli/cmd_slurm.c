@@ -212,6 +212,8 @@ static char *read_command(const char *command, int *ret_status)
     return text ? text : strdup("");
 }
 
+/* What Slurm's own clients print is gathered first, and src/slurmconf judges the texts: so each
+ * check has a test without a cluster. A client that is missing gives an empty text. */
 static int check_cluster(
     const struct invocation *invocation, struct slurm_folder *folder, struct fault *fault)
 {
@@ -252,6 +254,7 @@ static const struct {
     {"script", 2, false, print_script},
 };
 
+/* Each action has its number of words, and says whether it can print JSON. */
 static int find_action(const struct invocation *invocation, struct fault *fault, size_t *ret_i)
 {
     const char *name = invocation->operands[0];

@@ -139,6 +139,8 @@ static int wait_for(const struct invocation *invocation, struct client *client, 
     return code == EXIT_OK ? first : code;
 }
 
+/* Scripts read this line; for a script written for sbatch it is Slurm's. Warnings go to standard
+ * error. */
 static void print_submitted(const struct invocation *invocation, const json_t *reply)
 {
     size_t i;
@@ -162,6 +164,7 @@ static void print_submitted(const struct invocation *invocation, const json_t *r
     fflush(stdout);
 }
 
+/* With --wait the connection stays open until the end of the task. */
 static int send_request(const struct invocation *invocation, const json_t *request)
 {
     struct client *client;

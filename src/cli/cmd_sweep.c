@@ -172,6 +172,7 @@ static int read_seeds(
     return r;
 }
 
+/* Each of these options is a list: the sweep runs every combination of their values. */
 static int read_axes(const struct invocation *invocation, struct axes *axes, struct fault *fault)
 {
     int r = read_names(invocation, SWEEP_POLICY, "magm", fault, &axes->policies);
@@ -192,6 +193,7 @@ static int read_axes(const struct invocation *invocation, struct axes *axes, str
     return r < 0 ? r : read_seeds(invocation, SWEEP_SEED, fault, &axes->seeds);
 }
 
+/* What is the same in all runs. */
 static int read_base(
     const struct invocation *invocation, struct sweep_base *base, struct fault *fault)
 {
@@ -296,6 +298,8 @@ static int close_rows(FILE *out, const char *path, struct fault *fault)
                   : 0;
 }
 
+/* Threads simulate, this one writes the rows in the order of the combinations. So the file has no
+ * gap at any time, and --resume goes on after its last row. */
 static int run_grid(const struct sweep_grid *grid, const struct invocation *invocation,
     struct fault *fault, int64_t *ret_failed)
 {
@@ -325,6 +329,8 @@ static int run_grid(const struct sweep_grid *grid, const struct invocation *invo
     return r;
 }
 
+/* After an interrupt the rows so far are written and the signal is raised again: a shell that runs
+ * sweeps in a loop then ends the loop. */
 static int run(const struct invocation *invocation)
 {
     struct axes axes = {0};

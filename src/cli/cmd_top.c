@@ -76,6 +76,7 @@ static void fetch_past(struct top *top, struct client *client, int64_t interval_
     json_decref(samples);
 }
 
+/* The daemon's answer is shown in the last line; the list shows the rest with the next sample. */
 static void cancel_selected(struct top *top, struct client *client)
 {
     char path[64];
@@ -105,6 +106,7 @@ static void move_selection(struct top *top, int by)
     top->selected = json_integer_value(json_object_get(top->shown[at], "id"));
 }
 
+/* What the daemon would refuse is not asked. */
 static void ask_to_cancel(struct top *top)
 {
     int at = top_selected(top);
@@ -121,6 +123,7 @@ static void ask_to_cancel(struct top *top)
     top->mode = TOP_CONFIRM;
 }
 
+/* Escape empties the filter, Enter keeps it. The list follows with each key. */
 static void edit_filter(struct top *top, int key)
 {
     size_t n = strlen(top->filter);
@@ -205,6 +208,8 @@ static bool on_key(struct top *top, struct client *client, int key)
 
 /* ---- the loop ---- */
 
+/* A key is answered at once. The daemon is polled when the interval is over, and not more often for
+ * keys. */
 static void run_loop(struct top *top, struct client *client, int64_t interval_us)
 {
     int64_t next_us = clock_monotonic_us() + interval_us;
@@ -221,6 +226,8 @@ static void run_loop(struct top *top, struct client *client, int64_t interval_us
     }
 }
 
+/* The first answer is there before the screen is, so an unreachable daemon is an ordinary
+ * message. */
 static int start_display(struct top *top, struct client *client, int64_t interval_us)
 {
     struct fault fault = {0};

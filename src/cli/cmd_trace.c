@@ -149,6 +149,8 @@ static int find_action(
     return 0;
 }
 
+/* The actions share one table of options. An option that an action does not take is refused, not
+ * ignored. */
 static int check_words(
     const struct invocation *invocation, const struct action *action, struct fault *fault)
 {

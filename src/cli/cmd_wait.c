@@ -35,6 +35,7 @@ static void on_ended(void *context, const json_t *task)
     json_array_append(wait->ended, (json_t *)(uintptr_t)task);
 }
 
+/* One after the other: all have to end, so their order does not change how long that takes. */
 static int wait_for(const struct invocation *invocation, struct client *client, json_t *ended)
 {
     const struct option_value *timeout = &invocation->values[WAIT_TIMEOUT];

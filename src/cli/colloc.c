@@ -13,6 +13,8 @@
 #include "cli/print.h"
 #include "cli/slurm_names.h"
 
+/* Output that cannot be written is an error: under `colloc history --csv >FILE`, a full disk must
+ * not look like a short history. */
 int main(int argc, char **argv)
 {
     struct invocation invocation;

@@ -87,6 +87,8 @@ static void print_names(void)
 /* A shell command that prints the ids of waiting and running tasks; nothing without a daemon. */
 static const char ids[] = "colloc queue 2>/dev/null | awk 'NR > 1 && $1 ~ /^[0-9]+$/ { print $1 }'";
 
+/* Bash breaks words at "=", so --policy=ma is three of them; the script puts them together
+ * again. */
 static void print_bash(void)
 {
     printf("# bash completion for colloc; made by `colloc help --completion=bash`\n"
@@ -153,6 +155,7 @@ static void fish_option(const struct option_spec *spec, void *context)
     printf(" -d \"%s\"\n", option_help_text(spec, help, sizeof help));
 }
 
+/* Fish takes a rule for each option of each command. */
 static void print_fish(void)
 {
     puts(
@@ -180,6 +183,7 @@ static void zsh_text(const char *text)
             printf(strchr("[]:\\", *text) ? "\\%c" : "%c", *text);
 }
 
+/* '--policy=[help]:NAME:(magm lug)': what stands in the parentheses is offered as the value. */
 static void zsh_option(const struct option_spec *spec, void *context)
 {
     char help[OPTION_HELP_MAX];

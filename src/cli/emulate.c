@@ -164,6 +164,8 @@ static void end_children(void)
     } while (waitpid(-1, NULL, 0) > 0 || errno == EINTR);
 }
 
+/* This process stays as the parent of all: as subreaper it gets the orphans of collocd, too, and
+ * ends them with it. The signals that it attends to are blocked and read one by one. */
 static int supervise_collocd(const char *file, void (*become_collocd)(void *), void *context)
 {
     sigset_t signals, old;
@@ -180,6 +182,7 @@ static int supervise_collocd(const char *file, void (*become_collocd)(void *), v
     return status;
 }
 
+/* Each run has its own folder: two of them do not see each other's GPUs. */
 int emulate_run(const char *gpus, void (*become_collocd)(void *context), void *context)
 {
     char folder[PATH_MAX - 8], file[PATH_MAX], tool[PATH_MAX];

@@ -69,6 +69,8 @@ static struct estimate_row row_of(const char *estimator, const struct outcome *s
     return row;
 }
 
+/* Sorted by estimator first, so that each one's outcomes are a slice of the list, then all by their
+ * error, for the total. */
 static int add_rows(struct outcome *outcomes, size_t n, struct estimate_report *report)
 {
     qsort(outcomes, n, sizeof *outcomes, by_estimator_and_error);

@@ -84,6 +84,7 @@ void external_name(json_t *reply)
     }
 }
 
+/* "ada: python train.py (pid 4711) 11.4 GiB, 3:04 old"; "pid 4711 (ended)" where it has no name. */
 const char *external_text(const json_t *process, char text[EXTERNAL_TEXT_SIZE])
 {
     enum { COMMAND_SHOWN = 60 };

@@ -63,6 +63,8 @@ static void cancel_task(struct client *client, int64_t id)
 
 /* ---- the terminal in a request ---- */
 
+/* The relay program goes before the command's words: the task then is the relay, which starts the
+ * command on a terminal. How long it keeps the command without a user is in its arguments. */
 int interactive_add_terminal(json_t *request, int64_t keep_us)
 {
     static const char *const places[] = {".", "../" COLLOC_LIBEXEC_DIR "/colloc", "../terminal"};
@@ -162,6 +164,7 @@ int interactive_wait_start(struct client *client, int64_t id)
     return code == EXIT_OK && interrupted ? EXIT_CANCELLED : code;
 }
 
+/* An interrupt while the task waits cancels it: no terminal would show what it prints. */
 int interactive_submit(struct client *client, const json_t *request, int64_t *ret_id)
 {
     json_t *reply, *warning;
@@ -259,6 +262,8 @@ static int connect_link(struct client *client, int64_t id, const char *link, int
     }
 }
 
+/* Returns by how the connection ended: the command's own exit code when it ended, success after
+ * Ctrl-] d, 129 when the user's terminal was closed. */
 int interactive_attach(struct client *client, int64_t id, const char *link)
 {
     int fd;

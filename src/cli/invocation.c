@@ -67,6 +67,8 @@ static void add_operands(struct invocation *invocation, const char *const *words
     invocation->operand_count += count;
 }
 
+/* Options may stand among the operands up to "--". What follows it belongs to the user's program,
+ * and so does everything after the first operand of a command such as submit. */
 static int take_words(
     struct invocation *invocation, const char *const *words, int count, struct fault *fault)
 {
@@ -122,6 +124,8 @@ static int find_command(const char *name, struct fault *fault, const struct comm
         fault, EINVAL, "%.80s: unknown command: `colloc help` lists all commands", name);
 }
 
+/* Options before the command's name are the common ones: `colloc --json queue`. No command at all,
+ * or --help, is the command help. */
 int invocation_parse(
     const char *const *words, int count, struct fault *fault, struct invocation *ret_invocation)
 {

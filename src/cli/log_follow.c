@@ -40,6 +40,8 @@ static void print_title(struct log_printer *printer, const struct log_stream *st
     fflush(stdout);
 }
 
+/* What the daemon no longer has is said before what follows it, so that a gap is not taken for the
+ * task's own output. */
 static int print_piece(
     struct log_printer *printer, struct log_stream *stream, struct client_log *log)
 {
@@ -60,6 +62,7 @@ static int print_piece(
     return r < 0 ? EXIT_REFUSED : EXIT_OK;
 }
 
+/* Reads piece by piece until one is empty: a log may be larger than memory. */
 int log_print_rest(struct log_printer *printer, struct log_stream *stream)
 {
     struct client_log log;
@@ -116,6 +119,7 @@ static int follow_stream(
     return print_piece(printer, stream, &log);
 }
 
+/* All streams in turn; it pauses only when none of them had anything new. */
 void log_follow(struct log_printer *printer, struct task_log *tasks, int count,
     const volatile sig_atomic_t *interrupted)
 {

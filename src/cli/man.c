@@ -40,6 +40,8 @@ static void print_roff(const char *text)
     putchar('\n');
 }
 
+/* A dash in the name of an option is "\\-" in roff; a plain one may be set as a hyphen, which
+ * cannot be copied. */
 static void print_option(const struct option_spec *spec, void *context)
 {
     fputs(".TP\n", stdout);
@@ -102,6 +104,7 @@ static void print_number_code(int code, const char *meaning)
     print_exit_code(text, meaning);
 }
 
+/* The numbers are the constants of command.h, so that the page cannot disagree with them. */
 static void print_exit_codes(void)
 {
     puts(".SH EXIT STATUS");
@@ -137,6 +140,8 @@ static const char examples[] = "colloc submit --gpus=2 --memory=12G -- python tr
                                "colloc logs -f 12\n"
                                "colloc queue --json | jq '.tasks[].reason_text'";
 
+/* The page is printed by the program itself: what it lists are the tables by which the program
+ * works. */
 int help_print_man(void)
 {
     printf(".TH COLLOC 1 2026-11-20 \"colloc %s\" \"User Commands\"\n", COLLOC_VERSION);

@@ -58,6 +58,7 @@ static int check_net(
         plan->name);
 }
 
+/* From a folder that `memnet train` wrote, or the networks that are built in. */
 static int read_net(const struct memnet_run *run, const struct net_plan *plan, struct fault *fault,
     struct gpumemnet_net *ret_net)
 {
@@ -139,6 +140,7 @@ static void write_answers(
     }
 }
 
+/* One row for each training task, with all that the networks see of it. */
 static void write_features(FILE *out, const struct dataset *dataset)
 {
     fputs(
@@ -172,6 +174,8 @@ static int close_file(FILE *file, const char *folder, int r, struct fault *fault
     return r == 0 && failed ? fault_set(fault, EIO, "%s: cannot write to this folder", folder) : r;
 }
 
+/* features.csv is complete at once; answers.csv gets the rows of each network as it is
+ * evaluated. */
 static int begin_files(struct evaluation *evaluation, const char *folder, struct fault *fault)
 {
     FILE *features;
@@ -195,6 +199,8 @@ static int begin_files(struct evaluation *evaluation, const char *folder, struct
 
 /* ---- the report ---- */
 
+/* The published figures are beside ours only where both mean the same: all test rows of a
+ * network. */
 static json_t *counted_json(const struct counted *row)
 {
     const struct net_metrics *m = &row->metrics;
@@ -247,6 +253,8 @@ static void begin_row(struct table *table, const struct counted *row)
     table_cell(table, NULL, "%zu", row->metrics.n);
 }
 
+/* COMMONEST CLASS is the accuracy of always answering the class that most rows have: a network that
+ * is not above it has learned nothing. */
 static void print_classes(const struct evaluation *evaluation)
 {
     static const struct table_column columns[] = {{"NETWORK", 0}, {"ROWS OF", 0},
@@ -308,6 +316,7 @@ static void print_results(const struct evaluation *evaluation)
 
 /* ---- the action ---- */
 
+/* A network without a file is skipped; all others are evaluated. */
 static int evaluate_net(
     struct evaluation *evaluation, const struct net_plan *plan, struct fault *fault)
 {

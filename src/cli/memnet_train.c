@@ -67,6 +67,7 @@ static int write_net(const struct telling *telling, const struct net_plan *plan,
     return r < 0 ? fault_set(fault, -r, "%s: %s", path, strerror(-r)) : 0;
 }
 
+/* Networks are trained at the same time and end in any order; each is written when it is ready. */
 static int on_trained(void *context, const struct net_plan *plan, int r,
     const struct gpumemnet_net *net, struct fault *fault)
 {
@@ -97,6 +98,7 @@ static size_t count_plans(const struct training_pool_settings *settings)
     return n;
 }
 
+/* Training needs a BLAS library, which is opened at run time: nothing else in colloc does. */
 int memnet_run_train(struct memnet_run *run, struct fault *fault)
 {
     const struct option_value *values = run->invocation->values;

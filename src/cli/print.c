@@ -34,6 +34,7 @@ static void print_word(const char *word, int size)
     free(copy);
 }
 
+/* Two line ends in the text begin a paragraph; other white space is where a line may break. */
 void print_wrapped(const char *text, int column, int width)
 {
     int at = column;
@@ -58,6 +59,7 @@ void print_wrapped(const char *text, int column, int width)
     putchar('\n');
 }
 
+/* Standard output is flushed first, so that both are in order where they go to one terminal. */
 void print_error(const char *format, ...)
 {
     char *text;
@@ -114,6 +116,7 @@ int print_json(const json_t *json)
     return text ? EXIT_OK : EXIT_REFUSED;
 }
 
+/* Quoted as RFC 4180 says, where it has to be. Null is an empty cell. */
 void print_csv_cell(const json_t *value)
 {
     const char *text = json_string_value(value);

@@ -57,6 +57,8 @@ _Noreturn static void become(const char *interpreter, const char *const *words, 
     _exit(127);
 }
 
+/* A report is a convenience: where it cannot be made, the results are there and the command to
+ * repeat it is printed. */
 void python_report(const char *interpreter, const char *module, const char *folder)
 {
     char path[PATH_MAX];
@@ -111,6 +113,8 @@ _Noreturn static void become_program(
     become(interpreter_of(program->interpreter), program->words, folder);
 }
 
+/* The ends of the pipes that stay here do not block, since both are read by one poll; the pidfd
+ * tells it when the program has ended. */
 static int start_program(
     const struct python_program *program, const char *folder, struct child *child)
 {
@@ -255,6 +259,8 @@ static size_t count_words(const char *const *words)
     return n;
 }
 
+/* What went wrong is reported in the order of what explains most: no program, no interpreter, its
+ * last words, its exit code. */
 int python_ask(
     const struct python_program *program, struct fault *fault, char **ret_output, size_t *ret_size)
 {
@@ -290,6 +296,7 @@ int python_ask(
 
 #define IMPORT_LIMIT_US (300 * SECOND_US) /* PyTorch from a cold network disk takes minutes */
 
+/* Starts the interpreter for it: whether a module is there depends on its version and its paths. */
 int python_imports(const char *interpreter, const char *module, struct fault *fault)
 {
     char path[PATH_MAX], statement[64], said[COMPLAINT_MOST];

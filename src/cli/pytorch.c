@@ -84,6 +84,7 @@ static int make_words(const struct pytorch_model *model, struct words *words, st
     return r == 0 && words->failed ? fault_set(fault, ENOMEM, "out of memory") : r;
 }
 
+/* The model's code is the user's and runs as the user; only the export that it prints is used. */
 int pytorch_export(
     const struct pytorch_model *model, struct fault *fault, char **ret_text, size_t *ret_size)
 {

@@ -24,6 +24,7 @@
 #include "cli/print.h"
 #include "taskfile/command_line.h"
 
+/* Sizes become MiB and times seconds: those are the units of docs/protocol.md. */
 static json_t *value_json(const struct option_spec *spec, const struct option_value *value)
 {
     switch (spec->kind) {
@@ -63,6 +64,7 @@ static json_t *summary_json(const struct task_description *task)
         "{ss,ss}", "name", base_name(task->values[TASK_SUMMARY].text), "text", task->summary);
 }
 
+/* JSON has no place for other bytes than UTF-8: such a variable is left out, with a warning. */
 static json_t *environment_json(void)
 {
     json_t *object = json_object();
@@ -179,6 +181,8 @@ static void add_notify_default(json_t *request)
     }
 }
 
+/* Everything that the task takes from where it was submitted is in the request: folder,
+ * environment, umask. The daemon looks nothing up. */
 int request_create(const struct task_description *task, const char *const *arguments,
     struct fault *fault, json_t **ret_request)
 {

@@ -92,6 +92,7 @@ static void handle_signals(void)
     handle_signal(SIGWINCH, on_resize, 0);
 }
 
+/* Line editing and echo are turned off; signals of the keyboard stay, so Ctrl-C and Ctrl-Z work. */
 int screen_open(struct fault *fault, struct screen **ret_screen)
 {
     if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO) || tcgetattr(STDIN_FILENO, &before) < 0)
@@ -245,6 +246,8 @@ static int width_of(const char *text)
     return width;
 }
 
+/* Each style begins with a reset, so that styles do not add up. Without colours only bold, dim and
+ * reverse are left. */
 static void put_style(struct screen *screen, enum screen_style style)
 {
     static const char *const codes[STYLES] = {

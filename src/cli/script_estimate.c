@@ -51,6 +51,14 @@ static const char *const settings[] = {
 
 /* ---- the folder ---- */
 
+/*
+ * The run's own folder, for its user only:
+ *
+ *     result     the export, when the second optimizer step was seen
+ *     failure    or a sentence why there is none
+ *     script     a copy of the script, where a task file has one
+ *     view       what the script sees in place of the file system's writable parts
+ */
 static int make_folder(struct folder *folder, struct fault *fault)
 {
     const char *parent = getenv("TMPDIR");
@@ -193,6 +201,8 @@ static void warn_of_gaps(unsigned gaps)
         gaps & SANDBOX_PROCESSES ? " it saw your other processes" : "");
 }
 
+/* Everything is checked before the sandbox starts: a misspelt program is an ordinary mistake, not a
+ * training that could not be followed. */
 static int run_command(const struct script_command *command, const struct folder *folder,
     struct fault *fault, char **ret_text, size_t *ret_size)
 {

@@ -62,6 +62,7 @@ bool session_may_come_back(const struct client *client, int64_t *give_up_us)
     return true;
 }
 
+/* A request that may have arrived is sent again, so `method` must change nothing: a GET. */
 int session_call_patiently(
     struct client *client, const char *method, const char *path, json_t **ret_reply)
 {

@@ -31,6 +31,7 @@ int simulating_kinds(const char *path, struct fault *fault, struct gpu_kinds *re
     return r;
 }
 
+/* Policies of the daemon and those that only a simulation can have, such as an oracle's. */
 int simulating_policy(const char *name, struct fault *fault, struct sim_policy *ret_policy)
 {
     struct near_name near = {0};

@@ -21,6 +21,8 @@
 
 enum { CONF_MAX_BYTES = 16 << 20 };
 
+/* Keeps what the file has and the same without colloc's earlier part: setup begins from the latter,
+ * so that it can be repeated. Included files must exist, others need not. */
 static int add_file(
     struct slurm_folder *folder, char *path, const char *comment, struct fault *fault)
 {
@@ -72,6 +74,7 @@ static int add_included(struct slurm_folder *folder, size_t i, struct fault *fau
     return r;
 }
 
+/* slurm.conf may include files, which are read after it and may include others. */
 int slurm_folder_open(const char *path, struct fault *fault, struct slurm_folder *ret_folder)
 {
     *ret_folder = (struct slurm_folder){.path = realpath(path, NULL)};
@@ -138,6 +141,7 @@ static int find_place(const struct slurm_folder *folder, const struct folder_fil
         place, folder->path);
 }
 
+/* The owner and the mode stay. A file in which nothing but colloc's part was is removed. */
 static int write_file(const char *place, const struct folder_file *file, struct fault *fault)
 {
     struct stat stat_now = {.st_mode = 0644, .st_uid = geteuid(), .st_gid = getegid()};
@@ -156,6 +160,8 @@ static int write_file(const char *place, const struct folder_file *file, struct 
     return r < 0 ? fault_set(fault, -r, "%s: %s", place, strerror(-r)) : 0;
 }
 
+/* No file is written before the places of all are known. The order is that of the head of this
+ * file. */
 int slurm_folder_write(struct slurm_folder *folder, bool removing, struct fault *fault)
 {
     char place[PATH_MAX];
@@ -195,6 +201,7 @@ static void print_missing(const char *comment, struct span text, struct span oth
             printf("%c%.*s\n", sign, (int)line.size, line.at);
 }
 
+/* Lines that go and lines that come, as diff -u marks them; a Lua script is named only. */
 int slurm_folder_print(const struct slurm_folder *folder)
 {
     int count = 0;

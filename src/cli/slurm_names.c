@@ -102,6 +102,12 @@ static bool is_script(const char *argument, const char *before)
     return argument[0] != '-' && !(before && before[0] == '-' && takes_next(before));
 }
 
+/*
+ *     sbatch -J net --wrap="python a.py"      submit --slurm=line -J net -- /bin/sh -c "python a.py"
+ *            |      |
+ *            |      taken out, and comes last
+ *            as it is
+ */
 static int translate_command(
     struct slurm_words *words, const char *program, const char *const *arguments)
 {
@@ -123,6 +129,8 @@ static int translate_command(
     return r;
 }
 
+/* By the last part of the path under which the program was called. Any other name gives no
+ * words. */
 int slurm_words_make(
     const char *called, const char *const *arguments, int count, struct slurm_words *ret_words)
 {

@@ -34,6 +34,7 @@ static uid_t read_user(const char *name, uid_t unknown)
     return isdigit((unsigned char)*name) ? (uid_t)strtoul(name, NULL, 10) : unknown;
 }
 
+/* The last SlurmUser line counts, as for Slurm; without one it is root. */
 static uid_t find_slurm_user(const struct slurm_folder *folder)
 {
     uid_t user = 0;
@@ -53,6 +54,8 @@ static uid_t find_slurm_user(const struct slurm_folder *folder)
     return user;
 }
 
+/* What the Lua scripts need to know is written into them: they run inside slurmctld, where a file
+ * that has to be read may not be there. */
 static void prepare_scripts(const struct slurm_choices *choices, const struct slurm_folder *folder,
     struct script_context *context)
 {
@@ -119,6 +122,8 @@ static int plan_scripts(
     return r;
 }
 
+/* Without the plugin colloc works, but steps do not get MPS; so it is left out where it is not
+ * installed. */
 static int plan_spank(
     const struct slurm_choices *choices, struct slurm_folder *folder, struct fault *fault)
 {
@@ -135,6 +140,7 @@ static int plan_spank(
     return add_lines(slurm_folder_find(folder, "plugstack.conf"), line, fault);
 }
 
+/* Texts are planned together: a node's GRES are in slurm.conf and its devices in gres.conf. */
 static int plan_files(
     const struct slurm_choices *choices, struct slurm_folder *folder, struct fault *fault)
 {
@@ -166,6 +172,7 @@ static int plan_files(
     return r;
 }
 
+/* Begins with what a removal leaves, so that a setup with other options replaces the former one. */
 int slurm_plan_setup(
     const struct slurm_choices *choices, struct slurm_folder *folder, struct fault *fault)
 {

@@ -71,6 +71,8 @@ static void warn_of_missing_script(const char *const *arguments)
     }
 }
 
+/* A path may become right until the task starts, so that is a warning; a name is looked up on the
+ * PATH that the task will have, so that is an error. */
 int submit_check_command(const char *const *words, struct fault *fault)
 {
     const char *program = words[0];
@@ -122,6 +124,8 @@ static bool is_option_of(const struct option_spec *specs, size_t count, const ch
     return option_find(specs, count, name) != NULL;
 }
 
+/* Options after FILE are the script's, as with sbatch. Those that submit has too are probably a
+ * mistake. */
 void submit_warn_of_words(
     const struct command *submit, const char *const *words, const char *script)
 {
@@ -149,6 +153,7 @@ static bool is_nearly_ours(struct span line)
            !span_starts(line, "#COLLOC");
 }
 
+/* Lines of other systems, and lines that are nearly ours, would be ignored without a word. */
 static bool warn_of_line(struct span line, int number)
 {
     struct span words = span_trim(line);
@@ -198,6 +203,7 @@ int submit_check_order(const struct task_description *task, struct fault *fault)
 
 /* ---- output files ---- */
 
+/* A folder with a pattern such as %j in its name is known only when the task starts. */
 static int check_output(const char *option, const char *path, struct fault *fault)
 {
     struct stat status;

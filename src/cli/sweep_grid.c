@@ -41,6 +41,8 @@ void axes_fini(struct axes *axes)
 
 /* ---- the input files ---- */
 
+/* One for each estimator, since an estimate is part of a task's entry, and a last one with declared
+ * memory. */
 static int read_catalogues(struct sweep_grid *grid, const struct axes *axes,
     const struct sweep_base *base, struct fault *fault)
 {
@@ -108,6 +110,7 @@ struct point {
     double smact_max, min_free_gib, margin_gib, resample, seed;
 };
 
+/* The first columns of a row: by them --resume knows that a file belongs to this sweep. */
 static char *key_of(const struct sweep_base *base, const struct point *point)
 {
     char *key = NULL;
@@ -140,6 +143,7 @@ static bool make_room(struct sweep_grid *grid)
     return simulations && points;
 }
 
+/* One combination. Remarks on the trace are printed once, by the first run. */
 static int add_point(struct sweep_grid *grid, const struct sweep_base *base,
     const struct point *point, struct fault *fault)
 {
@@ -185,6 +189,8 @@ static int add_thresholds(struct sweep_grid *grid, const struct axes *axes,
     return r;
 }
 
+/* The loops over the lists are nested from the outside in: policies, estimators, what is
+ * known, sharing, limits, resamples, seeds. */
 static int add_sharings(struct sweep_grid *grid, const struct axes *axes,
     const struct sweep_base *base, struct point *point, struct fault *fault)
 {
@@ -225,6 +231,7 @@ static double count_combinations(const struct axes *axes)
     return product;
 }
 
+/* Trace and files are read once and checked before the first run, not by each of thousands. */
 int sweep_grid_build(struct sweep_grid *grid, const struct axes *axes,
     const struct sweep_base *base, struct fault *fault)
 {

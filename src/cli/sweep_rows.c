@@ -18,6 +18,7 @@ static const char result_columns[] =
 
 /* ---- resuming ---- */
 
+/* Row number k of the file must be combination k of this sweep. */
 static int check_line(const struct sweep_grid *grid, int64_t number, const char *line,
     const char *path, struct fault *fault)
 {
@@ -77,6 +78,7 @@ static bool holds_something(const char *path)
     return path && stat(path, &status) == 0 && S_ISREG(status.st_mode) && status.st_size > 0;
 }
 
+/* An existing file is overwritten or continued only when the user says which. */
 int sweep_rows_open(const char *path, enum sweep_rows rows, const struct sweep_grid *grid,
     struct fault *fault, FILE **ret_out, int64_t *ret_first)
 {

@@ -23,6 +23,8 @@
 
 enum { ROUND_S = 30 }; /* chosen: below the daemon's WAIT_MAX_S */
 
+/* As a shell would exit: the program's own code, or 128 and the signal. Ends that only colloc knows
+ * have codes of their own (command.h). */
 int task_end_exit_code(const json_t *task)
 {
     const char *state = member_text(task, "state", "");
@@ -83,6 +85,7 @@ int task_end_wait(struct client *client, int64_t id, int64_t deadline_us, json_t
     }
 }
 
+/* "Task 12 COMPLETED after 3:04", "Task 13 FAILED after 0:02: ..." with the reason. */
 void task_end_print(const json_t *task)
 {
     char cell[CELL_SIZE];
@@ -123,6 +126,7 @@ static int wait_for_array(struct client *client, const json_t *array, int64_t de
     return code;
 }
 
+/* Of an array each task is waited for; `first` keeps the first exit code that is no success. */
 int task_end_wait_for_all(struct client *client, int64_t id, int64_t deadline_us,
     const struct task_end_visitor *visitor, int *first)
 {

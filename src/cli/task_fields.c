@@ -124,6 +124,7 @@ static int unknown_field(const char *name, size_t size, struct fault *fault)
         (int)(size < 40 ? size : 40), name, all);
 }
 
+/* Columns are in the order in which they are named; a name may be there twice. */
 int task_fields_parse(
     const char *text, struct fault *fault, const struct task_field *ret_fields[TASK_FIELDS_MAX])
 {
@@ -168,6 +169,8 @@ static void print_csv_text(const struct task_field *field, const json_t *task)
     free(text);
 }
 
+/* A field that is one member of TASK has that member's key as its title and its plain value; what a
+ * table shows in words is for people. */
 void task_fields_print_csv(const struct task_field *const *chosen, int count, const json_t *tasks)
 {
     size_t k;

@@ -56,6 +56,8 @@ static double time_at(const json_t *times, size_t i)
     return json_number_value(json_array_get(times, i));
 }
 
+/* All lines share one axis, from the first to the last sample of any of them. A short run has as
+ * many columns as it has samples. */
 static struct axis axis_of(const json_t *answer, int width)
 {
     struct axis axis = {INFINITY, -INFINITY, width - LABEL_WIDTH - FIGURES_WIDTH};
@@ -128,6 +130,8 @@ static void line_add(struct line *line, int column, double value, double min, do
     line->known++;
 }
 
+/* The mean of the samples in each column, and the least and the greatest of all for the figures
+ * beside it. */
 static struct line line_of(const json_t *series, const char *key, const struct axis *axis)
 {
     struct line line = {.known = 0};
@@ -161,6 +165,7 @@ static void print_line(const char *label, const struct line *line, const struct 
         value_text(line->total / line->known, metric->unit, mean));
 }
 
+/* A metric of which no sample is known has no line. */
 static void print_series(const json_t *series, const struct axis *axis, bool blocks)
 {
     const char *gpu = member_text(series, "gpu", NULL);
@@ -219,6 +224,7 @@ static void mark_interruptions(char *marks, const struct axis *axis, const json_
     }
 }
 
+/* Interruptions are drawn over the attempt, and its end over both. */
 static void print_attempts(const json_t *answer, const struct axis *axis)
 {
     char marks[TEXT_GRAPH_WIDTH_MAX + 1];

@@ -90,6 +90,7 @@ const char *fraction_text(const json_t *fraction, char cell[CELL_SIZE])
     return cell;
 }
 
+/* Numbers and names, comma-separated, and cut where the cell ends. */
 const char *list_text(const json_t *array, char cell[CELL_SIZE])
 {
     size_t i, used = 0;

@@ -83,6 +83,8 @@ int task_words_expand(const char *const *words, int count, json_t **ret_ids)
     return code;
 }
 
+/* A number is the id itself. 12_7 is looked up by the daemon, which knows the id of an array's
+ * task. */
 int task_word_find(struct client *client, const char *word, int64_t *ret_id)
 {
     char path[160];
@@ -105,6 +107,8 @@ int task_word_find(struct client *client, const char *word, int64_t *ret_id)
     return EXIT_OK;
 }
 
+/* "12"; "14_3" for a task of an array; "14_[3-99%5]" for those that wait, of which at most 5 run at
+ * once. */
 const char *task_id_text(const json_t *task, char *text, size_t size)
 {
     double array = member_number(task, "array_id", 0),

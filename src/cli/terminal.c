@@ -94,6 +94,8 @@ static void read_keys(struct terminal *terminal)
         end_terminal(terminal, TERMINAL_CLOSED);
 }
 
+/* The relay says how it ends: the command has exited, another terminal has taken over, or the
+ * connection is just gone. */
 static void read_link(struct terminal *terminal)
 {
     struct link_message message;
@@ -134,6 +136,7 @@ static int open_signals(struct terminal *terminal)
     return terminal->signals < 0 ? -errno : 0;
 }
 
+/* Signals first: a terminal that was closed is not written to any more. */
 static void pass_bytes(struct terminal *terminal)
 {
     while (!terminal->is_over) {
@@ -150,6 +153,8 @@ static void pass_bytes(struct terminal *terminal)
     }
 }
 
+/* The user's terminal becomes raw, so that each key reaches the task; it is as before when this
+ * returns, however it ended. */
 enum terminal_end terminal_pass(int fd)
 {
     struct terminal terminal = {.link = fd, .signals = -1, .end = TERMINAL_LOST};

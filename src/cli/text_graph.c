@@ -54,6 +54,7 @@ void history_add(struct history *history, double fraction)
     history->count += history->count < TEXT_GRAPH_WIDTH_MAX;
 }
 
+/* The newest value is at the right end; where there are fewer than columns, the left is blank. */
 const char *text_graph_history(
     const struct history *history, int width, bool blocks, char text[TEXT_GRAPH_SIZE])
 {

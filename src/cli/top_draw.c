@@ -86,6 +86,7 @@ static void put_memory(struct screen *screen, const json_t *gpu, int bar)
     screen_put(screen, STYLE_PLAIN, -MEMORY_WIDTH, text);
 }
 
+/* A bar, the figure, and the graph of the recent past. */
 static void put_activity(const struct top *top, const json_t *gpu, const struct layout *layout)
 {
     struct screen *screen = top->screen;
@@ -239,6 +240,8 @@ static void put_shares(const struct top *top, const json_t *task, enum screen_st
     screen_put(screen, plain, -POWER_WIDTH, text);
 }
 
+/* A waiting task's TIME is how long it has waited, and its GPU column is the reason. Columns that a
+ * narrow screen lacks are the user and the power. */
 static void draw_task(const struct top *top, const json_t *task, bool is_selected)
 {
     struct screen *screen = top->screen;
@@ -336,6 +339,8 @@ static void draw_header(struct top *top)
     screen_end_line(top->screen, STYLE_REVERSE);
 }
 
+/* The last line: a question, the filter being typed, or a message, if there is one; otherwise the
+ * keys. */
 static void draw_footer(struct top *top)
 {
     static const char *const sorts[SORTS] = {"queue", "time", "memory", "user"};

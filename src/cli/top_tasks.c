@@ -158,6 +158,8 @@ int top_selected(const struct top *top)
     return top->shown_count > 0 ? 0 : -1;
 }
 
+/* Filters and sorts the daemon's list anew, then puts the selection back on its task, or on the one
+ * that is now in its line. */
 void top_choose(struct top *top)
 {
     const json_t *tasks = json_object_get(top->tasks, "tasks");

@@ -27,6 +27,7 @@
 
 /* ---- import ---- */
 
+/* A date, or a time after the first submission of the log. */
 static int read_from_time(
     const struct trace_run *run, struct fault *fault, struct selection *selection)
 {
@@ -62,6 +63,7 @@ static int read_selection(
     return r;
 }
 
+/* An empty selection is a fault that says which period the log has: usually the date is wrong. */
 static int select_jobs(
     struct trace_run *run, const struct selection *selection, struct fault *fault)
 {
@@ -83,6 +85,7 @@ static int select_jobs(
     return 0;
 }
 
+/* The report comes last and says how many jobs were left out, and why. */
 int trace_import(struct trace_run *run, struct fault *fault)
 {
     struct selection selection;
@@ -104,6 +107,7 @@ int trace_import(struct trace_run *run, struct fault *fault)
 
 /* ---- synth ---- */
 
+/* How much work was made: above 100 % tasks share GPUs, or wait longer and longer. */
 static void say_load(const struct synth_request *request, const struct job_list *jobs)
 {
     double gpu_s = 0, share = synth_share(request->profile, request->gpus_max);
@@ -120,6 +124,7 @@ static void say_load(const struct synth_request *request, const struct job_list 
         request->days);
 }
 
+/* A cluster's statistics give lengths, sizes and arrival times; the seed makes them repeatable. */
 int trace_synth(struct trace_run *run, struct fault *fault)
 {
     const struct option_value *like = trace_value(run, TRACE_LIKE),
@@ -158,6 +163,7 @@ static int read_own(struct trace_run *run, struct fault *fault)
     return r < 0 ? r : own_trace_read(run->name, &run->catalogue, &run->log.jobs, fault);
 }
 
+/* Of a foreign log, and of a trace of colloc's own. */
 int trace_info(struct trace_run *run, struct fault *fault)
 {
     struct job_statistics statistics;

@@ -41,6 +41,7 @@ static int read_span(
     return r;
 }
 
+/* The number of tasks goes to standard error: standard output may be the trace. */
 static int write_trace(const struct trace_run *run, const json_t *trace, struct fault *fault)
 {
     const json_t *about = json_object_get(trace, "otherData");

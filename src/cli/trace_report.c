@@ -63,6 +63,7 @@ static double share_of(double part, double whole)
     return whole > 0 ? part / whole : 0;
 }
 
+/* Jobs by their number of GPUs: few large jobs often have most of the GPU time. */
 static void print_sizes(const struct job_statistics *statistics)
 {
     static const struct table_column columns[] = {{"GPUS", TABLE_RIGHT}, {"JOBS", TABLE_RIGHT},
@@ -81,6 +82,8 @@ static void print_sizes(const struct job_statistics *statistics)
     table_destroy(table);
 }
 
+/* Quantiles of the run times, since their mean says little: most jobs are short, and a few take
+ * days. */
 static void print_statistics(
     const struct job_list *list, const struct job_statistics *statistics, bool dated)
 {

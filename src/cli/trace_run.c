@@ -39,6 +39,7 @@ int trace_number(const struct trace_run *run, int option, double min, double max
         trace_options[option].name, text, min, max);
 }
 
+/* A number of GPUs, or a cluster as `colloc simulate` takes it: 4, or 4xA100-40GB. */
 int trace_gpus(const struct trace_run *run, struct fault *fault, int *ret_gpus)
 {
     const char *text = trace_value(run, TRACE_GPUS)->text;
@@ -129,6 +130,7 @@ static int map_jobs(
     return 0;
 }
 
+/* Each job gets its task of the catalogue; with --tasks-out it becomes a new task. */
 int trace_write(struct trace_run *run, struct fault *fault)
 {
     const struct sim_task **tasks = NULL;

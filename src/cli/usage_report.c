@@ -56,6 +56,7 @@ struct making {
 
 /* ---- spans ---- */
 
+/* One span for each GPU of the attempt. */
 static int add_spans(struct making *making, const json_t *gpus, double since_s, double until_s,
     size_t task, bool is_repeated)
 {
@@ -95,6 +96,7 @@ static int add_attempt(
     return add_spans(making, gpus, since_s, until_s, task, is_repeated);
 }
 
+/* An attempt that was followed by another has to be repeated: its hours count as such. */
 static int add_task(struct making *making, const json_t *task)
 {
     size_t i, number = making->n_infos++;
@@ -330,6 +332,8 @@ static void add_ideal(const struct making *making, struct report_row *row, doubl
     }
 }
 
+/* Tasks count in the total and in their row, by submission: finish-time fairness schedules them in
+ * that order on an equal share of the GPUs. */
 static int count_tasks(struct making *making)
 {
     struct report *report = making->report;
@@ -379,6 +383,7 @@ static int count_gpus(const json_t *gpus)
     return n;
 }
 
+/* Spans of all tasks first, then the sweep over each GPU, then the sums. */
 int report_make(const struct report_query *query, struct report *ret_report)
 {
     size_t i;

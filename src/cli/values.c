@@ -15,6 +15,7 @@
 
 /* ---- names ---- */
 
+/* "magm,lug"; an empty name, as in "magm,,lug", is a fault. */
 int names_parse(const char *option, const char *text, struct fault *fault, struct names *ret_names)
 {
     char *rest;
@@ -44,6 +45,7 @@ struct range {
     double from, to, step;
 };
 
+/* Every number is written and read again with 12 digits. */
 static int add_range(struct values *values, const struct range *range)
 {
     double steps = floor((range->to - range->from) / range->step + 1e-9);
@@ -62,6 +64,7 @@ static int add_range(struct values *values, const struct range *range)
     return 0;
 }
 
+/* "0.7" is 0.7 alone, "1:3" is 1, 2, 3, and "0.6:0.9:0.1" has its step. */
 static int parse_range(const char *option, const char *word, double min, double max,
     struct fault *fault, struct range *ret_range)
 {
