@@ -44,6 +44,7 @@ static void print_traceback(FILE *out)
         out);
 }
 
+/* PyTorch names each process on the GPU, by which a manager can see that the task was not alone. */
 static void torch_neighbours(
     FILE *out, const struct world *world, const struct process *p, struct seat seat)
 {
@@ -57,6 +58,8 @@ static void torch_neighbours(
     }
 }
 
+/* The figures fit each other as PyTorch's do: free is what is left of the GPU, or of the limit of
+ * the process where that is less; all but the context is PyTorch's, 97 % of it allocated. */
 static void torch_oom(
     FILE *out, const struct world *world, const struct process *p, int ordinal, int64_t bytes)
 {
@@ -101,6 +104,7 @@ static void tensorflow_oom(FILE *out, int ordinal, int64_t bytes)
         bytes / 4, ordinal, ordinal);
 }
 
+/* Each wording must match a pattern of src/exec/pattern.c. */
 void crash_message_oom(FILE *out, enum framework framework, const struct world *world,
     const struct process *p, int ordinal, int64_t bytes)
 {
@@ -127,6 +131,8 @@ void crash_message_oom(FILE *out, enum framework framework, const struct world *
     }
 }
 
+/* A fault is not out of memory: the task fails and is not run again, unless it was another MPS
+ * client's. */
 void crash_message_cuda(FILE *out, enum framework framework, const char *error)
 {
     switch (framework) {

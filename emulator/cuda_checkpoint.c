@@ -16,6 +16,7 @@ static void sleep_ms(void)
     nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
 }
 
+/* The state is the letter behind the name, which may have spaces and parentheses in it. */
 static bool is_stopped(int pid)
 {
     char path[32], text[512];

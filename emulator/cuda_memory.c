@@ -73,6 +73,8 @@ static struct seat seat_of(CUdevice device)
     return self->seats[device];
 }
 
+/* A process that holds neither a context nor memory is no longer on the GPU, as nvidia-smi shows
+ * it. */
 static void part_if_unused(struct world *world)
 {
     bool used = false;
@@ -87,6 +89,7 @@ static void part_if_unused(struct world *world)
     }
 }
 
+/* Segments of one size on one unit are alike, so the first is as good as the right one. */
 static void give_back(int64_t bytes, struct seat seat)
 {
     int64_t size = (bytes + MEMORY_GRAIN - 1) / MEMORY_GRAIN * MEMORY_GRAIN;
@@ -216,6 +219,7 @@ static CUresult take_block(
     return r;
 }
 
+/* Waits while the process is suspended, as every CUDA call does then. */
 static CUresult free_block(void *at)
 {
     for (int i = 0; at && i < BLOCKS_MAX; i++) {

@@ -135,6 +135,7 @@ struct dmon {
 
 /* ---- discovery -l ---- */
 
+/* The name and the UUID are what a client finds its GPU by; the bus numbers are made up. */
 static void print_list(struct world *world)
 {
     static const char line[] =
@@ -151,6 +152,7 @@ static void print_list(struct world *world)
 
 /* ---- dmon ---- */
 
+/* The columns are in the order of the request. */
 static int add_columns(struct dmon *dmon, char *ids)
 {
     for (char *id = strtok(ids, ","); id; id = strtok(NULL, ",")) {
@@ -165,6 +167,7 @@ static int add_columns(struct dmon *dmon, char *ids)
     return 0;
 }
 
+/* Without -i all GPUs are shown. */
 static int choose_gpus(struct dmon *dmon, char *gpus, int gpu_count)
 {
     memset(dmon->shown, 0, sizeof(dmon->shown));
@@ -228,6 +231,7 @@ static void print_header(const struct dmon *dmon)
     printf("\n%-10s\n", "ID");
 }
 
+/* A sensor that the GPU lacks is "N/A" in its column, and so is every one of a lost GPU. */
 static void print_gpu(const struct dmon *dmon, int g)
 {
     const struct gpu_sample *sample = &dmon->samples[g];
@@ -244,6 +248,8 @@ static void print_gpu(const struct dmon *dmon, int g)
     printf("\n");
 }
 
+/* The header is repeated, as DCGM does it: a client must skip it wherever it comes. Times are
+ * counted from the start, so that a slow sample does not move those after it. */
 static void print_samples(struct dmon *dmon, struct world *world)
 {
     int64_t next_us = clock_monotonic_us();
@@ -265,6 +271,7 @@ static void print_samples(struct dmon *dmon, struct world *world)
     }
 }
 
+/* Without the emulated machine it answers as dcgmi does when its host engine does not run. */
 int main(int argc, char **argv)
 {
     struct world *world;

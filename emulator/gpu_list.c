@@ -32,6 +32,7 @@ static void name_unit(struct unit *unit, const char *prefix, int gpu, int number
         (unsigned)number, (unsigned)gpu);
 }
 
+/* Unit 0 is the whole GPU, also while it is divided: what it has as a whole is measured there. */
 static void init_whole(struct gpu *gpu, int index)
 {
     const struct gpu_kind *kind = &gpu->kind;
@@ -45,6 +46,7 @@ static void init_whole(struct gpu *gpu, int index)
     name_unit(&gpu->units[0], "GPU", index, 0);
 }
 
+/* Two instances must not have a memory slice in common. */
 static bool is_free(const struct gpu *gpu, const struct mig_profile *profile, int start)
 {
     const struct gpu_kind *kind = &gpu->kind;
@@ -77,6 +79,8 @@ static int find_number(const struct gpu *gpu)
     return gpu->unit_count < UNITS_MAX ? gpu->unit_count : -1;
 }
 
+/* An instance has its part of the SMs and of the bandwidth; what it has no part of, such as power,
+ * is the card's. */
 struct unit *gpu_add_instance(struct gpu *gpu, int index, int profile_index, int start)
 {
     const struct gpu_kind *kind = &gpu->kind;
@@ -117,6 +121,7 @@ static bool lay_out(
     return false;
 }
 
+/* "3g.20gb+2g.10gb": nothing is added unless all of them fit. */
 static int parse_instances(struct span list, struct gpu *gpu, int index, struct fault *fault)
 {
     const struct gpu_kind *kind = &gpu->kind;
@@ -156,6 +161,7 @@ static int take_count(struct span *item, int64_t *ret_count, struct fault *fault
     return 0;
 }
 
+/* "4xA100-40GB", "A100-40GB:3g.20gb+2g.10gb": a number, a kind, and its instances. */
 static int parse_item(
     const struct gpu_kinds *kinds, struct span item, struct world *world, struct fault *fault)
 {
@@ -182,6 +188,7 @@ static int parse_item(
     return r;
 }
 
+/* Items are comma-separated: "2xH200,A100-40GB" is a machine of three GPUs of two kinds. */
 int gpu_list_parse(
     const struct gpu_kinds *kinds, const char *text, struct world *world, struct fault *fault)
 {

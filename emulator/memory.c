@@ -81,6 +81,8 @@ static int64_t first_fit(const struct world *world, struct seat seat, int64_t si
     return at;
 }
 
+/* Linear memory is not moved: a request needs a gap as large as it is (docs/emulator.md). Otherwise
+ * only the sum counts, as with virtual addresses on a real GPU. */
 int memory_take(struct world *world, struct process *p, struct seat seat, int64_t bytes)
 {
     int64_t size = (bytes + MEMORY_GRAIN - 1) / MEMORY_GRAIN * MEMORY_GRAIN;

@@ -51,6 +51,7 @@ static int close_failed(int fd)
     return r;
 }
 
+/* A socket that a killed daemon left behind is replaced. */
 int mps_listen(void)
 {
     struct sockaddr_un address;
@@ -75,6 +76,7 @@ int mps_connect(void)
     return fd;
 }
 
+/* The daemon closes the connection behind its answer, so the end of the stream is the end of it. */
 int mps_request(const char *command, char *answer, size_t size)
 {
     size_t used = 0;
@@ -114,6 +116,7 @@ int64_t mps_memory_limit(void)
     return value * (unit == 'G' ? GIB : unit == 'K' ? KIB : MIB);
 }
 
+/* 807 is CUDA_ERROR_MPS_SERVER_NOT_READY: the server takes no clients now. */
 int mps_enlist(pid_t *ret_server, double *ret_share)
 {
     char answer[64];

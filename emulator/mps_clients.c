@@ -67,6 +67,7 @@ pid_t mps_server_start(void)
     return pid < 0 ? -EAGAIN : pid;
 }
 
+/* From the table of processes, so a client that was killed is not listed any more. */
 int mps_server_clients(
     const struct world *world, pid_t server, const struct seat *seat, char separator, FILE *out)
 {

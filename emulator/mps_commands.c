@@ -25,6 +25,7 @@ struct command {
     void (*run)(struct control *control, const char *arguments, FILE *out);
 };
 
+/* In the form of NVIDIA's control.log, which managers read for a client's failure. */
 void log_line(FILE *log, const char *program, const char *format, ...)
 {
     char when[32];
@@ -53,6 +54,7 @@ void control_reap(struct control *control)
     }
 }
 
+/* A server starts with the first client of a user, and then stays. */
 static bool start_server(struct control *control)
 {
     if (control->server > 0)
@@ -144,6 +146,7 @@ static void run_get_client_list(struct control *control, const char *arguments, 
         control_clients(control, out);
 }
 
+/* One line for each device, also without clients: its UUID, then pids. */
 static void run_get_device_client_list(struct control *control, const char *arguments, FILE *out)
 {
     struct world *world = control->world;
@@ -243,6 +246,7 @@ static const struct command commands[] = {
     {"quit", run_quit},
 };
 
+/* An unknown command is an answer, not an error: the connection goes on. */
 void control_run(struct control *control, char *line, FILE *out)
 {
     line[strcspn(line, "\r\n")] = '\0';

@@ -199,6 +199,7 @@ static int pass_on(void)
     return 0;
 }
 
+/* Without an argument it passes commands from its standard input on to the daemon. */
 int main(int argc, char **argv)
 {
     if (argc == 1)

@@ -172,6 +172,7 @@ static struct activity mean_between(
     return mean;
 }
 
+/* A metric that GPM does not have is not supported; the others of the same call are answered. */
 static void fill_metric(nvmlGpmMetric_t *metric, const struct activity *mean)
 {
     const struct metric *known = find_metric(metric->metricId);

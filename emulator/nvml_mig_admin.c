@@ -37,6 +37,7 @@ static nvmlReturn_t open_mig(
     return r;
 }
 
+/* Any pointer may come: only one into the table is an instance, and only while it exists. */
 static nvmlReturn_t open_handle(const void *handle, bool changes, struct view *ret_view)
 {
     const struct seat *seat = handle;
@@ -178,6 +179,7 @@ static bool in_use(const struct view *v)
     return false;
 }
 
+/* An instance in use can be neither made nor destroyed. */
 static nvmlReturn_t change_state(const void *handle, enum unit_state from, enum unit_state to)
 {
     struct view v;

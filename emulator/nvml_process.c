@@ -60,6 +60,7 @@ static unsigned collect_processes(
     return count;
 }
 
+/* The number is given also when there is no room, so that a client can come again with enough. */
 static nvmlReturn_t list_new(
     nvmlDevice_t device, enum list list, unsigned *count, nvmlProcessInfo_v2_t *infos)
 {
@@ -76,6 +77,7 @@ static nvmlReturn_t list_new(
     return *count > room ? NVML_ERROR_INSUFFICIENT_SIZE : NVML_SUCCESS;
 }
 
+/* The first version's entries are smaller: a client that mixes them up reads wrong pids. */
 static nvmlReturn_t list_old(
     nvmlDevice_t device, enum list list, unsigned *count, nvmlProcessInfo_v1_t *infos)
 {

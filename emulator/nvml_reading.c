@@ -55,6 +55,7 @@ nvmlReturn_t nvmlDeviceGetUtilizationRates(nvmlDevice_t device, nvmlUtilization_
     return r;
 }
 
+/* Encoder and decoder are never used; their sample period is that of an A100. */
 static nvmlReturn_t idle_engine(nvmlDevice_t device, unsigned *utilization, unsigned *period_us)
 {
     struct view v;
@@ -156,6 +157,7 @@ static unsigned clock_mhz(const struct view *v, unsigned type, bool busy)
     return busy ? v->kind->nvml.sm_mhz : 210;
 }
 
+/* A GPU that computes has its highest clocks, an idle one its lowest. */
 static nvmlReturn_t give_clock(nvmlDevice_t device, unsigned type, bool max, unsigned *mhz)
 {
     struct view v;

@@ -137,6 +137,7 @@ nvmlReturn_t give_text(const char *text, char *buffer, unsigned length)
     return NVML_SUCCESS;
 }
 
+/* The words are NVML's: clients print them, and users search for them. */
 const char *nvmlErrorString(nvmlReturn_t result)
 {
     switch (result) {

@@ -106,6 +106,7 @@ static int parse_framework(const char *text, enum framework *ret_framework)
     return 0;
 }
 
+/* Each value has its limits here, so that no combination makes the world unsound. */
 static int take_option(int key, const char *text, struct pretend_options *o)
 {
     switch (key) {
@@ -161,6 +162,7 @@ static const char *name_of(int key)
     return "";
 }
 
+/* Returns 1 when it has printed the help, and 0 with sound options. */
 int pretend_options_parse(
     int argc, char **argv, struct pretend_options *ret_options, struct fault *fault)
 {

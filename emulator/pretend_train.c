@@ -80,6 +80,8 @@ static int64_t step_bytes(const struct run *run, int step)
     return step == MEMORY_STEPS - 1 || bytes > left ? left : bytes;
 }
 
+/* A data-parallel training takes the same memory on each of its GPUs; the first that has no room
+ * ends it, with the message that its framework would print. */
 static int take_everywhere(struct run *run, int64_t bytes)
 {
     struct process *self = run->self;
@@ -97,6 +99,8 @@ static int take_everywhere(struct run *run, int64_t bytes)
     return 0;
 }
 
+/* Memory grows in steps over the ramp, as the layers of a network are first used. A step that is
+ * late is taken at once, so that the emulated machine's speed changes nothing. */
 static int take_due_steps(struct run *run)
 {
     int r = 0;
@@ -302,6 +306,7 @@ static int run_step(struct run *run)
     return r;
 }
 
+/* What the failed call would say: CUDA's words, which are the same in all frameworks. */
 static const char *cuda_error(int r)
 {
     switch (r) {
@@ -332,6 +337,7 @@ static int print_failure(struct run *run, int r)
     return 1;
 }
 
+/* The first --gpus of those in CUDA_VISIBLE_DEVICES. */
 static int find_gpus(struct run *run, struct seat *seats)
 {
     int count = visible_seats(run->world, getenv("CUDA_VISIBLE_DEVICES"), seats);
@@ -353,6 +359,8 @@ static void print_gpus(const struct run *run)
     fflush(stdout);
 }
 
+/* Enlists with MPS first: where a control daemon runs, libcuda connects to it before anything
+ * else. */
 static int run_training(struct run *run)
 {
     struct seat seats[SEATS_MAX];
@@ -393,6 +401,8 @@ static void follow_constants(struct pretend_options *options, const struct gpu_c
         options->startup_s = constants->startup_s;
 }
 
+/* Start-up is real time divided by the speed of the emulated clock: importing a framework takes no
+ * GPU. */
 int main(int argc, char **argv)
 {
     struct pretend_options options;

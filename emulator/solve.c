@@ -116,6 +116,7 @@ static void gather_instances(struct gpu *gpu)
     }
 }
 
+/* An awake GPU has a base power; what its processes add is limited by the card's limit. */
 static void rate_gpu(struct world *world, int g)
 {
     struct gpu *gpu = &world->gpus[g];
@@ -129,6 +130,8 @@ static void rate_gpu(struct world *world, int g)
     rate->power_w = fmin(gpu->kind.limit_w, base_w + rate->power_w);
 }
 
+/* Called after each change of the table: a process that starts, ends or is suspended changes the
+ * speeds of its neighbours. Each whose speed has changed is woken, to plan its next moment anew. */
 void world_solve(struct world *world)
 {
     double speeds[PROCESSES_MAX];

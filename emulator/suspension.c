@@ -34,6 +34,7 @@ static void set_state(struct process *p, enum cuda_state state)
     world_wake(p);
 }
 
+/* Completes the copies whose time is over. Every call that enters the world begins with this. */
 bool suspension_settle(struct world *world)
 {
     bool changed = false;
@@ -80,6 +81,7 @@ static int64_t memory_held(const struct process *p)
     return sum;
 }
 
+/* Memory of suspended processes lies in the host's memory, from the beginning of the copy on. */
 static int64_t host_memory_used(const struct world *world)
 {
     int64_t sum = 0;
@@ -100,6 +102,9 @@ static void begin_copy(
     p->copy = (struct copy){true, then, world_now_s(world) + gib * s_per_gib};
 }
 
+/* The driver's answers in the order in which it gives them: a process in the wrong state, with
+ * managed memory, on a MIG instance, or one for whose memory the host has no room: that one is
+ * killed, as by the kernel. */
 int suspension_checkpoint(struct world *world, struct process *p)
 {
     int64_t host_bytes = host_memory_used(world) + memory_held(p);
@@ -118,6 +123,7 @@ int suspension_checkpoint(struct world *world, struct process *p)
     return CUDA_OK;
 }
 
+/* Two GPUs cannot become one: every GPU is named once. */
 static bool is_permutation(const int *moves, int count)
 {
     bool taken[GPUS_MAX] = {false};
@@ -157,6 +163,7 @@ static void move_to(struct process *p, const int *moves)
         p->segments[i].seat.gpu = moves[p->segments[i].seat.gpu];
 }
 
+/* A restore that fails leaves the process FAILED for good: its memory is nowhere any more. */
 int suspension_restore(struct world *world, struct process *p, const int *moves)
 {
     if (p->cuda_state == CUDA_FAILED)

@@ -66,6 +66,7 @@ static const struct trouble_key trouble_keys[] = {
     {"hidden-processes", TROUBLE_HIDDEN_PROCESSES, true},
 };
 
+/* Some keys name what works (power=off), others what does not (hang=on): `when_on` says which. */
 static int set_trouble(
     struct gpu *gpu, const struct trouble_key *key, const char *value, struct fault *fault)
 {
@@ -97,6 +98,7 @@ static int set_number(const char *name, const char *value, int64_t *ret, struct 
     return 0;
 }
 
+/* The count makes an Xid that is set twice two events. */
 static int set_xid(struct gpu *gpu, const char *value, struct fault *fault)
 {
     int64_t xid;
@@ -109,6 +111,7 @@ static int set_xid(struct gpu *gpu, const char *value, struct fault *fault)
     return 0;
 }
 
+/* The reasons that NVML reports for reduced clocks. */
 static int set_slowdown(struct gpu *gpu, const char *value, struct fault *fault)
 {
     static const struct {
@@ -141,6 +144,7 @@ static int set_instance(struct gpu *gpu, const char *name, const char *value, en
     return 0;
 }
 
+/* Every fault that a GPU can have is one key, so that a test can read what it injects. */
 static int set_key(struct gpu *gpu, const char *assignment, struct fault *fault)
 {
     char name[32];
@@ -179,6 +183,7 @@ static void wake_processes(struct world *world, int gpu)
                 world_wake(&world->processes[i]);
 }
 
+/* What is the machine's and not a GPU's: the version of CUDA, host memory, a driver that hangs. */
 static int set_machine_key(struct world *world, const char *assignment, struct fault *fault)
 {
     const char *value = strchr(assignment, '=');
@@ -259,6 +264,7 @@ static int run_set(struct world *world, int argc, char **argv, struct fault *fau
     return r;
 }
 
+/* One line for a GPU or a MIG instance; the card's power and energy are in the first. */
 static void show_unit(struct world *world, struct seat seat, FILE *out)
 {
     const struct unit *unit = world_unit(world, seat);
@@ -274,6 +280,7 @@ static void show_unit(struct world *world, struct seat seat, FILE *out)
     fprintf(out, "%s\n", world->gpus[seat.gpu].trouble & TROUBLE_LOST ? "  LOST" : "");
 }
 
+/* One line for each GPU of the process. */
 static void show_process(const struct world *world, const struct process *p, FILE *out)
 {
     static const char *const states[] = {"", "  locked", "  suspended", "  FAILED"};
@@ -286,6 +293,7 @@ static void show_process(const struct world *world, const struct process *p, FIL
             p->speed, process_done_s(world, p), states[p->cuda_state]);
 }
 
+/* Under the lock: the picture is one moment's. */
 static void show_all(struct world *world, FILE *out)
 {
     world_enter(world);
@@ -316,6 +324,7 @@ static int run_show(struct world *world, struct fault *fault)
     return 0;
 }
 
+/* The built-in kinds first; those of the file are added, or replace them. */
 static int read_kinds(const char *path, struct gpu_kinds *kinds, struct fault *fault)
 {
     static const size_t FILE_MAX = 1 << 20; /* bytes; chosen: more than GPU_KINDS_MAX kinds take */
@@ -331,6 +340,7 @@ static int read_kinds(const char *path, struct gpu_kinds *kinds, struct fault *f
     return r;
 }
 
+/* The file is the machine: it lives as long as the file does, whoever has it open. */
 static int run_create(int argc, char **argv, struct fault *fault)
 {
     static const struct option options[] = {{"gpus", required_argument, NULL, 'g'},
@@ -356,6 +366,7 @@ static int run_create(int argc, char **argv, struct fault *fault)
     return r < 0 ? r : world_create(argv[optind], &kinds, gpus, speed, fault);
 }
 
+/* The environment names the machine, as it does for the libraries. */
 static int with_world(int argc, char **argv, struct fault *fault)
 {
     const char *path = getenv("COLLOC_EMULATOR");

@@ -9,6 +9,7 @@
 
 #include "base/units.h"
 
+/* The beginning of a UUID is enough, as for CUDA. */
 static bool find_uuid(const struct world *world, struct span item, struct seat *ret_seat)
 {
     for (int g = 0; g < world->gpu_count; g++) {
@@ -22,6 +23,7 @@ static bool find_uuid(const struct world *world, struct span item, struct seat *
     return false;
 }
 
+/* A divided GPU that is named by its index is its first MIG instance. */
 static bool find_item(const struct world *world, struct span item, struct seat *ret_seat)
 {
     char digits[16];
@@ -59,6 +61,8 @@ static int all_seats(const struct world *world, struct seat *seats)
     return world->gpu_count;
 }
 
+/* As CUDA reads it: the list ends silently at the first item that is wrong or repeated, and after a
+ * MIG instance, of which a process can have one. */
 int visible_seats(const struct world *world, const char *list, struct seat *seats)
 {
     struct seat seat;

@@ -58,6 +58,7 @@ static void init_lock(pthread_mutex_t *mutex)
     pthread_mutexattr_destroy(&attr);
 }
 
+/* The size of the layout is in the file, so that another version of the emulator refuses it. */
 static void init_world(struct world *world, const struct gpu_kinds *kinds, double speedup)
 {
     memcpy(world->magic, MAGIC, sizeof(MAGIC));
@@ -129,6 +130,7 @@ static bool is_world(const struct world *world)
     return memcmp(world->magic, MAGIC, sizeof(MAGIC)) == 0 && world->layout == sizeof(*world);
 }
 
+/* The size is checked before the file is mapped: a short file would end the process when read. */
 int world_open(const char *path, struct fault *fault, struct world **ret_world)
 {
     struct stat st;

@@ -1,5 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `colloc cancel`: ends tasks. */
+/*
+ * `colloc cancel`: ends tasks. change.c sends the requests.
+ *
+ *     colloc cancel 12 14_[3-9]        a task, and seven of an array
+ *     colloc cancel --user=ada         all tasks of a user
+ *
+ * It does not wait: the processes get the task's grace time after SIGTERM.
+ */
 #include "base/array.h"
 #include "cli/change.h"
 

@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `colloc hold`: keeps waiting tasks from starting. */
+/*
+ * `colloc hold`: keeps waiting tasks from starting, until `colloc release`. change.c sends the
+ * requests.
+ *
+ *     colloc hold 12                   Task 12 PENDING (JobHeldUser)
+ */
 #include "base/array.h"
 #include "cli/change.h"
 

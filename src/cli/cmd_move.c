@@ -36,6 +36,7 @@ static json_t *gpus_json(const char *list)
     return json_pack("{s:o}", "gpus", gpus);
 }
 
+/* The daemon checks whether these GPUs can take the task, and answers with the task. */
 static int move_task(const struct invocation *invocation, int64_t id)
 {
     char path[96];

@@ -66,6 +66,7 @@ static json_t *user_json(const struct invocation *invocation)
     return json_pack("{s:I}", "uid", (json_int_t)uid);
 }
 
+/* The daemon answers when the control daemon has started or ended, or says why not. */
 static int change_server(const struct invocation *invocation, const char *verb)
 {
     char path[32];

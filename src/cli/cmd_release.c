@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `colloc release`: lets held tasks start. */
+/*
+ * `colloc release`: lets held tasks start, from the place in the queue that they have kept.
+ * change.c sends the requests.
+ *
+ *     colloc release 12                Task 12 PENDING
+ */
 #include "base/array.h"
 #include "cli/change.h"
 

@@ -1,5 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `colloc reserve`: reserves GPUs for users, lists the reservations, and cancels one. */
+/*
+ * `colloc reserve`: reserves GPUs for users, lists the reservations, and cancels one.
+ *
+ *     colloc reserve --gpus=2 --from=16:00 --for=2h --users=ada,bob
+ *     colloc reserve                       ID  GPUS  FROM   UNTIL  USERS
+ *     colloc reserve --cancel=3
+ *
+ * A reservation is of a number of GPUs; src/core/advance.c decides which are kept free.
+ */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `colloc resume`: lets suspended or paused tasks continue. */
+/*
+ * `colloc resume`: lets suspended or paused tasks continue. change.c sends the requests.
+ *
+ * It returns at once. A suspended task waits for a GPU with room, before the tasks of the queue; a
+ * paused one has its GPU memory still, and goes on there.
+ */
 #include "cli/change.h"
 
 static int run(const struct invocation *invocation)

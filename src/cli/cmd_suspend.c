@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `colloc suspend`: takes running tasks off their GPUs. */
+/*
+ * `colloc suspend`: takes running tasks off their GPUs. change.c sends the requests.
+ *
+ *     suspended    its GPU memory is in host memory, its GPUs are free
+ *     paused       where the driver cannot do that: its processes stand still, its GPU memory stays
+ */
 #include "cli/change.h"
 
 static int run(const struct invocation *invocation)

@@ -1,5 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `colloc update`: changes what was requested for tasks that have not ended. */
+/*
+ * `colloc update`: changes what was requested for tasks that have not ended.
+ *
+ *     colloc update 12 --time=2h --priority=5      {"time_limit_s": 7200, "priority": 5}
+ *
+ * Which of these options can still be changed depends on whether the task has started: the daemon
+ * refuses the others.
+ */
 #include "cli/change.h"
 #include "cli/print.h"
 #include "cli/request.h"

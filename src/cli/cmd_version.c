@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `colloc version`: the version of this program. */
+/* `colloc version`: the version of this program. The daemon's is in `colloc info`: after an
+ * upgrade it is the old one until it is restarted. */
 #include <stdio.h>
 
 #include "cli/command.h"

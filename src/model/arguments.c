@@ -156,6 +156,7 @@ static bool hugging_face_conv1d(
     return true;
 }
 
+/* Embedding(50257, 768): one row of weights for each word, so rows times width. */
 static bool embedding_parameters(
     const struct arguments *arguments, struct layer *layer, struct product *ret)
 {
@@ -251,6 +252,8 @@ static bool count_parameters(
     }
 }
 
+/* What the arguments tell of the layer: whether it works in place, whether it drops at all, its
+ * sizes, and from these its parameters. An argument that is not understood leaves that unknown. */
 int arguments_apply(struct parser *parser, struct layer *layer, struct count *ret_parameters)
 {
     struct arguments arguments;

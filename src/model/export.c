@@ -57,6 +57,7 @@ static void copy_text(const json_t *value, char *buffer, size_t size)
     span_copy(span_of(text ? text : ""), buffer, size);
 }
 
+/* The figure of --with-fake: the peak of PyTorch's fake tensors, for one batch size only. */
 static int read_fake_peak(const json_t *root, struct export *export, struct fault *fault)
 {
     const json_t *figure = json_object_get(root, "faketensor");
@@ -74,6 +75,8 @@ static int read_fake_peak(const json_t *root, struct export *export, struct faul
     return 0;
 }
 
+/* What holds for the whole export: version, batch, optimizer, precision. `every_batch` false means
+ * that its sizes hold for this batch alone. */
 static int read_head(const json_t *root, struct export *export, struct fault *fault)
 {
     const json_t *version = json_object_get(root, "colloc_export");
@@ -113,6 +116,12 @@ static int read_head(const json_t *root, struct export *export, struct fault *fa
 
 /* ---- tensors ---- */
 
+/*
+ * [fixed, per sample, first, last, class]: bytes, and the ticks between which the tensor lives.
+ *
+ *     [4096, 602112, 12, 310, 3]      4096 + 602112 per sample, from tick 12 to tick 310
+ *     [94371840, 0, 0, -1, 0]         a weight: to the end
+ */
 static int read_tensor(const json_t *row, size_t i, struct export *export, struct fault *fault)
 {
     struct export_tensor *tensor = &export->tensors[i];
@@ -132,6 +141,7 @@ static int read_tensor(const json_t *row, size_t i, struct export *export, struc
     return 0;
 }
 
+/* The clock ticks at each allocation and each free, so it has at most two ticks for each tensor. */
 static int read_tensors(const json_t *root, struct export *export, struct fault *fault)
 {
     const json_t *rows = json_object_get(root, "tensors");
@@ -244,6 +254,9 @@ static int read_seen_holds(
     return 0;
 }
 
+/* Which tensors the script still names after they were used. An export that saw it says so;
+ * otherwise a usual training loop is assumed: `output` is held to its loss, `input` to the next
+ * batch. */
 static int read_holds(const json_t *root, struct export *export, struct fault *fault)
 {
     const json_t *rows = json_object_get(root, "tensors"),
@@ -320,6 +333,8 @@ static bool scale_size(struct linear_size batch, int64_t bytes, struct linear_si
            ret->fixed <= EXPORT_BYTES_MAX && ret->per_sample <= EXPORT_BYTES_MAX;
 }
 
+/* A convolution that may take a workspace: sizes by batch, and what cuDNN chooses its algorithm
+ * by. */
 static int read_conv(const json_t *row, size_t i, const struct export *export, struct fault *fault,
     struct export_conv *ret)
 {
@@ -448,6 +463,8 @@ static int read_measured(const json_t *root, size_t n, struct export *export, st
     return 0;
 }
 
+/* The export has the convolutions of one iteration. They are repeated for each iteration that it
+ * has ticks of, and sorted by time. */
 static int read_convs(const json_t *root, struct export *export, struct fault *fault)
 {
     const json_t *rows = json_object_get(root, "convs"), *phases = json_object_get(root, "phases");
@@ -483,6 +500,8 @@ static struct span keep_text(struct model *model, size_t *used, const json_t *va
     return text;
 }
 
+/* A shape that cannot be read leaves the layer without one: not every layer has a tensor as
+ * output. */
 static void read_shape(const json_t *row, struct layer *layer)
 {
     const json_t *dims = json_object_get(row, "shape");
@@ -499,6 +518,8 @@ static void read_shape(const json_t *row, struct layer *layer)
         layer->activations.value = activations.per_sample;
 }
 
+/* Only layers that run and have no layers in them are leaves: their outputs are what a step
+ * allocates. */
 static int read_layer(
     const json_t *row, size_t i, struct model *model, size_t *used, struct fault *fault)
 {
@@ -536,6 +557,7 @@ static size_t text_size(const json_t *rows)
     return size;
 }
 
+/* Shared weights make the sum of the layers larger than the model, never smaller. */
 static int read_layers(const json_t *root, struct export *export, struct fault *fault)
 {
     struct model *model = export->model;
@@ -572,6 +594,7 @@ static void read_warnings(const json_t *root, struct model *model)
             model_warn(model, 0, "%s", json_string_value(json_array_get(warnings, i)));
 }
 
+/* Tensors come before holds and convolutions, which are checked against their clock. */
 static int read_all(const json_t *root, struct export *export, struct fault *fault)
 {
     int r = read_head(root, export, fault);
@@ -589,6 +612,7 @@ static int read_all(const json_t *root, struct export *export, struct fault *fau
     return r;
 }
 
+/* From any bytes: the file may be from a user. */
 int export_parse(const char *text, size_t size, struct fault *fault, struct export **ret_export)
 {
     if (size > EXPORT_SIZE_MAX)

@@ -62,6 +62,14 @@ static enum cell cell_of(struct span title)
     return CELLS;
 }
 
+/*
+ * Where each column begins, and what it is. The titles tell, since their order and number differ
+ * between versions:
+ *
+ *     Layer (type)        Output Shape         Param #   Connected to
+ *     |                   |                    |         |
+ *     LABEL               SHAPE                COUNT     LINKS
+ */
 static void read_header(struct span line, struct table *ret_table)
 {
     static const char *const titles[] = {
@@ -172,6 +180,8 @@ static int flush_row(struct parser *parser, struct pending *pending)
     return r;
 }
 
+/* Long cells go on in the next lines, whose count is empty: pieces are collected until a line with
+ * a count begins the next row. */
 static int take_line(
     struct parser *parser, const struct table *table, struct pending *pending, struct span line)
 {
@@ -201,6 +211,7 @@ static int take_line(
     return 0;
 }
 
+/* A rule ends a row. What follows the table is read by the totals (totals.c). */
 static int parse(struct parser *parser)
 {
     struct table table = {.n = 0};

@@ -155,6 +155,8 @@ static void name_unknown(struct model *model)
  * printer. */
 static const double suspect_share = 0.02;
 
+/* Layers that add up to less than the summary's own total were not understood, or are not in it. A
+ * difference beyond the format's slack is a warning, a large one makes the model suspect. */
 static void compare_totals(struct model *model, int64_t slack)
 {
     const struct count *printed = &model->parameters_printed;
@@ -176,6 +178,8 @@ static void compare_totals(struct model *model, int64_t slack)
  * mixed. */
 static const double odd_share = 0.1;
 
+/* A summary that was copied from a terminal often lacks its end; one whose first row was cut off
+ * has shapes of another batch. */
 static void look_for_gaps(struct parser *parser)
 {
     struct model *model = parser->model;
@@ -206,6 +210,7 @@ int model_sum_up(struct model *model, struct fault *fault)
     return 0;
 }
 
+/* What only the whole model shows: repeated counts, sums, hidden layers, gaps. */
 static int finish_model(struct parser *parser)
 {
     struct model *model = parser->model;
@@ -229,6 +234,7 @@ static int finish_model(struct parser *parser)
     return 0;
 }
 
+/* The first line that one of the formats takes for its header decides the format. */
 static int parse_text(struct parser *parser)
 {
     const struct model_format *format = find_summary(parser);
@@ -256,6 +262,8 @@ bool model_detect(const char *text, size_t size)
     return found;
 }
 
+/* One block of memory has the cleaned text and room for cells that were joined: layers point into
+ * it. */
 int model_parse(const char *text, size_t size, struct fault *fault, struct model **ret_model)
 {
     if (size == 0)

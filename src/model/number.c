@@ -5,6 +5,7 @@
 
 #include "model/format.h"
 
+/* "25,557,032", as summaries print counts. */
 int number_parse(struct span s, int64_t *ret_value)
 {
     int64_t value = 0;
