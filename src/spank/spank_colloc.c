@@ -43,6 +43,7 @@ enum {
     END_TRIES = 12,    /* 3 s: only a job that has failed waits so long; chosen */
     REQUEST_MAX = 512, /* as in src/daemon/node/step_request.h */
     ANSWER_MAX = 1024,
+    SOCKET_MAX = 4096,
 };
 
 static char sharing[16]; /* as --colloc-sharing says; "": it does not */
@@ -107,12 +108,44 @@ int slurm_spank_init(spank_t spank, int n_arguments, char **arguments)
 
 /* ---- the agent ---- */
 
-static const char *find_socket(int n_arguments, char **arguments)
+/* The name of this node in the job's list of nodes; "": not known. SLURMD_NODENAME comes later. */
+static void find_node(spank_t spank, char *name, size_t size)
 {
+    char list[4096];
+    uint32_t number = 0;
+    *name = '\0';
+    if (spank_getenv(spank, "SLURM_JOB_NODELIST", list, sizeof list) != ESPANK_SUCCESS ||
+        spank_get_item(spank, S_JOB_NODEID, &number) != ESPANK_SUCCESS)
+        return;
+    hostlist_t nodes = slurm_hostlist_create(list);
+    char *node = nodes ? slurm_hostlist_shift(nodes) : NULL;
+    for (; node && number > 0; number--) {
+        free(node);
+        node = slurm_hostlist_shift(nodes);
+    }
+    if (node && !strchr(node, '/'))
+        snprintf(name, size, "%s", node);
+    free(node);
+    if (nodes)
+        slurm_hostlist_destroy(nodes);
+}
+
+/* Where several slurmd run on one machine, each node has its agent: "%n" in the path stands for the
+ * node's name, as in slurm.conf. */
+static void find_socket(spank_t spank, int n_arguments, char **arguments, char path[SOCKET_MAX])
+{
+    const char *given = DEFAULT_SOCKET;
     for (int i = 0; i < n_arguments; i++)
         if (strncmp(arguments[i], "socket=", strlen("socket=")) == 0)
-            return arguments[i] + strlen("socket=");
-    return DEFAULT_SOCKET;
+            given = arguments[i] + strlen("socket=");
+    const char *place = strstr(given, "%n");
+    char node[256] = "";
+    if (place)
+        find_node(spank, node, sizeof node);
+    if (place)
+        snprintf(path, SOCKET_MAX, "%.*s%s%s", (int)(place - given), given, node, place + 2);
+    else
+        snprintf(path, SOCKET_MAX, "%s", given);
 }
 
 static int64_t now_ms(void)
@@ -244,11 +277,12 @@ static bool describe_step(spank_t spank, uint32_t *ret_step, char *text, size_t 
 int slurm_spank_init_post_opt(spank_t spank, int n_arguments, char **arguments)
 {
     uint32_t step;
-    char text[REQUEST_MAX - 64], request[REQUEST_MAX], answer[ANSWER_MAX];
+    char text[REQUEST_MAX - 64], request[REQUEST_MAX], answer[ANSWER_MAX], path[SOCKET_MAX];
     if (!describe_step(spank, &step, text, sizeof text))
         return 0;
     snprintf(request, sizeof request, "start %s sharing=%s", text, *sharing ? sharing : "auto");
-    if (ask_agent(find_socket(n_arguments, arguments), request, START_MAX_S, 1, answer) > 0)
+    find_socket(spank, n_arguments, arguments, path);
+    if (ask_agent(path, request, START_MAX_S, 1, answer) > 0)
         set_variables(spank, answer);
     return 0;
 }
@@ -257,11 +291,12 @@ int slurm_spank_task_exit(spank_t spank, int n_arguments, char **arguments)
 {
     uint32_t step;
     int status = 0;
-    char text[REQUEST_MAX - 64], request[REQUEST_MAX], answer[ANSWER_MAX];
+    char text[REQUEST_MAX - 64], request[REQUEST_MAX], answer[ANSWER_MAX], path[SOCKET_MAX];
     if (!describe_step(spank, &step, text, sizeof text) || step != SLURM_BATCH_SCRIPT ||
         spank_get_item(spank, S_TASK_EXIT_STATUS, &status) != ESPANK_SUCCESS || status == 0)
         return 0;
     snprintf(request, sizeof request, "end %s status=%d", text, status);
-    ask_agent(find_socket(n_arguments, arguments), request, END_MAX_S, END_TRIES, answer);
+    find_socket(spank, n_arguments, arguments, path);
+    ask_agent(path, request, END_MAX_S, END_TRIES, answer);
     return 0;
 }
