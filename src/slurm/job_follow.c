@@ -185,9 +185,14 @@ void controller_restore_recovering(struct slurm_controller *controller, struct t
 
 /* ---- a new record of a known job ---- */
 
+/* Slurm counts the restart of a job that is requeued at once, and sets its time of submission anew
+ * when it has left its node, some time later. A job that got an id that is used again has not been
+ * restarted. */
 static bool is_same_run(const struct tracked_job *job, const struct slurm_job *record)
 {
-    return job->restarts == record->restarts && job->submit_s == record->submit_s;
+    bool is_requeue_complete = record->restarts > 0 && record->submit_s > job->submit_s;
+    return job->restarts == record->restarts &&
+           (job->submit_s == record->submit_s || is_requeue_complete);
 }
 
 static void forget_request(struct tracked_job *job)
@@ -450,6 +455,7 @@ static void take_facts(struct slurm_controller *controller, struct tracked_job *
 {
     job->record = record;
     job->seen = controller->update;
+    job->submit_s = record->submit_s;
     job->slurm_id = record->id;
     job->priority = record->priority;
     job->uid = record->uid;

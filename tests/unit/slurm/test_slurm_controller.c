@@ -458,6 +458,30 @@ static void an_agent_reports_the_crash(void **state)
     }
 }
 
+/* A requeued job is seen with its restart counted, and only later with its new time of submission:
+ * that is no other job. */
+static void a_requeue_is_seen_in_two_steps(void **state)
+{
+    struct fake_job *jobs[3];
+    for (int is_early = 0; is_early < 2; is_early++) {
+        begin_cluster(1, 2);
+        jobs[0] = fake_slurm_submit(&fake, 8);
+        jobs[1] = fake_slurm_submit(&fake, 7);
+        settle();
+        if (is_early)
+            slurm_controller_crashed(controller, jobs[0]->job.id, 0, now_us);
+        fake_slurm_requeue(&fake, jobs[0], true);
+        update();
+        jobs[0]->job.submit_s = fake.now_s + 1;
+        update();
+        examine_logs(true);
+        settle();
+        assert_int_equal(jobs[0]->starts, 2);
+        assert_non_null(strstr(jobs[0]->gres, ":80"));
+        end_cluster();
+    }
+}
+
 /* scontrol requeue, or a failed node: the old pin must not start it beside others. */
 static void a_requeued_job_goes_back_to_the_intake(void **state)
 {
@@ -911,6 +935,7 @@ int main(void)
         cmocka_unit_test(a_recovery_survives_a_new_controller),
         cmocka_unit_test(a_recovery_that_does_not_start_is_placed_anew),
         cmocka_unit_test(an_agent_reports_the_crash),
+        cmocka_unit_test(a_requeue_is_seen_in_two_steps),
         cmocka_unit_test(a_requeued_job_goes_back_to_the_intake),
         cmocka_unit_test(a_former_pin_is_no_rule), cmocka_unit_test(rules_changed_by_hand_count),
         cmocka_unit_test(a_comment_of_earlier_is_replaced),
