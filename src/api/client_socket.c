@@ -21,13 +21,18 @@ static int use_path(const char *path, char *ret_path, size_t size, struct fault 
     return 0;
 }
 
-/* Can only root and this user create a socket in its folder? */
+static bool is_trusted_owner(const char *path, uid_t owner)
+{
+    return owner == 0 || owner == geteuid() || strcmp(path, SLURM_SOCKET_USUAL) == 0;
+}
+
+/* Can only trusted users create a socket in its folder? */
 static bool is_safe_place(const char *path)
 {
     struct stat status;
     char folder[256];
     snprintf(folder, sizeof folder, "%.*s", (int)(strrchr(path, '/') - path), path);
-    return stat(folder, &status) == 0 && (status.st_uid == 0 || status.st_uid == geteuid()) &&
+    return stat(folder, &status) == 0 && is_trusted_owner(path, status.st_uid) &&
            !(status.st_mode & S_IWOTH);
 }
 
@@ -38,7 +43,7 @@ static bool accepts_connection(const char *path)
     if (strlen(path) >= sizeof address.sun_path || !is_safe_place(path) ||
         stat(path, &status) < 0 || !S_ISSOCK(status.st_mode))
         return false;
-    if (status.st_uid != 0 && status.st_uid != geteuid())
+    if (!is_trusted_owner(path, status.st_uid))
         return false;
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (fd < 0)
@@ -57,12 +62,13 @@ int client_find_socket(const char *wanted, char *ret_path, size_t size, struct f
         return use_path(wanted, ret_path, size, fault);
 
     const char *runtime = getenv("XDG_RUNTIME_DIR");
-    char places[3][256] = {"/run/colloc/collocd.sock"};
+    char places[4][256] = {"/run/colloc/collocd.sock"};
     size_t n = 1;
     if (runtime && *runtime)
         snprintf(places[n++], sizeof places[0], "%s/colloc/collocd.sock", runtime);
     snprintf(places[n++], sizeof places[0], "/tmp/colloc-%u/collocd.sock", (unsigned)geteuid());
-    for (size_t i = 0; i < n; i++)
+    snprintf(places[n], sizeof places[0], "%s", SLURM_SOCKET_USUAL);
+    for (size_t i = 0; i <= n; i++)
         if (accepts_connection(places[i]))
             return use_path(places[i], ret_path, size, fault);
     return fault_set(fault, ECONNREFUSED,

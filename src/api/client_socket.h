@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finds collocd's socket; for api/client.c only. */
+/* Finds the socket of collocd or colloc-slurm; for api/client.c only. */
 #ifndef COLLOC_API_CLIENT_SOCKET_H
 #define COLLOC_API_CLIENT_SOCKET_H
 
 #include <stddef.h>
 
 #include "base/fault.h"
+
+/* Of the controller of a Slurm cluster (docs/slurm-controller.md). Only root can make a folder in
+ * /run, so whoever owns this one is the user that root lets the controller run as. */
+#define SLURM_SOCKET_USUAL "/run/colloc-slurm/colloc-slurm.sock"
 
 /*
  * Chooses `wanted`, else COLLOC_SOCKET, else the first of docs/protocol.md's places that accepts a

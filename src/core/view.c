@@ -2,7 +2,9 @@
 /* Questions about the view that several policies and the core ask. All are pure. */
 #include "core/view.h"
 
+#include <inttypes.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/units.h"
@@ -26,6 +28,20 @@ const struct resident *gpu_view_unsettled(const struct gpu_view *gpu)
         if (!residence_has_settled(gpu->residents[i].residence))
             return &gpu->residents[i];
     return NULL;
+}
+
+const char *gpu_view_explain_hold(const struct gpu_view *gpu, char *text, size_t size)
+{
+    const struct resident *newest = gpu_view_unsettled(gpu);
+    if (gpu->drained_for)
+        snprintf(text, size, "drained for task %" PRIu64 ", which recovers", gpu->drained_for);
+    else if (gpu->exclusive_for)
+        snprintf(text, size, "task %" PRIu64 " has it to itself", gpu->exclusive_for);
+    else if (newest)
+        snprintf(text, size, "task %" PRIu64 " is still taking its memory", newest->task);
+    else
+        return NULL;
+    return text;
 }
 
 int cluster_view_node_end(const struct cluster_view *view, int first)

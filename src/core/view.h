@@ -127,6 +127,9 @@ struct conditions {
 /* The resident of a task. Returns NULL when the task is not on the GPU. */
 struct resident *gpu_view_resident(const struct gpu_view *gpu, uint64_t task);
 
+/* Writes why no further task starts on the GPU now. Returns `text`; NULL when nothing holds it. */
+const char *gpu_view_explain_hold(const struct gpu_view *gpu, char *text, size_t size);
+
 /* The newest resident that has not settled. Returns NULL when all have. */
 const struct resident *gpu_view_unsettled(const struct gpu_view *gpu);
 

@@ -46,6 +46,18 @@ static void on_readable(uv_poll_t *poll, int status, int events)
     tcp_server_run(poll->data);
 }
 
+static int begin_serving(
+    struct tcp_server *server, const struct api_server_options *options, struct fault *fault)
+{
+    int r = api_server_create(options, fault, &server->api);
+    if (r < 0)
+        return r;
+    uv_poll_init(server->loop, &server->poll, api_server_fd(server->api));
+    uv_poll_start(&server->poll, UV_READABLE, on_readable);
+    tcp_server_run(server);
+    return 0;
+}
+
 int tcp_server_listen(struct tcp_server *server, const char *address,
     const struct api_server_options *options, struct fault *fault)
 {
@@ -56,13 +68,13 @@ int tcp_server_listen(struct tcp_server *server, const char *address,
     if (r < 0)
         return r;
     with_socket.listen_fd = r;
-    r = api_server_create(&with_socket, fault, &server->api);
-    if (r < 0)
-        return r;
-    uv_poll_init(server->loop, &server->poll, api_server_fd(server->api));
-    uv_poll_start(&server->poll, UV_READABLE, on_readable);
-    tcp_server_run(server);
-    return 0;
+    return begin_serving(server, &with_socket, fault);
+}
+
+int tcp_server_listen_unix(
+    struct tcp_server *server, const struct api_server_options *options, struct fault *fault)
+{
+    return begin_serving(server, options, fault);
 }
 
 bool tcp_server_is_listening(const struct tcp_server *server)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An API server on TCP that is served by the daemon's loop. */
+/* An API server in a libuv loop, on TCP or on a Unix socket. */
 #ifndef COLLOC_DAEMON_TCP_SERVER_H
 #define COLLOC_DAEMON_TCP_SERVER_H
 
@@ -25,6 +25,10 @@ struct tcp_server *tcp_server_create(uv_loop_t *loop);
  */
 int tcp_server_listen(struct tcp_server *server, const char *address,
     const struct api_server_options *options, struct fault *fault);
+
+/* The same on the Unix socket `options->socket_path`. Returns as api_server_create. */
+int tcp_server_listen_unix(
+    struct tcp_server *server, const struct api_server_options *options, struct fault *fault);
 
 /* Returns whether tcp_server_listen has succeeded and tcp_server_close was not called. */
 bool tcp_server_is_listening(const struct tcp_server *server);

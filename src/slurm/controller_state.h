@@ -78,6 +78,7 @@ struct slurm_controller {
     unsigned update; /* number of the present one */
     int64_t now_us, wall_s;
     bool counts_memory, can_change_gres;
+    struct slurm_snapshot snapshot;            /* of the last update */
     bool is_gpu_changed;                       /* an agent reported another size of a GPU */
     bool has_news, is_broken;                  /* broken: memory was out */
     struct tracked_job **window, **candidates; /* what is in the core, in order; scratch */
@@ -140,10 +141,22 @@ int64_t controller_shards_wanted(
 
 /* ---- gpu_readings.c ---- */
 
+/* Has the agent of the node reported lately? */
+bool controller_hears_agent(
+    const struct slurm_controller *controller, const struct cluster_node *node);
+
 /* Feeds samples of the GPUs without an agent: what their jobs are expected to use. */
 void controller_sample_silent_gpus(struct slurm_controller *controller);
 
 /* ---- job_changes.c ---- */
+
+/* Writes why a job that is in the core waits, with Slurm's names of jobs. Returns `text`. */
+const char *controller_explain_waiting(const struct slurm_controller *controller,
+    const struct tracked_job *job, char *text, size_t size);
+
+/* Writes `text` with the core's "task 5" as Slurm's "job 17". */
+void controller_name_jobs(
+    const struct slurm_controller *controller, const char *text, char *out, size_t size);
 
 /* Compares the core with Slurm, and lists what to change. */
 void controller_list_changes(struct slurm_controller *controller);

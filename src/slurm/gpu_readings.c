@@ -7,6 +7,7 @@
  * and a job of which that is not known counts as the whole GPU: unknown is never idle.
  */
 #include <errno.h>
+#include <stdio.h>
 
 #include "base/clock.h"
 #include "slurm/controller_state.h"
@@ -16,7 +17,8 @@
 
 enum { SAMPLE_TASKS_MAX = 64 }; /* on one GPU; more are not listed */
 
-static bool has_agent(const struct slurm_controller *controller, const struct cluster_node *node)
+bool controller_hears_agent(
+    const struct slurm_controller *controller, const struct cluster_node *node)
 {
     return node->reported_us && controller->now_us - node->reported_us <= REPORT_VALID_US;
 }
@@ -55,7 +57,7 @@ void controller_sample_silent_gpus(struct slurm_controller *controller)
         struct event event = {.kind = EVENT_SAMPLE};
         event.sample.gpu = (int)i;
         event.sample.lost = node->is_down || !node->is_listed;
-        if (has_agent(controller, node) && !event.sample.lost)
+        if (controller_hears_agent(controller, node) && !event.sample.lost)
             continue;
         expect_use(controller, (int)i, &event.sample, tasks);
         controller_apply(controller, event);
@@ -134,6 +136,9 @@ int slurm_controller_report(struct slurm_controller *controller, const char *nam
             known->mem_total_bytes = (int64_t)total;
             controller->is_gpu_changed = true;
         }
+        known->smact = gpus[i].smact;
+        known->power_w = gpus[i].power_w;
+        snprintf(known->uuid, sizeof known->uuid, "%s", gpus[i].uuid ? gpus[i].uuid : "");
         r = feed_reading(controller, gpu, &gpus[i]);
     }
     return r;

@@ -74,8 +74,7 @@ static bool is_own_comment(const char *comment)
     return !comment || !*comment || strncmp(comment, "colloc: ", 8) == 0;
 }
 
-/* Writes `text` with the core's "task 5" as Slurm's "job 17". */
-static void name_jobs(
+void controller_name_jobs(
     const struct slurm_controller *controller, const char *text, char *out, size_t size)
 {
     size_t used = 0;
@@ -93,13 +92,13 @@ static void name_jobs(
     out[used < size ? used : size - 1] = '\0';
 }
 
-static void explain_waiting(const struct slurm_controller *controller,
-    const struct tracked_job *job, char *out, size_t size)
+const char *controller_explain_waiting(const struct slurm_controller *controller,
+    const struct tracked_job *job, char *text, size_t size)
 {
-    char text[SLURM_TEXT_MAX], named[SLURM_TEXT_MAX];
-    core_explain(controller->core, job->task, controller->now_us, text, sizeof text);
-    name_jobs(controller, text, named, sizeof named);
-    snprintf(out, size, "colloc: waits: %.200s", named);
+    char of_tasks[SLURM_TEXT_MAX];
+    core_explain(controller->core, job->task, controller->now_us, of_tasks, sizeof of_tasks);
+    controller_name_jobs(controller, of_tasks, text, size);
+    return text;
 }
 
 static void explain_placed(const struct slurm_controller *controller, const struct tracked_job *job,
@@ -136,7 +135,7 @@ static bool is_head(const struct slurm_controller *controller, const struct trac
  * others have no comment, unless an earlier one is to be replaced. */
 static void add_comment(struct slurm_controller *controller, struct tracked_job *job)
 {
-    char text[SLURM_TEXT_MAX];
+    char text[SLURM_TEXT_MAX], reason[SLURM_TEXT_MAX];
     const struct task *task = core_task(controller->core, job->task);
     bool waits = task && (task->state == TASK_RECOVERING ||
                              (task->state == TASK_QUEUED && is_head(controller, job)));
@@ -147,7 +146,8 @@ static void add_comment(struct slurm_controller *controller, struct tracked_job 
         return;
     job->commented_us = controller->now_us;
     if (waits)
-        explain_waiting(controller, job, text, sizeof text);
+        snprintf(text, sizeof text, "colloc: waits: %.200s",
+            controller_explain_waiting(controller, job, reason, sizeof reason));
     else
         snprintf(text, sizeof text, "colloc: %.240s",
             job->refusal ? job->refusal : "waits for those before it");

@@ -39,7 +39,7 @@ struct libslurm {
     const char *intake, *run;
     struct loaded now, before; /* before: the controller may still read it */
     bool is_known;             /* the version and what follows from it */
-    bool counts_memory, can_change_gres;
+    bool counts_memory, can_change_gres, hides_jobs;
 };
 
 static void loaded_fini(struct loaded *loaded)
@@ -172,12 +172,14 @@ static struct slurm_job job_of(struct loaded *loaded, const job_info_t *job)
         .may_requeue = job->requeue && job->batch_flag,
         .submit_s = job->submit_time,
         .begin_s = job->eligible_time,
+        .start_s = job->start_time,
         .end_s = job->end_time,
         .restarts = job->restart_cnt,
         .priority = job->priority,
         .cpus = (int)job->num_cpus,
         .nodes = (int)job->num_nodes,
         .memory_bytes = memory_of(job),
+        .name = job->name,
         .partition = job->partition,
         .node_list = expand_list(loaded, job->nodes),
         .required_nodes = expand_list(loaded, job->req_nodes),
@@ -220,6 +222,7 @@ static int read_version(struct libslurm *slurm, struct fault *fault)
         return slurm_fault(fault, "slurmctld's configuration cannot be read");
     sscanf(conf->version ? conf->version : "", "%u.%u.%u", &major, &minor, &micro);
     slurm->can_change_gres = SLURM_VERSION_NUM(major, minor, micro) >= SLURM_VERSION_NUM(23, 2, 6);
+    slurm->hides_jobs = conf->private_data & PRIVATE_DATA_JOBS;
     slurm->counts_memory = conf->select_type_param & CR_MEMORY;
     slurm->is_known = true;
     slurm_free_ctl_conf(conf);
@@ -288,6 +291,7 @@ static int load_snapshot(void *context, struct fault *fault, struct slurm_snapsh
         .nodes = slurm->now.node_list,
         .n_nodes = slurm->now.nodes->record_count,
         .counts_memory = slurm->counts_memory,
+        .hides_jobs = slurm->hides_jobs,
         .can_change_gres = slurm->can_change_gres};
     return 0;
 }

@@ -31,9 +31,11 @@ struct cluster_node {
 struct cluster_gpu {
     int node; /* index into nodes */
     int index;
-    int64_t shards;          /* that Slurm can give of it */
-    int64_t other_shards;    /* held by jobs that colloc has not placed; all: the GPU is */
-    int64_t mem_total_bytes; /* as its agent reports it; 0: not known */
+    int64_t shards;                /* that Slurm can give of it */
+    int64_t other_shards;          /* held by jobs that colloc has not placed; all: the GPU is */
+    int64_t mem_total_bytes;       /* as its agent reports it; 0: not known */
+    char uuid[96];                 /* likewise; "": not known */
+    struct reading smact, power_w; /* likewise, of the last report */
 };
 
 struct node_table {

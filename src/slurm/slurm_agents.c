@@ -30,6 +30,8 @@ static void take_gpu(struct slurm_agents *agents, const char *node, const struct
         .mem_total_bytes = gpu->memory_total_bytes,
         .mem_used_bytes = gpu->memory_used_bytes,
         .smact = gpu->smact,
+        .power_w = gpu->power_w,
+        .uuid = gpu->uuid,
         .is_faulty = *gpu->trouble,
         .processes_known = gpu->processes_known,
         .processes = processes};

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "api/client_socket.h"
 #include "base/array.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -41,6 +42,8 @@ static const struct setting {
     {"listen", FIELD(listen), &setting_address, "ADDRESS:PORT",
         "where the agents of the nodes report their GPUs, such as 10.0.0.1:7482; none: estimates "
         "alone decide"},
+    {"socket", FIELD(socket), &setting_text, "PATH",
+        "socket that `colloc queue`, `show`, `gpus`, `top` and `info` ask; none: they cannot"},
     {"munge-socket", FIELD(munge_socket), &setting_text, "PATH",
         "socket of munged; empty: the usual one"},
     {"state-dir", FIELD(state_dir), &setting_text, "FOLDER",
@@ -62,6 +65,9 @@ static const struct setting {
         "policy predictive: the largest predicted slowdown of any job on a shared GPU"},
     {"tasks-per-gpu", FIELD(core.conditions.tasks_per_gpu_max), &setting_count, "N",
         "the largest number of jobs on one GPU; 0: no limit"},
+    {"mps-users-together", FIELD(core.conditions.mps_users_together), &setting_flag, "yes|no",
+        "let jobs of different users share a GPU through MPS; the GPU alternates between the users' "
+        "MPS servers"},
     {"window", FIELD(core.window_us), &setting_period, "TIME",
         "period over which the SM activity of a GPU is averaged"},
     {"settle", FIELD(core.settle_us), &setting_period, "TIME",
@@ -83,6 +89,7 @@ static void set_defaults(struct slurm_config *config)
         .wake_file = "/run/colloc-slurm/wake",
         .state_dir = "/var/lib/colloc-slurm",
         .listen = "none",
+        .socket = SLURM_SOCKET_USUAL,
         .estimator = ESTIMATOR_USUAL,
         .reserve_quantile = ESTIMATE_RESERVED_QUANTILE,
         .sharing = SHARING_STREAMS,
@@ -162,6 +169,9 @@ static int check_config(const struct slurm_config *config, struct fault *fault)
     if (*config->wake_file != '/' && strcmp(config->wake_file, "none") != 0)
         return fault_set(
             fault, EINVAL, "wake-file: %s: give an absolute path, or none", config->wake_file);
+    if (*config->socket != '/' && strcmp(config->socket, "none") != 0)
+        return fault_set(
+            fault, EINVAL, "socket: %s: give an absolute path, or none", config->socket);
     if (config->shards_per_gpu < 1)
         return fault_set(fault, EINVAL, "shards-per-gpu: give at least 1");
     if (!estimator_find(config->estimator))

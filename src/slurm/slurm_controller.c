@@ -161,6 +161,7 @@ int slurm_controller_update(struct slurm_controller *controller,
     controller->wall_s = wall_s;
     controller->counts_memory = snapshot->counts_memory;
     controller->can_change_gres = snapshot->can_change_gres;
+    controller->snapshot = *snapshot;
     controller->update++;
     controller->has_news = false;
     controller->asked = NULL;

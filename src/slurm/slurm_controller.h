@@ -92,7 +92,8 @@ void slurm_controller_log_examined(
 /* One GPU of a node, as its agent reports it. */
 struct slurm_gpu_reading {
     int index;
-    struct reading mem_total_bytes, mem_used_bytes, smact;
+    const char *uuid; /* "": not known */
+    struct reading mem_total_bytes, mem_used_bytes, smact, power_w;
     bool is_faulty;
     bool processes_known;
     const struct slurm_gpu_process {

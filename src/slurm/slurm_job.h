@@ -46,12 +46,13 @@ struct slurm_job {
     bool is_held;
     bool has_dependency; /* an open one */
     bool may_requeue;
-    int64_t submit_s, begin_s, end_s;
+    int64_t submit_s, begin_s, start_s, end_s;
     uint32_t restarts;
     uint32_t priority;
     int cpus;             /* of all its nodes together */
     int nodes;            /* how many it wants or has */
     int64_t memory_bytes; /* on each node; 0: all of the node's */
+    const char *name;
     const char *partition;
     const char *node_list; /* those it runs on, comma-separated */
     const char *required_nodes, *excluded_nodes, *features;
@@ -84,6 +85,7 @@ struct slurm_snapshot {
     const struct slurm_node *nodes;
     size_t n_nodes;
     bool counts_memory;   /* SelectTypeParameters has memory as a resource */
+    bool hides_jobs;      /* PrivateData has jobs: a user sees only his own */
     bool can_change_gres; /* 23.02.6 and later: another request replaces the former one */
 };
 

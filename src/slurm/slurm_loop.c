@@ -28,6 +28,7 @@
 #include "base/log.h"
 #include "slurm/job_files.h"
 #include "slurm/slurm_agents.h"
+#include "slurm/slurm_api.h"
 #include "slurm/wake_watch.h"
 
 enum {
@@ -57,6 +58,7 @@ struct slurm_loop {
     struct job_script_settings script_settings;
     struct job_files *files;
     struct slurm_agents *agents;
+    struct slurm_api *api;
     struct wake_watch wake;
     uv_timer_t poll, look;
     uv_signal_t term, interrupt;
@@ -116,6 +118,7 @@ static void end_loop(struct slurm_loop *loop)
     close_handle((uv_handle_t *)&loop->interrupt);
     wake_watch_stop(&loop->wake);
     slurm_agents_close(loop->agents);
+    slurm_api_close(loop->api);
     job_files_close(loop->files);
 }
 
@@ -301,6 +304,8 @@ static int create_parts(struct slurm_loop *loop, struct fault *fault)
     struct fault why = {0};
     if (wake_watch_start(&loop->wake, &loop->loop, config->wake_file, on_wake, loop, &why) < 0)
         log_warning("%s: submissions are seen at the next poll only", why.text);
+    if (slurm_api_create(&loop->loop, config, loop->controller, &why, &loop->api) < 0)
+        log_warning("%s: colloc's commands cannot ask the controller", why.text);
     return slurm_agents_create(
         &loop->loop, config, loop->controller, want_round, loop, fault, &loop->agents);
 }
@@ -345,6 +350,7 @@ int slurm_loop_run(
     if (loop->is_broken)
         r = fault_set(fault, ENOMEM, "out of memory");
     slurm_agents_destroy(loop->agents);
+    slurm_api_destroy(loop->api);
     job_files_destroy(loop->files);
     slurm_controller_destroy(loop->controller);
     uv_loop_close(&loop->loop);

@@ -8,22 +8,6 @@
 #include "core/sharing_choice.h"
 #include "daemon/http/public_json.h"
 
-static const char *hold_off(const struct gpu_view *gpu, char *text, size_t size)
-{
-    const struct resident *newest = gpu_view_unsettled(gpu);
-    if (gpu->drained_for)
-        snprintf(text, size, "drained for task %llu, which recovers",
-            (unsigned long long)gpu->drained_for);
-    else if (gpu->exclusive_for)
-        snprintf(text, size, "task %llu has it to itself", (unsigned long long)gpu->exclusive_for);
-    else if (newest)
-        snprintf(
-            text, size, "task %llu is still taking its memory", (unsigned long long)newest->task);
-    else
-        return NULL;
-    return text;
-}
-
 static struct share find_share(const struct gpu_report *gpu, uint64_t task)
 {
     for (size_t i = 0; i < gpu->n_shares; i++)
@@ -158,7 +142,7 @@ static json_t *gpu_json(const struct http *http, size_t i, const struct gpu_repo
     const struct gpu_view *view = &core_view(http->parts.core)->gpus[gpu->view];
     const struct gpu_sample *seen = gpu->sample;
     char text[128];
-    const char *held = hold_off(view, text, sizeof text), *health_text;
+    const char *held = gpu_view_explain_hold(view, text, sizeof text), *health_text;
     json_t *object = json_object();
     json_object_set_new(object, "index", json_string(info->index));
     json_object_set_new(object, "uuid", json_string(info->uuid));

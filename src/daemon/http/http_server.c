@@ -11,14 +11,13 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/file.h"
 #include "daemon/http/http_answers.h"
 #include "daemon/http/prometheus.h"
 #include "daemon/http/routes.h"
+#include "daemon/socket_folder.h"
 
 #define BODY_MAX        (16u << 20) /* bytes; chosen: the largest script and summary, as JSON */
 #define IDLE_TIMEOUT_S  75          /* chosen: beyond the longest wait of docs/protocol.md */
@@ -173,23 +172,6 @@ struct http *http_create(const struct http_options *options)
     return http;
 }
 
-/* With the right to rename files in the folder, a user could put another socket there and read the
- * requests of other users. */
-static int make_socket_folder(const char *folder, struct fault *fault)
-{
-    struct stat status;
-    int r = file_make_folders(folder, geteuid() == 0 ? 0755 : 0700);
-    if (r == 0 && stat(folder, &status) < 0)
-        r = -errno;
-    if (r < 0)
-        return fault_set(fault, -r, "%s: %s", folder, strerror(-r));
-    bool ours = status.st_uid == 0 || status.st_uid == geteuid();
-    if (!ours || ((status.st_mode & S_IWOTH) && !(status.st_mode & S_ISVTX)))
-        return fault_set(fault, EPERM,
-            "%s: other users may write to it: name another folder for the socket", folder);
-    return 0;
-}
-
 int http_open(struct http *http, struct fault *fault)
 {
     bool root = geteuid() == 0;
@@ -205,14 +187,7 @@ int http_open(struct http *http, struct fault *fault)
         .connections_per_user_max = CONNECTIONS_MAX,
         .is_unlisted = is_unlisted,
     };
-    int r = 0;
-    char folder[sizeof http->parts.config->socket_path];
-    snprintf(folder, sizeof folder, "%s", http->parts.config->socket_path);
-    char *slash = strrchr(folder, '/');
-    if (slash && slash != folder) {
-        *slash = '\0';
-        r = make_socket_folder(folder, fault);
-    }
+    int r = socket_folder_make(http->parts.config->socket_path, root ? 0755 : 0700, fault);
     if (r == 0)
         r = api_server_create(&options, fault, &http->server);
     if (r < 0)

@@ -3,18 +3,8 @@
 #ifndef COLLOC_DAEMON_HTTP_PUBLIC_JSON_H
 #define COLLOC_DAEMON_HTTP_PUBLIC_JSON_H
 
+#include "api/json_value.h"
 #include "daemon/http/http_state.h"
-
-/* A reading divided by `unit`; null when it is not known. */
-static inline json_t *json_reading(struct reading r, double unit)
-{
-    return r.valid ? json_real(r.value / unit) : json_null();
-}
-
-static inline json_t *json_seconds(int64_t us)
-{
-    return json_real((double)us / 1e6);
-}
 
 /* A moment of the core's time as seconds since 1970; null when it is not known. */
 static inline json_t *json_moment(const struct http *http, int64_t time_us, bool is_known)

@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The answers are made from what the controller knows since its last update (cluster_json.h), so
+ * that no request costs slurmctld anything. The kernel reports the user of a request. Jobs are
+ * changed by Slurm's own commands: a request to change one is answered with their names.
+ */
+#include "slurm/slurm_api.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "api/server.h"
+#include "base/log.h"
+#include "base/units.h"
+#include "core/sharing_choice.h"
+#include "daemon/socket_folder.h"
+#include "daemon/tcp_server.h"
+#include "daemon/user_names.h"
+#include "slurm/cluster_json.h"
+
+/* Chosen: requests have no bodies but those that are refused; the rest is as in collocd. */
+enum {
+    BODY_MAX = 64 * 1024,
+    BYTES_MAX = 64 * 1024 * 1024,
+    IDLE_TIMEOUT_S = 75,
+    CONNECTIONS_MAX = 256, /* of one user */
+};
+
+struct slurm_api {
+    const struct slurm_config *config;
+    const struct slurm_controller *controller;
+    struct names *names;
+    struct tcp_server *server;
+    bool lacks_name; /* the answer that is being made has a number for a user */
+    uid_t lacking;   /* the last such user */
+    bool is_retry;   /* it is made for the second time */
+};
+
+static const char *find_user_name(void *context, uid_t uid)
+{
+    struct slurm_api *api = context;
+    const struct name *name = names_of_uid(api->names, uid);
+    if (name->state == NAME_ASKED) {
+        api->lacks_name = true;
+        api->lacking = uid;
+    }
+    return name->name;
+}
+
+static struct cluster_asker asker_of(struct slurm_api *api, const struct api_request *request)
+{
+    return (struct cluster_asker){api_request_peer(request).uid, find_user_name, api};
+}
+
+/* ---- answers that wait for names ---- */
+
+typedef void handle_request(void *context, struct api_request *request);
+
+struct late_answer {
+    struct slurm_api *api;
+    struct api_request *request;
+    handle_request *handle;
+};
+
+static void on_name(void *context, const struct name *name)
+{
+    struct late_answer *late = context;
+    late->api->is_retry = true;
+    late->handle(late->api, late->request);
+    late->api->is_retry = false;
+    tcp_server_run(late->api->server);
+    free(late);
+}
+
+/* Users are looked up by helper processes. An answer without a name is made again, once, when the
+ * last of them is known or took too long; then a number stands for the name. */
+static bool waits_for_names(
+    struct slurm_api *api, struct api_request *request, handle_request *handle)
+{
+    bool waits = api->lacks_name && !api->is_retry;
+    api->lacks_name = false;
+    struct late_answer *late = waits ? malloc(sizeof *late) : NULL;
+    if (!late)
+        return false;
+    *late = (struct late_answer){api, request, handle};
+    names_ask_uid(api->names, api->lacking, on_name, late);
+    return true;
+}
+
+/* ---- the routes ---- */
+
+static void route_jobs(void *context, struct api_request *request)
+{
+    struct slurm_api *api = context;
+    const struct cluster_asker asker = asker_of(api, request);
+    const char *state = api_request_query(request, "state");
+    const struct cluster_jobs_query query = {.state = state ? state : "live",
+        .user = api_request_query(request, "user"),
+        .after = api_request_query(request, "after")};
+    json_t *answer = NULL;
+    int r = cluster_jobs_json(api->controller, &asker, &query, &answer);
+    if (waits_for_names(api, request, route_jobs))
+        json_decref(answer);
+    else if (r == -EINVAL)
+        api_reply_error(request, 400, "after: this place was not made by the controller");
+    else
+        api_reply(request, 200, r == 0 ? answer : NULL);
+}
+
+static void route_job(void *context, struct api_request *request)
+{
+    struct slurm_api *api = context;
+    const struct cluster_asker asker = asker_of(api, request);
+    const char *name = api_request_name(request);
+    uint64_t id = api_request_id(request);
+    int64_t index = SLURM_NO_INDEX;
+    json_t *answer = NULL;
+    int r = -ENOENT;
+    if (id < SLURM_NO_INDEX && (!*name || parse_int64(name, 0, SLURM_NO_INDEX - 1, &index) == 0))
+        r = cluster_job_json(api->controller, &asker, (uint32_t)id, (uint32_t)index, &answer);
+    if (waits_for_names(api, request, route_job))
+        json_decref(answer);
+    else if (r == -ENOENT)
+        api_reply_error(request, 404,
+            "there is no job %llu in the partitions %s and %s: `squeue` and `sacct` know all others",
+            (unsigned long long)id, api->config->intake_partition, api->config->run_partition);
+    else
+        api_reply(request, 200, answer);
+}
+
+static void route_gpus(void *context, struct api_request *request)
+{
+    struct slurm_api *api = context;
+    const struct cluster_asker asker = asker_of(api, request);
+    json_t *answer = cluster_gpus_json(api->controller, &asker);
+    json_object_set_new(answer, "sharing", json_string(sharing_name(api->config->sharing)));
+    api_reply(request, 200, answer);
+}
+
+static json_t *settings_json(const struct slurm_config *config)
+{
+    const struct conditions *conditions = &config->core.conditions;
+    return json_pack("{s:s, s:s, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:i, s:i}", "intake_partition",
+        config->intake_partition, "run_partition", config->run_partition, "shards_per_gpu",
+        config->shards_per_gpu, "smact_max", conditions->smact_max, "min_free_mib",
+        (double)conditions->min_free_bytes / (double)MIB, "margin_mib",
+        (double)conditions->margin_bytes / (double)MIB, "window_s",
+        (double)config->core.window_us / 1e6, "settle_s", (double)config->core.settle_us / 1e6,
+        "settle_max_s", (double)config->core.settle_max_us / 1e6, "recoveries",
+        config->core.recoveries_max, "tasks_per_gpu", conditions->tasks_per_gpu_max);
+}
+
+static void route_info(void *context, struct api_request *request)
+{
+    const struct slurm_api *api = context;
+    const struct slurm_config *config = api->config;
+    int waiting, running;
+    cluster_count_jobs(api->controller, &waiting, &running);
+    api_reply(request, 200,
+        json_pack("{s:s, s:i, s:b, s:i, s:s, s:s, s:s, s:s, s:o, s:i, s:i}", "version",
+            COLLOC_VERSION, "api", 1, "slurm", true, "pid", (int)getpid(), "policy",
+            config->core.policy->name, "sharing", sharing_name(config->sharing), "estimator",
+            config->estimator, "state_dir", config->state_dir, "settings", settings_json(config),
+            "queued", waiting, "running", running));
+}
+
+static void refuse_submission(void *context, struct api_request *request)
+{
+    const struct slurm_api *api = context;
+    api_reply_error(request, 409, "jobs of this cluster are submitted with `sbatch -p %s`",
+        api->config->intake_partition);
+}
+
+static void refuse_change(void *context, struct api_request *request)
+{
+    api_reply_error(request, 409,
+        "jobs of this cluster are changed with Slurm's commands: `scancel`, `scontrol hold`, "
+        "`release`, `update`");
+}
+
+static void refuse_question(void *context, struct api_request *request)
+{
+    api_reply_error(request, 404,
+        "the controller of a Slurm cluster does not record this: see `sacct`, and the files of "
+        "the jobs");
+}
+
+static const struct api_route routes[] = {
+    {"GET", "/v1/tasks", route_jobs},
+    {"GET", "/v1/tasks/{id}", route_job},
+    {"GET", "/v1/gpus", route_gpus},
+    {"GET", "/v1/info", route_info},
+    {"POST", "/v1/tasks", refuse_submission},
+    {"POST", "/v1/tasks/{id}/cancel", refuse_change},
+    {"POST", "/v1/tasks/{id}/hold", refuse_change},
+    {"POST", "/v1/tasks/{id}/release", refuse_change},
+    {"POST", "/v1/tasks/{id}/update", refuse_change},
+    {"POST", "/v1/tasks/{id}/suspend", refuse_change},
+    {"POST", "/v1/tasks/{id}/resume", refuse_change},
+    {"POST", "/v1/tasks/{id}/move", refuse_change},
+    {"GET", "/v1/tasks/{id}/log", refuse_question},
+    {"GET", "/v1/tasks/{id}/wait", refuse_question},
+    {"GET", "/v1/tasks/{id}/series", refuse_question},
+    {"GET", "/v1/samples", refuse_question},
+    {"GET", "/v1/share", refuse_question},
+    {"GET", "/v1/reservations", refuse_question},
+    {"GET", "/v1/stats", refuse_question},
+    {"POST", "/v1/web", refuse_question},
+    {NULL, NULL, NULL},
+};
+
+/* ---- life ---- */
+
+static int listen_on_socket(struct slurm_api *api, struct fault *fault)
+{
+    const struct api_server_options options = {
+        .socket_path = api->config->socket,
+        .socket_mode = 0666,
+        .routes = routes,
+        .context = api,
+        .version = COLLOC_VERSION,
+        .body_max_bytes = BODY_MAX,
+        .bytes_max = BYTES_MAX,
+        .idle_timeout_s = IDLE_TIMEOUT_S,
+        .connections_per_user_max = CONNECTIONS_MAX,
+    };
+    int r = socket_folder_make(api->config->socket, 0755, fault);
+    return r < 0 ? r : tcp_server_listen_unix(api->server, &options, fault);
+}
+
+int slurm_api_create(uv_loop_t *loop, const struct slurm_config *config,
+    const struct slurm_controller *controller, struct fault *fault, struct slurm_api **ret_api)
+{
+    *ret_api = NULL;
+    if (strcmp(config->socket, "none") == 0)
+        return 0;
+    struct slurm_api *api = calloc(1, sizeof *api);
+    if (!api)
+        return fault_set(fault, ENOMEM, "out of memory");
+    *api = (struct slurm_api){.config = config,
+        .controller = controller,
+        .names = names_create(loop, NULL, NULL),
+        .server = tcp_server_create(loop)};
+    *ret_api = api;
+    if (!api->names || !api->server)
+        return fault_set(fault, ENOMEM, "out of memory");
+    return listen_on_socket(api, fault);
+}
+
+void slurm_api_close(struct slurm_api *api)
+{
+    if (!api)
+        return;
+    names_close(api->names); /* answers the requests that wait for a name */
+    tcp_server_close(api->server);
+}
+
+void slurm_api_destroy(struct slurm_api *api)
+{
+    if (!api)
+        return;
+    tcp_server_destroy(api->server);
+    names_destroy(api->names);
+    free(api);
+}

@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Jobs and GPUs as colloc's commands see them: order, pages, reasons, rights, unknown values. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/clock.h"
+#include "base/units.h"
+#include "fake_slurm.h"
+#include "policy/policies.h"
+#include "slurm/cluster_json.h"
+
+enum { ADA = 1000, BOB = 1001 };
+
+static struct fake_slurm fake;
+static struct slurm_controller *controller;
+static int64_t now_us;
+static bool hides_jobs;
+
+static const char *find_user_name(void *context, uid_t uid)
+{
+    return uid == ADA ? "ada" : "bob";
+}
+
+static const struct cluster_asker ada = {ADA, find_user_name, NULL};
+static const struct cluster_asker bob = {BOB, find_user_name, NULL};
+static const struct cluster_asker root = {0, find_user_name, NULL};
+
+static void begin_cluster(int nodes, int gpus)
+{
+    struct slurm_controller_options options = {.settings = core_settings_default(),
+        .intake_partition = "intake",
+        .run_partition = "run",
+        .gpu_memory_bytes = 80 * GIB};
+    options.settings.policy = &policy_magm;
+    options.settings.settle_us = options.settings.settle_max_us = 1;
+    fake_slurm_init(&fake, nodes, gpus);
+    now_us = 1000 * SECOND_US;
+    hides_jobs = false;
+    controller = slurm_controller_create(&options);
+    assert_non_null(controller);
+}
+
+static void end_cluster(void)
+{
+    slurm_controller_destroy(controller);
+    fake_slurm_fini(&fake);
+}
+
+static void update(void)
+{
+    struct slurm_change *changes;
+    struct slurm_job_key key;
+    size_t n;
+    now_us += SECOND_US;
+    fake.now_s++;
+    struct slurm_snapshot snapshot = fake_slurm_list(&fake);
+    snapshot.hides_jobs = hides_jobs;
+    assert_int_equal(
+        slurm_controller_update(controller, &snapshot, now_us, fake.now_s, &changes, &n), 0);
+    for (size_t i = 0; i < n; i++) {
+        changes[i].result = fake_slurm_change(&fake, &changes[i]);
+        slurm_controller_changed(controller, &changes[i], "failed", now_us);
+    }
+    struct task_request request = {
+        .need = {NEED_DECLARED, 10 * GIB}, .expect.smact = reading_of(0.2), .exclusive = true};
+    while (slurm_controller_wanted_script(controller, &key))
+        slurm_controller_set_request(controller, &key, &request, NULL);
+    fake_slurm_start(&fake);
+}
+
+static void settle(void)
+{
+    for (int i = 0; i < 8; i++)
+        update();
+}
+
+/* The page of the query, of which the caller releases the answer. */
+static json_t *list_jobs(
+    const struct cluster_asker *asker, const struct cluster_jobs_query *query, json_t **ret_answer)
+{
+    assert_int_equal(cluster_jobs_json(controller, asker, query, ret_answer), 0);
+    return json_object_get(*ret_answer, "tasks");
+}
+
+static json_int_t id_at(const json_t *jobs, size_t i)
+{
+    return json_integer_value(json_object_get(json_array_get(jobs, i), "id"));
+}
+
+static const char *text_at(const json_t *jobs, size_t i, const char *key)
+{
+    return json_string_value(json_object_get(json_array_get(jobs, i), key));
+}
+
+static void running_jobs_come_first_then_by_priority(void **state)
+{
+    const struct cluster_jobs_query live = {.state = "live"}, ended = {.state = "ended"},
+                                    of_bob = {.state = "all", .user = "bob"};
+    json_t *answer;
+    begin_cluster(1, 1);
+    struct fake_job *low = fake_slurm_submit(&fake, 1);
+    struct fake_job *done = fake_slurm_submit(&fake, 9);
+    settle();
+    struct fake_job *high = fake_slurm_submit(&fake, 5), *held = fake_slurm_submit(&fake, 3);
+    held->job.is_held = true;
+    high->job.uid = BOB;
+    settle();
+    json_t *jobs = list_jobs(&ada, &live, &answer);
+    assert_int_equal(json_array_size(jobs), 4);
+    assert_int_equal(id_at(jobs, 0), done->job.id);
+    assert_string_equal(text_at(jobs, 0, "state"), "RUNNING");
+    assert_string_equal(
+        json_string_value(json_array_get(json_object_get(json_array_get(jobs, 0), "gpus"), 0)),
+        "n0:0");
+    assert_int_equal(id_at(jobs, 1), high->job.id);
+    assert_string_equal(text_at(jobs, 1, "reason"), "Resources");
+    assert_non_null(strstr(text_at(jobs, 1, "reason_text"), "job 2 has it to itself"));
+    assert_int_equal(id_at(jobs, 2), held->job.id);
+    assert_string_equal(text_at(jobs, 2, "reason"), "JobHeldUser");
+    assert_int_equal(id_at(jobs, 3), low->job.id);
+    assert_string_equal(text_at(jobs, 3, "reason"), "Priority");
+    assert_string_equal(text_at(jobs, 3, "reason_text"), "1 job is before it");
+    json_decref(answer);
+    fake_slurm_end(&fake, done, SLURM_STATE_COMPLETED);
+    update();
+    jobs = list_jobs(&ada, &ended, &answer);
+    assert_int_equal(json_array_size(jobs), 1);
+    assert_string_equal(text_at(jobs, 0, "state"), "COMPLETED");
+    json_decref(answer);
+    jobs = list_jobs(&ada, &of_bob, &answer);
+    assert_int_equal(json_array_size(jobs), 1);
+    assert_string_equal(text_at(jobs, 0, "user"), "bob");
+    json_decref(answer);
+    end_cluster();
+}
+
+static void a_long_list_comes_in_pages(void **state)
+{
+    struct cluster_jobs_query query = {.state = "live"};
+    char after[100];
+    json_t *answer;
+    size_t n = 0, pages = 0;
+    uint32_t seen[1203] = {0};
+    begin_cluster(1, 1);
+    for (uint32_t i = 0; i < 1201; i++)
+        fake_slurm_submit(&fake, i % 7);
+    update();
+    do {
+        json_t *jobs = list_jobs(&ada, &query, &answer);
+        for (size_t i = 0; i < json_array_size(jobs); i++, n++)
+            assert_int_equal(seen[id_at(jobs, i)]++, 0);
+        const char *next = json_string_value(json_object_get(answer, "next"));
+        query.after = next ? strcpy(after, next) : NULL;
+        json_decref(answer);
+        if (pages++ == 0) /* the last of the page ends: the next goes on behind its place */
+            fake_slurm_end(&fake, fake.jobs[1200], SLURM_STATE_CANCELLED);
+    } while (query.after);
+    assert_int_equal(n, 1201);
+    assert_int_equal(pages, 3);
+    for (size_t i = 0; i < 4; i++) {
+        static const char *const wrong[] = {"", "1.2.3", "3.1.1.1", "1.1.1.1x"};
+        query.after = wrong[i];
+        assert_int_equal(cluster_jobs_json(controller, &ada, &query, &answer), -EINVAL);
+    }
+    end_cluster();
+}
+
+static void other_users_jobs_can_be_hidden(void **state)
+{
+    const struct cluster_jobs_query live = {.state = "live"};
+    json_t *answer;
+    begin_cluster(1, 1);
+    uint32_t id = fake_slurm_submit(&fake, 1)->job.id;
+    for (int is_hidden = 0; is_hidden < 2; is_hidden++) {
+        hides_jobs = is_hidden;
+        settle();
+        for (int i = 0; i < 3; i++) {
+            const struct cluster_asker *asker = i == 0 ? &ada : i == 1 ? &bob : &root;
+            size_t wanted = is_hidden && asker == &bob ? 0 : 1;
+            assert_int_equal(json_array_size(list_jobs(asker, &live, &answer)), wanted);
+            json_decref(answer);
+            assert_int_equal(cluster_job_json(controller, asker, id, SLURM_NO_INDEX, &answer),
+                wanted ? 0 : -ENOENT);
+            json_decref(answer);
+            answer = cluster_gpus_json(controller, asker);
+            json_t *gpu = json_array_get(json_object_get(answer, "gpus"), 0);
+            assert_int_equal(json_array_size(json_object_get(gpu, "tasks")), wanted);
+            json_decref(answer);
+        }
+    }
+    end_cluster();
+}
+
+static void an_array_is_counted(void **state)
+{
+    const struct cluster_jobs_query live = {.state = "live"};
+    json_t *answer;
+    begin_cluster(1, 1);
+    struct fake_job *waiting = fake_slurm_submit(&fake, 1), *split = fake_slurm_submit(&fake, 1);
+    waiting->job.array_id = split->job.array_id = waiting->job.id;
+    waiting->job.array_indices = "3-6,9%2";
+    split->job.array_index = 2;
+    waiting->job.is_held = split->job.is_held = true;
+    update();
+    json_t *jobs = list_jobs(&ada, &live, &answer);
+    assert_int_equal(json_array_size(jobs), 2);
+    assert_int_equal(
+        json_integer_value(json_object_get(json_array_get(jobs, 0), "array_index")), 2);
+    assert_string_equal(text_at(jobs, 1, "array_indices"), "3-6,9");
+    assert_int_equal(
+        json_integer_value(json_object_get(json_array_get(jobs, 1), "array_limit")), 2);
+    json_decref(answer);
+    assert_int_equal(
+        cluster_job_json(controller, &ada, waiting->job.id, SLURM_NO_INDEX, &answer), 0);
+    const json_t *array = json_object_get(answer, "array");
+    assert_int_equal(json_integer_value(json_object_get(array, "count")), 6);
+    json_decref(answer);
+    assert_int_equal(cluster_job_json(controller, &ada, waiting->job.id, 2, &answer), 0);
+    json_decref(answer);
+    assert_int_equal(cluster_job_json(controller, &ada, waiting->job.id, 7, &answer), -ENOENT);
+    end_cluster();
+}
+
+static void what_is_not_measured_is_null(void **state)
+{
+    begin_cluster(2, 1);
+    fake_slurm_submit(&fake, 1);
+    settle();
+    const struct slurm_gpu_reading reading = {.index = 0,
+        .uuid = "GPU-7",
+        .mem_total_bytes = reading_of(40.0 * GIB),
+        .mem_used_bytes = reading_of(3.0 * GIB),
+        .smact = reading_of(0.5),
+        .processes_known = true};
+    assert_int_equal(slurm_controller_report(controller, "n1", &reading, 1, now_us), 0);
+    update();
+    json_t *answer = cluster_gpus_json(controller, &ada);
+    json_t *silent = json_array_get(json_object_get(answer, "gpus"), 0);
+    json_t *reported = json_array_get(json_object_get(answer, "gpus"), 1);
+    assert_true(json_is_null(json_object_get(silent, "mem_used_mib")));
+    assert_true(json_is_null(json_object_get(silent, "smact")));
+    assert_non_null(strstr(json_string_value(json_object_get(silent, "health_text")), "no agent"));
+    assert_string_equal(json_string_value(json_object_get(reported, "uuid")), "GPU-7");
+    assert_true(json_real_value(json_object_get(reported, "mem_used_mib")) == 3 * 1024);
+    assert_true(json_real_value(json_object_get(reported, "smact")) == 0.5);
+    assert_true(json_is_null(json_object_get(reported, "power_w")));
+    json_decref(answer);
+    fake.nodes[0].is_down = true;
+    update();
+    answer = cluster_gpus_json(controller, &ada);
+    silent = json_array_get(json_object_get(answer, "gpus"), 0);
+    assert_string_equal(json_string_value(json_object_get(silent, "health")), "lost");
+    json_decref(answer);
+    end_cluster();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(running_jobs_come_first_then_by_priority),
+        cmocka_unit_test(a_long_list_comes_in_pages),
+        cmocka_unit_test(other_users_jobs_can_be_hidden), cmocka_unit_test(an_array_is_counted),
+        cmocka_unit_test(what_is_not_measured_is_null)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
