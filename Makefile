@@ -5,7 +5,7 @@ BUILD  ?= build
 PREFIX ?= /usr/local
 SOAK_SECONDS ?= 3600
 
-.PHONY: all demo try test check soak test-gpu bench evaluate fuzz lint format install uninstall dist deb deps clean
+.PHONY: all demo demo-slurm try test check soak test-gpu bench evaluate fuzz lint format install uninstall dist deb deps clean
 
 all: $(BUILD)/build.ninja
 	ninja -C $(BUILD)
@@ -17,6 +17,12 @@ demo:
 	scripts/install-deps build
 	$(MAKE) all
 	scripts/demo
+
+# The same on two Slurm clusters of 16 emulated GPUs each, without and with colloc. Needs root.
+demo-slurm:
+	scripts/install-deps build slurm
+	$(MAKE) all
+	scripts/demo-slurm
 
 # A shell with four emulated GPUs.
 try: all
@@ -38,6 +44,7 @@ soak: all
 	COLLOC_BUILD=$(BUILD) python3 tests/faults/campaign.py --seed=0 --seconds=$(SOAK_SECONDS)
 	COLLOC_BUILD=$(BUILD) COLLOC_SUSPEND_KILLS=200 python3 tests/system/test_suspend.py Kills
 	BUILD=$(BUILD) scripts/test-slurm
+	COLLOC_BUILD=$(BUILD) python3 tests/system/test_demo_slurm.py
 
 # Needs an NVIDIA GPU.
 test-gpu:

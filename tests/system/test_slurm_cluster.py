@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Controller and agent together on a loopback cluster with emulated GPUs: jobs share a GPU, one
+that runs out of GPU memory runs again alone and never fails, and colloc's commands show it all."""
+
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+import types
+import unittest
+
+from daemon_case import BUILD, LIMIT_S, program, read, until
+
+from colloc_demo.slurm_cluster import SlurmCluster, copy_programs
+from colloc_slurm import loopback
+
+ADA, BOB = "daemon", "games"  # accounts that every Debian has
+EXCLUSIVE = "#COLLOC --exclusive\nexec sleep 1000"
+TRAIN = """#COLLOC --memory=10GiB --smact=0.2
+COLLOC_EMULATOR={gpus} {programs}/colloc-pretend-train --memory-mib={mib} --seconds={seconds} \\
+    --smact=0.2
+"""
+
+
+def why_not():
+    return "jobs of several users need root" if os.geteuid() else loopback.why_not()
+
+
+@unittest.skipIf(why_not(), why_not())
+class Cluster(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.mkdtemp(prefix="colloc-test-")
+        self.addCleanup(shutil.rmtree, folder)
+        options = types.SimpleNamespace(
+            build=os.path.abspath(BUILD), nodes=1, gpus=2, speed=20, keep=False
+        )
+        self.cluster = SlurmCluster(
+            "test", copy_programs(folder, options), options, policy="magm", sharing="mps"
+        )
+        self.addCleanup(self.cluster.close)
+        self.cluster.start()
+        self.slurm = self.cluster.slurm
+        self.socket = self.slurm.path("run/api/socket")
+
+    def sbatch(self, script, *options, user):
+        return self.slurm.sbatch("#!/bin/sh\n" + script, "--partition=gpu", *options, user=user)
+
+    def train(self, mib, seconds, user, *options):
+        script = TRAIN.format(
+            gpus=self.cluster.gpu_file("n0"),
+            programs=self.cluster.programs,
+            mib=mib,
+            seconds=seconds,
+        )
+        return self.sbatch(script, *options, user=user)
+
+    def colloc(self, *words, user=None, status=0):
+        """What the command prints to this user."""
+        words = [program("colloc"), *words, f"--socket={self.socket}"]
+        if user:
+            words = ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups", *words]
+        done = subprocess.run(
+            words, capture_output=True, text=True, timeout=LIMIT_S, check=False, cwd="/"
+        )
+        self.assertEqual(done.returncode, status, done.stderr)
+        return done.stdout if status == 0 else done.stderr
+
+    def answer(self, *words):
+        return json.loads(self.colloc(*words, "--json"))
+
+    def test_out_of_memory_beside_another_job(self):
+        alone = self.sbatch(EXCLUSIVE, user=ADA)
+        self.slurm.wait_job(alone, "RUNNING")
+        first = self.train(9000, 1000000, ADA, "--job-name=first")
+        self.slurm.wait_job(first, "RUNNING")
+        crashing = self.train(36000, 20, BOB)
+        dependent = self.sbatch("true", f"--dependency=afterok:{crashing}", user=BOB)
+        # The agent sees why it failed, and it is requeued while it still counts as running.
+        self.slurm.until(lambda: self.slurm.job(crashing)["Restarts"] == "1", "its requeue")
+        agent = read(self.slurm.path("log/agent-n0.log"))
+        self.assertIn("ran out of GPU memory beside others", agent)
+        self.check_commands(first, crashing, alone)
+        self.slurm.run("scancel", first)
+        found = self.slurm.wait_job(crashing, "COMPLETED")
+        self.assertIn(":80", found["TresPerNode"])
+        self.slurm.wait_job(dependent, "COMPLETED")
+        self.assertEqual(self.slurm.job(alone)["JobState"], "RUNNING")
+
+    def check_commands(self, first, crashing, alone):
+        until(lambda: self.answer("show", crashing)["oom_count"] == 1, "its crash")
+        shown = self.answer("show", first)
+        label = shown["gpus"][0]
+        self.assertEqual((shown["state"], shown["user"], shown["name"]), ("RUNNING", ADA, "first"))
+        self.assertEqual(shown["need_mib"], 10 * 1024)
+        # What the agent measures.
+        until(lambda: (self.answer("show", first)["mem_used_mib"] or 0) >= 9000, "its memory")
+        gpus = {gpu["index"]: gpu for gpu in self.answer("gpus")["gpus"]}
+        self.assertEqual(sorted(gpus), ["n0:0", "n0:1"])
+        self.assertGreaterEqual(gpus[label]["mem_used_mib"], 9000)
+        self.assertTrue(gpus[label]["uuid"].startswith("GPU-"))
+        self.assertEqual([task["id"] for task in gpus[label]["tasks"]], [int(first)])
+        other = next(gpu for index, gpu in gpus.items() if index != label)
+        self.assertEqual(other["hold_off"], f"job {alone} has it to itself")
+        queue = self.colloc("queue", user=ADA)
+        self.assertRegex(queue, rf"(?m)^ *{first} +first +daemon +RUNNING .* {label}$")
+        self.assertRegex(queue, rf"(?m)^ *{crashing} .* PENDING ")
+        self.assertNotIn(" games ", self.colloc("queue", "--user=daemon"))
+        self.assertIn("scancel", self.colloc("cancel", crashing, user=BOB, status=1))
+        self.assertIn("no job 999", self.colloc("show", "999", status=1))
+        self.assertRegex(self.colloc("info"), r"slurm +true")
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
