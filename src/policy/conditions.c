@@ -31,65 +31,80 @@
 #include "policy/closest.h"
 #include "policy/predict.h"
 
-static struct verdict make_verdict(enum verdict_kind kind, uint64_t task, double have, double limit)
-{
-    return (struct verdict){.kind = kind, .task = task, .have = have, .limit = limit};
-}
-
 static const struct verdict fits = {.kind = VERDICT_FITS};
 
-/* Tests whether a resident is being suspended or moved off the GPU, or waits there for memory. */
-static __attribute__((noinline)) struct verdict check_closed(const struct gpu_view *gpu)
+/* Says that a condition is not met. Each test below returns whether its condition is, and writes
+ * the verdict only if not: a pass tests all GPUs for each task that it tries. */
+static bool refuse(
+    struct verdict *ret_verdict, enum verdict_kind kind, uint64_t task, double have, double limit)
 {
-    bool is_leaving = gpu_view_resident(gpu, gpu->closed_for)->is_stopped;
-    return make_verdict(is_leaving ? VERDICT_LEAVING : VERDICT_HOLD_OFF, gpu->closed_for, 0, 0);
+    *ret_verdict = (struct verdict){.kind = kind, .task = task, .have = have, .limit = limit};
+    return false;
 }
 
-static struct verdict check_place(const struct placement_query *query, int i)
+/* Is the resident that the GPU is closed for being suspended or moved off it, or does it wait there
+ * for memory? */
+static enum verdict_kind kind_of_closed(const struct gpu_view *gpu)
+{
+    bool is_leaving = gpu_view_resident(gpu, gpu->closed_for)->is_stopped;
+    return is_leaving ? VERDICT_LEAVING : VERDICT_HOLD_OFF;
+}
+
+/* Is the GPU kept from all tasks, or from this one? Most are from none: one test says so. */
+static bool is_open(
+    const struct placement_query *query, const struct gpu_view *gpu, struct verdict *ret_verdict)
+{
+    if (!(gpu->set_aside_for | gpu->exclusive_for | gpu->drained_for | gpu->closed_for))
+        return true;
+    if (gpu->set_aside_for)
+        return refuse(ret_verdict, VERDICT_SET_ASIDE, gpu->set_aside_for, 0, 0);
+    if (gpu->exclusive_for)
+        return refuse(ret_verdict, VERDICT_EXCLUSIVE, gpu->exclusive_for, 0, 0);
+    if (gpu->drained_for && gpu->drained_for != query->task->id)
+        return refuse(ret_verdict, VERDICT_DRAINED, gpu->drained_for, 0, 0);
+    if (gpu->closed_for)
+        return refuse(ret_verdict, kind_of_closed(gpu), gpu->closed_for, 0, 0);
+    return true;
+}
+
+static enum verdict_kind kind_of_health(enum view_health health)
+{
+    return health == VIEW_LOST     ? VERDICT_LOST
+           : health == VIEW_FAULTY ? VERDICT_FAULTY
+                                   : VERDICT_NO_SAMPLE;
+}
+
+static bool is_usable(const struct placement_query *query, int i, struct verdict *ret_verdict)
 {
     const struct gpu_view *gpu = &query->view->gpus[i];
     if (!gpu->id.is_place)
-        return make_verdict(VERDICT_NOT_A_PLACE, 0, 0, 0);
+        return refuse(ret_verdict, VERDICT_NOT_A_PLACE, 0, 0, 0);
     if (!cluster_view_is_of_kind(query->view, i, query->task))
-        return make_verdict(VERDICT_OTHER_KIND, 0, 0, 0);
-    if (gpu->health == VIEW_LOST)
-        return make_verdict(VERDICT_LOST, 0, 0, 0);
-    if (gpu->health == VIEW_FAULTY)
-        return make_verdict(VERDICT_FAULTY, 0, 0, 0);
-    if (gpu->health == VIEW_UNSEEN ||
+        return refuse(ret_verdict, VERDICT_OTHER_KIND, 0, 0, 0);
+    if (gpu->health != VIEW_OK ||
         query->now_us - gpu->sampled_us > query->conditions->sample_valid_us)
-        return make_verdict(VERDICT_NO_SAMPLE, 0, 0, 0);
+        return refuse(ret_verdict, kind_of_health(gpu->health), 0, 0, 0);
     if (gpu->id.is_mig_instance && query->task->request.gpus > 1)
-        return make_verdict(VERDICT_MIG_ONE_ONLY, 0, 0, 0);
-    if (gpu->set_aside_for)
-        return make_verdict(VERDICT_SET_ASIDE, gpu->set_aside_for, 0, 0);
-    if (gpu->exclusive_for)
-        return make_verdict(VERDICT_EXCLUSIVE, gpu->exclusive_for, 0, 0);
-    if (gpu->drained_for && gpu->drained_for != query->task->id)
-        return make_verdict(VERDICT_DRAINED, gpu->drained_for, 0, 0);
-    if (gpu->closed_for)
-        return check_closed(gpu);
-    return fits;
+        return refuse(ret_verdict, VERDICT_MIG_ONE_ONLY, 0, 0, 0);
+    return is_open(query, gpu, ret_verdict);
 }
 
-static struct verdict check_size(const struct placement_query *query, int i)
+static bool is_large_enough(const struct placement_query *query, int i, struct verdict *ret_verdict)
 {
     const struct gpu_view *gpu = &query->view->gpus[i];
-    if (cluster_view_suits(query->view, i, query->task))
-        return fits;
-    return make_verdict(VERDICT_MEMORY_SHORT, 0, (double)gpu->id.mem_total_bytes,
-        (double)query->task->request.need.bytes);
+    return cluster_view_suits(query->view, i, query->task) ||
+           refuse(ret_verdict, VERDICT_MEMORY_SHORT, 0, (double)gpu->id.mem_total_bytes,
+               (double)query->task->request.need.bytes);
 }
 
-static struct verdict check_idle(const struct gpu_view *gpu)
+static bool refuse_not_idle(const struct gpu_view *gpu, struct verdict *ret_verdict)
 {
-    if (gpu_view_is_idle(gpu))
-        return fits;
     double external = gpu->external_processes.valid ? gpu->external_processes.value : 0;
-    return make_verdict(VERDICT_NOT_IDLE, 0, gpu->n_residents, external);
+    return refuse(ret_verdict, VERDICT_NOT_IDLE, 0, gpu->n_residents, external);
 }
 
-static struct verdict check_memory(const struct placement_query *query, const struct gpu_view *gpu)
+static bool has_memory(
+    const struct placement_query *query, const struct gpu_view *gpu, struct verdict *ret_verdict)
 {
     const struct need *need = &query->task->request.need;
     bool known = need->kind == NEED_ESTIMATED || need->kind == NEED_DECLARED;
@@ -99,123 +114,148 @@ static struct verdict check_memory(const struct placement_query *query, const st
     if (wanted < query->recovery_free_bytes)
         wanted = query->recovery_free_bytes;
     if (wanted > (double)gpu->id.mem_total_bytes)
-        return check_idle(gpu);
+        return gpu_view_is_idle(gpu) || refuse_not_idle(gpu, ret_verdict);
     if (!free_bytes.valid)
-        return make_verdict(VERDICT_MEMORY_UNKNOWN, 0, 0, 0);
+        return refuse(ret_verdict, VERDICT_MEMORY_UNKNOWN, 0, 0, 0);
     double left = free_bytes.value - gpu_view_pending_bytes(gpu);
-    if (left < wanted)
-        return make_verdict(VERDICT_MEMORY_SHORT, 0, left, wanted);
-    return fits;
+    return left >= wanted || refuse(ret_verdict, VERDICT_MEMORY_SHORT, 0, left, wanted);
 }
 
-struct verdict conditions_check_activity(
-    const struct placement_query *query, const struct gpu_view *gpu)
+static bool is_activity_low(
+    const struct placement_query *query, const struct gpu_view *gpu, struct verdict *ret_verdict)
 {
     double max = query->conditions->smact_max;
     bool has_smact = gpu->smact_level.valid;
     struct reading activity = has_smact ? gpu->smact_level : gpu->utilisation_level;
     if (!activity.valid)
-        return make_verdict(VERDICT_SMACT_UNKNOWN, 0, 0, max);
-    if (activity.value > max + POLICY_ROUNDING)
-        return make_verdict(
-            has_smact ? VERDICT_SMACT_HIGH : VERDICT_UTILISATION_HIGH, 0, activity.value, max);
-    return fits;
+        return refuse(ret_verdict, VERDICT_SMACT_UNKNOWN, 0, 0, max);
+    enum verdict_kind kind = has_smact ? VERDICT_SMACT_HIGH : VERDICT_UTILISATION_HIGH;
+    return activity.value <= max + POLICY_ROUNDING ||
+           refuse(ret_verdict, kind, 0, activity.value, max);
 }
 
 /* An MPS server serves one user at a time; a compute mode may admit a single process, which several
  * tasks of one user can share through MPS. */
-static struct verdict check_resident(const struct placement_query *query,
-    const struct gpu_view *gpu, const struct resident *resident)
+static bool may_join(const struct placement_query *query, const struct gpu_view *gpu,
+    const struct resident *resident, struct verdict *ret_verdict)
 {
     const struct task *task = query->task;
     bool both_mps = task->request.sharing != SHARING_STREAMS && resident->sharing == SHARING_MPS;
     bool other_user = resident->uid != task->uid;
     if (gpu->id.one_process && (!both_mps || other_user))
-        return make_verdict(VERDICT_ONE_PROCESS, resident->task, 0, 0);
+        return refuse(ret_verdict, VERDICT_ONE_PROCESS, resident->task, 0, 0);
     if (task->request.sharing == SHARING_MPS && both_mps && other_user &&
         !query->conditions->mps_users_together)
-        return make_verdict(VERDICT_OTHER_MPS_USER, resident->task, 0, 0);
-    return fits;
+        return refuse(ret_verdict, VERDICT_OTHER_MPS_USER, resident->task, 0, 0);
+    return true;
 }
 
-struct verdict conditions_check_coresidents(
-    const struct placement_query *query, const struct gpu_view *gpu)
+static bool may_join_all(
+    const struct placement_query *query, const struct gpu_view *gpu, struct verdict *ret_verdict)
 {
-    bool has_external = gpu->external_processes.valid && gpu->external_processes.value > 0;
-    if (gpu->id.one_process && has_external)
-        return make_verdict(VERDICT_ONE_PROCESS, 0, 0, 0);
-    for (int i = 0; i < gpu->n_residents; i++) {
-        struct verdict verdict = check_resident(query, gpu, &gpu->residents[i]);
-        if (verdict.kind != VERDICT_FITS)
-            return verdict;
-    }
+    if (gpu->id.one_process && gpu->external_processes.valid && gpu->external_processes.value > 0)
+        return refuse(ret_verdict, VERDICT_ONE_PROCESS, 0, 0, 0);
+    for (int i = 0; i < gpu->n_residents; i++)
+        if (!may_join(query, gpu, &gpu->residents[i], ret_verdict))
+            return false;
     int most = query->conditions->tasks_per_gpu_max;
-    if (most && gpu->n_residents >= most)
-        return make_verdict(VERDICT_FULL, 0, gpu->n_residents, most);
-    return fits;
+    return !most || gpu->n_residents < most ||
+           refuse(ret_verdict, VERDICT_FULL, 0, gpu->n_residents, most);
 }
 
 /* Where sharing gains next to nothing, tasks are done sooner one after the other. */
-static struct verdict check_gain(const struct placement_query *query, int i)
+static bool is_gain_enough(const struct placement_query *query, int i, struct verdict *ret_verdict)
 {
     if (query->task->request.sharing != SHARING_AUTO)
-        return fits;
+        return true;
     struct prediction prediction = predict_join_one(query, i);
-    if (prediction.known && prediction.gain < PREDICT_GAIN_MIN)
-        return make_verdict(VERDICT_NO_GAIN, 0, prediction.gain, PREDICT_GAIN_MIN);
-    return fits;
+    return !prediction.known || prediction.gain >= PREDICT_GAIN_MIN ||
+           refuse(ret_verdict, VERDICT_NO_GAIN, 0, prediction.gain, PREDICT_GAIN_MIN);
 }
 
-static struct verdict check_sharing(const struct placement_query *query, int i)
+static bool may_share(const struct placement_query *query, int i, struct verdict *ret_verdict)
 {
     const struct gpu_view *gpu = &query->view->gpus[i];
-    struct verdict verdict = conditions_check_coresidents(query, gpu);
-    if (verdict.kind != VERDICT_FITS)
-        return verdict;
+    if (!may_join_all(query, gpu, ret_verdict))
+        return false;
     const struct resident *rising = gpu_view_unsettled(gpu);
     if (rising)
-        return make_verdict(VERDICT_HOLD_OFF, rising->task, 0, 0);
-    verdict = check_memory(query, gpu);
-    if (verdict.kind == VERDICT_FITS)
-        verdict = conditions_check_activity(query, gpu);
-    return verdict.kind == VERDICT_FITS ? check_gain(query, i) : verdict;
+        return refuse(ret_verdict, VERDICT_HOLD_OFF, rising->task, 0, 0);
+    return has_memory(query, gpu, ret_verdict) && is_activity_low(query, gpu, ret_verdict) &&
+           is_gain_enough(query, i, ret_verdict);
+}
+
+static bool admits_node(const struct placement_query *query, int i, struct verdict *ret_verdict)
+{
+    return placement_ask_node(query, i) == NODE_ADMITS ||
+           refuse(ret_verdict, VERDICT_NODE, 0, 0, 0);
+}
+
+static bool are_all_met(const struct placement_query *query, int i, struct verdict *ret_verdict)
+{
+    const struct gpu_view *gpu = &query->view->gpus[i];
+    *ret_verdict = fits;
+    if (gpu->reserved_for && gpu->reserved_for != query->task->id && !query->passes_reservation)
+        return refuse(ret_verdict, VERDICT_RESERVED, gpu->reserved_for, 0, 0);
+    if (!is_usable(query, i, ret_verdict) || !is_large_enough(query, i, ret_verdict))
+        return false;
+    if (!gpu_view_is_idle(gpu)) {
+        if (query->idle_only)
+            return refuse_not_idle(gpu, ret_verdict);
+        if (!may_share(query, i, ret_verdict))
+            return false;
+    }
+    return admits_node(query, i, ret_verdict);
+}
+
+/* ---- one by one, for policies that replace some of them ---- */
+
+struct verdict conditions_check(const struct placement_query *query, int i)
+{
+    struct verdict verdict;
+    are_all_met(query, i, &verdict);
+    return verdict;
 }
 
 struct verdict conditions_check_place(
     const struct placement_query *query, int i, bool *ret_is_final)
 {
     const struct gpu_view *gpu = &query->view->gpus[i];
-    struct verdict verdict = check_place(query, i);
-    if (verdict.kind == VERDICT_FITS)
-        verdict = check_size(query, i);
+    struct verdict verdict = fits;
     *ret_is_final = true;
-    if (verdict.kind != VERDICT_FITS)
+    if (!is_usable(query, i, &verdict) || !is_large_enough(query, i, &verdict) ||
+        gpu_view_is_idle(gpu))
         return verdict;
-    if (gpu_view_is_idle(gpu))
-        return fits;
+    *ret_is_final = query->idle_only;
     if (query->idle_only)
-        return check_idle(gpu);
-    *ret_is_final = false;
-    return fits;
+        refuse_not_idle(gpu, &verdict);
+    return verdict;
+}
+
+struct verdict conditions_check_coresidents(
+    const struct placement_query *query, const struct gpu_view *gpu)
+{
+    struct verdict verdict = fits;
+    may_join_all(query, gpu, &verdict);
+    return verdict;
+}
+
+struct verdict conditions_check_activity(
+    const struct placement_query *query, const struct gpu_view *gpu)
+{
+    struct verdict verdict = fits;
+    is_activity_low(query, gpu, &verdict);
+    return verdict;
 }
 
 struct verdict conditions_check_node(const struct placement_query *query, int i)
 {
-    bool is_admitted = placement_ask_node(query, i) == NODE_ADMITS;
-    return is_admitted ? fits : make_verdict(VERDICT_NODE, 0, 0, 0);
+    struct verdict verdict = fits;
+    admits_node(query, i, &verdict);
+    return verdict;
 }
 
-struct verdict conditions_check(const struct placement_query *query, int i)
-{
-    bool is_final;
-    const struct gpu_view *gpu = &query->view->gpus[i];
-    if (gpu->reserved_for && gpu->reserved_for != query->task->id && !query->passes_reservation)
-        return make_verdict(VERDICT_RESERVED, gpu->reserved_for, 0, 0);
-    struct verdict verdict = conditions_check_place(query, i, &is_final);
-    if (!is_final)
-        verdict = check_sharing(query, i);
-    return verdict.kind == VERDICT_FITS ? conditions_check_node(query, i) : verdict;
-}
+/* ---- the best of those that meet all ---- */
 
 struct order {
     const struct placement_query *query;
@@ -293,8 +333,7 @@ enum placement_answer conditions_choose(const struct placement_query *query,
         return choose_closest(&order, fitting, n, wanted, ret_gpus) ? PLACE_NOW : PLACE_WAIT;
     }
     for (int i = query->first_gpu; i < end; i++) {
-        ret_verdicts[i] = conditions_check(query, i);
-        if (ret_verdicts[i].kind != VERDICT_FITS)
+        if (!are_all_met(query, i, &ret_verdicts[i]))
             continue;
         n = (int)top_k_insert(
             ret_gpus, (size_t)n, (size_t)most, sizeof *ret_gpus, &i, is_better, &order);
