@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The ring holds the entries by time; its size is a power of two and doubles while the window does
- * not fit. A figure is calculated over all entries each time: a window has some hundred of them,
- * and a running sum would drift.
+ * The entries are by time, one after the other in an array. As old ones are dropped and new ones
+ * added, they slide to its end; then they are moved to its front, or to an array of twice the size
+ * when they fill more than half of it. So an entry is moved about once, and the loops below go
+ * straight through. A figure is calculated over all entries each time: a window has some hundred of
+ * them, and a running sum would drift.
  */
 #include "core/window.h"
 
@@ -13,34 +15,54 @@
 
 void window_fini(struct window *window)
 {
-    free(window->ring);
+    free(window->room);
     free(window->sorted);
     *window = (struct window){0};
 }
 
 static struct window_entry *entry_at(const struct window *window, int i)
 {
-    return &window->ring[(window->first + i) &
-                         (window->size - 1)]; /* a power of two: see grow_ring */
+    return &window->room[window->first + i];
 }
 
-static int grow_ring(struct window *window)
+/* The number of the first entry that is not before `since_us`; their count if all are. */
+static int first_since(const struct window *window, int64_t since_us)
 {
-    int size = window->size ? window->size * 2 : 32;
-    struct window_entry *ring = calloc((size_t)size, sizeof *ring);
-    double *sorted = calloc((size_t)size, sizeof *sorted);
-    if (!ring || !sorted) {
-        free(ring);
+    int i = 0;
+    while (i < window->count && entry_at(window, i)->time_us < since_us)
+        i++;
+    return i;
+}
+
+static int grow_room(struct window *window)
+{
+    int size = window->size ? window->size * 2 : 64;
+    struct window_entry *room = malloc((size_t)size * sizeof *room);
+    double *sorted = malloc((size_t)size * sizeof *sorted);
+    if (!room || !sorted) {
+        free(room);
         free(sorted);
         return -ENOMEM;
     }
-    for (int i = 0; i < window->count; i++)
-        ring[i] = *entry_at(window, i);
-    free(window->ring);
+    if (window->count)
+        memcpy(room, entry_at(window, 0), (size_t)window->count * sizeof *room);
+    free(window->room);
     free(window->sorted);
-    window->ring = ring;
+    window->room = room;
     window->sorted = sorted;
     window->size = size;
+    window->first = 0;
+    return 0;
+}
+
+/* Makes place for one entry behind the last. */
+static int reserve_entry(struct window *window)
+{
+    if (window->first + window->count < window->size)
+        return 0;
+    if (window->count >= window->size / 2)
+        return grow_room(window);
+    memcpy(window->room, entry_at(window, 0), (size_t)window->count * sizeof *window->room);
     window->first = 0;
     return 0;
 }
@@ -49,10 +71,10 @@ int window_add(struct window *window, int64_t time_us, int64_t length_us, struct
 {
     window->length_us = length_us;
     while (window->count && entry_at(window, 0)->time_us <= time_us - length_us) {
-        window->first = (window->first + 1) % window->size;
+        window->first++;
         window->count--;
     }
-    if (window->count == window->size && grow_ring(window) < 0)
+    if (reserve_entry(window) < 0)
         return -ENOMEM;
     *entry_at(window, window->count++) = (struct window_entry){
         .time_us = time_us, .value = value.valid ? value.value : NAN};
@@ -63,11 +85,11 @@ struct reading window_mean_since(const struct window *window, int64_t since_us, 
 {
     double sum = 0;
     int n = 0;
-    for (int i = 0; i < window->count; i++) {
-        const struct window_entry *entry = entry_at(window, i);
-        if (isnan(entry->value) || entry->time_us < since_us)
+    for (int i = first_since(window, since_us); i < window->count; i++) {
+        double value = entry_at(window, i)->value;
+        if (isnan(value))
             continue;
-        sum += entry->value;
+        sum += value;
         n++;
     }
     return n > 0 && n >= enough ? reading_of(sum / n) : READING_NONE;
@@ -82,11 +104,9 @@ static int compare_values(const void *a, const void *b)
 static struct reading p95_since(const struct window *window, int64_t since_us, int enough)
 {
     int n = 0;
-    for (int i = 0; i < window->count; i++) {
-        const struct window_entry *entry = entry_at(window, i);
-        if (!isnan(entry->value) && entry->time_us >= since_us)
-            window->sorted[n++] = entry->value;
-    }
+    for (int i = first_since(window, since_us); i < window->count; i++)
+        if (!isnan(entry_at(window, i)->value))
+            window->sorted[n++] = entry_at(window, i)->value;
     if (n == 0 || n < enough)
         return READING_NONE;
     qsort(window->sorted, (size_t)n, sizeof *window->sorted, compare_values);
@@ -98,9 +118,9 @@ static struct reading ewma_since(const struct window *window, int64_t since_us, 
     double sum = 0, weights = 0, half_life_us = (double)window->length_us / 6;
     int64_t now_us = window->count ? entry_at(window, window->count - 1)->time_us : 0;
     int n = 0;
-    for (int i = 0; i < window->count; i++) {
+    for (int i = first_since(window, since_us); i < window->count; i++) {
         const struct window_entry *entry = entry_at(window, i);
-        if (isnan(entry->value) || entry->time_us < since_us)
+        if (isnan(entry->value))
             continue;
         double weight = exp2(-(double)(now_us - entry->time_us) / half_life_us);
         sum += weight * entry->value;

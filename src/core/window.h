@@ -12,16 +12,15 @@ struct window {
     struct window_entry {
         int64_t time_us;
         double value; /* NaN: not valid */
-    } * ring;
-    double *sorted; /* room for `size` values */
-    int size, first, count;
+    } * room;
+    double *sorted;         /* scratch: room for `size` values */
+    int size, first, count; /* the entries are room[first] and the next `count` - 1 */
     int64_t length_us;
 };
 
-/* Releases the samples. */
+/* Frees the entries. A zeroed window is empty and valid. */
 void window_fini(struct window *window);
 
-/* Frees the entries. A zeroed window is empty and valid. */
 /*
  * Drops entries older than `length_us` before `time_us`, then adds one.
  *

@@ -38,17 +38,41 @@ static void forgets_what_is_older_than_the_window(void **state)
     window_fini(&window);
 }
 
-static void entries_survive_growing_round_the_corner(void **state)
+static void entries_survive_growing_and_moving(void **state)
 {
     struct window window = {0};
-    for (int i = 0; i < 40; i++) /* the ring has gone round once */
+    for (int i = 0; i < 100; i++) /* they have been moved to the front */
         window_add(&window, i, 20, reading_of(i));
-    for (int i = 40; i < 200; i++)
+    for (int i = 100; i < 200; i++)
         window_add(&window, i, 1000, reading_of(i));
-    assert_mean(&window, 0, 1, (20.0 + 199.0) / 2);
+    assert_mean(&window, 0, 1, (80.0 + 199.0) / 2);
     window_add(
-        &window, 1045, 1000, reading_of(0)); /* the oldest are still in front: up to 45 they go */
-    assert_int_equal(window.count, 155);
+        &window, 1105, 1000, reading_of(0)); /* the oldest are still in front: up to 105 they go */
+    assert_int_equal(window.count, 95);
+    window_fini(&window);
+}
+
+/* Of every third sample the value is unknown. */
+static void the_mean_is_of_the_last_samples_however_long_it_runs(void **state)
+{
+    enum { LENGTH = 37 };
+    struct window window = {0};
+    for (int now = 0; now < 5000; now++) {
+        assert_int_equal(
+            window_add(&window, now, LENGTH, now % 3 ? reading_of(now) : READING_NONE), 0);
+        int since = now - now % LENGTH, n = 0;
+        double sum = 0;
+        for (int i = now - LENGTH + 1; i <= now; i++) {
+            if (i < since || i % 3 == 0)
+                continue;
+            sum += i;
+            n++;
+        }
+        struct reading mean = window_mean_since(&window, since, 1);
+        assert_int_equal(mean.valid, n > 0);
+        if (n > 0)
+            assert_float_equal(mean.value, sum / n, 1e-9);
+    }
     window_fini(&window);
 }
 
@@ -138,7 +162,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nothing_is_not_zero),
         cmocka_unit_test(forgets_what_is_older_than_the_window),
-        cmocka_unit_test(entries_survive_growing_round_the_corner),
+        cmocka_unit_test(entries_survive_growing_and_moving),
+        cmocka_unit_test(the_mean_is_of_the_last_samples_however_long_it_runs),
         cmocka_unit_test(a_recent_mix_counts_once_there_is_enough_of_it),
         cmocka_unit_test(invalid_entries_do_not_count_and_the_newest_decides),
         cmocka_unit_test(a_mean_of_equal_values_is_that_value),
