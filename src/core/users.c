@@ -119,28 +119,44 @@ static double size_of(const struct core *core, const struct gpu_view *gpu)
     return is_part ? (double)gpu->id.mem_total_bytes / largest.value : 1;
 }
 
-/* The GPU's activity is divided by what each task is expected to do alone; equally, where that is
- * not known of all. A task that does not compute has no part. */
-static struct reading smact_part(const struct gpu_view *gpu, const struct resident *resident)
+/*
+ * The GPU's activity is divided among its residents that compute: by what each is expected to do
+ * alone; equally, where that is not known of all.
+ */
+struct activity {
+    struct reading level;
+    double weights; /* their sum; 0: equal parts */
+    int n_computing;
+};
+
+static struct activity activity_of(const struct gpu_view *gpu)
 {
-    struct reading level = gpu->smact_level.valid ? gpu->smact_level : gpu->utilisation_level;
-    double sum = 0;
-    int n = 0;
+    struct activity activity = {
+        .level = gpu->smact_level.valid ? gpu->smact_level : gpu->utilisation_level};
     bool all_known = true;
     for (int i = 0; i < gpu->n_residents; i++) {
         const struct resident *each = &gpu->residents[i];
         if (each->is_stopped)
             continue;
-        n++;
+        activity.n_computing++;
         all_known &= each->expect.smact.valid;
-        sum += each->expect.smact.value;
+        activity.weights += each->expect.smact.value;
     }
-    if (!level.valid)
+    if (!all_known)
+        activity.weights = 0;
+    return activity;
+}
+
+/* A task that does not compute has no part. */
+static struct reading smact_part(const struct activity *activity, const struct resident *resident)
+{
+    if (!activity->level.valid)
         return READING_NONE;
-    if (resident->is_stopped || n == 0)
+    if (resident->is_stopped)
         return reading_of(0);
-    bool is_weighted = all_known && sum > 0;
-    return reading_of(level.value * (is_weighted ? resident->expect.smact.value / sum : 1.0 / n));
+    double part = activity->weights > 0 ? resident->expect.smact.value / activity->weights
+                                        : 1.0 / activity->n_computing;
+    return reading_of(activity->level.value * part);
 }
 
 static struct reading memory_part(const struct gpu_view *gpu, const struct resident *resident)
@@ -160,14 +176,19 @@ void core_accrue(struct core *core, struct gpu_view *gpu, int64_t now_us)
     if (span_us <= 0)
         return;
     gpu->accrued_us = now_us;
+    if (gpu->n_residents == 0)
+        return;
+    struct activity activity = activity_of(gpu);
+    struct core_user *user = NULL;
     for (int i = 0; i < gpu->n_residents; i++) {
         const struct resident *resident = &gpu->residents[i];
         const struct gpu_use use = {.is_whole = gpu->exclusive_for == resident->task,
             .n_tasks = gpu->n_residents,
-            .smact = smact_part(gpu, resident),
+            .smact = smact_part(&activity, resident),
             .memory = memory_part(gpu, resident)};
-        core_find_user(core, resident->uid)->accrued_us += charge_rate(&use) * size_of(core, gpu) *
-                                                           (double)span_us;
+        if (!user || user->uid != resident->uid)
+            user = core_find_user(core, resident->uid);
+        user->accrued_us += charge_rate(&use) * size_of(core, gpu) * (double)span_us;
     }
 }
 

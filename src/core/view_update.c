@@ -109,11 +109,12 @@ static struct admission_state admission_state(const struct core *core, const str
     return state;
 }
 
-static bool resident_may_admit(const struct resident *before, const struct resident *now)
+/* `residence`, `mem_used_bytes`: before the sample */
+static bool resident_may_admit(
+    enum residence residence, struct reading mem_used_bytes, const struct resident *now)
 {
-    bool has_settled = residence_has_settled(now->residence) &&
-                       !residence_has_settled(before->residence);
-    return has_settled || has_fallen(before->mem_used_bytes, now->mem_used_bytes);
+    bool has_settled = residence_has_settled(now->residence) && !residence_has_settled(residence);
+    return has_settled || has_fallen(mem_used_bytes, now->mem_used_bytes);
 }
 
 static bool gpu_may_admit(const struct core *core, const struct admission_state *before,
@@ -134,11 +135,13 @@ static void update_residents(
     struct core *core, struct gpu_view *gpu, const struct core_sample *sample, int64_t now_us)
 {
     for (int i = 0; i < gpu->n_residents; i++) {
-        struct resident *resident = &gpu->residents[i], before = *resident;
+        struct resident *resident = &gpu->residents[i];
+        enum residence residence = resident->residence;
+        struct reading before = resident->mem_used_bytes;
         resident->mem_used_bytes = used_by(gpu, resident, sample);
         if (resident_follow_memory(&core->settings, resident, now_us))
             gpu->mix_since_us = now_us;
-        core->pass_needed |= resident_may_admit(&before, resident);
+        core->pass_needed |= resident_may_admit(residence, before, resident);
     }
 }
 

@@ -16,7 +16,8 @@ double charge_rate(const struct gpu_use *use)
     double memory = reading_assume(use->memory, equal_part);
     if (use->is_whole)
         return 1;
-    return fmin(1, fmax(0, fmax(smact, memory)));
+    double larger = smact > memory ? smact : memory;
+    return larger > 1 ? 1 : larger > 0 ? larger : 0;
 }
 
 double charge_decay(double charge, int64_t elapsed_us, int64_t half_life_us)
