@@ -255,6 +255,8 @@ int core_note_past_ends(struct core *core, uint64_t first, uint64_t last_task)
 {
     struct dependency last = {.first = 0}; /* tasks of an array have the same dependencies */
     int r = 0;
+    if (core->on_tasks.n == 0 && core->on_arrays.n == 0)
+        return 0;
     for (int i = core_task_position(core, first); i < core->n_tasks && r == 0; i++) {
         const struct task *task = core->tasks[i];
         if (task->id > last_task)

@@ -9,13 +9,18 @@
 #include "base/array.h"
 #include "core/core_private.h"
 
+/* Chosen: more than a step that fills 64 GPUs leaves, so that hardly any has to move them. */
+#define EFFECTS_AT_FIRST 256
+
 int core_add_effect(
     struct core *core, enum effect_kind kind, uint64_t task, const struct event *event)
 {
-    if (ARRAY_RESERVE(core->effects, core->effects_capacity, core->n_effects + 1) < 0)
+    int wanted = core->n_effects < EFFECTS_AT_FIRST ? EFFECTS_AT_FIRST : core->n_effects + 1;
+    if (ARRAY_RESERVE(core->effects, core->effects_capacity, wanted) < 0)
         return -ENOMEM;
     struct effect *effect = &core->effects[core->n_effects++];
-    *effect = (struct effect){.kind = kind, .task = task};
+    effect->kind = kind;
+    effect->task = task;
     if (event)
         effect->event = *event;
     return 0;
@@ -27,22 +32,27 @@ const struct effect *core_effects(const struct core *core, int *ret_n)
     return core->effects;
 }
 
-/* The event may point to GPUs in scratch: the effect points to the task's own list. */
+/* The GPUs that the event left may be in scratch: those of the effect are the task's own list. */
+static void keep_gpus_of_task(struct core *core, struct event *event)
+{
+    const struct task *task = core_find_task(core, event->task);
+    if (event->kind == EVENT_PLACE)
+        event->place.gpus = task->gpus;
+    else if (event->kind == EVENT_RESUMING)
+        event->yield.gpus = task->gpus;
+    else if (event->kind == EVENT_MOVING)
+        event->yield.gpus = task->yield.to_gpus;
+}
+
 int core_decide(struct core *core, const struct event *event)
 {
     int r = core_apply_event(core, event);
     assert(r <= 0);
-    if (r < 0)
-        return r;
-    struct event lasting = *event;
-    const struct task *task = core_find_task(core, event->task);
-    if (event->kind == EVENT_PLACE)
-        lasting.place.gpus = task->gpus;
-    else if (event->kind == EVENT_RESUMING)
-        lasting.yield.gpus = task->gpus;
-    else if (event->kind == EVENT_MOVING)
-        lasting.yield.gpus = task->yield.to_gpus;
-    return core_add_effect(core, EFFECT_APPEND, event->task, &lasting);
+    if (r == 0)
+        r = core_add_effect(core, EFFECT_APPEND, event->task, event);
+    if (r == 0)
+        keep_gpus_of_task(core, &core->effects[core->n_effects - 1].event);
+    return r;
 }
 
 int core_record_external(struct core *core, int gpu, int64_t now_us)

@@ -254,9 +254,10 @@ static void add_ahead(struct line *line, const struct core *core, const struct t
  * that wait for a turn, or were preempted, have their own order. Returns that task, or NULL. */
 static const struct task *suspended_before(const struct core *core, const struct task *task)
 {
-    const struct task *head = core_head_of_queue(core), *other = core->suspended_queue.first;
-    if (task->state != TASK_QUEUED)
+    const struct task *other = core->suspended_queue.first, *head;
+    if (task->state != TASK_QUEUED || !other)
         return NULL;
+    head = core_head_of_queue(core);
     for (; other; other = other->next) {
         bool is_later = core_waits_for_turn(other) && !core_is_turn_of(other, head);
         bool is_behind = core->settings.preempt &&

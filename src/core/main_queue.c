@@ -43,18 +43,23 @@ struct task_queue *core_queue_of(struct core *core, const struct task *task)
     return &core_find_user(core, task->uid)->queue;
 }
 
-const struct task_queue *core_main_queue(const struct core *core, int i)
+static const struct task_queue *queue_at(const struct core *core, int i)
 {
     if (core->settings.order == ORDER_FIFO)
         return i == 0 ? &core->main_queue : NULL;
     return i < core->users->n ? &core->users->list[i]->queue : NULL;
 }
 
+const struct task_queue *core_main_queue(const struct core *core, int i)
+{
+    return queue_at(core, i);
+}
+
 int core_queued_count(const struct core *core)
 {
     int n = 0;
     const struct task_queue *queue;
-    for (int i = 0; (queue = core_main_queue(core, i)); i++)
+    for (int i = 0; (queue = queue_at(core, i)); i++)
         n += queue->count;
     return n;
 }
@@ -85,19 +90,31 @@ static bool is_ready(const struct core *core, const struct task *first)
     return first->request.need.kind != NEED_PENDING && core_can_be_served(core, first);
 }
 
+/* The first of the tasks that are ready and first in their queues. */
+static struct task *first_ready(const struct core *core)
+{
+    const struct task_queue *queue;
+    struct task *first = NULL;
+    for (int i = 0; (queue = queue_at(core, i)); i++)
+        if (queue->first && (!first || core_comes_before(core, queue->first, first)) &&
+            is_ready(core, queue->first))
+            first = queue->first;
+    return first;
+}
+
 struct task *core_first_task(const struct core *core)
 {
     const struct task_queue *queue;
-    struct task *ready = NULL, *first = NULL;
-    for (int i = 0; (queue = core_main_queue(core, i)); i++) {
+    struct task *first = NULL;
+    int n = 0;
+    for (int i = 0; (queue = queue_at(core, i)); i++) {
         if (!queue->first)
             continue;
+        n++;
         if (!first || core_comes_before(core, queue->first, first))
             first = queue->first;
-        if ((!ready || core_comes_before(core, queue->first, ready)) &&
-            is_ready(core, queue->first))
-            ready = queue->first;
     }
+    struct task *ready = n > 1 && !is_ready(core, first) ? first_ready(core) : NULL;
     return ready ? ready : first;
 }
 
@@ -118,7 +135,7 @@ int core_ahead_of(const struct core *core, const struct task *task, int *ret_of_
     const struct task_queue *queue;
     int n = queue_ahead_of(task), others = 0;
     if (task->state == TASK_QUEUED)
-        for (int i = 0; (queue = core_main_queue(core, i)); i++)
+        for (int i = 0; (queue = queue_at(core, i)); i++)
             if (queue != task->queue)
                 others += count_before(core, queue, task);
     if (ret_of_others)

@@ -189,11 +189,10 @@ static bool has_made_room(const struct core *core, const struct task *head)
 
 int core_make_room(struct core *core, int64_t now_us)
 {
-    const struct task *head = core_head_of_queue(core);
-    bool may_be = core->settings.make_room && core->settings.can_suspend && head &&
-                  head->request.need.kind != NEED_PENDING;
-    if (!may_be || has_made_room(core, head) || core_awaits_sample(core, head) ||
-        core_check_host(core, head).kind != VERDICT_FITS ||
+    bool may_be = core->settings.make_room && core->settings.can_suspend;
+    const struct task *head = may_be ? core_head_of_queue(core) : NULL;
+    if (!head || head->request.need.kind == NEED_PENDING || has_made_room(core, head) ||
+        core_awaits_sample(core, head) || core_check_host(core, head).kind != VERDICT_FITS ||
         core_try_gpus(core, head, now_us) == PLACE_NOW)
         return 0;
     struct move move = find_move(core, head, now_us);

@@ -45,18 +45,31 @@ int queue_ahead_of(const struct task *task)
     return (int)(task->number - queue->first->number);
 }
 
-static bool is_behind(const struct task *task, const struct task *other)
+/* How many tasks of a lower class of priority there are: they are the last. */
+static int count_lower(const struct task_queue *queue, int priority)
 {
-    int priority = task->request.priority, before = other->request.priority;
-    return priority < before || (priority == before && task->id > other->id);
+    int n = 0;
+    for (int lower = PRIORITY_LOW; lower < priority; lower++)
+        n += queue_count_of(queue, lower);
+    return n;
+}
+
+/* The last task that comes before the ids from `id` on, of the `n` ones of a class that end with
+ * `last`. */
+static struct task *find_backwards(struct task *last, int n, uint64_t id)
+{
+    for (; n > 0 && last->id > id; n--)
+        last = last->previous;
+    return last;
 }
 
 void queue_push_in_order(struct task_queue *queue, struct task *task)
 {
     struct task *before = queue->last;
-    while (before && is_behind(before, task))
+    int priority = task->request.priority;
+    for (int n = count_lower(queue, priority); n > 0; n--)
         before = before->previous;
-    insert_after(queue, before, task);
+    insert_after(queue, find_backwards(before, queue_count_of(queue, priority), task->id), task);
 }
 
 void queue_remove(struct task *task)

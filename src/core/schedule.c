@@ -120,8 +120,8 @@ static int report_wait(struct core *core, struct reported_wait *reported, const 
     uint64_t reasons = 0;
     for (int i = 0; i < core->view.n_gpus; i++) { /* by words: base/hash.h goes by bytes */
         const struct verdict *verdict = &core->verdicts[i];
-        reasons = (reasons ^ (verdict->task << 8 | (uint64_t)verdict->kind)) * multiplier;
-        reasons ^= reasons >> 32;
+        reasons ^= verdict->task << 8 | (uint64_t)verdict->kind;
+        reasons = (reasons << 32 | reasons >> 32) * multiplier;
     }
     if (reported->task == task->id && reported->reasons == reasons)
         return 0;
@@ -203,9 +203,10 @@ static bool choose_drained(
 {
     const struct cluster_view *view = &core->view;
     size_t wanted = (size_t)task->request.gpus;
-    int best = -1, slowest = -1;
+    int best = -1, slowest = -1, listed = -1; /* first GPUs of nodes */
     for (int first = 0, end; first < view->n_gpus; first = end) {
         end = wanted > 1 ? cluster_view_node_end(view, first) : view->n_gpus;
+        listed = first;
         if (list_drainable(core, task, first, end, order, now_us, core->chosen) < wanted)
             continue;
         int last = core->chosen[wanted - 1];
@@ -216,8 +217,9 @@ static bool choose_drained(
     }
     if (best < 0)
         return false;
-    int end = wanted > 1 ? cluster_view_node_end(view, best) : view->n_gpus;
-    list_drainable(core, task, best, end, order, now_us, core->chosen);
+    if (best != listed)
+        list_drainable(
+            core, task, best, cluster_view_node_end(view, best), order, now_us, core->chosen);
     return true;
 }
 

@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* All tasks by id, in one sorted array: ids rise, so that adding is appending. */
+/*
+ * All tasks by id, in one sorted array: ids rise, so that adding is appending.
+ *
+ * Ids are whole numbers, each larger than the one before: task `first + n` is at position n, or
+ * before it if tasks between have been forgotten. Mostly none has.
+ */
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,6 +16,11 @@ int core_task_position(const struct core *core, uint64_t id)
     int low = 0, high = core->n_tasks;
     if (high > 0 && core->tasks[high - 1]->id <= id) /* mostly it is the newest, or a new one */
         return core->tasks[high - 1]->id == id ? high - 1 : high;
+    uint64_t first = high > 0 ? core->tasks[0]->id : 0;
+    if (id >= first && id - first < (uint64_t)high)
+        high = (int)(id - first);
+    if (high < core->n_tasks && core->tasks[high]->id == id)
+        return high;
     while (low < high) {
         int middle = low + (high - low) / 2;
         if (core->tasks[middle]->id < id)

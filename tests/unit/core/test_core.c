@@ -343,6 +343,36 @@ static void done_tasks_can_be_forgotten_and_no_others(void **state)
     core_destroy(core);
 }
 
+/* With gaps of all lengths between ids, and one far above all others. */
+static void tasks_are_found_among_any_ids(void **state)
+{
+    enum { FIRST = 7, IDS = 300 };
+    bool is_there[IDS + 2] = {false};
+    struct core *core = start(1);
+    uint32_t random = 1;
+    world_submit(core, 2, 1000000, plain);
+    for (uint64_t id = FIRST; id < IDS; id++)
+        world_submit(core, 2, id, plain);
+    for (uint64_t id = FIRST; id < IDS; id++) {
+        random = random * 1664525u + 1013904223u;
+        is_there[id] = random >> 31;
+        if (is_there[id])
+            continue;
+        world_input(core, 3, EVENT_CANCEL, id);
+        core_forget(core, id);
+    }
+    uint64_t next = 1000000;
+    for (uint64_t id = IDS; id-- > 0;) {
+        assert_int_equal(core_next_task(core, id)->id, next);
+        assert_int_equal(core_task(core, id) != NULL, is_there[id]);
+        next = is_there[id] ? id : next;
+    }
+    assert_null(core_task(core, IDS));
+    assert_int_equal(core_task(core, 1000000)->id, 1000000);
+    assert_null(core_next_task(core, 1000000));
+    core_destroy(core);
+}
+
 static void gpus_come_and_go_under_the_same_index(void **state)
 {
     struct core *core = start(2);
@@ -676,6 +706,7 @@ int main(void)
         cmocka_unit_test(the_deadline_is_the_earliest_time_limit),
         cmocka_unit_test(a_replay_decides_what_the_log_left_open),
         cmocka_unit_test(done_tasks_can_be_forgotten_and_no_others),
+        cmocka_unit_test(tasks_are_found_among_any_ids),
         cmocka_unit_test(gpus_come_and_go_under_the_same_index),
         cmocka_unit_test(who_is_on_an_instance_that_is_gone_goes_back),
         cmocka_unit_test(an_instance_that_goes_before_its_task_has_started),

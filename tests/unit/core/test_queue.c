@@ -72,10 +72,18 @@ static void takes_out_anywhere(void **state)
     assert_order("3");
 }
 
-/* Positions are right after each change at any place. */
+static bool is_in_order(const struct task *before, const struct task *after)
+{
+    int priority = before->request.priority, next = after->request.priority;
+    return priority > next || (priority == next && before->id < after->id);
+}
+
+/* Order and positions are right after each change at any place, of tasks of all classes. */
 static void positions_stay_right(void **state)
 {
     uint32_t random = 12345;
+    for (int i = 1; i <= N; i++)
+        tasks[i].request.priority = PRIORITY_LOW + i % (PRIORITY_URGENT - PRIORITY_LOW + 1);
     for (int i = 0; i < 20000; i++) {
         random = random * 1664525u + 1013904223u;
         struct task *task = &tasks[1 + (random >> 8) % N];
@@ -86,8 +94,10 @@ static void positions_stay_right(void **state)
         if (random >> 30)
             continue;
         int n = 0;
-        for (const struct task *each = queue.first; each; each = each->next)
+        for (const struct task *each = queue.first; each; each = each->next) {
             assert_int_equal(queue_ahead_of(each), n++);
+            assert_true(!each->next || is_in_order(each, each->next));
+        }
     }
 }
 
