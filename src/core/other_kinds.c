@@ -82,7 +82,7 @@ static void open_gpus(struct core *core)
 
 int core_pass_other_kinds(struct core *core, const struct task *head, int64_t now_us)
 {
-    if (core->reserved_for)
+    if (core->reserved_for || task_takes_any_kind(head))
         return 0;
     int n_open = close_gpus(core, head);
     int r = n_open ? try_all_behind(core, head, now_us, n_open) : 0;

@@ -72,7 +72,7 @@ bool gpu_view_is_idle(const struct gpu_view *gpu)
     return gpu->utilisation_level.valid && gpu->utilisation_level.value == 0;
 }
 
-bool cluster_view_is_of_kind(const struct cluster_view *view, int gpu, const struct task *task)
+bool cluster_view_matches_kind(const struct cluster_view *view, int gpu, const struct task *task)
 {
     const char *name = view->gpus[gpu].id.name;
     if (task->state == TASK_SUSPENDED)
@@ -87,7 +87,7 @@ static bool is_usable(const struct cluster_view *view, int i, const struct task 
            cluster_view_is_of_kind(view, i, task);
 }
 
-static bool are_enough_larger(const struct cluster_view *view, const struct task *task)
+bool cluster_view_has_enough_larger(const struct cluster_view *view, const struct task *task)
 {
     int n = 0;
     for (int i = 0; i < view->n_gpus && n < task->request.gpus; i++) {
@@ -100,10 +100,5 @@ static bool are_enough_larger(const struct cluster_view *view, const struct task
 
 bool cluster_view_suits(const struct cluster_view *view, int gpu, const struct task *task)
 {
-    const struct need *need = &task->request.need;
-    if (!is_usable(view, gpu, task))
-        return false;
-    if (need->kind < NEED_ESTIMATED || need->bytes <= view->gpus[gpu].id.mem_total_bytes)
-        return true;
-    return need->kind == NEED_ESTIMATED && !are_enough_larger(view, task);
+    return is_usable(view, gpu, task) && cluster_view_is_large_enough(view, gpu, task);
 }

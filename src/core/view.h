@@ -141,11 +141,24 @@ const struct resident *gpu_view_unsettled(const struct gpu_view *gpu);
  */
 bool gpu_view_is_idle(const struct gpu_view *gpu);
 
+/* Does the task run on any kind of GPU? Most do: then no name is compared. */
+static inline bool task_takes_any_kind(const struct task *task)
+{
+    return !*task->request.gpu_kind && task->state != TASK_SUSPENDED;
+}
+
+/* Is the GPU of one of the kinds that the task names? See cluster_view_is_of_kind. */
+bool cluster_view_matches_kind(const struct cluster_view *view, int gpu, const struct task *task);
+
 /*
  * Is the GPU of a kind on which the task may run? A task names kinds; a suspended task goes on only
  * on the model that it was taken off: the driver restores no process on another.
  */
-bool cluster_view_is_of_kind(const struct cluster_view *view, int gpu, const struct task *task);
+static inline bool cluster_view_is_of_kind(
+    const struct cluster_view *view, int gpu, const struct task *task)
+{
+    return task_takes_any_kind(task) || cluster_view_matches_kind(view, gpu, task);
+}
 
 /*
  * May the task ever run on the GPU? It has to be a place of the right kind, no MIG instance for a
@@ -158,6 +171,18 @@ bool cluster_view_suits(const struct cluster_view *view, int gpu, const struct t
 static inline char cluster_view_distance(const struct cluster_view *view, int a, int b)
 {
     return view->distances ? view->distances[a * view->n_gpus + b] : VIEW_DISTANCE_UNKNOWN;
+}
+
+/* Are there enough GPUs for the task that are as large as its requirement? */
+bool cluster_view_has_enough_larger(const struct cluster_view *view, const struct task *task);
+
+/* The last part of cluster_view_suits: is a GPU that is a place for the task large enough? */
+static inline bool cluster_view_is_large_enough(
+    const struct cluster_view *view, int gpu, const struct task *task)
+{
+    const struct need *need = &task->request.need;
+    return need->kind < NEED_ESTIMATED || need->bytes <= view->gpus[gpu].id.mem_total_bytes ||
+           (need->kind == NEED_ESTIMATED && !cluster_view_has_enough_larger(view, task));
 }
 
 /* Returns the index behind the last GPU of the node that begins with GPU `first`; all GPUs of one
