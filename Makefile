@@ -39,10 +39,11 @@ check: all
 	meson test -C $(BUILD) --no-rebuild --print-errorlogs
 
 # The fault campaign with random seeds, which it prints; as root it includes power cuts and the tests
-# with the Slurm of Debian 13.
+# with the Slurm of Debian 13. And tests that take too long for `make test`.
 soak: all
 	COLLOC_BUILD=$(BUILD) python3 tests/faults/campaign.py --seed=0 --seconds=$(SOAK_SECONDS)
 	COLLOC_BUILD=$(BUILD) COLLOC_SUSPEND_KILLS=200 python3 tests/system/test_suspend.py Kills
+	COLLOC_BUILD=$(BUILD) COLLOC_SOAK=1 python3 tests/system/test_calibrate.py
 	BUILD=$(BUILD) scripts/test-slurm
 	COLLOC_BUILD=$(BUILD) python3 tests/system/test_demo_slurm.py
 

@@ -123,6 +123,7 @@ class Calibrate(DaemonCase):
         self.assertEqual(done.returncode, 1)
         self.assertIn("calibration: " + f"{self.work}/host.txt:1: launch_cost", done.stderr)
 
+    @unittest.skipUnless("COLLOC_SOAK" in os.environ, "as long as all others: make soak runs it")
     def test_without_mps_its_constants_stay_built_in(self):
         self.write("nvidia-cuda-mps-control", "#!/bin/sh\nexit 1\n")
         os.chmod(f"{self.work}/nvidia-cuda-mps-control", 0o755)
