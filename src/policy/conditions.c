@@ -35,7 +35,7 @@ static const struct verdict fits = {.kind = VERDICT_FITS};
 
 /* Says that a condition is not met. Each test below returns whether its condition is, and writes
  * the verdict only if not: a pass tests all GPUs for each task that it tries. */
-static bool refuse(
+static bool refuse_gpu(
     struct verdict *ret_verdict, enum verdict_kind kind, uint64_t task, double have, double limit)
 {
     *ret_verdict = (struct verdict){.kind = kind, .task = task, .have = have, .limit = limit};
@@ -57,13 +57,13 @@ static inline bool is_open(
     if (!(gpu->set_aside_for | gpu->exclusive_for | gpu->drained_for | gpu->closed_for))
         return true;
     if (gpu->set_aside_for)
-        return refuse(ret_verdict, VERDICT_SET_ASIDE, gpu->set_aside_for, 0, 0);
+        return refuse_gpu(ret_verdict, VERDICT_SET_ASIDE, gpu->set_aside_for, 0, 0);
     if (gpu->exclusive_for)
-        return refuse(ret_verdict, VERDICT_EXCLUSIVE, gpu->exclusive_for, 0, 0);
+        return refuse_gpu(ret_verdict, VERDICT_EXCLUSIVE, gpu->exclusive_for, 0, 0);
     if (gpu->drained_for && gpu->drained_for != query->task->id)
-        return refuse(ret_verdict, VERDICT_DRAINED, gpu->drained_for, 0, 0);
+        return refuse_gpu(ret_verdict, VERDICT_DRAINED, gpu->drained_for, 0, 0);
     if (gpu->closed_for)
-        return refuse(ret_verdict, kind_of_closed(gpu), gpu->closed_for, 0, 0);
+        return refuse_gpu(ret_verdict, kind_of_closed(gpu), gpu->closed_for, 0, 0);
     return true;
 }
 
@@ -80,14 +80,14 @@ static inline __attribute__((always_inline)) bool is_usable(
 {
     const struct gpu_view *gpu = &query->view->gpus[i];
     if (!gpu->id.is_place)
-        return refuse(ret_verdict, VERDICT_NOT_A_PLACE, 0, 0, 0);
+        return refuse_gpu(ret_verdict, VERDICT_NOT_A_PLACE, 0, 0, 0);
     if (!cluster_view_is_of_kind(query->view, i, query->task))
-        return refuse(ret_verdict, VERDICT_OTHER_KIND, 0, 0, 0);
+        return refuse_gpu(ret_verdict, VERDICT_OTHER_KIND, 0, 0, 0);
     if (gpu->health != VIEW_OK ||
         query->now_us - gpu->sampled_us > query->conditions->sample_valid_us)
-        return refuse(ret_verdict, kind_of_health(gpu->health), 0, 0, 0);
+        return refuse_gpu(ret_verdict, kind_of_health(gpu->health), 0, 0, 0);
     if (gpu->id.is_mig_instance && query->task->request.gpus > 1)
-        return refuse(ret_verdict, VERDICT_MIG_ONE_ONLY, 0, 0, 0);
+        return refuse_gpu(ret_verdict, VERDICT_MIG_ONE_ONLY, 0, 0, 0);
     return is_open(query, gpu, ret_verdict);
 }
 
@@ -96,14 +96,14 @@ static inline bool is_large_enough(
 {
     const struct gpu_view *gpu = &query->view->gpus[i];
     return cluster_view_is_large_enough(query->view, i, query->task) ||
-           refuse(ret_verdict, VERDICT_MEMORY_SHORT, 0, (double)gpu->id.mem_total_bytes,
+           refuse_gpu(ret_verdict, VERDICT_MEMORY_SHORT, 0, (double)gpu->id.mem_total_bytes,
                (double)query->task->request.need.bytes);
 }
 
 static bool refuse_not_idle(const struct gpu_view *gpu, struct verdict *ret_verdict)
 {
     double external = gpu->external_processes.valid ? gpu->external_processes.value : 0;
-    return refuse(ret_verdict, VERDICT_NOT_IDLE, 0, gpu->n_residents, external);
+    return refuse_gpu(ret_verdict, VERDICT_NOT_IDLE, 0, gpu->n_residents, external);
 }
 
 static bool has_memory(
@@ -119,9 +119,9 @@ static bool has_memory(
     if (wanted > (double)gpu->id.mem_total_bytes)
         return gpu_view_is_idle(gpu) || refuse_not_idle(gpu, ret_verdict);
     if (!free_bytes.valid)
-        return refuse(ret_verdict, VERDICT_MEMORY_UNKNOWN, 0, 0, 0);
+        return refuse_gpu(ret_verdict, VERDICT_MEMORY_UNKNOWN, 0, 0, 0);
     double left = free_bytes.value - gpu_view_pending_bytes(gpu);
-    return left >= wanted || refuse(ret_verdict, VERDICT_MEMORY_SHORT, 0, left, wanted);
+    return left >= wanted || refuse_gpu(ret_verdict, VERDICT_MEMORY_SHORT, 0, left, wanted);
 }
 
 static bool is_activity_low(
@@ -131,10 +131,10 @@ static bool is_activity_low(
     bool has_smact = gpu->smact_level.valid;
     struct reading activity = has_smact ? gpu->smact_level : gpu->utilisation_level;
     if (!activity.valid)
-        return refuse(ret_verdict, VERDICT_SMACT_UNKNOWN, 0, 0, max);
+        return refuse_gpu(ret_verdict, VERDICT_SMACT_UNKNOWN, 0, 0, max);
     enum verdict_kind kind = has_smact ? VERDICT_SMACT_HIGH : VERDICT_UTILISATION_HIGH;
     return activity.value <= max + POLICY_ROUNDING ||
-           refuse(ret_verdict, kind, 0, activity.value, max);
+           refuse_gpu(ret_verdict, kind, 0, activity.value, max);
 }
 
 /* An MPS server serves one user at a time; a compute mode may admit a single process, which several
@@ -146,10 +146,10 @@ static bool may_join(const struct placement_query *query, const struct gpu_view 
     bool both_mps = task->request.sharing != SHARING_STREAMS && resident->sharing == SHARING_MPS;
     bool other_user = resident->uid != task->uid;
     if (gpu->id.one_process && (!both_mps || other_user))
-        return refuse(ret_verdict, VERDICT_ONE_PROCESS, resident->task, 0, 0);
+        return refuse_gpu(ret_verdict, VERDICT_ONE_PROCESS, resident->task, 0, 0);
     if (task->request.sharing == SHARING_MPS && both_mps && other_user &&
         !query->conditions->mps_users_together)
-        return refuse(ret_verdict, VERDICT_OTHER_MPS_USER, resident->task, 0, 0);
+        return refuse_gpu(ret_verdict, VERDICT_OTHER_MPS_USER, resident->task, 0, 0);
     return true;
 }
 
@@ -157,13 +157,13 @@ static bool may_join_all(
     const struct placement_query *query, const struct gpu_view *gpu, struct verdict *ret_verdict)
 {
     if (gpu->id.one_process && gpu->external_processes.valid && gpu->external_processes.value > 0)
-        return refuse(ret_verdict, VERDICT_ONE_PROCESS, 0, 0, 0);
+        return refuse_gpu(ret_verdict, VERDICT_ONE_PROCESS, 0, 0, 0);
     for (int i = 0; i < gpu->n_residents; i++)
         if (!may_join(query, gpu, &gpu->residents[i], ret_verdict))
             return false;
     int most = query->conditions->tasks_per_gpu_max;
     return !most || gpu->n_residents < most ||
-           refuse(ret_verdict, VERDICT_FULL, 0, gpu->n_residents, most);
+           refuse_gpu(ret_verdict, VERDICT_FULL, 0, gpu->n_residents, most);
 }
 
 /* Where sharing gains next to nothing, tasks are done sooner one after the other. */
@@ -173,7 +173,7 @@ static bool is_gain_enough(const struct placement_query *query, int i, struct ve
         return true;
     struct prediction prediction = predict_join_one(query, i);
     return !prediction.known || prediction.gain >= PREDICT_GAIN_MIN ||
-           refuse(ret_verdict, VERDICT_NO_GAIN, 0, prediction.gain, PREDICT_GAIN_MIN);
+           refuse_gpu(ret_verdict, VERDICT_NO_GAIN, 0, prediction.gain, PREDICT_GAIN_MIN);
 }
 
 static bool may_share(const struct placement_query *query, int i, struct verdict *ret_verdict)
@@ -183,7 +183,7 @@ static bool may_share(const struct placement_query *query, int i, struct verdict
         return false;
     const struct resident *rising = gpu_view_unsettled(gpu);
     if (rising)
-        return refuse(ret_verdict, VERDICT_HOLD_OFF, rising->task, 0, 0);
+        return refuse_gpu(ret_verdict, VERDICT_HOLD_OFF, rising->task, 0, 0);
     return has_memory(query, gpu, ret_verdict) && is_activity_low(query, gpu, ret_verdict) &&
            is_gain_enough(query, i, ret_verdict);
 }
@@ -191,7 +191,7 @@ static bool may_share(const struct placement_query *query, int i, struct verdict
 static bool admits_node(const struct placement_query *query, int i, struct verdict *ret_verdict)
 {
     return placement_ask_node(query, i) == NODE_ADMITS ||
-           refuse(ret_verdict, VERDICT_NODE, 0, 0, 0);
+           refuse_gpu(ret_verdict, VERDICT_NODE, 0, 0, 0);
 }
 
 static bool are_all_met(const struct placement_query *query, int i, struct verdict *ret_verdict)
@@ -199,7 +199,7 @@ static bool are_all_met(const struct placement_query *query, int i, struct verdi
     const struct gpu_view *gpu = &query->view->gpus[i];
     *ret_verdict = fits;
     if (gpu->reserved_for && gpu->reserved_for != query->task->id && !query->passes_reservation)
-        return refuse(ret_verdict, VERDICT_RESERVED, gpu->reserved_for, 0, 0);
+        return refuse_gpu(ret_verdict, VERDICT_RESERVED, gpu->reserved_for, 0, 0);
     if (!is_usable(query, i, ret_verdict) || !is_large_enough(query, i, ret_verdict))
         return false;
     if (!gpu_view_is_idle(gpu)) {
