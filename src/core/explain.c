@@ -604,7 +604,7 @@ static int places_for(const struct core *core, const struct task_request *reques
     for (int i = 0; i < core->view.n_gpus; i++) {
         const struct gpu_view *gpu = &core->view.gpus[i];
         bool usable = gpu->id.is_place && !(gpu->id.is_mig_instance && request->gpus > 1) &&
-                      kind_match_any(request->gpu_kind, gpu->id.name);
+                      (!*request->gpu_kind || kind_match_any(request->gpu_kind, gpu->id.name));
         n += usable && gpu->id.mem_total_bytes >= bytes;
     }
     return n;

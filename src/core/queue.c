@@ -63,8 +63,31 @@ static struct task *find_backwards(struct task *last, int n, uint64_t id)
     return last;
 }
 
+/* The last task that comes before the id, in a queue of one class whose last task does not. */
+static struct task *find_forwards(const struct task_queue *queue, uint64_t id)
+{
+    struct task *before = NULL;
+    for (struct task *next = queue->first; next->id < id; next = next->next)
+        before = next;
+    return before;
+}
+
+/* All tasks of a queue are mostly of one class: then the end whose id is nearer is nearer. */
+static bool is_nearer_to_first(const struct task_queue *queue, const struct task *task)
+{
+    int n = queue_count_of(queue, task->request.priority);
+    if (n == 0 || n < queue->count || task->id > queue->last->id)
+        return false;
+    uint64_t first = queue->first->id;
+    return task->id < first || task->id - first < queue->last->id - task->id;
+}
+
 void queue_push_in_order(struct task_queue *queue, struct task *task)
 {
+    if (is_nearer_to_first(queue, task)) {
+        insert_after(queue, find_forwards(queue, task->id), task);
+        return;
+    }
     struct task *before = queue->last;
     int priority = task->request.priority;
     for (int n = count_lower(queue, priority); n > 0; n--)

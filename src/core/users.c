@@ -126,7 +126,7 @@ static double size_of(const struct core *core, const struct gpu_view *gpu)
 struct activity {
     struct reading level;
     double weights; /* their sum; 0: equal parts */
-    int n_computing;
+    double equal_part;
 };
 
 static struct activity activity_of(const struct gpu_view *gpu)
@@ -134,16 +134,18 @@ static struct activity activity_of(const struct gpu_view *gpu)
     struct activity activity = {
         .level = gpu->smact_level.valid ? gpu->smact_level : gpu->utilisation_level};
     bool all_known = true;
+    int n = 0;
     for (int i = 0; i < gpu->n_residents; i++) {
         const struct resident *each = &gpu->residents[i];
         if (each->is_stopped)
             continue;
-        activity.n_computing++;
+        n++;
         all_known &= each->expect.smact.valid;
         activity.weights += each->expect.smact.value;
     }
     if (!all_known)
         activity.weights = 0;
+    activity.equal_part = n > 0 ? 1.0 / n : 0;
     return activity;
 }
 
@@ -155,7 +157,7 @@ static struct reading smact_part(const struct activity *activity, const struct r
     if (resident->is_stopped)
         return reading_of(0);
     double part = activity->weights > 0 ? resident->expect.smact.value / activity->weights
-                                        : 1.0 / activity->n_computing;
+                                        : activity->equal_part;
     return reading_of(activity->level.value * part);
 }
 
@@ -179,11 +181,12 @@ void core_accrue(struct core *core, struct gpu_view *gpu, int64_t now_us)
     if (gpu->n_residents == 0)
         return;
     struct activity activity = activity_of(gpu);
+    double equal_part = 1.0 / gpu->n_residents;
     struct core_user *user = NULL;
     for (int i = 0; i < gpu->n_residents; i++) {
         const struct resident *resident = &gpu->residents[i];
         const struct gpu_use use = {.is_whole = gpu->exclusive_for == resident->task,
-            .n_tasks = gpu->n_residents,
+            .equal_part = equal_part,
             .smact = smact_part(&activity, resident),
             .memory = memory_part(gpu, resident)};
         if (!user || user->uid != resident->uid)
@@ -195,7 +198,8 @@ void core_accrue(struct core *core, struct gpu_view *gpu, int64_t now_us)
 static void accrue_all(struct core *core, int64_t now_us)
 {
     for (int i = 0; i < core->view.n_gpus; i++)
-        core_accrue(core, &core->view.gpus[i], now_us);
+        if (core->view.gpus[i].n_residents)
+            core_accrue(core, &core->view.gpus[i], now_us);
 }
 
 /* A suspended task is charged for the memory that it had on each GPU, at a small rate. */

@@ -11,9 +11,8 @@
 
 double charge_rate(const struct gpu_use *use)
 {
-    double equal_part = 1.0 / (use->n_tasks > 1 ? use->n_tasks : 1);
-    double smact = reading_assume(use->smact, equal_part);
-    double memory = reading_assume(use->memory, equal_part);
+    double smact = reading_assume(use->smact, use->equal_part);
+    double memory = reading_assume(use->memory, use->equal_part);
     if (use->is_whole)
         return 1;
     double larger = smact > memory ? smact : memory;

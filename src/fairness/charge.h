@@ -14,7 +14,7 @@
 /* What a task has of one GPU. */
 struct gpu_use {
     bool is_whole;         /* no other task may come to the GPU while it is there */
-    int n_tasks;           /* on the GPU, this one included */
+    double equal_part;     /* 1 divided by the number of tasks on the GPU, this one included */
     struct reading smact;  /* 0..1, its part of the GPU's SM activity */
     struct reading memory; /* 0..1, its part of the GPU's memory */
 };

@@ -21,8 +21,6 @@
 
 #include "policy/conditions.h"
 
-static const struct verdict fits = {.kind = VERDICT_FITS};
-
 static double wanted_bytes(const struct placement_query *query)
 {
     const struct need *need = &query->task->request.need;
@@ -42,17 +40,21 @@ static double outstanding_bytes(const struct resident *resident)
                               residence_has_settled(resident->residence) ? need : 0));
 }
 
-static struct verdict check_memory(const struct placement_query *query, const struct gpu_view *gpu)
+static bool has_memory(
+    const struct placement_query *query, const struct gpu_view *gpu, struct verdict *ret_verdict)
 {
     struct reading free_bytes = gpu_view_free_bytes(gpu);
     double left = free_bytes.value, wanted = wanted_bytes(query);
-    if (!free_bytes.valid)
-        return (struct verdict){.kind = VERDICT_MEMORY_UNKNOWN};
+    if (!free_bytes.valid) {
+        *ret_verdict = (struct verdict){.kind = VERDICT_MEMORY_UNKNOWN};
+        return false;
+    }
     for (int i = 0; i < gpu->n_residents; i++)
         left -= outstanding_bytes(&gpu->residents[i]);
     if (left < wanted)
-        return (struct verdict){.kind = VERDICT_MEMORY_SHORT, .have = left, .limit = wanted};
-    return fits;
+        *ret_verdict = (struct verdict){
+            .kind = VERDICT_MEMORY_SHORT, .have = left, .limit = wanted};
+    return left >= wanted;
 }
 
 /* Tests whether the resident was backfilled onto a GPU that is reserved for the query's task, and
@@ -79,40 +81,42 @@ static const struct resident *find_rising(
     return NULL;
 }
 
-struct verdict admission_check_effect(
-    const struct placement_query *query, const struct prediction *effect)
+bool admission_check_effect(const struct placement_query *query, const struct prediction *effect,
+    struct verdict *ret_verdict)
 {
     double slowdown_max = query->conditions->slowdown_max;
     if (effect->slowdown > slowdown_max)
-        return (struct verdict){
+        *ret_verdict = (struct verdict){
             .kind = VERDICT_SLOWDOWN, .have = effect->slowdown, .limit = slowdown_max};
-    if (effect->gain < PREDICT_GAIN_MIN)
-        return (struct verdict){
+    else if (effect->gain < PREDICT_GAIN_MIN)
+        *ret_verdict = (struct verdict){
             .kind = VERDICT_NO_GAIN, .have = effect->gain, .limit = PREDICT_GAIN_MIN};
-    return fits;
+    else
+        return true;
+    return false;
 }
 
 /* The effect of a task of several GPUs is tested on all of them together: see predictive.c. */
-static struct verdict check_speed(
-    const struct placement_query *query, struct predictor *predictor, int i)
+static bool is_fast_enough(const struct placement_query *query, struct predictor *predictor, int i,
+    struct verdict *ret_verdict)
 {
     struct prediction effect = predictor_join(predictor, &i, 1);
     if (!effect.known)
-        return conditions_check_activity(query, &predictor->view->gpus[i]);
+        return conditions_check_activity(query, &predictor->view->gpus[i], ret_verdict);
     bool has_several = predictor->query->task->request.gpus > 1;
-    return has_several ? fits : admission_check_effect(query, &effect);
+    return has_several || admission_check_effect(query, &effect, ret_verdict);
 }
 
-struct verdict admission_check(
-    const struct placement_query *query, struct predictor *predictor, int i)
+bool admission_check(const struct placement_query *query, struct predictor *predictor, int i,
+    struct verdict *ret_verdict)
 {
     const struct gpu_view *gpu = &predictor->view->gpus[i];
-    struct verdict verdict = conditions_check_coresidents(query, gpu);
-    if (verdict.kind != VERDICT_FITS)
-        return verdict;
+    if (!conditions_check_coresidents(query, gpu, ret_verdict))
+        return false;
     const struct resident *rising = find_rising(query, gpu);
-    if (rising)
-        return (struct verdict){.kind = VERDICT_HOLD_OFF, .task = rising->task};
-    verdict = check_memory(query, gpu);
-    return verdict.kind == VERDICT_FITS ? check_speed(query, predictor, i) : verdict;
+    if (rising) {
+        *ret_verdict = (struct verdict){.kind = VERDICT_HOLD_OFF, .task = rising->task};
+        return false;
+    }
+    return has_memory(query, gpu, ret_verdict) && is_fast_enough(query, predictor, i, ret_verdict);
 }

@@ -16,23 +16,26 @@
  *              another one than query->view: a prediction of it.
  * `gpu`: index into the predictor's view.
  *
- * Returns VERDICT_FITS, or the first condition that is not met: VERDICT_ONE_PROCESS,
- * VERDICT_OTHER_MPS_USER, VERDICT_FULL, VERDICT_HOLD_OFF, VERDICT_MEMORY_UNKNOWN,
- * VERDICT_MEMORY_SHORT, a verdict on activity (where speeds cannot be predicted), VERDICT_SLOWDOWN
- * or VERDICT_NO_GAIN.
+ * `ret_verdict`: set to the first condition that is not met, if there is one: VERDICT_ONE_PROCESS,
+ *                VERDICT_OTHER_MPS_USER, VERDICT_FULL, VERDICT_HOLD_OFF, VERDICT_MEMORY_UNKNOWN,
+ *                VERDICT_MEMORY_SHORT, a verdict on activity (where speeds cannot be predicted),
+ *                VERDICT_SLOWDOWN or VERDICT_NO_GAIN.
+ *
+ * Returns whether the task may join them.
  */
-struct verdict admission_check(
-    const struct placement_query *query, struct predictor *predictor, int gpu);
+bool admission_check(const struct placement_query *query, struct predictor *predictor, int gpu,
+    struct verdict *ret_verdict);
 
 /*
  * Is the predicted effect of a placement acceptable?
  *
  * `effect`: must be known.
  *
- * Returns VERDICT_FITS, VERDICT_SLOWDOWN (a task would take more than slowdown_max times as long as
- * alone) or VERDICT_NO_GAIN (all tasks together would gain less than PREDICT_GAIN_MIN).
+ * `ret_verdict`: if not, VERDICT_SLOWDOWN (a task would take more than slowdown_max times as long
+ *                as alone) or VERDICT_NO_GAIN (all tasks together would gain less than
+ *                PREDICT_GAIN_MIN).
  */
-struct verdict admission_check_effect(
-    const struct placement_query *query, const struct prediction *effect);
+bool admission_check_effect(const struct placement_query *query, const struct prediction *effect,
+    struct verdict *ret_verdict);
 
 #endif

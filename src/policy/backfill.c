@@ -159,6 +159,7 @@ static bool stage_admits(const struct placement_query *query, const struct stage
     struct task single;
     struct placement_query alone = *query;
     struct predictor predictor;
+    struct verdict verdict;
     if (stage->gpu.n_residents == 0)
         return true;
     if (query->idle_only || stage->gpu.exclusive_for)
@@ -170,7 +171,7 @@ static bool stage_admits(const struct placement_query *query, const struct stage
     }
     alone.view = &stage->view;
     predictor_init(&predictor, &alone, &stage->view);
-    return admission_check(&alone, &predictor, 0).kind == VERDICT_FITS;
+    return admission_check(&alone, &predictor, 0, &verdict);
 }
 
 /* When GPU `i` admits query->task. `backfilled`: a task that is on the GPU then, too; or NULL. */

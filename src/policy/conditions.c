@@ -124,7 +124,7 @@ static bool has_memory(
     return left >= wanted || refuse_gpu(ret_verdict, VERDICT_MEMORY_SHORT, 0, left, wanted);
 }
 
-static bool is_activity_low(
+bool conditions_check_activity(
     const struct placement_query *query, const struct gpu_view *gpu, struct verdict *ret_verdict)
 {
     double max = query->conditions->smact_max;
@@ -153,7 +153,7 @@ static bool may_join(const struct placement_query *query, const struct gpu_view 
     return true;
 }
 
-static bool may_join_all(
+bool conditions_check_coresidents(
     const struct placement_query *query, const struct gpu_view *gpu, struct verdict *ret_verdict)
 {
     if (gpu->id.one_process && gpu->external_processes.valid && gpu->external_processes.value > 0)
@@ -179,16 +179,17 @@ static bool is_gain_enough(const struct placement_query *query, int i, struct ve
 static bool may_share(const struct placement_query *query, int i, struct verdict *ret_verdict)
 {
     const struct gpu_view *gpu = &query->view->gpus[i];
-    if (!may_join_all(query, gpu, ret_verdict))
+    if (!conditions_check_coresidents(query, gpu, ret_verdict))
         return false;
     const struct resident *rising = gpu_view_unsettled(gpu);
     if (rising)
         return refuse_gpu(ret_verdict, VERDICT_HOLD_OFF, rising->task, 0, 0);
-    return has_memory(query, gpu, ret_verdict) && is_activity_low(query, gpu, ret_verdict) &&
+    return has_memory(query, gpu, ret_verdict) &&
+           conditions_check_activity(query, gpu, ret_verdict) &&
            is_gain_enough(query, i, ret_verdict);
 }
 
-static bool admits_node(const struct placement_query *query, int i, struct verdict *ret_verdict)
+bool conditions_check_node(const struct placement_query *query, int i, struct verdict *ret_verdict)
 {
     return placement_ask_node(query, i) == NODE_ADMITS ||
            refuse_gpu(ret_verdict, VERDICT_NODE, 0, 0, 0);
@@ -208,10 +209,8 @@ static bool are_all_met(const struct placement_query *query, int i, struct verdi
         if (!may_share(query, i, ret_verdict))
             return false;
     }
-    return admits_node(query, i, ret_verdict);
+    return conditions_check_node(query, i, ret_verdict);
 }
-
-/* ---- one by one, for policies that replace some of them ---- */
 
 struct verdict conditions_check(const struct placement_query *query, int i)
 {
@@ -220,42 +219,19 @@ struct verdict conditions_check(const struct placement_query *query, int i)
     return verdict;
 }
 
-struct verdict conditions_check_place(
-    const struct placement_query *query, int i, bool *ret_is_final)
+bool conditions_check_place(
+    const struct placement_query *query, int i, bool *ret_is_final, struct verdict *ret_verdict)
 {
     const struct gpu_view *gpu = &query->view->gpus[i];
-    struct verdict verdict = fits;
     *ret_is_final = true;
-    if (!is_usable(query, i, &verdict) || !is_large_enough(query, i, &verdict) ||
-        gpu_view_is_idle(gpu))
-        return verdict;
-    *ret_is_final = query->idle_only;
+    if (!is_usable(query, i, ret_verdict) || !is_large_enough(query, i, ret_verdict))
+        return false;
+    if (gpu_view_is_idle(gpu))
+        return true;
     if (query->idle_only)
-        refuse_not_idle(gpu, &verdict);
-    return verdict;
-}
-
-struct verdict conditions_check_coresidents(
-    const struct placement_query *query, const struct gpu_view *gpu)
-{
-    struct verdict verdict = fits;
-    may_join_all(query, gpu, &verdict);
-    return verdict;
-}
-
-struct verdict conditions_check_activity(
-    const struct placement_query *query, const struct gpu_view *gpu)
-{
-    struct verdict verdict = fits;
-    is_activity_low(query, gpu, &verdict);
-    return verdict;
-}
-
-struct verdict conditions_check_node(const struct placement_query *query, int i)
-{
-    struct verdict verdict = fits;
-    admits_node(query, i, &verdict);
-    return verdict;
+        return refuse_not_idle(gpu, ret_verdict);
+    *ret_is_final = false;
+    return true;
 }
 
 /* ---- the best of those that meet all ---- */

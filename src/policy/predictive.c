@@ -35,20 +35,21 @@
 
 static const struct verdict fits = {.kind = VERDICT_FITS};
 
-/* Returns the verdict on the GPU. The reservation is tested last, since that test is the most
- * expensive. */
-static struct verdict check_gpu(
-    const struct placement_query *query, struct predictor *predictor, int i)
+/* Sets the verdict on the GPU. The reservation is tested last, since that test is the most
+ * expensive. Returns whether the task fits. */
+static bool check_gpu(const struct placement_query *query, struct predictor *predictor, int i,
+    struct verdict *ret_verdict)
 {
     bool is_final;
-    struct verdict verdict = conditions_check_place(query, i, &is_final);
-    if (!is_final)
-        verdict = admission_check(query, predictor, i);
-    if (verdict.kind == VERDICT_FITS)
-        verdict = conditions_check_node(query, i);
-    uint64_t delayed = verdict.kind == VERDICT_FITS ? backfill_delayed_task(query, predictor, i)
-                                                    : 0;
-    return delayed ? (struct verdict){.kind = VERDICT_RESERVED, .task = delayed} : verdict;
+    *ret_verdict = fits;
+    if (!conditions_check_place(query, i, &is_final, ret_verdict) ||
+        (!is_final && !admission_check(query, predictor, i, ret_verdict)) ||
+        !conditions_check_node(query, i, ret_verdict))
+        return false;
+    uint64_t delayed = backfill_delayed_task(query, predictor, i);
+    if (delayed)
+        *ret_verdict = (struct verdict){.kind = VERDICT_RESERVED, .task = delayed};
+    return !delayed;
 }
 
 /* Lists the first idle GPUs that fit, at most `most`. Returns how many. */
@@ -56,9 +57,9 @@ static int list_idle(
     const struct placement_query *query, struct predictor *predictor, int most, int *ret_gpus)
 {
     int n = 0, end = placement_end_gpu(query);
+    struct verdict verdict;
     for (int i = query->first_gpu; i < end && n < most; i++)
-        if (gpu_view_is_idle(&query->view->gpus[i]) &&
-            check_gpu(query, predictor, i).kind == VERDICT_FITS)
+        if (gpu_view_is_idle(&query->view->gpus[i]) && check_gpu(query, predictor, i, &verdict))
             ret_gpus[n++] = i;
     return n;
 }
@@ -161,11 +162,9 @@ static bool pick_of_many(
 static void check_all_gpus(
     const struct placement_query *query, struct predictor *predictor, struct verdict *ret_verdicts)
 {
-    for (int i = query->first_gpu; i < placement_end_gpu(query); i++) {
-        ret_verdicts[i] = check_gpu(query, predictor, i);
-        if (ret_verdicts[i].kind == VERDICT_FITS)
+    for (int i = query->first_gpu; i < placement_end_gpu(query); i++)
+        if (check_gpu(query, predictor, i, &ret_verdicts[i]))
             ret_verdicts[i].have = predicted_gain(predictor, &i, 1);
-    }
 }
 
 static bool pick_gpus(const struct placement_query *query, struct predictor *predictor,
@@ -190,10 +189,12 @@ static enum placement_answer choose(
         return PLACE_WAIT;
     struct prediction effect = predictor_join(&predictor, ret_gpus, wanted);
     bool is_tested = effect.known && wanted > 1;
-    struct verdict together = is_tested ? admission_check_effect(query, &effect) : fits;
-    for (int i = 0; i < wanted && together.kind != VERDICT_FITS; i++)
+    struct verdict together;
+    if (!is_tested || admission_check_effect(query, &effect, &together))
+        return PLACE_NOW;
+    for (int i = 0; i < wanted; i++)
         ret_verdicts[ret_gpus[i]] = together;
-    return together.kind == VERDICT_FITS ? PLACE_NOW : PLACE_WAIT;
+    return PLACE_WAIT;
 }
 
 /* The rank of a task of unknown time: after all others. Sums of such ranks do not overflow. */

@@ -24,20 +24,51 @@
 #define MEMORY_MIB_MAX 1e8
 #define CPUS_MAX       10000
 
-static const char *const
-    names_task[] = {"task", "name", NULL},
-    *const names_model[] = {"model", NULL}, *const names_dataset[] = {"dataset", NULL},
-    *const names_batch[] = {"batch_size", "batch", NULL}, *const names_gpus[] = {"gpus", NULL},
-    *const names_epochs[] = {"epochs", NULL}, *const names_solo_s[] = {"solo_s", NULL},
-    *const names_minutes[] = {"epoch_minutes", NULL},
-    *const names_minutes_newer[] = {"epoch_minutes_2025", NULL},
-    *const names_memory[] = {"memory_mb_2025", "memory_mib", NULL},
-    *const names_memory_otherwise[] = {"memory_mb_thesis", "rerun_mib", NULL},
-    *const names_smact[] = {"smact", NULL}, *const names_smocc[] = {"smocc", NULL},
-    *const names_gract[] = {"gract", NULL}, *const names_dram[] = {"dram", NULL},
-    *const names_power[] = {"power_w", NULL}, *const names_cpus[] = {"cpus", NULL},
-    *const names_host_memory[] = {"host_memory_mib", NULL},
-    *const names_gpu_kind[] = {"gpu_kind", NULL};
+/* What a row may have. Which column it is in is found once for a table. */
+enum row_field {
+    ROW_TASK,
+    ROW_MODEL,
+    ROW_DATASET,
+    ROW_BATCH,
+    ROW_GPUS,
+    ROW_EPOCHS,
+    ROW_SOLO_S,
+    ROW_MINUTES,
+    ROW_MINUTES_NEWER,
+    ROW_MEMORY,
+    ROW_MEMORY_OTHERWISE,
+    ROW_SMACT,
+    ROW_SMOCC,
+    ROW_GRACT,
+    ROW_DRAM,
+    ROW_POWER,
+    ROW_CPUS,
+    ROW_HOST_MEMORY,
+    ROW_GPU_KIND,
+    ROW_FIELDS
+};
+
+static const char *const field_names[ROW_FIELDS][3] = {
+    [ROW_TASK] = {"task", "name"},
+    [ROW_MODEL] = {"model"},
+    [ROW_DATASET] = {"dataset"},
+    [ROW_BATCH] = {"batch_size", "batch"},
+    [ROW_GPUS] = {"gpus"},
+    [ROW_EPOCHS] = {"epochs"},
+    [ROW_SOLO_S] = {"solo_s"},
+    [ROW_MINUTES] = {"epoch_minutes"},
+    [ROW_MINUTES_NEWER] = {"epoch_minutes_2025"},
+    [ROW_MEMORY] = {"memory_mb_2025", "memory_mib"},
+    [ROW_MEMORY_OTHERWISE] = {"memory_mb_thesis", "rerun_mib"},
+    [ROW_SMACT] = {"smact"},
+    [ROW_SMOCC] = {"smocc"},
+    [ROW_GRACT] = {"gract"},
+    [ROW_DRAM] = {"dram"},
+    [ROW_POWER] = {"power_w"},
+    [ROW_CPUS] = {"cpus"},
+    [ROW_HOST_MEMORY] = {"host_memory_mib"},
+    [ROW_GPU_KIND] = {"gpu_kind"},
+};
 
 /* The traits by which a task is found in a catalogue that names it differently. */
 struct traits {
@@ -48,12 +79,19 @@ struct traits {
 
 struct reader {
     struct columns columns;
+    int numbers[ROW_FIELDS]; /* of their columns; -1: the table has none */
     const struct catalogue_settings *settings;
     int estimate;                /* the column of the estimator's figures, or -1 */
     struct catalogue known;      /* data/traces/tasks.txt */
     struct traits *known_traits; /* of each */
     size_t n_known_traits, known_traits_capacity;
 };
+
+static void find_columns(struct reader *reader)
+{
+    for (int i = 0; i < ROW_FIELDS; i++)
+        reader->numbers[i] = columns_find(&reader->columns, field_names[i]);
+}
 
 /* ---- tasks that two catalogues name differently ---- */
 
@@ -66,14 +104,14 @@ static void keep_letters(const char *text, char *buffer, size_t size)
     buffer[n] = '\0';
 }
 
-static struct traits traits_of(const struct columns *columns)
+static struct traits traits_of(const struct reader *reader)
 {
     struct traits traits;
-    keep_letters(columns_get(columns, columns_find(columns, names_model)), traits.model,
+    keep_letters(columns_get(&reader->columns, reader->numbers[ROW_MODEL]), traits.model,
         sizeof traits.model);
-    keep_letters(columns_get(columns, columns_find(columns, names_dataset)), traits.dataset,
+    keep_letters(columns_get(&reader->columns, reader->numbers[ROW_DATASET]), traits.dataset,
         sizeof traits.dataset);
-    keep_letters(columns_get(columns, columns_find(columns, names_batch)), traits.batch,
+    keep_letters(columns_get(&reader->columns, reader->numbers[ROW_BATCH]), traits.batch,
         sizeof traits.batch);
     char *dataset = *traits.dataset ? strstr(traits.model, traits.dataset) : NULL;
     if (dataset)
@@ -110,31 +148,30 @@ static const struct sim_task *find_known(const struct reader *reader, const char
     for (size_t i = 0; i < reader->known.n; i++)
         if (strcmp(reader->known.tasks[i].name, name) == 0)
             return &reader->known.tasks[i];
-    struct traits traits = traits_of(&reader->columns);
+    struct traits traits = traits_of(reader);
     return find_alike(reader, &traits);
 }
 
 /* ---- a row ---- */
 
-static int read_number(const struct reader *reader, const char *const *names, double min,
-    double max, struct fault *fault, double *ret_value)
+static int read_number(const struct reader *reader, enum row_field field, double min, double max,
+    struct fault *fault, double *ret_value)
 {
-    return columns_number(
-        &reader->columns, columns_find(&reader->columns, names), min, max, fault, ret_value);
+    return columns_number(&reader->columns, reader->numbers[field], min, max, fault, ret_value);
 }
 
 static int read_time(const struct reader *reader, const struct sim_task *known, struct fault *fault,
     struct sim_task *task)
 {
     double epochs = 1, minutes = NAN;
-    int r = read_number(reader, names_solo_s, 0, SOLO_S_MAX, fault, &task->solo_s);
+    int r = read_number(reader, ROW_SOLO_S, 0, SOLO_S_MAX, fault, &task->solo_s);
     if (r != 0)
         return r;
-    r = read_number(reader, names_epochs, 1, 1e6, fault, &epochs);
+    r = read_number(reader, ROW_EPOCHS, 1, 1e6, fault, &epochs);
     if (r >= 0)
-        r = read_number(reader, names_minutes, 0, SOLO_S_MAX / 60, fault, &minutes);
+        r = read_number(reader, ROW_MINUTES, 0, SOLO_S_MAX / 60, fault, &minutes);
     if (r == 0)
-        r = read_number(reader, names_minutes_newer, 0, SOLO_S_MAX / 60, fault, &minutes);
+        r = read_number(reader, ROW_MINUTES_NEWER, 0, SOLO_S_MAX / 60, fault, &minutes);
     if (r < 0)
         return r;
     if (isnan(minutes) && !known)
@@ -148,9 +185,9 @@ static int read_memory(const struct reader *reader, const struct sim_task *known
     struct fault *fault, struct sim_task *task)
 {
     double mib = 0;
-    int r = read_number(reader, names_memory, 0, MEMORY_MIB_MAX, fault, &mib);
+    int r = read_number(reader, ROW_MEMORY, 0, MEMORY_MIB_MAX, fault, &mib);
     if (r == 0)
-        r = read_number(reader, names_memory_otherwise, 0, MEMORY_MIB_MAX, fault, &mib);
+        r = read_number(reader, ROW_MEMORY_OTHERWISE, 0, MEMORY_MIB_MAX, fault, &mib);
     if (r < 0)
         return r;
     if (r == 0 && !known)
@@ -176,17 +213,16 @@ static int read_demand(
     struct reader *reader, const struct sim_task *known, struct fault *fault, struct sim_task *task)
 {
     const struct {
-        const char *const *names;
+        enum row_field field;
         double max, *value;
-    } numbers[] = {{names_smact, 1, &task->demand.smact}, {names_gract, 1, &task->demand.gract},
-        {names_smocc, 1, &task->demand.smocc}, {names_dram, 1, &task->demand.dram},
-        {names_power, 1e5, &task->demand.power_w}};
-    bool says_smact = columns_get(&reader->columns, columns_find(&reader->columns, names_smact)) !=
-                      NULL;
+    } numbers[] = {{ROW_SMACT, 1, &task->demand.smact}, {ROW_GRACT, 1, &task->demand.gract},
+        {ROW_SMOCC, 1, &task->demand.smocc}, {ROW_DRAM, 1, &task->demand.dram},
+        {ROW_POWER, 1e5, &task->demand.power_w}};
+    bool says_smact = columns_get(&reader->columns, reader->numbers[ROW_SMACT]) != NULL;
     struct demand defaults = {NAN, reader->settings->smact, NAN, NAN, NAN};
     task->demand = known && !says_smact ? known->demand : defaults;
     for (size_t i = 0; i < ARRAY_SIZE(numbers); i++) {
-        int r = read_number(reader, numbers[i].names, 0, numbers[i].max, fault, numbers[i].value);
+        int r = read_number(reader, numbers[i].field, 0, numbers[i].max, fault, numbers[i].value);
         if (r < 0)
             return r;
     }
@@ -198,13 +234,12 @@ static int read_restrictions(
     const struct reader *reader, struct fault *fault, struct sim_task *task)
 {
     double cpus = 0, mib = 0;
-    const char *kind = columns_get(
-        &reader->columns, columns_find(&reader->columns, names_gpu_kind));
-    int r = read_number(reader, names_cpus, 0, CPUS_MAX, fault, &cpus);
+    const char *kind = columns_get(&reader->columns, reader->numbers[ROW_GPU_KIND]);
+    int r = read_number(reader, ROW_CPUS, 0, CPUS_MAX, fault, &cpus);
     if (r >= 0 && cpus != floor(cpus))
         r = columns_wrong(&reader->columns, fault, "cpus is %g: it must be a whole number", cpus);
     if (r >= 0)
-        r = read_number(reader, names_host_memory, 0, MEMORY_MIB_MAX, fault, &mib);
+        r = read_number(reader, ROW_HOST_MEMORY, 0, MEMORY_MIB_MAX, fault, &mib);
     if (r >= 0 && kind && !span_copy(span_of(kind), task->gpu_kind, sizeof task->gpu_kind))
         r = columns_wrong(&reader->columns, fault, "the gpu_kind \"%.40s...\" is too long", kind);
     task->host = (struct host_resources){(int)cpus, (int64_t)(mib * (double)MIB)};
@@ -215,7 +250,7 @@ static int read_task(struct reader *reader, struct fault *fault, struct sim_task
 {
     const struct sim_task *known = find_known(reader, task->name);
     double gpus = known ? known->gpus : 1;
-    int r = read_number(reader, names_gpus, 1, 100000, fault, &gpus);
+    int r = read_number(reader, ROW_GPUS, 1, 100000, fault, &gpus);
     if (r >= 0 && gpus != floor(gpus))
         r = columns_wrong(&reader->columns, fault, "gpus is %g: it must be a whole number", gpus);
     task->gpus = (int)gpus;
@@ -234,7 +269,7 @@ static int read_task(struct reader *reader, struct fault *fault, struct sim_task
 
 static int add_task(struct reader *reader, struct fault *fault, struct catalogue *catalogue)
 {
-    const char *name = columns_get(&reader->columns, columns_find(&reader->columns, names_task));
+    const char *name = columns_get(&reader->columns, reader->numbers[ROW_TASK]);
     if (!name)
         return columns_wrong(&reader->columns, fault, "the task has no name");
     if (ARRAY_RESERVE(catalogue->tasks, catalogue->capacity, catalogue->n + 1) < 0)
@@ -283,9 +318,11 @@ static int read_known(struct reader *reader, struct fault *fault)
     struct reader known = {.settings = &plain, .estimate = -1};
     int r = columns_open_text(&known.columns, built_in_tasks, "data/traces/tasks.txt", fault),
         more = 0;
+    if (r == 0)
+        find_columns(&known);
     while (r == 0 && (more = columns_next(&known.columns, fault)) == 1) {
         r = ARRAY_APPEND(reader->known_traits, reader->n_known_traits,
-            reader->known_traits_capacity, traits_of(&known.columns));
+            reader->known_traits_capacity, traits_of(&known));
         r = r < 0 ? fault_set(fault, ENOMEM, "out of memory")
                   : add_task(&known, fault, &reader->known);
     }
@@ -317,7 +354,9 @@ int catalogue_read(const char *path, const struct catalogue_settings *settings, 
     if (r == 0)
         r = path ? columns_open(&reader.columns, path, fault)
                  : columns_open_text(&reader.columns, built_in_tasks, built_in_name, fault);
-    if (r == 0 && columns_find(&reader.columns, names_task) < 0)
+    if (r == 0)
+        find_columns(&reader);
+    if (r == 0 && reader.numbers[ROW_TASK] < 0)
         r = fault_set(fault, EINVAL, "%s: its first line names no column \"task\"", path);
     if (r == 0)
         r = read_rows(&reader, fault, ret_catalogue);

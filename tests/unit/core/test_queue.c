@@ -78,12 +78,12 @@ static bool is_in_order(const struct task *before, const struct task *after)
     return priority > next || (priority == next && before->id < after->id);
 }
 
-/* Order and positions are right after each change at any place, of tasks of all classes. */
-static void positions_stay_right(void **state)
+/* Order and positions are right after each change at any place. */
+static void assert_positions_stay_right(int n_classes)
 {
     uint32_t random = 12345;
     for (int i = 1; i <= N; i++)
-        tasks[i].request.priority = PRIORITY_LOW + i % (PRIORITY_URGENT - PRIORITY_LOW + 1);
+        tasks[i].request.priority = PRIORITY_LOW + i % n_classes;
     for (int i = 0; i < 20000; i++) {
         random = random * 1664525u + 1013904223u;
         struct task *task = &tasks[1 + (random >> 8) % N];
@@ -101,12 +101,23 @@ static void positions_stay_right(void **state)
     }
 }
 
+static void positions_stay_right_in_one_class(void **state)
+{
+    assert_positions_stay_right(1);
+}
+
+static void positions_stay_right_in_all_classes(void **state)
+{
+    assert_positions_stay_right(PRIORITY_URGENT - PRIORITY_LOW + 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(keeps_the_order_of_submission, reset),
         cmocka_unit_test_setup(takes_out_anywhere, reset),
-        cmocka_unit_test_setup(positions_stay_right, reset),
+        cmocka_unit_test_setup(positions_stay_right_in_one_class, reset),
+        cmocka_unit_test_setup(positions_stay_right_in_all_classes, reset),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -13,7 +13,8 @@
 
 static double rate(bool is_whole, int n_tasks, struct reading smact, struct reading memory)
 {
-    return charge_rate(&(struct gpu_use){is_whole, n_tasks, smact, memory});
+    double equal_part = n_tasks > 1 ? 1.0 / n_tasks : 1;
+    return charge_rate(&(struct gpu_use){is_whole, equal_part, smact, memory});
 }
 
 static void the_larger_of_activity_and_memory_counts(void **state)
@@ -34,7 +35,6 @@ static void unknown_is_an_equal_part(void **state)
     assert_float_equal(rate(false, 4, READING_NONE, READING_NONE), 0.25, 1e-9);
     assert_float_equal(rate(false, 4, reading_of(0.05), READING_NONE), 0.25, 1e-9);
     assert_float_equal(rate(false, 4, READING_NONE, reading_of(0.5)), 0.5, 1e-9);
-    assert_float_equal(rate(false, 0, READING_NONE, READING_NONE), 1, 1e-9);
 }
 
 /* Drivers report more memory than the GPU has, where pages of the host count. */
