@@ -12,8 +12,11 @@
  * made by a thread of the loop's pool, never two at a time, so that the loop goes on taking the
  * agents' reports.
  *
+ * A job that has just been read is placed without another reading of Slurm: once its script is
+ * known, the core decides on what was read before.
+ *
  * A line in the wake file comes just before its job exists: after it, the controller reads the
- * jobs again a few times, LOOK_MS apart.
+ * jobs again a few times, at growing intervals.
  */
 #include "slurm/slurm_loop.h"
 
@@ -32,8 +35,8 @@
 #include "slurm/wake_watch.h"
 
 enum {
-    LOOK_MS = 30, /* measured: a job exists some milliseconds after its line */
-    LOOKS_MAX = 5,
+    LOOK_MS = 4,      /* measured: a job exists some milliseconds after its line; then 8, 16, ... */
+    LOOKS_MAX = 9,    /* 2 s altogether: slurmctld may be busy */
     SCRIPTS_MAX = 64, /* of one round: each takes slurmctld up to a millisecond */
     LOGS_MAX = 16,
 };
@@ -63,6 +66,7 @@ struct slurm_loop {
     uv_timer_t poll, look;
     uv_signal_t term, interrupt;
     int looks_left;
+    uint64_t look_ms; /* until the next of them */
     bool is_ending, is_broken;
     bool is_busy, is_again; /* a round is under way; another is wanted after it */
     bool is_slurm_down;
@@ -82,6 +86,7 @@ struct slurm_loop {
 };
 
 static void begin_round(struct slurm_loop *loop);
+static void decide_changes(struct slurm_loop *loop);
 
 static void want_round(void *context)
 {
@@ -138,7 +143,8 @@ static void finish_round(struct slurm_loop *loop, bool is_again)
         begin_round(loop);
     } else if (loop->looks_left > 0) {
         loop->looks_left--;
-        uv_timer_start(&loop->look, on_timer, LOOK_MS, 0);
+        uv_timer_start(&loop->look, on_timer, loop->look_ms, 0);
+        loop->look_ms *= 2;
     }
 }
 
@@ -205,7 +211,11 @@ static void on_changed(uv_work_t *work, int status)
             slurm_controller_want_again(loop->controller, &loop->logs[i].key);
         else
             job_files_examine(loop->files, &loop->logs[i].key, loop->logs[i].path);
-    finish_round(loop, is_any);
+    bool is_only_read = loop->n_changes == 0 && loop->n_scripts > 0 && !loop->is_ending;
+    if (is_only_read && slurm_controller_has_news(loop->controller))
+        decide_changes(loop);
+    else
+        finish_round(loop, is_any);
 }
 
 static void collect_wanted(struct slurm_loop *loop)
@@ -233,20 +243,9 @@ static void break_loop(struct slurm_loop *loop)
     end_loop(loop);
 }
 
-static void on_loaded(uv_work_t *work, int status)
+/* The core decides on the snapshot; then come the changes. */
+static void decide_changes(struct slurm_loop *loop)
 {
-    struct slurm_loop *loop = work->data;
-    if (loop->is_ending) {
-        loop->is_busy = false;
-        return;
-    }
-    if (loop->load_result < 0) {
-        on_slurm_down(loop);
-        return;
-    }
-    if (loop->is_slurm_down)
-        log_info("slurmctld answers again");
-    loop->is_slurm_down = false;
     if (slurm_controller_update(loop->controller, &loop->snapshot, clock_monotonic_us(),
             clock_wall_us() / SECOND_US, &loop->changes, &loop->n_changes) < 0 ||
         ARRAY_RESERVE(loop->reasons, loop->reasons_capacity, loop->n_changes + 1) < 0) {
@@ -262,6 +261,23 @@ static void on_loaded(uv_work_t *work, int status)
         finish_round(loop, false);
     else
         uv_queue_work(&loop->loop, &loop->work, make_changes, on_changed);
+}
+
+static void on_loaded(uv_work_t *work, int status)
+{
+    struct slurm_loop *loop = work->data;
+    if (loop->is_ending) {
+        loop->is_busy = false;
+        return;
+    }
+    if (loop->load_result < 0) {
+        on_slurm_down(loop);
+        return;
+    }
+    if (loop->is_slurm_down)
+        log_info("slurmctld answers again");
+    loop->is_slurm_down = false;
+    decide_changes(loop);
 }
 
 static void load_snapshot(uv_work_t *work)
@@ -283,6 +299,7 @@ static void on_wake(void *context)
 {
     struct slurm_loop *loop = context;
     loop->looks_left = LOOKS_MAX;
+    loop->look_ms = LOOK_MS;
     want_round(loop);
 }
 
