@@ -33,10 +33,11 @@ test:
 	scripts/test
 
 # The plain build's tests, without installing anything; compiler warnings are no errors here.
+# TESTS chooses some of them: make check TESTS="core-queue --suite policy".
 check: all
 	meson configure $(BUILD) -Dtests=enabled
 	ninja -C $(BUILD) || { echo "The tests cannot be built: 'make deps' installs what they need" >&2; exit 1; }
-	meson test -C $(BUILD) --no-rebuild --print-errorlogs
+	meson test -C $(BUILD) --no-rebuild --print-errorlogs $(TESTS)
 
 # The fault campaign with random seeds, which it prints; as root it includes power cuts and the tests
 # with the Slurm of Debian 13. And tests that take too long for `make test`.

@@ -128,27 +128,13 @@ static char *key_of(const struct sweep_base *base, const struct point *point)
     return fclose(out) == 0 ? key : NULL;
 }
 
-static bool make_room(struct sweep_grid *grid)
-{
-    if (grid->n < grid->room)
-        return true;
-    int64_t room = grid->room ? 2 * grid->room : 64;
-    struct simulation *simulations = realloc(grid->simulations, (size_t)room * sizeof *simulations);
-    if (simulations)
-        grid->simulations = simulations;
-    struct sweep_point *points = realloc(grid->points, (size_t)room * sizeof *points);
-    if (points)
-        grid->points = points;
-    grid->room = simulations && points ? room : grid->room;
-    return simulations && points;
-}
-
 /* One combination. Remarks on the trace are printed once, by the first run. */
 static int add_point(struct sweep_grid *grid, const struct sweep_base *base,
     const struct point *point, struct fault *fault)
 {
     struct core_settings settings = core_settings_default();
-    if (!make_room(grid))
+    if (ARRAY_RESERVE(grid->simulations, grid->simulation_capacity, grid->n + 1) < 0 ||
+        ARRAY_RESERVE(grid->points, grid->point_capacity, grid->n + 1) < 0)
         return fault_set(fault, ENOMEM, "out of memory");
     settings.policy = point->policy.policy;
     settings.conditions.smact_max = point->smact_max;

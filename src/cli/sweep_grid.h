@@ -26,7 +26,8 @@ struct sweep_grid {
     struct sweep_point {
         char *key; /* the first columns of its row, each followed by a comma */
     } * points;
-    int64_t n, room;
+    int64_t n;
+    size_t simulation_capacity, point_capacity;
 
     struct gpu_kinds *kinds;
     struct cluster cluster;

@@ -20,7 +20,7 @@ struct top {
     struct screen *screen;
     json_t *gpus, *tasks; /* the daemon's last replies */
     struct top_gpu *gpu;  /* histories, found by UUID */
-    size_t gpu_count;
+    size_t gpu_count, gpu_capacity;
 
     enum top_mode mode;
     enum top_sort sort;

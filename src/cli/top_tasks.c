@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "cli/task_view.h"
 #include "cli/top.h"
 
@@ -24,13 +25,11 @@ static struct history *history_of(struct top *top, const char *uuid)
     for (size_t i = 0; i < top->gpu_count; i++)
         if (strcmp(top->gpu[i].uuid, uuid) == 0)
             return &top->gpu[i].smact;
-    struct top_gpu *more = realloc(top->gpu, (top->gpu_count + 1) * sizeof *more);
-    if (!more)
+    struct top_gpu gpu = {.uuid = ""};
+    strncpy(gpu.uuid, uuid, sizeof gpu.uuid - 1);
+    if (ARRAY_APPEND(top->gpu, top->gpu_count, top->gpu_capacity, gpu) < 0)
         return NULL;
-    top->gpu = more;
-    more[top->gpu_count] = (struct top_gpu){0};
-    strncpy(more[top->gpu_count].uuid, uuid, sizeof more->uuid - 1);
-    return &more[top->gpu_count++].smact;
+    return &top->gpu[top->gpu_count - 1].smact;
 }
 
 static void add_to_history(struct top *top)

@@ -16,6 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/file.h"
 
 struct process {
@@ -26,21 +27,8 @@ struct process {
 
 struct process_table {
     struct process *rows;
-    size_t n, room;
+    size_t n, capacity;
 };
-
-static void add_process(struct process_table *table, struct process row)
-{
-    if (table->n == table->room) {
-        size_t room = 2 * table->room + 256;
-        struct process *rows = realloc(table->rows, room * sizeof *rows);
-        if (!rows)
-            return;
-        table->rows = rows;
-        table->room = room;
-    }
-    table->rows[table->n++] = row;
-}
 
 /* Reads /proc/PID/stat: the name in parentheses may hold any byte. Returns false when the process
  * is gone. */
@@ -72,8 +60,10 @@ static struct process_table read_table(void)
     struct process row;
     DIR *folder = opendir("/proc");
     for (struct dirent *entry; folder && (entry = readdir(folder));)
-        if (entry->d_name[0] >= '1' && entry->d_name[0] <= '9' && read_process(entry->d_name, &row))
-            add_process(&table, row);
+        if (entry->d_name[0] >= '1' && entry->d_name[0] <= '9' &&
+            read_process(entry->d_name, &row) &&
+            ARRAY_APPEND(table.rows, table.n, table.capacity, row) < 0)
+            break; /* those that are listed are ended */
     if (folder)
         closedir(folder);
     return table;
