@@ -61,6 +61,7 @@ static bool is_free(const struct gpu *gpu, const struct mig_profile *profile, in
     return true;
 }
 
+/* A profile has its own places: 3g.20gb begins at slice 0 or 4 only. */
 static bool may_start(const struct gpu *gpu, const struct mig_profile *profile, int start)
 {
     int starts[MIG_MEMORY_SLICES], count = mig_profile_starts(profile, starts);
@@ -71,6 +72,7 @@ static bool may_start(const struct gpu *gpu, const struct mig_profile *profile, 
     return false;
 }
 
+/* The lowest free number, which an instance that was removed may have had. */
 static int find_number(const struct gpu *gpu)
 {
     for (int u = 1; u < gpu->unit_count; u++)

@@ -187,6 +187,7 @@ static void run_terminate_client(struct control *control, const char *arguments,
     fprintf(out, "%d\n", found ? 0 : NO_SUCH_CLIENT);
 }
 
+/* Anything but a number from 1 to 100 changes nothing. */
 static void take_percent(const char *text, double *percent, FILE *out)
 {
     if (parse_double(text, 1, 100, percent) == 0)

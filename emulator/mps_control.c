@@ -1,8 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * An emulated nvidia-cuda-mps-control, as far as a manager observes NVIDIA's: the daemon, its files
- * in the pipe and log directories, and the commands on its standard input. After the "Multi-Process Service"
- * guide (docs.nvidia.com/deploy/mps).
+ * in the pipe and log directories, and the commands on its standard input. After the "Multi-Process
+ * Service" guide (docs.nvidia.com/deploy/mps).
+ *
+ *     $CUDA_MPS_PIPE_DIRECTORY/nvidia-cuda-mps-control.pid    locked while the daemon runs
+ *     $CUDA_MPS_PIPE_DIRECTORY/control                        the socket (mps_channel.c)
+ *     $CUDA_MPS_LOG_DIRECTORY/control.log, server.log         what a manager looks for failures in
+ *
+ * The same program is the daemon (-d, -f) and its client: without an argument it passes each line
+ * of its standard input to the daemon and prints the answers.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -161,6 +161,7 @@ nvmlReturn_t nvmlGpmMigSampleGet(nvmlDevice_t device, unsigned gpu_instance, nvm
     return r;
 }
 
+/* Integrals divided by time: exact however far apart the samples are. */
 static struct activity mean_between(
     const struct nvmlGpmSample_st *a, const struct nvmlGpmSample_st *b)
 {

@@ -2,7 +2,10 @@
 /* The processes on a GPU: three lists (compute, graphics, MPS), and three versions of each call,
  * whose entries differ in size. A client must use the size of the version that it calls; a wrong
  * one shows as impossible process ids. When the client's array is too small, the answer is the
- * number of processes, as NVML's is. */
+ * number of processes, as NVML's is:
+ *
+ *     count = 0     NVML_ERROR_INSUFFICIENT_SIZE, count = 3
+ *     count = 3     NVML_SUCCESS, or once more too small when a process has started meanwhile */
 #include <math.h>
 
 #include "base/clock.h"

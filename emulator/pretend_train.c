@@ -127,6 +127,7 @@ static int leak_memory(struct run *run)
     return r;
 }
 
+/* A fault of an MPS client ends the clients of its server that are on one of its GPUs. */
 static bool stops_with(const struct process *p, const struct process *faulty)
 {
     bool same_server = p->present && p->mps_server && p->mps_server == faulty->mps_server;

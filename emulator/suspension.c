@@ -51,6 +51,7 @@ bool suspension_settle(struct world *world)
     return changed;
 }
 
+/* A locked process has finished its work on the GPU and begins no more; its memory stays. */
 int suspension_lock(struct world *world, struct process *p)
 {
     if (p->mps_server || p->has_profiler)

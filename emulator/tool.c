@@ -1,7 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* colloc-emulator: creates emulated GPUs, prints their state, and injects faults. All three work on
+/*
+ * colloc-emulator: creates emulated GPUs, prints their state, and injects faults. All three work on
  * the file of the world (world.h), which the running programs map: a fault that is set here is seen
- * by their next call. */
+ * by their next call.
+ *
+ *     colloc-emulator create --gpus=2xA100-40GB /tmp/gpus
+ *     export COLLOC_EMULATOR=/tmp/gpus      for this program, libnvidia-ml, the MPS programs, ...
+ *     colloc-emulator set 1 lost=on         GPU 1 falls off the bus
+ *     colloc-emulator show
+ */
 #include <errno.h>
 #include <getopt.h>
 #include <stdio.h>

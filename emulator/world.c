@@ -210,6 +210,7 @@ bool process_lost_gpu(const struct world *world, const struct process *p)
     return false;
 }
 
+/* Its server has ended: the next call of a client fails, as when NVIDIA's server was killed. */
 bool process_lost_mps(const struct world *world, const struct process *p)
 {
     for (int i = 0; i < world->process_end; i++)

@@ -139,6 +139,7 @@ static void answer_task(struct task *task, const char *constants_line)
         printf("-\t%s\n", r < 0 ? task->fault.text : estimate.note);
 }
 
+/* A model that cannot be read has a row with the reason, so that rows stay in step with TASKS. */
 static void open_task(struct task *task)
 {
     size_t size;
