@@ -33,7 +33,7 @@ test:
 	scripts/test
 
 # The plain build's tests, without installing anything; compiler warnings are no errors here.
-# TESTS chooses some of them: make check TESTS="core-queue --suite policy".
+# TESTS chooses some of them: make check TESTS="core-queue core-task".
 check: all
 	meson configure $(BUILD) -Dtests=enabled
 	ninja -C $(BUILD) || { echo "The tests cannot be built: 'make deps' installs what they need" >&2; exit 1; }
