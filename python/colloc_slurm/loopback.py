@@ -72,6 +72,18 @@ def why_not():
     return f"Slurm is not installed: no {', '.join(missing)}" if missing else None
 
 
+def until(condition, what="it", limit_s=LIMIT_S, explain=lambda: ""):
+    """The first value of `condition` that is true. `explain()` is part of the failure's message."""
+    end = time.monotonic() + limit_s
+    while True:
+        value = condition()
+        if value:
+            return value
+        if time.monotonic() > end:
+            raise AssertionError(f"{what} did not happen within {limit_s} s\n{explain()}")
+        time.sleep(0.005)
+
+
 def free_ports(count):
     """TCP ports of 127.0.0.1 that are free, and below those that the kernel gives to clients."""
     found, held = [], []
@@ -341,15 +353,8 @@ class Loopback:
         return self.until(look, f"job {job}: {' or '.join(wanted)}")
 
     def until(self, condition, what="it", limit_s=LIMIT_S):
-        """The first value of `condition` that is true."""
-        end = time.monotonic() + limit_s
-        while True:
-            value = condition()
-            if value:
-                return value
-            if time.monotonic() > end:
-                raise AssertionError(f"{what} did not happen in {limit_s} s\n{self.logs()}")
-            time.sleep(0.02)
+        """The first value of `condition` that is true; without one it fails with the logs."""
+        return until(condition, what, limit_s, self.logs)
 
 
 def find_version():

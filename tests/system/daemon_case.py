@@ -18,12 +18,12 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "..", "python"))
 
 from colloc import Client, Connection  # noqa: E402
+from colloc_slurm.loopback import LIMIT_S, until  # noqa: E402
 
 BUILD = os.environ.get("COLLOC_BUILD", os.path.join(os.path.dirname(__file__), "..", "..", "build"))
 PROGRAMS = {
@@ -33,7 +33,6 @@ PROGRAMS = {
     "emulator": "emulator/colloc-emulator",
     "pretend-train": "emulator/colloc-pretend-train",
 }
-LIMIT_S = 120  # for anything to happen at all, on a busy machine and with sanitizers
 MIB = 1 << 20
 
 
@@ -45,18 +44,6 @@ needs_cuda_in_python = unittest.skipUnless(PYTHON_HAS_CUDA, "the emulator's libc
 
 def program(name):
     return os.path.abspath(os.path.join(BUILD, PROGRAMS[name]))
-
-
-def until(condition, what="it", limit_s=LIMIT_S):
-    """The first value of `condition` that is true."""
-    end = time.monotonic() + limit_s
-    while True:
-        value = condition()
-        if value:
-            return value
-        if time.monotonic() > end:
-            raise AssertionError(f"{what} did not happen within {limit_s} s")
-        time.sleep(0.005)
 
 
 def read(path, mode="r"):
