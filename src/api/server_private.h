@@ -97,6 +97,7 @@ void connection_on_change(void *context, struct MHD_Connection *connection, void
 
 /* ---- http_request.c: libmicrohttpd's callbacks ---- */
 
+/* The parameters are libmicrohttpd's; `context` is the server. */
 void *http_request_on_path(void *context, const char *path, struct MHD_Connection *connection);
 enum MHD_Result http_request_on_data(void *context, struct MHD_Connection *connection,
     const char *url, const char *method, const char *version, const char *data, size_t *data_size,

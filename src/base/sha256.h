@@ -15,6 +15,7 @@ struct sha256 {
     uint8_t rest[SHA256_BLOCK];
 };
 
+/* The digest of a text in pieces: begin, add each piece, end. */
 void sha256_begin(struct sha256 *hash);
 void sha256_add(struct sha256 *hash, const void *data, size_t size);
 void sha256_end(struct sha256 *hash, uint8_t ret_digest[static SHA256_SIZE]);

@@ -23,6 +23,7 @@ struct slurm_words {
 int slurm_words_make(
     const char *called, const char *const *arguments, int count, struct slurm_words *ret_words);
 
+/* Releases the words. */
 void slurm_words_fini(struct slurm_words *words);
 
 #endif

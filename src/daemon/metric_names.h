@@ -54,6 +54,7 @@ enum process_metric {
     PROCESS_METRICS
 };
 
+/* Returns whether a series is of a GPU, of a task on one, or of a task's processes. */
 enum metric_kind metric_kind_of(const struct metric_key *key);
 
 /* Returns how many metrics a sample of this kind has. */

@@ -85,6 +85,8 @@ bool line_is_head(struct span line);
 /* Tests whether the line consists of rules only: "=====", "_____", "+---+". */
 bool line_is_rule(struct span line);
 
+/* Returns the kind of a layer by the name of its class: "Conv2d"; LAYER_OTHER where it is none that
+ * we know. */
 enum layer_kind layer_kind_of(struct span type);
 
 /*

@@ -23,6 +23,7 @@ struct line_buffer {
     size_t line_size; /* of the complete line at the front, with its end; 0: none */
 };
 
+/* Releases the memory; the buffer is empty, with its `max`. */
 void line_buffer_fini(struct line_buffer *buffer);
 
 /*

@@ -42,6 +42,7 @@ const char *job_script_summary(const struct job_script *script);
 int job_script_estimate(struct job_script *script, const struct job_script_settings *settings,
     const char *summary, struct fault *fault);
 
+/* Releases what job_script_parse has allocated. */
 void job_script_fini(struct job_script *script);
 
 #endif

@@ -79,6 +79,7 @@ void node_table_add_other(struct node_table *table, const struct slurm_job *job)
 /* Is the name in the comma-separated list? */
 bool node_list_has(const char *list, const char *name);
 
+/* Releases the table and its nodes. */
 void node_table_fini(struct node_table *table);
 
 #endif

@@ -30,6 +30,7 @@ struct conf_text {
  */
 int conf_text_parse(struct span text, struct conf_text *ret_conf);
 
+/* Releases the lines; also after a fault of conf_text_parse. */
 void conf_text_fini(struct conf_text *conf);
 
 /*

@@ -9,11 +9,24 @@
 /*
  * changes[v] makes version v + 1 out of version v; never edited once released.
  *
- * sum: of the row's other values (checksum.c). facts: `forgotten`, how many of the tasks up to the
- * last one are not in the log on purpose; `loss`, what it lost, as text (loss.c).
- *
- * live: the tasks that have not ended, and the event that gave a task the GPUs it holds now. It
- * follows from the events; it is there so that a restart does not read all of history.
+ * events      the log itself; all else follows from it, or cannot be known from it
+ *   seq         1, 2, 3, ... without a gap, in the order in which they were applied
+ *   task        the task that it is about; 0: none
+ *   kind        the name of its kind (event_name of core/event.h)
+ *   time_us     the core's time; wall_us: microseconds since 1970, for people
+ *   body        its members, as JSON (event_json.h)
+ *   detail      JSON that the core does not need, such as a submission's script; or NULL
+ *   sum         of the row's other values (checksum.c)
+ * live        the tasks that have not ended, so that a restart does not read all of history
+ *   placed_seq  the event that gave the task the GPUs that it holds now; NULL: it holds none
+ * ended       what lists of ended tasks select and sort by; times as in events
+ * records     an ended task as the API shows it, as JSON
+ * blobs       long texts of tasks; one that several tasks have is there once
+ *   key         SHA-256 of `data`, in hex
+ * blob_uses   which tasks have which; a blob without a task is removed
+ * arrays      tasks `first` to `last`, whose submission is the event of the array's id
+ * facts       `forgotten`: how many of the tasks up to the last one are not in the log on purpose;
+ *             `loss`: what it lost, as text (loss.c)
  */
 static const char *const changes[] = {
     "CREATE TABLE events(seq INTEGER PRIMARY KEY, task INTEGER NOT NULL, kind TEXT NOT NULL, time_us INTEGER NOT NULL,"
@@ -41,7 +54,6 @@ static const char *const changes[] = {
     "CREATE TABLE facts(name TEXT PRIMARY KEY, value NOT NULL) WITHOUT ROWID;"
     "INSERT INTO facts SELECT 'forgotten', coalesce(max(task), 0) - count(DISTINCT task) FROM events WHERE task > 0;",
 
-    /* An array: its SUBMIT is the event of the array's id; its tasks are `first` to `last`. */
     "CREATE TABLE arrays(id INTEGER PRIMARY KEY, first INTEGER NOT NULL, last INTEGER NOT NULL);",
 
     /* The tables stay: events of the kinds USAGE, ELIGIBLE, DEPENDENCY, UPDATE, RESERVE and

@@ -80,6 +80,7 @@ void node_poll_fini(struct node *node);
 
 /* ---- node.c ---- */
 
+/* A poll is complete, its GPUs are in `node`: notes which steps share them, and sends a report. */
 void node_polled(struct node *node);
 void node_gpus_free(struct node_gpu *gpus, size_t n);
 
@@ -101,10 +102,12 @@ struct node_step *node_step_find(const struct node *node, pid_t stepd);
 /* Notes which steps share their GPUs with processes of others, by the last poll. */
 void node_steps_note_sharing(struct node *node);
 
+/* Stops watching all steps; they go on. */
 void node_steps_close(struct node *node);
 
 /* ---- node_socket.c ---- */
 
+/* Listens on the socket of the configuration. Returns 0, or -errno with a fault. */
 int step_server_open(struct node *node, struct fault *fault);
 void step_server_mps_ready(struct node *node, uid_t uid);
 void step_server_close(struct node *node);
@@ -112,6 +115,7 @@ void step_server_destroy(struct node *node);
 
 /* ---- slurmd_watch.c ---- */
 
+/* Begins to watch for the end of slurmd. Returns 0 or -ENOMEM. */
 int slurmd_watch_open(struct node *node);
 void slurmd_watch_close(struct node *node);
 void slurmd_watch_destroy(struct node *node);
