@@ -326,7 +326,7 @@ static int print_plot(const struct invocation *invocation, int64_t id)
     if (invocation->common[COMMON_JSON].number)
         print_json(reply);
     else
-        task_plot_print(reply, output_width(), strcmp(nl_langinfo(CODESET), "UTF-8") == 0);
+        task_plot_print(reply, output_width(), strcmp(nl_langinfo(CODESET), "UTF-8") == 0, stdout);
     json_decref(reply);
     return EXIT_OK;
 }

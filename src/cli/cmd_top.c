@@ -6,6 +6,7 @@
  * and its selection) and draws all of it (top_draw.c).
  */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -93,6 +94,21 @@ static void cancel_selected(struct top *top, struct client *client)
     else
         snprintf(top->message, sizeof top->message, "%s", fault.text);
     json_decref(reply);
+}
+
+/* A task that has just ended is still there. */
+static void poll_page(struct top *top, struct client *client)
+{
+    struct fault fault = {0};
+    char path[64];
+    snprintf(path, sizeof path, "/v1/tasks/%" JSON_INTEGER_FORMAT, top->page_task);
+    json_t *task = fetch_reply(client, path, &fault);
+    strcat(path, "/series");
+    json_t *series = task ? fetch_reply(client, path, &fault) : NULL;
+    if (task)
+        top_page_take(top, json_object_get(task, "task"), series);
+    json_decref(task);
+    json_decref(series);
 }
 
 /* ---- keys ---- */
@@ -187,6 +203,36 @@ static bool on_browse_key(struct top *top, int key)
     return true;
 }
 
+static void open_page(struct top *top, struct client *client)
+{
+    int at = top_selected(top);
+    if (at < 0)
+        return;
+    top->page_task = json_integer_value(json_object_get(top->shown[at], "id"));
+    top->page_first = 0;
+    top->mode = TOP_PAGE;
+    free(top->page);
+    top->page = NULL;
+    poll_page(top, client);
+}
+
+/* Returns false to quit. */
+static bool on_page_key(struct top *top, int key)
+{
+    int rows = screen_rows(top->screen) - 2;
+    if (key == KEY_ESCAPE || key == KEY_ENTER)
+        top->mode = TOP_BROWSE;
+    else if (key == KEY_UP || key == 'k')
+        top->page_first--;
+    else if (key == KEY_DOWN || key == 'j')
+        top->page_first++;
+    else if (key == KEY_PAGE_UP || key == KEY_PAGE_DOWN)
+        top->page_first += key == KEY_PAGE_UP ? -rows : rows;
+    else if (key == KEY_HOME)
+        top->page_first = 0;
+    return key != 'q';
+}
+
 /* Returns false to quit. */
 static bool on_key(struct top *top, struct client *client, int key)
 {
@@ -201,7 +247,11 @@ static bool on_key(struct top *top, struct client *client, int key)
             poll_daemon(top, client);
         }
         return true;
+    case TOP_PAGE:
+        return on_page_key(top, key);
     default:
+        if (key == KEY_ENTER)
+            open_page(top, client);
         return on_browse_key(top, key);
     }
 }
@@ -221,6 +271,8 @@ static void run_loop(struct top *top, struct client *client, int64_t interval_us
             return;
         if (clock_monotonic_us() >= next_us) {
             poll_daemon(top, client);
+            if (top->mode == TOP_PAGE)
+                poll_page(top, client);
             next_us = clock_monotonic_us() + interval_us;
         }
     }
@@ -277,7 +329,8 @@ const struct command command_top = {
                    "Keys: up and down (or k and j), page up and down, home and end select a "
                    "task; s sorts by queue, time, memory or user; / filters by name, user, "
                    "state or id, until escape; c cancels the selected task if it is yours, "
-                   "after a confirmation; q quits.",
+                   "after a confirmation; enter opens a task's page, with its attempts and its "
+                   "metrics over time, until escape; q quits.",
     COMMAND_OPTIONS(options),
     .common_without = WITHOUT_JSON,
     .run = run,

@@ -47,6 +47,7 @@ static const struct metric {
 };
 
 struct axis {
+    FILE *out;           /* for its lines */
     double since, until; /* seconds since 1970 */
     int columns;
 };
@@ -58,9 +59,9 @@ static double time_at(const json_t *times, size_t i)
 
 /* All lines share one axis, from the first to the last sample of any of them. A short run has as
  * many columns as it has samples. */
-static struct axis axis_of(const json_t *answer, int width)
+static struct axis axis_of(const json_t *answer, int width, FILE *out)
 {
-    struct axis axis = {INFINITY, -INFINITY, width - LABEL_WIDTH - FIGURES_WIDTH};
+    struct axis axis = {out, INFINITY, -INFINITY, width - LABEL_WIDTH - FIGURES_WIDTH};
     size_t i;
     json_t *series;
     json_array_foreach(json_object_get(answer, "series"), i, series) {
@@ -159,7 +160,7 @@ static void print_line(const char *label, const struct line *line, const struct 
     for (int i = 0; i < axis->columns; i++)
         history_add(
             &history, line->n[i] ? line->sum[i] / line->n[i] / (top > 0 ? top : 1) : (double)NAN);
-    printf("%-*s%s  %s to %s, mean %s\n", LABEL_WIDTH, label,
+    fprintf(axis->out, "%-*s%s  %s to %s, mean %s\n", LABEL_WIDTH, label,
         text_graph_history(&history, axis->columns, blocks, text),
         value_text(line->min, metric->unit, min), value_text(line->max, metric->unit, max),
         value_text(line->total / line->known, metric->unit, mean));
@@ -192,9 +193,9 @@ static void mark_span(char *marks, const struct axis *axis, double since, double
         marks[i] = sign;
 }
 
-static void print_marks(const char *label, const char *marks)
+static void print_marks(const struct axis *axis, const char *label, const char *marks)
 {
-    printf("%-*s%s\n", LABEL_WIDTH, label, marks);
+    fprintf(axis->out, "%-*s%s\n", LABEL_WIDTH, label, marks);
 }
 
 static void clear_marks(char marks[TEXT_GRAPH_WIDTH_MAX + 1], const struct axis *axis)
@@ -244,7 +245,7 @@ static void print_attempts(const json_t *answer, const struct axis *axis)
             mark_span(marks, axis, until, until, 'x');
     }
     if (json_array_size(attempts))
-        print_marks("attempt", marks);
+        print_marks(axis, "attempt", marks);
 }
 
 static void print_neighbours(const json_t *answer, const struct axis *axis)
@@ -258,23 +259,23 @@ static void print_neighbours(const json_t *answer, const struct axis *axis)
             member_number(neighbour, "until", 0), '=');
         snprintf(label, sizeof label, "task %.0f, GPU %s", member_number(neighbour, "task", 0),
             member_text(neighbour, "gpu", "?"));
-        print_marks(label, marks);
+        print_marks(axis, label, marks);
     }
 }
 
-void task_plot_print(const json_t *answer, int width, bool blocks)
+void task_plot_print(const json_t *answer, int width, bool blocks, FILE *out)
 {
-    struct axis axis = axis_of(answer, width ? width : WIDTH_USUAL);
+    struct axis axis = axis_of(answer, width ? width : WIDTH_USUAL, out);
     char since[CELL_SIZE], until[CELL_SIZE];
     size_t i;
     json_t *series;
     if (isinf(axis.since)) {
-        printf("No metrics are stored of this task.\n");
+        fprintf(out, "No metrics are stored of this task.\n");
         return;
     }
     json_t *first = json_real(axis.since), *last = json_real(axis.until);
-    printf("%s to %s, a column is %.3g s\n", moment_text(first, since), moment_text(last, until),
-        (axis.until - axis.since) / axis.columns);
+    fprintf(out, "%s to %s, a column is %.3g s\n", moment_text(first, since),
+        moment_text(last, until), (axis.until - axis.since) / axis.columns);
     json_decref(first);
     json_decref(last);
     print_attempts(answer, &axis);

@@ -9,7 +9,7 @@
 #include "cli/text_graph.h"
 
 enum top_sort { SORT_QUEUE, SORT_TIME, SORT_MEMORY, SORT_USER, SORTS };
-enum top_mode { TOP_BROWSE, TOP_FILTER, TOP_CONFIRM };
+enum top_mode { TOP_BROWSE, TOP_FILTER, TOP_CONFIRM, TOP_PAGE };
 
 struct top_gpu {
     char uuid[96];
@@ -28,6 +28,10 @@ struct top {
     char message[512];
     bool is_cut_off;      /* the last request had no answer: `message` says why */
     json_int_t to_cancel; /* in TOP_CONFIRM */
+
+    json_int_t page_task; /* in TOP_PAGE */
+    char *page;           /* its lines; NULL: none yet */
+    int page_first;       /* the first line on the screen */
 
     const json_t **shown; /* the tasks that match the filter, sorted */
     int shown_count;
@@ -53,6 +57,13 @@ void top_choose(struct top *top);
 
 /* Returns the index of the selected task in `shown`; -1 without tasks. */
 int top_selected(const struct top *top);
+
+/* Makes the lines of the page from a TASK object and the answer of GET /v1/tasks/ID/series, which
+ * may be NULL. */
+void top_page_take(struct top *top, const json_t *task, const json_t *series);
+
+/* Draws the lines that fit, above the line of keys. */
+void top_page_draw(struct top *top);
 
 /* Draws the whole screen from the state. */
 void top_draw(struct top *top);

@@ -352,12 +352,14 @@ static void draw_footer(struct top *top)
             screen, STYLE_BOLD, "cancel task %" JSON_INTEGER_FORMAT "? y/n", top->to_cancel);
     else if (top->is_cut_off)
         screen_print(screen, STYLE_RED, "%s", top->message);
+    else if (top->mode == TOP_PAGE)
+        screen_print(screen, STYLE_DIM, "q quit  Escape back  up/down scroll");
     else if (*top->message)
         screen_print(screen, STYLE_YELLOW, "%s", top->message);
     else
         screen_print(screen, STYLE_DIM,
-            "q quit  s sort: %s  / filter%s%s  c cancel  up/down select", sorts[top->sort],
-            *top->filter ? ": " : "", top->filter);
+            "q quit  s sort: %s  / filter%s%s  c cancel  up/down select  Enter page",
+            sorts[top->sort], *top->filter ? ": " : "", top->filter);
     screen_put(screen, STYLE_PLAIN, screen_columns_left(screen), "");
 }
 
@@ -365,9 +367,13 @@ void top_draw(struct top *top)
 {
     screen_begin(top->screen);
     draw_header(top);
-    draw_gpus(top);
-    screen_end_line(top->screen, STYLE_PLAIN);
-    draw_tasks(top);
+    if (top->mode == TOP_PAGE) {
+        top_page_draw(top);
+    } else {
+        draw_gpus(top);
+        screen_end_line(top->screen, STYLE_PLAIN);
+        draw_tasks(top);
+    }
     draw_footer(top);
     screen_show(top->screen);
 }

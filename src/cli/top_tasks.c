@@ -198,6 +198,7 @@ void top_fini(struct top *top)
 {
     free(top->gpu);
     free(top->shown);
+    free(top->page);
     json_decref(top->gpus);
     json_decref(top->tasks);
 }

@@ -216,6 +216,28 @@ class Top(DaemonCase):
         self.assert_restored()
         self.assertEqual(self.task(large)["state"], "RUNNING")
 
+    def test_the_page_of_a_task(self):
+        self.restart(sample_period="100ms")
+        task = self.train(4000, 1e6, "--ramp-seconds=0 --smact=0.6", name="large", command="fit me")
+        until(lambda: (self.task(task)["mem_used_mib"] or 0) >= 4000, "its memory")
+        self.open(rows=16)
+        self.wait_text("large", "Enter page")
+        self.keys("Enter")
+        self.wait_text(f"Task {task}  large, of ", "Command      fit me", "Escape back")
+        self.assertNotIn("sort:", self.text())
+        past = r"(?m)^GPU 0  memory .* to 3.9 GiB"  # it comes with the daemon's next batch
+        until(lambda: self.keys("NPage") or re.search(past, self.text()), "its past")
+        self.keys("Home", "j", "k", "Up")
+        self.wait_text(f"Task {task}  large")
+        self.colloc("cancel", str(task))
+        self.wait_line("State ", "CANCELLED")
+        self.keys("Escape")
+        self.wait_text("sort: queue", "no tasks")
+        self.keys("Enter")  # no task is selected
+        self.wait_text("no tasks")
+        self.keys("q")
+        self.assert_restored()
+
     def test_many_tasks_scroll(self):
         ids = [self.submit(hold=True, name=f"held-{i}") for i in range(40)]
         self.open()
