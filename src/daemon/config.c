@@ -210,6 +210,15 @@ static const struct option {
         "server that takes the mails to users about their tasks, such as smtp://127.0.0.1:25 "
         "(docs/messages.md); none: only webhooks are sent"},
     {"mail-from", LIVE(mail_from), &setting_mail_address, "ADDRESS", NULL, "sender of these mails"},
+    {"mail-login-file", FIELD(mail_login_file), &setting_text, "FILE", "",
+        "file with USER:PASSWORD for the mail-server, which other users must not be able to read; "
+        "the connection is then encrypted, or no mail is sent"},
+    {"mail-ca-file", FIELD(mail_ca_file), &setting_text, "FILE", "",
+        "certificates of the authorities (PEM) that the mail-server's certificate is checked with; "
+        "empty: the system's"},
+    {"alerts-to", FIELD(alerts_to), &setting_alerts, "ADDRESS", "none",
+        "mail address or https:// URL that gets a message when a GPU is lost or faulty, and when it "
+        "is well again (docs/messages.md)"},
     {"message-retry", LIVE(message_retry_us), &setting_period, "TIME", NULL,
         "after this time a message that could not be delivered is tried again; each further time "
         "is twice the last, up to 1h, and 12 attempts are made"},
@@ -346,6 +355,7 @@ void config_defaults(struct config *config)
         .metrics_listen = "none",
         .mail_server = "none",
         .mail_from = "colloc@localhost",
+        .alerts_to = "none",
         .message_retry_us = 30 * SECOND_US,
         .gpm_interval_us = 100 * MS_US,
         .mps_linger_us = 60 * SECOND_US,

@@ -52,6 +52,9 @@ struct config {
     char messenger[512];          /* path of colloc-message */
     char mail_server[256];        /* "none" or a URL of SMTP */
     char mail_from[256];          /* of the mails to users */
+    char mail_login_file[256];    /* "": the server asks for no login */
+    char mail_ca_file[256];       /* "": the system's authorities */
+    char alerts_to[256];          /* "none", a mail address or the URL of a webhook */
     int64_t message_retry_us;     /* after the first attempt to deliver a message; doubled then */
     char metrics_listen[64];      /* "none" or an address with its port */
     char metrics_token_file[512]; /* "": no token is asked for */

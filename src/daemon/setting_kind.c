@@ -18,6 +18,7 @@
 #include "base/units.h"
 #include "core/core.h"
 #include "estimator/estimator.h"
+#include "message/message_address.h"
 #include "policy/policies.h"
 
 enum { SAMPLES_MAX = 1000000 }; /* of one ring; chosen: 100 MB */
@@ -65,6 +66,15 @@ static int set_mail_address(void *field, size_t size, const char *value)
     for (const char *c = value; *c; c++)
         is_plain = is_plain && *c > ' ' && *c < 0x7f && !strchr("<>\"\\", *c);
     return is_plain ? set_text(field, size, value) : -EINVAL;
+}
+
+static int set_alerts(void *field, size_t size, const char *value)
+{
+    struct fault fault = {0};
+    struct message_address address;
+    bool is_whole = strchr(value, '@') || strstr(value, "://"); /* not a user's name only */
+    bool is_good = is_whole && message_address_parse(value, &fault, &address) == 0;
+    return is_good || strcmp(value, "none") == 0 ? set_text(field, size, value) : -EINVAL;
 }
 
 /* The host may be a name, which is looked up when it is connected to. */
@@ -332,6 +342,8 @@ const struct setting_kind setting_mail_server = {
     set_mail_server, format_text, "none or a URL such as smtp://127.0.0.1:25"};
 const struct setting_kind setting_mail_address = {
     set_mail_address, format_text, "a mail address such as colloc@example.org"};
+const struct setting_kind setting_alerts = {set_alerts, format_text,
+    "none, a mail address, or a URL that begins with https:// or slack+https://"};
 const struct setting_kind setting_host_port = {
     set_host_port, format_text, "none or a host and a port such as login1:7490"};
 const struct setting_kind setting_user = {set_user, format_text, "a user of this machine"};

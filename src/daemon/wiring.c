@@ -274,6 +274,23 @@ static void gpus_polled(void *context, int64_t poll)
     preload_manager_polled(daemon->preload);
 }
 
+static void gpus_health_changed(
+    void *context, int view, const struct gpu_info *info, const char *health, const char *why)
+{
+    struct daemon *daemon = context;
+    const struct gpu_view *gpu = &core_view(daemon->core)->gpus[view];
+    uint64_t *tasks = calloc((size_t)gpu->n_residents + 1, sizeof *tasks);
+    char name[160];
+    if (!tasks)
+        return;
+    for (int i = 0; i < gpu->n_residents; i++)
+        tasks[i] = gpu->residents[i].task;
+    snprintf(name, sizeof name, "%s (%s)", info->index, info->name);
+    const struct gpu_health_change change = {name, health, why, tasks, (size_t)gpu->n_residents};
+    messages_note_gpu(daemon->messages, &change);
+    free(tasks);
+}
+
 static void gpus_write_failed(void *context, const char *what)
 {
     struct daemon *daemon = context;
@@ -291,6 +308,7 @@ static struct gpus *create_gpus(struct daemon *daemon)
         .hooks = {.context = daemon,
             .find_shim = gpus_find_shim,
             .polled = gpus_polled,
+            .health_changed = gpus_health_changed,
             .write_failed = gpus_write_failed},
     };
     return gpus_create(&options);

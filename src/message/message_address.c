@@ -18,6 +18,7 @@ static const char *const names[MESSAGE_KINDS] = {
     [MESSAGE_REQUEUE] = "requeue",
     [MESSAGE_SUSPEND] = "suspend",
     [MESSAGE_IDLE] = "idle",
+    [MESSAGE_GPU] = "gpu",
 };
 
 const char *message_kind_name(enum message_kind kind)
@@ -47,7 +48,7 @@ int message_kinds_parse(const char *text, struct fault *fault, unsigned *ret_kin
         if (!kinds)
             return fault_set(fault, EINVAL,
                 "notify=%.40s: must be all, none, or a comma-separated list of start, end, fail, "
-                "requeue, suspend and idle",
+                "requeue, suspend, idle and gpu",
                 text);
         *ret_kinds |= kinds;
         at += length;

@@ -13,6 +13,7 @@ enum message_kind {
     MESSAGE_REQUEUE, /* an attempt crashed, and another follows */
     MESSAGE_SUSPEND, /* it has been suspended for long */
     MESSAGE_IDLE,    /* it has not used its GPUs for long */
+    MESSAGE_GPU,     /* one of its GPUs is lost or faulty */
     MESSAGE_KINDS
 };
 

@@ -2,10 +2,14 @@
 /*
  * colloc-message: delivers one message by libcurl, and ends. collocd runs it as the user that the
  * message is for: it can reach what that user could reach anyway, and holds nothing of others.
+ * Where it is started as root (a login for the mail server, a message to the administrator), it
+ * becomes the unprivileged user 65534 once it has read its input; no process of that user can look
+ * into it.
  *
  *     standard input    {"form": "mail", "to": "ada@example.org", "id": "<7.c0ffee@host>",
  *                        "server": "smtp://127.0.0.1:25", "from": "colloc@host",
- *                        "subject": "...", "text": "..."}
+ *                        "subject": "...", "text": "...",
+ *                        "login": {"user": "...", "password": "...", "ca_file": "..."}}
  *                       {"form": "webhook", "to": "https://...", "id": "...", "body": {...}}
  *     standard output   a line that says why it failed; never the URL, which may be a secret
  *     exit status       0: delivered; 75 (EX_TEMPFAIL): try again later; 69 (EX_UNAVAILABLE): never
@@ -13,12 +17,15 @@
  * A redirection is not followed. What a server answers is read up to ANSWER_MAX and not kept.
  */
 #include <curl/curl.h>
+#include <errno.h>
+#include <grp.h>
 #include <jansson.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sysexits.h>
 #include <time.h>
 #include <unistd.h>
@@ -28,6 +35,7 @@ enum {
     LIMIT_S = 30,            /* of all; chosen */
     ANSWER_MAX = 256 * 1024, /* bytes */
     SUBJECT_MAX = 300,       /* bytes; chosen */
+    UNPRIVILEGED = 65534,    /* user and group without rights on every Linux */
 };
 
 /* ---- what is read ---- */
@@ -130,6 +138,18 @@ static char *make_mail(const json_t *message, size_t *ret_size)
     return NULL;
 }
 
+/* Never over a connection that is not encrypted. `login`: NULL: none is needed. */
+static void use_login(CURL *curl, const json_t *login)
+{
+    if (!login)
+        return;
+    curl_easy_setopt(curl, CURLOPT_USERNAME, member_text(login, "user"));
+    curl_easy_setopt(curl, CURLOPT_PASSWORD, member_text(login, "password"));
+    curl_easy_setopt(curl, CURLOPT_USE_SSL, (long)CURLUSESSL_ALL);
+    if (*member_text(login, "ca_file"))
+        curl_easy_setopt(curl, CURLOPT_CAINFO, member_text(login, "ca_file"));
+}
+
 static CURLcode send_mail(CURL *curl, const json_t *message)
 {
     size_t size;
@@ -148,6 +168,7 @@ static CURLcode send_mail(CURL *curl, const json_t *message)
     curl_easy_setopt(curl, CURLOPT_UPLOAD, 1L);
     curl_easy_setopt(curl, CURLOPT_READFUNCTION, on_read);
     curl_easy_setopt(curl, CURLOPT_READDATA, &outgoing);
+    use_login(curl, json_object_get(message, "login"));
     CURLcode code = curl_easy_perform(curl);
     curl_slist_free_all(recipients);
     free(mail);
@@ -185,12 +206,24 @@ static bool is_final(bool is_mail, long status)
     return status >= 300 && status < 500 && status != 408 && status != 425 && status != 429;
 }
 
+/* Of the encryption or the login, which the administrator may correct: no mail was offered. */
+static bool is_login_fault(CURLcode code, long status)
+{
+    return code == CURLE_LOGIN_DENIED || code == CURLE_USE_SSL_FAILED ||
+           code == CURLE_PEER_FAILED_VERIFICATION || code == CURLE_SSL_CACERT_BADFILE ||
+           (code != CURLE_OK && status < 400) || status == 535;
+}
+
 static int report_result(CURL *curl, CURLcode code, bool is_mail)
 {
     long status = 0;
     curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
     if (code == CURLE_OK && (is_mail || (status >= 200 && status < 300)))
         return 0;
+    if (is_mail && is_login_fault(code, status)) {
+        puts(curl_easy_strerror(code));
+        return EX_TEMPFAIL;
+    }
     if (status > 0 && (code == CURLE_OK || is_mail)) {
         printf("the %s answered %ld\n", is_mail ? "mail server" : "webhook", status);
         return is_final(is_mail, status) ? EX_UNAVAILABLE : EX_TEMPFAIL;
@@ -220,6 +253,17 @@ static int deliver_message(const json_t *message)
     return status;
 }
 
+static int leave_root(void)
+{
+    prctl(PR_SET_DUMPABLE, 0);
+    if (geteuid() != 0)
+        return 0;
+    if (setgroups(0, NULL) < 0 || setresgid(UNPRIVILEGED, UNPRIVILEGED, UNPRIVILEGED) < 0 ||
+        setresuid(UNPRIVILEGED, UNPRIVILEGED, UNPRIVILEGED) < 0)
+        return -errno;
+    return prctl(PR_SET_DUMPABLE, 0);
+}
+
 int main(int argc, char **argv)
 {
     json_error_t error;
@@ -229,6 +273,10 @@ int main(int argc, char **argv)
     if (argc != 1 || !json_is_object(message)) {
         printf("usage: colloc-message < MESSAGE; only collocd runs it\n");
         return EX_USAGE;
+    }
+    if (leave_root() < 0) {
+        printf("cannot become user 65534\n");
+        return EX_TEMPFAIL;
     }
     curl_global_init(CURL_GLOBAL_DEFAULT);
     int status = deliver_message(message);

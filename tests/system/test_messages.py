@@ -6,10 +6,12 @@ import http.server
 import json
 import mailbox
 import os
+import shutil
 import signal
 import socket
 import sqlite3
 import subprocess
+import tempfile
 import threading
 import unittest
 
@@ -271,6 +273,40 @@ def why_no_mail():
     return None if found == 0 else "no aiosmtpd here (Debian's package python3-aiosmtpd)"
 
 
+class Gpus(MessageCase):
+    """A GPU that fails: a message to the administrator and to the users of its tasks."""
+
+    def test_lost_and_well_again(self):
+        administrator = Receiver()
+        self.addCleanup(administrator.server_close)
+        self.addCleanup(administrator.shutdown)
+        self.restart(alerts_to=administrator.url())
+        task = self.submit_with("exec sleep 1000", notify="gpu")
+        silent = self.submit("exec sleep 1000", notify="end", notify_to=self.receiver.url())
+        self.wait_state(task, "RUNNING")
+        self.wait_state(silent, "RUNNING")
+        self.emulator("set", "0", "lost=on")
+        alert = administrator.wait(1)[0][2]
+        self.assertEqual((alert["event"], alert["task"]), ("gpu", None))
+        self.assertEqual(alert["gpu"]["health"], "lost")
+        self.assertRegex(alert["text"], r"^GPU 0 \(.*A100.*\) on \S+: lost: ")
+        own = self.receiver.wait(1)[0][2]
+        self.assertEqual((own["event"], own["task"]["id"]), ("gpu", task))
+        self.assertIn("its GPU 0", own["text"])
+        self.emulator("set", "0", "lost=off")
+        well = administrator.wait(2)[1][2]
+        self.assertEqual(well["gpu"]["health"], "ok")
+        self.assertIn("nothing is wrong with it any more", well["text"])
+        self.assertEqual(len(self.receiver.got), 1, "not to users")
+        self.assertNotIn(SECRET, "\n".join(self.log))
+
+    def test_refusals(self):
+        for value, message in (("ftp://x", "mail address"), ("a b", "mail address")):
+            status, text = self.run_daemon(alerts_to=value)
+            self.assertNotEqual(status, 0)
+            self.assertIn(message, text)
+
+
 @unittest.skipIf(why_no_mail(), why_no_mail())
 class Mail(MessageCase):
     def setUp(self):
@@ -332,6 +368,95 @@ class Mail(MessageCase):
         self.wait(self.submit(notify="end"))
         self.assertEqual(len(self.mails(2)), 2)
         self.assert_no_secret()
+
+
+LOGIN_SERVER = """
+import ssl, sys, time
+from aiosmtpd.controller import Controller
+from aiosmtpd.handlers import Mailbox
+from aiosmtpd.smtp import SMTP, AuthResult, LoginPassword
+port, box, certificate, key = int(sys.argv[1]), *sys.argv[2:]
+context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+context.load_cert_chain(certificate, key)
+def check(server, session, envelope, mechanism, data):
+    good = isinstance(data, LoginPassword) and data == LoginPassword(b"colloc", b"SECRET")
+    return AuthResult(success=good)
+class Server(Controller):
+    def factory(self):
+        return SMTP(self.handler, tls_context=context, require_starttls=True,
+                    auth_required=True, authenticator=check)
+Server(Mailbox(box), hostname="127.0.0.1", port=port).start()
+while True:
+    time.sleep(1000)
+""".replace(
+    "SECRET", SECRET
+)
+
+
+@unittest.skipIf(why_no_mail(), why_no_mail())
+@unittest.skipUnless(shutil.which("openssl"), "no openssl here")
+class MailLogin(Mail):
+    """A server that takes mail over TLS from those who log in."""
+
+    def setUp(self):
+        certificates = tempfile.mkdtemp(prefix="colloc-mail-")
+        self.addCleanup(shutil.rmtree, certificates)
+        os.chmod(certificates, 0o755)
+        self.certificate = os.path.join(certificates, "cert.pem")
+        self.key = os.path.join(certificates, "key.pem")
+        self.login = os.path.join(certificates, "login")
+        subprocess.run(
+            ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"]
+            + ["-nodes", "-days=2", "-subj=/CN=127.0.0.1", "-addext=subjectAltName=IP:127.0.0.1"]
+            + ["-keyout", self.key, "-out", self.certificate],
+            check=True,
+            capture_output=True,
+        )
+        self.write_login("colloc:wrong")
+        self.settings = {**self.settings, "mail-login-file": self.login}
+        self.settings["mail-ca-file"] = self.certificate
+        super().setUp()
+
+    def write_login(self, text, mode=0o600):
+        with open(self.login, "w", encoding="utf-8") as file:
+            os.chmod(self.login, mode)
+            file.write(text + "\n")
+
+    def start_server(self):
+        server = subprocess.Popen(
+            [MAIL_PYTHON, "-c", LOGIN_SERVER, str(self.port), self.box]
+            + [self.certificate, self.key],
+            env={**self.env, "PYTHONPATH": ""},
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        self.addCleanup(server.wait)
+        self.addCleanup(server.kill)
+
+    def test_mail(self):
+        self.restart(message_retry="300ms")
+        self.start_server()
+        task = self.submit(notify="end", notify_to="ada@example.org")
+        self.wait(task)
+        self.wait_log("mail about task .* was not delivered: .*; tried again later")
+        self.write_login(f"colloc:{SECRET}", 0o644)
+        self.wait_log("mail-login-file: .*: must be a file that other users cannot read")
+        self.write_login("no-colon")
+        self.wait_log("mail-login-file: .*: its first line must be USER:PASSWORD")
+        self.write_login(f"colloc:{SECRET}")
+        mail = self.mails(1)[0]
+        self.assertEqual(mail["X-RcptTo"], "ada@example.org")
+        self.assert_no_secret()
+        with open(os.path.join(self.state, "messages.db"), "rb") as file:
+            self.assertNotIn(SECRET.encode(), file.read())
+
+    def test_a_server_that_is_not_to_be_trusted(self):
+        """Neither without encryption nor with a certificate of unknown origin: no password."""
+        self.write_login(f"colloc:{SECRET}")
+        super().start_server()  # it has no TLS
+        self.wait(self.submit(notify="end", notify_to="ada@example.org"))
+        self.wait_log("was not delivered: .*SSL.*; tried again later")
+        self.assertEqual(list(mailbox.Maildir(self.box)), [])
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@
 #include "daemon/config.h"
 #include "daemon/driver.h"
 #include "daemon/jobs.h"
+#include "gpu/gpu.h"
 
 /* What the part calls. All must be set; each gets `context`. */
 struct gpus_hooks {
@@ -19,6 +20,11 @@ struct gpus_hooks {
 
     /* The poll of this number is complete. */
     void (*polled)(void *context, int64_t poll);
+
+    /* A managed GPU (`view`: its index in the core's view) has failed or is well again: "lost",
+     * "faulty" or "ok"; `why` is for people. */
+    void (*health_changed)(
+        void *context, int view, const struct gpu_info *info, const char *health, const char *why);
 
     /* A file of the state folder could not be written. */
     void (*write_failed)(void *context, const char *what);

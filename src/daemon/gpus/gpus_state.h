@@ -22,8 +22,10 @@ struct gpu_state {
     struct reading energy_j;    /* at the last sample that had one */
 
     /* gpu_trouble: what the log has */
-    bool errors_cleared;      /* by an administrator; passed on before the next poll */
-    char trouble_logged[112]; /* "": none */
+    bool errors_cleared;         /* by an administrator; passed on before the next poll */
+    char trouble_logged[112];    /* "": none */
+    const char *health_reported; /* by the hook health_changed; NULL: "ok" */
+    int64_t health_reported_us;  /* when, of the last failure; 0: never */
 
     /* idle_holders.c */
     int64_t sampled_us;    /* when the last sample was taken, of whatever health */

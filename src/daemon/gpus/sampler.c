@@ -16,7 +16,10 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/units.h"
 #include "daemon/gpus/gpus_state.h"
+
+#define HEALTH_PAUSE_US (10 * 60 * SECOND_US) /* between two reports of a failure; chosen */
 
 /* ---- what follows from a poll ---- */
 
@@ -32,6 +35,28 @@ static void watch_trouble(struct gpu_state *state, const struct gpu_info *info)
         log_warning("GPU %s: %s%s", info->index, text,
             state->sample.trouble.is_serious ? "; it takes no task" : "");
     snprintf(state->trouble_logged, sizeof state->trouble_logged, "%s", text);
+}
+
+/* A GPU whose clocks are throttled now and then is not reported each time. */
+static void watch_health(struct gpus *gpus, struct gpu_state *state, const struct gpu_info *info)
+{
+    const struct gpu_sample *seen = &state->sample;
+    bool is_lost = seen->health == GPU_HEALTH_LOST;
+    const char *health = is_lost                    ? "lost"
+                         : seen->trouble.is_serious ? "faulty"
+                                                    : "ok",
+               *before = state->health_reported ? state->health_reported : "ok";
+    bool is_bad = strcmp(health, "ok") != 0;
+    if (state->view < 0 || strcmp(health, before) == 0 || seen->health == GPU_HEALTH_SILENT)
+        return;
+    if (is_bad && state->health_reported_us &&
+        seen->at_us - state->health_reported_us < HEALTH_PAUSE_US)
+        return;
+    state->health_reported = health;
+    if (is_bad)
+        state->health_reported_us = seen->at_us;
+    gpus->parts.hooks.health_changed(gpus->parts.hooks.context, state->view, info, health,
+        is_lost ? seen->health_reason : seen->trouble.text);
 }
 
 static void feed_gpu(struct gpus *gpus, size_t i)
@@ -123,6 +148,7 @@ static void take_in(struct gpus *gpus)
     account_gpus(gpus);
     for (size_t i = 0; i < gpus->set->count; i++) {
         watch_trouble(&gpus->states[i], &gpus->set->gpu[i]);
+        watch_health(gpus, &gpus->states[i], &gpus->set->gpu[i]);
         usage_measure(gpus, i);
         feed_gpu(gpus, i);
         idle_holders_watch(gpus, &gpus->states[i]);

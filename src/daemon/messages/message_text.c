@@ -67,9 +67,22 @@ static void write_event(FILE *out, const struct message_facts *facts)
         fprintf(out, "has not used its GPUs for %s; others wait for them, perhaps",
             seconds_text(facts->idle_s, after));
         break;
+    case MESSAGE_GPU:
+        fprintf(out, "its GPU %s is %s: %s", facts->gpus, facts->health, facts->why);
+        break;
     default:
         break;
     }
+}
+
+/* Of no task. */
+static void write_gpu(FILE *out, const struct message_facts *facts)
+{
+    bool is_well = strcmp(facts->health, "ok") == 0;
+    fprintf(out, "GPU %s on %s: %s%s", facts->gpus, facts->host,
+        is_well ? "nothing is wrong with it any more" : facts->health, is_well ? "" : ": ");
+    if (!is_well)
+        fputs(facts->why, out);
 }
 
 static void write_line(char line[LINE_SIZE], const struct message_facts *facts)
@@ -78,10 +91,14 @@ static void write_line(char line[LINE_SIZE], const struct message_facts *facts)
     line[0] = '\0';
     if (!out)
         return;
-    fprintf(out,
-        "task %lld %s on %s: ", (long long)json_integer_value(json_object_get(facts->task, "id")),
-        member_text(facts->task, "name"), facts->host);
-    write_event(out, facts);
+    if (facts->task) {
+        fprintf(out, "task %lld %s on %s: ",
+            (long long)json_integer_value(json_object_get(facts->task, "id")),
+            member_text(facts->task, "name"), facts->host);
+        write_event(out, facts);
+    } else {
+        write_gpu(out, facts);
+    }
     fclose(out);
     line[LINE_SIZE - 1] = '\0';
     text_mend(line);
@@ -104,6 +121,11 @@ static void write_text(char text[TEXT_SIZE], const char *line, const json_t *tas
     if (json_is_number(peak))
         snprintf(memory, sizeof memory, "%.1f GiB", json_number_value(peak) / 1024);
     fprintf(out, "%s\n\n", line);
+    if (!task) {
+        fputs("`colloc gpus` has more; docs/monitor.md says what each state means.\n", out);
+        fclose(out);
+        return;
+    }
     write_detail(out, "Command", member_text(task, "command"));
     write_detail(out, "Reason", member_text(task, "reason_text"));
     write_detail(out, "Evidence", member_text(task, "evidence"));
@@ -123,9 +145,13 @@ static json_t *make_body(
 {
     if (form == MESSAGE_BY_SLACK)
         return json_pack("{s:s}", "text", line);
-    return json_pack("{s:s, s:s, s:s, s:I, s:f, s:O}", "event", message_kind_name(facts->kind),
-        "text", line, "host", facts->host, "seq", (json_int_t)facts->seq, "at", facts->at, "task",
-        facts->task);
+    json_t *body = json_pack("{s:s, s:s, s:s, s:I, s:f, s:O?}", "event",
+        message_kind_name(facts->kind), "text", line, "host", facts->host, "seq",
+        (json_int_t)facts->seq, "at", facts->at, "task", facts->task);
+    if (facts->kind == MESSAGE_GPU)
+        json_object_set_new(
+            body, "gpu", json_pack("{s:s, s:s}", "name", facts->gpus, "health", facts->health));
+    return body;
 }
 
 json_t *message_make(const struct message_facts *facts, const struct message_address *to,

@@ -10,12 +10,14 @@
 
 struct message_facts {
     enum message_kind kind;
-    const json_t *task; /* the TASK object, as its owner sees it */
+    const json_t *task; /* the TASK object, as its owner sees it; NULL: for the administrator */
     const char *host;   /* name of this machine */
     int64_t seq;        /* of the event in the log */
     double at;          /* seconds since 1970 */
     const char *gpus;   /* of a start: "0, 1"; else "" */
     double idle_s;      /* of an idle holder */
+    const char *health; /* of MESSAGE_GPU: "lost", "faulty" or "ok"; and `gpus` names the GPU */
+    const char *why;    /* of MESSAGE_GPU, for people */
 };
 
 /*

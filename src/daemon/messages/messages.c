@@ -9,6 +9,9 @@
  *
  * The message about a suspension is due once that has lasted SUSPENDED_LONG_MS, and is withdrawn
  * when the task is resumed or ends before.
+ *
+ * A mail for a server with a login goes to colloc-message as root, which has read the password by
+ * then and becomes an unprivileged user before it connects.
  */
 #include "daemon/messages/messages.h"
 
@@ -28,6 +31,7 @@
 #include "base/log.h"
 #include "daemon/jobs.h"
 #include "daemon/messages/message_text.h"
+#include "daemon/secret_file.h"
 #include "daemon/user_helper.h"
 #include "policy/policies.h"
 #include "store/message_db.h"
@@ -37,6 +41,8 @@
 #define HELPER_LIMIT_MS   45000            /* beyond the helper's own */
 #define RETRY_MAX_MS      (3600 * 1000)    /* chosen */
 #define ANSWER_GAVE_UP    1                /* of the helper: never try again */
+
+enum { LOGIN_SIZE = 512 }; /* USER:PASSWORD */
 
 /* An event that messages are about. */
 struct noted {
@@ -250,7 +256,98 @@ void messages_note(struct messages *messages, const struct event *event)
         uv_timer_start(&messages->make_timer, on_make, 10, 0);
 }
 
+/* ---- GPUs that fail ---- */
+
+/* Queues a message to `to` about the task, or to the administrator without one. */
+static int add_gpu_message(struct messages *messages, const struct gpu_health_change *change,
+    const json_t *task, const struct message_address *to, gid_t gid, struct fault *fault)
+{
+    const struct config *config = messages->options.config;
+    const int64_t cursor = message_db_cursor(messages->db);
+    const struct message_facts facts = {.kind = MESSAGE_GPU,
+        .task = task,
+        .host = messages->host,
+        .seq = cursor,
+        .at = (double)clock_wall_us() / 1e6,
+        .gpus = change->name,
+        .health = change->health,
+        .why = change->why};
+    json_t *message = message_make(&facts, to, config->mail_server, config->mail_from);
+    char *text = message ? json_dumps(message, JSON_COMPACT) : NULL;
+    const struct message_row row = {.seq = cursor,
+        .task = (uint64_t)json_integer_value(json_object_get(task, "id")),
+        .uid = task ? (uint32_t)json_integer_value(json_object_get(task, "uid")) : geteuid(),
+        .gid = gid,
+        .kind = (int)MESSAGE_GPU,
+        .due_ms = now_ms(),
+        .text = text};
+    int r = text ? message_db_add(messages->db, &row, 1, cursor, fault)
+                 : fault_set(fault, ENOMEM, "out of memory");
+    free(text);
+    json_decref(message);
+    return r;
+}
+
+static int queue_for_user(struct messages *messages, const struct gpu_health_change *change,
+    uint64_t id, struct fault *fault)
+{
+    const struct messages_hooks *hooks = &messages->options.hooks;
+    struct wish wish;
+    int r = 0;
+    if (!read_wish(messages, id, &wish))
+        return 0;
+    json_t *task = wish.kinds & 1U << MESSAGE_GPU ? hooks->find_task(hooks->context, id) : NULL;
+    if (task)
+        r = add_gpu_message(messages, change, task, &wish.to, wish.gid, fault);
+    json_decref(task);
+    json_decref(wish.detail);
+    return r;
+}
+
+void messages_note_gpu(struct messages *messages, const struct gpu_health_change *change)
+{
+    struct message_address administrator;
+    struct fault fault = {0};
+    int r = 0;
+    if (!messages || messages->is_closed)
+        return;
+    const char *to = messages->options.config->alerts_to;
+    if (strcmp(to, "none") != 0 && message_address_parse(to, &fault, &administrator) == 0)
+        r = add_gpu_message(messages, change, NULL, &administrator, getegid(), &fault);
+    bool is_bad = strcmp(change->health, "ok") != 0;
+    for (size_t i = 0; r == 0 && is_bad && i < change->n_tasks; i++)
+        r = queue_for_user(messages, change, change->tasks[i], &fault);
+    if (r < 0)
+        log_warning("messages cannot be made: %s", fault.text);
+    wake_delivery(messages);
+}
+
 /* ---- delivering: in the helper ---- */
+
+/* Adds the login of the mail server, which only root can read: the user of the message must not be
+ * able to look into the process that knows it. Returns the new text for free, or NULL with a fault.
+ */
+static char *add_login(const struct config *config, const char *text, struct fault *fault)
+{
+    char line[LOGIN_SIZE], *colon, *whole = NULL;
+    if (secret_file_read("mail-login-file", config->mail_login_file, fault, line, sizeof line) < 0)
+        return NULL;
+    json_t *message = json_loads(text, 0, NULL);
+    colon = strchr(line, ':');
+    if (colon && message) {
+        *colon = '\0';
+        json_object_set_new(message, "login",
+            json_pack("{s:s, s:s, s:s}", "user", line, "password", colon + 1, "ca_file",
+                config->mail_ca_file));
+        whole = json_dumps(message, JSON_COMPACT);
+    }
+    if (!whole)
+        fault_set(fault, EINVAL, "mail-login-file: %s: its first line must be USER:PASSWORD",
+            config->mail_login_file);
+    explicit_bzero(line, sizeof line);
+    json_decref(message);
+    return whole;
+}
 
 /* Starts the program with these streams. Not by fork: in a child of a child, libuv's handler of
  * fork closes descriptors that it takes for its own. */
@@ -298,8 +395,18 @@ static int run_program(const char *program, const char *text, char *output, size
 static _Noreturn void deliver_message(struct delivery *delivery,
     const struct user_helper_order *order, const char *program, const char *text)
 {
-    struct user_helper_report report = {.answer = user_helper_become(order)};
+    const struct config *config = delivery->messages->options.config;
+    struct user_helper_report report = {0};
     char output[200] = "";
+    if (delivery->is_mail && *config->mail_login_file) {
+        text = add_login(config, text, &report.fault);
+        if (!text) {
+            report.answer = -EAGAIN;
+            user_helper_end(&delivery->helper, &report);
+        }
+    } else {
+        report.answer = user_helper_become(order);
+    }
     int status = report.answer == 0 ? run_program(program, text, output, sizeof output)
                                     : report.answer;
     if (status == 0)
@@ -325,6 +432,16 @@ static int64_t retry_ms(const struct messages *messages, int attempts)
     return wait_ms > RETRY_MAX_MS ? RETRY_MAX_MS : wait_ms;
 }
 
+static void log_undelivered(const struct delivery *delivery, const char *why, bool is_last)
+{
+    char about[64] = "a GPU";
+    if (delivery->task)
+        snprintf(about, sizeof about, "task %llu to its user", (unsigned long long)delivery->task);
+    log_warning("the %s about %s was not delivered: %.160s%s",
+        delivery->is_mail ? "mail" : "webhook", about, why,
+        is_last ? "; given up" : "; tried again later");
+}
+
 static void on_delivered(struct user_helper *helper, int answer, const struct fault *why)
 {
     struct delivery *delivery = helper->context;
@@ -333,9 +450,7 @@ static void on_delivered(struct user_helper *helper, int answer, const struct fa
     bool is_last = answer == ANSWER_GAVE_UP || delivery->attempts + 1 >= MESSAGE_ATTEMPTS_MAX;
     delivery->is_under_way = false;
     if (answer != 0)
-        log_warning("the %s about task %llu to its user was not delivered: %.160s%s",
-            delivery->is_mail ? "mail" : "webhook", (unsigned long long)delivery->task, why->text,
-            is_last ? "; given up" : "; tried again later");
+        log_undelivered(delivery, why->text, is_last);
     int r = answer == 0 || is_last ? message_db_remove(messages->db, delivery->id, &fault)
                                    : message_db_postpone(messages->db, delivery->id,
                                          now_ms() + retry_ms(messages, delivery->attempts), &fault);

@@ -33,6 +33,20 @@ void messages_start(struct messages *messages);
 /* An event is in the log. NULL is fine. */
 void messages_note(struct messages *messages, const struct event *event);
 
+/* A GPU that has failed, or is well again. */
+struct gpu_health_change {
+    const char *name;      /* "0 (NVIDIA H200)" */
+    const char *health;    /* "lost", "faulty" or "ok" */
+    const char *why;       /* for people; "" when it is ok */
+    const uint64_t *tasks; /* that have it */
+    size_t n_tasks;
+};
+
+/* Makes the messages to the administrator (setting alerts-to) and, of a GPU that has failed, to the
+ * users of its tasks that want them. They are not made from the event log: a daemon that is killed
+ * in the same moment makes none. NULL is fine. */
+void messages_note_gpu(struct messages *messages, const struct gpu_health_change *change);
+
 /* Nothing is delivered any more. NULL is fine. */
 void messages_close(struct messages *messages);
 

@@ -20,13 +20,13 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/file.h"
 #include "base/log.h"
 #include "daemon/exposition.h"
+#include "daemon/secret_file.h"
 #include "daemon/tcp_server.h"
 
 #define IDLE_TIMEOUT_S 30 /* chosen: twice Prometheus' usual scrape interval */
-enum { TOKEN_SIZE = 256, TOKEN_LENGTH_MIN = 16, TOKEN_FILE_MAX = 4096 }; /* chosen */
+enum { TOKEN_SIZE = 256, TOKEN_LENGTH_MIN = 16 }; /* chosen */
 
 /* A text that scrapers have got lately. */
 struct made_text {
@@ -74,38 +74,19 @@ static bool admit_reader(void *data, struct api_request *request, struct api_pee
     return true;
 }
 
-/* The token is the first line of the file, which other users must not be able to read. */
 static int read_token(struct scrape *scrape, const char *path, struct fault *fault)
 {
-    struct stat status;
-    char *text;
-    size_t size;
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    int r = fd < 0 || fstat(fd, &status) < 0
-                ? fault_set(fault, errno, "metrics-token-file: %s: %s", path, strerror(errno))
-                : 0;
-    if (r == 0 && (!S_ISREG(status.st_mode) || (status.st_mode & 077)))
-        r = fault_set(fault, EPERM,
-            "metrics-token-file: %s: must be a file that other users cannot read: chmod 600", path);
-    if (r == 0)
-        r = file_read_fd(fd, path, TOKEN_FILE_MAX, fault, &text, &size);
-    if (fd >= 0)
-        close(fd);
-    if (r < 0)
-        return r;
-    size_t length = strcspn(text, "\r\n");
-    bool is_plain = length >= TOKEN_LENGTH_MIN && length < TOKEN_SIZE;
-    for (size_t i = 0; i < length; i++)
-        is_plain = is_plain && text[i] > ' ' && text[i] < 0x7f;
-    if (is_plain)
-        memcpy(scrape->token, text, length);
-    explicit_bzero(text, size);
-    free(text);
-    return is_plain ? 0
-                    : fault_set(fault, EINVAL,
-                          "metrics-token-file: %s: its first line must be a token of %d to %d "
-                          "printable ASCII characters without a space",
-                          path, TOKEN_LENGTH_MIN, TOKEN_SIZE - 1);
+    int length = secret_file_read(
+        "metrics-token-file", path, fault, scrape->token, sizeof scrape->token);
+    if (length == -EINVAL || (length >= 0 && length < TOKEN_LENGTH_MIN) ||
+        (length >= 0 && strchr(scrape->token, ' '))) {
+        *scrape->token = '\0';
+        return fault_set(fault, EINVAL,
+            "metrics-token-file: %s: its first line must be a token of %d to %d printable ASCII "
+            "characters without a space",
+            path, TOKEN_LENGTH_MIN, TOKEN_SIZE - 1);
+    }
+    return length < 0 ? length : 0;
 }
 
 /* ---- the text ---- */

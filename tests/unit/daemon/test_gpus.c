@@ -32,7 +32,9 @@ static struct {
     struct gpu_process processes[2];
     int polls, close_polls; /* done by the pool; which of them were close: a bit each, from 2 on */
     int forgotten, write_failures;
-    int64_t polled; /* the last number */
+    int64_t later_us; /* is added to the time of samples */
+    char health[200]; /* changes that were reported: "lost: fell off; ok: ; " */
+    int64_t polled;   /* the last number */
 } seen;
 
 /* ---- NVML ---- */
@@ -91,7 +93,7 @@ bool gpu_info_is_listed(const struct gpu_info *info, const char *list)
 void gpu_set_sample(struct gpu_set *set, size_t i, struct gpu_sample *ret_sample)
 {
     *ret_sample = seen.sample[i];
-    ret_sample->at_us = clock_monotonic_us();
+    ret_sample->at_us = clock_monotonic_us() + seen.later_us;
 }
 
 void gpu_sample_fini(struct gpu_sample *sample)
@@ -155,6 +157,13 @@ static void on_write_failed(void *context, const char *what)
     seen.write_failures++;
 }
 
+static void on_health_changed(
+    void *context, int view, const struct gpu_info *info, const char *health, const char *why)
+{
+    size_t used = strlen(seen.health);
+    snprintf(seen.health + used, sizeof seen.health - used, "%s: %s; ", health, why);
+}
+
 /* ---- */
 
 static struct reading gib(double n)
@@ -188,7 +197,7 @@ static int begin(void **state)
         .core = pretend.core,
         .jobs = pretend.jobs,
         .driver = pretend.driver,
-        .hooks = {NULL, on_find_shim, on_polled, on_write_failed},
+        .hooks = {NULL, on_find_shim, on_polled, on_health_changed, on_write_failed},
     };
     seen.gpus = gpus_create(&options);
     return 0;
@@ -328,6 +337,25 @@ static void test_a_lost_gpu(void **state)
     assert_false(gpus_cuda_counts_as_nvml(seen.gpus, false));
 }
 
+/* Each change once; a failure soon after the last is not reported, unless it lasts. */
+static void test_changes_of_health_are_reported(void **state)
+{
+    const struct gpu_sample well = seen.sample[0],
+                            lost = {.health = GPU_HEALTH_LOST, .health_reason = "fell off the bus"};
+    open_gpus();
+    poll_gpus();
+    assert_string_equal(seen.health, "");
+    const struct gpu_sample *const samples[] = {&lost, &lost, &well, &lost};
+    for (size_t i = 0; i < sizeof samples / sizeof *samples; i++) {
+        seen.sample[0] = *samples[i];
+        poll_gpus();
+    }
+    assert_string_equal(seen.health, "lost: fell off the bus; ok: ; ");
+    seen.later_us = 700 * SECOND_US;
+    poll_gpus();
+    assert_string_equal(seen.health, "lost: fell off the bus; ok: ; lost: fell off the bus; ");
+}
+
 static void test_errors_are_cleared_before_the_next_poll(void **state)
 {
     open_gpus();
@@ -401,6 +429,7 @@ int main(void)
         TEST(a_close_poll_begins_after_it_was_wanted),
         TEST(another_gpu_appears),
         TEST(a_lost_gpu),
+        TEST(changes_of_health_are_reported),
         TEST(errors_are_cleared_before_the_next_poll),
         TEST(an_idle_holder),
         TEST(no_gpus),
