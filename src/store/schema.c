@@ -1,9 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The tables, and how an older version's become this version's. */
 #include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "base/array.h"
+#include "base/file.h"
+#include "base/log.h"
 #include "store/store_private.h"
 
 /*
@@ -99,6 +105,54 @@ static int change_from(const struct store *store, int version, struct fault *fau
     return r;
 }
 
+/* An empty file, which only this user can read, for SQLite to write into. */
+static int create_private(const char *path, struct fault *fault)
+{
+    unlink(path);
+    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return fault_set(fault, errno, "%s: %s", path, strerror(errno));
+    close(fd);
+    return 0;
+}
+
+static int write_copy(const struct store *store, const char *path, struct fault *fault)
+{
+    char *sql = sqlite3_mprintf("VACUUM INTO %Q", path);
+    int r = sql ? run_sql(store, sql, fault) : fault_set(fault, ENOMEM, "out of memory");
+    sqlite3_free(sql);
+    int fd = r == 0 ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+    if (r == 0 && (fd < 0 || fsync(fd) < 0))
+        r = fault_set(fault, errno, "%s: %s", path, strerror(errno));
+    if (fd >= 0)
+        close(fd);
+    return r;
+}
+
+/* Copies the log to "colloc.db.version-2", from which an older colloc can go on. A copy that
+ * is there already is of an upgrade that did not happen: it is replaced. */
+static int back_up(const struct store *store, int version, struct fault *fault)
+{
+    char path[PATH_MAX], part[PATH_MAX];
+    if (snprintf(path, sizeof path, "%s.version-%d", store->path, version) >= (int)sizeof path ||
+        snprintf(part, sizeof part, "%s.part", path) >= (int)sizeof part)
+        return fault_set(fault, ENAMETOOLONG, "%s: too long", store->path);
+    int r = create_private(part, fault);
+    if (r == 0)
+        r = write_copy(store, part, fault);
+    if (r == 0 && rename(part, path) < 0)
+        r = fault_set(fault, errno, "%s: %s", path, strerror(errno));
+    if (r == 0)
+        r = file_sync_folder_of(path);
+    if (r < 0) {
+        unlink(part);
+        return fault_prefix(fault, r, "the log cannot be backed up before it is upgraded");
+    }
+    log_info("%s: of version %d of the log; upgraded to %d, and the backup is %s", store->path,
+        version, (int)VERSION, path);
+    return 0;
+}
+
 int schema_check(const struct store *store, struct fault *fault)
 {
     int version = 0;
@@ -126,5 +180,7 @@ int schema_bring_up_to_date(struct store *store, struct fault *fault)
             "%s: written by a newer colloc (version %d of the log; this one knows up to %d): install that colloc "
             "again, or begin a new log in another folder",
             store->path, version, (int)VERSION);
-    return version == (int)VERSION ? 0 : change_from(store, version, fault);
+    if (version > 0 && version < (int)VERSION)
+        r = back_up(store, version, fault);
+    return r < 0 || version == (int)VERSION ? r : change_from(store, version, fault);
 }

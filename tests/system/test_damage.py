@@ -170,12 +170,34 @@ class Damage(DamageCase):
             "PRAGMA user_version = 1",
         )
         self.assertIn("version 1 of the log", self.colloc("check", self.state, code=1).stderr)
+        older = self.dump(self.database())
+        backup = self.database() + ".version-1"
+        os.mkdir(backup + ".part")  # it cannot be written: nothing is changed
+        status, text = self.run_daemon()
+        self.assertNotEqual(status, 0)
+        self.assertIn("cannot be backed up before it is upgraded", text)
+        self.assertEqual(self.dump(self.database()), older)
+        os.rmdir(backup + ".part")
         self.start()
         self.assertEqual(
             {task["id"]: self.lasting(task) for task in self.tasks(state="all")}, before
         )
+        self.assertEqual(self.dump(backup), older)
+        self.assertEqual(os.stat(backup).st_mode & 0o777, 0o600)
         self.stop()
         self.assertEqual(self.check_log(code=0)["ended"], 6)
+        # The backup is a log that starts, too.
+        for ending in ("", "-wal", "-shm"):
+            if os.path.exists(self.database() + ending):
+                os.unlink(self.database() + ending)
+        os.rename(backup, self.database())
+        self.start()
+        self.assertEqual(len(self.tasks(state="all")), len(before))
+
+    def dump(self, path):
+        """All that the log has, as SQL, and its version."""
+        with sqlite3.connect(f"file:{path}?mode=ro", uri=True) as log:
+            return [*log.iterdump(), log.execute("PRAGMA user_version").fetchone()]
 
     # ---- random damage ----
 
