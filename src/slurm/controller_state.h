@@ -60,8 +60,10 @@ struct tracked_job {
     bool is_pinned; /* Slurm shows the pin */
     bool is_away;   /* in the run partition without a pin that counts */
     bool is_log_wanted;
-    bool awaits_requeue; /* it ran out of GPU memory: Slurm is to run it again */
-    uint32_t examined;   /* the number of restarts at which its log was read, plus 1 */
+    bool is_held_by_agent; /* which has requeued it because it ran out of GPU memory */
+    bool awaits_requeue;   /* it ran out of GPU memory: Slurm is to run it again */
+    uint32_t examined;     /* the number of restarts at which its log was read, plus 1 */
+    uint32_t reported;     /* that before the last crash that its agent reported, plus 1 */
 };
 
 struct slurm_controller {

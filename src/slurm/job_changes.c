@@ -5,6 +5,7 @@
  *     the core has placed a job, Slurm does not show its pin       pin
  *     a job ran out of GPU memory and has ended                    requeue, held
  *     it is in the run partition without a pin that counts         return to the intake
+ *     it is there already, held by the agent that requeued it      the same, released
  *     a pinned job has not started for STUCK_US                    return to the intake
  *     the head of the queue, or a refused job, has another reason  comment
  *     another job that waits still has an earlier reason           comment
@@ -213,6 +214,7 @@ static void add_return(struct slurm_controller *controller, struct tracked_job *
         return;
     write_note(controller, job, NOTE_WAITING, change);
     change->begin_s = controller->wall_s + BEGIN_DELAY_S;
+    change->releases = job->is_held_by_agent;
 }
 
 /* Something that the controller does not count keeps it from starting. A job that ran out of
@@ -253,7 +255,8 @@ static void list_changes_of(struct slurm_controller *controller, struct tracked_
             add_requeue(controller, job);
     } else if (is_pending && job->phase == JOB_PLACED && !job->is_pinned) {
         add_pin(controller, job);
-    } else if (is_pending && job->is_away && !job->task && job->phase == JOB_WAITING) {
+    } else if (is_pending && !job->task && job->phase == JOB_WAITING &&
+               (job->is_away || (job->is_held_by_agent && job->record->is_held))) {
         add_return(controller, job);
     }
     add_comment(controller, job);

@@ -20,12 +20,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/units.h"
 #include "slurm/controller_state.h"
 
 /* Chosen: a job that failed this long before the controller started is not examined any more.
  * Slurm forgets jobs after as long (MinJobAge). */
 #define EXAMINED_AFTER_S 300
+
+/* Chosen: slurmctld asks all nodes for their jobs as soon as it has started again. */
+#define FORGOTTEN_US (10 * SECOND_US)
 
 static bool is_partition(const struct slurm_job *record, const char *name)
 {
@@ -149,6 +153,9 @@ static bool restore_placed(
     restore_request(controller, job, gpus[0]);
     controller_submit_task(controller, job);
     place_task(controller, job, gpus, n, is_running);
+    if (is_running && job->shards < controller->nodes.gpus[gpus[0]].shards) /* perhaps not alone */
+        controller_apply(
+            controller, (struct event){.kind = EVENT_EXTERNAL_SEEN, .task = job->task});
     job->phase = is_running ? JOB_RUNNING : JOB_PLACED;
     return true;
 }
@@ -210,7 +217,7 @@ static void begin_new_run(
 {
     bool is_requeued = record->restarts > job->restarts;
     bool is_expected = job->awaits_requeue && record->state == SLURM_STATE_PENDING;
-    job->awaits_requeue = job->is_pinned = false;
+    job->awaits_requeue = job->is_pinned = job->is_held_by_agent = false;
     job->submit_s = record->submit_s;
     job->restarts = record->restarts;
     if (is_expected)
@@ -325,6 +332,19 @@ static void follow_away(
         want_log(controller, job);
 }
 
+/* slurmctld has crashed before it saved that the job started, or ended: it shows the job as it was
+ * before. What still runs on the node is ended when slurmd reports it, before the job may run
+ * again. */
+static void follow_forgotten_start(struct slurm_controller *controller, struct tracked_job *job)
+{
+    controller_drop_task(controller, job);
+    controller->n_logs_wanted -= job->is_log_wanted;
+    job->is_log_wanted = job->awaits_requeue = false;
+    job->phase = JOB_WAITING;
+    job->shards = 0;
+    job->retry_us = controller->now_us + FORGOTTEN_US;
+}
+
 static void follow_pending(
     struct slurm_controller *controller, struct tracked_job *job, const struct job_note *note)
 {
@@ -334,6 +354,11 @@ static void follow_pending(
     job->is_eligible = !record->is_held && !record->has_dependency &&
                        record->begin_s <= controller->wall_s;
     job->is_away = false;
+    job->is_held_by_agent &= record->is_held;
+    job->submit_s = record->submit_s;
+    if (job->phase == JOB_RUNNING || (job->phase == JOB_EXAMINED && job->task) ||
+        job->awaits_requeue)
+        follow_forgotten_start(controller, job);
     if (job->phase == JOB_DONE)
         job->phase = JOB_WAITING;
     if (is_pinned && job->phase != JOB_PLACED)
@@ -440,11 +465,6 @@ static void examine_unseen(struct slurm_controller *controller, struct tracked_j
     job->phase = JOB_DONE;
     if (!restore_placed(controller, job, true))
         return;
-    int gpu = core_task(controller->core, job->task)->gpus[0];
-    bool was_alone = job->shards >= controller->nodes.gpus[gpu].shards;
-    if (!was_alone)
-        controller_apply(
-            controller, (struct event){.kind = EVENT_EXTERNAL_SEEN, .task = job->task});
     want_log(controller, job);
 }
 
@@ -625,13 +645,23 @@ void slurm_controller_crashed(
     if (!job || !job->record)
         return;
     bool has_run = job->task && (job->phase == JOB_RUNNING || job->phase == JOB_EXAMINED);
+    bool is_again = job->restarts == restarts + 1 && !job->task && job->reported != restarts + 1;
+    if (is_again && !job->is_away && job->record->is_held) {
+        job->ooms++; /* it was returned, because its error file says nothing */
+        job->is_held_by_agent = true;
+        job->reported = restarts + 1;
+        controller->has_news = true;
+        return;
+    }
     if (job->restarts == restarts && has_run) {
         controller_apply(
             controller, (struct event){.kind = EVENT_EXTERNAL_SEEN, .task = job->task});
         exit_task(controller, job, FAILURE_GPU_OOM);
         id_map_remove(&controller->by_id, job->slurm_id);
         job->awaits_requeue = true;
-    } else if (job->restarts == restarts + 1 && !job->task && job->is_away) {
+    } else if (is_again && job->is_away) {
+        job->is_held_by_agent = true;
+        job->reported = restarts + 1;
         job->ooms++;
         controller_restore_recovering(controller, job);
         job->phase = JOB_WAITING;

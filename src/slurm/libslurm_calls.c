@@ -385,6 +385,8 @@ static int change_job(void *context, const struct slurm_change *change, struct f
             update.priority = INFINITE;
     } else if (change->kind == SLURM_RETURN) {
         update.partition = text_for_slurm(slurm->intake);
+        if (change->releases)
+            update.priority = INFINITE;
     } else if (change->kind == SLURM_REQUEUE) {
         int r = requeue_job(id, fault);
         if (r < 0)

@@ -104,6 +104,7 @@ struct slurm_change {
     uint32_t job, index; /* of an array: its id, and the task's index; else SLURM_NO_INDEX */
     uint64_t task;       /* the core's, for the caller */
     bool moves;          /* SLURM_PIN: from the intake into the run partition */
+    bool releases;       /* SLURM_RETURN: what was held for colloc is not held any more */
     int64_t begin_s;     /* SLURM_PIN: not before; 0: at once */
     char node[64];
     char gres[SLURM_GRES_MAX];

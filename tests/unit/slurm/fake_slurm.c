@@ -135,8 +135,10 @@ int fake_slurm_change(struct fake_slurm *fake, const struct slurm_change *change
         return -EBUSY;
     if (change->kind == SLURM_PIN)
         pin_job(job, change);
-    if (change->kind == SLURM_RETURN)
+    if (change->kind == SLURM_RETURN) {
         snprintf(job->partition, sizeof job->partition, "intake");
+        job->job.is_held &= !change->releases;
+    }
     if (change->begin_s)
         job->job.begin_s = change->begin_s;
     if (*change->note)

@@ -482,6 +482,84 @@ static void a_requeue_is_seen_in_two_steps(void **state)
     }
 }
 
+/* Its company had ended when a new controller took over, which has not seen it. */
+static void company_of_earlier_counts(void **state)
+{
+    begin_cluster(1, 1);
+    struct fake_job *a = fake_slurm_submit(&fake, 8), *b = fake_slurm_submit(&fake, 7);
+    settle();
+    fake_slurm_end(&fake, b, SLURM_STATE_COMPLETED);
+    replace_controller();
+    settle();
+    fake_slurm_end(&fake, a, SLURM_STATE_FAILED);
+    update();
+    examine_logs(true);
+    settle();
+    assert_on(a, "n0", "gres:shard:i0:80");
+    assert_int_equal(a->starts, 2);
+    end_cluster();
+}
+
+/* The agent reads all output and reports late; the controller found nothing in the error file, and
+ * the job is back in the intake, held. */
+static void what_the_agent_held_is_released(void **state)
+{
+    begin_cluster(1, 1);
+    struct fake_job *a = fake_slurm_submit(&fake, 8), *b = fake_slurm_submit(&fake, 7);
+    settle();
+    fake_slurm_requeue(&fake, a, true);
+    update();
+    examine_logs(false);
+    settle();
+    assert_string_equal(a->partition, "intake");
+    assert_true(a->job.is_held);
+    slurm_controller_crashed(controller, a->job.id, 0, now_us);
+    slurm_controller_crashed(controller, a->job.id, 0, now_us); /* repeated */
+    fake_slurm_end(&fake, b, SLURM_STATE_COMPLETED);
+    fake.now_s += 120; /* Slurm's delay of a requeue */
+    settle();
+    assert_on(a, "n0", "gres:shard:i0:80");
+    a->job.is_held = false;
+    fake_slurm_requeue(&fake, a, true); /* by hand: it stays held */
+    settle();
+    examine_logs(false);
+    settle();
+    assert_true(a->job.is_held);
+    end_cluster();
+}
+
+/* slurmctld crashes before it has saved the start, or the end: the job is as it was before. */
+static void a_forgotten_start_is_made_again(void **state)
+{
+    for (int when = 0; when < 3; when++) {
+        begin_cluster(1, 1);
+        struct fake_job *a = fake_slurm_submit(&fake, 8), *b = fake_slurm_submit(&fake, 7);
+        settle();
+        fake_slurm_end(&fake, a, SLURM_STATE_FAILED); /* its shards are free */
+        if (when > 0)
+            update(); /* it is examined, */
+        if (when > 1)
+            examine_logs(true); /* and to be requeued */
+        a->job.state = SLURM_STATE_PENDING;
+        snprintf(a->partition, sizeof a->partition, "intake");
+        *a->note = *a->comment = *a->gres = '\0';
+        a->job.required_nodes = NULL;
+        update();
+        fake_slurm_start(&fake);
+        assert_int_equal(a->starts, 1);                  /* slurmd may still have it */
+        fake_slurm_end(&fake, b, SLURM_STATE_COMPLETED); /* that it ran out of memory is known */
+        for (int i = 0; i < 20; i++) {
+            update();
+            examine_logs(true);
+            fake_slurm_start(&fake);
+        }
+        assert_int_equal(a->starts, 2);
+        assert_int_equal(b->starts, 1);
+        assert_int_equal(a->job.state, SLURM_STATE_RUNNING);
+        end_cluster();
+    }
+}
+
 /* scontrol requeue, or a failed node: the old pin must not start it beside others. */
 static void a_requeued_job_goes_back_to_the_intake(void **state)
 {
@@ -936,6 +1014,9 @@ int main(void)
         cmocka_unit_test(a_recovery_that_does_not_start_is_placed_anew),
         cmocka_unit_test(an_agent_reports_the_crash),
         cmocka_unit_test(a_requeue_is_seen_in_two_steps),
+        cmocka_unit_test(company_of_earlier_counts),
+        cmocka_unit_test(what_the_agent_held_is_released),
+        cmocka_unit_test(a_forgotten_start_is_made_again),
         cmocka_unit_test(a_requeued_job_goes_back_to_the_intake),
         cmocka_unit_test(a_former_pin_is_no_rule), cmocka_unit_test(rules_changed_by_hand_count),
         cmocka_unit_test(a_comment_of_earlier_is_replaced),
