@@ -630,6 +630,7 @@ void slurm_controller_log_examined(
         job->awaits_requeue = is_gpu_oom;
         job->shards = 0;
     } else if (is_gpu_oom) {
+        job->is_held_by_agent = true; /* also if no node is known now, and it is returned */
         controller_restore_recovering(controller, job);
     }
     controller->has_news = true;

@@ -361,6 +361,18 @@ static char *text_for_slurm(const char *text)
     return *text ? (char *)(uintptr_t)text : NULL;
 }
 
+/* Before it goes to the intake, so that it is not held there if slurmctld crashes in between; its
+ * start is put off. */
+static int release_job(char *id, int64_t begin_s, struct fault *fault)
+{
+    job_desc_msg_t update;
+    slurm_init_job_desc_msg(&update);
+    update.job_id_str = id;
+    update.priority = INFINITE;
+    update.begin_time = begin_s;
+    return update_job(&update, fault);
+}
+
 static int change_job(void *context, const struct slurm_change *change, struct fault *fault)
 {
     const struct libslurm *slurm = context;
@@ -384,9 +396,10 @@ static int change_job(void *context, const struct slurm_change *change, struct f
         else
             update.priority = INFINITE;
     } else if (change->kind == SLURM_RETURN) {
+        int r = change->releases ? release_job(id, change->begin_s, fault) : 0;
+        if (r < 0)
+            return r;
         update.partition = text_for_slurm(slurm->intake);
-        if (change->releases)
-            update.priority = INFINITE;
     } else if (change->kind == SLURM_REQUEUE) {
         int r = requeue_job(id, fault);
         if (r < 0)

@@ -528,6 +528,30 @@ static void what_the_agent_held_is_released(void **state)
     end_cluster();
 }
 
+/* A restarted slurmctld knows no GPUs until the nodes have registered: a job that a new controller
+ * finds requeued by its agent then goes back to the intake, and must not stay held there. */
+static void a_recovery_without_nodes_is_released(void **state)
+{
+    begin_cluster(1, 1);
+    struct fake_job *a = fake_slurm_submit(&fake, 8), *b = fake_slurm_submit(&fake, 7);
+    settle();
+    fake_slurm_requeue(&fake, a, true);
+    fake_slurm_end(&fake, b, SLURM_STATE_COMPLETED);
+    const char *gres = fake.nodes[0].gres;
+    fake.nodes[0].gres = NULL;
+    replace_controller();
+    update();
+    examine_logs(true);
+    for (int i = 0; i < 5; i++)
+        update();
+    fake.nodes[0].gres = gres;
+    fake.now_s += 120; /* Slurm's delay of a requeue */
+    settle();
+    assert_on(a, "n0", "gres:shard:i0:80");
+    assert_int_equal(a->starts, 2);
+    end_cluster();
+}
+
 /* slurmctld crashes before it has saved the start, or the end: the job is as it was before. */
 static void a_forgotten_start_is_made_again(void **state)
 {
@@ -1016,6 +1040,7 @@ int main(void)
         cmocka_unit_test(a_requeue_is_seen_in_two_steps),
         cmocka_unit_test(company_of_earlier_counts),
         cmocka_unit_test(what_the_agent_held_is_released),
+        cmocka_unit_test(a_recovery_without_nodes_is_released),
         cmocka_unit_test(a_forgotten_start_is_made_again),
         cmocka_unit_test(a_requeued_job_goes_back_to_the_intake),
         cmocka_unit_test(a_former_pin_is_no_rule), cmocka_unit_test(rules_changed_by_hand_count),
