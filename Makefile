@@ -4,6 +4,7 @@
 BUILD  ?= build
 PREFIX ?= /usr/local
 SOAK_SECONDS ?= 3600
+SOAK_SLURM_CRASHES ?= 300
 
 .PHONY: all demo demo-slurm try test check soak test-gpu bench evaluate fuzz lint format install uninstall dist deb deps clean
 
@@ -39,12 +40,14 @@ check: all
 	ninja -C $(BUILD) || { echo "The tests cannot be built: 'make deps' installs what they need" >&2; exit 1; }
 	meson test -C $(BUILD) --no-rebuild --print-errorlogs $(TESTS)
 
-# The fault campaign with random seeds, which it prints; as root it includes power cuts and the tests
-# with the Slurm of Debian 13. And tests that take too long for `make test`.
+# The fault campaigns with random seeds, which they print; as root they include power cuts, crashes of
+# a Slurm cluster, and the tests with the Slurm of Debian 13. And tests that take too long for `make
+# test`.
 soak: all
 	COLLOC_BUILD=$(BUILD) python3 tests/faults/campaign.py --seed=0 --seconds=$(SOAK_SECONDS)
 	COLLOC_BUILD=$(BUILD) COLLOC_SUSPEND_KILLS=200 python3 tests/system/test_suspend.py Kills
 	COLLOC_BUILD=$(BUILD) COLLOC_SOAK=1 python3 tests/system/test_calibrate.py
+	COLLOC_BUILD=$(BUILD) python3 tests/faults/slurm_campaign.py --crashes=$(SOAK_SLURM_CRASHES)
 	BUILD=$(BUILD) scripts/test-slurm
 	COLLOC_BUILD=$(BUILD) python3 tests/system/test_demo_slurm.py
 

@@ -1,0 +1,313 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The fault campaign for Slurm: kills the controller, the agents, slurmctld and slurmd's at random
+instants while jobs share GPUs, and judges what became of the jobs.
+
+usage: slurm_campaign.py [--seed=N] [--crashes=N]
+
+A loopback cluster of two nodes with two GPUs each (colloc_slurm.loopback), an agent on each, and
+the controller. Each crash is a SIGKILL; the process is started again up to a second later, one
+slurmd in eight so late that its node is lost. Half of the jobs run to their end; a quarter run out
+of GPU memory in their first run, and the last quarter depend on the success of such a one.
+
+What must hold at the end:
+    lost      a job that sbatch acknowledged has run to its end, or is known to have failed
+    twice     no two runs of a job at the same time, and none after one that succeeded
+    orphaned  what depends on a job that succeeded has succeeded
+
+Slurm itself saves its state up to ten seconds late: what happened to a job so shortly before a kill
+of slurmctld is Slurm's. Such jobs are counted apart. Needs root and Slurm; otherwise says so.
+"""
+
+import argparse
+import os
+import random
+import sys
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "system"))
+from daemon_case import BUILD, program  # noqa: E402  (adds python/ to the path)
+
+from colloc_slurm import loopback  # noqa: E402
+
+CONTROLLER = os.path.abspath(os.path.join(BUILD, "src/slurm/colloc-slurm"))
+PLUGIN = os.path.abspath(os.path.join(BUILD, "src/spank/spank_colloc.so"))
+EMULATOR = os.path.dirname(program("emulator"))
+SAVED_S = 10  # within which slurmctld may forget (its source: 5 s; a busy machine)
+DOWN_S = 3  # from a kill of slurmctld until it answers again
+LOST_NODE_S = 12
+JOBS_MAX = 24  # that are not done; chosen: more than the GPUs take at once
+JOB = """#!/bin/bash
+#COLLOC --memory=10GiB --smact=0.2
+cd {marks}
+before=$(cat {name}.pid 2>/dev/null)
+environment=$([ -z "$before" ] || tr '\\0' '\\n' </proc/$before/environ) 2>/dev/null
+if grep -qx 'SLURM_JOB_NAME={name}' <<<"$environment"
+then echo "twice $(date +%s.%N) $before" >>{name}
+fi
+echo $$ >{name}.pid
+echo "start $(date +%s.%N)" >>{name}
+sleep {seconds}
+if [ {crashes} = 1 ] && [ -z "$SLURM_RESTART_COUNT" ]
+then echo 'torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB' >&2; exit 1
+fi
+echo "end $(date +%s.%N)" >>{name}
+"""
+
+
+def why_not():
+    if os.geteuid() != 0:
+        return "needs root"
+    if not os.path.exists(CONTROLLER) or not os.path.exists(PLUGIN):
+        return "colloc-slurm is not built"
+    return loopback.why_not()
+
+
+class Cluster(loopback.Loopback):
+    """Each node has a folder of configuration, because its plugin has a socket."""
+
+    def __init__(self):
+        settings = {"SlurmdTimeout": 6, "MinJobAge": 100000, "MaxJobCount": 100000}
+        super().__init__(nodes=2, gpus=2, settings=settings)
+        self.controller, self.agents = None, {}
+
+    def write_files(self):
+        super().write_files()
+        for name in self.nodes:
+            os.mkdir(self.path(f"etc/{name}"))
+            for file in os.listdir(self.path("etc")):
+                if file.endswith(".conf"):
+                    os.symlink(self.path(f"etc/{file}"), self.path(f"etc/{name}/{file}"))
+            socket = self.path(f"run/{name}.sock")
+            self.write(f"etc/{name}/plugstack.conf", f"optional {PLUGIN} socket={socket}\n")
+        os.mkdir(self.path("marks"))
+
+    def node_env(self, name):
+        return {
+            "SLURM_CONF": self.path(f"etc/{name}/slurm.conf"),
+            "PATH": f"{EMULATOR}:{self.env['PATH']}",
+            "LD_LIBRARY_PATH": EMULATOR,
+            "COLLOC_EMULATOR": self.path(f"work/gpus-{name}"),
+        }
+
+    def start_slurmd(self, name):
+        conf = self.path(f"etc/{name}/slurm.conf")
+        self.slurmd[name] = self.spawn(
+            "slurmd", "-D", "-N", name, log=f"slurmd-{name}", SLURM_CONF=conf
+        )
+
+    def start_colloc(self):
+        (self.hub_port,) = loopback.free_ports(1)
+        self.start_controller()
+        for name in self.nodes:
+            emulated = self.path(f"work/gpus-{name}")
+            self.run(program("emulator"), "create", "--gpus", "2xA100-80GB", emulated)
+            self.start_agent(name)
+
+    def start_controller(self):
+        self.controller = self.spawn(
+            CONTROLLER,
+            "--intake-partition=gpu",
+            "--run-partition=gpu-run",
+            f"--state-dir={self.path('run/colloc')}",
+            f"--listen=127.0.0.1:{self.hub_port}",
+            f"--munge-socket={self.path('munge/socket')}",
+            "--wake-file=none",
+            "--poll=300ms",
+            "--settle=1ms",
+            "--settle-max=1ms",
+            log="controller",
+        )
+
+    def start_agent(self, name):
+        self.agents[name] = self.spawn(
+            program("collocd"),
+            "--node",
+            f"--controller=127.0.0.1:{self.hub_port}",
+            f"--node-name={name}",
+            f"--munge-socket={self.path('munge/socket')}",
+            f"--node-socket={self.path(f'run/{name}.sock')}",
+            f"--state-dir={self.path(f'run/state-{name}')}",
+            log=f"agent-{name}",
+            **self.node_env(name),
+        )
+
+
+class Campaign:
+    def __init__(self, cluster, seed):
+        self.cluster, self.random = cluster, random.Random(seed)
+        self.submitted = {}  # name: (time of the answer, id, name that it depends on)
+        self.slurmctld_kills, self.kills = [], {}
+
+    # ---- jobs ----
+
+    def submit(self, crashes=False, after=None):
+        name = f"job{len(self.submitted)}"
+        script = JOB.format(
+            marks=self.cluster.path("marks"),
+            name=name,
+            crashes=int(crashes),
+            seconds=round(self.random.uniform(0.5, 4), 2),
+        )
+        options = ["--partition=gpu", f"--job-name={name}", "--output=%j.out"]
+        if after:
+            options.append(f"--dependency=afterok:{self.submitted[after][1]}")
+        done = self.cluster.run("sbatch", "--parsable", *options, text=script, check=False)
+        if done.returncode != 0:
+            return None
+        self.submitted[name] = (time.time(), done.stdout.strip(), after)
+        return name
+
+    def submit_some(self):
+        left = self.cluster.run("squeue", "--noheader", "--format=%i", check=False).stdout
+        if len(left.split()) > JOBS_MAX:
+            return
+        for _ in range(self.random.randrange(1, 4)):
+            self.submit()
+        crashing = self.submit(crashes=True)
+        if crashing:
+            self.submit(after=crashing)
+
+    def marks(self, name):
+        """[(word, time)] of the runs of a job."""
+        try:
+            with open(self.cluster.path(f"marks/{name}"), encoding="ascii") as file:
+                return [(line.split()[0], float(line.split()[1])) for line in file]
+        except FileNotFoundError:
+            return []
+
+    # ---- crashes ----
+
+    def crash_one(self):
+        cluster, name = self.cluster, self.random.choice(self.cluster.nodes)
+        kind = self.random.choice(["controller", "agent", "slurmctld", "slurmd"])
+        self.kills[kind] = self.kills.get(kind, 0) + 1
+        later_s = self.random.random()
+        if kind == "controller":
+            cluster.controller.kill()
+            time.sleep(later_s)
+            cluster.start_controller()
+        elif kind == "agent":
+            cluster.agents[name].kill()
+            time.sleep(later_s)
+            cluster.start_agent(name)
+        elif kind == "slurmctld":
+            self.slurmctld_kills.append(time.time())
+            cluster.slurmctld.kill()
+            time.sleep(later_s)
+            cluster.start_slurmctld()
+        else:
+            cluster.slurmd[name].kill()
+            time.sleep(LOST_NODE_S if self.random.random() < 0.125 else later_s)
+            cluster.start_slurmd(name)
+
+    def run(self, crashes):
+        for _ in range(crashes):
+            self.submit_some()
+            time.sleep(self.random.uniform(0, 2))
+            self.crash_one()
+        self.cluster.until(self.is_over, "the end of all jobs", limit_s=900)
+
+    def help_slurm(self, left):
+        """What an administrator does where Slurm does not go on by itself: a job whose launch
+        failed, because slurmd was killed then, is held; a node to which slurmctld sent a job again,
+        because it had forgotten its start, is drained."""
+        for line in left:
+            if "launch failed" in line:
+                self.cluster.run("scontrol", "release", line.split()[0], check=False)
+        states = self.cluster.run("sinfo", "--noheader", "--Node", "--format=%N %T", check=False)
+        for line in set(states.stdout.splitlines()):
+            name, state = line.split()
+            if state.startswith(("drain", "down")):
+                node = f"nodename={name}"
+                self.cluster.run("scontrol", "update", node, "state=resume", check=False)
+
+    def is_over(self):
+        """A dependent whose job failed never runs."""
+        listed = self.cluster.run("squeue", "--noheader", "--format=%i %r", check=False)
+        left = [line for line in listed.stdout.splitlines() if "DependencyNever" not in line]
+        self.help_slurm(left)
+        time.sleep(0.5)
+        return listed.returncode == 0 and not left
+
+    # ---- the judgement ---- #
+
+    def is_slurms(self, at):
+        """Did slurmctld die so shortly after this instant that it may have forgotten it?"""
+        return any(-DOWN_S < kill - at < SAVED_S for kill in self.slurmctld_kills)
+
+    def slurm_states(self):
+        text = self.cluster.run("scontrol", "--oneliner", "show", "jobs").stdout
+        found = {}
+        for line in text.splitlines():
+            words = dict(word.split("=", 1) for word in line.split() if "=" in word)
+            found[words.get("JobName")] = words
+        return found
+
+    def judge(self):
+        counts = dict.fromkeys(
+            ("acknowledged", "succeeded", "failed", "waits for a failed one", "Slurm's"), 0
+        )
+        counts.update({"runs": 0, "lost": [], "twice": [], "orphaned": []})
+        states = self.slurm_states()
+        for name, (at, _, after) in self.submitted.items():
+            marks, state = self.marks(name), states.get(name, {}).get("JobState")
+            ends = [when for word, when in marks if word == "end"]
+            starts = [when for word, when in marks if word == "start"]
+            counts["acknowledged"] += 1
+            counts["runs"] += len(starts)
+            is_again = ends and any(when > ends[0] for when in starts)
+            if any(word == "twice" for word, _ in marks):
+                counts["twice"].append(name)
+            if is_again and not self.is_slurms(ends[0]):
+                counts["twice"].append(name)
+            elif is_again:
+                counts["Slurm's"] += 1
+            if ends:
+                counts["succeeded"] += 1
+            elif self.is_slurms(at) or any(map(self.is_slurms, starts)):
+                counts["Slurm's"] += 1
+            elif state == "FAILED":
+                counts["failed"] += 1
+            elif after and not any(word == "end" for word, _ in self.marks(after)):
+                counts["waits for a failed one"] += 1
+            elif after:
+                counts["orphaned"].append(name)
+            else:
+                counts["lost"].append(name)
+        return counts
+
+
+def main():
+    parser = argparse.ArgumentParser(description="Kills the parts of a Slurm cluster with colloc.")
+    parser.add_argument("--seed", type=int, default=0, help="0: a random one")
+    parser.add_argument("--crashes", type=int, default=300, help="how many (default: 300)")
+    args = parser.parse_args()
+    reason = why_not()
+    if reason:
+        print(f"slurm campaign: skipped: {reason}")
+        return 0
+    seed = args.seed or random.randrange(1, 1 << 32)
+    print(f"slurm campaign: --seed={seed} --crashes={args.crashes}", flush=True)
+    with Cluster() as cluster:
+        campaign = Campaign(cluster, seed)
+        cluster.start_colloc()
+        try:
+            campaign.run(args.crashes)
+        except BaseException:
+            print(cluster.logs())
+            raise
+        counts = campaign.judge()
+        print(f"crashes: {campaign.kills}\njobs: {counts}", flush=True)
+        is_good = not (counts["lost"] or counts["twice"] or counts["orphaned"])
+        if not is_good:
+            states = campaign.slurm_states()
+            for name in counts["lost"] + counts["twice"] + counts["orphaned"]:
+                print(name, campaign.submitted[name], campaign.marks(name), states.get(name))
+            print(f"FAILED: again with --seed={seed} --crashes={args.crashes}\n{cluster.logs()}")
+    return 0 if is_good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
