@@ -596,12 +596,13 @@ const char *core_reason_word(const struct core *core, uint64_t id)
     return suspended_before(core, task) || head_before(core, task) ? "Priority" : "Resources";
 }
 
-/* How many places can ever serve the request with `bytes` on each. A MIG instance serves a task of
- * one GPU only. */
-static int places_for(const struct core *core, const struct task_request *request, int64_t bytes)
+/* How many places can ever serve the request with `bytes` on each, counted up to `enough`. A MIG
+ * instance serves a task of one GPU only. */
+static int count_places(
+    const struct core *core, const struct task_request *request, int64_t bytes, int enough)
 {
     int n = 0;
-    for (int i = 0; i < core->view.n_gpus; i++) {
+    for (int i = 0; i < core->view.n_gpus && n < enough; i++) {
         const struct gpu_view *gpu = &core->view.gpus[i];
         bool usable = gpu->id.is_place && !(gpu->id.is_mig_instance && request->gpus > 1) &&
                       (!*request->gpu_kind || kind_match_any(request->gpu_kind, gpu->id.name));
@@ -655,7 +656,7 @@ int core_check_request(
 {
     if (request->gpus < 1)
         return fault_set(fault, EINVAL, "gpus=%d: a task takes one GPU or more", request->gpus);
-    int places = places_for(core, request, 0);
+    int places = count_places(core, request, 0, request->gpus);
     if (core->view.n_gpus == 0)
         return fault_set(fault, EINVAL, "gpus=%d: this server has no GPU, or its driver shows none",
             request->gpus);
@@ -666,7 +667,7 @@ int core_check_request(
             places,
             places == core->view.n_gpus ? "" : " (MIG instances serve tasks of one GPU only)");
     if (request->need.kind == NEED_DECLARED &&
-        places_for(core, request, request->need.bytes) < request->gpus) {
+        count_places(core, request, request->need.bytes, request->gpus) < request->gpus) {
         char text[32], largest[32];
         return fault_set(fault, EINVAL,
             "memory=%s: this server has too few GPUs that large (the largest: %s), the task could never "
