@@ -74,7 +74,8 @@ static const struct option_spec options[SIMULATE_OPTIONS] = {
         .kind = OPTION_TEXT,
         .argument = "GPUS",
         .help = "GPUs to simulate, such as 2xA100-80GB,H100 or, with MIG instances, "
-                "A100-40GB:3g.20gb+3g.20gb; default: 4xA100-40GB"},
+                "A100-40GB:3g.20gb+3g.20gb; of a cluster, each node in braces: "
+                "300x{8xA30},20x{2xT4,2xH100}; default: 4xA100-40GB"},
     [SIMULATE_POLICY] = {.name = "policy",
         .kind = OPTION_TEXT,
         .argument = "NAME",

@@ -596,19 +596,28 @@ const char *core_reason_word(const struct core *core, uint64_t id)
     return suspended_before(core, task) || head_before(core, task) ? "Priority" : "Resources";
 }
 
-/* How many places can ever serve the request with `bytes` on each, counted up to `enough`. A MIG
- * instance serves a task of one GPU only. */
+static bool can_ever_serve(
+    const struct gpu_identity *id, const struct task_request *request, int64_t bytes)
+{
+    return id->is_place && !(id->is_mig_instance && request->gpus > 1) &&
+           (!*request->gpu_kind || kind_match_any(request->gpu_kind, id->name)) &&
+           id->mem_total_bytes >= bytes;
+}
+
+/* How many places can ever serve the request with `bytes` on each, counted up to `enough`: of one
+ * node for a task of several GPUs. A MIG instance serves a task of one GPU only. */
 static int count_places(
     const struct core *core, const struct task_request *request, int64_t bytes, int enough)
 {
-    int n = 0;
-    for (int i = 0; i < core->view.n_gpus && n < enough; i++) {
-        const struct gpu_view *gpu = &core->view.gpus[i];
-        bool usable = gpu->id.is_place && !(gpu->id.is_mig_instance && request->gpus > 1) &&
-                      (!*request->gpu_kind || kind_match_any(request->gpu_kind, gpu->id.name));
-        n += usable && gpu->id.mem_total_bytes >= bytes;
+    int most = 0, n = 0;
+    for (int i = 0; i < core->view.n_gpus && most < enough; i++) {
+        const struct gpu_identity *id = &core->view.gpus[i].id;
+        if (i > 0 && request->gpus > 1 && id->node != core->view.gpus[i - 1].id.node)
+            n = 0;
+        n += can_ever_serve(id, request, bytes);
+        most = n > most ? n : most;
     }
-    return n;
+    return most;
 }
 
 static int64_t largest_gpu_bytes(const struct core *core, const struct task_request *request)
@@ -651,6 +660,16 @@ static int refuse_kind(
         places, request->gpu_kind, names);
 }
 
+/* Why a task can have no more than `places` GPUs although there are others. */
+static const char *why_fewer(const struct core *core, int places)
+{
+    if (places == core->view.n_gpus)
+        return "";
+    if (cluster_view_node_end(&core->view, 0) < core->view.n_gpus)
+        return " on one node";
+    return " (MIG instances serve tasks of one GPU only)";
+}
+
 int core_check_request(
     const struct core *core, const struct task_request *request, struct fault *fault)
 {
@@ -664,8 +683,7 @@ int core_check_request(
         return refuse_kind(core, request, places, fault);
     if (request->gpus > places)
         return fault_set(fault, EINVAL, "gpus=%d: a task can have at most %d here%s", request->gpus,
-            places,
-            places == core->view.n_gpus ? "" : " (MIG instances serve tasks of one GPU only)");
+            places, why_fewer(core, places));
     if (request->need.kind == NEED_DECLARED &&
         count_places(core, request, request->need.bytes, request->gpus) < request->gpus) {
         char text[32], largest[32];

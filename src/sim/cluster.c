@@ -3,6 +3,9 @@
  * "2xA100-80GB,A100-40GB:3g.20gb+2g.10gb" is a list of groups. A group is a number of GPUs of a
  * kind, each whole or divided into MIG instances. Each GPU becomes one place, or one for each
  * instance.
+ *
+ * "2x{4xA30,2xT4},{8xH100}" is a cluster of three servers: what stands in braces is a node, whose
+ * GPUs follow one another. Without braces all GPUs are of one server.
  */
 #include "sim/cluster.h"
 
@@ -25,7 +28,8 @@ static int add_place(
     struct place_shape *place = &cluster->places[cluster->n_places];
     struct gpu_identity *identity = &cluster->identities[cluster->n_places++];
     *place = (struct place_shape){gpu, 1, 1, kind->total_bytes - kind->reserved_bytes};
-    *identity = (struct gpu_identity){.mem_total_bytes = kind->total_bytes, .is_place = true};
+    *identity = (struct gpu_identity){
+        .mem_total_bytes = kind->total_bytes, .is_place = true, .node = cluster->node};
     snprintf(identity->name, sizeof identity->name, "%s%s%s", kind->name, profile ? " " : "",
         profile ? profile->name : "");
     snprintf(
@@ -103,14 +107,89 @@ static int add_group(
     return r == -ENOMEM ? fault_set(fault, ENOMEM, "out of memory") : r;
 }
 
+static int add_groups(
+    const struct gpu_kinds *kinds, char *groups, struct fault *fault, struct cluster *cluster)
+{
+    char *group;
+    int r = 0;
+    while (r == 0 && (group = strsep(&groups, ",")))
+        r = add_group(kinds, group, fault, cluster);
+    return r;
+}
+
+/* "4xA30,2xT4}", `count` times, each a node. */
+static int add_nodes(const struct gpu_kinds *kinds, const char *groups, int64_t count,
+    struct fault *fault, struct cluster *cluster)
+{
+    int outside = cluster->node, r = 0;
+    for (int64_t i = 0; i < count && r == 0; i++) {
+        char *copy = strdup(groups);
+        cluster->node = ++cluster->n_nodes;
+        r = copy ? add_groups(kinds, copy, fault, cluster)
+                 : fault_set(fault, ENOMEM, "out of memory");
+        free(copy);
+    }
+    cluster->node = outside;
+    return r;
+}
+
+/* An item before a brace: "", or "12x" for as many nodes. */
+static int read_node_count(const char *text, struct fault *fault, int64_t *ret_count)
+{
+    char number[24];
+    size_t size = strlen(text);
+    *ret_count = 1;
+    if (size == 0)
+        return 0;
+    snprintf(number, sizeof number, "%.*s", (int)size - 1, text);
+    if (text[size - 1] == 'x' && size < sizeof number &&
+        parse_int64(number, 1, CLUSTER_GPUS_MAX, ret_count) == 0)
+        return 0;
+    return fault_set(
+        fault, EINVAL, "\"%.20s{\": before a node stands its number: write 12x{4xA30}", text);
+}
+
+/* Takes the next item from the front: a node, or groups up to the next one. */
+static int add_item(
+    const struct gpu_kinds *kinds, char **rest, struct fault *fault, struct cluster *cluster)
+{
+    char *item = *rest, *open = item + strcspn(item, ",{");
+    int64_t count;
+    if (*open != '{') {
+        *rest = *open ? open + 1 : NULL;
+        *open = '\0';
+        return add_group(kinds, item, fault, cluster);
+    }
+    char *end = strchr(open, '}');
+    *open++ = '\0';
+    if (!end || (end[1] && end[1] != ','))
+        return fault_set(fault, EINVAL, "a node has no end: write 12x{4xA30,2xT4}");
+    *rest = end[1] ? end + 2 : NULL;
+    *end = '\0';
+    int r = read_node_count(item, fault, &count);
+    return r < 0 ? r : add_nodes(kinds, open, count, fault, cluster);
+}
+
+static int refuse_gpus_between_nodes(const struct cluster *cluster, struct fault *fault)
+{
+    for (int i = 0; i < cluster->n_places && cluster->n_nodes > 0; i++)
+        if (cluster->identities[i].node == 0)
+            return fault_set(fault, EINVAL, "%s stands between nodes: put it into one: {%s}",
+                cluster->gpus[cluster->places[i].gpu]->name,
+                cluster->gpus[cluster->places[i].gpu]->name);
+    return 0;
+}
+
 int cluster_parse(const struct gpu_kinds *kinds, const char *text, struct fault *fault,
     struct cluster *ret_cluster)
 {
     *ret_cluster = (struct cluster){0};
-    char *copy = strdup(text), *rest = copy, *group;
+    char *copy = strdup(text), *rest = copy;
     int r = copy ? 0 : fault_set(fault, ENOMEM, "out of memory");
-    while (r == 0 && (group = strsep(&rest, ",")))
-        r = add_group(kinds, group, fault, ret_cluster);
+    while (r == 0 && rest)
+        r = add_item(kinds, &rest, fault, ret_cluster);
+    if (r == 0)
+        r = refuse_gpus_between_nodes(ret_cluster, fault);
     free(copy);
     return r;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which GPUs a simulated machine has: the value of --gpus. */
+/* Which GPUs a simulated machine, or cluster of machines, has: the value of --gpus. */
 #ifndef COLLOC_SIM_CLUSTER_H
 #define COLLOC_SIM_CLUSTER_H
 
@@ -23,10 +23,12 @@ struct cluster {
     struct gpu_identity *identities; /* of the places */
     size_t places_capacity, identities_capacity;
     int n_places;
+    int n_nodes, node; /* those in braces, from 1 on; and the one being read, 0: outside */
 };
 
 /*
- * Reads "4xA100-40GB", "2xA100-80GB,H100", "A100-40GB:3g.20gb+2g.10gb".
+ * Reads "4xA100-40GB", "2xA100-80GB,H100", "A100-40GB:3g.20gb+2g.10gb", and nodes of such lists:
+ * "300x{8xA30},20x{2xT4,2xH100}".
  *
  * `kinds`: borrowed until cluster_fini.
  *

@@ -193,6 +193,23 @@ class Restrictions(SimulateCase):
                 self.assertEqual(self.complaint_of(tasks=tasks), complaint)
 
 
+class Nodes(SimulateCase):
+    """Braces in --gpus are nodes: the GPUs of one task are of one of them."""
+
+    def test_a_task_runs_on_one_node(self):
+        """Two GPUs are free at once, but not on one node."""
+        arrivals = [(0, "small"), (0, "small"), (1, "pair")]
+        for gpus, total_s in (("4xA30", 301), ("{2xA30},2x{A30}", 400)):
+            result = self.simulate(*arrivals, gpus=gpus, policy="exclusive")
+            self.assertAlmostEqual(result["total_s"], total_s, delta=1)
+
+    def test_more_gpus_than_a_node_has(self):
+        result = self.simulate((0, "pair"), (0, "small"), gpus="3x{A30}", policy="exclusive")
+        self.assertEqual((result["left_out"], result["completed"]), (1, 1))
+        result = self.simulate((0, "pair"), gpus="3xA30", policy="exclusive")
+        self.assertEqual((result["left_out"], result["completed"]), (0, 1))
+
+
 class Results(SimulateCase):
     def test_alone(self):
         result = self.simulate((10, "small"))

@@ -53,12 +53,33 @@ static void instances_are_places_of_their_gpu(void **state)
     cluster_fini(&cluster);
 }
 
+static void nodes_stand_in_braces(void **state)
+{
+    struct cluster cluster;
+    assert_int_equal(cluster_parse(&kinds, "2x{2xA30,T4},{H200}", NULL, &cluster), 0);
+    static const int nodes[] = {1, 1, 1, 2, 2, 2, 3};
+    assert_int_equal(cluster.n_gpus, 7);
+    for (int i = 0; i < 7; i++)
+        assert_int_equal(cluster.identities[i].node, nodes[i]);
+    assert_string_equal(cluster.gpus[5]->name, cluster.gpus[2]->name);
+    cluster_fini(&cluster);
+    static const char *const wrong[] = {"2x{2xA30", "3{A30}", "0x{A30}", "{A30}T4", "{}", "x{A30}",
+        "2x{{A30}}", "100001x{T4}", "50001x{2xT4}", "{A30},T4", "{A30},", "2x{99}"};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        struct fault fault = {0};
+        if (cluster_parse(&kinds, wrong[i], &fault, &cluster) >= 0 || !*fault.text)
+            fail_msg("%s", wrong[i]);
+        cluster_fini(&cluster);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(very_many_gpus_grow_by_doubling),
         cmocka_unit_test(more_than_the_most_are_refused),
         cmocka_unit_test(instances_are_places_of_their_gpu),
+        cmocka_unit_test(nodes_stand_in_braces),
     };
     return cmocka_run_group_tests(tests, init_kinds, NULL);
 }
