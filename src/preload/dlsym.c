@@ -18,6 +18,8 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "preload/call_stubs.h"
+
 /* ---- the real dlsym ---- */
 
 struct symbols {
@@ -185,6 +187,21 @@ struct dlsym_answer {
 /* What the assembly below calls. */
 struct dlsym_answer preload_dlsym_answer(void *handle, const char *name, any_function *caller);
 
+/* A function of the driver that has no hook, by a handle: with a handle, dlsym does not look at the
+ * caller. */
+static struct dlsym_answer stub_answer(void *handle, const char *name, any_function *caller)
+{
+    struct dlsym_answer answer = {NULL, 0};
+    if (handle == RTLD_DEFAULT || dlsym_is_drivers(caller))
+        return answer;
+    any_function *function = real_dlsym()(handle, name);
+    if (!function || !dlsym_is_drivers(function))
+        return answer;
+    answer.function = call_stub_before(name, function);
+    answer.is_final = 1;
+    return answer;
+}
+
 /*
  * RTLD_NEXT is always the real one's: an object that looks for the next definition of a hook's name
  * stands itself before the driver, behind us. So are the driver's own questions: the one of WSL is
@@ -199,13 +216,15 @@ __attribute__((visibility("hidden"), used)) struct dlsym_answer preload_dlsym_an
     if (!name || name[0] != 'c' || name[1] != 'u' || handle == RTLD_NEXT)
         return answer;
     int hook = hook_find(name);
-    if (hook < 0 || dlsym_is_drivers(caller))
+    if (hook < 0)
+        return stub_answer(handle, name, caller);
+    if (dlsym_is_drivers(caller))
         return answer;
     any_function *function = handle == RTLD_DEFAULT ? NULL : dlsym_of_libc(handle, name);
     if (handle == RTLD_DEFAULT || function == hook_function((enum hook)hook))
         function = dlsym_of_libc(RTLD_NEXT, name);
     if (function)
-        answer.function = hook_stand_before((enum hook)hook, function);
+        answer.function = call_stub_before(name, hook_stand_before((enum hook)hook, function));
     answer.is_final = 1;
     return answer;
 }

@@ -35,6 +35,15 @@ struct preload_page *gate_enter(struct process_state *state)
     }
 }
 
+void gate_wait(struct process_state *state)
+{
+    struct preload_page *page = process_page(state);
+    while (atomic_load(&page->gate) == PRELOAD_GATE_CLOSED) {
+        wait_for_opening(state, page);
+        page = process_page(state);
+    }
+}
+
 void gate_leave(struct preload_page *page)
 {
     atomic_fetch_sub_explicit(&page->in_flight, 1, memory_order_release);

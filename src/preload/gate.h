@@ -25,4 +25,7 @@
 struct preload_page *gate_enter(struct process_state *state);
 void gate_leave(struct preload_page *page);
 
+/* Waits while the gate is closed, without counting: for calls that the driver holds by itself. */
+void gate_wait(struct process_state *state);
+
 #endif

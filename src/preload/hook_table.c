@@ -10,6 +10,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "preload/call_stubs.h"
 #include "preload/dlsym.h"
 
 /* Before glibc 2.34 they are in libdl, which not every program has. */
@@ -96,14 +97,14 @@ static any_function *known_form(const struct hook_entry *entry)
     return r == CUDA_SUCCESS ? function : NULL;
 }
 
-/* What cuGetProcAddress found for a program: the library's function in its place where there is
- * one. */
+/* What cuGetProcAddress found for a program: a stub before the library's function where there is
+ * one, else before the driver's. */
 static any_function *hook_for_answer(const char *symbol, any_function *function)
 {
     for (int i = 0; i < HOOK_COUNT; i++)
         if (strcmp(entries[i].name, symbol) == 0 && known_form(&entries[i]) == function)
-            return hook_stand_before((enum hook)i, function);
-    return function;
+            return call_stub_before(symbol, hook_stand_before((enum hook)i, function));
+    return call_stub_before(symbol, function);
 }
 
 /* ---- the two forms of cuGetProcAddress ---- */

@@ -8,7 +8,8 @@
  * peak of a process that was killed is still there.
  *
  * Contract:
- * 1. Each field is written by one side only, but for `gate`, `window_peak_bytes` and `in_flight`.
+ * 1. Each field is written by one side only, but for `gate`, `window_peak_bytes`, `in_flight` and
+ *    `called`.
  * 2. The daemon trusts nothing in it: the process can write anything at any time.
  * 3. Fields are only added, at the end of the reserved room; `version` then stays.
  */
@@ -34,6 +35,7 @@ enum preload_flag {
     PRELOAD_USES_IPC = 1 << 1,     /* memory shared with another process */
     PRELOAD_USES_POOLS = 1 << 2,   /* stream-ordered allocations */
     PRELOAD_INCOMPLETE = 1 << 3,   /* something could not be counted: the numbers are too low */
+    PRELOAD_COUNTS_CALLS = 1 << 4, /* the library sets `called` */
 };
 
 /* One GPU as the process counts them, by CUDA ordinal. All bytes are those that the program asked
@@ -57,8 +59,8 @@ struct preload_page {
     _Atomic uint64_t failures;  /* allocations that returned CUDA_ERROR_OUT_OF_MEMORY */
     _Atomic uint64_t waits;     /* allocations that waited */
     _Atomic uint64_t waited_ms;
-    _Atomic uint32_t flags; /* enum preload_flag */
-    uint32_t reserved;
+    _Atomic uint32_t flags;  /* enum preload_flag */
+    _Atomic uint32_t called; /* 1: CUDA was called since the daemon last set it to 0 */
     struct preload_device devices[PRELOAD_DEVICES_MAX];
 };
 

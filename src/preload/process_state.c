@@ -9,13 +9,15 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "preload/call_stubs.h"
 #include "preload/connection.h"
 #include "preload/futex.h"
 
 enum status { FRESH, BEGINNING, READY };
 
-/* A daemon that is alive answers within milliseconds. */
-enum { WELCOME_WAIT_MS = 1000, HELLO_AGAIN_MS = 2000, BEAT_MS = 1000 };
+/* A daemon that is alive answers within milliseconds. One that is new is asked from within a call
+ * of CUDA, which it must not hold up; if its answer comes later, the next call takes it. */
+enum { WELCOME_WAIT_MS = 1000, WELCOME_AGAIN_MS = 20, HELLO_AGAIN_MS = 2000, BEAT_MS = 1000 };
 
 static _Atomic(struct process_state *) state_memory;
 
@@ -94,6 +96,7 @@ static void take_page(struct process_state *state, int fd)
     atomic_store(&page->waited_ms, atomic_load(&old->waited_ms));
     atomic_store(&page->beat_ms, coarse_ms());
     atomic_store_explicit(&state->page, page, memory_order_release);
+    call_stubs_use(page);
     for (int i = 0; i < PRELOAD_DEVICES_MAX; i++)
         process_publish(state, i);
 }
@@ -141,8 +144,11 @@ void process_renew_connection(struct process_state *state)
         close(state->socket);
         state->socket = -1;
     }
-    if (state->socket < 0 && coarse_ms() - state->hello_ms >= HELLO_AGAIN_MS)
-        say_hello(state);
+    if (state->socket >= 0 || coarse_ms() - state->hello_ms < HELLO_AGAIN_MS)
+        return;
+    say_hello(state);
+    if (state->socket >= 0)
+        listen_to(state, WELCOME_AGAIN_MS);
 }
 
 bool process_is_due(_Atomic uint64_t *last_ms, uint64_t period_ms)
@@ -172,6 +178,7 @@ static bool begin_state(struct process_state *state)
     if (!page)
         return false;
     atomic_store(&state->page, page);
+    call_stubs_use(page);
     say_hello(state);
     if (state->socket >= 0 && !listen_to(state, WELCOME_WAIT_MS)) {
         close(state->socket);

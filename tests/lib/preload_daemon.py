@@ -22,7 +22,7 @@ MEMORY, CONTEXT, OVER_CAP = range(1, 4)
 PAGE_SIZE = 4096
 PAGE_MAGIC = 0x6C6C6F63
 # struct preload_page: offsets of its fields, and of the first device
-GATE, IN_FLIGHT, AT_GATE, WAITING, CAP, BEAT, FAILURES, WAITS, WAITED, FLAGS = (
+GATE, IN_FLIGHT, AT_GATE, WAITING, CAP, BEAT, FAILURES, WAITS, WAITED, FLAGS, CALLED = (
     8,
     12,
     16,
@@ -33,9 +33,10 @@ GATE, IN_FLIGHT, AT_GATE, WAITING, CAP, BEAT, FAILURES, WAITS, WAITED, FLAGS = (
     48,
     56,
     64,
+    68,
 )
 DEVICES, DEVICE_SIZE = 72, 56
-USES_MANAGED, USES_IPC, USES_POOLS, INCOMPLETE = 1, 2, 4, 8
+USES_MANAGED, USES_IPC, USES_POOLS, INCOMPLETE, COUNTS_CALLS = 1, 2, 4, 8, 16
 SEALS = 2 | 4  # F_SEAL_SHRINK, F_SEAL_GROW
 
 
@@ -81,6 +82,16 @@ class Page:
     def set_gate(self, closed):
         """Opening does not wake the waiters: they look again each second by themselves."""
         struct.pack_into("=I", self.map, GATE, 1 if closed else 0)
+
+    def uses(self):
+        """What the process uses, and whether the numbers are whole."""
+        return self.u32(FLAGS) & ~COUNTS_CALLS
+
+    def take_called(self):
+        """Was CUDA called since the last time?"""
+        called = self.u32(CALLED)
+        struct.pack_into("=I", self.map, CALLED, 0)
+        return called == 1
 
     def set_cap(self, cap_bytes):
         struct.pack_into("=Q", self.map, CAP, cap_bytes)

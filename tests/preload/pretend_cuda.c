@@ -330,6 +330,35 @@ CUresult cuStreamEndCapture(CUstream stream, CUgraph *graph)
     return ERROR_ILLEGAL_STATE;
 }
 
+/* ---- what the library has no hook for ---- */
+
+/* Returns what shows that each argument came, in registers or on the stack. */
+EXPORT CUresult cuLaunchKernel(void *function, unsigned x, unsigned y, unsigned z, unsigned bx,
+    unsigned by, unsigned bz, unsigned shared, CUstream stream, void **parameters, void **extra);
+CUresult cuLaunchKernel(void *function, unsigned x, unsigned y, unsigned z, unsigned bx,
+    unsigned by, unsigned bz, unsigned shared, CUstream stream, void **parameters, void **extra)
+{
+    const uintptr_t each[] = {(uintptr_t)function, x, y, z, bx, by, bz, shared, (uintptr_t)stream,
+        (uintptr_t)parameters, (uintptr_t)extra};
+    uintptr_t sum = 0;
+    for (size_t i = 0; i < sizeof(each) / sizeof(each[0]); i++)
+        sum += each[i] * (i + 1);
+    return (CUresult)sum;
+}
+
+EXPORT CUresult cuTexRefSetMipmapLevelBias(void *texture, float bias);
+CUresult cuTexRefSetMipmapLevelBias(void *texture, float bias)
+{
+    return (CUresult)(bias * 10);
+}
+
+EXPORT CUresult cuDriverGetVersion(int *version);
+CUresult cuDriverGetVersion(int *version)
+{
+    *version = 13000;
+    return CUDA_SUCCESS;
+}
+
 /* ---- by name ---- */
 
 EXPORT CUresult cuGetProcAddress(
@@ -350,6 +379,9 @@ static const struct form {
 } forms[] = {
     FORM("cuInit", 2000, 1, cuInit),
     FORM("cuCtxGetDevice", 2000, 1, cuCtxGetDevice),
+    FORM("cuLaunchKernel", 4000, 1, cuLaunchKernel),
+    FORM("cuTexRefSetMipmapLevelBias", 5000, 1, cuTexRefSetMipmapLevelBias),
+    FORM("cuDriverGetVersion", 2020, 1, cuDriverGetVersion),
     FORM("cuGetProcAddress", 12000, 1, cuGetProcAddress_v2),
     FORM("cuGetProcAddress", 11030, 1, cuGetProcAddress),
     FORM("cuMemAlloc", 99000, 1, mem_alloc_future),

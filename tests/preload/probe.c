@@ -7,7 +7,9 @@
  *     probe WAY forms           which forms of functions cuGetProcAddress returns
  *     probe WAY next            calls getppid, which interposer.c may stand before, and asks
  *                               dlsym for names that are not there
- *     probe WAY cost            nanoseconds for an allocation with its free, and a synchronisation
+ *     probe WAY launch          after a line of input: what calls without a hook return
+ *     probe WAY cost            nanoseconds for an allocation with its free, a synchronisation and
+ *                               a launch
  */
 #include <dlfcn.h>
 #include <stdbool.h>
@@ -20,11 +22,17 @@
 
 #include "preload/hook_table.h"
 
+typedef CUresult launch_function(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
+    unsigned, CUstream, void **, void **);
+
 struct driver {
     CUresult (*init)(unsigned);
     __typeof__(&cuMemAlloc_v2) alloc;
     __typeof__(&cuMemFree_v2) free;
     __typeof__(&cuStreamSynchronize) synchronize;
+    launch_function *launch;
+    CUresult (*set_bias)(void *, float);
+    CUresult (*get_version)(int *);
 };
 
 static any_function *by_dlsym(const char *name)
@@ -43,12 +51,18 @@ static any_function *by_table(const char *name, int version)
     return function;
 }
 
+static any_function *by_name(const char *way, const char *name)
+{
+    return strcmp(way, "table") == 0 ? by_table(name, 12000) : by_dlsym(name);
+}
+
 static struct driver open_driver(const char *way)
 {
     struct driver driver = {0};
 #ifdef LINKED
     extern CUresult cuInit(unsigned flags);
-    driver = (struct driver){cuInit, cuMemAlloc_v2, cuMemFree_v2, cuStreamSynchronize};
+    driver = (struct driver){
+        .init = cuInit, cuMemAlloc_v2, cuMemFree_v2, .synchronize = cuStreamSynchronize};
 #else
     bool table = strcmp(way, "table") == 0;
     driver.init = (__typeof__(driver.init))by_dlsym("cuInit");
@@ -56,10 +70,11 @@ static struct driver open_driver(const char *way)
                                                     : by_dlsym("cuMemAlloc_v2"));
     driver.free = (__typeof__(driver.free))(table ? by_table("cuMemFree", 12000)
                                                   : by_dlsym("cuMemFree_v2"));
-    driver.synchronize = (__typeof__(driver.synchronize))(table ? by_table(
-                                                                      "cuStreamSynchronize", 12000)
-                                                                : by_dlsym("cuStreamSynchronize"));
+    driver.synchronize = (__typeof__(driver.synchronize))by_name(way, "cuStreamSynchronize");
 #endif
+    driver.launch = (launch_function *)by_name(way, "cuLaunchKernel");
+    driver.set_bias = (__typeof__(driver.set_bias))by_name(way, "cuTexRefSetMipmapLevelBias");
+    driver.get_version = (__typeof__(driver.get_version))by_name(way, "cuDriverGetVersion");
     return driver;
 }
 
@@ -82,6 +97,23 @@ static int print_forms(void)
     printf("%u\n%llu\n", at32, (unsigned long long)at);
     printf("%d\n", ((CUresult(*)(CUcontext))by_table("cuCtxSynchronize", 13000))((CUcontext)&at));
     printf("%d\n", ((CUresult(*)(void))by_table("cuCtxSynchronize", 12000))());
+    return 0;
+}
+
+static int launch(const struct driver *driver)
+{
+    CUdeviceptr at;
+    int version = 0;
+    driver->alloc(&at, 1 << 20);
+    puts("ready");
+    fflush(stdout);
+    getchar();
+    driver->get_version(&version);
+    printf("%d\n", version);
+    fflush(stdout);
+    printf("%d\n",
+        driver->launch((void *)1, 2, 3, 4, 5, 6, 7, 8, (CUstream)9, (void **)10, (void **)11));
+    printf("%d\n", driver->set_bias(NULL, 2.5F));
     return 0;
 }
 
@@ -112,7 +144,11 @@ static int print_cost(const struct driver *driver)
     double between = nanoseconds();
     for (int i = 0; i < CALLS; i++)
         driver->synchronize(NULL);
-    printf("%.1f\n%.1f\n", (between - begin) / CALLS, (nanoseconds() - between) / CALLS);
+    double after = nanoseconds();
+    for (int i = 0; i < CALLS; i++)
+        driver->launch(NULL, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL);
+    printf("%.1f\n%.1f\n%.1f\n", (between - begin) / CALLS, (after - between) / CALLS,
+        (nanoseconds() - after) / CALLS);
     return 0;
 }
 
@@ -127,6 +163,8 @@ int main(int argc, char **argv)
         return 3;
     if (strcmp(argv[2], "alloc") == 0)
         return allocate(&driver, argv + 3);
+    if (strcmp(argv[2], "launch") == 0)
+        return launch(&driver);
     if (strcmp(argv[2], "forms") == 0)
         return print_forms();
     return strcmp(argv[2], "cost") == 0 ? print_cost(&driver) : 2;

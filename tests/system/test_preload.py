@@ -378,7 +378,7 @@ class Counting(Preload):
         self.assertEqual((page.held(), page.window_peak()), (0, 400 * MIB))
         program.stdin.write("\n")
         self.output(program)
-        self.assertEqual(page.u32(pd.FLAGS), 0)
+        self.assertEqual(page.uses(), 0)
 
     def test_the_peak_of_a_killed_process_stays(self):
         daemon = self.start_daemon()
@@ -399,7 +399,7 @@ class Counting(Preload):
         self.output(program)
         page = daemon.pages[program.pid]
         self.assertEqual((page.pool_held(), page.pool_peak()), (100 * MIB, 100 * MIB))
-        self.assertEqual(page.u32(pd.FLAGS), pd.USES_POOLS)
+        self.assertEqual(page.uses(), pd.USES_POOLS)
 
     def test_managed_memory_is_reported(self):
         daemon = self.start_daemon()
@@ -407,7 +407,7 @@ class Counting(Preload):
             "init(); cuda.cuMemAllocManaged(c.byref(c.c_uint64()), c.c_size_t(1), 1)"
         )
         self.output(program)
-        self.assertEqual(daemon.pages[program.pid].u32(pd.FLAGS), pd.USES_MANAGED)
+        self.assertEqual(daemon.pages[program.pid].uses(), pd.USES_MANAGED)
 
     def test_many_threads(self):
         daemon = self.start_daemon()
@@ -556,6 +556,49 @@ class Gate(Preload):
         self.assertEqual(page.u32(pd.IN_FLIGHT), 0)
 
 
+class EveryCall(Preload):
+    """Calls without a hook are seen and held, with their arguments untouched."""
+
+    def check(self, way):
+        daemon = self.start_daemon()
+        program = self.probe(way, "launch")
+        self.assertEqual(program.stdout.readline(), "ready\n")
+        page = daemon.pages[program.pid]
+        self.assertTrue(page.u32(pd.FLAGS) & pd.COUNTS_CALLS)
+        page.take_called()
+        page.set_gate(True)
+        program.stdin.write("\n")
+        program.stdin.flush()
+        # It needs no GPU: it is neither held nor seen.
+        self.assertEqual(program.stdout.readline(), "13000\n")
+        daemon.wait_until(lambda: page.u32(pd.AT_GATE) == 1)
+        self.assertTrue(page.take_called())
+        self.assertEqual(page.u32(pd.IN_FLIGHT), 0)
+        page.set_gate(False)
+        self.assertEqual(self.output(program), [str(sum(i * i for i in range(1, 12))), "25"])
+        self.assertEqual(page.u32(pd.AT_GATE), 0)
+
+    def test_by_cu_get_proc_address(self):
+        self.check("table")
+
+    def test_by_dlsym(self):
+        self.check("dlsym")
+
+    def test_without_a_daemon_they_go_through(self):
+        program = self.probe("table", "launch")
+        program.stdin.write("\n")
+        self.assertEqual(self.output(program), ["ready", "13000", "506", "25"])
+
+    def test_a_function_has_one_stub(self):
+        program = self.python(
+            """
+            twice = [c.cast(c.CDLL("libcuda.so.1").cuLaunchKernel, c.c_void_p) for _ in range(2)]
+            say(twice[0].value == twice[1].value)
+            """
+        )
+        self.assertEqual(self.output(program), ["True"])
+
+
 class Cost(Preload):
     def test_what_a_call_costs(self):
         """Bounds far above what it takes (docs/preload.md), for a loaded machine."""
@@ -563,11 +606,12 @@ class Cost(Preload):
         without = [float(x) for x in self.output(self.probe("table", "cost", preload=None))]
         with_it = [float(x) for x in self.output(self.probe("table", "cost"))]
         print(
-            "ns more: allocation and free %.0f, synchronisation %.0f"
+            "ns more: allocation and free %.0f, synchronisation %.0f, launch %.1f"
             % tuple(w - o for w, o in zip(with_it, without))
         )
         self.assertLess(with_it[0] - without[0], 5000)
         self.assertLess(with_it[1] - without[1], 1000)
+        self.assertLess(with_it[2] - without[2], 200)
 
 
 if __name__ == "__main__":
