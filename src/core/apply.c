@@ -581,8 +581,6 @@ static int apply_to_task(struct core *core, struct task *task, const struct even
         return core_apply_dependency(core, task, event);
     case EVENT_ELIGIBLE:
         return apply_eligible(core, task, event);
-    case EVENT_IDLE: /* is in the log for messages: nothing changes */
-        return task->state == TASK_RUNNING ? 0 : CORE_NOT_NOW;
     default:
         return core_apply_yield(core, task, event);
     }

@@ -3,9 +3,9 @@
  * Applying the events by which a running task gives way and comes back (suspension.h has the
  * states). As in apply.c, nothing is decided here.
  *
- * A suspended task holds no GPUs. It waits in a separate queue, unless a user suspended it or it
- * is to end. A task that moves holds both its GPUs and those it moves to, until the answer comes:
- * whatever happens meanwhile, no other task can take either.
+ * A suspended task holds no GPUs. It waits in a separate queue, unless a user suspended it, it did
+ * not use its GPUs, or it is to end. A task that moves holds both its GPUs and those it moves to,
+ * until the answer comes: whatever happens meanwhile, no other task can take either.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -43,6 +43,7 @@ static void begin_stop(struct core *core, struct task *task, const struct event 
     task->yield.reason = task->yield.by_user ? YIELD_TO_USER : event->yield.reason;
     task->yield.to_task = event->yield.to_task;
     task->yield.since_us = event->time_us;
+    task->yield.is_unused = task->yield.reason == YIELD_UNUSED;
 }
 
 static void end_stop(struct task *task, int64_t now_us)
@@ -63,19 +64,20 @@ static void run_again(struct core *core, struct task *task, int64_t now_us)
         if (core->view.gpus[task->gpus[i]].closed_for == task->id)
             core->view.gpus[task->gpus[i]].closed_for = 0;
     end_stop(task, now_us);
+    task->yield.is_unused = false;
     task->yield.resumed_us = now_us;
     task_move(task, TASK_RUNNING);
     if (task->ending)
         task_move(task, TASK_ENDING);
 }
 
-/* Its process is off its GPUs. It waits to be resumed, unless a user or its end keeps it. */
+/* Its process is off its GPUs. It waits to be resumed, unless something keeps it. */
 static void become_suspended(struct core *core, struct task *task, int64_t now_us)
 {
     task->yield.from_gpu = task->gpus[0];
     core_release_gpus(core, task, now_us);
     task_move(task, TASK_SUSPENDED);
-    if (!task->yield.by_user && !task->ending)
+    if (!task_stays_suspended(task))
         queue_push_in_order(&core->suspended_queue, task);
 }
 
@@ -112,7 +114,7 @@ void core_end_attempt(struct core *core, struct task *task, int64_t ended_us)
     forget_destination(task);
     if (task->queue)
         queue_remove(task);
-    task->yield.by_user = task->yield.is_frozen = false;
+    task->yield.by_user = task->yield.is_unused = task->yield.is_frozen = false;
     task->yield.bytes = READING_NONE;
     end_memory_wait(core, task, ended_us);
 }
@@ -136,6 +138,7 @@ static int apply_suspend(struct task *task)
     if (!may_be || task->yield.by_user || task->ending)
         return CORE_NOT_NOW;
     task->yield.by_user = true;
+    task->yield.is_unused = false;
     if (task->state != TASK_RUNNING)
         task->yield.reason = YIELD_TO_USER;
     if (task->queue)
@@ -145,9 +148,9 @@ static int apply_suspend(struct task *task)
 
 static int apply_resume(struct core *core, struct task *task)
 {
-    if (!task->yield.by_user || task->ending)
+    if ((!task->yield.by_user && !task->yield.is_unused) || task->ending)
         return CORE_NOT_NOW;
-    task->yield.by_user = false;
+    task->yield.by_user = task->yield.is_unused = false;
     task->yield.retry_us = 0;
     if (task->state == TASK_SUSPENDED)
         queue_push_in_order(&core->suspended_queue, task);
@@ -183,6 +186,18 @@ static bool may_move_to(const struct core *core, const struct task *task, const 
     return n_new > 0;
 }
 
+/* ---- tasks that do not use their GPUs ---- */
+
+static int apply_idle(const struct task *task)
+{
+    return task->state == TASK_RUNNING ? 0 : CORE_NOT_NOW;
+}
+
+static int apply_wake(struct core *core, struct task *task)
+{
+    return task->yield.is_unused ? apply_resume(core, task) : CORE_NOT_NOW;
+}
+
 /* ---- suspending and resuming ---- */
 
 static int apply_suspending(struct core *core, struct task *task, const struct event *event)
@@ -208,7 +223,7 @@ static int apply_suspended(struct core *core, struct task *task, const struct ev
 
 static int apply_resuming(struct core *core, struct task *task, const struct event *event)
 {
-    if (task->state != TASK_SUSPENDED || task->ending || task->yield.by_user ||
+    if (task->state != TASK_SUSPENDED || task_stays_suspended(task) ||
         !core_are_gpus(core, event->yield.gpus, event->yield.n))
         return CORE_NOT_NOW;
     int *gpus = calloc((size_t)event->yield.n, sizeof *gpus);
@@ -328,7 +343,9 @@ static int apply_suspension_failed(struct core *core, struct task *task, const s
         return CORE_NOT_NOW;
     if (task->state == TASK_MOVING)
         end_move(core, task, false, event->time_us);
-    if (event->suspension_failed.why != SUSPENSION_NO_MEMORY && !is_suspended)
+    enum suspension_failure why = event->suspension_failed.why;
+    bool may_retry = why == SUSPENSION_NO_MEMORY || why == SUSPENSION_NOT_NOW;
+    if (!may_retry && !is_suspended)
         task->yield.cannot_suspend = true;
     retry_later(task, event->time_us);
     if (is_suspended) {
@@ -386,6 +403,10 @@ int core_apply_yield(struct core *core, struct task *task, const struct event *e
         return apply_suspend(task);
     case EVENT_RESUME:
         return apply_resume(core, task);
+    case EVENT_IDLE:
+        return apply_idle(task);
+    case EVENT_WAKE:
+        return apply_wake(core, task);
     case EVENT_MOVE:
         return may_move_to(core, task, event) ? 0 : CORE_NOT_NOW;
     case EVENT_SUSPENDING:

@@ -316,6 +316,7 @@ static int react_to_input(struct core *core, const struct event *event)
         return task->ending ? core_end_task(core, task->id, TASK_CANCELLED, event->time_us) : 0;
     case EVENT_SUSPEND:
     case EVENT_RESUME:
+    case EVENT_IDLE:
     case EVENT_MOVE:
     case EVENT_SUSPENDED:
     case EVENT_RESUMED:

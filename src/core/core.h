@@ -57,7 +57,9 @@ struct core_settings {
     struct use_limits user_limits;    /* of each user */
     struct use_limits project_limits; /* of each project but "default" */
     struct host_resources host;       /* what tasks may have of the server together */
-    int64_t slot_us;                  /* the time slot of tasks that take turns (core/slots.c) */
+    int64_t suspend_unused_us; /* a task that has not used its GPUs for so long is suspended; 0: it
+                                  is not */
+    int64_t slot_us;           /* the time slot of tasks that take turns (core/slots.c) */
     struct suspension_cost suspension_cost;
     bool is_calibrated; /* sharing_constants are set; otherwise those that are built in hold */
     struct sharing_constants sharing_constants;

@@ -30,6 +30,7 @@ static const char *const names[EVENT_KINDS] = {
     [EVENT_RESERVE] = "RESERVE",
     [EVENT_UNRESERVE] = "UNRESERVE",
     [EVENT_IDLE] = "IDLE",
+    [EVENT_WAKE] = "WAKE",
     [EVENT_SUSPENSION_COST] = "SUSPENSION_COST",
     [EVENT_TICK] = "TICK",
     [EVENT_PLACE] = "PLACE",

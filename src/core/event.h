@@ -41,6 +41,7 @@ enum event_kind {
     EVENT_RESERVE, /* an operator reserves GPUs for users, from a time on (advance.c); of no task */
     EVENT_UNRESERVE,       /* such a reservation is cancelled; of no task */
     EVENT_IDLE,            /* the running task has not used its GPUs for long */
+    EVENT_WAKE,            /* the task that was suspended for that calls CUDA again */
     EVENT_SUSPENSION_COST, /* what suspensions and resumptions cost on this machine; of no task */
     EVENT_TICK,            /* time has passed */
     /* decisions */

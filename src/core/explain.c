@@ -328,6 +328,7 @@ static void add_yield_reason(struct line *line, const struct task *task)
         [YIELD_TO_SLOT] = "because its time slot was over",
         [YIELD_TO_ROOM] = "to make room on its GPU",
         [YIELD_GPU_FAILING] = "because its GPU is failing",
+        [YIELD_UNUSED] = "because it did not use its GPUs",
     };
     bool names_task = task->yield.reason == YIELD_TO_MEMORY ||
                       task->yield.reason == YIELD_TO_TASK || task->yield.reason == YIELD_TO_ROOM;
@@ -372,6 +373,9 @@ static void add_yield(struct line *line, const struct core *core, const struct t
         line_add(line, "; it is being ended");
     else if (task->yield.by_user)
         line_add(line, "; `colloc resume %" PRIu64 "` lets it go on", task->id);
+    else if (task->yield.is_unused)
+        line_add(
+            line, "; it goes on when it calls CUDA, or by `colloc resume %" PRIu64 "`", task->id);
     else if (task->state == TASK_SUSPENDED)
         line_add(line, "; to resume it: ");
 }
@@ -584,7 +588,9 @@ const char *core_reason_word(const struct core *core, uint64_t id)
     if (task && task->state == TASK_HELD)
         return "JobHeldUser";
     if (task && task_has_stopped(task))
-        return task->yield.by_user ? "SuspendedByUser" : "Suspended";
+        return task->yield.by_user     ? "SuspendedByUser"
+               : task->yield.is_unused ? "SuspendedUnused"
+                                       : "Suspended";
     if (task && task->memory_wait.bytes)
         return "MemoryWait";
     if (!task || !task->queue)

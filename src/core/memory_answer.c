@@ -19,8 +19,8 @@
  *   6. All tasks on the GPU wait, no external process is there, and none can be suspended, as
  *      clients of MPS: the allocation of the youngest fails. That task runs again when there is
  *      room.
- *   7. The task has had its GPU to itself for some seconds: nothing else can be freed there. The
- *      allocation fails.
+ *   7. The task has its GPU to itself, or has had it for some seconds: nothing else can be freed
+ *      there. The allocation fails.
  *   8. Otherwise the allocation waits until a task ends.
  *
  * An example. Tasks 1 and 2 share a GPU of 40 GiB and hold 20 and 18 GiB. Task 1 wants 6 GiB: 2 are
@@ -231,12 +231,13 @@ static bool is_alone_on(const struct gpu_view *gpu, int64_t now_us)
            gpu->external_processes.value == 0 && now_us - gpu->mix_since_us >= ALONE_SURE_US;
 }
 
+/* An exclusive task has shared its GPUs with none that could still be leaving. */
 static bool is_surely_alone(const struct core *core, const struct task *task, int64_t now_us)
 {
     for (int i = 0; i < task->n_gpus; i++)
         if (!is_alone_on(&core->view.gpus[task->gpus[i]], now_us))
             return false;
-    return now_us - task->memory_wait.since_us >= ALONE_SURE_US;
+    return task->exclusive || now_us - task->memory_wait.since_us >= ALONE_SURE_US;
 }
 
 /* ---- all rules ---- */

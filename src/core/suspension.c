@@ -16,6 +16,7 @@ const char *yield_reason_name(enum yield_reason reason)
         [YIELD_TO_SLOT] = "slot",
         [YIELD_TO_ROOM] = "room",
         [YIELD_GPU_FAILING] = "gpu-failing",
+        [YIELD_UNUSED] = "unused",
     };
     return names[reason];
 }
@@ -26,6 +27,7 @@ const char *suspension_failure_name(enum suspension_failure failure)
         [SUSPENSION_REFUSED] = "refused",
         [SUSPENSION_TIMED_OUT] = "timed-out",
         [SUSPENSION_NO_MEMORY] = "no-memory",
+        [SUSPENSION_NOT_NOW] = "not-now",
         [SUSPENSION_LOST] = "lost",
     };
     return names[failure];

@@ -32,6 +32,7 @@ enum yield_reason {
     YIELD_TO_SLOT,     /* its time slot is over */
     YIELD_TO_ROOM,     /* it makes room for a task that needs a GPU to itself */
     YIELD_GPU_FAILING, /* its GPU is emptied */
+    YIELD_UNUSED,      /* it has not used its GPUs for long; it comes back when it calls CUDA */
     YIELD_REASONS
 };
 
@@ -43,11 +44,13 @@ enum suspension_failure {
     SUSPENSION_REFUSED,   /* the task cannot be suspended: not tried again in this attempt */
     SUSPENSION_TIMED_OUT, /* the helper was ended after its time limit */
     SUSPENSION_NO_MEMORY, /* too little memory on the host or on the GPUs: may be tried again */
-    SUSPENSION_LOST,      /* the process can never be resumed: it is ended and run again */
+    SUSPENSION_NOT_NOW, /* no process of it uses CUDA now, or one has not come back to a new daemon:
+                             may be tried again */
+    SUSPENSION_LOST,    /* the process can never be resumed: it is ended and run again */
     SUSPENSION_FAILURES
 };
 
-/* "refused", "timed-out", "no-memory", "lost": stable, they stand in logs. */
+/* "refused", "timed-out", "no-memory", "not-now", "lost": stable, they stand in logs. */
 const char *suspension_failure_name(enum suspension_failure failure);
 
 /*

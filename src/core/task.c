@@ -120,9 +120,14 @@ bool task_may_move(enum task_state from, enum task_state to)
     return states[from].allowed & BIT(to);
 }
 
+bool task_stays_suspended(const struct task *task)
+{
+    return task->yield.by_user || task->yield.is_unused || task->ending;
+}
+
 bool task_is_sound(const struct task *task)
 {
-    bool is_resumed = task->state == TASK_SUSPENDED && !task->yield.by_user && !task->ending;
+    bool is_resumed = task->state == TASK_SUSPENDED && !task_stays_suspended(task);
     bool waits = task->state == TASK_BLOCKED || task->state == TASK_QUEUED ||
                  task->state == TASK_RECOVERING || is_resumed;
     bool runs = task_state_has_attempt(task->state) && task->state != TASK_STARTING;

@@ -113,8 +113,8 @@ enum task_state {
     TASK_RUNNING,    /* has its GPUs and a process */
     TASK_PAUSED,     /* as RUNNING, but its processes are frozen */
     TASK_SUSPENDING, /* as RUNNING, but it is being taken off its GPUs */
-    TASK_SUSPENDED,  /* has a process, but no GPUs: in the queue of suspended tasks, unless a user
-                        suspended it or it is to end */
+    TASK_SUSPENDED,  /* has a process, but no GPUs: in the queue of suspended tasks, unless it stays
+                        suspended (task_stays_suspended) */
     TASK_RESUMING,   /* has new GPUs, on which its process is being put */
     TASK_MOVING,     /* has its GPUs and those to which its process is being moved */
     TASK_ENDING,     /* as RUNNING, but colloc is ending it (`ending` says why) */
@@ -139,6 +139,7 @@ struct task_yield {
     enum yield_reason reason; /* of the last time */
     uint64_t to_task;         /* the task that it gave way to, the last time; 0: none */
     bool by_user;             /* a user suspended it: only a user resumes it */
+    bool is_unused;           /* it did not use its GPUs: it stays suspended until it calls CUDA */
     bool cannot_suspend;      /* found out in this attempt */
     bool is_frozen;           /* its processes are to be frozen */
     int *to_gpus;             /* of a move: where to; NULL when it is not moving */
@@ -295,6 +296,10 @@ static inline bool task_was_ended(const struct task *task)
 
 /* May a task go from one state to the other, by the table in task.c? */
 bool task_may_move(enum task_state from, enum task_state to);
+
+/* Returns whether the task, once it is suspended, does not come back as soon as a GPU has room: a
+ * user suspended it, it did not use its GPUs, or it is to end. */
+bool task_stays_suspended(const struct task *task);
 
 /*
  * Tests the invariant: the task is in a queue exactly while it waits, holds GPUs exactly while its

@@ -285,6 +285,17 @@ static int after_resume(struct core *core, const struct task *task, int64_t now_
     return is_paused ? core_continue_task(core, task, now_us) : 0;
 }
 
+/* A task that is not suspended for it keeps its GPUs: a pause would free no memory. */
+static int after_idle(struct core *core, const struct task *task, const struct event *idle)
+{
+    int64_t limit_us = core->settings.suspend_unused_us;
+    bool is_long = limit_us > 0 && idle->idle_us >= limit_us;
+    if (!is_long || task->ending || task->memory_wait.bytes ||
+        !core_may_suspend(core, task, idle->time_us))
+        return 0;
+    return core_stop_task(core, task, YIELD_UNUSED, 0, idle->time_us);
+}
+
 /* A process that can never be resumed is ended, and its task run again. */
 static int after_failure(struct core *core, const struct task *task, const struct event *failed)
 {
@@ -300,6 +311,8 @@ int core_after_yield(struct core *core, const struct task *task, const struct ev
     switch (event->kind) {
     case EVENT_SUSPEND:
         return after_suspend(core, task, event->time_us);
+    case EVENT_IDLE:
+        return after_idle(core, task, event);
     case EVENT_RESUME:
         return after_resume(core, task, event->time_us);
     case EVENT_MOVE:

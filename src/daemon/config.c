@@ -91,6 +91,9 @@ static const struct option {
         "100ms, emulated GPUs accept less"},
     {"unused-after", LIVE(unused_after_us), &setting_period, "TIME", NULL,
         "report a task that has held a GPU for this long without using it"},
+    {"suspend-unused-after", LIVE(core.suspend_unused_us), &setting_duration, "TIME", NULL,
+        "suspend a task that has held its GPUs for this long without using them, until it calls "
+        "CUDA again; 0: it keeps them (docs/suspend.md)"},
     {"settle", LIVE(core.settle_us), &setting_period, "TIME", NULL,
         "a task's memory has settled when it has not grown for this long; until then its GPU "
         "takes no other task"},
@@ -120,8 +123,8 @@ static const struct option {
         "start tasks on the CPUs of their GPUs' NUMA nodes, where the driver reports them and they "
         "are enough for the task"},
     {"preload", LIVE(preload), &setting_flag, "yes|no", NULL,
-        "load a library into the processes of tasks that share GPUs, by which an allocation waits "
-        "when GPU memory is short instead of failing (docs/preload.md)"},
+        "load a library into the processes of tasks, by which an allocation waits when GPU memory "
+        "is short instead of failing, and which suspensions need (docs/preload.md)"},
     {"memory-wait", LIVE(memory_wait_us), &setting_duration, "TIME", NULL,
         "with preload: the longest time an allocation waits for GPU memory before the task gets "
         "the error; 0: it does not wait"},

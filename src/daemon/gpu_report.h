@@ -16,6 +16,7 @@ struct share {
     uint64_t task; /* 0: an external process */
     struct gpu_holder holder;
     struct reading smact, power_w;
+    struct reading calls_idle_us; /* since one of its processes called CUDA; 0 without processes */
 };
 
 /* Borrowed; valid until the next poll. */

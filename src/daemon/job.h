@@ -50,9 +50,10 @@ struct job {
 
     /* what it uses; written by the part gpus */
     struct reading mem_used_bytes, mem_peak_bytes; /* on all its GPUs together */
-    int peak_gpu;    /* index in the core's view of a GPU where that peak was seen, or
+    int peak_gpu;     /* index in the core's view of a GPU where that peak was seen, or
                         JOB_GPU_UNKNOWN */
-    bool peak_whole; /* it had its GPUs to itself then */
+    bool peak_whole;  /* it had its GPUs to itself then */
+    int idle_reports; /* since it last used its GPUs; idle_holders.c */
     struct usage usage;
 };
 

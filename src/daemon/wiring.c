@@ -291,6 +291,12 @@ static void gpus_health_changed(
     free(tasks);
 }
 
+static struct reading gpus_calls_idle_us(void *context, uint64_t task, pid_t pid)
+{
+    struct daemon *daemon = context;
+    return preload_manager_calls_idle_us(daemon->preload, task, pid);
+}
+
 static void gpus_write_failed(void *context, const char *what)
 {
     struct daemon *daemon = context;
@@ -309,6 +315,7 @@ static struct gpus *create_gpus(struct daemon *daemon)
             .find_shim = gpus_find_shim,
             .polled = gpus_polled,
             .health_changed = gpus_health_changed,
+            .calls_idle_us = gpus_calls_idle_us,
             .write_failed = gpus_write_failed},
     };
     return gpus_create(&options);
@@ -461,6 +468,7 @@ static enum suspension_gate suspension_set_gate(
 {
     static const enum suspension_gate answers[] = {[PRELOAD_GATE_CLEAR] = SUSPENSION_GATE_CLEAR,
         [PRELOAD_GATE_BUSY] = SUSPENSION_GATE_BUSY,
+        [PRELOAD_GATE_AWAY] = SUSPENSION_GATE_AWAY,
         [PRELOAD_GATE_NONE] = SUSPENSION_GATE_NONE};
     struct daemon *daemon = context;
     return answers[preload_manager_set_gate(daemon->preload, task, pid, is_closed)];

@@ -195,9 +195,8 @@ int tree_signal_handlers(pid_t root, int signal)
     return r < 0 ? r : count;
 }
 
-/* Tests whether the process's environment has the variable. A zombie has no environment any more.
- * */
-static bool has_variable(pid_t pid, const char *variable)
+/* A zombie has no environment any more. */
+bool tree_has_variable(pid_t pid, const char *variable)
 {
     char path[32], *data;
     size_t size;
@@ -226,7 +225,7 @@ int tree_signal_marked(const char *variable, uid_t uid, int signal)
     if (r == 0) {
         for (size_t i = 0; i < list.count; i++)
             list.at[i].below = belongs_to(list.at[i].pid, uid) &&
-                               has_variable(list.at[i].pid, variable);
+                               tree_has_variable(list.at[i].pid, variable);
         mark_descendants(&list, NO_PROCESS);
         r = signal_marked(&list, signal);
     }

@@ -135,6 +135,7 @@ static const char *verb_of(enum event_kind kind)
         [EVENT_CONTINUE] = "continue",
         [EVENT_MEMORY_ANSWER] = "memory-answer",
         [EVENT_IDLE] = "idle",
+        [EVENT_WAKE] = "wake",
     };
     return verbs[kind];
 }

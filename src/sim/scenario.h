@@ -15,7 +15,8 @@
  *
  * Settings: smact-max 0.8, min-free 5GiB, margin 2GiB, window 90s, settle 10s, settle-max 60s,
  * recoveries 3, recovery-step 5GiB, tasks-per-gpu 4, slowdown-max 3, can-suspend no, can-pause no,
- * preload no, preempt no, make-room no, slot-length 600s.
+ * preload no, preempt no, make-room no, slot-length 600s,
+ * suspend-unused-after 0s.
  *
  * What a task of `submit` does: takes=6GiB (memory), rise=5s (how long it takes to take it evenly),
  * sleeps=20s (before that), smact=0.4, runs=100s, exits=1 (exit code), deaf (ends 5 s after the
@@ -26,8 +27,9 @@
  * says=0.4 (its SMACT), busy=0.5 (its GRACT), lasts=100s (its time), priority=high, begin=30s (not
  * before t=30), once (not run again), after=ok:a,any:b.
  *
- * Inputs about a task: cancel a, hold a, release a, suspend a, resume a, move a gpu1, memory-wait a
- * 6GiB, memory-wait-end a, estimate a 6GiB, why a (prints its state and why it waits).
+ * Inputs about a task: cancel a, hold a, release a, suspend a, resume a, idle a 600s (it has not
+ * used its GPUs), wake a (it calls CUDA again), move a gpu1, memory-wait a 6GiB, memory-wait-end a,
+ * estimate a 6GiB, why a (prints its state and why it waits).
  *
  * Changes of a GPU: foreign gpu0 20GiB (memory of external processes), lost, faulty, silent (no
  * samples), blind (no activity), nosmact (utilisation only), noprocs (the driver lists no

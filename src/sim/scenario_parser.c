@@ -201,6 +201,7 @@ static int read_setting(
         {"preempt", FIELD_BOOL, SETTING(preempt), 0},
         {"make-room", FIELD_BOOL, SETTING(make_room), 0},
         {"slot-length", FIELD_DURATION, SETTING(slot_us), 0},
+        {"suspend-unused-after", FIELD_DURATION, SETTING(suspend_unused_us), 0},
         {"host-cpus", FIELD_INT, SETTING(host.cpus), 10000},
         {"host-memory", FIELD_SIZE, SETTING(host.memory_bytes), 0},
     };
@@ -372,6 +373,17 @@ static int read_memory_wait(struct scenario *scenario, struct scenario_input *in
     return read_task_event(scenario, input, words, fault);
 }
 
+/* "t=5 idle a 600s" */
+static int read_idle(struct scenario *scenario, struct scenario_input *input,
+    const struct line_words *words, struct fault *fault)
+{
+    if (words->n < 4)
+        return fault_set(fault, EINVAL, "idle needs a task and a time");
+    if (parse_duration(words->word[3], &input->event.idle_us) < 0)
+        return refuse_word(fault, words->word[3]);
+    return read_task_event(scenario, input, words, fault);
+}
+
 /* "limit=60s" */
 static int read_change(struct task_update *update, char *word, struct fault *fault)
 {
@@ -517,6 +529,8 @@ static int read_timed(
         {"resume", read_task_event, {.event.kind = EVENT_RESUME}},
         {"move", read_move, {.event.kind = EVENT_MOVE}},
         {"memory-wait", read_memory_wait, {.event.kind = EVENT_MEMORY_WAIT}},
+        {"idle", read_idle, {.event.kind = EVENT_IDLE}},
+        {"wake", read_task_event, {.event.kind = EVENT_WAKE}},
         {"memory-wait-end", read_task_event, {.event.kind = EVENT_MEMORY_WAIT_END}},
         {"estimate", read_estimate, {.event.kind = EVENT_ESTIMATE}},
         {"why", read_task_event, {.kind = INPUT_WHY}},

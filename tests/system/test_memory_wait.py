@@ -112,6 +112,12 @@ class MemoryWait(PretendCuda):
         self.assertEqual(self.task(task)["memory_waits"], 1)
         until(lambda: self.task(task)["reason"] == "None", "the end of the wait")
 
+    def test_an_exclusive_task_gets_the_error(self):
+        self.fill(0)
+        words, found = self.answer_to(self.allocating(50000, exclusive=True))
+        self.assertEqual((words, found["memory_waits"]), (["2"], 1))
+        self.assertLess(found["memory_wait_s"], 3)
+
     def test_two_tasks(self):
         script = f"until [ -e go ]; do sleep 0.01; done; exec {PROBE} dlsym alloc 15000"
         tasks = [self.submit(script, memory_mib=500) for _ in range(2)]
@@ -280,11 +286,6 @@ class WithoutIt(PretendCuda):
 
     def test_the_tasks_option(self):
         self.check(preload="no")
-
-    def test_an_exclusive_task(self):
-        self.emulator("set", "0", "foreign-mib=0")
-        words, found = self.answer_to(self.allocating(50000, exclusive=True))
-        self.assertEqual((words, found["memory_waits"]), (["2"], 0))
 
     def test_the_option_beats_the_setting(self):
         self.restart(preload="no")

@@ -227,6 +227,91 @@ class Gate(Suspend):
         self.assertEqual(self.wait(task, "FAILED")["signal"], signal.SIGSEGV)
 
 
+# Waits for each file; then calls CUDA once, first by a function that the library has no hook for,
+# or, if the file is "often", again and again.
+CALLS_NOW_AND_THEN = """
+import ctypes as C, os, sys, time
+cuda, context, at = C.CDLL("libcuda.so.1"), C.c_void_p(), C.c_uint64()
+assert cuda.cuInit(0) == 0
+assert cuda.cuDevicePrimaryCtxRetain(C.byref(context), 0) == 0
+assert cuda.cuCtxSetCurrent(context) == 0
+assert cuda.cuMemAlloc_v2(C.byref(at), C.c_size_t(3000 << 20)) == 0
+print("ready", flush=True)
+for path in sys.argv[1:]:
+    while not os.path.exists(path):
+        time.sleep(0.01)
+    device = C.c_int(7)
+    assert cuda.cuCtxGetDevice(C.byref(device)) == 0
+    assert cuda.cuCtxSynchronize() == 0
+    print("device", device.value, flush=True)
+    while path.endswith("often"):
+        assert cuda.cuCtxSynchronize() == 0
+        time.sleep(0.01)
+time.sleep(1000)
+"""
+
+
+@needs_cuda_in_python
+class Unused(Suspend):
+    gpus = "1xA100-40GB"
+    settings = {
+        "sample-period": "100ms",
+        "unused-after": "300ms",
+        "suspend-unused-after": "600ms",
+    }
+
+    def start_notebook(self, *files):
+        path = self.write("notebook.py", CALLS_NOW_AND_THEN)
+        files = " ".join(os.path.join(self.work, name) for name in files)
+        return self.submit(f"exec python3 {path} {files}", memory_mib=4000)
+
+    def wait_suspended(self, task, times=1):
+        until(lambda: self.events(task).count("SUSPENDED") == times, f"suspension {times}")
+        self.assertEqual(self.task(task)["reason"], "SuspendedUnused")
+
+    def test_it_comes_back_when_it_calls_cuda(self):
+        task = self.start_notebook("first", "second")
+        self.wait_suspended(task)
+        self.assertIn("when it calls CUDA", self.colloc("show", str(task)).stdout)
+        self.assertEqual(self.output(task).split(), ["ready"])
+        self.restart(signal.SIGKILL)
+        self.assertEqual(self.task(task)["reason"], "SuspendedUnused")
+        self.write("first", "")
+        until(lambda: "device 0" in self.output(task), "the call")
+        self.wait_suspended(task, 2)
+        self.colloc("resume", str(task))
+        until(lambda: self.events(task).count("RESUMED") == 2, "its user's command")
+        self.wait_suspended(task, 3)
+        self.assertEqual(self.events(task).count("WAKE"), 1)
+
+    def test_after_a_restart_it_is_tried_again(self):
+        """Until it calls CUDA, the new daemon has no gate for it."""
+        self.restart(suspend_unused_after="0")
+        task = self.start_notebook("often")
+        until(lambda: "ready" in self.output(task), "its memory")
+        self.restart(signal.SIGKILL, suspend_unused_after="600ms")
+        until(lambda: "SUSPENSION_FAILED" in self.events(task), "the first try")
+        self.assertIn("has not called CUDA since", self.task(task)["suspension_error"])
+        self.write("often", "")
+        suspend = ("suspend", str(task))
+        until(lambda: "SUSPENDED" in self.colloc(*suspend, code=None).stdout, "a suspension")
+
+    def test_beside_a_task_that_uses_the_gpu(self):
+        busy = self.start_task(mib=3000, memory_mib=4000)
+        task = self.start_notebook("first")
+        self.wait_suspended(task)
+        self.assertEqual(self.task(busy)["state"], "RUNNING")
+        self.assertNotIn("IDLE", self.events(busy))
+        self.act("cancel", task)
+        self.wait(task, "CANCELLED")
+
+    def test_without_the_setting_it_stays(self):
+        self.restart(suspend_unused_after="0")
+        task = self.start_notebook()
+        until(lambda: "IDLE" in self.events(task), "the report")
+        self.assertEqual(self.task(task)["state"], "RUNNING")
+
+
 class Off(Suspend):
     settings = {"sample-period": "100ms", "suspend": "no"}
 

@@ -122,14 +122,14 @@ static int join_mps(struct attempts *attempts, const struct task *task, struct l
     return r > 0 ? ATTEMPTS_MPS_WAIT : 0;
 }
 
-/* Tasks that share their GPUs, unless the setting or the task says otherwise. */
+/* As the task says, else as the setting does. */
 static int add_preload(struct attempts *attempts, const struct task *task, struct launch *launch)
 {
     const struct attempts_hooks *hooks = &attempts->parts.hooks;
     const struct config *config = attempts->parts.config;
     const char *wanted = detail_text(launch, "preload");
     bool by_default = !wanted || strcmp(wanted, "default") == 0;
-    bool is_wanted = by_default ? config->preload && !task->exclusive : strcmp(wanted, "yes") == 0;
+    bool is_wanted = by_default ? config->preload : strcmp(wanted, "yes") == 0;
     const char *socket = is_wanted ? hooks->preload_socket(hooks->context) : NULL;
     return socket ? environment_preload(&launch->added, config->preload_library, socket,
                         task->attempts, launch->env)

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tasks that hold a GPU while no process uses it: a warning in the log, once each time, and
- * `unused_s` in the API. When all GPUs of a task have been unused for long, an event goes to the
- * event log, from which its owner gets a message (docs/messages.md). Unknown is not idle: a sample
- * without a reading of activity, or one that comes too late after the one before, begins the time
- * anew.
+ * Tasks that hold a GPU without using it: no process uses the GPU, or others do, and the task's
+ * have not called CUDA (the preloaded library sees that, docs/preload.md). The log gets a warning,
+ * once each time, and the API `unused_s`. When a task has not used any of its GPUs for
+ * `unused-after`, an event goes to the event log, from which its owner gets a message
+ * (docs/messages.md); after `suspend-unused-after` another one, by which the core suspends it.
+ * Unknown is not idle: a sample without a reading of activity, or one that comes too late after the
+ * one before, begins the time anew.
  */
+#include <math.h>
+
 #include "base/array.h"
 #include "base/log.h"
 #include "base/units.h"
@@ -30,17 +34,35 @@ static bool is_idle(const struct gpu_sample *seen)
     return known;
 }
 
-static struct reading idle_us(
-    const struct gpus *gpus, const struct gpu_state *state, const struct resident *resident)
+/* For how long it has been known that nothing uses the GPU; 0: something does. */
+static struct reading gpu_idle_us(const struct gpu_state *state)
 {
     const struct gpu_sample *seen = &state->sample;
     if (!seen->smact.valid && !seen->utilisation.valid)
         return READING_NONE;
-    if (!state->is_idle)
-        return reading_of(0);
-    int64_t held_us = driver_monotonic_us(gpus->parts.driver, resident->since_us);
-    int64_t since_us = held_us > state->idle_since_us ? held_us : state->idle_since_us;
-    return reading_of((double)(seen->at_us > since_us ? seen->at_us - since_us : 0));
+    return reading_of(state->is_idle ? (double)(seen->at_us - state->idle_since_us) : 0);
+}
+
+/* For how long the task has not called CUDA; not valid: not known, or it has no process there. */
+static struct reading calls_idle_us(const struct gpu_state *state, uint64_t task)
+{
+    for (size_t i = 0; i < state->n_shares; i++)
+        if (state->shares[i].task == task && state->shares[i].holder.processes > 0)
+            return state->shares[i].calls_idle_us;
+    return READING_NONE;
+}
+
+static struct reading idle_us(
+    const struct gpus *gpus, const struct gpu_state *state, const struct resident *resident)
+{
+    struct reading idle = gpu_idle_us(state), calls = calls_idle_us(state, resident->task);
+    int64_t held_us = state->sample.at_us -
+                      driver_monotonic_us(gpus->parts.driver, resident->since_us);
+    if (calls.valid && (!idle.valid || calls.value > idle.value))
+        idle = calls;
+    if (idle.valid && idle.value > (double)held_us)
+        idle.value = held_us > 0 ? (double)held_us : 0;
+    return idle;
 }
 
 static bool is_long(const struct gpus *gpus, struct reading idle)
@@ -56,27 +78,52 @@ struct reading gpus_idle_us(
     return idle;
 }
 
-static bool is_long_idle(const struct gpus *gpus, int view, uint64_t task)
+/* For how long the task has used none of its GPUs; 0: it uses one, or that is not known. */
+static double task_idle_us(const struct gpus *gpus, const struct task *task)
 {
-    const struct resident *resident = gpu_view_resident(
-        &core_view(gpus->parts.core)->gpus[view], task);
-    for (size_t i = 0; i < gpus_count(gpus) && resident; i++)
-        if (gpus->states[i].view == view)
-            return is_long(gpus, idle_us(gpus, &gpus->states[i], resident));
-    return false;
+    double least = INFINITY;
+    for (size_t i = 0; i < gpus_count(gpus); i++) {
+        const struct gpu_state *state = &gpus->states[i];
+        const struct gpu_view *gpu = state->view >= 0
+                                         ? &core_view(gpus->parts.core)->gpus[state->view]
+                                         : NULL;
+        const struct resident *resident = gpu ? gpu_view_resident(gpu, task->id) : NULL;
+        if (resident)
+            least = fmin(least, reading_or(idle_us(gpus, state, resident), 0));
+    }
+    return isfinite(least) ? least : 0;
 }
 
-/* The GPU is the last of the task's to be unused for long. */
-static void report_idle(const struct gpus *gpus, uint64_t id, double idle)
+enum { DOUBLED_MAX = 16 };
+
+/* How long a task must have been idle for its next report; negative: it has had all. */
+static int64_t next_report_us(const struct config *config, const struct job *job)
 {
-    const struct task *task = core_task(gpus->parts.core, id);
+    int64_t suspend_us = config->core.suspend_unused_us;
+    if (job->idle_reports == 0)
+        return config->unused_after_us;
+    if (suspend_us <= 0 || job->idle_reports > DOUBLED_MAX)
+        return -1;
+    return suspend_us << (job->idle_reports - 1);
+}
+
+/* Once when the task has been idle for long; and when it is to be suspended for that, which is
+ * tried again after twice the time, and so on, if it could not be. */
+static void report_idle(const struct gpus *gpus, uint64_t id)
+{
+    struct job *job = jobs_find(gpus->parts.jobs, id);
+    double idle = task_idle_us(gpus, core_task(gpus->parts.core, id));
     struct event event = driver_event(gpus->parts.driver, EVENT_IDLE, id);
     event.idle_us = (int64_t)idle;
-    bool all = true;
-    for (int i = 0; i < task->n_gpus && all; i++)
-        all = is_long_idle(gpus, task->gpus[i], id);
-    if (all)
-        driver_feed(gpus->parts.driver, &event, NULL);
+    if (!job)
+        return;
+    if (!is_long(gpus, reading_of(idle)))
+        job->idle_reports = 0;
+    int64_t due_us = next_report_us(gpus->parts.config, job);
+    if (due_us < 0 || event.idle_us < due_us)
+        return;
+    job->idle_reports++;
+    driver_feed(gpus->parts.driver, &event, NULL);
 }
 
 static void log_holders(const struct gpus *gpus, struct gpu_state *state)
@@ -89,14 +136,20 @@ static void log_holders(const struct gpus *gpus, struct gpu_state *state)
         if (!is_long(gpus, idle))
             continue;
         any = true;
-        if (state->idle_logged)
-            continue;
-        log_warning("task %llu has GPU %s and has not used it for %s",
-            (unsigned long long)gpu->residents[i].task, gpu->id.label,
-            format_elapsed((int64_t)idle.value, text, sizeof text));
-        report_idle(gpus, gpu->residents[i].task, idle.value);
+        if (!state->idle_logged)
+            log_warning("task %llu has GPU %s and has not used it for %s",
+                (unsigned long long)gpu->residents[i].task, gpu->id.label,
+                format_elapsed((int64_t)idle.value, text, sizeof text));
     }
     state->idle_logged = any;
+}
+
+/* A report may suspend a task, which changes the list of residents: at the end, from the last. */
+static void report_holders(const struct gpus *gpus, const struct gpu_state *state)
+{
+    const struct gpu_view *gpu = &core_view(gpus->parts.core)->gpus[state->view];
+    for (int i = gpu->n_residents - 1; i >= 0 && i < gpu->n_residents; i--)
+        report_idle(gpus, gpu->residents[i].task);
 }
 
 void idle_holders_watch(struct gpus *gpus, struct gpu_state *state)
@@ -109,6 +162,8 @@ void idle_holders_watch(struct gpus *gpus, struct gpu_state *state)
     state->is_idle = is_idle(seen);
     if (state->is_idle && !was_idle)
         state->idle_since_us = seen->at_us;
-    if (state->view >= 0)
-        log_holders(gpus, state);
+    if (state->view < 0)
+        return;
+    log_holders(gpus, state);
+    report_holders(gpus, state);
 }

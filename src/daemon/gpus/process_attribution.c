@@ -55,8 +55,9 @@ static void add_to_task(struct core_sample *sample, uint64_t task, struct readin
 /* Returns NULL when memory is out: then one part is missing until the next poll. */
 static struct share *add_share(struct gpu_state *state, uint64_t task, unsigned processes)
 {
-    const struct share share = {
-        .task = task, .holder = {.processes = processes, .sm_utilisation = reading_of(0)}};
+    const struct share share = {.task = task,
+        .holder = {.processes = processes, .sm_utilisation = reading_of(0)},
+        .calls_idle_us = reading_of(0)};
     if (ARRAY_APPEND(state->shares, state->n_shares, state->share_capacity, share) < 0)
         return NULL;
     return &state->shares[state->n_shares - 1];
@@ -82,8 +83,22 @@ static void begin_shares(struct gpu_state *state, const struct gpu_view *gpu)
         add_share(state, gpu->residents[i].task, state->sample.processes.valid ? 0 : 1);
 }
 
+/* The share has been idle as long as the last of its processes that called CUDA. */
+static void count_calls(
+    const struct gpus *gpus, struct share *share, const struct gpu_process *process)
+{
+    const struct gpus_hooks *hooks = &gpus->parts.hooks;
+    struct reading idle = READING_NONE, *so_far = &share->calls_idle_us;
+    if (share->task)
+        idle = hooks->calls_idle_us(hooks->context, share->task, process->pid);
+    bool is_first = share->holder.processes == 0;
+    if (is_first || (so_far->valid && (!idle.valid || idle.value < so_far->value)))
+        *so_far = idle;
+}
+
 /* `task`: 0 for an external process, which has its own share. */
-static void count_process(struct gpu_state *state, uint64_t task, const struct gpu_process *process)
+static void count_process(const struct gpus *gpus, struct gpu_state *state, uint64_t task,
+    const struct gpu_process *process)
 {
     struct share *share = NULL;
     for (size_t i = 0; task && i < state->n_shares && !share; i++)
@@ -94,6 +109,7 @@ static void count_process(struct gpu_state *state, uint64_t task, const struct g
     if (!share)
         return;
     struct gpu_holder *holder = &share->holder;
+    count_calls(gpus, share, process);
     holder->processes++;
     holder->is_mps |= (process->kinds & GPU_PROCESS_MPS) != 0;
     holder->sm_utilisation.valid &= process->sm_utilisation.valid;
@@ -166,7 +182,7 @@ void gpu_attribute(struct gpus *gpus, struct gpu_state *state, struct core_sampl
             continue;
         }
         if (computes)
-            count_process(state, root >= 0 ? roots.task[root] : 0, process);
+            count_process(gpus, state, root >= 0 ? roots.task[root] : 0, process);
     }
     sample->external_processes = reading_of(external_compute);
     add_absent(gpu, state, sample);

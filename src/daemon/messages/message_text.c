@@ -64,8 +64,10 @@ static void write_event(FILE *out, const struct message_facts *facts)
         fputs("has been suspended for long", out);
         break;
     case MESSAGE_IDLE:
-        fprintf(out, "has not used its GPUs for %s; others wait for them, perhaps",
-            seconds_text(facts->idle_s, after));
+        fprintf(out, "has not used its GPUs for %s; %s", seconds_text(facts->idle_s, after),
+            strcmp(member_text(facts->task, "reason"), "SuspendedUnused") == 0
+                ? "it is suspended until it calls CUDA again"
+                : "others wait for them, perhaps");
         break;
     case MESSAGE_GPU:
         fprintf(out, "its GPU %s is %s: %s", facts->gpus, facts->health, facts->why);

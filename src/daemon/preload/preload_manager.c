@@ -12,13 +12,16 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/log.h"
+#include "exec/tree.h"
 #include "preload/exact_peak.h"
 #include "preload/futex.h"
 
 /* What is kept of a process beside its page. */
 struct known_process {
     struct exact_peak peaks[PRELOAD_DEVICES_MAX];
+    int64_t called_us; /* when it was last seen to call CUDA; 0: never */
 };
 
 /* ---- GPUs ---- */
@@ -117,10 +120,50 @@ static void note_peaks(struct preload_manager *manager)
         note_peak(manager, process->peer.task);
 }
 
+/* ---- calls ---- */
+
+static void note_calls(struct preload_process *process)
+{
+    struct known_process *known = process->data;
+    struct preload_page *page = process->page;
+    bool is_calling = atomic_load(&page->in_flight) || atomic_load(&page->at_gate) ||
+                      atomic_load(&page->waiting);
+    if (!known || !(atomic_load(&page->flags) & PRELOAD_COUNTS_CALLS))
+        return;
+    if (atomic_exchange(&page->called, 0) || is_calling)
+        known->called_us = clock_monotonic_us();
+}
+
+/* A task that was suspended because it did not use its GPUs comes back when it wants to. */
+static void wake_if_unused(struct preload_manager *manager, const struct preload_process *process)
+{
+    const struct task *task = core_task(manager->parts.core, process->peer.task);
+    struct event event = driver_event(manager->parts.driver, EVENT_WAKE, process->peer.task);
+    if (task && task->yield.is_unused && atomic_load(&process->page->at_gate))
+        driver_feed(manager->parts.driver, &event, NULL);
+}
+
+struct reading preload_manager_calls_idle_us(
+    struct preload_manager *manager, uint64_t task, pid_t pid)
+{
+    struct preload_process *process = NULL;
+    while (manager->listener && (process = preload_next_process(manager->listener, process))) {
+        const struct known_process *known = process->data;
+        if (process->peer.task == task && process->peer.pid == pid && known && known->called_us)
+            return reading_of((double)(clock_monotonic_us() - known->called_us));
+    }
+    return READING_NONE;
+}
+
 void preload_manager_polled(struct preload_manager *manager)
 {
+    struct preload_process *process = NULL;
     if (manager->listener)
         note_peaks(manager);
+    while (manager->listener && (process = preload_next_process(manager->listener, process))) {
+        note_calls(process);
+        wake_if_unused(manager, process);
+    }
     memory_waits_poll(manager);
 }
 
@@ -131,6 +174,13 @@ static void set_page_gate(struct preload_page *page, bool is_closed)
     atomic_store(&page->gate, is_closed ? PRELOAD_GATE_CLOSED : PRELOAD_GATE_OPEN);
     if (!is_closed)
         futex_wake_all(&page->gate);
+}
+
+static bool is_away(const struct preload_manager *manager, pid_t pid)
+{
+    char variable[sizeof manager->socket + sizeof PRELOAD_SOCKET_VARIABLE];
+    snprintf(variable, sizeof variable, "%s=%s", PRELOAD_SOCKET_VARIABLE, manager->socket);
+    return manager->listener && tree_has_variable(pid, variable);
 }
 
 enum preload_gate_answer preload_manager_set_gate(
@@ -144,7 +194,7 @@ enum preload_gate_answer preload_manager_set_gate(
         set_page_gate(process->page, is_closed);
         answer = atomic_load(&process->page->in_flight) ? PRELOAD_GATE_BUSY : PRELOAD_GATE_CLEAR;
     }
-    return answer;
+    return answer == PRELOAD_GATE_NONE && is_away(manager, pid) ? PRELOAD_GATE_AWAY : answer;
 }
 
 uint32_t preload_manager_flags(struct preload_manager *manager, uint64_t task, pid_t pid)

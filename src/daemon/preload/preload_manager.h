@@ -35,19 +35,31 @@ const char *preload_manager_socket(const struct preload_manager *manager);
 /*
  * Closes or opens the gate that keeps a process from synchronizing calls (preload/page.h).
  * Returns PRELOAD_GATE_CLEAR: no such call is in flight; PRELOAD_GATE_BUSY: one is, and returns
- * when the GPU has done its work; PRELOAD_GATE_NONE: the process runs without the library.
+ * when the GPU has done its work; PRELOAD_GATE_AWAY: the process was started with the library, but
+ * has not called CUDA since the daemon was; PRELOAD_GATE_NONE: it runs without the library.
  */
-enum preload_gate_answer { PRELOAD_GATE_CLEAR, PRELOAD_GATE_BUSY, PRELOAD_GATE_NONE };
+enum preload_gate_answer {
+    PRELOAD_GATE_CLEAR,
+    PRELOAD_GATE_BUSY,
+    PRELOAD_GATE_AWAY,
+    PRELOAD_GATE_NONE
+};
 enum preload_gate_answer preload_manager_set_gate(
     struct preload_manager *manager, uint64_t task, pid_t pid, bool is_closed);
 
 /* Returns the flags of the page of a process (preload/page.h); 0: it runs without the library. */
 uint32_t preload_manager_flags(struct preload_manager *manager, uint64_t task, pid_t pid);
 
+/* Returns how long a process of the task has not called CUDA, in microseconds. Not valid: it was
+ * never seen to, as a process without the library, or one with an older one. */
+struct reading preload_manager_calls_idle_us(
+    struct preload_manager *manager, uint64_t task, pid_t pid);
+
 /* The core has decided about the allocation of the task that waits: it is tried again, or fails. */
 void preload_manager_answer_memory(struct preload_manager *manager, uint64_t task, bool is_granted);
 
-/* The GPUs were polled: peaks are noted in the jobs, and waits reported to the core. */
+/* The GPUs were polled: peaks and calls are noted, waits and the calls of tasks that are suspended
+ * because they made none are reported to the core. */
 void preload_manager_polled(struct preload_manager *manager);
 
 #endif

@@ -14,6 +14,9 @@
 /* Chosen: synchronising calls return when the GPU has done what it was given. */
 static const uint64_t GATE_POLL_MS = 5;
 static const int64_t GATE_LIMIT_US = 30 * SECOND_US;
+/* Chosen: a call of a task that does not use its GPUs, which had just passed the gate, has reached
+ * the driver by then. Later ones wait at the gate, where they are seen. */
+static const int64_t GATE_UNUSED_US = 1 * SECOND_US;
 /* Chosen: a driver that does not answer, or a GPU that another program has filled, is tried again
  * for a quarter of an hour before the task is given up. The orders of other tasks go on between the
  * tries. */
@@ -192,22 +195,40 @@ static void refuse_order(struct suspension *s, enum suspend_refusal refusal)
     bool is_memory = refusal == SUSPEND_OVER_MAX || refusal == SUSPEND_HOST_MEMORY ||
                      refusal == SUSPEND_CGROUP_MEMORY || refusal == SUSPEND_MEMORY_UNKNOWN;
     suspend_refusal_write(refusal, &s->facts, why, sizeof why);
-    suspension_fail_order(s, is_memory ? SUSPENSION_NO_MEMORY : SUSPENSION_REFUSED, false, why);
+    suspension_fail_order(s,
+        is_memory                    ? SUSPENSION_NO_MEMORY
+        : refusal == SUSPEND_NO_CUDA ? SUSPENSION_NOT_NOW
+                                     : SUSPENSION_REFUSED,
+        false, why);
 }
 
 static void on_gate_timer(uv_timer_t *timer);
+
+static bool is_unused(const struct suspension *s)
+{
+    const struct task *task = suspension_find_task(s, s->orders->task);
+    return task && task->yield.is_unused;
+}
 
 /* Suspends it once no synchronizing call is in flight. */
 static void pass_gate(struct suspension *s)
 {
     enum suspension_gate gate = suspension_set_gate(s, true);
-    if (gate == SUSPENSION_GATE_NONE && !s->parts.config->suspend_without_gate)
+    int64_t closed_us = clock_monotonic_us() - s->gate_closed_us;
+    if (gate == SUSPENSION_GATE_CLEAR && is_unused(s) && closed_us < GATE_UNUSED_US)
+        gate = SUSPENSION_GATE_BUSY;
+    /* Without the gate it is not seen when an unused task calls CUDA again. */
+    bool may_go_without = s->parts.config->suspend_without_gate && !is_unused(s);
+    if (gate == SUSPENSION_GATE_AWAY && !may_go_without)
+        suspension_fail_order(s, SUSPENSION_NOT_NOW, false,
+            "it has not called CUDA since the daemon was started: try again when it has");
+    else if (gate == SUSPENSION_GATE_NONE && !may_go_without)
         suspension_fail_order(s, SUSPENSION_REFUSED, false,
             "it runs without the preloaded library, so a call that synchronizes would crash it "
             "(submit it with --preload=yes, or set suspend-without-gate)");
     else if (gate != SUSPENSION_GATE_BUSY)
         run_group(s, GROUP_SUSPENDED);
-    else if (clock_monotonic_us() - s->gate_closed_us < GATE_LIMIT_US)
+    else if (closed_us < GATE_LIMIT_US)
         uv_timer_start(&s->timer, on_gate_timer, GATE_POLL_MS, 0);
     else
         suspension_fail_order(

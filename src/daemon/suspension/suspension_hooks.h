@@ -21,6 +21,7 @@ struct suspension_process {
 enum suspension_gate {
     SUSPENSION_GATE_CLEAR, /* no synchronizing call is in flight */
     SUSPENSION_GATE_BUSY,  /* one is */
+    SUSPENSION_GATE_AWAY,  /* it runs with the library, but has not come back to this daemon */
     SUSPENSION_GATE_NONE,  /* the process runs without the preloaded library */
 };
 

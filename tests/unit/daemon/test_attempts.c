@@ -270,7 +270,7 @@ static void test_an_attempt_from_start_to_exit(void **state)
     assert_int_equal(attempts_find_shim(seen.attempts, 1), 0);
 }
 
-static void test_it_is_preloaded_where_it_shares(void **state)
+static void test_it_is_preloaded(void **state)
 {
     strcpy(seen.config.preload_library, "/lib/preload.so");
     seen.preload_socket = "/run/socket";
@@ -286,12 +286,14 @@ static void test_it_is_not_preloaded_where_the_setting_says_no(void **state)
     run_task();
 }
 
-static void test_an_exclusive_task_is_not_preloaded(void **state)
+static void test_an_exclusive_task_is_preloaded(void **state)
 {
+    strcpy(seen.config.preload_library, "/lib/preload.so");
     seen.preload_socket = "/run/socket";
     seen.config.preload = true;
     assert_int_equal(feed_request(1, (struct task_request){.gpus = 1, .exclusive = true}), 0);
-    expect_story("SUBMIT; PLACE; create tasks/1/1; GPU 0; spawn; STARTED; ");
+    expect_story(
+        "SUBMIT; PLACE; create tasks/1/1; GPU 0; preload /lib/preload.so; spawn; STARTED; ");
 }
 
 static void test_a_start_without_disk_space_is_deferred(void **state)
@@ -469,9 +471,9 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(test_##name, begin, end)
     const struct CMUnitTest tests[] = {
         TEST(an_attempt_from_start_to_exit),
-        TEST(it_is_preloaded_where_it_shares),
+        TEST(it_is_preloaded),
         TEST(it_is_not_preloaded_where_the_setting_says_no),
-        TEST(an_exclusive_task_is_not_preloaded),
+        TEST(an_exclusive_task_is_preloaded),
         TEST(a_start_without_disk_space_is_deferred),
         TEST(a_fault_of_the_task_ends_the_attempt),
         TEST(a_cancelled_start_is_unstarted),

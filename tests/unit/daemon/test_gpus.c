@@ -35,6 +35,7 @@ static struct {
     int64_t later_us; /* is added to the time of samples */
     char health[200]; /* changes that were reported: "lost: fell off; ok: ; " */
     int64_t polled;   /* the last number */
+    struct reading calls_idle_us;
 } seen;
 
 /* ---- NVML ---- */
@@ -147,6 +148,13 @@ static pid_t on_find_shim(void *context, uint64_t task)
     return SHIM;
 }
 
+static struct reading on_calls_idle_us(void *context, uint64_t task, pid_t pid)
+{
+    assert_int_equal(task, 1);
+    assert_int_equal(pid, TASKS_PROCESS);
+    return seen.calls_idle_us;
+}
+
 static void on_polled(void *context, int64_t poll)
 {
     seen.polled = poll;
@@ -197,7 +205,8 @@ static int begin(void **state)
         .core = pretend.core,
         .jobs = pretend.jobs,
         .driver = pretend.driver,
-        .hooks = {NULL, on_find_shim, on_polled, on_health_changed, on_write_failed},
+        .hooks = {NULL, on_find_shim, on_calls_idle_us, on_polled, on_health_changed,
+            on_write_failed},
     };
     seen.gpus = gpus_create(&options);
     return 0;
@@ -391,6 +400,39 @@ static void test_an_idle_holder(void **state)
     assert_null(strstr(pretend.story, "IDLE")); /* it was reported once */
 }
 
+static bool is_reported(void)
+{
+    pretend.story[0] = '\0';
+    poll_gpus();
+    return strstr(pretend.story, "IDLE");
+}
+
+static void test_an_idle_task_beside_others(void **state)
+{
+    open_gpus();
+    use_gpu(6, 2);
+    seen.sample[0].smact = reading_of(0.9);
+    seen.config.unused_after_us = 0;
+    assert_true(is_reported()); /* limits of zero are passed at once */
+    seen.config.unused_after_us = 1;
+    assert_false(is_reported()); /* others use the GPU; of this task's calls nothing is known */
+    seen.calls_idle_us = reading_of(1e12);
+    assert_true(is_reported());
+    assert_false(is_reported());
+    seen.config.core.suspend_unused_us = 3600 * SECOND_US; /* it has not held its GPU as long */
+    assert_false(is_reported());
+    seen.config.core.suspend_unused_us = 1;
+    assert_true(is_reported());
+    assert_true(is_reported()); /* it was not suspended: again after twice the time */
+    seen.config.core.suspend_unused_us = 0;
+    assert_false(is_reported());
+    seen.calls_idle_us = reading_of(0); /* it is at work again: everything begins anew */
+    assert_false(is_reported());
+    seen.calls_idle_us = reading_of(1e12);
+    assert_true(is_reported());
+    assert_false(is_reported());
+}
+
 static void test_no_gpus(void **state)
 {
     seen.open_answer = GPU_NO_LIBRARY;
@@ -432,6 +474,7 @@ int main(void)
         TEST(changes_of_health_are_reported),
         TEST(errors_are_cleared_before_the_next_poll),
         TEST(an_idle_holder),
+        TEST(an_idle_task_beside_others),
         TEST(no_gpus),
         TEST(a_close_during_a_poll),
         TEST(usage_that_cannot_be_written),

@@ -261,6 +261,57 @@ static void a_peak_between_two_polls_is_noted(void **state)
     end_process(page, fd);
 }
 
+static void calls_are_seen_at_polls(void **state)
+{
+    int fd;
+    pid_t pid = getpid();
+    struct preload_page *page = begin_process(&fd);
+    page->called = 1; /* of a library that does not say that it counts */
+    preload_manager_polled(seen.manager);
+    assert_false(preload_manager_calls_idle_us(seen.manager, TASK, pid).valid);
+    page->flags = PRELOAD_COUNTS_CALLS;
+    page->called = 0;
+    preload_manager_polled(seen.manager);
+    assert_false(preload_manager_calls_idle_us(seen.manager, TASK, pid).valid);
+    page->called = 1;
+    preload_manager_polled(seen.manager);
+    assert_int_equal(page->called, 0);
+    struct reading idle = preload_manager_calls_idle_us(seen.manager, TASK, pid);
+    assert_true(idle.valid);
+    page->in_flight = 1; /* a synchronizing call lasts */
+    preload_manager_polled(seen.manager);
+    assert_false(preload_manager_calls_idle_us(seen.manager, TASK + 1, pid).valid);
+    assert_true(preload_manager_calls_idle_us(seen.manager, TASK, pid).valid);
+    end_process(page, fd);
+    assert_false(preload_manager_calls_idle_us(seen.manager, TASK, pid).valid);
+}
+
+/* It is suspended because it did not use its GPU; then one of its threads is at the gate. */
+static void a_call_wakes_an_unused_task(void **state)
+{
+    int fd;
+    struct core_settings settings = *core_get_settings(pretend.core);
+    struct event idle = driver_event(pretend.driver, EVENT_IDLE, TASK);
+    struct preload_page *page = begin_process(&fd);
+    settings.can_suspend = true;
+    settings.suspend_unused_us = SECOND_US;
+    core_configure(pretend.core, &settings);
+    page->at_gate = 1;
+    preload_manager_polled(seen.manager); /* it runs */
+    expect_story("");
+    idle.idle_us = SECOND_US;
+    driver_feed(pretend.driver, &idle, NULL);
+    expect_story("IDLE; SUSPENDING; ");
+    page->at_gate = 0;
+    preload_manager_polled(seen.manager);
+    expect_story("");
+    page->at_gate = 1;
+    preload_manager_polled(seen.manager);
+    preload_manager_polled(seen.manager);
+    expect_story("WAKE; ");
+    end_process(page, fd);
+}
+
 /* ---- threads that wait ---- */
 
 static void a_wait_is_reported_at_the_next_poll(void **state)
@@ -340,6 +391,8 @@ int main(void)
         TEST(the_cap_is_the_requirement_and_the_margin),
         TEST(the_gate_is_closed_in_the_page),
         TEST(a_peak_between_two_polls_is_noted),
+        TEST(calls_are_seen_at_polls),
+        TEST(a_call_wakes_an_unused_task),
         TEST(a_wait_is_reported_at_the_next_poll),
         TEST(the_core_decides_about_one_thread_at_a_time),
         TEST(a_wait_without_a_bound_fails_at_once),

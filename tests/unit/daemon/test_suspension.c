@@ -274,6 +274,9 @@ static void test_shared_memory_is_refused_before_a_lock(void **state)
 
 static void test_without_the_library(void **state)
 {
+    processes[1].gate = SUSPENSION_GATE_AWAY;
+    expect_refusal("has not called CUDA since");
+    assert_false(core_task(pretend.core, 1)->yield.cannot_suspend);
     processes[1].gate = SUSPENSION_GATE_NONE;
     expect_refusal("--preload=yes");
 }
