@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A stub before each function of the driver that a program finds and that has no hook.
+ * A stub before each function of the driver that a program finds and that has no hook, and before
+ * those of NVML: the first call of NVML in a suspended process waits in the driver, too (seen on
+ * driver 580: PyTorch counts GPUs by it).
  *
  * A stub needs no knowledge of the function: it notes in the page that the process calls CUDA,
  * waits while the gate is closed, and jumps to the function with all its arguments untouched. So

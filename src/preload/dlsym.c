@@ -156,7 +156,8 @@ any_function *dlsym_next(const char *name)
 
 struct search {
     any_function *function;
-    bool is_drivers;
+    const char *file; /* how its name begins */
+    bool is_in_file;
 };
 
 static int is_it_there(struct dl_phdr_info *object, size_t size, void *data)
@@ -166,15 +167,20 @@ static int is_it_there(struct dl_phdr_info *object, size_t size, void *data)
         return 0;
     const char *slash = strrchr(object->dlpi_name, '/');
     const char *file = slash ? slash + 1 : object->dlpi_name;
-    search->is_drivers = strncmp(file, "libcuda.so", strlen("libcuda.so")) == 0;
+    search->is_in_file = strncmp(file, search->file, strlen(search->file)) == 0;
     return 1;
+}
+
+static bool lies_in(any_function *function, const char *file)
+{
+    struct search search = {.function = function, .file = file};
+    dl_iterate_phdr(is_it_there, &search);
+    return search.is_in_file;
 }
 
 bool dlsym_is_drivers(any_function *function)
 {
-    struct search search = {.function = function};
-    dl_iterate_phdr(is_it_there, &search);
-    return search.is_drivers;
+    return lies_in(function, "libcuda.so");
 }
 
 /* ---- the library's ---- */
@@ -187,15 +193,16 @@ struct dlsym_answer {
 /* What the assembly below calls. */
 struct dlsym_answer preload_dlsym_answer(void *handle, const char *name, any_function *caller);
 
-/* A function of the driver that has no hook, by a handle: with a handle, dlsym does not look at the
+/* A function of the file that has no hook, by a handle: with a handle, dlsym does not look at the
  * caller. */
-static struct dlsym_answer stub_answer(void *handle, const char *name, any_function *caller)
+static struct dlsym_answer stub_answer(
+    void *handle, const char *name, any_function *caller, const char *file)
 {
     struct dlsym_answer answer = {NULL, 0};
-    if (handle == RTLD_DEFAULT || dlsym_is_drivers(caller))
+    if (handle == RTLD_DEFAULT || handle == RTLD_NEXT || lies_in(caller, file))
         return answer;
     any_function *function = real_dlsym()(handle, name);
-    if (!function || !dlsym_is_drivers(function))
+    if (!function || !lies_in(function, file))
         return answer;
     answer.function = call_stub_before(name, function);
     answer.is_final = 1;
@@ -213,11 +220,13 @@ __attribute__((visibility("hidden"), used)) struct dlsym_answer preload_dlsym_an
 {
     struct dlsym_answer answer = {NULL, 0};
     dlsym_function *dlsym_of_libc = real_dlsym();
+    if (name && name[0] == 'n' && name[1] == 'v' && name[2] == 'm' && name[3] == 'l')
+        return stub_answer(handle, name, caller, "libnvidia-ml.so");
     if (!name || name[0] != 'c' || name[1] != 'u' || handle == RTLD_NEXT)
         return answer;
     int hook = hook_find(name);
     if (hook < 0)
-        return stub_answer(handle, name, caller);
+        return stub_answer(handle, name, caller, "libcuda.so");
     if (dlsym_is_drivers(caller))
         return answer;
     any_function *function = handle == RTLD_DEFAULT ? NULL : dlsym_of_libc(handle, name);

@@ -584,6 +584,28 @@ class EveryCall(Preload):
     def test_by_dlsym(self):
         self.check("dlsym")
 
+    def test_nvml(self):
+        """PyTorch counts GPUs by it, and the driver holds it in a suspended process."""
+        daemon = self.start_daemon()
+        nvml = os.path.join(BUILD, "emulator", "libnvidia-ml.so.1")
+        program = self.python(
+            f"""
+            init(); alloc(1)
+            nvml = c.CDLL({nvml!r})
+            say("ready"); input()
+            nvml.nvmlInit_v2()
+            say("done")
+            """
+        )
+        self.assertEqual(program.stdout.readline(), "ready\n")
+        page = daemon.pages[program.pid]
+        page.set_gate(True)
+        program.stdin.write("\n")
+        program.stdin.flush()
+        daemon.wait_until(lambda: page.u32(pd.AT_GATE) == 1)
+        page.set_gate(False)
+        self.assertEqual(self.output(program), ["done"])
+
     def test_without_a_daemon_they_go_through(self):
         program = self.probe("table", "launch")
         program.stdin.write("\n")
