@@ -14,14 +14,15 @@
  *     launch_us=110 matrix_share=0.3 bandwidth_share=0.3 fp32/larger/forward/input=0.5 ...
  *
  * and is answered by a line for each task: context, reserved, active and live memory in bytes, step
- * in us, SM and DRAM activity, evidence, features; or "-" and the reason. An empty line means the
- * built-in constants.
+ * in us, SM and DRAM activity, evidence, the kind of network and the scale of its quantiles
+ * (quantile.h), features; or "-" and the reason. An empty line means the built-in constants.
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/file.h"
+#include "estimator/physics/quantile.h"
 #include "estimator/physics/residual.h"
 #include "model/network.h"
 
@@ -45,9 +46,10 @@ static void print_physics(const struct physics *physics, const struct estimate *
     const struct footprint *f = &physics->footprint;
     double features[RESIDUAL_FEATURES];
     residual_features(physics, features);
-    printf("%.0f\t%.0f\t%.0f\t%.0f\t%.3f\t%.4f\t%.4f\t%s", physics->context_bytes, f->reserved,
-        f->active, f->live, physics->activity.step_us, physics->activity.smact,
-        physics->activity.dram, evidence_name(estimate->evidence));
+    printf("%.0f\t%.0f\t%.0f\t%.0f\t%.3f\t%.4f\t%.4f\t%s\t%s\t%.6f", physics->context_bytes,
+        f->reserved, f->active, f->live, physics->activity.step_us, physics->activity.smact,
+        physics->activity.dram, evidence_name(estimate->evidence),
+        network_kind_name(network_kind_of(physics)), quantile_scale(physics, estimate->evidence));
     for (int i = 0; i < RESIDUAL_FEATURES; i++)
         printf("\t%.9g", features[i]);
     putchar('\n');
@@ -55,7 +57,7 @@ static void print_physics(const struct physics *physics, const struct estimate *
 
 static void print_head(void)
 {
-    printf("context\treserved\tactive\tlive\tstep_us\tsmact\tdram\tevidence");
+    printf("context\treserved\tactive\tlive\tstep_us\tsmact\tdram\tevidence\tnetwork\tscale");
     for (int i = 0; i < RESIDUAL_FEATURES; i++)
         printf("\t%s", residual_feature_name((enum residual_feature)i));
     putchar('\n');

@@ -20,6 +20,7 @@ What the fits share:
     algebra         ridge regression, order statistics, rank correlation, simplex descent
     memory_runs     the measured runs of data/memory and texts that describe their networks
     physics         colloc-physics, the C program that answers for the physical model
-    residual        the learned correction and its spread, families left out
+    quantiles       quantiles of the errors by evidence and kind of network, families left out
+    residual        the learned correction, families left out
     tables          the .inc tables of src/estimator/physics and the tables of a page
 """

@@ -5,9 +5,9 @@ usage: scripts/fit-estimators [--data=data/memory] [--build=build] [--write] [--
 
 Fits the shares of the workspaces (src/estimator/physics/workspace_shares.inc) and the rates of the
 roofline (activity_rates.inc) on the training families, the coefficients of the correction
-(graph_weights.inc), its usual spread (spread_weights.inc) and the quantiles by kind of evidence
-(calibration.inc), and prints how well they do on networks whose whole family was left out. With
---write the tables are replaced, and those of docs/measured/estimators.md; rebuild afterwards.
+(graph_weights.inc) and the quantiles by kind of evidence and of network (calibration.inc), and
+prints how well they do on networks whose whole family was left out. With --write the tables are
+replaced, and those of docs/measured/estimators.md; rebuild afterwards.
 """
 import collections
 import math
@@ -20,29 +20,10 @@ from colloc_fit import tables
 from colloc_fit.algebra import order_statistic
 from colloc_fit.memory_runs import MemoryRuns
 from colloc_fit.physics import MIB, RATES, SHARES, START, ask, fit_rates, fit_shares, is_training
-from colloc_fit.residual import (
-    NO_CORRECTION,
-    choose_strength,
-    learn,
-    learn_spread,
-    left_out,
-    of_kind,
-    predict,
-    spread_of,
-    with_spreads,
-)
+from colloc_fit.quantiles import Outcome, calibrate, reserves, with_parents
+from colloc_fit.residual import NO_CORRECTION, choose_strength, learn, left_out, predict
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-QUANTILES = (0.5, 0.9, 0.99)
-GROUP_LEAST = 100  # chosen: the fewest runs with one beyond their P99, so that a tail is known
-# The kind of evidence from which one with too few runs takes the shape of its tail.
-PARENTS = {
-    "doubtful summary": "declared",
-    "export": "declared",
-    "export with kernels": "export",
-    "one other run": "declared",
-    "several runs": "one other run",
-}
 EVIDENCE = {
     "doubtful summary": "EVIDENCE_DOUBTFUL",
     "summary": "EVIDENCE_SUMMARY",
@@ -51,6 +32,7 @@ EVIDENCE = {
     "export with kernels": "EVIDENCE_KERNELS",
     "one other run": "EVIDENCE_ONE_RUN",
     "several runs": "EVIDENCE_RUNS",
+    "same run": "EVIDENCE_SAME_RUN",
 }
 NETWORKS = (
     ("convolutions", lambda row: row["n_conv"] and not row["n_layer_norm"]),
@@ -74,6 +56,10 @@ def actual(point):
 def relative_errors(pairs):
     """The relative errors of the estimated memory of whole processes, context included."""
     return [total(p, c) / actual(p) - 1 for p, c in pairs]
+
+
+def errors_of(outcomes):
+    return [o.estimated / o.actual - 1 for o in outcomes]
 
 
 def sizes_of(errors):
@@ -104,45 +90,9 @@ def print_families(title, pairs):
         print_line(f"{family}", relative_errors(some))
 
 
-# ---- quantiles
-
-
-def quantiles_of(pairs):
-    """In usual spreads: of real networks, which are the harder ones, where there are enough."""
-    real = of_kind(pairs, True)
-    basis = real if len(real) >= GROUP_LEAST // 2 else pairs
-    rest = [(p.y - c) / p.spread for p, c in basis]
-    return [order_statistic(rest, q) for q in QUANTILES]
-
-
-def calibration_of(name, rows):
-    """A kind of evidence with few runs borrows the shape of its parent's tail."""
-    own = rows.get(name)
-    parent = calibration_of(PARENTS[name], rows) if name in PARENTS else None
-    if own is None or own[3] >= GROUP_LEAST or parent is None:
-        return own or parent
-    return own[0], own[1], max(own[2], own[1] * parent[2] / parent[1]), own[3]
-
-
-def halves(pairs):
-    """The quantiles' own check: counted on half of the families, calibrated on the other."""
-    half = set(sorted({p.row["family"] for p, _ in pairs})[1::2])
-    sides = [[x for x in pairs if (x[0].row["family"] in half) == side] for side in (True, False)]
-    return [(sides[1], sides[0]), (sides[0], sides[1])] if all(sides) else []
-
-
-def reserves(pairs, some, q):
-    """What quantile q would have reserved for the runs of `some`, calibrated on other families of
-    `pairs`: how often too little, and how much too much in the mean."""
-    under, over, chosen = [], [], {id(p) for p, _ in some}
-    for part, basis in halves(pairs):
-        level = quantiles_of(basis)[QUANTILES.index(q)]
-        for p, c in part:
-            if id(p) in chosen:
-                ratio = total(p, c + level * p.spread) / actual(p)
-                under.append(ratio < 1)
-                over.append(max(0, ratio - 1))
-    return (statistics.mean(under), statistics.mean(over)) if under else (0, 0)
+def outcomes_of(pairs):
+    """The pairs as the quantiles see them."""
+    return [Outcome(p.row, p.network, total(p, c), actual(p), p.scale) for p, c in pairs]
 
 
 # ---- evidence
@@ -173,6 +123,18 @@ def histories(pairs):
     return one, more
 
 
+def repeated(points, reserved):
+    """The outcomes of trainings that ran twice, each estimated as what the first run took.
+
+    reserved: id of a run -> what the allocator held when it ran again.
+    """
+    return [
+        Outcome(p.row, p.network, actual(p), p.row["context_mib"] * MIB + reserved[p.row["id"]])
+        for p in points
+        if p.row["id"] in reserved
+    ]
+
+
 def set_aside(points, strength):
     """The points of the families that were set aside from the beginning, with corrections learned
     from the training families."""
@@ -184,40 +146,39 @@ def set_aside(points, strength):
 
 
 def report_row(name, label, groups, table):
-    """The row of several kinds of evidence together, each with its quantiles: [(all pairs, counted
-    pairs)]."""
-    some = [pair for _, chosen in groups for pair in chosen]
-    errors = relative_errors(some)
+    """The row of several kinds of evidence together, each with its quantiles: [(all outcomes,
+    counted outcomes)]."""
+    some = [outcome for _, counted in groups for outcome in counted]
+    errors = errors_of(some)
     print_line(label, errors)
     cells = cells_of(errors)
     for q in (0.9, 0.99):
-        parts = [(len(chosen), *reserves(pairs, chosen, q)) for pairs, chosen in groups]
+        parts = [(len(counted), *reserves(outcomes, counted, q)) for outcomes, counted in groups]
         under, over = (sum(n * part[i] for n, *part in parts) / len(some) for i in (0, 1))
         print(f"    at p{100 * q:.0f}: under {under:.2%}, mean over-reservation {over:.1%}")
         cells += [f"{under:.1%}", f"{over:.1%}"]
     table.append([name, label, str(len(some)), *cells])
 
 
-def is_assumed(point):
+def is_assumed(outcome):
     """Whether the run has the optimizer and precision that are assumed for a summary without
     them."""
-    return point.row["precision"] == "fp32" and point.row["optimizer"] in ("adam", "adamw")
+    return outcome.row["precision"] == "fp32" and outcome.row["optimizer"] in ("adam", "adamw")
 
 
-def report(name, pairs, rows, table):
+def report(name, outcomes, rows, table):
     """Prints the errors of a kind of evidence and adds them to the tables."""
-    if not pairs:
+    if not outcomes:
         return
-    rows[name] = (*quantiles_of(pairs), len(pairs))
+    rows[name] = calibrate(outcomes)
     print(f"{name}\n  {'':44} {'runs':>6} {'median':>8} {'p95':>8} {'worst':>8} {'under':>7}")
-    parts = [("real", of_kind(pairs, True)), ("all", pairs)]
+    real = [o for o in outcomes if o.row["kind"] == "real"]
+    parts = [("real", real), ("all", outcomes)]
     if name == "summary":
-        assumed = [pair for pair in of_kind(pairs, True) if is_assumed(pair[0])]
-        parts.insert(0, ("real, as assumed", assumed))
+        parts.insert(0, ("real, as assumed", [o for o in real if is_assumed(o)]))
     for label, some in parts:
         if some:
-            print_line(f"{label}, physics only", relative_errors([(p, 0) for p, _ in some]))
-            report_row(f"`{name}`", label, [(pairs, some)], table)
+            report_row(f"`{name}`", label, [(outcomes, some)], table)
 
 
 def parts_table(name, points, table):
@@ -286,43 +247,38 @@ class Fit:
         self.asked_strength = choose_strength("exports with kernels", self.asked)
 
     def _leave_out(self):
-        """Pairs of a point and a correction that was learned without the point's family, with
-        spreads."""
+        """Pairs of a point and a correction that was learned without the point's family."""
         self.held_out = left_out(self.declared, self.strength, learn_from=self.sound)
         bare = left_out(self.bare, self.strength, learn_from=self.sound)
-        self.bare_pairs = with_spreads([(p, c) for p, c in bare if p.evidence == "summary"])
-        self.pairs = with_spreads([(p, c) for p, c in self.held_out if p.evidence == "declared"])
-        self.export_pairs = with_spreads(left_out(self.exported, self.export_strength))
-        self.asked_pairs = with_spreads(left_out(self.asked, self.asked_strength))
-        self.spreads = [
-            learn_spread(some)
-            for some in (self.pairs, self.bare_pairs, self.export_pairs, self.asked_pairs)
-        ]
+        self.bare_pairs = [(p, c) for p, c in bare if p.evidence == "summary"]
+        self.pairs = [(p, c) for p, c in self.held_out if p.evidence == "declared"]
+        self.export_pairs = left_out(self.exported, self.export_strength)
+        self.asked_pairs = left_out(self.asked, self.asked_strength)
         self.doubtful = [(p, c) for p, c in self.held_out if p.evidence == "doubtful summary"]
-        for p, _ in self.doubtful:
-            p.spread = spread_of(self.spreads[0], p)
 
     def tables(self):
         """The rows of calibration.inc by kind of evidence, and the page's tables by name."""
         rows, errors, aside, parts = {}, [], [], []
         one, more = histories(self.pairs)
+        exported, asked = outcomes_of(self.export_pairs), outcomes_of(self.asked_pairs)
         for name, some in (
-            ("summary", self.bare_pairs),
-            ("declared", self.pairs),
-            ("export", self.export_pairs),
-            ("export with kernels", self.asked_pairs),
-            ("one other run", one),
-            ("several runs", more),
-            ("doubtful summary", self.doubtful),
+            ("summary", outcomes_of(self.bare_pairs)),
+            ("declared", outcomes_of(self.pairs)),
+            ("export", exported),
+            ("export with kernels", asked),
+            ("one other run", outcomes_of(one)),
+            ("several runs", outcomes_of(more)),
+            ("same run", repeated(self.declared, self.data.reserved_again)),
+            ("doubtful summary", outcomes_of(self.doubtful)),
         ):
             report(name, some, rows, errors)
-        without = [(p, c) for p, c in of_kind(self.export_pairs, True) if not p.row["n_conv"]]
+        without = [o for o in exported if o.row["kind"] == "real" and not o.row["n_conv"]]
         name = "`export with kernels`, and `export` of networks without convolutions"
         print(name)
         report_row(
             name,
             "real",
-            [(self.asked_pairs, of_kind(self.asked_pairs, True)), (self.export_pairs, without)],
+            [(asked, [o for o in asked if o.row["kind"] == "real"]), (exported, without)],
             errors,
         )
         for name, some, strength in (
@@ -345,7 +301,6 @@ class Fit:
             "WEIGHTS_EXPORT": (self.exported, self.export_strength),
             "WEIGHTS_KERNELS": (self.asked, self.asked_strength),
         }
-        kinds = ("SPREAD_DECLARED", "SPREAD_BARE", "SPREAD_EXPORT", "SPREAD_KERNELS")
         texts = {
             "graph_weights": tables.weight_rows(
                 {
@@ -353,15 +308,8 @@ class Fit:
                     for row, (points, strength) in corrections.items()
                 }
             ),
-            "spread_weights": tables.weight_rows(
-                {row: self._named(weights) for row, weights in zip(kinds, self.spreads)}
-            ),
             "calibration": tables.calibration_rows(
-                {
-                    EVIDENCE[name]: calibration_of(name, rows)
-                    for name in EVIDENCE
-                    if calibration_of(name, rows)
-                }
+                {constant: with_parents(name, rows) for name, constant in EVIDENCE.items()}
             ),
             "activity_rates": tables.rates_row(self.chosen, RATES),
             "workspace_shares": tables.share_rows(self.chosen, SHARES),

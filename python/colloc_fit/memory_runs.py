@@ -56,13 +56,17 @@ def number(text):
 
 
 class MemoryRuns:
-    """Runs that ended well, and the files in the folder `scratch` that describe their networks."""
+    """Runs that ended well, and the files in the folder `scratch` that describe their networks.
+
+    kernels, reserved_again: id of a run -> what its convolutions took for scratch, and what the
+    allocator held, when the training ran a second time.
+    """
 
     def __init__(self, folder, scratch):
         self.scratch, self.summaries, self.exports = scratch, {}, {}
-        self.kernels = {
-            line["id"]: line["scratch"] for line in read_lines(f"{folder}/kernels.jsonl.xz")
-        }
+        again = list(read_lines(f"{folder}/kernels.jsonl.xz"))
+        self.kernels = {line["id"]: line["scratch"] for line in again}
+        self.reserved_again = {line["id"]: line["reserved"] for line in again}
         for layers in read_lines(f"{folder}/layers.jsonl.xz"):
             self.summaries[layers["model"]] = self._write(torchsummary_text(layers))
         for export in read_lines(f"{folder}/exports.jsonl.xz"):

@@ -14,6 +14,7 @@ from colloc_fit.algebra import descend, rank_correlation
 from colloc_fit.memory_runs import GPU
 
 MIB = 1 << 20
+FEATURES_FROM = 10  # the first column of colloc-physics that is a feature
 REAL_WEIGHT = 4.0  # chosen: a real network counts as four random ones, of which there are more
 
 # Values to try. Microseconds of a launch; shares of the data sheet's rates.
@@ -65,12 +66,11 @@ class Point:
             self.smact,
             self.dram,
         ) = map(float, cells[:7])
-        self.evidence = cells[7]
-        self.features = [float(cell) for cell in cells[8:]]
+        self.evidence, self.network, self.scale = cells[7], cells[8], float(cells[9])
+        self.features = [float(cell) for cell in cells[FEATURES_FROM:]]
         self.measured = row["driver_mib"] * MIB - self.context
         self.y = math.log(self.measured / self.reserved)
         self.peak_y = math.log(row["allocated_mib"] * MIB / self.active)  # in use, before any cache
-        self.spread = 1.0
 
 
 def weight_of(point):
@@ -98,7 +98,7 @@ class Physics:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
         )
-        self.feature_names = self._cells()[8:]
+        self.feature_names = self._cells()[FEATURES_FROM:]
         self.silent = collections.Counter()
 
     def _cells(self):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The learned correction of the physical model and its spread, with whole families left out.
+"""The learned correction of the physical model, with whole families left out.
 
 src/estimator/physics/residual.c applies what is learned here.
 """
@@ -14,10 +14,8 @@ from colloc_fit.physics import weight_of
 
 NO_CORRECTION = math.inf
 RIDGES = (3, 30, 300, 3000, NO_CORRECTION)
-SPREAD_RIDGE = 10  # chosen: that of the summaries' correction is of this size
 TOLERANCE = 0.03  # a logarithm; with a larger error a rule has failed, which no ratio replaces
 FACTOR_MOST = math.log(2)  # RESIDUAL_FACTOR_MAX in residual.h
-SPREAD_LEAST, SPREAD_MOST = 0.004, 0.12  # RESIDUAL_SPREAD_MIN and _MAX in residual.h
 FOLDS = 8
 
 
@@ -43,43 +41,11 @@ def predict(weights, point):
     return max(-FACTOR_MOST, min(FACTOR_MOST, dot(weights, point)))
 
 
-def learn_spread(pairs, rounds=12):
-    """Coefficients of log(spread), if the error after the correction is normal with that deviation.
-    By Fisher's scoring, each round of which is a ridge regression."""
-    features = np.array([p.features for p, _ in pairs])
-    left = np.array([min(abs(p.y - c), 1.0) for p, c in pairs])
-    counts = [weight_of(p) for p, _ in pairs]
-    weights = np.zeros(features.shape[1])
-    weights[0] = math.log(left.mean())
-    for _ in range(rounds):
-        spread = np.clip(np.exp(np.minimum(features @ weights, 0)), SPREAD_LEAST, 1)
-        step = np.clip(((left / spread) ** 2 - 1) / 2, -1, 3)
-        weights = ridge(features, np.log(spread) + step, counts, SPREAD_RIDGE)
-    return weights
-
-
-def spread_of(weights, point):
-    """The spread of one estimate, a logarithm."""
-    return min(max(math.exp(dot(weights, point)), SPREAD_LEAST), SPREAD_MOST)
-
-
 def folds(points):
     """Divides the families into sets, so that each family is wholly in one set."""
     families = sorted({point.row["family"] for point in points})
     random.Random(1).shuffle(families)
     return [set(families[k::FOLDS]) for k in range(FOLDS)]
-
-
-def with_spreads(pairs):
-    """Sets the spread of each point to that learned from the other families."""
-    for families in folds([p for p, _ in pairs]):
-        inside = [pair for pair in pairs if pair[0].row["family"] not in families]
-        outside = [p for p, _ in pairs if p.row["family"] in families]
-        if inside and outside:
-            weights = learn_spread(inside)
-            for p in outside:
-                p.spread = spread_of(weights, p)
-    return pairs
 
 
 def left_out(points, strength, learn_from=None):

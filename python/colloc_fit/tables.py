@@ -37,13 +37,17 @@ def read_weight_rows(text):
 
 
 def calibration_rows(rows):
-    """rows: C name of the evidence -> p50, p90, p99 in usual spreads, and the number of runs."""
-    lines = [
-        f"[{name}] = {{.p50 = {row[0]:.4f}, .p90 = {row[1]:.4f}, .p99 = {row[2]:.4f}, "
-        f".n = {row[3]}}},\n"
-        for name, row in rows.items()
-    ]
-    return HEAD + "".join(lines)
+    """rows: C name of the evidence -> kind of network -> p50, p90, p99, and the number of runs."""
+    text = HEAD
+    for evidence, kinds in rows.items():
+        text += f"[{evidence}] = {{\n"
+        for network, (p50, p90, p99, n) in kinds.items():
+            text += (
+                f"    [NETWORK_{network.upper()}] = {{.p50 = {p50:.4f}, .p90 = {p90:.4f}, "
+                f".p99 = {p99:.4f}, .n = {n}}},\n"
+            )
+        text += "},\n"
+    return text
 
 
 def rates_row(chosen, names):

@@ -26,18 +26,34 @@ int allocator_replay_tape(const struct tape *tape, const struct optimizer_traits
     const struct gpu_traits *gpu, const struct workspace_shares *shares, struct fault *fault,
     struct footprint *ret_footprint);
 
+/* How to replay an export. */
+struct export_replay {
+    double batch;      /* one that the export allows */
+    bool use_measured; /* the workspaces that were measured for convolutions, where it has them */
+    uint32_t variant;  /* 0: workspaces as they are known; else each is changed by up to
+                          WORKSPACE_CHANGE_MAX, in another way for each number */
+};
+
+/* Chosen on families left out: changes of 1 to 5 % tell steady networks from others as well. */
+#define WORKSPACE_CHANGE_MAX 0.03
+
+/* Replays an export, which includes the optimizer and the life of each tensor. Returns as
+ * allocator_replay_tape. */
+int allocator_replay_export(const struct export *export, const struct export_replay *how,
+    const struct gpu_traits *gpu, const struct workspace_shares *shares, struct fault *fault,
+    struct footprint *ret_footprint);
+
 /*
- * Replays an export, which includes the optimizer and the life of each tensor.
+ * Replays the export eight times more with slightly other workspaces. Where a small change makes
+ * the allocator take another segment, the estimate is less certain.
  *
- * `batch`: one that the export allows.
- * `use_measured`: use the workspaces that were measured for convolutions, as far as the export has
- *               them.
+ * ret_range: the logarithm of the most to the least memory held; 0: no change matters.
  *
  * Returns as allocator_replay_tape.
  */
-int allocator_replay_export(const struct export *export, double batch, bool use_measured,
+int allocator_replay_range(const struct export *export, const struct export_replay *how,
     const struct gpu_traits *gpu, const struct workspace_shares *shares, struct fault *fault,
-    struct footprint *ret_footprint);
+    double *ret_range);
 
 /* Tests whether the export has the measured kernels of all convolutions for this batch and this
  * kind of GPU. `gpu`: NULL: unknown. */

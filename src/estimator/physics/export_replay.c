@@ -2,6 +2,7 @@
 /* Replays an export through the rules of the caching allocator: at each tick of the exporter's
  * clock one storage is allocated or freed. */
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,15 +12,17 @@
 
 enum { MORE_ITERATIONS = 2 }; /* chosen: after these and the export's two, the peak is steady */
 
+enum { VARIANTS = 8 }; /* chosen: sixteen tell no more */
+
 enum { NOTHING = 0 }; /* at a tick; else the tensor's number from 1, negative if it is freed */
 
 struct player {
     struct allocator allocator;
+    const struct export_replay *how;
     double batch, live;
     int *handles; /* by tensor */
     size_t next_conv, next_hold;
     const struct workspace_shares *shares;
-    bool use_measured; /* use the workspaces that were measured for this batch and kind of GPU */
     int error;
     struct footprint footprint;
 };
@@ -76,13 +79,26 @@ static double scratch_of(const struct player *player, const struct export_conv *
         .precision = conv->half ? CONV_HALF : CONV_SINGLE,
         .taps = conv->pointwise ? CONV_POINTWISE : CONV_WINDOWED,
         .pass = passes[conv->pass]};
-    return player->use_measured && conv->workspace.known ? (double)conv->workspace.value
-                                                         : workspace_of(&shape, player->shares);
+    return player->how->use_measured && conv->workspace.known
+               ? (double)conv->workspace.value
+               : workspace_of(&shape, player->shares);
 }
 
-static void run_conv(struct player *player, const struct export_conv *conv)
+/* Returns the factor on workspace `i` in this variant: a hash of both (the mixer of SplitMix64),
+ * so that the same export always gives the same range. */
+static double variant_factor(uint32_t variant, size_t i)
 {
-    double bytes = scratch_of(player, conv);
+    if (variant == 0)
+        return 1;
+    uint64_t x = ((uint64_t)variant << 32) + i + 1;
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
+    return 1 + WORKSPACE_CHANGE_MAX * (2 * (double)(x >> 32) / UINT32_MAX - 1);
+}
+
+static void run_conv(struct player *player, const struct export *export, size_t i)
+{
+    double bytes = scratch_of(player, &export->convs[i]) * variant_factor(player->how->variant, i);
     allocator_release(&player->allocator, take_block(player, bytes));
     if (bytes > player->footprint.largest_workspace)
         player->footprint.largest_workspace = bytes;
@@ -127,7 +143,7 @@ static void play_tick(
         free_tensor(player, export, (size_t)(-what - 1));
     for (; player->next_conv < export->n_convs && export->convs[player->next_conv].tick <= tick;
          player->next_conv++)
-        run_conv(player, &export->convs[player->next_conv]);
+        run_conv(player, export, player->next_conv);
 }
 
 /* cuBLAS's workspaces: of the thread that runs forward, and of autograd's. */
@@ -182,11 +198,11 @@ bool allocator_replay_knows_kernels(const struct export *export, double batch, c
     return same && export->n_convs > 0;
 }
 
-int allocator_replay_export(const struct export *export, double batch, bool use_measured,
+int allocator_replay_export(const struct export *export, const struct export_replay *how,
     const struct gpu_traits *gpu, const struct workspace_shares *shares, struct fault *fault,
     struct footprint *ret_footprint)
 {
-    struct player player = {.batch = batch, .shares = shares, .use_measured = use_measured};
+    struct player player = {.how = how, .batch = how->batch, .shares = shares};
     int32_t *schedule = make_schedule(export);
     player.handles = malloc(export->n_tensors * sizeof *player.handles);
     allocator_init(&player.allocator);
@@ -206,6 +222,25 @@ int allocator_replay_export(const struct export *export, double batch, bool use_
                    ? fault_set(fault, ENOMEM, "out of memory")
                    : fault_set(fault, -player.error,
                          "at a batch of %.0f the export's tensors are more than any GPU holds",
-                         batch);
+                         how->batch);
+    return 0;
+}
+
+int allocator_replay_range(const struct export *export, const struct export_replay *how,
+    const struct gpu_traits *gpu, const struct workspace_shares *shares, struct fault *fault,
+    double *ret_range)
+{
+    double least = INFINITY, most = 0;
+    for (uint32_t variant = 0; variant <= VARIANTS; variant++) {
+        struct export_replay changed = *how;
+        struct footprint footprint;
+        changed.variant = variant;
+        int r = allocator_replay_export(export, &changed, gpu, shares, fault, &footprint);
+        if (r < 0)
+            return r;
+        least = fmin(least, footprint.reserved);
+        most = fmax(most, footprint.reserved);
+    }
+    *ret_range = least > 0 ? log(most / least) : 0;
     return 0;
 }

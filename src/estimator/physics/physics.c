@@ -195,8 +195,12 @@ static int play_export(const struct physics_constants *constants,
     bool half = precision_is_autocast(export->precision);
     physics->context_bytes = gpu_traits_context(
         constants->gpu, export->multiplies, export->n_convs > 0 || half);
-    r = allocator_replay_export(export, (double)batch, physics->knows_kernels, constants->gpu,
-        &constants->shares, fault, &physics->footprint);
+    struct export_replay how = {.batch = (double)batch, .use_measured = physics->knows_kernels};
+    r = allocator_replay_export(
+        export, &how, constants->gpu, &constants->shares, fault, &physics->footprint);
+    if (r == 0 && physics->knows_kernels)
+        r = allocator_replay_range(
+            export, &how, constants->gpu, &constants->shares, fault, &physics->replay_range);
     physics->footprint.weights = physics->footprint.gradients = WEIGHT_BYTES *
                                                                 (double)export->model->parameters;
     physics->footprint.states = physics->footprint.weights *

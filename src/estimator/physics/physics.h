@@ -17,6 +17,7 @@ struct physics {
     double parameters, macs, depth, conv_share, sequence; /* of the tape */
     double unaligned; /* share of convolutions' maps with channels that tensor cores cannot use */
     double fourier_bytes; /* the largest workspace that one of these may take */
+    double replay_range;  /* allocator_replay_range, where the kernels are known; else 0 */
     bool autocast, is_export, knows_kernels;
 };
 

@@ -3,12 +3,11 @@
  * The learned correction of the physical estimate.
  *
  * The logarithm of measured to physical memory (both above the CUDA context) is taken to be a
- * linear function of twenty ratios: y = w . features. The estimate is physics times exp(y). How far
- * a network usually is from that, its spread, is learned in the same form as exp(v . features). w
- * and v are in graph_weights.inc and spread_weights.inc, one row for each kind of evidence; their
- * entries carry the feature's name, so their order means nothing. scripts/fit-estimators makes both
- * from the measured runs in data/memory. A row that is not there means no correction: the fit found
- * none that helps networks of families it had not seen.
+ * linear function of twenty ratios: y = w . features. The estimate is physics times exp(y). w is in
+ * graph_weights.inc, one row for each kind of evidence; its entries carry the feature's name, so
+ * their order means nothing. scripts/fit-estimators makes it from the measured runs in data/memory.
+ * A row that is not there means no correction: the fit found none that helps networks of families
+ * it had not seen.
  *
  * Example: a summary's intercept of -0.021 alone would lower all estimates above the context by 2
  * %.
@@ -23,12 +22,6 @@ enum weights_of { WEIGHTS_SUMMARY, WEIGHTS_EXPORT, WEIGHTS_KERNELS, WEIGHTS_ROWS
 
 static const double weights[WEIGHTS_ROWS][RESIDUAL_FEATURES] = {
 #include "estimator/physics/graph_weights.inc"
-};
-
-enum spread_of { SPREAD_DECLARED, SPREAD_BARE, SPREAD_EXPORT, SPREAD_KERNELS, SPREAD_ROWS };
-
-static const double spread_weights[SPREAD_ROWS][RESIDUAL_FEATURES] = {
-#include "estimator/physics/spread_weights.inc"
 };
 
 /* Divides the logarithms of size and depth. Chosen: then they vary about as much as the ratios do,
@@ -107,15 +100,4 @@ double residual_factor(const struct physics *physics)
                                                    : WEIGHTS_EXPORT;
     double least = log(RESIDUAL_FACTOR_MIN), most = log(RESIDUAL_FACTOR_MAX);
     return exp(fmin(fmax(sum_of(weights[row], physics), least), most));
-}
-
-double residual_spread(const struct physics *physics, enum evidence evidence)
-{
-    enum spread_of row = physics->is_export ? SPREAD_EXPORT : SPREAD_DECLARED;
-    if (physics->is_export && physics->knows_kernels)
-        row = SPREAD_KERNELS;
-    else if (!physics->is_export && evidence == EVIDENCE_SUMMARY)
-        row = SPREAD_BARE;
-    double spread = exp(sum_of(spread_weights[row], physics));
-    return fmin(fmax(spread, RESIDUAL_SPREAD_MIN), RESIDUAL_SPREAD_MAX);
 }

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The learned correction of the physical estimate: a factor, and the usual error of similar
- * estimates (the spread). Both follow from features of the training step that are ratios, so they
- * do not depend on its size.
+ * The learned correction of the physical estimate. It follows from features of the training step
+ * that are ratios, so it does not depend on its size.
  */
 #ifndef COLLOC_PHYSICS_RESIDUAL_H
 #define COLLOC_PHYSICS_RESIDUAL_H
@@ -50,20 +49,5 @@ void residual_features(
 
 /* Returns the factor on the physical estimate above the context. */
 double residual_factor(const struct physics *physics);
-
-/*
- * Limits of residual_spread, natural logarithms. Chosen: two equal trainings differ by up to 0.4 %
- * in most cases (docs/measured/estimators.md), so none is surer; beyond 12 % the quantiles would
- * say nothing.
- */
-#define RESIDUAL_SPREAD_MIN 0.004
-#define RESIDUAL_SPREAD_MAX 0.12
-
-/*
- * Returns how large the logarithm of measured / estimated memory (both above the context) usually
- * is for an estimate like this one.
- * evidence: what the estimate rests on.
- */
-double residual_spread(const struct physics *physics, enum evidence evidence);
 
 #endif

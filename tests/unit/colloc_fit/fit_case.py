@@ -22,4 +22,4 @@ class Point:
 
     def __init__(self, family, features, y, kind="real"):
         self.row = {"family": family, "kind": kind}
-        self.features, self.y, self.spread = features, y, 1.0
+        self.features, self.y = features, y

@@ -6,7 +6,7 @@ import unittest
 
 from fit_case import Point
 from colloc_fit import residual
-from colloc_fit.fit_estimators import calibration_of, histories, quantiles_of
+from colloc_fit.fit_estimators import histories
 
 
 def points_of(n, y_of, noise=0.0, families=24):
@@ -66,31 +66,8 @@ class Residual(unittest.TestCase):
         points = points_of(480, lambda _, a, b: 0.3 * a - 0.1, noise=0.005)
         self.assertNotEqual(residual.choose_strength("a line", points), residual.NO_CORRECTION)
 
-    def test_spread_follows_the_errors(self):
-        drawn = random.Random(5)
-        pairs = []
-        for i in range(4000):
-            wide = i % 2
-            error = drawn.gauss(0, 0.06 if wide else 0.01)
-            pairs.append((Point(f"family {i % 24}", [1.0, wide], error), 0.0))
-        weights = residual.learn_spread(pairs)
-        self.assertAlmostEqual(residual.spread_of(weights, pairs[1][0]), 0.06, delta=0.012)
-        self.assertAlmostEqual(residual.spread_of(weights, pairs[0][0]), 0.01, delta=0.003)
 
-
-class Quantiles(unittest.TestCase):
-    def test_of_enough_real_networks_alone(self):
-        pairs = [(Point("f", [1], 0.01 * i), 0.0) for i in range(99)]
-        pairs += [(Point("f", [1], 9.0, kind="random"), 0.0) for _ in range(500)]
-        self.assertEqual(quantiles_of(pairs), [0.49, 0.89, 0.98])
-
-    def test_a_short_tail_is_borrowed(self):
-        rows = {"declared": (0, 1.0, 4.0, 500), "export": (0, 2.0, 3.0, 20)}
-        self.assertEqual(calibration_of("export", rows), (0, 2.0, 8.0, 20))
-        self.assertEqual(calibration_of("declared", rows), (0, 1.0, 4.0, 500))
-        self.assertEqual(calibration_of("export with kernels", rows), (0, 2.0, 8.0, 20))
-        self.assertIsNone(calibration_of("summary", rows))
-
+class Histories(unittest.TestCase):
     def test_histories(self):
         """Memory of 2 + 3 batch: two other batches tell it exactly; one is off as physics is."""
         pairs = []

@@ -9,10 +9,10 @@ import unittest
 import fit_case
 from colloc_fit import tables
 from colloc_fit.fit_estimators import EVIDENCE
-from colloc_fit.physics import SHARES
+from colloc_fit.physics import FEATURES_FROM, SHARES
 
 PHYSICS = os.path.join(fit_case.ROOT, "src", "estimator", "physics")
-TABLES = ("graph_weights", "spread_weights", "calibration", "activity_rates", "workspace_shares")
+TABLES = ("graph_weights", "calibration", "activity_rates", "workspace_shares")
 
 
 def read(name):
@@ -29,12 +29,9 @@ class Tables(unittest.TestCase):
             self.assertTrue(os.access(os.path.join(fit_case.ROOT, command), os.X_OK), command)
 
     def test_rows_read_back_are_written_the_same(self):
-        for name, empty in (
-            ("graph_weights", ("WEIGHTS_EXPORT", "WEIGHTS_KERNELS")),
-            ("spread_weights", ()),
-        ):
-            rows = {**tables.read_weight_rows(read(f"{name}.inc")), **{row: {} for row in empty}}
-            self.assertEqual(tables.weight_rows(rows), read(f"{name}.inc"), name)
+        text = read("graph_weights.inc")
+        empty = {row: {} for row in ("WEIGHTS_EXPORT", "WEIGHTS_KERNELS")}
+        self.assertEqual(tables.weight_rows({**tables.read_weight_rows(text), **empty}), text)
 
     def test_rows_name_each_feature_of_the_program_once(self):
         with tempfile.NamedTemporaryFile() as no_tasks:
@@ -42,13 +39,12 @@ class Tables(unittest.TestCase):
             head = subprocess.run(
                 program, input="", stdout=subprocess.PIPE, text=True, check=True
             ).stdout
-        names = head.rstrip("\n").split("\t")[8:]
+        names = head.rstrip("\n").split("\t")[FEATURES_FROM:]
         self.assertEqual(len(names), len(set(names)))
-        for name in ("graph_weights", "spread_weights"):
-            rows = tables.read_weight_rows(read(f"{name}.inc"))
-            self.assertTrue(rows)
-            for row, weights in rows.items():
-                self.assertEqual(list(weights), names, row)
+        rows = tables.read_weight_rows(read("graph_weights.inc"))
+        self.assertTrue(rows)
+        for row, weights in rows.items():
+            self.assertEqual(list(weights), names, row)
 
     def test_no_row_is_noise(self):
         """Coefficients that no printed digit shows: the fit chose no correction."""

@@ -82,8 +82,6 @@ static void test_correction_is_bounded(void **state)
             for (int k = 0; k < RESIDUAL_FEATURES; k++)
                 assert_true(isfinite(features[k]));
             assert_true(factor >= 0.5 - 1e-9 && factor <= 2 + 1e-9);
-            double spread = residual_spread(&physics, EVIDENCE_DECLARED);
-            assert_true(spread > 0 && spread < 1);
         }
     }
 }
@@ -107,6 +105,46 @@ static void test_quantiles_are_in_order(void **state)
     assert_false(none.p99_bytes.valid);
 }
 
+static struct estimate quantiles_of(enum evidence evidence, const struct physics *physics)
+{
+    struct estimate estimate = {.bytes = {3e9, true}, .evidence = evidence};
+    quantiles_set(&estimate, physics);
+    assert_true(estimate.p99_bytes.valid);
+    return estimate;
+}
+
+/* The more is known, the less is reserved; a script's export is as good as another. */
+static void test_quantiles_follow_the_evidence(void **state)
+{
+    static const enum evidence better[] = {
+        EVIDENCE_DOUBTFUL, EVIDENCE_DECLARED, EVIDENCE_ONE_RUN, EVIDENCE_EXPORT, EVIDENCE_SAME_RUN};
+    struct physics physics = {.conv_share = 0.9, .context_bytes = 5e8};
+    for (size_t i = 1; i < sizeof better / sizeof *better; i++)
+        assert_true(quantiles_of(better[i], &physics).p99_bytes.value <
+                    quantiles_of(better[i - 1], &physics).p99_bytes.value);
+    assert_true(quantiles_of(EVIDENCE_SCRIPT, &physics).p99_bytes.value ==
+                quantiles_of(EVIDENCE_EXPORT, &physics).p99_bytes.value);
+}
+
+/* With known kernels the interval follows from how steady the replay is. */
+static void test_unsteady_replays_reserve_more(void **state)
+{
+    struct physics steady = {.conv_share = 0.9},
+                   unsteady = {.conv_share = 0.9, .replay_range = 0.1};
+    struct estimate near = quantiles_of(EVIDENCE_KERNELS, &steady),
+                    far = quantiles_of(EVIDENCE_KERNELS, &unsteady);
+    assert_true(near.p99_bytes.value < 1.03 * 3e9);
+    assert_true(far.p99_bytes.value > near.p99_bytes.value);
+    assert_true(quantiles_of(EVIDENCE_EXPORT, &steady).p99_bytes.value ==
+                quantiles_of(EVIDENCE_EXPORT, &unsteady).p99_bytes.value);
+}
+
+static void test_no_quantile_below_the_context(void **state)
+{
+    struct physics physics = {.conv_share = 0.9, .context_bytes = 2.9e9};
+    assert_true(quantiles_of(EVIDENCE_SUMMARY, &physics).p50_bytes.value == 2.9e9);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -115,6 +153,9 @@ int main(void)
         cmocka_unit_test(test_faster_hardware_and_formats),
         cmocka_unit_test(test_correction_is_bounded),
         cmocka_unit_test(test_quantiles_are_in_order),
+        cmocka_unit_test(test_quantiles_follow_the_evidence),
+        cmocka_unit_test(test_unsteady_replays_reserve_more),
+        cmocka_unit_test(test_no_quantile_below_the_context),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

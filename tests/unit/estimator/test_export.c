@@ -14,6 +14,7 @@
 #include "estimator/physics/allocator_replay.h"
 
 static const struct gpu_traits bare = {.match = ""};
+static const struct export_replay once = {.batch = 1};
 static const struct workspace_shares shares = {
     .at = {{{{1, 1}, {1, 1}, {1, 1}}, {{1, 1}, {1, 1}, {1, 1}}},
         {{{1, 1}, {1, 1}, {1, 1}}, {{1, 1}, {1, 1}, {1, 1}}}}};
@@ -32,8 +33,8 @@ static struct footprint play(
     struct footprint footprint;
     struct fault fault = {""};
     export.n_convs = conv != NULL;
-    assert_int_equal(
-        allocator_replay_export(&export, batch, false, &bare, &shares, &fault, &footprint), 0);
+    struct export_replay how = {.batch = batch};
+    assert_int_equal(allocator_replay_export(&export, &how, &bare, &shares, &fault, &footprint), 0);
     return footprint;
 }
 
@@ -79,11 +80,12 @@ static void test_kernels(void **state)
         .measured = {1, "NVIDIA H200"}};
     struct footprint footprint;
     struct fault fault = {""};
+    struct export_replay measured = {1, true, 0}, by_rule = {1, false, 0};
     assert_int_equal(
-        allocator_replay_export(&export, 1, true, &bare, &shares, &fault, &footprint), 0);
+        allocator_replay_export(&export, &measured, &bare, &shares, &fault, &footprint), 0);
     assert_true(footprint.largest_workspace == 200.0 * MIB);
     assert_int_equal(
-        allocator_replay_export(&export, 1, false, &bare, &shares, &fault, &footprint), 0);
+        allocator_replay_export(&export, &by_rule, &bare, &shares, &fault, &footprint), 0);
     assert_true(footprint.largest_workspace == 68.0 * MIB);
     assert_true(allocator_replay_knows_kernels(&export, 1, "NVIDIA H200"));
     assert_false(allocator_replay_knows_kernels(&export, 2, "NVIDIA H200"));
@@ -94,6 +96,27 @@ static void test_kernels(void **state)
     convs[0].workspace = (struct count){200 << 20, true};
     export.n_convs = 0;
     assert_false(allocator_replay_knows_kernels(&export, 1, "NVIDIA H200"));
+}
+
+/* A workspace just below the hole that it fits into may need its own segment if it were larger; a
+ * small one changes nothing. */
+static void test_range(void **state)
+{
+    struct export_conv conv = {.tick = 4, .workspace = {(int64_t)32 << 20, true}};
+    struct export export = {.every_batch = true,
+        .tensors = in_turn,
+        .n_tensors = 3,
+        .ticks = 6,
+        .convs = &conv,
+        .n_convs = 1};
+    struct export_replay how = {1, true, 0};
+    struct fault fault = {""};
+    double range = -1;
+    assert_int_equal(allocator_replay_range(&export, &how, &bare, &shares, &fault, &range), 0);
+    assert_true(range > 0.2 && range < 0.4); /* 128 MiB for 96: log(4 / 3) = 0.29 */
+    conv.workspace.value = 4 << 10;
+    assert_int_equal(allocator_replay_range(&export, &how, &bare, &shares, &fault, &range), 0);
+    assert_true(range == 0);
 }
 
 /* The loop's names: an output makes room before backward, a batch only once the next one is there.
@@ -113,11 +136,11 @@ static void test_names_hold(void **state)
     struct fault fault = {""};
     export.holds = &early;
     assert_int_equal(
-        allocator_replay_export(&export, 1, false, &bare, &shares, &fault, &footprint), 0);
+        allocator_replay_export(&export, &once, &bare, &shares, &fault, &footprint), 0);
     assert_true(footprint.reserved == 64.0 * MIB);
     export.holds = &late;
     assert_int_equal(
-        allocator_replay_export(&export, 1, false, &bare, &shares, &fault, &footprint), 0);
+        allocator_replay_export(&export, &once, &bare, &shares, &fault, &footprint), 0);
     assert_true(footprint.reserved == 96.0 * MIB);
 }
 
@@ -138,11 +161,11 @@ static void test_loop_goes_on(void **state)
     struct footprint footprint;
     struct fault fault = {""};
     assert_int_equal(
-        allocator_replay_export(&export, 1, false, &bare, &shares, &fault, &footprint), 0);
+        allocator_replay_export(&export, &once, &bare, &shares, &fault, &footprint), 0);
     assert_true(footprint.reserved == (32 + 40) * MIB);
     hold.heir = -1; /* not the same loop: played once */
     assert_int_equal(
-        allocator_replay_export(&export, 1, false, &bare, &shares, &fault, &footprint), 0);
+        allocator_replay_export(&export, &once, &bare, &shares, &fault, &footprint), 0);
     assert_true(footprint.live == (32 + 40) * (double)MIB);
 }
 
@@ -184,6 +207,7 @@ int main(void)
         cmocka_unit_test(test_lives),
         cmocka_unit_test(test_workspace),
         cmocka_unit_test(test_kernels),
+        cmocka_unit_test(test_range),
         cmocka_unit_test(test_names_hold),
         cmocka_unit_test(test_loop_goes_on),
         cmocka_unit_test(test_contradictions_are_told),
