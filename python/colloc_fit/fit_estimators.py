@@ -33,6 +33,7 @@ EVIDENCE = {
     "one other run": "EVIDENCE_ONE_RUN",
     "several runs": "EVIDENCE_RUNS",
     "same run": "EVIDENCE_SAME_RUN",
+    "other optimizer": "EVIDENCE_OTHER_OPTIMIZER",
 }
 NETWORKS = (
     ("convolutions", lambda row: row["n_conv"] and not row["n_layer_norm"]),
@@ -121,6 +122,22 @@ def histories(pairs):
             if line > 0:
                 more.append((p, math.log(line / p.reserved)))
     return one, more
+
+
+def other_optimizers(pairs):
+    """The estimates from a run of the same network at the same batch with another optimizer: what
+    it took, and the difference of the physical estimates."""
+    groups, found = collections.defaultdict(list), []
+    for p, c in pairs:
+        groups[p.row["model"], p.row["batch"], p.row["precision"]].append((p, c))
+    for group in groups.values():
+        for p, c in group:
+            for o, k in group:
+                if o.row["optimizer"] != p.row["optimizer"]:
+                    ours, theirs = p.reserved * math.exp(c), o.reserved * math.exp(k)
+                    changed = ours + o.measured - theirs
+                    found.append((p, math.log(max(changed, p.live) / p.reserved)))
+    return found
 
 
 def repeated(points, reserved):
@@ -268,6 +285,7 @@ class Fit:
             ("export with kernels", asked),
             ("one other run", outcomes_of(one)),
             ("several runs", outcomes_of(more)),
+            ("other optimizer", outcomes_of(other_optimizers(self.pairs))),
             ("same run", repeated(self.declared, self.data.reserved_again)),
             ("doubtful summary", outcomes_of(self.doubtful)),
         ):

@@ -75,6 +75,7 @@ const char *evidence_name(enum evidence evidence)
         "one other run",
         "several runs",
         "same run",
+        "other optimizer",
     };
     return names[evidence];
 }

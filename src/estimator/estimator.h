@@ -54,6 +54,7 @@ enum evidence {
     EVIDENCE_ONE_RUN,  /* runs of the network at one other batch */
     EVIDENCE_RUNS,     /* runs at two other batches or more */
     EVIDENCE_SAME_RUN, /* a run at this batch */
+    EVIDENCE_OTHER_OPTIMIZER, /* a run at this batch with another optimizer */
     EVIDENCE_KINDS,
 };
 

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The estimator history: what the same network took before, on the same kind of GPU, with the same
- * optimizer and precision.
+ * optimizer and precision, or at the same batch with another optimizer.
  *
  *   - Runs at the same batch: the highest peak.
+ *   - A run at the same batch with another optimizer: its peak, and the difference of the two
+ *     physical estimates. Most of the error is in the forward and backward pass, where both are
+ *     the same.
  *   - Runs at one other batch: the physical estimate of the batch, times the ratio of measured to
  *     physical memory at that other batch (both above the CUDA context).
  *   - Runs at two batches or more: the line through the two nearest ones.
@@ -40,6 +43,7 @@ struct points {
     struct point at[BATCHES_MAX];
     int n;
     double at_least; /* bytes: from runs that ran out of memory at this batch or a smaller one */
+    const struct past_run *other; /* at this batch with another optimizer, the newest; or NULL */
 };
 
 static bool is_compatible(int wanted, int ran, int not_given)
@@ -56,7 +60,6 @@ static bool matches_request(
     const struct past_run *run, uint64_t fingerprint, const struct estimate_request *request)
 {
     return run->fingerprint == fingerprint &&
-           is_compatible(request->optimizer, run->optimizer, OPTIMIZER_NOT_GIVEN) &&
            is_compatible(request->precision, run->precision, PRECISION_NOT_GIVEN) &&
            is_same_kind(request->gpu_kind, run->gpu_kind) &&
            (request->sequence_length == 0 || run->sequence_length == 0 ||
@@ -88,6 +91,11 @@ static void gather_points(const struct estimate_request *request, struct points 
         const struct past_run *run = &request->history[i];
         if (!matches_request(run, fingerprint, request))
             continue;
+        if (!is_compatible(request->optimizer, run->optimizer, OPTIMIZER_NOT_GIVEN)) {
+            if (!run->lower_bound && run->batch == estimate_batch(request).value)
+                ret_points->other = run;
+            continue;
+        }
         if (!run->lower_bound)
             add_point(ret_points, run);
         else if (run->batch <= estimate_batch(request).value &&
@@ -180,6 +188,31 @@ static const struct point *find_exact(const struct points *points, int64_t batch
     return NULL;
 }
 
+/* Returns the physical estimate of the layers above the context, with this optimizer. 0: none. */
+static double physics_with(
+    const struct estimate_request *request, enum optimizer optimizer, struct physics *ret_physics)
+{
+    struct estimate_request other = *request;
+    other.export = NULL; /* it holds for its own optimizer */
+    other.optimizer = optimizer;
+    return physics_at(&other, estimate_batch(request).value, ret_physics);
+}
+
+/* Estimates from the run with another optimizer. Returns whether that is possible. */
+static bool change_optimizer(const struct estimate_request *request, const struct past_run *run,
+    struct estimate *ret_estimate, struct physics *ret_physics, double *ret_bytes)
+{
+    double theirs = physics_with(request, run->optimizer, ret_physics),
+           ours = physics_with(request, request->optimizer, ret_physics);
+    double least = ret_physics->context_bytes + ret_physics->footprint.live;
+    if (theirs <= 0 || ours <= 0)
+        return false;
+    *ret_bytes = fmax((double)run->peak_bytes + ours - theirs, least);
+    ret_estimate->evidence = EVIDENCE_OTHER_OPTIMIZER;
+    ret_estimate->floor_bytes = reading_of(least);
+    return true;
+}
+
 static int predict_bytes(const struct estimate_request *request, struct points *points,
     struct estimate *ret_estimate, struct physics *ret_physics, double *ret_bytes)
 {
@@ -190,6 +223,13 @@ static int predict_bytes(const struct estimate_request *request, struct points *
         *ret_bytes = same->peak;
         return 0;
     }
+    if (points->other &&
+        change_optimizer(request, points->other, ret_estimate, ret_physics, ret_bytes))
+        return 0;
+    if (points->n == 0)
+        return estimate_note(ret_estimate, ESTIMATE_UNKNOWN,
+            "the only earlier run had another optimizer, and the layers do not show what that "
+            "changes");
     double reserved = physics_at(request, batch, ret_physics);
     if (reserved <= 0 || set_ratios(request, points) < 0)
         return estimate_note(ret_estimate, ESTIMATE_UNKNOWN,
@@ -218,7 +258,7 @@ static int run(
         return estimate_note(
             ret_estimate, ESTIMATE_UNKNOWN, "neither the task nor the summary says the batch size");
     gather_points(request, &points);
-    if (points.n == 0)
+    if (points.n == 0 && !points.other)
         return estimate_note(
             ret_estimate, ESTIMATE_UNKNOWN, "no earlier run of this network is known");
     if (has_falling_peaks(&points))
@@ -232,8 +272,7 @@ static int run(
         bytes = points.at_least;
     }
     ret_estimate->bytes = reading_of(bytes);
-    if (physics.footprint.reserved > 0)
-        quantiles_set(ret_estimate, &physics);
+    quantiles_set(ret_estimate, &physics);
     return 0;
 }
 

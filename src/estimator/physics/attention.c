@@ -35,6 +35,14 @@ enum {
     PACKED = 3,           /* query, key and value in one tensor */
     PROJECTIONS_COPIES = 5, /* query, key and value, the result, and the result in another layout */
     COSINE_COPIES = 3,      /* queries and keys over their norms, and the norms' input */
+    CHANNEL_COPIES =
+        3, /* between channels: queries and keys over their norms, and values, in another
+                           layout */
+    /* Of attention with relative positions (arXiv:1901.02860, 1906.08237): two more copies of the
+     * queries, each with a bias; and the keys of positions, twice as many as tokens, with their
+     * input. */
+    POSITION_COPIES = 2 + 2 + 2,
+    POSITION_WEIGHTS = 5, /* square weights: query, key, value, output and positions */
 };
 
 /* Swin (arXiv:2103.14030, 2111.09883): windows of 7 x 7 tokens, 8 x 8 in the second version, whose
@@ -53,12 +61,13 @@ static double pair_bytes(const struct builder *builder)
     return SOFTMAX_BYTES + (half ? HALF_BYTES : 0) + dropout;
 }
 
-static int keep_pairs(struct builder *builder, double pairs)
+/* other_bytes: kept beside the scores. */
+static int keep_pairs(struct builder *builder, double pairs, double other_bytes)
 {
     struct op op = {.kind = LAYER_ATTENTION,
         .layer = TAPE_NONE,
         .inputs = {builder->current, TAPE_NONE, TAPE_NONE},
-        .kept_bytes = pair_bytes(builder) * pairs};
+        .kept_bytes = pair_bytes(builder) * pairs + other_bytes};
     op.output = builder_tensor(builder, builder_extent(builder, builder->current),
         builder->tape->tensors[builder->current].element_bytes);
     return op.output < 0 ? op.output : builder_op(builder, &op);
@@ -78,7 +87,25 @@ static int biased_scores(struct builder *builder, const struct layer *layer)
     double n = (double)layer->shape[0], heads = (double)layer->parameters / n;
     if (heads != floor(heads) || heads > HEADS_MAX)
         heads = (double)layer->shape[1] / HEAD_WIDTH;
-    return keep_pairs(builder, heads * n * n);
+    return keep_pairs(builder, heads * n * n, 0);
+}
+
+/*
+ * Tests whether a block lists dropout over scores between its channels instead of its tokens,
+ * [heads, channels of a head, channels of a head] (cross-covariance attention, arXiv:2106.09681).
+ */
+static bool compares_channels(const struct builder *builder, const struct layer *block)
+{
+    const struct model *model = builder->extents.model;
+    const struct layer *end = model->layers + model->n_layers;
+    if (block->rank != 2)
+        return false;
+    for (const struct layer *layer = block + 1; layer < end && layer->depth > block->depth; layer++)
+        if (layer->kind == LAYER_DROPOUT && layer->rank == 3 &&
+            layer->shape[1] == layer->shape[2] && layer->shape[1] != block->shape[0] &&
+            layer->shape[0] * layer->shape[1] == block->shape[1])
+            return true;
+    return false;
 }
 
 int attention_enter(struct builder *builder, const struct layer *layer)
@@ -86,10 +113,12 @@ int attention_enter(struct builder *builder, const struct layer *layer)
     struct attention_scope *scope = &builder->scope;
     if (scope->open && layer->depth <= scope->depth)
         scope->open = false;
-    if (layer->leaf || !library_is_attention(layer->type))
+    bool channels = !layer->leaf && compares_channels(builder, layer);
+    if (layer->leaf || !(channels || library_is_attention(layer->type)))
         return 0;
-    int r = biased_scores(builder, layer);
+    int r = channels ? 0 : biased_scores(builder, layer);
     *scope = (struct attention_scope){.open = true,
+        .channels = channels,
         .depth = layer->depth,
         .source = builder->current,
         .scores = library_writes_scores(layer->type)};
@@ -114,7 +143,7 @@ static int append_attention(struct builder *builder, const int inputs[static 3],
         .layer = TAPE_NONE,
         .inputs = {inputs[0], inputs[1], inputs[2]},
         .keeps_inputs = true,
-        .keeps_output = true,
+        .keeps_output = !builder->scope.channels, /* a fused kernel does */
         .kept_bytes = heads * tokens * (STATISTICS_BYTES + per_pair * builder->extents.sequence),
         .macs = 2 * tokens * builder->extents.sequence * width};
     struct extent extent = {.elements = tokens * width, .first = query->first, .last = width};
@@ -129,7 +158,9 @@ int attention_scores(struct builder *builder, const struct layer *layer)
                  layer->kind == LAYER_DROPOUT;
     if (!scope->open || scope->scores || !pairs || builder->current == TAPE_NONE)
         return 0;
-    return keep_pairs(builder, (double)layer->activations.value);
+    const struct tensor *result = &builder->tape->tensors[builder->current];
+    double copies = scope->channels ? CHANNEL_COPIES * result->elements * result->element_bytes : 0;
+    return keep_pairs(builder, (double)layer->activations.value, copies);
 }
 
 int attention_leave(struct builder *builder, const struct layer *layer, const struct op *op)
@@ -224,8 +255,10 @@ int attention_take_whole(struct builder *builder, size_t i)
         .keeps_inputs = true,
         .weight = take_parameters(builder, i)};
     bool cosine = library_compares_by_cosine(layer->type);
-    op.kept_bytes = (PROJECTIONS_COPIES + (cosine ? COSINE_COPIES : 0)) * now.elements * bytes +
-                    tokens * score_bytes(builder, cosine, now.last);
+    bool positions = op.weight >= POSITION_WEIGHTS * now.last * now.last;
+    double copies = PROJECTIONS_COPIES + (cosine ? COSINE_COPIES : 0) +
+                    (positions ? POSITION_COPIES : 0);
+    op.kept_bytes = copies * now.elements * bytes + tokens * score_bytes(builder, cosine, now.last);
     op.macs = op.weight * tokens;
     op.output = builder_tensor(builder, now, (int)bytes);
     int r = op.output < 0 ? op.output : builder_op(builder, &op);

@@ -20,15 +20,20 @@
 
 enum { SINGLE_BYTES = 4 }; /* of fp32 */
 
-/* The parameters of a block outside of its layers, one or two per channel, scale the results of its
- * branches, which are kept. */
+/* Chosen: the branches of published blocks (attention, feed-forward and a local convolution), and
+ * one more. */
+enum { BRANCHES_MAX = 4 };
+
+/* The parameters of a block outside of its layers, one per channel for each of its branches, scale
+ * the results of the branches, which are kept. */
 static int scale_branches(struct builder *builder, const struct layer *block)
 {
     struct extent now = builder_extent(builder, builder->current);
     double widths[2] = {now.first, now.last}, scales = 0;
-    for (int i = 0; i < 2; i++)
-        if ((double)block->parameters == widths[i] || (double)block->parameters == 2 * widths[i])
-            scales = (double)block->parameters / widths[i];
+    for (int i = block->rank == 2; i < 2; i++) /* tokens come first, channels last */
+        for (int branches = 1; branches <= BRANCHES_MAX; branches++)
+            if ((double)block->parameters == branches * widths[i])
+                scales = branches;
     if (scales == 0)
         return 0;
     struct op op = {.kind = LAYER_MERGE,

@@ -14,7 +14,8 @@
 /* The innermost module around a layer that is attention by its type's name. */
 struct attention_scope {
     bool open, done;
-    bool scores; /* scores are stored, not computed within a fused kernel */
+    bool scores;   /* scores are stored, not computed within a fused kernel */
+    bool channels; /* scores are between channels */
     int depth;
     int source;     /* the input of the projections */
     int project[3]; /* query, key and value, so far */

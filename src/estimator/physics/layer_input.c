@@ -358,9 +358,26 @@ static int make_data(
     return r < 0 ? r : input.output;
 }
 
-int layer_input_find(
-    struct builder *builder, const struct layer *layer, struct extent extent, struct op *op)
+/* Returns the layer with the parameters of its first use: a convolution that is listed without any
+ * is one before it with as many channels, applied to another map. */
+static struct layer with_parameters(
+    const struct builder *builder, const struct layer *layer, struct extent extent)
 {
+    struct layer first = *layer;
+    bool again = layer->kind == LAYER_CONV && layer->parameters == 0 &&
+                 layer->in_size == LAYER_SIZE_UNKNOWN;
+    const struct layer *layers = builder->extents.model->layers;
+    for (const struct layer *k = layer; again && first.parameters == 0 && k > layers;)
+        if ((--k)->kind == LAYER_CONV && k->rank > 0 && (double)k->shape[0] == extent.first)
+            first.parameters = k->parameters;
+    return first;
+}
+
+int layer_input_find(
+    struct builder *builder, const struct layer *listed, struct extent extent, struct op *op)
+{
+    const struct layer found_again = with_parameters(builder, listed, extent),
+                       *layer = &found_again;
     int found = builder->current;
     if (layer->kind == LAYER_EMBEDDING) {
         found = TAPE_NONE;

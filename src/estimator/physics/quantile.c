@@ -24,6 +24,9 @@ static const struct row rows[EVIDENCE_KINDS][NETWORK_KINDS] = {
  * 0.05 to 0.1 do as well. */
 static const double steady_scale = 0.06;
 
+/* The least scale of a doubtful summary. Chosen: then it reserves no less than a sound one. */
+static const double doubtful_least = 0.2;
+
 enum network_kind network_kind_of(const struct physics *physics)
 {
     return physics->conv_share > 0.5 ? NETWORK_CONVOLUTIONS : NETWORK_PRODUCTS;
@@ -36,7 +39,17 @@ const char *network_kind_name(enum network_kind kind)
 
 double quantile_scale(const struct physics *physics, enum evidence evidence)
 {
-    return evidence == EVIDENCE_KERNELS ? steady_scale + physics->replay_range : 1;
+    double above_context = physics->footprint.reserved;
+    switch (evidence) {
+    case EVIDENCE_KERNELS:
+        return steady_scale + physics->replay_range;
+    case EVIDENCE_DOUBTFUL:
+        return above_context > 0
+                   ? fmax(above_context / (above_context + physics->context_bytes), doubtful_least)
+                   : 1;
+    default:
+        return 1;
+    }
 }
 
 /* A script's export knows as much of the kernels as any export: its errors are taken for theirs. */

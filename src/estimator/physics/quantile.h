@@ -20,9 +20,10 @@ enum network_kind network_kind_of(const struct physics *physics);
 const char *network_kind_name(enum network_kind kind);
 
 /*
- * Returns the unit in which the errors of such estimates are counted, a logarithm. It is 1 but for
- * known kernels: there what is left is which segments the allocator takes, and the unit grows with
- * the range of slightly changed replays.
+ * Returns the unit in which the errors of such estimates are counted, a logarithm. It is 1 with two
+ * exceptions. With known kernels it grows with the range of slightly changed replays, since what is
+ * left is which segments the allocator takes. For a doubtful summary it is the share that is not
+ * the context, since layers that are missing may be many times those that are there.
  */
 double quantile_scale(const struct physics *physics, enum evidence evidence);
 

@@ -29,6 +29,8 @@
  * modules list it next, or after a dropout and a norm. */
 enum { ACTIVATION_WITHIN = 3 };
 
+enum { HEAD_SCALES = 3, HEAD_MAPS = 8, SINGLE_BYTES = 4 }; /* keep_head_maps */
+
 /*
  * Some printed modules list an activation after both layers around it ("fc1, fc2, act"). Returns
  * the index of the activation that belongs before linear layer `i`; 0: none.
@@ -133,6 +135,42 @@ static int take_all(struct builder *builder)
     return r < 0 ? r : blocks_end(builder, &blocks, 0);
 }
 
+/* A convolution whose output is a result of the network beside the last. */
+static bool is_head(const struct builder *builder, size_t i)
+{
+    const struct op *op = &builder->tape->ops[i];
+    return op->kind == LAYER_CONV && !builder->consumed[op->output] &&
+           op->output != (int)builder->tape->n_tensors - 1;
+}
+
+/*
+ * Keeps what the loss of a detector needs of the maps of its heads, which no layer reads. A head is
+ * a convolution that is applied at three scales or more. The focal loss
+ * (arXiv:1708.02002, torchvision.ops.sigmoid_focal_loss) computes in 32 bit for each element and
+ * keeps logits, probability, targets and their complement, cross-entropy, its weight, the power and
+ * its base.
+ */
+static void keep_head_maps(struct builder *builder)
+{
+    struct tape *tape = builder->tape;
+    for (size_t i = 0; i < tape->n_ops; i++) {
+        const struct tensor *map = &tape->tensors[tape->ops[i].output];
+        double last_size = 0;
+        bool again = false;
+        int scales = 0;
+        for (size_t k = 0; is_head(builder, i) && k < tape->n_ops; k++) {
+            const struct tensor *other = &tape->tensors[tape->ops[k].output];
+            if (is_head(builder, k) && other->first == map->first && other->elements != last_size) {
+                last_size = other->elements;
+                again |= tape->ops[k].weight == 0;
+                scales++;
+            }
+        }
+        if (scales >= HEAD_SCALES && again)
+            tape->ops[i].kept_bytes += HEAD_MAPS * SINGLE_BYTES * map->elements;
+    }
+}
+
 static void sum_up(struct builder *builder)
 {
     struct tape *tape = builder->tape;
@@ -162,6 +200,8 @@ int tape_build(const struct estimate_request *request, struct fault *fault, stru
     builder.drops_within = library_drops_within(request->model);
     builder.done = calloc(request->model->n_layers + 1, sizeof *builder.done);
     r = builder.done ? take_all(&builder) : fault_set(fault, ENOMEM, "out of memory");
+    if (r == 0)
+        keep_head_maps(&builder);
     sum_up(&builder);
     builder_fini(&builder);
     if (r == 0 && tape.n_ops == 0) {

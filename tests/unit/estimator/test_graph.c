@@ -441,6 +441,82 @@ static void test_enlarged_maps(void **state)
     }
 }
 
+/* Returns the bytes that autograd keeps for each sample, of a tree in torchinfo's form. */
+static double saved_by(const char *tree)
+{
+    struct built b;
+    build(tree, (struct estimate_request){.batch = 1}, "sgd", &b);
+    double saved = b.footprint.saved;
+    drop(&b);
+    return saved;
+}
+
+/* A parameter for each channel of each of three branches scales their results, which are kept;
+ * those of tokens are something else. */
+static void test_three_scaled_branches(void **state)
+{
+    static const char form[] = TREE
+        "Net: 0-1  [-1, 9, 32]  --\n├─Conv2d: 1-1  [-1, 32, 3, 3]  896\n"
+        "├─LayerNorm: 1-2  [-1, 9, 32]  64\n├─Block (0): 1-3  [-1, 9, 32]  %d\n"
+        "│    ├─LayerNorm: 2-1  [-1, 9, 32]  64\n│    ├─Linear: 2-2  [-1, 9, 32]  1,056\n====\n";
+    const double map = 9 * 32 * 4;
+    double saved[4];
+    const int parameters[] = {0, 32, 96, 27};
+    for (size_t i = 0; i < ARRAY_SIZE(parameters); i++) {
+        char text[512];
+        snprintf(text, sizeof text, form, parameters[i]);
+        saved[i] = saved_by(text);
+    }
+    assert_true(saved[1] == saved[0] + map);
+    assert_true(saved[2] == saved[0] + 3 * map);
+    assert_true(saved[3] == saved[0]);
+}
+
+/* Attention that the text shows by dropout over scores of 4 heads x 8 x 8 channels, in a block of
+ * any name: query, key and value are kept once as they came and once in another layout. */
+static void test_scores_between_channels(void **state)
+{
+    static const char form[] = TREE
+        "Net: 0-1  [-1, 100, 32]  --\n├─Conv2d: 1-1  [-1, 32, 10, 10]  896\n"
+        "├─LayerNorm: 1-2  [-1, 100, 32]  64\n├─%s (mix): 1-3  [-1, 100, 32]  4\n"
+        "│    ├─Linear (qkv): 2-1  [-1, 100, 96]  3,168\n│    ├─Dropout: 2-2  [-1, 4, %d, %d]  --\n"
+        "│    ├─Linear: 2-3  [-1, 100, 32]  1,056\n====\n";
+    char channels[768], other[768];
+    snprintf(channels, sizeof channels, form, "Mixer", 8, 8);
+    snprintf(other, sizeof other, form, "Mixer", 8, 9);
+    const double map = 100 * 32 * 4, scores = 4 * 8 * 8 * 4;
+    double more = saved_by(channels) - saved_by(other);
+    assert_true(more >= 7 * map + scores && more < 7.1 * map + scores); /* and the result */
+}
+
+/* Raw weights of five squares are those of attention with relative positions. */
+static void test_relative_positions(void **state)
+{
+    static const char form[] = TREE
+        "Net: 0-1  [-1, 16, 32]  --\n├─Embedding: 1-1  [-1, 16, 32]  3,200\n"
+        "├─Attention: 1-2  [-1, 16, 32]  %d\n│    ├─LayerNorm: 2-1  [-1, 16, 32]  64\n====\n";
+    char plain[512], relative[512];
+    snprintf(plain, sizeof plain, form, 4 * 32 * 32);
+    snprintf(relative, sizeof relative, form, 5 * 32 * 32 + 100);
+    assert_true(saved_by(relative) - saved_by(plain) == 6 * 16 * 32 * 4);
+}
+
+/* A head of 8 channels at three scales: each map is for the loss, which keeps eight of them; where
+ * each scale has a separate convolution, they are taken for branches. */
+static void test_heads_of_a_detector(void **state)
+{
+    static const char form[] =
+        "Conv2d-1 [-1, 16, 16, 16] 448\nConv2d-2 [-1, 16, 8, 8] 2320\nConv2d-3 [-1, 16, 4, 4] 2320\n"
+        "Conv2d-4 [-1, 8, 16, 16] 1160\nConv2d-5 [-1, 8, 8, 8] %d\nConv2d-6 [-1, 8, 4, 4] %d\n"
+        "Conv2d-7 [-1, 4, 16, 16] 580\n";
+    char again[512], separate[512];
+    snprintf(again, sizeof again, form, 0, 0);
+    snprintf(separate, sizeof separate, form, 1160, 1160);
+    const double head = 8.0 * (16 * 16 + 8 * 8 + 4 * 4);
+    double more = saved_by(again) - saved_by(separate);
+    assert_true(more == 8 * head * 4);
+}
+
 /* What a block that has ended made within is not what a later layer takes: here it takes two maps
  * side by side. */
 static void test_blocks_hide_their_insides(void **state)
@@ -564,6 +640,10 @@ int main(void)
         cmocka_unit_test(test_recurrent_layers),
         cmocka_unit_test(test_recurrence_in_a_network),
         cmocka_unit_test(test_enlarged_maps),
+        cmocka_unit_test(test_three_scaled_branches),
+        cmocka_unit_test(test_scores_between_channels),
+        cmocka_unit_test(test_relative_positions),
+        cmocka_unit_test(test_heads_of_a_detector),
         cmocka_unit_test(test_blocks_hide_their_insides),
         cmocka_unit_test(test_patches_are_of_the_last_map),
         cmocka_unit_test(test_grows_with_the_batch),

@@ -71,6 +71,51 @@ static void test_fingerprint(void **state)
     assert_true(fingerprint("Tanh-1 [-1, 10] 0\n") != fingerprint("ReLU-1 [-1, 10] 0\n"));
 }
 
+static struct past_run run_with(enum optimizer optimizer, int64_t batch, double mib)
+{
+    struct past_run run = run_of(batch, mib);
+    run.optimizer = optimizer;
+    return run;
+}
+
+static struct estimate ask_with(
+    enum optimizer optimizer, const struct past_run *runs, size_t n, int64_t batch)
+{
+    struct model *model = parse(text);
+    struct estimate_request request = {
+        .model = model, .batch = batch, .optimizer = optimizer, .history = runs, .n_history = n};
+    struct estimate e;
+    assert_int_equal(estimate_run("graph", &request, NULL, &e), 0);
+    model_destroy(model);
+    return e;
+}
+
+/* Adam keeps two numbers more for each parameter than SGD, and a temporary: of 2 million parameters
+ * that are 24 MiB. What the step itself takes beyond the rules, here 1 GiB, is taken over. */
+static void test_another_optimizer_at_the_same_batch(void **state)
+{
+    struct past_run none = run_with(OPTIMIZER_SGD, 1, 1);
+    double rules_sgd = mib(ask_with(OPTIMIZER_SGD, &none, 0, 32)),
+           rules_adam = mib(ask_with(OPTIMIZER_ADAM, &none, 0, 32));
+    struct past_run run = run_with(OPTIMIZER_SGD, 32, rules_sgd + 1024);
+    struct estimate e = ask_with(OPTIMIZER_ADAM, &run, 1, 32);
+    assert_int_equal(e.evidence, EVIDENCE_OTHER_OPTIMIZER);
+    assert_true(rules_adam > rules_sgd);
+    assert_float_equal(mib(e), rules_adam + 1024, 0.01);
+    assert_true(e.p99_bytes.valid && e.p99_bytes.value > e.bytes.value);
+}
+
+/* A run with the same optimizer says more, and one with another at another batch says nothing. */
+static void test_when_another_optimizer_counts(void **state)
+{
+    struct past_run runs[] = {
+        run_with(OPTIMIZER_SGD, 32, 5000), run_with(OPTIMIZER_ADAM, 32, 6000)};
+    assert_int_equal(ask_with(OPTIMIZER_ADAM, runs, 2, 32).evidence, EVIDENCE_SAME_RUN);
+    assert_int_equal(ask_with(OPTIMIZER_ADAM, runs, 1, 64).evidence, EVIDENCE_SUMMARY);
+    runs[0].lower_bound = true;
+    assert_int_equal(ask_with(OPTIMIZER_ADAM, runs, 1, 32).evidence, EVIDENCE_SUMMARY);
+}
+
 static void test_same_batch_gives_the_highest_peak(void **state)
 {
     struct past_run runs[] = {run_of(32, 4000), run_of(32, 4200), run_of(32, 4100)};
@@ -121,8 +166,7 @@ static void test_other_tasks_say_nothing(void **state)
     other.fingerprint++;
     ask("history", &other, 1, 32, ESTIMATE_UNKNOWN);
     ask("history", NULL, 0, 32, ESTIMATE_UNKNOWN);
-    struct past_run sgd = run_of(32, 4000);
-    sgd.optimizer = OPTIMIZER_SGD;
+    struct past_run sgd = run_with(OPTIMIZER_SGD, 16, 4000);
     struct model *model = parse(text);
     struct estimate_request request = {
         .model = model, .batch = 32, .optimizer = OPTIMIZER_ADAM, .history = &sgd, .n_history = 1};
@@ -191,6 +235,8 @@ int main(void)
         cmocka_unit_test(test_a_steep_line_does_not_lead_below_the_floor),
         cmocka_unit_test(test_fingerprint),
         cmocka_unit_test(test_same_batch_gives_the_highest_peak),
+        cmocka_unit_test(test_another_optimizer_at_the_same_batch),
+        cmocka_unit_test(test_when_another_optimizer_counts),
         cmocka_unit_test(test_one_other_batch_scales_physics),
         cmocka_unit_test(test_two_batches_are_a_line),
         cmocka_unit_test(test_out_of_memory_is_a_bound),
