@@ -18,6 +18,7 @@
 #include "base/file.h"
 #include "base/units.h"
 #include "cli/command.h"
+#include "cli/estimate_history.h"
 #include "cli/print.h"
 #include "cli/pytorch.h"
 #include "cli/script_estimate.h"
@@ -99,9 +100,10 @@ static const struct option_spec options[] = {
     [ESTIMATE_HISTORY] = {.name = "history",
         .kind = OPTION_FILE,
         .argument = "FILE",
+        .is_optional = true,
         .help = "run history for the estimator history: a CSV file with the columns "
                 "fingerprint, batch, seq, optimizer, precision, gpu, peak_mib, outcome "
-                "(completed or oom)"},
+                "(completed or oom); without FILE: print how good the daemon's estimates were"},
 };
 
 static const struct table_column columns[] = {
@@ -614,9 +616,23 @@ static int print_not_followed(const struct invocation *invocation, const struct 
     return EXIT_NOT_FOLLOWED;
 }
 
+/* --history without a file. */
+static bool asks_for_errors(const struct invocation *invocation)
+{
+    const struct option_value *history = &invocation->values[ESTIMATE_HISTORY];
+    return history->set && !*history->text;
+}
+
 /* Each step needs what the one before it found; the first fault ends the chain. */
 static int run(const struct invocation *invocation)
 {
+    if (asks_for_errors(invocation) && invocation->operand_count > 0) {
+        print_error("estimate: --history without a file prints how good the daemon's estimates "
+                    "were: leave out the other arguments, or give --history=FILE");
+        return EXIT_USAGE;
+    }
+    if (asks_for_errors(invocation))
+        return estimate_history_print(invocation);
     struct estimation estimation = {0};
     struct fault fault = {0};
     int r = gather_task(invocation, &estimation.task, &fault);
@@ -674,7 +690,9 @@ const struct command command_estimate = {
                    "reserves the starred value, and its margin in addition; the daemon's "
                    "setting reserve-quantile selects the quantile. FLOOR is the least "
                    "memory with which the task can run, SMACT its SM activity alone on the "
-                   "GPU. A narrow terminal does not show FLOOR, SMACT and P50.",
+                   "GPU. A narrow terminal does not show FLOOR, SMACT and P50.\n\n"
+                   "--history alone asks the daemon for the estimates of completed tasks and "
+                   "prints their median error and how many tasks took more than P99.",
     COMMAND_OPTIONS(options),
     .task_options = TASK_OPTION_BIT(TASK_SUMMARY) | TASK_OPTION_BIT(TASK_BATCH) |
                     TASK_OPTION_BIT(TASK_ESTIMATOR) | TASK_OPTION_BIT(TASK_MEMORY) |
@@ -682,6 +700,5 @@ const struct command command_estimate = {
                     TASK_OPTION_BIT(TASK_SEQ),
     .operand = OPERAND_FILE,
     .max_operands = -1,
-    .common_without = WITHOUT_SOCKET,
     .run = run,
 };

@@ -367,7 +367,7 @@ static void print_estimate_answer(
     const struct invocation *invocation, const struct report_query *query)
 {
     struct estimate_report report;
-    if (estimate_report_make(query->tasks, query->from_s, query->to_s, &report) < 0)
+    if (estimate_report_make(query->tasks, "estimate_mib", query->from_s, query->to_s, &report) < 0)
         print_error("out of memory");
     else if (invocation->common[COMMON_JSON].number)
         print_estimates_json(query, &report);

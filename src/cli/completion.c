@@ -143,7 +143,7 @@ static void fish_option(const struct option_spec *spec, void *context)
     if (spec->letter)
         printf(" -s %c", spec->letter);
     if (spec->kind == OPTION_FILE)
-        printf(" -rF");
+        printf(spec->is_optional ? " -F" : " -rF");
     else if (spec->argument)
         printf(" -x");
     if (has_hints(spec)) {

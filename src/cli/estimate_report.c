@@ -17,15 +17,18 @@
 struct outcome {
     const char *estimator;
     double error, estimate_mib, peak_mib;
+    bool above_p99;
 };
 
-static bool read_outcome(const json_t *task, double from_s, double to_s, struct outcome *outcome)
+static bool read_outcome(
+    const json_t *task, const char *member, double from_s, double to_s, struct outcome *outcome)
 {
     double ended_s = member_number(task, "ended_at", -1);
     double gpus = member_number(task, "gpus_requested", 1);
     outcome->estimator = member_text(task, "estimator", NULL);
-    outcome->estimate_mib = member_number(task, "estimate_mib", -1);
+    outcome->estimate_mib = member_number(task, member, -1);
     outcome->peak_mib = member_number(task, "mem_peak_mib", -1) / gpus;
+    outcome->above_p99 = outcome->peak_mib > member_number(task, "p99_mib", INFINITY);
     bool counts = strcmp(member_text(task, "state", ""), "COMPLETED") == 0 && ended_s >= from_s &&
                   ended_s < to_s && !json_is_true(json_object_get(task, "preallocated")) &&
                   outcome->estimator && outcome->estimate_mib >= 0 && outcome->peak_mib > 0;
@@ -65,6 +68,7 @@ static struct estimate_row row_of(const char *estimator, const struct outcome *s
         row.estimate_mib += sorted[i].estimate_mib;
         row.peak_mib += sorted[i].peak_mib;
         row.n_exceeded += sorted[i].peak_mib > sorted[i].estimate_mib;
+        row.n_above_p99 += sorted[i].above_p99;
     }
     return row;
 }
@@ -87,8 +91,8 @@ static int add_rows(struct outcome *outcomes, size_t n, struct estimate_report *
     return 0;
 }
 
-int estimate_report_make(
-    const json_t *tasks, double from_s, double to_s, struct estimate_report *ret_report)
+int estimate_report_make(const json_t *tasks, const char *member, double from_s, double to_s,
+    struct estimate_report *ret_report)
 {
     size_t i, n = 0;
     json_t *task;
@@ -97,7 +101,7 @@ int estimate_report_make(
     if (!outcomes)
         return -ENOMEM;
     json_array_foreach(tasks, i, task) {
-        n += read_outcome(task, from_s, to_s, &outcomes[n]);
+        n += read_outcome(task, member, from_s, to_s, &outcomes[n]);
     }
     int r = n > 0 ? add_rows(outcomes, n, ret_report) : 0;
     free(outcomes);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How good the estimates of GPU memory were: `colloc report --estimates`.
+ * How good the estimates of GPU memory were: `colloc report --estimates`, `colloc estimate
+ * --history`.
  *
  * A task counts when it has completed, when it had an estimate, when its peak is known, and when
  * that peak is its own: TensorFlow and JAX may take most of a GPU at their start. A task that was
@@ -16,6 +17,7 @@ struct estimate_row {
     const char *estimator;         /* borrowed from the tasks; NULL: of all */
     size_t n;                      /* tasks */
     size_t n_exceeded;             /* tasks that took more than was estimated */
+    size_t n_above_p99;            /* tasks that took more than the estimate's P99, where known */
     double median, p95;            /* of the errors: |estimate - peak| / peak */
     double estimate_mib, peak_mib; /* sums, on each GPU; the former less the latter was not used */
 };
@@ -30,12 +32,14 @@ struct estimate_report {
  * Compares estimates and peaks.
  *
  * tasks:        TASK objects (docs/protocol.md)
+ * member:       theirs that is compared: "estimate_mib", what was reserved, or "predicted_mib", the
+ *               estimate itself
  * from_s, to_s: seconds since 1970; tasks that ended in [from_s, to_s) count
  *
  * Returns 0, or -ENOMEM. estimate_report_fini must follow in both cases.
  */
-int estimate_report_make(
-    const json_t *tasks, double from_s, double to_s, struct estimate_report *ret_report);
+int estimate_report_make(const json_t *tasks, const char *member, double from_s, double to_s,
+    struct estimate_report *ret_report);
 void estimate_report_fini(struct estimate_report *report);
 
 #endif

@@ -36,8 +36,9 @@ static void print_option(const struct option_spec *spec, void *context)
     char left[64], letter[8] = "    ", help[OPTION_HELP_MAX];
     if (spec->letter)
         snprintf(letter, sizeof letter, "-%c, ", spec->letter);
-    int n = snprintf(left, sizeof left, "  %s--%s%s%s", letter, spec->name,
-        spec->argument ? "=" : "", spec->argument ? spec->argument : "");
+    const char *begin = !spec->argument ? "" : spec->is_optional ? "[=" : "=";
+    int n = snprintf(left, sizeof left, "  %s--%s%s%s%s", letter, spec->name, begin,
+        spec->argument ? spec->argument : "", spec->is_optional ? "]" : "");
     if (n < HELP_COLUMN - 1)
         printf("%-*s", HELP_COLUMN, left);
     else

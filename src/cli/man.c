@@ -52,7 +52,8 @@ static void print_option(const struct option_spec *spec, void *context)
         fputs(*c == '-' ? "\\-" : (char[]){*c, '\0'}, stdout);
     fputs("\\fR", stdout);
     if (spec->argument)
-        printf("=\\fI%s\\fR", spec->argument);
+        printf("%s\\fI%s\\fR%s", spec->is_optional ? "[=" : "=", spec->argument,
+            spec->is_optional ? "]" : "");
     putchar('\n');
     char help[OPTION_HELP_MAX];
     print_roff(option_help_text(spec, help, sizeof help));

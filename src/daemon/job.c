@@ -24,6 +24,12 @@ void job_free(struct job *job)
     free(job);
 }
 
+static struct reading bytes_of(const json_t *detail, const char *key)
+{
+    const json_t *bytes = json_object_get(detail, key);
+    return json_is_integer(bytes) ? reading_of((double)json_integer_value(bytes)) : READING_NONE;
+}
+
 static char *text_of(const json_t *detail, const char *key)
 {
     const char *text = json_string_value(json_object_get(detail, key));
@@ -33,7 +39,6 @@ static char *text_of(const json_t *detail, const char *key)
 /* Returns false when memory is out. */
 static bool read_submission(struct job *job, const json_t *detail)
 {
-    const json_t *estimate = json_object_get(detail, "estimate_bytes");
     job->name = text_of(detail, "name");
     job->user = text_of(detail, "user");
     job->command = text_of(detail, "command");
@@ -43,8 +48,9 @@ static bool read_submission(struct job *job, const json_t *detail)
     job->preallocation = preallocation_parse(
         json_string_value(json_object_get(detail, "preallocation")));
     job->attempts = json_array();
-    if (json_is_integer(estimate))
-        job->estimate_bytes = reading_of((double)json_integer_value(estimate));
+    job->estimate_bytes = bytes_of(detail, "estimate_bytes");
+    job->predicted_bytes = bytes_of(detail, "predicted_bytes");
+    job->p99_bytes = bytes_of(detail, "p99_bytes");
     return job->name && job->user && job->command && job->estimator && job->attempts;
 }
 

@@ -34,12 +34,13 @@ struct job {
     /* from the submission */
     char *name;
     char *user;
-    char *command;   /* the command line as people read it; "": not known */
-    char *estimator; /* "" when nothing was estimated */
-    struct reading estimate_bytes;
-    enum preallocation preallocation; /* as its environment sets it */
-    int64_t text_bytes;               /* of its script, environment and summary in the log */
-    json_t *subject;                  /* what the next run of this network is known by, or NULL */
+    char *command;                 /* the command line as people read it; "": not known */
+    char *estimator;               /* "" when nothing was estimated */
+    struct reading estimate_bytes; /* what was reserved for it */
+    struct reading predicted_bytes, p99_bytes; /* the estimate itself, and its P99 */
+    enum preallocation preallocation;          /* as its environment sets it */
+    int64_t text_bytes; /* of its script, environment and summary in the log */
+    json_t *subject;    /* what the next run of this network is known by, or NULL */
 
     /* its attempts */
     json_t *attempts;           /* attempt_list.h; never NULL */

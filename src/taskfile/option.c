@@ -185,7 +185,7 @@ static int check_text(
     const struct option_spec *spec, const char *shown, const char *text, struct fault *fault)
 {
     size_t size = strlen(text), max = option_text_max(spec);
-    if (size == 0)
+    if (size == 0 && !spec->is_optional)
         return fault_set(fault, EINVAL, "%s: needs a value", shown);
     if (size > max)
         return fault_set(fault, E2BIG, "%s: value of %zu bytes; at most %zu", shown, size, max);
@@ -302,6 +302,8 @@ int option_next(const struct option_set *sets, size_t n_sets, const char *const 
         return r;
     if (!ret_word->value && ret_word->spec->kind == OPTION_FLAG)
         ret_word->value = "yes";
+    if (!ret_word->value && ret_word->spec->is_optional && (count == 1 || words[1][0] == '-'))
+        ret_word->value = "";
     if (ret_word->value)
         return 1;
     if (count == 1)

@@ -45,6 +45,8 @@ struct option_spec {
     const char *shown_as;     /* of a task option that the event log keeps as it was submitted: its
                                  heading in `colloc show`, at most 12 characters; or NULL */
     bool needs_unit;          /* of a size in an option word: "12" alone is refused */
+    bool is_optional;         /* of a text: without a value, when an option follows or nothing, it
+                                 is the empty text */
     const char *const *choices;                 /* NULL-terminated, or NULL */
     option_choice_at *choice_at;                /* instead of `choices`; or NULL */
     const char *(*canonical)(const char *text); /* of a choice: the name in `choices` for an alias,

@@ -33,6 +33,8 @@ TASK = {
     "need_mib": None,
     "estimator": "none",
     "estimate_mib": None,
+    "predicted_mib": None,
+    "p99_mib": None,
     "mem_used_mib": None,
     "mem_peak_mib": None,
     "attempt_count": 0,

@@ -33,6 +33,10 @@ class History(DaemonCase):
         self.assertGreaterEqual(known, ended["mem_peak_mib"])
         self.assertLess(known, 1.2 * ended["mem_peak_mib"])
         self.assertNotAlmostEqual(known, self.task(first)["estimate_mib"], delta=10)
+        self.assertGreater(self.task(first)["p99_mib"], self.task(first)["predicted_mib"])
+        self.assertRegex(
+            self.colloc("estimate", "--history").stdout, r"^1 task, median error [0-9.]+ %, "
+        )
         self.restart()
         self.assertEqual(self.task(self.train_network(32, 4000))["estimate_mib"], known)
 

@@ -80,6 +80,18 @@ static int set_need(
     return 0;
 }
 
+/* Keeps the estimate itself, whatever is reserved: it is compared with the peak later. */
+static void keep_prediction(const struct estimate *estimate, struct submission *submission)
+{
+    if (submission->event.submit.request.need.kind != NEED_ESTIMATED)
+        return;
+    json_object_set_new(
+        submission->detail, "predicted_bytes", json_integer((json_int_t)estimate->bytes.value));
+    if (estimate->p99_bytes.valid && estimate->p99_bytes.value <= (double)EVENT_NUMBER_MAX)
+        json_object_set_new(
+            submission->detail, "p99_bytes", json_integer((json_int_t)estimate->p99_bytes.value));
+}
+
 static int estimate_requirement(const struct http *http, struct submission *submission,
     const struct network *network, struct fault *fault)
 {
@@ -106,8 +118,11 @@ static int estimate_requirement(const struct http *http, struct submission *subm
     *smact = smact->valid ? *smact : estimate.smact;
     if (r > 0)
         return 0; /* the requirement stays unknown, which is not zero */
-    return set_need(name, estimate_reserved(&estimate, http->parts.config->reserve_quantile),
+    r = set_need(name, estimate_reserved(&estimate, http->parts.config->reserve_quantile),
         submission, fault);
+    if (r == 0)
+        keep_prediction(&estimate, submission);
+    return r;
 }
 
 int submission_estimate_need(

@@ -186,6 +186,10 @@ static void add_request(
         object, "subject", job && job->subject ? json_incref(job->subject) : json_null());
     json_object_set_new(
         object, "estimate_mib", job ? json_reading(job->estimate_bytes, (double)MIB) : json_null());
+    json_object_set_new(object, "predicted_mib",
+        job ? json_reading(job->predicted_bytes, (double)MIB) : json_null());
+    json_object_set_new(
+        object, "p99_mib", job ? json_reading(job->p99_bytes, (double)MIB) : json_null());
 }
 
 /* The peak may be what a framework took at its start. Its GPUs are taken to have had equal

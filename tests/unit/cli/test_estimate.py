@@ -8,6 +8,7 @@ import os
 import unittest
 
 from cli_case import CliCase
+from fake_collocd import make_task
 
 EXPORT = os.path.join(os.path.dirname(__file__), "..", "..", "data", "exports", "small.json")
 
@@ -100,6 +101,48 @@ class Estimate(CliCase):
         self.write("broken.txt", SUMMARY.replace("1,001,000", "-5", 1))
         self.assertIn(
             "is no parameter count", self.complaint("estimate", "broken.txt", "--batch=8", code=2)
+        )
+
+    def ended(self, task_id, predicted, p99, peak, **members):
+        return make_task(
+            task_id,
+            state="COMPLETED",
+            ended_at=1700000100 + task_id,
+            estimator="graph",
+            predicted_mib=predicted,
+            p99_mib=p99,
+            mem_peak_mib=peak,
+            **members,
+        )
+
+    def test_how_good_the_estimates_were(self):
+        self.assertIn("No task completed", self.colloc("estimate", "--history"))
+        self.daemon.tasks = [
+            self.ended(1, 1000, 1100, 1000),
+            self.ended(2, 990, 1100, 1000),
+            self.ended(3, 1000, 1100, 2000, gpus_requested=2),
+            self.ended(4, None, None, 9000),  # declared
+            self.ended(5, 1000, 1100, 9000, preallocated=True),
+        ]
+        line = "3 tasks, median error 0.0 %, none above P99\n"
+        self.assertEqual(self.colloc("estimate", "--history"), line)
+        self.daemon.tasks += [self.ended(6, 1000, 1100, 1250), self.ended(7, 1000, None, 1250)]
+        self.assertEqual(
+            self.colloc("estimate", "--history"),
+            "5 tasks, median error 1.0 %, 1 above P99\n",
+        )
+        self.assertEqual(
+            json.loads(self.colloc("estimate", "--json", "--history")),
+            {"tasks": 5, "median_error": 0.01, "p95_error": 0.2, "above_p99": 1},
+        )
+
+    def test_a_history_with_a_file_is_for_the_estimator(self):
+        self.write("runs.csv", "fingerprint,batch,seq,optimizer,precision,gpu,peak_mib,outcome\n")
+        for words in (("--history=runs.csv",), ("--history", "runs.csv")):
+            self.estimate(*words, "net.txt", "--batch=8")
+        self.assertEqual(self.daemon.requests, [])
+        self.assertIn(
+            "give --history=FILE", self.complaint("estimate", "net.txt", "--history", code=2)
         )
 
     def test_the_answer_comes_first(self):
