@@ -148,8 +148,8 @@ static int take_export(
 static int check_command(
     const struct invocation *invocation, const struct task_description *task, struct fault *fault)
 {
-    static const int of_task[] = {
-        TASK_SUMMARY, TASK_BATCH, TASK_OPTIMIZER, TASK_PRECISION, TASK_SEQ, TASK_MEMORY};
+    static const int of_task[] = {TASK_SUMMARY, TASK_BATCH, TASK_OPTIMIZER, TASK_PRECISION,
+        TASK_SEQ, TASK_MEMORY, TASK_GPUS, TASK_PARALLEL};
     static const int of_pytorch[] = {ESTIMATE_EXPORT, ESTIMATE_PYTORCH, ESTIMATE_INPUT,
         ESTIMATE_CLASSES, ESTIMATE_LABELS, ESTIMATE_KERNELS};
     const char *name = NULL;
@@ -381,6 +381,8 @@ static void fill_request(const struct invocation *invocation, struct estimation 
         .optimizer = optimizer_parse(values[TASK_OPTIMIZER].text),
         .optimizer_text = values[TASK_OPTIMIZER].text,
         .precision = precision_of(values),
+        .gpus = values[TASK_GPUS].set ? (int)values[TASK_GPUS].number : 1,
+        .parallel = parallel_parse(values[TASK_PARALLEL].text),
         .gpu_kind = gpu_kind_of(invocation, estimation->network.export),
         .history = estimation->history,
         .n_history = estimation->n_history,
@@ -697,7 +699,8 @@ const struct command command_estimate = {
     .task_options = TASK_OPTION_BIT(TASK_SUMMARY) | TASK_OPTION_BIT(TASK_BATCH) |
                     TASK_OPTION_BIT(TASK_ESTIMATOR) | TASK_OPTION_BIT(TASK_MEMORY) |
                     TASK_OPTION_BIT(TASK_OPTIMIZER) | TASK_OPTION_BIT(TASK_PRECISION) |
-                    TASK_OPTION_BIT(TASK_SEQ),
+                    TASK_OPTION_BIT(TASK_SEQ) | TASK_OPTION_BIT(TASK_GPUS) |
+                    TASK_OPTION_BIT(TASK_PARALLEL),
     .operand = OPERAND_FILE,
     .max_operands = -1,
     .run = run,

@@ -11,6 +11,7 @@
 #include "daemon/run_history.h"
 
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,6 +45,7 @@ static bool read_outcome(const json_t *record, struct past_run *run)
     bool preallocated = json_is_true(json_object_get(record, "preallocated"));
     if (!state || !json_is_number(peak) || gpus < 1 || preallocated)
         return false;
+    run->gpus = gpus <= INT_MAX ? (int)gpus : 0;
     run->lower_bound = strcmp(state, "OUT_OF_MEMORY") == 0;
     run->peak_bytes = (int64_t)(json_number_value(peak) * (double)MIB / (double)gpus);
     return run->peak_bytes > 0 && (run->lower_bound || strcmp(state, "COMPLETED") == 0);

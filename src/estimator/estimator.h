@@ -17,6 +17,7 @@
 #include "model/export.h"
 #include "model/model.h"
 #include "training/optimizer.h"
+#include "training/parallel.h"
 #include "training/precision.h"
 
 enum { ESTIMATE_UNKNOWN = 1 }; /* no error: the estimator has no answer, and its note says why */
@@ -36,7 +37,9 @@ struct estimate_request {
     enum optimizer optimizer;
     const char *optimizer_text; /* the user's name for OPTIMIZER_OTHER, for notes; or NULL */
     enum precision precision;
-    const char *gpu_kind; /* "NVIDIA A100-SXM4-40GB" */
+    int gpus;               /* of the task: one process on each; 0 and 1 are the same */
+    enum parallel parallel; /* how they divide the model */
+    const char *gpu_kind;   /* "NVIDIA A100-SXM4-40GB" */
     const struct past_run *history;
     size_t n_history;
 };

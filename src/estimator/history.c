@@ -56,10 +56,16 @@ static bool is_same_kind(const char *wanted, const char *ran)
     return !wanted || !*ran || strcmp(wanted, ran) == 0;
 }
 
+/* A process of a training on several GPUs takes more, or less, than one of a training on one. */
+static bool has_as_many_gpus(const struct past_run *run, const struct estimate_request *request)
+{
+    return run->gpus == 0 || run->gpus == (request->gpus > 1 ? request->gpus : 1);
+}
+
 static bool matches_request(
     const struct past_run *run, uint64_t fingerprint, const struct estimate_request *request)
 {
-    return run->fingerprint == fingerprint &&
+    return run->fingerprint == fingerprint && has_as_many_gpus(run, request) &&
            is_compatible(request->precision, run->precision, PRECISION_NOT_GIVEN) &&
            is_same_kind(request->gpu_kind, run->gpu_kind) &&
            (request->sequence_length == 0 || run->sequence_length == 0 ||

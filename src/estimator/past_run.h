@@ -22,6 +22,7 @@ struct past_run {
     int64_t sequence_length; /* 0: the task did not give it */
     enum optimizer optimizer;
     enum precision precision;
+    int gpus;           /* of the task, one process on each; 0: not known */
     char gpu_kind[64];  /* "": not known */
     int64_t peak_bytes; /* of the process on one GPU, context included */
     bool lower_bound;   /* it ran out of memory, or was ended early: it needs at least this */

@@ -82,6 +82,8 @@ static int set_estimate_request(
     request->sequence_length = values[TASK_SEQ].number;
     request->optimizer_text = values[TASK_OPTIMIZER].text;
     request->optimizer = optimizer_parse(request->optimizer_text);
+    request->gpus = values[TASK_GPUS].set ? (int)values[TASK_GPUS].number : 1;
+    request->parallel = parallel_parse(values[TASK_PARALLEL].text);
     request->declared_bytes = values[TASK_MEMORY].number;
     return precision_parse("precision", precision, fault, &request->precision);
 }

@@ -11,6 +11,7 @@
 #include "policy/policies.h"
 #include "taskfile/description.h"
 #include "training/optimizer.h"
+#include "training/parallel.h"
 #include "training/precision.h"
 
 #define DAY_US        (86400 * SECOND_US)

@@ -21,6 +21,8 @@ static int set_estimate_request(
     request->sequence_length = options[TASK_SEQ].number;
     request->optimizer_text = options[TASK_OPTIMIZER].text;
     request->optimizer = optimizer_parse(request->optimizer_text);
+    request->gpus = options[TASK_GPUS].set ? (int)options[TASK_GPUS].number : 1;
+    request->parallel = parallel_parse(options[TASK_PARALLEL].text);
     request->declared_bytes = options[TASK_MEMORY].number;
     return precision_parse("precision", options[TASK_PRECISION].text, fault, &request->precision);
 }

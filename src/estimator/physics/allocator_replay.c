@@ -38,6 +38,8 @@ enum { STEPS = 2 };
 
 enum { WEIGHT_BYTES = 4, HALF_BYTES = 2 }; /* of fp32; of fp16 and bf16 */
 
+enum { UNITS_MOST = 3 }; /* of FSDP at a time: this unit, the next one, the gradient */
+
 /* The memory of one operation's parameters: block handles, -1 where there is none. */
 struct parameter_blocks {
     int weight, bias, buffers;
@@ -187,6 +189,39 @@ static void find_lives(struct replay *replay)
 
 /* ---- one step ---- */
 
+/* DDP copies the gradients into buckets of whole tensors, in the order of the backward pass. */
+static void take_buckets(struct replay *replay)
+{
+    const struct tape *tape = replay->tape;
+    double bytes = tape->loose_parameters * WEIGHT_BYTES;
+    for (size_t i = tape->n_ops; i-- > 0;) {
+        bytes += (tape->ops[i].weight + tape->ops[i].bias) * WEIGHT_BYTES;
+        if (bytes < DIVISION_BUCKET_BYTES)
+            continue;
+        take_block(replay, bytes);
+        bytes = 0;
+    }
+    take_block(replay, bytes);
+}
+
+/* FSDP holds a unit's parameters whole while it computes with them, and gathers the next unit
+ * meanwhile; in the backward pass the whole gradient of a unit is there, too. Takes their blocks.
+ * Returns how many. */
+static int gather_units(struct replay *replay, bool backward, int ret_blocks[static UNITS_MOST])
+{
+    const struct division *division = &replay->tape->division;
+    int n = 1 + division->gathers_next + backward;
+    for (int i = 0; i < n; i++)
+        ret_blocks[i] = take_block(replay, division->unit * WEIGHT_BYTES);
+    return n;
+}
+
+static void release_units(struct replay *replay, int blocks[static UNITS_MOST], int n)
+{
+    for (int i = 0; i < n; i++)
+        release_block(replay, &blocks[i]);
+}
+
 static void set_up(struct replay *replay, const struct gpu_traits *gpu)
 {
     const struct tape *tape = replay->tape;
@@ -194,16 +229,21 @@ static void set_up(struct replay *replay, const struct gpu_traits *gpu)
         const struct op *op = &tape->ops[i];
         struct parameter_blocks *blocks = &replay->parameters[i];
         memset(blocks, 0xff, sizeof *blocks);
-        blocks->weight = take_block(replay, op->weight * WEIGHT_BYTES);
-        blocks->bias = take_block(replay, op->bias * WEIGHT_BYTES);
+        blocks->weight = take_block(replay, op->weight * WEIGHT_BYTES * tape->division.weights);
+        blocks->bias = take_block(replay, op->bias * WEIGHT_BYTES * tape->division.weights);
         blocks->buffers = take_block(replay, op->buffers * WEIGHT_BYTES);
     }
-    replay->loose = take_block(replay, tape->loose_parameters * WEIGHT_BYTES);
+    replay->loose = take_block(
+        replay, tape->loose_parameters * WEIGHT_BYTES * tape->division.weights);
+    if (tape->division.buckets)
+        take_buckets(replay);
     replay->loose_gradient = replay->loose_states[0] = replay->loose_states[1] = NONE;
     replay->data = replay->output = replay->loss = NONE;
     replay->workspace_bytes = tape->multiplies ? (double)gpu->workspace_bytes : 0;
-    replay->footprint.weights = replay->footprint.gradients = tape->parameters * WEIGHT_BYTES;
-    replay->footprint.states = tape->parameters * WEIGHT_BYTES * replay->optimizer->states;
+    double parameters = tape->parameters * WEIGHT_BYTES;
+    replay->footprint.weights = parameters * tape->division.weights;
+    replay->footprint.gradients = parameters * tape->division.gradients;
+    replay->footprint.states = parameters * tape->division.states * replay->optimizer->states;
 }
 
 static void zero_grad(struct replay *replay)
@@ -317,6 +357,17 @@ static void add_tied(struct replay *replay, int *sum, int gradient)
     *sum = result;
 }
 
+/* Of a divided gradient the process keeps its part. */
+static void keep_part(struct replay *replay, int *gradient)
+{
+    double share = replay->tape->division.gradients;
+    if (share == 1 || *gradient == NONE)
+        return;
+    int part = take_block(replay, share * (double)replay->allocator.blocks[*gradient].size);
+    release_block(replay, gradient);
+    *gradient = part;
+}
+
 /* Converts the computed gradient to the weight's type, and adds it to that of another operation
  * with the same weight. */
 static void accumulate_gradient(
@@ -336,6 +387,7 @@ static void accumulate_gradient(
     if (blocks->tied_gradient != NONE)
         add_tied(replay, &blocks->weight_gradient, blocks->tied_gradient);
     blocks->tied_gradient = NONE;
+    keep_part(replay, &blocks->weight_gradient);
 }
 
 static void backward_op(struct replay *replay, size_t i)
@@ -391,19 +443,21 @@ static void loss_and_backward(struct replay *replay)
     for (size_t i = tape->n_ops; i-- > 0;)
         backward_op(replay, i);
     replay->loose_gradient = take_block(replay, tape->loose_parameters * WEIGHT_BYTES);
+    keep_part(replay, &replay->loose_gradient);
     replay->output = output->block; /* a loop's variable holds it until the next step's output */
     output->block = NONE;
 }
 
 static void take_states(struct replay *replay)
 {
+    double bytes = WEIGHT_BYTES * replay->tape->division.states;
     for (int s = 0; s < replay->optimizer->states; s++) {
         for (size_t i = 0; i < replay->tape->n_ops; i++) {
             const struct op *op = &replay->tape->ops[i];
-            take_block(replay, op->weight * WEIGHT_BYTES);
-            take_block(replay, op->bias * WEIGHT_BYTES);
+            take_block(replay, op->weight * bytes);
+            take_block(replay, op->bias * bytes);
         }
-        take_block(replay, replay->tape->loose_parameters * WEIGHT_BYTES);
+        take_block(replay, replay->tape->loose_parameters * bytes);
     }
 }
 
@@ -411,12 +465,13 @@ static void take_states(struct replay *replay)
 static void step_optimizer(struct replay *replay, int *temporaries)
 {
     size_t n = 0, n_ops = replay->tape->n_ops;
+    double bytes = WEIGHT_BYTES * replay->tape->division.states;
     for (size_t i = 0; replay->optimizer->temporaries && i < n_ops; i++) {
-        temporaries[n++] = take_block(replay, replay->tape->ops[i].weight * WEIGHT_BYTES);
-        temporaries[n++] = take_block(replay, replay->tape->ops[i].bias * WEIGHT_BYTES);
+        temporaries[n++] = take_block(replay, replay->tape->ops[i].weight * bytes);
+        temporaries[n++] = take_block(replay, replay->tape->ops[i].bias * bytes);
     }
     int loose = replay->optimizer->temporaries
-                    ? take_block(replay, replay->tape->loose_parameters * WEIGHT_BYTES)
+                    ? take_block(replay, replay->tape->loose_parameters * bytes)
                     : NONE;
     while (n > 0)
         release_block(replay, &temporaries[--n]);
@@ -442,9 +497,14 @@ static void note_saved(struct replay *replay)
 static void replay_steps(struct replay *replay, int *temporaries)
 {
     for (int i = 0; i < STEPS && replay->error == 0; i++) {
+        int units[UNITS_MOST];
         zero_grad(replay);
+        int n = gather_units(replay, false, units);
         run_forward(replay);
+        release_units(replay, units, n);
+        n = gather_units(replay, true, units);
         loss_and_backward(replay);
+        release_units(replay, units, n);
         if (i == 0)
             take_states(replay);
         step_optimizer(replay, temporaries);

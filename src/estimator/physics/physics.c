@@ -168,6 +168,40 @@ static void measure_tape(const struct tape *tape, enum optimizer optimizer,
         tape, optimizer_traits(optimizer), constants->gpu, &constants->rates);
 }
 
+/* Adds notes about several GPUs: what was assumed, and what is not included. */
+static void describe_division(const struct estimate_request *request, struct estimate *ret_estimate)
+{
+    enum parallel parallel = parallel_assumed(request->parallel, request->gpus);
+    if (request->gpus > 1 && request->parallel == PARALLEL_NOT_GIVEN)
+        estimate_note(ret_estimate, 0,
+            "%d GPUs without --parallel: estimated as one process of DistributedDataParallel",
+            request->gpus);
+    if (parallel_traits(parallel)->communicates)
+        estimate_note(ret_estimate, 0, "what NCCL holds beside the allocator is not included");
+}
+
+/*
+ * An export holds the tensors of one process. DDP's buckets are added to them; a script's export
+ * has them already. What a divided model saves cannot be taken away, since the clock of the export
+ * does not say which gradient is whole when.
+ */
+static void divide_export(const struct estimate_request *request, struct estimate *ret_estimate,
+    struct footprint *footprint)
+{
+    struct division division = division_of(request);
+    bool is_script = strcmp(request->export->method, "script") == 0;
+    double buckets = division.buckets && !is_script
+                         ? WEIGHT_BYTES * (double)request->export->model->parameters
+                         : 0;
+    footprint->reserved += buckets;
+    footprint->active += buckets;
+    footprint->live += buckets;
+    if (division.states < 1 && !is_script)
+        estimate_note(ret_estimate, 0,
+            "the export is of one process: what %s saves is not taken away",
+            parallel_name(request->parallel));
+}
+
 static int play_export(const struct physics_constants *constants,
     const struct estimate_request *request, struct fault *fault, struct estimate *ret_estimate,
     struct physics *physics)
@@ -201,6 +235,7 @@ static int play_export(const struct physics_constants *constants,
     if (r == 0 && physics->knows_kernels)
         r = allocator_replay_range(
             export, &how, constants->gpu, &constants->shares, fault, &physics->replay_range);
+    divide_export(request, ret_estimate, &physics->footprint);
     physics->footprint.weights = physics->footprint.gradients = WEIGHT_BYTES *
                                                                 (double)export->model->parameters;
     physics->footprint.states = physics->footprint.weights *
@@ -260,8 +295,10 @@ int physics_run_with(const struct physics_constants *constants,
             estimate, ESTIMATE_UNKNOWN, "neither the task nor the summary says the batch size");
     int r = (request->export ? play_export : play_summary)(
         constants, request, fault, estimate, ret_physics);
-    if (r == 0)
+    if (r == 0) {
+        describe_division(request, estimate);
         estimate->evidence = evidence_of(request, ret_physics);
+    }
     return r;
 }
 

@@ -191,6 +191,7 @@ int tape_build(const struct estimate_request *request, struct fault *fault, stru
     bool autocast = precision_is_autocast(request->precision);
     struct tape tape = {.batch = (double)estimate_batch(request).value,
         .autocast = autocast,
+        .division = division_of(request),
         .doubts = {.unknown_layer = TAPE_NONE}};
     struct builder builder = {.tape = &tape, .current = TAPE_NONE, .fault = fault};
     int r = extent_context_init(request, &builder.extents, ret_why);

@@ -17,6 +17,7 @@
 
 #include "base/fault.h"
 #include "estimator/estimator.h"
+#include "estimator/physics/division.h"
 #include "model/model.h"
 
 enum { TAPE_NONE = -1, OP_INPUTS = 3 }; /* no tensor; most inputs of an operation */
@@ -69,6 +70,7 @@ struct tape {
     bool raises_logits;         /* the model's own loss turns 16-bit logits into 32 bit first */
     double sequence;            /* tokens per sample; 0 where there are none */
     struct tape_doubts doubts;
+    struct division division; /* among the processes of a training on several GPUs */
 };
 
 /*

@@ -115,6 +115,18 @@ class Estimate(CliCase):
             **members,
         )
 
+    def test_several_gpus(self):
+        summary = ("net.txt", "--batch=8", "--optimizer=adam", "--precision=fp32")
+        one, four = self.estimate(*summary), self.estimate(*summary, "--gpus=4")
+        self.assertGreater(four["estimates"][0]["mib"], one["estimates"][0]["mib"])
+        self.assertIn("DistributedDataParallel", four["estimates"][0]["note"])
+        alone = self.estimate(*summary, "--gpus=4", "--parallel=none")
+        self.assertEqual(alone["estimates"][0]["mib"], one["estimates"][0]["mib"])
+        self.assertIn(
+            "must be one of none, ddp, zero1, zero2, fsdp",
+            self.complaint("estimate", *summary, "--parallel=pipeline", code=2),
+        )
+
     def test_how_good_the_estimates_were(self):
         self.assertIn("No task completed", self.colloc("estimate", "--history"))
         self.daemon.tasks = [
@@ -389,7 +401,7 @@ class Estimate(CliCase):
             (["--summary=net.txt", "--batch=-5"], "--batch=-5: must be from 1"),
             (["--summary=net.txt", "--batch=1000000000000000000"], "must be from 1"),
             (["--memory=1G", "--estimator=crystal"], 'no estimator is called "crystal"'),
-            (["--gpus=2"], "--gpus: no such option; did you mean --gpu?"),
+            (["--gpux=2"], "--gpux: no such option; did you mean --gpu?"),
         ]:
             self.assertIn(text, self.complaint("estimate", *words, code=2))
 

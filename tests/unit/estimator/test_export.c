@@ -172,7 +172,7 @@ static void test_loop_goes_on(void **state)
 static struct estimate ask(struct estimate_request request, int expected)
 {
     struct export_tensor tensors[] = {{{64 << 20, 0}, 0, -1}, {{0, 32 << 20}, 1, 3}};
-    struct model model = {.format = SUMMARY_EXPORT, .batch = {8, true}};
+    struct model model = {.format = SUMMARY_EXPORT, .batch = {8, true}, .parameters = 16 << 20};
     struct export export = {.model = &model,
         .tensors = tensors,
         .n_tensors = 2,
@@ -185,6 +185,22 @@ static struct estimate ask(struct estimate_request request, int expected)
     request.export = &export;
     assert_int_equal(estimate_run("graph", &request, &fault, &estimate), expected);
     return estimate;
+}
+
+/* DDP's buckets hold the gradients once more; what a divided model saves is not known. */
+static void test_several_gpus(void **state)
+{
+    struct estimate one = ask((struct estimate_request){.batch = 8}, 0),
+                    two = ask((struct estimate_request){.batch = 8, .gpus = 2}, 0),
+                    divided = ask(
+                        (struct estimate_request){.batch = 8, .gpus = 2, .parallel = PARALLEL_FSDP},
+                        0);
+    assert_true(two.bytes.value > one.bytes.value);
+    assert_true(two.floor_bytes.value > one.floor_bytes.value);
+    assert_non_null(strstr(two.note, "DistributedDataParallel"));
+    assert_non_null(strstr(two.note, "NCCL"));
+    assert_true(divided.bytes.value == one.bytes.value);
+    assert_non_null(strstr(divided.note, "what fsdp saves is not taken away"));
 }
 
 static void test_contradictions_are_told(void **state)
@@ -210,6 +226,7 @@ int main(void)
         cmocka_unit_test(test_range),
         cmocka_unit_test(test_names_hold),
         cmocka_unit_test(test_loop_goes_on),
+        cmocka_unit_test(test_several_gpus),
         cmocka_unit_test(test_contradictions_are_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

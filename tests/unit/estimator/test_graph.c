@@ -19,6 +19,8 @@
 #include "estimator/physics/saved_tensors.h"
 #include "estimator/physics/tape.h"
 
+#define TREE "Layer (type:depth-idx)  Output Shape  Param #\n====\n"
+
 struct built {
     struct model *model;
     struct tape tape;
@@ -75,6 +77,51 @@ static void test_optimizers(void **state)
         assert_true(sets >= cases[i].sets && sets < cases[i].sets + 0.1);
         drop(&b);
     }
+}
+
+/* Returns the sets of 64 MiB that one of several processes holds. */
+static double sets_of(const char *text, enum parallel parallel, int gpus)
+{
+    struct built b;
+    build(text, (struct estimate_request){.batch = 1, .gpus = gpus, .parallel = parallel}, "adam",
+        &b);
+    double sets = b.footprint.reserved / (64.0 * MIB);
+    drop(&b);
+    return sets;
+}
+
+/* Two layers whose weights are a set each: weights, gradients, two states and a temporary are ten
+ * sets, and buckets two more. A divided gradient is whole at first. */
+static void test_several_gpus(void **state)
+{
+    static const char text[] = "Linear-1 [-1, 4096] 16777216\nLinear-2 [-1, 4096] 16777216\n";
+    static const struct {
+        enum parallel parallel;
+        int gpus;
+        double sets;
+    } cases[] = {
+        {PARALLEL_FSDP, 1, 10}, {PARALLEL_NONE, 4, 10}, {PARALLEL_NOT_GIVEN, 4, 12}, /* DDP */
+        {PARALLEL_DDP, 4, 12}, {PARALLEL_ZERO1, 2, 2 + 2 + 2 + 2 + 1},
+        {PARALLEL_ZERO1, 4, 2 + 2 + 2 + 1 + 0.5}, {PARALLEL_ZERO2, 4, 2 + 0.5 + 1 + 0.5 + 1},
+        {PARALLEL_FSDP, 4, 0.5 + 0.5 + 1 + 2 + 2 + 1}, /* and the unit with its gradient */
+    };
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        double sets = sets_of(text, cases[i].parallel, cases[i].gpus);
+        assert_true(sets >= cases[i].sets && sets < cases[i].sets + 0.2);
+    }
+}
+
+/* The unit of FSDP is the repeated block, here a set: two are gathered at a time, and one gradient,
+ * so that many processes hold little more than these. */
+static void test_units_are_repeated_blocks(void **state)
+{
+    static const char blocks[] = TREE
+        "Net: 0-1  [-1, 4096]  --\n├─Block: 1-1  [-1, 4096]  --\n"
+        "│    ├─Linear: 2-1  [-1, 4096]  16,777,216\n├─Block: 1-2  [-1, 4096]  --\n"
+        "│    ├─Linear: 2-2  [-1, 4096]  16,777,216\n├─Block: 1-3  [-1, 4096]  --\n"
+        "│    ├─Linear: 2-3  [-1, 4096]  16,777,216\n====\n";
+    double sets = sets_of(blocks, PARALLEL_FSDP, 1024);
+    assert_true(sets >= 3 + 1 && sets < 3 + 1 + 0.2);
 }
 
 /* Convolution, normalisation, activation: the convolution's output and the normalisation's are
@@ -146,8 +193,6 @@ static void test_depthwise(void **state)
                 b.tape.ops[1].window == 9);
     drop(&b);
 }
-
-#define TREE "Layer (type:depth-idx)  Output Shape  Param #\n====\n"
 
 static const struct op *last_of(const struct built *built, enum layer_kind kind)
 {
@@ -628,6 +673,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_optimizers),
+        cmocka_unit_test(test_several_gpus),
+        cmocka_unit_test(test_units_are_repeated_blocks),
         cmocka_unit_test(test_saved_maps),
         cmocka_unit_test(test_hidden_concatenation),
         cmocka_unit_test(test_short_cut),

@@ -163,6 +163,10 @@ static void test_falling_peaks_say_nothing(void **state)
 static void test_other_tasks_say_nothing(void **state)
 {
     struct past_run other = run_of(32, 4000);
+    other.gpus = 2;
+    ask("history", &other, 1, 32, ESTIMATE_UNKNOWN);
+    other.gpus = 1;
+    ask("history", &other, 1, 32, 0);
     other.fingerprint++;
     ask("history", &other, 1, 32, ESTIMATE_UNKNOWN);
     ask("history", NULL, 0, 32, ESTIMATE_UNKNOWN);

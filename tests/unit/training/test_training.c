@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "training/optimizer.h"
+#include "training/parallel.h"
 #include "training/precision.h"
 
 static enum precision precision_of(const char *text)
@@ -59,6 +60,24 @@ static void test_every_optimizer_has_its_name(void **state)
     assert_null(optimizer_names[OPTIMIZER_OTHER - 1]);
 }
 
+static void test_every_way_to_divide_has_its_name(void **state)
+{
+    for (enum parallel p = PARALLEL_NOT_GIVEN; p < PARALLELS; p++)
+        assert_int_equal(parallel_parse(parallel_name(p)), p);
+    assert_int_equal(parallel_parse("ZeRO3"), PARALLEL_FSDP);
+    assert_string_equal(parallel_canonical("zero3"), "fsdp");
+    assert_null(parallel_canonical("pipeline"));
+    assert_int_equal(parallel_parse(NULL), PARALLEL_NOT_GIVEN);
+}
+
+static void test_several_gpus_are_ddp_if_nothing_is_said(void **state)
+{
+    assert_int_equal(parallel_assumed(PARALLEL_NOT_GIVEN, 2), PARALLEL_DDP);
+    assert_int_equal(parallel_assumed(PARALLEL_FSDP, 2), PARALLEL_FSDP);
+    assert_int_equal(parallel_assumed(PARALLEL_FSDP, 1), PARALLEL_NONE);
+    assert_false(parallel_traits(PARALLEL_NONE)->communicates);
+}
+
 static void test_adam_is_assumed(void **state)
 {
     assert_int_equal(optimizer_assumed(OPTIMIZER_OTHER), OPTIMIZER_ADAM);
@@ -74,6 +93,8 @@ int main(void)
         cmocka_unit_test(test_what_is_no_precision_is_an_error_with_the_list),
         cmocka_unit_test(test_mixed_precisions_are_autocast_and_say_so),
         cmocka_unit_test(test_every_optimizer_has_its_name),
+        cmocka_unit_test(test_every_way_to_divide_has_its_name),
+        cmocka_unit_test(test_several_gpus_are_ddp_if_nothing_is_said),
         cmocka_unit_test(test_adam_is_assumed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How a training on several GPUs divides its model.
+ *
+ * With FSDP a process holds 1/N of each unit's parameters, and gathers the whole unit while it
+ * computes with it. Units are what the user wraps: as a rule, the repeated block of a transformer.
+ * So the unit is the largest block that the summary lists twice or more with as many parameters;
+ * without one, the whole network, as FSDP without a wrapping policy has it.
+ *
+ * Example: 12 layers of 7 million parameters and an embedding of 38 million, on 4 GPUs. Each
+ * process holds 30.5 million, and gathers 7 million at a time.
+ */
+#include "estimator/physics/division.h"
+
+#include <string.h>
+
+#include "training/parallel.h"
+
+/* Returns the parameters of layer `i` and of those in it. */
+static int64_t parameters_within(const struct model *model, size_t i)
+{
+    int64_t sum = model->layers[i].parameters;
+    for (size_t k = i + 1; k < model->n_layers && model->layers[k].depth > model->layers[i].depth;
+         k++)
+        sum += model->layers[k].parameters;
+    return sum;
+}
+
+static bool is_same_type(const struct layer *a, const struct layer *b)
+{
+    return a->type.size == b->type.size && memcmp(a->type.at, b->type.at, a->type.size) == 0;
+}
+
+/* Returns the parameters of the largest repeated block; of the model if there is none. */
+static double unit_of(const struct model *model)
+{
+    int64_t largest = 0;
+    size_t last[MODEL_DEPTH_MAX + 1] = {0}; /* by depth: 1 + the index of the last block there */
+    for (size_t i = 0; i < model->n_layers; i++) {
+        const struct layer *layer = &model->layers[i];
+        if (layer->leaf || layer->depth < 0 || layer->depth > MODEL_DEPTH_MAX)
+            continue;
+        size_t before = last[layer->depth];
+        last[layer->depth] = i + 1;
+        if (before == 0 || !is_same_type(layer, &model->layers[before - 1]))
+            continue;
+        int64_t within = parameters_within(model, i);
+        if (within > largest && within == parameters_within(model, before - 1))
+            largest = within;
+    }
+    return largest > 0 ? (double)largest : (double)model->parameters;
+}
+
+struct division division_of(const struct estimate_request *request)
+{
+    enum parallel parallel = parallel_assumed(request->parallel, request->gpus);
+    const struct parallel_traits *traits = parallel_traits(parallel);
+    double part = request->gpus > 1 ? 1.0 / request->gpus : 1;
+    double unit = traits->divides_weights ? unit_of(request->model) : 0;
+    return (struct division){
+        .weights = traits->divides_weights ? part : 1,
+        .gradients = traits->divides_gradients ? part : 1,
+        .states = traits->divides_states ? part : 1,
+        .unit = unit,
+        .gathers_next = unit < (double)request->model->parameters,
+        .buckets = traits->fills_buckets,
+    };
+}
