@@ -161,6 +161,11 @@ def _precision(training, parameters):
     return max(set(kinds), key=kinds.count) or "fp32" if kinds else "fp32"
 
 
+def _tries_kernels(training):
+    """Whether cuDNN tries all its kernels for each convolution (cudnn.benchmark)."""
+    return bool(torch.backends.cudnn.benchmark and training.device.operations.convs)
+
+
 def _seen(training, optimizer, precision, start):
     """What the loop does, for people."""
     backwards = sum(1 for e in training.events if e.name == "backward" and e.tick >= start)
@@ -175,6 +180,7 @@ def _seen(training, optimizer, precision, start):
         "checkpointing": training.seen["checkpointing"],
         "compiled": training.seen["compiled"],
         "ddp": training.seen["ddp"],
+        "cudnn_benchmark": _tries_kernels(training),
     }
 
 
@@ -233,6 +239,7 @@ def describe(training):
             "attention": "sdpa" if operations.attention else "none",
             "checkpointing": False,
             "compiled": training.seen["compiled"],
+            "cudnn_benchmark": _tries_kernels(training),
             "channels_last": any(convs_use_channels_last(p) for p in parameters),
             "recurrent": any(
                 isinstance(m, torch.nn.RNNBase) for n in training.networks() for m in n.modules()

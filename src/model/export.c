@@ -111,6 +111,7 @@ static int read_head(const json_t *root, struct export *export, struct fault *fa
     export->releases_output = json_is_false(json_object_get(root, "keeps_output"));
     export->not_modelled = json_is_true(json_object_get(flags, "checkpointing")) ||
                            json_is_true(json_object_get(flags, "compiled"));
+    export->tries_kernels = json_is_true(json_object_get(flags, "cudnn_benchmark"));
     return read_fake_peak(root, export, fault);
 }
 

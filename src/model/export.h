@@ -99,6 +99,8 @@ struct export
     int64_t multiplies_from[2]; /* ticks of the first product forward and backward; -1: none */
     struct linear_size macs;    /* of one forward pass */
     bool releases_output;       /* its loop keeps no output of the model until the next iteration */
+    bool tries_kernels;         /* cuDNN tries all kernels of each convolution, with workspaces that
+                                 * only it knows (cudnn.benchmark) */
     bool not_modelled;          /* the training uses checkpointing or compilation: it allocates in a
                                  * way that the file cannot show */
 };

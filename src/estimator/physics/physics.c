@@ -104,6 +104,10 @@ static void describe_export(const struct estimate_request *request, const struct
     if (export->releases_output)
         estimate_note(ret_estimate, 0,
             "the export is of a loop that releases the model's output before the backward pass");
+    if (export->tries_kernels)
+        estimate_note(ret_estimate, 0,
+            "cudnn.benchmark tries all kernels of each convolution: their workspaces are not known, "
+            "and may take as much again");
     if (export->not_modelled)
         estimate_note(
             ret_estimate, 0, "checkpointing or compilation changes what the export shows");
@@ -213,6 +217,7 @@ static int play_export(const struct physics_constants *constants,
             "the export holds for a batch of %lld alone", (long long)export->model->batch.value);
     physics->knows_kernels = allocator_replay_knows_kernels(
         export, (double)batch, request->gpu_kind);
+    physics->tries_kernels = export->tries_kernels;
     describe_export(request, physics, ret_estimate);
     struct estimate_request layers = *request;
     struct tape tape;

@@ -18,6 +18,7 @@ struct physics {
     double unaligned; /* share of convolutions' maps with channels that tensor cores cannot use */
     double fourier_bytes; /* the largest workspace that one of these may take */
     double replay_range;  /* allocator_replay_range, where the kernels are known; else 0 */
+    bool tries_kernels;   /* by cudnn.benchmark: workspaces are unknown, and may be large */
     bool autocast, is_export, knows_kernels;
 };
 

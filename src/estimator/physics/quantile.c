@@ -37,10 +37,20 @@ const char *network_kind_name(enum network_kind kind)
     return kind == NETWORK_CONVOLUTIONS ? "convolutions" : "products";
 }
 
+/* The evidence whose errors are taken for those of an estimate. A script's export knows as much of
+ * the kernels as any export; where cuDNN tries kernels, most of the memory may be missing. */
+static enum evidence calibrated_as(const struct physics *physics, enum evidence evidence)
+{
+    bool of_export = evidence == EVIDENCE_SCRIPT || evidence == EVIDENCE_EXPORT;
+    if (of_export && physics->tries_kernels)
+        return EVIDENCE_DOUBTFUL;
+    return of_export ? EVIDENCE_EXPORT : evidence;
+}
+
 double quantile_scale(const struct physics *physics, enum evidence evidence)
 {
     double above_context = physics->footprint.reserved;
-    switch (evidence) {
+    switch (calibrated_as(physics, evidence)) {
     case EVIDENCE_KERNELS:
         return steady_scale + physics->replay_range;
     case EVIDENCE_DOUBTFUL:
@@ -52,12 +62,6 @@ double quantile_scale(const struct physics *physics, enum evidence evidence)
     }
 }
 
-/* A script's export knows as much of the kernels as any export: its errors are taken for theirs. */
-static enum evidence calibrated_as(enum evidence evidence)
-{
-    return evidence == EVIDENCE_SCRIPT ? EVIDENCE_EXPORT : evidence;
-}
-
 /* No process takes less than its context. */
 static struct reading quantile_at(double bytes, double log_ratio, double context_bytes)
 {
@@ -66,7 +70,8 @@ static struct reading quantile_at(double bytes, double log_ratio, double context
 
 void quantiles_set(struct estimate *estimate, const struct physics *physics)
 {
-    const struct row *row = &rows[calibrated_as(estimate->evidence)][network_kind_of(physics)];
+    const struct row *row =
+        &rows[calibrated_as(physics, estimate->evidence)][network_kind_of(physics)];
     double bytes = estimate->bytes.value, scale = quantile_scale(physics, estimate->evidence);
     if (row->n == 0 || !estimate->bytes.valid)
         return;

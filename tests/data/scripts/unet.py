@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Skip connections, a loss of two parts, validation before the first step, RMSprop."""
+"""Skip connections, a loss of two parts, validation before the first step, RMSprop. With the word
+benchmark cuDNN tries its kernels."""
+import sys
+
 import torch
 import torch.nn.functional as F
 from torch import nn
@@ -29,6 +32,7 @@ def dice(probability, truth):
     return 1 - 2 * (probability * truth).sum() / (probability.sum() + truth.sum() + 1e-6)
 
 
+torch.backends.cudnn.benchmark = "benchmark" in sys.argv
 device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 model = UNet().to(device=device, memory_format=torch.channels_last)
 optimizer = torch.optim.RMSprop(model.parameters(), lr=1e-5, momentum=0.9, foreach=True)

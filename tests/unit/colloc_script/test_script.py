@@ -149,7 +149,13 @@ class Loops(Case):
         )
 
     def test_unet(self):
-        self.assertTrue(self.seen("unet.py", optimizer="rmsprop")["flags"]["channels_last"])
+        result = self.seen("unet.py", optimizer="rmsprop")
+        self.assertTrue(result["flags"]["channels_last"])
+        self.assertFalse(result["flags"]["cudnn_benchmark"])
+
+    def test_kernels_that_are_tried(self):
+        result = self.result("unet.py", "benchmark")
+        self.assertTrue(result["flags"]["cudnn_benchmark"] and result["seen"]["cudnn_benchmark"])
 
     def test_recommender(self):
         result = self.seen("recommender.py", batch=128, optimizer="adagrad")

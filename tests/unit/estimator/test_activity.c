@@ -139,6 +139,16 @@ static void test_unsteady_replays_reserve_more(void **state)
                 quantiles_of(EVIDENCE_EXPORT, &unsteady).p99_bytes.value);
 }
 
+/* What cudnn.benchmark takes is not known: twice the memory has to be within P99. */
+static void test_tried_kernels_reserve_more(void **state)
+{
+    struct physics physics = {.conv_share = 0.9, .tries_kernels = true, .context_bytes = 8e8};
+    physics.footprint.reserved = 3.6e9;
+    assert_true(quantiles_of(EVIDENCE_SCRIPT, &physics).p99_bytes.value > 2 * 3e9);
+    physics.tries_kernels = false;
+    assert_true(quantiles_of(EVIDENCE_SCRIPT, &physics).p99_bytes.value < 1.2 * 3e9);
+}
+
 static void test_no_quantile_below_the_context(void **state)
 {
     struct physics physics = {.conv_share = 0.9, .context_bytes = 2.9e9};
@@ -156,6 +166,7 @@ int main(void)
         cmocka_unit_test(test_quantiles_follow_the_evidence),
         cmocka_unit_test(test_unsteady_replays_reserve_more),
         cmocka_unit_test(test_no_quantile_below_the_context),
+        cmocka_unit_test(test_tried_kernels_reserve_more),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -33,7 +33,7 @@ static void test_reads_all(void **state)
     struct network network;
     const char *text = HEAD
         "\"every_batch\":true,\"sequence_length\":null,\"optimizer\":{\"name\":\"adam\"},"
-        "\"precision\":\"amp\",\"multiply_adds\":[7,1024],\"flags\":{\"compiled\":true,\"x\":1}," TENSORS
+        "\"precision\":\"amp\",\"multiply_adds\":[7,1024],\"flags\":{\"compiled\":true,\"cudnn_benchmark\":true,\"x\":1}," TENSORS
         "\"convs\":[{\"tick\":1,\"phase\":\"backward\",\"batch\":[0,1],\"input\":[3,8,8],"
         "\"weight\":[16,3,3,3],\"output\":[16,8,8],\"groups\":1,\"dtype\":\"bfloat16\"}]," LAYERS;
     if (parse(text, &fault, &network) < 0)
@@ -47,7 +47,7 @@ static void test_reads_all(void **state)
     assert_int_equal(network.model->batch.value, 8);
     assert_int_equal(export->optimizer, OPTIMIZER_ADAM);
     assert_int_equal(export->precision, PRECISION_AMP);
-    assert_true(export->every_batch && export->not_modelled);
+    assert_true(export->every_batch && export->not_modelled && export->tries_kernels);
     assert_int_equal(export->macs.per_sample, 1024);
     assert_int_equal(export->n_tensors, 2);
     assert_int_equal(export->tensors[1].bytes.per_sample, 1024);
