@@ -55,7 +55,6 @@ class Help(CliCase):
             "check",
             "doctor",
             "record",
-            "estimate",
             "memnet",
             "simulate",
             "calibrate",
