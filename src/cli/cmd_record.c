@@ -6,10 +6,12 @@
  *
  *     colloc record -o run.csv -- python train.py
  *
- * No daemon takes part, and the command keeps the terminal. Signals that would end colloc are
+ * With --mlflow and the like the samples also go to a tracker (record_tracker.h). No daemon takes
+ * part, and the command keeps the terminal. Signals that would end colloc are
  * passed on to the command, and the summary is printed when it has ended.
  */
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -17,9 +19,19 @@
 #include "base/units.h"
 #include "cli/command.h"
 #include "cli/print.h"
+#include "cli/record_tracker.h"
 #include "recorder/recorder.h"
+#include "taskfile/track_places.h"
 
-enum { RECORD_INTERVAL, RECORD_OUTPUT, RECORD_SUMMARY, RECORD_GPUS };
+enum {
+    RECORD_INTERVAL,
+    RECORD_OUTPUT,
+    RECORD_SUMMARY,
+    RECORD_GPUS,
+    RECORD_MLFLOW,
+    RECORD_WANDB,
+    RECORD_TENSORBOARD
+};
 
 /* The codes of env(1): the command cannot be run; there is no such command; colloc record
  * failed. */
@@ -48,6 +60,17 @@ static const struct option_spec options[] = {
         .kind = OPTION_TEXT,
         .argument = "LIST",
         .help = "GPUs to sample: comma-separated indices or UUIDs; default: all"},
+    [RECORD_MLFLOW] = {.name = "mlflow",
+        .kind = OPTION_FLAG,
+        .help = "send the metrics (system/colloc_*) into the MLflow run that MLFLOW_RUN_ID and "
+                "MLFLOW_TRACKING_URI name"},
+    [RECORD_WANDB] = {.name = "wandb",
+        .kind = OPTION_FLAG,
+        .help = "send them into the W&B run that WANDB_RUN_ID names, by python3's package wandb"},
+    [RECORD_TENSORBOARD] = {.name = "tensorboard",
+        .kind = OPTION_FILE,
+        .argument = "FOLDER",
+        .help = "write them to this folder as events for TensorBoard"},
 };
 
 /* ---- the summary as text ---- */
@@ -236,15 +259,46 @@ static int record_command(const struct invocation *invocation, FILE *csv, FILE *
     return code;
 }
 
+/* "mlflow,tensorboard:runs/7"; "": nothing is tracked. */
+static void list_places(const struct option_value *values, char *places, size_t size)
+{
+    const struct option_value *tensorboard = &values[RECORD_TENSORBOARD];
+    snprintf(places, size, "%s%s%s%s", values[RECORD_MLFLOW].set ? ",mlflow" : "",
+        values[RECORD_WANDB].set ? ",wandb" : "", tensorboard->set ? ",tensorboard:" : "",
+        tensorboard->set ? tensorboard->text : "");
+    if (*places)
+        memmove(places, places + 1, strlen(places));
+}
+
+static int record_tracked(
+    const struct invocation *invocation, const char *places, FILE *csv, FILE *summary)
+{
+    struct record_tracker tracker;
+    struct fault fault = {0};
+    int r = track_places_check_runs(places, &fault);
+    if (r == 0)
+        r = record_tracker_open(places, csv, &fault, &tracker);
+    if (r < 0) {
+        print_error("%s", fault.text);
+        return EXIT_RECORD_FAILED;
+    }
+    int code = record_command(invocation, tracker.csv, summary);
+    record_tracker_close(&tracker);
+    return code;
+}
+
 static int run(const struct invocation *invocation)
 {
     const struct option_value *output = &invocation->values[RECORD_OUTPUT];
     const struct option_value *summary = &invocation->values[RECORD_SUMMARY];
     FILE *output_file = NULL, *summary_file = NULL;
+    char places[PATH_MAX];
     int code = EXIT_RECORD_FAILED;
+    list_places(invocation->values, places, sizeof places);
     if (open_file(output, NULL, &output_file) == 0 &&
         open_file(summary, stderr, &summary_file) == 0)
-        code = record_command(invocation, output_file, summary_file);
+        code = *places ? record_tracked(invocation, places, output_file, summary_file)
+                       : record_command(invocation, output_file, summary_file);
     close_file(output, output_file);
     close_file(summary, summary_file);
     return code;

@@ -17,6 +17,7 @@
 #include "cli/submit_check.h"
 #include "cli/task_end.h"
 #include "taskfile/taskfile.h"
+#include "taskfile/track_places.h"
 
 enum { SUBMIT_WAIT, SUBMIT_DRY_RUN, SUBMIT_ESTIMATE, SUBMIT_SLURM };
 
@@ -71,6 +72,8 @@ static int check_words(
     }
     if (r == 0)
         r = submit_check_order(task, fault);
+    if (r == 0 && task->values[TASK_TRACK].set)
+        r = track_places_check_runs(task->values[TASK_TRACK].text, fault);
     return r == 0 ? submit_check_outputs(task, fault) : r;
 }
 

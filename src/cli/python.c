@@ -76,6 +76,24 @@ void python_report(const char *interpreter, const char *module, const char *fold
             interpreter_of(interpreter), module, folder, path);
 }
 
+int python_feed(const char *const *words, int input, pid_t *ret_pid)
+{
+    char path[PATH_MAX];
+    int r = support_find("python", path, sizeof path);
+    if (r < 0)
+        return r;
+    fflush(NULL);
+    pid_t pid = fork();
+    if (pid == 0) {
+        setsid();
+        if (dup2(input, STDIN_FILENO) >= 0)
+            become(interpreter_of(NULL), words, path);
+        _exit(127);
+    }
+    *ret_pid = pid;
+    return pid < 0 ? -errno : 0;
+}
+
 /* ---- estimation ---- */
 
 /* The output of the program on one descriptor. */

@@ -9,6 +9,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/fault.h"
 
@@ -27,6 +28,17 @@ struct python_program {
  * `module`: of colloc_report.
  */
 void python_report(const char *interpreter, const char *module, const char *folder);
+
+/*
+ * Starts a module in the background, in a new session.
+ *
+ * `words`: the module and its arguments, NULL-terminated.
+ * `input`: its standard input; the caller closes its own copy.
+ * `ret_pid`: the caller waits for it.
+ *
+ * Returns 0 or -errno; -ENOENT when colloc's Python modules are not installed.
+ */
+int python_feed(const char *const *words, int input, pid_t *ret_pid);
 
 /*
  * Runs a program and returns its standard output. If it fails, the last line of its standard error

@@ -23,6 +23,7 @@
 #include "exec/cgroup.h"
 #include "exec/identity.h"
 #include "exec/near_cpus.h"
+#include "exec/tracker.h"
 
 #define INTERPRETER "/bin/bash"
 
@@ -132,7 +133,8 @@ static char **add_profiler(const struct attempt_spec *spec, const char *const *a
     return profiler_command(spec->profiler, output, (char *const *)(uintptr_t)argv);
 }
 
-static int execute_program(const struct launch_order *order)
+/* `tracker`: its folder; NULL: without. */
+static int execute_program(const struct launch_order *order, const char *tracker)
 {
     const struct attempt_spec *spec = order->spec;
     char *const *env = (char *const *)(uintptr_t)spec->env;
@@ -140,6 +142,8 @@ static int execute_program(const struct launch_order *order)
     char **command = argv ? add_profiler(spec, argv) : NULL;
     if (!command || setenv("PATH", find_path(spec->env), 1) < 0)
         return -ENOMEM;
+    if (tracker)
+        tracker_start(tracker, spec);
     if (order->script && !spec->profiler)
         execve(command[0], command, env);
     else
@@ -176,6 +180,8 @@ static int become_task(const struct launch_order *order, struct fault *fault)
     const char *what = spec->profiler  ? profiler_program(spec->profiler)
                        : order->script ? "the script"
                                        : spec->argv[0];
+    char tracker[PATH_MAX];
+    bool is_tracked = spec->track && tracker_find(tracker, sizeof tracker) == 0;
     struct output output;
     int r = spec->cgroup ? cgroup_enter(spec->cgroup, &spec->limits) : 0;
     if (r < 0)
@@ -197,7 +203,7 @@ static int become_task(const struct launch_order *order, struct fault *fault)
         return fault_set(
             fault, errno, "cannot change to folder %s: %s", spec->cwd, strerror(errno));
     reset_signals();
-    r = execute_program(order);
+    r = execute_program(order, is_tracked ? tracker : NULL);
     if (order->script && !spec->profiler && r == -ENOENT)
         what = "the script: the interpreter its first line names";
     return fault_set(fault, -r, "cannot execute %s: %s", what, strerror(-r));

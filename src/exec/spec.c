@@ -81,6 +81,7 @@ int spec_encode(
     tagged_fields_put_text(&record, "stderr", spec->stderr_path);
     tagged_fields_put_text(&record, "cgroup", spec->cgroup);
     tagged_fields_put_text(&record, "near_cpus", spec->near_cpus);
+    tagged_fields_put_text(&record, "track", spec->track);
     for (const char *const *arg = spec->argv; arg && *arg; arg++)
         tagged_fields_put_text(&record, "arg", *arg);
     for (const char *const *variable = spec->env; variable && *variable; variable++)
@@ -189,6 +190,8 @@ static int take_field(
         return as_text(value, &file->spec.cgroup);
     if (span_is(key, "near_cpus"))
         return as_text(value, &file->spec.near_cpus);
+    if (span_is(key, "track"))
+        return as_text(value, &file->spec.track);
     return take_number(file, key, value);
 }
 

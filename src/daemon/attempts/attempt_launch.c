@@ -155,6 +155,9 @@ static int fill_environment(
         r = environment_pass_emulator(&launch->added);
     if (r == 0)
         r = environment_set_defaults(&launch->added, task, launch->env);
+    if (r == 0 && detail_text(launch, "track"))
+        r = environment_mark_tracked(
+            &launch->added, attempts->parts.config->socket_path, launch->env);
     if (r == 0)
         r = environment_set_rendezvous(
             &launch->added, task, rendezvous_port_find(task->id), launch->env);
@@ -204,6 +207,7 @@ static struct attempt_spec make_spec(const struct attempts *attempts, const stru
         .open_files = attempts->parts.open_files,
         .script = {launch->script, launch->script_size},
         .argv = launch->argv,
+        .track = detail_text(launch, "track"),
         .profiler = profiler_parse(detail_text(launch, "profile")),
         .env = launch->env,
         .env_added = launch->added.list,

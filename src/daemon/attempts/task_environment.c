@@ -156,6 +156,13 @@ int environment_set_defaults(
     return r;
 }
 
+int environment_mark_tracked(
+    struct environment *environment, const char *socket, const char *const *submitted)
+{
+    int r = environment_add(environment, "COLLOC_TRACKED=1");
+    return r == 0 ? add_default(environment, submitted, "COLLOC_SOCKET", socket) : r;
+}
+
 int environment_set_rendezvous(struct environment *environment, const struct task *task, int port,
     const char *const *submitted)
 {

@@ -53,6 +53,11 @@ int environment_name_for_slurm(struct environment *environment, const struct tas
 int environment_set_defaults(
     struct environment *environment, const struct task *task, const char *const *submitted);
 
+/* Of a task with a tracker: the daemon's socket, and COLLOC_TRACKED, so that no other tracker is
+ * started. */
+int environment_mark_tracked(
+    struct environment *environment, const char *socket, const char *const *submitted);
+
 /*
  * How the ranks of a distributed training find each other, unless the user sets it: MASTER_ADDR and
  * MASTER_PORT, torchrun's own variables for the port and for a rank on each GPU, and

@@ -21,6 +21,7 @@
 #include "message/message_address.h"
 #include "policy/policies.h"
 #include "taskfile/signal_spec.h"
+#include "taskfile/track_places.h"
 
 #define COMMAND_MAX 1024 /* bytes; chosen: enough to recognise a command, for thousands of tasks */
 
@@ -298,6 +299,12 @@ static void keep_host(const struct host_resources *host, json_t *detail)
         json_object_set_new(detail, "host_memory_mib", json_integer(host->memory_bytes / MIB));
 }
 
+static int check_track(const struct submission *submission, struct fault *fault)
+{
+    const char *places = submission->options[TASK_TRACK].text;
+    return places ? track_places_check(places, fault) : 0;
+}
+
 /* Which messages the user wants, and where to (docs/messages.md). */
 static int check_notify(
     const struct http *http, const struct submission *submission, struct fault *fault)
@@ -448,6 +455,8 @@ int submission_read(const struct http *http, struct submission *submission, stru
         r = set_order(http, submission, fault);
     if (r == 0)
         r = check_notify(http, submission, fault);
+    if (r == 0)
+        r = check_track(submission, fault);
     if (r == 0)
         r = make_detail(body, submission, fault);
     if (r == 0)

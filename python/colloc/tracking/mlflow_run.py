@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A run of MLflow, by the REST interface of its tracking server (mlflow.org/docs, REST API).
+
+Other tracking addresses (a folder, a database) are written by the package mlflow, if this Python
+has it.
+"""
+
+from __future__ import annotations
+
+import base64
+import http.client
+import json
+import ssl
+import urllib.error
+import urllib.request
+from typing import Any, Dict, Mapping, Optional, Sequence
+
+from colloc.tracking.bridge import Bridge, Point, Refused, shown_address
+
+BATCH_MAX = 1000  # metrics in a request, as MLflow documents
+TIMEOUT_S = 10.0  # chosen
+LATER = (408, 425, 429)  # and 5xx: to be tried again
+
+
+def authorization(environment: Mapping[str, str]) -> Optional[str]:
+    """The header of MLFLOW_TRACKING_TOKEN, or _USERNAME and _PASSWORD."""
+    token = environment.get("MLFLOW_TRACKING_TOKEN")
+    user = environment.get("MLFLOW_TRACKING_USERNAME")
+    if user:
+        text = f"{user}:{environment.get('MLFLOW_TRACKING_PASSWORD', '')}"
+        return "Basic " + base64.b64encode(text.encode()).decode()
+    return f"Bearer {token}" if token else None
+
+
+def tls_context(environment: Mapping[str, str]) -> ssl.SSLContext:
+    """As MLFLOW_TRACKING_SERVER_CERT_PATH and MLFLOW_TRACKING_INSECURE_TLS ask for."""
+    context = ssl.create_default_context(
+        cafile=environment.get("MLFLOW_TRACKING_SERVER_CERT_PATH") or None
+    )
+    if environment.get("MLFLOW_TRACKING_INSECURE_TLS", "").lower() == "true":
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    return context
+
+
+class NoRedirect(urllib.request.HTTPRedirectHandler):
+    """A redirection would take the password elsewhere."""
+
+    def redirect_request(self, *_args: Any, **_named: Any) -> None:
+        return None
+
+
+class RestRun(Bridge):
+    """A run of a tracking server at http:// or https://."""
+
+    name = "mlflow"
+
+    def __init__(self, uri: str, run: str, environment: Mapping[str, str]):
+        self.uri, self.run = uri.rstrip("/"), run
+        self.header = authorization(environment)
+        self.opener = urllib.request.build_opener(
+            NoRedirect(), urllib.request.HTTPSHandler(context=tls_context(environment))
+        )
+
+    def post(self, path: str, body: Dict[str, Any]) -> None:
+        """One request. Raises Refused, or OSError."""
+        request = urllib.request.Request(
+            f"{self.uri}/api/2.0/mlflow/{path}", json.dumps(body).encode(), method="POST"
+        )
+        request.add_header("Content-Type", "application/json")
+        if self.header:
+            request.add_header("Authorization", self.header)
+        try:
+            with self.opener.open(request, timeout=TIMEOUT_S) as reply:
+                reply.read()
+        except urllib.error.HTTPError as error:
+            text = f"{shown_address(self.uri)}: HTTP {error.code} {error.reason}"
+            error.close()
+            if error.code >= 500 or error.code in LATER:
+                raise OSError(text) from None
+            raise Refused(text) from None
+        except urllib.error.URLError as error:
+            raise OSError(f"{shown_address(self.uri)}: {error.reason}") from None
+        except http.client.HTTPException as error:
+            raise OSError(f"{shown_address(self.uri)}: {error!r}") from None
+
+    def send(self, points: Sequence[Point]) -> None:
+        for first in range(0, len(points), BATCH_MAX):
+            metrics = [
+                {"key": p.name, "value": p.value, "timestamp": int(p.at_s * 1000), "step": p.step}
+                for p in points[first : first + BATCH_MAX]
+            ]
+            self.post("runs/log-batch", {"run_id": self.run, "metrics": metrics})
+
+
+class PackageRun(Bridge):
+    """A run at an address that only the package mlflow knows, such as a folder or a database."""
+
+    name = "mlflow"
+
+    def __init__(self, uri: Optional[str], run: str):
+        try:
+            from mlflow.entities import Metric  # type: ignore
+            from mlflow.tracking import MlflowClient  # type: ignore
+        except ImportError:
+            raise ValueError(
+                f"MLFLOW_TRACKING_URI={uri or ''}: colloc itself sends to http:// and https:// "
+                "only; for other addresses python3 needs the package mlflow"
+            ) from None
+        self.client, self.metric, self.run = MlflowClient(tracking_uri=uri), Metric, run
+
+    def send(self, points: Sequence[Point]) -> None:
+        for first in range(0, len(points), BATCH_MAX):
+            metrics = [
+                self.metric(p.name, p.value, int(p.at_s * 1000), p.step)
+                for p in points[first : first + BATCH_MAX]
+            ]
+            try:
+                self.client.log_batch(self.run, metrics=metrics)
+            except OSError:
+                raise
+            except Exception as error:  # of the package
+                raise Refused(str(error)) from error
+
+
+def open_mlflow(environment: Mapping[str, str]) -> Bridge:
+    """The run that the environment names. Raises ValueError if it names none."""
+    run, uri = environment.get("MLFLOW_RUN_ID"), environment.get("MLFLOW_TRACKING_URI")
+    if not run:
+        raise ValueError("the environment names no run: set MLFLOW_RUN_ID")
+    if uri and uri.lower().startswith(("http://", "https://")):
+        return RestRun(uri, run, environment)
+    return PackageRun(uri, run)
