@@ -41,14 +41,15 @@ check: all
 	meson test -C $(BUILD) --no-rebuild --print-errorlogs $(TESTS)
 
 # The fault campaigns with random seeds, which they print; as root they include power cuts, crashes of
-# a Slurm cluster, and the tests with the Slurm of Debian 13. And tests that take too long for `make
-# test`.
+# a Slurm cluster, the tests with the Slurm of Debian 13, and those of the Debian packages. And tests
+# that take too long for `make test`.
 soak: all
 	COLLOC_BUILD=$(BUILD) python3 tests/faults/campaign.py --seed=0 --seconds=$(SOAK_SECONDS)
 	COLLOC_BUILD=$(BUILD) COLLOC_SUSPEND_KILLS=200 python3 tests/system/test_suspend.py Kills
 	COLLOC_BUILD=$(BUILD) COLLOC_SOAK=1 python3 tests/system/test_calibrate.py
 	COLLOC_BUILD=$(BUILD) python3 tests/faults/slurm_campaign.py --crashes=$(SOAK_SLURM_CRASHES)
 	BUILD=$(BUILD) scripts/test-slurm
+	scripts/make-deb && scripts/test-packages
 	COLLOC_BUILD=$(BUILD) python3 tests/system/test_demo_slurm.py
 
 # Needs an NVIDIA GPU.
