@@ -29,6 +29,7 @@ struct gpu_identity {
     /* A character for each GPU before it in the list of the event: the larger, the farther that
      * is; "": not known. */
     char distances[VIEW_DISTANCES_MAX + 1];
+    int device;         /* 1 + N of its /dev/nvidiaN; 0: not known */
     char near_cpus[96]; /* CPUs of its NUMA node: "0-15,64-79"; "": not known */
     int node; /* the server that it is in: the GPUs of a node follow one another in the view */
 };

@@ -119,6 +119,9 @@ static const struct option {
     {"framework-memory-limit", LIVE(framework_mem_limit), &setting_flag, "yes|no", NULL,
         "limit each time-sliced task to its memory requirement and the margin through the "
         "settings of PyTorch and JAX; JAX then allocates that amount when it starts"},
+    {"gpu-filter", FIELD(gpu_filter), &setting_flag, "yes|no", NULL,
+        "keep tasks from opening GPUs that they were not given, by a BPF program of their cgroups; "
+        "not for clients of MPS; needs root, cgroup v2 and suspend: no"},
     {"near-cpus", LIVE(near_cpus), &setting_flag, "yes|no", NULL,
         "start tasks on the CPUs of their GPUs' NUMA nodes, where the driver reports them and they "
         "are enough for the task"},
@@ -539,6 +542,9 @@ static int check_combinations(const struct config *config, struct fault *fault)
     if (config->core.preempt && config->slots)
         return fault_set(fault, EINVAL,
             "slots: with preempt, the policy decides which task gives way: set only one of the two");
+    if (config->gpu_filter && config->core.can_suspend)
+        return fault_set(fault, EINVAL,
+            "gpu-filter: a task that sees only its own GPUs cannot be put on others: set suspend: no");
     return 0;
 }
 

@@ -7,6 +7,7 @@
  * and host memory, into which the GPU memory of a suspended task is copied.
  */
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -14,6 +15,7 @@
 #include "checkpoint/cuda_process.h"
 #include "doctor/doctor.h"
 #include "exec/cgroup.h"
+#include "exec/device_filter.h"
 
 void check_cgroup(struct doctor *doctor, struct doctor_check *check)
 {
@@ -50,6 +52,26 @@ void check_limits(struct doctor *doctor, struct doctor_check *check)
             "controllers cpu, memory and pids (cat /sys/fs/cgroup/cgroup.controllers)",
             "not enforced, for want of controllers:%s%s%s", has.cpu ? "" : " --cpus",
             has.memory ? "" : " --host-memory", has.pids ? "" : " processes-per-task");
+}
+
+/* Can tasks be kept from GPUs that they were not given? */
+void check_gpu_filter(struct doctor *doctor, struct doctor_check *check)
+{
+    char mount[CGROUP_PATH_SIZE], own[CGROUP_PATH_SIZE], path[2 * CGROUP_PATH_SIZE];
+    struct fault fault = {0};
+    if (!cgroup_find_own(mount, own)) {
+        doctor_fail(
+            check, "see cgroup", "tasks can open GPUs that they were not given: no cgroup v2");
+        return;
+    }
+    snprintf(path, sizeof path, "%s%s", mount, own);
+    if (device_filter_try(path, &fault) == 0)
+        doctor_pass(check, "tasks can be kept from others' GPUs (setting gpu-filter)");
+    else
+        doctor_fail(check,
+            geteuid() == 0 ? "needs CAP_BPF or CAP_SYS_ADMIN and a kernel with CONFIG_CGROUP_BPF"
+                           : "run colloc doctor as root to see what collocd can do",
+            "tasks can open GPUs that they were not given: %.150s", fault.text);
 }
 
 /* Suspended tasks need as much host memory as they had on the GPU. */

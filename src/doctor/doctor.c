@@ -30,6 +30,7 @@ static const struct {
     {"mig", check_mig},
     {"cgroup", check_cgroup},
     {"limits", check_limits},
+    {"gpu-filter", check_gpu_filter},
     {"host-memory", check_host_memory},
     {"suspend", check_suspend},
     {"move", check_move},

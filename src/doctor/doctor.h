@@ -63,6 +63,7 @@ void check_persistence(struct doctor *doctor, struct doctor_check *check);
 /* check_host.c */
 void check_cgroup(struct doctor *doctor, struct doctor_check *check);
 void check_limits(struct doctor *doctor, struct doctor_check *check);
+void check_gpu_filter(struct doctor *doctor, struct doctor_check *check);
 void check_host_memory(struct doctor *doctor, struct doctor_check *check);
 
 /* check_suspend.c */

@@ -21,6 +21,7 @@
 
 #include "base/file.h"
 #include "exec/cgroup.h"
+#include "exec/device_filter.h"
 #include "exec/identity.h"
 #include "exec/near_cpus.h"
 #include "exec/tracker.h"
@@ -173,6 +174,16 @@ static void send_report(const struct launch_order *order, const struct report *r
     file_write_fd(order->report, report, sizeof *report);
 }
 
+/* A task that would not be kept from others' GPUs does not start. */
+static int filter_gpus(const struct attempt_spec *spec)
+{
+    struct gpu_minors minors;
+    if (!spec->gpu_minors)
+        return 0;
+    int r = spec->cgroup ? gpu_minors_parse(spec->gpu_minors, &minors) : -EINVAL;
+    return r < 0 ? r : device_filter_set(spec->cgroup, &minors);
+}
+
 /* Takes all steps, in order. Returns only if one failed: its -errno. */
 static int become_task(const struct launch_order *order, struct fault *fault)
 {
@@ -186,6 +197,9 @@ static int become_task(const struct launch_order *order, struct fault *fault)
     int r = spec->cgroup ? cgroup_enter(spec->cgroup, &spec->limits) : 0;
     if (r < 0)
         return fault_set(fault, -r, "cannot enter cgroup %s: %s", spec->cgroup, strerror(-r));
+    r = filter_gpus(spec);
+    if (r < 0)
+        return fault_set(fault, -r, "cannot keep it from other GPUs: %s", strerror(-r));
     if (spec->near_cpus)
         near_cpus_bind(spec->near_cpus, spec->limits.cpus); /* it runs on any as well */
     r = open_output(order, &output, fault);

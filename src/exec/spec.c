@@ -82,6 +82,7 @@ int spec_encode(
     tagged_fields_put_text(&record, "cgroup", spec->cgroup);
     tagged_fields_put_text(&record, "near_cpus", spec->near_cpus);
     tagged_fields_put_text(&record, "track", spec->track);
+    tagged_fields_put_text(&record, "gpu_minors", spec->gpu_minors);
     for (const char *const *arg = spec->argv; arg && *arg; arg++)
         tagged_fields_put_text(&record, "arg", *arg);
     for (const char *const *variable = spec->env; variable && *variable; variable++)
@@ -192,6 +193,8 @@ static int take_field(
         return as_text(value, &file->spec.near_cpus);
     if (span_is(key, "track"))
         return as_text(value, &file->spec.track);
+    if (span_is(key, "gpu_minors"))
+        return as_text(value, &file->spec.gpu_minors);
     return take_number(file, key, value);
 }
 

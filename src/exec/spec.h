@@ -59,6 +59,8 @@ struct attempt_spec {
     const char *cgroup;          /* of the task: an absolute path (exec/cgroup.h); NULL: none */
     struct cgroup_limits limits; /* of its cgroup */
     const char *near_cpus;       /* on which it runs (exec/near_cpus.h); NULL: on all */
+    const char *gpu_minors;      /* of its GPUs, "0,2": its cgroup can open no others
+                                    (exec/device_filter.h); NULL: it can */
 
     int64_t grace_us;      /* between SIGTERM and SIGKILL */
     int64_t time_limit_us; /* the shim keeps it, also while no daemon runs; 0: none */

@@ -122,6 +122,7 @@ static void add_instance(
     read_identity(nvml, handle, info);
     snprintf(info->index, sizeof info->index, "%s", index);
     memcpy(info->pci_bus_id, card->pci_bus_id, sizeof info->pci_bus_id);
+    info->minor = card->minor;
     memcpy(info->near_cpus, card->near_cpus, sizeof info->near_cpus);
     info->compute_mode = card->compute_mode;
     info->mig_mode = GPU_MIG_ON;
@@ -150,6 +151,9 @@ void gpu_source_add_card(
     read_identity(nvml, handle, info);
     if (nvml_call(nvml, device_pci, handle, &pci) == NVML_OK)
         snprintf(info->pci_bus_id, sizeof info->pci_bus_id, "%.31s", pci.bus_id);
+    unsigned minor;
+    if (nvml_call(nvml, device_minor, handle, &minor) == NVML_OK)
+        info->minor = reading_of(minor);
     info->sm_count = count_sms(nvml, handle);
     info->compute_mode = roster->compute_mode;
     info->mig_mode = roster->mig_mode;

@@ -49,10 +49,11 @@ enum { GPU_DISTANCES_MAX = 64 };
 
 /* One GPU, or one MIG instance of a GPU. Texts that are not known are "". */
 struct gpu_info {
-    char uuid[96];       /* what CUDA_VISIBLE_DEVICES takes: "GPU-..." or "MIG-..." */
-    char index[24];      /* as nvidia-smi counts: "0"; "0:1" for MIG device 1 of GPU 0 */
-    char name[96];       /* "NVIDIA A100-SXM4-40GB" */
-    char pci_bus_id[32]; /* of the card, also for a MIG instance */
+    char uuid[96];        /* what CUDA_VISIBLE_DEVICES takes: "GPU-..." or "MIG-..." */
+    char index[24];       /* as nvidia-smi counts: "0"; "0:1" for MIG device 1 of GPU 0 */
+    char name[96];        /* "NVIDIA A100-SXM4-40GB" */
+    char pci_bus_id[32];  /* of the card, also for a MIG instance */
+    struct reading minor; /* N of its /dev/nvidiaN, likewise */
     struct reading mem_total_bytes;
     struct reading mem_reserved_bytes; /* of the total, for driver and firmware; not known where the
                                           driver counts it as used */

@@ -37,6 +37,7 @@ static const struct symbol optional[] = {
     SYMBOL(driver_version, "nvmlSystemGetDriverVersion"),
     SYMBOL(device_name, "nvmlDeviceGetName"),
     SYMBOL(device_pci, "nvmlDeviceGetPciInfo_v3"),
+    SYMBOL(device_minor, "nvmlDeviceGetMinorNumber"),
     SYMBOL(device_compute_mode, "nvmlDeviceGetComputeMode"),
     SYMBOL(device_compute_capability, "nvmlDeviceGetCudaComputeCapability"),
     SYMBOL(device_cores, "nvmlDeviceGetNumGpuCores"),

@@ -26,6 +26,7 @@ struct nvml {
 
     int (*device_name)(nvml_device, char *, unsigned);
     int (*device_pci)(nvml_device, struct nvml_pci *);
+    int (*device_minor)(nvml_device, unsigned *);
     int (*device_compute_mode)(nvml_device, int *);
     int (*device_compute_capability)(nvml_device, int *major, int *minor);
     int (*device_cores)(nvml_device, unsigned *);

@@ -126,6 +126,7 @@ static const struct field gpu_fields[] = {
     {"one_process", FIELD_BOOL, AT(one_process), OPTIONAL, 0, 0, NULL},
     {"is_gone", FIELD_BOOL, AT(is_gone), OPTIONAL, 0, 0, NULL},
     {"distances", FIELD_TEXT, AT(distances), OPTIONAL, 0, sizeof((struct gpu_identity *)0)->distances, NULL},
+    {"device", FIELD_INT, AT(device), OPTIONAL, 1, 1000000, NULL},
     {"near_cpus", FIELD_TEXT, AT(near_cpus), OPTIONAL, 0, sizeof((struct gpu_identity *)0)->near_cpus, NULL},
 };
 #undef AT

@@ -76,6 +76,54 @@ class Cgroups(DaemonCase):
         self.assertEqual(cgroups_of(self.state), [])
 
 
+class GpuFilter(DaemonCase):
+    """Device files of NVIDIA's numbers without a driver: ENXIO says that opening was allowed."""
+
+    gpus = "3xA100-40GB"
+    settings = {"gpu-filter": "yes", "suspend": "no"}
+    OPEN = 'for gpu in 0 1 2 255; do (exec <"nvidia$gpu") 2>&1 | grep -o "No such.*\\|Operation.*"; done'
+
+    def setUp(self):
+        super().setUp()
+        reasons = [line for line in self.log if NO_CGROUPS in line or "gpu-filter: tasks" in line]
+        if reasons or os.geteuid() != 0 or os.path.exists("/dev/nvidiactl"):
+            self.skipTest((reasons or ["needs root, and a machine without NVIDIA's driver"])[0])
+        for minor in (0, 1, 2, 255):
+            try:
+                os.mknod(os.path.join(self.work, f"nvidia{minor}"), 0o20666, os.makedev(195, minor))
+            except PermissionError as error:
+                self.skipTest(str(error))
+
+    def opened(self, script, **members):
+        """The device files that it could open."""
+        task = self.submit(script, **members)
+        self.wait(task, "COMPLETED")
+        return [line == "No such device or address" for line in self.output(task).splitlines()]
+
+    def test_a_task_opens_its_gpus_only(self):
+        first = self.submit("exec sleep 1000", exclusive=True)
+        gpu = int(self.wait_state(first, "RUNNING")["gpus"][0])
+        own = self.opened(self.OPEN, gpus=2, sharing="streams")
+        self.assertEqual(own, [gpu != i for i in range(3)] + [True])
+        self.assertEqual(self.opened(self.OPEN, gpus=1, sharing="mps"), [True] * 4)
+
+    def test_it_is_named_by_uuid_and_cannot_make_the_file_itself(self):
+        task = self.submit(
+            "echo $CUDA_VISIBLE_DEVICES; for i in 0 1 2; do mknod own$i c 195 $i && echo $i; done",
+            sharing="streams",
+        )
+        self.wait(task)
+        words = self.output(task).split()
+        self.assertTrue(words[0].startswith("GPU-"), words)
+        self.assertEqual(sum(word in ("0", "1", "2") for word in words), 1, words)
+
+    def test_suspension_is_refused_beside_it(self):
+        self.stop()
+        status, text = self.run_daemon(suspend="yes")
+        self.assertEqual(status, 2)
+        self.assertIn("gpu-filter: a task that sees only its own GPUs", text)
+
+
 class HostResources(DaemonCase):
     settings = {"host-cpus": "4", "host-memory": "8GiB", "cpus-per-gpu": "3"}
 

@@ -10,7 +10,7 @@ import unittest
 from daemon_case import LIMIT_S, program
 
 CHECKS = (
-    "nvml driver gpus persistence gpm dcgm mps mig cgroup limits host-memory suspend move preload"
+    "nvml driver gpus persistence gpm dcgm mps mig cgroup limits gpu-filter host-memory suspend move preload"
 ).split()
 
 
@@ -61,6 +61,7 @@ class Doctor(unittest.TestCase):
         return {name for name, check in self.checks().items() if not check["ok"]} - {
             "cgroup",
             "limits",
+            "gpu-filter",
             "host-memory",
             "preload",
         }

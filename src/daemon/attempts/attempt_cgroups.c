@@ -5,6 +5,7 @@
  * shim's work (exec/cgroup.h).
  */
 #include <dirent.h>
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -12,6 +13,7 @@
 #include "base/log.h"
 #include "daemon/attempts/attempts_state.h"
 #include "exec/cgroup.h"
+#include "exec/device_filter.h"
 
 /* Chosen: the loop waits no longer for killed processes to be gone; the next start removes the
  * rest. */
@@ -46,6 +48,18 @@ void cgroups_open(struct attempts *attempts)
     if (!enabled.memory)
         log_info("a kill for want of host memory is judged by the machine's counter");
     attempts_limit_all(attempts);
+}
+
+void cgroups_try_filter(struct attempts *attempts)
+{
+    struct fault fault = {0};
+    if (!attempts->parts.config->gpu_filter)
+        return;
+    int r = attempts->cgroup_home[0] ? device_filter_try(attempts->cgroup_home, &fault)
+                                     : fault_set(&fault, ENOENT, "tasks have no cgroups here");
+    attempts->can_filter = r == 0;
+    if (r < 0)
+        log_warning("gpu-filter: tasks can open GPUs that they were not given: %s", fault.text);
 }
 
 struct cgroup_limits cgroups_limits_of(const struct attempts *attempts, const struct task *task)

@@ -29,8 +29,9 @@ struct launch {
     const char **env;
     const char **argv;
     gid_t gid;
-    bool by_streams; /* though MPS was wanted: it cannot be had */
-    char *near_cpus; /* of its GPUs; NULL: not known, or not wanted */
+    bool by_streams;  /* though MPS was wanted: it cannot be had */
+    char *near_cpus;  /* of its GPUs; NULL: not known, or not wanted */
+    char *gpu_minors; /* those that it may open; NULL: all */
     struct environment added;
 };
 
@@ -42,6 +43,7 @@ static void launch_fini(struct launch *launch)
     free(launch->env);
     free(launch->argv);
     free(launch->near_cpus);
+    free(launch->gpu_minors);
     environment_fini(&launch->added);
 }
 
@@ -136,6 +138,41 @@ static int add_preload(struct attempts *attempts, const struct task *task, struc
                   : 0;
 }
 
+/* "0-15,16-31": of all its GPUs. NULL where one of them is not known. */
+static char *join_near_cpus(const struct attempts *attempts, const struct task *task)
+{
+    const struct cluster_view *view = core_view(attempts->parts.core);
+    char *text = NULL;
+    size_t size;
+    for (int i = 0; i < task->n_gpus; i++)
+        if (!*view->gpus[task->gpus[i]].id.near_cpus)
+            return NULL;
+    FILE *out = attempts->parts.config->near_cpus ? open_memstream(&text, &size) : NULL;
+    for (int i = 0; i < task->n_gpus && out; i++)
+        fprintf(out, "%s%s", i ? "," : "", view->gpus[task->gpus[i]].id.near_cpus);
+    if (out)
+        fclose(out);
+    return text;
+}
+
+/* "0,2": its GPUs' device files. NULL where it is not kept from others: the setting says so, it
+ * cannot be done, or the processes of an MPS server, which are not the task's, open the GPUs. */
+static char *join_gpu_minors(const struct attempts *attempts, const struct task *task, bool by_mps)
+{
+    const struct cluster_view *view = core_view(attempts->parts.core);
+    char *text = NULL;
+    size_t size;
+    for (int i = 0; i < task->n_gpus; i++)
+        if (!view->gpus[task->gpus[i]].id.device)
+            return NULL;
+    FILE *out = attempts->can_filter && !by_mps ? open_memstream(&text, &size) : NULL;
+    for (int i = 0; i < task->n_gpus && out; i++)
+        fprintf(out, "%s%d", i ? "," : "", view->gpus[task->gpus[i]].id.device - 1);
+    if (out)
+        fclose(out);
+    return text;
+}
+
 /* Returns 0, ATTEMPTS_MPS_WAIT or a fault. */
 static int fill_environment(
     struct attempts *attempts, const struct task *task, struct launch *launch, struct fault *fault)
@@ -144,9 +181,12 @@ static int fill_environment(
     int r = join_mps(attempts, task, launch);
     bool by_mps = task->share.sharing == SHARING_MPS && !launch->by_streams;
     const struct cluster_view *view = core_view(attempts->parts.core);
+    launch->near_cpus = join_near_cpus(attempts, task);
+    launch->gpu_minors = join_gpu_minors(attempts, task, by_mps);
+    /* CUDA does not count GPUs that it cannot open */
+    bool by_index = !launch->gpu_minors && hooks->cuda_counts_as_nvml(hooks->context, by_mps);
     if (r == 0)
-        r = environment_name_gpus(
-            &launch->added, view, task, hooks->cuda_counts_as_nvml(hooks->context, by_mps));
+        r = environment_name_gpus(&launch->added, view, task, by_index);
     if (r == 0)
         r = environment_name_array(&launch->added, task, launch->detail);
     if (r == 0)
@@ -167,23 +207,6 @@ static int fill_environment(
         r = environment_limit_frameworks(&launch->added, view, task,
             attempts->parts.config->core.conditions.margin_bytes, launch->env);
     return r < 0 ? fault_set(fault, -r, "its environment: %s", strerror(-r)) : r;
-}
-
-/* "0-15,16-31": of all its GPUs. NULL where one of them is not known. */
-static char *join_near_cpus(const struct attempts *attempts, const struct task *task)
-{
-    const struct cluster_view *view = core_view(attempts->parts.core);
-    char *text = NULL;
-    size_t size;
-    for (int i = 0; i < task->n_gpus; i++)
-        if (!*view->gpus[task->gpus[i]].id.near_cpus)
-            return NULL;
-    FILE *out = attempts->parts.config->near_cpus ? open_memstream(&text, &size) : NULL;
-    for (int i = 0; i < task->n_gpus && out; i++)
-        fprintf(out, "%s%s", i ? "," : "", view->gpus[task->gpus[i]].id.near_cpus);
-    if (out)
-        fclose(out);
-    return text;
 }
 
 /* What the shim is to run; the texts live as long as `launch` and `cgroup`. */
@@ -223,6 +246,7 @@ static struct attempt_spec make_spec(const struct attempts *attempts, const stru
         .warns_script_only = warning.script_only,
         .cgroup = cgroup,
         .near_cpus = launch->near_cpus,
+        .gpu_minors = launch->gpu_minors,
         .limits = cgroups_limits_of(attempts, task),
     };
 }
@@ -251,7 +275,6 @@ static int launch_attempt(struct attempts *attempts, struct live_attempt *live,
     int r = load_submission(attempts, task->id, &launch, fault);
     if (r == 0)
         r = fill_environment(attempts, task, &launch, fault);
-    launch.near_cpus = r == 0 ? join_near_cpus(attempts, task) : NULL;
     if (r == 0)
         r = spawn_shim(attempts, live, task, &launch, fault);
     *ret_by_streams = launch.by_streams;

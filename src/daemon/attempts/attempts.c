@@ -71,6 +71,7 @@ struct attempts *attempts_create(const struct attempts_options *options)
         return NULL;
     attempts->parts = *options;
     cgroups_open(attempts);
+    cgroups_try_filter(attempts);
     return attempts;
 }
 

@@ -30,6 +30,7 @@ struct live_attempt {
 struct attempts {
     struct attempts_options parts;
     char cgroup_home[CGROUP_PATH_SIZE]; /* "": attempts have no cgroups */
+    bool can_filter;                    /* these can be kept from GPUs, and are to be */
     void *live;                         /* a tsearch tree of struct live_attempt by task */
     int n_awaiting_poll;
     int64_t polled; /* the number of the last complete poll */
@@ -90,6 +91,10 @@ int attempts_sweep(const struct attempts *attempts, const struct task *task);
 
 /* Finds out whether attempts can have cgroups, and logs it when not. */
 void cgroups_open(struct attempts *attempts);
+
+/* Finds out whether tasks can be kept from GPUs that they were not given, if the setting wants it.
+ */
+void cgroups_try_filter(struct attempts *attempts);
 
 /* Returns the limits of an attempt's cgroup. */
 struct cgroup_limits cgroups_limits_of(const struct attempts *attempts, const struct task *task);

@@ -30,6 +30,7 @@ static struct gpu_identity identity_of(const struct gpu_info *gpu)
     id.one_process = gpu->compute_mode == GPU_COMPUTE_EXCLUSIVE_PROCESS ||
                      gpu->compute_mode == GPU_COMPUTE_EXCLUSIVE_THREAD;
     id.mem_total_bytes = usable_bytes(gpu);
+    id.device = gpu->minor.valid ? 1 + (int)gpu->minor.value : 0;
     memcpy(id.near_cpus, gpu->near_cpus, sizeof id.near_cpus);
     return id;
 }
