@@ -172,6 +172,9 @@ static const struct option {
     {"host-memory-per-gpu", LIVE(per_gpu.memory_bytes), &setting_size, "SIZE", NULL,
         "main memory, for each of its GPUs, of a task without --host-memory; 0: it is not counted "
         "or limited"},
+    {"host-memory-share", LIVE(host_memory_share), &setting_flag, "yes|no", NULL,
+        "limit a task that names no main memory to its GPUs' part of host-memory, where cgroups have "
+        "a memory controller; it is not counted"},
     {"processes-per-task", LIVE(processes_per_task), &setting_count, "N", NULL,
         "the largest number of processes and threads of a task, where cgroups have a pids "
         "controller; 0: no limit"},
@@ -366,6 +369,7 @@ void config_defaults(struct config *config)
         .gpm_interval_us = 100 * MS_US,
         .mps_linger_us = 60 * SECOND_US,
         .near_cpus = true,
+        .host_memory_share = true,
         .preload = true,
         .memory_wait_us = 600 * SECOND_US, /* chosen: NCCL's collectives time out after it */
         .unused_after_us = 600 * SECOND_US,

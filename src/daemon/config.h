@@ -25,6 +25,7 @@ struct config {
     bool slots;                 /* tasks that say nothing else take turns (core/slots.c) */
     int64_t suspend_memory_max; /* host memory for suspended tasks; 0: half of the host's */
     char preload_library[512];  /* path of libcolloc-preload.so */
+    bool host_memory_share;     /* tasks that name no host memory get their GPUs' part of it */
     bool gpu_filter;            /* tasks cannot open GPUs that they were not given */
     bool near_cpus;             /* tasks run on the CPUs near their GPUs */
     bool preload;               /* tasks that share GPUs and say nothing else are run with it */

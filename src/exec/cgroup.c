@@ -27,6 +27,8 @@
 #define KILL_WAIT_US (10 * MS_US) /* between two tries to remove what is not empty yet */
 #define DEPTH_MAX    16           /* of cgroups that a task of root's has made in its own */
 
+#define HIGH_DIVISOR 32 /* chosen: memory.high is 3 % below memory.max */
+
 #define CPU_PERIOD_US   100000 /* the kernel's default; cpu.max is CPU time within it */
 #define CPU_PERIOD_TEXT "100000"
 
@@ -63,8 +65,25 @@ int cgroup_limit(const char *path, const struct cgroup_limits *limits)
 {
     int r = set_limit(path, "cpu.max", "%lld " CPU_PERIOD_TEXT, limits->cpus * CPU_PERIOD_US);
     if (r == 0)
+        r = set_limit(path, "cpu.weight", "%lld", limits->cpu_weight);
+    if (r == 0)
         r = set_limit(path, "memory.max", "%lld", limits->memory_bytes);
     return r == 0 ? set_limit(path, "pids.max", "%lld", limits->processes) : r;
+}
+
+/* A bit under memory.max: beyond it the kernel slows the processes down and takes memory back from
+ * them, above all what it keeps of files, before it has to kill. */
+static int64_t memory_high(int64_t max_bytes)
+{
+    return max_bytes - max_bytes / HIGH_DIVISOR;
+}
+
+int cgroup_limit_attempt(const char *path, const struct cgroup_limits *limits)
+{
+    int r = set_limit(path, "memory.high", "%lld", memory_high(limits->memory_bytes));
+    if (r == 0)
+        r = cgroup_limit(path, limits);
+    return r == 0 ? set_limit(path, "memory.oom.group", "%lld", limits->memory_bytes > 0) : r;
 }
 
 int cgroup_enter(const char *path, const struct cgroup_limits *limits)
@@ -73,9 +92,7 @@ int cgroup_enter(const char *path, const struct cgroup_limits *limits)
     for (int i = 0; i < ENTER_TRIES && r == -ENOENT; i++) {
         if (mkdir(path, 0755) < 0 && errno != EEXIST)
             return -errno;
-        r = limits ? cgroup_limit(path, limits) : 0;
-        if (r == 0 && limits)
-            r = set_limit(path, "memory.oom.group", "%lld", limits->memory_bytes > 0);
+        r = limits ? cgroup_limit_attempt(path, limits) : 0;
         if (r == 0)
             r = write_entry(path, "cgroup.procs", "0");
     }

@@ -46,13 +46,19 @@ struct cgroup_controllers cgroup_enable(const char *path);
 
 /* The largest amounts for all processes of a cgroup together; 0: no limit. */
 struct cgroup_limits {
-    int64_t cpus; /* in units of the time of one CPU */
+    int64_t cpus;       /* in units of the time of one CPU */
+    int64_t cpu_weight; /* its part of the CPUs where all are wanted, 1 to 10000; 0: the kernel's
+                           100 */
     int64_t memory_bytes;
     int64_t processes; /* threads count, too */
 };
 
 /* Sets the limits for which the cgroup has a controller. Returns 0 or -errno. */
 int cgroup_limit(const char *path, const struct cgroup_limits *limits);
+
+/* The same for an attempt: near its limit of memory the kernel slows it down and takes memory back
+ * (memory.high); beyond it all of its processes are killed together. Returns 0 or -errno. */
+int cgroup_limit_attempt(const char *path, const struct cgroup_limits *limits);
 
 /*
  * Finds where cgroup v2 is mounted and the calling process's cgroup below that.

@@ -16,6 +16,8 @@
 #define MAGIC   "colloc-spec"
 #define VERSION 1 /* of the file; a shim refuses others */
 
+#define CPU_WEIGHT_MAX 10000 /* the kernel's */
+
 #define CPUS_MAX 1000000 /* chosen: their time in a period does not overflow */
 
 static bool same_key(const char *a, const char *b)
@@ -73,6 +75,7 @@ int spec_encode(
     tagged_fields_put_int(&record, "stdout_is_default", spec->stdout_is_default);
     tagged_fields_put_int(&record, "kept_max_bytes", spec->kept_max_bytes);
     tagged_fields_put_int(&record, "cpus", spec->limits.cpus);
+    tagged_fields_put_int(&record, "cpu_weight", spec->limits.cpu_weight);
     tagged_fields_put_int(&record, "memory_bytes", spec->limits.memory_bytes);
     tagged_fields_put_int(&record, "processes", spec->limits.processes);
     tagged_fields_put_text(&record, "name", spec->name);
@@ -157,6 +160,8 @@ static int take_number(struct spec_file *file, struct span key, struct span valu
         spec->kept_max_bytes = n;
     else if (span_is(key, "cpus") && n <= CPUS_MAX)
         spec->limits.cpus = n;
+    else if (span_is(key, "cpu_weight") && n <= CPU_WEIGHT_MAX)
+        spec->limits.cpu_weight = n;
     else if (span_is(key, "memory_bytes"))
         spec->limits.memory_bytes = n;
     else if (span_is(key, "processes"))

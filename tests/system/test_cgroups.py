@@ -153,6 +153,15 @@ class HostResources(DaemonCase):
         self.refused(400, "cpus=6", "at most 4 CPUs", gpus=2)
         self.refused(400, "host_memory=9.0 GiB", "at most 8.0 GiB", host_memory_mib=9 << 10, cpus=1)
 
+    def test_a_task_that_names_no_memory_is_bounded_by_its_part(self):
+        task = self.submit("exec sleep 1000", gpus=2, cpus=1)
+        self.wait_state(task, "RUNNING")
+        files = [os.path.join(path, n) for path, _, names in os.walk(self.state) for n in names]
+        spec = read(next(path for path in files if path.endswith("/spec")), "rb")
+        self.assertIn(b"memory_bytes 10 %d\n" % (4 << 30), spec)  # two of four GPUs
+        self.assertIn(b"cpu_weight 3 200\n", spec)
+        self.assertIsNone(self.task(task).get("host_memory_mib"))  # it is not counted
+
     def test_what_cannot_be_enforced_is_said_once(self):
         said = [line for line in self.log if "not enforced" in line]
         home = os.path.join(cgroup_of("self") or "/nonexistent", "colloc")

@@ -62,10 +62,30 @@ void cgroups_try_filter(struct attempts *attempts)
         log_warning("gpu-filter: tasks can open GPUs that they were not given: %s", fault.text);
 }
 
+/* What a task that names no main memory may take: its GPUs' part of all. */
+static int64_t share_of_memory(const struct attempts *attempts, const struct task *task)
+{
+    const struct cluster_view *view = core_view(attempts->parts.core);
+    int places = 0;
+    for (int i = 0; i < view->n_gpus; i++)
+        places += view->gpus[i].id.is_place;
+    bool is_wanted = attempts->parts.config->host_memory_share && places > task->request.gpus;
+    int64_t all = attempts->parts.config->core.host.memory_bytes;
+    return is_wanted ? all / places * task->request.gpus : 0;
+}
+
+/* Chosen: the kernel's weight of a cgroup for each GPU, up to its largest. */
+static int64_t cpu_weight(const struct task *task)
+{
+    return task->request.gpus < 100 ? 100 * task->request.gpus : 10000;
+}
+
 struct cgroup_limits cgroups_limits_of(const struct attempts *attempts, const struct task *task)
 {
+    int64_t bytes = task->request.host.memory_bytes;
     return (struct cgroup_limits){.cpus = task->request.host.cpus,
-        .memory_bytes = task->request.host.memory_bytes,
+        .cpu_weight = cpu_weight(task),
+        .memory_bytes = bytes ? bytes : share_of_memory(attempts, task),
         .processes = attempts->parts.config->processes_per_task};
 }
 

@@ -20,7 +20,8 @@
 #include "exec/cgroup.h"
 
 static const char *const files[] = {"cpu.max", "memory.max", "memory.oom.group", "pids.max",
-    "cgroup.procs", "memory.events", "cgroup.controllers", "cgroup.subtree_control"};
+    "memory.high", "cpu.weight", "cgroup.procs", "memory.events", "cgroup.controllers",
+    "cgroup.subtree_control"};
 
 static char folder[64];
 
@@ -60,7 +61,8 @@ static int remove_cgroup(void **state)
     return rmdir(folder);
 }
 
-static const struct cgroup_limits limits = {.cpus = 12, .memory_bytes = 3 * GIB, .processes = 500};
+static const struct cgroup_limits limits = {
+    .cpus = 12, .cpu_weight = 400, .memory_bytes = 3 * GIB, .processes = 500};
 
 static void limits_are_set_before_a_process_enters(void **state)
 {
@@ -68,6 +70,8 @@ static void limits_are_set_before_a_process_enters(void **state)
         put(files[i], "");
     assert_int_equal(cgroup_enter(folder, &limits), 0);
     assert_text("cpu.max", "1200000 100000");
+    assert_text("cpu.weight", "400");
+    assert_text("memory.high", "3120562176");
     assert_text("memory.max", "3221225472");
     assert_text("memory.oom.group", "1");
     assert_text("pids.max", "500");
@@ -81,7 +85,7 @@ static void no_limit_is_not_set(void **state)
         put(files[i], "");
     assert_int_equal(cgroup_enter(folder, &none), 0);
     assert_int_equal(cgroup_limit(folder, &none), 0);
-    for (size_t i = 0; i < 4; i++)
+    for (size_t i = 0; i < 6; i++)
         assert_text(files[i], "");
 }
 
@@ -90,8 +94,10 @@ static void a_limit_of_all_kills_not_all(void **state)
 {
     put("memory.max", "");
     put("memory.oom.group", "");
+    put("memory.high", "");
     assert_int_equal(cgroup_limit(folder, &(struct cgroup_limits){.memory_bytes = GIB}), 0);
     assert_text("memory.max", "1073741824");
+    assert_text("memory.high", "");
     assert_text("memory.oom.group", "");
 }
 
