@@ -30,14 +30,16 @@ const struct command command_update = {
     .summary = "change what was requested for tasks",
     .description =
         "Of a task that has started, the time limit can be shortened, and the priority and the "
-        "name changed. Until then all of these can be changed. The name is that in tables: output "
-        "files keep theirs."
+        "name changed; root and operators can also raise the time limit, and change the CPUs and "
+        "the main memory. Until it has started all of these can be changed. The name is that in "
+        "tables: output files keep theirs."
         "\n\n"
         "ID is a task (12), several (12-40), a task of an array (12_7), several of them "
         "(12_[3-9]) or a whole array.",
     .task_options = TASK_OPTION_BIT(TASK_TIME) | TASK_OPTION_BIT(TASK_PRIORITY) |
                     TASK_OPTION_BIT(TASK_NAME) | TASK_OPTION_BIT(TASK_MEMORY) |
-                    TASK_OPTION_BIT(TASK_BEGIN) | TASK_OPTION_BIT(TASK_AFTER),
+                    TASK_OPTION_BIT(TASK_BEGIN) | TASK_OPTION_BIT(TASK_AFTER) |
+                    TASK_OPTION_BIT(TASK_CPUS) | TASK_OPTION_BIT(TASK_HOST_MEMORY),
     .operand = OPERAND_TASK,
     .min_operands = 1,
     .max_operands = -1,

@@ -71,7 +71,9 @@ struct array_element {
 
 /* What an UPDATE changes. */
 struct task_update {
-    bool sets_time_limit, sets_priority, sets_need, sets_begin, sets_after;
+    bool sets_time_limit, sets_priority, sets_need, sets_begin, sets_after, sets_host;
+    bool may_raise;             /* limits of a task that has started: an operator asks for it */
+    struct host_resources host; /* what is 0 stays as it is */
     int64_t time_limit_us;
     int priority;
     struct need need;

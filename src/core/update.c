@@ -9,8 +9,9 @@
  *     t=5   update c priority=high                 b waits behind c
  *     t=9   update c begin=60                      c is blocked until t=60, and b is next
  *
- * A task that has started keeps what its processes were started with. Its time limit can be
- * shortened: the core ends it before its shim would, which keeps the limit that it was given.
+ * A task that has started keeps what its processes were started with. Its owner can shorten its
+ * time limit; operators can also raise it, and change its CPUs and main memory, of which it gets
+ * more only as far as that is free.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -35,12 +36,41 @@ static const char *find_hindrance(const struct task *task, const struct task_upd
     if (task->ending || task->state == TASK_EXITED || task_state_is_done(task->state))
         return "it is ending or has ended";
     if (!is_waiting(task) && (update->sets_need || update->sets_begin || update->sets_after))
-        return "it has started: only its time limit, priority and name can be changed";
-    if (!is_waiting(task) && update->sets_time_limit && !shortens_time(task, update))
-        return "it has started: its time limit can only be shortened";
+        return "it has started: only its time limit, CPUs, main memory, priority and name can be changed";
+    if (!is_waiting(task) && update->sets_time_limit && !update->may_raise &&
+        !shortens_time(task, update))
+        return "it has started: only operators can raise its time limit";
+    if (!is_waiting(task) && update->sets_host && !update->may_raise)
+        return "it has started: only operators can change its CPUs and main memory";
     if (update->sets_after && !core_may_depend(task->id, update->after, update->n_after))
         return "a task can depend on earlier tasks only";
     return NULL;
+}
+
+static struct host_resources changed_host(const struct task *task, const struct task_update *update)
+{
+    const struct host_resources *before = &task->request.host, *after = &update->host;
+    return (struct host_resources){after->cpus ? after->cpus : before->cpus,
+        after->memory_bytes ? after->memory_bytes : before->memory_bytes};
+}
+
+/* What a task that has its part already may still get: no more than is free. */
+static int check_more_host(const struct core *core, const struct task *task,
+    const struct task_update *update, struct fault *fault)
+{
+    struct task more = *task;
+    struct host_resources wanted = changed_host(task, update);
+    more.request.host.cpus = wanted.cpus - task->request.host.cpus;
+    more.request.host.memory_bytes = wanted.memory_bytes - task->request.host.memory_bytes;
+    struct verdict verdict = core_check_host(core, &more);
+    if (verdict.kind == VERDICT_HOST_CPUS)
+        return fault_set(fault, EBUSY,
+            "task %" PRIu64 ": %.0f more CPUs are free, it would need %.0f", task->id, verdict.have,
+            verdict.limit);
+    if (verdict.kind == VERDICT_HOST_MEMORY)
+        return fault_set(fault, EBUSY,
+            "task %" PRIu64 ": too little main memory is free beside what it has", task->id);
+    return 0;
 }
 
 int core_check_update(
@@ -50,11 +80,28 @@ int core_check_update(
     const char *hindrance = task ? find_hindrance(task, update) : "it has ended";
     if (hindrance)
         return fault_set(fault, task ? EBUSY : ENOENT, "task %" PRIu64 ": %s", id, hindrance);
-    if (!update->sets_need)
+    if (update->sets_host && !is_waiting(task)) {
+        int r = check_more_host(core, task, update, fault);
+        if (r < 0)
+            return r;
+    }
+    if (!update->sets_need && !update->sets_host)
         return 0;
     struct task_request request = task->request;
-    request.need = update->need;
+    request.host = changed_host(task, update);
+    if (update->sets_need)
+        request.need = update->need;
     return core_check_request(core, &request, fault);
+}
+
+static void change_host(struct core *core, struct task *task, const struct task_update *update)
+{
+    bool is_counted = task_state_has_attempt(task->state);
+    if (is_counted)
+        core_return_host(core, task);
+    task->request.host = changed_host(task, update);
+    if (is_counted)
+        core_take_host(core, task);
 }
 
 static int set_request(struct core *core, struct task *task, const struct task_update *update)
@@ -62,6 +109,8 @@ static int set_request(struct core *core, struct task *task, const struct task_u
     if (update->sets_time_limit)
         task->request.time_limit_us = update->time_limit_us;
     core->any_time_limit |= task->request.time_limit_us > 0;
+    if (update->sets_host)
+        change_host(core, task, update);
     if (update->sets_priority)
         task->request.priority = update->priority;
     if (update->sets_need)

@@ -578,6 +578,12 @@ static void http_clear_gpu_errors(void *context, size_t i)
     gpus_clear_errors(daemon->gpus, i);
 }
 
+static void http_limits_changed(void *context, uint64_t task)
+{
+    struct daemon *daemon = context;
+    attempts_apply_limits(daemon->attempts, task);
+}
+
 static const char *http_task_why_deferred(void *context, uint64_t task)
 {
     struct daemon *daemon = context;
@@ -663,6 +669,7 @@ static struct http *create_http(struct daemon *daemon)
             .served = http_served,
             .make_login = http_make_login,
             .why_deferred = http_task_why_deferred,
+            .limits_changed = http_limits_changed,
             .is_watched = http_task_is_watched,
             .list_mps = http_list_mps,
             .start_mps = http_start_mps,

@@ -86,8 +86,8 @@ static int encode_marked(const char *folder, const struct attempt_spec *spec, st
 
 void attempt_clean(const char *folder)
 {
-    static const char *const names[] = {
-        "script", "spec", "claim", "claim.reserved", "exit", "exit.reserved", ""};
+    static const char *const names[] = {"script", "spec", ATTEMPT_TIME_LIMIT, "claim",
+        "claim.reserved", "exit", "exit.reserved", ""};
     char path[PATH_MAX];
     for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
         snprintf(path, sizeof path, "%s/%s", folder, names[i]);

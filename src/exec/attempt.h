@@ -46,6 +46,10 @@ enum attempt_state {
                      so call attempt_sweep */
 };
 
+/* The file of an attempt's folder with a time limit in microseconds that counts instead of the
+ * spec's. The shim reads it when the limit that it knows is over. */
+#define ATTEMPT_TIME_LIMIT "time-limit"
+
 /* Why the daemon ends a running attempt. */
 enum attempt_ask { ATTEMPT_ASK_CANCEL = 1, ATTEMPT_ASK_TIME_LIMIT, ATTEMPT_ASK_EVICT };
 

@@ -58,9 +58,10 @@ struct shim {
     enum phase phase;
     enum attempt_ask asked; /* what the daemon requested; 0: nothing, also after another
                                    * process's SIGTERM */
-    int64_t deadline_us;    /* the end of the phase */
-    int64_t warning_us;     /* when the warning signal is due; TIME_NEVER: not, or not again */
-    int64_t abandon_us;     /* until then, a launch that was killed may end */
+    int64_t started_us;
+    int64_t deadline_us; /* the end of the phase */
+    int64_t warning_us;  /* when the warning signal is due; TIME_NEVER: not, or not again */
+    int64_t abandon_us;  /* until then, a launch that was killed may end */
     struct drain_clients clients;           /* of MPS, when PHASE_ENDING began */
     struct output_cap caps[OUTPUT_STREAMS]; /* of output in the attempt's folder */
     bool caps_are_open;
@@ -117,6 +118,29 @@ static void send_warning(struct shim *shim)
         tree_signal_handlers(getpid(), spec->warning_signal);
     else if (shim->main_pid && tree_handles(shim->main_pid, spec->warning_signal))
         kill(shim->main_pid, spec->warning_signal);
+}
+
+static void set_time_limit(struct shim *shim, int64_t limit_us)
+{
+    struct attempt_spec *spec = &shim->file.spec;
+    bool is_warned = spec->time_limit_us && shim->warning_us == TIME_NEVER;
+    spec->time_limit_us = limit_us;
+    shim->deadline_us = limit_us ? shim->started_us + limit_us : TIME_NEVER;
+    if (limit_us && spec->warning_signal && !is_warned)
+        shim->warning_us = shim->deadline_us - spec->warning_us;
+}
+
+/* An operator may have changed the limit since: the daemon writes it into the folder, which is read
+ * before the warning and before the end. */
+static void reload_time_limit(struct shim *shim)
+{
+    char path[PATH_MAX], text[32];
+    int64_t limit_us;
+    snprintf(path, sizeof path, "%s/" ATTEMPT_TIME_LIMIT, shim->folder);
+    if (file_read_start(path, text, sizeof text) > 0 &&
+        parse_int64(text, 0, TIME_NEVER / 2, &limit_us) == 0 &&
+        limit_us != shim->file.spec.time_limit_us)
+        set_time_limit(shim, limit_us);
 }
 
 static void begin_ending(struct shim *shim, int64_t grace_us)
@@ -176,7 +200,9 @@ static void end_because(struct shim *shim, enum attempt_ask ask)
 static void on_deadline(struct shim *shim)
 {
     if (shim->phase == PHASE_RUNNING) {
-        end_because(shim, ATTEMPT_ASK_TIME_LIMIT);
+        reload_time_limit(shim);
+        if (clock_monotonic_us() >= shim->deadline_us)
+            end_because(shim, ATTEMPT_ASK_TIME_LIMIT);
         return;
     }
     if (shim->phase == PHASE_WARNED) {
@@ -262,13 +288,21 @@ static bool is_abandoned(struct shim *shim)
            clock_monotonic_us() >= shim->abandon_us && launch_is_under_way(&shim->launch);
 }
 
+static void warn_in_time(struct shim *shim)
+{
+    if (shim->phase != PHASE_RUNNING || clock_monotonic_us() < shim->warning_us)
+        return;
+    reload_time_limit(shim);
+    if (clock_monotonic_us() >= shim->warning_us)
+        send_warning(shim);
+}
+
 static void supervise_task(struct shim *shim)
 {
     while (reap_children(shim) && !is_abandoned(shim)) {
         int64_t check_us = cap_output(shim);
         wait_for_news(shim, check_us < shim->warning_us ? check_us : shim->warning_us);
-        if (shim->phase == PHASE_RUNNING && clock_monotonic_us() >= shim->warning_us)
-            send_warning(shim);
+        warn_in_time(shim);
         if (clock_monotonic_us() >= shim->deadline_us)
             on_deadline(shim);
     }
@@ -290,8 +324,9 @@ static int start_task(struct shim *shim, struct fault *fault)
     if (r == 0)
         r = launch_begin(&shim->launch, shim->folder, spec, shim->file.has_script, fault);
     shim->main_pid = r == 0 ? shim->launch.pid : 0;
+    shim->started_us = clock_monotonic_us();
     if (r == 0 && spec->time_limit_us)
-        shim->deadline_us = clock_monotonic_us() + spec->time_limit_us;
+        shim->deadline_us = shim->started_us + spec->time_limit_us;
     if (r == 0 && spec->time_limit_us && spec->warning_signal)
         shim->warning_us = shim->deadline_us - spec->warning_us;
     return r;

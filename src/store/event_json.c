@@ -200,6 +200,10 @@ static const struct field update_fields[] = {
     {"sets_begin", FIELD_BOOL, AT(update.sets_begin), OPTIONAL, 0, 0, NULL},
     {"begin_us", FIELD_INT64, AT(update.begin_us), OPTIONAL, 1, EVENT_NUMBER_MAX, NULL},
     {"sets_after", FIELD_BOOL, AT(update.sets_after), OPTIONAL, 0, 0, NULL},
+    {"sets_host", FIELD_BOOL, AT(update.sets_host), OPTIONAL, 0, 0, NULL},
+    {"may_raise", FIELD_BOOL, AT(update.may_raise), OPTIONAL, 0, 0, NULL},
+    {"cpus", FIELD_INT, AT(update.host.cpus), OPTIONAL, 1, HOST_CPUS_MAX, NULL},
+    {"host_bytes", FIELD_INT64, AT(update.host.memory_bytes), OPTIONAL, 1, HOST_BYTES_MAX, NULL},
 };
 
 static const struct field reserve_fields[] = {

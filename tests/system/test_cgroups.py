@@ -81,7 +81,10 @@ class GpuFilter(DaemonCase):
 
     gpus = "3xA100-40GB"
     settings = {"gpu-filter": "yes", "suspend": "no"}
-    OPEN = 'for gpu in 0 1 2 255; do (exec <"nvidia$gpu") 2>&1 | grep -o "No such.*\\|Operation.*"; done'
+    OPEN = (
+        'for gpu in 0 1 2 255; do (exec <"nvidia$gpu") 2>&1 | grep -o "No such.*\\|Operation.*"; '
+        "done"
+    )
 
     def setUp(self):
         super().setUp()

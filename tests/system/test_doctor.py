@@ -10,7 +10,8 @@ import unittest
 from daemon_case import LIMIT_S, program
 
 CHECKS = (
-    "nvml driver gpus persistence gpm dcgm mps mig cgroup limits gpu-filter host-memory suspend move preload"
+    "nvml driver gpus persistence gpm dcgm mps mig cgroup limits gpu-filter host-memory "
+    "suspend move preload"
 ).split()
 
 

@@ -7,7 +7,7 @@ import signal
 import time
 import unittest
 
-from daemon_case import DaemonCase, until
+from daemon_case import DaemonCase, until, read
 
 OTHER = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
 
@@ -97,9 +97,15 @@ class Order(DaemonCase):
         task = self.task(third)
         self.assertEqual((task["priority"], task["time_limit_s"]), ("high", 7200))
         self.assertEqual(self.task(second)["name"], "later")
+        self.colloc("update", "--time=2h", "--cpus=2", "--mem=3GiB", str(first))  # by an operator
+        found = [os.path.join(path, n) for path, _, names in os.walk(self.state) for n in names]
+        limits = [read(path) for path in found if path.endswith("time-limit")]
+        self.assertEqual((limits, self.task(first)["time_limit_s"]), (["7200000000"], 7200))
         self.assertIn(
-            "only be shortened", self.colloc("update", "--time=2h", str(first), code=1).stderr
+            ("UPDATE", "time limit 2:00:00, 2 CPUs, main memory 3.0 GiB"), self.events(first)
         )
+        self.assertEqual((self.task(first)["cpus"], self.task(first)["host_memory_mib"]), (2, 3072))
+        self.assertIn("more CPUs", self.colloc("update", "--cpus=9999", str(first), code=1).stderr)
         self.assertIn(
             "has started", self.colloc("update", "--memory=9G", str(first), code=1).stderr
         )
@@ -138,9 +144,17 @@ class Order(DaemonCase):
         )
         self.act("release", array)
         self.assertEqual(self.task(f"{array}_0")["reason"], "BeginTime")
-        self.assertIn(
-            "give the tasks", self.colloc("update", "--after=any:1", str(array), code=1).stderr
+        other = self.submit("exec sleep 1000")
+        done = self.colloc("update", "--begin=now", f"--after=any:{other}", str(array), code=1)
+        self.assertIn("none of its tasks", done.stderr)  # they are earlier
+        later = self.submit("true", array="0-2", hold=True)
+        self.colloc("update", f"--after=any:{other}", str(later))
+        self.assertEqual(
+            [self.task(f"{later}_{i}")["waits_for"] for i in range(3)], 3 * [[f"any:{other}"]]
         )
+        self.act("release", later)
+        self.act("cancel", other)
+        self.wait(f"{later}_2", "COMPLETED")
 
     def test_a_reservation_in_advance(self):
         user = pwd.getpwuid(os.geteuid()).pw_name

@@ -79,6 +79,7 @@ static void watch_again(struct attempts *attempts, struct live_attempt *live, bo
 {
     log_info("task %llu is still running: found again", (unsigned long long)live->task);
     live_attempt_watch(live);
+    attempts_apply_limits(attempts, live->task); /* changed just before the daemon died? */
     attempts_report_started(attempts, live->task, by_streams);
 }
 

@@ -47,6 +47,10 @@ void attempts_mps_ready(struct attempts *attempts, uid_t uid);
 /* The poll of this number is complete: exits that waited for it are reported. */
 void attempts_polled(struct attempts *attempts, int64_t poll);
 
+/* The time limit, the CPUs or the main memory of a task were changed: the shim and the cgroup of
+ * its attempt get them, if it has one. */
+void attempts_apply_limits(const struct attempts *attempts, uint64_t task);
+
 /* Limits the main memory of all tasks together, also of those without a limit, to the setting. */
 void attempts_limit_all(const struct attempts *attempts);
 

@@ -74,6 +74,9 @@ struct http_hooks {
     /* Answers the request when the suspension, resumption or move of the task is done. Returns
      * false when none is under way. */
     bool (*answer_suspension_later)(void *context, uint64_t task, struct api_request *request);
+
+    /* The limits of a task were changed, which may have an attempt. */
+    void (*limits_changed)(void *context, uint64_t task);
 };
 
 struct http_options {

@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "base/units.h"
 #include "daemon/array_tasks.h"
+#include "daemon/dependencies.h"
 #include "daemon/http/http_answers.h"
 #include "daemon/http/public_json.h"
 #include "daemon/http/routes.h"
@@ -114,8 +115,9 @@ struct array_change {
     struct http *http;
     struct api_request *request;
     struct array_tasks array;
-    struct event event; /* fed for each task, */
-    json_t *detail;     /* with this */
+    struct event event;                        /* fed for each task, */
+    struct dependency after[DEPENDENCIES_MAX]; /* of an UPDATE */
+    json_t *detail;                            /* with this */
     const char *verb;
     int n_done;    /* of its tasks */
     int n_changed; /* of those, the ones that allowed it */
@@ -144,8 +146,10 @@ static void change_next(struct array_change *change)
     event.time_us = driver_now_us(driver);
     event.task = change->array.elements[i].task;
     change->n_done++;
-    change->n_changed += is_allowed(change, &event) &&
-                         driver_feed(driver, &event, change->detail) == 0;
+    if (!is_allowed(change, &event) || driver_feed(driver, &event, change->detail) != 0)
+        return;
+    change->n_changed++;
+    http_apply_limits(change->http, &event);
 }
 
 static void change_slice(struct array_change *change)
@@ -161,8 +165,19 @@ static void change_slice(struct array_change *change)
     driver_end_batch(driver);
 }
 
+/* Tasks that its tasks now wait for may have ended meanwhile. */
+static void catch_up(const struct array_change *change)
+{
+    const struct http_options *parts = &change->http->parts;
+    const struct array_tasks *array = &change->array;
+    if (change->event.kind == EVENT_UPDATE && change->event.update.sets_after && array->n > 0)
+        dependencies_catch_up(parts->core, parts->store, parts->driver, array->elements[0].task,
+            array->elements[array->n - 1].task);
+}
+
 static void answer_change(struct array_change *change)
 {
+    catch_up(change);
     unsigned long long id = change->array.id;
     if (driver_log_is_broken(change->http->parts.driver))
         api_reply_error(
@@ -224,6 +239,11 @@ static void begin_change(struct http *http, struct api_request *request, struct 
         .event = *event,
         .detail = json_incref(detail),
         .verb = verb};
+    if (event->kind == EVENT_UPDATE && event->update.sets_after) {
+        memcpy(change->after, event->update.after,
+            (size_t)event->update.n_after * sizeof *change->after);
+        change->event.update.after = change->after;
+    }
     append_change(http, change);
     uv_idle_start(&http->array_turn, on_turn);
 }

@@ -73,6 +73,11 @@ static void update_text(const struct event *event, const json_t *detail, FILE *o
     if (update->sets_need)
         fprintf(out, "%smemory %s", n++ ? ", " : "",
             format_size(update->need.bytes, text, sizeof text));
+    if (update->host.cpus)
+        fprintf(out, "%s%d CPUs", n++ ? ", " : "", update->host.cpus);
+    if (update->host.memory_bytes)
+        fprintf(out, "%smain memory %s", n++ ? ", " : "",
+            format_size(update->host.memory_bytes, text, sizeof text));
     if (update->sets_begin)
         fprintf(out, "%sbegin", n++ ? ", " : "");
     if (update->sets_after && update->n_after == 0)
@@ -187,6 +192,17 @@ static void copy_detail(json_t *record, const json_t *detail, const char *key)
 }
 
 /* What only the owner and root may see. */
+/* What an update has changed since the submission. */
+static void add_host_now(const struct http *http, json_t *record, uint64_t id)
+{
+    const struct task *task = core_task(http->parts.core, id);
+    const struct host_resources *host = task ? &task->request.host : NULL;
+    if (host && host->cpus)
+        json_object_set_new(record, "cpus", json_integer(host->cpus));
+    if (host && host->memory_bytes)
+        json_object_set_new(record, "host_memory_mib", json_integer(host->memory_bytes / MIB));
+}
+
 static void add_private(struct http *http, json_t *record, uint64_t id)
 {
     static const char *const kept[] = {"arguments", "cwd", "summary_name", "output", "error"};
@@ -201,6 +217,7 @@ static void add_private(struct http *http, json_t *record, uint64_t id)
     for (size_t i = 0; i < task_option_count; i++)
         if (task_options[i].shown_as)
             copy_detail(record, story.submit_detail, task_options[i].field);
+    add_host_now(http, record, id);
     add_script(http, record, story.submit_detail);
     json_object_set_new(record, "events", story.events);
     json_decref(story.submit_detail);

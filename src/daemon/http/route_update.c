@@ -16,8 +16,8 @@
 #include "daemon/http/routes.h"
 #include "taskfile/description.h"
 
-static const enum task_option changeable[] = {
-    TASK_TIME, TASK_PRIORITY, TASK_NAME, TASK_MEMORY, TASK_BEGIN, TASK_AFTER};
+static const enum task_option changeable[] = {TASK_TIME, TASK_PRIORITY, TASK_NAME, TASK_MEMORY,
+    TASK_BEGIN, TASK_AFTER, TASK_CPUS, TASK_HOST_MEMORY};
 
 struct update {
     struct option_value options[TASK_OPTION_MAX];
@@ -71,6 +71,11 @@ static int read_changes(struct http *http, struct update *update, struct fault *
     changes->sets_need = options[TASK_MEMORY].set;
     if (changes->sets_need)
         changes->need = (struct need){NEED_DECLARED, options[TASK_MEMORY].number};
+    changes->sets_host = options[TASK_CPUS].set || options[TASK_HOST_MEMORY].set;
+    if (options[TASK_CPUS].set)
+        changes->host.cpus = (int)options[TASK_CPUS].number;
+    if (options[TASK_HOST_MEMORY].set)
+        changes->host.memory_bytes = options[TASK_HOST_MEMORY].number;
     changes->sets_begin = options[TASK_BEGIN].set;
     if (changes->sets_begin && begin_us > 0)
         changes->begin_us = now_us + begin_us;
@@ -106,6 +111,13 @@ static bool may_raise(const struct http *http, struct api_request *request, uint
            (job && job->uid == uid && config_is_operator(http->parts.config, job->user));
 }
 
+void http_apply_limits(const struct http *http, const struct event *event)
+{
+    const struct http_hooks *hooks = &http->parts.hooks;
+    if (event->kind == EVENT_UPDATE && (event->update.sets_time_limit || event->update.sets_host))
+        hooks->limits_changed(hooks->context, event->task);
+}
+
 static void update_task(
     struct http *http, struct api_request *request, uint64_t id, struct update *update)
 {
@@ -119,6 +131,7 @@ static void update_task(
         return;
     }
     driver_feed(driver, &update->event, update->detail);
+    http_apply_limits(http, &update->event);
     if (update->event.update.sets_after)
         dependencies_catch_up(http->parts.core, http->parts.store, driver, id, id);
     json_t *now = find_record(http, request, id);
@@ -176,10 +189,11 @@ void route_update(void *context, struct api_request *request)
     }
     update->event.kind = EVENT_UPDATE;
     uint64_t first = *api_request_name(request) ? 0 : first_of_array(http, request);
-    if (read_update(http, request, update, &fault) < 0)
+    int r = read_update(http, request, update, &fault);
+    update->event.update.may_raise = may_raise(
+        http, request, first ? first : request_task_id(http, request));
+    if (r < 0)
         api_reply_error(request, 400, "%s", fault.text);
-    else if (first && update->event.update.sets_after)
-        api_reply_error(request, 400, "after: give the tasks of an array, such as 12_7");
     else if (!first)
         update_one(http, request, update);
     else if (!is_refused(http, request, first, update))

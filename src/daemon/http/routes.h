@@ -71,8 +71,11 @@ void route_reserve(void *context, struct api_request *request);
 /* route_update.c */
 void route_update(void *context, struct api_request *request);
 
+/* After an UPDATE was fed: its limits are in force for the attempt of its task, too. */
+void http_apply_limits(const struct http *http, const struct event *event);
+
 /* route_array.c: answers if the path names an array. Returns whether it did. `change`: fed for each
- * of its tasks, with `detail`; it points to nothing. */
+ * of its tasks, with `detail`; dependencies of an UPDATE are copied. */
 bool array_was_shown(struct http *http, struct api_request *request);
 bool array_was_changed(struct http *http, struct api_request *request, const struct event *change,
     json_t *detail, const char *verb);

@@ -24,6 +24,55 @@ static struct core *start(int n_gpus)
     return core;
 }
 
+static struct event update_of(uint64_t task, struct task_update update)
+{
+    return (struct event){.kind = EVENT_UPDATE, .time_us = 20, .task = task, .update = update};
+}
+
+static int check_update(const struct core *core, const struct event *event, const char *words)
+{
+    struct fault fault = {""};
+    int r = core_check_update(core, event->task, &event->update, &fault);
+    if (words && !strstr(fault.text, words))
+        fail_msg("\"%s\" is not in \"%s\"", words, fault.text);
+    return r;
+}
+
+static void limits_of_a_running_task_are_raised_by_operators(void **state)
+{
+    struct core *core = start(2);
+    struct core_settings settings = core_settings_default();
+    struct task_request request = {.gpus = 1, .time_limit_us = 100, .host = {.cpus = 4}};
+    settings.policy = &policy_exclusive;
+    settings.host = (struct host_resources){8, GIB};
+    core_configure(core, &settings);
+    assert_int_equal(world_submit(core, 2, 1, request), 0);
+    assert_int_equal(world_input(core, 3, EVENT_STARTED, 1), 0);
+    struct event longer = update_of(1, (struct task_update){.sets_time_limit = true});
+    longer.update.time_limit_us = 200;
+    assert_int_equal(check_update(core, &longer, "only operators can raise"), -EBUSY);
+    assert_int_equal(core_step(core, &longer), CORE_NOT_NOW);
+    longer.update.may_raise = true;
+    assert_int_equal(check_update(core, &longer, NULL), 0);
+    assert_int_equal(core_step(core, &longer), 0);
+    assert_int_equal(core_deadline_us(core), 202);
+    struct event more = update_of(1, (struct task_update){.sets_host = true, .host = {9, 0}});
+    assert_int_equal(check_update(core, &more, "only operators can change"), -EBUSY);
+    more.update.may_raise = true;
+    assert_int_equal(check_update(core, &more, "4 more CPUs are free, it would need 5"), -EBUSY);
+    more.update.host.cpus = 7;
+    assert_int_equal(check_update(core, &more, NULL), 0);
+    assert_int_equal(core_step(core, &more), 0);
+    assert_int_equal(world_submit(core, 21, 2, request), 0); /* needs 4, one is left */
+    assert_int_equal(world_state(core, 2), TASK_QUEUED);
+    more.update.host.cpus = 2;
+    more.time_us = 22;
+    assert_int_equal(core_step(core, &more), 0);
+    assert_int_equal(world_state(core, 2), TASK_STARTING);
+    assert_int_equal(core_task(core, 1)->request.host.cpus, 2);
+    core_destroy(core);
+}
+
 static void a_task_that_fits_starts_in_the_step_of_its_submission(void **state)
 {
     struct core *core = start(1);
@@ -687,6 +736,7 @@ static void the_first_sample_after_a_silence_places(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(limits_of_a_running_task_are_raised_by_operators),
         cmocka_unit_test(the_sample_that_makes_room_places),
         cmocka_unit_test(the_first_sample_after_a_silence_places),
         cmocka_unit_test(memory_that_moves_between_residents_is_seen),

@@ -20,6 +20,7 @@
 #include "daemon/attempts/attempts_query.h"
 #include "exec/attempt.h"
 #include "exec/cgroup.h"
+#include "exec/device_filter.h"
 #include "policy/policies.h"
 #include "pretend_driver.h"
 
@@ -120,6 +121,16 @@ int cgroup_open_home(char *home, struct cgroup_controllers *ret_enabled, struct 
 int cgroup_limit(const char *path, const struct cgroup_limits *limits)
 {
     return 0;
+}
+
+int cgroup_limit_attempt(const char *path, const struct cgroup_limits *limits)
+{
+    return 0;
+}
+
+int device_filter_try(const char *home, struct fault *fault)
+{
+    return fault_set(fault, ENOSYS, "none here");
 }
 
 bool cgroup_of_attempt(const char *home, const char *folder, char *path, size_t size)

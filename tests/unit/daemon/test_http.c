@@ -397,6 +397,10 @@ static void on_clear_gpu_errors(void *context, size_t i)
     seen.cleared++;
 }
 
+static void on_limits_changed(void *context, uint64_t task)
+{
+}
+
 static const char *on_why_deferred(void *context, uint64_t task)
 {
     return seen.deferred;
@@ -488,7 +492,8 @@ static int begin(void **state)
         .hooks = {NULL, on_report_gpu, on_why_no_gpus, on_gpu_idle_us, on_gpu_totals, on_disk_space,
             on_write_gpu_history, on_ask_metrics, on_clear_gpu_errors, on_served, on_make_login,
             on_why_deferred, on_is_watched, on_list_mps, on_start_mps, on_stop_mps,
-            on_find_mps_group, on_why_suspension_failed, on_answer_suspension_later},
+            on_find_mps_group, on_why_suspension_failed, on_answer_suspension_later,
+            on_limits_changed},
     };
     seen.http = http_create(&options);
     assert_int_equal(http_open(seen.http, &fault), 0);

@@ -344,6 +344,41 @@ static void test_time_limit_kept_by_shim(void **state)
     assert_int_equal(done.result.signal, SIGTERM);
 }
 
+/* A limit that was raised meanwhile lies in the folder: read when the first one is over. */
+static void test_time_limit_raised(void **state)
+{
+    struct attempt_spec spec = spec_of("sleep 0.3\necho done\n");
+    spec.time_limit_us = 50 * MS_US;
+    spec.warning_signal = SIGUSR1;
+    spec.warning_us = 20 * MS_US;
+    struct running running;
+    char path[PATH_MAX];
+    create(&running, &spec);
+    snprintf(path, sizeof path, "%s/" ATTEMPT_TIME_LIMIT, running.folder);
+    assert_int_equal(file_write_atomic(path, "3600000000", 10, 0600), 0);
+    spawn(&running);
+    assert_int_equal(finish(&running), ATTEMPT_ENDED);
+    assert_string_equal(read_text(running.folder, "stdout"), "done\n");
+    assert_string_equal(failure_name(running.result.failure.class), "none");
+}
+
+static void test_time_limit_file_of_any_bytes(void **state)
+{
+    static const char *const texts[] = {"", "x", "-1", "99999999999999999999", "0 0"};
+    for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
+        struct attempt_spec spec = spec_of("exec sleep 1000\n");
+        spec.time_limit_us = 50 * MS_US;
+        struct running running;
+        char path[PATH_MAX];
+        create(&running, &spec);
+        snprintf(path, sizeof path, "%s/" ATTEMPT_TIME_LIMIT, running.folder);
+        assert_int_equal(file_write_atomic(path, texts[i], strlen(texts[i]), 0600), 0);
+        spawn(&running);
+        assert_int_equal(finish(&running), ATTEMPT_ENDED);
+        assert_string_equal(failure_name(running.result.failure.class), "time-limit");
+    }
+}
+
 /* A script that writes a line when it gets the signal, and its child that would be ended by it. */
 static void make_handler_script(char *script, size_t size, const char *fifo)
 {
@@ -814,6 +849,8 @@ int main(void)
         cmocka_unit_test(test_cancel_of_the_deaf),
         cmocka_unit_test(test_time_limit_asked),
         cmocka_unit_test(test_time_limit_kept_by_shim),
+        cmocka_unit_test(test_time_limit_raised),
+        cmocka_unit_test(test_time_limit_file_of_any_bytes),
         cmocka_unit_test(test_warning_before_the_time_limit),
         cmocka_unit_test(test_warning_before_an_eviction),
         cmocka_unit_test(test_cancel_sends_no_warning),

@@ -118,12 +118,16 @@ static void the_order_of_tasks_is_stored(void **state)
         .need = {NEED_DECLARED, 7},
         .sets_begin = true,
         .sets_after = true,
+        .sets_host = true,
+        .may_raise = true,
+        .host = {8, 9},
         .after = after,
         .n_after = 1};
     assert_stored_as(&event,
         "{\"sets_time_limit\":true,\"time_limit_us\":5,\"sets_priority\":true,"
         "\"sets_need\":true,\"need\":\"declared\",\"need_bytes\":7,\"sets_begin\":true,"
-        "\"sets_after\":true,\"after\":[{\"kind\":\"ok\",\"first\":12,\"last\":12}]}");
+        "\"sets_after\":true,\"sets_host\":true,\"may_raise\":true,\"cpus\":8,\"host_bytes\":9,"
+        "\"after\":[{\"kind\":\"ok\",\"first\":12,\"last\":12}]}");
     event = of_kind(EVENT_RESERVE);
     event.reserve = (struct advance){
         .id = 2, .gpus = 3, .from_us = 5, .until_us = 9, .n_users = 2, .users = {7, 8}};
