@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The real collocd over eight emulated GPUs in a temporary folder, under load (tests/bench/load.c).
 
-usage: bench_daemon.py BUILD_FOLDER [starts|peers|cli|queue|idle|monitor ...]
+usage: bench_daemon.py BUILD_FOLDER [starts|peers|cli|queue|people|idle|monitor ...]
 Prints what tests/bench/bench.h describes. Task-spooler is run beside it where `tsp` is installed.
 """
 
@@ -15,10 +15,15 @@ import sys
 import tempfile
 import time
 
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "..", "python"))
+
+from colloc import Connection  # noqa: E402
+
 GPUS = 8
 STARTS = 150
 PEER_STARTS = 60
 CLIENTS, QUEUED = 8, 10000
+USERS, TASKS_OF_USER, FIRST_UID = 200, 100, 64100
 IDLE_S = 20
 SHORT_RUNS = 20
 
@@ -269,6 +274,66 @@ def measure_queue(build):
         )
 
 
+def submit_as(daemon, uid, count, **members):
+    """Seconds of each submission, by one connection of the user."""
+    body = json.dumps(
+        {"script": "#!/bin/sh\ntrue\n", "cwd": "/", "environment": {"PATH": "/bin"}, **members}
+    )
+    os.seteuid(uid)
+    try:
+        connection = Connection(daemon.env["COLLOC_SOCKET"], 600)
+        connection.connect()
+    finally:
+        os.seteuid(0)
+    took = []
+    for _ in range(count):
+        before = time.monotonic()
+        connection.request("POST", "/v1/tasks", body)
+        reply = connection.getresponse()
+        data = reply.read()
+        took.append((time.monotonic() - before) * 1e3)
+        if reply.status != 201:
+            raise RuntimeError(f"submit: {reply.status} {data}")
+    connection.close()
+    return took
+
+
+def measure_people(build):
+    """200 users with 100 tasks each, and an array of 10,000. As root."""
+    if os.geteuid() != 0:
+        print("people: needs root to become other users", file=sys.stderr)
+        return
+    with BenchDaemon(build, settings=[f"--tasks-per-user={2 * QUEUED}"]) as daemon:
+        os.chmod(daemon.folder, 0o755)
+        daemon.fill_gpus()
+        took = []
+        for user in range(USERS):
+            took += submit_as(daemon, FIRST_UID + user, TASKS_OF_USER)
+        queued = USERS * TASKS_OF_USER
+        row_of(f"a submit, {USERS} users, up to {queued:,} queued", "ms", "", took)
+        row(
+            f"collocd with {queued:,} queued, resident",
+            "MiB",
+            "median < 60",
+            daemon.resident_mib()[0],
+        )
+        row_of(
+            f"colloc queue, {queued:,} queued",
+            "ms",
+            "",
+            [daemon.time_ms("src/cli/colloc", "queue") for _ in range(3)],
+        )
+        (array,) = submit_as(daemon, FIRST_UID, 1, array=f"0-{QUEUED - 1}%8")
+        row(f"a submit of an array of {QUEUED:,}", "ms", "", array)
+        row_of(
+            f"a submit behind {queued + QUEUED:,}",
+            "ms",
+            "",
+            submit_as(daemon, FIRST_UID + 1, TASKS_OF_USER),
+        )
+        row("collocd with these, resident", "MiB", "median < 60", daemon.resident_mib()[0])
+
+
 def measure_idle(build):
     with BenchDaemon(build) as daemon:
         daemon.run("src/cli/colloc", "gpus")
@@ -396,6 +461,7 @@ MEASURES = {
     "peers": measure_peers,
     "cli": measure_cli,
     "queue": measure_queue,
+    "people": measure_people,
     "idle": measure_idle,
     "monitor": measure_monitor,
 }
