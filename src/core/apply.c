@@ -140,6 +140,7 @@ static int add_task(
     task->request = event->submit.request;
     core->n_taking_turns += task->request.takes_turns;
     core->any_time_limit |= task->request.time_limit_us > 0;
+    core->any_service |= task->request.service.is_service;
     if (core_take_dependencies(core, task, id - event->task) < 0)
         return -ENOMEM;
     task->submitted_us = task->queued_us = event->time_us;
@@ -207,7 +208,8 @@ static struct reading required_bytes(const struct task *task)
 }
 
 /* Others are held off until the new resident has settled (residence.h). */
-static int add_resident(struct gpu_view *gpu, const struct task *task, int64_t now_us)
+static int add_resident(
+    const struct core *core, struct gpu_view *gpu, const struct task *task, int64_t now_us)
 {
     if (ARRAY_RESERVE(gpu->residents, gpu->residents_capacity, gpu->n_residents + 1) < 0)
         return -ENOMEM;
@@ -222,6 +224,7 @@ static int add_resident(struct gpu_view *gpu, const struct task *task, int64_t n
         .since_us = now_us,
         .grew_us = now_us,
         .held_us = now_us,
+        .service = core_resident_service(core, task, now_us),
         .need_bytes = required_bytes(task),
         .expect = task->request.expect,
     };
@@ -278,7 +281,10 @@ int core_add_to_gpu(struct core *core, struct task *task, int gpu, int64_t now_u
     core_accrue(core, &core->view.gpus[gpu], now_us);
     core_count_gpu(core, task->uid, 1, now_us);
     record_coresidents(core, task, &core->view.gpus[gpu]);
-    return add_resident(&core->view.gpus[gpu], task, now_us);
+    if (add_resident(core, &core->view.gpus[gpu], task, now_us) < 0)
+        return -ENOMEM;
+    core_note_joined(core, task, gpu, now_us);
+    return 0;
 }
 
 /* The task starts before those that are ahead of it in its queue. */
@@ -465,6 +471,12 @@ void core_leave_queue(struct core *core, struct task *task, int64_t now_us)
     task_move(task, TASK_HELD);
 }
 
+void core_block_task(struct core *core, struct task *task, int64_t now_us)
+{
+    task_move(task, TASK_BLOCKED);
+    start_waiting(core, task, now_us);
+}
+
 void core_enter_queue(struct core *core, struct task *task, int64_t now_us)
 {
     stop_waiting(task, now_us);
@@ -472,8 +484,7 @@ void core_enter_queue(struct core *core, struct task *task, int64_t now_us)
         return_to_queue(core, task, now_us);
         return;
     }
-    task_move(task, TASK_BLOCKED);
-    start_waiting(core, task, now_us);
+    core_block_task(core, task, now_us);
 }
 
 static int apply_hold(struct core *core, struct task *task, const struct event *event)
@@ -577,6 +588,10 @@ static int apply_to_task(struct core *core, struct task *task, const struct even
         return apply_requeue(core, task, event);
     case EVENT_END:
         return apply_end(core, task, event);
+    case EVENT_LATENCY:
+        return core_apply_latency(core, task, event);
+    case EVENT_RESTART:
+        return core_apply_restart(core, task, event);
     case EVENT_DEPENDENCY:
         return core_apply_dependency(core, task, event);
     case EVENT_ELIGIBLE:

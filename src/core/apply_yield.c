@@ -44,6 +44,8 @@ static void begin_stop(struct core *core, struct task *task, const struct event 
     task->yield.to_task = event->yield.to_task;
     task->yield.since_us = event->time_us;
     task->yield.is_unused = task->yield.reason == YIELD_UNUSED;
+    if (task->yield.reason == YIELD_TO_SERVICE)
+        core_note_gave_way(core, task, event->time_us);
 }
 
 static void end_stop(struct task *task, int64_t now_us)
@@ -63,6 +65,8 @@ static void run_again(struct core *core, struct task *task, int64_t now_us)
     for (int i = 0; i < task->n_gpus; i++)
         if (core->view.gpus[task->gpus[i]].closed_for == task->id)
             core->view.gpus[task->gpus[i]].closed_for = 0;
+    for (int i = 0; i < task->n_gpus; i++)
+        core_note_joined(core, task, task->gpus[i], now_us);
     end_stop(task, now_us);
     task->yield.is_unused = false;
     task->yield.resumed_us = now_us;
@@ -87,6 +91,7 @@ void core_begin_attempt(struct task *task)
     yield->cannot_suspend = false;
     yield->resumed_us = yield->retry_us = yield->attempt_stopped_us = 0;
     yield->failures = 0;
+    core_begin_service(task);
 }
 
 static void forget_destination(struct task *task)

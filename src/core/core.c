@@ -52,6 +52,7 @@ struct core_settings core_settings_default(void)
         .suspension_cost = suspension_cost_default(),
         .order = ORDER_FAIR,
         .usage_half_life_us = 7 * 86400 * SECOND_US,
+        .service_hold_us = 60 * SECOND_US,
         .slot_us = 600 * SECOND_US, /* chosen: a task of 20 GiB is suspended in a fifth of 5 % */
     };
 }
@@ -172,6 +173,9 @@ static int after_exit(struct core *core, const struct task *task, int64_t now_us
         event.kind = EVENT_RECOVER;
     } else if (may_requeue(core, task)) {
         event.kind = EVENT_REQUEUE;
+    } else if (core_may_restart(task)) {
+        event.kind = EVENT_RESTART;
+        event.restart_us = now_us + core_restart_delay_us(task);
     } else {
         return core_end_task(core, task->id, final_state(task), now_us);
     }

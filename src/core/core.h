@@ -61,7 +61,8 @@ struct core_settings {
                                   is not */
     int64_t slot_us;           /* the time slot of tasks that take turns (core/slots.c) */
     struct suspension_cost suspension_cost;
-    bool is_calibrated; /* sharing_constants are set; otherwise those that are built in hold */
+    int64_t service_hold_us; /* a service meets its target so long before a task joins it */
+    bool is_calibrated;      /* sharing_constants are set; otherwise those that are built in hold */
     struct sharing_constants sharing_constants;
     enum queue_order order;
     int64_t usage_half_life_us;       /* of charges (users.c); 0: nothing is charged */

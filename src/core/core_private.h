@@ -112,6 +112,7 @@ struct core {
     uint64_t reserved_for; /* the head of the queue that GPUs are reserved for; 0: none */
     bool any_gone;         /* a MIG instance is gone */
     bool any_time_limit;   /* a task has had a time limit */
+    bool any_service;      /* a task has been a service, or has given way to one */
     bool replayed;         /* since the last step: the log may have ended before a decision */
     bool pass_needed;      /* something has changed that may let a task be placed */
     int64_t last_pass_us;
@@ -191,6 +192,9 @@ int core_apply_event(struct core *core, const struct event *event);
 
 /* The task leaves its queue to be held; it is not waiting any more. */
 void core_leave_queue(struct core *core, struct task *task, int64_t now_us);
+
+/* It waits until it may begin. */
+void core_block_task(struct core *core, struct task *task, int64_t now_us);
 
 /* It goes into its queue, or is blocked. */
 void core_enter_queue(struct core *core, struct task *task, int64_t now_us);
@@ -326,7 +330,7 @@ bool resident_follow_memory(
 /* Can the driver of the GPUs suspend the running task, as far as is known? */
 bool core_can_suspend(const struct core *core, const struct task *task);
 
-/* May the core suspend or move it now? Not again soon after that has failed. */
+/* May the core suspend or move it now? Not a service, and not again soon after that has failed. */
 bool core_may_suspend(const struct core *core, const struct task *task, int64_t now_us);
 
 /* The GPU memory that the running task holds or needs on each GPU. Not valid: neither is known. */
@@ -389,6 +393,35 @@ int core_schedule_suspended(struct core *core, int64_t now_us, bool *ret_waits);
 
 /* When the next resumption that failed is tried again; TIME_NEVER: there is none. */
 int64_t core_retry_us(const struct core *core);
+
+/* ---- service.c ---- */
+
+/* Is the service that has exited run again? */
+bool core_may_restart(const struct task *task);
+
+/* How long it is before that, in microseconds. */
+int64_t core_restart_delay_us(const struct task *task);
+
+/* Applies a LATENCY or RESTART. Returns 0 or CORE_NOT_NOW. */
+int core_apply_latency(struct core *core, struct task *task, const struct event *event);
+int core_apply_restart(struct core *core, struct task *task, const struct event *event);
+
+/* A new attempt: nothing has been reported of it. */
+void core_begin_service(struct task *task);
+
+/* The task has come to the GPU, or computes there again; or it gives way there. */
+void core_note_joined(struct core *core, const struct task *task, int gpu, int64_t now_us);
+void core_note_gave_way(struct core *core, const struct task *task, int64_t now_us);
+
+/* What its residence shows of a service. */
+struct resident_service core_resident_service(
+    const struct core *core, const struct task *task, int64_t now_us);
+
+/* Lets tasks give way to services that miss their targets, and come back. Returns 0 or -ENOMEM. */
+int core_schedule_services(struct core *core, int64_t now_us);
+
+/* Does the task not compute because a service missed its target? */
+bool core_waits_for_service(const struct task *task);
 
 /* ---- memory_answer.c ---- */
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Events: everything that ever happens to the core. Inputs report what happened outside, decisions
- * are the core's own. Both change the state through core_apply, and all but samples and ticks are
- * written to the log. The names in event.c are stored: they do not change.
+ * are the core's own. Both change the state through core_apply, and all but samples, latencies and
+ * ticks are written to the log. The names in event.c are stored: they do not change.
  */
 #ifndef COLLOC_CORE_EVENT_H
 #define COLLOC_CORE_EVENT_H
@@ -42,6 +42,7 @@ enum event_kind {
     EVENT_UNRESERVE,       /* such a reservation is cancelled; of no task */
     EVENT_IDLE,            /* the running task has not used its GPUs for long */
     EVENT_WAKE,            /* the task that was suspended for that calls CUDA again */
+    EVENT_LATENCY,         /* how long the requests of a service take; not in the log */
     EVENT_SUSPENSION_COST, /* what suspensions and resumptions cost on this machine; of no task */
     EVENT_TICK,            /* time has passed */
     /* decisions */
@@ -51,6 +52,7 @@ enum event_kind {
     EVENT_EXTERNAL_SEEN, /* external processes were beside it: an OOM may not be its own fault */
     EVENT_RECOVER,       /* OOM beside others or under a limit of colloc: into the recovery queue */
     EVENT_REQUEUE,       /* its GPU, its MPS server or perhaps a co-resident failed it */
+    EVENT_RESTART,       /* the service has ended: it is run again, but not at once */
     EVENT_END,           /* it is done, in this state */
     EVENT_SUSPENDING,    /* it is taken off its GPUs */
     EVENT_RESUMING,      /* it is put on these GPUs */
@@ -166,7 +168,9 @@ struct event {
         } memory_wait;
         bool memory_granted; /* of MEMORY_ANSWER: it is tried again */
         struct suspension_cost suspension_cost;
-        int64_t idle_us; /* of IDLE: for how long */
+        int64_t idle_us;       /* of IDLE: for how long */
+        int64_t restart_us;    /* of RESTART: it does not start before */
+        struct reading p99_us; /* of LATENCY; not valid: not known */
         struct {
             uint32_t uid;
             int64_t usage_us; /* GPU time charged, decayed to the time of the event */

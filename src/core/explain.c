@@ -174,6 +174,17 @@ static void add_verdict(struct line *line, const struct verdict *verdict)
             "task %" PRIu64 " of another user shares it by MPS, which serves one user at a time",
             verdict->task);
         break;
+    case VERDICT_SERVICE:
+        line_add(line,
+            "task %" PRIu64 ", a service, has not met its latency target for long enough",
+            verdict->task);
+        break;
+    case VERDICT_SERVICE_SLOWED:
+        line_add(line,
+            "requests of task %" PRIu64 ", a service, would take %.2f times as long, at most %.2f "
+            "meets its latency target",
+            verdict->task, verdict->have, verdict->limit);
+        break;
     case VERDICT_ONE_PROCESS:
         add_one_process(line, verdict);
         break;
@@ -262,7 +273,8 @@ static const struct task *suspended_before(const struct core *core, const struct
         bool is_later = core_waits_for_turn(other) && !core_is_turn_of(other, head);
         bool is_behind = core->settings.preempt &&
                          !core_is_resumed_before(core, other, head, core->last_pass_us);
-        if (!is_later && !is_behind && core_can_be_served(core, other))
+        if (!is_later && !is_behind && !core_waits_for_service(other) &&
+            core_can_be_served(core, other))
             return other;
     }
     return NULL;
@@ -329,7 +341,13 @@ static void add_yield_reason(struct line *line, const struct task *task)
         [YIELD_TO_ROOM] = "to make room on its GPU",
         [YIELD_GPU_FAILING] = "because its GPU is failing",
         [YIELD_UNUSED] = "because it did not use its GPUs",
+        [YIELD_TO_SERVICE] = "because a service beside it missed its latency target",
     };
+    if (task->yield.reason == YIELD_TO_SERVICE && task->yield.to_task) {
+        line_add(line, "for task %" PRIu64 ", a service that missed its latency target",
+            task->yield.to_task);
+        return;
+    }
     bool names_task = task->yield.reason == YIELD_TO_MEMORY ||
                       task->yield.reason == YIELD_TO_TASK || task->yield.reason == YIELD_TO_ROOM;
     if (task->yield.to_task == task->id)
@@ -437,7 +455,8 @@ static void add_gate(
 {
     char text[64];
     if (task->request.begin_us > now_us)
-        line_add(line, "may begin in %s",
+        line_add(line,
+            task->service.restarts ? "it has ended and is started again in %s" : "may begin in %s",
             format_elapsed(task->request.begin_us - now_us, text, sizeof text));
     for (int i = 0; i < task->n_after && i < DEPENDENCIES_LISTED; i++)
         line_add(line, "%s%s",

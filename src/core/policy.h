@@ -35,6 +35,8 @@ enum verdict_kind {
     VERDICT_ONE_PROCESS,      /* its compute mode admits one process: `task`'s (0: external) */
     VERDICT_SLOWDOWN,         /* a task would take `have` times as long as alone; at most `limit` */
     VERDICT_NO_GAIN,          /* sharing would gain `have` GPUs; at least `limit` is required */
+    VERDICT_SERVICE,          /* its service `task` has not met its target for long enough */
+    VERDICT_SERVICE_SLOWED,   /* requests of `task` would take `have` times as long; `limit` */
     /* of the core, for all GPUs (core/host.c): */
     VERDICT_HOST_CPUS,   /* `have` CPUs of the server are free, `limit` are needed */
     VERDICT_HOST_MEMORY, /* `have` bytes of its memory are free, `limit` are needed */

@@ -170,7 +170,7 @@ static int resume_in_order(
     for (size_t i = 0; i < n && r == 0; i++) {
         r = core_try_resume(core, tasks[i], are_before, now_us);
         *ret_waits |= tasks[i]->state == TASK_SUSPENDED && tasks[i]->yield.retry_us <= now_us &&
-                      core_waits_for_room(core, tasks[i]);
+                      core_waits_for_room(core, tasks[i]) && !core_waits_for_service(tasks[i]);
     }
     return r;
 }

@@ -6,7 +6,8 @@
  * them has to wait, as many GPUs as it wants are drained: no other task is placed there, so that
  * they become idle. Those behind it take what they can elsewhere.
  *
- * Before it, allocations that wait for memory are answered (memory_answer.c). After it, suspended
+ * Before it, allocations that wait for memory are answered (memory_answer.c), and tasks give way to
+ * services that miss their latency targets, or come back (service.c). After it, suspended
  * tasks are resumed and tasks on GPUs that fail are moved away (yield.c). While a suspended task
  * waits, no task of the main queue starts.
  *
@@ -498,6 +499,8 @@ static int schedule_queues(struct core *core, int64_t now_us)
 int core_schedule(struct core *core, int64_t now_us)
 {
     int r = core_settle_memory_waits(core, now_us);
+    if (r == 0)
+        r = core_schedule_services(core, now_us);
     if (r == 0)
         r = schedule_recovery(core, now_us);
     if (r == 0)

@@ -49,6 +49,25 @@ static bool would_fit(const struct core *core, const struct gpu_view *gpu, const
     return left >= needed_bytes(core, in) && (n_staying == 0 || may_share);
 }
 
+/* Would the head still be kept off the GPU after the stop? A task that can only be paused stays on
+ * its GPU; and what a service does not admit does not depend on the tasks beside it. */
+static bool stays_closed(const struct core *core, const struct task *out, enum verdict_kind present)
+{
+    switch (present) {
+    case VERDICT_SERVICE:
+    case VERDICT_SERVICE_SLOWED:
+        return true;
+    case VERDICT_EXCLUSIVE:
+    case VERDICT_NOT_IDLE:
+    case VERDICT_FULL:
+    case VERDICT_OTHER_MPS_USER:
+    case VERDICT_ONE_PROCESS:
+        return !core_can_suspend(core, out);
+    default:
+        return false;
+    }
+}
+
 struct stop {
     int gpu;
     const struct task *task; /* NULL: the GPU admits the head already */
@@ -71,6 +90,7 @@ static struct stop find_stop(const struct stop_order *order, int i, const struct
     for (int k = 0; k < gpu->n_residents; k++) {
         const struct task *task = core_find_task(core, gpu->residents[k].task);
         bool may_be = rule->may_be_stopped(core, task, head, order->now_us) &&
+                      !stays_closed(core, task, core->verdicts[i].kind) &&
                       would_fit(core, gpu, task, head);
         if (may_be && (!best.task || rule->is_stopped_rather(core, task, best.task, order->now_us)))
             best.task = task;

@@ -17,6 +17,7 @@ const char *yield_reason_name(enum yield_reason reason)
         [YIELD_TO_ROOM] = "room",
         [YIELD_GPU_FAILING] = "gpu-failing",
         [YIELD_UNUSED] = "unused",
+        [YIELD_TO_SERVICE] = "service",
     };
     return names[reason];
 }

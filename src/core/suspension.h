@@ -33,6 +33,7 @@ enum yield_reason {
     YIELD_TO_ROOM,     /* it makes room for a task that needs a GPU to itself */
     YIELD_GPU_FAILING, /* its GPU is emptied */
     YIELD_UNUSED,      /* it has not used its GPUs for long; it comes back when it calls CUDA */
+    YIELD_TO_SERVICE,  /* a service beside it misses its latency target */
     YIELD_REASONS
 };
 

@@ -12,7 +12,8 @@
  *
  * Also: a task that waits can be CANCELLED at once. STARTING becomes EXITED when the start fails.
  * STARTING, RUNNING and ENDING go back to their queue when the attempt turns out to have never
- * started. EXITED goes back to QUEUED or RECOVERING when the task is to run again. A move that the
+ * started. EXITED goes back to QUEUED or RECOVERING when the task is to run again, a service to
+ * BLOCKED, until it is time to start it again. A move that the
  * table does not allow is a defect of this program.
  */
 #include "core/task.h"
@@ -60,7 +61,8 @@ static const struct {
     [TASK_MOVING] = {"moving", "SUSPENDED",
         BIT(TASK_RUNNING) | BIT(TASK_SUSPENDED) | UNSTARTED | BIT(TASK_EXITED)},
     [TASK_ENDING] = {"ending", "COMPLETING", UNSTARTED | BIT(TASK_EXITED)},
-    [TASK_EXITED] = {"exited", "COMPLETING", DONE | BIT(TASK_QUEUED) | BIT(TASK_RECOVERING)},
+    [TASK_EXITED] = {"exited", "COMPLETING",
+        DONE | BIT(TASK_BLOCKED) | BIT(TASK_QUEUED) | BIT(TASK_RECOVERING)},
     [TASK_COMPLETED] = {"completed", "COMPLETED", 0},
     [TASK_FAILED] = {"failed", "FAILED", 0},
     [TASK_CANCELLED] = {"cancelled", "CANCELLED", 0},

@@ -83,6 +83,13 @@ struct host_resources {
 /* Of the list of kinds, with its NUL. Chosen: four long names. */
 enum { TASK_GPU_KIND_SIZE = 128 };
 
+/* A service has no end: it is run again whatever ended it, and trainings beside it give way when it
+ * misses its latency target (service.c). */
+struct service_request {
+    bool is_service;
+    int64_t p99_us; /* its target: 99 % of its requests take no longer; 0: none */
+};
+
 struct task_request {
     int gpus;                    /* 1 or more, all or none */
     struct host_resources host;  /* of all its processes together */
@@ -94,7 +101,8 @@ struct task_request {
     struct need need;
     int64_t time_limit_us; /* of one attempt; 0: none */
     struct expectation expect;
-    int priority;                   /* PRIORITY_LOW to PRIORITY_URGENT */
+    int priority; /* PRIORITY_LOW to PRIORITY_URGENT */
+    struct service_request service;
     bool limited;                   /* the limits of its user apply (core_settings) */
     bool once;                      /* it is not run again after an attempt, whatever ended that */
     int64_t begin_us;               /* it does not start before; 0: at once */
@@ -180,6 +188,19 @@ enum task_gate {
     TASK_GATES
 };
 
+/* How a service does (service.c). What is reported of it is not in the log. */
+struct task_service {
+    struct reading p99_us; /* of its last report; not valid: not known */
+    int64_t reported_us;   /* when that was; 0: never in this attempt */
+    int64_t met_since_us;  /* since when it meets its target; 0: it does not, or is not known to */
+    int64_t missed_since_us;
+    int64_t joined_us;  /* when a task last came beside it */
+    int64_t changed_us; /* when one last came, or gave way */
+    int doublings;      /* of the time for which it has to meet its target before another comes */
+    int quick_ends;     /* attempts in a row that ended soon */
+    int restarts;
+};
+
 /* The array that a task is of. Its tasks have rising ids, all above the array's own. */
 struct task_array {
     uint64_t id; /* 0: of none */
@@ -217,6 +238,7 @@ struct task {
     bool possible_cause;       /* a fault under MPS ended it: its own or a co-resident's */
     struct task_exit exit;     /* of the last attempt */
     struct task_yield yield;
+    struct task_service service;
     struct memory_wait memory_wait;
     enum task_gate gate;          /* of a BLOCKED task: what kept it so when it was last examined */
     struct dependency *after;     /* dependencies that are open; on the heap, NULL without one */

@@ -44,6 +44,14 @@ enum view_health {
 /* Of a predicted start: later than every start that is known. */
 #define START_UNKNOWN INT64_MAX
 
+/* What a service on a GPU lets come beside it (core/service.c). */
+struct resident_service {
+    bool is_service;
+    bool is_open;     /* it has met its target for long enough; or has none */
+    double headroom;  /* how many times as long its requests may take; INFINITY: without a target */
+    int64_t until_us; /* how long the two are known */
+};
+
 /* A task on a GPU. */
 struct resident {
     uint64_t task;
@@ -55,8 +63,9 @@ struct resident {
     int64_t since_us;
     bool is_stopped;            /* it does not compute: paused, or about to leave */
     uint64_t backfilled_before; /* the task that the GPU was reserved for then; 0: none */
-    struct reading need_bytes;  /* the memory that it requires */
-    struct expectation expect;  /* its SMACT: measured, once the task was alone there */
+    struct resident_service service;
+    struct reading need_bytes; /* the memory that it requires */
+    struct expectation expect; /* its SMACT: measured, once the task was alone there */
     enum residence residence;
     double level_bytes; /* its memory when it last grew */
     int64_t grew_us;    /* when that was */

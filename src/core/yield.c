@@ -6,7 +6,8 @@
  *
  * A task is suspended where the driver can do that, and else paused. Suspended tasks come before
  * the main queue: they have been started already. The oldest is resumed first; while it finds no
- * GPU, younger ones may, but no task of the main queue starts.
+ * GPU, younger ones may, but no task of the main queue starts, unless what it waits for is a
+ * service (service.c).
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -53,7 +54,8 @@ bool core_can_suspend(const struct core *core, const struct task *task)
 
 bool core_may_suspend(const struct core *core, const struct task *task, int64_t now_us)
 {
-    return core_can_suspend(core, task) && task->yield.retry_us <= now_us;
+    return core_can_suspend(core, task) && !task->request.service.is_service &&
+           task->yield.retry_us <= now_us;
 }
 
 static int check_running(
@@ -423,7 +425,7 @@ int core_schedule_suspended(struct core *core, int64_t now_us, bool *ret_waits)
         if (choose_gpus(core, task, true, now_us) == PLACE_NOW)
             r = core_resume_task(core, task, core->chosen, now_us);
         else
-            *ret_waits |= core_waits_for_room(core, task);
+            *ret_waits |= core_waits_for_room(core, task) && !core_waits_for_service(task);
     }
     return r;
 }

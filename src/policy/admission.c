@@ -3,6 +3,7 @@
  * The admission test of the policy predictive, in this order:
  *
  *   1. MPS, compute mode and the limit of tasks allow the task beside the residents.
+ *      A service there admits it (service_guard.c).
  *   2. No resident's memory is still rising, unless its requirement and its activity are known.
  *   3. Memory: what is free, less what residents are known to need and have not taken yet, is at
  *      least the task's requirement and the margin.
@@ -20,6 +21,7 @@
 #include <stddef.h>
 
 #include "policy/conditions.h"
+#include "policy/service_guard.h"
 
 static double wanted_bytes(const struct placement_query *query)
 {
@@ -111,7 +113,8 @@ bool admission_check(const struct placement_query *query, struct predictor *pred
     struct verdict *ret_verdict)
 {
     const struct gpu_view *gpu = &predictor->view->gpus[i];
-    if (!conditions_check_coresidents(query, gpu, ret_verdict))
+    if (!conditions_check_coresidents(query, gpu, ret_verdict) ||
+        !service_guard_admits(query, i, ret_verdict))
         return false;
     const struct resident *rising = find_rising(query, gpu);
     if (rising) {

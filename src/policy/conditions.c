@@ -9,6 +9,8 @@
  *   3. It is large enough. An idle GPU then takes the task. So does a GPU that is smaller than an
  *      estimate (not a declaration), when there is no larger one: an estimate may be wrong.
  *   4. MPS, compute mode and the limit of tasks allow the task beside the residents.
+ *      A service beside which it would run has met its latency target for long enough, and is
+ *      predicted to meet it then, too (service_guard.c).
  *   5. No resident's memory is still rising: how much it will take is not seen yet.
  *   6. Free memory, less the requirements of residents that have not allocated yet, is enough for
  *      the task: for its requirement and the margin, or min_free_bytes when nothing is known of it.
@@ -30,6 +32,7 @@
 #include "base/top_k.h"
 #include "policy/closest.h"
 #include "policy/predict.h"
+#include "policy/service_guard.h"
 
 static const struct verdict fits = {.kind = VERDICT_FITS};
 
@@ -179,7 +182,8 @@ static bool is_gain_enough(const struct placement_query *query, int i, struct ve
 static bool may_share(const struct placement_query *query, int i, struct verdict *ret_verdict)
 {
     const struct gpu_view *gpu = &query->view->gpus[i];
-    if (!conditions_check_coresidents(query, gpu, ret_verdict))
+    if (!conditions_check_coresidents(query, gpu, ret_verdict) ||
+        !service_guard_admits(query, i, ret_verdict))
         return false;
     const struct resident *rising = gpu_view_unsettled(gpu);
     if (rising)

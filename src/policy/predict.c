@@ -250,3 +250,13 @@ bool predictor_slows_resident(struct predictor *predictor, int gpu, const struct
     struct change change = change_of(predictor, &share, &gpu, 1, gpu, resident);
     return !known || change.after < change.before - ROUNDING;
 }
+
+double predict_slowdown_of(
+    const struct placement_query *query, int gpu, const struct resident *resident)
+{
+    struct predictor predictor;
+    predictor_init(&predictor, query, query->view);
+    struct sharing_mode share = sharing_on(&predictor, &gpu, 1);
+    struct change change = change_of(&predictor, &share, &gpu, 1, gpu, resident);
+    return isinf(change.after) ? INFINITY : change.before / change.after;
+}

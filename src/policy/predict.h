@@ -72,6 +72,11 @@ struct prediction predict_join_one(const struct placement_query *query, int gpu)
 bool predictor_slows_resident(
     struct predictor *predictor, int gpu, const struct resident *resident);
 
+/* Returns how many times as long a resident of the GPU would take as now if the query's task joined
+ * it there. Unknown activity counts as a whole GPU. */
+double predict_slowdown_of(
+    const struct placement_query *query, int gpu, const struct resident *resident);
+
 /*
  * The speeds of the residents of one GPU, as if they were on no other.
  *

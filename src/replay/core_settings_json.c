@@ -55,6 +55,7 @@ static const struct {
     {"host_memory_bytes", INT64, SETTING(host.memory_bytes)},
     {"slot_us", INT64, SETTING(slot_us)},
     {"suspend_unused_us", INT64, SETTING(suspend_unused_us)},
+    {"service_hold_us", INT64, SETTING(service_hold_us)},
     {"suspension_fixed_us", INT64, SETTING(suspension_cost.fixed_us)},
     {"suspend_us_per_gib", INT64, SETTING(suspension_cost.suspend_us_per_gib)},
     {"resume_us_per_gib", INT64, SETTING(suspension_cost.resume_us_per_gib)},
@@ -72,7 +73,7 @@ static const struct {
 static_assert(
     sizeof(enum window_statistic) == sizeof(int), "a statistic is read and written as a number");
 static_assert(sizeof(enum queue_order) == sizeof(int), "and so is an order");
-static_assert(sizeof(struct core_settings) == 312,
+static_assert(sizeof(struct core_settings) == 320,
     "a setting that is not in the table would be lost to the replay");
 
 static json_int_t read_integer(const void *at, size_t i)

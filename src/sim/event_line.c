@@ -118,6 +118,7 @@ static const char *verb_of(enum event_kind kind)
         [EVENT_EXTERNAL_SEEN] = "company",
         [EVENT_RECOVER] = "recover",
         [EVENT_REQUEUE] = "requeue",
+        [EVENT_RESTART] = "restart",
         [EVENT_END] = "end",
         [EVENT_SUSPEND] = "suspend",
         [EVENT_RESUME] = "resume",
@@ -187,6 +188,10 @@ bool event_line_format(const struct event *event, const char *name, char *buffer
     case EVENT_DEPENDENCY:
         dependency_format(&event->dependency.dependency, text, sizeof text);
         snprintf(more, sizeof more, " %s %s", text, event->dependency.holds ? "holds" : "never");
+        break;
+    case EVENT_RESTART:
+        event_line_format_time(event->restart_us, text, sizeof text);
+        snprintf(more, sizeof more, " begin=%s", text);
         break;
     case EVENT_MEMORY_ANSWER:
         strcpy(more, event->memory_granted ? " granted" : " denied");

@@ -333,6 +333,32 @@ static void fill_sample(
         sample->n_tasks = 0;
 }
 
+/* Reports how long the requests of a service take that runs on the GPU. */
+static void report_latency(struct scenario_run *run, const struct task *task, int gpu)
+{
+    const struct scenario_task *what = &run->scenario.tasks[task->id];
+    double beside = -what->smact;
+    if (!what->latency_us || task->state != TASK_RUNNING || !runs_on(run, task, gpu))
+        return;
+    for (int i = 1; i <= run->scenario.n_tasks; i++) {
+        const struct task *other = core_task(sim_core(run->sim), (uint64_t)i);
+        bool computes = other && run->tasks[i].computes && runs_on(run, other, gpu);
+        beside += computes ? run->scenario.tasks[i].smact : 0;
+    }
+    struct event event = {.kind = EVENT_LATENCY, .time_us = sim_now_us(run->sim), .task = task->id};
+    event.p99_us = reading_of((double)what->latency_us * (1 + beside));
+    note_error(run, sim_schedule_event(run->sim, &event));
+}
+
+static void report_latencies(struct scenario_run *run)
+{
+    for (int i = 1; i <= run->scenario.n_tasks; i++) {
+        const struct task *task = core_task(sim_core(run->sim), (uint64_t)i);
+        if (task && task->n_gpus > 0)
+            report_latency(run, task, task->gpus[0]);
+    }
+}
+
 static void sample_gpu(struct scenario_run *run, int i)
 {
     struct event event = {.kind = EVENT_SAMPLE, .time_us = sim_now_us(run->sim)};
@@ -422,6 +448,7 @@ static void on_wake(void *context, struct sim *sim, const struct sim_wakeup *wak
     case WAKE_SAMPLE:
         for (int i = 0; i < run->scenario.n_gpus; i++)
             sample_gpu(run, i);
+        report_latencies(run);
         schedule_wakeup(run, WAKE_SAMPLE, wakeup->time_us + SAMPLE_US, 0, 0);
         break;
     case WAKE_FINISH:

@@ -15,17 +15,16 @@
  *
  * Settings: smact-max 0.8, min-free 5GiB, margin 2GiB, window 90s, settle 10s, settle-max 60s,
  * recoveries 3, recovery-step 5GiB, tasks-per-gpu 4, slowdown-max 3, can-suspend no, can-pause no,
- * preload no, preempt no, make-room no, slot-length 600s,
- * suspend-unused-after 0s.
+ * preload no, preempt no, make-room no, slot-length 600s, suspend-unused-after 0s, service-hold 60s.
  *
  * What a task of `submit` does: takes=6GiB (memory), rise=5s (how long it takes to take it evenly),
  * sleeps=20s (before that), smact=0.4, runs=100s, exits=1 (exit code), deaf (ends 5 s after the
- * signal), unlaunchable, unsuspendable.
+ * signal), unlaunchable, unsuspendable, latency=20ms (p99 of a service that is alone on its GPU).
  *
  * What it requests: user=1000 (whose task it is), gpus=2, need=6GiB (estimated), declared=6GiB,
  * pending (the estimate follows), exclusive, slot, mps, auto, policy=NAME, limit=60s, held,
  * says=0.4 (its SMACT), busy=0.5 (its GRACT), lasts=100s (its time), priority=high, begin=30s (not
- * before t=30), once (not run again), after=ok:a,any:b.
+ * before t=30), once (not run again), service, p99=50ms (its latency target), after=ok:a,any:b.
  *
  * Inputs about a task: cancel a, hold a, release a, suspend a, resume a, idle a 600s (it has not
  * used its GPUs), wake a (it calls CUDA again), move a gpu1, memory-wait a 6GiB, memory-wait-end a,
@@ -36,6 +35,8 @@
  * processes), hides (it does not list ours, as within a container), found (none of these any more).
  *
  * A task runs for `runs` whatever runs beside it: how sharing slows tasks is the simulator's part.
+ * Only the latency of a service grows, with the SMACT of the tasks that compute beside it: 0.5
+ * makes it 1.5 times as long. It is reported once a second.
  * When the memory of a GPU is full, its youngest task dies of it; with preload, its allocation
  * waits for what the task still takes. Each GPU is sampled once a second.
  */

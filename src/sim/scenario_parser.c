@@ -202,6 +202,7 @@ static int read_setting(
         {"make-room", FIELD_BOOL, SETTING(make_room), 0},
         {"slot-length", FIELD_DURATION, SETTING(slot_us), 0},
         {"suspend-unused-after", FIELD_DURATION, SETTING(suspend_unused_us), 0},
+        {"service-hold", FIELD_DURATION, SETTING(service_hold_us), 0},
         {"host-cpus", FIELD_INT, SETTING(host.cpus), 10000},
         {"host-memory", FIELD_SIZE, SETTING(host.memory_bytes), 0},
     };
@@ -219,7 +220,8 @@ static int read_task_flag(struct scenario_task *task, const char *word, struct f
         size_t offset; /* of a bool */
     } flags[] = {{"exclusive", FLAG(request.exclusive)}, {"slot", FLAG(request.takes_turns)},
         {"held", FLAG(held)}, {"deaf", FLAG(deaf)}, {"unlaunchable", FLAG(unlaunchable)},
-        {"unsuspendable", FLAG(unsuspendable)}, {"once", FLAG(request.once)}};
+        {"unsuspendable", FLAG(unsuspendable)}, {"once", FLAG(request.once)},
+        {"service", FLAG(request.service.is_service)}};
 #undef FLAG
     for (size_t i = 0; i < ARRAY_SIZE(flags); i++) {
         if (strcmp(flags[i].name, word) == 0) {
@@ -263,6 +265,8 @@ static int read_task_option(struct scenario_task *task, char *word, struct fault
         {"lasts", FIELD_TIME, OPTION(request.expect.time_us), 0},
         {"begin", FIELD_DURATION, OPTION(request.begin_us), 0},
         {"priority", FIELD_PRIORITY, OPTION(request.priority), 0},
+        {"p99", FIELD_DURATION, OPTION(request.service.p99_us), 0},
+        {"latency", FIELD_DURATION, OPTION(latency_us), 0},
     };
 #undef OPTION
     char *value = strchr(word, '=');

@@ -19,6 +19,7 @@ struct scenario_task {
     char name[32];
     int64_t takes_bytes, sleeps_us, rise_us, runs_us;
     double smact;
+    int64_t latency_us; /* p99 of a service that computes alone; 0: it answers no requests */
     int exit_code;
     bool deaf, unlaunchable, unsuspendable;
     int uid;

@@ -180,6 +180,8 @@ static const struct field submit_fields[] = {
     {"expected_us", FIELD_WHOLE, AT(submit.request.expect.time_us), OPTIONAL, 1, EVENT_NUMBER_MAX, NULL},
     {"thread_percent", FIELD_INT, AT(submit.request.thread_percent), OPTIONAL, 1, 100, NULL},
     {"priority", FIELD_INT, AT(submit.request.priority), OPTIONAL, PRIORITY_LOW, PRIORITY_URGENT, NULL},
+    {"service", FIELD_BOOL, AT(submit.request.service.is_service), OPTIONAL, 0, 0, NULL},
+    {"p99_us", FIELD_INT64, AT(submit.request.service.p99_us), OPTIONAL, 1, EVENT_NUMBER_MAX, NULL},
     {"limited", FIELD_BOOL, AT(submit.request.limited), OPTIONAL, 0, 0, NULL},
     {"once", FIELD_BOOL, AT(submit.request.once), OPTIONAL, 0, 0, NULL},
     {"array_limit", FIELD_INT, AT(submit.array_limit), OPTIONAL, 1, ARRAY_NUMBER_MAX, NULL},
@@ -294,6 +296,14 @@ static const struct field idle_fields[] = {
     {"idle_us", FIELD_INT64, AT(idle_us), REQUIRED, 0, EVENT_NUMBER_MAX, NULL},
 };
 
+static const struct field restart_fields[] = {
+    {"begin_us", FIELD_INT64, AT(restart_us), REQUIRED, 0, EVENT_NUMBER_MAX, NULL},
+};
+
+static const struct field latency_fields[] = {
+    {"p99_us", FIELD_WHOLE, AT(p99_us), OPTIONAL, 0, EVENT_NUMBER_MAX, NULL},
+};
+
 static const struct field suspension_cost_fields[] = {
     {"fixed_us", FIELD_INT64, AT(suspension_cost.fixed_us), REQUIRED, 0, EVENT_NUMBER_MAX, NULL},
     {"suspend_us_per_gib", FIELD_INT64, AT(suspension_cost.suspend_us_per_gib), REQUIRED, 0, EVENT_NUMBER_MAX, NULL},
@@ -332,6 +342,8 @@ static const struct fields fields_of_kind[EVENT_KINDS] = {
     [EVENT_EXITED] = FIELDS(exited_fields),
     [EVENT_PLACE] = FIELDS(place_fields),
     [EVENT_END] = FIELDS(end_fields),
+    [EVENT_RESTART] = FIELDS(restart_fields),
+    [EVENT_LATENCY] = FIELDS(latency_fields),
     [EVENT_SUSPENDING] = FIELDS(yield_fields),
     [EVENT_MOVING] = FIELDS(moving_fields),
     [EVENT_PAUSE] = FIELDS(yield_fields),

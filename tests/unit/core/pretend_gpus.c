@@ -213,6 +213,10 @@ static void print_task(FILE *out, const struct task *task)
         task->id, task->uid, task_state_name(task->state), (int)task->ending, task->exclusive,
         task->had_coresidents, task->has_process, (int)task->share.sharing, task->attempts,
         task->oom_count);
+    const struct task_service *service = &task->service; /* what no report says */
+    fprintf(out, " service=%d,%" PRId64 ",%" PRId64 ",%" PRId64 ",%d,%d,%d",
+        request->service.is_service, request->service.p99_us, service->joined_us,
+        service->changed_us, service->doublings, service->quick_ends, service->restarts);
     fprintf(out, " exit=%d,%d,%d", (int)task->exit.failure, task->exit.code, task->exit.signal);
     fprintf(out, " share=%d,%d,%" PRId64 " not_at_fault=%d,%d,%d,%d", (int)task->share.reason,
         task->share.thread_percent, task->share.mem_limit_bytes, task->not_at_fault,

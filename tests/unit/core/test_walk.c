@@ -177,6 +177,8 @@ static void make_submit(struct walk *walk, struct event *event)
     request->priority = chance(walk, 20) ? (int)draw(walk, 4) - 1 : PRIORITY_NORMAL;
     request->once = chance(walk, 10);
     request->limited = chance(walk, 30);
+    request->service.is_service = chance(walk, 15);
+    request->service.p99_us = chance(walk, 80) ? 50 * MS_US : 0;
     request->begin_us = chance(walk, 10) ? walk->now_us + (int64_t)draw(walk, 30) * SECOND_US : 0;
     make_after(walk, event);
     if (event->task == walk->next_task - 1 && chance(walk, 6))
@@ -293,12 +295,25 @@ static void make_suspension_cost(struct walk *walk, struct event *event)
         (int64_t)draw(walk, 2 * SECOND_US), (int64_t)draw(walk, SECOND_US) - 100 * MS_US};
 }
 
+/* Mostly of a service that runs. */
+static void make_latency(struct walk *walk, struct event *event)
+{
+    for (int i = 0; i < 8 && chance(walk, 95); i++) {
+        const struct task *task = core_task(walk->core, event->task);
+        if (task && task->request.service.is_service)
+            break;
+        event->task = any_attempt(walk);
+    }
+    event->p99_us = any_reading(walk, 100.0 * MS_US);
+}
+
 static struct event make_input(struct walk *walk)
 {
     static const enum event_kind often[] = {EVENT_SAMPLE, EVENT_SAMPLE, EVENT_SAMPLE, EVENT_SAMPLE,
         EVENT_SAMPLE, EVENT_SUBMIT, EVENT_STARTED, EVENT_STARTED, EVENT_EXITED, EVENT_EXITED,
         EVENT_ESTIMATE, EVENT_TICK, EVENT_RELEASE, EVENT_SUSPEND, EVENT_SUSPENDED, EVENT_RESUME,
-        EVENT_RESUMED, EVENT_MOVE, EVENT_MOVE, EVENT_MOVE, EVENT_MOVED, EVENT_IDLE, EVENT_WAKE};
+        EVENT_RESUMED, EVENT_LATENCY, EVENT_LATENCY, EVENT_MOVE, EVENT_MOVE, EVENT_MOVE,
+        EVENT_MOVED, EVENT_IDLE, EVENT_WAKE};
     static const enum event_kind seldom[] = {EVENT_UNSTARTED, EVENT_CANCEL, EVENT_HOLD, EVENT_GPUS,
         EVENT_TICK, EVENT_SUSPENSION_FAILED, EVENT_MEMORY_WAIT, EVENT_MEMORY_WAIT_END,
         EVENT_DEPENDENCY, EVENT_UPDATE, EVENT_UPDATE, EVENT_RESERVE, EVENT_UNRESERVE,
@@ -327,6 +342,8 @@ static struct event make_input(struct walk *walk)
         make_reserve(walk, &event);
     else if (event.kind == EVENT_SUSPENSION_COST)
         make_suspension_cost(walk, &event);
+    else if (event.kind == EVENT_LATENCY)
+        make_latency(walk, &event);
     else if (event.kind >= EVENT_SUSPEND && event.kind < EVENT_TICK)
         make_yield(walk, &event);
     return event;
@@ -334,7 +351,7 @@ static struct event make_input(struct walk *walk)
 
 static bool is_logged(enum event_kind kind)
 {
-    return kind != EVENT_SAMPLE && kind != EVENT_TICK;
+    return kind != EVENT_SAMPLE && kind != EVENT_LATENCY && kind != EVENT_TICK;
 }
 
 static void assert_same(char *expected, char *actual)
@@ -581,13 +598,15 @@ static void answer_yields(struct walk *walk)
 }
 
 /* Ends tasks that hold GPUs, half of them for lack of GPU memory, so that the recovery queue and
- * the main queue compete. */
+ * the main queue compete. Services end by a cancel only. */
 static int end_running(struct walk *walk)
 {
     int unfinished = 0;
     for (const struct task *task = core_next_task(walk->core, 0); task;
          task = core_next_task(walk->core, task->id)) {
         unfinished += !task_state_is_done(task->state);
+        if (task->request.service.is_service && chance(walk, 10))
+            world_input(walk->core, walk->now_us, EVENT_CANCEL, task->id);
         bool computes = task_state_holds_gpus(task->state) && task->state != TASK_PAUSED;
         bool is_killed = task->state == TASK_SUSPENDED && task->ending;
         if ((computes || is_killed) && chance(walk, 30))
