@@ -21,6 +21,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/units.h"
 #include "emulator/memory.h"
 #include "emulator/mps_channel.h"
@@ -198,6 +199,7 @@ static int begin_training(struct run *run, const struct seat *seats)
     run->steps_taken = 1;
     run->started_s = world_now_s(run->world);
     run->locked_since_s = -1;
+    run->self->seen_us = clock_monotonic_us();
     run->self->has_profiler = run->options->has_profiler;
     run->self->has_managed = run->options->has_managed;
     run->self->demand = complete_demand(run);
@@ -283,6 +285,7 @@ static int run_step(struct run *run)
     int epochs_before = run->epochs_done;
 
     world_enter(run->world);
+    run->self->seen_us = clock_monotonic_us();
     bool held = is_held(run);
     if (!held && run->options->fault_s >= 0 &&
         process_done_s(run->world, run->self) >= run->options->fault_s)

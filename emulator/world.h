@@ -138,6 +138,7 @@ struct process {
     struct demand demand; /* complete */
     double pcie_rx_mib;   /* per second at speed 1 */
     double speed;
+    int64_t seen_us;       /* when it last did something, by clock_monotonic_us */
     double done_s[2];      /* progress in seconds of a solo run; valid is done_s[world->turn] */
     _Atomic uint32_t wake; /* a futex: changes when speed does, or when a GPU is lost */
     int seat_count;

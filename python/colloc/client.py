@@ -307,6 +307,14 @@ class Client:
         """
         return self._change(task, "move", {"gpus": list(gpus)}, MOVE_S)
 
+    def report_latency(self, task: TaskId, p99_ms: float) -> None:
+        """Reports how long requests of the service take: 99 % of them no longer than this.
+
+        For a service without a port, which colloc does not probe; every few seconds.
+        """
+        path = f"/v1/tasks/{task}/latency"
+        self.request("POST", path, {"p99_ms": p99_ms}).check()
+
     def _change(
         self,
         task: TaskId,

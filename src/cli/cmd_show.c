@@ -69,6 +69,14 @@ static const char *stopped_text(const json_t *value, char cell[CELL_SIZE])
     return json_number_value(value) > 0 ? seconds_text(value, cell) : "-";
 }
 
+static const char *latency_text(const json_t *value, char cell[CELL_SIZE])
+{
+    if (!json_is_number(value))
+        return "-";
+    snprintf(cell, CELL_SIZE, "%.1f ms", 1e3 * json_number_value(value));
+    return cell;
+}
+
 static const struct field fields[] = {
     {"Name", "name", plain_text},
     {"User", "user", plain_text},
@@ -108,6 +116,9 @@ static const struct field fields[] = {
     {"Stop cost", "suspension_cost_s", stopped_text},
     {"Moves", "moves", count_text},
     {"Suspension", "suspension_error", plain_text},
+    {"p99 now", "p99_now_s", latency_text},
+    {"Target", "target_state", plain_text},
+    {"Restarts", "restart_count", count_text},
     {"Attempts", "attempt_count", plain_text},
     {"GPU OOMs", "oom_count", plain_text},
     {"Requeued", "requeue_count", plain_text},

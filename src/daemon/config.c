@@ -271,6 +271,13 @@ static const struct option {
     {"slot-length", LIVE(core.slot_us), &setting_period, "TIME", NULL,
         "time slot of tasks that take turns; the slot of a task with much memory is longer, so "
         "that suspensions take at most 5 % of its time"},
+    {"service-hold", LIVE(core.service_hold_us), &setting_period, "TIME", NULL,
+        "a service has to meet its latency target for so long before a task comes beside it or goes "
+        "on there; a twelfth of it is how long the target is missed before a task gives way "
+        "(docs/services.md)"},
+    {"services-for-all", LIVE(services_for_all), &setting_flag, "yes|no", NULL,
+        "let every user submit services, which other users' tasks give way to; no: root and the "
+        "operators only"},
     {"preload-library", FIELD(preload_library), &setting_text, "PATH", "(as installed)",
         "path of libcolloc-preload.so"},
     {"controller", FIELD(controller), &setting_host_port, "HOST:PORT", "none",

@@ -12,6 +12,7 @@
  *        +--> web/        the page of `colloc web`, over TCP
  *        +--> scrape/     GET /metrics over TCP, for Prometheus
  *        +--> mps/        one MPS control daemon per user
+ *        +--> services/   how fast services answer
  *        +--> suspension/ tasks off their GPUs and back
  *        +--> preload/    allocations of tasks that wait for GPU memory
  *        |
@@ -45,6 +46,7 @@
 #include "daemon/retention.h"
 #include "daemon/run_history.h"
 #include "daemon/scrape/scrape_server.h"
+#include "daemon/services/services.h"
 #include "daemon/share_file.h"
 #include "daemon/suspension/suspension.h"
 #include "daemon/web/web_server.h"
@@ -78,6 +80,7 @@ struct daemon {
     struct mps *mps;
     struct suspension *suspension;
     struct preload_manager *preload;
+    struct services *services;
     struct web *web;
     struct scrape *scrape;
     struct messages *messages; /* NULL: none are sent */

@@ -44,7 +44,7 @@ struct event driver_event(struct driver *driver, enum event_kind kind, uint64_t 
 
 /*
  * Feeds an input to the core, writes it and the decisions that follow to the log, and carries those
- * out. Samples and ticks are not written.
+ * out. Samples, latencies and ticks are not written.
  *   detail   what the log stores beside the event; borrowed, may be NULL
  * Returns as core_step does, except for -ENOMEM, which ends the process.
  */

@@ -17,6 +17,7 @@ void job_free(struct job *job)
     free(job->user);
     free(job->command);
     free(job->estimator);
+    free(job->probe_path);
     free(job->evidence);
     json_decref(job->attempts);
     json_decref(job->overruns);
@@ -47,11 +48,14 @@ static bool read_submission(struct job *job, const json_t *detail)
     job->subject = json_incref(json_object_get(detail, "subject"));
     job->preallocation = preallocation_parse(
         json_string_value(json_object_get(detail, "preallocation")));
+    job->port = (int)json_integer_value(json_object_get(detail, "port"));
+    job->probe_path = text_of(detail, "probe");
     job->attempts = json_array();
     job->estimate_bytes = bytes_of(detail, "estimate_bytes");
     job->predicted_bytes = bytes_of(detail, "predicted_bytes");
     job->p99_bytes = bytes_of(detail, "p99_bytes");
-    return job->name && job->user && job->command && job->estimator && job->attempts;
+    return job->name && job->user && job->command && job->estimator && job->probe_path &&
+           job->attempts;
 }
 
 struct job *job_create(uint64_t id, uid_t uid, const json_t *detail)

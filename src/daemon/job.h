@@ -42,6 +42,9 @@ struct job {
     int64_t text_bytes; /* of its script, environment and summary in the log */
     json_t *subject;    /* what the next run of this network is known by, or NULL */
 
+    int port;         /* of a service that is probed; 0: none */
+    char *probe_path; /* what is asked for there; "": "/" */
+
     /* its attempts */
     json_t *attempts;           /* attempt_list.h; never NULL */
     int started_attempt;        /* the last whose start is in the log; 0: none */

@@ -52,6 +52,7 @@ static void stop_daemon(struct daemon *daemon)
     http_close(daemon->http);
     suspension_close(daemon->suspension);
     web_close(daemon->web);
+    services_close(daemon->services);
     scrape_close(daemon->scrape);
     messages_close(daemon->messages);
     attempts_close(daemon->attempts);
@@ -70,6 +71,7 @@ static void destroy_daemon(struct daemon *daemon)
     http_destroy(daemon->http);
     suspension_destroy(daemon->suspension);
     web_destroy(daemon->web);
+    services_destroy(daemon->services);
     scrape_destroy(daemon->scrape);
     messages_destroy(daemon->messages);
     attempts_destroy(daemon->attempts);

@@ -782,6 +782,17 @@ static struct retention *create_retention(struct daemon *daemon)
     return retention_create(&options);
 }
 
+static struct services *create_services(struct daemon *daemon)
+{
+    const struct services_options options = {
+        .loop = &daemon->loop,
+        .core = daemon->core,
+        .jobs = daemon->jobs,
+        .driver = daemon->driver,
+    };
+    return services_create(&options);
+}
+
 int wiring_create_parts(struct daemon *daemon, struct fault *fault)
 {
     daemon->disk = disk_create(&daemon->loop, &daemon->config, daemon->store, daemon->driver);
@@ -796,8 +807,9 @@ int wiring_create_parts(struct daemon *daemon, struct fault *fault)
     daemon->web = create_web(daemon);
     daemon->scrape = create_scrape(daemon);
     daemon->messages = create_messages(daemon);
+    daemon->services = create_services(daemon);
     bool all = daemon->disk && daemon->retention && daemon->mps && daemon->preload &&
                daemon->attempts && daemon->gpus && daemon->suspension && daemon->http &&
-               daemon->web && daemon->scrape;
+               daemon->web && daemon->scrape && daemon->services;
     return all ? 0 : fault_set(fault, ENOMEM, "out of memory");
 }

@@ -190,6 +190,8 @@ static int fill_environment(
     if (r == 0)
         r = environment_name_array(&launch->added, task, launch->detail);
     if (r == 0)
+        r = environment_name_port(&launch->added, launch->detail);
+    if (r == 0)
         r = environment_name_for_slurm(&launch->added, task, launch->detail, launch->env);
     if (r == 0)
         r = environment_pass_emulator(&launch->added);

@@ -145,6 +145,12 @@ int environment_name_for_slurm(struct environment *environment, const struct tas
                      "SLURM_ARRAY_TASK");
 }
 
+int environment_name_port(struct environment *environment, const json_t *detail)
+{
+    json_int_t port = json_integer_value(json_object_get(detail, "port"));
+    return port ? environment_add(environment, "COLLOC_PORT=%lld", (long long)port) : 0;
+}
+
 int environment_set_defaults(
     struct environment *environment, const struct task *task, const char *const *submitted)
 {

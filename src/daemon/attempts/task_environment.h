@@ -45,6 +45,9 @@ int environment_name_array(
 int environment_name_for_slurm(struct environment *environment, const struct task *task,
     const json_t *detail, const char *const *submitted);
 
+/* Names the port of a service in COLLOC_PORT. `detail`: of its submission. */
+int environment_name_port(struct environment *environment, const json_t *detail);
+
 /*
  * Defaults for what the user does not set. Python's output is not buffered, so that `colloc logs
  * -f` shows it at once. TensorFlow and JAX do not allocate the whole GPU when they start, where

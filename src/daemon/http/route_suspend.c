@@ -12,8 +12,7 @@
 
 enum { GPUS_MOST = 16 }; /* of a task that is moved; as GROUP_GPUS_MAX */
 
-/* Returns the core's task if the asker may change it; else the request is answered. */
-static const struct task *find_own_task(struct http *http, struct api_request *request)
+const struct task *find_own_task(struct http *http, struct api_request *request)
 {
     uint64_t id = request_task_id(http, request);
     json_t *record = find_record(http, request, id);

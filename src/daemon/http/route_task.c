@@ -116,6 +116,9 @@ static void write_event(
                   : "its MPS server failed it, or a fault of one of the server's clients",
             out);
         break;
+    case EVENT_RESTART:
+        fputs("the service has ended: it is started again", out);
+        break;
     case EVENT_EVICT:
         fputs("its MIG instance is gone, or it cannot be resumed: it is ended", out);
         break;

@@ -35,6 +35,12 @@ json_t *find_record(struct http *http, struct api_request *request, uint64_t id)
 /* The table of all routes, which ends in NULL; their context is the part. */
 extern const struct api_route http_routes[];
 
+/* Returns the core's task if the user may change it; else the request is answered: NULL. */
+const struct task *find_own_task(struct http *http, struct api_request *request);
+
+/* route_latency.c */
+void route_latency(void *context, struct api_request *request);
+
 /* submission_queue.c */
 void route_submit(void *context, struct api_request *request);
 

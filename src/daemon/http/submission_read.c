@@ -177,6 +177,46 @@ static int set_order(const struct http *http, struct submission *submission, str
     return set_dependencies(http, submission, fault);
 }
 
+/* Of printable ASCII without blanks: it goes into a request as it is. */
+static bool is_probe_path(const char *path)
+{
+    for (const char *at = path; *at; at++)
+        if (*at <= ' ' || *at > '~')
+            return false;
+    return path[0] == '/';
+}
+
+/* What only a service may have; and that it may be one. */
+static int set_service(const struct http *http, struct submission *submission, struct fault *fault)
+{
+    static const int others[] = {TASK_P99, TASK_PORT, TASK_PROBE};
+    const struct option_value *options = submission->options;
+    struct task_request *request = &submission->event.submit.request;
+    bool is_service = options[TASK_SERVICE].number;
+    const char *path = options[TASK_PROBE].text;
+    for (size_t i = 0; i < ARRAY_SIZE(others) && !is_service; i++)
+        if (options[others[i]].set)
+            return fault_set(fault, EINVAL, "%s: only a service may have it: give service, too",
+                task_options[others[i]].field);
+    if (!is_service)
+        return 0;
+    if (!http->parts.config->services_for_all && !may_have_priority(http, submission))
+        return fault_set(fault, EPERM,
+            "service: only root and operators may submit services here (settings operators and "
+            "services-for-all)");
+    if (options[TASK_ARRAY].set)
+        return fault_set(fault, EINVAL, "array: a service cannot be an array");
+    if (path && !options[TASK_PORT].set)
+        return fault_set(fault, EINVAL, "probe: give port, too: colloc has to know where to ask");
+    if (path && !is_probe_path(path))
+        return fault_set(
+            fault, EINVAL, "probe: '%s' is no path: it begins with / and has no blanks", path);
+    request->service = (struct service_request){true, options[TASK_P99].number};
+    if (!options[TASK_PRIORITY].set)
+        request->priority = PRIORITY_HIGH;
+    return 0;
+}
+
 /* A signal before a time limit that is nearer would come before the program handles it. */
 static int check_signal(struct submission *submission, struct fault *fault)
 {
@@ -453,6 +493,8 @@ int submission_read(const struct http *http, struct submission *submission, stru
         r = set_array(submission, fault);
     if (r == 0)
         r = set_order(http, submission, fault);
+    if (r == 0)
+        r = set_service(http, submission, fault);
     if (r == 0)
         r = check_notify(http, submission, fault);
     if (r == 0)

@@ -237,6 +237,29 @@ static void add_outcome(
     json_object_set_new(object, "shares_estimated", json_boolean(job && job->usage.is_estimated));
 }
 
+/* "met", "missed" or "unknown"; null without a target. */
+static json_t *target_state_json(const struct task *task)
+{
+    const struct task_service *service = &task->service;
+    double target_us = (double)task->request.service.p99_us;
+    if (target_us <= 0)
+        return json_null();
+    if (!service->p99_us.valid || task->state != TASK_RUNNING)
+        return json_string("unknown");
+    return json_string(service->p99_us.value <= target_us ? "met" : "missed");
+}
+
+static void add_service(json_t *object, const struct task *task)
+{
+    const struct service_request *request = &task->request.service;
+    json_object_set_new(object, "service", json_boolean(request->is_service));
+    json_object_set_new(object, "p99_target_s",
+        request->p99_us ? json_real((double)request->p99_us / 1e6) : json_null());
+    json_object_set_new(object, "p99_now_s", json_reading(task->service.p99_us, 1e6));
+    json_object_set_new(object, "target_state", target_state_json(task));
+    json_object_set_new(object, "restart_count", json_integer(task->service.restarts));
+}
+
 /* null for a task of no array */
 static json_t *number_or_null(int64_t number, const struct task *task)
 {
@@ -265,6 +288,7 @@ json_t *http_task_json(struct http *http, const struct task *task)
     add_yield(http, object, task);
     add_request(http, object, task, job);
     add_order(http, object, task);
+    add_service(object, task);
     add_outcome(http, object, task, job);
     json_object_set_new(object, "position", position ? json_integer(position) : json_null());
     return object;

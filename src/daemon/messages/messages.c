@@ -87,8 +87,8 @@ static int64_t now_ms(void)
 static bool is_of_interest(enum event_kind kind)
 {
     return kind == EVENT_PLACE || kind == EVENT_RECOVER || kind == EVENT_REQUEUE ||
-           kind == EVENT_END || kind == EVENT_SUSPENDED || kind == EVENT_RESUMED ||
-           kind == EVENT_IDLE;
+           kind == EVENT_RESTART || kind == EVENT_END || kind == EVENT_SUSPENDED ||
+           kind == EVENT_RESUMED || kind == EVENT_IDLE;
 }
 
 static void write_gpus(
@@ -158,6 +158,7 @@ static enum message_kind kind_of(const struct noted *noted, unsigned wanted)
         break;
     case EVENT_RECOVER:
     case EVENT_REQUEUE:
+    case EVENT_RESTART:
         kind = MESSAGE_REQUEUE;
         break;
     case EVENT_SUSPENDED:

@@ -138,6 +138,13 @@ class Tasks(ClientCase):
             ["/v1/tasks/5/hold", "/v1/tasks/5/release"],
         )
 
+    def test_a_latency_is_reported(self):
+        self.daemon.tasks = [make_task(5)]
+        self.client.report_latency(5, 12.5)
+        self.assertEqual(
+            self.daemon.requests[-1], ("POST", "/v1/tasks/5/latency", {"p99_ms": 12.5})
+        )
+
     def test_suspended_moved_and_resumed(self):
         self.daemon.tasks = [make_task(5)]
         self.assertEqual(self.client.suspend(5)["state"], "SUSPENDED")
