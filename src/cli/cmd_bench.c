@@ -21,6 +21,7 @@
 #include "bench/bench_summary.h"
 #include "bench/radt_status.h"
 #include "cli/bench_check.h"
+#include "cli/bench_pipelines.h"
 #include "cli/bench_submit.h"
 #include "cli/command.h"
 #include "cli/print.h"
@@ -42,7 +43,12 @@ enum {
     BENCH_BASE,
     BENCH_RETRY_FAILED,
     BENCH_DRY_RUN,
-    BENCH_NO_REPORT
+    BENCH_NO_REPORT,
+    BENCH_SHARING, /* from here on: of pipelines only */
+    BENCH_REQUESTS,
+    BENCH_RATE,
+    BENCH_MATRIX,
+    BENCH_PRETEND
 };
 
 static const struct option_spec options[] = {
@@ -118,6 +124,34 @@ static const struct option_spec options[] = {
     [BENCH_NO_REPORT] = {.name = "no-report",
         .kind = OPTION_FLAG,
         .help = "do not write the report (report/index.html)"},
+    [BENCH_SHARING] = {.name = "sharing",
+        .kind = OPTION_TEXT,
+        .argument = "LIST",
+        .help = "of pipelines: comma-separated: apart (one after the other), streams, mps, or MIG "
+                "profiles; default: apart,streams,mps"},
+    [BENCH_REQUESTS] = {.name = "requests",
+        .kind = OPTION_INTEGER,
+        .argument = "N",
+        .min = 1,
+        .max = 10000000,
+        .help = "of pipelines: requests of each, instead of those of its file"},
+    [BENCH_RATE] = {.name = "rate",
+        .kind = OPTION_INTEGER,
+        .argument = "N",
+        .min = 1,
+        .max = 1000000,
+        .help =
+            "of pipelines: arrivals per second of each that has a rate, instead of that of its file"},
+    [BENCH_MATRIX] = {.name = "matrix",
+        .kind = OPTION_DURATION,
+        .argument = "TIME",
+        .min = 10 * MS_US,
+        .max = 3600 * SECOND_US,
+        .help = "of pipelines: also measure how much each stage on the GPU slows each other one "
+                "down, every pair for this time; default: no"},
+    [BENCH_PRETEND] = {.name = "pretend",
+        .kind = OPTION_FLAG,
+        .help = "of pipelines: run stages that only take time in place of their programs"},
 };
 
 static int64_t number_or(const struct invocation *invocation, int option, int64_t otherwise)
@@ -360,13 +394,73 @@ static int measure_groups(const struct invocation *invocation, const struct expe
     return code;
 }
 
+/* Refuses an option that has no effect here. */
+static bool has_none_of(
+    const struct invocation *invocation, const int *others, size_t n, const char *what)
+{
+    for (size_t i = 0; i < n; i++)
+        if (invocation->values[others[i]].set) {
+            print_error("bench: --%s has no effect on %s", options[others[i]].name, what);
+            return false;
+        }
+    return true;
+}
+
+static int run_pipelines(const struct invocation *invocation)
+{
+    static const int others[] = {BENCH_EPOCHS, BENCH_STEPS, BENCH_INTERVAL, BENCH_DAEMON,
+        BENCH_WORKLOADS, BENCH_BASE, BENCH_RETRY_FAILED, BENCH_DRY_RUN};
+    if (!has_none_of(invocation, others, ARRAY_SIZE(others), "pipelines"))
+        return EXIT_USAGE;
+    const struct pipeline_bench bench = {
+        .output = text_or(invocation, BENCH_OUTPUT, NULL),
+        .sharing = text_or(invocation, BENCH_SHARING, NULL),
+        .gpu = text_or(invocation, BENCH_GPU, NULL),
+        .python = text_or(invocation, BENCH_PYTHON, NULL),
+        .repeats = number_or(invocation, BENCH_REPEAT, 0),
+        .requests = number_or(invocation, BENCH_REQUESTS, 0),
+        .rate = number_or(invocation, BENCH_RATE, 0),
+        .matrix_us = number_or(invocation, BENCH_MATRIX, 0),
+        .limit_us = number_or(invocation, BENCH_LIMIT, 0),
+        .pretend = invocation->values[BENCH_PRETEND].number,
+        .has_report = !invocation->values[BENCH_NO_REPORT].number,
+        .files = (const char *const *)invocation->operands,
+        .n_files = invocation->operand_count,
+    };
+    return bench_run_pipelines(&bench);
+}
+
+/* Are all files pipelines, or is there one table? */
+static int check_operands(const struct invocation *invocation, bool *ret_are_pipelines)
+{
+    static const int of_pipelines[] = {
+        BENCH_SHARING, BENCH_REQUESTS, BENCH_RATE, BENCH_MATRIX, BENCH_PRETEND};
+    size_t n = 0, count = (size_t)invocation->operand_count;
+    for (size_t i = 0; i < count; i++)
+        n += bench_is_pipeline(invocation->operands[i]);
+    *ret_are_pipelines = n > 0;
+    for (size_t i = 0; i < count; i++)
+        if (count > 1 && !bench_is_pipeline(invocation->operands[i])) {
+            print_error("bench: %s: one table, or pipelines (NAME.json)", invocation->operands[i]);
+            return EXIT_USAGE;
+        }
+    bool is_fine = n > 0 ||
+                   has_none_of(invocation, of_pipelines, ARRAY_SIZE(of_pipelines), "a table");
+    return is_fine ? EXIT_OK : EXIT_USAGE;
+}
+
 static int run(const struct invocation *invocation)
 {
     struct experiment experiment;
+    bool are_pipelines;
+    if (check_operands(invocation, &are_pipelines) != EXIT_OK)
+        return EXIT_USAGE;
     if (invocation->common[COMMON_JSON].number) {
         print_error("bench: --json is not supported: the results are CSV files");
         return EXIT_USAGE;
     }
+    if (are_pipelines)
+        return run_pipelines(invocation);
     int code = read_experiment(invocation, &experiment);
     if (code != EXIT_OK)
         return code;
@@ -380,7 +474,7 @@ static int run(const struct invocation *invocation)
 
 const struct command command_bench = {
     .name = "bench",
-    .usage = "[OPTION...] TABLE",
+    .usage = "[OPTION...] TABLE | PIPELINE.json...",
     .summary = "measure what sharing a GPU does to trainings",
     .description = "TABLE is a CSV file with one line for each group of trainings that share a "
                    "GPU, such as `resnet26*4,mps` under the column names `mix,sharing`. sharing "
@@ -396,11 +490,14 @@ const struct command command_bench = {
                    "interrupted bench continues where it stopped. A group is done when all its "
                    "trainings completed or ran out of GPU memory; the next bench repeats a "
                    "group in which a training failed for another reason. The exit status is 1 "
-                   "when groups were skipped or are not done.",
+                   "when groups were skipped or are not done.\n\n"
+                   "PIPELINE.json describes a program of several stages (docs/pipelines.md). One "
+                   "or several are run one after the other, and at the same time by each way of "
+                   "--sharing; the results are pipelines.csv, stages.csv and a report.",
     COMMAND_OPTIONS(options),
     .operand = OPERAND_FILE,
     .min_operands = 1,
-    .max_operands = 1,
+    .max_operands = 16,
     .common_without = WITHOUT_JSON,
     .run = run,
 };

@@ -57,6 +57,20 @@ _Noreturn static void become(const char *interpreter, const char *const *words, 
     _exit(127);
 }
 
+int python_become(const char *interpreter, const char *const *words, struct fault *fault)
+{
+    char folder[PATH_MAX], path[PATH_MAX];
+    const char *name = interpreter_of(interpreter);
+    if (support_find("python", folder, sizeof folder) < 0)
+        return fault_set(
+            fault, ENOENT, "cannot find colloc's Python programs where they were installed");
+    if (!program_find(name, path, sizeof path))
+        return fault_set(
+            fault, ENOENT, "%s: no such program: give a Python interpreter with --python", name);
+    fflush(NULL);
+    become(name, words, folder);
+}
+
 /* A report is a convenience: where it cannot be made, the results are there and the command to
  * repeat it is printed. */
 void python_report(const char *interpreter, const char *module, const char *folder)

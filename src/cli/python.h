@@ -41,6 +41,16 @@ void python_report(const char *interpreter, const char *module, const char *fold
 int python_feed(const char *const *words, int input, pid_t *ret_pid);
 
 /*
+ * Becomes a program: this process goes on as it.
+ *
+ * `interpreter`: a path or a name on PATH; NULL: python3.
+ * `words`: the module and its arguments; ended by NULL.
+ *
+ * Returns only with a fault: -ENOENT (no such interpreter, or colloc's modules are not installed).
+ */
+int python_become(const char *interpreter, const char *const *words, struct fault *fault);
+
+/*
  * Runs a program and returns its standard output. If it fails, the last line of its standard error
  * is in the fault, and the lines before are printed to stderr.
  *

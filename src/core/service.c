@@ -43,9 +43,12 @@ enum { RESTART_DOUBLINGS_MAX = 8 }; /* chosen: 2^8 s is 4 min 16 s */
 
 /* ---- restarts ---- */
 
+/* The exit may say that colloc ended it, where the log could not (architecture.md). */
 bool core_may_restart(const struct task *task)
 {
-    return task->request.service.is_service && !task->ending && !task->request.once;
+    enum failure_class failure = task->exit.failure;
+    return task->request.service.is_service && !task->ending && !task->request.once &&
+           failure != FAILURE_CANCELLED && failure != FAILURE_TIME_LIMIT;
 }
 
 int64_t core_restart_delay_us(const struct task *task)

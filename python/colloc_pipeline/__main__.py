@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`colloc bench PIPELINE.json ...`: runs pipelines, apart and together, and measures them.
+
+    python3 -m colloc_pipeline [OPTION...] PIPELINE.json...
+"""
+
+import argparse
+import os
+import shutil
+import sys
+import tempfile
+from typing import Any, Dict, List
+
+from colloc_pipeline import results
+from colloc_pipeline.matrix import measure_matrix
+from colloc_pipeline.recording import Recording, summarise
+from colloc_pipeline.run import Settings, run_together
+from colloc_pipeline.sharing import SharingError, is_mode, shared_envs
+from colloc_pipeline.spec import Pipeline, SpecError, read_pipeline
+
+
+def parse_arguments(words: List[str]) -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(prog="colloc_pipeline", description=__doc__)
+    parser.add_argument("pipelines", nargs="+", metavar="PIPELINE.json")
+    parser.add_argument("--output", "-o", default="bench-results")
+    parser.add_argument("--sharing", default="apart,streams,mps")
+    parser.add_argument("--gpu", default="0")
+    parser.add_argument("--repeat", type=int, default=1)
+    parser.add_argument("--requests", type=int)
+    parser.add_argument("--rate", type=float)
+    parser.add_argument("--matrix", type=float, default=0.0, metavar="SECONDS")
+    parser.add_argument("--limit", type=float, default=600.0, metavar="SECONDS")
+    parser.add_argument("--python", default=sys.executable)
+    parser.add_argument("--pretend", action="store_true")
+    parser.add_argument("--no-report", action="store_true")
+    return parser.parse_args(words)
+
+
+def read_all(arguments: argparse.Namespace) -> List[Pipeline]:
+    """The pipelines, with what the command line changes."""
+    pipelines = [read_pipeline(path) for path in arguments.pipelines]
+    names = [pipeline.name for pipeline in pipelines]
+    for i, pipeline in enumerate(pipelines):
+        if names.count(names[i]) > 1:
+            pipeline.name = f"{names[i]}-{names[:i].count(names[i]) + 1}"
+        if arguments.requests:
+            pipeline.requests = arguments.requests
+            pipeline.warmup = min(pipeline.warmup, arguments.requests)
+        if arguments.rate is not None and pipeline.rate > 0:
+            pipeline.rate = arguments.rate
+    return pipelines
+
+
+class Bench:
+    """All that is measured goes into the tables, which are replaced after each run."""
+
+    def __init__(self, arguments: argparse.Namespace, shm: str):
+        self.arguments, self.shm = arguments, shm
+        self.rows: List[Dict[str, Any]] = []
+        self.stages: List[Dict[str, Any]] = []
+        self.cells: List[Dict[str, Any]] = []
+        logs = os.path.join(arguments.output, "logs")
+        os.makedirs(logs, exist_ok=True)
+        self.settings = Settings(arguments.python, arguments.pretend, arguments.limit, logs)
+
+    def _write(self) -> None:
+        folder = self.arguments.output
+        results.write_table(folder, "pipelines.csv", self.rows)
+        results.write_table(folder, "stages.csv", self.stages)
+        results.write_table(folder, "matrix.csv", self.cells)
+
+    def _measure(self, pipelines: List[Pipeline], envs: List[Dict], mode: str, repeat: int) -> None:
+        number = len(self.rows)
+        recording = Recording(
+            self.arguments.gpu, os.path.join(self.arguments.output, f"gpu-{number}.csv")
+        )
+        for env in envs:
+            env["COLLOC_PIPELINE_SHM"] = self.shm
+        runs = run_together(pipelines, envs, self.settings, recording)
+        gpu = summarise(recording.close())
+        requests = sum(len(run.ended) for run in runs)
+        rows = [results.result_of(run, mode, repeat, gpu, requests) for run in runs]
+        stages = [row for run in runs for row in results.stage_rows(run, mode, repeat)]
+        self.rows.extend(rows)
+        self.stages.extend(stages)
+        self._write()
+        results.print_run(rows, stages)
+
+    def run_mode(self, pipelines: List[Pipeline], mode: str, repeat: int) -> None:
+        """All pipelines in one mode."""
+        groups = [[pipeline] for pipeline in pipelines] if mode == "apart" else [pipelines]
+        for group in groups:
+            with shared_envs(mode, self.arguments.gpu, len(group)) as envs:
+                self._measure(group, envs, mode, repeat)
+
+    def run_matrix(self, pipelines: List[Pipeline], mode: str) -> None:
+        """The matrix of the stages in one mode, in which all share a GPU."""
+        with shared_envs(mode, self.arguments.gpu, 1) as envs:
+            env = {**envs[0], "COLLOC_PIPELINE_SHM": self.shm}
+            seconds = self.arguments.matrix
+            self.cells += measure_matrix(pipelines, env, self.settings, mode, seconds)
+        self._write()
+        for cell in self.cells:
+            if cell["mode"] == mode and cell["slowdown"] is not None:
+                print(
+                    f"{mode:>8} {cell['stage']} beside {cell['beside']}: {cell['slowdown']:.2f}",
+                    flush=True,
+                )
+
+
+def run_bench(arguments: argparse.Namespace, pipelines: List[Pipeline], shm: str) -> int:
+    """Returns the exit status."""
+    bench = Bench(arguments, shm)
+    modes = arguments.sharing.split(",")
+    failed = False
+    for mode in modes:
+        try:
+            for repeat in range(1, arguments.repeat + 1):
+                bench.run_mode(pipelines, mode, repeat)
+            if arguments.matrix > 0 and mode in ("streams", "mps"):
+                bench.run_matrix(pipelines, mode)
+        except SharingError as error:
+            print(f"colloc bench: {error}", file=sys.stderr)
+            failed = True
+    return 1 if failed or not bench.rows or any(row["error"] for row in bench.rows) else 0
+
+
+def make_report(folder: str) -> None:
+    """Without matplotlib there is none; the tables are there all the same."""
+    try:
+        from colloc_pipeline.report import write_report
+    except SystemExit as missing:
+        print(f"no report: {missing}", file=sys.stderr)
+        return
+    print(write_report(folder))
+
+
+def main(words: List[str]) -> int:
+    """Returns the exit status."""
+    arguments = parse_arguments(words)
+    try:
+        pipelines = read_all(arguments)
+        for mode in arguments.sharing.split(","):
+            if not is_mode(mode):
+                raise SpecError(f"--sharing={mode}: apart, streams, mps or a MIG profile")
+    except SpecError as error:
+        print(f"colloc bench: {error}", file=sys.stderr)
+        return 2
+    in_memory = "/dev/shm" if os.path.isdir("/dev/shm") else None
+    shm = tempfile.mkdtemp(prefix="colloc-pipeline-", dir=in_memory)
+    try:
+        status = run_bench(arguments, pipelines, shm)
+        if not arguments.no_report:
+            make_report(arguments.output)
+        return status
+    finally:
+        shutil.rmtree(shm, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

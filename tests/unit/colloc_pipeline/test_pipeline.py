@@ -1,0 +1,258 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pipelines: their files, what times come to, whole runs of pretend stages, bad stages."""
+
+import csv
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+import unittest
+
+ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..")
+sys.path.insert(0, os.path.join(ROOT, "python"))
+
+from colloc_pipeline import recording, sharing, spec, statistics  # noqa: E402
+from colloc_pipeline.stage_queue import Entry, StageQueue  # noqa: E402
+
+BUILD = os.environ.get("COLLOC_BUILD", os.path.join(ROOT, "build"))
+COLLOC = os.path.join(BUILD, "src", "cli", "colloc")
+EXAMPLES = os.path.join(ROOT, "workloads", "pipelines")
+PRETEND = ["pretend.py", "0", "0"]
+LIMIT_S = 120
+
+
+def stage(name, *after, **more):
+    return {"name": name, "program": PRETEND, "after": list(after), **more}
+
+
+def pipeline(*stages, **more):
+    return {"name": "p", "requests": 20, "warmup": 2, "in_flight": 4, "stages": stages, **more}
+
+
+class Spec(unittest.TestCase):
+    def wrong(self, source, *words):
+        text = source if isinstance(source, str) else json.dumps(source)
+        with self.assertRaises(spec.SpecError) as caught:
+            spec.parse_pipeline(text, "x.json")
+        for word in ("x.json", *words):
+            self.assertIn(word, str(caught.exception))
+
+    def test_the_examples(self):
+        for name in ("image-training", "serving", "rag"):
+            read = spec.read_pipeline(os.path.join(EXAMPLES, name + ".json"))
+            self.assertEqual(read.name, name)
+            for each in read.stages:
+                self.assertTrue(os.path.exists(os.path.join(read.folder, each.program[0])), each)
+
+    def test_what_is_wrong(self):
+        self.wrong("{", "not JSON")
+        self.wrong([], "not an object")
+        self.wrong(pipeline(), "1 to 100")
+        self.wrong(pipeline(stage("a"), rate="fast"), "rate")
+        self.wrong(pipeline(stage("a"), requests=1.5), "a whole number")
+        self.wrong(pipeline(stage("a"), requests=True), "requests")
+        self.wrong(pipeline(stage("a"), stage("a")), "two stages")
+        self.wrong(pipeline(stage("a", "b")), "no stage b")
+        self.wrong(pipeline(stage("a", "b"), stage("b", "a")), "wait for each other: a, b")
+        self.wrong(pipeline(stage("a", batch=0)), "batch")
+        self.wrong(pipeline(stage("a", colour="red")), "colour")
+        self.wrong(pipeline(stage("a", device="tpu")), "host or gpu")
+        self.wrong(pipeline(stage("../a")), "name")
+        self.wrong(pipeline({"name": "a", "program": []}), "program")
+        self.wrong(pipeline({"name": "a", "program": "x"}), "list of texts")
+
+    def test_a_file_that_is_not_there(self):
+        with self.assertRaises(spec.SpecError):
+            spec.read_pipeline("/nonexistent.json")
+
+
+class Figures(unittest.TestCase):
+    def test_quantiles(self):
+        values = list(range(100, 0, -1))
+        self.assertEqual([statistics.quantile(values, q) for q in (0.5, 0.99, 1)], [50, 99, 100])
+        self.assertIsNone(statistics.quantile([], 0.5))
+
+    def test_a_stage(self):
+        visits = [statistics.Visit(i, i, i + 0.1, i + 0.3, i + 1) for i in range(10)]
+        row = statistics.stage_row(visits, [(i + 0.3, i + 1, 1) for i in range(10)])
+        self.assertAlmostEqual(row["latency_p99_ms"], 1000)
+        self.assertAlmostEqual(row["blocked_p50_ms"], 100)
+        self.assertAlmostEqual(row["waiting_p50_ms"], 200)
+        self.assertAlmostEqual(row["items_per_s"], 1)
+        self.assertAlmostEqual(row["busy"], 0.7)
+        empty = statistics.stage_row([], [])
+        self.assertIsNone(empty["latency_p50_ms"])
+        self.assertIsNone(empty["busy"])
+
+    def test_where_time_is_lost(self):
+        visits = {
+            "a": [statistics.Visit(0, 0, 0, 1, 2)],
+            "b": [statistics.Visit(0, 2, 2, 8, 9)],
+        }
+        self.assertEqual(statistics.find_loss(visits), ("b", "waiting", 6 / 9))
+        self.assertEqual(statistics.find_loss({}), ("", "", None))
+
+    def test_energy_is_of_the_counter(self):
+        samples = [
+            {"time_s": "0.0", "energy_j": "10", "smact": ""},
+            {"time_s": "2.0", "energy_j": "210", "smact": "0.5"},
+        ]
+        self.assertEqual(
+            recording.summarise(samples), {"power_w": 100, "smact": 0.5, "energy_j": 200}
+        )
+        unknown = {"power_w": None, "smact": None, "energy_j": None}
+        self.assertEqual(recording.summarise([]), unknown)
+        self.assertEqual(recording.summarise([{}, {}]), unknown)
+
+    def test_instances(self):
+        listing = (
+            "GPU 0: NVIDIA H200 (UUID: GPU-1)\n"
+            "  MIG 1g.18gb     Device  0: (UUID: MIG-aaaa-1)\n"
+            "  MIG 3g.71gb     Device  1: (UUID: MIG-bbbb-2)\n"
+            "  MIG 1g.18gb     Device  2: (UUID: MIG-cccc-3)\n"
+        )
+        self.assertEqual(sharing.find_instances(listing, "1g.18gb"), ["MIG-aaaa-1", "MIG-cccc-3"])
+        self.assertEqual(sharing.find_instances(listing, "7g.141gb"), [])
+
+
+class Queue(unittest.TestCase):
+    def test_who_offers_waits_for_room(self):
+        queue = StageQueue(1)
+        self.assertTrue(queue.put(Entry(1)))
+        second = Entry(2)
+        thread = threading.Thread(target=queue.put, args=(second,))
+        thread.start()
+        self.assertEqual([entry.request for entry in queue.take(8, 0)], [1])
+        thread.join(LIMIT_S)
+        self.assertEqual([entry.request for entry in queue.take(8, 0)], [2])
+        self.assertGreaterEqual(second.entered, second.offered)
+
+    def test_closed(self):
+        queue = StageQueue(1)
+        found = []
+        thread = threading.Thread(target=lambda: found.append(queue.take(1, 60)))
+        thread.start()
+        queue.close()
+        thread.join(LIMIT_S)
+        self.assertEqual(found, [[]])
+        self.assertFalse(queue.put(Entry(1)))
+
+
+class Bench(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+
+    def write(self, source, name="p.json"):
+        path = os.path.join(self.folder, name)
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump(source, file)
+        return path
+
+    def bench(self, *words, code=0):
+        done = subprocess.run(
+            [
+                COLLOC,
+                "bench",
+                "--output",
+                self.folder + "/out",
+                f"--python={sys.executable}",
+                *words,
+            ],
+            capture_output=True,
+            text=True,
+            timeout=LIMIT_S,
+            check=False,
+        )
+        self.assertEqual(done.returncode, code, done.stdout + done.stderr)
+        return done
+
+    def table(self, name):
+        with open(f"{self.folder}/out/{name}", encoding="utf-8", newline="") as file:
+            return list(csv.DictReader(file))
+
+    def test_the_examples_with_pretend_stages(self):
+        files = [os.path.join(EXAMPLES, n + ".json") for n in ("image-training", "serving", "rag")]
+        self.bench(
+            "--pretend", "--sharing=apart,streams", "--requests=12", "--rate=1000",
+            "--matrix=50ms", "--no-report", *files,
+        )  # fmt: skip
+        rows = self.table("pipelines.csv")
+        self.assertEqual(
+            [(row["mode"], row["pipeline"]) for row in rows],
+            [
+                (mode, n)
+                for mode in ("apart", "streams")
+                for n in ("image-training", "serving", "rag")
+            ],
+        )
+        for row in rows:
+            self.assertEqual((row["requests"], row["error"]), ("12", ""))
+            self.assertLessEqual(float(row["p50_ms"]), float(row["p99_ms"]))
+        stages = self.table("stages.csv")
+        self.assertEqual(len(stages), 22)
+        self.assertEqual({row["items"] for row in stages}, {"12"})
+        generate = [row for row in stages if row["stage"] == "generate"][0]
+        self.assertGreaterEqual(float(generate["service_p50_ms"]), 90)
+        cells = self.table("matrix.csv")
+        self.assertEqual(len(cells), 25)  # the five stages on the GPU, beside each other
+        self.assertTrue(all(float(cell["beside_per_s"]) > 0 for cell in cells))
+
+    def test_edges_that_part_and_join(self):
+        path = self.write(
+            pipeline(
+                stage("a"), stage("b", "a"), stage("c", "a"), stage("d", "b", "c"), stage("e", "a")
+            )
+        )
+        self.bench("--pretend", "--sharing=streams", "--no-report", path)
+        self.assertEqual({row["items"] for row in self.table("stages.csv")}, {"20"})
+        self.assertEqual(self.table("pipelines.csv")[0]["requests"], "20")
+
+    def test_the_same_pipeline_twice(self):
+        path = self.write(pipeline(stage("a")))
+        self.bench("--pretend", "--sharing=streams", "--no-report", path, path)
+        self.assertEqual([row["pipeline"] for row in self.table("pipelines.csv")], ["p-1", "p-2"])
+
+    def test_a_stage_that_fails(self):
+        for script in ("import sys; sys.exit(3)", "print('{\"ready\": true}'); input()"):
+            with self.subTest(script):
+                source = pipeline({"name": "a", "program": [sys.executable, "-c", script]})
+                done = self.bench("--sharing=streams", "--no-report", self.write(source), code=1)
+                self.assertIn("FAILED", done.stdout)
+                self.assertIn("a", self.table("pipelines.csv")[0]["error"])
+
+    def test_a_stage_that_answers_something_else(self):
+        script = (
+            "import sys\nprint('noise'); print('{\"ready\": true}', flush=True)\n"
+            'for line in sys.stdin: print(\'{"items": [{"id": -77}]}\', flush=True)'
+        )
+        source = pipeline({"name": "a", "program": [sys.executable, "-c", script]})
+        done = self.bench("--sharing=streams", "--no-report", self.write(source), code=1)
+        self.assertIn("other items", done.stdout)
+
+    def test_a_limit(self):
+        source = pipeline(stage("a", pretend_ms=60000))
+        done = self.bench(
+            "--pretend",
+            "--sharing=streams",
+            "--limit=1s",
+            "--no-report",
+            self.write(source),
+            code=1,
+        )
+        self.assertIn("not done after 1 s", done.stdout)
+
+    def test_what_is_refused(self):
+        path = self.write(pipeline(stage("a")))
+        self.assertIn("--sharing=sideways", self.bench("--sharing=sideways", path, code=2).stderr)
+        self.assertIn("--daemon", self.bench("--daemon", path, code=2).stderr)
+        self.assertIn("--rate", self.bench("--rate=5", self.folder + "/table.csv", code=2).stderr)
+        self.assertIn("table.csv", self.bench(path, self.folder + "/table.csv", code=2).stderr)
+        self.assertIn("not an object", self.bench(self.write([], "q.json"), code=2).stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
