@@ -200,6 +200,13 @@ class Trial:
         finally:
             end_all(daemon)
 
+    def wait_admitted(self, daemon, training):
+        """Until it trains; or for 30 s: one that would make the target be missed never does. At the
+        smallest load meanwhile."""
+        end = time.monotonic() + 30
+        while not self.is_training(daemon, training) and time.monotonic() < end:
+            Load(LOADS[0], 2).run()
+
     def beside(self, mode, name, target_s):
         """By plain MPS both just run; with a target colloc lets the training give way."""
         is_guarded = mode == "target"
@@ -210,7 +217,7 @@ class Trial:
             if not is_guarded:
                 wait_for(lambda: self.is_training(daemon, training), "an epoch")
             else:
-                time.sleep(2)  # it is placed once the target has been met for the hold
+                self.wait_admitted(daemon, training)
             for rate in LOADS:
                 if time.monotonic() > self.ends:
                     return
