@@ -678,7 +678,7 @@ static int refuse_kind(
     struct line line = {names, sizeof names, 0};
     add_names(&line, core);
     if (places == 0)
-        return fault_set(fault, EINVAL, "gpu_kind=%s: no GPU here is of that kind; there are: %s",
+        return fault_set(fault, EINVAL, "gpu_kinds=%s: no GPU here is of that kind; there are: %s",
             request->gpu_kind, names);
     return fault_set(fault, EINVAL,
         "gpus=%d: a task can have at most %d of kind %s here; the GPUs are: %s", request->gpus,

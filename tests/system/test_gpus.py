@@ -33,9 +33,9 @@ class Kinds(DaemonCase):
     gpus = "A100-40GB,V100-16GB"
 
     def test_a_task_runs_on_the_kind_that_it_names(self):
-        first = self.submit("exec sleep 1000", gpu_kind="v100", exclusive=True)
+        first = self.submit("exec sleep 1000", gpu_kinds="v100", exclusive=True)
         self.assertEqual(self.wait_state(first, "RUNNING")["gpus"], ["1"])
-        waiting = self.submit("echo $COLLOC_GPUS", gpu_kind="V100,T4")
+        waiting = self.submit("echo $COLLOC_GPUS", gpu_kinds="V100,T4")
         until(
             lambda: self.task(waiting)["reason_text"].startswith("waits for a GPU of kind V100,T4")
         )
@@ -50,9 +50,9 @@ class Kinds(DaemonCase):
 
     def test_what_is_not_there_is_refused_with_the_list(self):
         names = "NVIDIA A100-SXM4-40GB, Tesla V100"
-        self.refused(400, "gpu_kind=H100: no GPU here is of that kind", names, gpu_kind="H100")
-        self.refused(400, "at most 1 of kind a100", gpus=2, gpu_kind="a100")
-        self.refused(400, "gpu_kind", gpu_kind="x" * 128)
+        self.refused(400, "gpu_kinds=H100: no GPU here is of that kind", names, gpu_kinds="H100")
+        self.refused(400, "at most 1 of kind a100", gpus=2, gpu_kinds="a100")
+        self.refused(400, "gpu_kinds", gpu_kinds="x" * 128)
 
 
 class Topology(DaemonCase):

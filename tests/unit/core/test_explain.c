@@ -190,7 +190,7 @@ static void unknown_and_rare_kinds_are_refused_with_the_list(void **state)
     assert_int_equal(
         core_check_request(core, &(struct task_request){.gpus = 2, .gpu_kind = "t4"}, &fault), 0);
     assert_refused(core, (struct task_request){.gpus = 1, .gpu_kind = "A100"},
-        "gpu_kind=A100: no GPU here is of that kind; there are: NVIDIA H100, Tesla T4");
+        "gpu_kinds=A100: no GPU here is of that kind; there are: NVIDIA H100, Tesla T4");
     assert_refused(core, (struct task_request){.gpus = 1, .gpu_kind = "V100"}, "no GPU here");
     assert_refused(core, (struct task_request){.gpus = 3, .gpu_kind = "T4"},
         "gpus=3: a task can have at most 2 of kind T4 here");
