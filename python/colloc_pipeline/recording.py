@@ -81,15 +81,16 @@ def summarise(samples: List[Dict[str, str]]) -> Dict[str, Optional[float]]:
     smact = [value for value in (read_number(row, "smact") for row in samples) if value is not None]
     if smact:
         found["smact"] = sum(smact) / len(smact)
-    if len(samples) < 2:
+    energies = [
+        (time_s, energy_j)
+        for time_s, energy_j in (
+            (read_number(row, "time_s"), read_number(row, "energy_j")) for row in samples
+        )
+        if time_s is not None and energy_j is not None
+    ]  # not that of the last row, if the recorder was ended within it
+    if len(energies) < 2:
         return found
-    first, last = samples[0], samples[-1]
-    energies = [read_number(row, "energy_j") for row in (first, last)]
-    times = [read_number(row, "time_s") for row in (first, last)]
-    if None in energies or None in times:
-        return found
-    energy_j = (energies[1] or 0.0) - (energies[0] or 0.0)
-    seconds = (times[1] or 0.0) - (times[0] or 0.0)
+    seconds, energy_j = (energies[-1][i] - energies[0][i] for i in range(2))
     found["energy_j"] = energy_j
     found["power_w"] = energy_j / seconds if seconds > 0 else None
     return found

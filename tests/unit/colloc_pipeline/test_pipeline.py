@@ -102,6 +102,8 @@ class Figures(unittest.TestCase):
         self.assertEqual(
             recording.summarise(samples), {"power_w": 100, "smact": 0.5, "energy_j": 200}
         )
+        cut = [*samples, {"time_s": "3", "smact": "0.5", "power_w": None, "energy_j": None}]
+        self.assertEqual(recording.summarise(cut)["power_w"], 100)  # the recorder ended within it
         unknown = {"power_w": None, "smact": None, "energy_j": None}
         self.assertEqual(recording.summarise([]), unknown)
         self.assertEqual(recording.summarise([{}, {}]), unknown)
