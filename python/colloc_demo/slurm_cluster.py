@@ -15,7 +15,7 @@ import time
 
 from colloc_demo.server import PROGRAMS
 from colloc_demo.trace import Trouble, memory_mib, train_command
-from colloc_slurm.loopback import Loopback, free_ports
+from colloc_slurm.loopback import INTAKE, RUN, Loopback, free_ports
 
 USERS = ("daemon", "bin", "sys", "games")  # accounts that every Debian has
 SAMPLE_S = 0.25  # the controller refuses more than five reports of a node in a second
@@ -57,13 +57,17 @@ def copy_programs(folder, options):
 class SlurmCluster:
     """Nodes of emulated GPUs and their Slurm; `start` and `close` them. Offers what `Server` does.
 
-    programs: the folder that copy_programs made
-    settings: those of colloc-slurm; none: plain Slurm with exclusive GPUs
+    programs:   the folder that copy_programs made
+    slurm:      other settings of slurm.conf
+    partitions: lines of slurm.conf beside those of colloc's partitions
+    settings:   those of colloc-slurm; none: plain Slurm with exclusive GPUs
     """
 
-    def __init__(self, name, programs, options, **settings):
+    def __init__(self, name, programs, options, slurm=None, partitions=(), **settings):
         self.name, self.programs = name, programs
         self.options, self.settings = options, settings
+        self.slurm_settings = {"MinJobAge": 36000, **(slurm or {})}
+        self.partitions = partitions
         self.began, self.submitted = 0, {}
         self.parts = contextlib.ExitStack()
         self.first_sums, self.final = None, None
@@ -73,10 +77,12 @@ class SlurmCluster:
     def start(self):
         size = {"nodes": self.options.nodes, "gpus": self.options.gpus, "keep": self.options.keep}
         if self.settings:
-            slurm = Loopback(**size, settings={"MinJobAge": 36000}, files=self.slurm_files())
+            files = self.slurm_files()
+            lines = [INTAKE, RUN, *self.partitions]
         else:
+            files, size["shards"] = {}, 0
             lines = ["PartitionName=gpu Nodes=ALL State=UP Default=YES MaxTime=INFINITE"]
-            slurm = Loopback(**size, shards=0, settings={"MinJobAge": 36000}, lines=lines)
+        slurm = Loopback(**size, settings=self.slurm_settings, lines=lines, files=files)
         self.slurm = self.parts.enter_context(slurm)
         self.make_folders()
         self.create_gpus()
