@@ -17,6 +17,7 @@
 
 #include <cmocka.h>
 
+#include "base/clock.h"
 #include "base/units.h"
 #include "daemon/preload/preload_manager.h"
 #include "policy/policies.h"
@@ -75,8 +76,11 @@ static void destroy_part(void)
     preload_manager_destroy(seen.manager);
 }
 
+/* The GPU was sampled before, not in the same microsecond: the core awaits the next sample. */
 static void start_task(void)
 {
+    for (int64_t now_us = clock_monotonic_us(); clock_monotonic_us() == now_us;)
+        ;
     struct event submit = driver_event(pretend.driver, EVENT_SUBMIT, TASK);
     submit.submit.uid = geteuid();
     submit.submit.request = (struct task_request){
