@@ -98,7 +98,10 @@ static void gather_points(const struct estimate_request *request, struct points 
         if (!matches_request(run, fingerprint, request))
             continue;
         if (!is_compatible(request->optimizer, run->optimizer, OPTIMIZER_NOT_GIVEN)) {
-            if (!run->lower_bound && run->batch == estimate_batch(request).value)
+            /* What an optimizer takes of which only the name is known cannot be taken away. */
+            bool are_known = run->optimizer != OPTIMIZER_OTHER &&
+                             request->optimizer != OPTIMIZER_OTHER;
+            if (are_known && !run->lower_bound && run->batch == estimate_batch(request).value)
                 ret_points->other = run;
             continue;
         }

@@ -358,6 +358,10 @@ static int make_data(
     return r < 0 ? r : input.output;
 }
 
+/* Chosen: the heads of a detector are nearer. A search of all layers for each of 50,000 would take
+ * seconds. */
+enum { PARAMETERS_LOOK_BACK = 1000 };
+
 /* Returns the layer with the parameters of its first use: a convolution that is listed without any
  * is one before it with as many channels, applied to another map. */
 static struct layer with_parameters(
@@ -367,6 +371,8 @@ static struct layer with_parameters(
     bool again = layer->kind == LAYER_CONV && layer->parameters == 0 &&
                  layer->in_size == LAYER_SIZE_UNKNOWN;
     const struct layer *layers = builder->extents.model->layers;
+    if (layer - layers > PARAMETERS_LOOK_BACK)
+        layers = layer - PARAMETERS_LOOK_BACK;
     for (const struct layer *k = layer; again && first.parameters == 0 && k > layers;)
         if ((--k)->kind == LAYER_CONV && k->rank > 0 && (double)k->shape[0] == extent.first)
             first.parameters = k->parameters;

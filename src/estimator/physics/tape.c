@@ -30,6 +30,8 @@
 enum { ACTIVATION_WITHIN = 3 };
 
 enum { HEAD_SCALES = 3, HEAD_MAPS = 8, SINGLE_BYTES = 4 }; /* keep_head_maps */
+/* Chosen: scales of a detector's heads are nearer. A search of all for each takes seconds. */
+enum { HEADS_APART = 1000 };
 
 /*
  * Some printed modules list an activation after both layers around it ("fc1, fc2, act"). Returns
@@ -150,25 +152,32 @@ static bool is_head(const struct builder *builder, size_t i)
  * keeps logits, probability, targets and their complement, cross-entropy, its weight, the power and
  * its base.
  */
-static void keep_head_maps(struct builder *builder)
+static void keep_maps_of_head(struct builder *builder, size_t i)
 {
     struct tape *tape = builder->tape;
-    for (size_t i = 0; i < tape->n_ops; i++) {
-        const struct tensor *map = &tape->tensors[tape->ops[i].output];
-        double last_size = 0;
-        bool again = false;
-        int scales = 0;
-        for (size_t k = 0; is_head(builder, i) && k < tape->n_ops; k++) {
-            const struct tensor *other = &tape->tensors[tape->ops[k].output];
-            if (is_head(builder, k) && other->first == map->first && other->elements != last_size) {
-                last_size = other->elements;
-                again |= tape->ops[k].weight == 0;
-                scales++;
-            }
+    const struct tensor *map = &tape->tensors[tape->ops[i].output];
+    size_t from = i > HEADS_APART ? i - HEADS_APART : 0;
+    size_t end = tape->n_ops - i > HEADS_APART ? i + HEADS_APART : tape->n_ops;
+    double last_size = 0;
+    bool again = false;
+    int scales = 0;
+    for (size_t k = from; k < end; k++) {
+        const struct tensor *other = &tape->tensors[tape->ops[k].output];
+        if (is_head(builder, k) && other->first == map->first && other->elements != last_size) {
+            last_size = other->elements;
+            again |= tape->ops[k].weight == 0;
+            scales++;
         }
-        if (scales >= HEAD_SCALES && again)
-            tape->ops[i].kept_bytes += HEAD_MAPS * SINGLE_BYTES * map->elements;
     }
+    if (scales >= HEAD_SCALES && again)
+        tape->ops[i].kept_bytes += HEAD_MAPS * SINGLE_BYTES * map->elements;
+}
+
+static void keep_head_maps(struct builder *builder)
+{
+    for (size_t i = 0; i < builder->tape->n_ops; i++)
+        if (is_head(builder, i))
+            keep_maps_of_head(builder, i);
 }
 
 static void sum_up(struct builder *builder)
