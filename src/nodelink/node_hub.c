@@ -151,33 +151,35 @@ static bool is_idle(const struct hub_connection *connection)
     return !connection->line && !connection->is_waiting && !connection->is_in_turn;
 }
 
-/* The network of most of them. */
-static uint64_t find_crowd(struct hub_connection *const *unproven, int n)
+/* The network of most of them, and how many those are. */
+static uint64_t find_crowd(struct hub_connection *const *unproven, int n, int *ret_most)
 {
     uint64_t crowd = 0;
-    for (int i = 0, most = 0; i < n; i++) {
+    *ret_most = 0;
+    for (int i = 0; i < n; i++) {
         int count = 0;
         for (int k = 0; k < n; k++)
             count += unproven[k]->network == unproven[i]->network;
-        if (count > most) {
-            most = count;
+        if (count > *ret_most) {
+            *ret_most = count;
             crowd = unproven[i]->network;
         }
     }
     return crowd;
 }
 
-/* Of the network that crowds the places: the oldest connection without a line, else the newest. */
+/* Of the network that crowds the places, or of all where each has another: the oldest connection
+ * without a line, else the newest. */
 static void drop_of_crowd(struct node_hub *hub)
 {
     struct hub_connection *unproven[HUB_UNPROVEN_MAX + 1], *dropped = NULL;
-    int n = 0;
+    int n = 0, most;
     for (struct hub_connection *c = hub->first; c && n < HUB_UNPROVEN_MAX + 1; c = c->next)
         if (!c->node)
             unproven[n++] = c;
-    uint64_t crowd = find_crowd(unproven, n);
+    uint64_t crowd = find_crowd(unproven, n, &most);
     for (int i = 0; i < n && !(dropped && is_idle(dropped)); i++)
-        if (unproven[i]->network == crowd)
+        if (most == 1 || unproven[i]->network == crowd)
             dropped = unproven[i];
     if (dropped)
         hub_drop(dropped);

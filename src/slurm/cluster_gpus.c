@@ -34,14 +34,16 @@ static const char *find_health(const struct slurm_controller *controller,
     return "ok";
 }
 
-static json_t *explain_hold(const struct slurm_controller *controller, const struct gpu_view *view,
-    const struct cluster_node *node)
+static json_t *explain_hold(const struct slurm_controller *controller,
+    const struct cluster_asker *asker, const struct gpu_view *view, const struct cluster_node *node)
 {
     char text[128], named[128];
     if (node->is_drained)
         return json_string("its node is drained");
     if (!gpu_view_explain_hold(view, text, sizeof text))
         return json_null();
+    if (!cluster_sees_all_jobs(controller, asker))
+        return json_string("another job keeps it");
     controller_name_jobs(controller, text, named, sizeof named);
     return json_string(named);
 }
@@ -49,8 +51,7 @@ static json_t *explain_hold(const struct slurm_controller *controller, const str
 static bool may_see_job(const struct slurm_controller *controller,
     const struct cluster_asker *asker, const struct tracked_job *job)
 {
-    return !controller->snapshot.hides_jobs || asker->uid == 0 || asker->uid == geteuid() ||
-           asker->uid == job->uid;
+    return cluster_sees_all_jobs(controller, asker) || asker->uid == job->uid;
 }
 
 static json_t *jobs_on_gpu(const struct slurm_controller *controller,
@@ -98,7 +99,7 @@ static json_t *gpu_json(
     json_object_set_new(
         object, "power_w", json_reading(is_measured ? gpu->power_w : READING_NONE, 1));
     json_object_set_new(object, "tasks", jobs_on_gpu(controller, asker, view, is_measured));
-    json_object_set_new(object, "hold_off", explain_hold(controller, view, node));
+    json_object_set_new(object, "hold_off", explain_hold(controller, asker, view, node));
     return object;
 }
 

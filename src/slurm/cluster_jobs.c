@@ -69,11 +69,16 @@ static bool is_ours(const struct slurm_controller *controller, const struct slur
            is_in_partition(record, controller->options.run_partition);
 }
 
+bool cluster_sees_all_jobs(
+    const struct slurm_controller *controller, const struct cluster_asker *asker)
+{
+    return !controller->snapshot.hides_jobs || asker->uid == 0 || asker->uid == geteuid();
+}
+
 static bool may_see(const struct slurm_controller *controller, const struct cluster_asker *asker,
     const struct slurm_job *record)
 {
-    return !controller->snapshot.hides_jobs || asker->uid == 0 || asker->uid == geteuid() ||
-           asker->uid == record->uid;
+    return cluster_sees_all_jobs(controller, asker) || asker->uid == record->uid;
 }
 
 static bool is_wanted(const struct cluster_asker *asker, const struct cluster_jobs_query *query,
@@ -125,8 +130,10 @@ static const struct tracked_job *find_job(
     return id_map_get(&controller->jobs, (uint64_t)place.base << 32 | index);
 }
 
+/* The text may name jobs of others. */
 static void explain_in_core(const struct slurm_controller *controller,
-    const struct tracked_job *job, const char **ret_word, char *text, size_t size)
+    const struct cluster_asker *asker, const struct tracked_job *job, const char **ret_word,
+    char *text, size_t size)
 {
     const struct task *task = core_task(controller->core, job->task);
     int ahead = task && task->queue ? core_ahead_of(controller->core, task, NULL) : 0;
@@ -138,12 +145,13 @@ static void explain_in_core(const struct slurm_controller *controller,
         snprintf(text, size, "%d job%s before it", ahead, ahead > 1 ? "s are" : " is");
     } else {
         *ret_word = core_reason_word(controller->core, job->task);
-        controller_explain_waiting(controller, job, text, size);
+        if (cluster_sees_all_jobs(controller, asker))
+            controller_explain_waiting(controller, job, text, size);
     }
 }
 
-static void add_reason(const struct slurm_controller *controller, const struct slurm_job *record,
-    const struct tracked_job *job, json_t *object)
+static void add_reason(const struct slurm_controller *controller, const struct cluster_asker *asker,
+    const struct slurm_job *record, const struct tracked_job *job, json_t *object)
 {
     char text[SLURM_TEXT_MAX] = "";
     const char *word = "None";
@@ -158,7 +166,7 @@ static void add_reason(const struct slurm_controller *controller, const struct s
         word = "BadConstraints";
         snprintf(text, sizeof text, "%s", job->refusal);
     } else if (waits && job && job->task)
-        explain_in_core(controller, job, &word, text, sizeof text);
+        explain_in_core(controller, asker, job, &word, text, sizeof text);
     else if (waits)
         word = "Priority";
     json_object_set_new(object, "reason", json_string(word));
@@ -246,6 +254,13 @@ static void add_array(const struct slurm_job *record, json_t *object)
     json_object_set_new(object, "array_limit", json_integer(limit));
 }
 
+/* Slurm takes any bytes for a name. */
+static json_t *name_json(const struct slurm_job *record)
+{
+    json_t *name = json_string(record->name ? record->name : "");
+    return name ? name : json_string("?");
+}
+
 static json_t *job_json(const struct slurm_controller *controller,
     const struct cluster_asker *asker, const struct slurm_job *record)
 {
@@ -254,12 +269,12 @@ static json_t *job_json(const struct slurm_controller *controller,
     json_t *object = json_object();
     json_object_set_new(object, "id", json_integer(record->id));
     add_array(record, object);
-    json_object_set_new(object, "name", json_string(record->name ? record->name : ""));
+    json_object_set_new(object, "name", name_json(record));
     json_object_set_new(object, "command", json_null());
     json_object_set_new(object, "user", json_string(asker->user_name(asker->context, record->uid)));
     json_object_set_new(object, "uid", json_integer(record->uid));
     json_object_set_new(object, "state", json_string(state_word(record)));
-    add_reason(controller, record, job, object);
+    add_reason(controller, asker, record, job, object);
     add_times(controller, record, object);
     if (job)
         add_request(controller, job, task, object);
@@ -362,8 +377,8 @@ static json_t *array_json(const struct slurm_controller *controller,
         json_object_set_new(states, word, json_integer(before + (n < 0 ? 1 : n)));
         count += n;
     }
-    return json_pack("{s:I, s:s, s:s, s:I, s:o, s:o}", "id", (json_int_t)first->array_id, "name",
-        first->name ? first->name : "", "user", asker->user_name(asker->context, first->uid), "uid",
+    return json_pack("{s:I, s:o, s:s, s:I, s:o, s:o}", "id", (json_int_t)first->array_id, "name",
+        name_json(first), "user", asker->user_name(asker->context, first->uid), "uid",
         (json_int_t)first->uid, "count", is_known ? json_integer(count) : json_null(), "states",
         states);
 }

@@ -54,6 +54,10 @@ int cluster_job_json(const struct slurm_controller *controller, const struct clu
 json_t *cluster_gpus_json(
     const struct slurm_controller *controller, const struct cluster_asker *asker);
 
+/* Does Slurm's PrivateData let the user see the jobs of others? */
+bool cluster_sees_all_jobs(
+    const struct slurm_controller *controller, const struct cluster_asker *asker);
+
 /* Counts the jobs of colloc's partitions that wait and that run. */
 void cluster_count_jobs(
     const struct slurm_controller *controller, int *ret_waiting, int *ret_running);

@@ -39,6 +39,7 @@ struct libslurm {
     const char *intake, *run;
     struct loaded now, before; /* before: the controller may still read it */
     bool is_known;             /* the version and what follows from it */
+    unsigned loads;
     bool counts_memory, can_change_gres, hides_jobs;
 };
 
@@ -211,12 +212,17 @@ static struct slurm_node node_of(const node_info_t *node)
 
 /* ---- reading ---- */
 
+enum {
+    CONFIG_LOADS = 16
+}; /* chosen: the configuration is read again after so many loads of jobs */
+
 /* Which of 22.05's restrictions hold, and what SelectTypeParameters counts. */
 static int read_version(struct libslurm *slurm, struct fault *fault)
 {
     slurm_conf_t *conf = NULL;
     unsigned major = 0, minor = 0, micro = 0;
-    if (slurm->is_known)
+    bool is_due = slurm->loads++ % CONFIG_LOADS == 0; /* it may have been reconfigured */
+    if (slurm->is_known && !is_due)
         return 0;
     if (slurm_load_ctl_conf(0, &conf) != SLURM_SUCCESS)
         return slurm_fault(fault, "slurmctld's configuration cannot be read");
