@@ -7,7 +7,7 @@
  *     jumps to targets[number]
  *
  * It touches only registers that every calling convention leaves to such code: r10 and r11; x9 to
- * x11. A forked child looks at its parent's page until it calls CUDA itself: it makes the parent
+ * x11 and x16, by which a function that begins with "bti c" may be jumped to. A forked child looks at its parent's page until it calls CUDA itself: it makes the parent
  * look busy, or waits with it, which harms neither.
  */
 #include "preload/call_stubs.h"
@@ -15,14 +15,13 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "preload/futex.h"
 #include "preload/gate.h"
 
 /* What the assembly reads. */
 #define HIDDEN __attribute__((visibility("hidden"), used))
 static struct preload_page no_page; /* the gate is open */
 HIDDEN _Atomic(struct preload_page *) preload_stub_page = &no_page;
-HIDDEN any_function *preload_stub_targets[CALL_STUBS_MAX];
+HIDDEN _Atomic(any_function *) preload_stub_targets[CALL_STUBS_MAX];
 HIDDEN void preload_stub_wait(void);
 extern const char preload_stubs[] __attribute__((visibility("hidden")));
 
@@ -32,9 +31,6 @@ _Static_assert(PRELOAD_GATE_CLOSED == 1, "in the assembly");
 _Static_assert(CALL_STUBS_MAX == 1024, "in the assembly");
 
 enum { STUB_SIZE = 16 };
-
-static _Atomic uint32_t lock;
-static int n_stubs;
 
 /* They need no GPU, and answer while the process is suspended. */
 static bool never_waits(const char *symbol)
@@ -52,19 +48,18 @@ static any_function *stub_at(int i)
     return (any_function *)(uintptr_t)(preload_stubs + (size_t)i * STUB_SIZE);
 }
 
+/* Without a lock: the child of a fork may find one held. */
 any_function *call_stub_before(const char *symbol, any_function *function)
 {
-    int i = 0;
     if (!function || never_waits(symbol))
         return function;
-    futex_lock(&lock);
-    while (i < n_stubs && preload_stub_targets[i] != function)
-        i++;
-    bool has_room = i < CALL_STUBS_MAX;
-    if (i == n_stubs && has_room)
-        preload_stub_targets[n_stubs++] = function;
-    futex_unlock(&lock);
-    return has_room ? stub_at(i) : function;
+    for (int i = 0; i < CALL_STUBS_MAX; i++) {
+        any_function *there = NULL;
+        if (atomic_compare_exchange_strong(&preload_stub_targets[i], &there, function) ||
+            there == function)
+            return stub_at(i);
+    }
+    return function;
 }
 
 void call_stubs_use(struct preload_page *page)
@@ -176,8 +171,8 @@ __asm__(".text\n"
         "    b.eq 2f\n"
         "    adrp x10, preload_stub_targets\n"
         "    add x10, x10, #:lo12:preload_stub_targets\n"
-        "    ldr x10, [x10, x9, lsl #3]\n"
-        "    br x10\n"
+        "    ldr x16, [x10, x9, lsl #3]\n"
+        "    br x16\n"
         "2:  stp x29, x30, [sp, #-224]!\n"
         "    .cfi_def_cfa_offset 224\n"
         "    .cfi_offset 29, -224\n"
@@ -207,8 +202,8 @@ __asm__(".text\n"
         "    .cfi_restore 30\n"
         "    adrp x10, preload_stub_targets\n"
         "    add x10, x10, #:lo12:preload_stub_targets\n"
-        "    ldr x10, [x10, x9, lsl #3]\n"
-        "    br x10\n"
+        "    ldr x16, [x10, x9, lsl #3]\n"
+        "    br x16\n"
         "    .cfi_endproc\n"
         ".size preload_stubs, . - preload_stubs\n");
 #else
