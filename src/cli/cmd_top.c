@@ -104,9 +104,10 @@ static void poll_page(struct top *top, struct client *client)
     snprintf(path, sizeof path, "/v1/tasks/%" JSON_INTEGER_FORMAT, top->page_task);
     json_t *task = fetch_reply(client, path, &fault);
     strcat(path, "/series");
-    json_t *series = task ? fetch_reply(client, path, &fault) : NULL;
-    if (task)
-        top_page_take(top, json_object_get(task, "task"), series);
+    const json_t *one = json_object_get(task, "task"); /* none: an array of Slurm that waits */
+    json_t *series = one ? fetch_reply(client, path, &fault) : NULL;
+    if (one)
+        top_page_take(top, one, series);
     json_decref(task);
     json_decref(series);
 }
