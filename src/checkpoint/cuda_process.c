@@ -236,12 +236,15 @@ static bool read_limit(const char *folder, const char *name, double *ret_bytes)
 struct reading cgroup_memory_left(const char *path)
 {
     char folder[4096];
-    double left = INFINITY, limit, current;
+    double left = INFINITY, limit, high, current;
     if (snprintf(folder, sizeof folder, "%s", path) >= (int)sizeof folder ||
         strncmp(folder, CGROUP_MOUNT, strlen(CGROUP_MOUNT)) != 0)
         return READING_NONE;
     for (char *slash = folder; strlen(folder) >= strlen(CGROUP_MOUNT); *slash = '\0') {
-        if (read_limit(folder, "memory.max", &limit) && isfinite(limit)) {
+        bool has_limit = read_limit(folder, "memory.max", &limit);
+        if (has_limit && read_limit(folder, "memory.high", &high))
+            limit = fmin(limit, high); /* above it the kernel slows the process down */
+        if (has_limit && isfinite(limit)) {
             if (!read_limit(folder, "memory.current", &current))
                 return READING_NONE;
             left = fmin(left, fmax(0, limit - current));

@@ -227,6 +227,33 @@ class Gate(Suspend):
         self.assertEqual(self.wait(task, "FAILED")["signal"], signal.SIGSEGV)
 
 
+class WhileSuspended(Suspend):
+    def test_a_process_ends(self):
+        """The task goes on with the others."""
+        train = "colloc-pretend-train --memory-mib=3000 --seconds=1e6 --ramp-seconds=0"
+        task = self.submit(f"{train} & wait; echo alone; exec sleep 1000")
+        self.wait_state(task, "RUNNING")
+        pid = self.pid(task)
+        self.colloc("suspend", str(task))
+        os.kill(pid, signal.SIGKILL)
+        until(lambda: "alone" in self.output(task), "its end")
+        self.colloc("resume", str(task))
+        self.wait_state(task, "RUNNING")
+        self.assertEqual(self.task(task)["attempt_count"], 1)
+
+    def test_its_shim_does_not_count_the_time(self):
+        task = self.start_task(time_limit_s=3600)
+        path = f"{self.state}/tasks/{task}/1/time-limit"
+
+        def hours():
+            return int(read(path)) / 3600e6 if os.path.exists(path) else 0
+
+        self.colloc("suspend", str(task))
+        until(lambda: hours() > 1e6, "a limit that is never over")
+        self.colloc("resume", str(task))
+        until(lambda: 1 < hours() < 2, "the limit and the time that it was suspended")
+
+
 # Waits for each file; then calls CUDA once, first by a function that the library has no hook for,
 # or, if the file is "often", again and again.
 CALLS_NOW_AND_THEN = """

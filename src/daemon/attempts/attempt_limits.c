@@ -3,11 +3,18 @@
  * Limits of a task that runs, changed by `colloc update`: the core has the new time limit already,
  * and keeps it while the daemon runs. The shim, which keeps it also without a daemon, reads it from
  * the attempt's folder when the old one is over. CPUs and main memory are limits of the cgroup.
+ *
+ * Time in which a task is suspended or paused does not count. So a task that stops gets a limit
+ * that is never over, and when it goes on, the old one and the time that it was stopped:
+ *
+ *     limit 8 h    suspended after 1 h    never    resumed after 10 h    18 h after the start
  */
 #include <inttypes.h>
+#include <search.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "daemon/attempts/attempts_state.h"
@@ -21,6 +28,40 @@ static int write_time_limit(const char *folder, int64_t limit_us)
     return file_write_atomic(path, text, (size_t)n, 0600);
 }
 
+static int64_t shim_limit_us(const struct task *task)
+{
+    int64_t limit_us = task->request.time_limit_us;
+    if (limit_us == 0)
+        return 0;
+    return task->yield.since_us ? TIME_NEVER / 2 : limit_us + task->yield.attempt_stopped_us;
+}
+
+static void keep_time_limit(const struct attempts *attempts, struct live_attempt *live)
+{
+    const struct task *task = core_task(attempts->parts.core, live->task);
+    char folder[STATE_PATH_SIZE];
+    if (!task || !task_state_has_attempt(task->state) || !task->request.time_limit_us)
+        return;
+    int64_t limit_us = shim_limit_us(task);
+    bool is_first = live->shim_limit_us == 0 && limit_us == task->request.time_limit_us;
+    if (limit_us == live->shim_limit_us)
+        return;
+    attempts_folder(attempts, task, folder, sizeof folder);
+    if (is_first || write_time_limit(folder, limit_us) == 0)
+        live->shim_limit_us = limit_us;
+}
+
+static void on_live_attempt(const void *node, VISIT visit, void *context)
+{
+    if (visit == postorder || visit == leaf)
+        keep_time_limit(context, *(struct live_attempt *const *)node);
+}
+
+void attempts_keep_time_limits(struct attempts *attempts)
+{
+    twalk_r(attempts->live, on_live_attempt, attempts);
+}
+
 void attempts_apply_limits(const struct attempts *attempts, uint64_t id)
 {
     const struct task *task = core_task(attempts->parts.core, id);
@@ -28,9 +69,12 @@ void attempts_apply_limits(const struct attempts *attempts, uint64_t id)
     if (!task || !task_state_has_attempt(task->state))
         return;
     attempts_folder(attempts, task, folder, sizeof folder);
-    int r = write_time_limit(folder, task->request.time_limit_us);
+    int r = write_time_limit(folder, shim_limit_us(task));
     if (r == 0 && cgroups_name(attempts, folder, cgroup, sizeof cgroup)) {
         struct cgroup_limits limits = cgroups_limits_of(attempts, task);
+        /* A task that names no main memory has a limit from its start, or none. It may have taken
+         * more than would be its part now. */
+        limits.memory_bytes = task->request.host.memory_bytes;
         r = cgroup_limit_attempt(cgroup, &limits);
     }
     if (r < 0)

@@ -178,6 +178,7 @@ void attempts_polled(struct attempts *attempts, int64_t poll)
 {
     uint64_t id = 0;
     attempts->polled = poll;
+    attempts_keep_time_limits(attempts);
     if (!attempts->n_awaiting_poll)
         return;
     for (const struct task *task; (task = core_next_task(attempts->parts.core, id));) {

@@ -25,6 +25,7 @@ struct live_attempt {
     char *why_deferred;         /* what the machine lacks; NULL: nothing */
     int64_t poll_awaited;       /* its exit is reported after this poll of the GPUs; 0: none */
     int64_t poll_limit_us;      /* but no later than this (monotonic clock) */
+    int64_t shim_limit_us;      /* the time limit that its shim has; 0: that of its start */
 };
 
 struct attempts {
@@ -71,6 +72,11 @@ void live_attempt_unwatch(struct live_attempt *live);
 
 /* Reads what became of an attempt that was started and is not watched. */
 void attempts_adopt_one(struct attempts *attempts, const struct task *task);
+
+/* ---- attempt_limits.c ---- */
+
+/* Shims get new time limits for tasks that have stopped or gone on. */
+void attempts_keep_time_limits(struct attempts *attempts);
 
 /* ---- attempt_ending.c ---- */
 

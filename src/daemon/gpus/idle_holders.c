@@ -52,13 +52,23 @@ static struct reading calls_idle_us(const struct gpu_state *state, uint64_t task
     return READING_NONE;
 }
 
+/* Do others use the GPU? Only then its activity may be theirs. */
+static bool has_others(const struct gpu_state *state, uint64_t task)
+{
+    for (size_t i = 0; i < state->n_shares; i++)
+        if (state->shares[i].task != task && state->shares[i].holder.processes > 0)
+            return true;
+    return false;
+}
+
 static struct reading idle_us(
     const struct gpus *gpus, const struct gpu_state *state, const struct resident *resident)
 {
     struct reading idle = gpu_idle_us(state), calls = calls_idle_us(state, resident->task);
     int64_t held_us = state->sample.at_us -
                       driver_monotonic_us(gpus->parts.driver, resident->since_us);
-    if (calls.valid && (!idle.valid || calls.value > idle.value))
+    bool counts = calls.valid && has_others(state, resident->task);
+    if (counts && (!idle.valid || calls.value > idle.value))
         idle = calls;
     if (idle.valid && idle.value > (double)held_us)
         idle.value = held_us > 0 ? (double)held_us : 0;

@@ -189,12 +189,12 @@ enum preload_gate_answer preload_manager_set_gate(
     enum preload_gate_answer answer = PRELOAD_GATE_NONE;
     struct preload_process *process = NULL;
     while (manager->listener && (process = preload_next_process(manager->listener, process))) {
-        if (process->peer.task != task || process->peer.pid != pid)
+        if (process->peer.task != task || (pid && process->peer.pid != pid))
             continue;
         set_page_gate(process->page, is_closed);
         answer = atomic_load(&process->page->in_flight) ? PRELOAD_GATE_BUSY : PRELOAD_GATE_CLEAR;
     }
-    return answer == PRELOAD_GATE_NONE && is_away(manager, pid) ? PRELOAD_GATE_AWAY : answer;
+    return answer == PRELOAD_GATE_NONE && pid && is_away(manager, pid) ? PRELOAD_GATE_AWAY : answer;
 }
 
 uint32_t preload_manager_flags(struct preload_manager *manager, uint64_t task, pid_t pid)

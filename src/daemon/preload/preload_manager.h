@@ -33,7 +33,8 @@ void preload_manager_destroy(struct preload_manager *manager);
 const char *preload_manager_socket(const struct preload_manager *manager);
 
 /*
- * Closes or opens the gate that keeps a process from synchronizing calls (preload/page.h).
+ * Closes or opens the gate that keeps a process of the task, or all of them (`pid` 0), from
+ * synchronizing calls (preload/page.h).
  * Returns PRELOAD_GATE_CLEAR: no such call is in flight; PRELOAD_GATE_BUSY: one is, and returns
  * when the GPU has done its work; PRELOAD_GATE_AWAY: the process was started with the library, but
  * has not called CUDA since the daemon was; PRELOAD_GATE_NONE: it runs without the library.

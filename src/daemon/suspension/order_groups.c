@@ -108,6 +108,7 @@ static void end_resumption(struct suspension *s, enum group_answer answer)
     uint64_t task = s->orders->task;
     switch (answer) {
     case GROUP_DONE:
+    case GROUP_EMPTY: /* its processes have ended: nothing is left to put back */
         suspension_complete_order(s, is_move ? EVENT_MOVED : EVENT_RESUMED);
         suspension_remove_record(
             s, task); /* after the log: until then it would have to be repeated */
@@ -115,10 +116,6 @@ static void end_resumption(struct suspension *s, enum group_answer answer)
     case GROUP_NO_ROOM: /* of a move, too: the core resumes it where there is room */
         suspension_fail_order(
             s, SUSPENSION_NO_MEMORY, true, "the GPU has too little free memory for it now");
-        break;
-    case GROUP_EMPTY: /* its EXITED follows */
-        suspension_remove_record(s, s->orders->task);
-        suspension_fail_order(s, SUSPENSION_LOST, true, "its processes have ended");
         break;
     case GROUP_BROKEN:
         suspension_fail_order(s, SUSPENSION_LOST, true,
@@ -134,6 +131,8 @@ enum suspension_gate suspension_set_gate(struct suspension *s, bool is_closed)
 {
     const struct suspension_hooks *hooks = &s->parts.hooks;
     enum suspension_gate worst = SUSPENSION_GATE_CLEAR;
+    if (!is_closed) /* also of processes that came while the task was suspended */
+        return hooks->set_gate(hooks->context, s->orders->task, 0, false);
     for (size_t i = 0; i < s->record.n_processes; i++) {
         enum suspension_gate gate = hooks->set_gate(
             hooks->context, s->orders->task, s->record.processes[i].pid, is_closed);

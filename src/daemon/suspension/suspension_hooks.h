@@ -47,8 +47,9 @@ struct suspension_hooks {
     /* Writes the path of the attempt's cgroup. Returns false when it has none. */
     bool (*find_cgroup)(void *context, uint64_t task, char *path, size_t size);
 
-    /* Closes or opens the gate that keeps a process of the task from synchronizing calls: the
-     * driver crashes a process whose first call after a suspension is one. */
+    /* Closes or opens the gate that keeps a process of the task, or all of them (`pid` 0), from
+     * synchronizing calls: the driver crashes a process whose first call after a suspension is
+     * one. */
     enum suspension_gate (*set_gate)(void *context, uint64_t task, pid_t pid, bool is_closed);
 
     /* Returns which kinds of memory the process of the task has taken, as its preloaded library

@@ -417,6 +417,9 @@ static void test_an_idle_task_beside_others(void **state)
     seen.config.unused_after_us = 1;
     assert_false(is_reported()); /* others use the GPU; of this task's calls nothing is known */
     seen.calls_idle_us = reading_of(1e12);
+    use_gpu(6, 0);
+    assert_false(is_reported()); /* it is alone: the activity is its own, without a call */
+    use_gpu(6, 2);
     assert_true(is_reported());
     assert_false(is_reported());
     seen.config.core.suspend_unused_us = 3600 * SECOND_US; /* it has not held its GPU as long */

@@ -235,6 +235,9 @@ static void the_gate_is_closed_in_the_page(void **state)
     assert_int_equal(preload_manager_set_gate(seen.manager, TASK, pid, true), PRELOAD_GATE_BUSY);
     assert_int_equal(preload_manager_set_gate(seen.manager, TASK, pid, false), PRELOAD_GATE_BUSY);
     assert_int_equal(page->gate, PRELOAD_GATE_OPEN);
+    page->gate = PRELOAD_GATE_CLOSED; /* of a process that came while the task was suspended */
+    preload_manager_set_gate(seen.manager, TASK, 0, false);
+    assert_int_equal(page->gate, PRELOAD_GATE_OPEN);
     page->flags = PRELOAD_USES_IPC;
     assert_int_equal(preload_manager_flags(seen.manager, TASK, pid), PRELOAD_USES_IPC);
     end_process(page, fd);
