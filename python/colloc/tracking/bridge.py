@@ -37,7 +37,17 @@ class Bridge:
 
 
 def open_bridge(place: str, environment: Mapping[str, str]) -> Bridge:
-    """One of KINDS. Raises ValueError with what is missing."""
+    """One of KINDS. Raises ValueError, and nothing else, with what is missing or wrong."""
+    try:
+        return open_kind(place, environment)
+    except ValueError:
+        raise
+    except Exception as error:  # of a package, or a file that the environment names
+        raise ValueError(f"{type(error).__name__}: {error}") from None
+
+
+def open_kind(place: str, environment: Mapping[str, str]) -> Bridge:
+    """As open_bridge, but other errors pass."""
     if place == "mlflow":
         from colloc.tracking.mlflow_run import open_mlflow
 

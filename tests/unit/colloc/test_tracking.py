@@ -114,6 +114,17 @@ class Mlflow(TrackingCase):
             with self.assertRaisesRegex(ValueError, "must be mlflow|MLFLOW_RUN_ID"):
                 open_bridges(places, {})
 
+    def test_what_cannot_be_opened(self):
+        names = {"MLFLOW_RUN_ID": "r", "MLFLOW_TRACKING_URI": "https://127.0.0.1"}
+        names["MLFLOW_TRACKING_SERVER_CERT_PATH"] = os.path.join(self.folder, "none.pem")
+        with self.assertRaisesRegex(ValueError, "FileNotFoundError"):
+            open_bridges("mlflow", names)
+        packages = {"mlflow.entities": mock.Mock(), "mlflow.tracking": mock.Mock()}
+        packages["mlflow.tracking"].MlflowClient.side_effect = RuntimeError("no such store")
+        with mock.patch.dict(sys.modules, {"mlflow": mock.Mock(), **packages}):
+            with self.assertRaisesRegex(ValueError, "RuntimeError: no such store"):
+                open_bridges("mlflow", {"MLFLOW_RUN_ID": "r", "MLFLOW_TRACKING_URI": "x:y"})
+
 
 def read_events(folder):
     """The events of all files in the folder as {field: value}, each record checked."""
@@ -380,6 +391,13 @@ class Radt(TrackingCase):
             run.log_param("lr", 0.1)  # of mlflow, which is not here
         self.assertEqual(server.values("loss"), [2.5, 2])
         self.assertEqual([m["step"] for m in server.metrics], [1, 2, 2])
+
+    def test_a_bridge_that_fails_does_not_end_the_script(self):
+        missing = os.path.join(self.folder, "none.pem")
+        self.names(self.server(), MLFLOW_TRACKING_SERVER_CERT_PATH=missing)
+        with RADTBenchmark() as run:
+            run.log_metric("loss", 2.5, 1)
+        self.assertIn("colloc: mlflow: FileNotFoundError", self.errors.getvalue())
 
     def test_limits_end_the_script(self):
         server = self.server()
