@@ -7,6 +7,7 @@ import threading
 
 BATCH_MAX = 1000  # metrics of a request
 KEY_MAX = 250  # bytes of a metric's name, which all backends take
+NOT_FINITE = ("NaN", "Infinity", "-Infinity")  # texts, in the JSON of protobuf
 
 
 def wrong_metric(metric):
@@ -17,11 +18,16 @@ def wrong_metric(metric):
         return "key"
     if any(not (c.isalnum() or c in "_-. /:") for c in metric["key"]):
         return f"key {metric['key']!r}"
-    if not isinstance(metric["value"], (int, float)):
+    if not isinstance(metric["value"], (int, float)) and metric["value"] not in NOT_FINITE:
         return "value"
     if not all(isinstance(metric[name], int) for name in ("timestamp", "step")):
         return "timestamp and step must be int64"
     return None
+
+
+def no_constant(text):
+    """For NaN and the like without quotes, which Python's reader would take."""
+    raise ValueError(f"{text} is no JSON")
 
 
 class FakeMlflow(http.server.ThreadingHTTPServer):
@@ -73,8 +79,12 @@ class FakeMlflow(http.server.ThreadingHTTPServer):
 
 class Handler(http.server.BaseHTTPRequestHandler):
     def do_POST(self):
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        status, code = self.server.answer(self.path, self.headers.get("Authorization"), body)
+        data = self.rfile.read(int(self.headers["Content-Length"]))
+        try:
+            body = json.loads(data, parse_constant=no_constant)
+            status, code = self.server.answer(self.path, self.headers.get("Authorization"), body)
+        except ValueError:
+            status, code = 400, "BAD_REQUEST"
         self.send_response(status)
         if status in (301, 302, 307, 308):
             self.send_header("Location", self.server.uri() + "/elsewhere")

@@ -10,10 +10,11 @@ from __future__ import annotations
 import base64
 import http.client
 import json
+import math
 import ssl
 import urllib.error
 import urllib.request
-from typing import Any, Dict, Mapping, Optional, Sequence
+from typing import Any, Dict, Mapping, Optional, Sequence, Union
 
 from colloc.tracking.bridge import Bridge, Point, Refused, shown_address
 
@@ -43,6 +44,15 @@ def tls_context(environment: Mapping[str, str]) -> ssl.SSLContext:
     return context
 
 
+def json_number(value: float) -> Union[float, str]:
+    """JSON has no such numbers: the JSON of protobuf, which MLflow reads, has texts for them."""
+    if math.isnan(value):
+        return "NaN"
+    if math.isinf(value):
+        return "Infinity" if value > 0 else "-Infinity"
+    return value
+
+
 class NoRedirect(urllib.request.HTTPRedirectHandler):
     """A redirection would take the password elsewhere."""
 
@@ -64,9 +74,8 @@ class RestRun(Bridge):
 
     def post(self, path: str, body: Dict[str, Any]) -> None:
         """One request. Raises Refused, or OSError."""
-        request = urllib.request.Request(
-            f"{self.uri}/api/2.0/mlflow/{path}", json.dumps(body).encode(), method="POST"
-        )
+        data = json.dumps(body, allow_nan=False).encode()
+        request = urllib.request.Request(f"{self.uri}/api/2.0/mlflow/{path}", data, method="POST")
         request.add_header("Content-Type", "application/json")
         if self.header:
             request.add_header("Authorization", self.header)
@@ -87,7 +96,12 @@ class RestRun(Bridge):
     def send(self, points: Sequence[Point]) -> None:
         for first in range(0, len(points), BATCH_MAX):
             metrics = [
-                {"key": p.name, "value": p.value, "timestamp": int(p.at_s * 1000), "step": p.step}
+                {
+                    "key": p.name,
+                    "value": json_number(p.value),
+                    "timestamp": int(p.at_s * 1000),
+                    "step": p.step,
+                }
                 for p in points[first : first + BATCH_MAX]
             ]
             self.post("runs/log-batch", {"run_id": self.run, "metrics": metrics})

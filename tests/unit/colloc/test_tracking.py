@@ -12,6 +12,8 @@ import sys
 import tempfile
 import textwrap
 import unittest
+import urllib.error
+import urllib.request
 from unittest import mock
 
 ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", "..", ".."))
@@ -80,6 +82,17 @@ class Mlflow(TrackingCase):
         self.bridge(server).send([point(step=step) for step in range(2500)])
         self.assertEqual([len(body["metrics"]) for _, body in server.requests], [1000, 1000, 500])
         self.assertEqual([metric["step"] for metric in server.metrics], list(range(2500)))
+
+    def test_numbers_that_json_lacks(self):
+        server = self.server()
+        values = (float("nan"), float("inf"), float("-inf"), 2.5)
+        self.bridge(server).send([point(value=value) for value in values])
+        taken = [metric["value"] for metric in server.metrics]
+        self.assertEqual(taken, ["NaN", "Infinity", "-Infinity", 2.5])
+        bare = urllib.request.Request(server.uri(), b'{"value": NaN}', method="POST")
+        with self.assertRaisesRegex(urllib.error.HTTPError, "400") as caught:
+            urllib.request.urlopen(bare, timeout=LIMIT_S)
+        caught.exception.close()
 
     def test_who_may_write(self):
         server = self.server(authorization="Basic YWRhOnMzY3IzdA==")
