@@ -13,8 +13,9 @@ import json
 import math
 import ssl
 import urllib.error
+import urllib.parse
 import urllib.request
-from typing import Any, Dict, Mapping, Optional, Sequence, Union
+from typing import Any, Dict, Mapping, Optional, Sequence, Tuple, Union
 
 from colloc.tracking.bridge import Bridge, Point, Refused, shown_address
 
@@ -25,12 +26,27 @@ LATER = (408, 425, 429)  # and 5xx: to be tried again
 
 def authorization(environment: Mapping[str, str]) -> Optional[str]:
     """The header of MLFLOW_TRACKING_TOKEN, or _USERNAME and _PASSWORD."""
-    token = environment.get("MLFLOW_TRACKING_TOKEN")
+    token = environment.get("MLFLOW_TRACKING_TOKEN", "").strip()
     user = environment.get("MLFLOW_TRACKING_USERNAME")
     if user:
         text = f"{user}:{environment.get('MLFLOW_TRACKING_PASSWORD', '')}"
         return "Basic " + base64.b64encode(text.encode()).decode()
     return f"Bearer {token}" if token else None
+
+
+def take_user(uri: str, environment: Mapping[str, str]) -> Tuple[str, Mapping[str, str]]:
+    """The address without a user and password, and the environment with them if it names none."""
+    parts = urllib.parse.urlsplit(uri)
+    both, _, host = parts.netloc.rpartition("@")
+    user, _, password = both.partition(":")
+    address = urllib.parse.urlunsplit(parts._replace(netloc=host))
+    if not user or environment.get("MLFLOW_TRACKING_USERNAME"):
+        return address, environment
+    named = {
+        "MLFLOW_TRACKING_USERNAME": urllib.parse.unquote(user),
+        "MLFLOW_TRACKING_PASSWORD": urllib.parse.unquote(password),
+    }
+    return address, {**environment, **named}
 
 
 def tls_context(environment: Mapping[str, str]) -> ssl.SSLContext:
@@ -66,7 +82,8 @@ class RestRun(Bridge):
     name = "mlflow"
 
     def __init__(self, uri: str, run: str, environment: Mapping[str, str]):
-        self.uri, self.run = uri.rstrip("/"), run
+        address, environment = take_user(uri, environment)
+        self.uri, self.run = address.rstrip("/"), run
         self.header = authorization(environment)
         self.opener = urllib.request.build_opener(
             NoRedirect(), urllib.request.HTTPSHandler(context=tls_context(environment))
@@ -91,7 +108,8 @@ class RestRun(Bridge):
         except urllib.error.URLError as error:
             raise OSError(f"{shown_address(self.uri)}: {error.reason}") from None
         except http.client.HTTPException as error:
-            raise OSError(f"{shown_address(self.uri)}: {error!r}") from None
+            name = type(error).__name__  # its text may hold a part of the address
+            raise OSError(f"{shown_address(self.uri)}: {name}") from None
 
     def send(self, points: Sequence[Point]) -> None:
         for first in range(0, len(points), BATCH_MAX):
@@ -118,8 +136,8 @@ class PackageRun(Bridge):
             from mlflow.tracking import MlflowClient  # type: ignore
         except ImportError:
             raise ValueError(
-                f"MLFLOW_TRACKING_URI={uri or ''}: colloc itself sends to http:// and https:// "
-                "only; for other addresses python3 needs the package mlflow"
+                f"MLFLOW_TRACKING_URI={shown_address(uri or '')}: colloc itself sends to http:// "
+                "and https:// only; for other addresses python3 needs the package mlflow"
             ) from None
         self.client, self.metric, self.run = MlflowClient(tracking_uri=uri), Metric, run
 

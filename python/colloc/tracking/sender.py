@@ -71,6 +71,9 @@ class Sender:
                 return
             except OSError as error:
                 self._report(f"{error}; trying again")
+            except Exception as error:  # its text may hold a secret
+                self._report(f"not sent: {type(error).__name__}")
+                return
             with self.change:
                 if self.is_closing and time.monotonic() + pause_s > self.end:
                     return

@@ -104,6 +104,36 @@ class Mlflow(TrackingCase):
         self.assertEqual(len(server.metrics), 1)
         self.assertEqual(shown_address(f"https://ada:{SECRET}@h/m?k=v"), "https://h/m")
 
+    def test_a_user_in_the_address(self):
+        server = self.server(authorization="Basic YWRhOnMzY3IzdC8=")  # ada:s3cr3t/
+        address = server.uri().replace("//", f"//ada:{SECRET}%2F@")
+        self.bridge(server, MLFLOW_TRACKING_URI=address).send([point()])
+        server.authorization = "Basic Ym9iOnB3"  # bob:pw
+        user = {"MLFLOW_TRACKING_USERNAME": "bob", "MLFLOW_TRACKING_PASSWORD": "pw"}
+        self.bridge(server, MLFLOW_TRACKING_URI=address, **user).send([point()])
+        self.assertEqual(len(server.metrics), 2)
+
+    def test_a_token_read_from_a_file(self):
+        server = self.server(authorization=f"Bearer {SECRET}")
+        self.bridge(server, MLFLOW_TRACKING_TOKEN=f"{SECRET}\n").send([point()])
+        self.assertEqual(len(server.metrics), 1)
+
+    def test_secrets_are_not_reported(self):
+        server = self.server()
+        odd = server.uri().replace("//", f"//ada:{SECRET}/@")  # its port would be the password
+        with self.assertRaisesRegex(OSError, "InvalidURL$") as caught:
+            self.bridge(server, MLFLOW_TRACKING_URI=odd).send([point()])
+        self.assertNotIn(SECRET, str(caught.exception))
+        worker = Sender(self.bridge(server, MLFLOW_TRACKING_TOKEN=f"a\n{SECRET}"))
+        worker.add([point()])
+        worker.close(LIMIT_S)
+        self.assertEqual(self.errors.getvalue(), "colloc: mlflow: not sent: ValueError\n")
+        names = {"MLFLOW_RUN_ID": "r", "MLFLOW_TRACKING_URI": f"mysql://ada:{SECRET}@host/db"}
+        with mock.patch.dict(sys.modules, {"mlflow": None, "mlflow.entities": None}):
+            with self.assertRaisesRegex(ValueError, "mysql://host/db") as caught:
+                open_bridges("mlflow", names)
+        self.assertNotIn(SECRET, str(caught.exception))
+
     def test_what_is_tried_again(self):
         server = self.server()
         for status, kind in ((500, OSError), (429, OSError), (400, Refused), (307, Refused)):
@@ -381,6 +411,16 @@ class Sending(TrackingCase):
         worker.close(LIMIT_S)
         self.assertEqual((bridge.got, worker.thread.is_alive()), ([], False))
         self.assertIn("not sent: HTTP 404", self.errors.getvalue())
+
+    def test_other_errors_do_not_end_it(self):
+        bridge = Slow([TypeError(SECRET)])
+        worker = Sender(bridge)
+        with worker.change:
+            worker.waiting.extend(point(step=step) for step in range(sender.BATCH_MAX))
+        worker.add([point(step=-1)])
+        worker.close(LIMIT_S)
+        self.assertEqual([p.step for p in bridge.got], [-1])
+        self.assertEqual(self.errors.getvalue(), "colloc: slow: not sent: TypeError\n")
 
     def test_memory_is_bounded_and_the_end_too(self):
         bridge = Slow([OSError("down")] * 10**6)
