@@ -40,6 +40,9 @@ static bool is_tensorboard(struct span place)
 int track_places_check(const char *places, struct fault *fault)
 {
     const char *left = places;
+    size_t size = strlen(places);
+    if (size > 0 && places[size - 1] == ',')
+        return fault_set(fault, EINVAL, "track=%.200s: ends in a comma", places);
     do {
         struct span place = take_place(&left);
         if (!find_kind(place) && !is_tensorboard(place))

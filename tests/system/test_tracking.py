@@ -65,6 +65,8 @@ class Tracking(DaemonCase):
             reply = self.request("POST", "/v1/tasks", self.body(track=text))
             self.assertEqual(reply.status, 400, text)
             self.assertIn("tensorboard:FOLDER", reply.message)
+        reply = self.request("POST", "/v1/tasks", self.body(track="mlflow,"))
+        self.assertEqual((reply.status, "ends in a comma" in reply.message), (400, True))
         refused = self.colloc("submit", "--track=wandb", "--", "true", code=2)
         self.assertIn("WANDB_RUN_ID", refused.stderr)
         refused = self.colloc("record", "--mlflow", "--", "true", code=125)
