@@ -11,7 +11,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "cli/print.h"
 #include "cli/python.h"
+
+enum { NOT_STARTED = 127 }; /* the status of python_feed's child when there is no python3 */
 
 /* The stream is line-buffered: `data` is a line. */
 static ssize_t write_line(void *context, const char *data, size_t size)
@@ -55,9 +58,12 @@ int record_tracker_open(
 
 void record_tracker_close(struct record_tracker *tracker)
 {
+    int status = 0;
     if (tracker->csv)
         fclose(tracker->csv);
     close(tracker->socket);
-    while (waitpid(tracker->pid, NULL, 0) < 0 && errno == EINTR)
+    while (waitpid(tracker->pid, &status, 0) < 0 && errno == EINTR)
         ;
+    if (WIFEXITED(status) && WEXITSTATUS(status) == NOT_STARTED)
+        print_error("nothing was sent: cannot start python3");
 }

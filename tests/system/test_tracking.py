@@ -89,6 +89,9 @@ class Tracking(DaemonCase):
         self.assertIn(4000, [round(value) for value in self.server.values(GPU + "mem_used_mib")])
         self.assertIn("system/colloc_cpu_cores", self.server.names())
         self.assertIn("command_smact", self.read("samples.csv").splitlines()[0])
+        emulator = self.env["PATH"].split(":")[0]
+        done = self.colloc("record", "--mlflow", "--", "/bin/true", PATH=emulator)
+        self.assertIn("nothing was sent: cannot start python3", done.stderr)
         self.server.close()
         done = self.colloc("record", "--mlflow", "--", "sh", "-c", "exit 4", code=4)
         self.assertIn("Time", done.stderr)
