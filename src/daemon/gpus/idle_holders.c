@@ -43,12 +43,16 @@ static struct reading gpu_idle_us(const struct gpu_state *state)
     return reading_of(state->is_idle ? (double)(seen->at_us - state->idle_since_us) : 0);
 }
 
-/* For how long the task has not called CUDA; not valid: not known, or it has no process there. */
+/* For how long the task has not called CUDA; not valid: not known, or it has no process there. One
+ * whose kernels the driver sees is at work: it waits for a long one. */
 static struct reading calls_idle_us(const struct gpu_state *state, uint64_t task)
 {
-    for (size_t i = 0; i < state->n_shares; i++)
-        if (state->shares[i].task == task && state->shares[i].holder.processes > 0)
-            return state->shares[i].calls_idle_us;
+    for (size_t i = 0; i < state->n_shares; i++) {
+        const struct gpu_holder *holder = &state->shares[i].holder;
+        if (state->shares[i].task == task && holder->processes > 0)
+            return reading_or(holder->sm_utilisation, 0) > 0 ? reading_of(0)
+                                                             : state->shares[i].calls_idle_us;
+    }
     return READING_NONE;
 }
 

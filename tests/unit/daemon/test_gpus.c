@@ -420,6 +420,9 @@ static void test_an_idle_task_beside_others(void **state)
     use_gpu(6, 0);
     assert_false(is_reported()); /* it is alone: the activity is its own, without a call */
     use_gpu(6, 2);
+    seen.processes[0].sm_utilisation = reading_of(0.3);
+    assert_false(is_reported()); /* the driver sees its kernels */
+    seen.processes[0].sm_utilisation = reading_of(0);
     assert_true(is_reported());
     assert_false(is_reported());
     seen.config.core.suspend_unused_us = 3600 * SECOND_US; /* it has not held its GPU as long */
