@@ -105,9 +105,12 @@ static void join_words(const char *const *words, char *buffer, size_t size)
 int submit_explain_unread(const char *const *words, int r, struct fault *fault)
 {
     char line[160] = "";
+    join_words(words, line, sizeof line);
+    if (r == -EFBIG && is_program(words[0]))
+        return fault_set(fault, EFBIG,
+            "%.80s: is a program, not a script; run it with: colloc submit -- %s", words[0], line);
     if (r != -ENOENT || strchr(words[0], '/') || !is_on_path(words[0]))
         return r;
-    join_words(words, line, sizeof line);
     return fault_set(fault, ENOENT,
         "%.80s: no such script in the current folder: did you mean `colloc submit -- "
         "%s`?",

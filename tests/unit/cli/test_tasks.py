@@ -131,6 +131,12 @@ class Submit(CliCase):
         )
         self.assertEqual(self.warnings("--gpus=2", "train.sh", "--learning-rate=2"), [])
 
+    def large_program(self):
+        path = self.write("large", "")
+        os.truncate(path, 64 << 20)
+        os.chmod(path, 0o755)
+        return path
+
     def test_what_was_meant_is_said(self):
         for words, text in [
             (
@@ -142,6 +148,11 @@ class Submit(CliCase):
                 ["--", "python3 x.py --lr 0.1"],
                 "'python3 x.py --lr 0.1': no program has this name: did you mean "
                 "`colloc submit -- python3 x.py --lr 0.1`?",
+            ),
+            (
+                [self.large_program(), "x.py"],
+                f"{self.large_program()}: is a program, not a script; run it with: colloc submit "
+                f"-- {self.large_program()} x.py",
             ),
             (["--", "pyhton3", "x.py"], "pyhton3: no such program on PATH"),
             (["--output=.", "--", "true"], "--output=.: is a folder: give a file in it"),
