@@ -17,6 +17,7 @@ from colloc_pipeline.recording import Recording, summarise
 from colloc_pipeline.run import Settings, run_together
 from colloc_pipeline.sharing import SharingError, is_mode, shared_envs
 from colloc_pipeline.spec import Pipeline, SpecError, read_pipeline
+from colloc_pipeline.stage import StageFailed
 
 
 def parse_arguments(words: List[str]) -> argparse.Namespace:
@@ -120,7 +121,7 @@ def run_bench(arguments: argparse.Namespace, pipelines: List[Pipeline], shm: str
                 bench.run_mode(pipelines, mode, repeat)
             if arguments.matrix > 0 and mode in ("streams", "mps"):
                 bench.run_matrix(pipelines, mode)
-        except SharingError as error:
+        except (SharingError, StageFailed) as error:
             print(f"colloc bench: {error}", file=sys.stderr)
             failed = True
     return 1 if failed or not bench.rows or any(row["error"] for row in bench.rows) else 0

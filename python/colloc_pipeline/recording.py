@@ -5,6 +5,7 @@ It is started when all stages have loaded, and waited for: the first sample is a
 request, the last one after the last.
 """
 
+import contextlib
 import csv
 import os
 import signal
@@ -27,6 +28,8 @@ class Recording:
         """Returns when it samples, or when it will not."""
         program = os.environ.get("COLLOC_PROGRAM", "colloc")
         words = ["record", f"--interval={PERIOD}", f"--gpus={self.gpu}", f"--output={self.path}"]
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(self.path)  # of an earlier bench
         try:
             self.process = subprocess.Popen(
                 [program, *words, "--summary=/dev/null", "--", "sleep", "100000"],

@@ -11,14 +11,17 @@
 What else it prints to standard output is ignored; its standard error goes to a log.
 """
 
+import contextlib
 import json
 import os
 import signal
 import subprocess
 import sys
+import threading
 from typing import Any, Dict, List, Optional
 
 END_S = 20.0  # chosen: a process that has not ended by then is killed
+READY_S = 600.0  # chosen: nor one that has not loaded what it needs by then
 
 
 class StageFailed(Exception):
@@ -76,9 +79,14 @@ class StageProcess:
                 return answer[key]
         raise StageFailed(f"{' '.join(self.words)} ended (status {self.process.wait()})")
 
-    def wait_ready(self) -> None:
+    def wait_ready(self, limit_s: float = READY_S) -> None:
         """Returns once it has loaded what it needs."""
-        self._read("ready")
+        timer = threading.Timer(limit_s, self._kill_group)
+        timer.start()
+        try:
+            self._read("ready")
+        finally:
+            timer.cancel()
 
     def _ask(self, question: Dict[str, Any]) -> List[Dict[str, Any]]:
         assert self.process.stdin
@@ -106,6 +114,8 @@ class StageProcess:
     def close(self) -> Dict[str, Any]:
         """Ends it. What it and the kernel say of its resources."""
         use = dict(host_use(self.process.pid))
+        timer = threading.Timer(END_S, self._kill_group)  # it may not see the end of its input
+        timer.start()
         try:
             assert self.process.stdin
             self.process.stdin.close()
@@ -113,15 +123,18 @@ class StageProcess:
             self.process.wait(END_S)
         except (StageFailed, OSError, subprocess.TimeoutExpired, TypeError, ValueError):
             pass
+        finally:
+            timer.cancel()
         self.kill()
         return use
 
+    def _kill_group(self) -> None:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+
     def kill(self) -> None:
         """Ends it and what it started at once."""
-        try:
-            os.killpg(self.process.pid, signal.SIGKILL)
-        except (ProcessLookupError, PermissionError):
-            pass
+        self._kill_group()
         self.process.wait()
         if self.process.stdout:
             self.process.stdout.close()
