@@ -120,14 +120,25 @@ static void send_warning(struct shim *shim)
         kill(shim->main_pid, spec->warning_signal);
 }
 
+/* Chosen: how often it looks whether a task that is stopped goes on. */
+#define STOPPED_CHECK_US (2 * SECOND_US)
+
+/* What the daemon writes while the task is stopped. */
+static bool is_never(int64_t limit_us)
+{
+    return limit_us >= TIME_NEVER / 2;
+}
+
 static void set_time_limit(struct shim *shim, int64_t limit_us)
 {
     struct attempt_spec *spec = &shim->file.spec;
     bool is_warned = spec->time_limit_us && shim->warning_us == TIME_NEVER;
     spec->time_limit_us = limit_us;
-    shim->deadline_us = limit_us ? shim->started_us + limit_us : TIME_NEVER;
+    shim->deadline_us = !limit_us            ? TIME_NEVER
+                        : is_never(limit_us) ? clock_monotonic_us() + STOPPED_CHECK_US
+                                             : shim->started_us + limit_us;
     if (limit_us && spec->warning_signal && !is_warned)
-        shim->warning_us = shim->deadline_us - spec->warning_us;
+        shim->warning_us = shim->deadline_us - (is_never(limit_us) ? 0 : spec->warning_us);
 }
 
 /* An operator may have changed the limit since: the daemon writes it into the folder, which is read
@@ -139,7 +150,7 @@ static void reload_time_limit(struct shim *shim)
     snprintf(path, sizeof path, "%s/" ATTEMPT_TIME_LIMIT, shim->folder);
     if (file_read_start(path, text, sizeof text) > 0 &&
         parse_int64(text, 0, TIME_NEVER / 2, &limit_us) == 0 &&
-        limit_us != shim->file.spec.time_limit_us)
+        (limit_us != shim->file.spec.time_limit_us || is_never(limit_us)))
         set_time_limit(shim, limit_us);
 }
 

@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>
@@ -401,6 +402,31 @@ static void test_warning_before_the_time_limit(void **state)
     create(&running, &spec);
     spawn(&running);
     read_fifo(fifo);
+    assert_int_equal(finish(&running), ATTEMPT_ENDED);
+    assert_string_equal(read_text(running.folder, "stdout"), "saved\n");
+    assert_string_equal(failure_name(running.result.failure.class), "time-limit");
+}
+
+/* It is stopped when its limit is over, and goes on later: then the new limit counts, and the
+ * warning before it. */
+static void test_time_limit_of_a_task_that_was_stopped(void **state)
+{
+    const char *fifo = make_fifo();
+    char handler[PATH_MAX + 256], script[PATH_MAX + 300], path[PATH_MAX], never[32];
+    make_handler_script(handler, sizeof handler, fifo);
+    snprintf(script, sizeof script, "sleep 0.3\n%s", handler);
+    struct attempt_spec spec = spec_of(script);
+    spec.time_limit_us = 100 * MS_US;
+    spec.warning_signal = SIGUSR1;
+    spec.warning_us = 50 * MS_US;
+    struct running running;
+    create(&running, &spec);
+    snprintf(path, sizeof path, "%s/" ATTEMPT_TIME_LIMIT, running.folder);
+    int n = snprintf(never, sizeof never, "%" PRId64, TIME_NEVER / 2);
+    assert_int_equal(file_write_atomic(path, never, (size_t)n, 0600), 0);
+    spawn(&running);
+    read_fifo(fifo);
+    assert_int_equal(file_write_atomic(path, "3000000", 7, 0600), 0);
     assert_int_equal(finish(&running), ATTEMPT_ENDED);
     assert_string_equal(read_text(running.folder, "stdout"), "saved\n");
     assert_string_equal(failure_name(running.result.failure.class), "time-limit");
@@ -850,6 +876,7 @@ int main(void)
         cmocka_unit_test(test_time_limit_asked),
         cmocka_unit_test(test_time_limit_kept_by_shim),
         cmocka_unit_test(test_time_limit_raised),
+        cmocka_unit_test(test_time_limit_of_a_task_that_was_stopped),
         cmocka_unit_test(test_time_limit_file_of_any_bytes),
         cmocka_unit_test(test_warning_before_the_time_limit),
         cmocka_unit_test(test_warning_before_an_eviction),
