@@ -116,9 +116,11 @@ struct resident_service core_resident_service(
 
 static void update_residents(struct core *core, const struct task *task, int64_t now_us)
 {
-    for (int i = 0; i < task->n_gpus; i++)
-        gpu_view_resident(&core->view.gpus[task->gpus[i]], task->id)->service =
-            core_resident_service(core, task, now_us);
+    for (int i = 0; i < task->n_gpus; i++) {
+        struct resident *resident = gpu_view_resident(&core->view.gpus[task->gpus[i]], task->id);
+        if (resident) /* it comes to its GPUs one by one */
+            resident->service = core_resident_service(core, task, now_us);
+    }
 }
 
 int core_apply_latency(struct core *core, struct task *task, const struct event *event)
@@ -198,14 +200,16 @@ static bool gives_way_rather(const struct task *a, const struct task *b)
 }
 
 /* The task beside the service that gives way next; NULL: there is none. */
-static const struct task *find_giver(const struct core *core, const struct task *service)
+static const struct task *find_giver(
+    const struct core *core, const struct task *service, int64_t now_us)
 {
     const struct task *found = NULL;
     for (int i = 0; i < service->n_gpus; i++) {
         const struct gpu_view *gpu = &core->view.gpus[service->gpus[i]];
         for (int k = 0; k < gpu->n_residents; k++) {
             const struct task *task = core_find_task(core, gpu->residents[k].task);
-            bool may_be = task->state == TASK_RUNNING && !task->ending &&
+            bool can_stop = core->settings.can_pause || core_may_suspend(core, task, now_us);
+            bool may_be = can_stop && task->state == TASK_RUNNING && !task->ending &&
                           !task->request.service.is_service;
             if (may_be && (!found || gives_way_rather(task, found)))
                 found = task;
@@ -221,7 +225,7 @@ static int help_service(struct core *core, const struct task *service, int64_t n
     bool is_late = state->missed_since_us &&
                    now_us - state->missed_since_us >= hold / HOLDS_PER_MISS &&
                    now_us - state->changed_us >= hold / HOLDS_PER_SETTLE;
-    const struct task *task = is_late ? find_giver(core, service) : NULL;
+    const struct task *task = is_late ? find_giver(core, service, now_us) : NULL;
     return task ? core_stop_task(core, task, YIELD_TO_SERVICE, service->id, now_us) : 0;
 }
 

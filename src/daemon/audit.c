@@ -141,6 +141,7 @@ static const char *audit_word(const struct event *event)
         return "continue";
     case EVENT_RECOVER:
     case EVENT_REQUEUE:
+    case EVENT_RESTART:
         return "requeue";
     case EVENT_END:
         return "end";

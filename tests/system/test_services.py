@@ -19,7 +19,7 @@ def free_port():
 
 class Services(DaemonCase):
     gpus = "1xA100-40GB"
-    settings = {"service-hold": "1s", "suspend": "no"}
+    settings = {"service-hold": "3s", "suspend": "no"}
 
     def serve(self, options="", **members):
         port = free_port()

@@ -19,9 +19,11 @@ enum {
     PROBE_MS = 100,     /* chosen: little load, and 100 requests in a window */
     REPORT_MS = 1000,   /* chosen: as often as GPUs are sampled */
     REQUESTS_LEAST = 5, /* chosen: with fewer, one slow request decides */
+    SLOW_REQUESTS_LEAST = 2,
 };
 
-#define WINDOW_US (10 * SECOND_US) /* chosen */
+#define WINDOW_US      (10 * SECOND_US) /* chosen */
+#define SLOW_WINDOW_US (3 * SERVICES_TIMEOUT_US)
 
 struct probed {
     struct probed *next;
@@ -141,15 +143,24 @@ static void update_list(struct services *services)
 
 /* ---- reports ---- */
 
+static struct reading p99_since(const struct driver *driver, const struct task *task,
+    const struct probed *probed, int64_t window_us, size_t least)
+{
+    int64_t since_us = clock_monotonic_us() - window_us;
+    int64_t changed_us = driver_monotonic_us(driver, task->service.changed_us);
+    return latency_window_quantile(
+        &probed->latencies, 0.99, changed_us > since_us ? changed_us : since_us, least);
+}
+
 static void report_service(struct services *services, const struct probed *probed)
 {
     struct driver *driver = services->parts.driver;
     const struct task *task = core_task(services->parts.core, probed->task);
     struct event event = driver_event(driver, EVENT_LATENCY, probed->task);
-    int64_t since_us = clock_monotonic_us() - WINDOW_US;
-    int64_t changed_us = driver_monotonic_us(driver, task->service.changed_us);
-    event.p99_us = latency_window_quantile(
-        &probed->latencies, 0.99, changed_us > since_us ? changed_us : since_us, REQUESTS_LEAST);
+    /* Slow requests are few: then fewer, of a longer time, are enough. */
+    event.p99_us = p99_since(driver, task, probed, WINDOW_US, REQUESTS_LEAST);
+    if (!event.p99_us.valid)
+        event.p99_us = p99_since(driver, task, probed, SLOW_WINDOW_US, SLOW_REQUESTS_LEAST);
     driver_feed(driver, &event, NULL);
 }
 

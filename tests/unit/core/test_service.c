@@ -79,6 +79,30 @@ static void reports_are_of_services_that_run(void **state)
 }
 
 /* A task that hardly slows the service down waits for the hold, and no report may be old. */
+/* It comes to its GPUs one by one; on the first it finds a training. */
+static void a_service_of_two_gpus_comes_beside_others(void **state)
+{
+    struct core *core = world_core(&policy_rr, 2);
+    struct task_request request = service;
+    for (int gpu = 0; gpu < 2; gpu++)
+        world_sample(core, 0, gpu, 0, 0, 0);
+    for (uint64_t task = 1; task <= 2; task++) {
+        assert_int_equal(world_submit(core, S, task,
+                             (struct task_request){.gpus = 1,
+                                 .need = {NEED_DECLARED, 2 * GIB},
+                                 .expect.smact = {.value = 0.1, .valid = true}}),
+            0);
+        assert_int_equal(world_input(core, S, EVENT_STARTED, task), 0);
+    }
+    for (int64_t t = 2; t < 200; t++)
+        for (int gpu = 0; gpu < 2; gpu++)
+            world_sample(core, t * S, gpu, 2, 0.1, 0);
+    request.gpus = 2;
+    assert_int_equal(world_submit(core, 200 * S, 3, request), 0);
+    assert_int_equal(core_task(core, 3)->n_gpus, 2);
+    core_destroy(core);
+}
+
 static void old_reports_admit_nothing(void **state)
 {
     const struct task_request small = {.gpus = 1,
@@ -104,6 +128,7 @@ int main(void)
         cmocka_unit_test(only_what_colloc_did_not_end_is_run_again),
         cmocka_unit_test(one_that_is_run_once_is_not_run_again),
         cmocka_unit_test(reports_are_of_services_that_run),
+        cmocka_unit_test(a_service_of_two_gpus_comes_beside_others),
         cmocka_unit_test(old_reports_admit_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
