@@ -78,8 +78,8 @@ class Cluster(unittest.TestCase):
         dependent = self.sbatch("true", f"--dependency=afterok:{crashing}", user=BOB)
         # The agent sees why it failed, and it is requeued while it still counts as running.
         self.slurm.until(lambda: self.slurm.job(crashing)["Restarts"] == "1", "its requeue")
-        agent = read(self.slurm.path("log/agent-n0.log"))
-        self.assertIn("ran out of GPU memory beside others", agent)
+        log, line = self.slurm.path("log/agent-n0.log"), "ran out of GPU memory beside others"
+        until(lambda: line in read(log), "the agent's line, after the requeue")
         self.check_commands(first, crashing, alone)
         self.slurm.run("scancel", first)
         found = self.slurm.wait_job(crashing, "COMPLETED")
