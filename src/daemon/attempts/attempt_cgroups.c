@@ -71,7 +71,7 @@ static int64_t share_of_memory(const struct attempts *attempts, const struct tas
         places += view->gpus[i].id.is_place;
     bool is_wanted = attempts->parts.config->host_memory_share && places > task->request.gpus;
     int64_t all = attempts->parts.config->core.host.memory_bytes;
-    return is_wanted ? all / places * task->request.gpus : 0;
+    return is_wanted && places > 0 ? all / places * task->request.gpus : 0;
 }
 
 /* Chosen: the kernel's weight of a cgroup for each GPU, up to its largest. */
