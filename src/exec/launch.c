@@ -141,8 +141,10 @@ static int execute_program(const struct launch_order *order, const char *tracker
     char *const *env = (char *const *)(uintptr_t)spec->env;
     const char **argv = list_arguments(order);
     char **command = argv ? add_profiler(spec, argv) : NULL;
-    if (!command || setenv("PATH", find_path(spec->env), 1) < 0)
+    if (!command || setenv("PATH", find_path(spec->env), 1) < 0) {
+        free(argv);
         return -ENOMEM;
+    }
     if (tracker)
         tracker_start(tracker, spec);
     if (order->script && !spec->profiler)
