@@ -58,7 +58,9 @@ def read_options(parser, speed, result):
     """Those of every demo and of the parser; `result` is the default file in BUILD/demo."""
     build = os.path.join(ROOT, os.environ.get("BUILD", "build"))
     parser.add_argument("--trace", default=os.path.join(TRACES, "philly-60.txt"))
-    parser.add_argument("--tasks", type=positive(int), help="only the first so many")
+    parser.add_argument(
+        "--tasks", type=positive(int), help="replay only the first N tasks", metavar="N"
+    )
     parser.add_argument(
         "--speed",
         type=positive(float),

@@ -4,7 +4,7 @@
     it prints      {"ready": true}                       when it has loaded what it needs
     it reads       {"items": [{"id": 7, ...}, ...]}      a batch
     it prints      {"items": [{"id": 7, ...}, ...]}      the same requests, with what comes of them
-    it reads       {"sample": 8}                         for the matrix: make so many items yourself
+    it reads       {"sample": 8}                         for the matrix: make 8 items yourself
     it prints      {"items": [...]}
     it reads       the end of its input                  and prints {"end": {"gpu_memory_mib": 812}}
 

@@ -112,15 +112,6 @@ static const struct stop_rule by_rank = {may_be_stopped, is_stopped_rather, YIEL
 
 /* ---- which task comes back ---- */
 
-static bool shares_gpu(const struct task *a, const struct task *b)
-{
-    for (int i = 0; i < a->n_gpus; i++)
-        for (int k = 0; k < b->n_gpus; k++)
-            if (a->gpus[i] == b->gpus[k])
-                return true;
-    return false;
-}
-
 static int continue_paused(struct core *core, int64_t now_us)
 {
     int r = 0;
@@ -129,7 +120,7 @@ static int continue_paused(struct core *core, int64_t now_us)
         if (task->state != TASK_PAUSED || task->yield.reason != YIELD_TO_TASK)
             continue;
         const struct task *before = core_find_task(core, task->yield.to_task);
-        bool goes_on = before && (before->queue || shares_gpu(task, before));
+        bool goes_on = before && (before->queue || task_shares_gpu(task, before));
         if (!goes_on)
             r = core_continue_task(core, task, now_us);
     }

@@ -30,7 +30,8 @@
  * that came or went is seen after that. */
 enum { HOLDS_PER_MISS = 12, HOLDS_PER_SETTLE = 6 };
 
-/* Chosen: a target missed within so many holds after a task came is missed because of it. */
+/* Chosen: if a service misses its target within five holds after a task came, that task is taken to
+ * be the cause. */
 enum { HOLDS_TO_BLAME = 5, DOUBLINGS_MAX = 4 };
 
 /* Chosen: an attempt that lasts longer has not ended soon. */
@@ -182,15 +183,6 @@ bool core_waits_for_service(const struct task *task)
 
 /* ---- decisions ---- */
 
-static bool shares_gpu(const struct task *a, const struct task *b)
-{
-    for (int i = 0; i < a->n_gpus; i++)
-        for (int k = 0; k < b->n_gpus; k++)
-            if (a->gpus[i] == b->gpus[k])
-                return true;
-    return false;
-}
-
 static bool gives_way_rather(const struct task *a, const struct task *b)
 {
     if (a->request.priority != b->request.priority)
@@ -251,7 +243,7 @@ static bool comes_back_first(const struct core *core, const struct task *task)
     for (int i = 0; i < core->n_tasks; i++) {
         const struct task *other = core->tasks[i];
         if (other != task && core_waits_for_service(other) && other->state == TASK_PAUSED &&
-            other->yield.since_us < task->yield.since_us && shares_gpu(task, other))
+            other->yield.since_us < task->yield.since_us && task_shares_gpu(task, other))
             return false;
     }
     return true;

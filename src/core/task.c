@@ -127,6 +127,15 @@ bool task_stays_suspended(const struct task *task)
     return task->yield.by_user || task->yield.is_unused || task->ending;
 }
 
+bool task_shares_gpu(const struct task *a, const struct task *b)
+{
+    for (int i = 0; i < a->n_gpus; i++)
+        for (int k = 0; k < b->n_gpus; k++)
+            if (a->gpus[i] == b->gpus[k])
+                return true;
+    return false;
+}
+
 bool task_is_sound(const struct task *task)
 {
     bool is_resumed = task->state == TASK_SUSPENDED && !task_stays_suspended(task);

@@ -319,6 +319,9 @@ static inline bool task_was_ended(const struct task *task)
 /* May a task go from one state to the other, by the table in task.c? */
 bool task_may_move(enum task_state from, enum task_state to);
 
+/* Returns whether the two tasks have a GPU in common. */
+bool task_shares_gpu(const struct task *a, const struct task *b);
+
 /* Returns whether the task, once it is suspended, does not come back as soon as a GPU has room: a
  * user suspended it, it did not use its GPUs, or it is to end. */
 bool task_stays_suspended(const struct task *task);

@@ -212,9 +212,7 @@ static struct slurm_node node_of(const node_info_t *node)
 
 /* ---- reading ---- */
 
-enum {
-    CONFIG_LOADS = 16
-}; /* chosen: the configuration is read again after so many loads of jobs */
+enum { CONFIG_LOADS = 16 }; /* chosen: loads of jobs after which the configuration is read again */
 
 /* Which of 22.05's restrictions hold, and what SelectTypeParameters counts. */
 static int read_version(struct libslurm *slurm, struct fault *fault)
