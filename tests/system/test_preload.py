@@ -587,7 +587,7 @@ class EveryCall(Preload):
     def test_nvml(self):
         """PyTorch counts GPUs by it, and the driver holds it in a suspended process."""
         daemon = self.start_daemon()
-        nvml = os.path.join(TOOLS, "libnvidia-ml.so.1")
+        nvml = os.path.join(TOOLS, "libnvidia-ml.so.pretend")
         program = self.python(
             f"""
             init(); alloc(1)
