@@ -63,6 +63,14 @@ class Bench(unittest.TestCase):
         self.assertRegex(done.stdout, r"\| submit +\| ms +\| median < 9 +\| 3 +\| 4 ")
         self.assertTrue(os.path.exists(os.path.join(self.folder, "enabled")))
 
+    def test_each_comparison_of_a_target(self):
+        figures = [("< 3", "MISS"), ("<= 3", "yes"), ("> 3", "MISS"), (">= 3", "yes")]
+        rows = "".join(f"row\\tms\\tmedian {target}\\t3\\t\\n" for target, _ in figures)
+        done = self.bench(f"#!/bin/sh\nprintf '{rows}'\n")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for target, verdict in figures:
+            self.assertRegex(done.stdout, rf"median {target} .*\| {verdict} ")
+
     def test_no_figure_is_an_error(self):
         for programs in ([], ["#!/bin/sh\necho nothing\n"]):
             done = self.bench(*programs)
