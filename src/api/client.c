@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Requests by libcurl, which keeps the connection open between them. */
+/*
+ * Requests by libcurl, which keeps a connection to a Unix socket open between them. One to another
+ * machine is not used again: libcurl sends a request again by itself when such a connection turns
+ * out to be closed, and a signed request is good once.
+ */
 #include "api/client.h"
 
 #include <curl/curl.h>
@@ -13,19 +17,24 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "api/answer_code.h"
 #include "api/client_socket.h"
 #include "base/array.h"
+#include "base/tcp_address.h"
 #include "base/units.h"
 
 enum {
+    CLIENT_PLACE_SIZE = 300,     /* a host's name has up to 253 bytes */
+    CONNECT_MAX_S = 10,          /* chosen: to another machine */
     REPLY_MAX_BYTES = 256 << 20, /* chosen: ten times a list of 10,000 tasks */
     SILENCE_MAX_S = 90,          /* longer than the longest wait in docs/protocol.md */
 };
 
 struct client {
     CURL *curl;
-    bool was_answered;
-    char socket_path[sizeof(((struct sockaddr_un *)0)->sun_path)];
+    bool was_answered, is_remote;
+    struct client_signer signer;
+    char place[CLIENT_PLACE_SIZE]; /* the path of the socket, or "HOST:PORT" */
 };
 
 /* An answer being received. */
@@ -33,26 +42,51 @@ struct reply {
     char *data;
     size_t size, capacity;
     int status;
-    struct client_log log; /* its members that headers carry */
+    char code[SHA256_HEX_SIZE]; /* that signs it; "": none */
+    struct client_log log;      /* its members that headers carry */
 };
+
+/* `r`: what has happened before. */
+static int finish_open(struct client *client, int r, struct fault *fault, struct client **ret)
+{
+    if (r == 0) {
+        client->curl = curl_easy_init();
+        if (!client->curl)
+            r = fault_set(fault, ENOMEM, "cannot start libcurl");
+    }
+    if (r < 0)
+        client_close(client);
+    else
+        *ret = client;
+    return r;
+}
 
 int client_open(const char *socket_path, struct fault *fault, struct client **ret_client)
 {
     struct client *client = calloc(1, sizeof *client);
     if (!client)
         return fault_set(fault, ENOMEM, "out of memory");
-    int r = client_find_socket(socket_path, client->socket_path, sizeof client->socket_path, fault);
-    if (r == 0) {
-        client->curl = curl_easy_init();
-        if (!client->curl)
-            r = fault_set(fault, ENOMEM, "cannot start libcurl");
+    int r = client_find_socket(
+        socket_path, client->place, sizeof((struct sockaddr_un *)0)->sun_path, fault);
+    return finish_open(client, r, fault, ret_client);
+}
+
+int client_open_remote(const char *address, const struct client_signer *signer, struct fault *fault,
+    struct client **ret_client)
+{
+    struct client *client = calloc(1, sizeof *client);
+    if (!client) {
+        signer->release(signer->context);
+        return fault_set(fault, ENOMEM, "out of memory");
     }
-    if (r < 0) {
-        client_close(client);
-        return r;
-    }
-    *ret_client = client;
-    return 0;
+    int r = 0;
+    if (!tcp_address_is_host_port(address) || strlen(address) >= CLIENT_PLACE_SIZE)
+        r = fault_set(fault, EINVAL, "%.300s: not a host and a port such as ctl1:7491", address);
+    client->is_remote = true;
+    client->signer = *signer;
+    if (r == 0)
+        strcpy(client->place, address);
+    return finish_open(client, r, fault, ret_client);
 }
 
 void client_close(struct client *client)
@@ -60,21 +94,23 @@ void client_close(struct client *client)
     if (!client)
         return;
     curl_easy_cleanup(client->curl);
+    if (client->is_remote)
+        client->signer.release(client->signer.context);
     free(client);
 }
 
 const char *client_socket(const struct client *client)
 {
-    return client->socket_path;
+    return client->place;
 }
 
 bool client_is_unserved(const struct client *client)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int fd = client->is_remote ? -1 : socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (fd < 0)
         return false;
-    strcpy(address.sun_path, client->socket_path);
+    strcpy(address.sun_path, client->place);
     int r = connect(fd, (struct sockaddr *)&address, sizeof address) < 0 ? errno : 0;
     close(fd);
     return r == ENOENT || r == ENOTDIR || r == ECONNREFUSED;
@@ -115,10 +151,13 @@ static bool header_value(
 
 static size_t on_header(char *line, size_t size, size_t count, void *context)
 {
-    struct client_log *log = &((struct reply *)context)->log;
+    struct reply *reply = context;
+    struct client_log *log = &reply->log;
     char value[32];
     int64_t number;
     size_t n = size * count;
+    if (header_value(line, n, ANSWER_CODE_HEADER, reply->code, sizeof reply->code))
+        return n;
     if (header_value(line, n, "Colloc-Next-Offset", value, sizeof value))
         parse_int64(value, 0, INT64_MAX, &log->next_offset);
     else if (header_value(line, n, "Colloc-Ended", value, sizeof value))
@@ -137,29 +176,41 @@ static int report_unreachable(
     const struct client *client, CURLcode code, const char *detail, struct fault *fault)
 {
     const char *reason = detail[0] ? detail : curl_easy_strerror(code);
+    if (client->is_remote)
+        return fault_set(fault, code == CURLE_COULDNT_CONNECT ? ECONNREFUSED : EIO,
+            "cannot reach colloc-slurm at %s: %s: is it running, with the setting login-listen?",
+            client->place, reason);
     if (code == CURLE_COULDNT_CONNECT)
         return fault_set(fault, ECONNREFUSED,
             "cannot reach collocd at %s: is it running? start it with `colloc serve`",
-            client->socket_path);
+            client->place);
     if (code == CURLE_OPERATION_TIMEDOUT)
         return fault_set(fault, ETIMEDOUT, "collocd at %s does not answer (waited %d s)",
-            client->socket_path, SILENCE_MAX_S);
+            client->place, SILENCE_MAX_S);
     return fault_set(
-        fault, EIO, "the connection to collocd at %s was closed: %s", client->socket_path, reason);
+        fault, EIO, "the connection to collocd at %s was closed: %s", client->place, reason);
 }
 
-static int transfer_request(struct client *client, const char *method, const char *path,
-    const char *body, struct fault *fault, struct reply *reply)
+/* Tells libcurl where the request goes. */
+static int set_place(const struct client *client, const char *path, struct fault *fault)
 {
-    char url[2048], detail[CURL_ERROR_SIZE] = "";
-    if (snprintf(url, sizeof url, "http://colloc%s", path) >= (int)sizeof url)
+    char url[2048 + CLIENT_PLACE_SIZE];
+    const char *host = client->is_remote ? client->place : "colloc";
+    if (snprintf(url, sizeof url, "http://%s%s", host, path) >= (int)sizeof url)
         return fault_set(fault, ENAMETOOLONG, "request path of %zu bytes", strlen(path));
-    CURL *curl = client->curl;
-    curl_easy_reset(curl); /* keeps the connection */
-    struct curl_slist *headers = curl_slist_append(NULL, "Expect:");
-    headers = curl_slist_append(headers, "Content-Type: application/json");
-    curl_easy_setopt(curl, CURLOPT_UNIX_SOCKET_PATH, client->socket_path);
-    curl_easy_setopt(curl, CURLOPT_URL, url);
+    curl_easy_setopt(client->curl, CURLOPT_URL, url);
+    if (!client->is_remote) {
+        curl_easy_setopt(client->curl, CURLOPT_UNIX_SOCKET_PATH, client->place);
+        return 0;
+    }
+    curl_easy_setopt(client->curl, CURLOPT_PATH_AS_IS, 1L); /* the path is signed */
+    curl_easy_setopt(client->curl, CURLOPT_FORBID_REUSE, 1L);
+    curl_easy_setopt(client->curl, CURLOPT_CONNECTTIMEOUT, (long)CONNECT_MAX_S);
+    return 0;
+}
+
+static void set_receiver(CURL *curl, struct reply *reply, char *detail)
+{
     curl_easy_setopt(curl, CURLOPT_PROXY, "");
     curl_easy_setopt(curl, CURLOPT_LOW_SPEED_LIMIT, 1L);
     curl_easy_setopt(curl, CURLOPT_LOW_SPEED_TIME, (long)SILENCE_MAX_S);
@@ -169,6 +220,55 @@ static int transfer_request(struct client *client, const char *method, const cha
     curl_easy_setopt(curl, CURLOPT_WRITEDATA, reply);
     curl_easy_setopt(curl, CURLOPT_HEADERFUNCTION, on_header);
     curl_easy_setopt(curl, CURLOPT_HEADERDATA, reply);
+}
+
+static int add_credential(const struct client *client, const char *method, const char *path,
+    const char *body, struct fault *fault, struct curl_slist **headers,
+    uint8_t ret_key[static SHA256_SIZE])
+{
+    char *credential, *line;
+    int r = client->signer.sign(
+        client->signer.context, method, path, body, strlen(body), fault, &credential, ret_key);
+    if (r < 0)
+        return r;
+    if (asprintf(&line, "Authorization: Munge %s", credential) < 0)
+        line = NULL;
+    free(credential);
+    if (line)
+        *headers = curl_slist_append(*headers, line);
+    free(line);
+    return line ? 0 : fault_set(fault, ENOMEM, "out of memory");
+}
+
+/* Only a refusal may be without a code: who does not know the user has no key to sign it by. */
+static int check_answer(const struct client *client, const struct reply *reply,
+    const uint8_t key[static SHA256_SIZE], struct fault *fault)
+{
+    char code[SHA256_HEX_SIZE];
+    answer_code_make(key, reply->status, reply->data, reply->size, code);
+    if (strcmp(code, reply->code) == 0 || (!*reply->code && reply->status >= 400))
+        return 0;
+    return fault_set(fault, EPROTO,
+        "%s: the answer is not signed by colloc-slurm, or was altered on its way", client->place);
+}
+
+static int transfer_request(struct client *client, const char *method, const char *path,
+    const char *body, struct fault *fault, struct reply *reply)
+{
+    char detail[CURL_ERROR_SIZE] = "";
+    uint8_t key[SHA256_SIZE];
+    CURL *curl = client->curl;
+    curl_easy_reset(curl); /* keeps the connection */
+    struct curl_slist *headers = curl_slist_append(NULL, "Expect:");
+    headers = curl_slist_append(headers, "Content-Type: application/json");
+    int r = set_place(client, path, fault);
+    if (r == 0 && client->is_remote)
+        r = add_credential(client, method, path, body ? body : "", fault, &headers, key);
+    if (r < 0) {
+        curl_slist_free_all(headers);
+        return r;
+    }
+    set_receiver(curl, reply, detail);
     curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers);
     if (strcmp(method, "GET") != 0) {
         curl_easy_setopt(curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)(body ? strlen(body) : 0));
@@ -183,7 +283,7 @@ static int transfer_request(struct client *client, const char *method, const cha
     curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
     reply->status = (int)status;
     client->was_answered = true;
-    return 0;
+    return client->is_remote ? check_answer(client, reply, key, fault) : 0;
 }
 
 static int parse_reply(
@@ -193,7 +293,7 @@ static int parse_reply(
     json_t *json = json_loadb(reply->data ? reply->data : "", reply->size, 0, &error);
     if (!json)
         return fault_set(fault, EPROTO, "%s: the answer is not collocd's (HTTP status %d): %s",
-            client->socket_path, reply->status, error.text);
+            client->place, reply->status, error.text);
     *ret = json;
     return 0;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The client side of docs/protocol.md: requests to collocd over its Unix socket, all on one
- * connection. A client is used by one thread at a time.
+ * connection; or to colloc-slurm on another machine over TCP, each signed and on a connection of
+ * its own. A client is used by one thread at a time.
  */
 #ifndef COLLOC_API_CLIENT_H
 #define COLLOC_API_CLIENT_H
@@ -12,6 +13,7 @@
 #include <stdint.h>
 
 #include "base/fault.h"
+#include "base/sha256.h"
 
 struct client;
 
@@ -25,10 +27,42 @@ struct client;
  */
 int client_open(const char *socket_path, struct fault *fault, struct client **ret_client);
 
+/* What signs requests to another machine. */
+struct client_signer {
+    void *context;
+
+    /*
+     * Signs a request.
+     *
+     * path:           with its query
+     * body:           `size` bytes
+     * ret_credential: a line of text that proves the request's user; the caller frees it
+     * ret_key:        signs the answer (api/answer_code.h)
+     *
+     * Returns 0, or -errno with a fault.
+     */
+    int (*sign)(void *context, const char *method, const char *path, const char *body, size_t size,
+        struct fault *fault, char **ret_credential, uint8_t ret_key[static SHA256_SIZE]);
+
+    /* Releases the context, with the client. */
+    void (*release)(void *context);
+};
+
+/*
+ * Prepares requests to colloc-slurm on another machine; connects with each.
+ *
+ * address: "HOST:PORT"
+ * signer:  copied; taken over, also on failure
+ *
+ * Returns 0, or -errno with a fault: -EINVAL for what is no address.
+ */
+int client_open_remote(const char *address, const struct client_signer *signer, struct fault *fault,
+    struct client **ret_client);
+
 /* Closes the connection. Takes NULL. */
 void client_close(struct client *client);
 
-/* Returns the path of the socket. */
+/* Returns the path of the socket, or the address of the other machine. */
 const char *client_socket(const struct client *client);
 
 /* Returns true only when certainly no daemon listens: there is no such socket, or one that a daemon

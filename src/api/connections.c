@@ -52,7 +52,27 @@ static void connection_remove(struct api_server *server, struct connection *gone
     *gone->link = gone->next;
     if (gone->next)
         gone->next->link = gone->link;
+    free(gone->target);
     free(gone);
+}
+
+bool connection_set_user(
+    struct api_server *server, struct connection *counted, uid_t uid, size_t held_bytes)
+{
+    if (counted->uid == uid)
+        return true;
+    struct quota_user *user = quota_connect(&server->quota, uid, false);
+    if (!user)
+        return false;
+    if (quota_take(&server->quota, user, held_bytes) != QUOTA_TAKEN) {
+        quota_disconnect(&server->quota, user);
+        return false;
+    }
+    quota_give_back(&server->quota, counted->user, held_bytes);
+    quota_disconnect(&server->quota, counted->user);
+    counted->user = user;
+    counted->uid = uid;
+    return true;
 }
 
 void connection_on_change(void *context, struct MHD_Connection *connection, void **socket_context,

@@ -59,22 +59,54 @@ const char *api_request_header(const struct api_request *request, const char *na
     return MHD_lookup_connection_value(request->connection, MHD_HEADER_KIND, name);
 }
 
+const char *api_request_target(const struct api_request *request)
+{
+    return request->counted->target ? request->counted->target : "";
+}
+
+const char *api_request_method(const struct api_request *request)
+{
+    return request->route->method;
+}
+
+const char *api_request_bytes(const struct api_request *request, size_t *ret_size)
+{
+    *ret_size = request->body_size;
+    return request->body_text;
+}
+
 static bool is_admitted(struct api_request *request)
 {
     const struct api_server_options *options = &request->server->options;
     return !options->admit || options->admit(options->server_data, request, &request->peer);
 }
 
+static void handle_admitted(struct api_request *request)
+{
+    if (request->problem != BODY_GOOD)
+        reply_body_problem(request, request->problem);
+    else if (!request->body_size || request_body_parse(request))
+        request->route->handle(request->server->options.context, request);
+}
+
 static void dispatch_request(struct api_request *request)
 {
     if (request->server->is_stopping)
         api_reply_error(request, 503, "the daemon is stopping");
-    else if (!is_admitted(request))
-        return; /* it was answered */
-    else if (request->problem != BODY_GOOD)
-        reply_body_problem(request, request->problem);
-    else if (!request->body_size || request_body_parse(request))
-        request->route->handle(request->server->options.context, request);
+    else if (is_admitted(request))
+        handle_admitted(request);
+}
+
+void api_request_admit(
+    struct api_request *request, const struct api_peer *peer, const uint8_t key[static SHA256_SIZE])
+{
+    request->is_signed = true;
+    memcpy(request->key, key, sizeof request->key);
+    request->peer = *peer;
+    if (connection_set_user(request->server, request->counted, peer->uid, request->held_bytes))
+        handle_admitted(request);
+    else
+        api_reply_error(request, 503, "you have too many connections: try again later");
 }
 
 static void suspend_request(struct api_request *request)
@@ -89,6 +121,24 @@ static void suspend_request(struct api_request *request)
     MHD_suspend_connection(request->connection);
 }
 
+/* What `connection` is counted as; NULL: the quota has refused it. */
+static struct connection *find_counted(struct MHD_Connection *connection)
+{
+    return MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
+}
+
+/* libmicrohttpd decodes the path and splits it where it lies: `admit` may want it as it was
+ * sent. */
+static void note_target(
+    const struct api_server *server, const char *path, struct MHD_Connection *connection)
+{
+    struct connection *counted = server->options.admit ? find_counted(connection) : NULL;
+    if (!counted)
+        return;
+    free(counted->target);
+    counted->target = strdup(path);
+}
+
 /*
  * Refuses a request with too many query arguments before libmicrohttpd parses them: each takes some
  * hundred bytes of the connection's memory, and when that is used up the connection hangs until its
@@ -101,8 +151,10 @@ void *http_request_on_path(void *context, const char *path, struct MHD_Connectio
     size_t arguments = 0;
     for (const char *at = path; (at = strchr(at, '&')); at++)
         arguments++;
-    if (arguments < ARGUMENTS_MAX)
+    if (arguments < ARGUMENTS_MAX) {
+        note_target(context, path, connection);
         return NULL;
+    }
     int fd = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
     char reply[512];
     int size = snprintf(reply, sizeof reply,
@@ -120,15 +172,14 @@ enum MHD_Result http_request_on_data(void *context, struct MHD_Connection *conne
 {
     struct api_request *request = *request_context;
     if (!request) {
-        const struct connection *counted =
-            MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
+        struct connection *counted = find_counted(connection);
         request = counted ? calloc(1, sizeof *request) : NULL;
         if (!request)
             return MHD_NO;
         request->server = context;
         request->connection = connection;
         request->peer = connection_peer(context, connection);
-        request->user = counted->user;
+        request->counted = counted;
         *request_context = request;
         return MHD_YES;
     }
@@ -162,7 +213,7 @@ void http_request_on_end(void *context, struct MHD_Connection *connection, void 
     struct api_request *request = *request_context;
     if (!request)
         return;
-    quota_give_back(&request->server->quota, request->user, request->held_bytes);
+    quota_give_back(&request->server->quota, request->counted->user, request->held_bytes);
     if (request->response)
         MHD_destroy_response(request->response);
     json_decref(request->body);

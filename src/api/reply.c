@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/answer_code.h"
 #include "api/server_private.h"
 #include "base/array.h"
 
@@ -72,6 +73,14 @@ bool api_request_hold(struct api_request *request, size_t bytes)
     return problem == BODY_GOOD;
 }
 
+static void sign_answer(
+    const struct api_request *request, int status, const char *text, struct MHD_Response *response)
+{
+    char code[SHA256_HEX_SIZE];
+    answer_code_make(request->key, status, text, strlen(text), code);
+    MHD_add_response_header(response, ANSWER_CODE_HEADER, code);
+}
+
 void api_reply_held_text(struct api_request *request, int status, char *text)
 {
     static char out_of_memory[] =
@@ -82,6 +91,8 @@ void api_reply_held_text(struct api_request *request, int status, char *text)
                                                out_of_memory, MHD_RESPMEM_PERSISTENT);
     if (response)
         MHD_add_response_header(response, "Content-Type", "application/json");
+    if (response && request->is_signed)
+        sign_answer(request, text ? status : 500, text ? text : out_of_memory, response);
     reply_response(request, text ? status : 500, response);
 }
 

@@ -22,7 +22,7 @@
 
 enum body_problem request_take_bytes(struct api_request *request, size_t bytes)
 {
-    switch (quota_take(&request->server->quota, request->user, bytes)) {
+    switch (quota_take(&request->server->quota, request->counted->user, bytes)) {
     case QUOTA_USER_FULL:
         return BODY_USER_FULL;
     case QUOTA_ALL_FULL:

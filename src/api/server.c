@@ -84,7 +84,7 @@ int api_server_create(
         (unsigned)server->quota.limits.connections, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
         (size_t)(32 * KIB), MHD_OPTION_NOTIFY_COMPLETED, http_request_on_end, NULL,
         MHD_OPTION_NOTIFY_CONNECTION, connection_on_change, server, MHD_OPTION_URI_LOG_CALLBACK,
-        http_request_on_path, NULL, MHD_OPTION_END);
+        http_request_on_path, server, MHD_OPTION_END);
     if (!server->http) {
         listener_remove_file(server);
         close(fd);

@@ -14,6 +14,7 @@
 #include <sys/types.h>
 
 #include "base/fault.h"
+#include "base/sha256.h"
 
 struct api_server;
 struct api_request;
@@ -63,7 +64,8 @@ struct api_server_options {
      *
      * ret_peer: the user that sent the request, if the kernel reports it; may be changed
      *
-     * Returns false when it has refused the request, which is answered then.
+     * Returns false when the handler must not be called: it has refused the request, which is
+     * answered then, or will call api_request_admit or answer later.
      */
     bool (*admit)(void *server_data, struct api_request *request, struct api_peer *ret_peer);
     void *server_data;
@@ -105,6 +107,25 @@ void *api_request_server_data(const struct api_request *request);
 
 /* Returns the path, borrowed, valid until the handler returns. */
 const char *api_request_path(const struct api_request *request);
+
+/* Returns the path with its query as it was sent, borrowed; "" on a server without `admit`. */
+const char *api_request_target(const struct api_request *request);
+
+/* Returns the request's method, borrowed. */
+const char *api_request_method(const struct api_request *request);
+
+/* Returns the body before it is parsed, borrowed; NULL with `ret_size` 0 when there is none. */
+const char *api_request_bytes(const struct api_request *request, size_t *ret_size);
+
+/*
+ * Admits a request that `admit` has left unanswered: its connection counts for the user from now
+ * on, and the handler is called.
+ *
+ * peer: the user that it is proven to be from
+ * key:  signs the answer (api/answer_code.h)
+ */
+void api_request_admit(struct api_request *request, const struct api_peer *peer,
+    const uint8_t key[static SHA256_SIZE]);
 
 /* Returns the user and process that sent the request, as the kernel or `admit` identified them. */
 struct api_peer api_request_peer(const struct api_request *request);

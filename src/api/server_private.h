@@ -40,6 +40,7 @@ struct connection {
     struct quota_user *user;
     uid_t uid;
     int fd;
+    char *target; /* of its request: the path with the query; NULL: it is not needed */
     struct connection *next, **link; /* in server->connections */
 };
 
@@ -60,8 +61,10 @@ struct api_request {
     struct api_server *server;
     struct MHD_Connection *connection;
     struct api_peer peer;
-    struct quota_user *user;
-    size_t held_bytes; /* taken from the quota */
+    struct connection *counted; /* as what its connection is counted */
+    size_t held_bytes;          /* taken from the quota */
+    bool is_signed;             /* the answer gets a code by `key` */
+    uint8_t key[SHA256_SIZE];
     const struct api_route *route;
     const char *path; /* libmicrohttpd's */
     uint64_t id;
@@ -94,6 +97,14 @@ struct api_peer connection_peer(const struct api_server *server, struct MHD_Conn
  * its bytes is read. */
 void connection_on_change(void *context, struct MHD_Connection *connection, void **socket_context,
     enum MHD_ConnectionNotificationCode code);
+
+/*
+ * Counts a connection and the bytes that its request holds for another user.
+ *
+ * Returns false when the quota refuses that: nothing has changed then.
+ */
+bool connection_set_user(
+    struct api_server *server, struct connection *counted, uid_t uid, size_t held_bytes);
 
 /* ---- http_request.c: libmicrohttpd's callbacks ---- */
 

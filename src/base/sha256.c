@@ -121,6 +121,27 @@ void sha256_end(struct sha256 *hash, uint8_t ret_digest[static SHA256_SIZE])
         ret_digest[i] = (uint8_t)(hash->state[i / 4] >> (24 - 8 * (i % 4)));
 }
 
+static const char digits[] = "0123456789abcdef";
+
+void sha256_format(const uint8_t digest[static SHA256_SIZE], char ret_hex[static SHA256_HEX_SIZE])
+{
+    for (int i = 0; i < 2 * SHA256_SIZE; i++)
+        ret_hex[i] = digits[digest[i / 2] >> (4 - 4 * (i % 2)) & 15];
+    ret_hex[2 * SHA256_SIZE] = '\0';
+}
+
+bool sha256_parse(const char *hex, uint8_t ret_digest[static SHA256_SIZE])
+{
+    memset(ret_digest, 0, SHA256_SIZE);
+    for (int i = 0; i < 2 * SHA256_SIZE; i++) {
+        const char *digit = hex[i] ? strchr(digits, hex[i]) : NULL;
+        if (!digit)
+            return false;
+        ret_digest[i / 2] = (uint8_t)(ret_digest[i / 2] << 4 | (digit - digits));
+    }
+    return true;
+}
+
 void sha256_hex(const void *data, size_t size, char ret_hex[static SHA256_HEX_SIZE])
 {
     struct sha256 hash;
@@ -129,9 +150,7 @@ void sha256_hex(const void *data, size_t size, char ret_hex[static SHA256_HEX_SI
     if (size > 0)
         sha256_add(&hash, data, size);
     sha256_end(&hash, digest);
-    for (int i = 0; i < 2 * SHA256_SIZE; i++)
-        ret_hex[i] = "0123456789abcdef"[digest[i / 2] >> (4 - 4 * (i % 2)) & 15];
-    ret_hex[2 * SHA256_SIZE] = '\0';
+    sha256_format(digest, ret_hex);
 }
 
 /* Begins a digest with the key, of which each byte is changed by `pad`. */

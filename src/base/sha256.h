@@ -3,6 +3,7 @@
 #ifndef COLLOC_BASE_SHA256_H
 #define COLLOC_BASE_SHA256_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -19,6 +20,12 @@ struct sha256 {
 void sha256_begin(struct sha256 *hash);
 void sha256_add(struct sha256 *hash, const void *data, size_t size);
 void sha256_end(struct sha256 *hash, uint8_t ret_digest[static SHA256_SIZE]);
+
+/* Writes a digest, a code or a key in lower-case hex, with a NUL. */
+void sha256_format(const uint8_t digest[static SHA256_SIZE], char ret_hex[static SHA256_HEX_SIZE]);
+
+/* Reads what sha256_format writes, from the front of a text. Returns false when it is not that. */
+bool sha256_parse(const char *hex, uint8_t ret_digest[static SHA256_SIZE]);
 
 /* The digest of a whole text in lower-case hex, with a NUL. */
 void sha256_hex(const void *data, size_t size, char ret_hex[static SHA256_HEX_SIZE]);

@@ -48,6 +48,19 @@ int tcp_address_parse(const char *text, struct tcp_address *ret_address)
     return inet_pton(AF_INET, host, &v4->sin_addr) == 1 ? 0 : -EINVAL;
 }
 
+bool tcp_address_is_host_port(const char *text)
+{
+    const char *colon = strrchr(text, ':');
+    int64_t port;
+    if (!colon || colon == text || parse_int64(colon + 1, 1, 65535, &port) < 0)
+        return false;
+    size_t host = (size_t)(colon - text);
+    if (*text == '[')
+        return text[host - 1] == ']' && strspn(text + 1, "0123456789abcdefABCDEF:.") == host - 2;
+    return strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.") ==
+           host;
+}
+
 /* "127.0.0.1" or "[::1]". */
 static void format_host(const struct tcp_address *address, char host[TCP_ADDRESS_TEXT_SIZE])
 {

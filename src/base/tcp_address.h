@@ -18,6 +18,10 @@ enum { TCP_ADDRESS_TEXT_SIZE = 64 };
 /* Reads an address. Returns 0 or -EINVAL. */
 int tcp_address_parse(const char *text, struct tcp_address *ret_address);
 
+/* Has a text the form of a host, by its name or its number, and a port to connect to, such as
+ * "login1:7490" or "[::1]:7490"? Looks nothing up. */
+bool tcp_address_is_host_port(const char *text);
+
 /* Writes the address in the form that tcp_address_parse reads. Returns `text`. */
 const char *tcp_address_format(const struct tcp_address *address, char text[TCP_ADDRESS_TEXT_SIZE]);
 

@@ -10,8 +10,10 @@
 #include <time.h>
 
 #include "base/array.h"
+#include "base/tcp_address.h"
 #include "cli/check_table.h"
 #include "cli/command.h"
+#include "cli/controller_link.h"
 #include "cli/print.h"
 #include "cli/slurm_folder.h"
 #include "cli/slurm_plan.h"
@@ -28,6 +30,8 @@ enum {
     SLURM_SPANK,
     SLURM_ESTIMATES,
     SLURM_GPU_MEMORY,
+    SLURM_LOGIN,
+    SLURM_CONTROLLER_USER,
 };
 
 static const struct option_spec options[] = {
@@ -82,6 +86,18 @@ static const struct option_spec options[] = {
         .max = (int64_t)1 << 50,
         .needs_unit = true,
         .help = "with --estimates-only: memory of a GPU, the smallest where they differ"},
+    [SLURM_LOGIN] = {.name = "login",
+        .kind = OPTION_TEXT,
+        .argument = "HOST:PORT",
+        .max = LOGIN_HOST_SIZE - 1,
+        .help = "setup: where colloc's commands on login nodes reach colloc-slurm; default: they "
+                "do not"},
+    [SLURM_CONTROLLER_USER] = {.name = "controller-user",
+        .kind = OPTION_TEXT,
+        .argument = "USER",
+        .max = LOGIN_USER_SIZE - 1,
+        .default_text = "root",
+        .help = "user that colloc-slurm runs as, for --login; default: {default}"},
 };
 
 static const char *text_option(const struct invocation *invocation, int option)
@@ -102,6 +118,8 @@ static struct slurm_choices choices_of(const struct invocation *invocation)
         .estimates_only = invocation->values[SLURM_ESTIMATES].number,
         .shards = shards->set ? (int)shards->number : atoi(options[SLURM_SHARDS].default_text),
         .gpu_memory_bytes = invocation->values[SLURM_GPU_MEMORY].number,
+        .login = invocation->values[SLURM_LOGIN].text,
+        .controller_user = text_option(invocation, SLURM_CONTROLLER_USER),
     };
 }
 
@@ -123,17 +141,20 @@ static int check_options(const struct invocation *invocation, struct fault *faul
     if (invocation->values[SLURM_ESTIMATES].number && !invocation->values[SLURM_GPU_MEMORY].set)
         return fault_set(fault, EINVAL,
             "slurm: --estimates-only needs --gpu-memory=SIZE, of which a share is asked for");
+    const char *login = invocation->values[SLURM_LOGIN].text;
+    if (login && !tcp_address_is_host_port(login))
+        return fault_set(
+            fault, EINVAL, "slurm: --login: %s: give a host and a port such as ctl1:7491", login);
+    if (!is_partition_name(text_option(invocation, SLURM_CONTROLLER_USER)))
+        return fault_set(
+            fault, EINVAL, "slurm: --controller-user is the name of a user, or a number");
     return 0;
 }
 
 static const char *find_folder(const struct invocation *invocation, char *buffer, size_t size)
 {
-    const char *given = invocation->values[SLURM_FOLDER].text, *conf = getenv("SLURM_CONF");
-    const char *slash = conf ? strrchr(conf, '/') : NULL;
-    if (given || !slash)
-        return given ? given : "/etc/slurm";
-    span_copy((struct span){conf, (size_t)(slash - conf)}, buffer, size);
-    return buffer;
+    const char *given = invocation->values[SLURM_FOLDER].text;
+    return given ? given : slurm_conf_folder(buffer, size);
 }
 
 /* ---- actions ---- */

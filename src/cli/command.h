@@ -18,7 +18,13 @@ enum exit_code { EXIT_OK = 0, EXIT_REFUSED = 1, EXIT_USAGE = 2, EXIT_UNREACHABLE
 enum operand_kind { OPERAND_NONE, OPERAND_TASK, OPERAND_FILE, OPERAND_COMMAND };
 
 /* Options every subcommand takes. */
-enum common_option { COMMON_SOCKET, COMMON_JSON, COMMON_HELP, COMMON_OPTIONS };
+enum common_option {
+    COMMON_SOCKET,
+    COMMON_CONTROLLER,
+    COMMON_JSON,
+    COMMON_HELP,
+    COMMON_OPTIONS,
+};
 extern const struct option_spec common_options[COMMON_OPTIONS];
 
 enum { COMMAND_MOST_OPTIONS = 32 };
@@ -51,7 +57,7 @@ struct command {
 #define TASK_OPTIONS_ALL        UINT64_MAX
 
 /* For `common_without`: a command that needs no daemon; one that prints no JSON. */
-#define WITHOUT_SOCKET ((uint32_t)1 << COMMON_SOCKET)
+#define WITHOUT_SOCKET ((uint32_t)1 << COMMON_SOCKET | (uint32_t)1 << COMMON_CONTROLLER)
 #define WITHOUT_JSON   ((uint32_t)1 << COMMON_JSON)
 
 /* A parsed command line. */

@@ -10,6 +10,7 @@
 
 #include "base/array.h"
 #include "cli/command.h"
+#include "slurmconf/login_conf.h"
 
 #if HAVE_GPUMEMNET
 #define MEMNET(X) X(memnet)
@@ -73,6 +74,12 @@ const struct option_spec common_options[COMMON_OPTIONS] = {
         .argument = "PATH",
         .help = "Unix socket of the daemon; default: COLLOC_SOCKET, otherwise the first "
                 "default place with a daemon"},
+    [COMMON_CONTROLLER] = {.name = "controller",
+        .kind = OPTION_TEXT,
+        .argument = "HOST:PORT",
+        .max = LOGIN_HOST_SIZE - 1,
+        .help = "ask the controller of a Slurm cluster on another machine; default: "
+                "COLLOC_CONTROLLER, otherwise that of colloc.conf where no daemon runs here"},
     [COMMON_JSON] = {.name = "json", .kind = OPTION_FLAG, .help = "print JSON instead of a table"},
     [COMMON_HELP] = {.name = "help", .letter = 'h', .kind = OPTION_FLAG, .help = "print this help"},
 };

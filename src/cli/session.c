@@ -9,19 +9,46 @@
 #include <errno.h>
 #include <pwd.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include "base/clock.h"
 #include "base/units.h"
+#include "cli/controller_link.h"
 #include "cli/print.h"
 
 enum { AWAY_MAX_S = 60 }; /* chosen: a restart of the daemon with a large log takes some seconds */
 
+/*
+ * What is named counts, the option before the variable; otherwise a daemon on this machine comes
+ * before the controller of colloc.conf.
+ */
+static int open_client(
+    const struct invocation *invocation, struct fault *fault, struct client **ret_client)
+{
+    const char *socket = invocation->common[COMMON_SOCKET].text;
+    const char *controller = invocation->common[COMMON_CONTROLLER].text;
+    struct login_conf conf;
+    struct fault why;
+    bool is_named = socket || (!controller && getenv("COLLOC_SOCKET"));
+    bool is_remote = !is_named && (controller || getenv("COLLOC_CONTROLLER"));
+    int r = is_remote ? -ECONNREFUSED : client_open(socket, fault, ret_client);
+    if (r != -ECONNREFUSED || is_named)
+        return r;
+    int found = controller_find(controller, &why, &conf);
+    if (found == 0)
+        return controller_open(&conf, fault, ret_client);
+    if (found == -ENOENT)
+        return r; /* with what client_open has said */
+    *fault = why;
+    return found;
+}
+
 int session_open(const struct invocation *invocation, struct client **ret_client)
 {
     struct fault fault = {0};
-    if (client_open(invocation->common[COMMON_SOCKET].text, &fault, ret_client) == 0)
+    if (open_client(invocation, &fault, ret_client) == 0)
         return EXIT_OK;
     print_error("%s", fault.text);
     return EXIT_UNREACHABLE;

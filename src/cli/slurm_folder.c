@@ -17,6 +17,7 @@
 #include "base/array.h"
 #include "base/file.h"
 #include "slurmconf/conf_text.h"
+#include "slurmconf/login_conf.h"
 #include "slurmconf/lua_text.h"
 
 enum { CONF_MAX_BYTES = 16 << 20 };
@@ -89,6 +90,8 @@ int slurm_folder_open(const char *path, struct fault *fault, struct slurm_folder
         r = add_named(ret_folder, "gres.conf", "#", fault);
     if (r == 0)
         r = add_named(ret_folder, "plugstack.conf", "#", fault);
+    if (r == 0)
+        r = add_named(ret_folder, LOGIN_CONF_NAME, "#", fault);
     for (size_t i = 0; lua_names[i] && r == 0; i++)
         r = add_named(ret_folder, lua_names[i], "--", fault);
     return r;

@@ -27,8 +27,9 @@ struct slurm_folder {
 };
 
 /*
- * Reads slurm.conf and what it includes, gres.conf, plugstack.conf and the Lua scripts. Missing
- * files other than slurm.conf have no text. Included names with * or % are not read.
+ * Reads slurm.conf and what it includes, gres.conf, plugstack.conf, colloc.conf and the Lua
+ * scripts. Missing files other than slurm.conf have no text. Included names with * or % are not
+ * read.
  *
  * path: of the folder
  *

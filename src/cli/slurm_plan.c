@@ -15,7 +15,9 @@
 
 #include "base/array.h"
 #include "base/beside.h"
+#include "base/tcp_address.h"
 #include "slurmconf/conf_text.h"
+#include "slurmconf/login_conf.h"
 #include "slurmconf/lua_text.h"
 
 /* What the scripts get; `administrators` and `colloc` have to outlive it. */
@@ -140,6 +142,51 @@ static int plan_spank(
     return add_lines(slurm_folder_find(folder, "plugstack.conf"), line, fault);
 }
 
+/* "/run/munge/socket" of AuthInfo=socket=/run/munge/socket,ttl=60; the last such line counts. */
+static void find_munge_socket(const struct slurm_folder *folder, char *path, size_t size)
+{
+    static const char key[] = "socket=";
+    for (size_t i = 0; i < folder->n_confs; i++) {
+        struct conf_text conf;
+        struct span value;
+        char info[1024];
+        if (conf_text_parse(span_of(folder->files[i].text), &conf) == 0)
+            for (size_t k = 0; k < conf.count; k++) {
+                if (!conf_find(conf.lines[k].text, "AuthInfo", &value) ||
+                    !span_copy(value, info, sizeof info))
+                    continue;
+                const char *at = strstr(info, key);
+                if (at)
+                    snprintf(
+                        path, size, "%.*s", (int)strcspn(at + strlen(key), ","), at + strlen(key));
+            }
+        conf_text_fini(&conf);
+    }
+}
+
+/* The file in which commands on login nodes find the controller. */
+static int plan_login(
+    const struct slurm_choices *choices, struct slurm_folder *folder, struct fault *fault)
+{
+    struct login_conf conf = {0};
+    if (!choices->login || choices->estimates_only)
+        return 0;
+    snprintf(conf.controller, sizeof conf.controller, "%s", choices->login);
+    snprintf(conf.user, sizeof conf.user, "%s", choices->controller_user);
+    find_munge_socket(folder, conf.munge_socket, sizeof conf.munge_socket);
+    return add_lines(slurm_folder_find(folder, LOGIN_CONF_NAME), login_conf_text(&conf), fault);
+}
+
+/* The address that colloc-slurm listens at; login nodes may know it by a name. */
+static void print_login_listen(const char *login)
+{
+    const char *port = strrchr(login, ':');
+    struct tcp_address address;
+    bool is_numeric = tcp_address_parse(login, &address) == 0;
+    printf("    login-listen: %s%s\n", is_numeric ? "" : "0.0.0.0",
+        is_numeric || !port ? login : port);
+}
+
 /* Texts are planned together: a node's GRES are in slurm.conf and its devices in gres.conf. */
 static int plan_files(
     const struct slurm_choices *choices, struct slurm_folder *folder, struct fault *fault)
@@ -172,6 +219,17 @@ static int plan_files(
     return r;
 }
 
+static void print_settings(const struct slurm_choices *choices)
+{
+    printf("colloc-slurm needs these lines in /etc/colloc/slurm.yaml:\n"
+           "    intake-partition: %s\n    run-partition: %s\n    shards-per-gpu: %d\n"
+           "    wake-file: %s\n",
+        choices->intake, choices->run, choices->shards, choices->wake_file);
+    if (choices->login)
+        print_login_listen(choices->login);
+    putchar('\n');
+}
+
 /* Begins with what a removal leaves, so that a setup with other options replaces the former one. */
 int slurm_plan_setup(
     const struct slurm_choices *choices, struct slurm_folder *folder, struct fault *fault)
@@ -183,11 +241,10 @@ int slurm_plan_setup(
         r = plan_scripts(choices, folder, fault);
     if (r == 0)
         r = plan_spank(choices, folder, fault);
+    if (r == 0)
+        r = plan_login(choices, folder, fault);
     if (r == 0 && !choices->estimates_only)
-        printf("colloc-slurm needs these lines in /etc/colloc/slurm.yaml:\n"
-               "    intake-partition: %s\n    run-partition: %s\n    shards-per-gpu: %d\n"
-               "    wake-file: %s\n\n",
-            choices->intake, choices->run, choices->shards, choices->wake_file);
+        print_settings(choices);
     return r;
 }
 

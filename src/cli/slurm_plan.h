@@ -14,7 +14,9 @@ struct slurm_choices {
     const char *spank; /* NULL: the installed plugin, if there is one */
     bool takes_partition, estimates_only;
     int shards;
-    int64_t gpu_memory_bytes; /* with estimates_only */
+    int64_t gpu_memory_bytes;    /* with estimates_only */
+    const char *login;           /* "HOST:PORT" for login nodes; NULL: none */
+    const char *controller_user; /* that colloc-slurm runs as */
 };
 
 /* Fills the new texts of the files; prints what the administrator should know. Returns 0 or -errno

@@ -80,12 +80,8 @@ static int set_alerts(void *field, size_t size, const char *value)
 /* The host may be a name, which is looked up when it is connected to. */
 static int set_host_port(void *field, size_t size, const char *value)
 {
-    const char *colon = strrchr(value, ':');
-    int64_t port;
-    bool is_address = colon && colon > value && !strpbrk(value, " \t") &&
-                      parse_int64(colon + 1, 1, 65535, &port) == 0;
     bool is_none = strcmp(value, "none") == 0;
-    return is_address || is_none ? set_text(field, size, value) : -EINVAL;
+    return is_none || tcp_address_is_host_port(value) ? set_text(field, size, value) : -EINVAL;
 }
 
 static int set_user(void *field, size_t size, const char *value)

@@ -111,7 +111,7 @@ static int judge_credential(
     const struct munge_seal *seal, munge_err_t error, uid_t writer, struct fault *fault)
 {
     int answer = answer_of(error);
-    if (error == EMUNGE_SUCCESS && writer == seal->writer)
+    if (error == EMUNGE_SUCCESS && (writer == seal->writer || seal->writer == SEAL_ANY_WRITER))
         return 0;
     if (error == EMUNGE_SUCCESS) {
         fault_set(fault, EPERM, "signed by user %u instead of user %u", (unsigned)writer,
@@ -130,13 +130,20 @@ static int judge_credential(
 int munge_seal_decode(struct munge_seal *seal, const char *credential, struct fault *fault,
     char **ret_text, size_t *ret_size)
 {
+    struct seal_writer writer;
+    return munge_seal_decode_from(seal, credential, fault, &writer, ret_text, ret_size);
+}
+
+int munge_seal_decode_from(struct munge_seal *seal, const char *credential, struct fault *fault,
+    struct seal_writer *ret_writer, char **ret_text, size_t *ret_size)
+{
     void *text = NULL;
     int size = 0;
-    uid_t writer = (uid_t)-1;
-    gid_t group;
+    *ret_writer = (struct seal_writer){(uid_t)-1, (gid_t)-1};
     *ret_text = NULL;
-    munge_err_t error = munge_decode(credential, seal->decoding, &text, &size, &writer, &group);
-    int r = judge_credential(seal, error, writer, fault);
+    munge_err_t error = munge_decode(
+        credential, seal->decoding, &text, &size, &ret_writer->uid, &ret_writer->gid);
+    int r = judge_credential(seal, error, ret_writer->uid, fault);
     if (r == 0 && !text)
         text = calloc(1, 1);
     if (r != 0 || !text) {

@@ -26,13 +26,21 @@ enum seal_answer {
     SEAL_WRONG_USER,  /* of another user */
 };
 
+#define SEAL_ANY_WRITER ((uid_t)-1) /* for munge_seal_decode_from */
+
+/* The user that munge says a text is from. */
+struct seal_writer {
+    uid_t uid;
+    gid_t gid;
+};
+
 enum { SEAL_TTL_S = 60 }; /* chosen: NTP keeps clocks closer by far */
 
 /*
  * Creates a seal.
  *   socket   munged's; NULL or "": the one that libmunge was built for
  *   reader   the user that may read what is encoded
- *   writer   the user that what is decoded must come from
+ *   writer   the user that what is decoded must come from; or SEAL_ANY_WRITER
  * Returns NULL when memory is out.
  */
 struct munge_seal *munge_seal_create(const char *socket, uid_t reader, uid_t writer);
@@ -56,5 +64,9 @@ int munge_seal_encode(struct munge_seal *seal, const char *text, size_t size, st
  */
 int munge_seal_decode(struct munge_seal *seal, const char *credential, struct fault *fault,
     char **ret_text, size_t *ret_size);
+
+/* The same. `ret_writer`: the user that wrote it, when 0 is returned. */
+int munge_seal_decode_from(struct munge_seal *seal, const char *credential, struct fault *fault,
+    struct seal_writer *ret_writer, char **ret_text, size_t *ret_size);
 
 #endif

@@ -13,26 +13,6 @@ static const char prefix[] = "HMAC:";
 
 enum { CODE_DIGITS = 2 * SHA256_SIZE, NUMBER_SIZE = 24 };
 
-static void format_hex(const uint8_t bytes[static SHA256_SIZE], char *text)
-{
-    for (int i = 0; i < CODE_DIGITS; i++)
-        text[i] = "0123456789abcdef"[bytes[i / 2] >> (4 - 4 * (i % 2)) & 15];
-}
-
-/* Returns false when the first CODE_DIGITS characters are not all digits. */
-static bool parse_hex(const char *text, uint8_t ret_bytes[static SHA256_SIZE])
-{
-    static const char digits[] = "0123456789abcdef";
-    memset(ret_bytes, 0, SHA256_SIZE);
-    for (int i = 0; i < CODE_DIGITS; i++) {
-        const char *digit = text[i] ? strchr(digits, text[i]) : NULL;
-        if (!digit)
-            return false;
-        ret_bytes[i / 2] = (uint8_t)(ret_bytes[i / 2] << 4 | (digit - digits));
-    }
-    return true;
-}
-
 static bool is_same_code(const uint8_t *a, const uint8_t *b)
 {
     unsigned difference = 0;
@@ -57,14 +37,13 @@ int report_session_begin(struct report_session *session)
 
 void report_session_key(const struct report_session *session, char ret_key[static SESSION_KEY_SIZE])
 {
-    format_hex(session->key, ret_key);
-    ret_key[CODE_DIGITS] = '\0';
+    sha256_format(session->key, ret_key);
 }
 
 int report_session_take_key(struct report_session *session, const char *key)
 {
     *session = (struct report_session){0};
-    session->has_key = strlen(key) == CODE_DIGITS && parse_hex(key, session->key);
+    session->has_key = strlen(key) == CODE_DIGITS && sha256_parse(key, session->key);
     return session->has_key ? 0 : -EINVAL;
 }
 
@@ -84,7 +63,7 @@ int report_session_seal(
     line[front + n + size] = '\0';
     sha256_hmac(session->key, line + front, n + size, code);
     memcpy(line, prefix, strlen(prefix));
-    format_hex(code, line + strlen(prefix));
+    sha256_format(code, line + strlen(prefix));
     line[front - 1] = ':';
     session->count++;
     return 0;
@@ -98,7 +77,7 @@ int report_session_open(
     const char *rest = line + strlen(prefix) + CODE_DIGITS + 1;
     *ret_text = NULL;
     if (!session->has_key || !report_session_is_line(line) ||
-        !parse_hex(line + strlen(prefix), code) || rest[-1] != ':')
+        !sha256_parse(line + strlen(prefix), code) || rest[-1] != ':')
         return fault_set(fault, EPERM, "not signed by the key of this connection");
     sha256_hmac(session->key, rest, strlen(rest), right);
     if (!is_same_code(code, right))

@@ -19,12 +19,14 @@
 #include "daemon/tcp_server.h"
 #include "daemon/user_names.h"
 #include "slurm/cluster_json.h"
+#include "slurm/login_gate.h"
 
 /* Chosen: requests have no bodies but those that are refused; the rest is as in collocd. */
 enum {
     BODY_MAX = 64 * 1024,
     BYTES_MAX = 64 * 1024 * 1024,
     IDLE_TIMEOUT_S = 75,
+    LOGIN_TIMEOUT_S = 10,  /* of connections from other machines, which are used once */
     CONNECTIONS_MAX = 256, /* of one user */
 };
 
@@ -32,10 +34,12 @@ struct slurm_api {
     const struct slurm_config *config;
     const struct slurm_controller *controller;
     struct names *names;
-    struct tcp_server *server;
-    bool lacks_name; /* the answer that is being made has a number for a user */
-    uid_t lacking;   /* the last such user */
-    bool is_retry;   /* it is made for the second time */
+    struct tcp_server *server; /* the Unix socket's */
+    struct tcp_server *login;  /* of other machines; NULL: none */
+    struct login_gate *gate;   /* of these */
+    bool lacks_name;           /* the answer that is being made has a number for a user */
+    uid_t lacking;             /* the last such user */
+    bool is_retry;             /* it is made for the second time */
 };
 
 static const char *find_user_name(void *context, uid_t uid)
@@ -56,6 +60,15 @@ static struct cluster_asker asker_of(struct slurm_api *api, const struct api_req
 
 /* ---- answers that wait for names ---- */
 
+/* Sends what was answered outside of the servers' own turns. */
+static void run_servers(void *context)
+{
+    struct slurm_api *api = context;
+    tcp_server_run(api->server);
+    if (api->login)
+        tcp_server_run(api->login);
+}
+
 typedef void handle_request(void *context, struct api_request *request);
 
 struct late_answer {
@@ -70,7 +83,7 @@ static void on_name(void *context, const struct name *name)
     late->api->is_retry = true;
     late->handle(late->api, late->request);
     late->api->is_retry = false;
-    tcp_server_run(late->api->server);
+    run_servers(late->api);
     free(late);
 }
 
@@ -213,11 +226,9 @@ static const struct api_route routes[] = {
 
 /* ---- life ---- */
 
-static int listen_on_socket(struct slurm_api *api, struct fault *fault)
+static struct api_server_options server_options(struct slurm_api *api)
 {
-    const struct api_server_options options = {
-        .socket_path = api->config->socket,
-        .socket_mode = 0666,
+    return (struct api_server_options){
         .routes = routes,
         .context = api,
         .version = COLLOC_VERSION,
@@ -226,27 +237,52 @@ static int listen_on_socket(struct slurm_api *api, struct fault *fault)
         .idle_timeout_s = IDLE_TIMEOUT_S,
         .connections_per_user_max = CONNECTIONS_MAX,
     };
+}
+
+static int listen_on_socket(struct slurm_api *api, struct fault *fault)
+{
+    struct api_server_options options = server_options(api);
+    if (strcmp(api->config->socket, "none") == 0)
+        return 0;
+    options.socket_path = api->config->socket;
+    options.socket_mode = 0666;
     int r = socket_folder_make(api->config->socket, 0755, fault);
     return r < 0 ? r : tcp_server_listen_unix(api->server, &options, fault);
+}
+
+static int listen_for_logins(struct slurm_api *api, uv_loop_t *loop, struct fault *fault)
+{
+    struct api_server_options options = server_options(api);
+    if (strcmp(api->config->login_listen, "none") == 0)
+        return 0;
+    const struct login_gate_options gate = {
+        .loop = loop, .munge_socket = api->config->munge_socket, .answered = run_servers, api};
+    api->login = tcp_server_create(loop);
+    api->gate = login_gate_create(&gate);
+    if (!api->login || !api->gate)
+        return fault_set(fault, ENOMEM, "out of memory");
+    options.admit = login_gate_admit;
+    options.server_data = api->gate;
+    options.idle_timeout_s = LOGIN_TIMEOUT_S;
+    int r = tcp_server_listen(api->login, api->config->login_listen, &options, fault);
+    return r < 0 ? fault_prefix(fault, r, "login-listen") : 0;
 }
 
 int slurm_api_create(uv_loop_t *loop, const struct slurm_config *config,
     const struct slurm_controller *controller, struct fault *fault, struct slurm_api **ret_api)
 {
-    *ret_api = NULL;
-    if (strcmp(config->socket, "none") == 0)
-        return 0;
     struct slurm_api *api = calloc(1, sizeof *api);
+    *ret_api = api;
     if (!api)
         return fault_set(fault, ENOMEM, "out of memory");
     *api = (struct slurm_api){.config = config,
         .controller = controller,
         .names = names_create(loop, NULL, NULL),
         .server = tcp_server_create(loop)};
-    *ret_api = api;
     if (!api->names || !api->server)
         return fault_set(fault, ENOMEM, "out of memory");
-    return listen_on_socket(api, fault);
+    int r = listen_on_socket(api, fault);
+    return r < 0 ? r : listen_for_logins(api, loop, fault);
 }
 
 void slurm_api_close(struct slurm_api *api)
@@ -254,6 +290,8 @@ void slurm_api_close(struct slurm_api *api)
     if (!api)
         return;
     names_close(api->names); /* answers the requests that wait for a name */
+    login_gate_close(api->gate);
+    tcp_server_close(api->login);
     tcp_server_close(api->server);
 }
 
@@ -261,7 +299,9 @@ void slurm_api_destroy(struct slurm_api *api)
 {
     if (!api)
         return;
+    tcp_server_destroy(api->login);
     tcp_server_destroy(api->server);
+    login_gate_destroy(api->gate);
     names_destroy(api->names);
     free(api);
 }

@@ -44,6 +44,9 @@ static const struct setting {
         "alone decide"},
     {"socket", FIELD(socket), &setting_text, "PATH",
         "socket that `colloc queue`, `show`, `gpus`, `top` and `info` ask; none: they cannot"},
+    {"login-listen", FIELD(login_listen), &setting_address, "ADDRESS:PORT",
+        "where these commands on other machines ask, each request signed by munge, such as "
+        "10.0.0.1:7491; none: only this machine's can"},
     {"munge-socket", FIELD(munge_socket), &setting_text, "PATH",
         "socket of munged; empty: the usual one"},
     {"state-dir", FIELD(state_dir), &setting_text, "FOLDER",
@@ -89,6 +92,7 @@ static void set_defaults(struct slurm_config *config)
         .wake_file = "/run/colloc-slurm/wake",
         .state_dir = "/var/lib/colloc-slurm",
         .listen = "none",
+        .login_listen = "none",
         .socket = SLURM_SOCKET_USUAL,
         .estimator = ESTIMATOR_USUAL,
         .reserve_quantile = ESTIMATE_RESERVED_QUANTILE,

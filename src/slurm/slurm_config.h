@@ -14,6 +14,7 @@ struct slurm_config {
     char wake_file[512];    /* "none": only polls */
     char state_dir[512];    /* holds the lock */
     char listen[64];        /* "none" or an address with its port */
+    char login_listen[64];  /* "none" or the address for requests of other machines */
     char socket[512];       /* "none" or the path of the API's Unix socket */
     char munge_socket[512]; /* "": libmunge's own */
     char estimator[32];

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a node's agent and the controller decode, once munge has let it through. What is accepted is
- * in range, and encodes to a text that decodes to the same. */
+/* What a node's agent, the controller and colloc on login nodes decode, once munge has let it
+ * through. What is accepted is in range, and encodes to a text that decodes to the same. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "fuzz.h"
 #include "nodelink/node_answer.h"
 #include "nodelink/node_report.h"
+#include "nodelink/signed_request.h"
 
 static void require(int holds)
 {
@@ -43,11 +44,24 @@ static void try_report(const char *text, size_t size)
     node_report_fini(&report);
 }
 
+static void try_request(const char *text, size_t size)
+{
+    struct signed_request request, again;
+    char *written;
+    if (signed_request_decode(text, size, NULL, &request) < 0)
+        return;
+    require(signed_request_encode(&request, &written) == 0);
+    require(signed_request_decode(written, strlen(written), NULL, &again) == 0);
+    require(memcmp(&request, &again, sizeof request) == 0);
+    free(written);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static struct node_answer answer;
     char *text;
     try_report((const char *)data, size);
+    try_request((const char *)data, size);
     if (node_answer_decode((const char *)data, size, NULL, &answer) == 0) {
         require(answer.n_pins <= NODE_PINS_MAX);
         require(node_answer_encode(&answer, &text) == 0);

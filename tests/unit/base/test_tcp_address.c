@@ -43,6 +43,19 @@ static void others_are_refused(void **state)
         assert_int_equal(tcp_address_parse(texts[i], &address), -EINVAL);
 }
 
+static void hosts_with_ports_are_known(void **state)
+{
+    static const char *const good[] = {
+        "ctl1:7491", "ctl1.example.org:1", "10.0.0.1:65535", "[::1]:7491", "my_host-2:80"};
+    static const char *const bad[] = {"", ":80", "ctl1", "ctl1:", "ctl1:0", "ctl1:65536", "a/b:80",
+        "user@ctl1:80", "ctl1:80/x", "a b:80", "::1:80", "[::1:80", "[]x:80", "[ctl1]:80",
+        "a\nb:80", "ctl1:+80"};
+    for (size_t i = 0; i < ARRAY_SIZE(good); i++)
+        assert_true(tcp_address_is_host_port(good[i]));
+    for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
+        assert_false(tcp_address_is_host_port(bad[i]));
+}
+
 static void loopback_is_known(void **state)
 {
     struct tcp_address own = parsed("127.0.0.1:80"), other = parsed("127.3.4.5:80"),
@@ -88,6 +101,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(addresses_are_read_and_written),
         cmocka_unit_test(others_are_refused),
+        cmocka_unit_test(hosts_with_ports_are_known),
         cmocka_unit_test(loopback_is_known),
         cmocka_unit_test(a_free_port_is_found),
         cmocka_unit_test(only_own_names_are_hosts),

@@ -81,6 +81,7 @@ class Help(CliCase):
         for name in self.names():
             text = self.colloc("help", name)
             self.assertEqual("--socket=" not in text, name in without_socket, name)
+            self.assertEqual("--controller=" not in text, name in without_socket, name)
             self.assertEqual("\n      --json" not in text, name in without_json, name)
             if name != "serve":
                 self.assertEqual(

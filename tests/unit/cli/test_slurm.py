@@ -108,6 +108,28 @@ class Sites(SlurmCase):
         self.assertIn("+GresTypes=gpu,shard\n", printed)
         self.assertIn("administrators = {[0] = true},", self.text("job_submit.lua"))
 
+    def test_login_nodes(self):
+        with open(os.path.join(DATA, "plain.conf"), "rb") as file:
+            auth = b"AuthInfo=ttl=60,socket=/run/other/munge.socket,cred_expire=60\n"
+            self.give("slurm.conf", data=file.read() + auth)
+        options = ("--take-partition", "--login=ctl1.example.org:7491", "--controller-user=slurm")
+        printed = self.there_and_back(*options)
+        self.assertEqual(
+            self.added("colloc.conf"),
+            [
+                "Controller=ctl1.example.org:7491",
+                "ControllerUser=slurm",
+                "MungeSocket=/run/other/munge.socket",
+            ],
+        )
+        self.assertIn("    login-listen: 0.0.0.0:7491\n", printed)
+        printed = self.slurm("setup", "--take-partition", "--login=10.0.0.1:7491")
+        self.assertIn("    login-listen: 10.0.0.1:7491\n", printed)
+        self.assertNotIn("login-listen", self.slurm("setup", "--take-partition"))
+        for bad in ("ctl1", "ctl1:0", "a b:1", "a;b:1"):
+            said = self.slurm("setup", "--take-partition", f"--login={bad}", code=2)
+            self.assertIn("give a host and a port", said)
+
     def test_awkward(self):
         self.give("slurm.conf", "awkward.conf")
         self.give("nodes.conf", "nodes.conf")

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The body is signed by its digest, so that a credential stays small. "for" keeps a credential that
+ * root made for another purpose from being taken for a request. */
+#include "nodelink/signed_request.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "nodelink/json_field.h"
+
+enum { REQUEST_VERSION = 1, TEXT_MAX = 2 * SIGNED_PATH_SIZE + 1024, PURPOSE_SIZE = 32 };
+
+static const char purpose[] = "colloc-slurm";
+
+int signed_request_make(const char *method, const char *path, const char *body, size_t size,
+    struct fault *fault, struct signed_request *ret_request)
+{
+    if (strlen(method) >= SIGNED_METHOD_SIZE || strlen(path) >= SIGNED_PATH_SIZE)
+        return fault_set(fault, ENAMETOOLONG, "request path of %zu bytes", strlen(path));
+    *ret_request = (struct signed_request){0};
+    if (getrandom(ret_request->key, SHA256_SIZE, GRND_NONBLOCK) != SHA256_SIZE)
+        return fault_set(fault, EAGAIN, "the kernel has no random numbers yet");
+    strcpy(ret_request->method, method);
+    strcpy(ret_request->path, path);
+    sha256_hex(body, size, ret_request->body_digest);
+    return 0;
+}
+
+int signed_request_encode(const struct signed_request *request, char **ret_text)
+{
+    char key[SHA256_HEX_SIZE];
+    sha256_format(request->key, key);
+    json_t *object = json_pack("{s:i, s:s, s:s, s:s, s:s, s:s}", "v", REQUEST_VERSION, "for",
+        purpose, "method", request->method, "path", request->path, "body", request->body_digest,
+        "key", key);
+    *ret_text = object ? json_dumps(object, JSON_COMPACT) : NULL;
+    json_decref(object);
+    return *ret_text ? 0 : -ENOMEM;
+}
+
+static int read_members(const json_t *object, struct fault *fault, struct signed_request *request)
+{
+    char key[SHA256_HEX_SIZE], meant_for[PURPOSE_SIZE];
+    int r = json_field_version(object, REQUEST_VERSION, fault);
+    if (r == 0)
+        r = json_field_text(object, "for", fault, meant_for, sizeof meant_for);
+    if (r == 0 && strcmp(meant_for, purpose) != 0)
+        r = fault_set(fault, EINVAL, "not made for colloc-slurm");
+    if (r == 0)
+        r = json_field_text(object, "method", fault, request->method, sizeof request->method);
+    if (r == 0)
+        r = json_field_text(object, "path", fault, request->path, sizeof request->path);
+    if (r == 0)
+        r = json_field_text(
+            object, "body", fault, request->body_digest, sizeof request->body_digest);
+    if (r == 0)
+        r = json_field_text(object, "key", fault, key, sizeof key);
+    if (r == 0 && !sha256_parse(key, request->key))
+        r = fault_set(fault, EINVAL, "key: not %d hexadecimal digits", 2 * SHA256_SIZE);
+    return r;
+}
+
+int signed_request_decode(
+    const char *text, size_t size, struct fault *fault, struct signed_request *ret_request)
+{
+    json_t *object;
+    *ret_request = (struct signed_request){0};
+    int r = json_field_parse(text, size, TEXT_MAX, fault, &object);
+    if (r == 0)
+        r = read_members(object, fault, ret_request);
+    json_decref(object);
+    return r;
+}
+
+bool signed_request_matches(const struct signed_request *request, const char *method,
+    const char *path, const char *body, size_t size)
+{
+    char digest[SHA256_HEX_SIZE];
+    sha256_hex(body, size, digest);
+    return strcmp(request->method, method) == 0 && strcmp(request->path, path) == 0 &&
+           strcmp(request->body_digest, digest) == 0;
+}

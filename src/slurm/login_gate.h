@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Admits the requests of users on other machines: those that munge proves (nodelink/
+ * signed_request.h). For an API server on TCP, as its `admit`.
+ *
+ * Contract:
+ *   1. munged is called in the loop's thread pool only, by one thread at a time, so that one that
+ *      does not answer holds up neither the loop nor the other work of the pool.
+ *   2. The user of an admitted request is munge's; a request that is not admitted is answered with
+ *      401 and the reason, or with 503 where munged does not answer.
+ */
+#ifndef COLLOC_SLURM_LOGIN_GATE_H
+#define COLLOC_SLURM_LOGIN_GATE_H
+
+#include <uv.h>
+
+#include "api/server.h"
+
+struct login_gate;
+
+struct login_gate_options {
+    uv_loop_t *loop;                 /* borrowed */
+    const char *munge_socket;        /* "": libmunge's own */
+    void (*answered)(void *context); /* requests were answered outside of the server's turns */
+    void *context;
+};
+
+/* `options` is copied. Returns NULL when memory is out. */
+struct login_gate *login_gate_create(const struct login_gate_options *options);
+
+/* For api_server_options; `gate` is the server's data. Returns false: the answer comes later. */
+bool login_gate_admit(void *gate, struct api_request *request, struct api_peer *ret_peer);
+
+/* From now on it touches no request. Call it before the server ends. NULL is fine. */
+void login_gate_close(struct login_gate *gate);
+
+/* Releases it once the loop has run after login_gate_close. NULL is fine. */
+void login_gate_destroy(struct login_gate *gate);
+
+#endif

@@ -1,0 +1,294 @@
+# SPDX-License-Identifier: Apache-2.0
+"""colloc's commands on another machine than the controller's: requests that a real munge signs, and
+all that is refused: other keys, what is repeated, altered or late, and no munge."""
+
+import hashlib
+import http.client
+import json
+import os
+import socket
+import subprocess
+import threading
+import time
+import unittest
+
+from daemon_case import BUILD, LIMIT_S, program, until
+
+from colloc_slurm import loopback
+
+CONTROLLER = os.path.abspath(os.path.join(BUILD, "src/slurm/colloc-slurm"))
+ADA, BOB = "daemon", "games"  # accounts that every Debian has
+PATH = "/v1/info"
+
+
+def why_not():
+    return "jobs of several users need root" if os.geteuid() else loopback.why_not()
+
+
+class Between:
+    """Stands between a client and the controller, and alters what passes."""
+
+    def __init__(self, port, request=None, answer=None):
+        self.target, self.request, self.answer = port, request, answer
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.address = "127.0.0.1:%d" % self.listener.getsockname()[1]
+        threading.Thread(target=self.serve, daemon=True).start()
+
+    def serve(self):
+        client, _ = self.listener.accept()
+        with client, socket.create_connection(("127.0.0.1", self.target), LIMIT_S) as controller:
+            data = b""
+            while b"\r\n\r\n" not in data:
+                data += client.recv(65536)
+            controller.sendall(data.replace(*self.request) if self.request else data)
+            controller.shutdown(socket.SHUT_WR)
+            data = b"".join(iter(lambda: controller.recv(65536), b""))
+            client.sendall(data.replace(*self.answer) if self.answer else data)
+        self.listener.close()
+
+
+@unittest.skipIf(why_not(), why_not())
+class Login(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        settings = {"PrivateData": "jobs"}
+        cls.slurm = loopback.Loopback(nodes=1, gpus=2, settings=settings)
+        cls.enterClassContext(cls.slurm)
+        (cls.port,) = loopback.free_ports(1)
+        cls.address = f"127.0.0.1:{cls.port}"
+        cls.munge = cls.slurm.path("munge/socket")
+        cls.start_controller()
+        cls.other_munge("own", key="munge/key")
+        cls.jobs = {user: cls.sbatch(user) for user in (ADA, BOB)}
+        for job in cls.jobs.values():
+            cls.slurm.wait_job(job, "RUNNING")
+
+    @classmethod
+    def start_controller(cls):
+        cls.slurm.spawn(
+            CONTROLLER,
+            "--intake-partition=gpu",
+            "--run-partition=gpu-run",
+            f"--state-dir={cls.slurm.path('run/colloc')}",
+            f"--socket={cls.slurm.path('run/api/socket')}",
+            f"--login-listen={cls.address}",
+            f"--munge-socket={cls.munge}",
+            "--wake-file=none",
+            "--poll=200ms",
+            log="controller",
+        )
+
+    @classmethod
+    def other_munge(cls, name, key):
+        """A munged as of another machine; its socket."""
+        path = cls.slurm.path(f"munge-{name}")
+        os.mkdir(path)
+        process = cls.slurm.spawn(
+            "munged",
+            "--foreground",
+            "--force",
+            "--num-threads=2",
+            f"--key-file={cls.slurm.path(key)}",
+            f"--socket={path}/socket",
+            f"--pid-file={path}/pid",
+            f"--log-file={path}/log",
+            f"--seed-file={path}/seed",
+            log=f"munged-{name}",
+        )
+        until(lambda: os.path.exists(f"{path}/socket"), "munged's socket")
+        return process, f"{path}/socket"
+
+    @classmethod
+    def sbatch(cls, user):
+        script = "#!/bin/sh\n#COLLOC --memory=10GiB\nexec sleep 1000\n"
+        return cls.slurm.sbatch(script, "--partition=gpu", f"--job-name=of-{user}", user=user)
+
+    def colloc(self, *words, munge="munge-own/socket", user=None, status=0, controller=None):
+        """What the command prints to this user on a login node: one whose folder of slurm.conf has
+        a colloc.conf."""
+        etc = self.slurm.path("login")
+        os.makedirs(etc, exist_ok=True)
+        with open(os.path.join(etc, "colloc.conf"), "w", encoding="utf-8") as file:
+            file.write(f"Controller={self.address}\nMungeSocket={self.slurm.path(munge)}\n")
+        command = [program("colloc"), *words, f"--controller={controller or self.address}"]
+        if user:
+            command[:0] = ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups"]
+        return self.run_command(command, etc, status)
+
+    def run_command(self, command, etc, status):
+        env = {**os.environ, "SLURM_CONF": os.path.join(etc, "slurm.conf")}
+        done = subprocess.run(
+            command,
+            env={name: env[name] for name in env if not name.startswith("COLLOC_S")},
+            capture_output=True,
+            text=True,
+            timeout=LIMIT_S,
+            check=False,
+            cwd="/",
+        )
+        self.assertEqual(done.returncode, status, done.stdout + done.stderr)
+        return done.stdout if status == 0 else done.stderr
+
+    # ---- what is answered ----
+
+    def test_users_see_what_munge_says_they_may(self):
+        listed = self.colloc("queue", user=ADA)
+        self.assertRegex(listed, rf"(?m)^ *{self.jobs[ADA]} +of-daemon +daemon +RUNNING")
+        self.assertNotIn("of-games", listed)
+        self.assertIn("of-games", self.colloc("queue", user=BOB))
+        everything = self.colloc("queue")
+        self.assertIn("of-daemon", everything)
+        self.assertIn("of-games", everything)
+        self.assertIn("no job", self.colloc("show", self.jobs[BOB], user=ADA, status=1))
+        shown = json.loads(self.colloc("show", self.jobs[BOB], "--json", user=BOB))
+        self.assertEqual((shown["user"], shown["state"]), (BOB, "RUNNING"))
+        gpus = json.loads(self.colloc("gpus", "--json", user=ADA))["gpus"]
+        self.assertEqual([gpu["index"] for gpu in gpus], ["n0:0", "n0:1"])
+        self.assertRegex(self.colloc("info", user=ADA), r"slurm +true")
+        self.assertIn("scancel", self.colloc("cancel", self.jobs[ADA], user=ADA, status=1))
+
+    def test_found_by_its_file(self):
+        """Where no daemon of this machine is found: without its /run."""
+        hidden = ["unshare", "--mount", "sh", "-c", 'mount -t tmpfs none /run && exec "$@"', "sh"]
+        if subprocess.run([*hidden, "true"], capture_output=True, check=False).returncode != 0:
+            self.skipTest("/run cannot be hidden here")
+        self.colloc("info")  # writes the file
+        words = [*hidden, program("colloc"), "info"]
+        self.assertRegex(self.run_command(words, self.slurm.path("login"), 0), r"slurm +true")
+
+    # ---- what is refused ----
+
+    def test_another_key(self):
+        self.slurm.write("munge/other-key", os.urandom(128).hex(), mode=0o400)
+        self.other_munge("other", key="munge/other-key")
+        words = self.colloc("gpus", munge="munge-other/socket", status=1)
+        self.assertIn("refuses the credential: Invalid credential: is the munge key", words)
+
+    def test_no_munged_here(self):
+        words = self.colloc("gpus", munge="munge-none/socket", status=3)
+        self.assertIn("is munged running?", words)
+
+    def test_no_munged_there(self):
+        stopped, stopped_socket = self.other_munge("stopped", key="munge/key")
+        (port,) = loopback.free_ports(1)
+        self.slurm.spawn(
+            CONTROLLER,
+            f"--state-dir={self.slurm.path('run/second')}",
+            "--socket=none",
+            f"--login-listen=127.0.0.1:{port}",
+            f"--munge-socket={stopped_socket}",
+            "--wake-file=none",
+            log="controller-second",
+        )
+        address = f"127.0.0.1:{port}"
+        until(lambda: loopback_answers(port), "the second controller")
+        self.colloc("info", controller=address)
+        stopped.kill()
+        words = self.colloc("info", controller=address, status=1)
+        self.assertRegex(words, "on the controller's machine: munge .*: is munged running")
+
+    def test_no_controller_there(self):
+        words = self.colloc("gpus", controller="127.0.0.1:1", status=3)
+        self.assertIn("cannot reach colloc-slurm at 127.0.0.1:1", words)
+        self.assertIn("not a host and a port", self.colloc("gpus", controller="x/y:1", status=3))
+
+    def test_altered_on_the_way(self):
+        between = Between(self.port, request=(b"/v1/gpus", b"/v1/info"))
+        words = self.colloc("gpus", controller=between.address, status=1)
+        self.assertIn("altered on its way", words)
+        between = Between(self.port, answer=(b'"n0:1"', b'"n0:7"'))
+        words = self.colloc("gpus", controller=between.address, status=3)
+        self.assertIn("not signed by colloc-slurm, or was altered", words)
+        between = Between(self.port, answer=(b"HTTP/1.1 200", b"HTTP/1.1 203"))
+        self.assertIn("not signed", self.colloc("gpus", controller=between.address, status=3))
+
+    # ---- requests as a program of another make would send them ----
+
+    def credential(self, *options, path=PATH, **members):
+        """As colloc makes it, but by munge(1)."""
+        text = {
+            "v": 1,
+            "for": "colloc-slurm",
+            "method": "GET",
+            "path": path,
+            "body": hashlib.sha256(b"").hexdigest(),
+            "key": "5f" * 32,
+            **members,
+        }
+        done = subprocess.run(
+            ["munge", f"--socket={self.munge}", f"--string={json.dumps(text)}", *options],
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=LIMIT_S,
+        )
+        return "Munge " + done.stdout.strip()
+
+    def send(self, authorization, method="GET", path=PATH, body=None):
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=LIMIT_S)
+        headers = {"Authorization": authorization} if authorization else {}
+        connection.request(method, path, body=body, headers=headers)
+        reply = connection.getresponse()
+        text = reply.read().decode()
+        connection.close()
+        return reply.status, text
+
+    def test_repeated(self):
+        made = self.credential()
+        status, text = self.send(made)
+        self.assertEqual(status, 200, text)
+        status, text = self.send(made)
+        self.assertEqual(status, 401)
+        self.assertIn("Replayed credential: each request is accepted once", text)
+
+    def test_late(self):
+        made, since = self.credential("--ttl=1"), time.time()
+        until(lambda: time.time() > since + 2.5, "the end of a second's validity")
+        status, text = self.send(made)
+        self.assertEqual(status, 401)
+        self.assertIn("Expired credential: do the clocks of the two machines differ?", text)
+
+    def test_not_the_signed_request(self):
+        digest = hashlib.sha256(b"{}").hexdigest()
+        for given in (
+            dict(path="/v1/info?user=games"),
+            dict(path="/v1/info", method="POST"),
+            dict(body=digest),
+        ):
+            status, text = self.send(self.credential(**given))
+            self.assertEqual((status, "altered" in text), (401, True), text)
+        # A body that was put under a signed request.
+        made = self.credential(method="POST", path="/v1/tasks")
+        status, text = self.send(made, method="POST", path="/v1/tasks", body='{"script": "x"}')
+        self.assertEqual((status, "altered" in text), (401, True), text)
+        made = self.credential(method="POST", path="/v1/tasks", body=digest)
+        status, text = self.send(made, method="POST", path="/v1/tasks", body="{}")
+        self.assertEqual((status, "sbatch" in text), (409, True), text)
+
+    def test_no_request_at_all(self):
+        for authorization in (
+            None,
+            "Basic eA==",
+            "Munge ",
+            "Munge MUNGE:AwQ:",
+            "Munge " + "x" * 9000,
+            self.credential("--restrict-uid=1"),
+            self.credential(v=2),
+            self.credential(key="5f"),
+            self.credential(**{"for": "slurmctld"}),
+        ):
+            status, text = self.send(authorization)
+            self.assertEqual(status, 401, (authorization, text))
+        self.assertEqual(self.send(self.credential())[0], 200)
+
+
+def loopback_answers(port):
+    try:
+        socket.create_connection(("127.0.0.1", port)).close()
+    except OSError:
+        return False
+    return True
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
