@@ -5,20 +5,18 @@
  * A change needs --yes and root, and is refused while collocd has a task on the GPU (a task may
  * have its GPU before it has a process there) or any process uses it.
  */
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/array.h"
 #include "base/units.h"
+#include "cli/mig_change.h"
+#include "cli/mig_queue.h"
 #include "cli/print.h"
-#include "cli/session.h"
 #include "cli/table.h"
-#include "cli/task_view.h"
 #include "gpu/mig.h"
 
-enum { MIG_YES, MIG_NVML };
+enum { MIG_YES, MIG_NVML, MIG_APPLY, MIG_WHAT_IF };
 
 static const struct option_spec options[] = {
     [MIG_YES] = {.name = "yes",
@@ -29,6 +27,15 @@ static const struct option_spec options[] = {
         .kind = OPTION_FILE,
         .argument = "PATH",
         .help = "path or name of the NVML library; default: the driver's"},
+    [MIG_APPLY] = {.name = "apply",
+        .kind = OPTION_FLAG,
+        .help =
+            "with plan and no GPU: divide the GPUs as proposed, if the waiting tasks are done at "
+            "least 5 % sooner then or one of them fits only then"},
+    [MIG_WHAT_IF] = {.name = "what-if",
+        .kind = OPTION_FLAG,
+        .help = "with plan and no GPU: plan as if MIG were on and no task ran, for all tasks that "
+                "have not ended"},
 };
 
 static const struct table_column columns[] = {
@@ -84,90 +91,15 @@ static void print_profiles(const struct mig_gpu *gpu)
     table_destroy(table);
 }
 
-/* Returns the index of the GPU, or of its instance, that the task holds; or NULL. */
-static const char *index_held_by(const json_t *task, const struct mig_gpu *gpu)
-{
-    const json_t *uuids = json_object_get(task, "gpu_uuids"), *uuid;
-    size_t k;
-    for (size_t i = 0; i < gpu->set->count; i++) {
-        const struct gpu_info *info = &gpu->set->gpu[i];
-        if (info->is_mig ? info->parent != gpu->gpu : i != gpu->gpu)
-            continue;
-        json_array_foreach((json_t *)(uintptr_t)uuids, k, uuid) {
-            if (strcmp(json_string_value(uuid) ? json_string_value(uuid) : "", info->uuid) == 0)
-                return info->index;
-        }
-    }
-    return NULL;
-}
-
-/* By the daemon's list, not by processes: a task that was just placed has none yet. */
-static int check_task_list(const json_t *reply, const struct mig_gpu *gpu, struct fault *fault)
-{
-    const json_t *tasks = json_object_get(reply, "tasks"), *task;
-    size_t i;
-    if (!json_is_array(tasks))
-        return fault_set(
-            fault, EPROTO, "collocd's reply has no list of tasks: nothing was changed");
-    json_array_foreach((json_t *)(uintptr_t)tasks, i, task) {
-        const char *index = index_held_by(task, gpu);
-        if (index)
-            return fault_set(fault, EBUSY,
-                "task %.0f uses GPU %s: nothing was changed; wait for its end or cancel "
-                "it",
-                member_number(task, "id", 0), index);
-    }
-    return 0;
-}
-
-/* A task may hold the GPU before it has a process there, so the daemon has to be asked. Only if no
- * daemon runs, no task does. */
-static int check_tasks(
-    const struct invocation *invocation, const struct mig_gpu *gpu, struct fault *fault)
-{
-    struct client *client;
-    json_t *reply = NULL;
-    int status = 0, r = client_open(invocation->common[COMMON_SOCKET].text, fault, &client);
-    if (r < 0)
-        return r == -ECONNREFUSED ? 0 : r;
-    bool has_daemon = !client_is_unserved(client);
-    if (has_daemon)
-        r = client_request(client, "GET", "/v1/tasks?state=live", NULL, fault, &status, &reply);
-    if (r == 0 && has_daemon && status != 200) {
-        client_error(status, reply, fault);
-        r = -EREMOTEIO;
-    }
-    if (r < 0)
-        r = fault_prefix(fault, r,
-            "cannot find out whether a task uses GPU %s: nothing was changed",
-            gpu->set->gpu[gpu->gpu].index);
-    else if (has_daemon)
-        r = check_task_list(reply, gpu, fault);
-    json_decref(reply);
-    client_close(client);
-    return r;
-}
-
-/* Every check comes before the first change, since an instance that was destroyed does not come
- * back with what ran on it. */
 static int change_instances(
     const struct invocation *invocation, const struct mig_gpu *gpu, const struct mig_plan *plan)
 {
     struct fault fault = {0};
-    int r = 0;
     if (!invocation->values[MIG_YES].number) {
         printf("Nothing was changed; add --yes to do it.\n");
         return EXIT_OK;
     }
-    if (geteuid() != 0)
-        r = fault_set(&fault, EPERM, "only root can change MIG instances");
-    if (r == 0)
-        r = check_tasks(invocation, gpu, &fault);
-    if (r == 0)
-        r = mig_check_idle(gpu, &fault);
-    if (r == 0)
-        r = mig_apply(gpu, plan, &fault);
-    if (r < 0) {
+    if (mig_change(invocation, gpu, plan, &fault) < 0) {
         print_error("%s", fault.text);
         return EXIT_REFUSED;
     }
@@ -199,12 +131,21 @@ static int carry_out(
     return strcmp(verb, "plan") == 0 ? EXIT_OK : change_instances(invocation, gpu, &plan);
 }
 
+static bool plans_queue(const struct invocation *invocation)
+{
+    return invocation->operand_count == 1 && strcmp(invocation->operands[0], "plan") == 0;
+}
+
 static int check_words(const struct invocation *invocation)
 {
     const char *verb = invocation->operands[0];
     bool has_profiles = invocation->operand_count > 2;
     if (strcmp(verb, "plan") != 0 && strcmp(verb, "apply") != 0 && strcmp(verb, "reset") != 0)
         print_error("mig: unknown action %s: give plan, apply or reset", verb);
+    else if (plans_queue(invocation))
+        return EXIT_OK;
+    else if (invocation->values[MIG_APPLY].number || invocation->values[MIG_WHAT_IF].number)
+        print_error("mig: --apply and --what-if are of `colloc mig plan` without a GPU");
     else if (invocation->common[COMMON_JSON].number)
         print_error("mig: --json is not supported: `colloc gpus --json` lists the instances");
     else if (invocation->operand_count < 2)
@@ -227,6 +168,11 @@ static int run(const struct invocation *invocation)
     int code = check_words(invocation);
     if (code != EXIT_OK)
         return code;
+    if (plans_queue(invocation))
+        return mig_plan_queue(
+            invocation, &(struct mig_queue_options){.apply = invocation->values[MIG_APPLY].number,
+                            .what_if = invocation->values[MIG_WHAT_IF].number,
+                            .nvml_library = invocation->values[MIG_NVML].text});
     int r = gpu_set_open(invocation->values[MIG_NVML].text, &fault, &set);
     if (r == 0)
         r = mig_query(set, invocation->operands[1], &fault, &gpu);
@@ -240,13 +186,16 @@ static int run(const struct invocation *invocation)
 
 const struct command command_mig = {
     .name = "mig",
-    .usage = "[OPTION...] plan|apply|reset GPU [PROFILE...]",
+    .usage = "[OPTION...] plan [GPU [PROFILE...]] | apply GPU PROFILE... | reset GPU",
     .summary = "plan, create and remove MIG instances",
     .description = "Divides a GPU with MIG enabled into instances. A profile is named as by "
                    "nvidia-smi (3g.40gb) or by its slices (3g or 3: the smallest profile with 3 "
                    "slices); the driver decides where each may be placed.\n\n"
                    "plan shows the present instances and whether the given profiles fit "
-                   "together; without profiles, it lists the GPU's profiles. apply replaces the "
+                   "together; without profiles, it lists the GPU's profiles. Without a GPU, plan "
+                   "proposes a division for the tasks that wait, of all GPUs that have MIG "
+                   "enabled and no task, and prints what it gains by the simulator's model "
+                   "(docs/mig.md). apply replaces the "
                    "present instances by the given profiles; reset removes all instances. Both "
                    "print what they would do and change nothing unless --yes is given. They "
                    "need root, and they refuse to change a GPU while a task or any process uses "

@@ -116,6 +116,9 @@ static const struct option {
         "limit each MPS client with a known memory requirement to that and the margin"},
     {"mps-linger", LIVE(mps_linger_us), &setting_duration, "TIME", NULL,
         "stop a user's MPS control daemon after this long without a task that uses it"},
+    {"mig-plan", LIVE(mig_plan_us), &setting_duration, "TIME", NULL,
+        "while tasks wait, plan this often how to divide the GPUs that have MIG enabled, and divide "
+        "those without tasks where that is worth it (docs/mig.md); needs root; 0: never"},
     {"framework-memory-limit", LIVE(framework_mem_limit), &setting_flag, "yes|no", NULL,
         "limit each time-sliced task to its memory requirement and the margin through the "
         "settings of PyTorch and JAX; JAX then allocates that amount when it starts"},

@@ -36,6 +36,7 @@ struct config {
     char estimator[32]; /* of tasks that name none */
     enum quantile reserve_quantile; /* of an estimate that knows its error */
     enum sharing sharing;           /* of tasks that name none */
+    int64_t mig_plan_us;            /* GPUs are divided anew so often while tasks wait; 0: never */
     int64_t mps_linger_us; /* an MPS control daemon is stopped after this long without a task */
     bool
         framework_mem_limit; /* time-sliced tasks: frameworks limit themselves to the requirement */

@@ -40,6 +40,7 @@
 #include "daemon/jobs.h"
 #include "daemon/messages/messages.h"
 #include "daemon/metrics/metric_recorder.h"
+#include "daemon/mig_replan.h"
 #include "daemon/mps/mps_manager.h"
 #include "daemon/notify.h"
 #include "daemon/preload/preload_manager.h"
@@ -72,6 +73,7 @@ struct daemon {
     int n_reloads;         /* of the configuration: what an older one reads too late is dropped */
     struct disk *disk;
     struct retention *retention;
+    struct mig_replan *mig_replan;
 
     struct attempts *attempts;
     struct gpus *gpus;

@@ -59,6 +59,7 @@ static void stop_daemon(struct daemon *daemon)
     gpus_close(daemon->gpus);
     disk_close(daemon->disk);
     retention_close(daemon->retention);
+    mig_replan_close(daemon->mig_replan);
     close_signal(&daemon->term_signal);
     close_signal(&daemon->int_signal);
     close_signal(&daemon->hangup_signal);
@@ -81,6 +82,7 @@ static void destroy_daemon(struct daemon *daemon)
     gpus_destroy(daemon->gpus);
     disk_destroy(daemon->disk);
     retention_destroy(daemon->retention);
+    mig_replan_destroy(daemon->mig_replan);
     inputs_close(daemon->inputs);
     jobs_destroy(daemon->jobs);
     core_destroy(daemon->core);

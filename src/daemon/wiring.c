@@ -797,6 +797,7 @@ int wiring_create_parts(struct daemon *daemon, struct fault *fault)
 {
     daemon->disk = disk_create(&daemon->loop, &daemon->config, daemon->store, daemon->driver);
     daemon->retention = create_retention(daemon);
+    daemon->mig_replan = mig_replan_create(&daemon->loop, &daemon->config, daemon->core);
     daemon->mps = create_mps(daemon);
     daemon->preload = create_preload(daemon);
     daemon->attempts = create_attempts(daemon);
@@ -808,8 +809,8 @@ int wiring_create_parts(struct daemon *daemon, struct fault *fault)
     daemon->scrape = create_scrape(daemon);
     daemon->messages = create_messages(daemon);
     daemon->services = create_services(daemon);
-    bool all = daemon->disk && daemon->retention && daemon->mps && daemon->preload &&
-               daemon->attempts && daemon->gpus && daemon->suspension && daemon->http &&
-               daemon->web && daemon->scrape && daemon->services;
+    bool all = daemon->disk && daemon->retention && daemon->mig_replan && daemon->mps &&
+               daemon->preload && daemon->attempts && daemon->gpus && daemon->suspension &&
+               daemon->http && daemon->web && daemon->scrape && daemon->services;
     return all ? 0 : fault_set(fault, ENOMEM, "out of memory");
 }

@@ -277,6 +277,52 @@ const struct gpu_kind *gpu_kinds_find(const struct gpu_kinds *kinds, struct span
     return NULL;
 }
 
+/* The length of a kind's name without its memory: that of "A100" in "A100-40GB". */
+static size_t model_size(const char *kind)
+{
+    const char *memory = strrchr(kind, '-');
+    bool is_memory = memory && strcmp(memory + 1 + strspn(memory + 1, "0123456789"), "GB") == 0;
+    return is_memory ? (size_t)(memory - kind) : strlen(kind);
+}
+
+static bool is_between_words(char c)
+{
+    return c == '\0' || c == ' ' || c == '-';
+}
+
+/* Does the product's name have the model, "A100" or "RTX-3090", as words? */
+static bool is_of_model(const char *product, const char *kind)
+{
+    size_t size = model_size(kind), length = strlen(product);
+    for (size_t at = 0; at + size <= length; at++) {
+        size_t same = 0;
+        while (same < size && (product[at + same] == kind[same] ||
+                                  (product[at + same] == ' ' && kind[same] == '-')))
+            same++;
+        if (same == size && (at == 0 || is_between_words(product[at - 1])) &&
+            is_between_words(product[at + size]))
+            return true;
+    }
+    return false;
+}
+
+const struct gpu_kind *gpu_kinds_find_product(
+    const struct gpu_kinds *kinds, const char *product, int64_t total_bytes)
+{
+    const double tolerance = 0.05; /* chosen: variants of a model differ by half or more */
+    for (int i = 0; i < kinds->n; i++)
+        if (strcmp(kinds->kinds[i].nvml.product, product) == 0)
+            return &kinds->kinds[i];
+    for (int i = 0; i < kinds->n; i++) {
+        double bytes = (double)kinds->kinds[i].total_bytes;
+        double difference = (double)total_bytes - bytes;
+        if (is_of_model(product, kinds->kinds[i].name) && difference <= tolerance * bytes &&
+            difference >= -tolerance * bytes)
+            return &kinds->kinds[i];
+    }
+    return NULL;
+}
+
 const char *gpu_kinds_names(const struct gpu_kinds *kinds, char *buffer, size_t size)
 {
     size_t used = 0;

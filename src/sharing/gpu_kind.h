@@ -88,6 +88,18 @@ int gpu_kinds_read(
 const struct gpu_kind *gpu_kinds_find(const struct gpu_kinds *kinds, struct span name);
 
 /*
+ * Finds the kind of a real GPU: that of the product; else one of the same model and about as much
+ * memory, as an A100-80GB for "NVIDIA A100 80GB PCIe".
+ *
+ * `product`: as NVML names it.
+ * `total_bytes`: as NVML has it.
+ *
+ * Returns NULL when there is none.
+ */
+const struct gpu_kind *gpu_kinds_find_product(
+    const struct gpu_kinds *kinds, const char *product, int64_t total_bytes);
+
+/*
  * Writes the names of all kinds, comma-separated, for messages.
  *
  * Returns `buffer`, cut at its size.

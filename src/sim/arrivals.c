@@ -15,12 +15,25 @@
 
 #define ARRIVAL_S_MAX 1e10 /* chosen: its microseconds fit in 64 bits */
 
+/* The catalogue itself as the trace: each task once, at the beginning. */
+static int list_catalogue(struct arrivals *arrivals, struct fault *fault)
+{
+    for (size_t i = 0; i < arrivals->catalogue->n; i++) {
+        const struct arrival arrival = {.task = &arrivals->catalogue->tasks[i]};
+        if (ARRAY_APPEND(arrivals->drawn, arrivals->n_drawn, arrivals->drawn_capacity, arrival) < 0)
+            return fault_set(fault, ENOMEM, "out of memory");
+    }
+    return 0;
+}
+
 int arrivals_open(struct arrivals *arrivals, const char *path, const struct catalogue *catalogue,
     struct fault *fault)
 {
     static const char *const times[] = {"submit_s", "arrival_s", NULL};
     static const char *const tasks[] = {"task", NULL}, *const users[] = {"user", NULL};
     *arrivals = (struct arrivals){.catalogue = catalogue};
+    if (!path)
+        return list_catalogue(arrivals, fault);
     int r = columns_open(&arrivals->columns, path, fault);
     if (r < 0)
         return r;

@@ -20,13 +20,14 @@ struct arrivals {
         int64_t time_us;
         const struct sim_task *task; /* of the catalogue */
         int user;                    /* in `users`; 0: none is given */
-    } * drawn;                       /* of a resampled trace; else NULL */
+    } * drawn;                       /* of a trace that is no file; else NULL */
     size_t n_drawn, drawn_capacity, next_drawn;
 };
 
 /*
  * Opens a trace.
  *
+ * `path`: of the file; NULL: each task of the catalogue arrives once, at the beginning.
  * `catalogue`: borrowed until arrivals_close.
  *
  * Returns 0, or -errno with a fault; arrivals_close must follow in both cases.

@@ -15,6 +15,7 @@ struct sim_task {
     double solo_s;                     /* how long an attempt takes alone on its GPUs */
     int64_t memory_bytes;              /* the memory that it takes on each GPU */
     struct need need;                  /* the memory requirement that the scheduler knows */
+    bool exclusive;                    /* it has its GPUs alone */
     struct demand demand; /* power_w is that of the whole GPU; NAN where the catalogue has no figure
                              (demand_complete) */
 };

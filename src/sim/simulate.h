@@ -27,7 +27,7 @@ struct completions {
 struct user_totals;
 
 struct simulation {
-    const char *trace;     /* path */
+    const char *trace;     /* path; NULL: each task of the catalogue once, at the beginning */
     const char *only_user; /* the others' tasks are not submitted; NULL: all are */
     const struct catalogue *catalogue;
     const struct cluster *cluster;

@@ -60,6 +60,7 @@ static struct task_request request_for(
     struct task_request request = {.gpus = type->gpus,
         .host = type->host,
         .sharing = exclusive_gpus ? SHARING_STREAMS : simulation->sharing,
+        .exclusive = type->exclusive,
         .takes_turns = simulation->take_turns,
         .need = type->need};
     memcpy(request.gpu_kind, type->gpu_kind, sizeof request.gpu_kind);

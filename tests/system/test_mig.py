@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """MIG by hand, on pretend GPUs: what is legal, what is refused, and what collocd makes of it."""
 import contextlib
+import json
 import os
 import signal
 import socketserver
@@ -112,7 +113,9 @@ class Mig(DaemonCase):
             (("apply", "0"), "no profiles given"),
             (("reset", "0", "1g"), "unexpected profiles"),
             (("make", "0"), "give plan, apply or reset"),
-            (("plan",), "no GPU given"),
+            (("reset",), "no GPU given"),
+            (("plan", "0", "--what-if"), "without a GPU"),
+            (("plan", "--what-if", "--apply"), "cannot be combined"),
         ):
             self.assertIn(said, self.mig(*words, code=2))
 
@@ -137,6 +140,59 @@ class Mig(DaemonCase):
         self.mig("reset", "0", "--yes")
         self.wait_instances()
         self.assertIn("No instances.", self.mig("plan", "0"))
+
+    def take_whole_gpu(self):
+        blocker = self.submit("exec sleep 1000", exclusive=True, memory_mib=30000)
+        self.assertEqual(self.wait_state(blocker, "RUNNING")["gpus"], ["1"])
+
+    def wait_for_large_instance(self):
+        """A task that fits no instance of GPU 0, while the other GPU is taken."""
+        task = self.submit("echo $COLLOC_GPUS", memory_mib=25000)
+        self.wait_state(task, "PENDING")
+        return task
+
+    def test_a_plan_for_the_queue(self):
+        self.assertIn("No task waits", self.mig("plan"))
+        self.take_whole_gpu()
+        task = self.wait_for_large_instance()
+        text = self.mig("plan")
+        self.assertIn("0 3g.20gb+2g.10gb+1g.5gb 7g.40gb", " ".join(text.split()))
+        self.assertIn("worth a change", text)
+        plan = json.loads(self.mig("plan", "--json"))
+        self.assertEqual(
+            (plan["tasks"], plan["now"]["left_out"], plan["proposed"]["left_out"]), (1, 1, 0)
+        )
+        what_if = json.loads(self.mig("plan", "--what-if", "--json"))
+        self.assertEqual([gpu["index"] for gpu in what_if["gpus"]], ["0", "1"])
+        self.assertEqual(what_if["tasks"], 2)
+        self.wait_instances("1g.5gb", "2g.10gb", "3g.20gb")
+        self.assertEqual(self.task(task)["state"], "PENDING")
+
+    @unittest.skipUnless(ROOT, "root only")
+    def test_a_plan_for_the_queue_is_carried_out(self):
+        self.take_whole_gpu()
+        task = self.wait_for_large_instance()
+        self.assertIn("GPU 0 has 7g.40gb now.", self.mig("plan", "--apply"))
+        self.wait(task, "COMPLETED")
+        self.assertEqual(self.output(task), "0:0\n")
+
+    @unittest.skipUnless(ROOT, "root only")
+    def test_a_gpu_with_a_task_is_not_divided(self):
+        self.take_whole_gpu()
+        holder = self.submit("exec sleep 1000", memory_mib=3000, exclusive=True)
+        self.assertTrue(self.wait_state(holder, "RUNNING")["gpus"][0].startswith("0:"))
+        self.wait_for_large_instance()
+        self.assertIn("nothing can be divided now", self.mig("plan", "--apply"))
+        self.wait_instances("1g.5gb", "2g.10gb", "3g.20gb")
+
+    @unittest.skipUnless(ROOT, "root only")
+    def test_the_daemon_divides_gpus_when_it_may(self):
+        self.restart(mig_plan="1s")
+        self.take_whole_gpu()
+        self.wait_instances("1g.5gb", "2g.10gb", "3g.20gb")
+        task = self.wait_for_large_instance()
+        self.wait(task, "COMPLETED")
+        self.wait_instances("7g.40gb")
 
     @unittest.skipUnless(ROOT, "root only")
     def test_nothing_is_changed_below_a_task_or_a_process(self):
