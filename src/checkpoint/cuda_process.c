@@ -233,7 +233,7 @@ static bool read_limit(const char *folder, const char *name, double *ret_bytes)
     return true;
 }
 
-struct reading cgroup_memory_left(const char *path)
+struct reading cgroup_memory_left(const char *path, const char *except)
 {
     char folder[4096];
     double left = INFINITY, limit, high, current;
@@ -241,7 +241,7 @@ struct reading cgroup_memory_left(const char *path)
         strncmp(folder, CGROUP_MOUNT, strlen(CGROUP_MOUNT)) != 0)
         return READING_NONE;
     for (char *slash = folder; strlen(folder) >= strlen(CGROUP_MOUNT); *slash = '\0') {
-        bool has_limit = read_limit(folder, "memory.max", &limit);
+        bool has_limit = strcmp(folder, except) != 0 && read_limit(folder, "memory.max", &limit);
         if (has_limit && read_limit(folder, "memory.high", &high))
             limit = fmin(limit, high); /* above it the kernel slows the process down */
         if (has_limit && isfinite(limit)) {
@@ -255,7 +255,7 @@ struct reading cgroup_memory_left(const char *path)
 }
 
 /* "0::/user.slice/...", the line of the v2 hierarchy. Without one there are no such limits. */
-struct reading cgroup_memory_left_of(pid_t pid)
+struct reading cgroup_memory_left_of(pid_t pid, const char *except)
 {
     struct span line, text;
     char path[4096], *data;
@@ -268,7 +268,7 @@ struct reading cgroup_memory_left_of(pid_t pid)
         if (!span_starts(line, "0::/"))
             continue;
         snprintf(path, sizeof path, CGROUP_MOUNT "%.*s", (int)(line.size - 3), line.at + 3);
-        left = cgroup_memory_left(path);
+        left = cgroup_memory_left(path, except);
     }
     free(data);
     return left;

@@ -47,11 +47,12 @@ struct reading host_memory_available(void);
 /*
  * The memory that the tightest limit of a cgroup or one above it leaves, in bytes; INFINITY: there
  * is no limit; not valid: it cannot be read.
- *   path: the cgroup's absolute path below /sys/fs/cgroup
+ *   path:   the cgroup's absolute path below /sys/fs/cgroup
+ *   except: the path of one whose own limit does not count; ""
  */
-struct reading cgroup_memory_left(const char *path);
+struct reading cgroup_memory_left(const char *path, const char *except);
 
 /* The same for the cgroup (v2) of a process. */
-struct reading cgroup_memory_left_of(pid_t pid);
+struct reading cgroup_memory_left_of(pid_t pid, const char *except);
 
 #endif

@@ -127,7 +127,7 @@ static const struct {
     [SUSPEND_HOST_MEMORY] = {"host-memory", "the host has too little free memory for the task's "
                                             "GPU memory"},
     [SUSPEND_CGROUP_MEMORY] = {"cgroup-memory",
-        "the memory limit of the task's cgroup leaves too little for the task's GPU memory: the "
+        "a memory limit above the task's cgroup leaves too little for the task's GPU memory: the "
         "kernel would kill the task"},
     [SUSPEND_MOVE_ONE_GPU] = {"one-gpu", "this machine has no other GPU"},
     [SUSPEND_MOVE_TOO_OLD] = {"driver-too-old",

@@ -86,6 +86,19 @@ int cgroup_limit_attempt(const char *path, const struct cgroup_limits *limits)
     return r == 0 ? set_limit(path, "memory.oom.group", "%lld", limits->memory_bytes > 0) : r;
 }
 
+/* The file has a number, or "max". */
+int64_t cgroup_memory_max(const char *path)
+{
+    char *text = read_entry(path, "memory.max");
+    int64_t bytes = 0;
+    if (text)
+        text[strcspn(text, "\n")] = '\0';
+    if (!text || parse_int64(text, 1, INT64_MAX, &bytes) < 0)
+        bytes = 0;
+    free(text);
+    return bytes;
+}
+
 int cgroup_enter(const char *path, const struct cgroup_limits *limits)
 {
     int r = -ENOENT;

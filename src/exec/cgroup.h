@@ -60,6 +60,9 @@ int cgroup_limit(const char *path, const struct cgroup_limits *limits);
  * (memory.high); beyond it all of its processes are killed together. Returns 0 or -errno. */
 int cgroup_limit_attempt(const char *path, const struct cgroup_limits *limits);
 
+/* Returns the limit of the cgroup's main memory in bytes; 0: it has none, or no controller. */
+int64_t cgroup_memory_max(const char *path);
+
 /*
  * Finds where cgroup v2 is mounted and the calling process's cgroup below that.
  *

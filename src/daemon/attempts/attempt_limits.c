@@ -73,8 +73,10 @@ void attempts_apply_limits(const struct attempts *attempts, uint64_t id)
     if (r == 0 && cgroups_name(attempts, folder, cgroup, sizeof cgroup)) {
         struct cgroup_limits limits = cgroups_limits_of(attempts, task);
         /* A task that names no main memory has a limit from its start, or none. It may have taken
-         * more than would be its part now. */
-        limits.memory_bytes = task->request.host.memory_bytes;
+         * more than would be its part now. The limit of one that is suspended is raised; the new
+         * one is set when it runs again (suspension/memory_loan.c). */
+        bool is_raised = task->state == TASK_SUSPENDED || task_state_is_changing(task->state);
+        limits.memory_bytes = is_raised ? 0 : task->request.host.memory_bytes;
         r = cgroup_limit_attempt(cgroup, &limits);
     }
     if (r < 0)

@@ -38,7 +38,8 @@ static void take_inspection(struct suspension *s, const struct cuda_process *pro
     s->facts.is_paused |= process->is_stopped;
     s->facts.has_profiler |= process->has_profiler;
     s->facts.has_nccl |= process->has_nccl;
-    struct reading left = cgroup_memory_left_of(s->record.processes[s->inspected].pid);
+    struct reading left = cgroup_memory_left_of(
+        s->record.processes[s->inspected].pid, s->cgroup); /* its own limit is raised */
     if (!left.valid || left.value < s->facts.cgroup_left_bytes.value)
         s->facts.cgroup_left_bytes = left;
     s->inspected++;
@@ -188,6 +189,7 @@ void suspension_gather_facts(struct suspension *s)
         .suspended_max_bytes = memory_max(s),
     };
     collect_processes(s, task);
+    suspension_note_memory_limit(s);
     s->inspected = 0;
     if (s->cuda_version != CUDA_VERSION_UNKNOWN) {
         inspect_next(s);

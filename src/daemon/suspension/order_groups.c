@@ -245,6 +245,7 @@ static void on_gate_timer(uv_timer_t *timer)
 
 void suspension_run_suspension(struct suspension *s)
 {
+    suspension_lend_memory(s);
     s->gate_closed_us = clock_monotonic_us();
     pass_gate(s);
 }

@@ -103,8 +103,10 @@ void suspension_complete_order(struct suspension *s, enum event_kind kind)
     event.yielded.took_us = clock_monotonic_us() - order->started_us;
     suspension_save_speed(s);
     suspension_report_speed(s);
-    if (kind != EVENT_SUSPENDED)
+    if (kind != EVENT_SUSPENDED) {
         suspension_set_gate(s, false);
+        suspension_return_memory(s);
+    }
     finish_order(s, &event, NULL);
 }
 
@@ -118,6 +120,7 @@ void suspension_fail_order(
     if (!is_suspended) {
         suspension_remove_record(s, s->orders->task);
         suspension_set_gate(s, false);
+        suspension_return_memory(s);
     }
     finish_order(s, &event, why);
 }

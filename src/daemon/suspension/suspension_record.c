@@ -18,6 +18,8 @@ char *suspension_record_write(const struct suspension_record *record)
         return NULL;
     fprintf(out, "attempt %d\nnumber %d\nphase %s\n", record->attempt, record->number,
         record->is_resuming ? "resuming" : "suspending");
+    if (record->memory_max_bytes)
+        fprintf(out, "memory-max %lld\n", (long long)record->memory_max_bytes);
     for (size_t i = 0; i < record->n_gpus; i++)
         fprintf(out, "gpu %s\n", record->gpus[i].uuid);
     for (size_t i = 0; i < record->n_processes; i++) {
@@ -124,6 +126,8 @@ static int read_line(struct span line, struct suspension_record *record)
     }
     if (is_line(&words, "phase", 2))
         return read_phase(words.word[1], &record->is_resuming);
+    if (is_line(&words, "memory-max", 2))
+        return read_number(words.word[1], 1, INT64_MAX / 4, &record->memory_max_bytes);
     if (is_line(&words, "gpu", 2))
         return record->n_gpus == GROUP_GPUS_MAX
                    ? -EINVAL

@@ -7,6 +7,7 @@
  *     attempt 1
  *     number 3                       of the suspensions and moves of the task before this one
  *     phase suspending               or resuming: all were suspended
+ *     memory-max 68719476736         of the attempt's cgroup, if that has a limit (memory_loan.c)
  *     gpu GPU-8f...                  the task's, in its order
  *     process 4711 88123
  *     memory GPU-8f... 7841251328    of the process above
@@ -25,6 +26,7 @@ struct gpu_name {
 struct suspension_record {
     int attempt, number;
     bool is_resuming;
+    int64_t memory_max_bytes; /* of the attempt's cgroup before it was raised; 0: it has no limit */
     struct gpu_name gpus[GROUP_GPUS_MAX];
     size_t n_gpus;
     struct group_process processes[GROUP_PROCESSES_MAX];

@@ -7,6 +7,7 @@
 #include "checkpoint/suspend_rules.h"
 #include "daemon/suspension/suspension.h"
 #include "daemon/suspension/suspension_record.h"
+#include "exec/cgroup_path.h"
 
 enum { SUSPENSION_WHY_SIZE = 256 };
 
@@ -48,6 +49,7 @@ struct suspension {
     struct suspension_record record;
     struct suspend_facts facts;
     size_t inspected;
+    char cgroup[CGROUP_PATH_SIZE]; /* of the task's attempt; "": it has none */
     struct group_runner runner;
 };
 
@@ -93,6 +95,17 @@ void suspension_save_speed(const struct suspension *s);
 
 /* Reports the learned speed to the core, when it differs from what the core reckons with. */
 void suspension_report_speed(struct suspension *s);
+
+/* ---- memory_loan.c ---- */
+
+/* Finds the attempt's cgroup, and notes its memory limit in the record. */
+void suspension_note_memory_limit(struct suspension *s);
+
+/* Raises that limit by the GPU memory of the record's processes; may be repeated. */
+void suspension_lend_memory(const struct suspension *s);
+
+/* Sets the limit back. */
+void suspension_return_memory(const struct suspension *s);
 
 /* ---- order_facts.c ---- */
 

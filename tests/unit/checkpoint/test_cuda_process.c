@@ -110,11 +110,11 @@ static void test_a_child(void **state)
 
 static void test_a_cgroup_without_a_limit_is_endless(void **state)
 {
-    struct reading left = cgroup_memory_left("/sys/fs/cgroup");
+    struct reading left = cgroup_memory_left("/sys/fs/cgroup", "");
     assert_true(left.valid && isinf(left.value));
-    assert_false(cgroup_memory_left("/etc").valid);
-    assert_true(cgroup_memory_left_of(getpid()).valid);
-    assert_false(cgroup_memory_left_of(0).valid);
+    assert_false(cgroup_memory_left("/etc", "").valid);
+    assert_true(cgroup_memory_left_of(getpid(), "").valid);
+    assert_false(cgroup_memory_left_of(0, "").valid);
 }
 
 int main(void)

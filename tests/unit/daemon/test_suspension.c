@@ -7,13 +7,16 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
 #include "base/array.h"
+#include "base/file.h"
 #include "base/units.h"
 #include "checkpoint/helper_client.h"
 #include "daemon/suspension/suspension.h"
@@ -130,9 +133,11 @@ static pid_t find_shim(void *context, uint64_t task)
     return 0;
 }
 
+/* Task 1 has one, if that has been made: plain files of the kernel's names. */
 static bool find_cgroup(void *context, uint64_t task, char *path, size_t size)
 {
-    return false;
+    snprintf(path, size, "%s/cgroup", config.state_dir);
+    return task == 1 && access(path, F_OK) == 0;
 }
 
 static enum suspension_gate set_gate(void *context, uint64_t task, pid_t pid, bool is_closed)
@@ -323,6 +328,73 @@ static void test_the_core_learns_how_fast_copies_are(void **state)
     expect_story("RESUME; RESUMING; reserve 1; restore 1; unlock 1; RESUMED; ");
 }
 
+static const char *cgroup_file(const char *name)
+{
+    static char path[700];
+    snprintf(path, sizeof path, "%s/cgroup/%s", config.state_dir, name);
+    return path;
+}
+
+static void make_cgroup(const char *memory_max)
+{
+    static const char *const names[] = {"memory.high", "memory.max", "memory.oom.group"};
+    assert_int_equal(mkdir(cgroup_file(""), 0700), 0);
+    for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+        FILE *file = fopen(cgroup_file(names[i]), "w");
+        assert_non_null(file);
+        fputs(i == 1 ? memory_max : "", file);
+        fclose(file);
+    }
+}
+
+/* As plain files keep the rest of a longer number, only what a write puts first is read. */
+static int64_t limit_of_cgroup(const char *name)
+{
+    FILE *file = fopen(cgroup_file(name), "r");
+    long long bytes = 0;
+    assert_non_null(file);
+    assert_int_equal(fscanf(file, "%lld", &bytes), 1);
+    fclose(file);
+    assert_int_equal(truncate(cgroup_file(name), 0), 0);
+    return bytes;
+}
+
+/* A limit of 2 GiB, and 4 GiB on the GPU. */
+static void test_the_cgroup_may_hold_the_gpu_memory_meanwhile(void **state)
+{
+    make_cgroup("2147483648\n");
+    processes[1].bytes = 4 * GIB;
+    processes[1].copy_us = 800000;
+    suspend(1);
+    assert_string_equal(suspension_why_failed(suspension, 1), "");
+    assert_in_range(limit_of_cgroup("memory.high"), 6 * GIB + 1, 7 * GIB);
+    assert_in_range(limit_of_cgroup("memory.max"), 6 * GIB + 1, 7 * GIB);
+    feed(EVENT_RESUME, 1);
+    answer_calls();
+    assert_int_equal(core_task(pretend.core, 1)->state, TASK_RUNNING);
+    assert_int_equal(limit_of_cgroup("memory.max"), 2 * GIB);
+    assert_in_range(limit_of_cgroup("memory.high"), GIB, 2 * GIB - 1);
+}
+
+static void test_a_suspension_that_fails_leaves_the_limit(void **state)
+{
+    make_cgroup("2147483648\n");
+    processes[1].kinds.managed = true;
+    expect_refusal("managed memory");
+    assert_int_equal(limit_of_cgroup("memory.max"), 2 * GIB);
+}
+
+static void test_a_cgroup_without_a_limit_gets_none(void **state)
+{
+    char text[8] = "";
+    make_cgroup("max\n");
+    suspend(1);
+    feed(EVENT_RESUME, 1);
+    answer_calls();
+    assert_int_equal(file_read_start(cgroup_file("memory.max"), text, sizeof text), 4);
+    assert_string_equal(text, "max\n");
+}
+
 #define TEST(function) cmocka_unit_test_setup_teardown(function, begin, end)
 
 int main(void)
@@ -335,6 +407,9 @@ int main(void)
         TEST(test_another_task_goes_on_while_one_is_retried),
         TEST(test_a_task_that_ends_meanwhile),
         TEST(test_the_core_learns_how_fast_copies_are),
+        TEST(test_the_cgroup_may_hold_the_gpu_memory_meanwhile),
+        TEST(test_a_suspension_that_fails_leaves_the_limit),
+        TEST(test_a_cgroup_without_a_limit_gets_none),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
