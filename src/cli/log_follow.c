@@ -66,17 +66,17 @@ static int print_piece(
 int log_print_rest(struct log_printer *printer, struct log_stream *stream)
 {
     struct client_log log;
-    size_t size;
+    int64_t before;
     do {
+        before = stream->reader.offset;
         int code = log_reader_read(&stream->reader, &log);
         if (code != EXIT_OK)
             return code;
-        size = log.size;
         stream->attempt = log.attempt;
         code = print_piece(printer, stream, &log);
         if (code != EXIT_OK)
             return code;
-    } while (size);
+    } while (stream->reader.offset != before);
     return EXIT_OK;
 }
 
@@ -114,7 +114,7 @@ static int follow_stream(
         return begin_attempt(printer, task, stream, log.attempt);
     }
     *ret_any |= log.size > 0;
-    stream->is_over = log.ended && log.size == 0;
+    stream->is_over = log.ended && log.size == 0 && stream->reader.offset == before;
     stream->attempt = log.attempt;
     return print_piece(printer, stream, &log);
 }

@@ -38,13 +38,17 @@ static int read_from(const struct log_reader *reader, int64_t offset, struct cli
     return r < 0 ? EXIT_UNREACHABLE : EXIT_REFUSED;
 }
 
+/* Does the file end before the offset? It began anew (exec/output_writer.h). */
+static bool is_shorter(const struct log_reader *reader, const struct client_log *log)
+{
+    return log->size == 0 && log->next_offset < reader->offset;
+}
+
 int log_reader_read(struct log_reader *reader, struct client_log *ret_log)
 {
     int code = read_from(reader, reader->offset, ret_log);
     if (code == EXIT_OK)
-        reader->offset = ret_log->next_offset > reader->offset
-                             ? ret_log->next_offset
-                             : reader->offset + (int64_t)ret_log->size;
+        reader->offset = is_shorter(reader, ret_log) ? 0 : ret_log->next_offset;
     return code;
 }
 

@@ -16,7 +16,8 @@ struct log_reader {
 };
 
 /*
- * Reads the next piece: the present output from `offset` on, at most 256 KiB. Waits up to a minute
+ * Reads the next piece: the present output from `offset` on, at most 256 KiB. A file that has
+ * become shorter gives an empty piece, and is read from its beginning next. Waits up to a minute
  * for a daemon that restarts.
  *
  * `ret_log`: the piece; ret_log->data is for the caller to free.

@@ -205,6 +205,10 @@ static const struct option {
     {"kept-output", LIVE(kept_output_bytes), &setting_size, "SIZE", NULL,
         "the largest size of each output file in the state folder; when a file reaches it, its "
         "older half is dropped; 0: no limit"},
+    {"output-max", LIVE(output_max_bytes), &setting_size, "SIZE", NULL,
+        "the largest size of a task's default output file, colloc-ID.out, and colloc-ID.out.1 "
+        "together: at half of it the file's content goes to the latter, whose own is dropped; files "
+        "that users name have no limit; 0: no limit"},
     {"history", LIVE(history_us), &setting_duration, "TIME", NULL,
         "how long ended tasks are kept in the history"},
     {"co2-per-kwh", LIVE(co2_g_per_kwh), &setting_count, "GRAMS", NULL,

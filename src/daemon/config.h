@@ -51,6 +51,7 @@ struct config {
     int64_t metrics_bytes_max;    /* of the metrics' database; 0: none are recorded */
     int64_t log_reserve_bytes;    /* allocated for what the log must record on a full disk */
     int64_t kept_output_bytes;    /* of each output file in the state folder; 0: no limit */
+    int64_t output_max_bytes;     /* of a task's default output file; 0: no limit */
     int64_t history_us;           /* how long ended tasks stay in the log */
     char web[64];                 /* "none", "on-demand" or an address with its port */
     char messenger[512];          /* path of colloc-message */

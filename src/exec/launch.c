@@ -24,6 +24,7 @@
 #include "exec/device_filter.h"
 #include "exec/identity.h"
 #include "exec/near_cpus.h"
+#include "exec/output_writer.h"
 #include "exec/tracker.h"
 
 #define INTERPRETER "/bin/bash"
@@ -176,6 +177,18 @@ static void send_report(const struct launch_order *order, const struct report *r
     file_write_fd(order->report, report, sizeof *report);
 }
 
+/* The default file in the user's folder has a limit; files that the user named are the user's. */
+static void limit_output(const struct attempt_spec *spec, const struct output *output)
+{
+    char path[PATH_MAX];
+    if (!spec->output_max_bytes || !output->is_default ||
+        spec_output_path(spec, spec->stdout_path, path, sizeof path) < 0)
+        return;
+    int r = output_writer_start(path, spec->output_max_bytes, output_is_shared(spec));
+    if (r < 0)
+        fprintf(stderr, "colloc: the output file has no limit: %s\n", strerror(-r));
+}
+
 /* A task that would not be kept from others' GPUs does not start. */
 static int filter_gpus(const struct attempt_spec *spec)
 {
@@ -219,6 +232,7 @@ static int become_task(const struct launch_order *order, struct fault *fault)
         return fault_set(
             fault, errno, "cannot change to folder %s: %s", spec->cwd, strerror(errno));
     reset_signals();
+    limit_output(spec, &output);
     r = execute_program(order, is_tracked ? tracker : NULL);
     if (order->script && !spec->profiler && r == -ENOENT)
         what = "the script: the interpreter its first line names";

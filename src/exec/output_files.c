@@ -47,11 +47,7 @@ static int open_best(const char *path, bool append)
     return fd;
 }
 
-/*
- * A name that other users can guess, perhaps in a folder that all may write to: another user's file
- * or link of that name is not followed, waited for or emptied.
- */
-static int open_default(const char *path, bool append)
+int output_open_default(const char *path, bool append)
 {
     struct stat status;
     int fd = open(
@@ -83,7 +79,7 @@ static int open_named(const char *name, const struct attempt_spec *spec, bool is
     r = identity_assume(identity);
     mode_t mask = umask(spec->umask);
     int fd = r < 0        ? r
-             : is_default ? open_default(path, spec->append)
+             : is_default ? output_open_default(path, spec->append)
                           : open_best(path, spec->append);
     umask(mask);
     if (identity_restore(identity) < 0)
@@ -104,7 +100,7 @@ static int open_kept(
 }
 
 static int open_stdout(const char *folder, const struct attempt_spec *spec,
-    const struct identity *identity, struct fault *fault)
+    const struct identity *identity, bool *ret_is_kept, struct fault *fault)
 {
     struct fault why = {0};
     if (!spec->stdout_path)
@@ -112,6 +108,7 @@ static int open_stdout(const char *folder, const struct attempt_spec *spec,
     if (!spec->stdout_is_default)
         return open_named(spec->stdout_path, spec, false, identity, fault);
     int fd = open_named(spec->stdout_path, spec, true, identity, &why);
+    *ret_is_kept = fd < 0;
     return fd < 0 ? open_kept(folder, identity, why.text, fault) : fd;
 }
 
@@ -142,13 +139,16 @@ static struct output_file describe_file(int fd)
 int output_open(const char *folder, const struct attempt_spec *spec,
     const struct identity *identity, struct fault *fault, struct output *ret)
 {
-    int out = open_stdout(folder, spec, identity, fault);
+    bool is_kept = !spec->stdout_path;
+    int out = open_stdout(folder, spec, identity, &is_kept, fault);
     if (out < 0)
         return out;
     int err = output_is_shared(spec) ? out : open_stderr(folder, spec, identity, fault);
     if (err < 0)
         return err;
-    *ret = (struct output){.fd = {out, err}, .file = {describe_file(out), describe_file(err)}};
+    *ret = (struct output){.fd = {out, err},
+        .file = {describe_file(out), describe_file(err)},
+        .is_default = spec->stdout_is_default && !is_kept};
     return 0;
 }
 

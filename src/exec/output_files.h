@@ -25,6 +25,7 @@ struct output_file {
 struct output {
     int fd[OUTPUT_STREAMS]; /* may be the same descriptor twice */
     struct output_file file[OUTPUT_STREAMS];
+    bool is_default; /* standard output is the default file in the user's folder */
 };
 
 /*
@@ -36,6 +37,17 @@ struct output {
  */
 int output_open(const char *folder, const struct attempt_spec *spec,
     const struct identity *identity, struct fault *fault, struct output *ret);
+
+/*
+ * Opens a file of the calling user for reading and appending whose name other users can guess,
+ * perhaps in a folder that all may write to: another user's file or link of that name is not
+ * followed, waited for or emptied.
+ *
+ * append: false: it is emptied
+ *
+ * Returns a descriptor, or -errno.
+ */
+int output_open_default(const char *path, bool append);
 
 /* Do both streams go to one file? */
 bool output_is_shared(const struct attempt_spec *spec);

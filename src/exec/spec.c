@@ -43,7 +43,7 @@ static int check_spec(const struct attempt_spec *spec, struct fault *fault)
     if (spec->uid == (uid_t)-1 || spec->gid == (gid_t)-1) /* setresuid takes them for: no change */
         return fault_set(fault, EINVAL, "the user or the group of the task is not known");
     if (spec->grace_us < 0 || spec->time_limit_us < 0 || spec->kept_max_bytes < 0 ||
-        spec->warning_us < 0)
+        spec->output_max_bytes < 0 || spec->warning_us < 0)
         return fault_set(
             fault, EINVAL, "grace, time limit and the cap of the output must not be negative");
     return 0;
@@ -74,6 +74,7 @@ int spec_encode(
     tagged_fields_put_int(&record, "profiler", spec->profiler);
     tagged_fields_put_int(&record, "stdout_is_default", spec->stdout_is_default);
     tagged_fields_put_int(&record, "kept_max_bytes", spec->kept_max_bytes);
+    tagged_fields_put_int(&record, "output_max_bytes", spec->output_max_bytes);
     tagged_fields_put_int(&record, "cpus", spec->limits.cpus);
     tagged_fields_put_int(&record, "cpu_weight", spec->limits.cpu_weight);
     tagged_fields_put_int(&record, "memory_bytes", spec->limits.memory_bytes);
@@ -158,6 +159,8 @@ static int take_number(struct spec_file *file, struct span key, struct span valu
         spec->stdout_is_default = n;
     else if (span_is(key, "kept_max_bytes"))
         spec->kept_max_bytes = n;
+    else if (span_is(key, "output_max_bytes"))
+        spec->output_max_bytes = n;
     else if (span_is(key, "cpus") && n <= CPUS_MAX)
         spec->limits.cpus = n;
     else if (span_is(key, "cpu_weight") && n <= CPU_WEIGHT_MAX)

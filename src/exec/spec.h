@@ -53,7 +53,9 @@ struct attempt_spec {
                                `stdout` in the attempt's folder, with a line that says why */
     int64_t
         kept_max_bytes; /* of each file in the attempt's folder (exec/output_cap.h); 0: no cap */
-    bool append;        /* to files that the user named, for a second attempt; false: they are
+    int64_t output_max_bytes; /* of the default file in the user's folder, and the one before it
+                                 (exec/output_writer.h); 0: no limit */
+    bool append;              /* to files that the user named, for a second attempt; false: they are
                                emptied first */
 
     const char *cgroup;          /* of the task: an absolute path (exec/cgroup.h); NULL: none */

@@ -203,6 +203,90 @@ class KeptOutput(DaemonCase):
         self.assertEqual(self.read("named").split(), [str(i) for i in range(1, self.lines + 1)])
 
 
+class OutputMax(DaemonCase):
+    """The default output file in the task's folder, and the one before it, have a limit."""
+
+    settings = {"output-max": "256KiB"}
+    lines = 60000
+
+    def size_of(self, name):
+        return os.path.getsize(os.path.join(self.work, name))
+
+    def test_the_newest_lines_are_there_and_a_line_says_what_is_not(self):
+        os.mkfifo(self.work + "/go")
+        task = self.submit(f"seq {self.lines}; echo printed > done; read line < go; echo last >&2")
+        self.wait_file("done")
+        name, older = f"colloc-{task}.out", f"colloc-{task}.out.1"
+        until(lambda: f"\n{self.lines}\n" in self.read(name), "what the task has printed")
+        follower = subprocess.Popen(
+            [program("colloc"), "logs", "-f", str(task)],
+            env=self.env,
+            text=True,
+            stdout=subprocess.PIPE,
+        )
+        self.write("go", "\n")
+        self.wait(task, "COMPLETED")
+        line, *after = self.read(name).splitlines()
+        before = self.read(older).splitlines()[1:]
+        self.assertRegex(
+            line,
+            rf"^colloc: the output before this is in {older}, and [0-9.]+ MiB before that were "
+            r"dropped \(setting output-max\)$",
+        )
+        self.assertEqual(after.pop(), "last")
+        numbers = [int(number) for number in before + after]
+        self.assertEqual(numbers, list(range(self.lines - len(numbers) + 1, self.lines + 1)))
+        self.assertLessEqual(self.size_of(name) + self.size_of(older), 256 << 10)
+        self.assertEqual(follower.communicate(timeout=60)[0], self.read(name))
+        self.assertEqual(self.colloc("logs", str(task)).stdout, self.read(name))
+
+    def test_one_that_is_followed_begins_anew(self):
+        os.mkfifo(self.work + "/go")
+        task = self.submit("seq 10000; read line < go; seq 10001 30000; echo last")
+        follower = subprocess.Popen(
+            [program("colloc"), "logs", "-f", str(task)],
+            env=self.env,
+            text=True,
+            stdout=subprocess.PIPE,
+        )
+        for line in follower.stdout:
+            if line == "10000\n":
+                break
+        self.write("go", "\n")
+        self.assertTrue(follower.communicate(timeout=60)[0].endswith("30000\nlast\n"))
+        self.wait(task, "COMPLETED")
+
+    def test_the_reason_of_a_failure_is_found_behind_much_output(self):
+        task = self.submit(
+            f"seq {self.lines}; echo 'torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to "
+            "allocate 2.00 GiB' >&2; exit 1",
+            requeue=False,
+        )
+        self.assertEqual(self.wait(task)["failure"], "gpu-oom")
+
+    def test_the_file_of_another_user_is_left_alone(self):
+        os.mkdir(self.work + "/colloc-1.out.1")
+        task = self.submit(f"seq {self.lines}")
+        self.wait(task, "COMPLETED")
+        text = self.read(f"colloc-{task}.out")
+        self.assertRegex(text, r"^colloc: [0-9.]+ MiB of the output before this were dropped\n")
+        self.assertTrue(text.endswith(f"\n{self.lines}\n"))
+
+    def test_what_a_user_names_is_the_users(self):
+        task = self.submit(f"seq {self.lines}", output="named")
+        self.wait(task, "COMPLETED")
+        self.assertEqual(self.read("named").split(), [str(i) for i in range(1, self.lines + 1)])
+
+    def test_a_cancelled_task_leaves_no_process(self):
+        task = self.submit(
+            "trap 'seq 70000; exit 3' TERM; echo >ready; while true; do sleep 0.1; done"
+        )
+        self.wait_file("ready")
+        self.act("cancel", task)
+        self.wait(task, "CANCELLED")
+        self.assertIn("\n70000\n", self.read(f"colloc-{task}.out"))
+
+
 @unittest.skipIf(os.geteuid() != 0, "mounting a small disk needs root")
 class SmallDisk(DaemonCase):
     mounted = ""  # the small disk, below the state folder

@@ -239,6 +239,7 @@ static struct attempt_spec make_spec(const struct attempts *attempts, const stru
         .stdout_path = detail_text(launch, "output"),
         .stdout_is_default = json_is_true(json_object_get(detail, "output_is_default")),
         .kept_max_bytes = attempts->parts.config->kept_output_bytes,
+        .output_max_bytes = attempts->parts.config->output_max_bytes,
         .stderr_path = detail_text(launch, "error"),
         .append = task->attempts > 1,
         .grace_us = json_integer_value(json_object_get(detail, "grace_us")),

@@ -57,6 +57,8 @@ static int read_piece(const struct user_file_read *read, struct user_file_piece 
     if (!S_ISREG(status.st_mode))
         return -EISDIR;
     piece->offset = user_file_offset(read->offset, status.st_size);
+    if (piece->offset > status.st_size) /* it has become shorter (exec/output_writer.h) */
+        piece->offset = status.st_size;
     ssize_t n = piece->offset < status.st_size
                     ? pread(fd, piece->data, sizeof piece->data, piece->offset)
                     : 0;
