@@ -84,6 +84,10 @@ static void free_stream(void *context)
 struct api_stream *api_reply_stream(
     struct api_request *request, const char *type, void (*on_closed)(void *context), void *context)
 {
+    if (request->is_signed) {
+        api_reply_error(request, 409, "events are not sent to other machines");
+        return NULL;
+    }
     struct api_stream *stream = calloc(1, sizeof *stream);
     struct MHD_Response *response = stream ? MHD_create_response_from_callback(MHD_SIZE_UNKNOWN,
                                                  BLOCK_BYTES, read_stream, stream, free_stream)

@@ -30,7 +30,8 @@ void api_piece_release(struct api_piece *piece);
  *
  * type: Content-Type
  *
- * Returns NULL when memory is out: the request has been answered with 500 then.
+ * Returns NULL, and has answered the request otherwise: with 500 when memory is out, with 409 where
+ * answers are signed, because one without an end cannot be.
  */
 struct api_stream *api_reply_stream(
     struct api_request *request, const char *type, void (*on_closed)(void *context), void *context);

@@ -687,7 +687,8 @@ static struct web *create_web(struct daemon *daemon)
 {
     const struct web_options options = {
         .loop = &daemon->loop,
-        .config = &daemon->config,
+        .address = daemon->config.web,
+        .bytes_max = (size_t)daemon->config.request_bytes_max,
         .routes = http_get_routes(),
         .context = daemon->http,
     };

@@ -18,8 +18,10 @@
 #include "daemon/socket_folder.h"
 #include "daemon/tcp_server.h"
 #include "daemon/user_names.h"
+#include "daemon/web/web_server.h"
 #include "slurm/cluster_json.h"
 #include "slurm/login_gate.h"
+#include "slurm/slurm_events.h"
 
 /* Chosen: requests have no bodies but those that are refused; the rest is as in collocd. */
 enum {
@@ -37,9 +39,11 @@ struct slurm_api {
     struct tcp_server *server; /* the Unix socket's */
     struct tcp_server *login;  /* of other machines; NULL: none */
     struct login_gate *gate;   /* of these */
-    bool lacks_name;           /* the answer that is being made has a number for a user */
-    uid_t lacking;             /* the last such user */
-    bool is_retry;             /* it is made for the second time */
+    struct web *web;
+    struct slurm_events *events;
+    bool lacks_name; /* the answer that is being made has a number for a user */
+    uid_t lacking;   /* the last such user */
+    bool is_retry;   /* it is made for the second time */
 };
 
 static const char *find_user_name(void *context, uid_t uid)
@@ -67,6 +71,7 @@ static void run_servers(void *context)
     tcp_server_run(api->server);
     if (api->login)
         tcp_server_run(api->login);
+    web_run(api->web);
 }
 
 typedef void handle_request(void *context, struct api_request *request);
@@ -179,6 +184,29 @@ static void route_info(void *context, struct api_request *request)
             "queued", waiting, "running", running));
 }
 
+static void route_events(void *context, struct api_request *request)
+{
+    struct slurm_api *api = context;
+    slurm_events_follow(api->events, request);
+}
+
+/* The kernel or munge has identified the user, who gets the address of a login to the page. */
+static void route_web(void *context, struct api_request *request)
+{
+    struct slurm_api *api = context;
+    struct api_peer peer = api_request_peer(request);
+    struct fault fault = {0};
+    char *url, host[256] = "";
+    int r = web_make_login(api->web, &peer, &fault, &url);
+    if (r < 0) {
+        api_reply_error(request, r == -EPERM ? 409 : 503, "%s", fault.text);
+        return;
+    }
+    gethostname(host, sizeof host - 1);
+    api_reply(request, 200, json_pack("{s:s, s:s}", "url", url, "host", host));
+    free(url);
+}
+
 static void refuse_submission(void *context, struct api_request *request)
 {
     const struct slurm_api *api = context;
@@ -191,6 +219,13 @@ static void refuse_change(void *context, struct api_request *request)
     api_reply_error(request, 409,
         "jobs of this cluster are changed with Slurm's commands: `scancel`, `scontrol hold`, "
         "`release`, `update`");
+}
+
+static void refuse_series(void *context, struct api_request *request)
+{
+    api_reply_error(request, 404,
+        "the controller of a Slurm cluster does not record GPUs and jobs over time: all figures "
+        "here are of now");
 }
 
 static void refuse_question(void *context, struct api_request *request)
@@ -215,12 +250,14 @@ static const struct api_route routes[] = {
     {"POST", "/v1/tasks/{id}/move", refuse_change},
     {"GET", "/v1/tasks/{id}/log", refuse_question},
     {"GET", "/v1/tasks/{id}/wait", refuse_question},
-    {"GET", "/v1/tasks/{id}/series", refuse_question},
+    {"GET", "/v1/tasks/{id}/series", refuse_series},
+    {"GET", "/v1/gpus/{name}/series", refuse_series},
+    {"GET", "/v1/events", route_events},
     {"GET", "/v1/samples", refuse_question},
     {"GET", "/v1/share", refuse_question},
     {"GET", "/v1/reservations", refuse_question},
     {"GET", "/v1/stats", refuse_question},
-    {"POST", "/v1/web", refuse_question},
+    {"POST", "/v1/web", route_web},
     {NULL, NULL, NULL},
 };
 
@@ -268,6 +305,17 @@ static int listen_for_logins(struct slurm_api *api, uv_loop_t *loop, struct faul
     return r < 0 ? fault_prefix(fault, r, "login-listen") : 0;
 }
 
+static struct web *create_web(
+    struct slurm_api *api, const struct slurm_config *config, uv_loop_t *loop)
+{
+    const struct web_options options = {.loop = loop,
+        .address = config->web,
+        .bytes_max = BYTES_MAX,
+        .routes = routes,
+        .context = api};
+    return web_create(&options);
+}
+
 int slurm_api_create(uv_loop_t *loop, const struct slurm_config *config,
     const struct slurm_controller *controller, struct fault *fault, struct slurm_api **ret_api)
 {
@@ -278,10 +326,14 @@ int slurm_api_create(uv_loop_t *loop, const struct slurm_config *config,
     *api = (struct slurm_api){.config = config,
         .controller = controller,
         .names = names_create(loop, NULL, NULL),
-        .server = tcp_server_create(loop)};
-    if (!api->names || !api->server)
+        .server = tcp_server_create(loop),
+        .events = slurm_events_create(loop, run_servers, api),
+        .web = create_web(api, config, loop)};
+    if (!api->names || !api->server || !api->events || !api->web)
         return fault_set(fault, ENOMEM, "out of memory");
     int r = listen_on_socket(api, fault);
+    if (r == 0)
+        r = web_open(api->web, fault);
     return r < 0 ? r : listen_for_logins(api, loop, fault);
 }
 
@@ -293,12 +345,16 @@ void slurm_api_close(struct slurm_api *api)
     login_gate_close(api->gate);
     tcp_server_close(api->login);
     tcp_server_close(api->server);
+    web_close(api->web);
+    slurm_events_close(api->events);
 }
 
 void slurm_api_destroy(struct slurm_api *api)
 {
     if (!api)
         return;
+    web_destroy(api->web);
+    slurm_events_destroy(api->events);
     tcp_server_destroy(api->login);
     tcp_server_destroy(api->server);
     login_gate_destroy(api->gate);

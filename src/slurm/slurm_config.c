@@ -47,6 +47,9 @@ static const struct setting {
     {"login-listen", FIELD(login_listen), &setting_address, "ADDRESS:PORT",
         "where these commands on other machines ask, each request signed by munge, such as "
         "10.0.0.1:7491; none: only this machine's can"},
+    {"web", FIELD(web), &setting_web, "ADDRESS:PORT",
+        "where the web page is served, such as 127.0.0.1:7480; on-demand: at 127.0.0.1 once `colloc "
+        "web` asks for it; none: never"},
     {"munge-socket", FIELD(munge_socket), &setting_text, "PATH",
         "socket of munged; empty: the usual one"},
     {"state-dir", FIELD(state_dir), &setting_text, "FOLDER",
@@ -93,6 +96,7 @@ static void set_defaults(struct slurm_config *config)
         .state_dir = "/var/lib/colloc-slurm",
         .listen = "none",
         .login_listen = "none",
+        .web = "on-demand",
         .socket = SLURM_SOCKET_USUAL,
         .estimator = ESTIMATOR_USUAL,
         .reserve_quantile = ESTIMATE_RESERVED_QUANTILE,

@@ -11,12 +11,13 @@
 
 struct slurm_config {
     char intake_partition[64], run_partition[64];
-    char wake_file[512];    /* "none": only polls */
-    char state_dir[512];    /* holds the lock */
-    char listen[64];        /* "none" or an address with its port */
-    char login_listen[64];  /* "none" or the address for requests of other machines */
-    char socket[512];       /* "none" or the path of the API's Unix socket */
-    char munge_socket[512]; /* "": libmunge's own */
+    char wake_file[512];     /* "none": only polls */
+    char state_dir[512];     /* holds the lock */
+    char listen[64];         /* "none" or an address with its port */
+    char login_listen[64];   /* "none" or the address for requests of other machines */
+    char socket[512];        /* "none" or the path of the API's Unix socket */
+    char web[64];            /* "none", "on-demand" or an address */
+    char munge_socket[512];  /* "": libmunge's own */
     char estimator[32];
     enum quantile reserve_quantile;
     enum sharing sharing;

@@ -1,18 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """colloc's commands on another machine than the controller's: requests that a real munge signs, and
-all that is refused: other keys, what is repeated, altered or late, and no munge."""
+all that is refused: other keys, what is repeated, altered or late, and no munge. The controller's
+web page."""
 
 import hashlib
 import http.client
 import json
 import os
+import shutil
 import socket
 import subprocess
 import threading
 import time
 import unittest
+import urllib.parse
 
-from daemon_case import BUILD, LIMIT_S, program, until
+import test_web_page
+from daemon_case import BUILD, LIMIT_S, program, read, until
 
 from colloc_slurm import loopback
 
@@ -23,6 +27,31 @@ PATH = "/v1/info"
 
 def why_not():
     return "jobs of several users need root" if os.geteuid() else loopback.why_not()
+
+
+class Browser:
+    """A session of the web page, begun by the address that `colloc web` prints."""
+
+    def __init__(self, url, is_good=True):
+        self.at = urllib.parse.urlsplit(url)
+        self.cookie = ""
+        with self.request("GET", f"{self.at.path}?{self.at.query}") as reply:
+            if is_good:
+                self.cookie = reply.headers["Set-Cookie"].partition(";")[0]
+
+    def request(self, method, path):
+        connection = http.client.HTTPConnection(self.at.hostname, self.at.port, timeout=LIMIT_S)
+        headers = {"Cookie": self.cookie, "Connection": "close"}
+        connection.request(method, path, headers=headers)
+        return connection.getresponse()
+
+    def get(self, path, method="GET"):
+        with self.request(method, path) as reply:
+            return reply.status, reply.read().decode()
+
+    def first_event(self):
+        with self.request("GET", "/v1/events") as reply:
+            return reply.readline().decode()
 
 
 class Between:
@@ -76,6 +105,18 @@ class Login(unittest.TestCase):
             "--wake-file=none",
             "--poll=200ms",
             log="controller",
+        )
+
+    def start_second(self, name, *settings):
+        """One more controller, of partitions that are not there: it changes no job."""
+        return self.slurm.spawn(
+            CONTROLLER,
+            "--intake-partition=none-1",
+            "--run-partition=none-2",
+            f"--state-dir={self.slurm.path('run/' + name)}",
+            "--wake-file=none",
+            *settings,
+            log=name,
         )
 
     @classmethod
@@ -156,6 +197,86 @@ class Login(unittest.TestCase):
         words = [*hidden, program("colloc"), "info"]
         self.assertRegex(self.run_command(words, self.slurm.path("login"), 0), r"slurm +true")
 
+    @unittest.skipUnless(shutil.which("tmux"), "needs tmux")
+    def test_top(self):
+        server = ["tmux", "-f", "/dev/null", "-S", self.slurm.path("work/tmux")]
+        status = self.slurm.path("work/top-status")
+        self.colloc("info")  # writes the file of the login node
+        top = f"{program('colloc')} top --interval=100ms --controller={self.address}"
+        shell = f"SLURM_CONF={self.slurm.path('login/slurm.conf')} {top}; echo $? >{status}; cat"
+
+        def tmux(*words):
+            done = subprocess.run(
+                [*server, *words],
+                env={**os.environ, "TERM": "xterm"},
+                capture_output=True,
+                text=True,
+                timeout=LIMIT_S,
+                check=True,
+            )
+            return done.stdout
+
+        tmux("-u", "new-session", "-d", "-x", "110", "-y", "30", shell)
+        self.addCleanup(tmux, "kill-server")
+        until(lambda: "of-games" in tmux("capture-pane", "-p"), "the list of jobs")
+        shown = tmux("capture-pane", "-p")
+        self.assertRegex(shown, r"(?m)^ *n0:0 ")
+        self.assertRegex(shown, rf"{self.jobs[ADA]} +of-daemon +daemon +RUNNING")
+        tmux("send-keys", "Enter")  # the page of the job that is selected
+        until(lambda: "10.0 GiB" in tmux("capture-pane", "-p"), "a job's page")
+        tmux("send-keys", "Escape")
+        until(lambda: "of-games" in tmux("capture-pane", "-p"), "the list again")
+        tmux("send-keys", "q")
+        until(lambda: os.path.exists(status) and read(status), "its end")
+        self.assertEqual(read(status), "0\n")
+
+    # ---- the page ----
+
+    def test_web(self):
+        said = self.colloc("web", user=ADA)
+        url = said.split()[0]
+        self.assertIn("good once", said)
+        browser = Browser(url)
+        self.assertEqual(browser.get("/page.js")[0], 200)
+        tasks = json.loads(browser.get("/v1/tasks?page=300")[1])["tasks"]
+        self.assertEqual([task["name"] for task in tasks], ["of-daemon"])  # PrivateData
+        gpus = json.loads(browser.get("/v1/gpus")[1])["gpus"]
+        self.assertEqual([gpu["index"] for gpu in gpus], ["n0:0", "n0:1"])
+        self.assertEqual([gpu["mem_used_mib"] for gpu in gpus], [None, None])
+        self.assertTrue(json.loads(browser.get("/v1/info")[1])["slurm"])
+        for path in ("/v1/gpus/all/series", f"/v1/tasks/{self.jobs[ADA]}/series"):
+            status, text = browser.get(path)
+            self.assertEqual((status, "does not record" in text), (404, True), text)
+        self.assertEqual(browser.first_event(), "event: reset\n")
+        self.assertEqual(browser.get("/v1/web", method="POST")[0], 404)  # it changes nothing
+        self.assertEqual(Browser(url, is_good=False).get("/v1/gpus")[0], 401)
+        # A stream cannot be signed.
+        status, text = self.send(self.credential(path="/v1/events"), path="/v1/events")
+        self.assertEqual((status, "other machines" in text), (409, True), text)
+
+    @unittest.skipUnless(os.environ.get("COLLOC_SOAK"), "a part of make soak")
+    def test_page_in_a_browser(self):
+        if test_web_page.why_not():
+            self.skipTest(test_web_page.why_not())
+        job = self.sbatch(ADA)
+        url = self.colloc("web", "--print-url").strip()
+        page = os.path.join(os.path.dirname(__file__), "web_page.mjs")
+        given = json.dumps({"url": url, "pictures": test_web_page.PICTURES, "task": int(job)})
+        programs = [test_web_page.playwright(), test_web_page.chromium()]
+        process = subprocess.Popen(
+            ["node", page, *programs, "slurm", given],
+            env={**os.environ, "HOME": self.slurm.path("work")},
+            text=True,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        self.addCleanup(process.kill)
+        self.assertEqual(process.stdout.readline(), "shown\n")
+        self.slurm.run("scancel", job)
+        _, words = process.communicate("\n", timeout=LIMIT_S)
+        self.assertEqual(process.returncode, 0, words[-3000:])
+
     # ---- what is refused ----
 
     def test_another_key(self):
@@ -171,15 +292,8 @@ class Login(unittest.TestCase):
     def test_no_munged_there(self):
         stopped, stopped_socket = self.other_munge("stopped", key="munge/key")
         (port,) = loopback.free_ports(1)
-        self.slurm.spawn(
-            CONTROLLER,
-            f"--state-dir={self.slurm.path('run/second')}",
-            "--socket=none",
-            f"--login-listen=127.0.0.1:{port}",
-            f"--munge-socket={stopped_socket}",
-            "--wake-file=none",
-            log="controller-second",
-        )
+        settings = [f"--login-listen=127.0.0.1:{port}", f"--munge-socket={stopped_socket}"]
+        self.start_second("controller-second", "--socket=none", *settings)
         address = f"127.0.0.1:{port}"
         until(lambda: loopback_answers(port), "the second controller")
         self.colloc("info", controller=address)

@@ -117,6 +117,29 @@ const checks = {
     console.log("left");
   },
 
+  // A Slurm cluster whose nodes have no agents: what is not known is said, and is never zero.
+  async slurm() {
+    const { page } = await open(url);
+    await page.waitForSelector(`tr[data-task="${task}"]`);
+    await page.locator(".note", { hasText: "does not record GPUs and jobs over time" }).waitFor();
+    const heads = await page.locator(".gpu h3").allTextContents();
+    assert.equal(heads.length, 2);
+    for (const head of heads) assert.match(head, /GPU n0:\d .*– of 80.0 GiB · SM – · – · –/);
+    await page.goto(here(url) + `#/task/${task}`);
+    await page.waitForSelector(".facts");
+    const facts = await page.textContent(".facts");
+    for (const unknown of ["undefined", "NaN", "Energy", "Exit"]) assert.ok(!facts.includes(unknown), facts);
+    await page.locator("main", { hasText: "does not record" }).waitFor();
+    await page.keyboard.press("2");
+    await page.locator("main", { hasText: "slurmctld still knows" }).waitFor();
+    await page.keyboard.press("3");
+    await page.waitForSelector("th:has-text('External processes')");
+    await page.keyboard.press("1");
+    await page.waitForSelector(`tr[data-task="${task}"]`);
+    await reached("shown");
+    await page.waitForSelector(`tr[data-task="${task}"]`, { state: "detached" });
+  },
+
   // Without a session, with a used token, and under another name.
   async refused() {
     const { page } = await open(here(url));

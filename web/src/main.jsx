@@ -139,7 +139,7 @@ function App() {
         {page === "task" ? (
           <Task id={id} live={live.tasks} key={id} />
         ) : page === "history" ? (
-          <History />
+          <History slurm={live.info?.slurm} />
         ) : page === "gpus" ? (
           <Gpus gpus={live.gpus} />
         ) : (

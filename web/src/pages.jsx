@@ -109,7 +109,18 @@ function Lanes({ gpus, live, span }) {
     () => new Map([...(data?.ended ?? []), ...live.values()].map((task) => [task.id, task])),
     [data, live],
   );
-  if (error && !data) return <p class="error">{error.message}</p>;
+  if (error && !data)
+    return (
+      <>
+        <p class="dim note">{error.message}</p>
+        {shown.map((gpu) => (
+          <section class="gpu" key={gpu.uuid}>
+            <GpuHead gpu={gpu} />
+            <p class="dim note">{[gpu.health_text, gpu.hold_off].filter(Boolean).join("; ")}</p>
+          </section>
+        ))}
+      </>
+    );
   if (!data) return <p class="dim">Loading…</p>;
   const marks = marksOf(tasks.values()).filter((mark) => mark.at >= data.since);
   const bands = bandsOf(tasks.values()).filter((band) => (band.until ?? Infinity) >= data.since);
@@ -310,10 +321,10 @@ function Facts({ task }) {
     ["Memory peak", task.mem_peak_mib && memory(task.mem_peak_mib)],
     ["Against the requirement", verdict && `${verdict.over > 0 ? "over by" : "under by"} ${memory(Math.abs(verdict.over))} per GPU`],
     ["Memory note", task.mem_text],
-    ["SM activity, mean", task.smact_mean !== null && percent(task.smact_mean)],
-    ["Energy", task.energy_j !== null && energy(task.energy_j)],
+    ["SM activity, mean", task.smact_mean != null && percent(task.smact_mean)],
+    ["Energy", task.energy_j != null && energy(task.energy_j)],
     ["GPU memory crashes", task.oom_count || null],
-    ["Exit", task.signal ? `signal ${task.signal}` : task.exit_code !== null ? `code ${task.exit_code}` : null],
+    ["Exit", task.signal ? `signal ${task.signal}` : task.exit_code != null ? `code ${task.exit_code}` : null],
     ["Evidence", task.evidence],
   ].filter(([, value]) => value);
   return (
@@ -360,10 +371,29 @@ function Story({ task }) {
   );
 }
 
+// An array of Slurm of which tasks wait.
+function ArrayStates({ array }) {
+  return (
+    <>
+      <h2>
+        Array {array.id}: {array.name}
+      </h2>
+      <p>
+        {Object.entries(array.states ?? {})
+          .map(([state, count]) => `${count} ${state}`)
+          .join(", ")}
+      </p>
+    </>
+  );
+}
+
 export function Task({ id, live }) {
   const changed = live.get(Number(id));
   const { data, error } = useAnswer(
-    async () => (await get(`/v1/tasks/${id}`)).task,
+    async () => {
+      const answer = await get(`/v1/tasks/${id}`);
+      return answer.task ?? answer;
+    },
     null,
     `${id} ${changed?.state} ${changed?.attempt_count}`,
   );
@@ -371,6 +401,7 @@ export function Task({ id, live }) {
   const series = useAnswer(() => get(`/v1/tasks/${id}/series`), ended ? null : 5, `${id} ${ended}`);
   if (error) return <p class="error">{error.message}</p>;
   if (!data) return <p class="dim">Loading…</p>;
+  if (data.array) return <ArrayStates array={data.array} />;
   const neighbours = [...new Set((series.data?.neighbours ?? []).map((n) => n.task))];
   return (
     <>
@@ -402,7 +433,7 @@ export function Task({ id, live }) {
 const DAYS = [["today", 1], ["7 days", 7], ["30 days", 30], ["all", 0]];
 const STATES = ["ended", "COMPLETED", "FAILED", "OUT_OF_MEMORY", "TIMEOUT", "CANCELLED"];
 
-export function History() {
+export function History({ slurm }) {
   const [state, setState] = useState("ended");
   const [user, setUser] = useState("");
   const [days, setDays] = useState(7);
@@ -442,6 +473,7 @@ export function History() {
         </label>
         <input id="filter" type="search" placeholder="Filter  /" aria-label="Filter tasks" value={words} onInput={(e) => setWords(e.target.value)} />
       </div>
+      {slurm && <p class="dim">Only jobs that slurmctld still knows; `sacct` has those that ended long ago.</p>}
       {error && <p class="error">{error.message}</p>}
       {data?.warning && <p class="error">{data.warning}</p>}
       <div class="scroll">

@@ -169,7 +169,7 @@ static int listen_at(struct web *web, const char *text, struct fault *fault)
         .context = web->options.context,
         .version = COLLOC_VERSION,
         .body_max_bytes = 0,
-        .bytes_max = (size_t)web->options.config->request_bytes_max,
+        .bytes_max = web->options.bytes_max,
         .idle_timeout_s = IDLE_TIMEOUT_S,
         .connections_per_user_max = CONNECTIONS_MAX,
     };
@@ -190,7 +190,7 @@ static int listen_on_demand(struct web *web, struct fault *fault)
 {
     if (tcp_server_is_listening(web->server))
         return 0;
-    if (strcmp(web->options.config->web, "none") == 0)
+    if (strcmp(web->options.address, "none") == 0)
         return fault_set(fault, EPERM, "this daemon serves no web page (setting web: none)");
     int r = listen_at(web, USUAL_ADDRESS, fault);
     return r == -EADDRINUSE ? listen_at(web, ANY_PORT, fault) : r;
@@ -215,7 +215,7 @@ struct web *web_create(const struct web_options *options)
 
 int web_open(struct web *web, struct fault *fault)
 {
-    const char *address = web->options.config->web;
+    const char *address = web->options.address;
     char random[SESSION_SECRET_SIZE];
     int r = sessions_random(random);
     if (r < 0)

@@ -16,11 +16,11 @@
 #include <uv.h>
 
 #include "api/server.h"
-#include "daemon/config.h"
 
 struct web_options {
-    uv_loop_t *loop; /* borrowed, as the others; all outlive the part */
-    const struct config *config;
+    uv_loop_t *loop;                /* borrowed, as the others; all outlive the part */
+    const char *address;            /* the setting `web`; borrowed */
+    size_t bytes_max;               /* of pending answers, of all users together */
     const struct api_route *routes; /* of the Unix socket; those of GET are served */
     void *context;                  /* of the routes */
 };

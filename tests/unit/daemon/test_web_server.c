@@ -24,7 +24,7 @@ enum { ADA = 1000 };
 
 static struct {
     uv_loop_t loop;
-    struct config config;
+    char address[64];
     struct web *web;
     char cookie[256]; /* of the session; "": none */
     const char *host; /* of the next request; NULL: the right one */
@@ -58,10 +58,12 @@ static int set_up(void **state)
 {
     memset(&seen, 0, sizeof seen);
     uv_loop_init(&seen.loop);
-    strcpy(seen.config.web, "127.0.0.1:0");
-    seen.config.request_bytes_max = 1 * MIB;
-    const struct web_options options = {
-        .loop = &seen.loop, .config = &seen.config, .routes = routes, .context = &seen};
+    strcpy(seen.address, "127.0.0.1:0");
+    const struct web_options options = {.loop = &seen.loop,
+        .address = seen.address,
+        .bytes_max = 1 * MIB,
+        .routes = routes,
+        .context = &seen};
     seen.web = web_create(&options);
     return seen.web ? 0 : -1;
 }
@@ -200,10 +202,10 @@ static void on_demand_it_listens_with_the_first_login(void **state)
     const struct api_peer ada = {.uid = ADA, .gid = ADA};
     struct fault fault;
     char *url;
-    strcpy(seen.config.web, "none");
+    strcpy(seen.address, "none");
     open_web();
     assert_int_equal(web_make_login(seen.web, &ada, &fault, &url), -EPERM);
-    strcpy(seen.config.web, "on-demand");
+    strcpy(seen.address, "on-demand");
     log_in();
     assert_int_equal(get("/v1/tasks"), 200);
 }
