@@ -295,6 +295,9 @@ static const struct option {
         "with --node: Slurm's name of this node; empty: the host's name up to its first dot"},
     {"node-socket", FIELD(node_socket), &setting_text, "PATH", "/run/colloc/node.sock",
         "with --node: Unix socket on which Slurm's job steps ask"},
+    {"node-key-file", FIELD(node_key_file), &setting_text, "FILE", "",
+        "with --node: file with the key that colloc-slurm has, too, for clusters without munge; "
+        "empty: munge proves what the agent reports"},
     {"munge-socket", FIELD(munge_socket), &setting_text, "PATH", "",
         "with --node: munged's Unix socket; empty: that of the system's munge"},
     {"log-level", LIVE(log_level), &setting_log_level, "LEVEL", NULL,

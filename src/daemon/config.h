@@ -83,6 +83,7 @@ struct config {
     char node_name[64];       /* "": the host's */
     char node_socket[108];    /* on which job steps ask */
     char munge_socket[256];   /* "": libmunge's own */
+    char node_key_file[512];  /* "": munge proves what the agent reports */
 };
 
 /* For root: /run/colloc, /var/lib/colloc; otherwise below XDG_RUNTIME_DIR and XDG_STATE_HOME. */

@@ -277,7 +277,11 @@ int node_hub_create(
     hub->last = &hub->first;
     hub->last_waiting = &hub->first_waiting;
     hub->refusal_logged_us = -TIME_NEVER / 2;
-    hub->seal = munge_seal_create(options->munge_socket, options->agents, options->agents);
+    const struct seal_options seal = {.end = SEAL_CONTROLLER,
+        .key = options->key,
+        .munge_socket = options->munge_socket,
+        .user = options->agents};
+    hub->seal = seal_create(&seal);
     int r = hub->seal ? 0 : fault_set(fault, ENOMEM, "out of memory");
     if (r == 0 && tcp_address_parse(options->address, &hub->address) < 0)
         r = fault_set(fault, EINVAL, "%s: not a numeric address with a port, such as 0.0.0.0:7490",
@@ -316,7 +320,7 @@ void node_hub_destroy(struct node_hub *hub)
     for (size_t i = 0; i < hub->n_nodes; i++)
         free(hub->nodes[i]);
     free(hub->nodes);
-    munge_seal_destroy(hub->seal);
+    seal_destroy(hub->seal);
     free(hub);
 }
 

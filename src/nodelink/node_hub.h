@@ -50,6 +50,7 @@ struct node_hub_options {
     const char *address;      /* to listen on: numeric, "0.0.0.0:7490"; port 0: a free one */
     const char *munge_socket; /* NULL or "": libmunge's own */
     uid_t agents;             /* the user that agents run as: 0 */
+    const uint8_t *key;       /* SHA256_SIZE bytes, of the call; NULL: munge (seal.h) */
     struct node_hub_hooks hooks;
 };
 

@@ -90,8 +90,10 @@ static void become_node(struct hub_connection *connection, struct hub_node *node
     struct node_answer *answer = hub_outbox(connection);
     if (!answer)
         return;
-    if (report_session_begin(&connection->session) == 0)
-        report_session_key(&connection->session, answer->key); /* else munge signs the next, too */
+    if (report_session_begin(&connection->session) == 0) { /* else the next is sealed, too */
+        report_session_key(&connection->session, answer->key);
+        seal_derive_key(connection->hub->seal, connection->session.key);
+    }
     hub_wait_for_turn(connection);
 }
 

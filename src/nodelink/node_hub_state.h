@@ -9,6 +9,7 @@
 #include "nodelink/node_hub.h"
 #include "nodelink/node_stream.h"
 #include "nodelink/report_session.h"
+#include "nodelink/seal.h"
 
 enum { TURN_MAX = 256 }; /* connections in one visit of the pool; chosen: 20 ms of munge */
 
@@ -32,7 +33,7 @@ struct hub_connection {
 
     /* The pool thread's while is_in_turn: */
     const char *credential; /* to open; NULL: none */
-    int opened;             /* as munge_seal_decode or node_report_decode returned */
+    int opened;             /* as seal_decode or node_report_decode returned */
     bool is_signed;         /* by the agents' user, whatever the text is */
     struct fault fault;
     struct node_report report;
@@ -62,7 +63,7 @@ struct node_hub {
     struct node_hub_counts counts;
 
     /* node_hub_turn.c */
-    struct munge_seal *seal;
+    struct seal *seal;
     struct hub_connection *first_waiting, **last_waiting;
     uv_timer_t gather; /* while reports wait for others */
     uv_work_t work;

@@ -30,7 +30,7 @@ static void open_line(struct node_hub *hub, struct hub_connection *connection)
 {
     char *text;
     size_t size;
-    connection->opened = munge_seal_decode(
+    connection->opened = seal_decode(
         hub->seal, connection->credential, &connection->fault, &text, &size);
     connection->is_signed = connection->opened == 0;
     if (connection->is_signed)
@@ -61,7 +61,7 @@ static void in_pool(uv_work_t *work)
         if (connection->credential)
             open_line(hub, connection);
         if (connection->answer_text)
-            munge_seal_encode(hub->seal, connection->answer_text, strlen(connection->answer_text),
+            seal_encode(hub->seal, connection->answer_text, strlen(connection->answer_text),
                 &ignored, &connection->sealed);
     }
 }

@@ -22,7 +22,7 @@
 
 #include "base/log.h"
 #include "nodelink/line_buffer.h"
-#include "nodelink/munge_seal.h"
+#include "nodelink/seal.h"
 
 enum {
     PAUSE_MIN_MS = 1000,        /* chosen */
@@ -72,7 +72,7 @@ struct node_uplink {
     uv_work_t work;
     bool is_in_turn;
     uint64_t turn_of; /* the number of its connection */
-    struct munge_seal *seal;
+    struct seal *seal;
     char *turn_text, *sealed, *credential;
     size_t turn_text_size;
     int seal_answer, open_answer;
@@ -261,11 +261,11 @@ static void in_pool(uv_work_t *work)
     char *text = NULL;
     size_t size;
     if (uplink->turn_text)
-        uplink->seal_answer = munge_seal_encode(uplink->seal, uplink->turn_text,
-            uplink->turn_text_size, &uplink->seal_fault, &uplink->sealed);
+        uplink->seal_answer = seal_encode(uplink->seal, uplink->turn_text, uplink->turn_text_size,
+            &uplink->seal_fault, &uplink->sealed);
     if (!uplink->credential)
         return;
-    uplink->open_answer = munge_seal_decode(
+    uplink->open_answer = seal_decode(
         uplink->seal, uplink->credential, &uplink->open_fault, &text, &size);
     if (uplink->open_answer == 0)
         uplink->open_answer = node_answer_decode(text, size, &uplink->open_fault, &uplink->answer);
@@ -292,6 +292,16 @@ static void send_line(struct node_uplink *uplink, const char *line)
         free(write);
 }
 
+static void begin_session(struct node_uplink *uplink, const char *key)
+{
+    struct report_session *session = &uplink->connection->session;
+    if (report_session_take_key(session, key) < 0)
+        log_warning("controller %s: its key is not valid: all reports are sealed like the first",
+            uplink->controller);
+    else
+        seal_derive_key(uplink->seal, session->key);
+}
+
 static void accept_answer(struct node_uplink *uplink)
 {
     const struct node_answer *answer = &uplink->answer;
@@ -301,9 +311,8 @@ static void accept_answer(struct node_uplink *uplink)
     uplink->pause_ms = PAUSE_MIN_MS;
     *uplink->why = '\0';
     uv_timer_stop(&uplink->timer);
-    if (*answer->key && report_session_take_key(&uplink->connection->session, answer->key) < 0)
-        log_warning(
-            "controller %s: its key is not valid: munge signs all reports", uplink->controller);
+    if (*answer->key)
+        begin_session(uplink, answer->key);
     if (uplink->on_answer)
         uplink->on_answer(uplink->context, answer);
 }
@@ -424,6 +433,14 @@ static int split_address(struct node_uplink *uplink, const char *address)
     return 0;
 }
 
+static struct seal *create_seal(const struct node_uplink_options *options)
+{
+    return seal_create(&(struct seal_options){.end = SEAL_AGENT,
+        .key = options->key,
+        .munge_socket = options->munge_socket,
+        .user = options->controller_uid});
+}
+
 int node_uplink_create(
     const struct node_uplink_options *options, struct fault *fault, struct node_uplink **ret_uplink)
 {
@@ -437,8 +454,7 @@ int node_uplink_create(
             options->controller);
     else if (!node_name_is_valid(options->node))
         r = fault_set(fault, EINVAL, "%s: not the name of a node", options->node);
-    else if (!(uplink->seal = munge_seal_create(
-                   options->munge_socket, options->controller_uid, options->controller_uid)))
+    else if (!(uplink->seal = create_seal(options)))
         r = fault_set(fault, ENOMEM, "out of memory");
     if (r < 0) {
         free(uplink);
@@ -472,7 +488,7 @@ void node_uplink_destroy(struct node_uplink *uplink)
 {
     if (!uplink)
         return;
-    munge_seal_destroy(uplink->seal);
+    seal_destroy(uplink->seal);
     uv_freeaddrinfo(uplink->addresses);
     free(uplink->text);
     free(uplink->turn_text);

@@ -21,6 +21,7 @@ struct node_uplink_options {
     const char *controller;   /* "login1:7490", "10.0.0.1:7490", "[::1]:7490"; copied */
     const char *munge_socket; /* NULL or "": libmunge's own */
     uid_t controller_uid;     /* the user that the controller runs as */
+    const uint8_t *key;       /* as of the hub (seal.h) */
     const char *node;         /* Slurm's name of this node; copied */
     void *context;
     void (*on_answer)(void *context, const struct node_answer *answer); /* may be NULL */

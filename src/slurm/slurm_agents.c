@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "daemon/node_key.h"
 #include "nodelink/node_hub.h"
 
 struct slurm_agents {
@@ -67,6 +68,10 @@ int slurm_agents_create(uv_loop_t *loop, const struct slurm_config *config,
     *ret_agents = NULL;
     if (strcmp(config->listen, "none") == 0)
         return 0;
+    uint8_t key[SHA256_SIZE];
+    int has_key = node_key_read(config->node_key_file, fault, key);
+    if (has_key < 0)
+        return has_key;
     struct slurm_agents *agents = calloc(1, sizeof *agents);
     if (!agents)
         return fault_set(fault, ENOMEM, "out of memory");
@@ -75,6 +80,7 @@ int slurm_agents_create(uv_loop_t *loop, const struct slurm_config *config,
     const struct node_hub_options options = {.loop = loop,
         .address = config->listen,
         .munge_socket = config->munge_socket,
+        .key = has_key ? key : NULL,
         .hooks = {agents, knows_node, on_report, on_gone}};
     int r = node_hub_create(&options, fault, &agents->hub);
     if (r < 0) {

@@ -17,6 +17,7 @@ struct slurm_config {
     char login_listen[64];   /* "none" or the address for requests of other machines */
     char socket[512];        /* "none" or the path of the API's Unix socket */
     char web[64];            /* "none", "on-demand" or an address */
+    char node_key_file[512]; /* "": munge proves which agent reports */
     char munge_socket[512];  /* "": libmunge's own */
     char estimator[32];
     enum quantile reserve_quantile;

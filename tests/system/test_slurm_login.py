@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """colloc's commands on another machine than the controller's: requests that a real munge signs, and
 all that is refused: other keys, what is repeated, altered or late, and no munge. The controller's
-web page."""
+web page, and agents with a key instead of munge."""
 
 import hashlib
 import http.client
@@ -23,6 +23,7 @@ from colloc_slurm import loopback
 CONTROLLER = os.path.abspath(os.path.join(BUILD, "src/slurm/colloc-slurm"))
 ADA, BOB = "daemon", "games"  # accounts that every Debian has
 PATH = "/v1/info"
+EMULATOR = os.path.dirname(program("emulator"))
 
 
 def why_not():
@@ -276,6 +277,53 @@ class Login(unittest.TestCase):
         self.slurm.run("scancel", job)
         _, words = process.communicate("\n", timeout=LIMIT_S)
         self.assertEqual(process.returncode, 0, words[-3000:])
+
+    # ---- the agents' key ----
+
+    def start_agent(self, name, port, key_file):
+        emulated = self.slurm.path(f"work/gpus-{name}")
+        self.slurm.run(program("emulator"), "create", "--gpus", "2xA100-80GB", emulated)
+        return self.slurm.spawn(
+            program("collocd"),
+            "--node",
+            f"--controller=127.0.0.1:{port}",
+            "--node-name=n0",
+            f"--node-key-file={key_file}",
+            f"--munge-socket={self.slurm.path('no-munge')}",
+            f"--node-socket={self.slurm.path(f'run/{name}.sock')}",
+            f"--state-dir={self.slurm.path(f'run/state-{name}')}",
+            log=name,
+            COLLOC_EMULATOR=emulated,
+            LD_LIBRARY_PATH=EMULATOR,
+        )
+
+    def test_agents_with_a_key(self):
+        """The link of the agents without munge."""
+        for name in ("node-key", "node-key-other"):
+            self.slurm.write(name, os.urandom(32).hex() + "\n", mode=0o400)
+        key, (port,) = self.slurm.path("node-key"), loopback.free_ports(1)
+        settings = ["--socket=none", f"--listen=127.0.0.1:{port}", f"--node-key-file={key}"]
+        controller = self.start_second("controller-key", *settings)
+        other = self.start_agent("agent-other", port, self.slurm.path("node-key-other"))
+        line = "not signed by the key of node-key-file"
+        until(lambda: line in read(controller.log), "the refusal of another key")
+        agent = self.start_agent("agent-key", port, key)
+        until(lambda: "accepts the reports of node n0" in read(agent.log), "the agent's reports")
+        self.assertNotIn("accepts", read(other.log))
+        for process in (other, agent, controller):
+            process.kill()
+
+    def test_bad_key_files(self):
+        for text, mode, said in (
+            ("x" * 64, 0o644, "must be a file that other users cannot read"),
+            ("short", 0o400, "must have at least 32 characters"),
+        ):
+            self.slurm.write("node-key-bad", text, mode=mode)
+            file = f"--node-key-file={self.slurm.path('node-key-bad')}"
+            process = self.start_second("controller-bad", "--listen=127.0.0.1:0", file)
+            process.wait()
+            self.assertIn(said, read(process.log))
+            os.unlink(self.slurm.path("node-key-bad"))
 
     # ---- what is refused ----
 

@@ -22,6 +22,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "daemon/node/node_state.h"
+#include "daemon/node_key.h"
 
 enum { POLLS_MISSED = 3 };                  /* chosen: as config_complete */
 #define CRASH_REPORTED_US (600 * SECOND_US) /* chosen: the controller may be restarted meanwhile */
@@ -139,8 +140,13 @@ static int open_uplink(struct node *node, struct fault *fault)
     if (!user)
         return fault_set(
             fault, EINVAL, "controller-user: there is no user %s", config->controller_user);
+    uint8_t key[SHA256_SIZE];
+    int has_key = node_key_read(config->node_key_file, fault, key);
+    if (has_key < 0)
+        return has_key;
     const struct node_uplink_options options = {.loop = node->parts.loop,
         .controller = config->controller,
+        .key = has_key ? key : NULL,
         .munge_socket = config->munge_socket,
         .controller_uid = user->pw_uid,
         .node = node->name,

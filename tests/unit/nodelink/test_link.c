@@ -37,6 +37,7 @@ struct fixture {
     uv_timer_t limit;
     struct node_hub *hub;
     struct node_uplink *uplink;
+    const uint8_t *hub_key, *agent_key; /* NULL: munge */
     char address[TCP_ADDRESS_TEXT_SIZE];
     int reports, gone, answers;
     int64_t last_sequence;
@@ -93,6 +94,7 @@ static void listen_on(struct fixture *f, const char *address)
     const struct node_hub_options options = {.loop = &f->loop,
         .address = address,
         .munge_socket = munged.socket,
+        .key = f->hub_key,
         .agents = geteuid(),
         .hooks = {f, knows_node, on_report, on_gone}};
     if (node_hub_create(&options, &fault, &f->hub) < 0)
@@ -118,6 +120,7 @@ static void create_uplink_to(struct fixture *f, const char *address)
     const struct node_uplink_options options = {.loop = &f->loop,
         .controller = address,
         .munge_socket = munged.socket,
+        .key = f->agent_key,
         .controller_uid = geteuid(),
         .node = "n1",
         .context = f,
@@ -314,6 +317,65 @@ static void test_connects_again(void **state)
     RUN_UNTIL(f, f->reports == 2 && node_uplink_is_accepted(f->uplink));
 }
 
+static void expect_closed_silently(struct fixture *f, const char *line)
+{
+    uint64_t refused = node_hub_counts(f->hub).refused;
+    int fd = connect_client(f);
+    send_line(fd, line);
+    assert_string_equal(read_to_end(f, fd), "");
+    assert_int_equal(node_hub_counts(f->hub).refused, refused + 1);
+    assert_int_equal(f->reports, 0);
+}
+
+static const uint8_t key[SHA256_SIZE] = "of all nodes", other_key[SHA256_SIZE] = "another";
+
+/* The hub of the test, with a key instead of munge. */
+static void listen_by_key(struct fixture *f)
+{
+    end_hub(f);
+    uv_run(&f->loop, UV_RUN_NOWAIT);
+    node_hub_destroy(f->hub);
+    f->hub_key = key;
+    listen_on(f, "127.0.0.1:0");
+}
+
+static void test_key_instead_of_munge(void **state)
+{
+    NEEDS_MUNGE(state);
+    listen_by_key(f);
+    f->agent_key = key;
+    struct node_report report = {
+        .node = "n1", .boot = "b", .sequence = 1, .time_us = clock_wall_us()};
+    create_uplink(f);
+    node_uplink_send(f->uplink, &report);
+    RUN_UNTIL(f, f->reports == 1 && node_uplink_is_accepted(f->uplink));
+    report.sequence = 2; /* by the key of the session */
+    node_uplink_send(f->uplink, &report);
+    RUN_UNTIL(f, f->last_sequence == 2);
+    assert_int_equal(node_hub_counts(f->hub).refused, 0);
+    assert_int_equal(node_hub_pin(f->hub, "n1", 12, true), 0);
+    RUN_UNTIL(f, f->last_answer.n_pins == 1);
+    assert_int_equal(f->last_answer.pins[0].job, 12);
+}
+
+/* Neither an agent with another key nor one with munge is heard. */
+static void test_another_key(void **state)
+{
+    NEEDS_MUNGE(state);
+    listen_by_key(f);
+    f->agent_key = other_key;
+    struct node_report report = {
+        .node = "n1", .boot = "b", .sequence = 1, .time_us = clock_wall_us()};
+    create_uplink(f);
+    node_uplink_send(f->uplink, &report);
+    RUN_UNTIL(f, node_hub_counts(f->hub).refused == 1);
+    assert_int_equal(f->reports, 0);
+    assert_false(node_uplink_is_accepted(f->uplink));
+    char *line = sign_report("n1", 1);
+    expect_closed_silently(f, line);
+    free(line);
+}
+
 /* munged is needed to prove which user reports, not for each report. */
 static void test_munged_stops(void **state)
 {
@@ -330,16 +392,6 @@ static void test_munged_stops(void **state)
     assert_int_equal(munged_start(&munged), 0);
     node_hub_pin(f->hub, "n1", 12, false);
     RUN_UNTIL(f, f->last_answer.n_pins == 1);
-}
-
-static void expect_closed_silently(struct fixture *f, const char *line)
-{
-    uint64_t refused = node_hub_counts(f->hub).refused;
-    int fd = connect_client(f);
-    send_line(fd, line);
-    assert_string_equal(read_to_end(f, fd), "");
-    assert_int_equal(node_hub_counts(f->hub).refused, refused + 1);
-    assert_int_equal(f->reports, 0);
 }
 
 static void test_not_munge(void **state)
@@ -819,6 +871,8 @@ int main(void)
         LINK_TEST(test_reports_and_pins),
         LINK_TEST(test_all_addresses_are_tried),
         LINK_TEST(test_connects_again),
+        LINK_TEST(test_key_instead_of_munge),
+        LINK_TEST(test_another_key),
         LINK_TEST(test_munged_stops),
         LINK_TEST(test_not_munge),
         LINK_TEST(test_too_long),
