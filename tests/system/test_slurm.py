@@ -56,6 +56,7 @@ class SlurmController(unittest.TestCase):
             "--run-partition=gpu-run",
             f"--wake-file={self.slurm.wake_file}",
             f"--state-dir={self.slurm.path('run/colloc')}",
+            "--socket=none",
             "--settle=1ms",
             "--settle-max=1ms",
             "--margin=0",
