@@ -9,16 +9,15 @@
 
 #include "api/server_private.h"
 #include "base/array.h"
+#include "base/json_text.h"
 
 /* Limits of a body. Chosen: far above any submission. */
 #define VALUES_MAX 100000
 #define SMALL_BODY ((size_t)(64 * KIB)) /* up to here memory is not probed */
 
-/* Memory that a JSON text of n bytes and v values takes while it is parsed, at most: the text of a
- * string as it grows by doubling and its copies, and an object, key and slot for each value.
- * Chosen: from libjansson's structures, rounded up. */
-#define PARSE_BYTES_PER_BYTE  4
-#define PARSE_BYTES_PER_VALUE 512
+/* Memory that each byte of a JSON text takes while it is parsed, at most, beside its values: the
+ * text of a string as it grows by doubling and its copies. Chosen: from libjansson's structures. */
+#define PARSE_BYTES_PER_BYTE 4
 
 enum body_problem request_take_bytes(struct api_request *request, size_t bytes)
 {
@@ -55,21 +54,6 @@ void request_body_append(struct api_request *request, const char *data, size_t s
         request->problem = append_bytes(request, data, size);
 }
 
-static size_t count_values(const char *text, size_t size)
-{
-    size_t values = 0;
-    bool in_string = false;
-    for (size_t i = 0; i < size; i++) {
-        if (in_string && text[i] == '\\')
-            i++;
-        else if (text[i] == '"')
-            in_string = !in_string;
-        else if (!in_string && (text[i] == ',' || text[i] == '[' || text[i] == '{'))
-            values++;
-    }
-    return values;
-}
-
 /* Tests whether that many bytes can be mapped: RLIMIT_AS, or a machine without overcommit, may
  * refuse them. */
 static bool can_allocate(size_t size)
@@ -84,13 +68,13 @@ static bool can_allocate(size_t size)
 bool request_body_parse(struct api_request *request)
 {
     json_error_t error;
-    size_t size = request->body_size, values = count_values(request->body_text, size);
+    size_t size = request->body_size, values = json_text_count_values(request->body_text, size);
     if (values > VALUES_MAX) {
         api_reply_error(request, 400, "the body has more than %d values", VALUES_MAX);
         return false;
     }
     if (size > SMALL_BODY &&
-        !can_allocate(size * PARSE_BYTES_PER_BYTE + values * PARSE_BYTES_PER_VALUE)) {
+        !can_allocate(size * PARSE_BYTES_PER_BYTE + values * JSON_BYTES_PER_VALUE)) {
         reply_body_problem(request, BODY_NO_MEMORY);
         return false;
     }

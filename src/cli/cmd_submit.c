@@ -5,10 +5,15 @@
  * request, and with --wait waits for the task's end.
  */
 #include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
+#include "base/file.h"
 #include "cli/print.h"
 #include "cli/request.h"
 #include "cli/script_estimate.h"
@@ -77,6 +82,40 @@ static int check_words(
     return r == 0 ? submit_check_outputs(task, fault) : r;
 }
 
+/* Puts a large export into a file for the daemon (request.h). */
+static int store_export(struct task_description *task, struct fault *fault)
+{
+    const char *temporary = getenv("TMPDIR");
+    char path[PATH_MAX];
+    snprintf(path, sizeof path - sizeof "/script.json", "%s/colloc-export-XXXXXX",
+        temporary && *temporary ? temporary : "/tmp");
+    if (!mkdtemp(path))
+        return fault_set(fault, errno, "%s: %s", path, strerror(errno));
+    strcat(path, "/script.json");
+    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    int r = fd < 0 ? -errno : file_write_fd(fd, task->summary, strlen(task->summary));
+    if (fd >= 0)
+        close(fd);
+    if (r < 0)
+        return fault_set(fault, -r, "%s: %s", path, strerror(-r));
+    return option_set_text(
+        &task_options[TASK_SUMMARY], "--estimate", path, &task->values[TASK_SUMMARY], fault);
+}
+
+/* Removes it once the daemon has answered. */
+static void remove_export(const struct invocation *invocation, const json_t *request)
+{
+    const json_t *summary = json_object_get(request, task_options[TASK_SUMMARY].field);
+    const char *path = json_string_value(json_object_get(summary, "path"));
+    if (!path || !invocation->values[SUBMIT_ESTIMATE].set)
+        return;
+    unlink(path);
+    char *folder = strndup(path, (size_t)(strrchr(path, '/') - path));
+    if (folder)
+        rmdir(folder);
+    free(folder);
+}
+
 /* Follows the training (script_estimate.h) and takes its export in place of a summary. */
 static int follow_script(const struct invocation *invocation, const char *const *arguments,
     struct task_description *task, struct fault *fault)
@@ -96,6 +135,8 @@ static int follow_script(const struct invocation *invocation, const char *const 
         return fault_prefix(fault, -EIO,
             "nothing was submitted: leave out --estimate, or give --memory: cannot follow the "
             "script");
+    if (r == 0 && size > REQUEST_SUMMARY_MAX)
+        return store_export(task, fault);
     return r < 0 ? r
                  : option_set_text(&task_options[TASK_SUMMARY], "--estimate", "script.json",
                        &task->values[TASK_SUMMARY], fault);
@@ -194,6 +235,7 @@ static int run(const struct invocation *invocation)
         return code;
     code = invocation->values[SUBMIT_DRY_RUN].number ? print_json(request)
                                                      : send_request(invocation, request);
+    remove_export(invocation, request);
     json_decref(request);
     return code;
 }

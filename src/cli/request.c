@@ -58,10 +58,22 @@ static const char *base_name(const char *path)
     return slash ? slash + 1 : path;
 }
 
-static json_t *summary_json(const struct task_description *task)
+/* A large one stays in its file, which the daemon opens as its user. */
+static int add_summary(json_t *request, const struct task_description *task, struct fault *fault)
 {
-    return json_pack(
-        "{ss,ss}", "name", base_name(task->values[TASK_SUMMARY].text), "text", task->summary);
+    const char *file = task->values[TASK_SUMMARY].text, *key = "text", *value = task->summary;
+    char path[PATH_MAX];
+    if (strlen(task->summary) > REQUEST_SUMMARY_MAX) {
+        if (!realpath(file, path))
+            return fault_set(fault, errno, "%s: %s", file, strerror(errno));
+        key = "path";
+        value = path;
+    }
+    json_t *summary = json_pack("{ss,ss}", "name", base_name(file), key, value);
+    if (!summary)
+        return fault_set(fault, EILSEQ, "%s: its name is not UTF-8 text", file);
+    json_object_set_new(request, task_options[TASK_SUMMARY].field, summary);
+    return 0;
 }
 
 /* JSON has no place for other bytes than UTF-8: such a variable is left out, with a warning. */
@@ -206,8 +218,11 @@ int request_create(const struct task_description *task, const char *const *argum
         add_slurm_variables(json_object_get(request, "environment"), task);
     json_object_set_new(request, "umask", json_integer(current_umask()));
     request_add_options(request, task->values);
-    if (task->values[TASK_SUMMARY].set)
-        json_object_set_new(request, task_options[TASK_SUMMARY].field, summary_json(task));
+    r = task->values[TASK_SUMMARY].set ? add_summary(request, task, fault) : 0;
+    if (r < 0) {
+        json_decref(request);
+        return r;
+    }
     add_notify_default(request);
     *ret_request = request;
     return 0;

@@ -7,6 +7,9 @@
 
 #include "taskfile/description.h"
 
+/* Bytes; as SUMMARY_TEXT_MAX of the daemon, which reads a larger summary from its file. */
+#define REQUEST_SUMMARY_MAX ((size_t)4 << 20)
+
 /*
  * Makes the request for a task, with the current folder, environment and umask. Environment
  * variables that are not UTF-8 are left out, with a warning on stderr.

@@ -18,15 +18,13 @@
 
 #include "base/units.h"
 
-json_t *run_history_subject(const struct estimate_request *request)
+json_t *run_history_subject(
+    const struct estimate_request *request, uint64_t fingerprint, int64_t batch)
 {
-    struct count batch = estimate_batch(request);
-    char fingerprint[17];
-    if (!request->model || !batch.known)
-        return NULL;
-    snprintf(fingerprint, sizeof fingerprint, "%016" PRIx64, model_fingerprint(request->model));
-    return json_pack("{s:s, s:I, s:I, s:s, s:s}", "fingerprint", fingerprint, "batch",
-        (json_int_t)batch.value, "seq", (json_int_t)request->sequence_length, "optimizer",
+    char text[17];
+    snprintf(text, sizeof text, "%016" PRIx64, fingerprint);
+    return json_pack("{s:s, s:I, s:I, s:s, s:s}", "fingerprint", text, "batch", (json_int_t)batch,
+        "seq", (json_int_t)request->sequence_length, "optimizer",
         optimizer_name(request->optimizer), "precision", precision_name(request->precision));
 }
 

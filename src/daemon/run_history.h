@@ -28,7 +28,9 @@ void run_history_fini(struct run_history *history);
 void run_history_take(struct run_history *history, const json_t *record);
 
 /* Returns what the record stores of a request (key `subject`), so that run_history_take knows the
- * network again; NULL without a summary. The caller releases it. */
-json_t *run_history_subject(const struct estimate_request *request);
+ * network again: of the request the sequence length, optimizer and precision. The caller releases
+ * it. */
+json_t *run_history_subject(
+    const struct estimate_request *request, uint64_t fingerprint, int64_t batch);
 
 #endif

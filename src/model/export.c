@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json_text.h"
 #include "model/format.h"
 
 void export_destroy(struct export *export)
@@ -618,6 +619,8 @@ int export_parse(const char *text, size_t size, struct fault *fault, struct expo
 {
     if (size > EXPORT_SIZE_MAX)
         return fault_set(fault, EFBIG, "larger than %d MiB", EXPORT_SIZE_MAX >> 20);
+    if (json_text_count_values(text, size) > EXPORT_VALUES_MAX)
+        return fault_set(fault, EFBIG, "more than %d values", EXPORT_VALUES_MAX);
     json_error_t error;
     json_t *root = json_loadb(text, size, JSON_REJECT_DUPLICATES, &error);
     if (!root)

@@ -19,6 +19,7 @@ enum {
     EXPORT_VERSION = 1,
     EXPORT_SIZE_MAX = 64 << 20, /* bytes of text */
     EXPORT_TENSORS_MAX = 1000000,
+    EXPORT_VALUES_MAX = 8000000, /* of its JSON; chosen: tensors have six each, layers some 20 */
 };
 
 #define EXPORT_BYTES_MAX                                                                           \

@@ -13,6 +13,8 @@
 #include "daemon/http/user_file.h"
 #include "exec/failure_classify.h"
 
+enum { JOB_SUMMARY_MAX_BYTES = 16 << 20 }; /* chosen: it is estimated in the controller's loop */
+
 struct job_files {
     struct slurm_controller *controller;
     const struct job_script_settings *settings;
@@ -94,7 +96,7 @@ static void on_summary(
     size_t n = answer == 0 ? (size_t)piece->size : 0;
     if (answer == 0 && ARRAY_RESERVE(read->text, read->capacity, read->size + n + 1) < 0)
         answer = fault_set(&words, ENOMEM, "out of memory");
-    if (answer == 0 && read->size + n > SUMMARY_MAX_BYTES)
+    if (answer == 0 && read->size + n > JOB_SUMMARY_MAX_BYTES)
         answer = fault_set(&words, EFBIG, "%.200s: larger than 16 MiB", read->read.path);
     if (answer != 0) {
         estimate_summary(read, NULL, answer < 0 ? answer : -EIO, &words);

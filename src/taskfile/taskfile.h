@@ -13,7 +13,7 @@
 
 enum {
     TASKFILE_MAX_BYTES = 1 << 20,
-    SUMMARY_MAX_BYTES = 16 << 20,
+    SUMMARY_MAX_BYTES = 64 << 20, /* as EXPORT_SIZE_MAX in model/export.h */
 };
 
 /*

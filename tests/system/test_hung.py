@@ -81,6 +81,18 @@ class FileSystem(DaemonCase):
         )
         self.stop()
 
+    def test_a_summary_that_hangs_delays_no_other(self):
+        connection = self.connection()
+        summary = {"name": "net.json", "path": f"{self.mount.folder}/net.json"}
+        connection.request("POST", "/v1/tasks", json.dumps(self.body(summary=summary, batch=8)))
+        self.wait_hung()
+        self.assert_prompt()
+        self.wait(self.submit("true"), "COMPLETED")
+        self.mount.close()  # the file system is gone, and says so
+        reply = connection.getresponse()
+        self.assertEqual(reply.status, 400, reply.read())
+        connection.close()
+
     def test_a_time_limit_ends_a_task_whose_output_hangs(self):
         task = self.submit("true", output=f"{self.mount.folder}/out", time_limit_s=0.5, grace_s=600)
         self.wait(task, "TIMEOUT", limit_s=20)

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Bad input: an error that names what and where; nothing is lost, and no other user notices."""
 
+import http.client
 import json
 import os
 import random
+import signal
 import socket
 import time
 import unittest
@@ -106,6 +108,55 @@ class Fields(DaemonCase):
             summary={"name": "many.txt", "text": f"Net(\n{rows}\n)\n"}, memory_mib=1000, hold=True
         )
         self.assertLess(time.monotonic() - begin, 10)
+
+    def large_export(self):
+        """An export of 6 MiB: a sample, with more tensors."""
+        with open(self.sample("../exports/small.json"), encoding="utf-8") as file:
+            export = json.load(file)
+        n = 200000
+        export["tensors"] += [[1000, 100, 6 + 2 * i, 7 + 2 * i, 6] for i in range(n)]
+        export["ticks"] += 2 * n
+        return self.write("large.json", json.dumps(export))
+
+    def test_a_large_export_is_estimated_beside_the_loop(self):
+        path = self.large_export()
+        self.assertGreater(os.path.getsize(path), 4 * MIB)
+        options = ("--hold", "--batch=8", "--optimizer=adam", "--precision=fp32")
+        done = self.colloc("submit", f"--summary={path}", *options, "--", "true")
+        estimate = json.loads(
+            self.colloc(
+                "estimate", path, "--gpu=NVIDIA A100-SXM4-40GB", "--json", *options[1:]
+            ).stdout
+        )
+        task = self.task(1)
+        self.assertIn("Submitted task 1", done.stdout)
+        self.assertAlmostEqual(task["estimate_mib"], estimate["estimates"][0]["p90_mib"], delta=1)
+        self.assertEqual(task["summary_name"], "large.json")
+        for name, part in (("missing.json", "No such file"), ("", "is no regular file")):
+            summary = {"name": "net", "path": os.path.join(self.work, name)}
+            self.refused(400, part, summary=summary, batch=8)
+        with open(path, "ab") as file:
+            file.truncate(65 * MIB)
+        self.refused(400, "large.json", summary={"name": "net", "path": path}, batch=8)
+
+    def test_a_submission_that_was_answered_survives_whatever_is_estimated(self):
+        path = self.large_export()
+        connection = self.connection()
+        summary = {"name": "large.json", "path": path}
+        connection.request(
+            "POST", "/v1/tasks", json.dumps(self.body(summary=summary, batch=8, hold=True))
+        )
+        task = self.submit(hold=True)
+        self.restart(signal.SIGKILL)
+        try:
+            answered = [json.loads(connection.getresponse().read())["id"]]
+        except (OSError, http.client.HTTPException):
+            answered = []
+        connection.close()
+        known = {task["id"] for task in self.tasks()}
+        self.assertLessEqual({task, *answered}, known)
+        again = self.submit(summary=summary, batch=8, hold=True)
+        self.assertGreater(self.task(again)["estimate_mib"], 0)
 
     def test_an_estimate_at_the_edge_of_64_bits_does_no_harm(self):
         for bits, refused in (

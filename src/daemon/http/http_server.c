@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "daemon/http/estimate_helpers.h"
 #include "daemon/http/http_answers.h"
 #include "daemon/http/prometheus.h"
 #include "daemon/http/routes.h"
@@ -158,10 +159,9 @@ struct http *http_create(const struct http_options *options)
     if (!http)
         return NULL;
     http->user_files = user_files_create(options->loop);
-    if (!http->user_files) {
-        free(http);
-        return NULL;
-    }
+    http->estimate_helpers = estimate_helpers_create(options->loop, ESTIMATE_LIMIT_MS);
+    if (!http->user_files || !http->estimate_helpers)
+        return NULL; /* the daemon ends: nothing is released while the loop has handles in it */
     http->parts = *options;
     uv_timer_init(options->loop, &http->server_timer);
     uv_idle_init(options->loop, &http->server_soon);
@@ -202,6 +202,7 @@ void http_finish_submissions(struct http *http)
     if (!http || http->refuses_submissions)
         return;
     user_files_close(http->user_files);
+    estimate_helpers_close(http->estimate_helpers);
     if (http->server)
         submissions_flush(http);
     submissions_refuse(http);
@@ -239,6 +240,7 @@ void http_destroy(struct http *http)
     if (!http)
         return;
     user_files_destroy(http->user_files);
+    estimate_helpers_destroy(http->estimate_helpers);
     series_cache_fini(&http->series_cache);
     free(http);
 }

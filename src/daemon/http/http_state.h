@@ -7,16 +7,18 @@
 #include "daemon/http/series_cache.h"
 #include "daemon/http/user_file.h"
 
-struct submission;   /* submission.h */
-struct waiter;       /* route_wait.c: a request that waits for a task to end */
-struct event_feed;   /* route_events.c: the readers of GET /v1/events */
-struct listing;      /* route_list.c: a list of tasks that is being made */
-struct array_change; /* route_array.c: a change of an array's tasks that is being made */
+struct estimate_helpers; /* estimate_helpers.h */
+struct submission;       /* submission.h */
+struct waiter;           /* route_wait.c: a request that waits for a task to end */
+struct event_feed;       /* route_events.c: the readers of GET /v1/events */
+struct listing;          /* route_list.c: a list of tasks that is being made */
+struct array_change;     /* route_array.c: a change of an array's tasks that is being made */
 
 struct http {
     struct http_options parts;
     struct api_server *server; /* NULL: it does not listen */
     struct user_files *user_files;
+    struct estimate_helpers *estimate_helpers;
     bool refuses_submissions, is_closed;
 
     struct submission *submissions_first, *submissions_last; /* not read yet */

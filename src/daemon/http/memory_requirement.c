@@ -1,17 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The memory requirement of a submission: declared, or estimated from its model summary. */
+/*
+ * What an estimate needs comes from three places: the options and the kinds of GPUs, which the loop
+ * knows, and the summary, which may be large. So it is made in two steps, of which the first may
+ * run in a helper process that is a fork of this one:
+ *
+ *     estimate_summary    text of the summary ──► struct requirement_answer, plain data
+ *     apply_answer        that ──► the submission's event, detail and warnings, in the loop
+ */
+#include "daemon/http/memory_requirement.h"
+
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/units.h"
 #include "core/kind_match.h"
+#include "daemon/http/estimate_helpers.h"
 #include "daemon/http/request_fields.h"
 #include "daemon/http/submission.h"
-#include "estimator/estimator.h"
 #include "model/network.h"
-
-#define SUMMARY_MAX (4u << 20) /* bytes; chosen: far above any printed network */
 
 static int set_estimate_request(
     const struct option_value *options, struct estimate_request *request, struct fault *fault)
@@ -25,30 +33,6 @@ static int set_estimate_request(
     request->parallel = parallel_parse(options[TASK_PARALLEL].text);
     request->declared_bytes = options[TASK_MEMORY].number;
     return precision_parse("precision", options[TASK_PRECISION].text, fault, &request->precision);
-}
-
-static int parse_summary(const json_t *body, struct submission *submission, struct fault *fault,
-    struct network *ret_network)
-{
-    const json_t *summary = json_object_get(body, "summary");
-    const char *name = "summary", *text = NULL;
-    if (!summary || json_is_null(summary))
-        return 0;
-    if (!json_is_object(summary))
-        return field_wrong(fault, "summary", "an object with name and text");
-    int r = field_text(summary, "name", SUBMISSION_TEXT_MAX, fault, &name);
-    if (r == 0)
-        r = field_text(summary, "text", SUMMARY_MAX, fault, &text);
-    if (r < 0 || !text)
-        return r < 0 ? r : field_wrong(fault, "summary", "an object with name and text");
-    json_object_set_new(submission->detail, "summary_name", json_string(name));
-    r = network_parse(text, strlen(text), fault, ret_network);
-    if (r < 0)
-        return fault_prefix(fault, r, "%s", name);
-    const struct model *model = ret_network->model;
-    for (size_t i = 0; i < model_warnings(model); i++)
-        submission_warn(submission, "%s: %s", name, model->warnings[i]);
-    return 0;
 }
 
 /* Returns the kind of all GPUs that the task may have; NULL when they differ: then an estimate for
@@ -94,46 +78,215 @@ static void keep_prediction(const struct estimate *estimate, struct submission *
             submission->detail, "p99_bytes", json_integer((json_int_t)estimate->p99_bytes.value));
 }
 
-static int estimate_requirement(const struct http *http, struct submission *submission,
-    const struct network *network, struct fault *fault)
+/* ---- the estimate, perhaps in a helper ---- */
+
+/* The summary of a request: its text, or the file that has it. */
+struct summary_source {
+    const char *name;
+    const char *text; /* NULL: none, or in a file */
+    const char *path; /* NULL: no file */
+};
+
+static int find_summary(const json_t *body, struct fault *fault, struct summary_source *ret_source)
+{
+    static const char wanted[] = "an object with name and text, or name and path";
+    const json_t *summary = json_object_get(body, "summary");
+    *ret_source = (struct summary_source){0};
+    if (!summary || json_is_null(summary))
+        return 0;
+    if (!json_is_object(summary))
+        return field_wrong(fault, "summary", wanted);
+    ret_source->name = "summary";
+    int r = field_text(summary, "name", SUBMISSION_TEXT_MAX, fault, &ret_source->name);
+    if (r == 0)
+        r = field_text(summary, "path", SUBMISSION_TEXT_MAX, fault, &ret_source->path);
+    if (r == 0)
+        r = field_text(summary, "text", SUMMARY_TEXT_MAX, fault, &ret_source->text);
+    if (r == 0 && !ret_source->text == !ret_source->path)
+        r = field_wrong(fault, "summary", wanted);
+    if (r == 0 && ret_source->path && ret_source->path[0] != '/')
+        r = field_wrong(fault, "summary: path", "absolute");
+    return r;
+}
+
+/* Returns at most how many layers a text shows. A printed module shows equal blocks once:
+ * "(0-11): 12 x Block(", and blocks may be nested. */
+static double most_layers(const char *text)
+{
+    double lines = 1, times = 1;
+    for (const char *at = text; *at; at++) {
+        lines += *at == '\n';
+        if (strncmp(at, ": ", 2) != 0)
+            continue;
+        char *end;
+        double n = strtod(at + 2, &end);
+        if (strncmp(end, " x ", 3) == 0 && n > 1)
+            times *= n;
+    }
+    return lines * times;
+}
+
+static bool is_small(const char *text)
+{
+    return strlen(text) <= SUMMARY_AT_ONCE && most_layers(text) <= LAYERS_AT_ONCE;
+}
+
+static void keep_warnings(const struct model *model, struct requirement_answer *answer)
+{
+    answer->n_warnings = (int)model_warnings(model);
+    for (int i = 0; i < answer->n_warnings; i++)
+        snprintf(answer->warnings[i], sizeof answer->warnings[i], "%s", model->warnings[i]);
+}
+
+static void keep_subject(const struct estimate_request *request, struct requirement_answer *answer)
+{
+    struct count batch = estimate_batch(request);
+    answer->has_subject = request->model && batch.known;
+    if (!answer->has_subject)
+        return;
+    answer->fingerprint = model_fingerprint(request->model);
+    answer->batch = batch.value;
+}
+
+static int estimate_network(const struct http *http, const struct submission *submission,
+    const struct network *network, struct requirement_answer *ret_answer, struct fault *fault)
 {
     struct estimate_request request = {.model = network->model,
         .export = network->export,
         .gpu_kind = gpu_kind(http, &submission->event.submit.request),
         .history = http->parts.run_history->runs,
         .n_history = http->parts.run_history->n};
-    struct estimate estimate = {0};
-    const char *named = submission->options[TASK_ESTIMATOR].text;
     int r = set_estimate_request(submission->options, &request, fault);
     if (r < 0)
         return r;
-    json_t *subject = run_history_subject(&request);
-    if (subject)
-        json_object_set_new(submission->detail, "subject", subject);
-    const char *name = estimator_choose(named, &request, http->parts.config->estimator);
-    r = estimate_run(name, &request, fault, &estimate);
-    if (r < 0)
-        return r;
-    if (*estimate.note && strcmp(name, "none") != 0)
-        submission_warn(submission, "%s", estimate.note);
-    struct reading *smact = &submission->event.submit.request.expect.smact;
-    *smact = smact->valid ? *smact : estimate.smact;
-    if (r > 0)
-        return 0; /* the requirement stays unknown, which is not zero */
-    r = set_need(name, estimate_reserved(&estimate, http->parts.config->reserve_quantile),
-        submission, fault);
+    keep_subject(&request, ret_answer);
+    const char *name = estimator_choose(
+        submission->options[TASK_ESTIMATOR].text, &request, http->parts.config->estimator);
+    r = estimate_run(name, &request, fault, &ret_answer->estimate);
+    ret_answer->is_known = r == 0;
+    ret_answer->estimate.estimator = NULL;
+    snprintf(ret_answer->estimator, sizeof ret_answer->estimator, "%s", name);
+    return r < 0 ? r : 0;
+}
+
+/* context: the submission; text: of the summary; NULL: there is none. */
+static int estimate_summary(void *context, const char *text, size_t size,
+    struct requirement_answer *ret_answer, struct fault *fault)
+{
+    const struct submission *submission = context;
+    struct network network = {0};
+    struct summary_source source;
+    int r = find_summary(api_request_body(submission->request), fault, &source);
+    if (r == 0 && text)
+        r = fault_prefix(fault, network_parse(text, size, fault, &network), "%s", source.name);
+    if (r == 0 && network.model)
+        keep_warnings(network.model, ret_answer);
     if (r == 0)
-        keep_prediction(&estimate, submission);
+        r = estimate_network(submission->http, submission, &network, ret_answer, fault);
+    network_fini(&network);
     return r;
 }
 
-int submission_estimate_need(
-    const struct http *http, const json_t *body, struct submission *submission, struct fault *fault)
+/* ---- what follows from it ---- */
+
+static json_t *subject_json(
+    const struct option_value *options, const struct requirement_answer *answer)
 {
-    struct network network = {0};
-    int r = parse_summary(body, submission, fault, &network);
+    struct estimate_request request = {0};
+    struct fault unused;
+    if (!answer->has_subject || set_estimate_request(options, &request, &unused) < 0)
+        return NULL;
+    return run_history_subject(&request, answer->fingerprint, answer->batch);
+}
+
+static int apply_answer(const struct http *http, const char *summary_name,
+    const struct requirement_answer *answer, struct submission *submission, struct fault *fault)
+{
+    const struct estimate *estimate = &answer->estimate;
+    json_t *subject = subject_json(submission->options, answer);
+    if (summary_name)
+        json_object_set_new(submission->detail, "summary_name", json_string(summary_name));
+    if (subject)
+        json_object_set_new(submission->detail, "subject", subject);
+    for (int i = 0; i < answer->n_warnings; i++)
+        submission_warn(submission, "%s: %s", summary_name, answer->warnings[i]);
+    if (*estimate->note && strcmp(answer->estimator, "none") != 0)
+        submission_warn(submission, "%s", estimate->note);
+    struct reading *smact = &submission->event.submit.request.expect.smact;
+    *smact = smact->valid ? *smact : estimate->smact;
+    if (!answer->is_known)
+        return 0; /* the requirement stays unknown, which is not zero */
+    int r = set_need(answer->estimator,
+        estimate_reserved(estimate, http->parts.config->reserve_quantile), submission, fault);
     if (r == 0)
-        r = estimate_requirement(http, submission, &network, fault);
-    network_fini(&network);
+        keep_prediction(estimate, submission);
     return r;
+}
+
+int submission_set_requirement(
+    const struct http *http, struct submission *submission, struct fault *fault)
+{
+    struct requirement_answer answer = {0};
+    struct summary_source source;
+    int r = find_summary(api_request_body(submission->request), fault, &source);
+    if (r < 0)
+        return r;
+    if (submission->answer)
+        return apply_answer(http, source.name, submission->answer, submission, fault);
+    if (source.path || (source.text && !is_small(source.text)))
+        return REQUIREMENT_LATER;
+    size_t size = source.text ? strlen(source.text) : 0;
+    r = estimate_summary(submission, source.text, size, &answer, fault);
+    return r < 0 ? r : apply_answer(http, source.name, &answer, submission, fault);
+}
+
+/* ---- by a helper ---- */
+
+/* The helper belongs to the user, who may control it: what it wrote must do no harm. */
+static void make_sane(struct requirement_answer *answer)
+{
+    struct reading *smact = &answer->estimate.smact;
+    answer->estimator[sizeof answer->estimator - 1] = '\0';
+    answer->estimate.note[sizeof answer->estimate.note - 1] = '\0';
+    if (answer->n_warnings < 0 || answer->n_warnings > MODEL_WARNINGS_MAX)
+        answer->n_warnings = 0;
+    for (int i = 0; i < answer->n_warnings; i++)
+        answer->warnings[i][REQUIREMENT_WARNING_SIZE - 1] = '\0';
+    if (!estimator_find(answer->estimator))
+        snprintf(answer->estimator, sizeof answer->estimator, "none");
+    if (!(smact->value >= 0 && smact->value <= 1))
+        *smact = (struct reading){0};
+}
+
+static void on_estimated(
+    void *context, int r, const struct requirement_answer *answer, const struct fault *fault)
+{
+    struct submission *submission = context;
+    struct fault words = *fault;
+    if (r == 0) {
+        submission->answer = malloc(sizeof *answer);
+        r = submission->answer ? 0 : fault_set(&words, ENOMEM, "out of memory");
+    }
+    if (r == 0) {
+        *submission->answer = *answer;
+        make_sane(submission->answer);
+    }
+    submission->on_estimated(submission, r, &words);
+}
+
+int requirement_begin(struct http *http, struct submission *submission,
+    void (*on_done)(struct submission *submission, int r, const struct fault *fault))
+{
+    struct api_peer peer = api_request_peer(submission->request);
+    struct estimate_work work = {.uid = peer.uid,
+        .gid = peer.gid,
+        .context = submission,
+        .estimate = estimate_summary,
+        .on_done = on_estimated};
+    struct summary_source source;
+    find_summary(api_request_body(submission->request), NULL, &source); /* checked before */
+    work.path = source.path;
+    work.text = source.text;
+    submission->on_estimated = on_done;
+    return estimate_helpers_begin(http->estimate_helpers, &work);
 }

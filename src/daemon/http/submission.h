@@ -4,6 +4,7 @@
 #define COLLOC_DAEMON_HTTP_SUBMISSION_H
 
 #include "daemon/http/http_state.h"
+#include "daemon/http/memory_requirement.h"
 #include "taskfile/array_spec.h"
 #include "taskfile/description.h"
 
@@ -27,19 +28,23 @@ struct submission {
     size_t environment_size;
     int64_t text_bytes; /* of script, environment and summary */
     json_t *warnings;
+
+    struct requirement_answer *answer; /* a helper's estimate; NULL: none is needed, or not yet */
+    void (*on_estimated)(struct submission *submission, int r, const struct fault *fault);
 };
 
-/* Reads the request's body into the rest. Returns 0, or a fault for the user. */
+/*
+ * Reads the request's body into the rest. Returns 0; REQUIREMENT_LATER: a helper has to estimate,
+ * and then it is read anew; or a fault for the user.
+ */
 int submission_read(const struct http *http, struct submission *submission, struct fault *fault);
+
+/* Forgets what was read, but for the helper's estimate. */
+void submission_unread(struct submission *submission);
 void submission_free(struct submission *submission);
 
 /* Adds a line to the reply's warnings. */
 void submission_warn(struct submission *submission, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
-
-/* Declared or estimated from a model summary: the task's memory requirement, into the event, the
- * detail and the warnings. Returns 0 or a fault for the user. (memory_requirement.c) */
-int submission_estimate_need(const struct http *http, const json_t *body,
-    struct submission *submission, struct fault *fault);
 
 #endif

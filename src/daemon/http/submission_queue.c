@@ -6,6 +6,10 @@
  *     queued   ada 1, ada 2, ada 3, bob 1      reading one takes 15 ms; a user has 20 ms
  *     turn 1   ada 1, ada 2, bob 1             one transaction, then three answers
  *     turn 2   ada 3
+ *
+ * One with a large summary leaves the queue, and comes back with the estimate of a helper process
+ * (memory_requirement.h) to be read anew: GPUs and other tasks may have changed meanwhile. It gets
+ * its id, and its answer, when it is durable, as all others.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -130,13 +134,50 @@ static void refuse_for_size(const struct http *http, struct submission *submissi
 
 static int status_of(int r)
 {
-    return r == -EMSGSIZE ? 413 : r == -EPERM ? 403 : 400;
+    switch (r) {
+    case -EMSGSIZE:
+        return 413;
+    case -EPERM:
+        return 403;
+    case -EBUSY:
+    case -ECANCELED:
+    case -ENOMEM:
+    case -ETIMEDOUT:
+        return 503;
+    default:
+        return 400;
+    }
+}
+
+static void refuse_submission(struct submission *submission, int r, const struct fault *fault)
+{
+    api_reply_error(submission->request, status_of(r), "%s", fault->text);
+    submission_free(submission);
+}
+
+/* It is not in the queue at that time. */
+static void on_estimated(struct submission *submission, int r, const struct fault *fault)
+{
+    struct http *http = submission->http;
+    if (r < 0) {
+        refuse_submission(submission, r, fault);
+    } else {
+        submission_unread(submission);
+        append_submission(http, submission);
+    }
+    http_serve_soon(http);
 }
 
 static bool read_or_refuse(struct http *http, struct submission *submission)
 {
     struct fault fault = {0};
     int r = submission_read(http, submission, &fault);
+    if (r == REQUIREMENT_LATER) {
+        r = requirement_begin(http, submission, on_estimated);
+        if (r == 0)
+            return false;
+        fault_set(&fault, ENOMEM, "out of memory");
+    }
     bool has_left = r < 0 || has_tasks_left(http, submission);
     if (r == 0 && has_left && is_within_limit(http, submission))
         return true;
@@ -154,7 +195,8 @@ static bool read_or_refuse(struct http *http, struct submission *submission)
 }
 
 /* Reads the submissions whose turn it is, and returns those that become tasks; the others have been
- * refused. Those of users that have had their time in this turn go back to the queue. */
+ * refused, or are being estimated. Those of users that have had their time in this turn go back to
+ * the queue. */
 static struct submission *read_due(struct http *http)
 {
     struct submission *due = NULL, **last = &due;

@@ -25,16 +25,33 @@
 
 #define COMMAND_MAX 1024 /* bytes; chosen: enough to recognise a command, for thousands of tasks */
 
-void submission_free(struct submission *submission)
+static void release_read(struct submission *submission)
 {
-    if (!submission)
-        return;
     json_decref(submission->detail);
     json_decref(submission->warnings);
     free(submission->environment);
     option_values_fini(submission->options, TASK_OPTION_MAX);
     array_spec_fini(&submission->array);
     free(submission->elements);
+}
+
+void submission_unread(struct submission *submission)
+{
+    struct submission blank = {.next = submission->next,
+        .http = submission->http,
+        .request = submission->request,
+        .answer = submission->answer};
+    memcpy(blank.user, submission->user, sizeof blank.user);
+    release_read(submission);
+    *submission = blank;
+}
+
+void submission_free(struct submission *submission)
+{
+    if (!submission)
+        return;
+    release_read(submission);
+    free(submission->answer);
     free(submission);
 }
 
@@ -502,7 +519,7 @@ int submission_read(const struct http *http, struct submission *submission, stru
     if (r == 0)
         r = make_detail(body, submission, fault);
     if (r == 0)
-        r = submission_estimate_need(http, body, submission, fault);
+        r = submission_set_requirement(http, submission, fault);
     if (r == 0)
         r = check_request(http, &submission->event.submit.request, fault);
     if (r == 0)

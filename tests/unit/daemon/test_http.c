@@ -16,12 +16,15 @@
 #include <cmocka.h>
 
 #include "api/stream.h"
+#include "daemon/http/estimate_helpers.h"
 #include "daemon/http/http_answers.h"
 #include "daemon/http/routes.h"
 #include "exec/attempt.h"
 #include "pretend_driver.h"
 
 enum { ADA = 1000, BOB = 1001 };
+
+#define SUMMARY "Linear-1 [-1, 10] 110\nLinear-2 [-1, 10] 110\n"
 
 struct api_request {
     struct api_peer peer;
@@ -315,6 +318,29 @@ int user_files_read(struct user_files *files, const struct user_file_read *read)
     return 0;
 }
 
+struct estimate_helpers *estimate_helpers_create(uv_loop_t *loop, int limit_ms)
+{
+    return (struct estimate_helpers *)(void *)&seen;
+}
+
+void estimate_helpers_close(struct estimate_helpers *helpers)
+{
+}
+
+void estimate_helpers_destroy(struct estimate_helpers *helpers)
+{
+}
+
+int estimate_helpers_begin(struct estimate_helpers *helpers, const struct estimate_work *work)
+{
+    struct requirement_answer answer = {0};
+    struct fault fault = {0};
+    tell("estimate %s as %u; ", work->path ? work->path : "a text", (unsigned)work->uid);
+    int r = work->estimate(work->context, SUMMARY, strlen(SUMMARY), &answer, &fault);
+    work->on_done(work->context, r, &answer, &fault);
+    return 0;
+}
+
 int spec_output_path(const struct attempt_spec *spec, const char *pattern, char *path, size_t size)
 {
     snprintf(path, size, "%s/out", spec->cwd);
@@ -578,6 +604,33 @@ static void test_a_submission_becomes_a_task(void **state)
     assert_int_equal(core_task(pretend.core, 1)->request.need.kind, NEED_UNKNOWN);
 }
 
+static void submit_summary(json_t *summary, const char *story)
+{
+    struct api_request request = from(ADA, 0);
+    request.body = submission();
+    json_object_set_new(request.body, "batch", json_integer(8));
+    json_object_set_new(request.body, "summary", summary);
+    serve("POST", "/v1/tasks", &request);
+    assert_int_equal(request.status, 201);
+    forget(&request);
+    expect_story(story);
+}
+
+static void test_a_large_summary_is_estimated_by_a_helper(void **state)
+{
+    submit_summary(json_pack("{s:s, s:s}", "name", "net.json", "path", "/home/ada/net.json"),
+        "estimate /home/ada/net.json as 1000; SUBMIT; PLACE; ");
+    int64_t by_helper = core_task(pretend.core, 1)->request.need.bytes;
+    submit_summary(json_pack("{s:s, s:s}", "name", "net.txt", "text", SUMMARY), "SUBMIT; ");
+    assert_int_equal(core_task(pretend.core, 2)->request.need.kind, NEED_ESTIMATED);
+    assert_true(by_helper > 0);
+    assert_int_equal(core_task(pretend.core, 2)->request.need.bytes, by_helper);
+    /* few bytes, many layers */
+    submit_summary(json_pack("{s:s, s:s}", "name", "net.txt", "text",
+                       "Net(\n  (0-4999): 5000 x Linear(in_features=1, out_features=1)\n)\n"),
+        "estimate a text as 1000; SUBMIT; ");
+}
+
 static void expect_refusal(const char *key, json_t *value, int status, const char *part)
 {
     struct api_request request = from(ADA, 0);
@@ -601,6 +654,10 @@ static void test_bad_submissions_are_refused(void **state)
     expect_refusal("policy", json_string("best"), 400, "policy=best: must be one of");
     expect_refusal("environment", json_integer(1), 400, "environment: ");
     expect_refusal("arguments", json_string("x"), 400, "arguments: ");
+    expect_refusal("summary", json_pack("{s:s, s:s}", "name", "x", "path", "x.json"), 400,
+        "summary: path: has to be absolute");
+    expect_refusal("summary", json_pack("{s:s, s:s, s:s}", "name", "x", "path", "/x", "text", "x"),
+        400, "summary: has to be");
     assert_int_equal(jobs_next_id(pretend.jobs), 1); /* no id was used */
 }
 
@@ -964,6 +1021,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(test_##name, begin, end)
     const struct CMUnitTest tests[] = {
         TEST(a_submission_becomes_a_task),
+        TEST(a_large_summary_is_estimated_by_a_helper),
         TEST(bad_submissions_are_refused),
         TEST(limits_of_a_user),
         TEST(nothing_is_submitted_at_the_end),

@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/array.h"
@@ -162,6 +163,21 @@ static void test_kernels_without_an_answer(void **state)
     }
 }
 
+/* Each empty list takes libjansson some hundred bytes: so many are refused unparsed. */
+static void test_too_many_values(void **state)
+{
+    size_t n = EXPORT_VALUES_MAX / 2 + 1;
+    char *text = malloc(3 * n + 2);
+    struct fault fault = {""};
+    struct export *export = NULL;
+    text[0] = '{';
+    for (size_t i = 0; i < n; i++)
+        memcpy(&text[1 + 3 * i], "[],", 3);
+    assert_int_equal(export_parse(text, 3 * n + 1, &fault, &export), -EFBIG);
+    assert_non_null(strstr(fault.text, "more than 8000000 values"));
+    free(text);
+}
+
 static void test_a_summary_is_a_summary(void **state)
 {
     struct fault fault = {""};
@@ -179,6 +195,7 @@ int main(void)
         cmocka_unit_test(test_loop),
         cmocka_unit_test(test_mistakes),
         cmocka_unit_test(test_kernels_without_an_answer),
+        cmocka_unit_test(test_too_many_values),
         cmocka_unit_test(test_a_summary_is_a_summary),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
