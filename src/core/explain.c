@@ -18,6 +18,7 @@
 #include "core/core_private.h"
 #include "core/kind_match.h"
 #include "core/node_choice.h"
+#include "core/node_spread.h"
 
 /* Chosen: what fits on a line of a terminal; further GPUs are counted. */
 #define GPUS_LISTED         8
@@ -221,6 +222,8 @@ static void add_verdicts(struct line *line, const struct core *core, const struc
 {
     int listed = 0, more = 0;
     add_kind(line, core, task);
+    if (node_spread_is_wanted(&task->request))
+        line_add(line, "needs the same GPUs of %d nodes: ", task->request.nodes);
     for (int i = 0; i < core->view.n_gpus; i++) {
         if (verdicts[i].kind == VERDICT_NOT_A_PLACE ||
             !cluster_view_is_of_kind(&core->view, i, task))
@@ -695,11 +698,44 @@ static const char *why_fewer(const struct core *core, int places)
     return " (MIG instances serve tasks of one GPU only)";
 }
 
+/* The request, and the memory that each of its GPUs has to have. */
+struct servable {
+    const struct core *core;
+    const struct task_request *request;
+    int64_t bytes;
+};
+
+static bool is_servable(const void *context, int gpu)
+{
+    const struct servable *servable = context;
+    return can_ever_serve(&servable->core->view.gpus[gpu].id, servable->request, servable->bytes);
+}
+
+static int check_over_nodes(
+    const struct core *core, const struct task_request *request, struct fault *fault)
+{
+    const struct servable servable = {
+        core, request, request->need.kind == NEED_DECLARED ? request->need.bytes : 0};
+    int *gpus = calloc((size_t)core->view.n_gpus + 1, sizeof *gpus);
+    if (!gpus)
+        return fault_set(fault, ENOMEM, "out of memory");
+    bool is_found = request->gpus <= core->view.n_gpus &&
+                    node_spread_find(&core->view, request, is_servable, &servable, gpus);
+    free(gpus);
+    if (is_found)
+        return 0;
+    return fault_set(fault, EINVAL,
+        "gpus=%d: there are no %d nodes with as many GPUs of the same indices, large enough for it",
+        request->gpus, request->nodes);
+}
+
 int core_check_request(
     const struct core *core, const struct task_request *request, struct fault *fault)
 {
     if (request->gpus < 1)
         return fault_set(fault, EINVAL, "gpus=%d: a task takes one GPU or more", request->gpus);
+    if (node_spread_is_wanted(request))
+        return check_over_nodes(core, request, fault);
     int places = count_places(core, request, 0, request->gpus);
     if (core->view.n_gpus == 0)
         return fault_set(fault, EINVAL, "gpus=%d: this server has no GPU, or its driver shows none",

@@ -26,6 +26,7 @@
 #include "base/top_k.h"
 #include "core/core_private.h"
 #include "core/node_choice.h"
+#include "core/node_spread.h"
 #include "core/sharing_choice.h"
 
 /* Chosen, to keep a pass short: recovering tasks behind the first one that are tried in a pass. */
@@ -224,6 +225,35 @@ static bool choose_drained(
     return true;
 }
 
+/* Which GPUs of several nodes may be drained for a task: those with few enough residents. */
+struct drainable {
+    const struct core *core;
+    const struct task *task;
+    int residents_max;
+    int64_t now_us;
+};
+
+static bool may_drain_for(const void *context, int gpu)
+{
+    const struct drainable *from = context;
+    return from->core->view.gpus[gpu].n_residents <= from->residents_max &&
+           may_drain(from->core, gpu, from->task, from->now_us);
+}
+
+/* The nodes and indices of which the GPU with most residents has the fewest: sets core->chosen. */
+static bool choose_drained_over_nodes(struct core *core, const struct task *task, int64_t now_us)
+{
+    struct drainable from = {core, task, 0, now_us};
+    int most = 0;
+    for (int i = 0; i < core->view.n_gpus; i++)
+        if (core->view.gpus[i].n_residents > most)
+            most = core->view.gpus[i].n_residents;
+    for (; from.residents_max <= most; from.residents_max++)
+        if (node_spread_find(&core->view, &task->request, may_drain_for, &from, core->chosen))
+            return true;
+    return false;
+}
+
 /*
  * Drains as many GPUs as the task wants, so that it starts even when the main queue never runs dry.
  * The GPUs stay the same unless enough others are empty already. None is drained when too few
@@ -236,7 +266,9 @@ static void drain_gpus(struct core *core, const struct task *task, int64_t now_u
     for (int i = 0; i < core->view.n_gpus; i++)
         n_empty += order.gpus[i].n_residents == 0 && may_drain(core, i, task, now_us);
     order.prefers_drained = n_empty < wanted;
-    bool is_found = choose_drained(core, task, &order, now_us);
+    bool is_found = node_spread_is_wanted(&task->request)
+                        ? choose_drained_over_nodes(core, task, now_us)
+                        : choose_drained(core, task, &order, now_us);
     core_stop_draining(core);
     if (!is_found)
         return;

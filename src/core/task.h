@@ -92,6 +92,8 @@ struct service_request {
 
 struct task_request {
     int gpus;                    /* 1 or more, all or none */
+    int nodes;                   /* that they are spread over, as many on each and of the same
+                                    indices there; 0 and 1: all are of one node */
     struct host_resources host;  /* of all its processes together */
     const struct policy *policy; /* NULL: the core's default */
     bool exclusive;              /* no other task on its GPUs as long as it runs */

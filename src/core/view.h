@@ -17,6 +17,9 @@
 enum { VIEW_DISTANCES_MAX = 64 };
 #define VIEW_DISTANCE_UNKNOWN '~'
 
+/* GPUs of one server; chosen: four times as many as the largest have. */
+enum { NODE_INDEX_MAX = 64 };
+
 struct gpu_identity {
     int64_t mem_total_bytes; /* that tasks can have: without what the driver reserves */
     bool is_place;           /* false: a GPU of which the MIG instances are the places */
@@ -32,6 +35,7 @@ struct gpu_identity {
     int device;         /* 1 + N of its /dev/nvidiaN; 0: not known */
     char near_cpus[96]; /* CPUs of its NUMA node: "0-15,64-79"; "": not known */
     int node; /* the server that it is in: the GPUs of a node follow one another in the view */
+    int index_on_node; /* less than NODE_INDEX_MAX; only tasks over several nodes need it */
 };
 
 enum view_health {

@@ -28,12 +28,14 @@ const char *event_line_format_time(int64_t us, char *buffer, size_t size)
 static void describe_submit(const struct event *event, char *text, size_t size)
 {
     const struct task_request *request = &event->submit.request;
-    char need[32] = "unknown";
+    char need[32] = "unknown", nodes[24] = "";
+    if (request->nodes > 1)
+        snprintf(nodes, sizeof nodes, " nodes=%d", request->nodes);
     if (request->need.kind == NEED_PENDING)
         strcpy(need, "pending");
     else if (request->need.kind >= NEED_ESTIMATED)
         format_size(request->need.bytes, need, sizeof need);
-    snprintf(text, size, " gpus=%d need=%s%s%s", request->gpus, need,
+    snprintf(text, size, " gpus=%d%s need=%s%s%s", request->gpus, nodes, need,
         request->exclusive ? " exclusive" : "", event->submit.held ? " held" : "");
 }
 

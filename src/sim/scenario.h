@@ -5,6 +5,7 @@
  *
  *     gpus 2x40GiB                 GPUs and their memory; one line for each size
  *     mig 3x10GiB                  the same for MIG instances
+ *     node 2x40GiB                 the same on one more server
  *     policy magm                  the default policy (magm without this line)
  *     set smact-max 0.8            a setting of the core
  *     t=0 submit a takes=6GiB smact=0.4 runs=100s
@@ -22,10 +23,11 @@
  * sleeps=20s (before that), smact=0.4, runs=100s, exits=1 (exit code), deaf (ends 5 s after the
  * signal), unlaunchable, unsuspendable, latency=20ms (p99 of a service that is alone on its GPU).
  *
- * What it requests: user=1000 (whose task it is), gpus=2, need=6GiB (estimated), declared=6GiB,
- * pending (the estimate follows), exclusive, slot, mps, auto, policy=NAME, limit=60s, held,
- * says=0.4 (its SMACT), busy=0.5 (its GRACT), lasts=100s (its time), priority=high, begin=30s (not
- * before t=30), once (not run again), service, p99=50ms (its latency target), after=ok:a,any:b.
+ * What it requests: user=1000 (whose task it is), gpus=2, nodes=2 (the same GPUs of two servers),
+ * need=6GiB (estimated), declared=6GiB, pending (the estimate follows), exclusive, slot, mps, auto,
+ * policy=NAME, limit=60s, held, says=0.4 (its SMACT), busy=0.5 (its GRACT), lasts=100s (its time),
+ * priority=high, begin=30s (not before t=30), once (not run again), service, p99=50ms (its latency
+ * target), after=ok:a,any:b.
  *
  * Inputs about a task: cancel a, hold a, release a, suspend a, resume a, idle a 600s (it has not
  * used its GPUs), wake a (it calls CUDA again), move a gpu1, memory-wait a 6GiB, memory-wait-end a,

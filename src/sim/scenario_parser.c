@@ -173,6 +173,8 @@ static int read_gpus(
         gpu->is_place = true;
         gpu->is_mig_instance = are_instances;
         gpu->mem_total_bytes = bytes;
+        gpu->node = scenario->n_nodes;
+        gpu->index_on_node = (int)i;
         snprintf(gpu->uuid, sizeof gpu->uuid, "GPU-%d", index);
         snprintf(gpu->label, sizeof gpu->label, "%d", index);
         snprintf(gpu->name, sizeof gpu->name, "%s", kind ? kind + 1 : "");
@@ -252,6 +254,7 @@ static int read_task_option(struct scenario_task *task, char *word, struct fault
         {"smact", FIELD_REAL, OPTION(smact), 1},
         {"exits", FIELD_INT, OPTION(exit_code), 255},
         {"gpus", FIELD_INT, OPTION(request.gpus), 1000},
+        {"nodes", FIELD_INT, OPTION(request.nodes), 1000},
         {"cpus", FIELD_INT, OPTION(request.host.cpus), 10000},
         {"host", FIELD_SIZE, OPTION(request.host.memory_bytes), 0},
         {"kind", FIELD_TEXT, OPTION(request.gpu_kind), TASK_GPU_KIND_SIZE},
@@ -579,7 +582,8 @@ static int read_line(struct scenario *scenario, struct span line, struct fault *
         return read_timed(scenario, &words, fault);
     if (words.n < 2)
         return refuse_word(fault, first);
-    if (strcmp(first, "gpus") == 0 || strcmp(first, "mig") == 0)
+    scenario->n_nodes += strcmp(first, "node") == 0;
+    if (strcmp(first, "gpus") == 0 || strcmp(first, "mig") == 0 || strcmp(first, "node") == 0)
         return read_gpus(scenario, second, first[0] == 'm', fault);
     if (strcmp(first, "policy") == 0)
         return read_policy(second, &scenario->settings.policy) < 0 ? refuse_word(fault, second) : 0;

@@ -57,6 +57,7 @@ struct scenario_input {
 struct scenario {
     struct gpu_identity gpus[SCENARIO_GPUS_MAX];
     int n_gpus;
+    int n_nodes; /* beside node 0, which has the GPUs of `gpus` and `mig` */
     struct core_settings settings;
     struct scenario_task tasks[SCENARIO_TASKS_MAX + 1]; /* by id, from 1 on */
     int n_tasks;

@@ -31,8 +31,10 @@ static void begin_cluster(const struct policy *policy)
     core = core_create(&settings);
     now_us = SECOND_US;
     for (int i = 0; i < NODES * EACH; i++) {
-        list[i] = (struct gpu_identity){
-            .mem_total_bytes = 40 * GIB, .is_place = true, .node = 7 + i / EACH};
+        list[i] = (struct gpu_identity){.mem_total_bytes = 40 * GIB,
+            .is_place = true,
+            .node = 7 + i / EACH,
+            .index_on_node = i % EACH};
         snprintf(list[i].uuid, sizeof list[i].uuid, "GPU-%d", i);
         snprintf(list[i].label, sizeof list[i].label, "%d", i);
     }
