@@ -49,6 +49,7 @@ soak: all
 	COLLOC_BUILD=$(BUILD) COLLOC_SOAK=1 python3 tests/system/test_calibrate.py
 	COLLOC_BUILD=$(BUILD) COLLOC_SOAK=1 python3 tests/system/test_slurm_login.py Login.test_page_in_a_browser
 	COLLOC_BUILD=$(BUILD) python3 tests/faults/slurm_campaign.py --crashes=$(SOAK_SLURM_CRASHES)
+	COLLOC_BUILD=$(BUILD) COLLOC_SOAK=1 python3 tests/system/test_slurm.py
 	BUILD=$(BUILD) scripts/test-slurm
 	scripts/make-deb && scripts/test-packages
 	COLLOC_BUILD=$(BUILD) python3 tests/system/test_demo_slurm.py

@@ -9,7 +9,8 @@
 --
 -- A request for GPUs becomes a note, because Slurm before 23.02.6 merges the shards of a later
 -- change into it instead of replacing it: --gres=gpu:2 is taken out of the request, and its
--- admin_comment says "colloc want=2", which colloc-slurm reads.
+-- admin_comment says "colloc want=2", which colloc-slurm reads: 2 on each node. Of --gpus=4, which
+-- are those of all nodes together, it says "colloc total=4".
 --
 -- Contract:
 --   1. A change by root, SlurmUser or another administrator below is not refused, nor is their
@@ -279,9 +280,9 @@ do
         return count, table.concat(rest, ",")
     end
 
-    -- Takes the GPUs out of the request. Returns their number, or nil and a reason.
+    -- Takes the GPUs out of the request. Returns a note of their numbers, or nil and a reason.
     local function take_gpus(job)
-        local count, rests = 0, {}
+        local note, rests = "", {}
         for _, field in ipairs(tres_fields) do
             local number, rest, reason = count_gpus(job[field] or "")
             if reason then
@@ -289,7 +290,11 @@ do
             elseif number > 0 and (field == "tres_per_task" or field == "tres_per_socket") then
                 return nil, "ask for GPUs by --gres=gpu:N or --gpus=N"
             end
-            count, rests[field] = math.max(count, number), rest
+            if number > 0 then
+                local key = field == "tres_per_node" and "want" or "total"
+                note = note .. string.format(" %s=%d", key, number)
+            end
+            rests[field] = rest
         end
         if (job.cpus_per_tres or "") ~= "" or (job.mem_per_tres or "") ~= "" then
             return nil, "CPUs and memory cannot be asked for by GPU: use --cpus-per-task and --mem"
@@ -299,7 +304,7 @@ do
                 job[field] = rest
             end
         end
-        return count
+        return note ~= "" and "colloc" .. note or ""
     end
 
     -- Does a change ask for GPUs, or for none any more?
@@ -313,7 +318,7 @@ do
     end
 
     local function take_job(job)
-        local gpus, reason = take_gpus(job)
+        local note, reason = take_gpus(job)
         local mistake = nil
         if job.script then
             local script, unusable = add_plugin_options(job.script, job.environment)
@@ -325,7 +330,7 @@ do
         if reason or mistake then
             return refuse(INVALID, "%s", reason or mistake)
         end
-        job.admin_comment = gpus > 0 and string.format("colloc want=%d", gpus) or ""
+        job.admin_comment = note
         -- A job that ran out of GPU memory is run again; --no-requeue (0) stays.
         if job.requeue == UNSET_16 then
             job.requeue = 1

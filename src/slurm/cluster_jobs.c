@@ -163,7 +163,7 @@ static void add_reason(const struct slurm_controller *controller, const struct c
     else if (waits && record->begin_s > controller->wall_s)
         word = "BeginTime";
     else if (waits && job && job->refusal) {
-        word = "BadConstraints";
+        word = job->lacks_licences ? "Licenses" : "BadConstraints";
         snprintf(text, sizeof text, "%s", job->refusal);
     } else if (waits && job && job->task)
         explain_in_core(controller, asker, job, &word, text, sizeof text);

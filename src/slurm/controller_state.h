@@ -6,6 +6,7 @@
 #include "base/array.h"
 #include "slurm/id_map.h"
 #include "slurm/job_note.h"
+#include "slurm/licence_table.h"
 #include "slurm/node_table.h"
 #include "slurm/slurm_controller.h"
 
@@ -45,21 +46,23 @@ struct tracked_job {
 
     enum request_state request_state;
     struct task_request request;
-    char *refusal; /* on the heap; or NULL */
-    int cpus;
-    int64_t memory_bytes; /* on its node; -1: all of it */
+    char *refusal;        /* on the heap; or NULL */
+    int cpus;             /* on each of its nodes, as far as is known */
+    int64_t memory_bytes; /* likewise; -1: all of it */
     char *rules[3];       /* required and excluded nodes, features; on the heap, NULL: none */
 
     uint64_t task; /* the core's; 0: it is not in the core */
     int attempt, ooms;
-    uint64_t indices; /* of its GPUs; with a former pin: those that it had */
-    int node;         /* number; -1: none */
+    uint64_t indices; /* of its GPUs on each node; with a former pin: those that it had */
+    int node;         /* number, of several the first; -1: none */
+    char *node_list;  /* names of several, comma-separated; on the heap; NULL: it is one */
     int64_t shards;   /* of each of its GPUs; 0: not decided */
     int64_t pinned_us, retry_us, commented_us;
     int failures;   /* of changes, since the last that was made */
     bool is_pinned; /* Slurm shows the pin */
     bool is_away;   /* in the run partition without a pin that counts */
     bool is_log_wanted;
+    bool lacks_licences;
     bool is_held_by_agent; /* which has requeued it because it ran out of GPU memory */
     bool awaits_requeue;   /* it ran out of GPU memory: Slurm is to run it again */
     uint32_t examined;     /* the number of restarts at which its log was read, plus 1 */
@@ -80,7 +83,8 @@ struct slurm_controller {
     unsigned update; /* number of the present one */
     int64_t now_us, wall_s;
     bool counts_memory, can_change_gres;
-    struct slurm_snapshot snapshot;            /* of the last update */
+    struct slurm_snapshot snapshot; /* of the last update */
+    struct licence_table licences;
     bool is_gpu_changed;                       /* an agent reported another size of a GPU */
     bool has_news, is_broken;                  /* broken: memory was out */
     struct tracked_job **window, **candidates; /* what is in the core, in order; scratch */
@@ -90,6 +94,8 @@ struct slurm_controller {
     size_t n_hints, hints_capacity;
     struct slurm_change *changes;
     size_t n_changes, changes_capacity;
+    int *found_gpus; /* scratch: as many as there are GPUs */
+    size_t found_capacity;
     int n_logs_wanted;
     const struct tracked_job *asked; /* the last that the node check was asked about */
     uint64_t asked_task;
@@ -118,6 +124,23 @@ void controller_submit_task(struct slurm_controller *controller, struct tracked_
 
 /* The job ran out of GPU memory: it is put into the core's recovery queue. */
 void controller_restore_recovering(struct slurm_controller *controller, struct tracked_job *job);
+
+/* The names of the nodes that the job is on, or was last, comma-separated; "": none. */
+const char *controller_nodes_of(
+    const struct slurm_controller *controller, const struct tracked_job *job);
+
+/* How many nodes the job wants, or has. */
+static inline int tracked_job_nodes(const struct tracked_job *job)
+{
+    return job->request.nodes > 1 ? job->request.nodes : 1;
+}
+
+/* Sets the nodes and the indices that the job has, by its GPUs, which are listed node by node. */
+void controller_set_place(
+    struct slurm_controller *controller, struct tracked_job *job, const int *gpus, int n);
+
+/* The job is on no node. */
+void controller_clear_place(struct tracked_job *job);
 
 /* ---- job_window.c ---- */
 

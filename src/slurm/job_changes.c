@@ -51,7 +51,7 @@ static struct slurm_change *add_change(
 static void write_note(const struct slurm_controller *controller, const struct tracked_job *job,
     enum note_state state, struct slurm_change *change)
 {
-    struct job_note note = {.want = job->request.gpus,
+    struct job_note note = {.want = job->request.gpus / tracked_job_nodes(job),
         .attempt = job->attempt,
         .restart = job->restarts,
         .ooms = job->ooms,
@@ -63,7 +63,7 @@ static void write_note(const struct slurm_controller *controller, const struct t
     if (job->node >= 0) {
         note.gpus = job->indices;
         note.shards = job->shards;
-        snprintf(note.node, sizeof note.node, "%s", controller->nodes.nodes[job->node]->name);
+        note.nodes = span_of(controller_nodes_of(controller, job));
     }
     job_note_format(&note, change->note, sizeof change->note);
 }
@@ -111,8 +111,9 @@ static void explain_placed(const struct slurm_controller *controller, const stru
         if (job->indices >> i & 1)
             used += (size_t)snprintf(list + used, sizeof list - used, used ? ",%d" : "%d", i);
     const struct need *need = &job->request.need;
-    snprintf(out, size, "colloc: node %s, GPU %s, %" PRId64 " shards; GPU memory %s%s",
-        controller->nodes.nodes[job->node]->name, list, job->shards,
+    snprintf(out, size, "colloc: node%s %.100s, GPU %s%s, %" PRId64 " shards; GPU memory %s%s",
+        job->node_list ? "s" : "", controller_nodes_of(controller, job), list,
+        job->node_list ? " of each" : "", job->shards,
         need->kind >= NEED_ESTIMATED ? format_size(need->bytes, memory, sizeof memory)
                                      : "not known",
         job->ooms > 0 ? "; alone, after it ran out of it" : "");
@@ -165,8 +166,7 @@ static void add_comment(struct slurm_controller *controller, struct tracked_job 
 static void take_placement(
     struct slurm_controller *controller, struct tracked_job *job, const struct task *task)
 {
-    job->node = controller->nodes.gpus[task->gpus[0]].node;
-    job->indices = 0;
+    controller_set_place(controller, job, task->gpus, task->n_gpus);
     job->attempt++;
     int64_t least = INT64_MAX;
     for (int i = 0; i < task->n_gpus; i++) {
@@ -177,7 +177,6 @@ static void take_placement(
             wanted = controller->nodes.gpus[gpu].shards;
         wanted = wanted < left ? wanted : left;
         least = wanted < least ? wanted : least;
-        job->indices |= UINT64_C(1) << controller->nodes.gpus[gpu].index;
     }
     job->shards = least > 0 ? least : 1;
     job->phase = JOB_PLACED;
@@ -193,7 +192,8 @@ static void add_pin(struct slurm_controller *controller, struct tracked_job *job
     change->moves = record->partition &&
                     strcmp(record->partition, controller->options.run_partition) != 0;
     change->begin_s = job->restarts > 0 ? controller->wall_s + BEGIN_DELAY_S : 0;
-    snprintf(change->node, sizeof change->node, "%s", controller->nodes.nodes[job->node]->name);
+    change->n_nodes = tracked_job_nodes(job);
+    snprintf(change->nodes, sizeof change->nodes, "%s", controller_nodes_of(controller, job));
     gres_format_shards(job->indices, job->shards, change->gres, sizeof change->gres);
     write_note(controller, job, NOTE_PINNED, change);
     if (is_own_comment(record->comment))

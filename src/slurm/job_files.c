@@ -29,7 +29,8 @@ struct file_read {
     struct slurm_job_key key;
     struct user_file_read read;
     struct job_script script; /* of a summary */
-    char *text;
+    char *text;               /* of a summary; of a failed job: the path of its output */
+    const char *output_path;  /* still to be read; or NULL */
     size_t size, capacity;
 };
 
@@ -140,50 +141,67 @@ void job_files_estimate(struct job_files *files, const struct slurm_job_key *key
     }
 }
 
-/* ---- error files ---- */
+/* ---- what a job that failed has written ---- */
 
-static bool proves_lack_of_memory(struct span text)
+static bool proves_lack_of_memory(struct span text, bool is_output)
 {
     struct logscan out = {0}, err = {0};
     struct failure failure;
     const struct attempt_end end = {.exit_code = 1};
-    logscan_feed(&err, text);
+    logscan_feed(is_output ? &out : &err, text);
+    logscan_finish(&out);
     logscan_finish(&err);
     failure_classify(&end, &out, &err, &failure);
     return failure.class == FAILURE_GPU_OOM;
 }
 
-static void on_error_file(
-    void *context, int answer, const struct user_file_piece *piece, const struct fault *fault)
+static void answer_examined(struct job_files *files, const struct slurm_job_key *key, bool is_oom)
 {
-    struct file_read *read = context;
-    struct job_files *files = read->files;
-    bool is_oom = answer == 0 &&
-                  proves_lack_of_memory((struct span){piece->data, (size_t)piece->size});
-    if (answer != 0)
-        log_warning("job %u: whether it ran out of GPU memory is not known: %s", read->key.base,
-            fault->text);
     if (is_oom)
-        log_info("job %u: ran out of GPU memory beside other jobs: it runs again, alone",
-            read->key.base);
-    slurm_controller_log_examined(files->controller, &read->key, is_oom);
-    file_read_free(read);
+        log_info(
+            "job %u: ran out of GPU memory beside other jobs: it runs again, alone", key->base);
+    slurm_controller_log_examined(files->controller, key, is_oom);
     files->on_answer(files->context);
 }
 
-void job_files_examine(struct job_files *files, const struct slurm_job_key *key, const char *path)
+/* Begins to read the end of a file. Returns false when there is none, or no memory. */
+static bool read_end_of(struct file_read *read, const char *path)
 {
-    struct file_read *read = *path ? make_read(files, key) : NULL;
+    snprintf(read->read.path, sizeof read->read.path, "%s", path);
+    read->read.offset = -USER_FILE_PIECE;
+    return *path && user_files_read(read->files->files, &read->read) == 0;
+}
+
+static void on_written(
+    void *context, int answer, const struct user_file_piece *piece, const struct fault *fault)
+{
+    struct file_read *read = context;
+    const char *next = read->output_path;
+    bool is_oom = answer == 0 &&
+                  proves_lack_of_memory((struct span){piece->data, (size_t)piece->size}, !next);
+    if (answer != 0)
+        log_warning("job %u: whether it ran out of GPU memory is not known: %s", read->key.base,
+            fault->text);
+    read->output_path = NULL;
+    if (is_oom || !next || strcmp(next, read->read.path) == 0 || !read_end_of(read, next)) {
+        answer_examined(read->files, &read->key, is_oom);
+        file_read_free(read);
+    }
+}
+
+void job_files_examine(struct job_files *files, const struct slurm_job_key *key,
+    const char *error_path, const char *output_path)
+{
+    struct file_read *read = make_read(files, key);
     if (read) {
-        snprintf(read->read.path, sizeof read->read.path, "%s", path);
-        read->read.offset = -USER_FILE_PIECE;
-        read->read.on_done = on_error_file;
-        if (user_files_read(files->files, &read->read) == 0)
+        read->read.on_done = on_written;
+        read->text = strdup(output_path);
+        read->output_path = read->text;
+        if (read_end_of(read, error_path))
             return;
         file_read_free(read);
     }
-    slurm_controller_log_examined(files->controller, key, false);
-    files->on_answer(files->context);
+    answer_examined(files, key, false);
 }
 
 void job_files_close(struct job_files *files)

@@ -22,9 +22,10 @@ struct job_files *job_files_create(uv_loop_t *loop, struct slurm_controller *con
  * answer. `script`: NULL: it has none; else owned from now on. */
 void job_files_estimate(struct job_files *files, const struct slurm_job_key *key, char *script);
 
-/* Searches the end of the job's error file for a lack of GPU memory;
- * slurm_controller_log_examined gets the answer. */
-void job_files_examine(struct job_files *files, const struct slurm_job_key *key, const char *path);
+/* Searches the end of the job's error file, and then that of its output, for a lack of GPU memory;
+ * slurm_controller_log_examined gets the answer. Paths: "": there is none. */
+void job_files_examine(struct job_files *files, const struct slurm_job_key *key,
+    const char *error_path, const char *output_path);
 
 /* Ends all reads. NULL is fine. */
 void job_files_close(struct job_files *files);

@@ -7,7 +7,7 @@
  *     pending in the run partition, pinned   PLACED    also when a new controller finds it so
  *     running                                RUNNING   STARTED
  *     ended                                  DONE      EXITED
- *     failed on shared GPUs                  EXAMINED  its error file is read:
+ *     failed on shared GPUs                  EXAMINED  its error and output files are read:
  *                                               out of GPU memory: EXITED, and the core decides;
  *                                               Slurm requeues it, and it is pinned anew, alone
  *     pending again, by a user or because    WAITING   returned into the intake: its old pin would
@@ -105,26 +105,88 @@ static void place_task(struct slurm_controller *controller, const struct tracked
         controller_apply(controller, (struct event){.kind = EVENT_STARTED, .task = job->task});
 }
 
-/* The GPUs that the record names, on one node. Returns how many; 0: none, or not on one node. */
-static int find_gpus(const struct slurm_controller *controller, const struct slurm_job *record,
-    bool is_running, struct tracked_job *job, int ret_gpus[static GRES_INDEX_MAX])
+/* ---- where a job is ---- */
+
+void controller_clear_place(struct tracked_job *job)
+{
+    free(job->node_list);
+    job->node_list = NULL;
+    job->node = -1;
+    job->indices = 0;
+}
+
+void controller_set_place(
+    struct slurm_controller *controller, struct tracked_job *job, const int *gpus, int n)
+{
+    const struct node_table *nodes = &controller->nodes;
+    char list[SLURM_NODES_MAX] = "";
+    size_t used = 0;
+    controller_clear_place(job);
+    for (int i = 0, node = -1; i < n; i++) {
+        const struct cluster_gpu *gpu = &nodes->gpus[gpus[i]];
+        job->indices |= UINT64_C(1) << gpu->index;
+        if (gpu->node != node && used < sizeof list)
+            used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", used ? "," : "",
+                nodes->nodes[gpu->node]->name);
+        node = gpu->node;
+    }
+    job->node = nodes->gpus[gpus[0]].node;
+    if (strchr(list, ',') && !(job->node_list = strdup(list)))
+        controller->is_broken = true;
+}
+
+const char *controller_nodes_of(
+    const struct slurm_controller *controller, const struct tracked_job *job)
+{
+    if (job->node_list)
+        return job->node_list;
+    return job->node >= 0 ? controller->nodes.nodes[job->node]->name : "";
+}
+
+/* Lists the GPUs of these indices on each node of the list, node by node. Returns the scratch list;
+ * `ret_n` 0: a node is not known, or has not all of them. */
+static const int *list_gpus(
+    struct slurm_controller *controller, const char *list, uint64_t indices, int *ret_n)
+{
+    struct node_table *nodes = &controller->nodes;
+    struct span rest = span_of_optional(list), name;
+    *ret_n = 0;
+    if (ARRAY_RESERVE(controller->found_gpus, controller->found_capacity, nodes->n_gpus + 1) < 0) {
+        controller->is_broken = true;
+        return NULL;
+    }
+    for (size_t n = 0; node_list_next(&rest, &name); *ret_n = (int)n) {
+        int number = node_table_find(nodes, name);
+        for (int i = 0; i < GRES_INDEX_MAX; i++) {
+            if (!(indices >> i & 1))
+                continue;
+            if (number < 0 || nodes->nodes[number]->gpus[i] < 0 || n == nodes->n_gpus) {
+                *ret_n = 0;
+                return NULL;
+            }
+            controller->found_gpus[n++] = nodes->nodes[number]->gpus[i];
+        }
+    }
+    return controller->found_gpus;
+}
+
+/* The GPUs that the record names, node by node: a scratch list. `ret_shards`: of each. Returns NULL
+ * when it names none, or nodes or GPUs that are not known. */
+static const int *find_gpus(struct slurm_controller *controller, const struct slurm_job *record,
+    bool is_running, int *ret_n, int64_t *ret_shards)
 {
     int64_t shards[GRES_INDEX_MAX];
-    const char *name = is_running ? record->node_list : record->required_nodes;
-    int number = node_table_find(&controller->nodes, span_of_optional(name)), n = 0;
-    if (number < 0 || gres_counts_by_index(span_of_optional(record->gres), "shard", shards) == 0)
-        return 0;
-    job->node = number;
-    job->indices = 0;
+    uint64_t indices = 0;
+    gres_counts_by_index(span_of_optional(record->gres), "shard", shards);
     for (int i = 0; i < GRES_INDEX_MAX; i++) {
-        int gpu = controller->nodes.nodes[number]->gpus[i];
-        if (shards[i] == 0 || gpu < 0)
+        if (shards[i] == 0)
             continue;
-        ret_gpus[n++] = gpu;
-        job->indices |= UINT64_C(1) << i;
-        job->shards = shards[i];
+        indices |= UINT64_C(1) << i;
+        *ret_shards = shards[i];
     }
-    return n;
+    const char *list = is_running ? record->node_list : record->required_nodes;
+    const int *gpus = list_gpus(controller, list, indices, ret_n);
+    return *ret_n > 0 ? gpus : NULL;
 }
 
 /* What is known of a job that another controller has placed: its shards, and its note. */
@@ -144,12 +206,16 @@ static void restore_request(
 static bool restore_placed(
     struct slurm_controller *controller, struct tracked_job *job, bool is_running)
 {
-    int gpus[GRES_INDEX_MAX];
-    int n = find_gpus(controller, job->record, is_running, job, gpus);
-    if (n == 0)
+    int n;
+    int64_t shards;
+    const int *gpus = find_gpus(controller, job->record, is_running, &n, &shards);
+    if (!gpus)
         return false;
     controller_drop_task(controller, job);
+    controller_set_place(controller, job, gpus, n);
+    job->shards = shards;
     job->request.gpus = n;
+    job->request.nodes = n / __builtin_popcountll(job->indices);
     restore_request(controller, job, gpus[0]);
     controller_submit_task(controller, job);
     place_task(controller, job, gpus, n, is_running);
@@ -161,30 +227,27 @@ static bool restore_placed(
 }
 
 /* The GPUs on which it ran out of memory; any others, if they are not known any more. */
-static int former_gpus(const struct slurm_controller *controller, const struct tracked_job *job,
-    int ret_gpus[static GRES_INDEX_MAX])
+static const int *former_gpus(struct slurm_controller *controller, const struct tracked_job *job)
 {
-    int n = 0, wanted = job->request.gpus;
-    for (int i = 0; i < GRES_INDEX_MAX && job->node >= 0; i++)
-        if (job->indices >> i & 1 && controller->nodes.nodes[job->node]->gpus[i] >= 0)
-            ret_gpus[n++] = controller->nodes.nodes[job->node]->gpus[i];
-    if (n == wanted)
-        return n;
-    for (n = 0; n < wanted && n < (int)controller->nodes.n_gpus; n++)
-        ret_gpus[n] = n;
-    return n;
+    int n, wanted = job->request.gpus;
+    const char *list = controller_nodes_of(controller, job);
+    const int *gpus = list_gpus(controller, list, job->indices, &n);
+    if (n == wanted && n > 0)
+        return gpus;
+    for (n = 0; n < wanted && n < (int)controller->nodes.n_gpus && controller->found_gpus; n++)
+        controller->found_gpus[n] = n;
+    return n > 0 && n == wanted ? controller->found_gpus : NULL;
 }
 
 void controller_restore_recovering(struct slurm_controller *controller, struct tracked_job *job)
 {
-    int gpus[GRES_INDEX_MAX];
     controller_drop_task(controller, job);
-    int n = former_gpus(controller, job, gpus);
-    if (n == 0)
+    const int *gpus = former_gpus(controller, job);
+    if (!gpus)
         return;
     controller_submit_task(controller, job);
     for (int i = 0; i < job->ooms; i++) {
-        place_task(controller, job, gpus, n, true);
+        place_task(controller, job, gpus, job->request.gpus, true);
         exit_task(controller, job, FAILURE_GPU_OOM);
         controller_apply(controller, (struct event){.kind = EVENT_RECOVER, .task = job->task});
     }
@@ -207,8 +270,7 @@ static void forget_request(struct tracked_job *job)
     job->request_state = REQUEST_UNKNOWN;
     job->request = (struct task_request){0};
     job->attempt = job->ooms = 0;
-    job->indices = 0;
-    job->node = -1;
+    controller_clear_place(job);
 }
 
 /* The job was requeued; or its id was used again, for another job. */
@@ -251,7 +313,7 @@ static void follow_required_nodes(
     if (strcmp(nodes, job->rules[0] ? job->rules[0] : "") == 0)
         return;
     job_note_parse(record->admin_comment, &note);
-    if (!*note.node || strcmp(nodes, note.node) != 0)
+    if (note.nodes.size == 0 || !span_is(note.nodes, nodes))
         set_rule(controller, &job->rules[0], nodes);
     else if (note.is_bound && !job->rules[0])
         set_rule(controller, &job->rules[0], nodes);
@@ -287,13 +349,18 @@ static struct tracked_job *add_job(struct slurm_controller *controller,
     return job;
 }
 
-static int count_wanted(const struct slurm_job *record, const struct job_note *note)
+/* How many GPUs the job wants, and of how many nodes. */
+static void set_wanted(
+    struct tracked_job *job, const struct slurm_job *record, const struct job_note *note)
 {
-    int64_t gpus = gres_count(span_of_optional(record->gres), "gpu") +
-                   gres_count(span_of_optional(record->other_gres), "gpu");
-    if (note->want > 0)
-        return note->want;
-    return gpus < 1 ? 1 : gpus > GRES_INDEX_MAX ? GRES_INDEX_MAX + 1 : (int)gpus;
+    int64_t nodes = record->nodes > 1 ? record->nodes : 1;
+    int64_t each = note->want ? note->want : gres_count(span_of_optional(record->gres), "gpu");
+    int64_t total = note->total ? note->total
+                                : gres_count(span_of_optional(record->other_gres), "gpu");
+    int64_t gpus = each * nodes > total ? each * nodes : total;
+    gpus = gpus > 0 ? gpus : nodes;
+    job->request.gpus = gpus < INT32_MAX ? (int)gpus : INT32_MAX;
+    job->request.nodes = (int)nodes;
 }
 
 /* ---- the states of Slurm ---- */
@@ -314,6 +381,22 @@ static bool may_have_crashed(const struct tracked_job *job, const struct job_not
            note->restart + 1 == job->restarts && job->examined != job->restarts + 1;
 }
 
+/* The GPUs of its note; the nodes that it was on may not be known now. */
+static void restore_place(
+    struct slurm_controller *controller, struct tracked_job *job, const struct job_note *note)
+{
+    char list[SLURM_NODES_MAX];
+    int n = 0;
+    const int *gpus = span_copy(note->nodes, list, sizeof list)
+                          ? list_gpus(controller, list, note->gpus, &n)
+                          : NULL;
+    if (n > 0)
+        controller_set_place(controller, job, gpus, n);
+    else
+        controller_clear_place(job);
+    job->indices = note->gpus;
+}
+
 static void follow_away(
     struct slurm_controller *controller, struct tracked_job *job, const struct job_note *note)
 {
@@ -323,8 +406,7 @@ static void follow_away(
     if (job->task || job->phase == JOB_EXAMINED)
         return; /* it recovers, and is pinned from here */
     if (note->state == NOTE_PINNED || note->state == NOTE_RECOVERING) {
-        job->node = node_table_find(&controller->nodes, span_of(note->node));
-        job->indices = note->gpus;
+        restore_place(controller, job, note);
     }
     if (note->state == NOTE_RECOVERING && note->ooms > 0)
         controller_restore_recovering(controller, job);
@@ -351,7 +433,7 @@ static void follow_pending(
     const struct slurm_job *record = job->record;
     bool is_in_run = is_partition(record, controller->options.run_partition);
     bool is_pinned = is_in_run && note->state == NOTE_PINNED && note->restart == record->restarts;
-    job->is_eligible = !record->is_held && !record->has_dependency &&
+    job->is_eligible = !record->is_held && !record->has_dependency && !record->is_completing &&
                        record->begin_s <= controller->wall_s;
     job->is_away = false;
     job->is_held_by_agent &= record->is_held;
@@ -380,12 +462,18 @@ static void follow_pending(
 }
 
 /* Does it run on the GPUs where the core has placed it? Its pin may have been changed by hand. */
-static bool runs_as_placed(const struct slurm_controller *controller, const struct tracked_job *job)
+static bool runs_as_placed(struct slurm_controller *controller, const struct tracked_job *job)
 {
-    struct tracked_job found = {0};
-    int gpus[GRES_INDEX_MAX];
-    return find_gpus(controller, job->record, true, &found, gpus) > 0 && found.node == job->node &&
-           found.indices == job->indices;
+    const struct task *task = core_task(controller->core, job->task);
+    int n, n_same = 0;
+    int64_t shards;
+    const int *gpus = find_gpus(controller, job->record, true, &n, &shards);
+    if (!gpus || !task || n != task->n_gpus)
+        return false;
+    for (int i = 0; i < n; i++)
+        for (int k = 0; k < n; k++)
+            n_same += gpus[i] == task->gpus[k];
+    return n_same == n;
 }
 
 static void follow_running(struct slurm_controller *controller, struct tracked_job *job)
@@ -480,12 +568,14 @@ static void take_facts(struct slurm_controller *controller, struct tracked_job *
     job->priority = record->priority;
     job->uid = record->uid;
     job->gid = record->gid;
-    job->cpus = record->cpus;
+    job->cpus = node_cpus_of_job(record, "");
     job->memory_bytes = record->memory_bytes > 0 ? record->memory_bytes : -1;
     job->ooms = note->ooms > job->ooms ? note->ooms : job->ooms;
     job->attempt = note->attempt > job->attempt ? note->attempt : job->attempt;
-    if (!job->task && (is_new_run || note->want > 0))
-        job->request.gpus = count_wanted(record, note);
+    /* While it completes, Slurm counts only the nodes that it has not left. */
+    bool is_due = is_new_run || note->want > 0 || note->total > 0 || job->request.gpus == 0;
+    if (!job->task && is_due && !record->is_completing)
+        set_wanted(job, record, note);
 }
 
 static bool needs_note(
@@ -506,7 +596,7 @@ static struct tracked_job *follow_one(struct slurm_controller *controller,
         return NULL;
     }
     bool is_new_run = is_new || !is_same_run(job, record);
-    if (needs_note(controller, record, is_new_run))
+    if (needs_note(controller, record, is_new_run || job->request.gpus == 0))
         job_note_parse(record->admin_comment, &note);
     job = is_new ? add_job(controller, record, base, index) : job;
     if (!job)

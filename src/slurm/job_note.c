@@ -8,6 +8,7 @@
 
 #include "base/text.h"
 #include "base/units.h"
+#include "slurm/slurm_job.h"
 #include "slurmconf/gres_text.h"
 
 static const char *const state_names[] = {
@@ -58,12 +59,16 @@ static bool read_member(struct span key, struct span value, struct job_note *not
     bool is_good = true;
     if (span_is(key, "state"))
         return read_state(value, &note->state);
-    if (span_is(key, "node"))
-        return span_copy(value, note->node, sizeof note->node);
+    if (span_is(key, "node")) {
+        note->nodes = value;
+        return value.size < SLURM_NODES_MAX;
+    }
     if (span_is(key, "gpus"))
         return read_gpus(value, &note->gpus);
     if (span_is(key, "want") && (is_good = read_number(value, GRES_INDEX_MAX, &number)))
         note->want = (int)number;
+    else if (span_is(key, "total") && (is_good = read_number(value, INT32_MAX, &number)))
+        note->total = (int)number;
     else if (span_is(key, "attempt") && (is_good = read_number(value, INT32_MAX, &number)))
         note->attempt = (int)number;
     else if (span_is(key, "restart") && (is_good = read_number(value, UINT32_MAX - 1, &number)))
@@ -90,7 +95,7 @@ bool job_note_parse(const char *text, struct job_note *ret_note)
         if (key.size > 0)
             is_note = read_member(key, value, &note);
     }
-    if (note.state != NOTE_WAITING && (!*note.node || !note.gpus))
+    if (note.state != NOTE_WAITING && (note.nodes.size == 0 || !note.gpus))
         is_note = false;
     *ret_note = is_note ? note : none;
     return is_note;
@@ -112,8 +117,8 @@ const char *job_note_format(const struct job_note *note, char *text, size_t size
     int n = snprintf(text, size, "colloc want=%d attempt=%d restart=%" PRIu32 " ooms=%d state=%s",
         note->want, note->attempt, note->restart, note->ooms, state_names[note->state]);
     if (note->gpus && n > 0 && (size_t)n < size)
-        n += snprintf(text + n, size - (size_t)n, " node=%s gpus=%s shards=%" PRId64, note->node,
-            gpus, note->shards);
+        n += snprintf(text + n, size - (size_t)n, " node=%.*s gpus=%s shards=%" PRId64,
+            (int)note->nodes.size, note->nodes.at, gpus, note->shards);
     if (note->gpus && note->smact_percent >= 0 && n > 0 && (size_t)n < size)
         n += snprintf(text + n, size - (size_t)n, " smact=%d", note->smact_percent);
     if (note->gpus && note->is_bound && n > 0 && (size_t)n < size)

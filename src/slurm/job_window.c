@@ -10,9 +10,11 @@
  *     before    17(1) 12(2) 30(3)          job 30 has priority 5, and job 31 comes with 7
  *     after     17(1) 12(2) 31(4) 30(5)    30 has left as task 3 and is task 5 now
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/node_spread.h"
 #include "slurm/controller_state.h"
 
 static bool is_before(const struct tracked_job *a, const struct tracked_job *b)
@@ -70,6 +72,9 @@ static bool is_candidate(const struct slurm_controller *controller, const struct
 static const char no_such_node[] =
     "no node has the GPUs, GPU memory, CPUs, memory and features that it asks for";
 
+static const char too_few_nodes[] =
+    "too few nodes have the same GPUs, and the CPUs, memory and features that it asks for";
+
 /* Why no node would take the job, as its user sees it; NULL: a node that is up can run it. One that
  * no node takes would stop all jobs behind it. */
 static const char *find_node_hindrance(
@@ -90,13 +95,105 @@ static const char *find_node_hindrance(
     return why;
 }
 
+/* Of which GPUs may a job over several nodes have some? */
+struct spread {
+    const struct slurm_controller *controller;
+    const struct tracked_job *job;
+    bool up_only;
+};
+
+static bool may_be_on(const void *context, int gpu)
+{
+    const struct spread *spread = context;
+    const struct node_table *nodes = &spread->controller->nodes;
+    const struct cluster_node *node = nodes->nodes[nodes->gpus[gpu].node];
+    const struct need *need = &spread->job->request.need;
+    const struct gpu_identity *id = &core_view(spread->controller->core)->gpus[gpu].id;
+    return controller_can_ever_run(spread->controller, spread->job, gpu) &&
+           (need->kind != NEED_DECLARED || need->bytes <= id->mem_total_bytes) &&
+           (!spread->up_only || (!node->is_down && !node->is_drained));
+}
+
+static int count_names(const char *list)
+{
+    struct span rest = span_of_optional(list), name;
+    int n = 0;
+    while (node_list_next(&rest, &name))
+        n++;
+    return n;
+}
+
+/* find_node_hindrance for a job over several nodes. */
+static const char *find_spread_hindrance(
+    struct slurm_controller *controller, const struct tracked_job *job)
+{
+    const struct task_request *request = &job->request;
+    const struct cluster_view *view = core_view(controller->core);
+    struct spread spread = {controller, job, true};
+    if (request->nodes > JOB_NODES_MAX)
+        return "it asks for more than 64 nodes";
+    if (request->gpus % request->nodes)
+        return "its number of GPUs is no multiple of its number of nodes: ask by --gres=gpu:N";
+    if (job->rules[0] && count_names(job->rules[0]) != request->nodes)
+        return "it asks for some of its nodes by name: name all of them, or none";
+    if (request->gpus > view->n_gpus)
+        return too_few_nodes;
+    if (ARRAY_RESERVE(
+            controller->found_gpus, controller->found_capacity, (size_t)request->gpus + 1) < 0)
+        return no_such_node;
+    if (node_spread_find(view, request, may_be_on, &spread, controller->found_gpus))
+        return NULL;
+    spread.up_only = false;
+    return node_spread_find(view, request, may_be_on, &spread, controller->found_gpus)
+               ? "its nodes are down or drained"
+               : too_few_nodes;
+}
+
+/* ---- licences ---- */
+
+/* Of a job that has GPUs and has not started, and of one that is to be run again before others. */
+static void charge_licences(struct slurm_controller *controller, struct tracked_job *job)
+{
+    const char *request = job->record ? job->record->licences : NULL;
+    struct span missing;
+    if (!request || !job->task)
+        return;
+    if (job->phase == JOB_PLACED)
+        licence_table_charge(&controller->licences, request);
+    else if (job->phase == JOB_WAITING)
+        job->lacks_licences = licence_table_take(&controller->licences, request, &missing);
+}
+
+/* Takes the licences of a job that may enter. Writes why it has to wait for them. */
+static bool has_licences(
+    struct slurm_controller *controller, struct tracked_job *job, char *why, size_t size)
+{
+    struct span missing;
+    const char *request = job->record->licences;
+    enum licence_answer answer = request
+                                     ? licence_table_take(&controller->licences, request, &missing)
+                                     : LICENCES_TAKEN;
+    job->lacks_licences = answer != LICENCES_TAKEN;
+    if (job->lacks_licences)
+        snprintf(why, size, "%s: %.*s",
+            answer == LICENCES_NEVER ? "there are not so many licences" : "waits for licences",
+            (int)missing.size, missing.at);
+    return !job->lacks_licences;
+}
+
 /* Returns how many jobs wait for a place in the window; none of them is in order yet. */
 static size_t collect_candidates(struct slurm_controller *controller)
 {
+    const struct slurm_snapshot *snapshot = &controller->snapshot;
     size_t n = 0;
-    for (size_t i = 0; i < controller->n_all; i++)
+    if (licence_table_begin(&controller->licences, snapshot->licences, snapshot->n_licences) < 0)
+        controller->is_broken = true;
+    for (size_t i = 0; i < controller->n_all; i++) {
         if (is_candidate(controller, controller->all[i]))
             controller->candidates[n++] = controller->all[i];
+        else if (snapshot->n_licences > 0)
+            charge_licences(controller, controller->all[i]);
+    }
     controller->n_candidates = 0;
     return n;
 }
@@ -134,14 +231,17 @@ static void set_hindrance(struct tracked_job *job, const char *why)
 static bool may_enter(struct slurm_controller *controller, struct tracked_job *job)
 {
     const char *why;
+    char licences[SLURM_TEXT_MAX];
     if (job->request_state != REQUEST_KNOWN)
         return job->task;
-    if (job->record->nodes > 1)
-        why = "it asks for several nodes, and colloc places a job on one";
+    if (node_spread_is_wanted(&job->request))
+        why = find_spread_hindrance(controller, job);
     else if (core_check_request(controller->core, &job->request, NULL) < 0)
         why = no_such_node;
     else
         why = find_node_hindrance(controller, job);
+    if (!why && !has_licences(controller, job, licences, sizeof licences))
+        why = licences;
     set_hindrance(job, why);
     return !why;
 }

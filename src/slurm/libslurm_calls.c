@@ -6,6 +6,8 @@
  *   - A pin is one request: node, shards, partition and note together, so that Slurm never sees
  *     half of it. A job that is in the run partition already gets the priority INFINITE, which ends
  *     a hold and lets Slurm compute its priority anew.
+ *   - The number of nodes is part of the pin: otherwise Slurm gives a pinned job of `-N 1-3` more
+ *     nodes, and one of `-n 4` whose node has too few CPUs free as well.
  *   - "gres:shard:i2:12" is written; "gres/shard:..." is refused by 22.05 with slurmdbd.
  *   - A task of an array is named "12_3": the request splits it off.
  *   - Until 23.02.5 another GRES request is merged with the former one.
@@ -29,10 +31,12 @@
 struct loaded {
     job_info_msg_t *jobs;
     node_info_msg_t *nodes;
+    license_info_msg_t *licences; /* NULL: they cannot be read */
     struct slurm_job *job_list;
     struct slurm_node *node_list;
-    char **expanded; /* lists of nodes without brackets */
-    size_t n_expanded, expanded_capacity;
+    struct slurm_licence *licence_list;
+    void **owned; /* lists of nodes without brackets, and of CPUs */
+    size_t n_owned, owned_capacity;
 };
 
 struct libslurm {
@@ -45,15 +49,18 @@ struct libslurm {
 
 static void loaded_fini(struct loaded *loaded)
 {
-    for (size_t i = 0; i < loaded->n_expanded; i++)
-        free(loaded->expanded[i]);
-    free(loaded->expanded);
+    for (size_t i = 0; i < loaded->n_owned; i++)
+        free(loaded->owned[i]);
+    free(loaded->owned);
     free(loaded->job_list);
     free(loaded->node_list);
+    free(loaded->licence_list);
     if (loaded->jobs)
         slurm_free_job_info_msg(loaded->jobs);
     if (loaded->nodes)
         slurm_free_node_info_msg(loaded->nodes);
+    if (loaded->licences)
+        slurm_free_license_info_msg(loaded->licences);
     *loaded = (struct loaded){0};
 }
 
@@ -85,6 +92,15 @@ static int slurm_fault(struct fault *fault, const char *what)
 
 /* ---- records ---- */
 
+/* Returns what was allocated, to be released with `loaded`; NULL without memory. */
+static void *own_memory(struct loaded *loaded, void *memory)
+{
+    if (memory && ARRAY_APPEND(loaded->owned, loaded->n_owned, loaded->owned_capacity, memory) == 0)
+        return memory;
+    free(memory);
+    return NULL;
+}
+
 /* "n[0-2]" as "n0,n1,n2". Returns NULL without memory. */
 static const char *expand_list(struct loaded *loaded, const char *list)
 {
@@ -102,12 +118,19 @@ static const char *expand_list(struct loaded *loaded, const char *list)
         slurm_hostlist_destroy(names);
     if (out)
         fclose(out);
-    if (!text ||
-        ARRAY_APPEND(loaded->expanded, loaded->n_expanded, loaded->expanded_capacity, text) < 0) {
-        free(text);
+    return own_memory(loaded, text);
+}
+
+/* Slurm gives the first of several nodes all CPUs that are free there, and each other one at least
+ * what a task needs. Returns NULL for a job of one node, or one that does not run. */
+static const int *node_cpus_of(struct loaded *loaded, const job_info_t *job)
+{
+    if (!job->job_resrcs || job->num_nodes < 2)
         return NULL;
-    }
-    return text;
+    int *cpus = own_memory(loaded, calloc(job->num_nodes, sizeof *cpus));
+    for (uint32_t i = 0; cpus && i < job->num_nodes; i++)
+        cpus[i] = slurm_job_cpus_allocated_on_node_id(job->job_resrcs, (int)i);
+    return cpus;
 }
 
 static enum slurm_state state_of(uint32_t state)
@@ -179,6 +202,7 @@ static struct slurm_job job_of(struct loaded *loaded, const job_info_t *job)
         .priority = job->priority,
         .cpus = (int)job->num_cpus,
         .nodes = (int)job->num_nodes,
+        .node_cpus = node_cpus_of(loaded, job),
         .memory_bytes = memory_of(job),
         .name = job->name,
         .partition = job->partition,
@@ -188,6 +212,7 @@ static struct slurm_job job_of(struct loaded *loaded, const job_info_t *job)
         .features = job->features,
         .gres = job->tres_per_node,
         .other_gres = other_gres_of(job),
+        .licences = job->licenses && *job->licenses ? job->licenses : NULL,
         .admin_comment = job->admin_comment,
         .comment = job->comment,
         .work_dir = job->work_dir,
@@ -233,13 +258,34 @@ static int read_version(struct libslurm *slurm, struct fault *fault)
     return 0;
 }
 
+/* Reads the licences anew. Of a slurmctld that lists none, Slurm alone decides. */
+static int load_licences(struct loaded *loaded)
+{
+    free(loaded->licence_list);
+    loaded->licence_list = NULL;
+    if (loaded->licences)
+        slurm_free_license_info_msg(loaded->licences);
+    if (slurm_load_licenses(0, &loaded->licences, SHOW_ALL) != SLURM_SUCCESS) {
+        loaded->licences = NULL;
+        return 0;
+    }
+    const license_info_msg_t *from = loaded->licences;
+    loaded->licence_list = calloc(from->num_lic + 1, sizeof *loaded->licence_list);
+    if (!loaded->licence_list)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < from->num_lic; i++)
+        loaded->licence_list[i] = (struct slurm_licence){
+            from->lic_array[i].name, from->lic_array[i].total, from->lic_array[i].available};
+    return 0;
+}
+
 /* Makes the lists anew. The messages of `from` become those of slurm->now. */
 static int take_messages(struct libslurm *slurm, job_info_msg_t *jobs, node_info_msg_t *nodes)
 {
     struct loaded loaded = {.jobs = jobs, .nodes = nodes};
     loaded.job_list = calloc(jobs->record_count + 1, sizeof *loaded.job_list);
     loaded.node_list = calloc(nodes->record_count + 1, sizeof *loaded.node_list);
-    if (!loaded.job_list || !loaded.node_list) {
+    if (!loaded.job_list || !loaded.node_list || load_licences(&loaded) < 0) {
         loaded_fini(&loaded);
         return -ENOMEM;
     }
@@ -265,8 +311,10 @@ static int load_all(struct libslurm *slurm, struct fault *fault)
         nodes_since = 0;
     }
     int r = slurm_load_jobs(nodes ? 0 : since, &jobs, SHOW_ALL);
-    if (r != SLURM_SUCCESS && slurm_get_errno() == SLURM_NO_CHANGE_IN_DATA)
-        return 0;
+    if (r != SLURM_SUCCESS && slurm_get_errno() == SLURM_NO_CHANGE_IN_DATA) {
+        r = load_licences(&slurm->now);
+        return r < 0 ? fault_set(fault, ENOMEM, "out of memory") : 0;
+    }
     if (r != SLURM_SUCCESS) {
         if (nodes)
             slurm_free_node_info_msg(nodes);
@@ -294,6 +342,8 @@ static int load_snapshot(void *context, struct fault *fault, struct slurm_snapsh
         .n_jobs = slurm->now.jobs->record_count,
         .nodes = slurm->now.node_list,
         .n_nodes = slurm->now.nodes->record_count,
+        .licences = slurm->now.licence_list,
+        .n_licences = slurm->now.licence_list ? slurm->now.licences->num_lic : 0,
         .counts_memory = slurm->counts_memory,
         .hides_jobs = slurm->hides_jobs,
         .can_change_gres = slurm->can_change_gres};
@@ -319,7 +369,8 @@ static int read_script(void *context, uint32_t job, struct fault *fault, char **
     return slurm_fault(fault, "its script cannot be read");
 }
 
-static int find_error_file(void *context, uint32_t job, char *path, size_t size)
+static int find_output_files(
+    void *context, uint32_t job, char *error_path, char *output_path, size_t size)
 {
     job_info_msg_t *found = NULL;
     if (slurm_load_job(&found, job, SHOW_ALL) != SLURM_SUCCESS)
@@ -328,7 +379,8 @@ static int find_error_file(void *context, uint32_t job, char *path, size_t size)
         slurm_free_job_info_msg(found);
         return -ENOENT;
     }
-    slurm_get_job_stderr(path, (int)size, &found->job_array[0]);
+    slurm_get_job_stderr(error_path, (int)size, &found->job_array[0]);
+    slurm_get_job_stdout(output_path, (int)size, &found->job_array[0]);
     slurm_free_job_info_msg(found);
     return 0;
 }
@@ -393,7 +445,8 @@ static int change_job(void *context, const struct slurm_change *change, struct f
     if (change->begin_s)
         update.begin_time = change->begin_s;
     if (change->kind == SLURM_PIN) {
-        update.req_nodes = text_for_slurm(change->node);
+        update.req_nodes = text_for_slurm(change->nodes);
+        update.min_nodes = update.max_nodes = (uint32_t)change->n_nodes;
         update.tres_per_node = text_for_slurm(change->gres);
         if (change->moves)
             update.partition = text_for_slurm(slurm->run);
@@ -424,7 +477,7 @@ int libslurm_calls_init(
         .load = load_snapshot,
         .change = change_job,
         .read_script = read_script,
-        .find_error_file = find_error_file};
+        .find_output_files = find_output_files};
     return 0;
 }
 

@@ -61,8 +61,19 @@ bool controller_can_ever_run(
            (!job->rules[2] || has_features(node, job->rules[2]));
 }
 
-/* Are the CPUs and the memory there, beside all residents of the node's GPUs? A resident of several
- * GPUs is counted with the first. */
+/* Is it the first of the resident's GPUs on the GPU's node? Its host memory and CPUs there are
+ * counted with that one. */
+static bool is_first_on_node(
+    const struct slurm_controller *controller, const struct resident *resident, int gpu)
+{
+    const struct cluster_gpu *gpus = controller->nodes.gpus;
+    int i = 0;
+    while (i < resident->gpus && gpus[resident->places[i]].node != gpus[gpu].node)
+        i++;
+    return i == resident->gpus || resident->places[i] == gpu;
+}
+
+/* Are the CPUs and the memory there, beside all residents of the node's GPUs? */
 static bool is_host_free(const struct slurm_controller *controller, const struct tracked_job *job,
     const struct cluster_node *node)
 {
@@ -78,9 +89,11 @@ static bool is_host_free(const struct slurm_controller *controller, const struct
         for (int k = 0; k < gpu->n_residents; k++) {
             const struct resident *resident = &gpu->residents[k];
             const struct tracked_job *other = id_map_get(&controller->by_task, resident->task);
-            if (!other || other == job || resident->places[0] != node->gpus[i])
+            if (!other || other == job || !is_first_on_node(controller, resident, node->gpus[i]))
                 continue;
-            cpus += other->cpus;
+            cpus += other->record && other->record->node_cpus
+                        ? node_cpus_of_job(other->record, node->name)
+                        : other->cpus;
             bytes += host_memory_of(controller, other, node);
         }
     }
@@ -135,7 +148,8 @@ enum node_admission controller_check_node(void *context, const struct task *task
     const struct cluster_node *node = controller->nodes.nodes[gpu->node];
     if (!job || !controller_can_ever_run(controller, job, number))
         return NODE_NEVER;
-    if (node->is_down || node->is_drained || !is_host_free(controller, job, node))
+    if (job->lacks_licences || node->is_down || node->is_drained ||
+        !is_host_free(controller, job, node))
         return NODE_NOT_NOW;
     int64_t left = controller_shards_left(controller, number, job);
     bool fits = wants_all_shards(controller, job, task) ? left == gpu->shards : left > 0;

@@ -149,7 +149,8 @@ int node_table_list_gpus(const struct node_table *table, struct gpu_identity *re
         struct gpu_identity *id = &ret_list[n];
         if (!node->is_listed)
             continue;
-        *id = (struct gpu_identity){.is_place = true, .node = gpu->node};
+        *id = (struct gpu_identity){
+            .is_place = true, .node = gpu->node, .index_on_node = gpu->index};
         id->mem_total_bytes = gpu->mem_total_bytes ? gpu->mem_total_bytes : table->mem_usual_bytes;
         snprintf(id->uuid, sizeof id->uuid, "%s/%d", node->name, gpu->index);
         snprintf(id->label, sizeof id->label, "%.11s:%d", node->name, gpu->index % 100);
@@ -190,23 +191,39 @@ static void add_other_to_gpus(
     }
 }
 
+int node_cpus_of_job(const struct slurm_job *job, const char *node)
+{
+    struct span rest = span_of_optional(job->node_list), name;
+    int n_nodes = job->nodes > 1 ? job->nodes : 1;
+    for (int i = 0; job->node_cpus && i < n_nodes && node_list_next(&rest, &name); i++)
+        if (span_is(name, node))
+            return job->node_cpus[i];
+    return (job->cpus + n_nodes - 1) / n_nodes;
+}
+
 void node_table_add_other(struct node_table *table, const struct slurm_job *job)
 {
-    struct span rest = span_of_optional(job->node_list);
-    int n_nodes = job->nodes > 0 ? job->nodes : 1;
-    while (rest.size > 0) {
-        const char *comma = memchr(rest.at, ',', rest.size);
-        struct span name = {rest.at, comma ? (size_t)(comma - rest.at) : rest.size};
-        rest.at += name.size + (comma != NULL);
-        rest.size -= name.size + (comma != NULL);
+    struct span rest = span_of_optional(job->node_list), name;
+    while (node_list_next(&rest, &name)) {
         int number = node_table_find(table, name);
         if (number < 0)
             continue;
         struct cluster_node *node = table->nodes[number];
-        node->other_cpus += (job->cpus + n_nodes - 1) / n_nodes;
+        node->other_cpus += node_cpus_of_job(job, node->name);
         node->other_memory_bytes += job->memory_bytes > 0 ? job->memory_bytes : node->memory_bytes;
         add_other_to_gpus(table, node, job);
     }
+}
+
+bool node_list_next(struct span *list, struct span *ret_name)
+{
+    const char *comma = memchr(list->at, ',', list->size);
+    if (list->size == 0)
+        return false;
+    *ret_name = (struct span){list->at, comma ? (size_t)(comma - list->at) : list->size};
+    list->at += ret_name->size + (comma != NULL);
+    list->size -= ret_name->size + (comma != NULL);
+    return true;
 }
 
 bool node_list_has(const char *list, const char *name)

@@ -72,9 +72,16 @@ int node_table_list_gpus(const struct node_table *table, struct gpu_identity *re
 /* Returns the memory of one shard of the GPU, in bytes. */
 int64_t node_table_shard_bytes(const struct node_table *table, int gpu);
 
+/* Returns how many CPUs a job has on the node of this name, or would have if it got as many on each
+ * of its nodes. */
+int node_cpus_of_job(const struct slurm_job *job, const char *node);
+
 /* Forgets what jobs that colloc has not placed occupy; then each such job is added again. */
 void node_table_clear_others(struct node_table *table);
 void node_table_add_other(struct node_table *table, const struct slurm_job *job);
+
+/* Removes the next name from the front of a comma-separated list. Returns false at its end. */
+bool node_list_next(struct span *list, struct span *ret_name);
 
 /* Is the name in the comma-separated list? */
 bool node_list_has(const char *list, const char *name);

@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "daemon/node_key.h"
 #include "nodelink/node_hub.h"
+#include "slurm/node_table.h"
 
 struct slurm_agents {
     struct slurm_controller *controller;
@@ -98,7 +99,11 @@ void slurm_agents_announce(struct slurm_agents *agents, const struct slurm_chang
         return;
     const struct task *task = core_task(slurm_controller_core(agents->controller), pin->task);
     bool is_mps = task && task->share.sharing == SHARING_MPS;
-    node_hub_pin(agents->hub, pin->node, pin->job, is_mps);
+    struct span rest = span_of(pin->nodes), name;
+    char node[NODE_NAME_MAX];
+    while (node_list_next(&rest, &name))
+        if (span_copy(name, node, sizeof node))
+            node_hub_pin(agents->hub, node, pin->job, is_mps);
 }
 
 void slurm_agents_close(struct slurm_agents *agents)

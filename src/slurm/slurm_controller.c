@@ -46,6 +46,7 @@ struct slurm_controller *slurm_controller_create(const struct slurm_controller_o
 static void tracked_job_free(struct tracked_job *job)
 {
     free(job->refusal);
+    free(job->node_list);
     for (size_t i = 0; i < ARRAY_SIZE(job->rules); i++)
         free(job->rules[i]);
     free(job);
@@ -68,6 +69,8 @@ void slurm_controller_destroy(struct slurm_controller *controller)
     free(controller->hints);
     free(controller->candidates);
     free(controller->changes);
+    free(controller->found_gpus);
+    licence_table_fini(&controller->licences);
     free(controller);
 }
 
@@ -269,10 +272,11 @@ void slurm_controller_set_request(struct slurm_controller *controller,
     job->request_state = refusal ? REQUEST_REFUSED : REQUEST_KNOWN;
     free(job->refusal);
     job->refusal = refusal ? strdup(refusal) : NULL;
-    int gpus = job->request.gpus;
+    int gpus = job->request.gpus, nodes = job->request.nodes;
     if (!refusal)
         job->request = *request;
     job->request.gpus = gpus;
+    job->request.nodes = nodes;
     controller->has_news = true;
 }
 

@@ -51,6 +51,7 @@ struct slurm_job {
     uint32_t priority;
     int cpus;             /* of all its nodes together */
     int nodes;            /* how many it wants or has */
+    const int *node_cpus; /* of a running job over several: CPUs on each of node_list; or NULL */
     int64_t memory_bytes; /* on each node; 0: all of the node's */
     const char *name;
     const char *partition;
@@ -58,7 +59,14 @@ struct slurm_job {
     const char *required_nodes, *excluded_nodes, *features;
     const char *gres;       /* tres_per_node: "gres:shard:i2:12" */
     const char *other_gres; /* tres_per_job, tres_per_socket or tres_per_task */
+    const char *licences;   /* "matlab:2,ansys" */
     const char *admin_comment, *comment, *work_dir;
+};
+
+/* A licence that Slurm counts. */
+struct slurm_licence {
+    const char *name;
+    int64_t total, free; /* free: not in use, and kept for no reservation */
 };
 
 /* Does the job occupy CPUs, memory and GPUs of its nodes? */
@@ -78,12 +86,14 @@ struct slurm_node {
     const char *features;
 };
 
-/* All jobs and nodes at one instant. */
+/* All jobs, nodes and licences at one instant. */
 struct slurm_snapshot {
     const struct slurm_job *jobs;
     size_t n_jobs;
     const struct slurm_node *nodes;
     size_t n_nodes;
+    const struct slurm_licence *licences;
+    size_t n_licences;
     bool counts_memory;   /* SelectTypeParameters has memory as a resource */
     bool hides_jobs;      /* PrivateData has jobs: a user sees only his own */
     bool can_change_gres; /* 23.02.6 and later: another request replaces the former one */
@@ -91,13 +101,19 @@ struct slurm_snapshot {
 
 /* A change of a job. */
 enum slurm_change_kind {
-    SLURM_PIN,     /* node, GPUs, run partition, note: it starts there */
+    SLURM_PIN,     /* nodes, GPUs, run partition, note: it starts there */
     SLURM_RETURN,  /* back into the intake partition, without its pin counting any more */
     SLURM_REQUEUE, /* an ended job runs again, held at first */
     SLURM_COMMENT, /* only the text for its user */
 };
 
-enum { SLURM_TEXT_MAX = 256, SLURM_GRES_MAX = 1024 };
+enum {
+    JOB_NODES_MAX = 64, /* chosen: a job of more nodes gains little from shared GPUs */
+    SLURM_TEXT_MAX = 256,
+    SLURM_GRES_MAX = 1024,
+    SLURM_NODES_MAX = JOB_NODES_MAX * 64, /* as many of the longest names (node_table.h) */
+    SLURM_NOTE_MAX = SLURM_NODES_MAX + SLURM_TEXT_MAX,
+};
 
 struct slurm_change {
     enum slurm_change_kind kind;
@@ -106,9 +122,10 @@ struct slurm_change {
     bool moves;          /* SLURM_PIN: from the intake into the run partition */
     bool releases;       /* SLURM_RETURN: what was held for colloc is not held any more */
     int64_t begin_s;     /* SLURM_PIN: not before; 0: at once */
-    char node[64];
-    char gres[SLURM_GRES_MAX];
-    char note[SLURM_TEXT_MAX]; /* admin_comment; "": unchanged */
+    int n_nodes;         /* SLURM_PIN: on so many */
+    char nodes[SLURM_NODES_MAX]; /* their names, comma-separated */
+    char gres[SLURM_GRES_MAX];   /* on each of them */
+    char note[SLURM_NOTE_MAX];   /* admin_comment; "": unchanged */
     char comment[SLURM_TEXT_MAX];
     int result; /* set by `change`: 0 or -errno */
 };
@@ -129,9 +146,10 @@ struct slurm_calls {
      * has none; or -errno with a fault. */
     int (*read_script)(void *context, uint32_t job, struct fault *fault, char **ret_script);
 
-    /* Writes the path of the file that a job writes its errors to. Returns 0; -ENOENT: there is no
-     * such job; or -errno. */
-    int (*find_error_file)(void *context, uint32_t job, char *path, size_t size);
+    /* Writes the paths of the files that a job writes its errors and its output to, which may be
+     * the same, into `size` bytes each. Returns 0; -ENOENT: there is no such job; or -errno. */
+    int (*find_output_files)(
+        void *context, uint32_t job, char *error_path, char *output_path, size_t size);
 };
 
 #endif

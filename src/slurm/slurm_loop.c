@@ -49,7 +49,7 @@ struct wanted_script {
 
 struct wanted_log {
     struct slurm_job_key key;
-    char path[4096];
+    char error_path[4096], output_path[4096];
     int result;
 };
 
@@ -163,10 +163,9 @@ static void make_changes(uv_work_t *work)
     }
     for (size_t i = 0; i < loop->n_logs; i++) {
         struct wanted_log *log = &loop->logs[i];
-        log->result = calls->find_error_file(
-            calls->context, log->key.id, log->path, sizeof log->path);
-        if (log->result < 0)
-            *log->path = '\0';
+        *log->error_path = *log->output_path = '\0';
+        log->result = calls->find_output_files(
+            calls->context, log->key.id, log->error_path, log->output_path, sizeof log->error_path);
     }
 }
 
@@ -182,7 +181,8 @@ static void report_change(
     if (change->result < 0 && change->result != -ENOENT)
         log_warning("job %u: %s", change->job, reason);
     else if (change->result == 0 && change->kind == SLURM_PIN)
-        log_info("job %s: pinned to node %s, %s", name, change->node, change->gres);
+        log_info("job %s: pinned to node%s %s, %s", name, change->n_nodes > 1 ? "s" : "",
+            change->nodes, change->gres);
     else if (change->result == 0 && change->kind != SLURM_COMMENT)
         log_info("job %u: %s", change->job, texts[change->kind]);
 }
@@ -210,7 +210,8 @@ static void on_changed(uv_work_t *work, int status)
         if (may_come_later(loop->logs[i].result))
             slurm_controller_want_again(loop->controller, &loop->logs[i].key);
         else
-            job_files_examine(loop->files, &loop->logs[i].key, loop->logs[i].path);
+            job_files_examine(loop->files, &loop->logs[i].key, loop->logs[i].error_path,
+                loop->logs[i].output_path);
     bool is_only_read = loop->n_changes == 0 && loop->n_scripts > 0 && !loop->is_ending;
     if (is_only_read && slurm_controller_has_news(loop->controller))
         decide_changes(loop);

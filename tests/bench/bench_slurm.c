@@ -81,8 +81,8 @@ static void make_change(const struct slurm_change *change)
     if (change->kind != SLURM_PIN)
         return;
     snprintf(gres[change->job - 1], sizeof gres[0], "%.31s", change->gres);
-    snprintf(required[change->job - 1], sizeof required[0], "%.15s", change->node);
-    snprintf(notes[change->job - 1], sizeof notes[0], "%s", change->note);
+    snprintf(required[change->job - 1], sizeof required[0], "%.15s", change->nodes);
+    snprintf(notes[change->job - 1], sizeof notes[0], "%.255s", change->note);
     job->partition = "run";
     job->required_nodes = job->node_list = required[change->job - 1];
     job->state = SLURM_STATE_RUNNING;

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """colloc-slurm on a real Slurm: jobs share GPUs by typed shards, the controller is killed, and a
-job that ran out of GPU memory runs again alone."""
+job that ran out of GPU memory runs again alone; jobs over several nodes, and licences."""
 
 import os
 import unittest
@@ -10,6 +10,7 @@ from daemon_case import BUILD
 from colloc_slurm import loopback
 
 CONTROLLER = os.path.join(BUILD, "src/slurm/colloc-slurm")
+SOAK = os.environ.get("COLLOC_SOAK")
 USERS = ("daemon", "games") if os.geteuid() == 0 else (None, None)
 WAKE = """function slurm_job_submit(job, partitions, user)
     local file = io.open("{folder}/run/wake", "a")
@@ -34,17 +35,31 @@ until [ -e FOLDER/work/crash ]; do sleep 0.05; done
 echo 'torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB' >&2
 exit 1
 """
+OVER_NODES = """#!/bin/bash
+#COLLOC --memory=20GiB --smact=0.2 {options}
+started=FOLDER/work/$SLURM_JOB_ID.started
+srun -N2 sh -c 'echo $SLURMD_NODENAME $CUDA_VISIBLE_DEVICES' | sort >$started
+if [ -n "{crashes}" ] && [ -z "$SLURM_RESTART_COUNT" ]
+then
+    until [ -e FOLDER/work/crash ]; do sleep 0.05; done
+    echo 'torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB'
+    exit 1
+fi
+until [ -e FOLDER/work/stop ]; do sleep 0.05; done
+"""
 ALONE = """#!/bin/bash
 #COLLOC --exclusive
 sleep 1000
 """
 
 
-@unittest.skipIf(loopback.why_not(), loopback.why_not())
-@unittest.skipUnless(os.path.exists(CONTROLLER), "colloc-slurm is not built")
-class SlurmController(unittest.TestCase):
+class ControllerCase(unittest.TestCase):
+    nodes, gpus, lines = 1, 2, ()
+
     def setUp(self):
-        self.slurm = loopback.Loopback(nodes=1, gpus=2, files={"job_submit.lua": WAKE})
+        self.slurm = loopback.Loopback(
+            nodes=self.nodes, gpus=self.gpus, lines=self.lines, files={"job_submit.lua": WAKE}
+        )
         self.slurm.__enter__()
         self.addCleanup(self.slurm.__exit__)
         self.start_controller()
@@ -77,6 +92,14 @@ class SlurmController(unittest.TestCase):
         except FileNotFoundError:
             return []
 
+    def touch(self, name):
+        with open(self.slurm.path(f"work/{name}"), "w", encoding="utf-8"):
+            pass
+
+
+@unittest.skipIf(loopback.why_not(), loopback.why_not())
+@unittest.skipUnless(os.path.exists(CONTROLLER), "colloc-slurm is not built")
+class SlurmController(ControllerCase):
     def test_jobs_share_and_the_controller_is_killed(self):
         alone = self.sbatch(ALONE, user=USERS[0])
         found = self.slurm.wait_job(alone, "RUNNING")
@@ -99,8 +122,7 @@ class SlurmController(unittest.TestCase):
         self.assertIn("shard:i0:80", found["TresPerNode"])
         self.slurm.wait_job(f"{array}_0", "RUNNING")
         self.assertEqual(self.slurm.job(f"{array}_1")["JobState"], "PENDING")
-        with open(self.slurm.path("work/stop"), "w", encoding="utf-8"):
-            pass
+        self.touch("stop")
         for job in (*jobs, late, *(f"{array}_{i}" for i in range(4))):
             self.assertEqual(self.slurm.wait_job(job, "COMPLETED")["Restarts"], "0")
         for job in (*jobs, late):
@@ -112,18 +134,85 @@ class SlurmController(unittest.TestCase):
         other = self.sbatch(SHARING, user=USERS[1])
         self.slurm.wait_job(other, "RUNNING")
         self.slurm.until(lambda: self.started(other) and self.started(crashing), "both")
-        with open(self.slurm.path("work/crash"), "w", encoding="utf-8"):
-            pass
+        self.touch("crash")
         # 22.05 pins it to the same GPU again, which the other job still has.
         self.slurm.until(lambda: self.slurm.job(crashing)["Restarts"] == "1", "the job is requeued")
         self.controller.kill()
         self.start_controller()
-        with open(self.slurm.path("work/stop"), "w", encoding="utf-8"):
-            pass
+        self.touch("stop")
         found = self.slurm.wait_job(crashing, "COMPLETED")
         self.assertIn(":80", found["TresPerNode"])
         self.assertEqual(self.started(crashing), ["0", "0"])
         self.slurm.wait_job(other, "COMPLETED")
+
+
+@unittest.skipIf(loopback.why_not(), loopback.why_not())
+@unittest.skipUnless(os.path.exists(CONTROLLER), "colloc-slurm is not built")
+class SeveralNodes(ControllerCase):
+    nodes, lines = 2, ("Licenses=matlab:1",)
+
+    def over_nodes(self, options="", crashes="", more=()):
+        script = OVER_NODES.replace("{options}", options).replace("{crashes}", crashes)
+        return self.sbatch(script, "--nodes=2", "--ntasks-per-node=1", *more)
+
+    def wait_started(self, job, *lines):
+        self.slurm.until(lambda: self.started(job) == list(lines), f"job {job} on {lines}")
+
+    def test_jobs_over_nodes(self):
+        alone = self.sbatch(ALONE, "--nodelist=n0")
+        self.slurm.wait_job(alone, "RUNNING")
+        # GPU 0 of n0 is taken: it gets GPU 1 of both, and another one shares them.
+        first = self.over_nodes("--sharing=streams")
+        found = self.slurm.wait_job(first, "RUNNING")
+        self.assertIn("shard:i1:20", found["TresPerNode"])
+        self.assertEqual((found["NodeList"], found["NumNodes"]), ("n[0-1]", "2"))
+        self.assertIn("nodes n0,n1, GPU 1 of each, 20 shards", found["Comment"])
+        self.wait_started(first, "n0 1", "n1 1")
+        waiting = self.over_nodes("--exclusive")
+        self.controller.kill()
+        self.start_controller()
+        self.slurm.run("scancel", first)
+        found = self.slurm.wait_job(waiting, "RUNNING")
+        self.assertIn("shard:i1:80", found["TresPerNode"])
+        self.assertEqual(found["NodeList"], "n[0-1]")
+
+    @unittest.skipUnless(SOAK, "takes too long for each build")
+    def test_crash_and_requeue_over_nodes(self):
+        other = self.sbatch(SHARING, "--nodelist=n1")
+        self.slurm.wait_job(other, "RUNNING")
+        alone = self.sbatch(ALONE, "--nodelist=n0")  # GPU 0 of n0 is taken
+        self.slurm.wait_job(alone, "RUNNING")
+        # Its output, not its error file, says why it fails.
+        crashing = self.over_nodes(crashes="yes", more=("--error=%j.err", "--output=%j.out"))
+        self.wait_started(crashing, "n0 1", "n1 1")
+        beside = self.sbatch(SHARING, "--nodelist=n0")
+        self.slurm.wait_job(beside, "RUNNING")
+        waiting = self.over_nodes("--exclusive")
+        self.touch("crash")
+        self.slurm.until(lambda: self.slurm.job(crashing)["Restarts"] == "1", "its requeue")
+        self.slurm.run("scancel", beside)
+        found = self.slurm.wait_job(crashing, "RUNNING")
+        self.assertIn("shard:i1:80", found["TresPerNode"])
+        # A job requeued by hand goes back to the queue, and then to two nodes again.
+        self.slurm.run("scancel", crashing)
+        self.slurm.wait_job(waiting, "RUNNING")
+        self.slurm.run("scontrol", "requeue", waiting)
+        self.slurm.until(lambda: self.slurm.job(waiting)["Restarts"] == "1", "its requeue")
+        found = self.slurm.wait_job(waiting, "RUNNING")
+        self.assertIn("shard:i1:80", found["TresPerNode"])
+
+    def test_licences_are_counted(self):
+        holder = self.sbatch(ALONE, "--licenses=matlab", "--nodelist=n1")
+        self.slurm.wait_job(holder, "RUNNING")
+        waiting = self.sbatch(ALONE, "--licenses=matlab:1", "--nodelist=n0")
+        self.slurm.until(
+            lambda: "waits for licences: matlab" in self.slurm.job(waiting).get("Comment", ""),
+            "the reason",
+        )
+        self.slurm.wait_job(self.sbatch(ALONE, "--nodelist=n0"), "RUNNING")
+        self.assertEqual(self.slurm.job(waiting)["Partition"], "gpu")
+        self.slurm.run("scancel", holder)
+        self.slurm.wait_job(waiting, "RUNNING")
 
 
 if __name__ == "__main__":

@@ -83,9 +83,9 @@ class Guard(unittest.TestCase):
         self.assertEqual(found["Partition"], "gpu")
         self.assertNotIn("TresPerNode", found)  # the request became a note
         self.assertEqual(found["AdminComment"].strip(), "colloc want=2")
-        for options in (["--gpus=3"], ["--gpus-per-node=3"]):
-            found = self.slurm.job(self.submit(*options))
-            self.assertEqual(found["AdminComment"].strip(), "colloc want=3")
+        for option, note in (("--gpus=3", "total=3"), ("--gpus-per-node=3", "want=3")):
+            found = self.slurm.job(self.submit(option))
+            self.assertEqual(found["AdminComment"].strip(), f"colloc {note}")
         found = self.slurm.job(self.submit("--gres=none", "--cpus-per-task=2"))
         self.assertEqual(found["CPUs/Task"], "2")
         self.assertNotIn("want", found.get("AdminComment", ""))

@@ -9,7 +9,7 @@
 
 #include "base/array.h"
 #include "base/units.h"
-#include "slurmconf/gres_text.h"
+#include "slurm/node_table.h"
 
 void fake_slurm_init(struct fake_slurm *fake, int nodes, int gpus)
 {
@@ -80,6 +80,8 @@ struct slurm_snapshot fake_slurm_list(struct fake_slurm *fake)
         .n_jobs = n,
         .nodes = fake->nodes,
         .n_nodes = fake->n_nodes,
+        .licences = fake->licences,
+        .n_licences = fake->n_licences,
         .counts_memory = fake->counts_memory,
         .can_change_gres = fake->can_change_gres};
 }
@@ -113,7 +115,8 @@ static struct fake_job *find_job(struct fake_slurm *fake, uint32_t base, uint32_
 static void pin_job(struct fake_job *job, const struct slurm_change *change)
 {
     snprintf(job->gres, sizeof job->gres, "%s", change->gres);
-    snprintf(job->nodes, sizeof job->nodes, "%s", change->node);
+    snprintf(job->nodes, sizeof job->nodes, "%s", change->nodes);
+    job->job.nodes = change->n_nodes;
     snprintf(job->partition, sizeof job->partition, "run");
     job->job.required_nodes = job->nodes;
     job->job.is_held = false;
@@ -148,21 +151,27 @@ int fake_slurm_change(struct fake_slurm *fake, const struct slurm_change *change
     return 0;
 }
 
-static int64_t *held_by(struct fake_slurm *fake, const struct fake_job *job)
+/* Counts the job's shards on all its nodes, `sign` times. */
+static void count_shards(struct fake_slurm *fake, const struct fake_job *job, int sign)
 {
-    return fake->held[strtol(job->nodes + 1, NULL, 10)];
+    int64_t shards[GRES_INDEX_MAX];
+    struct span rest = span_of(job->nodes), name;
+    gres_counts_by_index(span_of_optional(job->gres), "shard", shards);
+    while (node_list_next(&rest, &name))
+        for (int i = 0; i < FAKE_INDICES; i++)
+            fake->held[strtol(name.at + 1, NULL, 10)][i] += sign * shards[i];
 }
 
 static bool take_shards(struct fake_slurm *fake, struct fake_job *job)
 {
-    int64_t shards[GRES_INDEX_MAX], *held = held_by(fake, job);
-    gres_counts_by_index(span_of_optional(job->gres), "shard", shards);
-    for (int i = 0; i < FAKE_INDICES; i++)
-        if (held[i] + shards[i] > 80)
-            return false;
-    for (int i = 0; i < FAKE_INDICES; i++)
-        held[i] += shards[i];
-    return true;
+    bool fits = true;
+    count_shards(fake, job, 1);
+    for (size_t n = 0; n < fake->n_nodes; n++)
+        for (int i = 0; i < FAKE_INDICES; i++)
+            fits &= fake->held[n][i] <= 80;
+    if (!fits)
+        count_shards(fake, job, -1);
+    return fits;
 }
 
 int fake_slurm_start(struct fake_slurm *fake)
@@ -184,12 +193,8 @@ int fake_slurm_start(struct fake_slurm *fake)
 
 static void free_shards(struct fake_slurm *fake, struct fake_job *job)
 {
-    int64_t shards[GRES_INDEX_MAX];
-    if (job->job.state != SLURM_STATE_RUNNING)
-        return;
-    gres_counts_by_index(span_of_optional(job->gres), "shard", shards);
-    for (int i = 0; i < FAKE_INDICES; i++)
-        held_by(fake, job)[i] -= shards[i];
+    if (job->job.state == SLURM_STATE_RUNNING)
+        count_shards(fake, job, -1);
 }
 
 void fake_slurm_end(struct fake_slurm *fake, struct fake_job *job, enum slurm_state state)

@@ -12,7 +12,7 @@ enum { FAKE_INDICES = 8 };
 
 struct fake_job {
     struct slurm_job job;
-    char partition[16], nodes[64], gres[SLURM_GRES_MAX], note[SLURM_TEXT_MAX],
+    char partition[16], nodes[SLURM_NODES_MAX], gres[SLURM_GRES_MAX], note[SLURM_NOTE_MAX],
         comment[SLURM_TEXT_MAX];
     bool is_gone;
     int starts;
@@ -26,6 +26,8 @@ struct fake_slurm {
     int64_t (*held)[FAKE_INDICES]; /* shards in use, by node and index */
     struct slurm_job *listed;
     size_t listed_capacity;
+    struct slurm_licence *licences; /* borrowed */
+    size_t n_licences;
     uint32_t next_id;
     int64_t now_s;
     bool can_change_gres, counts_memory;

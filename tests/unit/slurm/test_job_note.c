@@ -19,21 +19,21 @@ static void is_read_as_it_was_written(void **state)
         .restart = 1,
         .ooms = 1,
         .state = NOTE_PINNED,
-        .node = "gpu-node-7",
+        .nodes = span_of("gpu-node-7,gpu-node-9"),
         .gpus = 0x9,
         .shards = 80,
         .smact_percent = 35,
         .is_bound = true};
     job_note_format(&note, text, sizeof text);
     assert_string_equal(text, "colloc want=2 attempt=3 restart=1 ooms=1 state=pinned "
-                              "node=gpu-node-7 gpus=0,3 shards=80 smact=35 bound=1");
+                              "node=gpu-node-7,gpu-node-9 gpus=0,3 shards=80 smact=35 bound=1");
     assert_true(job_note_parse(text, &read));
     assert_int_equal(read.want, 2);
     assert_int_equal(read.attempt, 3);
     assert_int_equal(read.restart, 1);
     assert_int_equal(read.ooms, 1);
     assert_int_equal(read.state, NOTE_PINNED);
-    assert_string_equal(read.node, "gpu-node-7");
+    assert_true(span_is(read.nodes, "gpu-node-7,gpu-node-9"));
     assert_true(read.gpus == 0x9);
     assert_int_equal(read.shards, 80);
     assert_int_equal(read.smact_percent, 35);
@@ -48,6 +48,9 @@ static void may_say_only_how_many_gpus(void **state)
     assert_int_equal(note.state, NOTE_WAITING);
     assert_true(job_note_parse("  colloc want=4 later=7 ", &note));
     assert_int_equal(note.want, 4);
+    assert_true(job_note_parse("colloc total=6", &note));
+    assert_int_equal(note.total, 6);
+    assert_int_equal(note.want, 0);
 }
 
 static void refuses_what_cannot_be_right(void **state)

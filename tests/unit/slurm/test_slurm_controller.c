@@ -104,6 +104,13 @@ static void settle(void)
     }
 }
 
+static void examine_logs(bool is_oom)
+{
+    struct slurm_job_key key;
+    while (slurm_controller_wanted_log(controller, &key))
+        slurm_controller_log_examined(controller, &key, is_oom);
+}
+
 static void assert_on(const struct fake_job *job, const char *node, const char *gres)
 {
     assert_int_equal(job->job.state, SLURM_STATE_RUNNING);
@@ -226,6 +233,41 @@ static void cpus_and_memory_are_counted_before(void **state)
     end_cluster();
 }
 
+/* One that waits for a licence takes no GPU, and stops no other. */
+static void licences_are_counted_before(void **state)
+{
+    struct slurm_licence matlab = {"matlab", 2, 1}; /* one is used by another cluster */
+    begin_cluster(1, 4);
+    fake.licences = &matlab;
+    fake.n_licences = 1;
+    wants_alone = true;
+    struct fake_job *jobs[4];
+    for (int i = 0; i < 4; i++)
+        jobs[i] = fake_slurm_submit(&fake, 9 - (uint32_t)i);
+    jobs[0]->job.licences = "matlab:3";
+    jobs[1]->job.licences = jobs[2]->job.licences = "matlab";
+    for (int i = 0; strcmp(jobs[1]->partition, "run") != 0; i++) {
+        assert_true(i < 20);
+        update();
+    }
+    for (int i = 0; i < 8; i++)
+        update(); /* Slurm has not started it: its licence is not free */
+    assert_string_equal(jobs[2]->partition, "intake");
+    assert_string_equal(jobs[3]->partition, "run");
+    assert_string_equal(jobs[0]->comment, "colloc: there are not so many licences: matlab");
+    assert_string_equal(jobs[2]->comment, "colloc: waits for licences: matlab");
+    fake_slurm_start(&fake);
+    matlab.free = 0;
+    settle();
+    assert_string_equal(jobs[2]->partition, "intake");
+    fake_slurm_end(&fake, jobs[1], SLURM_STATE_COMPLETED);
+    matlab.free = 1;
+    settle();
+    assert_int_equal(jobs[2]->starts, 1);
+    assert_int_equal(jobs[0]->starts, 0);
+    end_cluster();
+}
+
 /* A job that no node can ever run does not stop the others. */
 static void an_impossible_job_stops_no_other(void **state)
 {
@@ -234,14 +276,14 @@ static void an_impossible_job_stops_no_other(void **state)
     snprintf(large->gres, sizeof large->gres, "gres:gpu:8");
     cpus->job.cpus = 1000;
     struct fake_job *wide = fake_slurm_submit(&fake, 7);
-    wide->job.nodes = 2;
+    wide->job.nodes = 3;
     struct fake_job *small = fake_slurm_submit(&fake, 1);
     settle();
     assert_string_equal(large->partition, "intake");
     assert_string_equal(cpus->partition, "intake");
     assert_string_equal(wide->partition, "intake");
     assert_non_null(strstr(cpus->comment, "colloc: no node has the GPUs, GPU memory, CPUs"));
-    assert_non_null(strstr(wide->comment, "colloc: it asks for several nodes"));
+    assert_non_null(strstr(wide->comment, "colloc: too few nodes have the same GPUs"));
     assert_int_equal(small->job.state, SLURM_STATE_RUNNING);
     memory = 100 * GIB; /* no GPU is that large */
     struct fake_job *declared = fake_slurm_submit(&fake, 9);
@@ -259,7 +301,7 @@ static void many_impossible_jobs_stop_no_other(void **state)
 {
     begin_cluster(1, 1);
     for (int i = 0; i < 2100; i++)
-        fake_slurm_submit(&fake, 9)->job.nodes = 2;
+        fake_slurm_submit(&fake, 9)->job.cpus = 1000;
     struct fake_job *small = fake_slurm_submit(&fake, 1);
     for (int i = 0; i < 20; i++) {
         update();
@@ -281,6 +323,172 @@ static void several_gpus_are_of_one_node(void **state)
     settle();
     assert_on(three, "n0", "gres:shard:i0:80,gres:shard:i1:80,gres:shard:i2:80");
     assert_on(two, "n1", "gres:shard:i0:80,gres:shard:i1:80");
+    end_cluster();
+}
+
+/* Slurm's request for GPUs holds on each node: the indices are the same there. */
+static void a_job_over_nodes_has_the_same_gpus_of_each(void **state)
+{
+    begin_cluster(3, 2);
+    wants_alone = true;
+    struct fake_job *first = fake_slurm_submit(&fake, 9), *second = fake_slurm_submit(&fake, 8);
+    first->job.required_nodes = "n0";
+    second->job.nodes = 3;
+    settle();
+    assert_on(first, "n0", "gres:shard:i0:80");
+    assert_on(second, "n0,n1,n2", "gres:shard:i1:80");
+    assert_int_equal(second->job.nodes, 3);
+    assert_true(strncmp(second->comment, "colloc: nodes n0,n1,n2, GPU 1 of each, 80 shards",
+                    strlen("colloc: nodes n0,n1,n2, GPU 1 of each, 80 shards")) == 0);
+    struct fake_job *third = fake_slurm_submit(&fake, 9), *small = fake_slurm_submit(&fake, 1);
+    third->job.nodes = 2;
+    snprintf(third->note, sizeof third->note, "colloc total=4"); /* sbatch -N 2 --gpus=4 */
+    settle();
+    assert_int_equal(third->starts + small->starts, 0); /* it keeps its place in the queue */
+    fake_slurm_end(&fake, second, SLURM_STATE_COMPLETED);
+    settle();
+    assert_on(third, "n1,n2", "gres:shard:i0:80,gres:shard:i1:80");
+    assert_on(small, "n0", "gres:shard:i1:80");
+    end_cluster();
+}
+
+static void jobs_over_nodes_share_gpus(void **state)
+{
+    begin_cluster(2, 1);
+    fake.counts_memory = true;
+    struct fake_job *jobs[3];
+    for (int i = 0; i < 3; i++) {
+        jobs[i] = fake_slurm_submit(&fake, 9 - (uint32_t)i);
+        jobs[i]->job.nodes = 2;
+        jobs[i]->job.cpus = 2 * 24; /* two of them fit on a node of 64 */
+    }
+    settle();
+    assert_on(jobs[0], "n0,n1", "gres:shard:i0:10");
+    assert_on(jobs[1], "n0,n1", "gres:shard:i0:10");
+    assert_int_equal(jobs[2]->starts, 0);
+    assert_true(fake.held[0][0] == 20 && fake.held[1][0] == 20);
+    fake_slurm_end(&fake, jobs[0], SLURM_STATE_CANCELLED);
+    settle();
+    assert_on(jobs[2], "n0,n1", "gres:shard:i0:10");
+    end_cluster();
+}
+
+/* One that no nodes can ever run says why, and stops no other. */
+static void an_impossible_job_over_nodes_says_why(void **state)
+{
+    static const struct {
+        const char *note, *nodes, *comment;
+        int n;
+    } cases[] = {{"colloc total=3", NULL, "is no multiple of its number of nodes", 2},
+        {"colloc want=2", "n1", "name all of them, or none", 2},
+        {"colloc want=3", NULL, "too few nodes have the same GPUs", 2},
+        {"", NULL, "more than 64 nodes", 65}};
+    begin_cluster(3, 2);
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        struct fake_job *job = fake_slurm_submit(&fake, 9), *other = fake_slurm_submit(&fake, 1);
+        snprintf(job->note, sizeof job->note, "%s", cases[i].note);
+        job->job.nodes = cases[i].n;
+        job->job.required_nodes = cases[i].nodes;
+        settle();
+        assert_string_equal(job->partition, "intake");
+        assert_non_null(strstr(job->comment, cases[i].comment));
+        assert_int_equal(other->job.state, SLURM_STATE_RUNNING);
+        fake_slurm_end(&fake, job, SLURM_STATE_CANCELLED);
+    }
+    end_cluster();
+}
+
+/* A node goes down: Slurm requeues the job of both, and it is placed on the others. */
+static void a_job_over_nodes_survives_one_of_them(void **state)
+{
+    begin_cluster(3, 1);
+    struct fake_job *job = fake_slurm_submit(&fake, 5);
+    job->job.nodes = 2;
+    settle();
+    assert_on(job, "n0,n1", "gres:shard:i0:10");
+    replace_controller();
+    update();
+    int n = fake.n_changes;
+    settle();
+    assert_int_equal(fake.n_changes, n); /* it knows the job by Slurm's record */
+    fake.nodes[1].is_down = true;
+    fake_slurm_requeue(&fake, job, false);
+    job->job.is_completing = true; /* it has left one of them */
+    job->job.nodes = 1;
+    settle();
+    assert_int_equal(job->starts, 1);
+    job->job.is_completing = false;
+    job->job.nodes = 2;
+    settle();
+    assert_string_equal(job->nodes, "n0,n2");
+    assert_int_equal(job->starts, 2);
+    fake.nodes[2].is_drained = true;
+    fake_slurm_requeue(&fake, job, false);
+    settle();
+    assert_int_equal(job->starts, 2);
+    assert_string_equal(job->comment, "colloc: its nodes are down or drained");
+    end_cluster();
+}
+
+/* The agent of either node reports the crash, or the error file shows it; then it runs alone. */
+static void a_job_over_nodes_recovers(void **state)
+{
+    for (int is_reported = 0; is_reported < 2; is_reported++) {
+        begin_cluster(2, 1);
+        fake.can_change_gres = false;
+        struct fake_job *job = fake_slurm_submit(&fake, 5), *other = fake_slurm_submit(&fake, 4);
+        job->job.nodes = 2;
+        other->job.required_nodes = "n1";
+        settle();
+        assert_on(job, "n0,n1", "gres:shard:i0:10");
+        assert_on(other, "n1", "gres:shard:i0:10");
+        if (is_reported) {
+            slurm_controller_crashed(controller, job->job.id, 0, now_us);
+            fake_slurm_requeue(&fake, job, true);
+            slurm_controller_crashed(controller, job->job.id, 0, now_us); /* the other agent */
+        } else {
+            fake_slurm_end(&fake, job, SLURM_STATE_FAILED);
+        }
+        update();
+        if (!is_reported)
+            examine_logs(true);
+        settle();
+        assert_int_equal(job->starts, 1); /* the other job is still there */
+        replace_controller();
+        update();
+        examine_logs(true);
+        settle();
+        fake_slurm_end(&fake, other, SLURM_STATE_COMPLETED);
+        settle();
+        assert_on(job, "n0,n1", "gres:shard:i0:80");
+        assert_int_equal(job->starts, 2);
+        end_cluster();
+    }
+}
+
+/* Between its pin and its start, an administrator moves it to other nodes. */
+static void a_pin_over_nodes_changed_by_hand_is_believed(void **state)
+{
+    begin_cluster(3, 2);
+    struct fake_job *job = fake_slurm_submit(&fake, 5);
+    job->job.nodes = 2;
+    for (int i = 0; strcmp(job->gres, "gres:shard:i0:10") != 0; i++) {
+        assert_true(i < 20);
+        update();
+    }
+    update();
+    snprintf(job->nodes, sizeof job->nodes, "n1,n2");
+    snprintf(job->gres, sizeof job->gres, "gres:shard:i1:80");
+    assert_int_equal(fake_slurm_start(&fake), 1);
+    wants_alone = true;
+    struct fake_job *others[2];
+    for (int i = 0; i < 2; i++) {
+        others[i] = fake_slurm_submit(&fake, 5);
+        others[i]->job.required_nodes = i ? "n2" : "n1";
+    }
+    settle();
+    assert_on(others[0], "n1", "gres:shard:i0:80");
+    assert_on(others[1], "n2", "gres:shard:i0:80");
     end_cluster();
 }
 
@@ -306,13 +514,6 @@ static void a_new_controller_places_nothing_twice(void **state)
     settle();
     assert_int_equal(fake.n_changes, n);
     end_cluster();
-}
-
-static void examine_logs(bool is_oom)
-{
-    struct slurm_job_key key;
-    while (slurm_controller_wanted_log(controller, &key))
-        slurm_controller_log_examined(controller, &key, is_oom);
 }
 
 /* Two jobs share GPU 1 of a node; GPU 0 is taken by a third, alone. */
@@ -353,6 +554,29 @@ static void out_of_memory_runs_again_alone(void **state)
     examine_logs(true);
     settle();
     assert_int_equal(jobs[1]->job.state, SLURM_STATE_FAILED);
+    end_cluster();
+}
+
+/* A job that ran out of GPU memory does not run again without its licence. */
+static void a_recovery_waits_for_licences(void **state)
+{
+    struct slurm_licence matlab = {"matlab", 1, 1};
+    struct fake_job *jobs[3];
+    begin_cluster(1, 2);
+    fake.licences = &matlab;
+    fake.n_licences = 1;
+    share_and_fail(jobs);
+    jobs[1]->job.licences = "matlab";
+    matlab.free = 0; /* another job has got it meanwhile */
+    examine_logs(true);
+    fake_slurm_end(&fake, jobs[2], SLURM_STATE_COMPLETED);
+    for (int i = 0; i < 20; i++)
+        update();
+    assert_int_equal(jobs[1]->starts, 1);
+    assert_true(strstr(jobs[1]->gres, ":80") == NULL);
+    matlab.free = 1;
+    settle();
+    assert_on(jobs[1], "n0", "gres:shard:i1:80");
     end_cluster();
 }
 
@@ -978,7 +1202,7 @@ static void random_acts_lose_nothing(void **state)
         smact = (double)(act % 5) / 10;
         memory = (int64_t)(act % 4) * 20 * GIB;
         if (act % 64 < 12 && fake.n_jobs < 400)
-            fake_slurm_submit(&fake, act / 64 % 100);
+            fake_slurm_submit(&fake, act / 64 % 100)->job.nodes = act % 64 < 3 ? 2 : 1;
         else if (act % 64 < 24 && is_running)
             fake_slurm_end(&fake, job, act & 4096 ? SLURM_STATE_FAILED : SLURM_STATE_COMPLETED);
         else if (act % 64 < 26 && job && !slurm_state_is_end(job->job.state))
@@ -1028,9 +1252,17 @@ int main(void)
         cmocka_unit_test(a_changed_priority_reorders),
         cmocka_unit_test(waits_for_dependency_begin_and_hold),
         cmocka_unit_test(cpus_and_memory_are_counted_before),
+        cmocka_unit_test(licences_are_counted_before),
+        cmocka_unit_test(a_recovery_waits_for_licences),
         cmocka_unit_test(an_impossible_job_stops_no_other),
         cmocka_unit_test(many_impossible_jobs_stop_no_other),
         cmocka_unit_test(several_gpus_are_of_one_node),
+        cmocka_unit_test(a_job_over_nodes_has_the_same_gpus_of_each),
+        cmocka_unit_test(jobs_over_nodes_share_gpus),
+        cmocka_unit_test(an_impossible_job_over_nodes_says_why),
+        cmocka_unit_test(a_job_over_nodes_survives_one_of_them),
+        cmocka_unit_test(a_job_over_nodes_recovers),
+        cmocka_unit_test(a_pin_over_nodes_changed_by_hand_is_believed),
         cmocka_unit_test(a_new_controller_places_nothing_twice),
         cmocka_unit_test(out_of_memory_runs_again_alone),
         cmocka_unit_test(another_failure_is_final),

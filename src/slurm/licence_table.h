@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which jobs Slurm has licences for (`sbatch --licenses=matlab:2`). */
+#ifndef COLLOC_SLURM_LICENCE_TABLE_H
+#define COLLOC_SLURM_LICENCE_TABLE_H
+
+#include "base/text.h"
+#include "slurm/slurm_job.h"
+
+struct licence_table {
+    const struct slurm_licence *list; /* borrowed: Slurm's, of the last update */
+    size_t n;
+    int64_t *left; /* of each: that no job before has taken; may be negative */
+    size_t capacity;
+};
+
+enum licence_answer {
+    LICENCES_TAKEN,
+    LICENCES_NOT_NOW,
+    LICENCES_NEVER, /* there are not so many, however long it waits */
+};
+
+/* Begins anew with what Slurm has free. Returns 0 or -ENOMEM. */
+int licence_table_begin(
+    struct licence_table *table, const struct slurm_licence *list, size_t n_licences);
+
+/*
+ * Takes all licences of a job, or none.
+ *
+ * request:     as Slurm writes it: "matlab:2,ansys", or "matlab|octave" for one of them; NULL: none
+ * ret_missing: the name of one that is missing; what Slurm does not list it decides itself
+ *
+ * Returns LICENCES_TAKEN, LICENCES_NOT_NOW or LICENCES_NEVER.
+ */
+enum licence_answer licence_table_take(
+    struct licence_table *table, const char *request, struct span *ret_missing);
+
+/* Takes the licences of a job that is about to start, whether they are there or not. */
+void licence_table_charge(struct licence_table *table, const char *request);
+
+void licence_table_fini(struct licence_table *table);
+
+#endif
