@@ -637,13 +637,19 @@ class Logs(CliCase):
         self.assertEqual(self.complaint("logs", "-f", "9", code=1), "task 9: no such task")
 
 
+def is_answered_here():
+    """A collocd or a controller of this machine may answer at the usual places."""
+    usual = ("/run/colloc/collocd.sock", "/run/colloc-slurm/colloc-slurm.sock")
+    return any(os.path.exists(path) for path in usual)
+
+
 class Unreachable(CliCase):
     def test_usual_places(self):
         os.mkdir(os.path.join(self.folder, "colloc"))
         os.rename(self.daemon.socket_path, os.path.join(self.folder, "colloc", "collocd.sock"))
         places = {"COLLOC_SOCKET": "", "XDG_RUNTIME_DIR": self.folder}
         self.colloc("queue", **places)
-        if os.geteuid() == 0:
+        if os.geteuid() == 0 and not is_answered_here():
             os.chown(os.path.join(self.folder, "colloc", "collocd.sock"), 65534, 65534)
             self.assertIn(
                 "cannot reach collocd at /run/colloc", self.complaint("queue", code=3, **places)
@@ -655,10 +661,11 @@ class Unreachable(CliCase):
             self.complaint("queue", "--socket", path, code=3),
             f"cannot reach collocd at {path}: is it running? start it with `colloc serve`",
         )
-        self.assertIn(
-            "cannot reach collocd at /run/",
-            self.complaint("queue", code=3, COLLOC_SOCKET="", XDG_RUNTIME_DIR="/x"),
-        )
+        if not is_answered_here():
+            self.assertIn(
+                "cannot reach collocd at /run/",
+                self.complaint("queue", code=3, COLLOC_SOCKET="", XDG_RUNTIME_DIR="/x"),
+            )
         self.assertIn(
             "too long for a socket", self.complaint("queue", code=3, COLLOC_SOCKET="/" + "x" * 200)
         )
