@@ -67,8 +67,10 @@ def measure_matrix(
     rows = []
     try:
         for pipeline, stage in stages:
-            pair = [start_stage(pipeline, stage, 90 + i, env, settings) for i in range(2)]
+            pair: List[StageProcess] = []
             started.append((f"{pipeline.name}/{stage.name}", stage, pair))
+            for i in range(2):
+                pair.append(start_stage(pipeline, stage, 90 + i, env, settings))
         for _, _, pair in started:
             for process in pair:
                 process.wait_ready()

@@ -34,7 +34,7 @@ class Settings:
 def start_stage(
     pipeline: Pipeline, stage: Stage, number: int, env: Dict[str, str], settings: Settings
 ) -> StageProcess:
-    """A process of a stage, which still loads."""
+    """A process of a stage, which still loads. Raises StageFailed if it cannot be started."""
     words = python_words(stage.program, settings.python)
     if settings.pretend:
         words = [settings.python, PRETEND, str(stage.pretend_ms), str(stage.pretend_item_ms)]
@@ -43,15 +43,18 @@ def start_stage(
     if stage.device == "host":
         own["CUDA_VISIBLE_DEVICES"] = ""
         own.pop("CUDA_MPS_PIPE_DIRECTORY", None)
-    with open(path, "ab") as log:
-        return StageProcess(words, pipeline.folder, own, log, stage.cpus)
+    try:
+        with open(path, "ab") as log:
+            return StageProcess(words, pipeline.folder, own, log, stage.cpus)
+    except StageFailed as error:
+        raise StageFailed(f"{pipeline.name}: {stage.name}: {error}") from None
 
 
 class Run:
     """One pipeline on its way."""
 
     def __init__(self, pipeline: Pipeline, env: Dict[str, str], settings: Settings):
-        self.pipeline, self.settings = pipeline, settings
+        self.pipeline, self.env, self.settings = pipeline, env, settings
         self.queues = {stage.name: StageQueue(stage.queue) for stage in pipeline.stages}
         self.visits: Dict[str, List[Visit]] = {stage.name: [] for stage in pipeline.stages}
         self.batches: Dict[str, List[Tuple[float, float, int]]] = {n: [] for n in self.queues}
@@ -66,15 +69,21 @@ class Run:
         self._room = threading.Semaphore(pipeline.in_flight)
         self._threads: List[threading.Thread] = []
         self.processes: List[Tuple[Stage, StageProcess]] = []
-        for stage in pipeline.stages:
+
+    def start_processes(self) -> None:
+        """Starts the processes of all stages. After StageFailed, `close` ends those that run."""
+        for stage in self.pipeline.stages:
             for number in range(stage.processes):
-                process = start_stage(pipeline, stage, number, env, settings)
+                process = start_stage(self.pipeline, stage, number, self.env, self.settings)
                 self.processes.append((stage, process))
 
     def wait_ready(self) -> None:
         """Returns once all processes have loaded."""
-        for _, process in self.processes:
-            process.wait_ready()
+        for stage, process in self.processes:
+            try:
+                process.wait_ready()
+            except StageFailed as error:
+                raise StageFailed(f"{self.pipeline.name}: {stage.name}: {error}") from None
 
     # ---- requests ----
 
@@ -194,11 +203,11 @@ def run_together(
     pipelines: List[Pipeline], envs: List[Dict[str, str]], settings: Settings, recording: Recording
 ) -> List[Run]:
     """Runs the pipelines at the same time; an environment for each. The recording begins once all
-    have loaded."""
-    runs: List[Run] = []
+    have loaded. If a process cannot be started or does not load, none of the pipelines runs."""
+    runs = [Run(pipeline, env, settings) for pipeline, env in zip(pipelines, envs)]
     try:
-        for pipeline, env in zip(pipelines, envs):
-            runs.append(Run(pipeline, env, settings))
+        for run in runs:
+            run.start_processes()
         for run in runs:
             run.wait_ready()
         recording.start()
@@ -210,7 +219,7 @@ def run_together(
         recording.close()
     except StageFailed as error:
         for run in runs:
-            run.error = run.error or f"{run.pipeline.name}: {error}"
+            run.error = run.error or f"not run: {error}"
     finally:
         for run in runs:
             run.close()

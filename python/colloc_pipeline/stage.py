@@ -25,7 +25,8 @@ READY_S = 600.0  # chosen: nor one that has not loaded what it needs by then
 
 
 class StageFailed(Exception):
-    """A process of a stage has ended, or has printed something else than an answer."""
+    """A process of a stage could not be started, has ended, or has printed something else than an
+    answer."""
 
 
 def host_use(pid: int) -> Dict[str, Optional[float]]:
@@ -48,7 +49,7 @@ class StageProcess:
     """A process of a stage. Not for several threads at a time."""
 
     def __init__(self, words: List[str], folder: str, env: Dict[str, str], log: Any, cpus: int):
-        self.words = words
+        self.words, self.log = words, log.name
         self.end: Dict[str, Any] = {}
         cores = sorted(os.sched_getaffinity(0))
 
@@ -56,16 +57,22 @@ class StageProcess:
             if 0 < cpus < len(cores):
                 os.sched_setaffinity(0, cores[:cpus])
 
-        self.process = subprocess.Popen(
-            words,
-            cwd=folder,
-            env=env,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=log,
-            preexec_fn=limit_cpus,
-            start_new_session=True,
-        )
+        try:
+            self.process = subprocess.Popen(
+                words,
+                cwd=folder,
+                env=env,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                preexec_fn=limit_cpus,
+                start_new_session=True,
+            )
+        except (OSError, ValueError, subprocess.SubprocessError) as error:
+            reason = getattr(error, "strerror", None) or error
+            raise StageFailed(
+                f"cannot run {words[0]} in {folder}: {reason}: install it, or correct its `program`"
+            ) from None
 
     def _read(self, key: str) -> Any:
         """The next line with this key."""
@@ -77,7 +84,10 @@ class StageProcess:
                 continue
             if isinstance(answer, dict) and key in answer:
                 return answer[key]
-        raise StageFailed(f"{' '.join(self.words)} ended (status {self.process.wait()})")
+        raise StageFailed(
+            f"{' '.join(self.words)} ended (status {self.process.wait()}); "
+            f"its standard error is in {self.log}"
+        )
 
     def wait_ready(self, limit_s: float = READY_S) -> None:
         """Returns once it has loaded what it needs."""

@@ -31,6 +31,19 @@ def pipeline(*stages, **more):
     return {"name": "p", "requests": 20, "warmup": 2, "in_flight": 4, "stages": stages, **more}
 
 
+def processes_of(words):
+    """The processes that run this command."""
+    found = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/cmdline", encoding="utf-8", errors="replace") as file:
+                if file.read().split("\0")[:-1] == words:
+                    found.append(int(pid))
+        except OSError:
+            pass  # it has ended
+    return found
+
+
 class Spec(unittest.TestCase):
     def wrong(self, source, *words):
         text = source if isinstance(source, str) else json.dumps(source)
@@ -225,6 +238,36 @@ class Bench(unittest.TestCase):
                 done = self.bench("--sharing=streams", "--no-report", self.write(source), code=1)
                 self.assertIn("FAILED", done.stdout)
                 self.assertIn("a", self.table("pipelines.csv")[0]["error"])
+
+    def test_a_program_that_is_not_there(self):
+        sleep = ["sleep", f"9999{os.getpid()}"]
+        missing = self.write(
+            pipeline({"name": "a", "program": sleep}, {"name": "b", "program": ["no-such-program"]})
+        )
+        other = self.write({**pipeline({"name": "c", "program": sleep}), "name": "q"}, "q.json")
+        done = self.bench("--sharing=streams", "--no-report", other, missing, code=1)
+        self.assertNotIn("Traceback", done.stderr)
+        error = "not run: p: b: cannot run no-such-program in "
+        for line in done.stdout.splitlines():
+            if "FAILED" in line:
+                self.assertIn(error, line)
+                self.assertIn("No such file or directory: install it, or correct", line)
+        self.assertEqual(len(self.table("pipelines.csv")), 2)
+        self.assertEqual(done.stdout.count(error), 2)
+        self.assertEqual(processes_of(sleep), [])
+
+    def test_a_program_that_is_not_there_in_the_matrix(self):
+        # It is there for the run of the pipeline, and removes itself.
+        program = os.path.join(self.folder, "vanishing")
+        with open(program, "w", encoding="utf-8") as file:
+            file.write(
+                f"#!/bin/sh\nrm -f {program}\nexec {sys.executable} {EXAMPLES}/pretend.py 0 0\n"
+            )
+        os.chmod(program, 0o755)
+        path = self.write(pipeline({"name": "a", "program": [program]}, requests=1, warmup=0))
+        done = self.bench("--sharing=streams", "--matrix=10ms", "--no-report", path, code=1)
+        self.assertNotIn("Traceback", done.stderr)
+        self.assertIn(f"p: a: cannot run {program} in ", done.stderr)
 
     def test_a_stage_that_answers_something_else(self):
         script = (
