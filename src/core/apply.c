@@ -140,7 +140,7 @@ static int add_task(
     task->request = event->submit.request;
     core->n_taking_turns += task->request.takes_turns;
     core->any_time_limit |= task->request.time_limit_us > 0;
-    core->any_service |= task->request.service.is_service;
+    core->view.has_services |= task->request.service.is_service;
     if (core_take_dependencies(core, task, id - event->task) < 0)
         return -ENOMEM;
     task->submitted_us = task->queued_us = event->time_us;
@@ -216,6 +216,7 @@ static int add_resident(
     gpu->residents[gpu->n_residents++] = (struct resident){
         .task = task->id,
         .uid = task->uid,
+        .user = core_find_user(core, task->uid),
         .backfilled_before = gpu->reserved_for,
         .gpus = task->n_gpus,
         .places = task->gpus,

@@ -19,6 +19,7 @@
 #include "core/policy.h"
 #include "core/queue.h"
 #include "fairness/share_table.h"
+#include "sharing/interference_constants.h"
 
 /* Which of the users' tasks comes first (main_queue.c). */
 enum queue_order {
@@ -63,7 +64,7 @@ struct core_settings {
     struct suspension_cost suspension_cost;
     int64_t service_hold_us; /* a service meets its target so long before a task joins it */
     bool is_calibrated;      /* sharing_constants are set; otherwise those that are built in hold */
-    struct sharing_constants sharing_constants;
+    struct interference_constants sharing_constants;
     enum queue_order order;
     int64_t usage_half_life_us;       /* of charges (users.c); 0: nothing is charged */
     const struct share_table *shares; /* copied with the settings; NULL: all users are equal */

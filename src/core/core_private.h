@@ -112,7 +112,6 @@ struct core {
     uint64_t reserved_for; /* the head of the queue that GPUs are reserved for; 0: none */
     bool any_gone;         /* a MIG instance is gone */
     bool any_time_limit;   /* a task has had a time limit */
-    bool any_service;      /* a task has been a service, or has given way to one */
     bool replayed;         /* since the last step: the log may have ended before a decision */
     bool pass_needed;      /* something has changed that may let a task be placed */
     int64_t last_pass_us;

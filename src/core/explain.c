@@ -95,68 +95,50 @@ static void add_host(struct line *line, const struct core *core, const struct ve
             format_size((int64_t)verdict->limit, needed, sizeof needed));
 }
 
-static void add_verdict(struct line *line, const struct verdict *verdict)
+/* The text of a verdict without figures, and what follows the id of its task, if that has to be
+ * there. */
+static const struct verdict_text {
+    const char *text, *behind_task;
+} verdict_texts[VERDICT_KINDS] = {
+    [VERDICT_FITS] = {"fits", NULL},
+    [VERDICT_NOT_A_PLACE] = {"split into MIG instances", NULL},
+    [VERDICT_OTHER_KIND] = {"of another kind", NULL},
+    [VERDICT_LOST] = {"lost", NULL},
+    [VERDICT_FAULTY] = {"faulty", NULL},
+    [VERDICT_NO_SAMPLE] = {"no recent reading", NULL},
+    [VERDICT_MIG_ONE_ONLY] = {"MIG instances serve tasks of one GPU only", NULL},
+    [VERDICT_EXCLUSIVE] = {"task ", " has it to itself"},
+    [VERDICT_DRAINED] = {"drained for task ", ", which recovers"},
+    [VERDICT_RESERVED] = {"reserved for task ", ""},
+    [VERDICT_SET_ASIDE] = {"kept free for reservation ", ""},
+    [VERDICT_HOLD_OFF] = {"task ", " is still taking its memory"},
+    [VERDICT_LEAVING] = {"task ", " is still leaving it"},
+    [VERDICT_MEMORY_UNKNOWN] = {"free memory not known", NULL},
+    [VERDICT_SMACT_UNKNOWN] = {"activity not known", NULL},
+    [VERDICT_OTHER_MPS_USER] = {"task ",
+        " of another user shares it by MPS, which serves one user at a time"},
+    [VERDICT_SERVICE] = {"task ", ", a service, has not met its latency target for long enough"},
+    [VERDICT_NODE] = {"its server lacks CPUs, host memory or a slot", NULL},
+};
+
+/* VERDICT_HOST_CPUS and VERDICT_HOST_MEMORY are not of one GPU: add_host. */
+static void add_figures(struct line *line, const struct verdict *verdict)
 {
     switch (verdict->kind) {
-    case VERDICT_FITS:
-        line_add(line, "fits");
-        break;
-    case VERDICT_NOT_A_PLACE:
-        line_add(line, "split into MIG instances");
-        break;
-    case VERDICT_OTHER_KIND:
-        line_add(line, "of another kind");
-        break;
-    case VERDICT_LOST:
-        line_add(line, "lost");
-        break;
-    case VERDICT_FAULTY:
-        line_add(line, "faulty");
-        break;
-    case VERDICT_NO_SAMPLE:
-        line_add(line, "no recent reading");
-        break;
-    case VERDICT_MIG_ONE_ONLY:
-        line_add(line, "MIG instances serve tasks of one GPU only");
-        break;
-    case VERDICT_EXCLUSIVE:
-        line_add(line, "task %" PRIu64 " has it to itself", verdict->task);
-        break;
-    case VERDICT_DRAINED:
-        line_add(line, "drained for task %" PRIu64 ", which recovers", verdict->task);
-        break;
-    case VERDICT_RESERVED:
-        line_add(line, "reserved for task %" PRIu64, verdict->task);
-        break;
-    case VERDICT_SET_ASIDE:
-        line_add(line, "kept free for reservation %" PRIu64, verdict->task);
-        break;
-    case VERDICT_HOLD_OFF:
-        line_add(line, "task %" PRIu64 " is still taking its memory", verdict->task);
-        break;
-    case VERDICT_LEAVING:
-        line_add(line, "task %" PRIu64 " is still leaving it", verdict->task);
-        break;
     case VERDICT_NOT_IDLE:
         add_not_idle(line, verdict);
         break;
     case VERDICT_FULL:
         line_add(line, "%.0f tasks there already", verdict->have);
         break;
-    case VERDICT_MEMORY_UNKNOWN:
-        line_add(line, "free memory not known");
-        break;
     case VERDICT_MEMORY_SHORT:
         add_memory_short(line, verdict);
         break;
-    case VERDICT_NODE:
-        line_add(line, "its server lacks CPUs, host memory or a slot");
-        break;
-    case VERDICT_SMACT_UNKNOWN:
-        line_add(line, "activity not known");
-        break;
     case VERDICT_SMACT_HIGH:
         add_activity(line, "SMACT", verdict, "");
+        break;
+    case VERDICT_UTILISATION_HIGH:
+        add_activity(line, "utilisation", verdict, " (SMACT not reported)");
         break;
     case VERDICT_SLOWDOWN:
         line_add(line, "a task would take %.2f times as long as alone, at most %.2f is allowed",
@@ -167,19 +149,6 @@ static void add_verdict(struct line *line, const struct verdict *verdict)
             "shared, all tasks together would %s %.0f %% of a GPU, at least %.0f %% is required",
             verdict->have < 0 ? "lose" : "gain", 100 * fabs(verdict->have), 100 * verdict->limit);
         break;
-    case VERDICT_UTILISATION_HIGH:
-        add_activity(line, "utilisation", verdict, " (SMACT not reported)");
-        break;
-    case VERDICT_OTHER_MPS_USER:
-        line_add(line,
-            "task %" PRIu64 " of another user shares it by MPS, which serves one user at a time",
-            verdict->task);
-        break;
-    case VERDICT_SERVICE:
-        line_add(line,
-            "task %" PRIu64 ", a service, has not met its latency target for long enough",
-            verdict->task);
-        break;
     case VERDICT_SERVICE_SLOWED:
         line_add(line,
             "requests of task %" PRIu64 ", a service, would take %.2f times as long, at most %.2f "
@@ -189,10 +158,20 @@ static void add_verdict(struct line *line, const struct verdict *verdict)
     case VERDICT_ONE_PROCESS:
         add_one_process(line, verdict);
         break;
-    case VERDICT_HOST_CPUS: /* add_host: not of one GPU */
-    case VERDICT_HOST_MEMORY:
+    default:
         break;
     }
+}
+
+static void add_verdict(struct line *line, const struct verdict *verdict)
+{
+    const struct verdict_text *entry = &verdict_texts[verdict->kind];
+    if (!entry->text)
+        add_figures(line, verdict);
+    else if (entry->behind_task)
+        line_add(line, "%s%" PRIu64 "%s", entry->text, verdict->task, entry->behind_task);
+    else
+        line_add(line, "%s", entry->text);
 }
 
 static bool is_any_of_another_kind(const struct core *core, const struct task *task)

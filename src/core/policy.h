@@ -40,7 +40,8 @@ enum verdict_kind {
     /* of the core, for all GPUs (core/host.c): */
     VERDICT_HOST_CPUS,   /* `have` CPUs of the server are free, `limit` are needed */
     VERDICT_HOST_MEMORY, /* `have` bytes of its memory are free, `limit` are needed */
-    VERDICT_NODE         /* in a cluster: its server does not admit the task (node_check) */
+    VERDICT_NODE,        /* in a cluster: its server does not admit the task (node_check) */
+    VERDICT_KINDS
 };
 
 struct verdict {
@@ -74,7 +75,8 @@ struct placement_query {
     const struct task *task;
     const struct task *head; /* of the queue, that GPUs are reserved for; NULL: none are */
     int64_t now_us;
-    bool idle_only;             /* only idle GPUs: the task is exclusive, or recovers alone */
+    bool on_one_gpu; /* judged as if it were to have the GPU in question only (backfill.c) */
+    bool idle_only;  /* only idle GPUs: the task is exclusive, or recovers alone */
     double recovery_free_bytes; /* free on each GPU for a task that recovers; 0: no requirement */
     bool passes_reservation;    /* the task recovers: reservations do not concern it */
     int first_gpu, end_gpu;     /* only these are considered: a node's; 0, 0: all */

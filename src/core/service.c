@@ -148,7 +148,7 @@ int core_apply_latency(struct core *core, struct task *task, const struct event 
 void core_note_joined(struct core *core, const struct task *task, int gpu, int64_t now_us)
 {
     const struct gpu_view *view = &core->view.gpus[gpu];
-    for (int i = 0; i < view->n_residents && core->any_service; i++) {
+    for (int i = 0; i < view->n_residents && core->view.has_services; i++) {
         struct task *service = core_find_task(core, view->residents[i].task);
         if (!has_target(service) || (service == task && view->n_residents == 1))
             continue;
@@ -161,7 +161,7 @@ void core_note_joined(struct core *core, const struct task *task, int gpu, int64
 void core_note_gave_way(struct core *core, const struct task *task, int64_t now_us)
 {
     struct task *other = core_find_task(core, task->yield.to_task);
-    core->any_service = true;
+    core->view.has_services = true;
     if (!other || !has_target(other))
         return;
     struct task_service *service = &other->service;
@@ -252,7 +252,7 @@ static bool comes_back_first(const struct core *core, const struct task *task)
 int core_schedule_services(struct core *core, int64_t now_us)
 {
     int r = 0;
-    for (int i = 0; i < core->n_tasks && core->any_service && r == 0; i++) {
+    for (int i = 0; i < core->n_tasks && core->view.has_services && r == 0; i++) {
         const struct task *task = core->tasks[i];
         if (has_target(task) && task->state == TASK_RUNNING)
             r = help_service(core, task, now_us);

@@ -17,7 +17,9 @@ int core_task_position(const struct core *core, uint64_t id)
     if (high > 0 && core->tasks[high - 1]->id <= id) /* mostly it is the newest, or a new one */
         return core->tasks[high - 1]->id == id ? high - 1 : high;
     uint64_t first = high > 0 ? core->tasks[0]->id : 0;
-    if (id >= first && id - first < (uint64_t)high)
+    if (id <= first) /* of an event without a task it is 0 */
+        return 0;
+    if (id - first < (uint64_t)high)
         high = (int)(id - first);
     if (high < core->n_tasks && core->tasks[high]->id == id)
         return high;

@@ -180,18 +180,22 @@ void core_accrue(struct core *core, struct gpu_view *gpu, int64_t now_us)
     gpu->accrued_us = now_us;
     if (gpu->n_residents == 0)
         return;
-    struct activity activity = activity_of(gpu);
-    double equal_part = 1.0 / gpu->n_residents;
-    struct core_user *user = NULL;
+    const struct activity activity = activity_of(gpu);
+    const double equal_part = 1.0 / gpu->n_residents;
+    const double size_us = size_of(core, gpu) * (double)span_us;
+    double rate = 0; /* of the residents from the last change of user on */
     for (int i = 0; i < gpu->n_residents; i++) {
         const struct resident *resident = &gpu->residents[i];
         const struct gpu_use use = {.is_whole = gpu->exclusive_for == resident->task,
             .equal_part = equal_part,
             .smact = smact_part(&activity, resident),
             .memory = memory_part(gpu, resident)};
-        if (!user || user->uid != resident->uid)
-            user = core_find_user(core, resident->uid);
-        user->accrued_us += charge_rate(&use) * size_of(core, gpu) * (double)span_us;
+        bool is_last = i + 1 == gpu->n_residents || resident[1].user != resident->user;
+        rate += charge_rate(&use);
+        if (is_last) {
+            resident->user->accrued_us += rate * size_us;
+            rate = 0;
+        }
     }
 }
 

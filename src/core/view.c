@@ -46,8 +46,10 @@ const char *gpu_view_explain_hold(const struct gpu_view *gpu, char *text, size_t
 
 int cluster_view_node_end(const struct cluster_view *view, int first)
 {
-    int end = first;
-    while (end < view->n_gpus && view->gpus[end].id.node == view->gpus[first].id.node)
+    int end = first, node = view->gpus[first].id.node;
+    if (view->gpus[view->n_gpus - 1].id.node == node)
+        return view->n_gpus;
+    while (view->gpus[end].id.node == node)
         end++;
     return end;
 }

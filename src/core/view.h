@@ -60,8 +60,9 @@ struct resident_service {
 struct resident {
     uint64_t task;
     uint32_t uid;
-    int gpus;          /* that the task has, this one included */
-    const int *places; /* which ones; owned by the task */
+    struct core_user *user; /* the core's, which charges it; NULL: none is charged */
+    int gpus;               /* that the task has, this one included */
+    const int *places;      /* which ones; owned by the task */
     enum sharing sharing;
     int thread_percent; /* of the SMs; 0: no limit */
     int64_t since_us;
@@ -110,20 +111,18 @@ struct gpu_view {
     } fault;
 };
 
+struct interference_constants;
+
 struct cluster_view {
     struct gpu_view *gpus;
     int n_gpus;
     struct reading mem_total_max_bytes; /* of the largest GPU of known size */
     char *distances;                    /* of each pair, n_gpus rows; NULL: not known */
     int last_placed;                    /* the GPU of the newest placement, or -1 */
+    bool has_services; /* a task has been a service, or has given way to one; without, residents
+                          are not examined for it */
     int64_t reservation_start_us; /* predicted start of the head of the queue; or START_UNKNOWN */
-    const struct sharing_constants *constants; /* NULL: those that are built in */
-};
-
-/* The constants of the interference model on this host (src/sharing/interference.h), in place of
- * those that are built in. */
-struct sharing_constants {
-    double switch_cost, cold_cost, launch_cost, weight_power, cache_cost, traffic_cost;
+    const struct interference_constants *constants; /* of this host; NULL: those built in */
 };
 
 /* The policies' settings. */

@@ -153,7 +153,8 @@ int core_apply_sample(struct core *core, const struct event *event)
 
     struct gpu_view *gpu = &core->view.gpus[sample->gpu];
     struct admission_state before = admission_state(core, gpu);
-    core_accrue(core, gpu, event->time_us);
+    if (!gpu->exclusive_for) /* otherwise the sample does not change what is charged */
+        core_accrue(core, gpu, event->time_us);
     gpu->health = sample->lost ? VIEW_LOST : sample->faulty ? VIEW_FAULTY : VIEW_OK;
     gpu->sampled_us = event->time_us;
     gpu->mem_used_bytes = sample->mem_used_bytes;

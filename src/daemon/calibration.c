@@ -7,7 +7,6 @@
 #include <stdlib.h>
 
 #include "base/file.h"
-#include "policy/predict.h"
 #include "sharing/gpu_kind.h"
 
 enum { FILE_MAX = 1 << 20 };
@@ -27,7 +26,7 @@ int calibration_read(const char *path, struct fault *fault, struct core_settings
         r = gpu_kinds_read(kinds, (struct span){text, size}, path, fault);
     if (r == 0) {
         settings->is_calibrated = true;
-        settings->sharing_constants = predict_store_constants(&kinds->constants.interference);
+        settings->sharing_constants = kinds->constants.interference;
     }
     free(kinds);
     free(text);

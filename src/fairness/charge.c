@@ -9,16 +9,6 @@
 
 #include <math.h>
 
-double charge_rate(const struct gpu_use *use)
-{
-    double smact = reading_assume(use->smact, use->equal_part);
-    double memory = reading_assume(use->memory, use->equal_part);
-    if (use->is_whole)
-        return 1;
-    double larger = smact > memory ? smact : memory;
-    return larger > 1 ? 1 : larger > 0 ? larger : 0;
-}
-
 double charge_decay(double charge, int64_t elapsed_us, int64_t half_life_us)
 {
     return elapsed_us > 0 ? charge * exp2(-(double)elapsed_us / (double)half_life_us) : charge;

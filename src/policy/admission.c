@@ -105,7 +105,7 @@ static bool is_fast_enough(const struct placement_query *query, struct predictor
     struct prediction effect = predictor_join(predictor, &i, 1);
     if (!effect.known)
         return conditions_check_activity(query, &predictor->view->gpus[i], ret_verdict);
-    bool has_several = predictor->query->task->request.gpus > 1;
+    bool has_several = query->task->request.gpus > 1 && !query->on_one_gpu;
     return has_several || admission_check_effect(query, &effect, ret_verdict);
 }
 

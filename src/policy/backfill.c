@@ -81,8 +81,11 @@ static void stage_init(struct stage *stage, const struct placement_query *query,
     double used = 0, speeds[PREDICT_RESIDENTS_MAX + 1];
     stage->gpu = *gpu;
     stage->gpu.residents = stage->residents;
-    stage->view = (struct cluster_view){
-        .gpus = &stage->gpu, .n_gpus = 1, .last_placed = -1, .constants = query->view->constants};
+    stage->view = (struct cluster_view){.gpus = &stage->gpu,
+        .n_gpus = 1,
+        .last_placed = -1,
+        .has_services = query->view->has_services,
+        .constants = query->view->constants};
     for (int i = 0; i < gpu->n_residents; i++) {
         stage->residents[i] = resident_alone(&gpu->residents[i]);
         used += stage->residents[i].mem_used_bytes.value;
@@ -156,7 +159,6 @@ static void stage_advance(struct stage *stage)
 
 static bool stage_admits(const struct placement_query *query, const struct stage *stage)
 {
-    struct task single;
     struct placement_query alone = *query;
     struct predictor predictor;
     struct verdict verdict;
@@ -164,12 +166,8 @@ static bool stage_admits(const struct placement_query *query, const struct stage
         return true;
     if (query->idle_only || stage->gpu.exclusive_for)
         return false;
-    if (query->task->request.gpus > 1) {
-        single = *query->task;
-        single.request.gpus = 1;
-        alone.task = &single;
-    }
     alone.view = &stage->view;
+    alone.on_one_gpu = true;
     predictor_init(&predictor, &alone, &stage->view);
     return admission_check(&alone, &predictor, 0, &verdict);
 }

@@ -27,14 +27,14 @@
 #define ROUNDING 1e-6
 
 /* Unknown activity counts as the whole GPU; fractions that are not known follow from SMACT. */
-static struct sharer sharer_of(
-    const struct expectation *expect, enum sharing sharing, int thread_percent)
+static void set_sharer(struct sharer *sharer, const struct expectation *expect,
+    enum sharing sharing, int thread_percent)
 {
-    struct demand demand = {reading_assume(expect->gract, NAN), reading_assume(expect->smact, 1),
-        NAN, reading_assume(expect->dram, NAN), 0};
-    demand_complete(&demand, 0);
-    return (struct sharer){
-        .demand = demand, .mps = sharing != SHARING_STREAMS, .cap = thread_percent / 100.0};
+    sharer->demand = (struct demand){reading_assume(expect->gract, NAN),
+        reading_assume(expect->smact, 1), NAN, reading_assume(expect->dram, NAN), 0};
+    demand_complete(&sharer->demand, 0);
+    sharer->mps = sharing != SHARING_STREAMS;
+    sharer->cap = thread_percent / 100.0;
 }
 
 /* Of a resident that does not compute. Not zero: weights are divided by it. */
@@ -44,49 +44,21 @@ static void list_sharers(const struct gpu_view *gpu, struct sharer *ret_sharers)
 {
     for (int i = 0; i < gpu->n_residents; i++) {
         const struct resident *resident = &gpu->residents[i];
-        ret_sharers[i] = sharer_of(&resident->expect, resident->sharing, resident->thread_percent);
+        set_sharer(&ret_sharers[i], &resident->expect, resident->sharing, resident->thread_percent);
         if (resident->is_stopped)
             ret_sharers[i].demand = no_demand;
     }
 }
 
-static struct interference_constants constants_of(const struct sharing_constants *constants)
+static void solve_speeds(const struct interference_constants *constants, struct sharer *sharers,
+    int n, double *ret_speeds)
 {
-    if (!constants)
-        return interference_measured;
-    return (struct interference_constants){
-        .switch_cost = constants->switch_cost,
-        .cold_cost = constants->cold_cost,
-        .launch_cost = constants->launch_cost,
-        .weight_power = constants->weight_power,
-        .cache_cost = constants->cache_cost,
-        .traffic_cost = constants->traffic_cost,
-    };
-}
-
-struct sharing_constants predict_store_constants(const struct interference_constants *constants)
-{
-    return (struct sharing_constants){
-        .switch_cost = constants->switch_cost,
-        .cold_cost = constants->cold_cost,
-        .launch_cost = constants->launch_cost,
-        .weight_power = constants->weight_power,
-        .cache_cost = constants->cache_cost,
-        .traffic_cost = constants->traffic_cost,
-    };
-}
-
-static void solve_speeds(
-    const struct sharing_constants *constants, struct sharer *sharers, int n, double *ret_speeds)
-{
-    const struct interference_constants values = constants_of(constants);
-    interference_solve_cached(&values, sharers, n);
-    for (int i = 0; i < n; i++)
-        ret_speeds[i] = sharers[i].speed;
+    interference_speeds_cached(
+        constants ? constants : &interference_measured, sharers, n, ret_speeds);
 }
 
 void predict_gpu_speeds(
-    const struct sharing_constants *constants, const struct gpu_view *gpu, double *ret_speeds)
+    const struct interference_constants *constants, const struct gpu_view *gpu, double *ret_speeds)
 {
     struct sharer sharers[PREDICT_RESIDENTS_MAX + 1];
     list_sharers(gpu, sharers);
@@ -135,7 +107,7 @@ static const struct gpu_speeds *speeds_at(
 {
     int slot = gpu % PREDICTOR_SLOTS;
     const struct gpu_view *there = &predictor->view->gpus[gpu];
-    const struct sharing_constants *constants = predictor->view->constants;
+    const struct interference_constants *constants = predictor->view->constants;
     struct gpu_speeds *speeds = &predictor->slots[slot];
     bool is_known = predictor->gpu_of_slot[slot] == gpu;
     if (is_known && speeds->share.sharing == share->sharing &&
@@ -146,7 +118,7 @@ static const struct gpu_speeds *speeds_at(
     list_sharers(there, sharers);
     if (!is_known)
         solve_speeds(constants, sharers, there->n_residents, speeds->before);
-    sharers[there->n_residents] = sharer_of(expect, share->sharing, share->thread_percent);
+    set_sharer(&sharers[there->n_residents], expect, share->sharing, share->thread_percent);
     solve_speeds(constants, sharers, there->n_residents + 1, speeds->after);
     speeds->share = *share;
     predictor->gpu_of_slot[slot] = gpu;

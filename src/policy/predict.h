@@ -85,10 +85,7 @@ double predict_slowdown_of(
  * `ret_speeds`: room for one speed per resident.
  */
 void predict_gpu_speeds(
-    const struct sharing_constants *constants, const struct gpu_view *gpu, double *ret_speeds);
-
-/* Returns the constants as the core's settings store them. */
-struct sharing_constants predict_store_constants(const struct interference_constants *constants);
+    const struct interference_constants *constants, const struct gpu_view *gpu, double *ret_speeds);
 
 /* The speed of a resident of `gpu` on the slowest of its other GPUs. Returns 1 when it has none. */
 double predict_speed_elsewhere(

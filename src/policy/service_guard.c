@@ -32,7 +32,8 @@ static bool admits_task(const struct placement_query *query, int gpu,
     return false;
 }
 
-bool service_guard_admits(const struct placement_query *query, int gpu, struct verdict *ret_verdict)
+bool service_guard_ask_all(
+    const struct placement_query *query, int gpu, struct verdict *ret_verdict)
 {
     const struct gpu_view *view = &query->view->gpus[gpu];
     for (int i = 0; i < view->n_residents; i++)

@@ -7,7 +7,14 @@
 
 /* Tests whether each service on the GPU admits the query's task. If not, sets the verdict:
  * VERDICT_SERVICE or VERDICT_SERVICE_SLOWED. */
-bool service_guard_admits(
+bool service_guard_ask_all(
     const struct placement_query *query, int gpu, struct verdict *ret_verdict);
+
+/* The same. Most servers run no service: then it costs one test. */
+static inline bool service_guard_admits(
+    const struct placement_query *query, int gpu, struct verdict *ret_verdict)
+{
+    return !query->view->has_services || service_guard_ask_all(query, gpu, ret_verdict);
+}
 
 #endif

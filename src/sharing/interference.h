@@ -12,6 +12,8 @@
 
 #include <stdbool.h>
 
+#include "sharing/interference_constants.h"
+
 /* A task's demand on each of its GPUs when it runs there alone: fractions of the whole GPU, and
  * watts. */
 struct demand {
@@ -21,23 +23,6 @@ struct demand {
     double dram;    /* memory bandwidth */
     double power_w; /* above that of a GPU that is awake */
 };
-
-/* data/sharing/interference.txt describes each. */
-struct interference_constants {
-    double switch_cost, cold_cost;    /* streams */
-    double launch_cost, weight_power; /* MPS */
-    double cache_cost, traffic_cost;  /* of kernels that run at the same time */
-};
-
-/* As they were fitted to measurements. */
-extern const struct interference_constants interference_measured;
-
-/*
- * Finds a constant by its name in data/sharing/interference.txt, or by its former name there.
- *
- * Returns where it is, to be read or set, or NULL when there is none of that name.
- */
-double *interference_constant(struct interference_constants *constants, const char *name);
 
 /* A task on the GPU. */
 struct sharer {

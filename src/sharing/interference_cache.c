@@ -41,12 +41,19 @@ static struct input input_of(const struct sharer *sharer)
 static uint64_t hash_of(const struct input *inputs, int n)
 {
     const uint64_t golden = 0x9e3779b97f4a7c15u;
-    uint64_t bits[SHARERS_MAX * sizeof *inputs / sizeof(uint64_t)], hash = 0;
-    size_t count = (size_t)n * sizeof *inputs / sizeof *bits;
-    memcpy(bits, inputs, (size_t)n * sizeof *inputs);
-    for (size_t i = 0; i < count; i++)
-        hash += (bits[i] ^ bits[i] >> 32) * (golden + 2 * i);
+    const double *values = (const double *)inputs;
+    uint64_t bits, hash = 0, factor = golden;
+    for (int left = n * (int)(sizeof *inputs / sizeof *values); left > 0; left--, factor += 2) {
+        memcpy(&bits, values++, sizeof bits);
+        hash += (bits ^ bits >> 32) * factor;
+    }
     return (hash ^ hash >> 32) * golden >> 32;
+}
+
+static void copy_speeds(const struct sharer *sharers, int n, double *ret_speeds)
+{
+    for (int i = 0; i < n; i++)
+        ret_speeds[i] = sharers[i].speed;
 }
 
 static void fill_slot(struct slot *slot, const struct input *inputs, struct sharer *sharers, int n)
@@ -54,8 +61,7 @@ static void fill_slot(struct slot *slot, const struct input *inputs, struct shar
     interference_solve(&slots_constants, 1, 1, sharers, n);
     slot->n = n;
     memcpy(slot->inputs, inputs, (size_t)n * sizeof *inputs);
-    for (int i = 0; i < n; i++)
-        slot->speeds[i] = sharers[i].speed;
+    copy_speeds(sharers, n, slot->speeds);
 }
 
 static bool are_same(const struct interference_constants *a, const struct interference_constants *b)
@@ -74,12 +80,15 @@ static void use_constants(const struct interference_constants *constants)
     slots_constants = *constants;
 }
 
-void interference_solve_cached(
-    const struct interference_constants *constants, struct sharer *sharers, int n)
+void interference_speeds_cached(const struct interference_constants *constants,
+    struct sharer *sharers, int n, double *ret_speeds)
 {
     struct input inputs[SHARERS_MAX];
-    if (n < 1 || n > SHARERS_MAX) {
+    if (n < 1)
+        return;
+    if (n > SHARERS_MAX) {
         interference_solve(constants, 1, 1, sharers, n);
+        copy_speeds(sharers, n, ret_speeds);
         return;
     }
     use_constants(constants);
@@ -89,5 +98,5 @@ void interference_solve_cached(
     if (slot->n != n || memcmp(slot->inputs, inputs, (size_t)n * sizeof *inputs) != 0)
         fill_slot(slot, inputs, sharers, n);
     for (int i = 0; i < n; i++)
-        sharers[i].speed = slot->speeds[i];
+        ret_speeds[i] = slot->speeds[i];
 }

@@ -7,10 +7,13 @@
 #include "sharing/interference.h"
 
 /*
- * Does what interference_solve does with these constants on a whole GPU, and gives the same speeds
- * bit for bit. `customer` of the sharers is not set. May be called from several threads.
+ * The speeds that interference_solve gives with these constants on a whole GPU, bit for bit. May be
+ * called from several threads.
+ *
+ * `sharers`, `n`: all but `speed` and `customer` set, which the call may set
+ * `ret_speeds`: a speed for each
  */
-void interference_solve_cached(
-    const struct interference_constants *constants, struct sharer *sharers, int n);
+void interference_speeds_cached(const struct interference_constants *constants,
+    struct sharer *sharers, int n, double *ret_speeds);
 
 #endif

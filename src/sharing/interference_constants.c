@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The constants of the interference model, by name. The build makes their values from
  * data/sharing/interference.txt. */
+#include "sharing/interference_constants.h"
+
 #include <stddef.h>
 #include <string.h>
 
 #include "base/array.h"
-#include "sharing/interference.h"
 
 const struct interference_constants interference_measured = {
 #include "sharing/interference_constants.inc"

@@ -12,7 +12,6 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "policy/predict.h"
 #include "sim/event_line.h"
 #include "sim/simulation_run.h"
 
@@ -133,7 +132,7 @@ static int prepare_core(struct simulation_run *run)
     struct core_settings settings = run->simulation->settings;
     settings.is_calibrated =
         true; /* the policy predicts with the constants of the simulated GPUs */
-    settings.sharing_constants = predict_store_constants(&run->simulation->laws->interference);
+    settings.sharing_constants = run->simulation->laws->interference;
     settings.conditions.sample_valid_us = INT64_MAX /
                                           2; /* left-out samples must not make one old */
     run->world = (struct sim_world){
