@@ -90,6 +90,13 @@ const char *priority_name(int priority)
     return priorities[priority - PRIORITY_LOW];
 }
 
+enum need_kind need_kind_of_estimator(const char *name)
+{
+    if (strcmp(name, "none") == 0)
+        return NEED_UNKNOWN;
+    return strcmp(name, "declared") == 0 ? NEED_DECLARED : NEED_ESTIMATED;
+}
+
 int priority_parse(const char *name, int *ret_priority)
 {
     for (size_t i = 0; i < ARRAY_SIZE(priorities); i++) {

@@ -31,6 +31,10 @@ struct need {
         bytes; /* of NEED_ESTIMATED and NEED_DECLARED; context included, as nvidia-smi shows it */
 };
 
+/* Returns the kind of requirement that the estimator of this name gives: NEED_UNKNOWN for "none",
+ * NEED_DECLARED for "declared", NEED_ESTIMATED for all others. */
+enum need_kind need_kind_of_estimator(const char *name);
+
 /* How a task shares its GPU with others. */
 enum sharing {
     SHARING_STREAMS, /* plain processes, time-sliced by the driver */

@@ -81,6 +81,7 @@ struct reader {
     struct columns columns;
     int numbers[ROW_FIELDS]; /* of their columns; -1: the table has none */
     const struct catalogue_settings *settings;
+    enum need_kind need_kind;    /* that the estimator gives */
     int estimate;                /* the column of the estimator's figures, or -1 */
     struct catalogue known;      /* data/traces/tasks.txt */
     struct traits *known_traits; /* of each */
@@ -201,7 +202,7 @@ static int read_need(const struct reader *reader, struct fault *fault, struct si
 {
     double mib;
     task->need = (struct need){NEED_UNKNOWN, 0};
-    if (strcmp(reader->settings->estimator, "declared") == 0)
+    if (reader->need_kind == NEED_DECLARED)
         task->need = (struct need){NEED_DECLARED, task->memory_bytes};
     int r = columns_number(&reader->columns, reader->estimate, 0, MEMORY_MIB_MAX, fault, &mib);
     if (r == 1)
@@ -289,8 +290,9 @@ static int find_estimate(struct reader *reader, struct fault *fault)
     const char *name = reader->settings->estimator;
     char reported[64], own[64];
     const char *const names[] = {reported, own, NULL};
+    reader->need_kind = need_kind_of_estimator(name);
     reader->estimate = -1;
-    if (strcmp(name, "none") == 0 || strcmp(name, "declared") == 0)
+    if (reader->need_kind != NEED_ESTIMATED)
         return 0;
     snprintf(reported, sizeof reported, "%.40s_mb_reported", name);
     snprintf(own, sizeof own, "%.40s_mib", name);

@@ -95,7 +95,7 @@ static int take_estimate(const struct estimate *estimate, const char *name,
     if (!(bytes.value >= 0 && bytes.value <= (double)EVENT_NUMBER_MAX))
         return fault_set(fault, ERANGE,
             "%s estimates %.3g bytes: the batch or the summary cannot be right", name, bytes.value);
-    request->need.kind = strcmp(name, "declared") == 0 ? NEED_DECLARED : NEED_ESTIMATED;
+    request->need.kind = need_kind_of_estimator(name);
     request->need.bytes = (int64_t)bytes.value;
     if (!request->expect.smact.valid)
         request->expect.smact = estimate->smact;

@@ -59,7 +59,7 @@ static int set_need(
         return fault_set(fault, ERANGE,
             "%s estimates %.3g bytes: the batch or the summary cannot be right", estimator,
             bytes.value);
-    need->kind = strcmp(estimator, "declared") == 0 ? NEED_DECLARED : NEED_ESTIMATED;
+    need->kind = need_kind_of_estimator(estimator);
     need->bytes = (int64_t)bytes.value;
     json_object_set_new(submission->detail, "estimator", json_string(estimator));
     json_object_set_new(submission->detail, "estimate_bytes", json_integer(need->bytes));
@@ -210,7 +210,7 @@ static int apply_answer(const struct http *http, const char *summary_name,
         json_object_set_new(submission->detail, "subject", subject);
     for (int i = 0; i < answer->n_warnings; i++)
         submission_warn(submission, "%s: %s", summary_name, answer->warnings[i]);
-    if (*estimate->note && strcmp(answer->estimator, "none") != 0)
+    if (*estimate->note && need_kind_of_estimator(answer->estimator) != NEED_UNKNOWN)
         submission_warn(submission, "%s", estimate->note);
     struct reading *smact = &submission->event.submit.request.expect.smact;
     *smact = smact->valid ? *smact : estimate->smact;

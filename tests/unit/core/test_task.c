@@ -179,6 +179,14 @@ static void names_go_there_and_back(void **state)
     assert_int_equal(event_parse_name("place", &kind), -EINVAL);
 }
 
+static void an_estimator_gives_a_kind_of_requirement(void **state)
+{
+    assert_int_equal(need_kind_of_estimator("none"), NEED_UNKNOWN);
+    assert_int_equal(need_kind_of_estimator("declared"), NEED_DECLARED);
+    assert_int_equal(need_kind_of_estimator("horus"), NEED_ESTIMATED);
+    assert_int_equal(need_kind_of_estimator(""), NEED_ESTIMATED);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -188,6 +196,7 @@ int main(void)
         cmocka_unit_test(the_invariant_sees_each_mistake),
         cmocka_unit_test(a_move_that_is_not_allowed_ends_the_program),
         cmocka_unit_test(names_go_there_and_back),
+        cmocka_unit_test(an_estimator_gives_a_kind_of_requirement),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
