@@ -363,15 +363,49 @@ static void default_folder(
         snprintf(field, size, "/tmp/colloc-%u%s", (unsigned)geteuid(), name);
 }
 
-void config_defaults(struct config *config)
+/* The programs and the library that come with collocd: where they are installed, bundled beside it,
+ * or in a build folder. */
+static void find_own_files(struct config *config)
 {
-    static const char *const shim_places[] = {
-        "../" COLLOC_LIBEXEC_DIR "/colloc", "../exec", "."}; /* installed, in the build, bundled */
+    static const char *const shim_places[] = {"../" COLLOC_LIBEXEC_DIR "/colloc", "../exec", "."};
     static const char *const checkpoint_places[] = {
         "../" COLLOC_LIBEXEC_DIR "/colloc", "../checkpoint", "."};
     static const char *const messenger_places[] = {
         "../" COLLOC_LIBEXEC_DIR "/colloc", "../message", "."};
     static const char *const library_places[] = {"../" COLLOC_LIB_DIR "/colloc", "../preload", "."};
+    const struct {
+        const char *name, *otherwise, *const *places;
+        char *field;
+    } files[] = {
+        {"colloc-shim", COLLOC_SHIM_PATH, shim_places, config->shim},
+        {"colloc-checkpoint", COLLOC_CHECKPOINT_PATH, checkpoint_places, config->checkpoint},
+        {"colloc-message", COLLOC_MESSAGE_PATH, messenger_places, config->messenger},
+        {"libcolloc-preload.so", COLLOC_PRELOAD_LIBRARY_PATH, library_places,
+            config->preload_library},
+    };
+    for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
+        setting_text.set(files[i].field, sizeof config->shim, files[i].otherwise);
+        beside_find(files[i].places, ARRAY_SIZE(shim_places), files[i].name, files[i].field,
+            sizeof config->shim);
+    }
+}
+
+static void choose_folders(struct config *config)
+{
+    if (geteuid() == 0) {
+        setting_text.set(
+            config->socket_path, sizeof config->socket_path, "/run/colloc/collocd.sock");
+        setting_text.set(config->state_dir, sizeof config->state_dir, "/var/lib/colloc");
+        return;
+    }
+    default_folder(
+        config->socket_path, sizeof config->socket_path, "XDG_RUNTIME_DIR", NULL, "/collocd.sock");
+    default_folder(
+        config->state_dir, sizeof config->state_dir, "XDG_STATE_HOME", ".local/state", "");
+}
+
+void config_defaults(struct config *config)
+{
     *config = (struct config){
         .sharing = SHARING_STREAMS,
         .core = core_settings_default(),
@@ -401,40 +435,19 @@ void config_defaults(struct config *config)
         .record_inputs_max = GIB,
         .log_level = LOG_LEVEL_INFO,
         .reserve_quantile = ESTIMATE_RESERVED_QUANTILE,
+        .estimator = ESTIMATOR_USUAL,
+        .dcgmi = "dcgmi",
+        .controller = "none",
+        .controller_user = "root",
+        .node_socket = "/run/colloc/node.sock",
     };
-    share_table_init(&config->share_table);
-    config->core.shares = &config->share_table;
-    config->core.policy = &policy_magm;
-    setting_text.set(config->estimator, sizeof config->estimator, ESTIMATOR_USUAL);
-    setting_samples.set(&config->samples, sizeof config->samples, SAMPLES_USUAL);
-    setting_text.set(config->dcgmi, sizeof config->dcgmi, "dcgmi");
-    setting_text.set(config->shim, sizeof config->shim, COLLOC_SHIM_PATH);
-    beside_find(
-        shim_places, ARRAY_SIZE(shim_places), "colloc-shim", config->shim, sizeof config->shim);
-    setting_text.set(config->checkpoint, sizeof config->checkpoint, COLLOC_CHECKPOINT_PATH);
-    beside_find(checkpoint_places, ARRAY_SIZE(checkpoint_places), "colloc-checkpoint",
-        config->checkpoint, sizeof config->checkpoint);
-    setting_text.set(config->messenger, sizeof config->messenger, COLLOC_MESSAGE_PATH);
-    beside_find(messenger_places, ARRAY_SIZE(messenger_places), "colloc-message", config->messenger,
-        sizeof config->messenger);
     config->core.can_suspend = config->core.can_pause = config->core.preload = true;
-    setting_text.set(
-        config->preload_library, sizeof config->preload_library, COLLOC_PRELOAD_LIBRARY_PATH);
-    beside_find(library_places, ARRAY_SIZE(library_places), "libcolloc-preload.so",
-        config->preload_library, sizeof config->preload_library);
-    setting_text.set(config->controller, sizeof config->controller, "none");
-    setting_text.set(config->controller_user, sizeof config->controller_user, "root");
-    setting_text.set(config->node_socket, sizeof config->node_socket, "/run/colloc/node.sock");
-    if (geteuid() == 0) {
-        setting_text.set(
-            config->socket_path, sizeof config->socket_path, "/run/colloc/collocd.sock");
-        setting_text.set(config->state_dir, sizeof config->state_dir, "/var/lib/colloc");
-    } else {
-        default_folder(config->socket_path, sizeof config->socket_path, "XDG_RUNTIME_DIR", NULL,
-            "/collocd.sock");
-        default_folder(
-            config->state_dir, sizeof config->state_dir, "XDG_STATE_HOME", ".local/state", "");
-    }
+    config->core.policy = &policy_magm;
+    config->core.shares = &config->share_table;
+    share_table_init(&config->share_table);
+    setting_samples.set(&config->samples, sizeof config->samples, SAMPLES_USUAL);
+    find_own_files(config);
+    choose_folders(config);
 }
 
 bool config_is_operator(const struct config *config, const char *user)

@@ -143,67 +143,73 @@ static const char *verb_of(enum event_kind kind)
     return verbs[kind];
 }
 
-bool event_line_format(const struct event *event, const char *name, char *buffer, size_t size)
+static void describe_event(const struct event *event, char *more, size_t size)
 {
-    char time[32], text[64], more[1024] = "";
-    const char *verb = verb_of(event->kind);
-    if (!verb)
-        return false;
+    char text[64];
     switch (event->kind) {
     case EVENT_SUBMIT:
-        describe_submit(event, more, sizeof more);
+        describe_submit(event, more, size);
         break;
     case EVENT_ESTIMATE:
         strcpy(more, " ");
-        format_size(event->estimate.bytes, more + 1, sizeof more - 1);
+        format_size(event->estimate.bytes, more + 1, size - 1);
         break;
     case EVENT_UPDATE:
-        describe_update(&event->update, more, sizeof more);
+        describe_update(&event->update, more, size);
         break;
     case EVENT_RESERVE:
-        snprintf(more, sizeof more, "%d gpus=%d", (int)event->reserve.id, event->reserve.gpus);
+        snprintf(more, size, "%d gpus=%d", (int)event->reserve.id, event->reserve.gpus);
         break;
     case EVENT_UNRESERVE:
-        snprintf(more, sizeof more, "%d", (int)event->unreserve);
+        snprintf(more, size, "%d", (int)event->unreserve);
         break;
     case EVENT_PLACE:
-        describe_place(event, more, sizeof more);
+        describe_place(event, more, size);
         break;
     case EVENT_EXITED:
-        describe_exit(event, more, sizeof more);
+        describe_exit(event, more, size);
         break;
     case EVENT_MOVE:
     case EVENT_MOVING:
     case EVENT_RESUMING:
     case EVENT_SUSPENDING:
     case EVENT_PAUSE:
-        describe_yield(event, more, sizeof more);
+        describe_yield(event, more, size);
         break;
     case EVENT_SUSPENSION_FAILED:
-        snprintf(more, sizeof more, " %s %s", suspension_failure_name(event->suspension_failed.why),
+        snprintf(more, size, " %s %s", suspension_failure_name(event->suspension_failed.why),
             event->suspension_failed.is_suspended ? "suspended" : "running");
         break;
     case EVENT_MEMORY_WAIT:
         strcpy(more, " ");
-        format_size(event->memory_wait.bytes, more + 1, sizeof more - 1);
+        format_size(event->memory_wait.bytes, more + 1, size - 1);
         break;
     case EVENT_DEPENDENCY:
         dependency_format(&event->dependency.dependency, text, sizeof text);
-        snprintf(more, sizeof more, " %s %s", text, event->dependency.holds ? "holds" : "never");
+        snprintf(more, size, " %s %s", text, event->dependency.holds ? "holds" : "never");
         break;
     case EVENT_RESTART:
         event_line_format_time(event->restart_us, text, sizeof text);
-        snprintf(more, sizeof more, " begin=%s", text);
+        snprintf(more, size, " begin=%s", text);
         break;
     case EVENT_MEMORY_ANSWER:
-        strcpy(more, event->memory_granted ? " granted" : " denied");
+        snprintf(more, size, " %s", event->memory_granted ? "granted" : "denied");
         break;
     case EVENT_END:
-        snprintf(more, sizeof more, " %s", task_state_word(event->end));
+        snprintf(more, size, " %s", task_state_word(event->end));
         break;
     default:
         break;
     }
+}
+
+bool event_line_format(const struct event *event, const char *name, char *buffer, size_t size)
+{
+    char time[32], more[1024] = "";
+    const char *verb = verb_of(event->kind);
+    if (!verb)
+        return false;
+    describe_event(event, more, sizeof more);
     event_line_format_time(event->time_us, time, sizeof time);
     snprintf(buffer, size, "t=%s %s %s%s", time, verb, name, more);
     return true;

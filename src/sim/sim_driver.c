@@ -5,10 +5,12 @@
  * heap entry names its slot; the heap entries behind `count` name the free slots.
  */
 #include "sim/sim_driver.h"
-#include "base/clock.h"
 
 #include <errno.h>
 #include <stdlib.h>
+
+#include "base/array.h"
+#include "base/clock.h"
 
 struct heap_entry {
     int64_t time_us;
@@ -33,7 +35,9 @@ struct sim {
     bool has_limits; /* some task has a time limit, or may be suspended: the core has deadlines */
     struct heap_entry *heap;
     struct slot *slots;
-    int count, capacity;
+    int count;   /* of scheduled entries */
+    int n_slots; /* numbered so far: the most entries that there ever were */
+    size_t heap_capacity, slots_capacity;
     uint64_t next_order;
 };
 
@@ -102,27 +106,23 @@ static void sift_down(struct heap_entry *heap, int count, struct heap_entry entr
     heap[i] = entry;
 }
 
-static int grow_heap(struct sim *sim)
+/* One more slot, named by a heap entry behind the others. */
+static int add_slot(struct sim *sim)
 {
-    int capacity = sim->capacity ? sim->capacity * 2 : 64;
-    struct heap_entry *heap = realloc(sim->heap, (size_t)capacity * sizeof *heap);
-    if (heap)
-        sim->heap = heap;
-    struct slot *slots = realloc(sim->slots, (size_t)capacity * sizeof *slots);
-    if (slots)
-        sim->slots = slots;
-    if (!heap || !slots)
+    if (ARRAY_RESERVE(sim->slots, sim->slots_capacity, sim->n_slots + 1) < 0)
         return -ENOMEM;
-    for (int i = sim->capacity; i < capacity; i++)
-        heap[i].slot = i;
-    sim->capacity = capacity;
+    const struct heap_entry free_entry = {.slot = sim->n_slots};
+    size_t n = (size_t)sim->n_slots;
+    if (ARRAY_APPEND(sim->heap, n, sim->heap_capacity, free_entry) < 0)
+        return -ENOMEM;
+    sim->n_slots++;
     return 0;
 }
 
 /* Puts an entry on the heap. Returns its slot, for the caller to fill; NULL without memory. */
 static struct slot *add_entry(struct sim *sim, int64_t time_us, int64_t *ret_time_us)
 {
-    if (sim->count == sim->capacity && grow_heap(sim) < 0)
+    if (sim->count == sim->n_slots && add_slot(sim) < 0)
         return NULL;
     struct heap_entry entry = {.order = sim->next_order++, .slot = sim->heap[sim->count].slot};
     *ret_time_us = entry.time_us = time_us < sim->now_us ? sim->now_us : time_us;
