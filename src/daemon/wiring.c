@@ -578,10 +578,10 @@ static void http_clear_gpu_errors(void *context, size_t i)
     gpus_clear_errors(daemon->gpus, i);
 }
 
-static void http_limits_changed(void *context, uint64_t task)
+static int http_limits_changed(void *context, uint64_t task, struct fault *fault)
 {
     struct daemon *daemon = context;
-    attempts_apply_limits(daemon->attempts, task);
+    return attempts_apply_limits(daemon->attempts, task, fault);
 }
 
 static const char *http_task_why_deferred(void *context, uint64_t task)

@@ -129,23 +129,38 @@ int attempt_create(const char *folder, const struct attempt_spec *spec, struct f
     return r;
 }
 
-int attempt_has_variable(
-    const char *folder, const char *variable, struct fault *fault, bool *ret_has)
+static int read_spec(const char *folder, struct fault *fault, struct spec_file *ret_file)
 {
     char path[PATH_MAX], *data;
     size_t size;
-    struct spec_file file;
-    *ret_has = false;
     snprintf(path, sizeof path, "%s/spec", folder);
     int r = file_read(path, SPEC_LIMIT, fault, &data, &size);
-    if (r == 0)
-        r = spec_decode(data, size, fault, &file);
+    return r < 0 ? r : spec_decode(data, size, fault, ret_file);
+}
+
+int attempt_has_variable(
+    const char *folder, const char *variable, struct fault *fault, bool *ret_has)
+{
+    struct spec_file file;
+    *ret_has = false;
+    int r = read_spec(folder, fault, &file);
     if (r < 0)
         return r;
     for (const char *const *entry = file.spec.env; *entry && !*ret_has; entry++)
         *ret_has = strcmp(*entry, variable) == 0;
     spec_file_fini(&file);
     return 0;
+}
+
+bool attempt_keeps_other_limit(const char *folder, int64_t limit_us)
+{
+    struct spec_file file;
+    struct fault fault;
+    if (read_spec(folder, &fault, &file) < 0)
+        return true;
+    bool keeps = !file.reads_time_limit && file.spec.time_limit_us != limit_us;
+    spec_file_fini(&file);
+    return keeps;
 }
 
 /* The shim starts with every signal blocked, so that no moment is left in which a signal could end

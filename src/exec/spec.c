@@ -66,6 +66,7 @@ int spec_encode(
     tagged_fields_put_int(&record, "open_files", spec->open_files);
     tagged_fields_put_int(&record, "grace_us", spec->grace_us);
     tagged_fields_put_int(&record, "time_limit_us", spec->time_limit_us);
+    tagged_fields_put_int(&record, "reads_time_limit", 1);
     tagged_fields_put_int(&record, "warning_signal", spec->warning_signal);
     tagged_fields_put_int(&record, "warning_us", spec->warning_us);
     tagged_fields_put_int(&record, "warns_script_only", spec->warns_script_only);
@@ -145,6 +146,8 @@ static int take_number(struct spec_file *file, struct span key, struct span valu
         spec->grace_us = n;
     else if (span_is(key, "time_limit_us"))
         spec->time_limit_us = n;
+    else if (span_is(key, "reads_time_limit"))
+        file->reads_time_limit = n;
     else if (span_is(key, "warning_signal") && n <= 64)
         spec->warning_signal = (int)n;
     else if (span_is(key, "warning_us"))

@@ -76,6 +76,7 @@ struct attempt_spec {
 struct spec_file {
     struct attempt_spec spec;
     bool has_script; /* script.size was not 0 when it was encoded; the script itself is not here */
+    bool reads_time_limit; /* the shim of the version that encoded it reads ATTEMPT_TIME_LIMIT */
     char *data;
     const char **argv;
     const char **env;

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """When a task starts: begin times, priorities, dependencies; and what is refused."""
 
+import glob
 import os
 import pwd
 import signal
@@ -105,6 +106,7 @@ class Order(DaemonCase):
             ("UPDATE", "time limit 2:00:00, 2 CPUs, main memory 3.0 GiB"), self.events(first)
         )
         self.assertEqual((self.task(first)["cpus"], self.task(first)["host_memory_mib"]), (2, 3072))
+        self.assertNotIn("older", self.colloc("update", "--time=3h", str(first)).stderr)
         self.assertIn("more CPUs", self.colloc("update", "--cpus=9999", str(first), code=1).stderr)
         self.assertIn(
             "has started", self.colloc("update", "--memory=9G", str(first), code=1).stderr
@@ -114,6 +116,26 @@ class Order(DaemonCase):
         self.wait(third, "COMPLETED")
         self.assertEqual(self.wait(second, "COMPLETED")["name"], "later")
         self.assertIn("ended", self.colloc("update", "--time=1h", str(first), code=1).stderr)
+
+    def test_a_longer_time_of_a_task_that_an_older_version_started(self):
+        array = self.submit("exec sleep 1000", array="0-1", time_limit_s=3600)
+        for i in range(2):
+            self.wait_state(f"{array}_{i}", "RUNNING")
+        specs = glob.glob(f"{self.state}/tasks/*/*/spec")
+        self.assertEqual(len(specs), 2)
+        for path in specs:
+            with open(path, "rb") as file:
+                fields = file.read().split(b"\n")
+            fields.remove(b"reads_time_limit 1 1")  # specs of that version did not have it
+            with open(path, "wb") as file:
+                file.write(b"\n".join(fields))
+        for tasks in (f"{array}_0", str(array)):
+            done = self.colloc("update", "--time=2h", tasks)
+            self.assertIn("an older colloc started it", done.stderr)
+            self.assertIn("it ends at the former one at the latest", done.stderr)
+        self.wait_log("an older colloc started it")
+        self.assertEqual(self.colloc("update", "--time=1h", f"{array}_0").stderr, "")
+        self.assertEqual(self.colloc("update", "--name=x", f"{array}_1").stderr, "")
 
     def test_an_update_that_cannot_be(self):
         task = self.submit(hold=True)

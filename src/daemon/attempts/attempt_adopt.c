@@ -77,9 +77,10 @@ static void adopt_unclaimed(struct attempts *attempts, const struct task *task, 
 /* STARTED is fed again, so that a task that is to end meanwhile is killed. */
 static void watch_again(struct attempts *attempts, struct live_attempt *live, bool by_streams)
 {
+    struct fault fault;
     log_info("task %llu is still running: found again", (unsigned long long)live->task);
     live_attempt_watch(live);
-    attempts_apply_limits(attempts, live->task); /* changed just before the daemon died? */
+    attempts_apply_limits(attempts, live->task, &fault); /* changed just before the daemon died? */
     attempts_report_started(attempts, live->task, by_streams);
 }
 

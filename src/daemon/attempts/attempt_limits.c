@@ -8,7 +8,11 @@
  * that is never over, and when it goes on, the old one and the time that it was stopped:
  *
  *     limit 8 h    suspended after 1 h    never    resumed after 10 h    18 h after the start
+ *
+ * The shim of an older colloc does not read the file. It ends the task at the limit that it got, so
+ * a longer one has no effect; this is said to the user that changes it.
  */
+#include <errno.h>
 #include <inttypes.h>
 #include <search.h>
 #include <stdio.h>
@@ -62,12 +66,12 @@ void attempts_keep_time_limits(struct attempts *attempts)
     twalk_r(attempts->live, on_live_attempt, attempts);
 }
 
-void attempts_apply_limits(const struct attempts *attempts, uint64_t id)
+int attempts_apply_limits(const struct attempts *attempts, uint64_t id, struct fault *fault)
 {
     const struct task *task = core_task(attempts->parts.core, id);
     char folder[STATE_PATH_SIZE], cgroup[CGROUP_PATH_SIZE];
     if (!task || !task_state_has_attempt(task->state))
-        return;
+        return 0;
     attempts_folder(attempts, task, folder, sizeof folder);
     int r = write_time_limit(folder, shim_limit_us(task));
     if (r == 0 && cgroups_name(attempts, folder, cgroup, sizeof cgroup)) {
@@ -80,5 +84,14 @@ void attempts_apply_limits(const struct attempts *attempts, uint64_t id)
         r = cgroup_limit_attempt(cgroup, &limits);
     }
     if (r < 0)
-        log_warning("task %" PRIu64 ": its new limits are not all in force: %s", id, strerror(-r));
+        fault_set(fault, -r, "task %" PRIu64 ": its new limits are not all in force: %s", id,
+            strerror(-r));
+    else if (attempt_keeps_other_limit(folder, shim_limit_us(task)))
+        r = fault_set(fault, EOPNOTSUPP,
+            "task %" PRIu64 ": an older colloc started it, and its shim does not read a new time "
+            "limit: it ends at the former one at the latest; to run longer, submit it again",
+            id);
+    if (r < 0)
+        log_warning("%s", fault->text);
+    return r;
 }

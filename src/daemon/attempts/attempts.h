@@ -48,8 +48,9 @@ void attempts_mps_ready(struct attempts *attempts, uid_t uid);
 void attempts_polled(struct attempts *attempts, int64_t poll);
 
 /* The time limit, the CPUs or the main memory of a task were changed: the shim and the cgroup of
- * its attempt get them, if it has one. */
-void attempts_apply_limits(const struct attempts *attempts, uint64_t task);
+ * its attempt get them, if it has one. Returns 0, or -errno with a fault, which the log has, too:
+ * not all of them are in force. */
+int attempts_apply_limits(const struct attempts *attempts, uint64_t task, struct fault *fault);
 
 /* Limits the main memory of all tasks together, also of those without a limit, to the setting. */
 void attempts_limit_all(const struct attempts *attempts);

@@ -75,8 +75,9 @@ struct http_hooks {
      * false when none is under way. */
     bool (*answer_suspension_later)(void *context, uint64_t task, struct api_request *request);
 
-    /* The limits of a task were changed, which may have an attempt. */
-    void (*limits_changed)(void *context, uint64_t task);
+    /* The limits of a task were changed, which may have an attempt. Returns 0, or -errno with a
+     * fault: not all of them are in force there. */
+    int (*limits_changed)(void *context, uint64_t task, struct fault *fault);
 };
 
 struct http_options {

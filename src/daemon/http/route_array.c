@@ -87,12 +87,9 @@ static json_t *array_json(struct http *http, const struct array_tasks *array)
 }
 
 static void reply_array(
-    struct http *http, struct api_request *request, const struct array_tasks *array, int changed)
+    struct http *http, struct api_request *request, const struct array_tasks *array)
 {
-    json_t *shown = array_json(http, array);
-    api_reply(request, 200,
-        changed >= 0 ? json_pack("{s:o, s:i}", "array", shown, "changed", changed)
-                     : json_pack("{s:o}", "array", shown));
+    api_reply(request, 200, json_pack("{s:o}", "array", array_json(http, array)));
 }
 
 bool array_was_shown(struct http *http, struct api_request *request)
@@ -100,7 +97,7 @@ bool array_was_shown(struct http *http, struct api_request *request)
     struct array_tasks array;
     if (!names_array(http, request, &array))
         return false;
-    reply_array(http, request, &array, -1);
+    reply_array(http, request, &array);
     array_tasks_fini(&array);
     return true;
 }
@@ -119,8 +116,9 @@ struct array_change {
     struct dependency after[DEPENDENCIES_MAX]; /* of an UPDATE */
     json_t *detail;                            /* with this */
     const char *verb;
-    int n_done;    /* of its tasks */
-    int n_changed; /* of those, the ones that allowed it */
+    int n_done;                /* of its tasks */
+    int n_changed;             /* of those, the ones that allowed it */
+    struct fault limits_fault; /* of the last of which the new limits are not all in force */
 };
 
 static void change_free(struct array_change *change)
@@ -149,7 +147,7 @@ static void change_next(struct array_change *change)
     if (!is_allowed(change, &event) || driver_feed(driver, &event, change->detail) != 0)
         return;
     change->n_changed++;
-    http_apply_limits(change->http, &event);
+    http_apply_limits(change->http, &event, &change->limits_fault);
 }
 
 static void change_slice(struct array_change *change)
@@ -175,6 +173,14 @@ static void catch_up(const struct array_change *change)
             array->elements[array->n - 1].task);
 }
 
+static void reply_changed(const struct array_change *change)
+{
+    json_t *shown = array_json(change->http, &change->array);
+    const char *note = *change->limits_fault.text ? change->limits_fault.text : NULL;
+    api_reply(change->request, 200,
+        json_pack("{s:o, s:i, s:s*}", "array", shown, "changed", change->n_changed, "note", note));
+}
+
 static void answer_change(struct array_change *change)
 {
     catch_up(change);
@@ -183,7 +189,7 @@ static void answer_change(struct array_change *change)
         api_reply_error(
             change->request, 507, "array %llu: the event log cannot be written at the moment", id);
     else if (change->n_changed > 0)
-        reply_array(change->http, change->request, &change->array, change->n_changed);
+        reply_changed(change);
     else
         api_reply_error(
             change->request, 409, "array %llu: none of its tasks can be %s", id, change->verb);

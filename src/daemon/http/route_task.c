@@ -258,8 +258,7 @@ static void reply_unrecorded(struct api_request *request, uint64_t id, json_t *r
     snprintf(note, sizeof note,
         "task %llu is being ended; that will be recorded once the disk of the event log has space",
         (unsigned long long)id);
-    json_t *shown = for_asker(request, record);
-    api_reply(request, 202, shown ? json_pack("{s:o, s:s}", "task", shown, "note", note) : NULL);
+    reply_task_noted(request, 202, record, note);
 }
 
 static void change_task(

@@ -111,11 +111,11 @@ static bool may_raise(const struct http *http, struct api_request *request, uint
            (job && job->uid == uid && config_is_operator(http->parts.config, job->user));
 }
 
-void http_apply_limits(const struct http *http, const struct event *event)
+void http_apply_limits(const struct http *http, const struct event *event, struct fault *fault)
 {
     const struct http_hooks *hooks = &http->parts.hooks;
     if (event->kind == EVENT_UPDATE && (event->update.sets_time_limit || event->update.sets_host))
-        hooks->limits_changed(hooks->context, event->task);
+        hooks->limits_changed(hooks->context, event->task, fault);
 }
 
 static void update_task(
@@ -131,12 +131,12 @@ static void update_task(
         return;
     }
     driver_feed(driver, &update->event, update->detail);
-    http_apply_limits(http, &update->event);
+    http_apply_limits(http, &update->event, &fault);
     if (update->event.update.sets_after)
         dependencies_catch_up(http->parts.core, http->parts.store, driver, id, id);
     json_t *now = find_record(http, request, id);
     if (now)
-        reply_task(request, now);
+        reply_task_noted(request, 200, now, fault.text);
 }
 
 /* Answers unless the request may be carried out. `id`: of the task, or of an array's first. */

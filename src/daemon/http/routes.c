@@ -44,10 +44,17 @@ json_t *for_asker(const struct api_request *request, json_t *record)
     return may_touch(request, owner_of(record)) ? record : public_record(record);
 }
 
-void reply_task(struct api_request *request, json_t *record)
+void reply_task_noted(struct api_request *request, int status, json_t *record, const char *note)
 {
     json_t *shown = for_asker(request, record);
-    api_reply(request, 200, shown ? json_pack("{s:o}", "task", shown) : NULL);
+    const char *text = *note ? note : NULL;
+    api_reply(
+        request, status, shown ? json_pack("{s:o, s:s*}", "task", shown, "note", text) : NULL);
+}
+
+void reply_task(struct api_request *request, json_t *record)
+{
+    reply_task_noted(request, 200, record, "");
 }
 
 uint64_t request_task_id(const struct http *http, const struct api_request *request)

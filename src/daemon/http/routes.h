@@ -21,7 +21,9 @@ json_t *for_asker(const struct api_request *request, json_t *record);
  * Returns NULL for NULL, and when memory is out. */
 json_t *public_record(json_t *record);
 
-/* Answers {"task": ...} with what the user may see. Takes over the record. */
+/* Answers {"task": ...} with what the user may see, and a "note" unless that is "". Takes over the
+ * record. */
+void reply_task_noted(struct api_request *request, int status, json_t *record, const char *note);
 void reply_task(struct api_request *request, json_t *record);
 
 /* Returns the task that the path names: 12, or 12_7, the task with index 7 of array 12. 0: array 12
@@ -77,8 +79,9 @@ void route_reserve(void *context, struct api_request *request);
 /* route_update.c */
 void route_update(void *context, struct api_request *request);
 
-/* After an UPDATE was fed: its limits are in force for the attempt of its task, too. */
-void http_apply_limits(const struct http *http, const struct event *event);
+/* After an UPDATE was fed: puts its limits in force for the attempt of its task. Sets the fault if
+ * not all of them are. */
+void http_apply_limits(const struct http *http, const struct event *event, struct fault *fault);
 
 /* route_array.c: answers if the path names an array. Returns whether it did. `change`: fed for each
  * of its tasks, with `detail`; dependencies of an UPDATE are copied. */

@@ -95,6 +95,11 @@ int attempt_has_variable(
     return 0;
 }
 
+bool attempt_keeps_other_limit(const char *folder, int64_t limit_us)
+{
+    return false;
+}
+
 void attempt_clean(const char *folder)
 {
     tell("clean; ");
@@ -348,6 +353,15 @@ static void test_a_running_task_is_killed(void **state)
     expect_story("CANCEL; end it; ");
 }
 
+static void test_limits_that_cannot_be_written_are_said(void **state)
+{
+    struct fault fault = {0};
+    assert_int_equal(attempts_apply_limits(seen.attempts, 1, &fault), 0); /* it has no attempt */
+    run_task();
+    assert_int_equal(attempts_apply_limits(seen.attempts, 1, &fault), -ENOENT);
+    assert_non_null(strstr(fault.text, "task 1: its new limits are not all in force"));
+}
+
 static void submit_mps_task(int mps)
 {
     seen.mps = mps;
@@ -489,6 +503,7 @@ int main(void)
         TEST(a_fault_of_the_task_ends_the_attempt),
         TEST(a_cancelled_start_is_unstarted),
         TEST(a_running_task_is_killed),
+        TEST(limits_that_cannot_be_written_are_said),
         TEST(a_task_waits_for_mps),
         TEST(a_task_starts_without_mps_where_there_is_none),
         TEST(a_crash_waits_for_a_poll),

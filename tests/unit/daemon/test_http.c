@@ -423,8 +423,9 @@ static void on_clear_gpu_errors(void *context, size_t i)
     seen.cleared++;
 }
 
-static void on_limits_changed(void *context, uint64_t task)
+static int on_limits_changed(void *context, uint64_t task, struct fault *fault)
 {
+    return 0;
 }
 
 static const char *on_why_deferred(void *context, uint64_t task)
