@@ -292,19 +292,24 @@ struct demand interference_activity(const struct interference_constants *constan
     return now;
 }
 
-/*
- * Full activity adds work_w to what an awake GPU draws: a quarter of it while any kernel is
- * resident, three quarters in proportion to SM activity. All ratios here are the means of six
- * trainings alone on an H200 (data/sharing/h200.csv); scripts/fit-sharing prints their errors.
- */
+/* Ratios of what is not known to SM activity: means of six trainings alone on an H200
+ * (data/sharing/h200.csv); scripts/fit-sharing prints their errors. */
+static const double GRACT_LEAST = 0.2, GRACT_PER_SMACT = 0.9, SMOCC_PER_SMACT = 0.33,
+                    DRAM_PER_SMACT = 0.24;
+
+/* What full activity adds to the power of a GPU: a quarter while any kernel is resident, the rest
+ * in proportion to SM activity. Of the same trainings. */
+static const double POWER_OF_GRACT = 0.25, POWER_OF_SMACT = 0.75;
+
 void demand_complete(struct demand *demand, double work_w)
 {
     if (isnan(demand->gract))
-        demand->gract = fmin(1, 0.2 + 0.9 * demand->smact);
+        demand->gract = fmin(1, GRACT_LEAST + GRACT_PER_SMACT * demand->smact);
     if (isnan(demand->smocc))
-        demand->smocc = 0.33 * demand->smact;
+        demand->smocc = SMOCC_PER_SMACT * demand->smact;
     if (isnan(demand->dram))
-        demand->dram = 0.24 * demand->smact;
+        demand->dram = DRAM_PER_SMACT * demand->smact;
     if (isnan(demand->power_w))
-        demand->power_w = work_w * (0.25 * demand->gract + 0.75 * demand->smact);
+        demand->power_w = work_w *
+                          (POWER_OF_GRACT * demand->gract + POWER_OF_SMACT * demand->smact);
 }

@@ -38,6 +38,10 @@ static bool is_row_norm(const struct layer *layer)
            !span_starts(layer->type, "Group");
 }
 
+/* Chosen: a Transformer over patches has one convolution and dozens of linear layers, a CNN with
+ * row norms (ConvNeXt) two linear layers for each convolution. */
+enum { LINEARS_PER_CONV = 4 };
+
 /*
  * Finds the family by the layers, not by the names of containers: many Transformers print only the
  * linear layers of their attention. A Transformer has row norms, a layer that makes positions of
@@ -55,7 +59,8 @@ static bool family_of(const struct model *model, enum gpumemnet_family *ret_fami
         row_norms += is_row_norm(&model->layers[i]);
     }
     bool places = n[LAYER_EMBEDDING] + n[LAYER_CONV] > 0;
-    if (n[LAYER_ATTENTION] || (row_norms && places && n[LAYER_LINEAR] > 4 * n[LAYER_CONV]))
+    if (n[LAYER_ATTENTION] ||
+        (row_norms && places && n[LAYER_LINEAR] > LINEARS_PER_CONV * n[LAYER_CONV]))
         *ret_family = GPUMEMNET_TRANSFORMER;
     else
         *ret_family = n[LAYER_CONV] ? GPUMEMNET_CNN : GPUMEMNET_MLP;

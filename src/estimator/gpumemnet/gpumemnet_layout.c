@@ -145,10 +145,13 @@ void gpumemnet_layout_init(enum gpumemnet_family family, enum gpumemnet_method m
         add_members(layout, members_of[family][i].shallowest, members_of[family][i].deepest);
 }
 
+/* The longest wave of a position's channels, in places (Vaswani et al., 2017, section 3.5). */
+static const double WAVE_MAX = 1e4;
+
 void gpumemnet_position(size_t place, int width, float *channels)
 {
     for (int i = 0; i < width; i += 2) {
-        double angle = (double)place * pow(1e4, -(double)i / width);
+        double angle = (double)place * pow(WAVE_MAX, -(double)i / width);
         channels[i] += (float)sin(angle);
         channels[i + 1] += (float)cos(angle);
     }

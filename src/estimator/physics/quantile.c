@@ -27,9 +27,12 @@ static const double steady_scale = 0.06;
 /* The least scale of a doubtful summary. Chosen: then it reserves no less than a sound one. */
 static const double doubtful_least = 0.2;
 
+/* The part of a network's work that is in convolutions. Chosen: the larger part decides. */
+static const double conv_share_least = 0.5;
+
 enum network_kind network_kind_of(const struct physics *physics)
 {
-    return physics->conv_share > 0.5 ? NETWORK_CONVOLUTIONS : NETWORK_PRODUCTS;
+    return physics->conv_share > conv_share_least ? NETWORK_CONVOLUTIONS : NETWORK_PRODUCTS;
 }
 
 const char *network_kind_name(enum network_kind kind)
