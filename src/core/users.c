@@ -178,11 +178,15 @@ void core_accrue(struct core *core, struct gpu_view *gpu, int64_t now_us)
     if (span_us <= 0)
         return;
     gpu->accrued_us = now_us;
-    if (gpu->n_residents == 0)
+    if (gpu->n_residents == 0 || !core->settings.usage_half_life_us)
         return;
+    const double size_us = size_of(core, gpu) * (double)span_us;
+    if (gpu->exclusive_for == gpu->residents[0].task && gpu->n_residents == 1) {
+        gpu->residents[0].user->accrued_us += size_us; /* as charge_rate, sooner */
+        return;
+    }
     const struct activity activity = activity_of(gpu);
     const double equal_part = 1.0 / gpu->n_residents;
-    const double size_us = size_of(core, gpu) * (double)span_us;
     double rate = 0; /* of the residents from the last change of user on */
     for (int i = 0; i < gpu->n_residents; i++) {
         const struct resident *resident = &gpu->residents[i];

@@ -133,6 +133,8 @@ static int prepare_core(struct simulation_run *run)
     settings.is_calibrated =
         true; /* the policy predicts with the constants of the simulated GPUs */
     settings.sharing_constants = run->simulation->laws->interference;
+    if (run->arrivals.user_column < 0)
+        settings.usage_half_life_us = 0; /* one user: charges would decide nothing */
     settings.conditions.sample_valid_us = INT64_MAX /
                                           2; /* left-out samples must not make one old */
     run->world = (struct sim_world){
