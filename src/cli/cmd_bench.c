@@ -154,18 +154,6 @@ static const struct option_spec options[] = {
         .help = "of pipelines: run stages that only take time in place of their programs"},
 };
 
-static int64_t number_or(const struct invocation *invocation, int option, int64_t otherwise)
-{
-    const struct option_value *value = &invocation->values[option];
-    return value->set ? value->number : otherwise;
-}
-
-static const char *text_or(const struct invocation *invocation, int option, const char *otherwise)
-{
-    const struct option_value *value = &invocation->values[option];
-    return value->set ? value->text : otherwise;
-}
-
 /* What the callbacks of a bench share. */
 struct bench_context {
     struct client *client;
@@ -258,7 +246,7 @@ static int read_experiment(const struct invocation *invocation, struct experimen
 {
     char workloads[PATH_MAX];
     struct fault fault = {0};
-    const char *given = text_or(invocation, BENCH_WORKLOADS, NULL);
+    const char *given = option_text_or(&invocation->values[BENCH_WORKLOADS], NULL);
     if (!given && support_find("workloads", workloads, sizeof workloads) < 0) {
         print_error("cannot find colloc's trainings where they were installed: give their "
                     "folder with --workloads");
@@ -269,13 +257,13 @@ static int read_experiment(const struct invocation *invocation, struct experimen
         .python = python,
         .current = getcwd(current, sizeof current),
         .workloads = given ? given : workloads,
-        .base = text_or(invocation, BENCH_BASE, NULL),
-        .gpu = text_or(invocation, BENCH_GPU, NULL),
-        .epochs = (int)number_or(invocation, BENCH_EPOCHS, 2),
-        .steps = (int)number_or(invocation, BENCH_STEPS, 200),
+        .base = option_text_or(&invocation->values[BENCH_BASE], NULL),
+        .gpu = option_text_or(&invocation->values[BENCH_GPU], NULL),
+        .epochs = (int)option_number_or(&invocation->values[BENCH_EPOCHS], 2),
+        .steps = (int)option_number_or(&invocation->values[BENCH_STEPS], 200),
     };
     /* A script runs in its own folder, where a relative path of the interpreter would not be. */
-    const char *named = text_or(invocation, BENCH_PYTHON, "python3");
+    const char *named = option_text_or(&invocation->values[BENCH_PYTHON], "python3");
     bool is_relative = defaults.current && strchr(named, '/') && *named != '/';
     snprintf(
         python, sizeof python, "%s%s%s", is_relative ? current : "", is_relative ? "/" : "", named);
@@ -328,10 +316,10 @@ static int run_groups(const struct invocation *invocation, const struct experime
 {
     const struct bench_settings settings = {
         .experiment = experiment,
-        .repeats = (int)number_or(invocation, BENCH_REPEAT, 1),
-        .period_us = number_or(invocation, BENCH_INTERVAL, SECOND_US / 2),
-        .limit_us = number_or(invocation, BENCH_LIMIT, 2 * 3600 * SECOND_US),
-        .python = text_or(invocation, BENCH_PYTHON, "python3"),
+        .repeats = (int)option_number_or(&invocation->values[BENCH_REPEAT], 1),
+        .period_us = option_number_or(&invocation->values[BENCH_INTERVAL], SECOND_US / 2),
+        .limit_us = option_number_or(&invocation->values[BENCH_LIMIT], 2 * 3600 * SECOND_US),
+        .python = option_text_or(&invocation->values[BENCH_PYTHON], "python3"),
         .client = context->client,
         .submit = submit_task,
         .on_begin = on_begin,
@@ -351,7 +339,8 @@ static int write_results(
         return EXIT_REFUSED;
     }
     if (journal->n_done > 0 && !invocation->values[BENCH_NO_REPORT].number)
-        python_report(text_or(invocation, BENCH_PYTHON, NULL), "colloc_report.bench", folder);
+        python_report(
+            option_text_or(&invocation->values[BENCH_PYTHON], NULL), "colloc_report.bench", folder);
     return EXIT_OK;
 }
 
@@ -366,7 +355,7 @@ static int write_results(
  */
 static int measure_groups(const struct invocation *invocation, const struct experiment *experiment)
 {
-    const char *folder = text_or(invocation, BENCH_OUTPUT, "bench-results");
+    const char *folder = option_text_or(&invocation->values[BENCH_OUTPUT], "bench-results");
     bool by_daemon = invocation->values[BENCH_DAEMON].number;
     struct fault fault = {0};
     struct journal journal = {0};
@@ -377,8 +366,9 @@ static int measure_groups(const struct invocation *invocation, const struct expe
     int r = invocation->values[BENCH_RETRY_FAILED].number ? journal_drop_failed(folder, &fault) : 0;
     if (r == 0)
         r = journal_open(&journal, folder, &fault);
-    if (r == 0 && !bench_can_run(experiment, text_or(invocation, BENCH_PYTHON, "python3"),
-                      invocation->values[BENCH_WORKLOADS].set, by_daemon))
+    if (r == 0 &&
+        !bench_can_run(experiment, option_text_or(&invocation->values[BENCH_PYTHON], "python3"),
+            invocation->values[BENCH_WORKLOADS].set, by_daemon))
         code = EXIT_REFUSED;
     else if (r == 0) {
         open_table(invocation, experiment, &journal, &context.table);
@@ -413,15 +403,15 @@ static int run_pipelines(const struct invocation *invocation)
     if (!has_none_of(invocation, others, ARRAY_SIZE(others), "pipelines"))
         return EXIT_USAGE;
     const struct pipeline_bench bench = {
-        .output = text_or(invocation, BENCH_OUTPUT, NULL),
-        .sharing = text_or(invocation, BENCH_SHARING, NULL),
-        .gpu = text_or(invocation, BENCH_GPU, NULL),
-        .python = text_or(invocation, BENCH_PYTHON, NULL),
-        .repeats = number_or(invocation, BENCH_REPEAT, 0),
-        .requests = number_or(invocation, BENCH_REQUESTS, 0),
-        .rate = number_or(invocation, BENCH_RATE, 0),
-        .matrix_us = number_or(invocation, BENCH_MATRIX, 0),
-        .limit_us = number_or(invocation, BENCH_LIMIT, 0),
+        .output = option_text_or(&invocation->values[BENCH_OUTPUT], NULL),
+        .sharing = option_text_or(&invocation->values[BENCH_SHARING], NULL),
+        .gpu = option_text_or(&invocation->values[BENCH_GPU], NULL),
+        .python = option_text_or(&invocation->values[BENCH_PYTHON], NULL),
+        .repeats = option_number_or(&invocation->values[BENCH_REPEAT], 0),
+        .requests = option_number_or(&invocation->values[BENCH_REQUESTS], 0),
+        .rate = option_number_or(&invocation->values[BENCH_RATE], 0),
+        .matrix_us = option_number_or(&invocation->values[BENCH_MATRIX], 0),
+        .limit_us = option_number_or(&invocation->values[BENCH_LIMIT], 0),
         .pretend = invocation->values[BENCH_PRETEND].number,
         .has_report = !invocation->values[BENCH_NO_REPORT].number,
         .files = (const char *const *)invocation->operands,

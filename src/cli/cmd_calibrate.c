@@ -65,12 +65,6 @@ static const struct option_spec options[] = {
         .help = "folder of worker.py; default: the one installed with colloc"},
 };
 
-static const char *text_or(const struct invocation *invocation, int option, const char *otherwise)
-{
-    const struct option_value *value = &invocation->values[option];
-    return value->set ? value->text : otherwise;
-}
-
 /* ---- the plan ---- */
 
 /* Cuts "a,b,c" in `text`, which the plan borrows. */
@@ -282,7 +276,7 @@ static int measure_and_write(const char *path, struct calibration_plan *plan)
 static int find_script(const struct invocation *invocation, char *path, size_t size)
 {
     char folder[PATH_MAX];
-    const char *given = text_or(invocation, CALIBRATE_WORKLOADS, NULL);
+    const char *given = option_text_or(&invocation->values[CALIBRATE_WORKLOADS], NULL);
     if (!given && support_find("workloads", folder, sizeof folder) < 0) {
         print_error("cannot find colloc's trainings where they were installed: give their folder "
                     "with --workloads");
@@ -298,13 +292,13 @@ static int run(const struct invocation *invocation)
     char script[PATH_MAX + 16], trainings[256];
     struct fault fault = {0};
     struct calibration_plan plan = {
-        .python = text_or(invocation, CALIBRATE_PYTHON, "python3"),
+        .python = option_text_or(&invocation->values[CALIBRATE_PYTHON], "python3"),
         .script = script,
         .seconds = interval->set ? (double)interval->number / (double)SECOND_US : 2.5,
         .on_run = on_run,
     };
-    snprintf(
-        trainings, sizeof trainings, "%s", text_or(invocation, CALIBRATE_TRAININGS, TRAININGS));
+    snprintf(trainings, sizeof trainings, "%s",
+        option_text_or(&invocation->values[CALIBRATE_TRAININGS], TRAININGS));
     if (invocation->common[COMMON_JSON].number) {
         print_error("calibrate: --json is not supported: the file has a line for each constant");
         return EXIT_USAGE;
@@ -317,8 +311,9 @@ static int run(const struct invocation *invocation)
         print_error("%s", fault.text);
         return EXIT_REFUSED;
     }
-    bool is_ready = find_gpu(&plan, text_or(invocation, CALIBRATE_GPU, "0")) == 0 &&
-                    open_measurements(text_or(invocation, CALIBRATE_MEASUREMENTS, NULL), &plan) ==
+    bool is_ready = find_gpu(&plan, option_text_or(&invocation->values[CALIBRATE_GPU], "0")) == 0 &&
+                    open_measurements(
+                        option_text_or(&invocation->values[CALIBRATE_MEASUREMENTS], NULL), &plan) ==
                         0;
     int code = is_ready ? measure_and_write(invocation->operands[0], &plan) : EXIT_REFUSED;
     gpu_set_close(plan.set);

@@ -280,7 +280,7 @@ static int run_pytorch(
     const struct pytorch_model model = {
         .source = own[ESTIMATE_PYTORCH].text,
         .inputs = own[ESTIMATE_INPUT].text,
-        .classes = own[ESTIMATE_CLASSES].set ? own[ESTIMATE_CLASSES].number : -1,
+        .classes = option_number_or(&own[ESTIMATE_CLASSES], -1),
         .labels = own[ESTIMATE_LABELS].number,
         .kernels = own[ESTIMATE_KERNELS].number,
         .batch = values[TASK_BATCH].number,
@@ -291,7 +291,7 @@ static int run_pytorch(
         .sequence_length = values[TASK_SEQ].number,
         .with_fake = wants_fake_peak(task),
         .interpreter = own[ESTIMATE_PYTHON].text,
-        .limit_us = own[ESTIMATE_LIMIT].set ? own[ESTIMATE_LIMIT].number : limit_usual_us,
+        .limit_us = option_number_or(&own[ESTIMATE_LIMIT], limit_usual_us),
     };
     size_t size;
     int r = model.source ? pytorch_export(&model, fault, &task->summary, &size) : 0;
@@ -375,13 +375,13 @@ static void fill_request(const struct invocation *invocation, struct estimation 
     estimation->request = (struct estimate_request){
         .model = estimation->network.model,
         .export = estimation->network.export,
-        .batch = values[TASK_BATCH].set ? values[TASK_BATCH].number : ESTIMATE_NOT_GIVEN,
+        .batch = option_number_or(&values[TASK_BATCH], ESTIMATE_NOT_GIVEN),
         .declared_bytes = values[TASK_MEMORY].number,
         .sequence_length = values[TASK_SEQ].number,
         .optimizer = optimizer_parse(values[TASK_OPTIMIZER].text),
         .optimizer_text = values[TASK_OPTIMIZER].text,
         .precision = precision_of(values),
-        .gpus = values[TASK_GPUS].set ? (int)values[TASK_GPUS].number : 1,
+        .gpus = (int)option_number_or(&values[TASK_GPUS], 1),
         .parallel = parallel_parse(values[TASK_PARALLEL].text),
         .gpu_kind = gpu_kind_of(invocation, estimation->network.export),
         .history = estimation->history,

@@ -166,14 +166,14 @@ static int make_path(const struct option_value *values, char *path, size_t size)
 {
     char limit[32];
     bool of_period = values[HISTORY_SINCE].set || values[HISTORY_UNTIL].set;
-    const char *state = values[HISTORY_STATE].set ? values[HISTORY_STATE].text : NULL;
+    const char *state = option_text_or(&values[HISTORY_STATE], NULL);
     int64_t now_s = time(NULL);
     if (state && check_state(state) != EXIT_OK)
         return EXIT_USAGE;
     query_add(path, size, "state", state ? state : "ended");
     int64_t most = of_period ? LIMIT_OF_PERIOD : LIMIT_DEFAULT;
-    snprintf(limit, sizeof limit, "%lld",
-        (long long)(values[HISTORY_LIMIT].set ? values[HISTORY_LIMIT].number : most));
+    snprintf(
+        limit, sizeof limit, "%lld", (long long)option_number_or(&values[HISTORY_LIMIT], most));
     query_add(path, size, "limit", limit);
     if (values[HISTORY_USER].set)
         query_add(path, size, "user", values[HISTORY_USER].text);

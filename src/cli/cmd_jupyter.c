@@ -66,7 +66,7 @@ static int make_request(
     const struct invocation *invocation, const char *token, json_t **ret_request)
 {
     const struct option_value *idle = &invocation->values[JUPYTER_IDLE];
-    int64_t idle_s = (idle->set ? idle->number : IDLE_DEFAULT_US) / SECOND_US;
+    int64_t idle_s = option_number_or(idle, IDLE_DEFAULT_US) / SECOND_US;
     char server[80], notebook[80], path[4096];
     const char *words[WORDS_MAX + 8] = {
         program_find("jupyter-lab", path, sizeof path) ? "jupyter-lab" : "jupyter-notebook",

@@ -241,8 +241,8 @@ static int record_command(const struct invocation *invocation, FILE *csv, FILE *
     struct recording recording;
     const struct recorder_settings settings = {
         .argv = (char *const *)invocation->operands,
-        .gpus = values[RECORD_GPUS].set ? values[RECORD_GPUS].text : "",
-        .period_us = values[RECORD_INTERVAL].set ? values[RECORD_INTERVAL].number : SECOND_US,
+        .gpus = option_text_or(&values[RECORD_GPUS], ""),
+        .period_us = option_number_or(&values[RECORD_INTERVAL], SECOND_US),
         .csv = csv,
     };
     int r = recorder_run(&settings, &fault, &recording);

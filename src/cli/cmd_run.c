@@ -53,7 +53,7 @@ static int prepare_request(
     if (code == EXIT_OK && with_terminal) {
         if (!json_object_get(*ret_request, "requeue"))
             json_object_set_new(*ret_request, "requeue", json_false());
-        code = interactive_add_terminal(*ret_request, keep->set ? keep->number : KEEP_DEFAULT_US);
+        code = interactive_add_terminal(*ret_request, option_number_or(keep, KEEP_DEFAULT_US));
         if (code != EXIT_OK)
             json_decref(*ret_request);
     }

@@ -208,12 +208,6 @@ struct setup {
     struct simulation simulation;
 };
 
-static const char *text_of(const struct invocation *invocation, int option, const char *otherwise)
-{
-    const char *text = invocation->values[option].text;
-    return text ? text : otherwise;
-}
-
 static int number_of(const struct invocation *invocation, int option, double max, double otherwise,
     struct fault *fault, double *ret_value)
 {
@@ -229,8 +223,9 @@ static int set_policy(const struct invocation *invocation, struct setup *setup, 
     const char **ret_estimator)
 {
     struct sim_policy policy;
-    int r = simulating_policy(text_of(invocation, SIMULATE_POLICY, "magm"), fault, &policy);
-    *ret_estimator = text_of(invocation, SIMULATE_ESTIMATOR, "declared");
+    int r = simulating_policy(
+        option_text_or(&invocation->values[SIMULATE_POLICY], "magm"), fault, &policy);
+    *ret_estimator = option_text_or(&invocation->values[SIMULATE_ESTIMATOR], "declared");
     if (r < 0)
         return r;
     setup->simulation.settings.policy = policy.policy;
@@ -329,12 +324,14 @@ static int prepare_simulation(
     };
     int r = set_policy(invocation, setup, fault, &estimator);
     if (r == 0)
-        r = simulating_known(text_of(invocation, SIMULATE_KNOWN, "activity"), fault, simulation);
+        r = simulating_known(
+            option_text_or(&invocation->values[SIMULATE_KNOWN], "activity"), fault, simulation);
     if (r == 0)
-        r = sharing_parse(text_of(invocation, SIMULATE_SHARING, "mps"), &simulation->sharing);
+        r = sharing_parse(
+            option_text_or(&invocation->values[SIMULATE_SHARING], "mps"), &simulation->sharing);
     if (r == 0)
-        r = queue_order_parse(
-            text_of(invocation, SIMULATE_ORDER, "fair"), &simulation->settings.order);
+        r = queue_order_parse(option_text_or(&invocation->values[SIMULATE_ORDER], "fair"),
+            &simulation->settings.order);
     if (r == 0)
         r = set_conditions(invocation, &simulation->settings, fault);
     if (r == 0)
@@ -344,7 +341,8 @@ static int prepare_simulation(
     if (r == 0)
         r = simulating_kinds(invocation->values[SIMULATE_KINDS].text, fault, &setup->kinds);
     if (r == 0)
-        r = cluster_parse(&setup->kinds, text_of(invocation, SIMULATE_GPUS, "4xA100-40GB"), fault,
+        r = cluster_parse(&setup->kinds,
+            option_text_or(&invocation->values[SIMULATE_GPUS], "4xA100-40GB"), fault,
             &setup->cluster);
     return r < 0 ? r : read_tasks(invocation, setup, estimator, fault);
 }

@@ -141,24 +141,18 @@ static const struct option_spec options[SWEEP_OPTIONS] = {
 
 /* ---- the lists of values ---- */
 
-static const char *text_of(const struct invocation *invocation, int option, const char *otherwise)
-{
-    const char *text = invocation->values[option].text;
-    return text ? text : otherwise;
-}
-
 static int read_names(const struct invocation *invocation, int option, const char *otherwise,
     struct fault *fault, struct names *ret_names)
 {
-    return names_parse(
-        options[option].name, text_of(invocation, option, otherwise), fault, ret_names);
+    return names_parse(options[option].name, option_text_or(&invocation->values[option], otherwise),
+        fault, ret_names);
 }
 
 static int read_values(const struct invocation *invocation, int option, const char *otherwise,
     double max, struct fault *fault, struct values *ret_values)
 {
-    return values_parse(
-        options[option].name, text_of(invocation, option, otherwise), 0, max, fault, ret_values);
+    return values_parse(options[option].name,
+        option_text_or(&invocation->values[option], otherwise), 0, max, fault, ret_values);
 }
 
 static int read_seeds(
@@ -197,10 +191,10 @@ static int read_axes(const struct invocation *invocation, struct axes *axes, str
 static int read_base(
     const struct invocation *invocation, struct sweep_base *base, struct fault *fault)
 {
-    const char *smact = text_of(invocation, SWEEP_SMACT, "0.5");
+    const char *smact = option_text_or(&invocation->values[SWEEP_SMACT], "0.5");
     *base = (struct sweep_base){.trace = invocation->values[SWEEP_TRACE].text,
         .tasks = invocation->values[SWEEP_TASKS].text,
-        .gpus = text_of(invocation, SWEEP_GPUS, "4xA100-40GB"),
+        .gpus = option_text_or(&invocation->values[SWEEP_GPUS], "4xA100-40GB"),
         .kinds = invocation->values[SWEEP_KINDS].text};
     if (!base->trace)
         return fault_set(fault, EINVAL,
@@ -312,8 +306,7 @@ static int run_grid(const struct sweep_grid *grid, const struct invocation *invo
     int r = sweep_rows_open(path, rows, grid, fault, &out, &first);
     if (r < 0)
         return r;
-    int jobs = invocation->values[SWEEP_JOBS].set ? (int)invocation->values[SWEEP_JOBS].number
-                                                  : count_cores();
+    int jobs = (int)option_number_or(&invocation->values[SWEEP_JOBS], count_cores());
     catch_interrupts();
     struct sweep *sweep = first < grid->n
                               ? sweep_start(grid->simulations + first, grid->n - first, jobs)

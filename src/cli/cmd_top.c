@@ -302,7 +302,7 @@ static int start_display(struct top *top, struct client *client, int64_t interva
 static int run(const struct invocation *invocation)
 {
     const struct option_value *interval = &invocation->values[TOP_INTERVAL];
-    int64_t interval_us = interval->set ? interval->number : INTERVAL_DEFAULT_US;
+    int64_t interval_us = option_number_or(interval, INTERVAL_DEFAULT_US);
     struct top top = {0};
     struct client *client;
     if (invocation->common[COMMON_JSON].number) {

@@ -102,7 +102,7 @@ static size_t count_plans(const struct training_pool_settings *settings)
 int memnet_run_train(struct memnet_run *run, struct fault *fault)
 {
     const struct option_value *values = run->invocation->values;
-    const char *folder = values[MEMNET_OUTPUT].set ? values[MEMNET_OUTPUT].text : "memnet-weights";
+    const char *folder = option_text_or(&values[MEMNET_OUTPUT], "memnet-weights");
     long processors = sysconf(_SC_NPROCESSORS_ONLN);
     struct telling telling = {
         .folder = folder, .live = isatty(STDERR_FILENO), .began_us = clock_monotonic_us()};
@@ -110,7 +110,7 @@ int memnet_run_train(struct memnet_run *run, struct fault *fault)
     const struct training_pool_settings settings = {
         .blas = &blas,
         .dataset = &run->dataset,
-        .seed = values[MEMNET_SEED].set ? values[MEMNET_SEED].number : 1,
+        .seed = option_number_or(&values[MEMNET_SEED], 1),
         .jobs = values[MEMNET_JOBS].set ? (int)values[MEMNET_JOBS].number
                 : processors > 0        ? (int)processors
                                         : 1,

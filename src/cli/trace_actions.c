@@ -131,7 +131,7 @@ int trace_synth(struct trace_run *run, struct fault *fault)
                               *jobs = trace_value(run, TRACE_JOBS);
     struct synth_request request = {
         .profile = synth_profile_find(like->set ? like->text : "helios"),
-        .jobs = jobs->set ? jobs->number : 1000,
+        .jobs = option_number_or(jobs, 1000),
         .seed = (uint64_t)trace_value(run, TRACE_SEED)->number,
     };
     if (!trace_value(run, TRACE_TASKS_OUT)->set)

@@ -78,11 +78,11 @@ static int set_estimate_request(
 {
     const struct option_value *batch = &values[TASK_BATCH];
     const char *precision = values[TASK_PRECISION].text;
-    request->batch = batch->set ? batch->number : ESTIMATE_NOT_GIVEN;
+    request->batch = option_number_or(batch, ESTIMATE_NOT_GIVEN);
     request->sequence_length = values[TASK_SEQ].number;
     request->optimizer_text = values[TASK_OPTIMIZER].text;
     request->optimizer = optimizer_parse(request->optimizer_text);
-    request->gpus = values[TASK_GPUS].set ? (int)values[TASK_GPUS].number : 1;
+    request->gpus = (int)option_number_or(&values[TASK_GPUS], 1);
     request->parallel = parallel_parse(values[TASK_PARALLEL].text);
     request->declared_bytes = values[TASK_MEMORY].number;
     return precision_parse("precision", precision, fault, &request->precision);

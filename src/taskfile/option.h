@@ -59,6 +59,17 @@ struct option_value {
     char *text;     /* text, choice, file; on the heap */
 };
 
+/* The value, or another one if the option is not given. */
+static inline int64_t option_number_or(const struct option_value *value, int64_t otherwise)
+{
+    return value->set ? value->number : otherwise;
+}
+
+static inline const char *option_text_or(const struct option_value *value, const char *otherwise)
+{
+    return value->set ? value->text : otherwise;
+}
+
 enum { OPTION_HELP_MAX = 512 };
 
 /* A choice of the option, from either list. Returns NULL behind the last, or when there is none. */

@@ -364,12 +364,12 @@ int slurm_lines_finish(
     struct option_value *values, const struct slurm_facts *facts, struct fault *fault)
 {
     struct option_value *memory = &values[TASK_HOST_MEMORY], *all_cpus = &values[TASK_CPUS];
-    int64_t gpus = values[TASK_GPUS].set ? values[TASK_GPUS].number : 1;
+    int64_t gpus = option_number_or(&values[TASK_GPUS], 1);
     if (facts->cpus_per_gpu && facts->cpus_per_gpu > task_options[TASK_CPUS].max / gpus)
         return fault_set(fault, ERANGE, "#SBATCH --cpus-per-gpu: too many CPUs");
     if (facts->cpus_per_gpu && !all_cpus->set)
         *all_cpus = (struct option_value){.set = true, .number = facts->cpus_per_gpu * gpus};
-    int64_t cpus = all_cpus->set ? all_cpus->number : 1;
+    int64_t cpus = option_number_or(all_cpus, 1);
     int64_t per_cpu = facts->memory_per_cpu_bytes, per_gpu = facts->memory_per_gpu_bytes;
     const struct option_spec *spec = &task_options[TASK_HOST_MEMORY];
     if (memory->set || (!per_cpu && !per_gpu))

@@ -25,11 +25,11 @@ static int set_estimate_request(
     const struct option_value *options, struct estimate_request *request, struct fault *fault)
 {
     const struct option_value *batch = &options[TASK_BATCH];
-    request->batch = batch->set ? batch->number : ESTIMATE_NOT_GIVEN;
+    request->batch = option_number_or(batch, ESTIMATE_NOT_GIVEN);
     request->sequence_length = options[TASK_SEQ].number;
     request->optimizer_text = options[TASK_OPTIMIZER].text;
     request->optimizer = optimizer_parse(request->optimizer_text);
-    request->gpus = options[TASK_GPUS].set ? (int)options[TASK_GPUS].number : 1;
+    request->gpus = (int)option_number_or(&options[TASK_GPUS], 1);
     request->parallel = parallel_parse(options[TASK_PARALLEL].text);
     request->declared_bytes = options[TASK_MEMORY].number;
     return precision_parse("precision", options[TASK_PRECISION].text, fault, &request->precision);

@@ -93,7 +93,7 @@ static int read_update(
             body, &task_options[changeable[i]], fault, &update->options[changeable[i]]);
     if (r == 0)
         r = read_changes(http, update, fault);
-    name = update->options[TASK_NAME].set ? update->options[TASK_NAME].text : NULL;
+    name = option_text_or(&update->options[TASK_NAME], NULL);
     update->detail = json_pack("{s:I}", "by_uid", (json_int_t)api_request_peer(request).uid);
     if (name && *name)
         json_object_set_new(update->detail, "name", json_string(name));
