@@ -30,6 +30,7 @@
 #include "base/clock.h"
 #include "base/units.h"
 #include "core/core_private.h"
+#include "core/pass.h"
 
 /* core.h and view.h have the source of each. */
 struct core_settings core_settings_default(void)
@@ -355,7 +356,8 @@ static int decide_leftovers(struct core *core, int64_t now_us)
 
 int core_apply(struct core *core, const struct event *event)
 {
-    core->replayed = core->pass_needed = core->is_gate_open = true;
+    if (event->kind != EVENT_SAMPLE) /* applying one says whether a pass is needed */
+        core->replayed = core->pass_needed = core->is_gate_open = true;
     return core_apply_event(core, event);
 }
 
@@ -411,6 +413,11 @@ const struct task_queue *core_suspended_queue(const struct core *core)
 const struct task_queue *core_blocked_queue(const struct core *core)
 {
     return &core->blocked_queue;
+}
+
+bool core_wants_pass(const struct core *core)
+{
+    return core->pass_needed || core->recovery_queue.first;
 }
 
 const struct cluster_view *core_view(const struct core *core)

@@ -30,43 +30,50 @@ enum request_state {
     REQUEST_REFUSED, /* `refusal` says why */
 };
 
-/* A job, or one task of an array. */
+/* A job, or one task of an array. What each update reads of each job comes first: with many jobs
+ * an update mostly waits for these cache lines. */
 struct tracked_job {
     uint32_t base, index; /* the array's id and the task's index; or the id and SLURM_NO_INDEX */
-    uint32_t slurm_id;    /* of a task that is not split off: the array's */
-    int64_t submit_s;
     uint32_t restarts;
     uint32_t priority;
+    const struct slurm_job *record; /* of this update; NULL: Slurm has it no more */
+    int64_t submit_s;
+    uint64_t task; /* the core's; 0: it is not in the core */
+    unsigned seen; /* the update that saw it last */
+    enum job_phase phase;
+    enum request_state request_state;
+    bool is_eligible; /* pending with nothing but its turn to wait for */
+    bool is_pinned;   /* Slurm shows the pin */
+    bool is_away;     /* in the run partition without a pin that counts */
+    bool has_comment; /* Slurm shows one */
+    bool is_log_wanted;
+    bool lacks_licences;
+    bool is_held_by_agent; /* which has requeued it because it ran out of GPU memory */
+    bool awaits_requeue;   /* it ran out of GPU memory: Slurm is to run it again */
+    char *refusal;         /* on the heap; or NULL */
+    char *rules[3];        /* required and excluded nodes, features; on the heap, NULL: none */
+    uint32_t slurm_id;     /* of a task that is not split off: the array's */
     uid_t uid;
     gid_t gid;
-    const struct slurm_job *record; /* of this update; NULL: Slurm has it no more */
-    unsigned seen;                  /* the update that saw it last */
-    enum job_phase phase;
-    bool is_eligible; /* pending with nothing but its turn to wait for */
-
-    enum request_state request_state;
-    struct task_request request;
-    char *refusal;        /* on the heap; or NULL */
     int cpus;             /* on each of its nodes, as far as is known */
     int64_t memory_bytes; /* likewise; -1: all of it */
-    char *rules[3];       /* required and excluded nodes, features; on the heap, NULL: none */
-
-    uint64_t task; /* the core's; 0: it is not in the core */
     int attempt, ooms;
+
     uint64_t indices; /* of its GPUs on each node; with a former pin: those that it had */
     int node;         /* number, of several the first; -1: none */
     char *node_list;  /* names of several, comma-separated; on the heap; NULL: it is one */
     int64_t shards;   /* of each of its GPUs; 0: not decided */
     int64_t pinned_us, retry_us, commented_us;
-    int failures;   /* of changes, since the last that was made */
-    bool is_pinned; /* Slurm shows the pin */
-    bool is_away;   /* in the run partition without a pin that counts */
-    bool is_log_wanted;
-    bool lacks_licences;
-    bool is_held_by_agent; /* which has requeued it because it ran out of GPU memory */
-    bool awaits_requeue;   /* it ran out of GPU memory: Slurm is to run it again */
-    uint32_t examined;     /* the number of restarts at which its log was read, plus 1 */
-    uint32_t reported;     /* that before the last crash that its agent reported, plus 1 */
+    int failures;      /* of changes, since the last that was made */
+    uint32_t examined; /* the number of restarts at which its log was read, plus 1 */
+    uint32_t reported; /* that before the last crash that its agent reported, plus 1 */
+    struct task_request request;
+};
+
+/* A job that waits for a place in the window, with what orders it. */
+struct candidate {
+    uint32_t priority, base, index;
+    struct tracked_job *job;
 };
 
 struct slurm_controller {
@@ -85,10 +92,14 @@ struct slurm_controller {
     bool counts_memory, can_change_gres;
     struct slurm_snapshot snapshot; /* of the last update */
     struct licence_table licences;
-    bool is_gpu_changed;                       /* an agent reported another size of a GPU */
-    bool has_news, is_broken;                  /* broken: memory was out */
-    struct tracked_job **window, **candidates; /* what is in the core, in order; scratch */
-    size_t n_window, window_capacity, n_candidates, candidates_capacity;
+    bool is_gpu_changed;         /* an agent reported another size of a GPU */
+    bool has_news, is_broken;    /* broken: memory was out */
+    struct tracked_job **window; /* what is in the core, in order */
+    size_t n_window, window_capacity;
+    struct candidate *candidates; /* the first of those that wait, in order */
+    size_t n_candidates, candidates_capacity;
+    size_t n_seen;          /* jobs that this update saw */
+    bool is_active_counted; /* array_active is of this update */
     /* the job of each record at the last update: Slurm lists jobs in the same order again */
     struct tracked_job **hints;
     size_t n_hints, hints_capacity;
@@ -112,6 +123,13 @@ void controller_follow(
 
 /* Ends the jobs that Slurm has no more. */
 void controller_sweep(struct slurm_controller *controller);
+
+/* Is nothing to be said of the job, or changed? It only waits, or is over. */
+static inline bool tracked_job_is_quiet(const struct tracked_job *job)
+{
+    return (job->phase == JOB_WAITING || job->phase == JOB_DONE) && !job->task && !job->is_away &&
+           !job->is_held_by_agent && !job->awaits_requeue && !job->has_comment && !job->refusal;
+}
 
 /* The core forgets the job's task. */
 void controller_forget_task(struct slurm_controller *controller, struct tracked_job *job);

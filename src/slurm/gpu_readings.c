@@ -98,34 +98,30 @@ static void add_processes(const struct slurm_controller *controller,
     sample->external_processes = reading->processes_known ? reading_of(external) : READING_NONE;
 }
 
-static int feed_reading(
+/* Without a step of the core: of many agents, each report would cost a pass over all GPUs. */
+static void feed_reading(
     struct slurm_controller *controller, int number, const struct slurm_gpu_reading *reading)
 {
     struct task_memory tasks[SAMPLE_TASKS_MAX];
-    struct event event = {.kind = EVENT_SAMPLE, .time_us = controller->now_us};
+    struct event event = {.kind = EVENT_SAMPLE};
     event.sample.gpu = number;
     event.sample.faulty = reading->is_faulty;
     event.sample.mem_used_bytes = reading->mem_used_bytes;
     event.sample.smact = reading->smact;
     add_processes(controller, reading, &event.sample, tasks);
-    int n = 0, r = core_step(controller->core, &event);
-    if (r == 0)
-        core_effects(controller->core, &n);
-    controller->asked = NULL;
-    controller->has_news |= n > 0;
-    return r < 0 ? r : 0;
+    controller_apply(controller, event);
 }
 
 int slurm_controller_report(struct slurm_controller *controller, const char *name,
     const struct slurm_gpu_reading *gpus, size_t n, int64_t now_us)
 {
-    int number = node_table_find(&controller->nodes, span_of(name)), r = 0;
+    int number = node_table_find(&controller->nodes, span_of(name));
     if (number < 0)
         return -ENOENT;
     struct cluster_node *node = controller->nodes.nodes[number];
     controller->now_us = now_us > controller->now_us ? now_us : controller->now_us;
     node->reported_us = controller->now_us;
-    for (size_t i = 0; i < n && r == 0; i++) {
+    for (size_t i = 0; i < n; i++) {
         int index = gpus[i].index;
         int gpu = index >= 0 && index < GRES_INDEX_MAX ? node->gpus[index] : -1;
         if (gpu < 0)
@@ -139,7 +135,7 @@ int slurm_controller_report(struct slurm_controller *controller, const char *nam
         known->smact = gpus[i].smact;
         known->power_w = gpus[i].power_w;
         snprintf(known->uuid, sizeof known->uuid, "%s", gpus[i].uuid ? gpus[i].uuid : "");
-        r = feed_reading(controller, gpu, &gpus[i]);
+        feed_reading(controller, gpu, &gpus[i]);
     }
-    return r;
+    return controller->is_broken ? -ENOMEM : 0;
 }

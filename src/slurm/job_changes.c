@@ -138,7 +138,7 @@ static bool is_head(const struct slurm_controller *controller, const struct trac
 static void add_comment(struct slurm_controller *controller, struct tracked_job *job)
 {
     char text[SLURM_TEXT_MAX], reason[SLURM_TEXT_MAX];
-    const struct task *task = core_task(controller->core, job->task);
+    const struct task *task = job->task ? core_task(controller->core, job->task) : NULL;
     bool waits = task && (task->state == TASK_RECOVERING ||
                              (task->state == TASK_QUEUED && is_head(controller, job)));
     if ((!waits && !job->refusal && !has_old_comment(job)) ||
@@ -266,6 +266,7 @@ void controller_list_changes(struct slurm_controller *controller)
 {
     controller->n_changes = 0;
     for (size_t i = 0; i < controller->n_all; i++)
-        if (controller->all[i]->phase != JOB_RUNNING) /* nothing of it changes but by Slurm */
+        if (controller->all[i]->phase != JOB_RUNNING && /* nothing of it changes but by Slurm */
+            !tracked_job_is_quiet(controller->all[i]))
             list_changes_of(controller, controller->all[i]);
 }

@@ -21,6 +21,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/units.h"
 #include "slurm/controller_state.h"
 
@@ -479,7 +480,13 @@ static bool runs_as_placed(struct slurm_controller *controller, const struct tra
 static void follow_running(struct slurm_controller *controller, struct tracked_job *job)
 {
     bool was_running = job->phase == JOB_RUNNING;
-    if (job->phase == JOB_PLACED && job->task && runs_as_placed(controller, job)) {
+    bool is_placed = job->phase == JOB_PLACED && job->task;
+    if (is_placed && !runs_as_placed(controller, job))
+        log_warning(
+            "job %u was changed by hand: it runs on %s with %s, where colloc has not placed it",
+            job->slurm_id, job->record->node_list,
+            job->record->gres ? job->record->gres : "no GPU");
+    if (is_placed && runs_as_placed(controller, job)) {
         controller_apply(controller, (struct event){.kind = EVENT_STARTED, .task = job->task});
         job->phase = JOB_RUNNING;
     } else if (job->phase != JOB_RUNNING && !restore_placed(controller, job, true)) {
@@ -562,7 +569,9 @@ static void take_facts(struct slurm_controller *controller, struct tracked_job *
     const struct slurm_job *record, const struct job_note *note, bool is_new_run)
 {
     job->record = record;
+    controller->n_seen += job->seen != controller->update;
     job->seen = controller->update;
+    job->has_comment = record->comment && *record->comment;
     job->submit_s = record->submit_s;
     job->slurm_id = record->id;
     job->priority = record->priority;
@@ -628,15 +637,42 @@ static bool take_number(const char **text, int64_t *ret_number)
     return *ret_number >= 0 && *ret_number < SLURM_NO_INDEX;
 }
 
+/* Is the task of an array running, or pinned so that it will run? */
+static bool counts_in_array(const struct slurm_job *job)
+{
+    struct job_note note;
+    return slurm_job_holds_node(job) ||
+           (job->state == SLURM_STATE_PENDING && job_note_parse(job->admin_comment, &note) &&
+               note.state == NOTE_PINNED);
+}
+
+/* How many tasks of each array are placed or running: what its limit counts. */
+static void count_active(struct slurm_controller *controller)
+{
+    const struct slurm_snapshot *snapshot = &controller->snapshot;
+    id_map_fini(&controller->array_active);
+    controller->is_active_counted = true;
+    for (size_t i = 0; i < snapshot->n_jobs; i++) {
+        const struct slurm_job *job = &snapshot->jobs[i];
+        if (!job->array_id || job->array_indices || !counts_in_array(job))
+            continue;
+        uintptr_t n = (uintptr_t)id_map_get(&controller->array_active, job->array_id);
+        if (id_map_set(&controller->array_active, job->array_id, (void *)(n + 1)) < 0)
+            controller->is_broken = true;
+    }
+}
+
 /* How many more tasks of the array may be placed: "0-9%2". */
 static int64_t array_left(
-    const struct slurm_controller *controller, const struct slurm_job *record, uint32_t base)
+    struct slurm_controller *controller, const struct slurm_job *record, uint32_t base)
 {
     const char *percent = strchr(record->array_indices, '%');
     int64_t limit = 0;
     const char *at = percent ? percent + 1 : "";
     if (!take_number(&at, &limit) || limit == 0)
         return WINDOW_JOBS_MAX;
+    if (!controller->is_active_counted)
+        count_active(controller);
     return limit - (int64_t)(uintptr_t)id_map_get(&controller->array_active, base);
 }
 
@@ -691,7 +727,7 @@ void controller_follow(
 
 void controller_sweep(struct slurm_controller *controller)
 {
-    for (size_t i = 0; i < controller->n_all; i++) {
+    for (size_t i = 0; i < controller->n_all && controller->n_seen < controller->n_all; i++) {
         struct tracked_job *job = controller->all[i];
         if (job->seen == controller->update)
             continue;

@@ -17,38 +17,36 @@
 #include "core/node_spread.h"
 #include "slurm/controller_state.h"
 
-static bool is_before(const struct tracked_job *a, const struct tracked_job *b)
+static bool is_before(const struct candidate *a, const struct candidate *b)
 {
     if (a->priority != b->priority)
         return a->priority > b->priority;
     return a->base != b->base ? a->base < b->base : a->index < b->index;
 }
 
-static int compare_jobs(const void *a, const void *b)
+static int compare_candidates(const void *a, const void *b)
 {
-    const struct tracked_job *one = *(struct tracked_job *const *)a;
-    const struct tracked_job *other = *(struct tracked_job *const *)b;
-    return is_before(one, other) ? -1 : is_before(other, one);
+    return is_before(a, b) ? -1 : is_before(b, a);
 }
 
-static void swap_jobs(struct tracked_job **a, struct tracked_job **b)
+static void swap_candidates(struct candidate *a, struct candidate *b)
 {
-    struct tracked_job *job = *a;
+    struct candidate one = *a;
     *a = *b;
-    *b = job;
+    *b = one;
 }
 
 /* Brings the `wanted` first of the order to the front, in any order (quickselect). */
-static void select_first(struct tracked_job **jobs, size_t n, size_t wanted)
+static void select_first(struct candidate *jobs, size_t n, size_t wanted)
 {
     size_t low = 0, high = n;
     while (high - low > 1 && wanted > low && wanted < high) {
         size_t edge = low;
-        swap_jobs(&jobs[low + (high - low) / 2], &jobs[high - 1]);
+        swap_candidates(&jobs[low + (high - low) / 2], &jobs[high - 1]);
         for (size_t i = low; i < high - 1; i++)
-            if (is_before(jobs[i], jobs[high - 1]))
-                swap_jobs(&jobs[i], &jobs[edge++]);
-        swap_jobs(&jobs[edge], &jobs[high - 1]);
+            if (is_before(&jobs[i], &jobs[high - 1]))
+                swap_candidates(&jobs[i], &jobs[edge++]);
+        swap_candidates(&jobs[edge], &jobs[high - 1]);
         if (edge < wanted)
             low = edge + 1;
         else
@@ -64,7 +62,7 @@ static bool is_queued(const struct slurm_controller *controller, const struct tr
 
 static bool is_candidate(const struct slurm_controller *controller, const struct tracked_job *job)
 {
-    return job->record && job->phase == JOB_WAITING && job->is_eligible && !job->is_away &&
+    return job->phase == JOB_WAITING && job->record && job->is_eligible && !job->is_away &&
            !job->awaits_requeue && job->request_state != REQUEST_REFUSED &&
            (!job->task || is_queued(controller, job));
 }
@@ -189,10 +187,12 @@ static size_t collect_candidates(struct slurm_controller *controller)
     if (licence_table_begin(&controller->licences, snapshot->licences, snapshot->n_licences) < 0)
         controller->is_broken = true;
     for (size_t i = 0; i < controller->n_all; i++) {
-        if (is_candidate(controller, controller->all[i]))
-            controller->candidates[n++] = controller->all[i];
+        struct tracked_job *job = controller->all[i];
+        if (is_candidate(controller, job))
+            controller->candidates[n++] = (struct candidate){
+                job->priority, job->base, job->index, job};
         else if (snapshot->n_licences > 0)
-            charge_licences(controller, controller->all[i]);
+            charge_licences(controller, job);
     }
     controller->n_candidates = 0;
     return n;
@@ -201,11 +201,11 @@ static size_t collect_candidates(struct slurm_controller *controller)
 /* Puts the next of the `n` candidates in order, behind those that are. */
 static void order_next(struct slurm_controller *controller, size_t n)
 {
-    struct tracked_job **next = controller->candidates + controller->n_candidates;
+    struct candidate *next = controller->candidates + controller->n_candidates;
     size_t left = n - controller->n_candidates;
     size_t wanted = left < WINDOW_JOBS_MAX ? left : WINDOW_JOBS_MAX;
     select_first(next, left, wanted);
-    qsort(next, wanted, sizeof *next, compare_jobs);
+    qsort(next, wanted, sizeof *next, compare_candidates);
     controller->n_candidates += wanted;
 }
 
@@ -275,7 +275,7 @@ void controller_order_window(struct slurm_controller *controller)
     for (size_t i = 0; i < n_waiting && places < WINDOW_JOBS_MAX; i++) {
         if (i == controller->n_candidates)
             order_next(controller, n_waiting);
-        struct tracked_job *job = controller->candidates[i];
+        struct tracked_job *job = controller->candidates[i].job;
         bool enters = may_enter(controller, job);
         if (enters)
             put_into_window(controller, n++, job);

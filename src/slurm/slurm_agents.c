@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "core/pass.h"
 #include "daemon/node_key.h"
 #include "nodelink/node_hub.h"
 #include "slurm/node_table.h"
@@ -16,6 +17,7 @@ struct slurm_agents {
     struct slurm_controller *controller;
     struct node_hub *hub;
     void (*on_news)(void *context);
+    void (*on_samples)(void *context);
     void *context;
 };
 
@@ -55,6 +57,8 @@ static void on_report(void *context, const struct node_report *report)
             report->crashes[i].restarts, clock_monotonic_us());
     if (slurm_controller_has_news(agents->controller))
         agents->on_news(agents->context);
+    else if (core_wants_pass(slurm_controller_core(agents->controller)))
+        agents->on_samples(agents->context);
 }
 
 static void on_gone(void *context, const char *node)
@@ -63,8 +67,9 @@ static void on_gone(void *context, const char *node)
 }
 
 int slurm_agents_create(uv_loop_t *loop, const struct slurm_config *config,
-    struct slurm_controller *controller, void (*on_news)(void *context), void *context,
-    struct fault *fault, struct slurm_agents **ret_agents)
+    struct slurm_controller *controller, void (*on_news)(void *context),
+    void (*on_samples)(void *context), void *context, struct fault *fault,
+    struct slurm_agents **ret_agents)
 {
     *ret_agents = NULL;
     if (strcmp(config->listen, "none") == 0)
@@ -77,7 +82,7 @@ int slurm_agents_create(uv_loop_t *loop, const struct slurm_config *config,
     if (!agents)
         return fault_set(fault, ENOMEM, "out of memory");
     *agents = (struct slurm_agents){
-        .controller = controller, .on_news = on_news, .context = context};
+        .controller = controller, .on_news = on_news, .on_samples = on_samples, .context = context};
     const struct node_hub_options options = {.loop = loop,
         .address = config->listen,
         .munge_socket = config->munge_socket,

@@ -15,13 +15,15 @@ struct slurm_agents;
  * Listens, if the setting `listen` says so.
  *
  * on_news:    called in the loop when the controller may want another look at Slurm
+ * on_samples: the same when it may place a job that it knows, by what the agents measure
  * ret_agents: NULL without `listen`; for slurm_agents_destroy
  *
  * Returns 0, or -errno with a fault.
  */
 int slurm_agents_create(uv_loop_t *loop, const struct slurm_config *config,
-    struct slurm_controller *controller, void (*on_news)(void *context), void *context,
-    struct fault *fault, struct slurm_agents **ret_agents);
+    struct slurm_controller *controller, void (*on_news)(void *context),
+    void (*on_samples)(void *context), void *context, struct fault *fault,
+    struct slurm_agents **ret_agents);
 
 /* Says to the node's agent that a job is about to be pinned there. NULL is fine. */
 void slurm_agents_announce(struct slurm_agents *agents, const struct slurm_change *pin);

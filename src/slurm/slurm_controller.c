@@ -111,29 +111,6 @@ static void follow_nodes(struct slurm_controller *controller, const struct slurm
 
 /* ---- jobs ---- */
 
-/* Is the task of an array running, or pinned so that it will run? */
-static bool counts_in_array(const struct slurm_job *job)
-{
-    struct job_note note;
-    return slurm_job_holds_node(job) ||
-           (job->state == SLURM_STATE_PENDING && job_note_parse(job->admin_comment, &note) &&
-               note.state == NOTE_PINNED);
-}
-
-/* How many tasks of each array are placed or running: what its limit counts. */
-static void count_active(struct slurm_controller *controller, const struct slurm_snapshot *snapshot)
-{
-    id_map_fini(&controller->array_active);
-    for (size_t i = 0; i < snapshot->n_jobs; i++) {
-        const struct slurm_job *job = &snapshot->jobs[i];
-        if (!job->array_id || job->array_indices || !counts_in_array(job))
-            continue;
-        uintptr_t n = (uintptr_t)id_map_get(&controller->array_active, job->array_id);
-        if (id_map_set(&controller->array_active, job->array_id, (void *)(n + 1)) < 0)
-            controller->is_broken = true;
-    }
-}
-
 /* Removes what Slurm has no more; the last job of the list takes the place. */
 static void remove_forgotten(struct slurm_controller *controller)
 {
@@ -169,7 +146,8 @@ int slurm_controller_update(struct slurm_controller *controller,
     controller->has_news = false;
     controller->asked = NULL;
     follow_nodes(controller, snapshot);
-    count_active(controller, snapshot);
+    controller->is_active_counted = false;
+    controller->n_seen = 0;
     if (ARRAY_RESERVE(controller->hints, controller->hints_capacity, snapshot->n_jobs + 1) < 0)
         controller->is_broken = true;
     for (size_t i = 0; i < snapshot->n_jobs && !controller->is_broken; i++)
@@ -184,7 +162,8 @@ int slurm_controller_update(struct slurm_controller *controller,
         controller_sample_silent_gpus(controller);
         step_core(controller);
         controller_list_changes(controller);
-        remove_forgotten(controller);
+        if (controller->n_seen < controller->n_all)
+            remove_forgotten(controller);
     }
     *ret_changes = controller->changes;
     *ret_n = controller->n_changes;
@@ -253,7 +232,7 @@ bool slurm_controller_wanted_script(
     struct slurm_controller *controller, struct slurm_job_key *ret_key)
 {
     for (size_t i = 0; i < controller->n_candidates; i++) {
-        struct tracked_job *job = controller->candidates[i];
+        struct tracked_job *job = controller->candidates[i].job;
         if (job->request_state != REQUEST_UNKNOWN)
             continue;
         job->request_state = REQUEST_READING;

@@ -105,7 +105,8 @@ struct slurm_gpu_reading {
     size_t n_processes;
 };
 
-/* Takes over what the agent of a node reports. Returns 0; -ENOENT: no such node; or -ENOMEM. */
+/* Takes over what the agent of a node reports. The next update decides; core_wants_pass says
+ * whether it might place a job. Returns 0; -ENOENT: no such node; or -ENOMEM. */
 int slurm_controller_report(struct slurm_controller *controller, const char *node,
     const struct slurm_gpu_reading *gpus, size_t n, int64_t now_us);
 
@@ -113,7 +114,7 @@ int slurm_controller_report(struct slurm_controller *controller, const char *nod
 void slurm_controller_crashed(
     struct slurm_controller *controller, uint32_t job, uint32_t restarts, int64_t now_us);
 
-/* Does the core want the next update before Slurm changes? It has placed a job since the last. */
+/* Is the next update wanted before Slurm changes? Something else that counts has come since. */
 bool slurm_controller_has_news(const struct slurm_controller *controller);
 
 /* Is it a node with GPUs that Slurm lists? */

@@ -97,6 +97,7 @@ struct slurm_snapshot {
     bool counts_memory;   /* SelectTypeParameters has memory as a resource */
     bool hides_jobs;      /* PrivateData has jobs: a user sees only his own */
     bool can_change_gres; /* 23.02.6 and later: another request replaces the former one */
+    const char *trouble;  /* with colloc's partitions; NULL or "": none */
 };
 
 /* A change of a job. */

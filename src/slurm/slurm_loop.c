@@ -13,7 +13,8 @@
  * agents' reports.
  *
  * A job that has just been read is placed without another reading of Slurm: once its script is
- * known, the core decides on what was read before.
+ * known, the core decides on what was read before. So it does when an agent's report may let a job
+ * be placed, at most every SAMPLES_MS: a thousand agents report a thousand times a second.
  *
  * A line in the wake file comes just before its job exists: after it, the controller reads the
  * jobs again a few times, at growing intervals.
@@ -22,6 +23,7 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <uv.h>
@@ -39,6 +41,7 @@ enum {
     LOOKS_MAX = 9,    /* 2 s altogether: slurmctld may be busy */
     SCRIPTS_MAX = 64, /* of one round: each takes slurmctld up to a millisecond */
     LOGS_MAX = 16,
+    SAMPLES_MS = 500, /* chosen: half of the agents' period */
 };
 
 struct wanted_script {
@@ -63,13 +66,14 @@ struct slurm_loop {
     struct slurm_agents *agents;
     struct slurm_api *api;
     struct wake_watch wake;
-    uv_timer_t poll, look;
+    uv_timer_t poll, look, samples;
     uv_signal_t term, interrupt;
     int looks_left;
     uint64_t look_ms; /* until the next of them */
     bool is_ending, is_broken;
     bool is_busy, is_again; /* a round is under way; another is wanted after it */
     bool is_slurm_down;
+    char trouble[SLURM_TEXT_MAX]; /* that was said last */
 
     /* of the round that is under way: while `work` runs, the thread's */
     uv_work_t work;
@@ -104,6 +108,25 @@ static void on_timer(uv_timer_t *timer)
     want_round(timer->data);
 }
 
+/* Decides on what was read last. */
+static void on_samples_timer(uv_timer_t *timer)
+{
+    struct slurm_loop *loop = timer->data;
+    if (loop->is_busy) {
+        uv_timer_start(timer, on_samples_timer, SAMPLES_MS, 0);
+    } else if (!loop->is_slurm_down && loop->snapshot.nodes) {
+        loop->is_busy = true;
+        decide_changes(loop);
+    }
+}
+
+static void want_decision(void *context)
+{
+    struct slurm_loop *loop = context;
+    if (!loop->is_ending && !uv_is_active((uv_handle_t *)&loop->samples))
+        uv_timer_start(&loop->samples, on_samples_timer, SAMPLES_MS, 0);
+}
+
 /* ---- the end ---- */
 
 static void close_handle(uv_handle_t *handle)
@@ -119,6 +142,7 @@ static void end_loop(struct slurm_loop *loop)
     loop->is_ending = true;
     close_handle((uv_handle_t *)&loop->poll);
     close_handle((uv_handle_t *)&loop->look);
+    close_handle((uv_handle_t *)&loop->samples);
     close_handle((uv_handle_t *)&loop->term);
     close_handle((uv_handle_t *)&loop->interrupt);
     wake_watch_stop(&loop->wake);
@@ -264,6 +288,18 @@ static void decide_changes(struct slurm_loop *loop)
         uv_queue_work(&loop->loop, &loop->work, make_changes, on_changed);
 }
 
+static void say_trouble(struct slurm_loop *loop)
+{
+    const char *trouble = loop->snapshot.trouble ? loop->snapshot.trouble : "";
+    if (strcmp(trouble, loop->trouble) == 0)
+        return;
+    if (*trouble)
+        log_warning("%s", trouble);
+    else
+        log_info("the partitions are as they have to be again");
+    snprintf(loop->trouble, sizeof loop->trouble, "%s", trouble);
+}
+
 static void on_loaded(uv_work_t *work, int status)
 {
     struct slurm_loop *loop = work->data;
@@ -278,6 +314,7 @@ static void on_loaded(uv_work_t *work, int status)
     if (loop->is_slurm_down)
         log_info("slurmctld answers again");
     loop->is_slurm_down = false;
+    say_trouble(loop);
     decide_changes(loop);
 }
 
@@ -324,8 +361,8 @@ static int create_parts(struct slurm_loop *loop, struct fault *fault)
         log_warning("%s: submissions are seen at the next poll only", why.text);
     if (slurm_api_create(&loop->loop, config, loop->controller, &why, &loop->api) < 0)
         log_warning("%s: colloc's commands cannot ask the controller", why.text);
-    return slurm_agents_create(
-        &loop->loop, config, loop->controller, want_round, loop, fault, &loop->agents);
+    return slurm_agents_create(&loop->loop, config, loop->controller, want_round, want_decision,
+        loop, fault, &loop->agents);
 }
 
 static void start_timers(struct slurm_loop *loop)
@@ -340,9 +377,11 @@ static void init_handles(struct slurm_loop *loop)
 {
     uv_timer_init(&loop->loop, &loop->poll);
     uv_timer_init(&loop->loop, &loop->look);
+    uv_timer_init(&loop->loop, &loop->samples);
     uv_signal_init(&loop->loop, &loop->term);
     uv_signal_init(&loop->loop, &loop->interrupt);
-    loop->poll.data = loop->look.data = loop->term.data = loop->interrupt.data = loop;
+    loop->poll.data = loop->look.data = loop->samples.data = loop;
+    loop->term.data = loop->interrupt.data = loop;
     loop->work.data = loop;
     loop->wake.fd = -1;
 }

@@ -142,9 +142,37 @@ static void end_some(void)
     }
 }
 
+/* What the agents of all nodes report in a second: the two jobs of each GPU use what they require,
+ * and a little more or less than before. Returns ms of processor time. */
+static double report_once(struct slurm_controller *controller, unsigned round)
+{
+    double from_us = cpu_now_us();
+    for (int i = 0; i < NODES; i++) {
+        struct slurm_gpu_reading readings[4];
+        struct slurm_gpu_process processes[4][2];
+        for (int k = 0; k < 4; k++) {
+            double change = (double)((round + (unsigned)(i + k)) % 7) * (double)MIB;
+            for (int j = 0; j < 2; j++)
+                processes[k][j] = (struct slurm_gpu_process){
+                    .job = (uint32_t)(4 * i + k + j * GPUS + 1),
+                    .mem_used_bytes = reading_of(30.0 * (double)GIB + change)};
+            readings[k] = (struct slurm_gpu_reading){.index = k,
+                .mem_total_bytes = reading_of(80.0 * (double)GIB),
+                .mem_used_bytes = reading_of(60.0 * (double)GIB + 2 * change),
+                .smact = reading_of(0.3 + 0.01 * ((round + (unsigned)i) % 5)),
+                .processes_known = true,
+                .processes = processes[k],
+                .n_processes = 2};
+        }
+        if (slurm_controller_report(controller, names[i], readings, 4, now_us) < 0)
+            abort();
+    }
+    return (cpu_now_us() - from_us) / 1000;
+}
+
 static void measure(const struct policy *policy)
 {
-    static double busy[UPDATES], idle[UPDATES];
+    static double busy[UPDATES], idle[UPDATES], reports[UPDATES];
     char what[96];
     size_t n = 1, quiet = 0;
     struct slurm_controller_options options = {.settings = core_settings_default(),
@@ -162,6 +190,10 @@ static void measure(const struct policy *policy)
     for (int i = 0; i < UPDATES; i++)
         idle[i] = update_once(controller, &n);
     for (int i = 0; i < UPDATES; i++) {
+        now_us += SECOND_US;
+        reports[i] = report_once(controller, (unsigned)i);
+    }
+    for (int i = 0; i < UPDATES; i++) {
         end_some();
         busy[i] = update_once(controller, &n);
     }
@@ -169,6 +201,9 @@ static void measure(const struct policy *policy)
     bench_row(what, "ms", "median < 20", busy, UPDATES);
     snprintf(what, sizeof what, "slurm: the same, nothing has changed, %s", policy->name);
     bench_row(what, "ms", "median < 20", idle, UPDATES);
+    snprintf(
+        what, sizeof what, "slurm: a second's reports of 1,250 nodes' agents, %s", policy->name);
+    bench_row(what, "ms", "median < 100", reports, UPDATES);
     slurm_controller_destroy(controller);
 }
 
