@@ -18,14 +18,14 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <slurm/slurm.h>
-#include <slurm/slurm_errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/array.h"
 #include "base/units.h"
+#include "slurm/partition_check.h"
+#include "spank/libslurm_versions.h"
 
 /* Messages of slurmctld, and the records that point into them. */
 struct loaded {
@@ -45,6 +45,7 @@ struct libslurm {
     bool is_known;             /* the version and what follows from it */
     unsigned loads;
     bool counts_memory, can_change_gres, hides_jobs;
+    char trouble[SLURM_TEXT_MAX];
 };
 
 static void loaded_fini(struct loaded *loaded)
@@ -67,7 +68,7 @@ static void loaded_fini(struct loaded *loaded)
 /* Returns a negative errno for the last error of libslurm. */
 static int slurm_fault(struct fault *fault, const char *what)
 {
-    int error = slurm_get_errno();
+    int error = libslurm_error();
     fault_set(fault, EIO, "%s: %s", what, slurm_strerror(error));
     switch (error) {
     case ESLURM_INVALID_JOB_ID:
@@ -109,7 +110,7 @@ static const char *expand_list(struct loaded *loaded, const char *list)
     if (!list || !strchr(list, '['))
         return list;
     FILE *out = open_memstream(&text, &size);
-    hostlist_t names = out ? slurm_hostlist_create(list) : NULL;
+    libslurm_hostlist names = out ? slurm_hostlist_create(list) : NULL;
     while (names && (name = slurm_hostlist_shift(names))) {
         fprintf(out, "%s%s", ftell(out) > 0 ? "," : "", name);
         free(name);
@@ -122,14 +123,14 @@ static const char *expand_list(struct loaded *loaded, const char *list)
 }
 
 /* Slurm gives the first of several nodes all CPUs that are free there, and each other one at least
- * what a task needs. Returns NULL for a job of one node, or one that does not run. */
+ * what a task needs. Returns NULL for a job of one node, and where it is not known. */
 static const int *node_cpus_of(struct loaded *loaded, const job_info_t *job)
 {
-    if (!job->job_resrcs || job->num_nodes < 2)
+    if (job->num_nodes < 2 || libslurm_node_cpus(job, 0) < 0)
         return NULL;
     int *cpus = own_memory(loaded, calloc(job->num_nodes, sizeof *cpus));
     for (uint32_t i = 0; cpus && i < job->num_nodes; i++)
-        cpus[i] = slurm_job_cpus_allocated_on_node_id(job->job_resrcs, (int)i);
+        cpus[i] = libslurm_node_cpus(job, i);
     return cpus;
 }
 
@@ -306,12 +307,12 @@ static int load_all(struct libslurm *slurm, struct fault *fault)
     time_t since = slurm->now.jobs ? slurm->now.jobs->last_update : 0;
     time_t nodes_since = slurm->now.nodes ? slurm->now.nodes->last_update : 0;
     if (slurm_load_node(nodes_since, &nodes, SHOW_ALL) != SLURM_SUCCESS) {
-        if (slurm_get_errno() != SLURM_NO_CHANGE_IN_DATA)
+        if (libslurm_error() != SLURM_NO_CHANGE_IN_DATA)
             return slurm_fault(fault, "slurmctld's nodes cannot be read");
         nodes_since = 0;
     }
     int r = slurm_load_jobs(nodes ? 0 : since, &jobs, SHOW_ALL);
-    if (r != SLURM_SUCCESS && slurm_get_errno() == SLURM_NO_CHANGE_IN_DATA) {
+    if (r != SLURM_SUCCESS && libslurm_error() == SLURM_NO_CHANGE_IN_DATA) {
         r = load_licences(&slurm->now);
         return r < 0 ? fault_set(fault, ENOMEM, "out of memory") : 0;
     }
@@ -338,6 +339,7 @@ static int load_snapshot(void *context, struct fault *fault, struct slurm_snapsh
         slurm->is_known = false; /* another version may come back */
         return r;
     }
+    partition_check(slurm->intake, slurm->run, slurm->trouble, sizeof slurm->trouble);
     *ret_snapshot = (struct slurm_snapshot){.jobs = slurm->now.job_list,
         .n_jobs = slurm->now.jobs->record_count,
         .nodes = slurm->now.node_list,
@@ -346,7 +348,8 @@ static int load_snapshot(void *context, struct fault *fault, struct slurm_snapsh
         .n_licences = slurm->now.licence_list ? slurm->now.licences->num_lic : 0,
         .counts_memory = slurm->counts_memory,
         .hides_jobs = slurm->hides_jobs,
-        .can_change_gres = slurm->can_change_gres};
+        .can_change_gres = slurm->can_change_gres,
+        .trouble = slurm->trouble};
     return 0;
 }
 
@@ -363,7 +366,7 @@ static int read_script(void *context, uint32_t job, struct fault *fault, char **
         return 0;
     }
     free(text);
-    int error = slurm_get_errno();
+    int error = libslurm_error();
     if (error == ESLURM_JOB_SCRIPT_MISSING)
         return -ENOENT;
     return slurm_fault(fault, "its script cannot be read");
@@ -393,7 +396,7 @@ static int update_job(job_desc_msg_t *update, struct fault *fault)
     int r = slurm_update_job2(update, &answers);
     for (uint32_t i = 0; answers && r == SLURM_SUCCESS && i < answers->job_array_count; i++) {
         if (answers->error_code[i] != SLURM_SUCCESS) {
-            slurm_seterrno(answers->error_code[i]);
+            libslurm_set_error(answers->error_code[i]);
             r = SLURM_ERROR;
         }
     }

@@ -26,11 +26,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <slurm/slurm.h>
-#include <slurm/slurm_errno.h>
 #include <slurm/spank.h>
 
 #include "base/units.h"
+#include "spank/libslurm_versions.h"
 
 SPANK_PLUGIN(colloc, 1)
 
@@ -117,7 +116,7 @@ static void find_node(spank_t spank, char *name, size_t size)
     if (spank_getenv(spank, "SLURM_JOB_NODELIST", list, sizeof list) != ESPANK_SUCCESS ||
         spank_get_item(spank, S_JOB_NODEID, &number) != ESPANK_SUCCESS)
         return;
-    hostlist_t nodes = slurm_hostlist_create(list);
+    libslurm_hostlist nodes = slurm_hostlist_create(list);
     char *node = nodes ? slurm_hostlist_shift(nodes) : NULL;
     for (; node && number > 0; number--) {
         free(node);
