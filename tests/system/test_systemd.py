@@ -3,12 +3,12 @@
 
 It is a user manager, in a mount namespace and a cgroup that are made for it. The tests run where
 systemd is installed but has not booted the machine, as in a container: the manager of a machine is
-left alone. Two protections of the unit need the system's manager and are switched off here
-(ProtectKernelLogs, ProtectHostname).
+left alone.
 """
 
 import contextlib
 import os
+import re
 import signal
 import subprocess
 import unittest
@@ -17,13 +17,12 @@ from daemon_case import LIMIT_S, DaemonCase, cgroup_of, is_alive, read, until
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 SYSTEMD = "/lib/systemd/systemd"
+CAP_SYS_TIME = 25  # linux/capability.h
 # A manager for a user asks whether systemd has booted the machine: by that folder.
 BOOT = f"""echo $$ >"$0/cgroup.procs" && mkdir -p /run/systemd &&
 mount -t tmpfs tmpfs /run/systemd && mkdir /run/systemd/system &&
 exec {SYSTEMD} --user --unit=basic.target"""
 SETTINGS = """[Service]
-ProtectKernelLogs=no
-ProtectHostname=no
 StandardOutput=append:{log}
 StandardError=append:{log}
 Environment={environment}
@@ -157,6 +156,16 @@ class UnderSystemd(DaemonCase):
         self.systemctl("start", "collocd")
         found = self.wait(task, "FAILED")
         self.assertEqual((found["exit_code"], found["attempt_count"]), (7, 1))
+
+    def test_what_tasks_need_is_open_and_the_rest_is_not(self):
+        """A container has its own /proc and host name; no task may set the machine's clock."""
+        container = "unshare -Urpf --uts --mount-proc sh -c 'hostname inside && hostname'"
+        self.submit(f"{container} >contained 2>&1; cat /proc/self/status >status; echo >over")
+        self.wait_file("over")
+        self.assertEqual(read(os.path.join(self.work, "contained")), "inside\n")
+        status = dict(re.findall(r"^(\w+):\s*(\w+)$", self.read("status"), re.M))
+        self.assertFalse(int(status["CapBnd"], 16) & 1 << CAP_SYS_TIME)
+        self.assertEqual(status["Seccomp"], "2", "with a filter")
 
     def test_wrong_settings_are_not_tried_again(self):
         self.write("collocd.yaml", "smact-mx: 0.5\n")
