@@ -31,6 +31,11 @@ void core_return_host(struct core *core, const struct task *task)
     core->host_used.memory_bytes -= task->request.host.memory_bytes;
 }
 
+const struct host_resources *core_host_used(const struct core *core)
+{
+    return &core->host_used;
+}
+
 /* After a change of the settings, tasks may have more than there is. */
 static int64_t left_of(int64_t all, int64_t used)
 {

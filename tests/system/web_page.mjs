@@ -89,8 +89,16 @@ const checks = {
     await page.waitForSelector("text=No task ended so.");
     await page.keyboard.press("3");
     await page.waitForSelector("th:has-text('External processes')");
+    await page.keyboard.press("4");
+    await page.waitForSelector(".report tbody tr");
+    assert.deepEqual(await page.locator(".report tbody th").allTextContents(), ["root", "all"]);
+    await page.selectOption(".report select >> nth=1", "gpu");
+    await page.locator(".report tbody th", { hasText: /^1$/ }).waitFor();
+    await picture(page, "report-light", false);
     await page.keyboard.press("1");
     await page.waitForSelector(".lane canvas");
+    assert.match(await page.textContent(".host"), /Memory: .*GiB in use/);
+    assert.match(await page.textContent(".shares tbody"), /root/);
     await page.keyboard.press("/");
     await page.keyboard.type("nosuchtask");
     await page.waitForSelector("text=No tasks wait or run.");
@@ -138,6 +146,22 @@ const checks = {
     await page.waitForSelector(`tr[data-task="${task}"]`);
     await reached("shown");
     await page.waitForSelector(`tr[data-task="${task}"]`, { state: "detached" });
+  },
+
+  // Ten thousand tasks: the first of them at once, all of them on request.
+  async many() {
+    const { page, problems } = await open(url);
+    const rows = page.locator("tr[data-task]");
+    await rows.first().waitFor();
+    assert.equal(await rows.count(), 100);
+    const marks = await page.evaluate(() => performance.getEntriesByName("first-view").length);
+    assert.equal(marks, 1);
+    await page.click("text=/^Load all tasks/");
+    await page.fill("#filter", "10000");
+    await eventually(() => rows.allTextContents(), (found) => found.some((text) => text.startsWith("10000")));
+    await page.click(`tr[data-task="10000"]`);
+    await page.waitForSelector("text=Task 10000");
+    assert.deepEqual(problems, []);
   },
 
   // Without a session, with a used token, and under another name.

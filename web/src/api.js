@@ -27,6 +27,16 @@ const query = (values) => {
 
 export const get = async (path, values) => (await request(path + query(values))).json();
 
+// All tasks of a list that comes in pages: {tasks, warning}.
+export async function getAllTasks(values) {
+  const tasks = [];
+  for (let page = { next: undefined }; ; ) {
+    page = await get("/v1/tasks", { ...values, after: page.next });
+    tasks.push(...page.tasks);
+    if (!page.next) return { tasks, warning: page.warning };
+  }
+}
+
 // The next piece of a task's log: {text, next, ended}.
 export async function getLog(id, stream, offset, tail) {
   const where = offset === null ? { tail } : { offset };

@@ -4,33 +4,37 @@ import { render } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import "uplot/dist/uPlot.min.css";
 
-import { follow, get } from "./api.js";
+import { follow, get, getAllTasks } from "./api.js";
 import { mergeTasks, parsePlace } from "./model.js";
 import { Gpus, History, Overview, Task } from "./pages.jsx";
+import { Report } from "./report_page.jsx";
 import "./style.css";
 
 const PAGES = [
   ["overview", "Overview"],
   ["history", "History"],
   ["gpus", "GPUs"],
+  ["report", "Report"],
 ];
 const PAGE_SIZE = 300; // tasks that are loaded first: a queue may have thousands
 
 function useLive() {
-  const [live, setLive] = useState({ tasks: new Map(), gpus: null, counts: { running: 0, queued: 0 }, info: null, problem: null });
+  const [live, setLive] = useState({ tasks: new Map(), hasMore: false, gpus: null, counts: { running: 0, queued: 0 }, info: null, problem: null });
   const [connected, setConnected] = useState(null);
   const known = useRef(false);
   const set = (change) => setLive((before) => ({ ...before, ...change(before) }));
+  const wantsAll = useRef(false);
   const load = async () => {
     try {
       const [list, gpus, info] = await Promise.all([
-        get("/v1/tasks", { page: PAGE_SIZE }),
+        wantsAll.current ? getAllTasks() : get("/v1/tasks", { page: PAGE_SIZE }),
         get("/v1/gpus"),
         get("/v1/info"),
       ]);
       known.current = true;
       set(() => ({
         tasks: new Map(list.tasks.map((task) => [task.id, task])),
+        hasMore: Boolean(list.next),
         gpus: gpus.gpus,
         info,
         counts: { running: info.running, queued: info.queued },
@@ -56,7 +60,11 @@ function useLive() {
       },
     });
   }, []);
-  return { ...live, connected };
+  const loadAll = () => {
+    wantsAll.current = true;
+    return load();
+  };
+  return { ...live, connected, loadAll };
 }
 
 function usePlace() {
@@ -72,7 +80,7 @@ function usePlace() {
   return place;
 }
 
-// 1, 2, 3: pages; j, k: rows; /: filter; Escape: back.
+// 1 to 4: pages; j, k: rows; /: filter; Escape: back.
 function onKey(event) {
   if (event.target.matches("input, select, textarea")) {
     if (event.key === "Escape") event.target.blur();
@@ -142,8 +150,10 @@ function App() {
           <History slurm={live.info?.slurm} />
         ) : page === "gpus" ? (
           <Gpus gpus={live.gpus} />
+        ) : page === "report" ? (
+          <Report />
         ) : (
-          <Overview gpus={live.gpus} live={live.tasks} counts={live.counts} />
+          <Overview gpus={live.gpus} live={live.tasks} counts={live.counts} loadAll={live.hasMore ? live.loadAll : null} />
         )}
       </main>
     </>

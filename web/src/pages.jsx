@@ -2,46 +2,19 @@
 // The pages: overview, a task, history, GPUs.
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 
+import { useAnswer } from "./answer.js";
 import { get, getLog } from "./api.js";
 import { Chart } from "./chart.jsx";
 import {
   UNKNOWN, degrees, duration, energy, gpuName, listOr, memory, moment, percent, watts,
 } from "./format.js";
 import { Lane } from "./lane.jsx";
+import { Host, Shares } from "./overview_sums.jsx";
 import {
   bandsOf, hasEnded, hueOf, lanesOf, marksOf, matches, memoryVerdict, sortLive, withGaps,
 } from "./model.js";
 
 const open = (id) => (location.hash = `#/task/${id}`);
-
-// A request that is made again every `period` seconds while the page is looked at.
-function useAnswer(ask, period, key) {
-  const [answer, setAnswer] = useState({ data: null, error: null });
-  useEffect(() => {
-    let timer = null;
-    let gone = false;
-    const run = async () => {
-      if (document.hidden) {
-        document.addEventListener("visibilitychange", run, { once: true });
-        return;
-      }
-      try {
-        const data = await ask();
-        if (!gone) setAnswer({ data, error: null });
-      } catch (error) {
-        if (!gone) setAnswer((before) => ({ ...before, error }));
-      }
-      if (!gone && period) timer = setTimeout(run, period * 1000);
-    };
-    run();
-    return () => {
-      gone = true;
-      clearTimeout(timer);
-      document.removeEventListener("visibilitychange", run);
-    };
-  }, [key]);
-  return answer;
-}
 
 function State({ task }) {
   const kind =
@@ -142,7 +115,7 @@ function Lanes({ gpus, live, span }) {
   ));
 }
 
-function Queue({ live, counts, filter, setFilter }) {
+function Queue({ live, counts, loadAll, filter, setFilter }) {
   const [most, setMost] = useState(SHOWN);
   const found = useMemo(
     () => sortLive(live.values()).filter((task) => matches(task, filter)),
@@ -186,11 +159,12 @@ function Queue({ live, counts, filter, setFilter }) {
       {found.length > most && (
         <button onClick={() => setMost(most + 10 * SHOWN)}>Show more ({found.length - most} of those loaded)</button>
       )}
+      {loadAll && <button onClick={loadAll}>Load all tasks, not only the first {live.size}</button>}
     </section>
   );
 }
 
-export function Overview({ gpus, live, counts }) {
+export function Overview({ gpus, live, counts, loadAll }) {
   const [span, setSpan] = useState(3600);
   const [filter, setFilter] = useState("");
   return (
@@ -211,7 +185,9 @@ export function Overview({ gpus, live, counts }) {
         <b class="good">➜</b> on another GPU <i class="swatch hatched" /> suspended or paused
       </p>
       <div class="lanes">{gpus ? <Lanes gpus={gpus} live={live} span={span} /> : <p class="dim">Loading…</p>}</div>
-      <Queue live={live} counts={counts} filter={filter} setFilter={setFilter} />
+      <Queue live={live} counts={counts} loadAll={loadAll} filter={filter} setFilter={setFilter} />
+      <Host />
+      <Shares />
     </>
   );
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The daemon itself as the answer of GET /v1/info: version, settings, sums. */
 #include <unistd.h>
+#include <uv.h>
 
 #include "base/units.h"
 #include "core/sharing_choice.h"
@@ -21,6 +22,19 @@ static json_t *settings_json(const struct config *config)
         config->core.recoveries_max, "tasks_per_gpu", conditions->tasks_per_gpu_max, "order",
         queue_order_name(config->core.order), "usage_half_life_s",
         (double)config->core.usage_half_life_us / 1e6, "co2_g_per_kwh", config->co2_g_per_kwh);
+}
+
+/* Main memory and CPUs of the server: what is there, and what running tasks have asked for. */
+static json_t *host_json(const struct core *core)
+{
+    const struct host_resources *most = &core_get_settings(core)->host;
+    const struct host_resources *used = core_host_used(core);
+    return json_pack("{s:f, s:f, s:f, s:f, s:i, s:i}", "memory_mib",
+        (double)uv_get_total_memory() / (double)MIB, "memory_available_mib",
+        (double)uv_get_free_memory() / (double)MIB, "memory_tasks_mib",
+        (double)used->memory_bytes / (double)MIB, "memory_tasks_max_mib",
+        (double)most->memory_bytes / (double)MIB, "cpus_tasks", (int)used->cpus, "cpus_tasks_max",
+        (int)most->cpus);
 }
 
 /* Kinds of GPUs that the estimators do not know, and the kind that they assume instead. */
@@ -45,10 +59,11 @@ json_t *public_info(const struct http *http)
          task = core_next_task(http->parts.core, task->id))
         running += task_state_holds_gpus(task->state);
     const char *loss = store_get_loss(http->parts.store);
-    return json_pack("{s:s, s:i, s:i, s:s, s:s, s:s, s:s, s:o, s:o, s:i, s:i, s:o}", "version",
+    return json_pack("{s:s, s:i, s:i, s:s, s:s, s:s, s:s, s:o, s:o, s:i, s:i, s:o, s:o}", "version",
         COLLOC_VERSION, "api", 1, "pid", (int)getpid(), "policy",
         http->parts.config->core.policy->name, "sharing", sharing_name(http->parts.config->sharing),
         "estimator", http->parts.config->estimator, "state_dir", http->parts.config->state_dir,
         "settings", settings_json(http->parts.config), "gpu_kinds_not_known", unknown_kinds(http),
-        "queued", queued, "running", running, "log_loss", *loss ? json_string(loss) : json_null());
+        "queued", queued, "running", running, "log_loss", *loss ? json_string(loss) : json_null(),
+        "host", host_json(http->parts.core));
 }

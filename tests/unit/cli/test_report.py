@@ -4,6 +4,9 @@
 import csv
 import io
 import json
+import os
+import shutil
+import subprocess
 import unittest
 
 from cli_case import CliCase
@@ -221,6 +224,65 @@ class Report(CliCase):
         rows = self.rows(by="gpu")
         self.assertEqual(list(rows), ["GPU-gone"])
         self.check(rows["GPU-gone"], gpu_hours_held=1)
+
+
+# A report of the web page for what stands on standard input, each row with the names of `--json`.
+PAGE = """
+import { readFileSync } from "node:fs";
+import { fairnessOf, makeReport } from "%s";
+const given = JSON.parse(readFileSync(0, "utf8"));
+const { gpuCount, freeHours, rows, total } = makeReport(given);
+const known = (value, unknown, row) => (unknown > 0 && unknown >= row.held ? null : value);
+const figures = (row) => ({
+  name: row.name, tasks: row.name !== null && given.by === "gpu" ? null : row.tasks,
+  gpu_hours_held: row.held, gpu_hours_repeated: row.repeated, gpu_hours_saved: row.saved,
+  gpu_hours_used: known(row.used, row.unknownActivity, row),
+  gpu_hours_idle: known(row.idle, row.unknownActivity, row),
+  energy_kwh: known(row.kwh, row.unknownEnergy, row), finish_time_fairness: fairnessOf(row),
+});
+console.log(JSON.stringify({
+  gpus: gpuCount, gpu_hours_free: freeHours, total: figures(total), rows: rows.map(figures),
+}));
+"""
+REPORT_JS = os.path.join(os.path.dirname(__file__), "..", "..", "..", "web", "src", "report.js")
+
+
+@unittest.skipUnless(shutil.which("node"), "no node here")
+class InThePage(Report):
+    """The web page computes the same from the same answers (web/src/report.js)."""
+
+    def report(self, *words):
+        expected = super().report(*words)
+        given = {"tasks": self.daemon.tasks, "gpus": self.daemon.gpus, "by": expected["by"]}
+        given.update(
+            users=self.daemon.share["users"], **{"from": BEGIN, "until": BEGIN + 24 * HOUR}
+        )
+        done = subprocess.run(
+            ["node", "--input-type=module", "-e", PAGE % os.path.abspath(REPORT_JS)],
+            input=json.dumps(given),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        self.assertEqual(done.returncode, 0, done.stderr)
+        found = json.loads(done.stdout)
+        for name in ("gpus", "gpu_hours_free"):
+            self.assertAlmostEqual(found[name], expected[name], places=6, msg=name)
+        rows = [expected["total"], *expected["rows"]]
+        self.assertEqual(len(found["rows"]) + 1, len(rows))
+        for page, row in zip([found["total"], *found["rows"]], rows):
+            self.compare(page, {**row, "name": row.get(expected["by"])})
+        return expected
+
+    def compare(self, page, row):
+        for name, value in page.items():
+            if isinstance(value, float):
+                self.assertAlmostEqual(value, row[name], places=6, msg=name)
+            else:
+                self.assertEqual(value, row[name], name)
+
+    def test_bad_records_do_no_harm(self):
+        """The page reads the daemon's answers only."""
 
 
 class Estimates(CliCase):

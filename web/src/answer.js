@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// An answer of the daemon that a component shows.
+import { useEffect, useState } from "preact/hooks";
+
+// A request that is made again every `period` seconds while the page is looked at.
+export function useAnswer(ask, period, key) {
+  const [answer, setAnswer] = useState({ data: null, error: null });
+  useEffect(() => {
+    let timer = null;
+    let gone = false;
+    const run = async () => {
+      if (document.hidden) {
+        document.addEventListener("visibilitychange", run, { once: true });
+        return;
+      }
+      try {
+        const data = await ask();
+        if (!gone) setAnswer({ data, error: null });
+      } catch (error) {
+        if (!gone) setAnswer((before) => ({ ...before, error }));
+      }
+      if (!gone && period) timer = setTimeout(run, period * 1000);
+    };
+    run();
+    return () => {
+      gone = true;
+      clearTimeout(timer);
+      document.removeEventListener("visibilitychange", run);
+    };
+  }, [key]);
+  return answer;
+}

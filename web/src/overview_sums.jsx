@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// Below the queue: the server's own memory and CPUs, and whose task is next.
+import { useAnswer } from "./answer.js";
+import { get } from "./api.js";
+import { memory } from "./format.js";
+
+const PERIOD_S = 60; // chosen: both change slowly, and many pages may be open
+
+export function Host() {
+  const { data } = useAnswer(() => get("/v1/info"), PERIOD_S, "");
+  const host = data?.host;
+  if (!host) return null;
+  const used = host.memory_mib - host.memory_available_mib;
+  return (
+    <section class="host">
+      <h2>Host</h2>
+      <p>
+        Memory: {memory(used)} of {memory(host.memory_mib)} in use{" "}
+        <meter min={0} max={host.memory_mib} high={0.9 * host.memory_mib} value={used} aria-label="Host memory in use" />
+      </p>
+      <p class="dim">
+        Running tasks have asked for {memory(host.memory_tasks_mib)} of {memory(host.memory_tasks_max_mib)}, and for{" "}
+        {host.cpus_tasks} of {host.cpus_tasks_max} CPUs.
+      </p>
+    </section>
+  );
+}
+
+const hours = (value) => `${value.toFixed(1)} h`;
+
+export function Shares() {
+  const { data } = useAnswer(() => get("/v1/share"), PERIOD_S, "");
+  const users = [...(data?.users ?? [])].sort((a, b) => a.fair_rank - b.fair_rank || a.user.localeCompare(b.user));
+  if (users.length === 0) return null;
+  return (
+    <section class="shares">
+      <h2>
+        Shares <span class="dim">{data.order === "fair" ? "the task of rank 1 is next" : `the queue's order is ${data.order}`}</span>
+      </h2>
+      <div class="scroll">
+        <table>
+          <thead>
+            <tr>
+              <th class="number">Rank</th>
+              <th>User</th>
+              <th>Project</th>
+              <th class="number">Shares</th>
+              <th class="number">Used lately</th>
+              <th class="number">GPUs</th>
+              <th class="number">Running</th>
+              <th class="number">Waiting</th>
+            </tr>
+          </thead>
+          <tbody>
+            {users.map((user) => (
+              <tr key={user.uid}>
+                <td class="number">{user.fair_rank}</td>
+                <td>{user.user}</td>
+                <td>{user.project}</td>
+                <td class="number">{user.shares}</td>
+                <td class="number">{hours(user.usage)}</td>
+                <td class="number">{user.gpus}</td>
+                <td class="number">{user.running}</td>
+                <td class="number">{user.pending}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </section>
+  );
+}

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+// What was used of the GPUs in a period: the sums of `colloc report` (src/cli/usage_report.c explains
+// them), of the same answers of the daemon. Hours are GPU hours; what is not known is counted beside.
+
+const HOUR = 3600;
+const IDLE = 0.01; // mean SM activity, as in src/cli/usage_report.h
+const J_PER_KWH = 3.6e6;
+
+// The times in which the task held a GPU. While it is suspended it holds none; afterwards perhaps others.
+function spansOf(task, now) {
+  const attempts = task.attempts ?? [];
+  const spans = [];
+  attempts.forEach((attempt, i) => {
+    const add = (gpus, since, until) =>
+      gpus.forEach((gpu) => until > since && spans.push({ task, gpu, since, until, repeated: i + 1 < attempts.length }));
+    const end = attempt.ended_at ?? now;
+    let since = attempt.started_at ?? now;
+    let gpus = attempt.gpu_uuids ?? [];
+    for (const one of attempt.interruptions ?? []) {
+      if (one.kind === "paused") continue;
+      add(gpus, since, one.since ?? end);
+      since = one.until ?? end;
+      gpus = one.gpu_uuids ?? gpus;
+    }
+    add(gpus, since, end);
+  });
+  return spans;
+}
+
+const newRow = (name) => ({
+  name, tasks: 0, held: 0, used: 0, idle: 0, repeated: 0, saved: 0, kwh: 0,
+  unknownActivity: 0, unknownEnergy: 0, jct: 0, idealJct: 0,
+});
+
+function addHours(row, { task, repeated }, wholeHours, hours, saved) {
+  const smact = task.smact_mean ?? null;
+  const energy = task.energy_j ?? null;
+  row.held += hours;
+  row.saved += saved;
+  if (repeated) row.repeated += hours;
+  if (smact === null) row.unknownActivity += hours;
+  else row.used += smact * hours;
+  if (smact !== null && smact < IDLE) row.idle += hours;
+  if (energy === null || wholeHours <= 0) row.unknownEnergy += hours;
+  else row.kwh += (energy / J_PER_KWH) * (hours / wholeHours);
+}
+
+// Calls `count(since, until, spans)` for each time between two changes in which spans hold the GPU.
+function sweep(spans, count) {
+  const changes = spans
+    .flatMap((span) => [{ at: span.since, span, begins: true }, { at: span.until, span, begins: false }])
+    .sort((a, b) => a.at - b.at);
+  const present = new Set();
+  let before = null;
+  for (const { at, span, begins } of changes) {
+    if (present.size && at > before) count(before, at, present);
+    if (begins) present.add(span);
+    else present.delete(span);
+    before = at;
+  }
+}
+
+// Completion times of the tasks alone on `n` GPUs, in the order of their submission.
+function idealJct(tasks, n) {
+  const free = new Array(n).fill(0);
+  let sum = 0;
+  for (const task of tasks) {
+    const wanted = Math.min(Math.max(task.gpus_requested ?? 1, 1), n);
+    free.sort((a, b) => a - b);
+    const end = Math.max(task.submitted_at, free[wanted - 1]) + (task.exec_s ?? 0);
+    free.fill(end, 0, wanted);
+    sum += end - task.submitted_at;
+  }
+  return sum;
+}
+
+// The name of the row that counts the task's hours on a GPU.
+function namer({ by, gpus, users }) {
+  if (by === "gpu") {
+    const labels = new Map(gpus.map((gpu) => [gpu.uuid, String(gpu.index)]));
+    return (_, gpu) => labels.get(gpu) ?? gpu;
+  }
+  if (by === "user") return (task) => task.user;
+  const projects = new Map(users.map((user) => [user.user, user.project]));
+  return (task) => projects.get(task.user) ?? "default";
+}
+
+// Tasks and fairness of each row and of all.
+function addTasks(rows, total, tasks, { from, until, by, gpuCount }, nameOf) {
+  const ended = (task) => task.ended_at !== null && task.ended_at >= from && task.ended_at < until;
+  const share = Math.max(1, Math.floor(gpuCount / Math.max(1, rows.size)));
+  const sorted = [...tasks].sort((a, b) => a.submitted_at - b.submitted_at);
+  total.tasks = sorted.length;
+  if (by === "gpu") return;
+  for (const row of rows.values()) {
+    const own = sorted.filter((task) => nameOf(task) === row.name);
+    row.tasks = own.length;
+    row.jct = own.filter(ended).reduce((sum, task) => sum + (task.jct_s ?? 0), 0);
+    row.idealJct = idealJct(own.filter(ended), share);
+  }
+}
+
+// The report of [from, until): {gpuCount, freeHours, rows, total}. `tasks`, `gpus`, `users`: of the
+// daemon's answers (docs/protocol.md); `by`: "user", "project" or "gpu".
+export function makeReport({ tasks, gpus, users, from, until, by }) {
+  const parents = new Set(gpus.map((gpu) => gpu.parent_uuid));
+  const gpuCount = gpus.filter((gpu) => !parents.has(gpu.uuid)).length;
+  const nameOf = namer({ by, gpus, users });
+  const rows = new Map();
+  const total = newRow(null);
+  const counted = new Set();
+  const perGpu = new Map();
+  const whole = new Map();
+  let freeHours = (gpuCount * (until - from)) / HOUR;
+  for (const span of tasks.flatMap((task) => spansOf(task, until))) {
+    whole.set(span.task, (whole.get(span.task) ?? 0) + (span.until - span.since) / HOUR);
+    if (!perGpu.has(span.gpu)) perGpu.set(span.gpu, []);
+    perGpu.get(span.gpu).push(span);
+  }
+  const count = (since, end, present) => {
+    const hours = (Math.min(end, until) - Math.max(since, from)) / HOUR;
+    if (hours <= 0) return;
+    freeHours -= hours;
+    for (const span of present) {
+      const name = nameOf(span.task, span.gpu);
+      if (!rows.has(name)) rows.set(name, newRow(name));
+      for (const row of [rows.get(name), total])
+        addHours(row, span, whole.get(span.task), hours, hours * (1 - 1 / present.size));
+      counted.add(span.task);
+    }
+  };
+  for (const spans of perGpu.values()) sweep(spans, count);
+  addTasks(rows, total, counted, { from, until, by, gpuCount }, nameOf);
+  const byName = (a, b) => a.name.localeCompare(b.name, undefined, { numeric: true });
+  return { gpuCount, freeHours, rows: [...rows.values()].sort(byName), total };
+}
+
+export const fairnessOf = (row) => (row.idealJct > 0 ? row.jct / row.idealJct : null);
+
+// A sum of which a part is not known: "> 1.2 h", or "–" where nothing of it is known.
+export function atLeast(text, unknown, row) {
+  if (unknown <= 0) return text;
+  return unknown >= row.held ? "–" : `> ${text}`;
+}
+
+// The calendar months up to now, the newest first: [{label, from, until}], in the browser's time zone.
+export function monthsUntil(now, count) {
+  return Array.from({ length: count }, (_, back) => {
+    const first = new Date(now.getFullYear(), now.getMonth() - back, 1);
+    const next = new Date(first.getFullYear(), first.getMonth() + 1, 1);
+    const label = `${first.getFullYear()}-${String(first.getMonth() + 1).padStart(2, "0")}`;
+    return { label, from: first.getTime() / 1000, until: Math.min(next.getTime(), now.getTime()) / 1000 };
+  });
+}

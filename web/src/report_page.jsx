@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// The page of `colloc report`: what a month's tasks held and used of the GPUs.
+import { useMemo, useState } from "preact/hooks";
+
+import { useAnswer } from "./answer.js";
+import { get, getAllTasks } from "./api.js";
+import { UNKNOWN } from "./format.js";
+import { atLeast, fairnessOf, makeReport, monthsUntil } from "./report.js";
+
+const MONTHS = 12;
+const KEYS = [["user", "user"], ["project", "project"], ["gpu", "GPU"]];
+const COLUMNS = [
+  ["Tasks", "tasks that held a GPU"],
+  ["Held", "GPU hours that tasks held, each task counted for itself"],
+  ["Used", "SM activity over time: an hour at 60 % is 0.6"],
+  ["Idle", "of the held hours, those of tasks with a mean SM activity under 1 %"],
+  ["Repeated", "of the held hours, those of attempts that were run again"],
+  ["Saved", "what sharing saved against a GPU for each task"],
+  ["Energy", "the tasks' part of what the GPUs drew"],
+  ["CO2", "by the setting co2-per-kwh"],
+  ["Fairness", "mean completion time relative to that alone on an equal share of the GPUs"],
+];
+
+const hours = (value) => `${value.toFixed(1)} h`;
+
+function Row({ row, co2, countsTasks }) {
+  const fairness = fairnessOf(row);
+  return (
+    <tr>
+      <th scope="row">{row.name ?? "all"}</th>
+      <td class="number">{countsTasks ? row.tasks : UNKNOWN}</td>
+      <td class="number">{hours(row.held)}</td>
+      <td class="number">{atLeast(hours(row.used), row.unknownActivity, row)}</td>
+      <td class="number">{atLeast(hours(row.idle), row.unknownActivity, row)}</td>
+      <td class="number">{hours(row.repeated)}</td>
+      <td class="number">{hours(row.saved)}</td>
+      <td class="number">{atLeast(`${row.kwh.toFixed(2)} kWh`, row.unknownEnergy, row)}</td>
+      <td class="number">{atLeast(`${((row.kwh * co2) / 1000).toFixed(2)} kg`, row.unknownEnergy, row)}</td>
+      <td class="number">{fairness === null ? UNKNOWN : fairness.toFixed(2)}</td>
+    </tr>
+  );
+}
+
+function Choice({ label, value, choices, onChange }) {
+  return (
+    <label>
+      {label}{" "}
+      <select value={value} onChange={(event) => onChange(event.target.value)}>
+        {choices.map(([key, text]) => (
+          <option value={key}>{text}</option>
+        ))}
+      </select>
+    </label>
+  );
+}
+
+// Tasks that ended before the period held no GPU in it.
+async function askFor(month) {
+  const [list, gpus, share, info] = await Promise.all([
+    getAllTasks({ state: "all", limit: 1000000, since: Math.floor(month.from) }),
+    get("/v1/gpus"),
+    get("/v1/share"),
+    get("/v1/info"),
+  ]);
+  const { tasks, warning } = list;
+  return { month, tasks, warning, gpus: gpus.gpus, users: share.users, co2: info.settings.co2_g_per_kwh };
+}
+
+export function Report() {
+  const [months] = useState(() => monthsUntil(new Date(), MONTHS));
+  const [chosen, setChosen] = useState(months[0].label);
+  const [by, setBy] = useState("user");
+  const { data, error } = useAnswer(() => askFor(months.find((month) => month.label === chosen)), null, chosen);
+  const report = useMemo(
+    () => data && makeReport({ ...data, from: data.month.from, until: data.month.until, by }),
+    [data, by],
+  );
+  const all = data && report.gpuCount * ((data.month.until - data.month.from) / 3600);
+  return (
+    <section class="report">
+      <h2>Report</h2>
+      <div class="filters">
+        <Choice label="Month" value={chosen} choices={months.map(({ label }) => [label, label])} onChange={setChosen} />
+        <Choice label="By" value={by} choices={KEYS} onChange={setBy} />
+      </div>
+      {error && <p class="error">{error.message}</p>}
+      {data?.warning && <p class="error">{data.warning}</p>}
+      {!data && !error && <p class="dim">Loading…</p>}
+      {report && (
+        <>
+          <p>
+            {report.gpuCount} GPUs, free for {report.freeHours.toFixed(1)} of {all.toFixed(1)} GPU hours
+          </p>
+          <div class="scroll">
+            <table>
+              <thead>
+                <tr>
+                  <th>{KEYS.find(([key]) => key === by)[1]}</th>
+                  {COLUMNS.map(([name, meaning]) => (
+                    <th class="number" title={meaning}>
+                      {name}
+                    </th>
+                  ))}
+                </tr>
+              </thead>
+              <tbody>
+                {report.rows.map((row) => (
+                  <Row key={row.name} row={row} co2={data.co2} countsTasks={by !== "gpu"} />
+                ))}
+                <Row row={report.total} co2={data.co2} countsTasks />
+              </tbody>
+            </table>
+          </div>
+          <p class="dim">As `colloc report` prints it; `colloc report --csv` is for programs.</p>
+        </>
+      )}
+    </section>
+  );
+}
