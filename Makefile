@@ -91,7 +91,7 @@ dist: $(BUILD)/build.ninja
 
 # Debian packages for this distribution, in build-deb/packages.
 deb:
-	scripts/install-deps build
+	scripts/install-deps build deb
 	scripts/make-deb
 
 deps:

@@ -31,6 +31,12 @@ class Install(unittest.TestCase):
         cls.destdir = os.path.join(cls.folder, "dest")
         cls.prefix = build_option("prefix")
         cls.installed = cls.destdir + cls.prefix
+        # What Python leaves in the source.
+        left = os.path.join(ROOT, "python", "colloc", "__pycache__", "left.pyc")
+        os.makedirs(os.path.dirname(left), exist_ok=True)
+        with open(left, "wb"):
+            pass
+        cls.addClassCleanup(os.unlink, left)
         # Without rebuilding: another test may run from the same folder.
         subprocess.run(
             ["meson", "install", "-C", BUILD, "--no-rebuild", "--quiet", "--destdir", cls.destdir],
@@ -104,6 +110,10 @@ class Install(unittest.TestCase):
             check=True,
         )
         self.assertIn(os.path.join(packages, "colloc", "__init__.py"), done.stdout)
+
+    def test_no_bytecode_is_installed(self):
+        left = glob.glob(os.path.join(self.installed, "**", "__pycache__"), recursive=True)
+        self.assertEqual(left, [])
 
     def test_the_exporter_is_found_by_python(self):
         packages = os.path.join(self.prefix, "share", "colloc", "python")
