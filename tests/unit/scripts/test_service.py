@@ -24,6 +24,7 @@ class Service(unittest.TestCase):
 
     def test_it_is_started_again_and_reloaded(self):
         self.assertEqual(self.values("Restart"), ["always"])
+        self.assertEqual(self.values("StartLimitIntervalSec"), ["0"])
         self.assertEqual(self.values("RestartPreventExitStatus"), ["2"])
         self.assertEqual(
             self.values("ExecReload"), ["@sbindir@/collocd --check", "kill -HUP $MAINPID"]
