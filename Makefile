@@ -41,7 +41,7 @@ check: all
 	meson test -C $(BUILD) --no-rebuild --print-errorlogs $(TESTS)
 
 # The fault campaigns with random seeds, which they print; as root they include power cuts, crashes of
-# a Slurm cluster, the tests with the Slurm of Debian 13, and those of the Debian packages. And tests
+# a Slurm cluster, the tests with the Slurm of Debian 13, and those of the Debian packages and the container. And tests
 # that take too long for `make test`.
 soak: all
 	COLLOC_BUILD=$(BUILD) python3 tests/faults/campaign.py --seed=0 --seconds=$(SOAK_SECONDS)
@@ -51,7 +51,7 @@ soak: all
 	COLLOC_BUILD=$(BUILD) python3 tests/faults/slurm_campaign.py --crashes=$(SOAK_SLURM_CRASHES)
 	COLLOC_BUILD=$(BUILD) COLLOC_SOAK=1 python3 tests/system/test_slurm.py
 	BUILD=$(BUILD) scripts/test-slurm
-	scripts/make-deb && scripts/test-packages
+	scripts/make-deb && scripts/test-packages && scripts/test-container
 	COLLOC_BUILD=$(BUILD) python3 tests/system/test_demo_slurm.py
 
 # Needs an NVIDIA GPU.
