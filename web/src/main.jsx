@@ -129,7 +129,7 @@ function App() {
           colloc
         </a>
         <nav>
-          {PAGES.map(([name, label], i) => (
+          {PAGES.filter(([name]) => name !== "report" || !live.info?.slurm).map(([name, label], i) => (
             <a href={`#/${name}`} class={page === name ? "chosen" : ""} title={`key ${i + 1}`}>
               {label}
             </a>

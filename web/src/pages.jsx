@@ -75,7 +75,7 @@ function Lanes({ gpus, live, span }) {
       const from = Number.isFinite(first) ? Math.min(Math.max(since, first), until - 60) : since;
       return { since: from, until, step: series.step_s, lanes: lanesOf(series), ended: ended.tasks };
     },
-    span <= 3600 ? 15 : 60, // the figures beside the lanes come with the events, each second
+    span <= 3600 ? 20 : 60, // the figures beside the lanes come with the events, each second
     `${span} ${gpus.length}`,
   );
   const tasks = useMemo(
@@ -539,7 +539,11 @@ export function Gpus({ gpus }) {
                 <td>
                   {(gpu.foreign_processes ?? []).map((process) => (
                     <div>
-                      {process.name ?? "process"} {process.pid} <span class="dim">uid {process.uid ?? "?"}</span> {memory(process.mem_used_mib)}
+                      {process.name ?? "process"} {process.pid}{" "}
+                      <span class="dim">
+                        {process.user ?? UNKNOWN}, {duration(process.started_at && Date.now() / 1000 - process.started_at)}
+                      </span>{" "}
+                      {memory(process.mem_used_mib)}
                     </div>
                   ))}
                 </td>

@@ -59,28 +59,30 @@ static void add_external_shares(json_t *object, const struct gpu_report *gpu)
 }
 
 /* The pid may be another process's by now: one that is younger than the sample. */
-static json_t *external_process(const struct gpu_report *gpu, const struct gpu_process *process)
+static json_t *external_process(
+    struct names *names, const struct gpu_report *gpu, const struct gpu_process *process)
 {
     struct process_facts facts;
     int64_t since_sample_us = clock_monotonic_us() - gpu->sample->at_us;
-    json_t *object = json_pack("{s:i, s:o, s:n, s:n, s:n}", "pid", (int)process->pid,
-        "mem_used_mib", json_reading(process->used_bytes, (double)MIB), "uid", "name",
+    json_t *object = json_pack("{s:i, s:o, s:n, s:n, s:n, s:n}", "pid", (int)process->pid,
+        "mem_used_mib", json_reading(process->used_bytes, (double)MIB), "uid", "user", "name",
         "started_at");
     if (process_read(process->pid, &facts) < 0 || facts.age_us < since_sample_us)
         return object;
     json_object_set_new(object, "uid", json_integer((json_int_t)facts.uid));
+    json_object_set_new(object, "user", json_string(names_of_uid(names, facts.uid)->name));
     json_object_set_new(object, "name", json_string(facts.name));
     json_object_set_new(object, "started_at", json_seconds(clock_wall_us() - facts.age_us));
     return object;
 }
 
-static json_t *external_processes(const struct gpu_report *gpu)
+static json_t *external_processes(const struct http *http, const struct gpu_report *gpu)
 {
     if (!gpu->sample->processes.valid)
         return json_null();
     json_t *list = json_array();
     for (size_t i = 0; i < gpu->n_external; i++)
-        json_array_append_new(list, external_process(gpu, &gpu->external[i]));
+        json_array_append_new(list, external_process(http->parts.names, gpu, &gpu->external[i]));
     return list;
 }
 
@@ -167,7 +169,7 @@ static json_t *gpu_json(const struct http *http, size_t i, const struct gpu_repo
     json_object_set_new(object, "energy_mj", json_reading(seen->energy_j, 1e6));
     json_object_set_new(object, "temperature_c", json_reading(seen->temperature_c, 1));
     json_object_set_new(object, "tasks", resident_tasks(http, i, gpu, view));
-    json_object_set_new(object, "foreign_processes", external_processes(gpu));
+    json_object_set_new(object, "foreign_processes", external_processes(http, gpu));
     add_external_shares(object, gpu);
     json_object_set_new(object, "hold_off", held ? json_string(held) : json_null());
     return object;
