@@ -377,7 +377,7 @@ export function Task({ id, live }) {
   const series = useAnswer(() => get(`/v1/tasks/${id}/series`), ended ? null : 5, `${id} ${ended}`);
   if (error) return <p class="error">{error.message}</p>;
   if (!data) return <p class="dim">Loading…</p>;
-  if (data.array) return <ArrayStates array={data.array} />;
+  if (data.array?.states) return <ArrayStates array={data.array} />;
   const neighbours = [...new Set((series.data?.neighbours ?? []).map((n) => n.task))];
   return (
     <>
