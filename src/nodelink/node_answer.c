@@ -15,8 +15,9 @@ int node_answer_encode(const struct node_answer *answer, char **ret_text)
     int r = 0;
     for (size_t i = 0; i < answer->n_pins; i++)
         r |= json_array_append_new(
-            pins, json_pack("{s:I, s:b}", "job", (json_int_t)answer->pins[i].job, "mps",
-                      (int)answer->pins[i].is_mps));
+            pins, json_pack("{s:I, s:b, s:b}", "job", (json_int_t)answer->pins[i].job, "mps",
+                      (int)answer->pins[i].is_mps, "elsewhere",
+                      (int)answer->pins[i].may_share_elsewhere));
     json_t *object = json_pack("{s:i, s:s, s:I, s:s, s:o}", "v", ANSWER_VERSION, "node",
         answer->node, "sequence", (json_int_t)answer->sequence, "refused", answer->refused, "pins",
         pins);
@@ -35,8 +36,9 @@ static int read_pins(const json_t *object, struct fault *fault, struct node_answ
         const json_t *item = json_array_get(list, i);
         int64_t job;
         r = json_field_integer(item, "job", 1, UINT32_MAX, fault, &job);
-        answer->pins[answer->n_pins++] = (struct node_pin){
-            .job = (uint32_t)job, .is_mps = json_is_true(json_object_get(item, "mps"))};
+        answer->pins[answer->n_pins++] = (struct node_pin){.job = (uint32_t)job,
+            .is_mps = json_is_true(json_object_get(item, "mps")),
+            .may_share_elsewhere = json_is_true(json_object_get(item, "elsewhere"))};
     }
     return r;
 }

@@ -3,8 +3,8 @@
  * What the controller answers an agent. It names the node, so that an answer to one node cannot be
  * repeated to another.
  *
- *     {"v": 1, "node": "n1", "sequence": 81, "refused": "", "pins": [{"job": 12, "mps": true}],
- *      "key": "5f1c..."}
+ *     {"v": 1, "node": "n1", "sequence": 81, "refused": "", "pins": [{"job": 12, "mps": true,
+ *      "elsewhere": true}], "key": "5f1c..."}
  */
 #ifndef COLLOC_NODELINK_NODE_ANSWER_H
 #define COLLOC_NODELINK_NODE_ANSWER_H
@@ -17,7 +17,8 @@ enum { NODE_PINS_MAX = 256, ANSWER_SIZE_MAX = 32 * 1024 };
 /* A job that the controller is about to pin to GPUs of the node. */
 struct node_pin {
     uint32_t job;
-    bool is_mps; /* it shares its GPUs by MPS */
+    bool is_mps;              /* it shares its GPUs by MPS */
+    bool may_share_elsewhere; /* it may share GPUs of other nodes, of which this one sees nothing */
 };
 
 struct node_answer {

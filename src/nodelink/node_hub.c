@@ -337,7 +337,7 @@ struct node_hub_counts node_hub_counts(const struct node_hub *hub)
     return counts;
 }
 
-int node_hub_pin(struct node_hub *hub, const char *node, uint32_t job, bool is_mps)
+int node_hub_pin(struct node_hub *hub, const char *node, const struct node_pin *pin)
 {
     for (size_t i = 0; i < hub->n_nodes; i++) {
         struct hub_connection *connection = hub->nodes[i]->connection;
@@ -348,7 +348,7 @@ int node_hub_pin(struct node_hub *hub, const char *node, uint32_t job, bool is_m
             return -ENOMEM;
         if (answer->n_pins == NODE_PINS_MAX)
             return -ENOBUFS;
-        answer->pins[answer->n_pins++] = (struct node_pin){.job = job, .is_mps = is_mps};
+        answer->pins[answer->n_pins++] = *pin;
         hub_wait_for_turn(connection);
         return 0;
     }

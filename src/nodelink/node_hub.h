@@ -7,7 +7,7 @@
  *         .hooks = {context, knows_node, on_report, on_gone}};
  *     if (node_hub_create(&options, &fault, &hub) < 0) ...
  *     ...
- *     node_hub_pin(hub, "n1", 12, true);      before the job is released to Slurm
+ *     node_hub_pin(hub, "n1", &pin);          before the job is released to Slurm
  *     ...
  *     node_hub_close(hub); uv_run(loop, ...); node_hub_destroy(hub);
  *
@@ -26,7 +26,7 @@
 #include <uv.h>
 
 #include "base/tcp_address.h"
-#include "nodelink/node_report.h"
+#include "nodelink/node_answer.h"
 
 enum { HUB_UNPROVEN_MAX = 128 }; /* chosen; which is closed for a new one: node_hub.c */
 
@@ -71,12 +71,12 @@ void node_hub_destroy(struct node_hub *hub);
 const struct tcp_address *node_hub_address(const struct node_hub *hub);
 
 /*
- * Says to the agent of a node that a job is about to start there, and whether it shares by MPS. An
- * agent that is not there when the job starts starts it without MPS.
+ * Says to the agent of a node that a job is about to start there, and how it shares. An agent that
+ * does not know starts it without MPS.
  *
  * Returns 0; -ENOTCONN: the node has no agent now; -ENOBUFS: too many are under way; or -ENOMEM.
  */
-int node_hub_pin(struct node_hub *hub, const char *node, uint32_t job, bool is_mps);
+int node_hub_pin(struct node_hub *hub, const char *node, const struct node_pin *pin);
 
 /* Counts since the start, for metrics and logs. */
 struct node_hub_counts {

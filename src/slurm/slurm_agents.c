@@ -103,12 +103,15 @@ void slurm_agents_announce(struct slurm_agents *agents, const struct slurm_chang
     if (!agents || pin->kind != SLURM_PIN || pin->index != SLURM_NO_INDEX)
         return;
     const struct task *task = core_task(slurm_controller_core(agents->controller), pin->task);
-    bool is_mps = task && task->share.sharing == SHARING_MPS;
+    const struct node_pin of_node = {.job = pin->job,
+        .is_mps = task && task->share.sharing == SHARING_MPS,
+        .may_share_elsewhere = task && pin->n_nodes > 1 && !task->exclusive &&
+                               task->oom_count == 0};
     struct span rest = span_of(pin->nodes), name;
     char node[NODE_NAME_MAX];
     while (node_list_next(&rest, &name))
         if (span_copy(name, node, sizeof node))
-            node_hub_pin(agents->hub, node, pin->job, is_mps);
+            node_hub_pin(agents->hub, node, &of_node);
 }
 
 void slurm_agents_close(struct slurm_agents *agents)

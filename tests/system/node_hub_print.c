@@ -49,7 +49,9 @@ static void on_input(uv_poll_t *poll, int status, int events)
     }
     line[n] = '\0';
     if (sscanf(line, "pin %63s %u %15s", node, &job, how) == 3)
-        printf("pinned %d\n", node_hub_pin(hub, node, job, strcmp(how, "mps") == 0));
+        printf(
+            "pinned %d\n", node_hub_pin(hub, node,
+                               &(struct node_pin){.job = job, .is_mps = strcmp(how, "mps") == 0}));
 }
 
 int main(int argc, char **argv)

@@ -98,23 +98,31 @@ static void answer_start(struct step_connection *connection, struct node_step *s
     reply_and_close(connection, "");
 }
 
+/* What the controller has said of the job; NULL: nothing that is still kept. */
+static const struct node_pin *find_pin(const struct node *node, uint32_t job)
+{
+    size_t known = node->n_pins < PINS_KEPT ? node->n_pins : PINS_KEPT;
+    for (size_t i = 1; i <= known; i++) {
+        const struct node_pin *pin = &node->pins[(node->n_pins - i) % PINS_KEPT];
+        if (pin->job == job)
+            return pin;
+    }
+    return NULL;
+}
+
 /* As the user wants it, as the controller has decided, as the node is configured. */
 static bool shares_by_mps(const struct node *node, const struct step_request *request)
 {
-    size_t known = node->n_pins < PINS_KEPT ? node->n_pins : PINS_KEPT;
+    const struct node_pin *pin = find_pin(node, request->job);
     if (request->sharing != STEP_SHARING_ANY)
         return request->sharing == STEP_SHARING_MPS;
-    for (size_t i = 1; i <= known; i++) {
-        const struct node_pin *pin = &node->pins[(node->n_pins - i) % PINS_KEPT];
-        if (pin->job == request->job)
-            return pin->is_mps;
-    }
-    return node->parts.config->sharing == SHARING_MPS;
+    return pin ? pin->is_mps : node->parts.config->sharing == SHARING_MPS;
 }
 
 static void start_step(struct step_connection *connection, const struct step_request *request)
 {
     struct node *node = connection->server->node;
+    const struct node_pin *pin = find_pin(node, request->job);
     const struct node_step step = {.job = request->job,
         .array_job = request->array_job,
         .array_task = request->array_task,
@@ -123,7 +131,8 @@ static void start_step(struct step_connection *connection, const struct step_req
         .gid = request->gid,
         .stepd = connection->stepd,
         .gpus = request->gpus,
-        .is_mps = request->gpus && shares_by_mps(node, request)};
+        .is_mps = request->gpus && shares_by_mps(node, request),
+        .was_shared = pin && pin->may_share_elsewhere};
     if (node_step_find(node, connection->stepd) || request->gpus == 0)
         reply_and_close(connection, "");
     else

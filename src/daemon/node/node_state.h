@@ -26,7 +26,7 @@ struct node_step {
     pid_t stepd;
     uint64_t gpus; /* a bit for each index; 0: none */
     bool is_mps;
-    bool was_shared; /* another job or program was on one of its GPUs meanwhile */
+    bool was_shared; /* another job or program was on one of its GPUs meanwhile, or may have been */
     uv_poll_t end;   /* of a pidfd of slurmstepd */
     int pidfd;
 };

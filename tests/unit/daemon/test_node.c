@@ -269,6 +269,23 @@ static void the_controllers_pin_decides_how_a_step_shares(void **state)
     end_stepd(&other);
 }
 
+/* Of a job over several nodes, this one sees its own GPUs only. */
+static void a_crash_of_a_job_over_nodes_is_judged(void **state)
+{
+    struct stepd stepd = start_stepd();
+    struct fault evidence = {.text = "CUDA out of memory"};
+    const struct node_answer answer = {
+        .pins = {{.job = 12, .may_share_elsewhere = true}}, .n_pins = 1};
+    seen.link.on_answer(seen.link.context, &answer);
+    order(&stepd, "start job=12 step=-5 uid=1000 gid=1000 gpus=0 sharing=streams");
+    assert_string_equal(answer_of(&stepd), "");
+    order(&stepd, "end job=12 step=-5 uid=1000 gid=1000 gpus=0 status=256");
+    run_until(seen.verdict);
+    seen.verdict->on_done(seen.verdict, 1, &evidence);
+    assert_string_equal(answer_of(&stepd), "requeued");
+    end_stepd(&stepd);
+}
+
 static void no_answer_to_what_is_no_request(void **state)
 {
     struct stepd stepd = start_stepd();
@@ -310,6 +327,7 @@ int main(void)
         node_test(the_controllers_pin_decides_how_a_step_shares),
         node_test(no_answer_to_what_is_no_request),
         node_test(a_crash_beside_others_is_judged_and_reported),
+        node_test(a_crash_of_a_job_over_nodes_is_judged),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -187,7 +187,7 @@ static void test_answers(void **state)
     struct fault fault = {0};
     char *text;
     for (uint32_t i = 0; i < NODE_PINS_MAX; i++)
-        answer.pins[answer.n_pins++] = (struct node_pin){UINT32_MAX - i, i % 2};
+        answer.pins[answer.n_pins++] = (struct node_pin){UINT32_MAX - i, i % 2, i % 3 == 0};
     assert_int_equal(node_answer_encode(&answer, &text), 0);
     assert_int_equal(node_answer_decode(text, strlen(text), &fault, &back), 0);
     free(text);
@@ -196,6 +196,7 @@ static void test_answers(void **state)
     assert_int_equal(back.sequence, 5);
     assert_int_equal(back.n_pins, NODE_PINS_MAX);
     assert_true(back.pins[1].is_mps && !back.pins[0].is_mps);
+    assert_true(back.pins[3].may_share_elsewhere && !back.pins[1].may_share_elsewhere);
     assert_int_equal(back.pins[1].job, UINT32_MAX - 1);
     static const char *wrong[] = {"{}", "{\"v\":1,\"sequence\":1,\"pins\":[{}]}",
         "{\"v\":1,\"sequence\":1,\"refused\":1}", "{\"v\":1}"};
