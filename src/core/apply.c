@@ -604,6 +604,7 @@ static int apply_to_task(struct core *core, struct task *task, const struct even
 
 int core_apply_event(struct core *core, const struct event *event)
 {
+    core->users->change++;
     switch (event->kind) {
     case EVENT_GPUS:
         return apply_gpus(core, event);

@@ -20,6 +20,13 @@ struct fifo_schedule {
     int64_t last_start_us;
 };
 
+/* How many tasks of other users come before those of one user and priority: all of these have the
+ * same number (main_queue.c). */
+struct ahead_of_user {
+    uint64_t change; /* core_users.change when they were counted; 0: never */
+    int n;
+};
+
 /* A user: what the user was charged (users.c), and with ORDER_FAIR the tasks that wait. */
 struct core_user {
     struct task_queue queue; /* the first member: main_queue.c finds the user of a queue */
@@ -29,6 +36,7 @@ struct core_user {
     int64_t usage_at_us;
     double accrued_us;       /* charged since then, in no event yet */
     struct fair_member fair; /* its shares, and its rank */
+    struct ahead_of_user ahead[PRIORITY_URGENT - PRIORITY_LOW + 1];
 };
 
 struct core_users {
@@ -36,6 +44,7 @@ struct core_users {
     struct fair_member **order; /* scratch of core_rank_users */
     int n;
     size_t capacity, order_capacity;
+    uint64_t change;     /* counts whatever may change the order of tasks */
     bool is_stale;       /* the ranks are those of before a change, */
     int64_t changed_us;  /* which was then */
     int64_t recorded_us; /* when usage was last recorded; 0: never */

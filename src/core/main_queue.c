@@ -130,14 +130,33 @@ static int count_before(
     return n;
 }
 
-int core_ahead_of(const struct core *core, const struct task *task, int *ret_of_others)
+static int count_of_others(const struct core *core, const struct task *task)
 {
     const struct task_queue *queue;
-    int n = queue_ahead_of(task), others = 0;
-    if (task->state == TASK_QUEUED)
-        for (int i = 0; (queue = queue_at(core, i)); i++)
-            if (queue != task->queue)
-                others += count_before(core, queue, task);
+    int n = 0;
+    for (int i = 0; (queue = queue_at(core, i)); i++)
+        if (queue != task->queue)
+            n += count_before(core, queue, task);
+    return n;
+}
+
+/* Counted once for all tasks of a user and priority: a list of all tasks would else take time in
+ * proportion to tasks times users. */
+static int of_others_before(const struct core *core, const struct task *task)
+{
+    if (core->settings.order == ORDER_FIFO)
+        return 0;
+    struct core_user *user = (struct core_user *)task->queue;
+    struct ahead_of_user *ahead = &user->ahead[task->request.priority - PRIORITY_LOW];
+    if (ahead->change != core->users->change)
+        *ahead = (struct ahead_of_user){core->users->change, count_of_others(core, task)};
+    return ahead->n;
+}
+
+int core_ahead_of(const struct core *core, const struct task *task, int *ret_of_others)
+{
+    int n = queue_ahead_of(task);
+    int others = task->state == TASK_QUEUED ? of_others_before(core, task) : 0;
     if (ret_of_others)
         *ret_of_others = others;
     return n + others;
@@ -152,6 +171,7 @@ void core_change_order(struct core *core, enum queue_order order)
         if (core->tasks[i]->state == TASK_QUEUED)
             queue_remove(core->tasks[i]);
     core->settings.order = order;
+    core->users->change++;
     for (int i = 0; i < core->n_tasks; i++)
         if (core->tasks[i]->state == TASK_QUEUED)
             queue_push_in_order(core_queue_of(core, core->tasks[i]), core->tasks[i]);

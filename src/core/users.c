@@ -95,6 +95,7 @@ void core_set_shares(struct core *core, const struct share_table *table)
     core->settings.shares = &core->shares;
     for (int i = 0; i < core->users->n; i++)
         set_shares(core, core->users->list[i]);
+    core->users->change++;
     core->users->is_stale = true;
 }
 

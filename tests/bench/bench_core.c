@@ -200,6 +200,17 @@ static void all_recovering(const char *what, int gpus, double used_gib, bool one
     core_destroy(core);
 }
 
+static void explain_all(const struct core *core, const char *what)
+{
+    char text[256];
+    double before = bench_now_us();
+    for (const struct task *task = core_next_task(core, 0); task;
+         task = core_next_task(core, task->id))
+        core_explain(core, task->id, now_us, text, sizeof text);
+    took[0] = bench_now_us() - before;
+    bench_row(what, "us", "", took, 1);
+}
+
 /* 200 users with 100 tasks each: one of eight on each GPU ends, and the next user's task starts. */
 static void many_users(const char *policy)
 {
@@ -224,13 +235,13 @@ static void many_users(const char *policy)
         took[n++] += sample(core, gpu, 0);
     }
     report("an end among 20,000 tasks of 200 users", policy, STEPS);
+    explain_all(core, "why each of 20,000 tasks of 200 users waits, all of them");
     core_destroy(core);
 }
 
 static void middle_of_the_queue(void)
 {
     struct core *core = make_core("magm");
-    char text[256];
     sample_all(core, 39);
     for (uint64_t id = 1; id <= TASKS; id++)
         submit(core, id, 1, NEED_ESTIMATED);
@@ -239,12 +250,7 @@ static void middle_of_the_queue(void)
         took[i + 1] = input(core, EVENT_RELEASE, TASKS / 4 + (uint64_t)i);
     }
     report("a hold and a release in the middle of the queue", "magm", STEPS);
-    double before = bench_now_us();
-    for (const struct task *task = core_next_task(core, 0); task;
-         task = core_next_task(core, task->id))
-        core_explain(core, task->id, now_us, text, sizeof text);
-    took[0] = bench_now_us() - before;
-    bench_row("why each of 10,000 tasks waits, all of them", "us", "", took, 1);
+    explain_all(core, "why each of 10,000 tasks waits, all of them");
     core_destroy(core);
 }
 

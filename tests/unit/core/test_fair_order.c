@@ -95,6 +95,38 @@ static void a_flood_leaves_the_other_user_his_turn(void **state)
     core_destroy(core);
 }
 
+static void assert_ahead(const struct core *core, uint64_t id, int n, int of_others)
+{
+    int others;
+    assert_int_equal(core_ahead_of(core, core_task(core, id), &others), n);
+    assert_int_equal(others, of_others);
+}
+
+/* The tasks of others that come first are counted once for all tasks of a user, until a change. */
+static void the_tasks_before_one_follow_each_change(void **state)
+{
+    struct core *core = start(1);
+    assert_int_equal(world_input(core, 2, EVENT_TICK, 0), 0);
+    for (uint64_t id = 1; id <= 4; id++)
+        submit(core, 2, id, ADA, plain);
+    assert_ahead(core, 4, 2, 0);
+    submit(core, 3, 5, BOB, plain);
+    submit(core, 3, 6, BOB, plain);
+    assert_ahead(core, 4, 4, 2); /* ada holds the GPU */
+    assert_ahead(core, 3, 3, 2);
+    assert_ahead(core, 6, 1, 0);
+    assert_int_equal(world_input(core, 4, EVENT_CANCEL, 5), 0);
+    assert_ahead(core, 4, 3, 1);
+    struct core_settings settings = *core_get_settings(core);
+    settings.order = ORDER_FIFO;
+    core_configure(core, &settings);
+    assert_ahead(core, 6, 3, 0);
+    settings.order = ORDER_FAIR;
+    core_configure(core, &settings);
+    assert_ahead(core, 4, 3, 1);
+    core_destroy(core);
+}
+
 static void who_has_used_less_is_next(void **state)
 {
     struct core *core = start(1);
@@ -318,6 +350,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_flood_leaves_the_other_user_his_turn),
+        cmocka_unit_test(the_tasks_before_one_follow_each_change),
         cmocka_unit_test(who_has_used_less_is_next),
         cmocka_unit_test(shares_weigh_usage),
         cmocka_unit_test(with_fifo_the_oldest_is_next),
