@@ -4,14 +4,18 @@
  *
  *     run           submits, prints the output as it comes, ends with the command's exit code
  *     run --pty     the same on a terminal that is connected to the user's
+ *     run --step    in a task: becomes the command (srun in a script for Slurm)
  *     shell         run --pty of the user's shell
  *
  * To the daemon these are tasks as all others, with the current folder and environment. But one
  * with a terminal is not requeued: a rerun would find no terminal.
  */
+#include <errno.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "cli/interactive.h"
@@ -31,13 +35,17 @@
                 "time (0s: never); default: 15m"                                                   \
     }
 
-enum { RUN_KEEP, RUN_PTY };
+enum { RUN_KEEP, RUN_PTY, RUN_STEP };
 
 static const struct option_spec run_options[] = {
     [RUN_KEEP] = KEEP_OPTION,
     [RUN_PTY] = {.name = "pty",
         .kind = OPTION_FLAG,
         .help = "give the command a terminal, connected to this one"},
+    [RUN_STEP] = {.name = "step",
+        .kind = OPTION_FLAG,
+        .help = "in the script of a task: run the command as a part of this task, with its GPUs, "
+                "as srun does there; options of a new task have no effect"},
 };
 
 static const struct option_spec shell_options[] = {[RUN_KEEP] = KEEP_OPTION};
@@ -89,8 +97,22 @@ static int run_task(const struct invocation *invocation, bool with_terminal)
     return code;
 }
 
+/* In place of this process, so that signals and the exit code are the command's. */
+static int run_step(const char *const *command)
+{
+    if (!getenv("COLLOC_TASK_ID")) {
+        print_error("--step: this is no task of colloc: leave out --step");
+        return EXIT_USAGE;
+    }
+    execvp(command[0], (char *const *)(uintptr_t)command);
+    print_error("cannot execute %s: %s", command[0], strerror(errno));
+    return errno == ENOENT ? 127 : 126;
+}
+
 static int run(const struct invocation *invocation)
 {
+    if (invocation->values[RUN_STEP].number)
+        return run_step(invocation->operands);
     return run_task(invocation, invocation->values[RUN_PTY].number);
 }
 

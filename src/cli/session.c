@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/units.h"
@@ -170,6 +171,23 @@ int find_user(const char *text, int64_t *ret_uid)
     if (user)
         *ret_uid = user->pw_uid;
     return user || parse_int64(text, 0, UINT32_MAX - 1, ret_uid) == 0 ? 0 : -ENOENT;
+}
+
+void warn_of_unknown_user(const char *text)
+{
+    int64_t uid;
+    if (find_user(text, &uid) < 0)
+        print_error("warning: there is no user '%.80s' on this machine", text);
+}
+
+const char *own_user_name(char *name, size_t size)
+{
+    const struct passwd *user = getpwuid(geteuid());
+    if (user)
+        snprintf(name, size, "%s", user->pw_name);
+    else
+        snprintf(name, size, "%u", (unsigned)geteuid());
+    return name;
 }
 
 void query_add(char *path, size_t size, const char *name, const char *value)

@@ -62,6 +62,12 @@ int parse_task_id(const char *text, int64_t *ret_id);
 /* Finds a user by name or number. Returns 0, or -ENOENT without a message. */
 int find_user(const char *text, int64_t *ret_uid);
 
+/* Prints a warning if there is no such user: an empty list has another reason then. */
+void warn_of_unknown_user(const char *text);
+
+/* Writes the name of the calling user, or the number where it has none. Returns `name`. */
+const char *own_user_name(char *name, size_t size);
+
 /* Appends "&name=value" to a path ("?" instead of "&" for the first), with the value
  * percent-encoded. `size`: of `path`. */
 void query_add(char *path, size_t size, const char *name, const char *value);

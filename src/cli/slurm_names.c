@@ -6,6 +6,8 @@
  *     sbatch --wrap="python train.py"         colloc submit --slurm=line -- /bin/sh -c "python ..."
  *     squeue --me                             colloc queue --user=ada
  *     scancel -u ada 12                       colloc cancel -u ada 12
+ *     srun -n 1 python train.py               colloc run python train.py
+ *       in a task                             colloc run --step python train.py
  *
  * Options that the command of colloc has too, such as -J, --array or -u, stay as they are; others
  * are refused by it. What sbatch prints is read by scripts: "Submitted batch job 12".
@@ -13,7 +15,7 @@
 #include "cli/slurm_names.h"
 
 #include <errno.h>
-#include <pwd.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,6 +23,7 @@
 #include <unistd.h>
 
 #include "base/array.h"
+#include "cli/session.h"
 #include "taskfile/description.h"
 
 static const struct {
@@ -31,15 +34,24 @@ static const struct {
     {"scancel", "cancel"},
     {"sacct", "history"},
     {"sinfo", "gpus"},
+    {"srun", "run"},
 };
 
 /* Options with another name here. */
 static const struct {
     const char *program, *option, *here;
 } renamed[] = {
-    {"sbatch", "--parsable", "--slurm=id"}, {"scancel", "--me", "--mine"},
-    {"sacct", "-S", "--since"}, {"sacct", "--starttime", "--since"}, {"sacct", "-E", "--until"},
-    {"sacct", "--endtime", "--until"}, {"sacct", "-X", NULL}, /* steps are not shown anyway */
+    {"sbatch", "--parsable", "--slurm=id"},
+    {"scancel", "--me", "--mine"},
+    {"sacct", "-S", "--since"},
+    {"sacct", "--starttime", "--since"},
+    {"sacct", "-E", "--until"},
+    {"sacct", "--endtime", "--until"},
+    {"sacct", "-X", NULL}, /* steps are not shown anyway */
+    {"srun", "--unbuffered", NULL},
+    {"srun", "--cpu-bind", NULL}, /* it is so, or not needed */
+    {"srun", "--exact", NULL},
+    {"srun", "--overlap", NULL},
 };
 
 static int add_word(struct slurm_words *words, const char *before, const char *word)
@@ -53,8 +65,8 @@ static int add_word(struct slurm_words *words, const char *before, const char *w
 
 static int add_own_tasks(struct slurm_words *words)
 {
-    const struct passwd *user = getpwuid(geteuid());
-    return add_word(words, "--user=", user ? user->pw_name : "?");
+    char name[LOGIN_NAME_MAX];
+    return add_word(words, "--user=", own_user_name(name, sizeof name));
 }
 
 /* Translates an argument, with what follows its '='. */
@@ -80,6 +92,24 @@ static int take_wrap(const char *const *arguments, const char **ret_wrap)
     bool is_wrap = arguments[0] && strcmp(arguments[0], "--wrap") == 0 && arguments[1];
     *ret_wrap = is_wrap ? arguments[1] : *ret_wrap;
     return is_wrap ? 2 : 0;
+}
+
+/* A task is one process on one node: takes "-n 1", "--nodes=1" and the like, which say so. Returns
+ * how many arguments that are. */
+static int take_one(const char *const *arguments)
+{
+    static const char *const counts[] = {"-n", "--ntasks", "-N", "--nodes"};
+    for (size_t i = 0; i < ARRAY_SIZE(counts); i++) {
+        const char *name = counts[i], *value = arguments[0] + strlen(name);
+        bool is_long = name[1] == '-';
+        if (strncmp(arguments[0], name, strlen(name)) != 0)
+            continue;
+        if (!*value && arguments[1] && strcmp(arguments[1], "1") == 0)
+            return 2;
+        if (strcmp(value, is_long ? "=1" : "1") == 0)
+            return 1;
+    }
+    return 0;
 }
 
 /* Is the next argument the value of this option of `colloc submit`? */
@@ -113,11 +143,16 @@ static int translate_command(
 {
     const char *wrap = NULL, *before = NULL;
     bool in_script = false;
-    bool is_sbatch = strcmp(program, "sbatch") == 0;
-    int r = is_sbatch ? add_word(words, "", "--slurm=line") : 0;
+    bool is_sbatch = strcmp(program, "sbatch") == 0, is_srun = strcmp(program, "srun") == 0;
+    int r = is_sbatch                             ? add_word(words, "", "--slurm=line")
+            : is_srun && getenv("COLLOC_TASK_ID") ? add_word(words, "", "--step")
+                                                  : 0;
     for (int used; *arguments && r == 0; arguments += used ? used : 1) {
-        in_script |= is_sbatch && is_script(*arguments, before);
-        used = is_sbatch && !in_script ? take_wrap(arguments, &wrap) : 0;
+        used = in_script   ? 0
+               : is_sbatch ? take_wrap(arguments, &wrap)
+               : is_srun   ? take_one(arguments)
+                           : 0;
+        in_script |= !used && (is_sbatch || is_srun) && is_script(*arguments, before);
         if (used == 0)
             r = in_script ? add_word(words, "", *arguments)
                           : add_argument(words, program, *arguments);

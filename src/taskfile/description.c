@@ -9,6 +9,7 @@ void task_description_fini(struct task_description *description)
     option_values_fini(description->values, TASK_OPTION_MAX);
     free(description->slurm.folder);
     free(description->slurm.exported);
+    free(description->slurm.mail_user);
     free(description->slurm.warnings);
     free(description->script);
     free(description->summary);

@@ -26,6 +26,7 @@ struct slurm_facts {
     int64_t memory_per_cpu_bytes, memory_per_gpu_bytes; /* 0: not given */
     char *folder;   /* to run in, relative to the current one; NULL: that */
     char *exported; /* "A=1,B=2": for the environment; or NULL */
+    char *mail_user; /* where mails go, if the script asks for any; or NULL */
     char *warnings; /* lines; or NULL */
 };
 

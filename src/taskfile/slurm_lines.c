@@ -4,7 +4,7 @@
  *
  *   an option of colloc     --job-name, --time, --output, --array, --dependency ...
  *   a function              --gres, --mem, --nice ...: its value has another form
- *   ignored, with a warning --partition, --mail-user ...: the task computes the same without
+ *   ignored, with a warning --partition, --account ...: the task computes the same without
  *   refused                 --licenses, --constraint ...: the task would run where it should not
  *
  * An option without a row is refused: ignoring it might change what the script does.
@@ -219,10 +219,59 @@ static int read_output(struct reading_of_line *line, const char *name, const cha
     return set_option(line, strcmp(name, "output") == 0 ? TASK_OUTPUT : TASK_ERROR, name, value);
 }
 
+/* Slurm's mail types and the messages of colloc; in the order of these. */
+static const struct {
+    const char *type, *message;
+    bool is_in_all;
+} mail_types[] = {
+    {"BEGIN", "start", true},
+    {"END", "end", true},
+    {"FAIL", "fail", true},
+    {"TIME_LIMIT", "fail", false},
+    {"REQUEUE", "requeue", true},
+};
+
+static bool is_type(struct span word, const char *type)
+{
+    return word.size == strlen(type) && strncasecmp(word.at, type, word.size) == 0;
+}
+
+/* Sets the bits of the messages of one type. Returns false for a type that colloc has not. */
+static bool add_mail_type(struct span type, unsigned *messages)
+{
+    bool is_all = is_type(type, "ALL"), is_known = is_all || is_type(type, "NONE");
+    for (size_t i = 0; i < ARRAY_SIZE(mail_types); i++) {
+        bool is_this = is_all ? mail_types[i].is_in_all : is_type(type, mail_types[i].type);
+        *messages |= is_this ? 1u << i : 0;
+        is_known |= is_this;
+    }
+    return is_known;
+}
+
+/* "END,FAIL" becomes --notify=end,fail. */
+static int read_mail_type(struct reading_of_line *line, const char *name, const char *value)
+{
+    char list[64] = "";
+    unsigned messages = 0;
+    for (const char *at = value; *at; at += strcspn(at, ","), at += *at == ',')
+        if (!add_mail_type((struct span){at, strcspn(at, ",")}, &messages))
+            add_warning(
+                line, name, "of its types BEGIN, END, FAIL, TIME_LIMIT, REQUEUE and ALL are known");
+    for (size_t i = 0; i < ARRAY_SIZE(mail_types); i++)
+        if (messages & 1u << i && !strstr(list, mail_types[i].message))
+            snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s", *list ? "," : "",
+                mail_types[i].message);
+    return set_option(line, TASK_NOTIFY, name, *list ? list : "none");
+}
+
+static int read_mail_user(struct reading_of_line *line, const char *name, const char *value)
+{
+    return keep_text(line, &line->facts->mail_user, value);
+}
+
 /* ---- the table ---- */
 
 #define NO_PARTITIONS "this server is all there is"
-#define NO_MAIL       "colloc sends no mail"
 #define NO_CPU_LAYOUT "colloc counts CPUs, it does not choose them"
 
 static const struct slurm_option slurm_options[] = {
@@ -259,8 +308,8 @@ static const struct slurm_option slurm_options[] = {
     {"qos", 'q', NEEDS_VALUE, NULL, -1, "--priority has the classes of colloc"},
     {"nodelist", 'w', NEEDS_VALUE, NULL, -1, NO_PARTITIONS},
     {"exclude", 'x', NEEDS_VALUE, NULL, -1, NO_PARTITIONS},
-    {"mail-type", 0, NEEDS_VALUE, NULL, -1, NO_MAIL},
-    {"mail-user", 0, NEEDS_VALUE, NULL, -1, NO_MAIL},
+    {"mail-type", 0, NEEDS_VALUE, read_mail_type, -1, NULL},
+    {"mail-user", 0, NEEDS_VALUE, read_mail_user, -1, NULL},
     {"comment", 0, NEEDS_VALUE, NULL, -1, "a task has no comment"},
     {"wckey", 0, NEEDS_VALUE, NULL, -1, "a task has no such key"},
     {"open-mode", 0, NEEDS_VALUE, NULL, -1,
@@ -360,7 +409,17 @@ int slurm_line_read(struct span options, size_t number, struct option_value *val
 }
 
 /* What Slurm gives for each CPU or GPU is that of all of them here. */
-int slurm_lines_finish(
+/* Without a type Slurm sends nothing to it. */
+static int finish_mail(
+    struct option_value *values, const struct slurm_facts *facts, struct fault *fault)
+{
+    if (!facts->mail_user || !values[TASK_NOTIFY].set || values[TASK_NOTIFY_TO].set)
+        return 0;
+    return option_set_text(&task_options[TASK_NOTIFY_TO], "#SBATCH --mail-user", facts->mail_user,
+        &values[TASK_NOTIFY_TO], fault);
+}
+
+static int finish_resources(
     struct option_value *values, const struct slurm_facts *facts, struct fault *fault)
 {
     struct option_value *memory = &values[TASK_HOST_MEMORY], *all_cpus = &values[TASK_CPUS];
@@ -379,4 +438,11 @@ int slurm_lines_finish(
     *memory = (struct option_value){
         .set = true, .number = per_cpu ? per_cpu * cpus : per_gpu * gpus};
     return 0;
+}
+
+int slurm_lines_finish(
+    struct option_value *values, const struct slurm_facts *facts, struct fault *fault)
+{
+    int r = finish_resources(values, facts, fault);
+    return r < 0 ? r : finish_mail(values, facts, fault);
 }

@@ -259,6 +259,11 @@ class Webhooks(MessageCase):
         ):
             reply = self.refused(400, message, **members)
             self.assertNotIn(SECRET, reply.message)
+        slurm = self.body(notify="end", environment={"COLLOC_SLURM_SCRIPT": "1"})
+        reply = self.request("POST", "/v1/tasks", slurm)
+        self.assertEqual(reply.status, 201, reply.data)
+        self.assertIn("no mail is sent", reply.json["warnings"][0])
+        self.assertNotIn("Notify", self.colloc("show", str(reply.json["id"])).stdout)
         status, text = self.run_daemon(mail_server="localhost")
         self.assertNotEqual(status, 0)
         self.assertIn("smtp://", text)

@@ -362,9 +362,26 @@ static int check_track(const struct submission *submission, struct fault *fault)
     return places ? track_places_check(places, fault) : 0;
 }
 
+static bool is_slurm_script(const json_t *body)
+{
+    return json_object_get(json_object_get(body, "environment"), "COLLOC_SLURM_SCRIPT");
+}
+
+/* A script for Slurm that wants mails runs as it is, also where colloc sends none. */
+static int refuse_mail(const json_t *body, struct submission *submission, struct fault *fault)
+{
+    if (!is_slurm_script(body))
+        return fault_set(fault, EINVAL,
+            "notify: this daemon sends no mail (setting mail-server): give notify_to a URL");
+    submission_warn(submission, "no mail is sent: this daemon sends none (setting mail-server)");
+    json_object_del(submission->detail, task_options[TASK_NOTIFY].field);
+    json_object_del(submission->detail, task_options[TASK_NOTIFY_TO].field);
+    return 0;
+}
+
 /* Which messages the user wants, and where to (docs/messages.md). */
 static int check_notify(
-    const struct http *http, const struct submission *submission, struct fault *fault)
+    const struct http *http, const json_t *body, struct submission *submission, struct fault *fault)
 {
     const char *events = submission->options[TASK_NOTIFY].text,
                *to = submission->options[TASK_NOTIFY_TO].text;
@@ -376,10 +393,9 @@ static int check_notify(
     if (r < 0 || !kinds)
         return r;
     r = message_address_parse(to ? to : submission->user, fault, &address);
-    if (r == 0 && address.form == MESSAGE_BY_MAIL &&
-        strcmp(http->parts.config->mail_server, "none") == 0)
-        r = fault_set(fault, EINVAL,
-            "notify: this daemon sends no mail (setting mail-server): give notify_to a URL");
+    bool is_mail = r == 0 && address.form == MESSAGE_BY_MAIL;
+    if (is_mail && strcmp(http->parts.config->mail_server, "none") == 0)
+        r = refuse_mail(body, submission, fault);
     return r;
 }
 
@@ -513,11 +529,11 @@ int submission_read(const struct http *http, struct submission *submission, stru
     if (r == 0)
         r = set_service(http, submission, fault);
     if (r == 0)
-        r = check_notify(http, submission, fault);
-    if (r == 0)
         r = check_track(submission, fault);
     if (r == 0)
         r = make_detail(body, submission, fault);
+    if (r == 0)
+        r = check_notify(http, body, submission, fault);
     if (r == 0)
         r = submission_set_requirement(http, submission, fault);
     if (r == 0)

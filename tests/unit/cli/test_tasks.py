@@ -185,7 +185,7 @@ class Submit(CliCase):
         )
         self.assertEqual(self.warnings("--output=%j/x.log", "--error=x.log", "--", "true"), [])
 
-    def run_as(self, name, *words):
+    def run_as(self, name, *words, **environment):
         link = os.path.join(self.folder, name)
         if not os.path.lexists(link):
             os.symlink(os.path.abspath(COLLOC), link)
@@ -195,10 +195,35 @@ class Submit(CliCase):
             capture_output=True,
             text=True,
             cwd=self.folder,
-            env=self.environment,
+            env={**self.environment, **environment},
             timeout=60,
             check=False,
         )
+
+    def test_a_step_of_a_script_for_slurm(self):
+        words = (
+            "-n",
+            "1",
+            "--nodes=1",
+            "-c",
+            "4",
+            "sh",
+            "-c",
+            "printf '%s %s\\n' $0 $1; exit 7",
+            "-n",
+            "1",
+        )
+        done = self.run_as("srun", *words, COLLOC_TASK_ID="12")
+        self.assertEqual((done.returncode, done.stdout), (7, "-n 1\n"), done.stderr)
+        self.assertEqual(self.daemon.requests, [])
+        done = self.run_as("srun", "-n", "2", "true", COLLOC_TASK_ID="12")
+        self.assertEqual(done.returncode, 2, done.stderr)
+        done = self.run_as("srun", "no-such-program", COLLOC_TASK_ID="12")
+        self.assertEqual(done.returncode, 127)
+        self.assertIn("cannot execute no-such-program", done.stderr)
+        self.assertIn("no task of colloc", self.complaint("run", "--step", "true", code=2))
+        self.run_as("srun", "-n1", "sh", "-c", "true")
+        self.assertEqual(self.submitted()["arguments"], ["sh", "-c", "true"])
 
     def test_names_of_slurm(self):
         self.write("job.sh", "#!/bin/sh\n#SBATCH -J net\npython train.py\n")

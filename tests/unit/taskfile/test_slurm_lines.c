@@ -95,9 +95,9 @@ static void lines_after_the_first_command_are_none(void **state)
 
 static void what_changes_nothing_is_a_warning(void **state)
 {
-    static const char *const lines[] = {"--partition=gpu", "-p gpu", "-pgpu", "--mail-type=END",
-        "--mail-user me@x", "-A lab", "--qos=high", "--comment='two words'", "--open-mode=append",
-        "-w node1", "--nice=-5", "--parsable", "-W"};
+    static const char *const lines[] = {"--partition=gpu", "-p gpu", "-pgpu",
+        "--mail-type=ARRAY_TASKS", "-A lab", "--qos=high", "--comment='two words'",
+        "--open-mode=append", "-w node1", "--nice=-5", "--parsable", "-W"};
     char line[128];
     for (size_t i = 0; i < ARRAY_SIZE(lines); i++) {
         snprintf(line, sizeof line, "#SBATCH %s", lines[i]);
@@ -105,6 +105,32 @@ static void what_changes_nothing_is_a_warning(void **state)
             fail_msg("%s: %s", lines[i], fault.text);
         assert_non_null(task.slurm.warnings);
         assert_non_null(strstr(task.slurm.warnings, "line 2: #SBATCH --"));
+    }
+}
+
+static void mails_are_messages(void **state)
+{
+    static const struct {
+        const char *lines, *notify, *to;
+    } table[] = {
+        {"#SBATCH --mail-type=END", "end", NULL},
+        {"#SBATCH --mail-type=begin,Fail,TIME_LIMIT", "start,fail", NULL},
+        {"#SBATCH --mail-type=ALL\n#SBATCH --mail-user=ada@example.org", "start,end,fail,requeue",
+            "ada@example.org"},
+        {"#SBATCH --mail-user=ada\n#SBATCH --mail-type=REQUEUE", "requeue", "ada"},
+        {"#SBATCH --mail-type=NONE", "none", NULL},
+        {"#SBATCH --mail-user=ada", NULL, NULL},
+        {"#SBATCH --mail-type=END --mail-user=ada\n#COLLOC --notify-to=bob", "end", "bob"},
+        {"#SBATCH --mail-type=STAGE_OUT,END", "end", NULL},
+    };
+    for (size_t i = 0; i < ARRAY_SIZE(table); i++) {
+        assert_int_equal(read_script(table[i].lines), 0);
+        const struct option_value *notify = &task.values[TASK_NOTIFY],
+                                  *to = &task.values[TASK_NOTIFY_TO];
+        assert_string_equal(
+            notify->set ? notify->text : "-", table[i].notify ? table[i].notify : "-");
+        assert_string_equal(to->set ? to->text : "-", table[i].to ? table[i].to : "-");
+        assert_int_equal(task.slurm.warnings != NULL, i == 7);
     }
 }
 
@@ -151,6 +177,7 @@ int main(void)
         cmocka_unit_test_teardown(a_script_is_read_as_it_is, release),
         cmocka_unit_test_teardown(memory_of_parts_is_added_up, release),
         cmocka_unit_test_teardown(lines_of_colloc_count_more, release),
+        cmocka_unit_test_teardown(mails_are_messages, release),
         cmocka_unit_test_teardown(a_kind_of_gpu_is_read, release),
         cmocka_unit_test_teardown(lines_after_the_first_command_are_none, release),
         cmocka_unit_test_teardown(what_changes_nothing_is_a_warning, release),
