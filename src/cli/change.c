@@ -9,7 +9,7 @@
  */
 #include "cli/change.h"
 
-#include <pwd.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -130,11 +130,10 @@ static bool selects_by_options(const struct invocation *invocation)
 /* The tasks that have not ended, as far as the daemon selects them. */
 static int get_live(const struct invocation *invocation, json_t **ret_reply)
 {
-    char path[1024] = "/v1/tasks";
+    char path[1024] = "/v1/tasks", name[LOGIN_NAME_MAX];
     const struct option_value *values = invocation->values;
-    const struct passwd *user = getpwuid(geteuid());
-    if (selects_by_options(invocation) && values[CHANGE_MINE].number && user)
-        query_add(path, sizeof path, "user", user->pw_name);
+    if (selects_by_options(invocation) && values[CHANGE_MINE].number)
+        query_add(path, sizeof path, "user", own_user_name(name, sizeof name));
     else if (selects_by_options(invocation) && values[CHANGE_USER].set)
         query_add(path, sizeof path, "user", values[CHANGE_USER].text);
     return session_get(invocation, path, ret_reply);
@@ -194,8 +193,11 @@ static int select_live(const struct invocation *invocation, json_t *ids)
             add_range(&range, tasks, ids);
     }
     json_decref(reply);
-    if (json_array_size(ids) == before)
+    if (json_array_size(ids) == before) {
         print_error("no task that has not ended is selected");
+        if (selects_by_options(invocation) && invocation->values[CHANGE_USER].set)
+            warn_of_unknown_user(invocation->values[CHANGE_USER].text);
+    }
     return json_array_size(ids) > 0 ? EXIT_OK : EXIT_REFUSED;
 }
 

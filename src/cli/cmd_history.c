@@ -210,6 +210,8 @@ static int run(const struct invocation *invocation)
     if (code != EXIT_OK)
         return code;
     const json_t *tasks = json_object_get(reply, "tasks");
+    if (values[HISTORY_USER].set && !json_array_size(tasks))
+        warn_of_unknown_user(values[HISTORY_USER].text);
     if (is_json)
         print_json(reply);
     else if (is_csv)

@@ -107,6 +107,13 @@ static void print_tasks(const json_t *tasks, bool is_long)
     table_destroy(table);
 }
 
+/* The daemon's limit is of ended tasks. */
+static void cut_tasks(json_t *tasks, size_t limit)
+{
+    while (json_array_size(tasks) > limit)
+        json_array_remove(tasks, json_array_size(tasks) - 1);
+}
+
 /* Arrays are folded for people only: a program that reads JSON gets each task. */
 static int run(const struct invocation *invocation)
 {
@@ -126,6 +133,10 @@ static int run(const struct invocation *invocation)
     int code = session_get(invocation, path, &reply);
     if (code != EXIT_OK)
         return code;
+    if (values[QUEUE_LIMIT].set)
+        cut_tasks(json_object_get(reply, "tasks"), (size_t)values[QUEUE_LIMIT].number);
+    if (values[QUEUE_USER].set && !json_array_size(json_object_get(reply, "tasks")))
+        warn_of_unknown_user(values[QUEUE_USER].text);
     if (invocation->common[COMMON_JSON].number)
         print_json(reply);
     else

@@ -131,6 +131,12 @@ class Users(Several):
         self.assertEqual(self.request_as(BOB, "GET", f"/v1/tasks/{task}/log").status, 403)
         self.assertEqual(self.request_as(ADA, "GET", f"/v1/tasks/{task}/log").data, b"secret\n")
 
+    def test_all_of_mine_are_mine_without_a_name_too(self):
+        others, own = self.submit_as(BOB, hold=True), self.submit_as(ADA, hold=True)
+        done = self.colloc("cancel", "--mine", prefix=become(ADA))
+        self.assertEqual(done.stdout, f"Task {own} CANCELLED\n", done.stderr)
+        self.assertEqual(self.task(others)["state"], "PENDING")
+
     def test_a_line_of_a_log_is_its_owners(self):
         line = "FileNotFoundError: /home/ada/secret"
         task = self.submit_as(

@@ -108,6 +108,21 @@ class Queue(CliCase):
             self.daemon.requests[-1][1], "/v1/tasks?state=RUNNING&user=a%26b%20c&limit=5&fold=1"
         )
 
+    def test_the_limit_is_of_all_tasks(self):
+        self.daemon.tasks = [make_task(number) for number in (1, 2, 3)]
+        self.assertEqual(len(self.colloc("queue", "-n", "2").splitlines()), 3)
+        self.assertEqual(len(json.loads(self.colloc("queue", "-n", "2", "--json"))["tasks"]), 2)
+
+    def test_an_unknown_user(self):
+        self.daemon.tasks = []
+        text = "there is no user 'no-such-user' on this machine"
+        for words in (("queue", "--user=no-such-user"), ("history", "--user=no-such-user")):
+            done = self.run_colloc(*words)
+            self.assertEqual(done.returncode, 0)
+            self.assertIn(text, done.stderr)
+        self.assertIn(text, self.complaint("cancel", "--user=no-such-user", code=1))
+        self.assertEqual(self.run_colloc("queue", "--user=0").stderr, "")
+
 
 class Show(CliCase):
     def setUp(self):
