@@ -51,6 +51,8 @@ soak: all
 	COLLOC_BUILD=$(BUILD) python3 tests/faults/slurm_campaign.py --crashes=$(SOAK_SLURM_CRASHES)
 	COLLOC_BUILD=$(BUILD) COLLOC_SOAK=1 python3 tests/system/test_slurm.py
 	BUILD=$(BUILD) scripts/test-slurm
+	COLLOC_BUILD=$(BUILD) COLLOC_SOAK=1 python3 tests/system/test_hostile.py
+	BUILD=$(BUILD) scripts/test-vm
 	scripts/make-deb && scripts/test-packages && scripts/test-container
 	COLLOC_BUILD=$(BUILD) python3 tests/system/test_demo_slurm.py
 

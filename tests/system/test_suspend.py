@@ -11,7 +11,9 @@ import time
 import unittest
 
 from daemon_case import (
+    MIB,
     DaemonCase,
+    cgroup_of,
     is_alive,
     needs_cuda_in_python,
     processes_with,
@@ -99,6 +101,17 @@ class Commands(Suspend):
         self.assertEqual(
             [e for e in events if e in ("SUSPENDED", "RESUMED")], ["SUSPENDED", "RESUMED"]
         )
+
+    def test_the_memory_limit_of_its_cgroup_is_raised_meanwhile(self):
+        task = self.start_task(host_memory_mib=256)
+        path = (cgroup_of(self.pid(task)) or "") + "/memory.max"
+        if not os.path.exists(path):
+            self.skipTest("cgroups have no memory controller here")
+        self.assertEqual(int(read(path)), 256 * MIB)
+        self.colloc("suspend", str(task))
+        self.assertGreater(int(read(path)), (3000 + 256) * MIB)
+        self.colloc("resume", str(task))
+        self.assertEqual(int(read(path)), 256 * MIB)
 
     def test_moved(self):
         task = self.start_task()
