@@ -107,6 +107,9 @@ static void print_tasks(const json_t *tasks, bool is_long)
     table_destroy(table);
 }
 
+/* Tasks in an answer. Chosen: some 4 MB of JSON in the daemon at a time. */
+#define PAGE "2000"
+
 /* The daemon's limit is of ended tasks. */
 static void cut_tasks(json_t *tasks, size_t limit)
 {
@@ -130,6 +133,7 @@ static int run(const struct invocation *invocation)
     }
     if (!invocation->common[COMMON_JSON].number)
         query_add(path, sizeof path, "fold", "1");
+    query_add(path, sizeof path, "page", PAGE);
     int code = session_get(invocation, path, &reply);
     if (code != EXIT_OK)
         return code;

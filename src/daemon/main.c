@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,6 +23,7 @@
 
 #include "base/file.h"
 #include "base/log.h"
+#include "base/units.h"
 #include "daemon/calibration.h"
 #include "daemon/daemon.h"
 #include "daemon/dependencies.h"
@@ -296,10 +298,20 @@ static int run_node_agent(struct config *config)
 #endif
 }
 
+/* A list of all tasks has megabytes of text. glibc keeps such blocks for the next time once it has
+ * seen one, unless this threshold is set; where blocks are mapped, their memory is given back. */
+static void give_large_blocks_back(void)
+{
+#ifdef M_MMAP_THRESHOLD
+    mallopt(M_MMAP_THRESHOLD, 256 * KIB); /* chosen: twice glibc's first value */
+#endif
+}
+
 int main(int argc, char **argv)
 {
     static struct daemon daemon;
     struct fault fault = {0};
+    give_large_blocks_back();
     bool is_node = is_node_agent(argc, argv);
     argc -= is_node;
     argv += is_node;
