@@ -153,6 +153,7 @@ def resampled(trace, own, seeds):
         "MAGM, memory unknown": Setting(trace, "magm"),
         "LUG, memory unknown": Setting(trace, "lug"),
         "OWF": Setting(trace, "owf", "declared"),
+        "OWF with backfill": Setting(trace, "owf", "declared", backfill=True),
         **{
             f"{policy}, memory {word}": Setting(trace, policy, estimator_)
             for policy in own

@@ -11,6 +11,7 @@ from collections import namedtuple
 from concurrent.futures import ThreadPoolExecutor
 
 GPUS = "4xA100-40GB"
+BY_TIME = ("predictive",)  # policies with an order of their own
 
 
 class Setting(
@@ -18,13 +19,14 @@ class Setting(
         "Setting",
         "trace policy estimator sharing smact_max min_free_gib margin_gib gpus hold_off_s resample "
         "free_launches activity_percent "
-        "known suspension",
-        defaults=["none", "mps", 0.8, 5, 2, GPUS, 60, 0, False, 100, "activity", ()],
+        "known suspension backfill",
+        defaults=["none", "mps", 0.8, 5, 2, GPUS, 60, 0, False, 100, "activity", (), False],
     )
 ):
     """The arguments of a run, without the seed.
 
     suspension: options that let running tasks give way
+    backfill:   of the policies that go by the queue's order, which the dissertation's do strictly
     """
 
     def words(self, inputs, seed):
@@ -40,6 +42,7 @@ class Setting(
             f"--gpus={self.gpus}",
             f"--hold-off={self.hold_off_s}s",
             f"--known={self.known}",
+            *([] if self.backfill or self.policy in BY_TIME else ["--backfill=no"]),
             f"--seed={seed}",
             *self.suspension,
             *([f"--resample={self.resample}"] if self.resample else []),

@@ -19,22 +19,26 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 TRACES = "philly-60", "philly-90"
 THESIS = "rr", "magm", "lug", "mug", "first-fit", "best-fit"
 ERROR = ["--need-error=0.2"]
+IN_ORDER = "--backfill=no"  # as the policies of the dissertation do
 ROWS = {
-    "exclusive": ["--policy=exclusive"],
-    **{name: [f"--policy={name}"] for name in THESIS},
+    "exclusive": ["--policy=exclusive", IN_ORDER],
+    **{name: [f"--policy={name}", IN_ORDER] for name in THESIS},
+    "magm with backfill": ["--policy=magm"],
+    "magm with backfill, times known": ["--policy=magm", "--known=all"],
     "predictive": ["--policy=predictive"],
     "predictive, times known too": ["--policy=predictive", "--known=all"],
     "predictive, only memory known": ["--policy=predictive", "--known=none"],
-    "magm, needs wrong by 20 %": ["--policy=magm", *ERROR],
+    "magm, needs wrong by 20 %": ["--policy=magm", IN_ORDER, *ERROR],
     "predictive, needs wrong by 20 %": ["--policy=predictive", *ERROR],
     "predictive, the same, recovery-step 5 GiB": [
         "--policy=predictive",
         *ERROR,
         "--recovery-step-gib=5",
     ],
-    "magm, no memory known": ["--policy=magm", "--estimator=none"],
+    "magm, no memory known": ["--policy=magm", IN_ORDER, "--estimator=none"],
     "magm, the same, recovery-step 5 GiB": [
         "--policy=magm",
+        IN_ORDER,
         "--estimator=none",
         "--recovery-step-gib=5",
     ],

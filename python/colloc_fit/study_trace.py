@@ -382,10 +382,11 @@ def run_way(programs, gpus, tasks, way, limit_s):
     }
 
 
+IN_ORDER = "--backfill=no"  # the daemon of the first runs knew no backfill
 SIMULATED = {
-    "exclusive": ["--policy=exclusive"],
-    "magm-mps": ["--policy=magm", "--sharing=mps", "--estimator=none"],
-    "magm-mps-declared": ["--policy=magm", "--sharing=mps"],
+    "exclusive": ["--policy=exclusive", IN_ORDER],
+    "magm-mps": ["--policy=magm", IN_ORDER, "--sharing=mps", "--estimator=none"],
+    "magm-mps-declared": ["--policy=magm", IN_ORDER, "--sharing=mps"],
     "foresee-mps": [  # check-words: alias (stored results have it)
         "--policy=predictive",
         "--sharing=mps",

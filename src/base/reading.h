@@ -18,6 +18,11 @@ static inline struct reading reading_of(double value)
     return (struct reading){.value = value, .valid = true};
 }
 
+static inline bool reading_equals(struct reading a, struct reading b)
+{
+    return a.valid == b.valid && !(a.valid && (a.value < b.value || a.value > b.value));
+}
+
 /* Returns the value, or `otherwise` when it is invalid: for printing and sums only. */
 static inline double reading_or(struct reading r, double otherwise)
 {

@@ -42,6 +42,7 @@ enum {
     SIMULATE_PREEMPT,
     SIMULATE_SLOTS,
     SIMULATE_MAKE_ROOM,
+    SIMULATE_BACKFILL,
     SIMULATE_ORDER,
     SIMULATE_RECOVERY_STEP,
     SIMULATE_HOST_CPUS,
@@ -90,7 +91,7 @@ static const struct option_spec options[SIMULATE_OPTIONS] = {
         .kind = OPTION_CHOICE,
         .argument = "WHAT",
         .help = "what the scheduler knows of each task besides memory (for the policy "
-                "predictive): none, activity, time or all; default: activity",
+                "predictive and for backfill): none, activity, time or all; default: activity",
         .choices = simulating_knowns},
     [SIMULATE_NEED_ERROR] = {.name = "need-error",
         .kind = OPTION_TEXT,
@@ -141,6 +142,10 @@ static const struct option_spec options[SIMULATE_OPTIONS] = {
         .kind = OPTION_FLAG,
         .help = "a time-sliced task is moved beside others when a waiting one can start on the GPU "
                 "that it leaves, and gains more time than the move costs"},
+    [SIMULATE_BACKFILL] = {.name = "backfill",
+        .kind = OPTION_FLAG,
+        .help = "tasks start before the first one that waits where by known times this does not "
+                "delay it; no: strictly in order, as in the dissertation; default: yes"},
     [SIMULATE_ORDER] = {.name = "order",
         .kind = OPTION_CHOICE,
         .argument = "HOW",
@@ -272,6 +277,8 @@ static int set_suspension(
 {
     struct core_settings *settings = &simulation->settings;
     settings->preempt = invocation->values[SIMULATE_PREEMPT].number;
+    if (invocation->values[SIMULATE_BACKFILL].set)
+        settings->backfill = invocation->values[SIMULATE_BACKFILL].number;
     settings->make_room = invocation->values[SIMULATE_MAKE_ROOM].number;
     simulation->take_turns = invocation->values[SIMULATE_SLOTS].set;
     if (simulation->take_turns)

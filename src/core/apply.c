@@ -207,6 +207,23 @@ static struct reading required_bytes(const struct task *task)
     return is_known ? reading_of((double)need->bytes) : READING_NONE;
 }
 
+/* When the task's time limit ends it; 0: it has none. */
+static int64_t limit_ends_us(const struct task *task, int64_t now_us)
+{
+    int64_t limit_us = task->request.time_limit_us;
+    int64_t had_us = task->state == TASK_STARTING ? 0 : task_computed_us(task, now_us);
+    return limit_us ? now_us + limit_us - had_us : 0;
+}
+
+void core_note_time_limit(struct core *core, const struct task *task, int64_t now_us)
+{
+    for (int i = 0; i < task->n_gpus; i++) {
+        struct resident *resident = gpu_view_resident(&core->view.gpus[task->gpus[i]], task->id);
+        if (resident)
+            resident->ends_us = limit_ends_us(task, now_us);
+    }
+}
+
 /* Others are held off until the new resident has settled (residence.h). */
 static int add_resident(
     const struct core *core, struct gpu_view *gpu, const struct task *task, int64_t now_us)
@@ -223,6 +240,7 @@ static int add_resident(
         .sharing = task->share.sharing,
         .thread_percent = task->share.thread_percent,
         .since_us = now_us,
+        .ends_us = limit_ends_us(task, now_us),
         .grew_us = now_us,
         .held_us = now_us,
         .service = core_resident_service(core, task, now_us),

@@ -50,6 +50,7 @@ struct core_settings core_settings_default(void)
         .filler_smact = 0.80,
         .filler_percent = 70,
         .mps_mem_limit = true,
+        .backfill = true,
         .suspension_cost = suspension_cost_default(),
         .order = ORDER_FAIR,
         .usage_half_life_us = 7 * 86400 * SECOND_US,

@@ -55,6 +55,7 @@ struct core_settings {
     bool preload;        /* EFFECT_GRANT_MEMORY and DENY_MEMORY, and reports MEMORY_WAIT */
     bool preempt;        /* running tasks give way by priority and rank (core/preempt.c) */
     bool make_room;      /* a task is moved so that a waiting one can start (core/make_room.c) */
+    bool backfill;       /* tasks start before the head of the queue where that does not delay it */
     struct use_limits user_limits;    /* of each user */
     struct use_limits project_limits; /* of each project but "default" */
     struct host_resources host;       /* what tasks may have of the server together */

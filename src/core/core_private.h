@@ -213,6 +213,9 @@ bool core_are_gpus(const struct core *core, const int *gpus, int n);
 /* Makes the task a resident of the GPU, which is in its list of GPUs. Returns 0 or -ENOMEM. */
 int core_add_to_gpu(struct core *core, struct task *task, int gpu, int64_t now_us);
 
+/* Another time limit: its residents show when it ends the task. */
+void core_note_time_limit(struct core *core, const struct task *task, int64_t now_us);
+
 /* The task is no resident of the GPU any more. */
 void core_remove_resident(struct core *core, int gpu, uint64_t id, int64_t now_us);
 
@@ -529,6 +532,13 @@ int core_add_effect(
 int core_record_external(struct core *core, int gpu, int64_t now_us);
 
 /* ---- schedule.c ---- */
+
+/* Chosen: tasks tried for backfill in a pass; fewer on many GPUs, each of which costs a verdict. */
+enum { CORE_BACKFILL_TRIES_MAX = 64 };
+
+/* May tasks start before the head of the queue, where its policy sees that this does not delay
+ * it? */
+bool core_backfills(const struct core *core, const struct task *head);
 
 /* Tasks. Chosen: once this many later ones have started before it, the oldest task is the head. */
 enum { CORE_PASSED_MAX = 100 };

@@ -262,6 +262,16 @@ static const struct task *suspended_before(const struct core *core, const struct
     return NULL;
 }
 
+/* Is the task tried before the head starts? In the order of a long queue most are not. */
+static bool may_be_backfilled(
+    const struct core *core, const struct task *task, const struct task *head)
+{
+    bool is_tried = core_task_policy(core, head)->longest_first ||
+                    (core->reserved_for == head->id &&
+                        core_ahead_of(core, task, NULL) <= CORE_BACKFILL_TRIES_MAX);
+    return core_backfills(core, head) && is_tried;
+}
+
 static void add_head(
     struct line *line, const struct core *core, const struct task *head, const struct task *task)
 {
@@ -480,12 +490,13 @@ const char *core_explain(
         return buffer;
     }
     const struct task *head = head_before(core, task);
-    if (head && !core_task_policy(core, head)->reserve) {
+    bool in_order = head && !core_task_policy(core, head)->longest_first;
+    if (in_order)
         add_ahead(&line, core, task);
-        return buffer;
-    }
-    if (head)
+    else if (head)
         add_head(&line, core, head, task);
+    if (head && !may_be_backfilled(core, task, head))
+        return buffer;
     if (head && core->reserved_for != head->id) {
         line_add(&line, "; no task starts before it while no GPUs can be reserved for it");
         return buffer;
@@ -494,7 +505,9 @@ const char *core_explain(
         line_add(&line, "; it needs CPUs or main memory, which those behind it leave to it");
         return buffer;
     }
-    if (head)
+    if (in_order)
+        line_add(&line, "; to start before task %" PRIu64 ": ", head->id);
+    else if (head)
         line_add(&line, "; to start before it: ");
     if (task->request.need.kind == NEED_PENDING) {
         line_add(&line, "its memory is being estimated");

@@ -73,7 +73,9 @@ struct placement_query {
     const struct conditions *conditions;
     const struct core_settings *settings; /* for core/sharing_choice.h; NULL: SHARING_AUTO is MPS */
     const struct task *task;
-    const struct task *head; /* of the queue, that GPUs are reserved for; NULL: none are */
+    const struct policy *policy;      /* that is asked */
+    const struct task *head;          /* of the queue, that GPUs are reserved for; NULL: none are */
+    const struct policy *head_policy; /* that will place the head */
     int64_t now_us;
     bool on_one_gpu; /* judged as if it were to have the GPU in question only (backfill.c) */
     bool idle_only;  /* only idle GPUs: the task is exclusive, or recovers alone */
@@ -87,6 +89,12 @@ struct placement_query {
 static inline int placement_end_gpu(const struct placement_query *query)
 {
     return query->end_gpu ? query->end_gpu : query->view->n_gpus;
+}
+
+/* Returns how many GPUs the query is about. */
+static inline int placement_wanted(const struct placement_query *query)
+{
+    return query->on_one_gpu ? 1 : query->task->request.gpus;
 }
 
 /* Asks the driver whether the server of the GPU admits the query's task. */
@@ -111,6 +119,8 @@ struct policy {
     const char *former_name; /* still accepted wherever users name a policy; NULL: none */
     const char *help;        /* one line for people */
     bool exclusive_gpus;     /* each task has its GPUs to itself as long as it runs */
+    bool longest_first;      /* the head of the queue is the task that takes longest, and the
+                                shortest is backfilled first; else both go by the queue's order */
 
     /*
      * Chooses GPUs for the query's task.
@@ -145,8 +155,9 @@ struct policy {
     int64_t (*rank)(const struct task *task, int64_t now_us);
 
     /*
-     * Reserves GPUs for the query's task, which is the head of the queue and has to wait. May be
-     * NULL: the policy knows no backfill, and the tasks behind the head wait.
+     * Reserves GPUs for the query's task, which is the head of the queue and has to wait:
+     * backfill_reserve (policy/backfill.h). May be NULL: the policy knows no backfill, and the
+     * tasks behind the head wait.
      *
      * `ret_gpus`: room for task->request.gpus: the GPUs on which it is predicted to start first.
      * `ret_start_us`: when that is, as predicted; START_UNKNOWN: it cannot be predicted.

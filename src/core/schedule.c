@@ -13,15 +13,16 @@
  *
  * Then the main queue, by class of priority and in the order of main_queue.c: its head
  * (core_head_of_queue) is placed, and the next head, until one has to wait. All others then wait
- * behind it, so that no task starves. If its policy knows backfill, GPUs are reserved for the head,
- * and others may start where the policy sees that this does not delay it (policy/backfill.h has the
- * rules and an example). Tasks that take turns are suspended when their slot is over (slots.c). If
- * the head still has to wait, a running task may be moved to make room for it (make_room.c).
+ * behind it, so that no task starves. With the setting `backfill`, GPUs are reserved for the head,
+ * and others may start where their policy sees that this does not delay it (policy/backfill.h has
+ * the rules and an example). Tasks that take turns are suspended when their slot is over (slots.c).
+ * If the head still has to wait, a running task may be moved to make room for it (make_room.c).
  *
  * A pass is bounded: the constants below limit how many tasks of a queue are tried.
  */
 #include <errno.h>
 #include <math.h>
+#include <string.h>
 
 #include "base/top_k.h"
 #include "core/core_private.h"
@@ -31,9 +32,8 @@
 
 /* Chosen, to keep a pass short: recovering tasks behind the first one that are tried in a pass. */
 #define RECOVERY_TRIES_MAX 64
-/* Chosen: tasks tried for backfill in a pass; fewer on many GPUs, each of which costs a verdict. */
-#define BACKFILL_TRIES_MAX    64
-#define BACKFILL_VERDICTS_MAX (16 * BACKFILL_TRIES_MAX)
+/* Chosen, likewise: verdicts on GPUs for all tasks that are tried for backfill in a pass. */
+#define BACKFILL_VERDICTS_MAX (16 * CORE_BACKFILL_TRIES_MAX)
 
 const struct policy *core_task_policy(const struct core *core, const struct task *task)
 {
@@ -67,12 +67,15 @@ static bool recovers_alone(const struct core *core, const struct task *task)
 struct placement_query core_query(const struct core *core, const struct task *task, int64_t now_us)
 {
     core_set_aside(core, task, now_us);
+    const struct task *head = core->reserved_for ? core_find_task(core, core->reserved_for) : NULL;
     return (struct placement_query){
         .view = &core->view,
         .conditions = &core->settings.conditions,
         .settings = &core->settings,
         .task = task,
-        .head = core->reserved_for ? core_find_task(core, core->reserved_for) : NULL,
+        .policy = core_task_policy(core, task),
+        .head = head,
+        .head_policy = head ? core_task_policy(core, head) : NULL,
         .now_us = now_us,
         .idle_only = task->request.exclusive || recovers_alone(core, task) ||
                      core_task_policy(core, task)->exclusive_gpus,
@@ -329,6 +332,34 @@ static int schedule_recovery(struct core *core, int64_t now_us)
 
 /* ---- the main queue ---- */
 
+bool core_backfills(const struct core *core, const struct task *head)
+{
+    return core->settings.backfill && core_task_policy(core, head)->reserve;
+}
+
+/* If it is not known when the head can start, any GPU that suits it may be the first to admit it.
+ * (A policy that takes the longest task first has times, and takes that risk.) */
+static bool may_get_any_gpu(const struct core *core, const struct task *head)
+{
+    return core->view.reservation_start_us == START_UNKNOWN &&
+           !core_task_policy(core, head)->longest_first;
+}
+
+/* In a cluster the CPUs of a node are as scarce as its GPUs: a GPU is reserved with all others of
+ * its node. */
+static void reserve_whole_nodes(struct core *core, uint64_t id)
+{
+    struct gpu_view *gpus = core->view.gpus;
+    for (int first = 0, end; first < core->view.n_gpus; first = end) {
+        bool any = false;
+        end = cluster_view_node_end(&core->view, first);
+        for (int i = first; i < end; i++)
+            any |= gpus[i].reserved_for == id;
+        for (int i = first; i < end && any; i++)
+            gpus[i].reserved_for = id;
+    }
+}
+
 /* Chosen once for a head, and again when a recovering task takes one of the GPUs: residents only
  * leave them from then on. Returns whether GPUs are reserved. */
 static bool reserve_gpus(struct core *core, const struct task *task, int64_t now_us)
@@ -342,6 +373,11 @@ static bool reserve_gpus(struct core *core, const struct task *task, int64_t now
         return false;
     for (int i = 0; i < task->request.gpus; i++)
         core->view.gpus[core->chosen[i]].reserved_for = task->id;
+    for (int i = 0; i < core->view.n_gpus && may_get_any_gpu(core, task); i++)
+        if (cluster_view_suits(&core->view, i, task))
+            core->view.gpus[i].reserved_for = task->id;
+    if (core->node_check.ask)
+        reserve_whole_nodes(core, task->id);
     core->reserved_for = task->id;
     return true;
 }
@@ -378,7 +414,7 @@ bool core_waits_for_room(const struct core *core, const struct task *task)
 static bool may_be_head(const struct core *core, const struct task *task)
 {
     return task->request.priority == task->queue->first->request.priority &&
-           task->request.need.kind != NEED_PENDING && core_task_policy(core, task)->reserve &&
+           task->request.need.kind != NEED_PENDING && core_task_policy(core, task)->longest_first &&
            core_can_be_served(core, task);
 }
 
@@ -413,20 +449,21 @@ static bool takes_longer(const struct task *task, const struct task *head)
 }
 
 /*
- * Of the queue that comes first (main_queue.c): its oldest task. With a policy that knows backfill,
- * the task that takes longest is the head: long tasks start early, short ones fill the gaps. But
- * the oldest task is the head if its time is not known, or CORE_PASSED_MAX later tasks have started
- * before it. Of equally long tasks the oldest is. (No task behind the oldest was passed by more
- * tasks than it.)
+ * Of the queue that comes first (main_queue.c): its oldest task. With a policy that takes the
+ * longest first, and backfill, the task that takes longest is the head: long tasks start early,
+ * short ones fill the gaps. But the oldest task is the head if its time is not known, or
+ * CORE_PASSED_MAX later tasks have started before it. Of equally long tasks the oldest is. (No task
+ * behind the oldest was passed by more tasks than it.)
  */
 struct task *core_head_of_queue(const struct core *core)
 {
     struct task *head = core_first_task(core), *task = head;
-    if (!head || !core_task_policy(core, head)->reserve)
+    if (!head || !core_task_policy(core, head)->longest_first)
         return head;
     if (core->settings.preempt && core_task_policy(core, head)->rank)
         return first_by_rank(core);
-    if (!head->request.expect.time_us.valid || head->passed_count >= CORE_PASSED_MAX)
+    if (!core->settings.backfill || !head->request.expect.time_us.valid ||
+        head->passed_count >= CORE_PASSED_MAX)
         return head;
     for (int n = 0; task && n < CORE_QUEUE_DEPTH_MAX; task = task->next, n++)
         if (takes_longer(task, head) && may_be_head(core, task))
@@ -440,14 +477,21 @@ static double expected_us(const struct task *task)
     return reading_assume(task->request.expect.time_us, INFINITY);
 }
 
-/* The users in the order of their queues; of one user's tasks, the shortest first. */
+/* How the tasks behind a head are ordered. */
+struct backfill_order {
+    const struct core *core;
+    bool shortest_first;
+};
+
+/* The users in the order of their queues; of one user's tasks, the shortest first or the first of
+ * the queue. */
 static bool is_backfilled_sooner(const void *a, const void *b, const void *context)
 {
-    const struct core *core = context;
+    const struct backfill_order *order = context;
     const struct task *one = *(struct task *const *)a, *other = *(struct task *const *)b;
     if (one->queue != other->queue)
-        return core_comes_before(core, one, other);
-    return expected_us(one) < expected_us(other);
+        return core_comes_before(order->core, one, other);
+    return order->shortest_first && expected_us(one) < expected_us(other);
 }
 
 static int count_waiting_queues(const struct core *core)
@@ -459,39 +503,66 @@ static int count_waiting_queues(const struct core *core)
     return n;
 }
 
-/* The tasks behind `head` that are tried for backfill, in order. Each user's queue is searched to
- * an equal part of CORE_QUEUE_DEPTH_MAX. Returns how many, at most `most`. */
-static int list_shortest(
+/* The tasks behind `head` that are tried for backfill, in order. The shortest are looked for in an
+ * equal part of CORE_QUEUE_DEPTH_MAX of each user's queue. Returns how many, at most `most`. */
+static int list_behind(
     const struct core *core, const struct task *head, struct task **ret_tasks, int most)
 {
     const struct task_queue *queue;
+    const struct backfill_order order = {core, core_task_policy(core, head)->longest_first};
     size_t n = 0;
     int queues = count_waiting_queues(core); /* that of `head`, at least */
-    int depth = CORE_QUEUE_DEPTH_MAX / (queues > 0 ? queues : 1);
+    int depth = order.shortest_first ? CORE_QUEUE_DEPTH_MAX / (queues > 0 ? queues : 1) : most + 1;
     for (int i = 0; (queue = core_main_queue(core, i)); i++) {
         int seen = depth ? 0 : -1;
         for (struct task *task = queue->first; task && seen < depth; task = task->next, seen++)
             if (task != head && task->request.need.kind != NEED_PENDING)
                 n = top_k_insert(ret_tasks, n, (size_t)most, sizeof *ret_tasks, &task,
-                    is_backfilled_sooner, core);
+                    is_backfilled_sooner, &order);
     }
     return (int)n;
+}
+
+static bool expects_the_same(const struct expectation *a, const struct expectation *b)
+{
+    return reading_equals(a->smact, b->smact) && reading_equals(a->gract, b->gract) &&
+           reading_equals(a->dram, b->dram) && reading_equals(a->time_us, b->time_us);
+}
+
+/* Has a policy the same answer for both? Many tasks in a queue are alike, such as those of an
+ * array: when one of them has to wait, so have the others. */
+static bool asks_for_the_same(const struct task *a, const struct task *b)
+{
+    const struct task_request *x = &a->request, *y = &b->request;
+    return a->uid == b->uid && x->gpus == y->gpus && x->policy == y->policy &&
+           x->exclusive == y->exclusive && x->sharing == y->sharing &&
+           x->thread_percent == y->thread_percent && x->need.kind == y->need.kind &&
+           x->need.bytes == y->need.bytes && x->time_limit_us == y->time_limit_us &&
+           x->host.cpus == y->host.cpus && x->host.memory_bytes == y->host.memory_bytes &&
+           x->service.is_service == y->service.is_service &&
+           expects_the_same(&x->expect, &y->expect) && strcmp(x->gpu_kind, y->gpu_kind) == 0;
 }
 
 /* Places tasks behind the head, where their policies see that it is not delayed. They leave it
  * the CPUs and the main memory that it needs. */
 static int backfill_behind(struct core *core, const struct task *head, int64_t now_us)
 {
-    struct task *shortest[BACKFILL_TRIES_MAX];
+    struct task *behind[CORE_BACKFILL_TRIES_MAX];
     int r = 0, tries = 1 + BACKFILL_VERDICTS_MAX / (core->view.n_gpus + 1);
-    if (!core_task_policy(core, head)->reserve || !reserve_gpus(core, head, now_us))
+    if (!core_backfills(core, head) || !reserve_gpus(core, head, now_us))
         return core_pass_other_kinds(core, head, now_us);
-    int n = list_shortest(
-        core, head, shortest, tries < BACKFILL_TRIES_MAX ? tries : BACKFILL_TRIES_MAX);
-    for (int i = 0; i < n && r == 0; i++)
-        if (!core_leaves_host_to(core, shortest[i], head) &&
-            core_try_gpus(core, shortest[i], now_us) == PLACE_NOW)
-            r = core_place_task(core, shortest[i], now_us);
+    int n = list_behind(
+        core, head, behind, tries < CORE_BACKFILL_TRIES_MAX ? tries : CORE_BACKFILL_TRIES_MAX);
+    const struct task *waits = NULL;
+    for (int i = 0; i < n && r == 0; i++) {
+        bool is_alike = waits && !core->node_check.ask && asks_for_the_same(behind[i], waits);
+        if (is_alike || core_leaves_host_to(core, behind[i], head))
+            continue;
+        if (core_try_gpus(core, behind[i], now_us) == PLACE_NOW)
+            r = core_place_task(core, behind[i], now_us);
+        else
+            waits = behind[i];
+    }
     return r;
 }
 

@@ -137,6 +137,7 @@ int core_apply_update(struct core *core, struct task *task, const struct event *
     else if (other_queue)
         queue_remove(task);
     int r = set_request(core, task, update);
+    core_note_time_limit(core, task, event->time_us);
     if (is_queued && r == 0)
         core_enter_queue(core, task, event->time_us);
     else if (other_queue)

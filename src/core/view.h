@@ -66,6 +66,7 @@ struct resident {
     enum sharing sharing;
     int thread_percent; /* of the SMs; 0: no limit */
     int64_t since_us;
+    int64_t ends_us;            /* by its time limit, at the latest; 0: it has none */
     bool is_stopped;            /* it does not compute: paused, or about to leave */
     uint64_t backfilled_before; /* the task that the GPU was reserved for then; 0: none */
     struct resident_service service;

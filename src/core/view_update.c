@@ -26,11 +26,6 @@
 /* Chosen: samples since the last change of residents that outweigh the whole window. */
 #define MIX_SAMPLES_ENOUGH 3
 
-static bool same_reading(struct reading a, struct reading b)
-{
-    return a.valid == b.valid && !(a.valid && (a.value < b.value || a.value > b.value));
-}
-
 /*
  * What the resident uses, as the driver reports it. Where it does not, a resident alone on the GPU
  * uses all that is in use. A task that is missing from a list of processes is unknown: its
@@ -58,7 +53,7 @@ static bool learn_demand(struct gpu_view *gpu)
     if (!only || only->residence != RESIDENCE_SETTLED || !external.valid || external.value > 0)
         return false;
     struct reading seen = window_mean_since(&gpu->smact, gpu->mix_since_us, MIX_SAMPLES_ENOUGH);
-    bool is_new = seen.valid && !same_reading(seen, only->expect.smact);
+    bool is_new = seen.valid && !reading_equals(seen, only->expect.smact);
     if (seen.valid)
         only->expect.smact = seen;
     return is_new;
@@ -124,7 +119,7 @@ static bool gpu_may_admit(const struct core *core, const struct admission_state 
                      core->settings.conditions.sample_valid_us;
     return was_stale || before->health != now->health || before->smact != now->smact ||
            before->utilisation != now->utilisation ||
-           !same_reading(before->external_processes, now->external_processes) ||
+           !reading_equals(before->external_processes, now->external_processes) ||
            has_fallen(before->used_bytes, now->used_bytes) ||
            has_fallen(before->unaccounted_bytes, now->unaccounted_bytes);
 }

@@ -269,6 +269,9 @@ static const struct option {
         "let running tasks give way to waiting ones of a higher priority, or that end sooner (policy "
         "predictive), or have had less GPU time (policy las): they are suspended, and resumed later "
         "(docs/suspend.md)"},
+    {"backfill", LIVE(core.backfill), &setting_flag, "yes|no", NULL,
+        "let tasks start before the first task of the queue while it waits, where by their expected "
+        "times and time limits this does not delay it; no: strictly in order (docs/placement.md)"},
     {"make-room", LIVE(core.make_room), &setting_flag, "yes|no", NULL,
         "move a running task to another GPU, beside others, when the next task of the queue can "
         "start on the GPU that it leaves and gains more time than the move costs"},

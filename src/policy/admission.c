@@ -33,15 +33,6 @@ static double wanted_bytes(const struct placement_query *query)
     return fmax(wanted, query->recovery_free_bytes);
 }
 
-/* Returns the memory that the resident is known to need and has not taken yet. Without a reading of
- * its memory, it counts as having taken all once it has settled. */
-static double outstanding_bytes(const struct resident *resident)
-{
-    double need = reading_assume(resident->need_bytes, 0);
-    return fmax(0, need - reading_assume(resident->mem_used_bytes,
-                              residence_has_settled(resident->residence) ? need : 0));
-}
-
 static bool has_memory(
     const struct placement_query *query, const struct gpu_view *gpu, struct verdict *ret_verdict)
 {
@@ -52,18 +43,11 @@ static bool has_memory(
         return false;
     }
     for (int i = 0; i < gpu->n_residents; i++)
-        left -= outstanding_bytes(&gpu->residents[i]);
+        left -= conditions_outstanding_bytes(&gpu->residents[i]);
     if (left < wanted)
         *ret_verdict = (struct verdict){
             .kind = VERDICT_MEMORY_SHORT, .have = left, .limit = wanted};
     return left >= wanted;
-}
-
-/* Tests whether the resident was backfilled onto a GPU that is reserved for the query's task, and
- * has a known requirement: it must not delay that task. */
-static bool was_backfilled(const struct placement_query *query, const struct resident *resident)
-{
-    return resident->backfilled_before == query->task->id && resident->need_bytes.valid;
 }
 
 static bool is_predictable(const struct resident *resident)
@@ -78,7 +62,8 @@ static const struct resident *find_rising(
 {
     for (int i = gpu->n_residents - 1; i >= 0; i--)
         if (!residence_has_settled(gpu->residents[i].residence) &&
-            !is_predictable(&gpu->residents[i]) && !was_backfilled(query, &gpu->residents[i]))
+            !is_predictable(&gpu->residents[i]) &&
+            !conditions_was_backfilled(query, &gpu->residents[i]))
             return &gpu->residents[i];
     return NULL;
 }
@@ -105,7 +90,7 @@ static bool is_fast_enough(const struct placement_query *query, struct predictor
     struct prediction effect = predictor_join(predictor, &i, 1);
     if (!effect.known)
         return conditions_check_activity(query, &predictor->view->gpus[i], ret_verdict);
-    bool has_several = query->task->request.gpus > 1 && !query->on_one_gpu;
+    bool has_several = placement_wanted(query) > 1;
     return has_several || admission_check_effect(query, &effect, ret_verdict);
 }
 

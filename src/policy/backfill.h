@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Backfill for the policy predictive: when the head of the queue has to wait, GPUs are reserved for
- * it, and tasks behind it start where that does not delay it. (EASY backfill, on GPUs that tasks
- * share.)
+ * Backfill: when the head of the queue has to wait, GPUs are reserved for it, and tasks behind it
+ * start where that does not delay it. (EASY backfill, on GPUs that tasks share.)
  *
  * An example. GPUs A and B, three tasks in the queue, none of which can share a GPU:
  *
@@ -19,15 +18,18 @@
  *     B  |333333333   |222222222222222222
  *        0           60 min
  *
- * The head of the queue is the task that takes longest alone, wherever it stands: long tasks last
- * would leave GPUs idle at the end. The oldest task is the head if its time is not known, or after
- * 100 later tasks have started before it. Without known times the queue is therefore first in,
- * first out. A task that too few healthy GPUs suit is never the head unless it is the oldest
- * (core/schedule.c).
+ * How long a task takes is what its user expects, at the latest what its time limit is. The head is
+ * the first task of the queue, and those behind it are tried in their order. Under the policy
+ * predictive the head is the task that takes longest alone, wherever it stands: long tasks last
+ * would leave GPUs idle at the end; and the shortest is tried first. There, too, the oldest task is
+ * the head if its time is not known, or after 100 later tasks have started before it. A task that
+ * too few healthy GPUs suit is never the head unless it is the oldest (core/schedule.c).
  *
- * Reserved are as many GPUs as the head wants: those predicted to admit it first. The reservation
- * stays the same until the head starts, another task becomes the head, or a recovering task takes
- * one of the GPUs. A task behind the head, the shortest first, may start
+ * Reserved are as many GPUs as the head wants: those predicted to admit it first. If that cannot be
+ * predicted because times are not known, all GPUs that suit the head are reserved; under predictive
+ * those that the fewest tasks have to leave. In a cluster, all GPUs of their nodes are, too. The
+ * reservation stays the same until the head starts, another task becomes the head, or a recovering
+ * task takes one of the GPUs. A task behind the head may start
  *
  *   1. on a GPU that is not reserved, unless it would slow down a resident that is also on a
  *      reserved GPU;
@@ -36,14 +38,19 @@
  *   3. on a reserved GPU, if the head is predicted to be admitted there, in spite of the task, by
  *      the time at which the last of the reserved GPUs was predicted to admit it.
  *
+ * In a cluster, where it also takes CPUs of the node, it has to be over by then besides.
+ *
  * When a GPU admits the head is predicted by letting its residents leave, one after the other, at
- * the speeds of the interference model: admission.h tests the GPU after each.
+ * the speeds of the interference model; those of unknown time last, the oldest first. After each,
+ * the head's policy is asked whether it would place the head there.
  *
  * Contract:
- *   1. As long as a task is the head, a backfilled task does not delay its start, provided that the
- *      times given for the tasks and the interference model are right.
- *   2. Where times are not known, GPUs are reserved where the fewest tasks have to leave. Another
- *      GPU may become free sooner.
+ *   1. As long as a task is the head, a backfilled task does not make it start later than is
+ *      predicted when it becomes the head, provided that the times given for the tasks and the
+ *      interference model are right.
+ *   2. Where times are not known, the head starts at the latest when those tasks have left its GPUs
+ *      that were there before it became the head: no backfilled task keeps it waiting longer (rule
+ *      2). Under predictive another GPU may become free sooner, and be taken.
  *   3. The head may find a backfilled task on its GPU (rule 2). It is slowed down no more than the
  *      policy lets any task be.
  */
@@ -52,7 +59,7 @@
 
 #include "policy/predict.h"
 
-/* A policy's `reserve` (core/policy.h). Returns false also for a task of more than 64 GPUs. */
+/* Every policy's `reserve` (core/policy.h). Returns false also for a task of more than 64 GPUs. */
 bool backfill_reserve(const struct placement_query *query, int *ret_gpus, int64_t *ret_start_us);
 
 /*

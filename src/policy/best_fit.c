@@ -5,6 +5,7 @@
  */
 #include <stddef.h>
 
+#include "policy/backfill.h"
 #include "policy/conditions.h"
 #include "policy/policies.h"
 
@@ -25,4 +26,5 @@ const struct policy policy_best_fit = {
     .name = "best-fit",
     .help = "least available GPU memory among the GPUs that meet the conditions",
     .choose = choose,
+    .reserve = backfill_reserve,
 };

@@ -2,24 +2,24 @@
 /*
  * The conditions, in the order in which they are tested; the first that is not met is the verdict.
  *
- *   1. No other task has the GPU reserved.
- *   2. It is a place for this task, of a kind that the task may have, healthy, recently sampled; no
+ *   1. It is a place for this task, of a kind that the task may have, healthy, recently sampled; no
  *      task has it to itself, and it is not drained for another, nor kept free for a reservation in
  *      advance.
- *   3. It is large enough. An idle GPU then takes the task. So does a GPU that is smaller than an
+ *   2. It is large enough. An idle GPU then takes the task. So does a GPU that is smaller than an
  *      estimate (not a declaration), when there is no larger one: an estimate may be wrong.
- *   4. MPS, compute mode and the limit of tasks allow the task beside the residents.
+ *   3. MPS, compute mode and the limit of tasks allow the task beside the residents.
  *      A service beside which it would run has met its latency target for long enough, and is
  *      predicted to meet it then, too (service_guard.c).
- *   5. No resident's memory is still rising: how much it will take is not seen yet.
- *   6. Free memory, less the requirements of residents that have not allocated yet, is enough for
+ *   4. No resident's memory is still rising: how much it will take is not seen yet.
+ *   5. Free memory, less the requirements of residents that have not allocated yet, is enough for
  *      the task: for its requirement and the margin, or min_free_bytes when nothing is known of it.
- *   7. SMACT over the window is at most smact_max. Utilisation, which is never lower, replaces an
+ *   6. SMACT over the window is at most smact_max. Utilisation, which is never lower, replaces an
  *      unknown SMACT.
- *   8. A task of SHARING_AUTO joins others only where all together are predicted to gain.
- *   9. In a cluster: the GPU's server has the CPUs and the host memory that the task needs.
+ *   7. A task of SHARING_AUTO joins others only where all together are predicted to gain.
+ *   8. In a cluster: the GPU's server has the CPUs and the host memory that the task needs.
+ *   9. The head of the queue, for which GPUs are reserved, is not delayed (backfill.h).
  *
- * 6 and 7 are the dissertation's (section 6.2.2); 1, 5, 8 and 9 go beyond it.
+ * 5 and 6 are the dissertation's (section 6.2.2); 4, 7, 8 and 9 go beyond it.
  *
  * An example with the defaults. A task that declares 12 GiB; a GPU of 40 GiB with one resident that
  * holds 30 GiB at 50 % SMACT. 10 GiB are free, 12 GiB and the margin of 2 GiB are needed: "4.0 GiB
@@ -27,9 +27,11 @@
  */
 #include "policy/conditions.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/top_k.h"
+#include "policy/backfill.h"
 #include "policy/closest.h"
 #include "policy/predict.h"
 #include "policy/service_guard.h"
@@ -109,6 +111,46 @@ static bool refuse_not_idle(const struct gpu_view *gpu, struct verdict *ret_verd
     return refuse_gpu(ret_verdict, VERDICT_NOT_IDLE, 0, gpu->n_residents, external);
 }
 
+bool conditions_was_backfilled(const struct placement_query *query, const struct resident *resident)
+{
+    return resident->backfilled_before == query->task->id && resident->need_bytes.valid;
+}
+
+double conditions_outstanding_bytes(const struct resident *resident)
+{
+    double need = reading_assume(resident->need_bytes, 0);
+    return fmax(0, need - reading_assume(resident->mem_used_bytes,
+                              residence_has_settled(resident->residence) ? need : 0));
+}
+
+/* The resident for which the task is held off, since its memory still rises; NULL: none. */
+static const struct resident *find_rising(
+    const struct placement_query *query, const struct gpu_view *gpu)
+{
+    const struct resident *newest = gpu_view_unsettled(gpu);
+    if (!newest || !conditions_was_backfilled(query, newest))
+        return newest;
+    for (int i = gpu->n_residents - 1; i >= 0; i--)
+        if (!residence_has_settled(gpu->residents[i].residence) &&
+            !conditions_was_backfilled(query, &gpu->residents[i]))
+            return &gpu->residents[i];
+    return NULL;
+}
+
+/* What residents will still take: those that have not begun to, and those that were backfilled. */
+static double promised_bytes(const struct placement_query *query, const struct gpu_view *gpu)
+{
+    double bytes = gpu_view_pending_bytes(gpu);
+    for (int i = 0; i < gpu->n_residents; i++) {
+        const struct resident *resident = &gpu->residents[i];
+        bool is_counted = !residence_has_appeared(resident->residence) &&
+                          resident->mem_used_bytes.valid;
+        if (!is_counted && conditions_was_backfilled(query, resident))
+            bytes += conditions_outstanding_bytes(resident);
+    }
+    return bytes;
+}
+
 static bool has_memory(
     const struct placement_query *query, const struct gpu_view *gpu, struct verdict *ret_verdict)
 {
@@ -123,7 +165,7 @@ static bool has_memory(
         return gpu_view_is_idle(gpu) || refuse_not_idle(gpu, ret_verdict);
     if (!free_bytes.valid)
         return refuse_gpu(ret_verdict, VERDICT_MEMORY_UNKNOWN, 0, 0, 0);
-    double left = free_bytes.value - gpu_view_pending_bytes(gpu);
+    double left = free_bytes.value - promised_bytes(query, gpu);
     return left >= wanted || refuse_gpu(ret_verdict, VERDICT_MEMORY_SHORT, 0, left, wanted);
 }
 
@@ -185,7 +227,7 @@ static bool may_share(const struct placement_query *query, int i, struct verdict
     if (!conditions_check_coresidents(query, gpu, ret_verdict) ||
         !service_guard_admits(query, i, ret_verdict))
         return false;
-    const struct resident *rising = gpu_view_unsettled(gpu);
+    const struct resident *rising = find_rising(query, gpu);
     if (rising)
         return refuse_gpu(ret_verdict, VERDICT_HOLD_OFF, rising->task, 0, 0);
     return has_memory(query, gpu, ret_verdict) &&
@@ -199,12 +241,21 @@ bool conditions_check_node(const struct placement_query *query, int i, struct ve
            refuse_gpu(ret_verdict, VERDICT_NODE, 0, 0, 0);
 }
 
+/* Tested last: the most expensive condition. */
+static bool delays_none(const struct placement_query *query, int i, struct verdict *ret_verdict)
+{
+    struct predictor predictor;
+    if (!query->head && !query->view->gpus[i].reserved_for)
+        return true;
+    predictor_init(&predictor, query, query->view);
+    uint64_t delayed = backfill_delayed_task(query, &predictor, i);
+    return !delayed || refuse_gpu(ret_verdict, VERDICT_RESERVED, delayed, 0, 0);
+}
+
 static bool are_all_met(const struct placement_query *query, int i, struct verdict *ret_verdict)
 {
     const struct gpu_view *gpu = &query->view->gpus[i];
     *ret_verdict = fits;
-    if (gpu->reserved_for && gpu->reserved_for != query->task->id && !query->passes_reservation)
-        return refuse_gpu(ret_verdict, VERDICT_RESERVED, gpu->reserved_for, 0, 0);
     if (!is_usable(query, i, ret_verdict) || !is_large_enough(query, i, ret_verdict))
         return false;
     if (!gpu_view_is_idle(gpu)) {
@@ -213,7 +264,7 @@ static bool are_all_met(const struct placement_query *query, int i, struct verdi
         if (!may_share(query, i, ret_verdict))
             return false;
     }
-    return conditions_check_node(query, i, ret_verdict);
+    return conditions_check_node(query, i, ret_verdict) && delays_none(query, i, ret_verdict);
 }
 
 struct verdict conditions_check(const struct placement_query *query, int i)
@@ -307,7 +358,7 @@ enum placement_answer conditions_choose(const struct placement_query *query,
     struct verdict *ret_verdicts)
 {
     const struct order order = {query, before};
-    int wanted = query->task->request.gpus, n = 0;
+    int wanted = placement_wanted(query), n = 0;
     int end = placement_end_gpu(query), considered = end - query->first_gpu;
     int most = wanted < considered ? wanted : considered;
     if (closest_matters(query->view, wanted)) {

@@ -31,6 +31,15 @@ struct verdict conditions_check(const struct placement_query *query, int gpu);
 bool conditions_check_place(
     const struct placement_query *query, int gpu, bool *ret_is_final, struct verdict *ret_verdict);
 
+/* Was the resident backfilled onto a GPU that is reserved for the query's task, and has a known
+ * requirement? It must not delay that task: its memory, which still rises, is counted as taken. */
+bool conditions_was_backfilled(
+    const struct placement_query *query, const struct resident *resident);
+
+/* Returns the memory that the resident is known to need and has not taken yet. Without a reading of
+ * its memory, it counts as having taken all once it has settled. */
+double conditions_outstanding_bytes(const struct resident *resident);
+
 /* May the task run beside the residents at all? VERDICT_ONE_PROCESS, VERDICT_OTHER_MPS_USER or
  * VERDICT_FULL if not. */
 bool conditions_check_coresidents(

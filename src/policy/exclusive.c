@@ -3,6 +3,7 @@
  * whole life. */
 #include <stddef.h>
 
+#include "policy/backfill.h"
 #include "policy/conditions.h"
 #include "policy/policies.h"
 
@@ -17,4 +18,5 @@ const struct policy policy_exclusive = {
     .help = "idle GPUs only, each for one task at a time",
     .exclusive_gpus = true,
     .choose = choose,
+    .reserve = backfill_reserve,
 };

@@ -3,6 +3,7 @@
  * thesis's OFF (6.3.3). */
 #include <stddef.h>
 
+#include "policy/backfill.h"
 #include "policy/conditions.h"
 #include "policy/policies.h"
 
@@ -16,4 +17,5 @@ const struct policy policy_first_fit = {
     .name = "first-fit",
     .help = "the first GPU that meets the conditions",
     .choose = choose,
+    .reserve = backfill_reserve,
 };

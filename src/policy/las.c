@@ -7,6 +7,7 @@
  * magm.
  */
 #include "base/clock.h"
+#include "policy/backfill.h"
 #include "policy/policies.h"
 
 #define FIRST_STEP_US (15 * 60 * SECOND_US) /* chosen: most failures and tests are shorter */
@@ -33,5 +34,6 @@ const struct policy policy_las = {
     .name = "las",
     .help = "as magm; with preemption, the task that has had least GPU time first (Tiresias)",
     .choose = choose,
+    .reserve = backfill_reserve,
     .rank = rank,
 };

@@ -6,6 +6,7 @@
  */
 #include <stddef.h>
 
+#include "policy/backfill.h"
 #include "policy/conditions.h"
 #include "policy/gpu_activity.h"
 #include "policy/policies.h"
@@ -30,4 +31,5 @@ const struct policy policy_lug = {
     .name = "lug",
     .help = "least utilised GPU, by SMACT, among those that meet the conditions",
     .choose = choose,
+    .reserve = backfill_reserve,
 };

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Most available GPU memory (thesis 6.2.2, "MAGM"): of the GPUs that meet the conditions the one
  * with most free. */
+#include "policy/backfill.h"
 #include "policy/conditions.h"
 #include "policy/policies.h"
 
@@ -28,4 +29,5 @@ const struct policy policy_magm = {
     .name = "magm",
     .help = "most available GPU memory among the GPUs that meet the conditions",
     .choose = choose,
+    .reserve = backfill_reserve,
 };

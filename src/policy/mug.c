@@ -5,6 +5,7 @@
  */
 #include <stddef.h>
 
+#include "policy/backfill.h"
 #include "policy/conditions.h"
 #include "policy/gpu_activity.h"
 #include "policy/policies.h"
@@ -30,4 +31,5 @@ const struct policy policy_mug = {
     .help =
         "most utilised GPU among those that meet the conditions: consolidates, idle GPUs stay idle",
     .choose = choose,
+    .reserve = backfill_reserve,
 };

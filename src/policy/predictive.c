@@ -69,7 +69,7 @@ static int list_idle(
 static bool pick_idle(
     const struct placement_query *query, struct predictor *predictor, int *ret_gpus)
 {
-    int wanted = query->task->request.gpus, idle[VIEW_DISTANCES_MAX];
+    int wanted = placement_wanted(query), idle[VIEW_DISTANCES_MAX];
     if (!closest_matters(query->view, wanted))
         return list_idle(query, predictor, wanted, ret_gpus) == wanted;
     int n = list_idle(query, predictor, VIEW_DISTANCES_MAX, idle);
@@ -109,7 +109,7 @@ static bool add_best(
 static bool complete_choice(
     struct predictor *predictor, const struct verdict *verdicts, int *chosen, int n)
 {
-    for (; n < predictor->query->task->request.gpus; n++)
+    for (; n < placement_wanted(predictor->query); n++)
         if (!add_best(predictor, verdicts, chosen, n))
             return false;
     return true;
@@ -123,7 +123,7 @@ static bool pick_of_few(struct predictor *predictor, const struct verdict *verdi
 {
     double best_gain;
     const struct placement_query *query = predictor->query;
-    int wanted = query->task->request.gpus;
+    int wanted = placement_wanted(query);
     if (!complete_choice(predictor, verdicts, ret_gpus, 0))
         return false;
     best_gain = predicted_gain(predictor, ret_gpus, wanted);
@@ -151,7 +151,7 @@ static bool gains_more(const void *a, const void *b, const void *context)
 static bool pick_of_many(
     const struct placement_query *query, const struct verdict *verdicts, int *ret_gpus)
 {
-    size_t n = 0, wanted = (size_t)query->task->request.gpus;
+    size_t n = 0, wanted = (size_t)placement_wanted(query);
     for (int i = query->first_gpu; i < placement_end_gpu(query); i++)
         if (verdicts[i].kind == VERDICT_FITS)
             n = top_k_insert(ret_gpus, n, wanted, sizeof *ret_gpus, &i, gains_more, verdicts);
@@ -172,7 +172,7 @@ static bool pick_gpus(const struct placement_query *query, struct predictor *pre
 {
     if (query->view->n_gpus > PREDICTOR_SLOTS)
         return pick_of_many(query, verdicts, ret_gpus);
-    return query->task->request.gpus <= placement_end_gpu(query) - query->first_gpu &&
+    return placement_wanted(query) <= placement_end_gpu(query) - query->first_gpu &&
            pick_of_few(predictor, verdicts, ret_gpus);
 }
 
@@ -180,7 +180,7 @@ static enum placement_answer choose(
     const struct placement_query *query, int *ret_gpus, struct verdict *ret_verdicts)
 {
     struct predictor predictor;
-    int wanted = query->task->request.gpus;
+    int wanted = placement_wanted(query);
     predictor_init(&predictor, query, query->view);
     if (pick_idle(query, &predictor, ret_gpus))
         return PLACE_NOW;
@@ -219,6 +219,7 @@ const struct policy policy_predictive = {
     .name = "predictive",
     .former_name = "foresee", /* check-words: alias */
     .help = "where all tasks together are predicted to gain most; short tasks are backfilled",
+    .longest_first = true,
     .choose = choose,
     .rank = rank,
     .reserve = backfill_reserve,

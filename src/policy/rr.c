@@ -3,6 +3,7 @@
  */
 #include <stddef.h>
 
+#include "policy/backfill.h"
 #include "policy/conditions.h"
 #include "policy/policies.h"
 
@@ -27,4 +28,5 @@ const struct policy policy_rr = {
     .name = "rr",
     .help = "round-robin: the next GPU in turn that meets the conditions",
     .choose = choose,
+    .reserve = backfill_reserve,
 };

@@ -67,6 +67,7 @@ static const struct {
     {"cache_cost", REAL, SETTING(sharing_constants.cache_cost)},
     {"traffic_cost", REAL, SETTING(sharing_constants.traffic_cost)},
     {"order", ORDER, SETTING(order)},
+    {"backfill", FLAG, SETTING(backfill)},
     {"usage_half_life_us", INT64, SETTING(usage_half_life_us)},
 };
 
@@ -226,6 +227,7 @@ int core_settings_decode(const json_t *object, store_find_policy *find_policy, s
     if (!ret_settings->policy)
         return fault_set(
             fault, EINVAL, "setting policy: '%.60s' is not known here", name ? name : "");
+    ret_settings->backfill = ret_settings->policy->longest_first; /* others had none then */
     for (size_t i = 0; i < ARRAY_SIZE(fields) && r == 0; i++)
         r = decode_field(json_object_get(object, fields[i].key), i, fault, ret_settings);
     return r == 0 ? decode_shares(json_object_get(object, "shares"), fault, &ret_settings->shares)

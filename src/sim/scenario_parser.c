@@ -201,6 +201,7 @@ static int read_setting(
         {"can-pause", FIELD_BOOL, SETTING(can_pause), 0},
         {"preload", FIELD_BOOL, SETTING(preload), 0},
         {"preempt", FIELD_BOOL, SETTING(preempt), 0},
+        {"backfill", FIELD_BOOL, SETTING(backfill), 0},
         {"make-room", FIELD_BOOL, SETTING(make_room), 0},
         {"slot-length", FIELD_DURATION, SETTING(slot_us), 0},
         {"suspend-unused-after", FIELD_DURATION, SETTING(suspend_unused_us), 0},

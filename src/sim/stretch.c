@@ -14,6 +14,7 @@ static struct simulation in_order(const struct simulation *simulation)
     struct simulation fifo = *simulation;
     fifo.settings.policy = &policy_exclusive;
     fifo.settings.preempt = fifo.settings.can_suspend = fifo.settings.can_pause = false;
+    fifo.settings.backfill = false;
     fifo.settings.preload = fifo.settings.make_room = fifo.take_turns = false;
     fifo.trace_out = fifo.timeline_out = fifo.tasks_out = fifo.remarks = NULL;
     fifo.settings.order = ORDER_FIFO;

@@ -64,6 +64,9 @@ static const struct setting {
         "estimator of the GPU memory of jobs with a model summary"},
     {"reserve-quantile", FIELD(reserve_quantile), &setting_quantile, "Q",
         "memory to reserve for a job: this quantile of the estimate (0.5, 0.9 or 0.99)"},
+    {"backfill", FIELD(core.backfill), &setting_flag, "yes|no",
+        "let jobs start before the job of the highest priority while it waits, where by their time "
+        "limits this does not delay it; no: strictly by priority"},
     {"smact-max", FIELD(core.conditions.smact_max), &setting_fraction, "FRACTION",
         "a GPU takes another job only while its SM activity (0 to 1) is at most this"},
     {"min-free", FIELD(core.conditions.min_free_bytes), &setting_size, "SIZE",

@@ -379,12 +379,14 @@ class Results(SimulateCase):
         same = [(0, "small"), (200, "small"), (400, "small")]
         self.assertEqual(self.simulate(*same, resample=7), self.simulate(*same))
 
-    def test_what_is_known_is_for_predictive(self):
+    def test_what_is_known_is_for_predictive_and_backfill(self):
         arrivals = (0, "large"), (40, "small"), (80, "large"), (120, "small")
-        known = [
-            self.simulate(*arrivals, known=what) for what in ("none", "activity", "time", "all")
-        ]
-        self.assertEqual(known, known[:1] * 4)
+        knowns = "none", "activity", "time", "all"
+        in_order = [self.simulate(*arrivals, known=what, backfill="no") for what in knowns]
+        self.assertEqual(in_order, in_order[:1] * 4)
+        backfilled = [self.simulate(*arrivals, known=what) for what in knowns]
+        self.assertEqual(backfilled[0], in_order[0])
+        self.assertLess(backfilled[1]["avg_wait_s"], in_order[1]["avg_wait_s"])
         many = [(time, "small") for time in range(0, 240, 30)]
         known = [
             self.simulate(*many, policy="predictive", known=what)["avg_jct_s"]

@@ -67,6 +67,7 @@ def simulate(trace, policy, *words):
         "simulate",
         f"--trace={ROOT}/data/traces/philly-{trace}.txt",
         f"--policy={policy}",
+        *([] if policy == "predictive" else ["--backfill=no"]),
         "--json",
         *words,
     )

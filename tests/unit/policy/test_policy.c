@@ -71,6 +71,7 @@ static enum placement_answer ask(const struct policy *policy)
         .settings = &settings,
         .task = &task,
         .head = first,
+        .head_policy = &policy_predictive,
         .now_us = NOW,
         .idle_only = policy->exclusive_gpus};
     return policy->choose(&query, chosen, verdicts);
@@ -89,6 +90,7 @@ static struct verdict check(int gpu, bool idle_only)
         .settings = &settings,
         .task = &task,
         .head = first,
+        .head_policy = &policy_predictive,
         .now_us = NOW,
         .idle_only = idle_only};
     return conditions_check(&query, gpu);
@@ -377,6 +379,7 @@ static struct prediction outlook_at(int gpu)
         .settings = &settings,
         .task = &task,
         .head = first,
+        .head_policy = &policy_predictive,
         .now_us = NOW,
         .idle_only = false};
     predictor_init(&predictor, &query, &view);

@@ -6,6 +6,10 @@
  * slows no task; so the head must not start later with backfill, except for the second until the
  * next sample shows free memory. Tasks arrive with falling times: the head takes longest, and
  * remains the head.
+ *
+ * Of the policies that go by the queue's order: no head starts later than was predicted when it
+ * became the head; or, where times are not known, than the last task ends that ran then. So it is,
+ * too, of the few wide tasks of a user beside another who floods the queue.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,6 +21,7 @@
 
 #include <cmocka.h>
 
+#include "base/array.h"
 #include "base/clock.h"
 #include "base/units.h"
 #include "policy/policies.h"
@@ -25,8 +30,12 @@
 
 enum { TASKS_MAX = 160, TASKS = 24, GPUS_MAX = 4, RUNS = 5 };
 
+/* How long tasks take, as the core knows it. */
+enum times { TIMES_EXPECTED, TIMES_LIMITED, TIMES_UNKNOWN };
+
 struct pretend {
     int64_t arrives_us, runs_us, memory_bytes, started_us;
+    int64_t starts_by_us; /* as was predicted when it became the head; 0: it did not wait */
     bool runs;
 };
 
@@ -40,7 +49,8 @@ struct world {
     bool is_frozen;
     uint64_t waited[TASKS_MAX + 1]; /* the heads that had to wait, in order */
     int n_waited;
-    struct policy patient; /* predictive without backfill */
+    enum times times;
+    bool is_flooded; /* by user 2; every sixth task is user 1's, short, and has all GPUs */
     struct core_settings settings;
     struct sim *sim;
 };
@@ -106,6 +116,26 @@ static void on_wake(void *context, struct sim *sim, const struct sim_wakeup *wak
         sim_schedule_wakeup(sim, &next);
 }
 
+/* When the last of the tasks ends that run now. */
+static int64_t all_end_us(const struct world *world)
+{
+    int64_t last_us = sim_now_us(world->sim);
+    for (int id = 1; id <= world->n_tasks; id++) {
+        const struct pretend *task = &world->tasks[id];
+        int64_t ends_us = task->started_us + task->runs_us;
+        if (task->runs && ends_us > last_us)
+            last_us = ends_us;
+    }
+    return last_us;
+}
+
+static void record_head(struct world *world, struct sim *sim, uint64_t head)
+{
+    int64_t start_us = core_view(sim_core(sim))->reservation_start_us;
+    if (!world->tasks[head].starts_by_us)
+        world->tasks[head].starts_by_us = start_us == START_UNKNOWN ? all_end_us(world) : start_us;
+}
+
 static void on_event(void *context, struct sim *sim, const struct event *event)
 {
 }
@@ -113,12 +143,13 @@ static void on_event(void *context, struct sim *sim, const struct event *event)
 static void on_wait(void *context, struct sim *sim, uint64_t task)
 {
     struct world *world = context;
+    record_head(world, sim, task);
     if (world->n_waited == 0 || world->waited[world->n_waited - 1] != task)
         world->waited[world->n_waited++] = task;
     if (task != world->frozen || world->is_frozen)
         return;
     world->is_frozen = true;
-    world->settings.policy = &world->patient;
+    world->settings.backfill = false;
     core_configure(sim_core(sim), &world->settings);
 }
 
@@ -131,9 +162,7 @@ static int shorter(const void *a, const void *b)
 static void make(struct world *world, uint64_t seed)
 {
     int64_t times_us[TASKS];
-    *world = (struct world){
-        .seed = seed, .patient = policy_predictive, .settings = core_settings_default()};
-    world->patient.reserve = NULL;
+    *world = (struct world){.seed = seed, .settings = core_settings_default()};
     world->settings.policy = &policy_predictive;
     world->settings.settle_us = 0;
     world->n_gpus = 1 + (int)draw(world, 1, GPUS_MAX);
@@ -154,17 +183,28 @@ static void make(struct world *world, uint64_t seed)
     }
 }
 
+static bool is_wide(const struct world *world, uint64_t id)
+{
+    return world->is_flooded && id % 6 == 0;
+}
+
 static struct event submission(const struct world *world, uint64_t id)
 {
     const struct pretend *task = &world->tasks[id];
     struct event event = {.kind = EVENT_SUBMIT, .time_us = task->arrives_us + 1, .task = id};
     event.submit.request = (struct task_request){
-        .gpus = 1 + (int)draw(world, 10 * id + 3, (uint64_t)world->n_gpus),
+        .gpus = is_wide(world, id) ? world->n_gpus
+                                   : 1 + (int)draw(world, 10 * id + 3, (uint64_t)world->n_gpus),
         .sharing = SHARING_STREAMS,
         .need = {NEED_DECLARED, task->memory_bytes},
-        .expect = {reading_of(1e-9), reading_of(1e-9), reading_of(0),
-            reading_of((double)task->runs_us)},
+        .expect = {reading_of(1e-9), reading_of(1e-9), reading_of(0), READING_NONE},
     };
+    event.submit.uid = is_wide(world, id) ? 1 : 2;
+    if (world->times == TIMES_EXPECTED)
+        event.submit.request.expect.time_us = reading_of((double)task->runs_us);
+    if (world->times == TIMES_LIMITED)
+        event.submit.request.time_limit_us = task->runs_us +
+                                             (int64_t)draw(world, 10 * id + 5, 100) * SECOND_US;
     return event;
 }
 
@@ -217,6 +257,60 @@ static void the_head_starts_no_later(void **state)
     assert_true(sooner > RUNS);
 }
 
+/* How many tasks of the run started before one that was submitted earlier. */
+static int count_passing(const struct world *world)
+{
+    int n = 0;
+    for (int id = 2; id <= world->n_tasks; id++)
+        n += world->tasks[id].started_us < world->tasks[id - 1].started_us;
+    return n;
+}
+
+/* Seconds: samples have to show free memory and, of the tasks that are there then, the activity. */
+enum { SEEN_AFTER = 6 };
+
+static int check_heads(
+    const struct policy *policy, enum times times, bool is_flooded, uint64_t seed, const char *what)
+{
+    static struct world world;
+    make(&world, seed);
+    world.settings.policy = policy;
+    world.times = times;
+    world.is_flooded = is_flooded;
+    for (uint64_t id = 1; id <= TASKS; id++)
+        if (is_wide(&world, id))
+            world.tasks[id].runs_us = 10 * SECOND_US;
+    play(&world);
+    for (int id = 1; id <= TASKS; id++) {
+        const struct pretend *task = &world.tasks[id];
+        bool stays_head = !is_flooded || is_wide(&world, (uint64_t)id);
+        if (stays_head && task->starts_by_us &&
+            task->started_us > task->starts_by_us + SEEN_AFTER * SECOND_US)
+            fail_msg("%s, times %s, seed %d: task %d starts at %.0f s, not by %.0f s", policy->name,
+                what, (int)seed, id, (double)task->started_us / 1e6,
+                (double)task->starts_by_us / 1e6);
+    }
+    return count_passing(&world);
+}
+
+static void every_head_starts_as_predicted(void **state)
+{
+    static const struct policy *const policies[] = {
+        &policy_exclusive, &policy_magm, &policy_lug, &policy_best_fit};
+    static const char *const names[] = {"expected", "limited", "unknown"};
+    for (size_t i = 0; i < ARRAY_SIZE(policies); i++)
+        for (enum times times = TIMES_EXPECTED; times <= TIMES_UNKNOWN; times++) {
+            int passed = 0;
+            for (uint64_t seed = 1; seed <= 4 * RUNS; seed++) {
+                passed += check_heads(policies[i], times, false, seed, names[times]);
+                check_heads(policies[i], times, true, seed, names[times]);
+            }
+            bool may_pass = times != TIMES_UNKNOWN || !policies[i]->exclusive_gpus;
+            if (may_pass && passed < RUNS)
+                fail_msg("%s, times %s: %d backfilled", policies[i]->name, names[times], passed);
+        }
+}
+
 /* One GPU, tasks that fill it; the first is shorter than all later ones. */
 static void a_task_that_a_hundred_passed_is_the_head(void **state)
 {
@@ -238,6 +332,7 @@ static void a_task_that_a_hundred_passed_is_the_head(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(the_head_starts_no_later),
+        cmocka_unit_test(every_head_starts_as_predicted),
         cmocka_unit_test(a_task_that_a_hundred_passed_is_the_head)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
