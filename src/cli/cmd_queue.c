@@ -18,7 +18,7 @@
 #include "cli/task_view.h"
 #include "cli/task_words.h"
 
-enum { QUEUE_USER, QUEUE_STATE, QUEUE_LIMIT, QUEUE_LONG };
+enum { QUEUE_USER, QUEUE_STATE, QUEUE_LIMIT, QUEUE_LONG, QUEUE_START };
 
 static const char *const states[] = {
     "live", "all", "PENDING", "RUNNING", "SUSPENDED", "PAUSED", "COMPLETING", NULL};
@@ -48,6 +48,10 @@ static const struct option_spec options[] = {
         .kind = OPTION_FLAG,
         .help = "show the command lines instead of the full reasons; of your own tasks, "
                 "and for root of all"},
+    [QUEUE_START] = {.name = "start",
+        .kind = OPTION_FLAG,
+        .help = "show when the first 64 waiting tasks are expected to start, by expected times "
+                "and time limits; - where that is not known; with --json instead of the tasks"},
 };
 
 static const struct table_column columns[] = {
@@ -73,11 +77,41 @@ static const struct table_column long_columns[] = {
     {"COMMAND", TABLE_REST},
 };
 
-/* TIME is how long the task has waited or has run, whichever it does now. */
-static void add_task(struct table *table, const json_t *task, bool is_long)
+static const struct table_column start_columns[] = {
+    {"ID", TABLE_RIGHT},
+    {"NAME", TABLE_CUT},
+    {"USER", 0},
+    {"STATE", 0},
+    {"TIME", TABLE_RIGHT},
+    {"GPUS", TABLE_RIGHT},
+    {"MEMORY", TABLE_RIGHT},
+    {"START", 0},
+    {"GPU(REASON)", TABLE_REST},
+};
+
+/* What to show besides what is always shown. */
+struct form {
+    bool is_long;
+    const json_t *starts; /* of GET /v1/starts; NULL: not asked for */
+};
+
+/* When the task is expected to start; NULL: it is not known. */
+static const json_t *find_start(const json_t *starts, const json_t *task)
 {
-    char id[CELL_SIZE], time[CELL_SIZE], need[CELL_SIZE];
-    char *place = task_place_text(task, !is_long);
+    size_t i;
+    json_t *start;
+    json_array_foreach(starts, i, start) {
+        if (json_equal(json_object_get(start, "id"), json_object_get(task, "id")))
+            return json_object_get(start, "expected_start");
+    }
+    return NULL;
+}
+
+/* TIME is how long the task has waited or has run, whichever it does now. */
+static void add_task(struct table *table, const json_t *task, const struct form *form)
+{
+    char id[CELL_SIZE], time[CELL_SIZE], need[CELL_SIZE], start[CELL_SIZE];
+    char *place = task_place_text(task, !form->is_long);
     const char *pending_or_running = json_is_null(json_object_get(task, "started_at")) ? "wait_s"
                                                                                        : "exec_s";
     table_row(table);
@@ -88,20 +122,23 @@ static void add_task(struct table *table, const json_t *task, bool is_long)
     table_cell(table, NULL, "%s", seconds_text(json_object_get(task, pending_or_running), time));
     table_cell(table, NULL, "%.0f", member_number(task, "gpus_requested", 1));
     table_cell(table, NULL, "%s", mib_text(json_object_get(task, "need_mib"), need));
+    if (form->starts)
+        table_cell(table, NULL, "%s", moment_text(find_start(form->starts, task), start));
     table_cell(table, NULL, "%s", place ? place : "");
-    if (is_long)
+    if (form->is_long)
         table_cell(table, NULL, "%s", member_text(task, "command", "-"));
     free(place);
 }
 
-static void print_tasks(const json_t *tasks, bool is_long)
+static void print_tasks(const json_t *tasks, const struct form *form)
 {
-    struct table *table = is_long ? table_create(long_columns, ARRAY_SIZE(long_columns))
-                                  : table_create(columns, ARRAY_SIZE(columns));
+    struct table *table = form->starts    ? table_create(start_columns, ARRAY_SIZE(start_columns))
+                          : form->is_long ? table_create(long_columns, ARRAY_SIZE(long_columns))
+                                          : table_create(columns, ARRAY_SIZE(columns));
     size_t i;
     json_t *task;
     json_array_foreach(tasks, i, task) {
-        add_task(table, task, is_long);
+        add_task(table, task, form);
     }
     table_print(table, "No tasks.");
     table_destroy(table);
@@ -117,23 +154,32 @@ static void cut_tasks(json_t *tasks, size_t limit)
         json_array_remove(tasks, json_array_size(tasks) - 1);
 }
 
-/* Arrays are folded for people only: a program that reads JSON gets each task. */
-static int run(const struct invocation *invocation)
+static void list_query(const struct invocation *invocation, char *path, size_t size)
 {
-    char path[1024] = "/v1/tasks", limit[32];
+    char limit[32];
     const struct option_value *values = invocation->values;
-    json_t *reply;
     if (values[QUEUE_STATE].set)
-        query_add(path, sizeof path, "state", values[QUEUE_STATE].text);
+        query_add(path, size, "state", values[QUEUE_STATE].text);
     if (values[QUEUE_USER].set)
-        query_add(path, sizeof path, "user", values[QUEUE_USER].text);
+        query_add(path, size, "user", values[QUEUE_USER].text);
     if (values[QUEUE_LIMIT].set) {
         snprintf(limit, sizeof limit, "%lld", (long long)values[QUEUE_LIMIT].number);
-        query_add(path, sizeof path, "limit", limit);
+        query_add(path, size, "limit", limit);
     }
     if (!invocation->common[COMMON_JSON].number)
-        query_add(path, sizeof path, "fold", "1");
-    query_add(path, sizeof path, "page", PAGE);
+        query_add(path, size, "fold", "1");
+    query_add(path, size, "page", PAGE);
+}
+
+/* Arrays are folded for people only: a program that reads JSON gets each task. `starts`: NULL, or
+ * an answer of GET /v1/starts. */
+static int show_queue(const struct invocation *invocation, const json_t *starts)
+{
+    char path[1024] = "/v1/tasks";
+    const struct option_value *values = invocation->values;
+    const struct form form = {values[QUEUE_LONG].number, json_object_get(starts, "starts")};
+    json_t *reply;
+    list_query(invocation, path, sizeof path);
     int code = session_get(invocation, path, &reply);
     if (code != EXIT_OK)
         return code;
@@ -144,11 +190,28 @@ static int run(const struct invocation *invocation)
     if (invocation->common[COMMON_JSON].number)
         print_json(reply);
     else
-        print_tasks(json_object_get(reply, "tasks"), values[QUEUE_LONG].number);
+        print_tasks(json_object_get(reply, "tasks"), &form);
     if (member_text(reply, "warning", NULL))
         print_error("%s", member_text(reply, "warning", NULL));
     json_decref(reply);
     return EXIT_OK;
+}
+
+static int run(const struct invocation *invocation)
+{
+    json_t *starts = NULL;
+    int code = EXIT_OK;
+    if (!invocation->values[QUEUE_START].number)
+        return show_queue(invocation, NULL);
+    code = session_get(invocation, "/v1/starts", &starts);
+    if (code != EXIT_OK)
+        return code;
+    if (invocation->common[COMMON_JSON].number)
+        print_json(starts);
+    else
+        code = show_queue(invocation, starts);
+    json_decref(starts);
+    return code;
 }
 
 const struct command command_queue = {

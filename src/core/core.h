@@ -195,6 +195,10 @@ const struct task *core_next_task(const struct core *core, uint64_t id);
  * queue `i`, from 0 on; NULL after the last. */
 const struct task_queue *core_main_queue(const struct core *core, int i);
 
+/* Lists the first tasks of the main queue in the order in which they become its head, as ranks are
+ * now. Returns how many, at most `most`. */
+int core_list_waiting(const struct core *core, const struct task **ret_tasks, int most);
+
 /* Returns how many tasks the main queue has. */
 int core_queued_count(const struct core *core);
 

@@ -16,6 +16,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/top_k.h"
 #include "core/core_private.h"
 
 static const char *const order_names[QUEUE_ORDERS] = {[ORDER_FAIR] = "fair", [ORDER_FIFO] = "fifo"};
@@ -116,6 +117,31 @@ struct task *core_first_task(const struct core *core)
     }
     struct task *ready = n > 1 && !is_ready(core, first) ? first_ready(core) : NULL;
     return ready ? ready : first;
+}
+
+static bool is_listed_before(const void *a, const void *b, const void *context)
+{
+    const struct task *one = *(const struct task *const *)a,
+                      *other = *(const struct task *const *)b;
+    return one->queue != other->queue && core_comes_before(context, one, other);
+}
+
+int core_list_waiting(const struct core *core, const struct task **ret_tasks, int most)
+{
+    const struct task_queue *queue;
+    const struct task *head = core_head_of_queue(core);
+    size_t n = 0;
+    if (!head || most < 1)
+        return 0;
+    ret_tasks[0] = head;
+    for (int i = 0; (queue = queue_at(core, i)); i++) {
+        int seen = 0;
+        for (const struct task *task = queue->first; task && seen < most; task = task->next, seen++)
+            if (task != head)
+                n = top_k_insert(&ret_tasks[1], n, (size_t)most - 1, sizeof *ret_tasks, &task,
+                    is_listed_before, core);
+    }
+    return (int)n + 1;
 }
 
 /* How many tasks of another queue come before the task, as ranks are now. */

@@ -2,6 +2,7 @@
 """When a task starts: begin times, priorities, dependencies; and what is refused."""
 
 import glob
+import json
 import os
 import pwd
 import signal
@@ -46,6 +47,27 @@ class Order(DaemonCase):
         self.assertIn(("DEPENDENCY", f"notok:{second} holds"), self.events(third))
         # Of tasks that have ended, what holds already is no dependency any more.
         self.wait(self.submit("true", after=f"ok:{third},notok:{second},any:{never}"), "COMPLETED")
+
+    def test_when_it_starts(self):
+        alone = {"policy": "exclusive"}
+        first = self.submit("exec sleep 1000", time_limit_s=3600, **alone)
+        second = self.submit("true", time_limit_s=600, **alone)
+        third = self.submit("true", **alone)
+        fourth = self.submit("true", **alone)
+        self.wait_state(first, "RUNNING")
+        starts = json.loads(self.colloc("queue", "--start", "--json").stdout)["starts"]
+        self.assertEqual([start["id"] for start in starts], [second, third, fourth])
+        at = self.task(first)["started_at"] + 3600
+        self.assertAlmostEqual(starts[0]["expected_start"], at, delta=LATE_S)
+        self.assertAlmostEqual(starts[1]["expected_start"], at + 600, delta=LATE_S)
+        self.assertIsNone(starts[2]["expected_start"])
+        lines = self.colloc("queue", "--start").stdout.splitlines()
+        self.assertIn("START", lines[0].split())
+        year = time.strftime("%Y", time.localtime(at))
+        self.assertEqual([f" {year}-" in line for line in lines[1:]], [False, True, True, False])
+        self.assertIn("to start before task", self.task(third)["reason_text"])
+        self.act("cancel", first)
+        self.wait(fourth, "COMPLETED")
 
     def test_begin(self):
         later = self.submit("true", begin=time.time() + 3600)

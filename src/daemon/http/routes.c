@@ -232,6 +232,7 @@ const struct api_route http_routes[] = {
     {"POST", "/v1/gpus/clear", route_clear},
     {"GET", "/v1/samples", route_samples},
     {"GET", "/v1/share", route_share},
+    {"GET", "/v1/starts", route_starts},
     {"GET", "/v1/reservations", route_reservations},
     {"POST", "/v1/reservations", route_reserve},
     {"POST", "/v1/reservations/{id}/cancel", route_reserve},

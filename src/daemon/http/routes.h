@@ -95,6 +95,9 @@ void route_wait(void *context, struct api_request *request);
 /* route_log.c */
 void route_log(void *context, struct api_request *request);
 
+/* route_starts.c */
+void route_starts(void *context, struct api_request *request);
+
 /* route_share.c */
 void route_share(void *context, struct api_request *request);
 

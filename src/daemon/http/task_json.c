@@ -41,6 +41,10 @@ static void explain_end(const struct job *job, const struct task *task, char *te
         snprintf(text, size, "%s", job->evidence);
 }
 
+/* Chosen: of so many waiting tasks a text says why each does not start before the head, of those
+ * behind them how many are before them: a queue of 20,000 is listed in little more time. */
+enum { EXPLAINED_MAX = 64 };
+
 /* What the machine lacks for the task's start: it has its GPUs, but is shown as PENDING. NULL: its
  * start is not deferred. */
 static const char *why_deferred(const struct http *http, const struct task *task)
@@ -64,7 +68,7 @@ static void add_reason(
     } else if (lacks) {
         word = "Resources";
         snprintf(text, sizeof text, "its start is retried every second: %s", lacks);
-    } else if (position > 1) {
+    } else if (position > EXPLAINED_MAX) {
         word = "Priority";
         core_explain_ahead(http->parts.core, task->id, text, sizeof text);
     } else {

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* When the waiting tasks are expected to start, by the prediction that backfill uses. */
+#ifndef COLLOC_POLICY_FORECAST_H
+#define COLLOC_POLICY_FORECAST_H
+
+#include "core/core.h"
+
+/* Chosen: tasks that are forecast. Each takes a prediction of all GPUs. */
+enum { FORECAST_TASKS_MAX = 64 };
+
+struct forecast {
+    uint64_t task;
+    int64_t start_us; /* START_UNKNOWN: it cannot be predicted */
+};
+
+/*
+ * Predicts when the first tasks of the main queue start, if they start in their order (backfilled
+ * ones start earlier) and no further task comes.
+ *
+ * ret_starts: room for FORECAST_TASKS_MAX; in the order of the queue
+ *
+ * Returns how many are set, or -ENOMEM.
+ */
+int forecast_starts(const struct core *core, int64_t now_us, struct forecast *ret_starts);
+
+#endif

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What becomes of one GPU: its residents run on at the speeds of the interference model and leave
+ * one after the other, those of unknown time last, the oldest first. No I/O, nothing outlives a
+ * call.
+ */
+#include "policy/stage.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/clock.h"
+
+/* Returns the memory that the resident has taken. Without a reading, one that has not settled has
+ * taken nothing yet. */
+static double taken_bytes(const struct resident *resident)
+{
+    double settled = residence_has_settled(resident->residence)
+                         ? reading_assume(resident->need_bytes, 0)
+                         : 0;
+    return reading_assume(resident->mem_used_bytes, settled);
+}
+
+/* Returns the resident as if it were on this GPU only and had taken all memory that it needs. */
+static struct resident resident_alone(const struct resident *resident)
+{
+    struct resident copy = *resident;
+    copy.mem_used_bytes = reading_of(
+        fmax(taken_bytes(resident), reading_assume(resident->need_bytes, 0)));
+    copy.residence = RESIDENCE_SETTLED;
+    copy.gpus = 1;
+    return copy;
+}
+
+/* An unknown time, or one without a limit, counts as endless. */
+double stage_expected_s(const struct expectation *expect)
+{
+    return expect->time_us.valid ? expect->time_us.value / (double)SECOND_US : INFINITY;
+}
+
+double stage_limit_s(const struct task *task)
+{
+    int64_t limit_us = task->request.time_limit_us;
+    return limit_us ? (double)limit_us / (double)SECOND_US : INFINITY;
+}
+
+static void stage_speeds(const struct stage *stage, double *ret_speeds)
+{
+    predict_gpu_speeds(stage->view.constants, &stage->gpu, ret_speeds);
+    for (int i = 0; i < stage->gpu.n_residents; i++)
+        ret_speeds[i] = fmin(ret_speeds[i], stage->speed_max[i]);
+}
+
+/* Returns the work left, as if the resident had always run at its present speed: those that shared
+ * the GPU before are not remembered. */
+static double work_left_s(const struct resident *resident, double speed, int64_t now_us)
+{
+    double done_s = speed * (double)(now_us - resident->since_us) / (double)SECOND_US;
+    return fmax(0, stage_expected_s(&resident->expect) - done_s);
+}
+
+/* An endless limit counts as such. */
+static double limit_left_s(const struct resident *resident, int64_t now_us)
+{
+    return resident->ends_us ? fmax(0, (double)(resident->ends_us - now_us) / (double)SECOND_US)
+                             : INFINITY;
+}
+
+/* The GPU will be sampled, and what keeps it from tasks at the moment is not considered. */
+static struct gpu_view gpu_unmarked(const struct gpu_view *gpu, int64_t now_us)
+{
+    struct gpu_view copy = *gpu;
+    copy.sampled_us = now_us;
+    copy.drained_for = copy.reserved_for = copy.set_aside_for = copy.closed_for = 0;
+    return copy;
+}
+
+/* The sampled memory may include that of a task that has left since. If there are no external
+ * processes, the sum over the residents replaces it. */
+void stage_init(struct stage *stage, const struct placement_query *query, int place)
+{
+    const struct gpu_view *gpu = &query->view->gpus[place];
+    double used = 0, promised = 0, speeds[PREDICT_RESIDENTS_MAX + 1];
+    stage->gpu = gpu_unmarked(gpu, query->now_us);
+    stage->gpu.residents = stage->residents;
+    stage->view = (struct cluster_view){.gpus = &stage->gpu,
+        .n_gpus = 1,
+        .last_placed = -1,
+        .has_services = query->view->has_services,
+        .constants = query->view->constants};
+    for (int i = 0; i < gpu->n_residents; i++) {
+        stage->residents[i] = resident_alone(&gpu->residents[i]);
+        used += stage->residents[i].mem_used_bytes.value;
+        promised += stage->residents[i].mem_used_bytes.value - taken_bytes(&gpu->residents[i]);
+        stage->speed_max[i] = predict_speed_elsewhere(query->view, place, &gpu->residents[i]);
+        stage->ends_s[i] = limit_left_s(&gpu->residents[i], query->now_us);
+    }
+    stage->passed_s = 0;
+    stage_speeds(stage, speeds);
+    for (int i = 0; i < gpu->n_residents; i++)
+        stage->left_s[i] = work_left_s(&gpu->residents[i], speeds[i], query->now_us);
+    stage->gpu.mem_used_bytes.value += promised;
+    if (reading_assume(gpu->external_processes, 1) == 0)
+        stage->gpu.mem_used_bytes = reading_of(used);
+}
+
+/* Other residents than were measured: the activity is the sum of what is expected of them, if that
+ * is known. */
+static void predict_activity(struct gpu_view *gpu)
+{
+    struct reading sum = reading_of(0);
+    for (int i = 0; i < gpu->n_residents; i++) {
+        sum.valid &= gpu->residents[i].expect.smact.valid;
+        sum.value += gpu->residents[i].is_stopped ? 0 : gpu->residents[i].expect.smact.value;
+    }
+    gpu->smact_level = sum.valid ? reading_of(fmin(1, sum.value)) : READING_NONE;
+    gpu->utilisation_level = READING_NONE;
+}
+
+void stage_add_task(struct stage *stage, const struct task *task, int64_t now_us)
+{
+    const struct need *need = &task->request.need;
+    int n = stage->gpu.n_residents++;
+    double bytes = (double)(need->kind >= NEED_ESTIMATED ? need->bytes
+                                                         : stage->gpu.id.mem_total_bytes);
+    stage->speed_max[n] = 1;
+    stage->left_s[n] = stage_expected_s(&task->request.expect);
+    stage->ends_s[n] = stage->passed_s + stage_limit_s(task);
+    stage->residents[n] = (struct resident){
+        .task = task->id,
+        .gpus = 1,
+        .residence = RESIDENCE_SETTLED,
+        .uid = task->uid,
+        .sharing = task->request.sharing,
+        .thread_percent = task->request.thread_percent,
+        .since_us = now_us,
+        .need_bytes = reading_of(bytes),
+        .mem_used_bytes = reading_of(bytes),
+        .expect = {task->request.expect.smact, task->request.expect.gract,
+            task->request.expect.dram, READING_NONE},
+    };
+    stage->gpu.mem_used_bytes.value += bytes;
+    predict_activity(&stage->gpu);
+}
+
+static void stage_remove_resident(struct stage *stage, int i)
+{
+    struct gpu_view *gpu = &stage->gpu;
+    const struct resident *leaver = &stage->residents[i];
+    if (gpu->mem_used_bytes.valid)
+        gpu->mem_used_bytes.value -= reading_assume(leaver->mem_used_bytes, 0);
+    size_t n_behind = (size_t)(--gpu->n_residents - i);
+    memmove(&stage->residents[i], &stage->residents[i + 1], n_behind * sizeof *leaver);
+    memmove(&stage->left_s[i], &stage->left_s[i + 1], n_behind * sizeof *stage->left_s);
+    memmove(&stage->ends_s[i], &stage->ends_s[i + 1], n_behind * sizeof *stage->ends_s);
+    memmove(&stage->speed_max[i], &stage->speed_max[i + 1], n_behind * sizeof *stage->speed_max);
+    predict_activity(gpu);
+}
+
+/* How long the resident still takes, at this speed. */
+static double stage_rest_s(const struct stage *stage, int i, double speed)
+{
+    return fmin(stage->left_s[i] / speed, fmax(0, stage->ends_s[i] - stage->passed_s));
+}
+
+/* Which resident leaves next, and in which time. Those of unknown time leave last, the oldest
+ * first. */
+static int find_next_leaver(const struct stage *stage, const double *speeds, double *ret_rest_s)
+{
+    int next = 0;
+    for (int i = 1; i < stage->gpu.n_residents; i++)
+        if (stage_rest_s(stage, i, speeds[i]) < stage_rest_s(stage, next, speeds[next]))
+            next = i;
+    *ret_rest_s = stage_rest_s(stage, next, speeds[next]);
+    return next;
+}
+
+static void run_for(struct stage *stage, const double *speeds, double time_s)
+{
+    stage->passed_s += time_s;
+    for (int i = 0; i < stage->gpu.n_residents && isfinite(time_s); i++)
+        stage->left_s[i] = fmax(0, stage->left_s[i] - speeds[i] * time_s);
+}
+
+void stage_advance(struct stage *stage)
+{
+    double rest_s, speeds[PREDICT_RESIDENTS_MAX + 1];
+    stage_speeds(stage, speeds);
+    int next = find_next_leaver(stage, speeds, &rest_s);
+    run_for(stage, speeds, rest_s);
+    stage_remove_resident(stage, next);
+}
+
+void stage_run_until(struct stage *stage, double at_s)
+{
+    double rest_s = 0, speeds[PREDICT_RESIDENTS_MAX + 1];
+    while (stage->gpu.n_residents > 0) {
+        stage_speeds(stage, speeds);
+        int next = find_next_leaver(stage, speeds, &rest_s);
+        if (stage->passed_s + rest_s > at_s) {
+            run_for(stage, speeds, at_s - stage->passed_s);
+            return;
+        }
+        run_for(stage, speeds, rest_s);
+        stage_remove_resident(stage, next);
+    }
+    stage->passed_s = at_s;
+}
+
+void stage_copy(const struct stage *stage, struct stage *ret_copy)
+{
+    *ret_copy = *stage;
+    ret_copy->gpu.residents = ret_copy->residents;
+    ret_copy->view.gpus = &ret_copy->gpu;
+}
+
+/* Would the policy place the task beside those that are there now? Of a task of several GPUs one
+ * part is placed. */
+bool stage_admits(const struct placement_query *query, const struct stage *stage)
+{
+    struct placement_query alone = *query;
+    struct verdict verdict;
+    int gpu;
+    if (stage->gpu.n_residents == 0)
+        return true;
+    if (query->idle_only || stage->gpu.exclusive_for)
+        return false;
+    alone.view = &stage->view;
+    alone.on_one_gpu = true;
+    alone.head = NULL;
+    alone.node_check = NULL;
+    alone.first_gpu = alone.end_gpu = 0;
+    return query->policy->choose(&alone, &gpu, &verdict) == PLACE_NOW;
+}

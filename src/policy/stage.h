@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A prediction of one GPU: a copy of its view on which residents leave one after the other, and on
+ * which a task's policy is asked whether it would place the task there.
+ *
+ *     struct stage stage;
+ *     stage_init(&stage, query, gpu);
+ *     while (!stage_admits(query, &stage))
+ *         stage_advance(&stage);
+ *     the task can start there in stage.passed_s
+ */
+#ifndef COLLOC_POLICY_STAGE_H
+#define COLLOC_POLICY_STAGE_H
+
+#include "policy/predict.h"
+
+/* One GPU of which the residents run on and leave. */
+struct stage {
+    struct gpu_view gpu;
+    struct cluster_view view;
+    struct resident residents[PREDICT_RESIDENTS_MAX + 1];
+    double left_s[PREDICT_RESIDENTS_MAX + 1];    /* work left, alone; INFINITY: not known */
+    double ends_s[PREDICT_RESIDENTS_MAX + 1];    /* when its time limit ends it, or INFINITY */
+    double speed_max[PREDICT_RESIDENTS_MAX + 1]; /* on the slowest of its other GPUs */
+    double passed_s;
+};
+
+/* Sets the stage to a GPU of the query's view, at the query's time. The GPU has at most
+ * PREDICT_RESIDENTS_MAX residents. */
+void stage_init(struct stage *stage, const struct placement_query *query, int gpu);
+
+/* Adds a task, which is placed now, to the residents. One of unknown memory fills the GPU. */
+void stage_add_task(struct stage *stage, const struct task *task, int64_t now_us);
+
+/* Lets time pass until the next resident leaves; passed_s is INFINITY when that is not known. There
+ * has to be a resident. */
+void stage_advance(struct stage *stage);
+
+/* Lets time pass until then: `at_s`, in seconds since stage_init, at least passed_s. */
+void stage_run_until(struct stage *stage, double at_s);
+
+/* A stage points into itself: it is not assigned, but copied by this. */
+void stage_copy(const struct stage *stage, struct stage *ret_copy);
+
+/* Would the query's policy place the query's task beside those that are there now? Of a task of
+ * several GPUs one part is placed. */
+bool stage_admits(const struct placement_query *query, const struct stage *stage);
+
+/* Returns how long the task takes alone, or at the most, in seconds; INFINITY: that is not known,
+ * or there is no limit. */
+double stage_expected_s(const struct expectation *expect);
+double stage_limit_s(const struct task *task);
+
+#endif
