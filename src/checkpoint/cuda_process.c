@@ -22,9 +22,10 @@
 
 /* Bytes. Chosen: a training maps a few thousand areas of 100 bytes each; proc(5)'s status has about
  * 1,500. */
-#define MAPS_LIMIT   (16 * MIB)
-#define STATUS_LIMIT (64 * KIB)
-#define CGROUP_MOUNT "/sys/fs/cgroup"
+#define MAPS_LIMIT    (16 * MIB)
+#define STATUS_LIMIT  (64 * KIB)
+#define ENVIRON_LIMIT (4 * MIB)
+#define CGROUP_MOUNT  "/sys/fs/cgroup"
 
 static const char *const profilers[] = {
     "libToolsInjection", "libcuda-injection", "libInjection64", "libcudadebugger"};
@@ -83,6 +84,18 @@ void cuda_process_parse_status(struct span status, struct cuda_process *process)
     }
 }
 
+void cuda_process_parse_environ(struct span environ, struct cuda_process *process)
+{
+    static const char name[] = "KINETO_USE_DAEMON=";
+    while (environ.size > 0) {
+        size_t size = strnlen(environ.at, environ.size);
+        const struct span variable = {environ.at, size};
+        process->has_profiler |= span_starts(variable, name) && size > strlen(name);
+        size += size < environ.size;
+        environ = (struct span){environ.at + size, environ.size - size};
+    }
+}
+
 /* The class byte of its program's ELF header. A program that cannot be read is taken for 64 bits:
  * the driver answers by itself. */
 static bool is_32_bit(pid_t pid)
@@ -112,6 +125,9 @@ int cuda_process_read(pid_t pid, struct cuda_process *ret_process)
     free(text);
     if (process_read_entry(pid, "maps", MAPS_LIMIT, &text, &size) == 0)
         cuda_process_parse_maps((struct span){text, size}, ret_process);
+    free(text);
+    if (process_read_entry(pid, "environ", ENVIRON_LIMIT, &text, &size) == 0)
+        cuda_process_parse_environ((struct span){text, size}, ret_process);
     free(text);
     ret_process->is_32_bit = is_32_bit(pid);
     return 0;

@@ -18,7 +18,8 @@ struct cuda_process {
     bool is_stopped; /* by SIGSTOP or a debugger */
     bool is_traced;  /* a debugger is attached */
     bool is_32_bit;
-    bool has_profiler; /* Nsight's or another tool's library is injected */
+    bool has_profiler; /* Nsight's or another tool's library is injected, or PyTorch's
+                          profiler can be turned on from outside */
     bool has_nccl;
 };
 
@@ -35,10 +36,11 @@ int cuda_process_parse(struct span text, struct cuda_process *ret_process);
 /* Is there still the process with this pid and start? */
 bool cuda_process_is(pid_t pid, uint64_t born);
 
-/* The parsers of /proc/PID/maps and /proc/PID/status, for any bytes. Each sets the fields that its
+/* The parsers of /proc/PID/maps, status and environ, for any bytes. Each sets the fields that its
  * file has. */
 void cuda_process_parse_maps(struct span maps, struct cuda_process *process);
 void cuda_process_parse_status(struct span status, struct cuda_process *process);
+void cuda_process_parse_environ(struct span environ, struct cuda_process *process);
 
 /* MemAvailable of /proc/meminfo's text, in bytes. */
 struct reading host_memory_parse(struct span meminfo);

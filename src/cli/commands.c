@@ -35,6 +35,7 @@
     X(update)                                                                                      \
     X(reserve)                                                                                     \
     X(suspend)                                                                                     \
+    X(profile)                                                                                     \
     X(resume)                                                                                      \
     X(move)                                                                                        \
     X(history)                                                                                     \

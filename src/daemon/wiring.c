@@ -584,6 +584,12 @@ static int http_limits_changed(void *context, uint64_t task, struct fault *fault
     return attempts_apply_limits(daemon->attempts, task, fault);
 }
 
+static int http_order_profile(void *context, uint64_t task, const struct torch_order *order)
+{
+    struct daemon *daemon = context;
+    return attempts_order_profile(daemon->attempts, task, order);
+}
+
 static const char *http_task_why_deferred(void *context, uint64_t task)
 {
     struct daemon *daemon = context;
@@ -670,6 +676,7 @@ static struct http *create_http(struct daemon *daemon)
             .make_login = http_make_login,
             .why_deferred = http_task_why_deferred,
             .limits_changed = http_limits_changed,
+            .order_profile = http_order_profile,
             .is_watched = http_task_is_watched,
             .list_mps = http_list_mps,
             .start_mps = http_start_mps,

@@ -25,6 +25,7 @@
 #include "exec/identity.h"
 #include "exec/near_cpus.h"
 #include "exec/output_writer.h"
+#include "exec/torch_responder.h"
 #include "exec/tracker.h"
 
 #define INTERPRETER "/bin/bash"
@@ -135,14 +136,37 @@ static char **add_profiler(const struct attempt_spec *spec, const char *const *a
     return profiler_command(spec->profiler, output, (char *const *)(uintptr_t)argv);
 }
 
+/* The task's environment with the variables for PyTorch's profiler, which come first: the first of
+ * two with a name counts. Returns an array for free, or NULL without memory. */
+static const char **add_torch(const struct launch_order *order, char *sockets, size_t size)
+{
+    static const char use_daemon[] = "KINETO_USE_DAEMON=1", name[] = "KINETO_IPC_SOCKET_DIR=";
+    const char *const *env = order->spec->env;
+    int n = count_texts(env);
+    char folder[TORCH_SOCKET_FOLDER];
+    const char **list = calloc((size_t)n + 3, sizeof *list);
+    int added = 0;
+    if (list && torch_responder_start(order->folder, order->spec, folder) == 0) {
+        snprintf(sockets, size, "%s%s", name, folder);
+        list[added++] = use_daemon;
+        list[added++] = sockets;
+    }
+    if (list && n > 0)
+        memcpy(list + added, env, (size_t)n * sizeof *list);
+    return list;
+}
+
 /* `tracker`: its folder; NULL: without. */
 static int execute_program(const struct launch_order *order, const char *tracker)
 {
     const struct attempt_spec *spec = order->spec;
-    char *const *env = (char *const *)(uintptr_t)spec->env;
+    char sockets[TORCH_SOCKET_FOLDER + 32];
+    const char *const *variables = spec->torch ? add_torch(order, sockets, sizeof sockets)
+                                               : spec->env;
+    char *const *env = (char *const *)(uintptr_t)variables;
     const char **argv = list_arguments(order);
     char **command = argv ? add_profiler(spec, argv) : NULL;
-    if (!command || setenv("PATH", find_path(spec->env), 1) < 0) {
+    if (!command || (spec->torch && !variables) || setenv("PATH", find_path(spec->env), 1) < 0) {
         free(argv);
         return -ENOMEM;
     }

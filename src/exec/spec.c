@@ -88,6 +88,7 @@ int spec_encode(
     tagged_fields_put_text(&record, "near_cpus", spec->near_cpus);
     tagged_fields_put_text(&record, "track", spec->track);
     tagged_fields_put_text(&record, "gpu_minors", spec->gpu_minors);
+    tagged_fields_put_text(&record, "torch", spec->torch);
     for (const char *const *arg = spec->argv; arg && *arg; arg++)
         tagged_fields_put_text(&record, "arg", *arg);
     for (const char *const *variable = spec->env; variable && *variable; variable++)
@@ -204,6 +205,8 @@ static int take_field(
         return as_text(value, &file->spec.near_cpus);
     if (span_is(key, "track"))
         return as_text(value, &file->spec.track);
+    if (span_is(key, "torch"))
+        return as_text(value, &file->spec.torch);
     if (span_is(key, "gpu_minors"))
         return as_text(value, &file->spec.gpu_minors);
     return take_number(file, key, value);

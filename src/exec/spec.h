@@ -38,6 +38,10 @@ struct attempt_spec {
     enum profiler profiler; /* the program runs under it; the profile is colloc-%j in cwd, with
                                 the profiler's ending */
 
+    const char
+        *torch; /* its first order to PyTorch's profiler (torch_order.h), which later ones can
+                          follow; NULL: the profiler takes none */
+
     const char *const *env;       /* "KEY=VALUE" as submitted, ends in NULL; may be NULL */
     const char *const *env_added; /* of the daemon: these override `env`; may be NULL */
 

@@ -10,6 +10,7 @@
 #include "base/units.h"
 #include "policy/policies.h"
 #include "taskfile/description.h"
+#include "taskfile/torch_steps.h"
 #include "training/optimizer.h"
 #include "training/parallel.h"
 #include "training/precision.h"
@@ -19,7 +20,7 @@
 
 static const char *const sharings[] = {"streams", "mps", "auto", "default", NULL};
 static const char *const priorities[] = {"low", "normal", "high", "urgent", NULL};
-static const char *const profilers[] = {"nsys", "ncu", NULL};
+static const char *const profilers[] = {"nsys", "ncu", "torch", NULL};
 static const char *const yes_no_default[] = {"yes", "no", "default", NULL};
 
 const struct option_spec task_options[] = {

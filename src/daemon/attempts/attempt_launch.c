@@ -20,7 +20,9 @@
 #include "daemon/attempts/rendezvous_port.h"
 #include "daemon/attempts/task_environment.h"
 #include "daemon/state_dir.h"
+#include "exec/torch_order.h"
 #include "taskfile/signal_spec.h"
+#include "taskfile/torch_steps.h"
 
 struct launch {
     json_t *detail; /* of the SUBMIT */
@@ -29,9 +31,10 @@ struct launch {
     const char **env;
     const char **argv;
     gid_t gid;
-    bool by_streams;  /* though MPS was wanted: it cannot be had */
-    char *near_cpus;  /* of its GPUs; NULL: not known, or not wanted */
-    char *gpu_minors; /* those that it may open; NULL: all */
+    bool by_streams;              /* though MPS was wanted: it cannot be had */
+    char *near_cpus;              /* of its GPUs; NULL: not known, or not wanted */
+    char *gpu_minors;             /* those that it may open; NULL: all */
+    char torch[TORCH_ORDER_TEXT]; /* its first order to PyTorch's profiler */
     struct environment added;
 };
 
@@ -211,9 +214,22 @@ static int fill_environment(
     return r < 0 ? fault_set(fault, -r, "its environment: %s", strerror(-r)) : r;
 }
 
+/* NULL: the task was not submitted with --profile=torch. */
+static const char *write_torch_order(struct launch *launch)
+{
+    const char *profile = detail_text(launch, "profile");
+    struct torch_steps steps;
+    if (!profile || torch_steps_parse(profile, &steps) < 0)
+        return NULL;
+    const struct torch_order order = {
+        .number = steps.steps > 0, .step = steps.step, .steps = steps.steps};
+    torch_order_format(&order, launch->torch);
+    return launch->torch;
+}
+
 /* What the shim is to run; the texts live as long as `launch` and `cgroup`. */
 static struct attempt_spec make_spec(const struct attempts *attempts, const struct task *task,
-    const struct launch *launch, const char *cgroup)
+    struct launch *launch, const char *cgroup)
 {
     const json_t *detail = launch->detail;
     const char *signal = detail_text(launch, "warning_signal");
@@ -234,6 +250,7 @@ static struct attempt_spec make_spec(const struct attempts *attempts, const stru
         .argv = launch->argv,
         .track = detail_text(launch, "track"),
         .profiler = profiler_parse(detail_text(launch, "profile")),
+        .torch = write_torch_order(launch),
         .env = launch->env,
         .env_added = launch->added.list,
         .stdout_path = detail_text(launch, "output"),
@@ -255,7 +272,7 @@ static struct attempt_spec make_spec(const struct attempts *attempts, const stru
 }
 
 static int spawn_shim(struct attempts *attempts, struct live_attempt *live, const struct task *task,
-    const struct launch *launch, struct fault *fault)
+    struct launch *launch, struct fault *fault)
 {
     char folder[STATE_PATH_SIZE], cgroup[CGROUP_PATH_SIZE];
     attempts_folder(attempts, task, folder, sizeof folder);

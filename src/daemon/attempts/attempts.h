@@ -15,6 +15,7 @@
 #define COLLOC_DAEMON_ATTEMPTS_ATTEMPTS_H
 
 #include "daemon/attempts/attempts_hooks.h"
+#include "exec/torch_order.h"
 
 struct attempts;
 
@@ -51,6 +52,10 @@ void attempts_polled(struct attempts *attempts, int64_t poll);
  * its attempt get them, if it has one. Returns 0, or -errno with a fault, which the log has, too:
  * not all of them are in force. */
 int attempts_apply_limits(const struct attempts *attempts, uint64_t task, struct fault *fault);
+
+/* Passes an order to PyTorch's profiler on to the attempt of the task. Returns 0 or -errno. */
+int attempts_order_profile(
+    const struct attempts *attempts, uint64_t task, const struct torch_order *order);
 
 /* Limits the main memory of all tasks together, also of those without a limit, to the setting. */
 void attempts_limit_all(const struct attempts *attempts);

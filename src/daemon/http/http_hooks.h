@@ -16,6 +16,7 @@
 #include "daemon/metric_query.h"
 #include "daemon/run_history.h"
 #include "daemon/user_names.h"
+#include "exec/torch_order.h"
 #include "store/store.h"
 
 /* What the part calls. All must be set; each gets `context`. */
@@ -78,6 +79,9 @@ struct http_hooks {
     /* The limits of a task were changed, which may have an attempt. Returns 0, or -errno with a
      * fault: not all of them are in force there. */
     int (*limits_changed)(void *context, uint64_t task, struct fault *fault);
+
+    /* Passes an order to PyTorch's profiler on to a task that runs. Returns 0 or -errno. */
+    int (*order_profile)(void *context, uint64_t task, const struct torch_order *order);
 };
 
 struct http_options {

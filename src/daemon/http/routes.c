@@ -226,6 +226,7 @@ const struct api_route http_routes[] = {
     {"POST", "/v1/tasks/{id}/move", route_move},
     {"POST", "/v1/tasks/{id}/release", route_release},
     {"POST", "/v1/tasks/{id}/latency", route_latency},
+    {"POST", "/v1/tasks/{id}/profile", route_profile},
     {"GET", "/v1/events", route_events},
     {"GET", "/v1/gpus", route_gpus},
     {"GET", "/v1/gpus/{name}/series", route_gpu_series},

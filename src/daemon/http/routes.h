@@ -89,6 +89,9 @@ bool array_was_shown(struct http *http, struct api_request *request);
 bool array_was_changed(struct http *http, struct api_request *request, const struct event *change,
     json_t *detail, const char *verb);
 
+/* route_profile.c */
+void route_profile(void *context, struct api_request *request);
+
 /* route_wait.c */
 void route_wait(void *context, struct api_request *request);
 

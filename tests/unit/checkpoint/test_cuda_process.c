@@ -35,6 +35,24 @@ static void test_maps(void **state)
     assert_false(maps("1-2 r-xp 0 0:1 5 /x/nccl.py\n").has_nccl);
 }
 
+static bool can_be_profiled(const char *text, size_t size)
+{
+    struct cuda_process process = {0};
+    cuda_process_parse_environ((struct span){text, size}, &process);
+    return process.has_profiler;
+}
+
+static void test_environ(void **state)
+{
+    static const char with[] = "PATH=/bin\0KINETO_USE_DAEMON=1\0HOME=/root",
+                      without[] = "PATH=/bin\0MY_KINETO_USE_DAEMON=1\0KINETO_USE_DAEMON=";
+    assert_true(can_be_profiled(with, sizeof with));
+    assert_true(can_be_profiled(with, sizeof with - 1));
+    assert_false(can_be_profiled(with, 12));
+    assert_false(can_be_profiled(without, sizeof without));
+    assert_false(can_be_profiled("", 0));
+}
+
 static struct cuda_process status(const char *text)
 {
     struct cuda_process process = {0};
@@ -121,6 +139,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_maps),
+        cmocka_unit_test(test_environ),
         cmocka_unit_test(test_status),
         cmocka_unit_test(test_available_memory),
         cmocka_unit_test(test_as_text),
