@@ -39,6 +39,8 @@ enum {
     SIMULATE_MARGIN,
     SIMULATE_HOLD_OFF,
     SIMULATE_SLOWDOWN_MAX,
+    SIMULATE_SERVER_POWER,
+    SIMULATE_POWER_MAX,
     SIMULATE_PREEMPT,
     SIMULATE_SLOTS,
     SIMULATE_MAKE_ROOM,
@@ -128,6 +130,18 @@ static const struct option_spec options[SIMULATE_OPTIONS] = {
         .argument = "X",
         .help = "policy predictive: the largest predicted slowdown of any task on a shared "
                 "GPU; default: 3"},
+    [SIMULATE_SERVER_POWER] = {.name = "server-power-max",
+        .kind = OPTION_INTEGER,
+        .argument = "WATTS",
+        .min = 0,
+        .max = MILLION,
+        .help = "power of all GPUs together that no task may be expected to exceed when it starts; "
+                "not with MIG; default: no limit"},
+    [SIMULATE_POWER_MAX] = {.name = "power-max",
+        .kind = OPTION_TEXT,
+        .argument = "FRACTION",
+        .help = "a GPU takes another task only while it draws at most this part of its power "
+                "limit; default: no limit"},
     [SIMULATE_PREEMPT] = {.name = "preempt",
         .kind = OPTION_FLAG,
         .help = "running tasks give way to tasks that end sooner (predictive) or have had less "
@@ -256,11 +270,14 @@ static int set_conditions(
         r = number_of(invocation, SIMULATE_SLOWDOWN_MAX, 1000, conditions->slowdown_max, fault,
             &conditions->slowdown_max);
     if (r == 0)
+        r = number_of(invocation, SIMULATE_POWER_MAX, 1, 0, fault, &conditions->power_max);
+    if (r == 0)
         r = number_of(invocation, SIMULATE_RECOVERY_STEP, 1e6, 0, fault, &step_gib);
     if (r == 0)
         r = number_of(invocation, SIMULATE_HOST_MEMORY, 1e6, 0, fault, &host_gib);
     if (r < 0)
         return r;
+    conditions->server_power_max_w = (int)invocation->values[SIMULATE_SERVER_POWER].number;
     settings->recovery_step_bytes = (int64_t)(step_gib * (double)GIB);
     settings->host = (struct host_resources){
         (int)invocation->values[SIMULATE_HOST_CPUS].number, (int64_t)(host_gib * (double)GIB)};
@@ -293,6 +310,20 @@ static int set_suspension(
         return fault_set(fault, EINVAL,
             "--preempt: the policy %s does not preempt tasks: use predictive or las",
             settings->policy->name);
+    return 0;
+}
+
+/* The power of a card is no sample of its instances here. Power decides at other moments than those
+ * at which sampling.c samples. */
+static int prepare_power(struct setup *setup, struct fault *fault)
+{
+    const struct conditions *conditions = &setup->simulation.settings.conditions;
+    if (!conditions->server_power_max_w && !(conditions->power_max > 0))
+        return 0;
+    for (int i = 0; i < setup->cluster.n_places; i++)
+        if (setup->cluster.identities[i].is_mig_instance)
+            return fault_set(fault, EINVAL, "limits of power are not simulated with MIG instances");
+    setup->simulation.every_second = true;
     return 0;
 }
 
@@ -351,6 +382,8 @@ static int prepare_simulation(
         r = cluster_parse(&setup->kinds,
             option_text_or(&invocation->values[SIMULATE_GPUS], "4xA100-40GB"), fault,
             &setup->cluster);
+    if (r == 0)
+        r = prepare_power(setup, fault);
     return r < 0 ? r : read_tasks(invocation, setup, estimator, fault);
 }
 

@@ -86,6 +86,8 @@ static void gpu_view_fini(struct gpu_view *gpu)
 {
     window_fini(&gpu->smact);
     window_fini(&gpu->utilisation);
+    window_fini(&gpu->power);
+    window_fini(&gpu->pcie);
     free(gpu->residents);
 }
 

@@ -104,6 +104,8 @@ struct core_sample {
     struct reading smact;              /* 0..1 */
     struct reading utilisation;        /* 0..1 */
     struct reading external_processes; /* compute processes of no task */
+    struct reading power_w;            /* of the card, also for a MIG instance */
+    struct reading pcie_bytes_per_s;   /* both ways together */
     struct task_memory {
         uint64_t task;
         struct reading mem_used_bytes;

@@ -115,6 +115,8 @@ static const struct verdict_text {
     [VERDICT_LEAVING] = {"task ", " is still leaving it"},
     [VERDICT_MEMORY_UNKNOWN] = {"free memory not known", NULL},
     [VERDICT_SMACT_UNKNOWN] = {"activity not known", NULL},
+    [VERDICT_POWER_UNKNOWN] = {"power not known", NULL},
+    [VERDICT_PCIE_UNKNOWN] = {"PCIe traffic not known", NULL},
     [VERDICT_OTHER_MPS_USER] = {"task ",
         " of another user shares it by MPS, which serves one user at a time"},
     [VERDICT_SERVICE] = {"task ", ", a service, has not met its latency target for long enough"},
@@ -133,6 +135,17 @@ static void add_figures(struct line *line, const struct verdict *verdict)
         break;
     case VERDICT_MEMORY_SHORT:
         add_memory_short(line, verdict);
+        break;
+    case VERDICT_SERVER_POWER:
+        line_add(line, "all GPUs would draw %.0f W with it, at most %.0f W (server-power-max)",
+            verdict->have, verdict->limit);
+        break;
+    case VERDICT_POWER_HIGH:
+        line_add(line, "power %.0f W over %.0f W", verdict->have, verdict->limit);
+        break;
+    case VERDICT_PCIE_HIGH:
+        line_add(line, "PCIe traffic %.1f GB/s over %.1f GB/s", verdict->have / 1e9,
+            verdict->limit / 1e9);
         break;
     case VERDICT_SMACT_HIGH:
         add_activity(line, "SMACT", verdict, "");

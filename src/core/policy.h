@@ -37,6 +37,11 @@ enum verdict_kind {
     VERDICT_NO_GAIN,          /* sharing would gain `have` GPUs; at least `limit` is required */
     VERDICT_SERVICE,          /* its service `task` has not met its target for long enough */
     VERDICT_SERVICE_SLOWED,   /* requests of `task` would take `have` times as long; `limit` */
+    VERDICT_SERVER_POWER,     /* the server's GPUs would draw `have` watts; at most `limit` */
+    VERDICT_POWER_UNKNOWN, /* the power of the GPU, or of another one of its server, is not known */
+    VERDICT_POWER_HIGH,    /* it draws `have` watts, over `limit` */
+    VERDICT_PCIE_UNKNOWN,  /* its PCIe traffic is not known */
+    VERDICT_PCIE_HIGH,     /* its PCIe traffic is `have` bytes a second, over `limit` */
     /* of the core, for all GPUs (core/host.c): */
     VERDICT_HOST_CPUS,   /* `have` CPUs of the server are free, `limit` are needed */
     VERDICT_HOST_MEMORY, /* `have` bytes of its memory are free, `limit` are needed */
@@ -137,7 +142,7 @@ struct policy {
      *      PLACE_NOW.
      *   4. A change of an activity level does not turn PLACE_WAIT into PLACE_NOW, unless the level
      *      becomes known, unknown or 0, or crosses conditions->smact_max. (It may change the order
-     *      among GPUs that fit.)
+     *      among GPUs that fit.) A rise of power or PCIe traffic does not either.
      *
      * By 2 to 4 the core skips the scheduling pass after most samples: view_update.c lists what a
      * sample must change to cause one. A policy that breaks them leaves tasks waiting beside free

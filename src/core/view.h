@@ -34,6 +34,7 @@ struct gpu_identity {
     char distances[VIEW_DISTANCES_MAX + 1];
     int device;         /* 1 + N of its /dev/nvidiaN; 0: not known */
     char near_cpus[96]; /* CPUs of its NUMA node: "0-15,64-79"; "": not known */
+    int power_limit_w;  /* that the driver keeps; 0: not known */
     int node; /* the server that it is in: the GPUs of a node follow one another in the view */
     int index_on_node; /* less than NODE_INDEX_MAX; only tasks over several nodes need it */
 };
@@ -104,9 +105,11 @@ struct gpu_view {
     struct gpu_identity id;
     int64_t mix_since_us; /* since when the same tasks have been at work there */
     struct window smact, utilisation;
-    int64_t accrued_us; /* until when its residents were charged (users.c) */
-    struct {            /* the last fault of an MPS client there, its own or a co-resident's */
-        uint64_t task;  /* the first that ended; 0: none */
+    struct window power, pcie;              /* empty unless a setting limits them */
+    struct reading power_level, pcie_level; /* watts, bytes a second; as smact_level */
+    int64_t accrued_us;                     /* until when its residents were charged (users.c) */
+    struct {           /* the last fault of an MPS client there, its own or a co-resident's */
+        uint64_t task; /* the first that ended; 0: none */
         uint32_t uid;
         int64_t at_us;
     } fault;
@@ -135,6 +138,9 @@ struct conditions {
     int tasks_per_gpu_max;   /* 0: no limit */
     bool mps_users_together; /* MPS clients of several users may share a GPU: their servers take
                                 turns */
+    int server_power_max_w;  /* of all GPUs of a server together; 0: no limit (load_limits.c) */
+    double power_max;        /* of a GPU that is shared: a part of its power limit; 0: no limit */
+    int64_t pcie_max_bytes;  /* traffic of such a GPU, a second; 0: no limit */
     double slowdown_max;     /* of predictive: longest predicted time relative to alone */
 };
 

@@ -13,6 +13,7 @@
  *   4. Memory in use has fallen: of the GPU, of a resident, or of what no resident accounts for.
  *   5. A resident has settled.
  *   6. A task alone on the GPU has shown another SM activity than expected.
+ *   7. Where they are limited: power or PCIe traffic has fallen, or became known or unknown.
  *
  * A resident that takes memory it is known to need, and activity that varies on one side of the
  * limit, cause none. While a task recovers, or GPUs are reserved, core.c also runs passes without
@@ -84,6 +85,7 @@ struct admission_state {
     int64_t sampled_us;
     enum activity_class smact, utilisation;
     struct reading used_bytes, external_processes;
+    struct reading power_level, pcie_level;
     struct reading unaccounted_bytes; /* used by no resident, as far as is known */
 };
 
@@ -97,6 +99,8 @@ static struct admission_state admission_state(const struct core *core, const str
         .utilisation = activity_class(gpu->utilisation_level, max),
         .used_bytes = gpu->mem_used_bytes,
         .external_processes = gpu->external_processes,
+        .power_level = gpu->power_level,
+        .pcie_level = gpu->pcie_level,
         .unaccounted_bytes = gpu->mem_used_bytes,
     };
     for (int i = 0; i < gpu->n_residents; i++)
@@ -121,6 +125,8 @@ static bool gpu_may_admit(const struct core *core, const struct admission_state 
            before->utilisation != now->utilisation ||
            !reading_equals(before->external_processes, now->external_processes) ||
            has_fallen(before->used_bytes, now->used_bytes) ||
+           has_fallen(before->power_level, now->power_level) ||
+           has_fallen(before->pcie_level, now->pcie_level) ||
            has_fallen(before->unaccounted_bytes, now->unaccounted_bytes);
 }
 
@@ -138,6 +144,26 @@ static void update_residents(
             gpu->mix_since_us = now_us;
         core->pass_needed |= resident_may_admit(residence, before, resident);
     }
+}
+
+/* Nothing is kept of what no setting limits. */
+static int update_load(
+    const struct core *core, struct gpu_view *gpu, const struct core_sample *sample, int64_t now_us)
+{
+    const struct conditions *conditions = &core->settings.conditions;
+    int64_t length_us = core->settings.window_us, since_us = gpu->mix_since_us;
+    enum window_statistic how = core->settings.statistic;
+    if (conditions->server_power_max_w || conditions->power_max > 0) {
+        if (window_add(&gpu->power, now_us, length_us, sample->power_w) < 0)
+            return -ENOMEM;
+        gpu->power_level = window_level(&gpu->power, how, since_us, MIX_SAMPLES_ENOUGH);
+    }
+    if (conditions->pcie_max_bytes) {
+        if (window_add(&gpu->pcie, now_us, length_us, sample->pcie_bytes_per_s) < 0)
+            return -ENOMEM;
+        gpu->pcie_level = window_level(&gpu->pcie, how, since_us, MIX_SAMPLES_ENOUGH);
+    }
+    return 0;
 }
 
 int core_apply_sample(struct core *core, const struct event *event)
@@ -164,6 +190,8 @@ int core_apply_sample(struct core *core, const struct event *event)
     gpu->smact_level = window_level(&gpu->smact, how, gpu->mix_since_us, MIX_SAMPLES_ENOUGH);
     gpu->utilisation_level = window_level(
         &gpu->utilisation, how, gpu->mix_since_us, MIX_SAMPLES_ENOUGH);
+    if (update_load(core, gpu, sample, event->time_us) < 0)
+        return -ENOMEM;
     bool has_learned = learn_demand(gpu);
     struct admission_state now = admission_state(core, gpu);
     core->pass_needed |= has_learned || gpu_may_admit(core, &before, &now);

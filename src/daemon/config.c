@@ -76,6 +76,15 @@ static const struct option {
         "free GPU memory required for a task whose memory requirement is unknown"},
     {"margin", LIVE(core.conditions.margin_bytes), &setting_size, "SIZE", NULL,
         "free GPU memory required in addition to a task's estimate"},
+    {"server-power-max", LIVE(core.conditions.server_power_max_w), &setting_count, "WATTS", NULL,
+        "power of all GPUs together that no task may be expected to exceed when it starts; 0: no "
+        "limit (docs/energy.md)"},
+    {"power-max", LIVE(core.conditions.power_max), &setting_fraction, "FRACTION", NULL,
+        "a GPU takes another task only while it draws at most this part of its power limit; 0: no "
+        "limit"},
+    {"pcie-max", LIVE(core.conditions.pcie_max_bytes), &setting_size, "SIZE", NULL,
+        "a GPU takes another task only while its PCIe traffic, both ways together, is at most this "
+        "in a second; 0: no limit"},
     {"slowdown-max", LIVE(core.conditions.slowdown_max), &setting_slowdown, "TIMES", NULL,
         "policy predictive: the largest predicted slowdown of any task on a shared GPU; 2 means "
         "twice the run time"},

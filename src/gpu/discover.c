@@ -67,6 +67,9 @@ static void read_identity(const struct nvml *nvml, nvml_device device, struct gp
         info->name[0] = '\0';
     info->mem_total_bytes = memory_total(nvml, device);
     info->mem_reserved_bytes = memory_reserved(nvml, device);
+    unsigned milliwatt;
+    bool has_limit = nvml_call(nvml, power_limit, device, &milliwatt) == NVML_OK;
+    info->power_limit_w = has_limit ? reading_of(milliwatt / 1e3) : READING_NONE;
 }
 
 static void set_place(struct gpu_info *info)
@@ -132,6 +135,8 @@ static void add_instance(
         info->sm_count = reading_of(attributes.multiprocessors);
         info->gpu_slices = reading_of(attributes.gpu_slices);
         info->compute_slices = reading_of(attributes.compute_slices);
+        if (card->power_limit_w.valid)
+            info->power_limit_w = reading_of(card->power_limit_w.value * attributes.gpu_slices / 7);
     }
     name_profile(info, &attributes);
     set_place(info);

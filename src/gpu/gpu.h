@@ -58,6 +58,7 @@ struct gpu_info {
     struct reading mem_reserved_bytes; /* of the total, for driver and firmware; not known where the
                                           driver counts it as used */
     struct reading sm_count;
+    struct reading power_limit_w; /* that the driver keeps; of an instance its part */
     enum gpu_compute_mode compute_mode;
     enum gpu_mig_mode mig_mode; /* of the card, also for a MIG instance */
     bool instances_known; /* of a card: the driver reports which MIG instances it has, if any */

@@ -66,6 +66,7 @@ static const struct symbol optional[] = {
     SYMBOL(memory, "nvmlDeviceGetMemoryInfo"),
     SYMBOL(utilization, "nvmlDeviceGetUtilizationRates"),
     SYMBOL(power, "nvmlDeviceGetPowerUsage"),
+    SYMBOL(power_limit, "nvmlDeviceGetEnforcedPowerLimit"),
     SYMBOL(energy, "nvmlDeviceGetTotalEnergyConsumption"),
     SYMBOL(temperature, "nvmlDeviceGetTemperature"),
     SYMBOL(clock, "nvmlDeviceGetClockInfo"),

@@ -62,6 +62,7 @@ struct nvml {
     int (*memory)(nvml_device, struct nvml_memory *);
     int (*utilization)(nvml_device, struct nvml_utilization *);
     int (*power)(nvml_device, unsigned *milliwatt);
+    int (*power_limit)(nvml_device, unsigned *milliwatt);
     int (*energy)(nvml_device, unsigned long long *millijoule);
     int (*temperature)(nvml_device, int sensor, unsigned *celsius);
     int (*clock)(nvml_device, int domain, unsigned *mhz);

@@ -16,10 +16,11 @@
  *   6. SMACT over the window is at most smact_max. Utilisation, which is never lower, replaces an
  *      unknown SMACT.
  *   7. A task of SHARING_AUTO joins others only where all together are predicted to gain.
- *   8. In a cluster: the GPU's server has the CPUs and the host memory that the task needs.
- *   9. The head of the queue, for which GPUs are reserved, is not delayed (backfill.h).
+ *   8. Power and PCIe traffic are below their limits, where these are set (load_limits.c).
+ *   9. In a cluster: the GPU's server has the CPUs and the host memory that the task needs.
+ *  10. The head of the queue, for which GPUs are reserved, is not delayed (backfill.h).
  *
- * 5 and 6 are the dissertation's (section 6.2.2); 4, 7, 8 and 9 go beyond it.
+ * 5 and 6 are the dissertation's (section 6.2.2); 4 and 7 to 10 go beyond it.
  *
  * An example with the defaults. A task that declares 12 GiB; a GPU of 40 GiB with one resident that
  * holds 30 GiB at 50 % SMACT. 10 GiB are free, 12 GiB and the margin of 2 GiB are needed: "4.0 GiB
@@ -33,6 +34,7 @@
 #include "base/top_k.h"
 #include "policy/backfill.h"
 #include "policy/closest.h"
+#include "policy/load_limits.h"
 #include "policy/predict.h"
 #include "policy/service_guard.h"
 
@@ -264,7 +266,8 @@ static bool are_all_met(const struct placement_query *query, int i, struct verdi
         if (!may_share(query, i, ret_verdict))
             return false;
     }
-    return conditions_check_node(query, i, ret_verdict) && delays_none(query, i, ret_verdict);
+    return load_limits_admit(query, i, ret_verdict) &&
+           conditions_check_node(query, i, ret_verdict) && delays_none(query, i, ret_verdict);
 }
 
 struct verdict conditions_check(const struct placement_query *query, int i)

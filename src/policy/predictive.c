@@ -27,6 +27,7 @@
 #include "policy/backfill.h"
 #include "policy/closest.h"
 #include "policy/conditions.h"
+#include "policy/load_limits.h"
 #include "policy/policies.h"
 
 /* Sums of the same numbers in another order differ by less. Chosen: far below any gain that
@@ -44,7 +45,7 @@ static bool check_gpu(const struct placement_query *query, struct predictor *pre
     *ret_verdict = fits;
     if (!conditions_check_place(query, i, &is_final, ret_verdict) ||
         (!is_final && !admission_check(query, predictor, i, ret_verdict)) ||
-        !conditions_check_node(query, i, ret_verdict))
+        !load_limits_admit(query, i, ret_verdict) || !conditions_check_node(query, i, ret_verdict))
         return false;
     uint64_t delayed = backfill_delayed_task(query, predictor, i);
     if (delayed)

@@ -27,6 +27,9 @@ static const struct {
     {"sample_valid_us", INT64, SETTING(conditions.sample_valid_us)},
     {"tasks_per_gpu_max", INT, SETTING(conditions.tasks_per_gpu_max)},
     {"slowdown_max", REAL, SETTING(conditions.slowdown_max)},
+    {"server_power_max_w", INT, SETTING(conditions.server_power_max_w)},
+    {"power_max", REAL, SETTING(conditions.power_max)},
+    {"pcie_max_bytes", INT64, SETTING(conditions.pcie_max_bytes)},
     {"window_us", INT64, SETTING(window_us)},
     {"statistic", STATISTIC, SETTING(statistic)},
     {"settle_us", INT64, SETTING(settle_us)},
@@ -74,7 +77,7 @@ static const struct {
 static_assert(
     sizeof(enum window_statistic) == sizeof(int), "a statistic is read and written as a number");
 static_assert(sizeof(enum queue_order) == sizeof(int), "and so is an order");
-static_assert(sizeof(struct core_settings) == 320,
+static_assert(sizeof(struct core_settings) == 344,
     "a setting that is not in the table would be lost to the replay");
 
 static json_int_t read_integer(const void *at, size_t i)

@@ -28,8 +28,10 @@ static int add_place(
     struct place_shape *place = &cluster->places[cluster->n_places];
     struct gpu_identity *identity = &cluster->identities[cluster->n_places++];
     *place = (struct place_shape){gpu, 1, 1, kind->total_bytes - kind->reserved_bytes};
-    *identity = (struct gpu_identity){
-        .mem_total_bytes = kind->total_bytes, .is_place = true, .node = cluster->node};
+    *identity = (struct gpu_identity){.mem_total_bytes = kind->total_bytes,
+        .is_place = true,
+        .power_limit_w = (int)kind->limit_w,
+        .node = cluster->node};
     snprintf(identity->name, sizeof identity->name, "%s%s%s", kind->name, profile ? " " : "",
         profile ? profile->name : "");
     snprintf(

@@ -114,6 +114,7 @@ static int make_sample(struct sampling *sampling, int i, struct event *ret_event
     ret_event->sample = (struct core_sample){.gpu = i,
         .mem_used_bytes = reading_of((double)place->memory.used_bytes),
         .smact = reading_of(activity_of(sampling, i)),
+        .power_w = reading_of(sampling->gpus->gpus[sampling->gpus->cluster->places[i].gpu].power_w),
         .external_processes = reading_of(0)};
     return list_task_memory(sampling, place, &ret_event->sample);
 }

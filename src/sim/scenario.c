@@ -323,6 +323,8 @@ static void fill_sample(
     sample->smact = troubles & (GPU_TROUBLE_BLIND | GPU_TROUBLE_NO_SMACT) ? READING_NONE
                                                                           : reading_of(smact);
     /* Utilisation is the time in which any kernel runs: more than the share of busy SMs. */
+    sample->power_w = reading_of(SCENARIO_IDLE_W + smact * (SCENARIO_LIMIT_W - SCENARIO_IDLE_W));
+    sample->pcie_bytes_per_s = reading_of(smact * SCENARIO_PCIE_BYTES);
     sample->utilisation = troubles & GPU_TROUBLE_BLIND
                               ? READING_NONE
                               : reading_of(smact > 0 ? 0.5 + smact / 2 : 0);

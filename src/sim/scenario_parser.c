@@ -175,6 +175,7 @@ static int read_gpus(
         gpu->mem_total_bytes = bytes;
         gpu->node = scenario->n_nodes;
         gpu->index_on_node = (int)i;
+        gpu->power_limit_w = SCENARIO_LIMIT_W;
         snprintf(gpu->uuid, sizeof gpu->uuid, "GPU-%d", index);
         snprintf(gpu->label, sizeof gpu->label, "%d", index);
         snprintf(gpu->name, sizeof gpu->name, "%s", kind ? kind + 1 : "");
@@ -190,6 +191,9 @@ static int read_setting(
         {"min-free", FIELD_SIZE, SETTING(conditions.min_free_bytes), 0},
         {"margin", FIELD_SIZE, SETTING(conditions.margin_bytes), 0},
         {"smact-max", FIELD_REAL, SETTING(conditions.smact_max), 1},
+        {"server-power-max", FIELD_INT, SETTING(conditions.server_power_max_w), 1000000},
+        {"power-max", FIELD_REAL, SETTING(conditions.power_max), 1},
+        {"pcie-max", FIELD_SIZE, SETTING(conditions.pcie_max_bytes), 0},
         {"slowdown-max", FIELD_RATIO, SETTING(conditions.slowdown_max), 1000},
         {"tasks-per-gpu", FIELD_INT, SETTING(conditions.tasks_per_gpu_max), 1000},
         {"window", FIELD_DURATION, SETTING(window_us), 0},

@@ -7,6 +7,11 @@
 #include "base/text.h"
 #include "core/core.h"
 
+/* What a GPU of a scenario draws and moves over PCIe: from idle to its limit, with its activity. */
+#define SCENARIO_IDLE_W     50
+#define SCENARIO_LIMIT_W    400
+#define SCENARIO_PCIE_BYTES 20e9
+
 enum {
     SCENARIO_TASKS_MAX = 256,
     SCENARIO_GPUS_MAX = 256,

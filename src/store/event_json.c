@@ -127,6 +127,7 @@ static const struct field gpu_fields[] = {
     {"is_gone", FIELD_BOOL, AT(is_gone), OPTIONAL, 0, 0, NULL},
     {"distances", FIELD_TEXT, AT(distances), OPTIONAL, 0, sizeof((struct gpu_identity *)0)->distances, NULL},
     {"device", FIELD_INT, AT(device), OPTIONAL, 1, 1000000, NULL},
+    {"power_limit_w", FIELD_INT, AT(power_limit_w), OPTIONAL, 1, 1000000, NULL},
     {"near_cpus", FIELD_TEXT, AT(near_cpus), OPTIONAL, 0, sizeof((struct gpu_identity *)0)->near_cpus, NULL},
 };
 #undef AT
@@ -233,6 +234,8 @@ static const struct field sample_fields[] = {
     {"smact", FIELD_READING, AT(sample.smact), OPTIONAL, 0, 0, NULL},
     {"utilisation", FIELD_READING, AT(sample.utilisation), OPTIONAL, 0, 0, NULL},
     {"external_processes", FIELD_READING, AT(sample.external_processes), OPTIONAL, 0, 0, NULL},
+    {"power_w", FIELD_READING, AT(sample.power_w), OPTIONAL, 0, 0, NULL},
+    {"pcie_bytes_per_s", FIELD_READING, AT(sample.pcie_bytes_per_s), OPTIONAL, 0, 0, NULL},
 };
 
 static const struct field exited_fields[] = {

@@ -237,6 +237,25 @@ class Faulty(DaemonCase):
         self.wait(task, "COMPLETED")
 
 
+class Power(DaemonCase):
+    gpus = "2xA100-40GB"
+    settings = {"server-power-max": "420"}
+
+    def test_what_all_gpus_may_draw(self):
+        """An idle A100 draws 50 W, its limit is 400 W."""
+        task = self.submit("exec sleep 1000")
+        until(
+            lambda: "all GPUs would draw 450 W with it, at most 420 W (server-power-max)"
+            in self.task(task)["reason_text"],
+            "the reason",
+        )
+        self.act("cancel", task)
+        expected = self.submit("exec sleep 1000", smact=0.5)
+        self.wait_state(expected, "RUNNING")
+        self.restart(**{"server-power-max": "0"})
+        self.wait_state(self.submit("exec sleep 1000"), "RUNNING")
+
+
 class FaultyMig(DaemonCase):
     gpus = "A100-40GB:3g.20gb+2g.10gb"
 

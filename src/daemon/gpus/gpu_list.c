@@ -32,6 +32,7 @@ static struct gpu_identity identity_of(const struct gpu_info *gpu)
     id.mem_total_bytes = usable_bytes(gpu);
     id.device = gpu->minor.valid ? 1 + (int)gpu->minor.value : 0;
     memcpy(id.near_cpus, gpu->near_cpus, sizeof id.near_cpus);
+    id.power_limit_w = (int)reading_or(gpu->power_limit_w, 0);
     return id;
 }
 

@@ -59,6 +59,11 @@ static void watch_health(struct gpus *gpus, struct gpu_state *state, const struc
         is_lost ? seen->health_reason : seen->trouble.text);
 }
 
+static struct reading sum_readings(struct reading a, struct reading b)
+{
+    return (struct reading){a.value + b.value, a.valid && b.valid};
+}
+
 static void feed_gpu(struct gpus *gpus, size_t i)
 {
     struct gpu_state *state = &gpus->states[i];
@@ -74,6 +79,8 @@ static void feed_gpu(struct gpus *gpus, size_t i)
         .mem_used_bytes = seen->mem_used_bytes,
         .smact = seen->smact,
         .utilisation = seen->utilisation,
+        .power_w = seen->power_w,
+        .pcie_bytes_per_s = sum_readings(seen->pcie_tx_bytes_per_s, seen->pcie_rx_bytes_per_s),
         .tasks = tasks,
     };
     gpu_attribute(gpus, state, &event.sample);
