@@ -81,7 +81,8 @@ int api_server_create(
     server->http = MHD_start_daemon(MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL,
         http_request_on_data, server, MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_TIMEOUT,
         (unsigned)options->idle_timeout_s, MHD_OPTION_CONNECTION_LIMIT,
-        (unsigned)server->quota.limits.connections, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+        (unsigned)server->quota.limits.connections, MHD_OPTION_PER_IP_CONNECTION_LIMIT,
+        (unsigned)options->connections_per_address_max, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
         (size_t)(32 * KIB), MHD_OPTION_NOTIFY_COMPLETED, http_request_on_end, NULL,
         MHD_OPTION_NOTIFY_CONNECTION, connection_on_change, server, MHD_OPTION_URI_LOG_CALLBACK,
         http_request_on_path, server, MHD_OPTION_END);

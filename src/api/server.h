@@ -51,9 +51,10 @@ struct api_server_options {
     void *context;                  /* for the handlers */
     const char *version;            /* of the program, for the Colloc-Version header; borrowed */
     size_t body_max_bytes;
-    size_t bytes_max;             /* of pending bodies and long answers, of all users together */
-    int idle_timeout_s;           /* a connection without traffic is closed after it */
-    int connections_per_user_max; /* root has no such limit */
+    size_t bytes_max;                /* of pending bodies and long answers, of all users together */
+    int idle_timeout_s;              /* a connection without traffic is closed after it */
+    int connections_per_user_max;    /* root has no such limit */
+    int connections_per_address_max; /* over TCP, of one address; 0: no limit */
 
     const struct api_header *headers; /* sent with every answer; ended by one without a name; or
                                        * NULL */

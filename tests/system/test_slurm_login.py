@@ -7,6 +7,7 @@ import hashlib
 import http.client
 import json
 import os
+import select
 import shutil
 import socket
 import subprocess
@@ -115,6 +116,7 @@ class Login(unittest.TestCase):
             "--intake-partition=none-1",
             "--run-partition=none-2",
             f"--state-dir={self.slurm.path('run/' + name)}",
+            "--socket=none",
             "--wake-file=none",
             *settings,
             log=name,
@@ -302,7 +304,7 @@ class Login(unittest.TestCase):
         for name in ("node-key", "node-key-other"):
             self.slurm.write(name, os.urandom(32).hex() + "\n", mode=0o400)
         key, (port,) = self.slurm.path("node-key"), loopback.free_ports(1)
-        settings = ["--socket=none", f"--listen=127.0.0.1:{port}", f"--node-key-file={key}"]
+        settings = [f"--listen=127.0.0.1:{port}", f"--node-key-file={key}"]
         controller = self.start_second("controller-key", *settings)
         other = self.start_agent("agent-other", port, self.slurm.path("node-key-other"))
         line = "not signed by the key of node-key-file"
@@ -341,7 +343,7 @@ class Login(unittest.TestCase):
         stopped, stopped_socket = self.other_munge("stopped", key="munge/key")
         (port,) = loopback.free_ports(1)
         settings = [f"--login-listen=127.0.0.1:{port}", f"--munge-socket={stopped_socket}"]
-        self.start_second("controller-second", "--socket=none", *settings)
+        self.start_second("controller-second", *settings)
         address = f"127.0.0.1:{port}"
         until(lambda: loopback_answers(port), "the second controller")
         self.colloc("info", controller=address)
@@ -386,8 +388,10 @@ class Login(unittest.TestCase):
         )
         return "Munge " + done.stdout.strip()
 
-    def send(self, authorization, method="GET", path=PATH, body=None):
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=LIMIT_S)
+    def send(self, authorization, method="GET", path=PATH, body=None, source="127.0.0.1"):
+        connection = http.client.HTTPConnection(
+            "127.0.0.1", self.port, timeout=LIMIT_S, source_address=(source, 0)
+        )
         headers = {"Authorization": authorization} if authorization else {}
         connection.request(method, path, body=body, headers=headers)
         reply = connection.getresponse()
@@ -426,6 +430,18 @@ class Login(unittest.TestCase):
         made = self.credential(method="POST", path="/v1/tasks", body=digest)
         status, text = self.send(made, method="POST", path="/v1/tasks", body="{}")
         self.assertEqual((status, "sbatch" in text), (409, True), text)
+
+    def test_one_machine_does_not_take_all_places(self):
+        """128 connections of an address that send nothing; further ones are closed at once."""
+        held = [socket.create_connection(("127.0.0.1", self.port)) for _ in range(150)]
+        until(
+            lambda: sum(bool(select.select([one], [], [], 0)[0]) for one in held) >= 150 - 128,
+            "the end of those beyond the limit",
+        )
+        other = self.send(self.credential(), source="127.0.0.2")
+        self.assertEqual(other[0], 200)
+        for one in held:
+            one.close()
 
     def test_no_request_at_all(self):
         for authorization in (
