@@ -7,16 +7,22 @@ usage: slurm_campaign.py [--seed=N] [--crashes=N]
 
 A loopback cluster of two nodes with two GPUs each (colloc_slurm.loopback), an agent on each, and
 the controller. Each crash is a SIGKILL; the process is started again up to a second later, one
-slurmd in eight so late that its node is lost. Half of the jobs run to their end; a quarter run out
-of GPU memory in their first run, and the last quarter depend on the success of such a one.
+slurmd in eight so late that its node is lost. Half of the kills of slurmctld come when it has just
+saved its jobs. Half of the jobs run to their end; a quarter run out of GPU memory in their first
+run, and the last quarter depend on the success of such a one.
 
 What must hold at the end:
     lost      a job that sbatch acknowledged has run to its end, or is known to have failed
     twice     no two runs of a job at the same time, and none after one that succeeded
     orphaned  what depends on a job that succeeded has succeeded
 
-Slurm itself saves its state up to ten seconds late: what happened to a job so shortly before a kill
-of slurmctld is Slurm's. Such jobs are counted apart. Needs root and Slurm; otherwise says so.
+Slurm itself saves its state some seconds late, so a kill of slurmctld makes it forget. What it has
+forgotten is read off: right before a kill and right after the start that follows it, slurmctld
+lists its jobs. A job that is not listed any more, or is listed in an earlier state than before or
+than its own marks show, is Slurm's from then on, and is counted apart; so is one that got the id of
+a forgotten job, whose end Slurm takes for its own (after one kill in four; after the others the ids
+go on far above), and one that depends on either. All other jobs are judged, however near a kill
+was. Needs root and Slurm; otherwise says so.
 """
 
 import argparse
@@ -34,8 +40,9 @@ from colloc_slurm import loopback  # noqa: E402
 CONTROLLER = os.path.abspath(os.path.join(BUILD, "src/slurm/colloc-slurm"))
 PLUGIN = os.path.abspath(os.path.join(BUILD, "src/spank/spank_colloc.so"))
 EMULATOR = os.path.dirname(program("emulator"))
-SAVED_S = 10  # within which slurmctld may forget (its source: 5 s; a busy machine)
-DOWN_S = 3  # from a kill of slurmctld until it answers again
+SAVE_S = 10  # within which a changed state is saved (slurmctld's source: 5 s; a busy machine)
+NEAR_S = 10  # of a kill of slurmctld: how many jobs something happened to is printed, no more
+ENDED = ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL", "OUT_OF_MEMORY")
 LOST_NODE_S = 12
 JOBS_MAX = 24  # that are not done; chosen: more than the GPUs take at once
 JOB = """#!/bin/bash
@@ -70,7 +77,7 @@ class Cluster(loopback.Loopback):
     def __init__(self):
         settings = {"SlurmdTimeout": 6, "MinJobAge": 100000, "MaxJobCount": 100000}
         super().__init__(nodes=2, gpus=2, settings=settings)
-        self.controller, self.agents = None, {}
+        self.controller, self.agents, self.first_id = None, {}, 0
 
     def write_files(self):
         super().write_files()
@@ -97,6 +104,13 @@ class Cluster(loopback.Loopback):
             "slurmd", "-D", "-N", name, log=f"slurmd-{name}", SLURM_CONF=conf
         )
 
+    def skip_ids(self):
+        """No job gets the id of one that slurmctld has forgotten, whose end it would take for its
+        own."""
+        self.first_id += 10000
+        with open(self.conf, "a", encoding="utf-8") as file:
+            file.write(f"FirstJobId={self.first_id}\n")
+
     def start_colloc(self):
         (self.hub_port,) = loopback.free_ports(1)
         self.start_controller()
@@ -113,6 +127,7 @@ class Cluster(loopback.Loopback):
             f"--state-dir={self.path('run/colloc')}",
             f"--listen=127.0.0.1:{self.hub_port}",
             f"--munge-socket={self.path('munge/socket')}",
+            "--socket=none",
             "--wake-file=none",
             "--poll=300ms",
             "--settle=1ms",
@@ -139,6 +154,7 @@ class Campaign:
         self.cluster, self.random = cluster, random.Random(seed)
         self.submitted = {}  # name: (time of the answer, id, name that it depends on)
         self.slurmctld_kills, self.kills = [], {}
+        self.forgotten = {}  # name: what Slurm has forgotten of the job
 
     # ---- jobs ----
 
@@ -156,12 +172,16 @@ class Campaign:
         done = self.cluster.run("sbatch", "--parsable", *options, text=script, check=False)
         if done.returncode != 0:
             return None
-        self.submitted[name] = (time.time(), done.stdout.strip(), after)
+        job = done.stdout.strip()
+        if any(job == number for _, number, _ in self.submitted.values()):
+            self.forgotten[name] = "the former job of its id"
+        self.submitted[name] = (time.time(), job, after)
         return name
 
     def submit_some(self):
-        left = self.cluster.run("squeue", "--noheader", "--format=%i", check=False).stdout
-        if len(left.split()) > JOBS_MAX:
+        left, _ = self.list_left()
+        self.help_slurm(left)
+        if len(left) > JOBS_MAX:
             return
         for _ in range(self.random.randrange(1, 4)):
             self.submit()
@@ -193,14 +213,32 @@ class Campaign:
             time.sleep(later_s)
             cluster.start_agent(name)
         elif kind == "slurmctld":
-            self.slurmctld_kills.append(time.time())
+            if self.random.random() < 0.5:
+                self.wait_saved()
+            before = self.slurm_states()
             cluster.slurmctld.kill()
+            self.slurmctld_kills.append(time.time())
             time.sleep(later_s)
+            if self.random.random() < 0.75:
+                cluster.skip_ids()
             cluster.start_slurmctld()
+            self.note_forgotten(before, self.slurm_states())
         else:
             cluster.slurmd[name].kill()
             time.sleep(LOST_NODE_S if self.random.random() < 0.125 else later_s)
             cluster.start_slurmd(name)
+
+    def wait_saved(self):
+        """Until slurmctld has saved its jobs once more, so that it forgets little."""
+        path, since = self.cluster.path("state/job_state"), time.time()
+        while time.time() < since + SAVE_S and self.saved_at(path) < since:
+            time.sleep(0.01)
+
+    def saved_at(self, path):
+        try:
+            return os.stat(path).st_mtime
+        except FileNotFoundError:
+            return 0
 
     def run(self, crashes):
         for _ in range(crashes):
@@ -223,60 +261,110 @@ class Campaign:
                 node = f"nodename={name}"
                 self.cluster.run("scontrol", "update", node, "state=resume", check=False)
 
-    def is_over(self):
-        """A dependent whose job failed never runs."""
+    def list_left(self):
+        """Lines of the jobs that may still run, and whether slurmctld has answered. A dependent
+        whose job failed never runs."""
         listed = self.cluster.run("squeue", "--noheader", "--format=%i %r", check=False)
-        left = [line for line in listed.stdout.splitlines() if "DependencyNever" not in line]
+        lines = [line for line in listed.stdout.splitlines() if "DependencyNever" not in line]
+        return lines, listed.returncode == 0
+
+    def is_over(self):
+        left, is_answered = self.list_left()
         self.help_slurm(left)
         time.sleep(0.5)
-        return listed.returncode == 0 and not left
+        return is_answered and not left
 
     # ---- the judgement ---- #
 
-    def is_slurms(self, at):
-        """Did slurmctld die so shortly after this instant that it may have forgotten it?"""
-        return any(-DOWN_S < kill - at < SAVED_S for kill in self.slurmctld_kills)
-
     def slurm_states(self):
-        text = self.cluster.run("scontrol", "--oneliner", "show", "jobs").stdout
+        """{name: the words of scontrol} of all jobs that slurmctld knows, once it answers."""
+        words = ["scontrol", "--oneliner", "show", "jobs"]
+        done = self.cluster.until(lambda: self.answer_of(words), "an answer of slurmctld")
         found = {}
-        for line in text.splitlines():
-            words = dict(word.split("=", 1) for word in line.split() if "=" in word)
-            found[words.get("JobName")] = words
+        for line in done.stdout.splitlines():
+            job = dict(word.split("=", 1) for word in line.split() if "=" in word)
+            found[job.get("JobName")] = job
         return found
+
+    def answer_of(self, words):
+        done = self.cluster.run(*words, check=False)
+        return done if done.returncode == 0 else None
+
+    def note_forgotten(self, before, after):
+        """What slurmctld no longer knows since its last kill."""
+        for name in self.submitted:
+            if name in self.forgotten:
+                continue
+            lost = self.find_forgotten(name, before.get(name), after.get(name))
+            if lost:
+                self.forgotten[name] = lost
+
+    def find_forgotten(self, name, before, after):
+        """`before`, `after`: what slurmctld says of the job before its kill and after its start."""
+        if after is None or after.get("JobId") != self.submitted[name][1]:
+            return "the job"
+        if before is None:
+            return None
+        restarts = [int(words.get("Restarts", 0)) for words in (before, after)]
+        if restarts[1] < restarts[0]:
+            return "a requeue"
+        if restarts[1] == restarts[0] and before["JobState"] in ENDED:
+            return None if after["JobState"] in ENDED else "the end"
+        is_waiting = after["JobState"] == "PENDING" and restarts[1] == restarts[0]
+        if is_waiting and before["JobState"] != "PENDING":
+            return "the start"
+        # A run that began after the list was made, and of which slurmctld has no restart.
+        starts = [when for word, when in self.marks(name) if word == "start"]
+        kill = self.slurmctld_kills[-1]
+        if is_waiting and len(starts) > restarts[1] and any(when < kill for when in starts):
+            return "the start"
+        return None
+
+    def is_slurms(self, name):
+        """Was it forgotten, or what it waits for?"""
+        return name in self.forgotten or self.submitted[name][2] in self.forgotten
+
+    def is_near_kill(self, name):
+        """Did anything happen to the job shortly before slurmctld was killed?"""
+        times = [self.submitted[name][0], *(when for _, when in self.marks(name))]
+        return any(-3 < kill - at < NEAR_S for kill in self.slurmctld_kills for at in times)
 
     def judge(self):
         counts = dict.fromkeys(
             ("acknowledged", "succeeded", "failed", "waits for a failed one", "Slurm's"), 0
         )
-        counts.update({"runs": 0, "lost": [], "twice": [], "orphaned": []})
+        counts.update({"near a kill": 0, "runs": 0, "lost": [], "twice": [], "orphaned": []})
         states = self.slurm_states()
-        for name, (at, _, after) in self.submitted.items():
-            marks, state = self.marks(name), states.get(name, {}).get("JobState")
-            ends = [when for word, when in marks if word == "end"]
-            starts = [when for word, when in marks if word == "start"]
+        for name in self.submitted:
+            marks = self.marks(name)
             counts["acknowledged"] += 1
-            counts["runs"] += len(starts)
-            is_again = ends and any(when > ends[0] for when in starts)
-            if any(word == "twice" for word, _ in marks):
-                counts["twice"].append(name)
-            if is_again and not self.is_slurms(ends[0]):
-                counts["twice"].append(name)
-            elif is_again:
+            counts["runs"] += sum(word == "start" for word, _ in marks)
+            counts["near a kill"] += self.is_near_kill(name)
+            if self.is_slurms(name):
                 counts["Slurm's"] += 1
-            if ends:
-                counts["succeeded"] += 1
-            elif self.is_slurms(at) or any(map(self.is_slurms, starts)):
-                counts["Slurm's"] += 1
-            elif state == "FAILED":
-                counts["failed"] += 1
-            elif after and not any(word == "end" for word, _ in self.marks(after)):
-                counts["waits for a failed one"] += 1
-            elif after:
-                counts["orphaned"].append(name)
             else:
-                counts["lost"].append(name)
+                self.judge_job(counts, name, marks, states.get(name, {}).get("JobState"))
+        counts["forgotten"] = {}
+        for what in self.forgotten.values():
+            counts["forgotten"][what] = counts["forgotten"].get(what, 0) + 1
         return counts
+
+    def judge_job(self, counts, name, marks, state):
+        ends = [when for word, when in marks if word == "end"]
+        is_again = ends and any(word == "start" and when > ends[0] for word, when in marks)
+        if is_again or any(word == "twice" for word, _ in marks):
+            counts["twice"].append(name)
+        after = self.submitted[name][2]
+        if ends:
+            counts["succeeded"] += 1
+        elif state == "FAILED":
+            counts["failed"] += 1
+        elif after and not any(word == "end" for word, _ in self.marks(after)):
+            counts["waits for a failed one"] += 1
+        elif after:
+            counts["orphaned"].append(name)
+        else:
+            counts["lost"].append(name)
 
 
 def main():
@@ -305,6 +393,7 @@ def main():
             states = campaign.slurm_states()
             for name in counts["lost"] + counts["twice"] + counts["orphaned"]:
                 print(name, campaign.submitted[name], campaign.marks(name), states.get(name))
+            print(f"kills of slurmctld: {campaign.slurmctld_kills}")
             print(f"FAILED: again with --seed={seed} --crashes={args.crashes}\n{cluster.logs()}")
     return 0 if is_good else 1
 
