@@ -51,13 +51,20 @@ static json_t *unknown_kinds(const struct http *http)
     return kinds;
 }
 
+void public_counts(const struct http *http, int *ret_queued, int *ret_running)
+{
+    const struct core *core = http->parts.core;
+    *ret_queued = core_queued_count(core) + core_recovery_queue(core)->count;
+    *ret_running = 0;
+    for (const struct task *task = core_next_task(core, 0); task;
+         task = core_next_task(core, task->id))
+        *ret_running += task_state_holds_gpus(task->state);
+}
+
 json_t *public_info(const struct http *http)
 {
-    int queued = core_queued_count(http->parts.core) + core_recovery_queue(http->parts.core)->count,
-        running = 0;
-    for (const struct task *task = core_next_task(http->parts.core, 0); task;
-         task = core_next_task(http->parts.core, task->id))
-        running += task_state_holds_gpus(task->state);
+    int queued, running;
+    public_counts(http, &queued, &running);
     const char *loss = store_get_loss(http->parts.store);
     return json_pack("{s:s, s:i, s:i, s:s, s:s, s:s, s:s, s:o, s:o, s:i, s:i, s:o, s:o}", "version",
         COLLOC_VERSION, "api", 1, "pid", (int)getpid(), "policy",

@@ -122,17 +122,17 @@ static json_t *short_gpu(const json_t *gpu)
 
 static void write_gpus(struct http *http, FILE *out)
 {
-    json_t *all = public_gpus(http), *list = json_array(), *gpu, *info = public_info(http);
+    json_t *all = public_gpus(http), *list = json_array(), *gpu;
+    int queued, running;
     size_t i;
+    public_counts(http, &queued, &running);
     json_array_foreach(json_object_get(all, "gpus"), i, gpu) {
         json_array_append_new(list, short_gpu(gpu));
     }
     write_event(out, "gpus",
-        json_pack("{s:o, s:O, s:O, s:O}", "gpus", list, "sampled_at",
-            json_object_get(all, "sampled_at"), "queued", json_object_get(info, "queued"),
-            "running", json_object_get(info, "running")));
+        json_pack("{s:o, s:O, s:i, s:i}", "gpus", list, "sampled_at",
+            json_object_get(all, "sampled_at"), "queued", queued, "running", running));
     json_decref(all);
-    json_decref(info);
 }
 
 /* The changes after `seq` (if there are any) and, if wanted, the GPUs. NULL when memory is out. */
