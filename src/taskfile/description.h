@@ -24,10 +24,10 @@ struct slurm_facts {
     bool is_slurm;                                      /* it has such lines */
     int cpus_per_gpu;                                   /* 0: not given */
     int64_t memory_per_cpu_bytes, memory_per_gpu_bytes; /* 0: not given */
-    char *folder;   /* to run in, relative to the current one; NULL: that */
-    char *exported; /* "A=1,B=2": for the environment; or NULL */
+    char *folder;    /* to run in, relative to the current one; NULL: that */
+    char *exported;  /* "A=1,B=2": for the environment; or NULL */
     char *mail_user; /* where mails go, if the script asks for any; or NULL */
-    char *warnings; /* lines; or NULL */
+    char *warnings;  /* lines; or NULL */
 };
 
 struct task_description {
