@@ -33,7 +33,6 @@
 enum {
     ESTIMATE_EXPORT,
     ESTIMATE_PYTORCH,
-    ESTIMATE_INPUT,
     ESTIMATE_CLASSES,
     ESTIMATE_LABELS,
     ESTIMATE_KERNELS,
@@ -62,11 +61,6 @@ static const struct option_spec options[] = {
         .help = "export this PyTorch model (its code runs as you, on fake tensors, without a "
                 "GPU) and estimate from that: FILE.py:FUNCTION or MODULE:FUNCTION that "
                 "returns the model; timm:NAME, torchvision:NAME, transformers:CLASS"},
-    [ESTIMATE_INPUT] = {.name = "input",
-        .kind = OPTION_TEXT,
-        .argument = "SIZES",
-        .help = "with --pytorch: shape of one sample, such as 3x224x224 or "
-                "input_ids=512:int64:30522; several inputs are comma-separated"},
     [ESTIMATE_CLASSES] = {.name = "classes",
         .kind = OPTION_INTEGER,
         .argument = "N",
@@ -149,9 +143,9 @@ static int check_command(
     const struct invocation *invocation, const struct task_description *task, struct fault *fault)
 {
     static const int of_task[] = {TASK_SUMMARY, TASK_BATCH, TASK_OPTIMIZER, TASK_PRECISION,
-        TASK_SEQ, TASK_MEMORY, TASK_GPUS, TASK_PARALLEL};
-    static const int of_pytorch[] = {ESTIMATE_EXPORT, ESTIMATE_PYTORCH, ESTIMATE_INPUT,
-        ESTIMATE_CLASSES, ESTIMATE_LABELS, ESTIMATE_KERNELS};
+        TASK_SEQ, TASK_INPUT, TASK_MEMORY, TASK_GPUS, TASK_PARALLEL};
+    static const int of_pytorch[] = {
+        ESTIMATE_EXPORT, ESTIMATE_PYTORCH, ESTIMATE_CLASSES, ESTIMATE_LABELS, ESTIMATE_KERNELS};
     const char *name = NULL;
     for (size_t i = 0; !name && i < ARRAY_SIZE(of_task); i++)
         if (task->values[of_task[i]].set)
@@ -172,8 +166,8 @@ static int check_source(
     if (invocation->after_dashes)
         return check_command(invocation, task, fault);
     const struct option_value *values = invocation->values;
-    static const int of_pytorch[] = {ESTIMATE_INPUT, ESTIMATE_CLASSES, ESTIMATE_LABELS,
-        ESTIMATE_KERNELS, ESTIMATE_PYTHON, ESTIMATE_LIMIT};
+    static const int of_pytorch[] = {
+        ESTIMATE_CLASSES, ESTIMATE_LABELS, ESTIMATE_KERNELS, ESTIMATE_PYTHON, ESTIMATE_LIMIT};
     bool runs = values[ESTIMATE_PYTORCH].set;
     for (size_t i = 0; !runs && i < ARRAY_SIZE(of_pytorch); i++)
         if (values[of_pytorch[i]].set)
@@ -279,7 +273,7 @@ static int run_pytorch(
     enum precision precision = precision_of(values);
     const struct pytorch_model model = {
         .source = own[ESTIMATE_PYTORCH].text,
-        .inputs = own[ESTIMATE_INPUT].text,
+        .inputs = values[TASK_INPUT].text,
         .classes = option_number_or(&own[ESTIMATE_CLASSES], -1),
         .labels = own[ESTIMATE_LABELS].number,
         .kernels = own[ESTIMATE_KERNELS].number,
@@ -339,6 +333,8 @@ static int parse_summary(
         r = fault_set(fault, EINVAL, "the exporter wrote something that is not an export");
     if (r == 0)
         r = network_parse(task->summary, size, fault, &estimation->network);
+    if (r == 0)
+        r = network_set_input(&estimation->network, task->values[TASK_INPUT].text, fault);
     return fault_prefix(r < 0 ? fault : NULL, r, "%s", source_of(invocation, task));
 }
 
@@ -699,8 +695,8 @@ const struct command command_estimate = {
     .task_options = TASK_OPTION_BIT(TASK_SUMMARY) | TASK_OPTION_BIT(TASK_BATCH) |
                     TASK_OPTION_BIT(TASK_ESTIMATOR) | TASK_OPTION_BIT(TASK_MEMORY) |
                     TASK_OPTION_BIT(TASK_OPTIMIZER) | TASK_OPTION_BIT(TASK_PRECISION) |
-                    TASK_OPTION_BIT(TASK_SEQ) | TASK_OPTION_BIT(TASK_GPUS) |
-                    TASK_OPTION_BIT(TASK_PARALLEL),
+                    TASK_OPTION_BIT(TASK_SEQ) | TASK_OPTION_BIT(TASK_INPUT) |
+                    TASK_OPTION_BIT(TASK_GPUS) | TASK_OPTION_BIT(TASK_PARALLEL),
     .operand = OPERAND_FILE,
     .max_operands = -1,
     .run = run,

@@ -272,3 +272,64 @@ int arguments_apply(struct parser *parser, struct layer *layer, struct count *re
     *ret_parameters = (struct count){.value = known ? parameters.value : 0, .known = known};
     return 0;
 }
+
+/* Reads "3" for all dimensions, or "(3, 5)" for each. Returns false for anything else. */
+static bool sizes_of(struct span s, int rank, int64_t ret[static WINDOW_RANK_MAX])
+{
+    bool is_tuple = s.size >= 2 && (s.at[0] == '(' || s.at[0] == '[');
+    struct span rest = is_tuple ? (struct span){s.at + 1, s.size - 2} : s;
+    for (int i = 0; i < rank; i++) {
+        struct span item = is_tuple || i == 0 ? take_argument(&rest) : s;
+        if (number_parse(item, &ret[i]) < 0 || ret[i] > WINDOW_SIZE_MAX)
+            return false;
+    }
+    return true;
+}
+
+/* The same for an argument that may be missing. */
+static bool sizes_argument(const struct arguments *arguments, const char *key, int rank,
+    int64_t otherwise, int64_t ret[static WINDOW_RANK_MAX])
+{
+    struct span value = keyword_value(arguments, key);
+    for (int i = 0; i < WINDOW_RANK_MAX; i++)
+        ret[i] = otherwise;
+    return value.size == 0 || sizes_of(value, rank, ret);
+}
+
+bool arguments_window(const struct layer *layer, int rank, struct window *ret_window)
+{
+    struct arguments arguments;
+    struct window *w = ret_window;
+    split_arguments(layer->args, &arguments);
+    bool positional = layer->kind == LAYER_CONV && arguments.n > 2 && arguments.at[2].key.size == 0;
+    struct span kernel = positional ? arguments.at[2].value
+                                    : keyword_value(&arguments, "kernel_size");
+    w->same = span_is(keyword_value(&arguments, "padding"), "same");
+    w->ceiling = is_true(&arguments, "ceil_mode", false);
+    return sizes_of(kernel, rank, w->kernel) &&
+           sizes_argument(&arguments, "stride", rank, 1, w->stride) &&
+           (w->same || sizes_argument(&arguments, "padding", rank, 0, w->padding)) &&
+           sizes_argument(&arguments, "dilation", rank, 1, w->dilation) &&
+           sizes_argument(&arguments, "output_padding", rank, 0, w->output_padding) &&
+           w->stride[0] > 0 && w->stride[rank - 1] > 0;
+}
+
+bool arguments_output_size(const struct layer *layer, int rank, int64_t ret[static WINDOW_RANK_MAX])
+{
+    struct arguments arguments;
+    split_arguments(layer->args, &arguments);
+    struct span value = arguments.n > 0 && arguments.at[0].key.size == 0
+                            ? arguments.at[0].value
+                            : keyword_value(&arguments, "output_size");
+    return sizes_of(value, rank, ret);
+}
+
+int64_t arguments_scale(const struct layer *layer)
+{
+    struct arguments arguments;
+    split_arguments(layer->args, &arguments);
+    struct span value = keyword_value(&arguments, "scale_factor");
+    int64_t scale;
+    size_t dot = span_find(value, '.'); /* "2.0" */
+    return number_parse(span_first(value, dot), &scale) == 0 && scale > 0 ? scale : 1;
+}

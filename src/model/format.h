@@ -104,6 +104,30 @@ void parser_mark_leaves(struct parser *parser);
  * in_size, out_size, kernel_size and in_place. */
 int arguments_apply(struct parser *parser, struct layer *layer, struct count *ret_parameters);
 
+enum {
+    WINDOW_RANK_MAX = 3,
+    WINDOW_SIZE_MAX = 1 << 20, /* of one dimension; chosen: far above any */
+};
+
+/* Where a convolution or a pooling looks, for each dimension. */
+struct window {
+    int64_t kernel[WINDOW_RANK_MAX], stride[WINDOW_RANK_MAX], padding[WINDOW_RANK_MAX],
+        dilation[WINDOW_RANK_MAX], output_padding[WINDOW_RANK_MAX];
+    bool same;    /* padding="same" */
+    bool ceiling; /* ceil_mode=True */
+};
+
+/* Reads the window of a layer over `rank` dimensions (1 to 3) from its arguments. Returns false
+ * where they do not tell. */
+bool arguments_window(const struct layer *layer, int rank, struct window *ret_window);
+
+/* Reads output_size of an adaptive pooling in the same way. */
+bool arguments_output_size(
+    const struct layer *layer, int rank, int64_t ret[static WINDOW_RANK_MAX]);
+
+/* Returns scale_factor of an Upsample as a whole number; 1 where there is none. */
+int64_t arguments_scale(const struct layer *layer);
+
 /*
  * Copies text without what terminals add (escape sequences, overwritten progress bars, carriage
  * returns, BOM), with blanks for tabs and '|', '-' and '+' for box-drawing characters: one byte for

@@ -3,6 +3,8 @@
  * summary. */
 #include "model/network.h"
 
+#include "model/input_shape.h"
+
 bool network_detect(const char *text, size_t size)
 {
     return export_detect(text, size) || model_detect(text, size);
@@ -17,6 +19,15 @@ int network_parse(const char *text, size_t size, struct fault *fault, struct net
     if (r == 0)
         ret_network->model = ret_network->export->model;
     return r;
+}
+
+int network_set_input(struct network *network, const char *text, struct fault *fault)
+{
+    struct input_shape shape;
+    if (!text || !network->model || network->export)
+        return 0;
+    int r = input_shape_parse(text, fault, &shape);
+    return r < 0 ? r : model_set_input(network->model, &shape, fault);
 }
 
 void network_fini(struct network *network)

@@ -18,6 +18,15 @@ bool network_detect(const char *text, size_t size);
 /* Reads the text as model_parse or export_parse does, and returns the same. After a fault
  * *ret_network is empty. */
 int network_parse(const char *text, size_t size, struct fault *fault, struct network *ret_network);
+
+/*
+ * Gives a printed module the shape of one sample (model/input_shape.h).
+ *
+ * text: as the user gave it: "3x224x224"; NULL: not given. An export does not need it.
+ *
+ * Returns 0, -EINVAL with a fault that names the form, or what model_set_input returns.
+ */
+int network_set_input(struct network *network, const char *text, struct fault *fault);
 void network_fini(struct network *network);
 
 #endif

@@ -109,6 +109,10 @@ int job_script_estimate(struct job_script *script, const struct job_script_setti
     struct network network = {0};
     struct estimate estimate = {0};
     int r = summary ? network_parse(summary, strlen(summary), fault, &network) : 0;
+    if (r == 0)
+        r = network_set_input(&network, values[TASK_INPUT].text, fault);
+    if (r < 0)
+        network_fini(&network);
     if (r < 0)
         return fault_prefix(fault, r, "%s", job_script_summary(script));
     struct estimate_request request = {.model = network.model, .export = network.export};

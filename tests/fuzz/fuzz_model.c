@@ -7,6 +7,7 @@
 #include "base/array.h"
 #include "estimator/estimator.h"
 #include "fuzz.h"
+#include "model/input_shape.h"
 
 static void require(int holds)
 {
@@ -84,6 +85,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         check_estimate(estimators[i], model, ESTIMATE_NOT_GIVEN, 0);
         check_estimate(estimators[i], model, 128, 512);
         check_estimate(estimators[i], model, ESTIMATE_BATCH_MAX, 0);
+    }
+    const struct input_shape input = {.rank = 3, .size = {3, 224, 224}};
+    if (model_set_input(model, &input, &fault) == 0) {
+        check_model(model);
+        check_estimate("graph", model, 128, 0);
     }
     model_destroy(model);
     return 0;

@@ -179,6 +179,8 @@ static int estimate_summary(void *context, const char *text, size_t size,
     int r = find_summary(api_request_body(submission->request), fault, &source);
     if (r == 0 && text)
         r = fault_prefix(fault, network_parse(text, size, fault, &network), "%s", source.name);
+    if (r == 0)
+        r = network_set_input(&network, submission->options[TASK_INPUT].text, fault);
     if (r == 0 && network.model)
         keep_warnings(network.model, ret_answer);
     if (r == 0)

@@ -42,7 +42,8 @@ int extent_context_init(const struct estimate_request *request, struct extent_co
         context.sequence = context.shown_sequence;
     if (context.from_arguments && is_convolutional(model)) {
         *ret_why =
-            "the summary holds no output shapes: print it with torchinfo or torchsummary, or give --export";
+            "the summary holds no output shapes: give the shape of one sample with --input, print it "
+            "with torchinfo or torchsummary, or give --export";
         return ESTIMATE_UNKNOWN;
     }
     if (context.from_arguments && embedding && context.sequence == 0) {

@@ -86,8 +86,12 @@ static double window_of(
     const struct layer *layer, struct extent extent, double channels, bool *ret_depthwise)
 {
     *ret_depthwise = false;
-    if (layer->kernel_size != LAYER_SIZE_UNKNOWN && layer->in_size != LAYER_SIZE_UNKNOWN)
-        return channels == (double)layer->in_size ? (double)layer->kernel_size : 0;
+    if (layer->kernel_size != LAYER_SIZE_UNKNOWN && layer->in_size != LAYER_SIZE_UNKNOWN) {
+        double taps = (double)layer->kernel_size;
+        *ret_depthwise = channels > 1 && (fan_in(layer, extent.first, false) == taps ||
+                                             fan_in(layer, extent.first, true) == taps);
+        return channels == (double)layer->in_size ? taps : 0;
+    }
     for (int bias = 0; bias < 2; bias++) {
         double per = fan_in(layer, extent.first, bias);
         if (channels > 0 && is_window(per / channels))

@@ -115,6 +115,21 @@ class Estimate(CliCase):
             **members,
         )
 
+    def test_a_printed_module_with_an_input(self):
+        self.write(
+            "net.txt",
+            "Net(\n  (conv): Conv2d(3, 64, kernel_size=(7, 7), stride=(2, 2))\n"
+            "  (fc): Linear(in_features=64, out_features=10, bias=True)\n)\n",
+        )
+        known = self.estimate("net.txt", "--batch=8", "--input=3x224x224")
+        larger = self.estimate("net.txt", "--batch=8", "--input=3x448x448")
+        self.assertGreater(larger["reserve_mib"], known["reserve_mib"])
+        (without,) = self.estimate("net.txt", "--batch=8")["estimates"]
+        self.assertIn("with --input", without["note"])
+        self.assertIn(
+            "such as 3x224x224", self.complaint("estimate", "net.txt", "--input=3,4", code=2)
+        )
+
     def test_several_gpus(self):
         summary = ("net.txt", "--batch=8", "--optimizer=adam", "--precision=fp32")
         one, four = self.estimate(*summary), self.estimate(*summary, "--gpus=4")

@@ -306,7 +306,7 @@ class FakeInterpreter(Case):
             (["--pytorch=mine.py:make"], "--pytorch needs the batch size: add --batch=N"),
             ([*self.WORDS, "--summary=net.txt"], "give one of them"),
             ([*self.WORDS, "--export=net.txt"], "give one of them"),
-            (["--input=3", "--memory=1G"], "--input needs --pytorch"),
+            (["--labels", "--memory=1G"], "--labels needs --pytorch"),
             (["--limit=1m", "--memory=1G"], "--limit needs --pytorch"),
             ([*self.WORDS, "--input=3,,4"], "--input=3,,4: empty value in the list"),
             ([*self.WORDS, "--input=" + "3," * 16 + "3"], "--input: more than 16 inputs"),

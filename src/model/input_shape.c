@@ -1,0 +1,437 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Goes through the layers in the order in which they are printed and keeps the current map: its
+ * channels and its places (height and width, or what there is).
+ *
+ *     Conv2d(3, 64, kernel_size=7, stride=2, padding=3)    3 x 224 x 224  ->  64 x 112 x 112
+ *     MaxPool2d(kernel_size=3, stride=2, padding=1)                       ->  64 x 56 x 56
+ *
+ * A printed module lists layers, not the program that calls them. Where the arguments say that a
+ * layer reads another number of channels than the current map has, it reads the input of a block
+ * around it (a shortcut, a parallel branch), else the last map with as many channels, else several
+ * maps put together, which have the places of the current one.
+ *
+ * Layers over tokens (Linear, LayerNorm) treat places as tokens. A block that ends with one number
+ * for each channel of its input scales that input (squeeze-and-excitation).
+ */
+#include "model/input_shape.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "model/format.h"
+
+enum { PLACES_MAX = 3, LOOK_BACK = 400 /* layers; chosen: a network's longest block has fewer */ };
+
+static const double elements_most = 1e12; /* of one sample; chosen */
+
+/* What a layer puts out, for one sample. */
+struct map {
+    int64_t channels; /* 0: there is none */
+    int64_t places[PLACES_MAX];
+    int rank;    /* how many dimensions `places` has; 0: features alone */
+    bool tokens; /* channels are the last dimension */
+};
+
+struct open_module {
+    size_t layer;
+    struct map entry;
+};
+
+struct walk {
+    struct model *model;
+    struct map current;
+    struct map *made; /* by layer: its output; no channels where it is not known */
+    struct open_module open[MODEL_DEPTH_MAX];
+    int n_open;
+    size_t n_leaves;        /* seen so far */
+    size_t guessed;         /* the first convolution whose input is a guess; 0: none */
+    size_t ended, ended_at; /* the module that ended last, and n_leaves at that time */
+};
+
+int input_shape_parse(const char *text, struct fault *fault, struct input_shape *ret_shape)
+{
+    struct span rest = {.at = text, .size = strlen(text)};
+    *ret_shape = (struct input_shape){0};
+    while (rest.size && ret_shape->rank < MODEL_RANK_MAX) {
+        size_t end = span_find(rest, 'x');
+        int64_t *size = &ret_shape->size[ret_shape->rank++];
+        if (number_parse(span_first(rest, end), size) < 0 || *size < 1 || *size > WINDOW_SIZE_MAX)
+            break;
+        rest = span_skip(rest, end + 1);
+        if (rest.size == 0 && ret_shape->rank >= 2 && ret_shape->rank <= 1 + PLACES_MAX)
+            return 0;
+    }
+    return fault_set(fault, EINVAL,
+        "input=%.60s: give channels, height and width of one sample, such as 3x224x224", text);
+}
+
+/* ---- maps ---- */
+
+static int64_t count_places(const struct map *map)
+{
+    int64_t places = 1;
+    for (int i = 0; i < map->rank; i++)
+        places *= map->places[i];
+    return places;
+}
+
+/* Larger maps are mistakes. With it no product of sizes here overflows. */
+static bool is_sane(const struct map *map)
+{
+    return map->channels > 0 && (double)map->channels * (double)count_places(map) <= elements_most;
+}
+
+static bool is_vector(const struct map *map)
+{
+    return count_places(map) == 1;
+}
+
+/* Returns false when the result is below one place or above the limit. */
+static bool slide_window(const struct layer *layer, const struct window *w, struct map *map)
+{
+    bool enlarges = span_starts(layer->type, "ConvTranspose");
+    for (int i = 0; i < map->rank; i++) {
+        int64_t reach = w->dilation[i] * (w->kernel[i] - 1), n = map->places[i];
+        if (enlarges)
+            n = (n - 1) * w->stride[i] - 2 * w->padding[i] + reach + w->output_padding[i] + 1;
+        else if (w->same)
+            n = (n + w->stride[i] - 1) / w->stride[i];
+        else
+            n = (n + 2 * w->padding[i] - reach - 1 + (w->ceiling ? w->stride[i] - 1 : 0)) /
+                    w->stride[i] +
+                1;
+        if (n < 1 || n > WINDOW_SIZE_MAX)
+            return false;
+        map->places[i] = n;
+    }
+    return true;
+}
+
+/* ---- the input of a layer ---- */
+
+static bool has_places_of(const struct map *map, const struct map *other)
+{
+    return map->rank == other->rank &&
+           memcmp(map->places, other->places, (size_t)map->rank * sizeof *map->places) == 0;
+}
+
+/* Finds a map of as many channels: the input of a module around the layer, or one made before with
+ * the places of the current one. */
+static const struct map *find_map(const struct walk *walk, size_t layer, int64_t channels)
+{
+    for (int i = walk->n_open - 1; i >= 0; i--)
+        if (walk->open[i].entry.channels == channels)
+            return &walk->open[i].entry;
+    for (size_t k = layer; k > 0 && k + LOOK_BACK > layer; k--)
+        if (walk->made[k - 1].channels == channels &&
+            has_places_of(&walk->made[k - 1], &walk->current))
+            return &walk->made[k - 1];
+    return NULL;
+}
+
+/* The module that ended last put several maps together: what it made, and what modules that began
+ * since have read, has their channels. */
+static void join_output(struct walk *walk, size_t layer, int64_t channels)
+{
+    struct map *made = &walk->made[walk->ended];
+    bool is_next = walk->ended < layer && made->channels == walk->current.channels &&
+                   walk->ended_at == walk->n_leaves;
+    if (!is_next)
+        return;
+    made->channels = channels;
+    for (int i = 0; i < walk->n_open; i++)
+        if (walk->open[i].layer > walk->ended)
+            walk->open[i].entry.channels = channels;
+}
+
+/* Returns the map that a layer with this many input channels reads. */
+static struct map input_of(struct walk *walk, size_t layer, int64_t channels)
+{
+    const struct map *found = walk->current.channels == channels ? &walk->current
+                                                                 : find_map(walk, layer, channels);
+    if (found)
+        return *found;
+    struct map joined = walk->current; /* of several maps, or a part of one */
+    joined.channels = channels;
+    if (channels > walk->current.channels)
+        join_output(walk, layer, channels);
+    return joined;
+}
+
+/* ---- layers ---- */
+
+static bool apply_convolution(struct walk *walk, size_t i, struct map *map)
+{
+    const struct layer *layer = &walk->model->layers[i];
+    struct window window = {0};
+    bool is_guess = walk->current.channels != layer->in_size && i > 0 &&
+                    !find_map(walk, i, layer->in_size);
+    *map = input_of(walk, i, layer->in_size);
+    walk->guessed = is_guess && walk->guessed == 0 ? i : walk->guessed;
+    map->tokens = false;
+    if (layer->in_size == LAYER_SIZE_UNKNOWN || map->rank == 0 ||
+        !arguments_window(layer, map->rank, &window) || !slide_window(layer, &window, map))
+        return false;
+    map->channels = layer->out_size;
+    return true;
+}
+
+/* Makes tokens `width` wide: so many neighbours become one (patch merging), or a function has
+ * divided or joined their channels. */
+static void widen_tokens(struct map *map, int64_t width)
+{
+    int64_t places = count_places(map), times = width / map->channels;
+    if (width > map->channels && width % map->channels == 0 && places % times == 0)
+        *map = (struct map){.places = {places / times}, .rank = 1};
+    map->channels = width;
+    map->tokens = true;
+}
+
+static bool is_attention(const struct layer *layer)
+{
+    return span_find_text(layer->type, "Attention") < layer->type.size;
+}
+
+/* Returns the innermost attention around the current layer, or NULL. */
+static const struct open_module *find_attention(const struct walk *walk)
+{
+    for (int i = walk->n_open - 1; i >= 0; i--)
+        if (is_attention(&walk->model->layers[walk->open[i].layer]))
+            return &walk->open[i];
+    return NULL;
+}
+
+/* Over the channels of tokens; or over all features, or the mean of all places, of a map. */
+static bool apply_linear(const struct walk *walk, const struct layer *layer, struct map *map)
+{
+    const struct open_module *attention = find_attention(walk);
+    int64_t in = layer->in_size;
+    if (in == LAYER_SIZE_UNKNOWN || (attention && attention->entry.channels != in))
+        return false; /* in an attention: of positions, not of tokens */
+    if (map->tokens && map->rank > 0 && map->channels * count_places(map) != in)
+        widen_tokens(map, in);
+    else
+        *map = (struct map){.rank = 0};
+    map->channels = layer->out_size;
+    return true;
+}
+
+/* A norm of other tokens than the current ones is listed beside the layer that it belongs to: both
+ * read what the module around them reads. */
+static bool apply_norm(struct walk *walk, size_t i, struct map *map)
+{
+    const struct layer *layer = &walk->model->layers[i];
+    bool of_tokens = span_starts(layer->type, "LayerNorm") && !span_ends(layer->type, "2d");
+    int64_t width = layer->in_size;
+    bool is_beside = of_tokens && width != LAYER_SIZE_UNKNOWN && map->channels != width &&
+                     map->rank > 0 && walk->n_open > 0;
+    if (is_beside) {
+        struct map *made = &walk->made[i];
+        *made = walk->open[walk->n_open - 1].entry;
+        widen_tokens(made, width);
+        return false;
+    }
+    if (width == LAYER_SIZE_UNKNOWN || map->channels == width)
+        map->tokens |= of_tokens && map->rank > 0;
+    else
+        *map = input_of(walk, i, width);
+    return true;
+}
+
+static bool apply_pool(const struct layer *layer, struct map *map)
+{
+    struct window window = {0};
+    if (map->rank == 0)
+        return true;
+    if (layer->kind == LAYER_POOL_GLOBAL)
+        return arguments_output_size(layer, map->rank, map->places);
+    return arguments_window(layer, map->rank, &window) && slide_window(layer, &window, map);
+}
+
+static bool enlarge_map(struct map *map, int64_t scale)
+{
+    for (int i = 0; i < map->rank; i++) {
+        if (scale > WINDOW_SIZE_MAX / map->places[i])
+            return false;
+        map->places[i] *= scale;
+    }
+    return true;
+}
+
+static void flatten_map(struct map *map)
+{
+    map->channels *= count_places(map);
+    map->rank = 0;
+    map->tokens = false;
+}
+
+/* Sets what layer `i` makes of the current map. Returns false where that does not follow. */
+static bool apply_layer(struct walk *walk, size_t i, struct map *map)
+{
+    const struct layer *layer = &walk->model->layers[i];
+    switch (layer->kind) {
+    case LAYER_CONV:
+        return apply_convolution(walk, i, map);
+    case LAYER_LINEAR:
+        return apply_linear(walk, layer, map);
+    case LAYER_NORM:
+        return apply_norm(walk, i, map);
+    case LAYER_POOL:
+    case LAYER_POOL_GLOBAL:
+        return apply_pool(layer, map);
+    case LAYER_ATTENTION:
+        map->tokens = true;
+        return true;
+    case LAYER_RESHAPE:
+        if (span_is(layer->type, "Flatten"))
+            flatten_map(map);
+        return true;
+    case LAYER_MERGE:
+        return !span_starts(layer->type, "Upsampl") || enlarge_map(map, arguments_scale(layer));
+    case LAYER_EMBEDDING:
+    case LAYER_RECURRENT:
+        return false;
+    default:
+        return true;
+    }
+}
+
+/* ---- modules ---- */
+
+/* timm's squeeze-and-excitation takes the mean of all places in a function: two convolutions of one
+ * tap, the first to fewer channels, and a gate. */
+static bool is_gate(const struct model *model, size_t i)
+{
+    const struct layer *layers = model->layers;
+    size_t end = i + 1;
+    int convolutions = 0;
+    bool narrow = true;
+    for (; end < model->n_layers && layers[end].depth > layers[i].depth; end++) {
+        convolutions += layers[end].kind == LAYER_CONV;
+        narrow &= layers[end].kind != LAYER_CONV || layers[end].kernel_size == 1;
+    }
+    return convolutions == 2 && narrow && span_ends(layers[end - 1].type, "igmoid");
+}
+
+static void enter_module(struct walk *walk, size_t i)
+{
+    if (walk->n_open == MODEL_DEPTH_MAX)
+        return;
+    walk->open[walk->n_open++] = (struct open_module){i, walk->current};
+    for (int k = 0; is_gate(walk->model, i) && k < walk->current.rank; k++)
+        walk->current.places[k] = 1;
+}
+
+static void leave_modules(struct walk *walk, int depth)
+{
+    const struct layer *layers = walk->model->layers;
+    while (walk->n_open > 0 && layers[walk->open[walk->n_open - 1].layer].depth >= depth) {
+        const struct open_module *module = &walk->open[--walk->n_open];
+        bool scales = is_vector(&walk->current) && !is_vector(&module->entry) &&
+                      walk->current.rank > 0 && walk->current.channels == module->entry.channels;
+        if (scales || is_attention(&layers[module->layer])) /* which leave its size */
+            walk->current = module->entry;
+        walk->made[module->layer] = walk->current;
+        walk->ended = module->layer;
+        walk->ended_at = walk->n_leaves;
+    }
+}
+
+/* ---- the shapes ---- */
+
+static void set_shape(const struct map *map, struct layer *layer)
+{
+    layer->rank = 0;
+    if (!map->tokens)
+        layer->shape[layer->rank++] = map->channels;
+    for (int i = 0; i < map->rank; i++)
+        layer->shape[layer->rank++] = map->places[i];
+    if (map->tokens)
+        layer->shape[layer->rank++] = map->channels;
+    layer->activations = (struct count){map->channels * count_places(map), true};
+}
+
+/* The layers inside nn.MultiheadAttention are used as functions: they get no shape. */
+static bool is_used_as_function(const struct walk *walk)
+{
+    const struct open_module *attention = find_attention(walk);
+    return attention && walk->model->layers[attention->layer].kind == LAYER_ATTENTION;
+}
+
+static void walk_layers(struct walk *walk)
+{
+    struct model *model = walk->model;
+    for (size_t i = 0; i < model->n_layers; i++) {
+        const struct layer *layer = &model->layers[i];
+        leave_modules(walk, layer->depth);
+        bool opens = i + 1 < model->n_layers && model->layers[i + 1].depth > layer->depth;
+        bool applies = layer->leaf && !is_used_as_function(walk);
+        struct map map = walk->current;
+        if (opens)
+            enter_module(walk, i);
+        if (applies && apply_layer(walk, i, &map) && is_sane(&map))
+            walk->made[i] = walk->current = map;
+        walk->n_leaves += layer->leaf;
+    }
+    leave_modules(walk, 0);
+}
+
+/* Sets the shapes and the sums over them. Returns whether these fit 64 bits. */
+static bool set_shapes(const struct walk *walk)
+{
+    struct model *model = walk->model;
+    int64_t *all = &model->activations.value;
+    model->n_leaves_unshaped = 0;
+    for (size_t i = 0; i < model->n_layers; i++) {
+        struct layer *layer = &model->layers[i];
+        if (walk->made[i].channels > 0)
+            set_shape(&walk->made[i], layer);
+        if (!layer->leaf || layer->kind == LAYER_INPUT)
+            continue;
+        model->n_leaves_unshaped += !layer->activations.known;
+        model->activations.known |= layer->activations.known;
+        if (__builtin_add_overflow(*all, layer->activations.value, all))
+            return false;
+    }
+    return true;
+}
+
+static bool reads_tokens(const struct model *model)
+{
+    for (size_t i = 0; i < model->n_layers; i++)
+        if (model->layers[i].kind == LAYER_EMBEDDING)
+            return true;
+    return false;
+}
+
+static void warn_of_guess(struct model *model, const struct layer *layer)
+{
+    model_warn(model, layer->line,
+        "what this layer reads is a guess: the module does not show it; torchinfo prints all "
+        "shapes");
+    model->is_suspect = true;
+}
+
+int model_set_input(struct model *model, const struct input_shape *input, struct fault *fault)
+{
+    struct walk walk = {
+        .model = model, .current = {.channels = input->size[0], .rank = input->rank - 1}};
+    if (model->activations.known || reads_tokens(model)) {
+        model_warn(model, 0, "the input's shape is not used: %s",
+            model->activations.known ? "the summary has shapes" : "the model reads tokens");
+        return 0;
+    }
+    for (int i = 1; i < input->rank; i++)
+        walk.current.places[i - 1] = input->size[i];
+    walk.made = calloc(model->n_layers, sizeof *walk.made);
+    if (!walk.made)
+        return fault_set(fault, ENOMEM, "out of memory");
+    walk_layers(&walk);
+    bool fits = set_shapes(&walk);
+    free(walk.made);
+    if (walk.guessed)
+        warn_of_guess(model, &model->layers[walk.guessed]);
+    return fits ? 0 : fault_set(fault, ERANGE, "the sums over the layers are beyond 64 bits");
+}

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Shapes of printed modules from the shape of one sample. */
+#include "unit.h"
+
+#include <errno.h>
+
+#include "model/input_shape.h"
+
+#define HEAD                                                                                       \
+    "Net(\n"                                                                                       \
+    "  (conv1): Conv2d(3, 64, kernel_size=(7, 7), stride=(2, 2), padding=(3, 3), bias=False)\n"    \
+    "  (relu): ReLU(inplace=True)\n"                                                               \
+    "  (maxpool): MaxPool2d(kernel_size=3, stride=2, padding=1, dilation=1, ceil_mode=False)\n"
+
+/* The model of a text, for samples of this shape. */
+static struct model *shaped(const char *text, const char *input)
+{
+    struct model *model;
+    struct input_shape shape;
+    struct fault fault = {""};
+    assert_int_equal(model_parse(text, strlen(text), &fault, &model), 0);
+    assert_int_equal(input_shape_parse(input, &fault, &shape), 0);
+    assert_int_equal(model_set_input(model, &shape, &fault), 0);
+    return model;
+}
+
+static void assert_shape(const struct model *model, const char *name, const char *wanted)
+{
+    const struct layer *layer = layer_called(model, name);
+    char text[128] = "";
+    for (int i = 0; i < layer->rank; i++)
+        snprintf(text + strlen(text), sizeof text - strlen(text), "%s%lld", i ? "x" : "",
+            (long long)layer->shape[i]);
+    assert_string_equal(text, wanted);
+}
+
+static void test_windows_and_a_shortcut(void **state)
+{
+    struct model *model = shaped(HEAD
+        "  (block): Block(\n"
+        "    (conv2): Conv2d(64, 128, kernel_size=(3, 3), stride=(2, 2), padding=(1, 1))\n"
+        "    (bn2): BatchNorm2d(128, eps=1e-05, affine=True)\n"
+        "    (downsample): Sequential(\n"
+        "      (short): Conv2d(64, 128, kernel_size=(1, 1), stride=(2, 2), bias=False)\n"
+        "    )\n"
+        "  )\n"
+        "  (avgpool): AdaptiveAvgPool2d(output_size=(1, 1))\n"
+        "  (fc): Linear(in_features=128, out_features=10, bias=True)\n)\n",
+        "3x224x224");
+    assert_shape(model, "conv1", "64x112x112");
+    assert_shape(model, "maxpool", "64x56x56");
+    assert_shape(model, "bn2", "128x28x28");
+    assert_shape(model, "short", "128x28x28"); /* it reads what the block reads */
+    assert_shape(model, "block", "128x28x28");
+    assert_shape(model, "avgpool", "128x1x1");
+    assert_shape(model, "fc", "10");
+    assert_int_equal(model->n_leaves_unshaped, 0);
+    assert_int_equal(model->n_warnings, 0);
+    assert_false(model->is_suspect);
+    model_destroy(model);
+}
+
+static void test_a_gate_scales_its_map(void **state)
+{
+    struct model *model = shaped(HEAD
+        "  (se): SqueezeExcite(\n"
+        "    (conv_reduce): Conv2d(64, 4, kernel_size=(1, 1), stride=(1, 1))\n"
+        "    (act1): ReLU(inplace=True)\n"
+        "    (conv_expand): Conv2d(4, 64, kernel_size=(1, 1), stride=(1, 1))\n"
+        "    (gate): Sigmoid()\n  )\n"
+        "  (next): Conv2d(64, 8, kernel_size=(2, 2), stride=(2, 2))\n"
+        "  (up): ConvTranspose2d(8, 4, kernel_size=(2, 2), stride=(2, 2))\n)\n",
+        "3x64x64");
+    assert_shape(model, "conv_reduce", "4x1x1");
+    assert_shape(model, "gate", "64x1x1");
+    assert_shape(model, "se", "64x16x16");
+    assert_shape(model, "next", "8x8x8");
+    assert_shape(model, "up", "4x16x16");
+    model_destroy(model);
+}
+
+/* Branches that are put together: the text does not show it, so the estimate is doubtful. */
+static void test_branches_are_joined(void **state)
+{
+    struct model *model = shaped(HEAD
+        "  (fire): Fire(\n"
+        "    (left): Conv2d(64, 32, kernel_size=(1, 1), stride=(1, 1))\n"
+        "    (right): Conv2d(64, 16, kernel_size=(3, 3), stride=(1, 1), padding=(1, 1))\n"
+        "  )\n"
+        "  (mixed): Conv2d(48, 8, kernel_size=(1, 1), stride=(1, 1))\n)\n",
+        "3x64x64");
+    assert_shape(model, "right", "16x16x16");
+    assert_shape(model, "fire", "48x16x16");
+    assert_shape(model, "mixed", "8x16x16");
+    assert_true(model->is_suspect);
+    assert_warning(model, "line 9: what this layer reads is a guess");
+    model_destroy(model);
+}
+
+static void test_tokens(void **state)
+{
+    struct model *model = shaped(
+        "Net(\n"
+        "  (patch): Conv2d(3, 96, kernel_size=(4, 4), stride=(4, 4))\n"
+        "  (norm): LayerNorm((96,), eps=1e-05, elementwise_affine=True)\n"
+        "  (attn): WindowAttention(\n"
+        "    (qkv): Linear(in_features=96, out_features=288, bias=True)\n"
+        "    (proj): Linear(in_features=96, out_features=96, bias=True)\n"
+        "    (cpb): Linear(in_features=2, out_features=512, bias=True)\n"
+        "  )\n"
+        "  (merge): PatchMerging(\n"
+        "    (reduction): Linear(in_features=384, out_features=192, bias=False)\n"
+        "    (inner): LayerNorm((384,), eps=1e-05, elementwise_affine=True)\n"
+        "  )\n"
+        "  (last): LayerNorm((192,), eps=1e-05, elementwise_affine=True)\n"
+        ")\n",
+        "3x32x32");
+    assert_shape(model, "norm", "8x8x96");
+    assert_shape(model, "qkv", "8x8x288");
+    assert_shape(model, "cpb", ""); /* of positions */
+    assert_shape(model, "attn", "8x8x96");
+    assert_shape(model, "reduction", "16x192");
+    assert_shape(model, "inner", "16x384");
+    assert_shape(model, "last", "16x192");
+    model_destroy(model);
+}
+
+static void test_what_does_not_fit_has_no_shape(void **state)
+{
+    struct model *model = shaped(HEAD ")\n", "3x1x1"); /* smaller than its window */
+    assert_shape(model, "conv1", "64x1x1");
+    model_destroy(model);
+    model = shaped("Net(\n  (conv): Conv2d(3, 9, kernel_size=(9, 9), stride=(0, 0))\n)\n", "3x4x4");
+    assert_shape(model, "conv", "");
+    model_destroy(model);
+    model = shaped("Net(\n  (conv): Conv2d(3, 9, kernel_size=(9, 9), stride=(1, 1))\n)\n", "3x4x4");
+    assert_shape(model, "conv", "");
+    model_destroy(model);
+    model = shaped("Net(\n  (up): Upsample(scale_factor=1048576.0)\n"
+                   "  (again): Upsample(scale_factor=1048576.0)\n)\n",
+        "3x4x4");
+    assert_shape(model, "again", "");
+    model_destroy(model);
+}
+
+static void test_a_summary_with_shapes_keeps_them(void **state)
+{
+    struct model *model = shaped("Linear-1 [-1, 10] 110\n", "3x224x224");
+    assert_shape(model, "", "10");
+    assert_warning(model, "the input's shape is not used: the summary has shapes");
+    model_destroy(model);
+    model = shaped("Net(\n  (words): Embedding(100, 16)\n)\n", "3x224x224");
+    assert_warning(model, "the input's shape is not used: the model reads tokens");
+    model_destroy(model);
+}
+
+static void test_mistakes(void **state)
+{
+    static const char *const wrong[] = {
+        "", "3", "x", "3x", "3xx4", "0x4x4", "3x-1x4", "3x4x4x4x4", "ax4x4", "3x9999999999x4"};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        struct fault fault = {""};
+        struct input_shape shape;
+        assert_int_equal(input_shape_parse(wrong[i], &fault, &shape), -EINVAL);
+        assert_non_null(strstr(fault.text, "such as 3x224x224"));
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_windows_and_a_shortcut),
+        cmocka_unit_test(test_a_gate_scales_its_map),
+        cmocka_unit_test(test_branches_are_joined),
+        cmocka_unit_test(test_tokens),
+        cmocka_unit_test(test_what_does_not_fit_has_no_shape),
+        cmocka_unit_test(test_a_summary_with_shapes_keeps_them),
+        cmocka_unit_test(test_mistakes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
