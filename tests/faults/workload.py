@@ -9,7 +9,9 @@ Contract, checked by `judge`:
 1. An acknowledged submission exists exactly once; one without an answer exists at most once.
 2. No attempt ran twice. A task runs again only after an attempt that ended as in REPEATED.
 3. A task ends as its script does, unless the client cancelled it or its shim was killed.
-4. All GPUs are empty, and `colloc check` finds the event log sound.
+4. A service, which is run again whenever it ends, never runs twice at a time: each run locks a
+   file.
+5. All GPUs are empty, and `colloc check` finds the event log sound.
 """
 
 import collections
@@ -32,6 +34,7 @@ SETTLED_S = 120  # chosen: for all tasks to end on a busy machine
 BACKLOG = 40  # chosen: tasks that wait or run before the client pauses, so that a round ends soon
 BURST = 10
 CANCELLED = 0.12  # the share of submissions that the client cancels
+SERVICES = 3  # chosen: they have no end, and leave GPUs to the others
 REPEATED = ("OutOfMemory", "MpsServer", "GpuFault", "GpuGone", "NotStarted")  # docs/protocol.md
 
 
@@ -58,7 +61,7 @@ class Workload(DaemonCase):
         "mps-linger": "1s",
     }
     seed, seconds = 0, 10
-    kinds = ("exit", "sleep", "training", "memory", "mps", "burst")
+    kinds = ("exit", "sleep", "training", "memory", "mps", "burst", "service")
 
     def setUp(self):
         self.random, self.shims_killed = (
@@ -97,6 +100,8 @@ class Workload(DaemonCase):
             return f"exit {code}", code, {"output": "/dev/null"}
         if kind == "sleep":
             return "for i in 1 2 3 4 5; do sleep 0.1; done", 0, {"output": "/dev/null"}
+        if kind == "service":
+            return self.service_script(chance), 0, {"service": True, "output": "/dev/null"}
         train = "exec colloc-pretend-train --ramp-seconds=5 "
         if kind == "training":
             return train + f"--memory-mib=2000 --seconds={chance.randrange(50, 500)}", 0, {}
@@ -108,9 +113,25 @@ class Workload(DaemonCase):
             {"sharing": "mps"},
         )
 
+    def service_script(self, chance):
+        """Runs for a while under a lock; a run beside another of the same service is noted. Its
+        children do not have the lock."""
+        lock = f"{self.work}/lock-{len(self.submissions)}"
+        return (
+            f"exec 9>>{lock}; flock -n 9 || echo {lock} >> {self.work}/twice\n"
+            f"for i in $(seq {chance.randrange(5, 40)}); do sleep 0.1 9>&-; done"
+        )
+
+    def services(self):
+        return [submission for submission in self.submissions if submission.kind == "service"]
+
+    def choose_kind(self, chance):
+        kind = chance.choice(self.kinds)
+        return "exit" if kind == "service" and len(self.services()) >= SERVICES else kind
+
     def submit_until_stopped(self, chance):
         while not self.stop_submitting.is_set():
-            kind = chance.choice(self.kinds)
+            kind = self.choose_kind(chance)
             with contextlib.suppress(OSError, http.client.HTTPException, ValueError):
                 connection = Connection(self.socket, timeout=5)
                 with contextlib.closing(connection):
@@ -134,7 +155,7 @@ class Workload(DaemonCase):
         if reply.status != 201:
             return
         submission.id = data["id"]
-        if chance.random() < CANCELLED:
+        if chance.random() < CANCELLED and kind != "service":
             submission.cancelled = True  # whether or not the request arrives
             connection.request("POST", f"/v1/tasks/{submission.id}/cancel")
             connection.getresponse().read()
@@ -164,6 +185,7 @@ class Workload(DaemonCase):
 
     def judge(self):
         with self.kept_on_failure():
+            self.end_services()
             until(lambda: not self.tasks(), "the end of all tasks", SETTLED_S)
             tasks = self.tasks(state="all")
             lines = self.lines()
@@ -177,6 +199,17 @@ class Workload(DaemonCase):
             sound = json.loads(self.colloc("check", "--json", self.state).stdout)
             self.assertEqual((sound["sound"], sound["findings"]), (True, []))
             return self.counts(tasks, lines)
+
+    def end_services(self):
+        """Those that were submitted, perhaps without an answer, are there until this. Their ends
+        before it were not the last."""
+        names = {submission.name: submission for submission in self.services()}
+        for task in self.tasks(state="all"):
+            if task["name"] in names:
+                self.assertIn(task["state"], ("PENDING", "RUNNING", "COMPLETING"), task)
+                names[task["name"]].cancelled = True
+                self.assertEqual(self.act("cancel", task["id"]).status, 200, task)
+        self.assertEqual(self.read_if("twice"), "", "services that ran twice at a time")
 
     @contextlib.contextmanager
     def kept_on_failure(self):
@@ -214,8 +247,11 @@ class Workload(DaemonCase):
         self.assertLessEqual(
             len(lines), task["attempt_count"], ("more runs than attempts", task, lines)
         )
+        is_service = self.by_name[task["name"]].kind == "service"
         for attempt in task["attempts"][:-1]:
-            self.assertIn(attempt["reason"], REPEATED, ("ran again", task))
+            self.assertTrue(
+                is_service or attempt["reason"] in REPEATED, ("ran again", attempt, task)
+            )
         if task["state"] == "COMPLETED":
             self.assertGreaterEqual(len(lines), 1, ("completed, but never ran", task))
 
