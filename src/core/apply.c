@@ -95,6 +95,7 @@ static int apply_gpus(struct core *core, const struct event *event)
     for (int i = 0; i < view->n_gpus; i++) {
         const struct gpu_identity *id = &view->gpus[i].id;
         core->any_gone |= id->is_gone;
+        view->has_nodes |= id->node != view->gpus[0].id.node;
         if ((double)id->mem_total_bytes > largest)
             largest = (double)id->mem_total_bytes;
     }
@@ -384,6 +385,7 @@ static int apply_started(struct core *core, struct task *task, const struct even
     task->has_process = true;
     if (task->ending)
         task_move(task, TASK_ENDING);
+    core_note_time_limit(core, task, event->time_us);
     return 0;
 }
 

@@ -73,6 +73,7 @@ static void run_again(struct core *core, struct task *task, int64_t now_us)
     task_move(task, TASK_RUNNING);
     if (task->ending)
         task_move(task, TASK_ENDING);
+    core_note_time_limit(core, task, now_us);
 }
 
 /* Its process is off its GPUs. It waits to be resumed, unless something keeps it. */

@@ -533,8 +533,11 @@ int core_record_external(struct core *core, int gpu, int64_t now_us);
 
 /* ---- schedule.c ---- */
 
-/* Chosen: tasks tried for backfill in a pass; fewer on many GPUs, each of which costs a verdict. */
+/* Chosen: tasks tried for backfill in a pass. */
 enum { CORE_BACKFILL_TRIES_MAX = 64 };
+
+/* Returns how many are tried here: fewer on many GPUs, each of which costs a verdict. */
+int core_backfill_tries(const struct core *core);
 
 /* May tasks start before the head of the queue, where its policy sees that this does not delay
  * it? */

@@ -281,7 +281,7 @@ static bool may_be_backfilled(
 {
     bool is_tried = core_task_policy(core, head)->longest_first ||
                     (core->reserved_for == head->id &&
-                        core_ahead_of(core, task, NULL) <= CORE_BACKFILL_TRIES_MAX);
+                        core_ahead_of(core, task, NULL) <= core_backfill_tries(core));
     return core_backfills(core, head) && is_tried;
 }
 

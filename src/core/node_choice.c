@@ -27,24 +27,14 @@ static bool is_of_one_node(const struct placement_query *query)
 
 /* ---- tasks over several nodes ---- */
 
-/* The query of the same task for one GPU. */
-struct single_query {
-    struct task task;
-    struct placement_query query;
-};
-
-static void single_query_init(struct single_query *single, const struct placement_query *query)
+/* The query of the same task about one GPU. */
+static struct placement_query query_about_gpu(const struct placement_query *query, int gpu)
 {
-    single->task = *query->task;
-    single->task.request.gpus = 1;
-    single->query = *query;
-    single->query.task = &single->task;
-}
-
-static void single_query_set_gpu(struct single_query *single, int gpu)
-{
-    single->query.first_gpu = gpu;
-    single->query.end_gpu = gpu + 1;
+    struct placement_query single = *query;
+    single.on_one_gpu = true;
+    single.first_gpu = gpu;
+    single.end_gpu = gpu + 1;
+    return single;
 }
 
 struct open_gpus {
@@ -63,13 +53,11 @@ static bool is_open(const void *context, int gpu)
 static enum placement_answer choose_over_nodes(const struct policy *policy,
     const struct placement_query *query, int *ret_gpus, struct verdict *ret_verdicts)
 {
-    struct single_query single;
     struct open_gpus open = {query->view->gpus, ret_verdicts, true};
     int chosen;
-    single_query_init(&single, query);
     for (int i = 0; i < query->view->n_gpus; i++) {
-        single_query_set_gpu(&single, i);
-        if (policy->choose(&single.query, &chosen, ret_verdicts) == PLACE_NOW)
+        struct placement_query single = query_about_gpu(query, i);
+        if (policy->choose(&single, &chosen, ret_verdicts) == PLACE_NOW)
             ret_verdicts[i] = (struct verdict){.kind = VERDICT_FITS};
     }
     if (node_spread_find(query->view, &query->task->request, is_open, &open, ret_gpus))
@@ -109,14 +97,12 @@ static int64_t next_opening(const struct openings *openings, int n_gpus)
 static bool reserve_over_nodes(const struct policy *policy, const struct placement_query *query,
     int *ret_gpus, int64_t *ret_start_us)
 {
-    struct single_query single;
     int n = query->view->n_gpus, chosen;
     struct openings openings = {calloc((size_t)n + 1, sizeof *openings.at_us), query->now_us};
     bool is_found = false, is_later = openings.at_us;
-    single_query_init(&single, query);
     for (int i = 0; i < n && openings.at_us; i++) {
-        single_query_set_gpu(&single, i);
-        if (!policy->reserve(&single.query, &chosen, &openings.at_us[i]))
+        struct placement_query single = query_about_gpu(query, i);
+        if (!policy->reserve(&single, &chosen, &openings.at_us[i]))
             openings.at_us[i] = NEVER_OPENS;
     }
     while (is_later && !is_found) {

@@ -34,6 +34,8 @@
 #define RECOVERY_TRIES_MAX 64
 /* Chosen, likewise: verdicts on GPUs for all tasks that are tried for backfill in a pass. */
 #define BACKFILL_VERDICTS_MAX (16 * CORE_BACKFILL_TRIES_MAX)
+/* Chosen: tasks that are tried for backfill in a large cluster, too. */
+#define BACKFILL_TRIES_MIN 8
 
 const struct policy *core_task_policy(const struct core *core, const struct task *task)
 {
@@ -134,22 +136,13 @@ static int report_wait(struct core *core, struct reported_wait *reported, const 
     return core_add_effect(core, EFFECT_WAIT, task->id, NULL);
 }
 
-/* Does the GPU hold external processes, or memory of unknown origin? It may never become idle. */
-static bool is_used_externally(const struct gpu_view *gpu, int64_t settle_us)
-{
-    if (gpu->external_processes.valid && gpu->external_processes.value > 0)
-        return true;
-    return gpu->n_residents == 0 && gpu->sampled_us - gpu->mix_since_us > settle_us &&
-           !gpu_view_is_idle(gpu);
-}
-
 static bool may_drain(const struct core *core, int i, const struct task *task, int64_t now_us)
 {
     const struct gpu_view *gpu = &core->view.gpus[i];
     const struct node_check *check = &core->node_check;
     return gpu->health == VIEW_OK &&
            now_us - gpu->sampled_us <= core->settings.conditions.sample_valid_us &&
-           !is_used_externally(gpu, core->settings.settle_us) && !gpu->set_aside_for &&
+           !gpu_view_is_used_externally(gpu, core->settings.settle_us) && !gpu->set_aside_for &&
            cluster_view_suits(&core->view, i, task) &&
            !(check->ask && check->ask(check->context, task, i) == NODE_NEVER);
 }
@@ -332,12 +325,21 @@ static int schedule_recovery(struct core *core, int64_t now_us)
 
 /* ---- the main queue ---- */
 
+int core_backfill_tries(const struct core *core)
+{
+    int tries = BACKFILL_VERDICTS_MAX / (core->view.n_gpus + 1);
+    if (tries < BACKFILL_TRIES_MIN)
+        return BACKFILL_TRIES_MIN;
+    return tries < CORE_BACKFILL_TRIES_MAX ? tries : CORE_BACKFILL_TRIES_MAX;
+}
+
 bool core_backfills(const struct core *core, const struct task *head)
 {
     return core->settings.backfill && core_task_policy(core, head)->reserve;
 }
 
-/* If it is not known when the head can start, any GPU that suits it may be the first to admit it.
+/* If it is not known when the head can start, any GPU that suits it, and is not kept from it by a
+ * reservation in advance, may be the first to admit it.
  * (A policy that takes the longest task first has times, and takes that risk.) */
 static bool may_get_any_gpu(const struct core *core, const struct task *head)
 {
@@ -356,7 +358,8 @@ static void reserve_whole_nodes(struct core *core, uint64_t id)
         for (int i = first; i < end; i++)
             any |= gpus[i].reserved_for == id;
         for (int i = first; i < end && any; i++)
-            gpus[i].reserved_for = id;
+            if (!gpus[i].set_aside_for)
+                gpus[i].reserved_for = id;
     }
 }
 
@@ -374,7 +377,7 @@ static bool reserve_gpus(struct core *core, const struct task *task, int64_t now
     for (int i = 0; i < task->request.gpus; i++)
         core->view.gpus[core->chosen[i]].reserved_for = task->id;
     for (int i = 0; i < core->view.n_gpus && may_get_any_gpu(core, task); i++)
-        if (cluster_view_suits(&core->view, i, task))
+        if (cluster_view_suits(&core->view, i, task) && !core->view.gpus[i].set_aside_for)
             core->view.gpus[i].reserved_for = task->id;
     if (core->node_check.ask)
         reserve_whole_nodes(core, task->id);
@@ -534,8 +537,8 @@ static bool expects_the_same(const struct expectation *a, const struct expectati
 static bool asks_for_the_same(const struct task *a, const struct task *b)
 {
     const struct task_request *x = &a->request, *y = &b->request;
-    return a->uid == b->uid && x->gpus == y->gpus && x->policy == y->policy &&
-           x->exclusive == y->exclusive && x->sharing == y->sharing &&
+    return a->uid == b->uid && x->gpus == y->gpus && x->nodes == y->nodes &&
+           x->policy == y->policy && x->exclusive == y->exclusive && x->sharing == y->sharing &&
            x->thread_percent == y->thread_percent && x->need.kind == y->need.kind &&
            x->need.bytes == y->need.bytes && x->time_limit_us == y->time_limit_us &&
            x->host.cpus == y->host.cpus && x->host.memory_bytes == y->host.memory_bytes &&
@@ -548,11 +551,10 @@ static bool asks_for_the_same(const struct task *a, const struct task *b)
 static int backfill_behind(struct core *core, const struct task *head, int64_t now_us)
 {
     struct task *behind[CORE_BACKFILL_TRIES_MAX];
-    int r = 0, tries = 1 + BACKFILL_VERDICTS_MAX / (core->view.n_gpus + 1);
+    int r = 0;
     if (!core_backfills(core, head) || !reserve_gpus(core, head, now_us))
         return core_pass_other_kinds(core, head, now_us);
-    int n = list_behind(
-        core, head, behind, tries < CORE_BACKFILL_TRIES_MAX ? tries : CORE_BACKFILL_TRIES_MAX);
+    int n = list_behind(core, head, behind, core_backfill_tries(core));
     const struct task *waits = NULL;
     for (int i = 0; i < n && r == 0; i++) {
         bool is_alike = waits && !core->node_check.ask && asks_for_the_same(behind[i], waits);
@@ -566,6 +568,16 @@ static int backfill_behind(struct core *core, const struct task *head, int64_t n
     return r;
 }
 
+/* Would the task that was tried last start but for its server's power? Backfilled tasks would take
+ * of it, on whatever GPU they run: no GPU can be reserved for that. */
+static bool lacks_power(const struct core *core)
+{
+    for (int i = 0; i < core->view.n_gpus; i++)
+        if (core->verdicts[i].kind == VERDICT_SERVER_POWER)
+            return true;
+    return false;
+}
+
 int core_schedule_main(struct core *core, int64_t now_us)
 {
     struct task *head;
@@ -577,8 +589,9 @@ int core_schedule_main(struct core *core, int64_t now_us)
             core_release_reservation(core);
         if (core_try_gpus(core, head, now_us) != PLACE_NOW) {
             r = report_wait(core, &core->main_wait, head);
-            if (r == 0)
-                r = core_fill_kept(core, head, now_us);
+            if (r < 0 || lacks_power(core))
+                return r;
+            r = core_fill_kept(core, head, now_us);
             return r < 0 ? r : backfill_behind(core, head, now_us);
         }
         r = core_place_task(core, head, now_us);

@@ -47,9 +47,9 @@ const char *gpu_view_explain_hold(const struct gpu_view *gpu, char *text, size_t
 int cluster_view_node_end(const struct cluster_view *view, int first)
 {
     int end = first, node = view->gpus[first].id.node;
-    if (view->gpus[view->n_gpus - 1].id.node == node)
+    if (!view->has_nodes)
         return view->n_gpus;
-    while (view->gpus[end].id.node == node)
+    while (end < view->n_gpus && view->gpus[end].id.node == node)
         end++;
     return end;
 }
@@ -72,6 +72,14 @@ bool gpu_view_is_idle(const struct gpu_view *gpu)
     if (gpu->external_processes.valid)
         return gpu->external_processes.value == 0;
     return gpu->utilisation_level.valid && gpu->utilisation_level.value == 0;
+}
+
+bool gpu_view_is_used_externally(const struct gpu_view *gpu, int64_t settle_us)
+{
+    if (gpu->external_processes.valid && gpu->external_processes.value > 0)
+        return true;
+    return gpu->n_residents == 0 && gpu->sampled_us - gpu->mix_since_us > settle_us &&
+           !gpu_view_is_idle(gpu);
 }
 
 bool cluster_view_matches_kind(const struct cluster_view *view, int gpu, const struct task *task)

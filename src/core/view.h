@@ -123,6 +123,7 @@ struct cluster_view {
     struct reading mem_total_max_bytes; /* of the largest GPU of known size */
     char *distances;                    /* of each pair, n_gpus rows; NULL: not known */
     int last_placed;                    /* the GPU of the newest placement, or -1 */
+    bool has_nodes;                     /* the GPUs are of more than one server */
     bool has_services; /* a task has been a service, or has given way to one; without, residents
                           are not examined for it */
     int64_t reservation_start_us; /* predicted start of the head of the queue; or START_UNKNOWN */
@@ -160,6 +161,9 @@ const struct resident *gpu_view_unsettled(const struct gpu_view *gpu);
  * Returns false for everything unknown.
  */
 bool gpu_view_is_idle(const struct gpu_view *gpu);
+
+/* Does the GPU hold external processes, or memory of unknown origin? It may never become idle. */
+bool gpu_view_is_used_externally(const struct gpu_view *gpu, int64_t settle_us);
 
 /* Does the task run on any kind of GPU? Most do: then no name is compared. */
 static inline bool task_takes_any_kind(const struct task *task)

@@ -20,6 +20,7 @@
  * these.
  */
 #include <errno.h>
+#include <math.h>
 
 #include "base/units.h"
 #include "core/core_private.h"
@@ -79,19 +80,29 @@ static enum activity_class activity_class(struct reading level, double max)
     return level.value <= max + POLICY_ROUNDING ? ACTIVITY_UNDER_LIMIT : ACTIVITY_OVER_LIMIT;
 }
 
+/* Chosen: watts that a GPU has to draw less for a pass, above the noise of a mean. */
+#define SERVER_POWER_STEP_W 10
+
+static struct reading in_steps(struct reading level, double step)
+{
+    return level.valid ? reading_of(floor(level.value / step)) : READING_NONE;
+}
+
 /* What a policy's answer depends on, as far as a sample can change it. */
 struct admission_state {
     enum view_health health;
     int64_t sampled_us;
     enum activity_class smact, utilisation;
     struct reading used_bytes, external_processes;
-    struct reading power_level, pcie_level;
+    enum activity_class power, pcie;  /* by their limits for a GPU */
+    struct reading server_power;      /* in steps, where a server's power is limited */
     struct reading unaccounted_bytes; /* used by no resident, as far as is known */
 };
 
 static struct admission_state admission_state(const struct core *core, const struct gpu_view *gpu)
 {
-    double max = core->settings.conditions.smact_max;
+    const struct conditions *conditions = &core->settings.conditions;
+    double max = conditions->smact_max;
     struct admission_state state = {
         .health = gpu->health,
         .sampled_us = gpu->sampled_us,
@@ -99,8 +110,9 @@ static struct admission_state admission_state(const struct core *core, const str
         .utilisation = activity_class(gpu->utilisation_level, max),
         .used_bytes = gpu->mem_used_bytes,
         .external_processes = gpu->external_processes,
-        .power_level = gpu->power_level,
-        .pcie_level = gpu->pcie_level,
+        .power = activity_class(gpu->power_level, conditions->power_max * gpu->id.power_limit_w),
+        .pcie = activity_class(gpu->pcie_level, (double)conditions->pcie_max_bytes),
+        .server_power = in_steps(gpu->power_level, SERVER_POWER_STEP_W),
         .unaccounted_bytes = gpu->mem_used_bytes,
     };
     for (int i = 0; i < gpu->n_residents; i++)
@@ -124,9 +136,8 @@ static bool gpu_may_admit(const struct core *core, const struct admission_state 
     return was_stale || before->health != now->health || before->smact != now->smact ||
            before->utilisation != now->utilisation ||
            !reading_equals(before->external_processes, now->external_processes) ||
-           has_fallen(before->used_bytes, now->used_bytes) ||
-           has_fallen(before->power_level, now->power_level) ||
-           has_fallen(before->pcie_level, now->pcie_level) ||
+           has_fallen(before->used_bytes, now->used_bytes) || before->power != now->power ||
+           before->pcie != now->pcie || has_fallen(before->server_power, now->server_power) ||
            has_fallen(before->unaccounted_bytes, now->unaccounted_bytes);
 }
 

@@ -20,8 +20,10 @@ enum { RESERVED_MAX = 64 };
 struct opening {
     int gpu;
     int64_t at_us; /* or START_UNKNOWN */
-    int n_left;
+    int n_left;    /* or NEVER_OPENS: external processes keep it from the task */
 };
+
+enum { NEVER_OPENS = PREDICT_RESIDENTS_MAX + 2 };
 
 /* When GPU `i` admits query->task. `backfilled`: a task that is on the GPU then, too; or NULL. */
 static struct opening predict_opening(
@@ -35,8 +37,11 @@ static struct opening predict_opening(
     stage_init(&stage, query, i);
     if (backfilled)
         stage_add_task(&stage, backfilled, query->now_us);
-    for (; !stage_admits(query, &stage); opening.n_left++)
+    for (; !stage_admits(query, &stage); opening.n_left++) {
+        if (stage.gpu.n_residents == 0)
+            return (struct opening){i, START_UNKNOWN, NEVER_OPENS};
         stage_advance(&stage);
+    }
     opening.at_us = isfinite(stage.passed_s)
                         ? query->now_us + llround(stage.passed_s * (double)SECOND_US)
                         : START_UNKNOWN;
@@ -53,14 +58,16 @@ static bool opens_before(const void *a, const void *b, const void *context)
 static bool may_open(const struct placement_query *query, int i)
 {
     const struct gpu_view *gpu = &query->view->gpus[i];
-    return gpu->health == VIEW_OK && !gpu->drained_for && !gpu->set_aside_for &&
+    return gpu->health == VIEW_OK &&
+           query->now_us - gpu->sampled_us <= query->conditions->sample_valid_us &&
+           !gpu->drained_for && !gpu->set_aside_for &&
            cluster_view_suits(query->view, i, query->task) &&
            placement_ask_node(query, i) != NODE_NEVER;
 }
 
 bool backfill_reserve(const struct placement_query *query, int *ret_gpus, int64_t *ret_start_us)
 {
-    int wanted = query->task->request.gpus;
+    int wanted = placement_wanted(query);
     size_t n = 0;
     struct opening best[RESERVED_MAX];
     if (wanted > RESERVED_MAX)

@@ -54,8 +54,11 @@ static double find_entrance_s(
 {
     struct stage *trial = stages->trial;
     stage_copy(&stages->of_gpu[gpu], trial);
-    while (!stage_admits(query, trial))
+    while (!stage_admits(query, trial)) {
+        if (trial->gpu.n_residents == 0)
+            return INFINITY;
         stage_advance(trial);
+    }
     return fmax(trial->passed_s, stages->passed_s);
 }
 
@@ -89,15 +92,11 @@ static double find_start_s(
     return n == wanted ? ret_best[wanted - 1].at_s : INFINITY;
 }
 
-/* A GPU whose residents have all left has no task to itself any more. */
 static void run_all_until(struct stages *stages, int n_gpus, double at_s)
 {
     stages->passed_s = at_s;
-    for (int i = 0; i < n_gpus; i++) {
+    for (int i = 0; i < n_gpus; i++)
         stage_run_until(&stages->of_gpu[i], at_s);
-        if (stages->of_gpu[i].gpu.n_residents == 0)
-            stages->of_gpu[i].gpu.exclusive_for = 0;
-    }
 }
 
 static void start_task(
@@ -125,7 +124,8 @@ static int64_t forecast_task(
 static void init_stages(struct stages *stages)
 {
     const struct cluster_view *view = core_view(stages->core);
-    const struct placement_query query = {.view = view, .now_us = stages->now_us};
+    const struct placement_query query = {
+        .view = view, .settings = core_get_settings(stages->core), .now_us = stages->now_us};
     for (int i = 0; i < view->n_gpus; i++)
         if (view->gpus[i].n_residents <= PREDICT_RESIDENTS_MAX)
             stage_init(&stages->of_gpu[i], &query, i);

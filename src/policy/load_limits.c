@@ -33,11 +33,23 @@ static double at_most(double value, double limit)
     return value < limit ? value : limit;
 }
 
-/* What the GPU draws, or may soon draw, without further tasks. The power of a MIG instance is part
- * of that of its card: only what its tasks may add counts. */
-static struct reading gpu_power(const struct gpu_view *gpu)
+/* What it draws. A GPU that was not sampled of late may draw all that it can. The power of a MIG
+ * instance is part of that of its card. */
+static struct reading drawn_power(const struct placement_query *query, const struct gpu_view *gpu)
 {
-    struct reading drawn = gpu->id.is_mig_instance ? reading_of(0) : gpu->power_level;
+    bool is_stale = query->now_us - gpu->sampled_us > query->conditions->sample_valid_us;
+    double limit_w = gpu->id.power_limit_w;
+    if (gpu->id.is_mig_instance)
+        return reading_of(0);
+    if (is_stale || gpu->health == VIEW_LOST)
+        return limit_w > 0 ? reading_of(limit_w) : READING_NONE;
+    return gpu->power_level;
+}
+
+/* What the GPU draws, or may soon draw, without further tasks. */
+static struct reading gpu_power(const struct placement_query *query, const struct gpu_view *gpu)
+{
+    struct reading drawn = drawn_power(query, gpu);
     double limit_w = gpu->id.power_limit_w, unsettled_w = 0;
     bool has_settled = true;
     for (int k = 0; k < gpu->n_residents; k++) {
@@ -53,16 +65,23 @@ static struct reading gpu_power(const struct gpu_view *gpu)
     return reading_of(at_most(reading_assume(drawn, limit_w) + unsettled_w, limit_w));
 }
 
-/* What the task may add on each of its GPUs, of which this is one. */
+/* How many GPUs of one server the query is about. */
+static int gpus_on_server(const struct placement_query *query)
+{
+    const struct task_request *request = &query->task->request;
+    return request->nodes > 1 ? request->gpus / request->nodes : placement_wanted(query);
+}
+
+/* What the task may add on each of its GPUs of a server, of which this is one. */
 static struct reading added_power(const struct placement_query *query, const struct gpu_view *gpu)
 {
-    struct reading power = gpu_power(gpu);
+    struct reading power = gpu_power(query, gpu);
     double limit_w = gpu->id.power_limit_w;
     if (!power.valid || limit_w <= 0)
         return READING_NONE;
     double left_w = limit_w > power.value ? limit_w - power.value : 0;
     double more_w = at_most(expected_w(gpu, &query->task->request.expect), left_w);
-    return reading_of(more_w * query->task->request.gpus);
+    return reading_of(more_w * gpus_on_server(query));
 }
 
 /* The first GPU of the node of GPU `i`. */
@@ -80,7 +99,7 @@ static bool is_server_under_limit(
     struct reading sum = added_power(query, &query->view->gpus[i]);
     int begin = node_begin(query->view, i), end = cluster_view_node_end(query->view, begin);
     for (int k = begin; k < end; k++) {
-        struct reading power = gpu_power(&query->view->gpus[k]);
+        struct reading power = gpu_power(query, &query->view->gpus[k]);
         sum.valid &= power.valid;
         sum.value += power.value;
     }

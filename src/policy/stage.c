@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "core/core.h"
 
 /* Returns the memory that the resident has taken. Without a reading, one that has not settled has
  * taken nothing yet. */
@@ -96,6 +97,7 @@ void stage_init(struct stage *stage, const struct placement_query *query, int pl
         stage->ends_s[i] = limit_left_s(&gpu->residents[i], query->now_us);
     }
     stage->passed_s = 0;
+    stage->is_used_externally = gpu_view_is_used_externally(gpu, query->settings->settle_us);
     stage_speeds(stage, speeds);
     for (int i = 0; i < gpu->n_residents; i++)
         stage->left_s[i] = work_left_s(&gpu->residents[i], speeds[i], query->now_us);
@@ -105,10 +107,11 @@ void stage_init(struct stage *stage, const struct placement_query *query, int pl
 }
 
 /* Other residents than were measured: the activity is the sum of what is expected of them, if that
- * is known. */
-static void predict_activity(struct gpu_view *gpu)
+ * is known. That of external processes is not. */
+static void predict_activity(struct stage *stage)
 {
-    struct reading sum = reading_of(0);
+    struct gpu_view *gpu = &stage->gpu;
+    struct reading sum = stage->is_used_externally ? READING_NONE : reading_of(0);
     for (int i = 0; i < gpu->n_residents; i++) {
         sum.valid &= gpu->residents[i].expect.smact.valid;
         sum.value += gpu->residents[i].is_stopped ? 0 : gpu->residents[i].expect.smact.value;
@@ -140,7 +143,7 @@ void stage_add_task(struct stage *stage, const struct task *task, int64_t now_us
             task->request.expect.dram, READING_NONE},
     };
     stage->gpu.mem_used_bytes.value += bytes;
-    predict_activity(&stage->gpu);
+    predict_activity(stage);
 }
 
 static void stage_remove_resident(struct stage *stage, int i)
@@ -150,11 +153,13 @@ static void stage_remove_resident(struct stage *stage, int i)
     if (gpu->mem_used_bytes.valid)
         gpu->mem_used_bytes.value -= reading_assume(leaver->mem_used_bytes, 0);
     size_t n_behind = (size_t)(--gpu->n_residents - i);
+    if (gpu->n_residents == 0)
+        gpu->exclusive_for = 0;
     memmove(&stage->residents[i], &stage->residents[i + 1], n_behind * sizeof *leaver);
     memmove(&stage->left_s[i], &stage->left_s[i + 1], n_behind * sizeof *stage->left_s);
     memmove(&stage->ends_s[i], &stage->ends_s[i + 1], n_behind * sizeof *stage->ends_s);
     memmove(&stage->speed_max[i], &stage->speed_max[i + 1], n_behind * sizeof *stage->speed_max);
-    predict_activity(gpu);
+    predict_activity(stage);
 }
 
 /* How long the resident still takes, at this speed. */
@@ -221,7 +226,7 @@ bool stage_admits(const struct placement_query *query, const struct stage *stage
     struct placement_query alone = *query;
     struct verdict verdict;
     int gpu;
-    if (stage->gpu.n_residents == 0)
+    if (stage->gpu.n_residents == 0 && !stage->is_used_externally)
         return true;
     if (query->idle_only || stage->gpu.exclusive_for)
         return false;

@@ -5,7 +5,7 @@
  *
  *     struct stage stage;
  *     stage_init(&stage, query, gpu);
- *     while (!stage_admits(query, &stage))
+ *     while (!stage_admits(query, &stage) && stage.gpu.n_residents > 0)
  *         stage_advance(&stage);
  *     the task can start there in stage.passed_s
  */
@@ -23,6 +23,7 @@ struct stage {
     double ends_s[PREDICT_RESIDENTS_MAX + 1];    /* when its time limit ends it, or INFINITY */
     double speed_max[PREDICT_RESIDENTS_MAX + 1]; /* on the slowest of its other GPUs */
     double passed_s;
+    bool is_used_externally; /* it may never become idle */
 };
 
 /* Sets the stage to a GPU of the query's view, at the query's time. The GPU has at most
@@ -43,7 +44,8 @@ void stage_run_until(struct stage *stage, double at_s);
 void stage_copy(const struct stage *stage, struct stage *ret_copy);
 
 /* Would the query's policy place the query's task beside those that are there now? Of a task of
- * several GPUs one part is placed. */
+ * several GPUs one part is placed. Without residents the answer is yes, unless the GPU is used
+ * externally. */
 bool stage_admits(const struct placement_query *query, const struct stage *stage);
 
 /* Returns how long the task takes alone, or at the most, in seconds; INFINITY: that is not known,
