@@ -84,15 +84,15 @@ void cuda_process_parse_status(struct span status, struct cuda_process *process)
     }
 }
 
-void cuda_process_parse_environ(struct span environ, struct cuda_process *process)
+void cuda_process_parse_environ(struct span variables, struct cuda_process *process)
 {
     static const char name[] = "KINETO_USE_DAEMON=";
-    while (environ.size > 0) {
-        size_t size = strnlen(environ.at, environ.size);
-        const struct span variable = {environ.at, size};
+    while (variables.size > 0) {
+        size_t size = strnlen(variables.at, variables.size);
+        const struct span variable = {variables.at, size};
         process->has_profiler |= span_starts(variable, name) && size > strlen(name);
-        size += size < environ.size;
-        environ = (struct span){environ.at + size, environ.size - size};
+        size += size < variables.size;
+        variables = (struct span){variables.at + size, variables.size - size};
     }
 }
 

@@ -40,7 +40,7 @@ bool cuda_process_is(pid_t pid, uint64_t born);
  * file has. */
 void cuda_process_parse_maps(struct span maps, struct cuda_process *process);
 void cuda_process_parse_status(struct span status, struct cuda_process *process);
-void cuda_process_parse_environ(struct span environ, struct cuda_process *process);
+void cuda_process_parse_environ(struct span variables, struct cuda_process *process);
 
 /* MemAvailable of /proc/meminfo's text, in bytes. */
 struct reading host_memory_parse(struct span meminfo);
