@@ -161,13 +161,14 @@ static int execute_program(const struct launch_order *order, const char *tracker
 {
     const struct attempt_spec *spec = order->spec;
     char sockets[TORCH_SOCKET_FOLDER + 32];
-    const char *const *variables = spec->torch ? add_torch(order, sockets, sizeof sockets)
-                                               : spec->env;
+    const char **torch_env = spec->torch ? add_torch(order, sockets, sizeof sockets) : NULL;
+    const char *const *variables = torch_env ? torch_env : spec->env;
     char *const *env = (char *const *)(uintptr_t)variables;
     const char **argv = list_arguments(order);
     char **command = argv ? add_profiler(spec, argv) : NULL;
-    if (!command || (spec->torch && !variables) || setenv("PATH", find_path(spec->env), 1) < 0) {
+    if (!command || (spec->torch && !torch_env) || setenv("PATH", find_path(spec->env), 1) < 0) {
         free(argv);
+        free(torch_env);
         return -ENOMEM;
     }
     if (tracker)

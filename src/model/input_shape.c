@@ -253,7 +253,7 @@ static bool apply_pool(const struct layer *layer, struct map *map)
 static bool enlarge_map(struct map *map, int64_t scale)
 {
     for (int i = 0; i < map->rank; i++) {
-        if (scale > WINDOW_SIZE_MAX / map->places[i])
+        if (scale < 1 || map->places[i] > WINDOW_SIZE_MAX / scale)
             return false;
         map->places[i] *= scale;
     }

@@ -160,8 +160,10 @@ struct http *http_create(const struct http_options *options)
         return NULL;
     http->user_files = user_files_create(options->loop);
     http->estimate_helpers = estimate_helpers_create(options->loop, ESTIMATE_LIMIT_MS);
-    if (!http->user_files || !http->estimate_helpers)
-        return NULL; /* the daemon ends: nothing is released while the loop has handles in it */
+    if (!http->user_files || !http->estimate_helpers) {
+        free(http); /* the daemon ends: what has handles in the loop is not released */
+        return NULL;
+    }
     http->parts = *options;
     uv_timer_init(options->loop, &http->server_timer);
     uv_idle_init(options->loop, &http->server_soon);
