@@ -191,7 +191,21 @@ class Install(unittest.TestCase):
             check=False,
         )
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertTrue(os.path.exists(os.path.join(target, "colloc_export", "__main__.py")))
+        for name in ("colloc_export/__main__.py", "colloc_script/inject/sitecustomize.py"):
+            self.assertTrue(os.path.exists(os.path.join(target, name)), name)
+        done = subprocess.run(
+            [
+                python,
+                "-B",
+                "-c",
+                "import colloc.radt, colloc_evaluate, colloc_pipeline, colloc_script",
+            ],
+            env={**os.environ, "PYTHONPATH": target},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        self.assertEqual(done.returncode, 0, done.stderr)
 
     def test_the_drawer_of_sweeps(self):
         done = subprocess.run(
