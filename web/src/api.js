@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Requests to the daemon that served this page, and its stream of events.
 
+const ANSWER_MAX_MS = 60_000; // chosen: a connection that hangs does not end all loads
+
 export class Refused extends Error {
   constructor(status, message) {
     super(message);
@@ -9,7 +11,11 @@ export class Refused extends Error {
 }
 
 async function request(path) {
-  const reply = await fetch(path, { credentials: "same-origin", headers: { "X-Colloc": "web" } });
+  const reply = await fetch(path, {
+    credentials: "same-origin",
+    headers: { "X-Colloc": "web" },
+    signal: AbortSignal.timeout(ANSWER_MAX_MS),
+  });
   if (reply.ok) return reply;
   let message = `${reply.status} ${reply.statusText}`;
   try {

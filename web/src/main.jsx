@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The page's frame: what is live, which page is shown, and the keys.
 import { render } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import "uplot/dist/uPlot.min.css";
 
 import { follow, get, getAllTasks } from "./api.js";
+import { oneAtATime, readsAll } from "./loads.js";
 import { mergeTasks, parsePlace } from "./model.js";
 import { Gpus, History, Overview, Task } from "./pages.jsx";
 import { Report } from "./report_page.jsx";
@@ -23,18 +24,24 @@ function useLive() {
   const [connected, setConnected] = useState(null);
   const known = useRef(false);
   const set = (change) => setLive((before) => ({ ...before, ...change(before) }));
-  const wantsAll = useRef(false);
-  const load = async () => {
+  const all = useRef({ isWanted: false, readAt: -Infinity, isSlurm: false });
+  const loadOnce = async () => {
+    const { isWanted, isSlurm, readAt } = all.current;
+    const now = performance.now();
+    const takesAll = readsAll({ isWanted, isSlurm, sinceMs: now - readAt });
+    if (takesAll) all.current.readAt = now;
     try {
       const [list, gpus, info] = await Promise.all([
-        wantsAll.current ? getAllTasks() : get("/v1/tasks", { page: PAGE_SIZE }),
+        takesAll ? getAllTasks() : get("/v1/tasks", { page: PAGE_SIZE }),
         get("/v1/gpus"),
         get("/v1/info"),
       ]);
       known.current = true;
-      set(() => ({
-        tasks: new Map(list.tasks.map((task) => [task.id, task])),
-        hasMore: Boolean(list.next),
+      all.current.isSlurm = Boolean(info.slurm);
+      const addsTo = isWanted && !takesAll; // the first page, to all tasks as they were read last
+      set((before) => ({
+        tasks: mergeTasks(addsTo ? before.tasks : new Map(), list.tasks),
+        hasMore: addsTo ? before.hasMore : Boolean(list.next),
         gpus: gpus.gpus,
         info,
         counts: { running: info.running, queued: info.queued },
@@ -44,6 +51,7 @@ function useLive() {
       set(() => ({ problem: error }));
     }
   };
+  const load = useMemo(() => oneAtATime(loadOnce), []);
   useEffect(() => {
     // The stream begins with a reset, which loads the lists: no change can be missed between the two.
     return follow({
@@ -61,7 +69,7 @@ function useLive() {
     });
   }, []);
   const loadAll = () => {
-    wantsAll.current = true;
+    Object.assign(all.current, { isWanted: true, readAt: -Infinity });
     return load();
   };
   return { ...live, connected, loadAll };
