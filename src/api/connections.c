@@ -7,14 +7,13 @@
 #include <sys/socket.h>
 
 #include "api/server_private.h"
-
-/* The uid under which all TCP connections together are counted. No user has it. */
-#define TCP_UID ((uid_t)-2)
+#include "base/clock.h"
+#include "base/tcp_address.h"
 
 struct api_peer connection_peer(const struct api_server *server, struct MHD_Connection *connection)
 {
     if (server->options.listen_fd)
-        return (struct api_peer){.uid = TCP_UID, .gid = (gid_t)-1};
+        return (struct api_peer){.uid = QUOTA_UNPROVEN_UID, .gid = (gid_t)-1};
     const union MHD_ConnectionInfo *info = MHD_get_connection_info(
         connection, MHD_CONNECTION_INFO_CONNECTION_FD);
     struct ucred credentials = {.uid = (uid_t)-1, .gid = (gid_t)-1};
@@ -46,8 +45,36 @@ static struct connection *connection_add(struct api_server *server, uid_t uid, i
     return added;
 }
 
+/* The kernel keeps the descriptor until libmicrohttpd, which notices that, closes it. */
+static void drop_unproven(struct api_server *server, struct unproven *dropped)
+{
+    unproven_remove(&server->unproven, dropped);
+    shutdown(dropped->fd, SHUT_RDWR);
+}
+
+void connections_drop_late(struct api_server *server)
+{
+    struct unproven *late;
+    while ((late = unproven_find_late(&server->unproven, clock_monotonic_us())))
+        drop_unproven(server, late);
+}
+
+static void add_unproven(struct api_server *server, struct connection *connection)
+{
+    struct tcp_address peer = {.size = sizeof peer.storage};
+    connection->unproven = (struct unproven){
+        .fd = connection->fd, .begun_us = clock_monotonic_us()};
+    if (getpeername(connection->fd, (struct sockaddr *)&peer.storage, &peer.size) == 0)
+        connection->unproven.network = tcp_address_network(&peer);
+    unproven_add(&server->unproven, &connection->unproven);
+    struct unproven *excess = unproven_find_excess(&server->unproven);
+    if (excess)
+        drop_unproven(server, excess);
+}
+
 static void connection_remove(struct api_server *server, struct connection *gone)
 {
+    unproven_remove(&server->unproven, &gone->unproven);
     quota_disconnect(&server->quota, gone->user);
     *gone->link = gone->next;
     if (gone->next)
@@ -56,11 +83,9 @@ static void connection_remove(struct api_server *server, struct connection *gone
     free(gone);
 }
 
-bool connection_set_user(
+static bool move_to_user(
     struct api_server *server, struct connection *counted, uid_t uid, size_t held_bytes)
 {
-    if (counted->uid == uid)
-        return true;
     struct quota_user *user = quota_connect(&server->quota, uid, false);
     if (!user)
         return false;
@@ -72,6 +97,15 @@ bool connection_set_user(
     quota_disconnect(&server->quota, counted->user);
     counted->user = user;
     counted->uid = uid;
+    return true;
+}
+
+bool connection_set_user(
+    struct api_server *server, struct connection *counted, uid_t uid, size_t held_bytes)
+{
+    if (counted->uid != uid && !move_to_user(server, counted, uid, held_bytes))
+        return false;
+    unproven_remove(&server->unproven, &counted->unproven);
     return true;
 }
 
@@ -88,6 +122,8 @@ void connection_on_change(void *context, struct MHD_Connection *connection, void
     *socket_context = connection_add(server, connection_peer(server, connection).uid, fd);
     if (!*socket_context)
         shutdown(fd, SHUT_RDWR);
+    else if (server->options.proves_users)
+        add_unproven(server, *socket_context);
 }
 
 void api_server_set_unlisted(struct api_server *server, uid_t uid, bool is_unlisted)

@@ -91,6 +91,7 @@ static void handle_admitted(struct api_request *request)
 
 static void dispatch_request(struct api_request *request)
 {
+    request->counted->unproven.is_judged = true;
     if (request->server->is_stopping)
         api_reply_error(request, 503, "the daemon is stopping");
     else if (is_admitted(request))

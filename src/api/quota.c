@@ -49,6 +49,11 @@ static struct quota_user counted_usage(const struct quota *quota, const struct q
     return sum;
 }
 
+static int find_connections_max(const struct quota_limits *limits, uid_t uid)
+{
+    return uid == QUOTA_UNPROVEN_UID ? limits->connections_unproven : limits->connections_per_user;
+}
+
 struct quota_user *quota_connect(struct quota *quota, uid_t uid, bool is_unlisted)
 {
     const struct quota_limits *limits = &quota->limits;
@@ -59,7 +64,7 @@ struct quota_user *quota_connect(struct quota *quota, uid_t uid, bool is_unliste
     user->is_unlisted = is_unlisted && !is_root;
     int most = limits->connections - (is_root ? 0 : limits->connections_reserved);
     if (quota->connections >= most ||
-        (!is_root && counted_usage(quota, user).connections >= limits->connections_per_user))
+        (!is_root && counted_usage(quota, user).connections >= find_connections_max(limits, uid)))
         return NULL;
     user->connections++;
     quota->connections++;

@@ -15,10 +15,14 @@
 #include <stddef.h>
 #include <sys/types.h>
 
+/* Counts connections whose user is not known. No user has this id. */
+#define QUOTA_UNPROVEN_UID ((uid_t)-2)
+
 struct quota_limits {
     int connections;          /* of all users together */
     int connections_reserved; /* of those, for root alone */
     int connections_per_user; /* of one user other than root */
+    int connections_unproven; /* of QUOTA_UNPROVEN_UID */
     size_t bytes;             /* of all users together */
     size_t bytes_reserved;    /* of those, for root alone */
     size_t bytes_per_user;    /* of one user other than root */

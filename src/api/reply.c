@@ -30,6 +30,7 @@ void reply_response(struct api_request *request, int status, struct MHD_Response
     add_headers(response, options->headers);
     request->status = status;
     request->response = response;
+    request->counted->unproven.is_judged = false;
     if (request->is_suspended) {
         *request->link = request->next;
         if (request->next)

@@ -42,6 +42,9 @@ static int init_quota(struct api_server *server)
         .connections_reserved = connections / 4 < CONNECTIONS_RESERVED ? connections / 4
                                                                        : CONNECTIONS_RESERVED,
         .connections_per_user = server->options.connections_per_user_max,
+        .connections_unproven = server->options.proves_users
+                                    ? connections /* limited by unproven.h */
+                                    : server->options.connections_per_user_max,
         .bytes = server->options.bytes_max,
         .bytes_reserved = server->options.bytes_max / 2 < BYTES_RESERVED
                               ? server->options.bytes_max / 2
@@ -65,6 +68,7 @@ int api_server_create(
     if (!server)
         return fault_set(fault, ENOMEM, "out of memory");
     server->options = *options;
+    unproven_init(&server->unproven);
     int r = init_quota(server);
     if (r < 0)
         r = fault_set(fault, ENOMEM, "out of memory");
@@ -81,8 +85,7 @@ int api_server_create(
     server->http = MHD_start_daemon(MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL,
         http_request_on_data, server, MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_TIMEOUT,
         (unsigned)options->idle_timeout_s, MHD_OPTION_CONNECTION_LIMIT,
-        (unsigned)server->quota.limits.connections, MHD_OPTION_PER_IP_CONNECTION_LIMIT,
-        (unsigned)options->connections_per_address_max, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+        (unsigned)server->quota.limits.connections, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
         (size_t)(32 * KIB), MHD_OPTION_NOTIFY_COMPLETED, http_request_on_end, NULL,
         MHD_OPTION_NOTIFY_CONNECTION, connection_on_change, server, MHD_OPTION_URI_LOG_CALLBACK,
         http_request_on_path, server, MHD_OPTION_END);
@@ -125,7 +128,8 @@ int api_server_fd(const struct api_server *server)
 
 void api_server_run(struct api_server *server)
 {
-    MHD_run(server->http);
+    MHD_run(server->http); /* first: an answer that is late is sent before its connection ends */
+    connections_drop_late(server);
 }
 
 int64_t api_server_timeout_ms(struct api_server *server)

@@ -51,10 +51,11 @@ struct api_server_options {
     void *context;                  /* for the handlers */
     const char *version;            /* of the program, for the Colloc-Version header; borrowed */
     size_t body_max_bytes;
-    size_t bytes_max;                /* of pending bodies and long answers, of all users together */
-    int idle_timeout_s;              /* a connection without traffic is closed after it */
-    int connections_per_user_max;    /* root has no such limit */
-    int connections_per_address_max; /* over TCP, of one address; 0: no limit */
+    size_t bytes_max;             /* of pending bodies and long answers, of all users together */
+    int idle_timeout_s;           /* a connection without traffic is closed after it */
+    int connections_per_user_max; /* root has no such limit */
+    bool proves_users; /* over TCP: a connection is unproven until api_request_admit, and may lose
+                        * its place (api/unproven.h); false: they count as those of one user */
 
     const struct api_header *headers; /* sent with every answer; ended by one without a name; or
                                        * NULL */

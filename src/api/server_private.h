@@ -5,6 +5,7 @@
  *     server.c          creates, runs and destroys the server
  *     listener.c        its Unix socket
  *     connections.c     the connections of each user, and whether the quota admits them
+ *     unproven.c        connections over TCP whose user is not proven yet: which are closed
  *     http_request.c    libmicrohttpd's callbacks: a request from its first line to its end
  *     request_body.c    its body: collecting, limits, parsing
  *     route.c           which handler serves a path
@@ -19,6 +20,7 @@
 
 #include "api/quota.h"
 #include "api/server.h"
+#include "api/unproven.h"
 #include "base/units.h"
 
 /* Bytes that one user's requests may hold. Chosen: four times the largest submission. */
@@ -40,7 +42,8 @@ struct connection {
     struct quota_user *user;
     uid_t uid;
     int fd;
-    char *target; /* of its request: the path with the query; NULL: it is not needed */
+    struct unproven unproven; /* in the server's list until it is proven */
+    char *target;             /* of its request: the path with the query; NULL: it is not needed */
     struct connection *next, **link; /* in server->connections */
 };
 
@@ -52,6 +55,7 @@ struct api_server {
     struct MHD_Daemon *http;
     struct quota quota;
     struct connection *connections; /* accepted ones */
+    struct unproven_list unproven;  /* those that lack a user; empty unless options.proves_users */
     struct api_request *suspended;  /* requests that wait for their answer */
     struct api_stream *streams;     /* answers without an end */
     bool is_stopping;
@@ -98,8 +102,11 @@ struct api_peer connection_peer(const struct api_server *server, struct MHD_Conn
 void connection_on_change(void *context, struct MHD_Connection *connection, void **socket_context,
     enum MHD_ConnectionNotificationCode code);
 
+/* Closes the unproven connections whose time is over. */
+void connections_drop_late(struct api_server *server);
+
 /*
- * Counts a connection and the bytes that its request holds for another user.
+ * Counts a connection and the bytes that its request holds for its proven user.
  *
  * Returns false when the quota refuses that: nothing has changed then.
  */

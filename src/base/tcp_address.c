@@ -94,6 +94,19 @@ bool tcp_address_is_loopback(const struct tcp_address *address)
     return ntohl(as_v4(&copy)->sin_addr.s_addr) >> 24 == 127;
 }
 
+uint64_t tcp_address_network(const struct tcp_address *address)
+{
+    struct tcp_address copy = *address;
+    const struct in6_addr *v6 = &as_v6(&copy)->sin6_addr;
+    uint64_t network;
+    if (address->storage.ss_family != AF_INET6)
+        return as_v4(&copy)->sin_addr.s_addr;
+    if (IN6_IS_ADDR_V4MAPPED(v6))
+        return v6->s6_addr32[3];
+    memcpy(&network, v6, sizeof network);
+    return network;
+}
+
 int tcp_address_listen(struct tcp_address *address, struct fault *fault)
 {
     char text[TCP_ADDRESS_TEXT_SIZE];

@@ -4,6 +4,7 @@
 #define COLLOC_BASE_TCP_ADDRESS_H
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/socket.h>
 
 #include "base/fault.h"
@@ -27,6 +28,9 @@ const char *tcp_address_format(const struct tcp_address *address, char text[TCP_
 
 /* Is it an address of the loopback interface? */
 bool tcp_address_is_loopback(const struct tcp_address *address);
+
+/* Returns the network of a peer: an address of IPv4, also as mapped into IPv6, or a /64 of IPv6. */
+uint64_t tcp_address_network(const struct tcp_address *address);
 
 /*
  * Binds and listens, without blocking.

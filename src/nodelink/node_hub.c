@@ -25,6 +25,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "base/crowd.h"
 #include "base/log.h"
 #include "nodelink/node_hub_state.h"
 
@@ -151,33 +152,20 @@ static bool is_idle(const struct hub_connection *connection)
     return !connection->line && !connection->is_waiting && !connection->is_in_turn;
 }
 
-/* The network of most of them, and how many those are. */
-static uint64_t find_crowd(struct hub_connection *const *unproven, int n, int *ret_most)
-{
-    uint64_t crowd = 0;
-    *ret_most = 0;
-    for (int i = 0; i < n; i++) {
-        int count = 0;
-        for (int k = 0; k < n; k++)
-            count += unproven[k]->network == unproven[i]->network;
-        if (count > *ret_most) {
-            *ret_most = count;
-            crowd = unproven[i]->network;
-        }
-    }
-    return crowd;
-}
-
 /* Of the network that crowds the places, or of all where each has another: the oldest connection
  * without a line, else the newest. */
 static void drop_of_crowd(struct node_hub *hub)
 {
     struct hub_connection *unproven[HUB_UNPROVEN_MAX + 1], *dropped = NULL;
+    uint64_t networks[HUB_UNPROVEN_MAX + 1] = {0};
     int n = 0, most;
-    for (struct hub_connection *c = hub->first; c && n < HUB_UNPROVEN_MAX + 1; c = c->next)
-        if (!c->node)
-            unproven[n++] = c;
-    uint64_t crowd = find_crowd(unproven, n, &most);
+    for (struct hub_connection *c = hub->first; c && n < HUB_UNPROVEN_MAX + 1; c = c->next) {
+        if (c->node)
+            continue;
+        networks[n] = c->network;
+        unproven[n++] = c;
+    }
+    uint64_t crowd = crowd_find(networks, n, &most);
     for (int i = 0; i < n && !(dropped && is_idle(dropped)); i++)
         if (most == 1 || unproven[i]->network == crowd)
             dropped = unproven[i];
@@ -188,19 +176,12 @@ static void drop_of_crowd(struct node_hub *hub)
 static void note_peer(struct hub_connection *connection)
 {
     struct tcp_address address = {.size = sizeof address.storage};
-    const struct sockaddr_in *v4 = (const struct sockaddr_in *)&address.storage;
-    const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)&address.storage;
     int size = (int)sizeof address.storage;
     if (uv_tcp_getpeername(&connection->tcp, (struct sockaddr *)&address.storage, &size) < 0)
         return;
     address.size = (socklen_t)size;
     tcp_address_format(&address, connection->peer);
-    if (v4->sin_family == AF_INET)
-        connection->network = v4->sin_addr.s_addr;
-    else if (IN6_IS_ADDR_V4MAPPED(&v6->sin6_addr))
-        connection->network = v6->sin6_addr.s6_addr32[3];
-    else
-        memcpy(&connection->network, &v6->sin6_addr, sizeof connection->network);
+    connection->network = tcp_address_network(&address);
 }
 
 /* A peer whose machine has gone is noticed in half a minute, not in TCP's quarter of an hour. */

@@ -28,9 +28,9 @@ enum {
     BODY_MAX = 64 * 1024,
     BYTES_MAX = 64 * 1024 * 1024,
     IDLE_TIMEOUT_S = 75,
-    LOGIN_TIMEOUT_S = 10,  /* of connections from other machines, which are used once */
-    CONNECTIONS_MAX = 256, /* of one user, and of all that are not known yet */
-    ADDRESS_MAX = 128,     /* connections of one other machine: one cannot take all places */
+    LOGIN_TIMEOUT_S = 10,       /* of connections from other machines, which are used once */
+    CONNECTIONS_MAX = 256,      /* of one user */
+    LOGIN_CONNECTIONS_MAX = 32, /* of one user from other machines */
 };
 
 struct slurm_api {
@@ -302,7 +302,8 @@ static int listen_for_logins(struct slurm_api *api, uv_loop_t *loop, struct faul
     options.admit = login_gate_admit;
     options.server_data = api->gate;
     options.idle_timeout_s = LOGIN_TIMEOUT_S;
-    options.connections_per_address_max = ADDRESS_MAX;
+    options.connections_per_user_max = LOGIN_CONNECTIONS_MAX;
+    options.proves_users = true;
     int r = tcp_server_listen(api->login, api->config->login_listen, &options, fault);
     return r < 0 ? fault_prefix(fault, r, "login-listen") : 0;
 }

@@ -368,8 +368,8 @@ class Login(unittest.TestCase):
 
     # ---- requests as a program of another make would send them ----
 
-    def credential(self, *options, path=PATH, **members):
-        """As colloc makes it, but by munge(1)."""
+    def credential(self, *options, path=PATH, user=None, **members):
+        """As colloc makes it for this user, but by munge(1)."""
         text = {
             "v": 1,
             "for": "colloc-slurm",
@@ -379,8 +379,11 @@ class Login(unittest.TestCase):
             "key": "5f" * 32,
             **members,
         }
+        command = ["munge", f"--socket={self.munge}", f"--string={json.dumps(text)}", *options]
+        if user:
+            command[:0] = ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups"]
         done = subprocess.run(
-            ["munge", f"--socket={self.munge}", f"--string={json.dumps(text)}", *options],
+            command,
             capture_output=True,
             text=True,
             check=True,
@@ -431,17 +434,52 @@ class Login(unittest.TestCase):
         status, text = self.send(made, method="POST", path="/v1/tasks", body="{}")
         self.assertEqual((status, "sbatch" in text), (409, True), text)
 
-    def test_one_machine_does_not_take_all_places(self):
-        """128 connections of an address that send nothing; further ones are closed at once."""
-        held = [socket.create_connection(("127.0.0.1", self.port)) for _ in range(150)]
-        until(
-            lambda: sum(bool(select.select([one], [], [], 0)[0]) for one in held) >= 150 - 128,
-            "the end of those beyond the limit",
-        )
-        other = self.send(self.credential(), source="127.0.0.2")
-        self.assertEqual(other[0], 200)
-        for one in held:
-            one.close()
+    def hold(self, n, source):
+        """Connections that stay open."""
+        held = []
+        for _ in range(n):
+            held.append(socket.create_connection(("127.0.0.1", self.port), LIMIT_S, (source, 0)))
+            self.addCleanup(held[-1].close)
+        return held
+
+    def test_machines_do_not_take_all_places(self):
+        """Two machines with connections that send nothing: each new one costs their oldest."""
+        held = self.hold(280, "127.0.0.1") + self.hold(280, "127.0.0.2")
+        until(lambda: sum(map(is_ended, held)) >= 560 - 256, "the end of those beyond the limit")
+        self.assertTrue(is_ended(held[0]) and is_ended(held[280]))
+        self.assertFalse(is_ended(held[-1]))
+        for source in ("127.0.0.1", "127.0.0.2", "127.0.0.3"):
+            self.assertEqual(self.send(self.credential(), source=source)[0], 200)
+
+    def test_one_user_does_not_take_all_places(self):
+        """A user may have 32 connections, which count for no machine."""
+        credentials = [self.credential(user=ADA) for _ in range(33)]
+        held = self.hold(32, "127.0.0.4")
+        for one, credential in zip(held, credentials):
+            head = f"GET {PATH} HTTP/1.1\r\nHost: x\r\nAuthorization: {credential}\r\n\r\n"
+            one.sendall(head.encode())
+            self.assertIn(b" 200 ", one.recv(65536))
+        status, text = self.send(credentials[32], source="127.0.0.4")
+        self.assertEqual((status, "too many connections" in text), (503, True), text)
+        self.assertEqual(self.send(self.credential(user=BOB), source="127.0.0.4")[0], 200)
+        unproven = self.hold(280, "127.0.0.4")
+        until(lambda: sum(map(is_ended, unproven)) >= 280 - 256, "the end of some")
+        self.assertNotIn(True, map(is_ended, held))
+
+    @unittest.skipUnless(os.environ.get("COLLOC_SOAK"), "takes ten seconds")
+    def test_a_byte_now_and_then_keeps_no_place(self):
+        (slow,) = self.hold(1, "127.0.0.5")
+        since = time.monotonic()
+
+        def is_closed_after_a_byte():
+            try:
+                slow.sendall(b"G")
+            except OSError:
+                return True
+            return is_ended(slow)
+
+        until(is_closed_after_a_byte, "the end of a connection without a request")
+        self.assertGreater(time.monotonic() - since, 8)
 
     def test_no_request_at_all(self):
         for authorization in (
@@ -458,6 +496,11 @@ class Login(unittest.TestCase):
             status, text = self.send(authorization)
             self.assertEqual(status, 401, (authorization, text))
         self.assertEqual(self.send(self.credential())[0], 200)
+
+
+def is_ended(connection):
+    """Has the controller closed it? It has sent nothing that was not read."""
+    return bool(select.select([connection], [], [], 0)[0])
 
 
 def loopback_answers(port):

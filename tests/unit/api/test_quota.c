@@ -16,6 +16,7 @@ static struct quota quota_of(void)
     const struct quota_limits limits = {.connections = 10,
         .connections_reserved = 2,
         .connections_per_user = 4,
+        .connections_unproven = 6,
         .bytes = 1000,
         .bytes_reserved = 100,
         .bytes_per_user = 500};
@@ -33,6 +34,16 @@ static void test_a_user_has_so_many_connections(void **state)
     assert_null(quota_connect(&quota, ADA, false));
     assert_non_null(quota_connect(&quota, BEN, false));
     quota_disconnect(&quota, user);
+    assert_non_null(quota_connect(&quota, ADA, false));
+    quota_fini(&quota);
+}
+
+static void test_connections_without_a_user_have_their_own_limit(void **state)
+{
+    struct quota quota = quota_of();
+    for (int i = 0; i < 6; i++)
+        assert_non_null(quota_connect(&quota, QUOTA_UNPROVEN_UID, false));
+    assert_null(quota_connect(&quota, QUOTA_UNPROVEN_UID, false));
     assert_non_null(quota_connect(&quota, ADA, false));
     quota_fini(&quota);
 }
@@ -122,6 +133,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_user_has_so_many_connections),
+        cmocka_unit_test(test_connections_without_a_user_have_their_own_limit),
         cmocka_unit_test(test_root_has_a_reserve_of_connections_and_no_limit_of_its_own),
         cmocka_unit_test(test_a_peer_without_credentials_is_refused),
         cmocka_unit_test(unlisted_users_count_together),

@@ -80,6 +80,25 @@ static void a_free_port_is_found(void **state)
     close(fd);
 }
 
+static void networks_are_addresses_of_v4_and_halves_of_v6(void **state)
+{
+    static const struct {
+        const char *one, *other;
+        bool is_same;
+    } cases[] = {
+        {"10.1.2.3:1", "10.1.2.3:2", true},
+        {"10.1.2.3:1", "10.1.2.4:1", false},
+        {"[::ffff:10.1.2.3]:1", "10.1.2.3:1", true},
+        {"[2001:db8:0:1::1]:1", "[2001:db8:0:1:ffff::2]:1", true},
+        {"[2001:db8:0:1::1]:1", "[2001:db8:0:2::1]:1", false},
+    };
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        struct tcp_address one = parsed(cases[i].one), other = parsed(cases[i].other);
+        assert_int_equal(
+            tcp_address_network(&one) == tcp_address_network(&other), cases[i].is_same);
+    }
+}
+
 /* A page of evil.example whose name resolves to this address is another host. */
 static void only_own_names_are_hosts(void **state)
 {
@@ -104,6 +123,7 @@ int main(void)
         cmocka_unit_test(hosts_with_ports_are_known),
         cmocka_unit_test(loopback_is_known),
         cmocka_unit_test(a_free_port_is_found),
+        cmocka_unit_test(networks_are_addresses_of_v4_and_halves_of_v6),
         cmocka_unit_test(only_own_names_are_hosts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

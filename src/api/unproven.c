@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A list, oldest first: the first one that is not judged is the first to be late. */
+#include "api/unproven.h"
+
+#include <stddef.h>
+
+#include "base/crowd.h"
+
+void unproven_init(struct unproven_list *list)
+{
+    *list = (struct unproven_list){.last = &list->first};
+}
+
+void unproven_add(struct unproven_list *list, struct unproven *added)
+{
+    added->next = NULL;
+    added->link = list->last;
+    *list->last = added;
+    list->last = &added->next;
+    list->n++;
+}
+
+void unproven_remove(struct unproven_list *list, struct unproven *gone)
+{
+    if (!gone->link)
+        return;
+    *gone->link = gone->next;
+    if (gone->next)
+        gone->next->link = gone->link;
+    else
+        list->last = gone->link;
+    gone->link = NULL;
+    list->n--;
+}
+
+struct unproven *unproven_find_late(const struct unproven_list *list, int64_t now_us)
+{
+    for (struct unproven *at = list->first; at; at = at->next)
+        if (!at->is_judged)
+            return now_us - at->begun_us >= UNPROVEN_MAX_US ? at : NULL;
+    return NULL;
+}
+
+/* Where all requests of the crowd are judged, its newest loses the place. */
+struct unproven *unproven_find_excess(const struct unproven_list *list)
+{
+    uint64_t networks[UNPROVEN_PLACES + 1] = {0};
+    struct unproven *chosen = NULL;
+    int n = 0, most;
+    if (list->n <= UNPROVEN_PLACES)
+        return NULL;
+    for (const struct unproven *at = list->first; at && n <= UNPROVEN_PLACES; at = at->next)
+        networks[n++] = at->network;
+    uint64_t crowd = crowd_find(networks, n, &most);
+    for (struct unproven *at = list->first; at && (!chosen || chosen->is_judged); at = at->next)
+        if (most == 1 || at->network == crowd)
+            chosen = at;
+    return chosen;
+}
