@@ -34,6 +34,11 @@ struct api_peer api_request_peer(const struct api_request *request)
     return request->peer;
 }
 
+bool api_request_is_signed(const struct api_request *request)
+{
+    return request->is_signed;
+}
+
 uint64_t api_request_id(const struct api_request *request)
 {
     return request->id;

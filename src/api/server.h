@@ -131,6 +131,10 @@ void api_request_admit(struct api_request *request, const struct api_peer *peer,
 
 /* Returns the user and process that sent the request, as the kernel or `admit` identified them. */
 struct api_peer api_request_peer(const struct api_request *request);
+
+/* Did it come from another machine, signed? Neither it nor its answer is encrypted then. */
+bool api_request_is_signed(const struct api_request *request);
+
 uint64_t api_request_id(const struct api_request *request); /* the {id} of the path, or 0 */
 
 /* Returns the {name} of the path, borrowed; "" when the path has none. Of an {id} such as 12_7, the

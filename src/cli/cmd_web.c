@@ -36,20 +36,11 @@ static void find_port(const char *url, char *port, size_t size)
     }
 }
 
-/* `server`: the machine that serves the page; "": this one. */
-static void print_address(const char *url, const char *server)
+static void print_address(const char *url)
 {
     char port[16], machine[256] = "HOST";
     find_port(url, port, sizeof port);
     gethostname(machine, sizeof machine - 1);
-    if (*server && strcmp(server, machine) != 0) {
-        printf("%s\n\n"
-               "The page is served by %s. Where your browser runs, first run:\n"
-               "ssh -L %s:127.0.0.1:%s %s\n"
-               "Then open the address: it is good once, for five minutes.\n",
-            url, server, port, port, server);
-        return;
-    }
     printf("%s\n\n"
            "Open this address in a browser on this machine: it is good once, for five minutes.\n"
            "From another machine, first run there: ssh -L %s:127.0.0.1:%s %s\n",
@@ -68,7 +59,7 @@ static int run(const struct invocation *invocation)
     else if (invocation->values[WEB_PRINT_URL].set)
         printf("%s\n", url);
     else
-        print_address(url, member_text(reply, "host", ""));
+        print_address(url);
     json_decref(reply);
     return EXIT_OK;
 }

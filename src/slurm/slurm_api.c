@@ -191,20 +191,35 @@ static void route_events(void *context, struct api_request *request)
     slurm_events_follow(api->events, request);
 }
 
-/* The kernel or munge has identified the user, who gets the address of a login to the page. */
+/* Over the network the login could be read, and another browser could use it first. */
+static void refuse_remote_login(struct api_request *request)
+{
+    char host[256] = "";
+    gethostname(host, sizeof host - 1);
+    api_reply_error(request, 409,
+        "no login to the web page is sent to another machine, since it could be read on the "
+        "network: log in to the controller's machine %s with ssh and run `colloc web` there; it "
+        "says how to reach the page through an SSH tunnel",
+        host);
+}
+
+/* The kernel has identified the user, who gets the address of a login to the page. */
 static void route_web(void *context, struct api_request *request)
 {
     struct slurm_api *api = context;
     struct api_peer peer = api_request_peer(request);
     struct fault fault = {0};
-    char *url, host[256] = "";
+    char *url;
+    if (api_request_is_signed(request)) {
+        refuse_remote_login(request);
+        return;
+    }
     int r = web_make_login(api->web, &peer, &fault, &url);
     if (r < 0) {
         api_reply_error(request, r == -EPERM ? 409 : 503, "%s", fault.text);
         return;
     }
-    gethostname(host, sizeof host - 1);
-    api_reply(request, 200, json_pack("{s:s, s:s}", "url", url, "host", host));
+    api_reply(request, 200, json_pack("{s:s}", "url", url));
     free(url);
 }
 

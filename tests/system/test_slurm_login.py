@@ -235,8 +235,22 @@ class Login(unittest.TestCase):
 
     # ---- the page ----
 
+    def colloc_web(self, *words, user="root"):
+        """What the command prints to this user on the controller's machine."""
+        command = ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups"]
+        command += [program("colloc"), "web", f"--socket={self.slurm.path('run/api/socket')}"]
+        return self.run_command([*command, *words], self.slurm.path("login"), 0)
+
+    def test_no_login_goes_over_the_network(self):
+        words = self.colloc("web", user=ADA, status=1)
+        self.assertIn("run `colloc web` there", words)
+        status, text = self.send(
+            self.credential(method="POST", path="/v1/web"), method="POST", path="/v1/web"
+        )
+        self.assertEqual((status, "token" in text), (409, False), text)
+
     def test_web(self):
-        said = self.colloc("web", user=ADA)
+        said = self.colloc_web(user=ADA)
         url = said.split()[0]
         self.assertIn("good once", said)
         browser = Browser(url)
@@ -262,7 +276,7 @@ class Login(unittest.TestCase):
         if test_web_page.why_not():
             self.skipTest(test_web_page.why_not())
         job = self.sbatch(ADA)
-        url = self.colloc("web", "--print-url").strip()
+        url = self.colloc_web("--print-url").strip()
         page = os.path.join(os.path.dirname(__file__), "web_page.mjs")
         given = json.dumps({"url": url, "pictures": test_web_page.PICTURES, "task": int(job)})
         programs = [test_web_page.playwright(), test_web_page.chromium()]
