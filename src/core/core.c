@@ -207,9 +207,11 @@ static int after_unstarted(struct core *core, const struct task *task, int64_t n
     return task->ending ? core_end_task(core, task->id, TASK_CANCELLED, now_us) : 0;
 }
 
-static int64_t expires_us(const struct task *task)
+static int64_t expires_us(const struct core *core, uint64_t id)
 {
-    bool limited = task && task->state == TASK_RUNNING && task->request.time_limit_us > 0;
+    const struct task *task = core_find_task(core, id);
+    bool limited = !core->settings.expires_elsewhere && task && task->state == TASK_RUNNING &&
+                   task->request.time_limit_us > 0;
     return limited ? task->started_us + task->yield.attempt_stopped_us + task->request.time_limit_us
                    : TIME_NEVER;
 }
@@ -248,8 +250,7 @@ static int expire_tasks(struct core *core, int64_t now_us)
         const struct gpu_view *gpu = &core->view.gpus[i];
         for (int k = 0; k < gpu->n_residents; k++) {
             uint64_t id = gpu->residents[k].task;
-            int r = expires_us(core_find_task(core, id)) <= now_us ? expire_task(core, id, now_us)
-                                                                   : 0;
+            int r = expires_us(core, id) <= now_us ? expire_task(core, id, now_us) : 0;
             if (r < 0)
                 return r;
         }
@@ -284,7 +285,7 @@ int64_t core_deadline_us(const struct core *core)
     for (int i = 0; i < core->view.n_gpus; i++) {
         const struct gpu_view *gpu = &core->view.gpus[i];
         for (int k = 0; k < gpu->n_residents; k++) {
-            int64_t expires = expires_us(core_find_task(core, gpu->residents[k].task));
+            int64_t expires = expires_us(core, gpu->residents[k].task);
             earliest = expires < earliest ? expires : earliest;
         }
     }

@@ -45,17 +45,18 @@ struct core_settings {
     int64_t recovery_step_bytes;     /* more free memory for each crash (thesis 7.2); 0: a crashed
                                         task gets GPUs to itself at once */
     int recoveries_max;              /* starts after a GPU memory crash, per task */
-    int requeues_max;    /* starts after ends that were not the task's fault, per task */
-    double filler_smact; /* a task with a higher expected SMACT nearly fills a GPU */
-    int filler_percent;  /* such a task, beside other MPS clients, gets this share of the SMs, in
+    int requeues_max;       /* starts after ends that were not the task's fault, per task */
+    double filler_smact;    /* a task with a higher expected SMACT nearly fills a GPU */
+    int filler_percent;     /* such a task, beside other MPS clients, gets this share of the SMs, in
                             per cent; 0: all */
-    bool mps_mem_limit;  /* limit an MPS client to its known requirement and the margin */
-    bool can_suspend;    /* the driver of the core carries out EFFECT_SUSPEND, RESUME and MOVE */
-    bool can_pause;      /* EFFECT_PAUSE and CONTINUE */
-    bool preload;        /* EFFECT_GRANT_MEMORY and DENY_MEMORY, and reports MEMORY_WAIT */
-    bool preempt;        /* running tasks give way by priority and rank (core/preempt.c) */
-    bool make_room;      /* a task is moved so that a waiting one can start (core/make_room.c) */
-    bool backfill;       /* tasks start before the head of the queue where that does not delay it */
+    bool mps_mem_limit;     /* limit an MPS client to its known requirement and the margin */
+    bool can_suspend;       /* the driver of the core carries out EFFECT_SUSPEND, RESUME and MOVE */
+    bool can_pause;         /* EFFECT_PAUSE and CONTINUE */
+    bool preload;           /* EFFECT_GRANT_MEMORY and DENY_MEMORY, and reports MEMORY_WAIT */
+    bool preempt;           /* running tasks give way by priority and rank (core/preempt.c) */
+    bool make_room;         /* a task is moved so that a waiting one can start (core/make_room.c) */
+    bool expires_elsewhere; /* another resource manager ends tasks when their time limit is over */
+    bool backfill; /* tasks start before the head of the queue where that does not delay it */
     struct use_limits user_limits;    /* of each user */
     struct use_limits project_limits; /* of each project but "default" */
     struct host_resources host;       /* what tasks may have of the server together */

@@ -276,6 +276,8 @@ static json_t *job_json(const struct slurm_controller *controller,
     json_object_set_new(object, "state", json_string(state_word(record)));
     add_reason(controller, asker, record, job, object);
     add_times(controller, record, object);
+    json_object_set_new(object, "time_limit_s",
+        record->time_limit_s ? json_integer((json_int_t)record->time_limit_s) : json_null());
     if (job)
         add_request(controller, job, task, object);
     add_gpus(controller, task, object);

@@ -38,8 +38,9 @@ struct tracked_job {
     uint32_t priority;
     const struct slurm_job *record; /* of this update; NULL: Slurm has it no more */
     int64_t submit_s;
-    uint64_t task; /* the core's; 0: it is not in the core */
-    unsigned seen; /* the update that saw it last */
+    uint64_t task;         /* the core's; 0: it is not in the core */
+    unsigned seen;         /* the update that saw it last */
+    int64_t time_limit_us; /* of its task in the core */
     enum job_phase phase;
     enum request_state request_state;
     bool is_eligible; /* pending with nothing but its turn to wait for */
@@ -64,6 +65,7 @@ struct tracked_job {
     char *node_list;  /* names of several, comma-separated; on the heap; NULL: it is one */
     int64_t shards;   /* of each of its GPUs; 0: not decided */
     int64_t pinned_us, retry_us, commented_us;
+    int64_t started_s; /* in Slurm's time, when the core knew of its start */
     int failures;      /* of changes, since the last that was made */
     uint32_t examined; /* the number of restarts at which its log was read, plus 1 */
     uint32_t reported; /* that before the last crash that its agent reported, plus 1 */

@@ -52,12 +52,40 @@ static enum task_state task_state_of(
     return task ? task->state : TASK_CANCELLED;
 }
 
+/* The core counts from when it knew of the start, which is later than Slurm's start where the
+ * controller was created meanwhile, and does not know of Slurm's suspensions. So the limit of a job
+ * that runs is the time from then to the end that Slurm expects; 1 us where that is past. Returns
+ * 0: unlimited, or not known. */
+static int64_t find_time_limit_us(const struct tracked_job *job)
+{
+    const struct slurm_job *record = job->record;
+    if (job->phase != JOB_RUNNING || record->time_limit_s == 0)
+        return record->time_limit_s * SECOND_US;
+    if (record->end_s <= record->start_s)
+        return 0;
+    return record->end_s > job->started_s ? (record->end_s - job->started_s) * SECOND_US : 1;
+}
+
+/* The limit was changed, or the job has started. */
+static void follow_time_limit(struct slurm_controller *controller, struct tracked_job *job)
+{
+    struct event event = {.kind = EVENT_UPDATE, .task = job->task};
+    int64_t limit_us = find_time_limit_us(job);
+    if (!job->task || limit_us == job->time_limit_us)
+        return;
+    job->time_limit_us = limit_us;
+    event.update.sets_time_limit = event.update.may_raise = true;
+    event.update.time_limit_us = limit_us;
+    controller_apply(controller, event);
+}
+
 void controller_submit_task(struct slurm_controller *controller, struct tracked_job *job)
 {
     struct event event = {.kind = EVENT_SUBMIT, .task = controller->next_task++};
     event.submit.uid = job->uid;
     event.submit.request = job->request;
     event.submit.request.once = !job->record->may_requeue;
+    event.submit.request.time_limit_us = job->time_limit_us = find_time_limit_us(job);
     job->task = event.task;
     controller_apply(controller, event);
     if (id_map_set(&controller->by_task, job->task, job) < 0)
@@ -95,7 +123,13 @@ void controller_drop_task(struct slurm_controller *controller, struct tracked_jo
     controller_forget_task(controller, job);
 }
 
-static void place_task(struct slurm_controller *controller, const struct tracked_job *job,
+static void start_task(struct slurm_controller *controller, struct tracked_job *job)
+{
+    job->started_s = controller->wall_s;
+    controller_apply(controller, (struct event){.kind = EVENT_STARTED, .task = job->task});
+}
+
+static void place_task(struct slurm_controller *controller, struct tracked_job *job,
     const int *gpus, int n, bool is_running)
 {
     struct event event = {.kind = EVENT_PLACE, .task = job->task};
@@ -103,7 +137,7 @@ static void place_task(struct slurm_controller *controller, const struct tracked
     event.place.n = n;
     controller_apply(controller, event);
     if (is_running)
-        controller_apply(controller, (struct event){.kind = EVENT_STARTED, .task = job->task});
+        start_task(controller, job);
 }
 
 /* ---- where a job is ---- */
@@ -487,7 +521,7 @@ static void follow_running(struct slurm_controller *controller, struct tracked_j
             job->slurm_id, job->record->node_list,
             job->record->gres ? job->record->gres : "no GPU");
     if (is_placed && runs_as_placed(controller, job)) {
-        controller_apply(controller, (struct event){.kind = EVENT_STARTED, .task = job->task});
+        start_task(controller, job);
         job->phase = JOB_RUNNING;
     } else if (job->phase != JOB_RUNNING && !restore_placed(controller, job, true)) {
         controller_drop_task(controller, job);
@@ -621,6 +655,8 @@ static struct tracked_job *follow_one(struct slurm_controller *controller,
         follow_pending(controller, job, &note);
     else
         follow_running(controller, job);
+    if (!is_end)
+        follow_time_limit(controller, job);
     return job;
 }
 

@@ -170,6 +170,13 @@ static int64_t memory_of(const job_info_t *job)
     return mib < (uint64_t)INT64_MAX / MIB ? (int64_t)mib * MIB : 0;
 }
 
+/* Of a job that asks for none, slurmctld gives its partition's. */
+static int64_t time_limit_of(const job_info_t *job)
+{
+    bool is_known = job->time_limit != INFINITE && job->time_limit != NO_VAL;
+    return is_known ? (int64_t)job->time_limit * 60 : 0;
+}
+
 static const char *other_gres_of(const job_info_t *job)
 {
     const char *const texts[] = {job->tres_per_job, job->tres_per_socket, job->tres_per_task};
@@ -199,6 +206,7 @@ static struct slurm_job job_of(struct loaded *loaded, const job_info_t *job)
         .begin_s = job->eligible_time,
         .start_s = job->start_time,
         .end_s = job->end_time,
+        .time_limit_s = time_limit_of(job),
         .restarts = job->restart_cnt,
         .priority = job->priority,
         .cpus = (int)job->num_cpus,

@@ -30,6 +30,7 @@ struct slurm_controller *slurm_controller_create(const struct slurm_controller_o
     settings->order = ORDER_FIFO; /* of Slurm's priorities: job_window.c */
     settings->usage_half_life_us = 0;
     settings->can_suspend = settings->can_pause = settings->preload = settings->preempt = false;
+    settings->expires_elsewhere = true; /* by slurmctld, which may allow some minutes more */
     settings->conditions.sample_valid_us = SAMPLE_VALID_US;
     controller->core = core_create(settings);
     controller->nodes.mem_usual_bytes = options->gpu_memory_bytes;

@@ -46,7 +46,9 @@ struct slurm_job {
     bool is_held;
     bool has_dependency; /* an open one */
     bool may_requeue;
-    int64_t submit_s, begin_s, start_s, end_s;
+    int64_t submit_s, begin_s, start_s;
+    int64_t end_s;        /* when it ended, or will by its time limit */
+    int64_t time_limit_s; /* 0: unlimited, or not known */
     uint32_t restarts;
     uint32_t priority;
     int cpus;             /* of all its nodes together */

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """colloc-slurm on a real Slurm: jobs share GPUs by typed shards, the controller is killed, and a
-job that ran out of GPU memory runs again alone; jobs over several nodes, and licences; what
-is wrong is said, and jobs go on."""
+job that ran out of GPU memory runs again alone; jobs over several nodes, licences and time limits;
+what is wrong is said, and jobs go on."""
 
 import os
 import signal
@@ -216,6 +216,29 @@ class SeveralNodes(ControllerCase):
         self.assertEqual(self.slurm.job(waiting)["Partition"], "gpu")
         self.slurm.run("scancel", holder)
         self.slurm.wait_job(waiting, "RUNNING")
+
+
+@unittest.skipIf(loopback.why_not(), loopback.why_not())
+@unittest.skipUnless(os.path.exists(CONTROLLER), "colloc-slurm is not built")
+class TimeLimits(ControllerCase):
+    nodes, gpus = 2, 1
+
+    def test_time_limits_allow_backfill(self):
+        running = self.sbatch(ALONE, "--nodelist=n0", "--time=60")
+        self.slurm.wait_job(running, "RUNNING")
+        # The head of the queue wants both nodes; a job that ends in time has the other meanwhile.
+        head = self.sbatch(ALONE, "--nodes=2", "--ntasks-per-node=1", "--time=90")
+        self.slurm.until(
+            lambda: "colloc: waits" in self.slurm.job(head).get("Comment", ""), "the head waits"
+        )
+        unlimited = self.sbatch(ALONE, "--time=UNLIMITED")
+        short = self.sbatch(ALONE, "--time=30")
+        self.assertEqual(self.slurm.wait_job(short, "RUNNING")["NodeList"], "n1")
+        self.assertEqual(self.slurm.job(unlimited)["Partition"], "gpu")
+        self.slurm.run("scancel", short)
+        self.slurm.run("scontrol", "update", f"JobId={unlimited}", "TimeLimit=20")
+        self.assertEqual(self.slurm.wait_job(unlimited, "RUNNING")["NodeList"], "n1")
+        self.assertEqual(self.slurm.job(head)["JobState"], "PENDING")
 
 
 @unittest.skipIf(loopback.why_not(), loopback.why_not())

@@ -174,6 +174,14 @@ static bool take_shards(struct fake_slurm *fake, struct fake_job *job)
     return fits;
 }
 
+void fake_slurm_set_limit(struct fake_job *job, int64_t limit_s)
+{
+    const int64_t year_s = 365 * 24 * 3600;
+    job->job.time_limit_s = limit_s;
+    if (job->job.state == SLURM_STATE_RUNNING)
+        job->job.end_s = job->job.start_s + (limit_s ? limit_s : year_s);
+}
+
 int fake_slurm_start(struct fake_slurm *fake)
 {
     int n = 0;
@@ -185,6 +193,8 @@ int fake_slurm_start(struct fake_slurm *fake)
             continue;
         job->job.state = SLURM_STATE_RUNNING;
         job->job.node_list = job->nodes;
+        job->job.start_s = fake->now_s;
+        fake_slurm_set_limit(job, job->job.time_limit_s);
         job->starts++;
         n++;
     }

@@ -52,6 +52,9 @@ int fake_slurm_change(struct fake_slurm *fake, const struct slurm_change *change
 /* Starts what may start. Returns how many. */
 int fake_slurm_start(struct fake_slurm *fake);
 
+/* As `scontrol update TimeLimit` does; 0: UNLIMITED, for which Slurm expects an end in a year. */
+void fake_slurm_set_limit(struct fake_job *job, int64_t limit_s);
+
 /* The job ends; a running one frees its shards. */
 void fake_slurm_end(struct fake_slurm *fake, struct fake_job *job, enum slurm_state state);
 

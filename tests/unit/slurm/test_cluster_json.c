@@ -110,6 +110,7 @@ static void running_jobs_come_first_then_by_priority(void **state)
     settle();
     struct fake_job *high = fake_slurm_submit(&fake, 5), *held = fake_slurm_submit(&fake, 3);
     held->job.is_held = true;
+    held->job.time_limit_s = 3600;
     high->job.uid = BOB;
     settle();
     json_t *jobs = list_jobs(&ada, &live, &answer);
@@ -124,7 +125,10 @@ static void running_jobs_come_first_then_by_priority(void **state)
     assert_non_null(strstr(text_at(jobs, 1, "reason_text"), "job 2 has it to itself"));
     assert_int_equal(id_at(jobs, 2), held->job.id);
     assert_string_equal(text_at(jobs, 2, "reason"), "JobHeldUser");
+    assert_int_equal(
+        json_integer_value(json_object_get(json_array_get(jobs, 2), "time_limit_s")), 3600);
     assert_int_equal(id_at(jobs, 3), low->job.id);
+    assert_true(json_is_null(json_object_get(json_array_get(jobs, 3), "time_limit_s")));
     assert_string_equal(text_at(jobs, 3, "reason"), "Priority");
     assert_string_equal(text_at(jobs, 3, "reason_text"), "1 job is before it");
     json_decref(answer);

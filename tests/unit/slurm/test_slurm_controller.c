@@ -268,6 +268,82 @@ static void licences_are_counted_before(void **state)
     end_cluster();
 }
 
+static void advance_time(int64_t time_s)
+{
+    now_us += time_s * SECOND_US;
+    fake.now_s += time_s;
+}
+
+/* A node of two GPUs, each for one job. The first job gets one of them; its time limit, in seconds,
+ * is changed while it runs. The next, the head of the queue, wants both GPUs. */
+static void begin_with_head(int64_t limit_s, int64_t changed_s)
+{
+    begin_cluster(1, 2);
+    wants_alone = true;
+    struct fake_job *running = fake_slurm_submit(&fake, 9);
+    running->job.time_limit_s = limit_s;
+    settle();
+    assert_int_equal(running->starts, 1);
+    fake_slurm_set_limit(running, changed_s);
+    settle();
+    struct fake_job *head = fake_slurm_submit(&fake, 8);
+    snprintf(head->gres, sizeof head->gres, "gres:gpu:2");
+    settle();
+    assert_int_equal(head->starts, 0);
+}
+
+static struct fake_job *submit_with_limit(int64_t limit_s)
+{
+    struct fake_job *job = fake_slurm_submit(&fake, 5);
+    job->job.time_limit_s = limit_s;
+    settle();
+    return job;
+}
+
+/* Behind the head, a job is placed that ends in time for it; one without a limit never does. */
+static void time_limits_allow_backfill(void **state)
+{
+    begin_with_head(3600, 3600);
+    assert_int_equal(submit_with_limit(0)->starts, 0);
+    assert_int_equal(submit_with_limit(4500)->starts, 0);
+    assert_int_equal(submit_with_limit(2700)->starts, 1);
+    end_cluster();
+}
+
+static void a_changed_time_limit_counts(void **state)
+{
+    begin_with_head(3600, 1800);
+    struct fake_job *waiting = submit_with_limit(2700);
+    assert_int_equal(waiting->starts, 0);
+    fake_slurm_set_limit(waiting, 900);
+    settle();
+    assert_int_equal(waiting->starts, 1);
+    end_cluster();
+    begin_with_head(1800, 3600);
+    assert_int_equal(submit_with_limit(2700)->starts, 1);
+    end_cluster();
+}
+
+/* It is not zero: when the head starts is not known, and nothing is placed before it. */
+static void an_unlimited_time_is_unknown(void **state)
+{
+    begin_with_head(1800, 0);
+    assert_int_equal(submit_with_limit(60)->starts, 0);
+    end_cluster();
+}
+
+/* A new controller knows how long a job has run already. */
+static void of_a_running_job_the_rest_counts(void **state)
+{
+    begin_with_head(3600, 3600);
+    advance_time(1800);
+    replace_controller();
+    settle();
+    assert_int_equal(submit_with_limit(2700)->starts, 0);
+    assert_int_equal(submit_with_limit(900)->starts, 1);
+    end_cluster();
+}
+
 /* A job that no node can ever run does not stop the others. */
 static void an_impossible_job_stops_no_other(void **state)
 {
@@ -589,6 +665,25 @@ static void another_failure_is_final(void **state)
     settle();
     assert_int_equal(jobs[1]->job.state, SLURM_STATE_FAILED);
     assert_int_equal(jobs[1]->starts, 1);
+    end_cluster();
+}
+
+/* Slurm may let a job run on (OverTimeLimit), and suspend it: it alone ends jobs at their limit. */
+static void a_job_over_its_limit_still_recovers(void **state)
+{
+    begin_cluster(1, 1);
+    struct fake_job *job = fake_slurm_submit(&fake, 9), *other = fake_slurm_submit(&fake, 8);
+    job->job.time_limit_s = 60;
+    settle();
+    assert_int_equal(other->starts, 1);
+    advance_time(120);
+    settle();
+    fake_slurm_end(&fake, job, SLURM_STATE_FAILED);
+    update();
+    examine_logs(true);
+    fake_slurm_end(&fake, other, SLURM_STATE_COMPLETED);
+    settle();
+    assert_int_equal(job->starts, 2);
     end_cluster();
 }
 
@@ -1252,7 +1347,10 @@ int main(void)
         cmocka_unit_test(a_changed_priority_reorders),
         cmocka_unit_test(waits_for_dependency_begin_and_hold),
         cmocka_unit_test(cpus_and_memory_are_counted_before),
-        cmocka_unit_test(licences_are_counted_before),
+        cmocka_unit_test(licences_are_counted_before), cmocka_unit_test(time_limits_allow_backfill),
+        cmocka_unit_test(a_changed_time_limit_counts),
+        cmocka_unit_test(an_unlimited_time_is_unknown),
+        cmocka_unit_test(of_a_running_job_the_rest_counts),
         cmocka_unit_test(a_recovery_waits_for_licences),
         cmocka_unit_test(an_impossible_job_stops_no_other),
         cmocka_unit_test(many_impossible_jobs_stop_no_other),
@@ -1266,6 +1364,7 @@ int main(void)
         cmocka_unit_test(a_new_controller_places_nothing_twice),
         cmocka_unit_test(out_of_memory_runs_again_alone),
         cmocka_unit_test(another_failure_is_final),
+        cmocka_unit_test(a_job_over_its_limit_still_recovers),
         cmocka_unit_test(a_recovery_survives_a_new_controller),
         cmocka_unit_test(a_recovery_that_does_not_start_is_placed_anew),
         cmocka_unit_test(an_agent_reports_the_crash),
