@@ -24,6 +24,7 @@
 
 #include "base/array.h"
 #include "base/units.h"
+#include "slurm/licence_table.h"
 #include "slurm/partition_check.h"
 #include "spank/libslurm_versions.h"
 
@@ -31,7 +32,7 @@
 struct loaded {
     job_info_msg_t *jobs;
     node_info_msg_t *nodes;
-    license_info_msg_t *licences; /* NULL: they cannot be read */
+    license_info_msg_t *licences; /* NULL: no job wants any, or they cannot be read */
     struct slurm_job *job_list;
     struct slurm_node *node_list;
     struct slurm_licence *licence_list;
@@ -267,13 +268,17 @@ static int read_version(struct libslurm *slurm, struct fault *fault)
     return 0;
 }
 
-/* Reads the licences anew. Of a slurmctld that lists none, Slurm alone decides. */
+/* Reads the licences anew, where a job asks for some. Of a slurmctld that lists none, Slurm alone
+ * decides. */
 static int load_licences(struct loaded *loaded)
 {
     free(loaded->licence_list);
     loaded->licence_list = NULL;
     if (loaded->licences)
         slurm_free_license_info_msg(loaded->licences);
+    loaded->licences = NULL;
+    if (!licences_are_wanted(loaded->job_list, loaded->jobs->record_count))
+        return 0;
     if (slurm_load_licenses(0, &loaded->licences, SHOW_ALL) != SLURM_SUCCESS) {
         loaded->licences = NULL;
         return 0;
@@ -294,12 +299,12 @@ static int take_messages(struct libslurm *slurm, job_info_msg_t *jobs, node_info
     struct loaded loaded = {.jobs = jobs, .nodes = nodes};
     loaded.job_list = calloc(jobs->record_count + 1, sizeof *loaded.job_list);
     loaded.node_list = calloc(nodes->record_count + 1, sizeof *loaded.node_list);
+    for (uint32_t i = 0; i < jobs->record_count && loaded.job_list; i++)
+        loaded.job_list[i] = job_of(&loaded, &jobs->job_array[i]);
     if (!loaded.job_list || !loaded.node_list || load_licences(&loaded) < 0) {
         loaded_fini(&loaded);
         return -ENOMEM;
     }
-    for (uint32_t i = 0; i < jobs->record_count; i++)
-        loaded.job_list[i] = job_of(&loaded, &jobs->job_array[i]);
     for (uint32_t i = 0; i < nodes->record_count; i++)
         loaded.node_list[i] = node_of(&nodes->node_array[i]);
     loaded_fini(&slurm->before);

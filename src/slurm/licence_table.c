@@ -69,6 +69,14 @@ static void charge_item(struct licence_table *table, const struct licence_item *
         table->left[i] -= item->count;
 }
 
+bool licences_are_wanted(const struct slurm_job *jobs, size_t n_jobs)
+{
+    for (size_t i = 0; i < n_jobs; i++)
+        if (jobs[i].licences && *jobs[i].licences && !slurm_state_is_end(jobs[i].state))
+            return true;
+    return false;
+}
+
 int licence_table_begin(
     struct licence_table *table, const struct slurm_licence *list, size_t n_licences)
 {

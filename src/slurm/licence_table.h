@@ -19,6 +19,9 @@ enum licence_answer {
     LICENCES_NEVER, /* there are not so many, however long it waits */
 };
 
+/* Has a job that waits or runs asked for licences? If none has, Slurm's need not be read. */
+bool licences_are_wanted(const struct slurm_job *jobs, size_t n_jobs);
+
 /* Begins anew with what Slurm has free. Returns 0 or -ENOMEM. */
 int licence_table_begin(
     struct licence_table *table, const struct slurm_licence *list, size_t n_licences);

@@ -72,10 +72,23 @@ static void any_text_is_read(void **state)
     licence_table_fini(&table);
 }
 
+/* Those of jobs that have ended are Slurm's again. */
+static void only_live_jobs_want_licences(void **state)
+{
+    struct slurm_job jobs[] = {{.licences = NULL}, {.licences = ""},
+        {.licences = "matlab", .state = SLURM_STATE_COMPLETED}};
+    assert_false(licences_are_wanted(jobs, 0));
+    assert_false(licences_are_wanted(jobs, 3));
+    jobs[2].state = SLURM_STATE_RUNNING;
+    assert_true(licences_are_wanted(jobs, 3));
+    jobs[2].state = SLURM_STATE_PENDING;
+    assert_true(licences_are_wanted(jobs, 3));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(licences_are_taken_in_order),
         cmocka_unit_test(more_than_there_are_is_never), cmocka_unit_test(one_of_several_is_enough),
-        cmocka_unit_test(any_text_is_read)};
+        cmocka_unit_test(any_text_is_read), cmocka_unit_test(only_live_jobs_want_licences)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
