@@ -18,6 +18,7 @@
 #include "base/units.h"
 #include "cli/controller_link.h"
 #include "cli/print.h"
+#include "cli/task_pages.h"
 
 enum { AWAY_MAX_S = 60 }; /* chosen: a restart of the daemon with a large log takes some seconds */
 
@@ -108,37 +109,18 @@ int session_call_patiently(
     }
 }
 
-/* The daemon sends a long list of tasks in pages. Adds the tasks of the further pages to
- * `reply`. */
-static int follow_pages(struct client *client, const char *path, json_t *reply)
-{
-    int code = EXIT_OK;
-    json_t *tasks = json_object_get(reply, "tasks"), *next;
-    while (code == EXIT_OK && json_is_string(next = json_object_get(reply, "next"))) {
-        char page_path[1200];
-        json_t *page;
-        snprintf(page_path, sizeof page_path, "%s", path);
-        query_add(page_path, sizeof page_path, "after", json_string_value(next));
-        json_object_del(reply, "next");
-        code = session_call(client, "GET", page_path, NULL, &page);
-        if (code != EXIT_OK)
-            break;
-        json_array_extend(tasks, json_object_get(page, "tasks"));
-        json_object_set(reply, "next", json_object_get(page, "next"));
-        json_decref(page);
-    }
-    return code;
-}
-
 int session_get(const struct invocation *invocation, const char *path, json_t **ret_reply)
 {
     struct client *client;
+    *ret_reply = NULL;
     int code = session_open(invocation, &client);
     if (code != EXIT_OK)
         return code;
     code = session_call(client, "GET", path, NULL, ret_reply);
-    if (code == EXIT_OK && (code = follow_pages(client, path, *ret_reply)) != EXIT_OK)
+    if (code == EXIT_OK && (code = task_pages_follow(client, path, *ret_reply)) != EXIT_OK) {
         json_decref(*ret_reply);
+        *ret_reply = NULL;
+    }
     client_close(client);
     return code;
 }

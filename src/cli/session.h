@@ -42,8 +42,13 @@ int session_call_patiently(
  */
 bool session_may_come_back(const struct client *client, int64_t *give_up_us);
 
-/* Connects, sends one GET (for a list of tasks: of all its pages) and closes. Returns as
- * session_call. */
+/*
+ * Connects, sends one GET (for a list of tasks: of all its pages) and closes.
+ *
+ * `ret_reply`: with EXIT_OK, for the caller to release; NULL otherwise.
+ *
+ * Returns as session_call.
+ */
 int session_get(const struct invocation *invocation, const char *path, json_t **ret_reply);
 
 /*

@@ -69,6 +69,7 @@ class FakeDaemon:
     def __init__(self, socket_path):
         self.socket_path = socket_path
         self.tasks = []
+        self.pages = []  # (status, body) of the next answers with a list, instead of the tasks
         self.gpus = []
         self.share = {"users": []}
         self.settings = {}
@@ -197,6 +198,9 @@ class RequestHandler(http.server.BaseHTTPRequestHandler):
             self.answer(200, {"task": task})
 
     def answer_list(self, query):
+        if self.daemon.pages:
+            self.answer(*self.daemon.pages.pop(0))
+            return
         state = query.get("state", "live")
         tasks = [
             task

@@ -114,6 +114,68 @@ class Queue(CliCase):
         self.assertEqual(len(self.colloc("queue", "-n", "2").splitlines()), 3)
         self.assertEqual(len(json.loads(self.colloc("queue", "-n", "2", "--json"))["tasks"]), 2)
 
+    def test_tasks_that_change_between_two_pages(self):
+        running, waiting = {"state": "RUNNING"}, {"state": "PENDING"}
+        array = {"array_id": 5, "array_count": 3, **waiting}
+        self.daemon.pages = [
+            (200, {"tasks": [make_task(1, **running), make_task(2, **waiting)], "next": "2.2.9"}),
+            (
+                200,
+                {
+                    "tasks": [make_task(4, **waiting), make_task(1, **waiting)],
+                    "next": "2.4.9",
+                    "warning": "The event log has lost something",
+                },
+            ),
+            (200, {"tasks": [make_task(2, **array), make_task(9, state="FAILED", ended_at=1)]}),
+            (200, {"tasks": [make_task(2, **running), make_task(3, **running), make_task(8)]}),
+        ]
+        done = self.run_colloc("queue", "--json")
+        listed = [(task["id"], task["state"]) for task in json.loads(done.stdout)["tasks"]]
+        self.assertEqual(
+            listed,
+            [
+                (3, "RUNNING"),
+                (1, "RUNNING"),
+                (2, "PENDING"),
+                (4, "PENDING"),
+                (2, "PENDING"),
+                (9, "FAILED"),
+            ],
+        )
+        self.assertEqual(done.stderr, "colloc: The event log has lost something\n")
+        self.assertEqual(
+            [path.partition("after=")[2] for _, path, _ in self.daemon.requests],
+            ["", "2%2E2%2E9", "2%2E4%2E9", ""],
+        )
+
+    def test_ended_tasks_in_pages_are_read_once(self):
+        ended = [make_task(task, state="FAILED", ended_at=1) for task in (3, 2, 1)]
+        self.daemon.pages = [
+            (200, {"tasks": ended[:2], "next": "3.2.9"}),
+            (200, {"tasks": ended[2:]}),
+        ]
+        listed = json.loads(self.colloc("queue", "--json", "--state=all"))["tasks"]
+        self.assertEqual(listed, ended)
+        self.assertEqual(len(self.daemon.requests), 2)
+
+    def test_a_page_that_is_refused(self):
+        refusal = {"error": {"code": "x", "message": "the second page is refused"}}
+        for words in (["queue"], ["mig", "plan"], ["report"], ["cancel", "--mine"]):
+            self.daemon.pages = [
+                (200, {"tasks": [make_task(1)], "next": "2.1.9"}),
+                (500, refusal),
+            ]
+            self.assertEqual(self.complaint(*words, code=1), "the second page is refused")
+
+    def test_a_selection_has_all_pages(self):
+        self.daemon.tasks = [make_task(1), make_task(2)]
+        self.daemon.pages = [
+            (200, {"tasks": self.daemon.tasks[:1], "next": "2.1.9"}),
+            (200, {"tasks": self.daemon.tasks[1:]}),
+        ]
+        self.assertEqual(self.colloc("cancel", "--mine"), "Task 1 CANCELLED\nTask 2 CANCELLED\n")
+
     def test_an_unknown_user(self):
         self.daemon.tasks = []
         text = "there is no user 'no-such-user' on this machine"
