@@ -117,10 +117,10 @@ void suspension_fail_order(
     is_suspended &= s->orders->kind != ORDER_SUSPEND; /* the core's: it still holds its GPUs */
     event.suspension_failed.why = failure;
     event.suspension_failed.is_suspended = is_suspended;
-    if (!is_suspended) {
-        suspension_remove_record(s, s->orders->task);
+    if (!is_suspended) { /* only the record has the memory limit from before */
         suspension_set_gate(s, false);
         suspension_return_memory(s);
+        suspension_remove_record(s, s->orders->task);
     }
     finish_order(s, &event, why);
 }

@@ -36,6 +36,7 @@ static struct process {
 
 static struct config config;
 static struct suspension *suspension;
+static bool had_record; /* when the task's cgroup was used last */
 
 static pid_t pid_of(uint64_t task)
 {
@@ -136,6 +137,9 @@ static pid_t find_shim(void *context, uint64_t task)
 /* Task 1 has one, if that has been made: plain files of the kernel's names. */
 static bool find_cgroup(void *context, uint64_t task, char *path, size_t size)
 {
+    char record[600];
+    snprintf(record, sizeof record, "%s/suspended/%d", config.state_dir, (int)task);
+    had_record = access(record, F_OK) == 0;
     snprintf(path, size, "%s/cgroup", config.state_dir);
     return task == 1 && access(path, F_OK) == 0;
 }
@@ -384,6 +388,18 @@ static void test_a_suspension_that_fails_leaves_the_limit(void **state)
     assert_int_equal(limit_of_cgroup("memory.max"), 2 * GIB);
 }
 
+/* A daemon that is killed in between finds the limit in the record. */
+static void test_the_limit_is_set_back_before_the_record_is_removed(void **state)
+{
+    make_cgroup("2147483648\n");
+    processes[1].gate = SUSPENSION_GATE_AWAY;
+    expect_refusal("has not called CUDA since");
+    assert_int_equal(limit_of_cgroup("memory.max"), 2 * GIB);
+    assert_true(had_record);
+    assert_false(find_cgroup(NULL, 2, (char[600]){0}, 600));
+    assert_false(had_record);
+}
+
 static void test_a_cgroup_without_a_limit_gets_none(void **state)
 {
     char text[8] = "";
@@ -409,6 +425,7 @@ int main(void)
         TEST(test_the_core_learns_how_fast_copies_are),
         TEST(test_the_cgroup_may_hold_the_gpu_memory_meanwhile),
         TEST(test_a_suspension_that_fails_leaves_the_limit),
+        TEST(test_the_limit_is_set_back_before_the_record_is_removed),
         TEST(test_a_cgroup_without_a_limit_gets_none),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
