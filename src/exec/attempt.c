@@ -156,8 +156,9 @@ bool attempt_keeps_other_limit(const char *folder, int64_t limit_us)
 {
     struct spec_file file;
     struct fault fault;
-    if (read_spec(folder, &fault, &file) < 0)
-        return true;
+    int r = read_spec(folder, &fault, &file);
+    if (r < 0)
+        return r != -ENOENT;
     bool keeps = !file.reads_time_limit && file.spec.time_limit_us != limit_us;
     spec_file_fini(&file);
     return keeps;

@@ -106,7 +106,8 @@ int attempt_has_variable(
 void attempt_clean(const char *folder);
 
 /* Tests whether the attempt's shim keeps another time limit than this: that of its spec, since it
- * is of a version that does not read ATTEMPT_TIME_LIMIT. True also if its spec cannot be read. */
+ * is of a version that does not read ATTEMPT_TIME_LIMIT. True also if its spec cannot be read;
+ * false if there is none. */
 bool attempt_keeps_other_limit(const char *folder, int64_t limit_us);
 
 /* Closes the watch, and reaps the shim if it was a child and has ended. May be called twice. */

@@ -66,13 +66,27 @@ void attempts_keep_time_limits(struct attempts *attempts)
     twalk_r(attempts->live, on_live_attempt, attempts);
 }
 
+/* Is the start deferred? It takes the limits that the task has then. */
+static bool awaits_launch(const struct task *task, const struct live_attempt *live)
+{
+    return task->state == TASK_STARTING && !(live && (live->watch.pidfd >= 0 || live->to_adopt));
+}
+
 int attempts_apply_limits(const struct attempts *attempts, uint64_t id, struct fault *fault)
 {
     const struct task *task = core_task(attempts->parts.core, id);
+    struct live_attempt *live = live_attempt_find(attempts, id);
     char folder[STATE_PATH_SIZE], cgroup[CGROUP_PATH_SIZE];
     if (!task || !task_state_has_attempt(task->state))
         return 0;
     attempts_folder(attempts, task, folder, sizeof folder);
+    if (awaits_launch(task, live)) {
+        if (live && live->has_folder)
+            attempt_clean(folder); /* its spec has the former limits: the start writes it again */
+        if (live)
+            live->has_folder = false;
+        return 0;
+    }
     int r = write_time_limit(folder, shim_limit_us(task));
     if (r == 0 && cgroups_name(attempts, folder, cgroup, sizeof cgroup)) {
         struct cgroup_limits limits = cgroups_limits_of(attempts, task);

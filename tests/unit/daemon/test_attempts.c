@@ -28,6 +28,7 @@ static struct {
     struct attempts *attempts;
     struct config config;
     int create_fault; /* of the next attempt_create; 0: it succeeds */
+    int spawn_fault;  /* the same of attempt_spawn */
     int probed;       /* the answer of attempt_probe */
     struct attempt_exit exit;
     int shim;        /* an eventfd in place of the shim's pidfd: readable when it has ended */
@@ -65,6 +66,10 @@ static void open_shim(struct attempt_watch *ret_watch)
 int attempt_spawn(
     const char *shim_path, const char *folder, struct fault *fault, struct attempt_watch *ret_watch)
 {
+    int r = seen.spawn_fault;
+    seen.spawn_fault = 0;
+    if (r < 0)
+        return fault_set(fault, -r, "no process is free");
     tell("spawn; ");
     open_shim(ret_watch);
     return 0;
@@ -362,6 +367,20 @@ static void test_limits_that_cannot_be_written_are_said(void **state)
     assert_non_null(strstr(fault.text, "task 1: its new limits are not all in force"));
 }
 
+static void test_a_deferred_start_takes_new_limits_later(void **state)
+{
+    struct fault fault = {0};
+    seen.create_fault = -ENOSPC;
+    assert_int_equal(feed(EVENT_SUBMIT, 1), 0);
+    assert_int_equal(attempts_apply_limits(seen.attempts, 1, &fault), 0);
+    seen.spawn_fault = -EAGAIN;
+    attempts_retry(seen.attempts);
+    expect_story("SUBMIT; PLACE; create tasks/1/1; GPU 0; ");
+    assert_int_equal(attempts_apply_limits(seen.attempts, 1, &fault), 0);
+    attempts_retry(seen.attempts); /* with another spec than before */
+    expect_story("clean; create tasks/1/1; GPU 0; spawn; STARTED; ");
+}
+
 static void submit_mps_task(int mps)
 {
     seen.mps = mps;
@@ -504,6 +523,7 @@ int main(void)
         TEST(a_cancelled_start_is_unstarted),
         TEST(a_running_task_is_killed),
         TEST(limits_that_cannot_be_written_are_said),
+        TEST(a_deferred_start_takes_new_limits_later),
         TEST(a_task_waits_for_mps),
         TEST(a_task_starts_without_mps_where_there_is_none),
         TEST(a_crash_waits_for_a_poll),
