@@ -32,6 +32,8 @@ enum {
     ESTIMATE_WAITS = 2,   /* time limits that an estimate waits for a helper; chosen */
 };
 
+#define MEMORY_MORE ((rlim_t)2 << 30) /* bytes; chosen: many times what a large summary takes */
+
 struct slot {
     struct estimate_helpers *helpers; /* NULL: the slot is free */
     uid_t uid;
@@ -69,12 +71,40 @@ static int read_as_user(const char *path, struct fault *fault, char **ret_text, 
     return file_read_fd(fd, path, EXPORT_SIZE_MAX, fault, ret_text, ret_size);
 }
 
+/* Without free memory the kernel then kills a helper, not the daemon or a task. To be called before
+ * the change of users, after which root owns the file. */
+static void offer_to_oom_killer(void)
+{
+    int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+    if (fd < 0)
+        return;
+    file_write_fd(fd, "1000", 4);
+    close(fd);
+}
+
+/* On top of what is mapped, which is most of the daemon (a sanitizer's is terabytes). */
+static void limit_memory(void)
+{
+    char text[64];
+    struct rlimit limit;
+    if (file_read_start("/proc/self/statm", text, sizeof text) <= 0 ||
+        getrlimit(RLIMIT_AS, &limit) < 0)
+        return;
+    rlim_t most = strtoull(text, NULL, 10) * (rlim_t)sysconf(_SC_PAGESIZE) + MEMORY_MORE;
+    if (limit.rlim_cur != RLIM_INFINITY && limit.rlim_cur < most)
+        return;
+    limit.rlim_cur = most;
+    setrlimit(RLIMIT_AS, &limit);
+}
+
 static int estimate_in_helper(const struct estimate_work *work,
     const struct user_helper_order *order, struct requirement_answer *ret_answer,
     struct fault *fault)
 {
     char *text = NULL;
     size_t size = work->path ? 0 : strlen(work->text);
+    offer_to_oom_killer();
+    limit_memory();
     int r = user_helper_become(order);
     if (r < 0)
         return fault_set(

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/file.h"
 #include "daemon/http/estimate_helpers.h"
 #include "model/export.h"
 
@@ -33,6 +34,7 @@ struct order {
     struct outcome outcome;
     int *started;       /* shared with the helpers */
     bool hangs, aborts; /* instead of an answer */
+    size_t takes_bytes; /* of memory (take_memory) */
 };
 
 static uv_loop_t loop;
@@ -87,6 +89,16 @@ static void set_limit(int limit_ms)
     assert_non_null(helpers);
 }
 
+/* Answers with what the OOM killer has of the helper. */
+static int take_memory(size_t bytes, struct requirement_answer *ret_answer, struct fault *fault)
+{
+    char text[16] = "";
+    file_read_start("/proc/self/oom_score_adj", text, sizeof text);
+    ret_answer->batch = atoi(text);
+    void *taken = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return taken == MAP_FAILED ? fault_set(fault, errno, "no %zu bytes", bytes) : 0;
+}
+
 static int estimate(void *context, const char *text, size_t size,
     struct requirement_answer *ret_answer, struct fault *fault)
 {
@@ -97,6 +109,8 @@ static int estimate(void *context, const char *text, size_t size,
         pause();
     if (order->aborts)
         _exit(9);
+    if (order->takes_bytes)
+        return take_memory(order->takes_bytes, ret_answer, fault);
     if (strncmp(text, "wrong", 5) == 0)
         return fault_set(fault, EINVAL, "wrong text of %zu bytes", size);
     ret_answer->batch = (int64_t)size;
@@ -179,6 +193,15 @@ static void a_helper_that_hangs_or_dies_is_an_error(void **state)
     assert_non_null(strstr(late.fault, "longer than"));
 }
 
+static void a_helper_has_a_limit_of_memory(void **state)
+{
+    struct outcome some = run_one((struct order){.takes_bytes = (size_t)1 << 30}, NULL, "text");
+    struct outcome much = run_one((struct order){.takes_bytes = (size_t)3 << 30}, NULL, "text");
+    assert_int_equal(some.r, 0);
+    assert_int_equal(some.batch, 1000); /* the score */
+    assert_int_equal(much.r, -ENOMEM);
+}
+
 static void a_user_has_at_most_two_helpers(void **state)
 {
     enum { N = ESTIMATE_HELPERS_PER_USER + 2 };
@@ -231,6 +254,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_file_is_read_by_the_helper, begin_test, end_test),
         cmocka_unit_test_setup_teardown(
             a_helper_that_hangs_or_dies_is_an_error, begin_test, end_test),
+        cmocka_unit_test_setup_teardown(a_helper_has_a_limit_of_memory, begin_test, end_test),
         cmocka_unit_test_setup_teardown(
             what_waits_is_estimated_when_a_helper_is_gone, begin_test, end_test),
         cmocka_unit_test_setup_teardown(a_user_has_at_most_two_helpers, begin_test, end_test),
