@@ -25,7 +25,6 @@
 #include "exec/identity.h"
 #include "exec/near_cpus.h"
 #include "exec/output_writer.h"
-#include "exec/torch_responder.h"
 #include "exec/tracker.h"
 
 #define INTERPRETER "/bin/bash"
@@ -39,13 +38,20 @@ struct launch_order {
     int report;
 };
 
-/* The child's report: when the output files are open, and when a step fails. */
+/* The child's report: when the output files are open, when PyTorch's profiler has its sockets, and
+ * when a step fails. */
 struct report {
     int answer;
     struct fault fault;
     struct output_file file[OUTPUT_STREAMS];
+    char torch_sockets[TORCH_SOCKET_FOLDER]; /* "": there are none yet */
 };
 _Static_assert(sizeof(struct report) <= PIPE_BUF, "a report is written whole or not at all");
+
+static void send_report(const struct launch_order *order, const struct report *report)
+{
+    file_write_fd(order->report, report, sizeof *report);
+}
 
 static int connect_streams(const struct output *output)
 {
@@ -138,16 +144,17 @@ static char **add_profiler(const struct attempt_spec *spec, const char *const *a
 
 /* The task's environment with the variables for PyTorch's profiler, which come first: the first of
  * two with a name counts. Returns an array for free, or NULL without memory. */
-static const char **add_torch(const struct launch_order *order, char *sockets, size_t size)
+static const char **add_torch(
+    const struct launch_order *order, struct report *report, char *sockets, size_t size)
 {
     static const char use_daemon[] = "KINETO_USE_DAEMON=1", name[] = "KINETO_IPC_SOCKET_DIR=";
     const char *const *env = order->spec->env;
     int n = count_texts(env);
-    char folder[TORCH_SOCKET_FOLDER];
     const char **list = calloc((size_t)n + 3, sizeof *list);
     int added = 0;
-    if (list && torch_responder_start(order->folder, order->spec, folder) == 0) {
-        snprintf(sockets, size, "%s%s", name, folder);
+    if (list && torch_responder_start(order->folder, order->spec, report->torch_sockets) == 0) {
+        send_report(order, report);
+        snprintf(sockets, size, "%s%s", name, report->torch_sockets);
         list[added++] = use_daemon;
         list[added++] = sockets;
     }
@@ -157,11 +164,12 @@ static const char **add_torch(const struct launch_order *order, char *sockets, s
 }
 
 /* `tracker`: its folder; NULL: without. */
-static int execute_program(const struct launch_order *order, const char *tracker)
+static int execute_program(
+    const struct launch_order *order, struct report *report, const char *tracker)
 {
     const struct attempt_spec *spec = order->spec;
     char sockets[TORCH_SOCKET_FOLDER + 32];
-    const char **torch_env = spec->torch ? add_torch(order, sockets, sizeof sockets) : NULL;
+    const char **torch_env = spec->torch ? add_torch(order, report, sockets, sizeof sockets) : NULL;
     const char *const *variables = torch_env ? torch_env : spec->env;
     char *const *env = (char *const *)(uintptr_t)variables;
     const char **argv = list_arguments(order);
@@ -177,7 +185,9 @@ static int execute_program(const struct launch_order *order, const char *tracker
         execve(command[0], command, env);
     else
         execvpe(command[0], command, env);
-    return -errno;
+    int r = -errno;
+    free(torch_env);
+    return r;
 }
 
 static int open_output(const struct launch_order *order, struct output *output, struct fault *fault)
@@ -195,11 +205,6 @@ static int open_output(const struct launch_order *order, struct output *output, 
         return fault_set(fault, -r, "cannot connect the task's standard streams: %s", strerror(-r));
     r = identity_become(&identity);
     return r < 0 ? fault_set(fault, -r, "cannot become user %u: %s", spec->uid, strerror(-r)) : 0;
-}
-
-static void send_report(const struct launch_order *order, const struct report *report)
-{
-    file_write_fd(order->report, report, sizeof *report);
 }
 
 /* The default file in the user's folder has a limit; files that the user named are the user's. */
@@ -245,8 +250,8 @@ static int become_task(const struct launch_order *order, struct fault *fault)
     r = open_output(order, &output, fault);
     if (r < 0)
         return r;
-    send_report(
-        order, &(struct report){.file = {output.file[OUTPUT_STDOUT], output.file[OUTPUT_STDERR]}});
+    struct report report = {.file = {output.file[OUTPUT_STDOUT], output.file[OUTPUT_STDERR]}};
+    send_report(order, &report);
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != order->shim)
         return fault_set(fault, ESRCH, "the shim was killed while it started the task");
     r = limit_files(spec->open_files);
@@ -258,7 +263,7 @@ static int become_task(const struct launch_order *order, struct fault *fault)
             fault, errno, "cannot change to folder %s: %s", spec->cwd, strerror(errno));
     reset_signals();
     limit_output(spec, &output);
-    r = execute_program(order, is_tracked ? tracker : NULL);
+    r = execute_program(order, &report, is_tracked ? tracker : NULL);
     if (order->script && !spec->profiler && r == -ENOENT)
         what = "the script: the interpreter its first line names";
     return fault_set(fault, -r, "cannot execute %s: %s", what, strerror(-r));
@@ -306,8 +311,10 @@ bool launch_is_under_way(struct launch *launch)
             continue;
         launch->answer = report.answer;
         launch->fault = report.fault;
-        if (report.answer == 0)
+        if (report.answer == 0) {
             memcpy(launch->file, report.file, sizeof launch->file);
+            memcpy(launch->torch_sockets, report.torch_sockets, sizeof launch->torch_sockets);
+        }
     }
     if (launch->report >= 0 && n == 0) {
         close(launch->report);

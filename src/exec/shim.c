@@ -406,6 +406,8 @@ static void run_attempt(struct shim *shim)
         classify_end(shim);
     else
         judge_launch(shim, &fault);
+    if (*shim->launch.torch_sockets)
+        torch_responder_clean(shim->launch.torch_sockets, shim->file.spec.uid, shim->file.spec.gid);
     if (shim->file.spec.cgroup)
         cgroup_remove(shim->file.spec.cgroup, EMPTY_LIMIT_US);
 }

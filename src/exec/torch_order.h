@@ -17,7 +17,7 @@
 enum { TORCH_ORDER_TEXT = 128 };
 
 struct torch_order {
-    int64_t number;      /* larger than that of every order before it; 0: no order */
+    int64_t number;      /* differs from that of the order before it; 0: no order */
     int64_t step;        /* the first step to record; 0: the next one */
     int64_t steps;       /* how many; 0: by time */
     int64_t duration_ms; /* how long, where there are no steps */

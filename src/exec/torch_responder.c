@@ -11,9 +11,10 @@
  * It is a process of the task: it runs as the task's user and in its cgroup, and reads datagrams
  * with no other rights than those that sent them. Its sockets are in a folder that only this user
  * can enter. collocd never reads a datagram: it writes an order into the attempt's folder, which
- * the responder reads when a process asks. Each process gets each order once.
+ * the responder reads when a process asks (torch_dispatch.c: which process gets which order).
  *
  * It ends with the task's program, and is no child of it (tracker.c has the reason and the form).
+ * It then removes the folder; the shim removes what a responder that was killed has left.
  */
 #include "exec/torch_responder.h"
 
@@ -34,85 +35,57 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/file.h"
+#include "exec/identity.h"
 #include "exec/kineto_message.h"
+#include "exec/torch_dispatch.h"
 
 /* libkineto's name for the daemon's socket. */
 #define SOCKET_NAME "dynolog"
 
-/* Chosen: more processes of a task are not profiled; a server has eight GPUs or so. */
-enum { PROCESSES_MAX = 256, CONFIG_MAX = 3000 };
+enum { CONFIG_MAX = 3000 };
 
 struct responder {
     const char *folder; /* of the attempt */
     const struct attempt_spec *spec;
     const char *sockets;
     int socket, task; /* the latter: a pidfd */
-    struct torch_order order;
-    int n_orders; /* so far: it names the files */
-    struct profiled {
-        pid_t pid;
-        int64_t number; /* of the last order that it got */
-    } processes[PROCESSES_MAX];
-    int n_processes;
+    struct torch_dispatch dispatch;
 };
 
 /* ---- orders ---- */
 
-static void take_order(struct responder *responder, struct span text)
-{
-    struct torch_order order;
-    if (torch_order_parse(text, &order) < 0 || order.number <= responder->order.number)
-        return;
-    responder->order = order;
-    responder->n_orders++;
-}
-
 static void read_order_file(struct responder *responder)
 {
     char path[PATH_MAX], text[TORCH_ORDER_TEXT];
+    struct torch_order order;
     snprintf(path, sizeof path, "%s/" TORCH_ORDER_FILE, responder->folder);
     ssize_t n = file_read_start(path, text, sizeof text);
-    if (n > 0)
-        take_order(responder, (struct span){text, (size_t)n});
-}
-
-/* A process that was not seen before is added. NULL: there are too many. */
-static struct profiled *find_process(struct responder *responder, pid_t pid)
-{
-    for (int i = 0; i < responder->n_processes; i++)
-        if (responder->processes[i].pid == pid)
-            return &responder->processes[i];
-    if (responder->n_processes == PROCESSES_MAX)
-        return NULL;
-    struct profiled *process = &responder->processes[responder->n_processes++];
-    *process = (struct profiled){.pid = pid};
-    return process;
+    if (n > 0 && torch_order_parse((struct span){text, (size_t)n}, &order) == 0)
+        torch_dispatch_take(&responder->dispatch, &order, clock_monotonic_us());
 }
 
 /* "colloc-7.torch.json", then "colloc-7.torch-2.json": libkineto puts _PID before the ending. */
-static const char *write_config(const struct responder *responder, char *text, size_t size)
+static const char *write_config(
+    const struct responder *responder, const struct torch_given *given, char *text, size_t size)
 {
     const struct attempt_spec *spec = responder->spec;
     char name[64], path[PATH_MAX], count[16] = "";
-    if (responder->n_orders > 1)
-        snprintf(count, sizeof count, "-%d", responder->n_orders);
+    if (given->count > 1)
+        snprintf(count, sizeof count, "-%d", given->count);
     snprintf(
         name, sizeof name, "%s.torch%s.json", spec->array_id ? "colloc-%A_%a" : "colloc-%j", count);
     if (spec_output_path(spec, name, path, sizeof path) < 0)
         return NULL;
-    return kineto_config_write(&responder->order, path, text, size);
+    return kineto_config_write(given->order, path, text, size);
 }
 
 /* Returns the configuration for a process, "" if there is nothing new for it. */
 static const char *config_for(struct responder *responder, pid_t pid, char *text, size_t size)
 {
-    struct profiled *process = find_process(responder, pid);
-    read_order_file(responder);
-    if (!process || process->number >= responder->order.number)
-        return "";
-    process->number = responder->order.number;
-    const char *config = write_config(responder, text, size);
+    struct torch_given given = torch_dispatch_next(&responder->dispatch, pid, clock_monotonic_us());
+    const char *config = given.order ? write_config(responder, &given, text, size) : NULL;
     return config ? config : "";
 }
 
@@ -133,9 +106,10 @@ static size_t make_answer(struct responder *responder, const struct kineto_reque
     pid_t pid, unsigned char answer[KINETO_MESSAGE_MAX])
 {
     char config[CONFIG_MAX];
+    read_order_file(responder);
     if (request->kind == KINETO_CONTEXT) {
-        find_process(responder, pid);
-        return kineto_message_count(responder->n_processes, answer);
+        torch_dispatch_find(&responder->dispatch, pid, clock_monotonic_us());
+        return kineto_message_count(responder->dispatch.n_processes, answer);
     }
     return kineto_message_config(
         request->wants_activities ? config_for(responder, pid, config, sizeof config) : "", answer);
@@ -188,8 +162,11 @@ static int open_socket(const char *folder)
 /* With the sockets that libkineto has left there. */
 static void remove_folder(const char *folder)
 {
-    DIR *list = opendir(folder);
+    int fd = open(folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    DIR *list = fd >= 0 ? fdopendir(fd) : NULL;
     const struct dirent *entry;
+    if (fd >= 0 && !list)
+        close(fd);
     while (list && (entry = readdir(list)))
         unlinkat(dirfd(list), entry->d_name, 0);
     if (list)
@@ -268,11 +245,29 @@ int torch_responder_start(
     static const char form[] = "/tmp/colloc-torch-XXXXXX";
     struct responder responder = {.folder = folder, .spec = spec, .sockets = ret_sockets};
     memcpy(ret_sockets, form, sizeof form);
-    take_order(&responder, span_of(spec->torch));
-    int r = mkdtemp(ret_sockets) ? start_responder(&responder) : -errno;
+    struct torch_order order;
+    if (torch_order_parse(span_of(spec->torch), &order) == 0)
+        torch_dispatch_submitted(&responder.dispatch, &order);
+    bool is_made = mkdtemp(ret_sockets);
+    int r = is_made ? start_responder(&responder) : -errno;
     if (r < 0)
         fprintf(stderr, "colloc: --profile=torch: %s: %s\n", ret_sockets, strerror(-r));
-    if (r < 0)
+    if (r < 0 && is_made)
         remove_folder(ret_sockets);
     return r;
+}
+
+/* With the groups that removing needs, so that no name service is waited for. */
+void torch_responder_clean(const char *sockets, uid_t uid, gid_t gid)
+{
+    const struct identity identity = {
+        .is_root = geteuid() == 0, .uid = uid, .gid = gid, .groups = &gid, .group_count = 1};
+    pid_t child = fork();
+    if (child == 0) {
+        if (identity_become(&identity) == 0)
+            remove_folder(sockets);
+        _exit(0);
+    }
+    if (child > 0)
+        waitpid(child, NULL, 0);
 }

@@ -20,4 +20,7 @@ enum { TORCH_SOCKET_FOLDER = 40 };
 int torch_responder_start(
     const char *folder, const struct attempt_spec *spec, char ret_sockets[TORCH_SOCKET_FOLDER]);
 
+/* Removes the folder of the sockets, as this user: a responder that was killed has left it. */
+void torch_responder_clean(const char *sockets, uid_t uid, gid_t gid);
+
 #endif

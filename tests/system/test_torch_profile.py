@@ -2,7 +2,9 @@
 """PyTorch's profiler, turned on from outside: the pretend processes speak libkineto's protocol."""
 import glob
 import os
+import signal
 import socket
+import struct
 import sys
 import unittest
 
@@ -84,6 +86,24 @@ class TorchProfile(DaemonCase):
         self.act("cancel", task)
         self.wait(task, "CANCELLED")
         until(lambda: not self.is_answered(sockets), "the end of the responder")
+
+    def test_a_responder_that_is_killed_leaves_no_folder(self):
+        task, sockets = self.begin("torch")
+        os.kill(self.find_responder(sockets), signal.SIGKILL)
+        self.act("cancel", task)
+        self.wait(task, "CANCELLED")
+        self.assertFalse(os.path.exists(sockets))
+
+    def find_responder(self, sockets):
+        """The process that answers, as the kernel says."""
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as client:
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
+            client.bind(f"{sockets}/test")
+            client.connect(f"{sockets}/dynolog")
+            client.settimeout(60)
+            client.send(struct.pack("=Q32siiq", 16, b"ctxt", 0, os.getpid(), 0))
+            _, ((_, _, credentials),), _, _ = client.recvmsg(1024, socket.CMSG_SPACE(12))
+            return struct.unpack("=iII", credentials)[0]
 
     def is_answered(self, sockets):
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as client:
