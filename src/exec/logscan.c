@@ -240,6 +240,14 @@ int logscan_update(struct logscan *scan, int fd)
     return 0;
 }
 
+void logscan_next_file(struct logscan *scan)
+{
+    scan->shortage.at -= scan->offset;
+    scan->cause.at -= scan->offset;
+    scan->consequence.at -= scan->offset;
+    scan->offset = 0;
+}
+
 void logscan_finish(struct logscan *scan)
 {
     end_line(scan);

@@ -58,6 +58,9 @@ struct logscan {
  */
 int logscan_update(struct logscan *scan, int fd);
 
+/* The log goes on in another file, at its beginning. */
+void logscan_next_file(struct logscan *scan);
+
 /* Scans bytes, as if they had been appended to the log. */
 void logscan_feed(struct logscan *scan, struct span bytes);
 

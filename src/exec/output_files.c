@@ -47,11 +47,11 @@ static int open_best(const char *path, bool append)
     return fd;
 }
 
-int output_open_default(const char *path, bool append)
+/* Returns a descriptor of a regular file of this user, or -errno; -EEXIST: it is another's. */
+static int open_guessable(const char *path, int flags)
 {
     struct stat status;
-    int fd = open(
-        path, O_RDWR | O_APPEND | O_CREAT | O_NOCTTY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW, 0666);
+    int fd = open(path, flags | O_NOCTTY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW, 0666);
     if (fd < 0)
         return -errno;
     int errnum = 0;
@@ -59,14 +59,33 @@ int output_open_default(const char *path, bool append)
         errnum = errno;
     else if (!S_ISREG(status.st_mode) || status.st_uid != geteuid())
         errnum = EEXIST;
-    else if (!append && ftruncate(fd, 0) < 0)
-        errnum = errno;
-    if (errnum) {
+    if (errnum)
         close(fd);
-        return -errnum;
+    return errnum ? -errnum : fd;
+}
+
+int output_open_default(const char *path, bool append)
+{
+    int fd = open_guessable(path, O_RDWR | O_APPEND | O_CREAT);
+    if (fd < 0)
+        return fd;
+    if (!append && ftruncate(fd, 0) < 0) {
+        int r = -errno;
+        close(fd);
+        return r;
     }
     fcntl(fd, F_SETFL, O_APPEND);
     return fd;
+}
+
+int output_open_before(const struct attempt_spec *spec)
+{
+    char path[PATH_MAX], before[PATH_MAX + 2];
+    int r = spec_output_path(spec, spec->stdout_path, path, sizeof path);
+    if (r < 0)
+        return r;
+    snprintf(before, sizeof before, "%s.1", path);
+    return open_guessable(before, O_RDONLY);
 }
 
 static int open_named(const char *name, const struct attempt_spec *spec, bool is_default,

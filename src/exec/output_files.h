@@ -63,4 +63,12 @@ bool output_is_shared(const struct attempt_spec *spec);
 int output_open_again(const char *folder, const struct attempt_spec *spec, int stream,
     const struct output_file *file);
 
+/*
+ * Opens FILE.1, which has what the default file of standard output had before (output_writer.h),
+ * for reading. To be called as the user. Another user's file or link of that name is not opened.
+ *
+ * Returns a descriptor or -errno.
+ */
+int output_open_before(const struct attempt_spec *spec);
+
 #endif

@@ -70,12 +70,11 @@ static void report_dropped(struct output_writer *writer, const char *older)
     format_size(writer->dropped, size, sizeof size);
     if (older && writer->dropped)
         snprintf(line, sizeof line,
-            "colloc: the output before this is in %s.1, and %s before that were dropped (setting "
-            "output-max)\n",
+            OUTPUT_BEGUN_ANEW "%s.1, and %s before that were dropped (setting "
+                              "output-max)\n",
             older, size);
     else if (older)
-        snprintf(line, sizeof line,
-            "colloc: the output before this is in %s.1 (setting output-max)\n", older);
+        snprintf(line, sizeof line, OUTPUT_BEGUN_ANEW "%s.1 (setting output-max)\n", older);
     else
         snprintf(line, sizeof line, "colloc: %s of the output before this were dropped\n", size);
     if (file_write_fd(writer->fd, line, strlen(line)) == 0)

@@ -35,6 +35,9 @@ struct output_writer {
  */
 void output_writer_append(struct output_writer *writer, const char *data, size_t size);
 
+/* The file begins with this when it has begun anew and the content before went to FILE.1. */
+#define OUTPUT_BEGUN_ANEW "colloc: the output before this is in "
+
 /*
  * Puts a writer between this process, which is about to execute the task's program as its user, and
  * the file that its standard output is. Standard error follows where both are the same file. The

@@ -763,6 +763,28 @@ static void test_appended_log(void **state)
     assert_string_equal(done.result.failure.evidence, "");
 }
 
+/* The output file begins anew between the error and the end: the error is in the file before. */
+static void test_evidence_in_the_file_before(void **state)
+{
+    struct attempt_spec spec = spec_of(
+        "seq 10000 13000; echo 'CUDA error: out of memory'; seq 20000 23000; exit 1\n");
+    spec.stdout_path = "colloc-%j.out";
+    spec.stdout_is_default = true;
+    spec.output_max_bytes = 64 * KIB;
+    struct running done = run_spec(&spec);
+    const char *text = read_text(work, "colloc-7.out");
+    assert_non_null(strstr(text, "is in colloc-7.out.1"));
+    assert_null(strstr(text, "CUDA error"));
+    assert_string_equal(failure_name(done.result.failure.class), "gpu-oom");
+    const bool appends[] = {true, false}; /* the file before is of an earlier attempt */
+    for (size_t i = 0; i < ARRAY_SIZE(appends); i++) {
+        spec.script = span_of("exit 1\n");
+        spec.append = appends[i];
+        done = run_spec(&spec);
+        assert_string_equal(failure_name(done.result.failure.class), "program");
+    }
+}
+
 static void test_named_output_is_opened_as_the_user(void **state)
 {
     if (geteuid() != 0)
@@ -892,6 +914,7 @@ int main(void)
         cmocka_unit_test(test_daemon_killed_at_any_moment),
         cmocka_unit_test(test_named_output),
         cmocka_unit_test(test_appended_log),
+        cmocka_unit_test(test_evidence_in_the_file_before),
         cmocka_unit_test(test_named_output_is_opened_as_the_user),
         cmocka_unit_test(test_output_to_a_magic_link_is_refused),
         cmocka_unit_test(test_output_that_was_replaced_says_nothing),
