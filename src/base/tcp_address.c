@@ -86,6 +86,13 @@ const char *tcp_address_format(const struct tcp_address *address, char text[TCP_
     return text;
 }
 
+int tcp_address_port(const struct tcp_address *address)
+{
+    struct tcp_address copy = *address;
+    return ntohs(
+        address->storage.ss_family == AF_INET6 ? as_v6(&copy)->sin6_port : as_v4(&copy)->sin_port);
+}
+
 bool tcp_address_is_loopback(const struct tcp_address *address)
 {
     struct tcp_address copy = *address;

@@ -26,6 +26,9 @@ bool tcp_address_is_host_port(const char *text);
 /* Writes the address in the form that tcp_address_parse reads. Returns `text`. */
 const char *tcp_address_format(const struct tcp_address *address, char text[TCP_ADDRESS_TEXT_SIZE]);
 
+/* Returns the port. */
+int tcp_address_port(const struct tcp_address *address);
+
 /* Is it an address of the loopback interface? */
 bool tcp_address_is_loopback(const struct tcp_address *address);
 

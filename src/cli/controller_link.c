@@ -56,25 +56,34 @@ int controller_find(const char *given, struct fault *fault, struct login_conf *r
 #include "nodelink/munge_seal.h"
 #include "nodelink/signed_request.h"
 
+/* What signs requests, and to which controller. */
+struct link_signer {
+    struct munge_seal *seal;
+    char controller[LOGIN_HOST_SIZE];
+};
+
 static int sign_request(void *context, const char *method, const char *path, const char *body,
     size_t size, struct fault *fault, char **ret_credential, uint8_t ret_key[static SHA256_SIZE])
 {
+    const struct link_signer *link = context;
     struct signed_request request;
     char *text;
-    int r = signed_request_make(method, path, body, size, fault, &request);
+    int r = signed_request_make(link->controller, method, path, body, size, fault, &request);
     if (r < 0)
         return r;
     if (signed_request_encode(&request, &text) < 0)
         return fault_set(fault, EILSEQ, "%s: not UTF-8 text", path);
     memcpy(ret_key, request.key, SHA256_SIZE);
-    r = munge_seal_encode(context, text, strlen(text), fault, ret_credential);
+    r = munge_seal_encode(link->seal, text, strlen(text), fault, ret_credential);
     free(text);
     return r;
 }
 
-static void release_seal(void *context)
+static void release_signer(void *context)
 {
-    munge_seal_destroy(context);
+    struct link_signer *link = context;
+    munge_seal_destroy(link->seal);
+    free(link);
 }
 
 static int find_controller_user(const char *name, struct fault *fault, uid_t *ret_uid)
@@ -95,11 +104,16 @@ int controller_open(const struct login_conf *conf, struct fault *fault, struct c
     int r = find_controller_user(conf->user, fault, &reader);
     if (r < 0)
         return r;
-    struct client_signer signer = {.context = munge_seal_create(conf->munge_socket, reader, reader),
-        .sign = sign_request,
-        .release = release_seal};
-    if (!signer.context)
+    struct link_signer *link = calloc(1, sizeof *link);
+    if (link)
+        link->seal = munge_seal_create(conf->munge_socket, reader, reader);
+    if (!link || !link->seal) {
+        free(link);
         return fault_set(fault, ENOMEM, "out of memory");
+    }
+    strcpy(link->controller, conf->controller);
+    const struct client_signer signer = {
+        .context = link, .sign = sign_request, .release = release_signer};
     return client_open_remote(conf->controller, &signer, fault, ret_client);
 }
 

@@ -177,14 +177,15 @@ static int plan_login(
     return add_lines(slurm_folder_find(folder, LOGIN_CONF_NAME), login_conf_text(&conf), fault);
 }
 
-/* The address that colloc-slurm listens at; login nodes may know it by a name. */
-static void print_login_listen(const char *login)
+/* The address that colloc-slurm listens at, and the name by which login nodes know it. */
+static void print_login(const char *login)
 {
     const char *port = strrchr(login, ':');
     struct tcp_address address;
     bool is_numeric = tcp_address_parse(login, &address) == 0;
     printf("    login-listen: %s%s\n", is_numeric ? "" : "0.0.0.0",
         is_numeric || !port ? login : port);
+    printf("    login-name: %s\n", login);
 }
 
 /* Texts are planned together: a node's GRES are in slurm.conf and its devices in gres.conf. */
@@ -226,7 +227,7 @@ static void print_settings(const struct slurm_choices *choices)
            "    wake-file: %s\n",
         choices->intake, choices->run, choices->shards, choices->wake_file);
     if (choices->login)
-        print_login_listen(choices->login);
+        print_login(choices->login);
     putchar('\n');
 }
 

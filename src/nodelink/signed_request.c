@@ -7,22 +7,27 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/random.h>
 
+#include "base/units.h"
 #include "nodelink/json_field.h"
 
 enum { REQUEST_VERSION = 1, TEXT_MAX = 2 * SIGNED_PATH_SIZE + 1024, PURPOSE_SIZE = 32 };
 
 static const char purpose[] = "colloc-slurm";
 
-int signed_request_make(const char *method, const char *path, const char *body, size_t size,
-    struct fault *fault, struct signed_request *ret_request)
+int signed_request_make(const char *controller, const char *method, const char *path,
+    const char *body, size_t size, struct fault *fault, struct signed_request *ret_request)
 {
+    if (strlen(controller) >= SIGNED_PLACE_SIZE)
+        return fault_set(fault, ENAMETOOLONG, "controller's name of %zu bytes", strlen(controller));
     if (strlen(method) >= SIGNED_METHOD_SIZE || strlen(path) >= SIGNED_PATH_SIZE)
         return fault_set(fault, ENAMETOOLONG, "request path of %zu bytes", strlen(path));
     *ret_request = (struct signed_request){0};
     if (getrandom(ret_request->key, SHA256_SIZE, GRND_NONBLOCK) != SHA256_SIZE)
         return fault_set(fault, EAGAIN, "the kernel has no random numbers yet");
+    strcpy(ret_request->controller, controller);
     strcpy(ret_request->method, method);
     strcpy(ret_request->path, path);
     sha256_hex(body, size, ret_request->body_digest);
@@ -33,9 +38,9 @@ int signed_request_encode(const struct signed_request *request, char **ret_text)
 {
     char key[SHA256_HEX_SIZE];
     sha256_format(request->key, key);
-    json_t *object = json_pack("{s:i, s:s, s:s, s:s, s:s, s:s}", "v", REQUEST_VERSION, "for",
-        purpose, "method", request->method, "path", request->path, "body", request->body_digest,
-        "key", key);
+    json_t *object = json_pack("{s:i, s:s, s:s, s:s, s:s, s:s, s:s}", "v", REQUEST_VERSION, "for",
+        purpose, "to", request->controller, "method", request->method, "path", request->path,
+        "body", request->body_digest, "key", key);
     *ret_text = object ? json_dumps(object, JSON_COMPACT) : NULL;
     json_decref(object);
     return *ret_text ? 0 : -ENOMEM;
@@ -49,6 +54,8 @@ static int read_members(const json_t *object, struct fault *fault, struct signed
         r = json_field_text(object, "for", fault, meant_for, sizeof meant_for);
     if (r == 0 && strcmp(meant_for, purpose) != 0)
         r = fault_set(fault, EINVAL, "not made for colloc-slurm");
+    if (r == 0)
+        r = json_field_text(object, "to", fault, request->controller, sizeof request->controller);
     if (r == 0)
         r = json_field_text(object, "method", fault, request->method, sizeof request->method);
     if (r == 0)
@@ -73,6 +80,15 @@ int signed_request_decode(
         r = read_members(object, fault, ret_request);
     json_decref(object);
     return r;
+}
+
+bool signed_request_is_for(const struct signed_request *request, const char *name, int port)
+{
+    const char *colon = strrchr(request->controller, ':');
+    int64_t meant;
+    if (strcmp(name, "none") != 0)
+        return strcasecmp(request->controller, name) == 0;
+    return colon && parse_int64(colon + 1, 1, 65535, &meant) == 0 && meant == port;
 }
 
 bool signed_request_matches(const struct signed_request *request, const char *method,

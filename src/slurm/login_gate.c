@@ -99,7 +99,21 @@ static const char *advice_of(int opened)
     }
 }
 
-static void judge_request(const struct waiting *waiting)
+static void refuse_foreign(const struct login_gate *gate, const struct waiting *waiting)
+{
+    if (strcmp(gate->parts.name, "none") != 0)
+        api_reply_error(waiting->request, 401,
+            "the request is meant for the controller %s, but this is %s: name it so in "
+            "--controller or colloc.conf",
+            waiting->made.controller, gate->parts.name);
+    else
+        api_reply_error(waiting->request, 401,
+            "the request is meant for the controller %s, but this one has port %d: a tunnel to it "
+            "must have the same",
+            waiting->made.controller, tcp_address_port(gate->parts.address));
+}
+
+static void judge_request(const struct login_gate *gate, const struct waiting *waiting)
 {
     struct api_request *request = waiting->request;
     size_t size;
@@ -109,6 +123,9 @@ static void judge_request(const struct waiting *waiting)
     else if (waiting->opened != 0)
         api_reply_error(request, 401, "the controller refuses the credential: %s%s",
             waiting->fault.text, advice_of(waiting->opened));
+    else if (!signed_request_is_for(
+                 &waiting->made, gate->parts.name, tcp_address_port(gate->parts.address)))
+        refuse_foreign(gate, waiting);
     else if (!signed_request_matches(&waiting->made, api_request_method(request),
                  api_request_target(request), body, size))
         api_reply_error(request, 401,
@@ -128,7 +145,7 @@ static void on_turn(uv_work_t *work, int status)
     struct waiting *turn = gate->turn;
     gate->turn = NULL;
     for (const struct waiting *waiting = turn; waiting && !gate->is_closed; waiting = waiting->next)
-        judge_request(waiting);
+        judge_request(gate, waiting);
     free_waiting(turn);
     if (gate->is_closed)
         return;

@@ -6,7 +6,9 @@
  * Contract:
  *   1. munged is called in the loop's thread pool only, by one thread at a time, so that one that
  *      does not answer holds up neither the loop nor the other work of the pool.
- *   2. The user of an admitted request is munge's; a request that is not admitted is answered with
+ *   2. A request that is meant for another controller is refused, so that what one has answered is
+ *      not answered by another.
+ *   3. The user of an admitted request is munge's; a request that is not admitted is answered with
  *      401 and the reason, or with 503 where munged does not answer.
  */
 #ifndef COLLOC_SLURM_LOGIN_GATE_H
@@ -15,13 +17,16 @@
 #include <uv.h>
 
 #include "api/server.h"
+#include "base/tcp_address.h"
 
 struct login_gate;
 
 struct login_gate_options {
-    uv_loop_t *loop;                 /* borrowed */
-    const char *munge_socket;        /* "": libmunge's own */
-    void (*answered)(void *context); /* requests were answered outside of the server's turns */
+    uv_loop_t *loop;                   /* borrowed */
+    const char *munge_socket;          /* "": libmunge's own */
+    const char *name;                  /* of this controller: see signed_request_is_for; borrowed */
+    const struct tcp_address *address; /* at which the server listens; borrowed */
+    void (*answered)(void *context);   /* requests were answered outside of the server's turns */
     void *context;
 };
 

@@ -308,11 +308,17 @@ static int listen_for_logins(struct slurm_api *api, uv_loop_t *loop, struct faul
     struct api_server_options options = server_options(api);
     if (strcmp(api->config->login_listen, "none") == 0)
         return 0;
-    const struct login_gate_options gate = {
-        .loop = loop, .munge_socket = api->config->munge_socket, .answered = run_servers, api};
     api->login = tcp_server_create(loop);
+    if (!api->login)
+        return fault_set(fault, ENOMEM, "out of memory");
+    const struct login_gate_options gate = {.loop = loop,
+        .munge_socket = api->config->munge_socket,
+        .name = api->config->login_name,
+        .address = tcp_server_address(api->login),
+        .answered = run_servers,
+        .context = api};
     api->gate = login_gate_create(&gate);
-    if (!api->login || !api->gate)
+    if (!api->gate)
         return fault_set(fault, ENOMEM, "out of memory");
     options.admit = login_gate_admit;
     options.server_data = api->gate;

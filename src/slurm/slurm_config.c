@@ -47,6 +47,9 @@ static const struct setting {
     {"login-listen", FIELD(login_listen), &setting_address, "ADDRESS:PORT",
         "where these commands on other machines ask, each request signed by munge, such as "
         "10.0.0.1:7491; none: only this machine's can"},
+    {"login-name", FIELD(login_name), &setting_host_port, "HOST:PORT",
+        "the line Controller= of colloc.conf: requests that are meant for another controller are "
+        "refused; none: any with the port of login-listen is accepted"},
     {"web", FIELD(web), &setting_web, "ADDRESS:PORT",
         "where the web page is served, such as 127.0.0.1:7480; on-demand: at 127.0.0.1 once `colloc "
         "web` asks for it; none: never"},
@@ -102,6 +105,7 @@ static void set_defaults(struct slurm_config *config)
         .state_dir = "/var/lib/colloc-slurm",
         .listen = "none",
         .login_listen = "none",
+        .login_name = "none",
         .web = "on-demand",
         .socket = SLURM_SOCKET_USUAL,
         .estimator = ESTIMATOR_USUAL,

@@ -15,6 +15,7 @@ struct slurm_config {
     char state_dir[512];     /* holds the lock */
     char listen[64];         /* "none" or an address with its port */
     char login_listen[64];   /* "none" or the address for requests of other machines */
+    char login_name[300];    /* "none" or the host and port by which other machines name it */
     char socket[512];        /* "none" or the path of the API's Unix socket */
     char web[64];            /* "none", "on-demand" or an address */
     char node_key_file[512]; /* "": munge proves which agent reports */

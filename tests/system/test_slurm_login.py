@@ -60,9 +60,10 @@ class Between:
     """Stands between a client and the controller, and alters what passes."""
 
     def __init__(self, port, request=None, answer=None):
+        """At the controller's port, as a request names that, of another address."""
         self.target, self.request, self.answer = port, request, answer
-        self.listener = socket.create_server(("127.0.0.1", 0))
-        self.address = "127.0.0.1:%d" % self.listener.getsockname()[1]
+        self.listener = socket.create_server(("127.0.0.9", port))
+        self.address = f"127.0.0.9:{port}"
         threading.Thread(target=self.serve, daemon=True).start()
 
     def serve(self):
@@ -387,6 +388,7 @@ class Login(unittest.TestCase):
         text = {
             "v": 1,
             "for": "colloc-slurm",
+            "to": self.address,
             "method": "GET",
             "path": path,
             "body": hashlib.sha256(b"").hexdigest(),
@@ -405,9 +407,11 @@ class Login(unittest.TestCase):
         )
         return "Munge " + done.stdout.strip()
 
-    def send(self, authorization, method="GET", path=PATH, body=None, source="127.0.0.1"):
+    def send(
+        self, authorization, method="GET", path=PATH, body=None, source="127.0.0.1", port=None
+    ):
         connection = http.client.HTTPConnection(
-            "127.0.0.1", self.port, timeout=LIMIT_S, source_address=(source, 0)
+            "127.0.0.1", port or self.port, timeout=LIMIT_S, source_address=(source, 0)
         )
         headers = {"Authorization": authorization} if authorization else {}
         connection.request(method, path, body=body, headers=headers)
@@ -430,6 +434,23 @@ class Login(unittest.TestCase):
         status, text = self.send(made)
         self.assertEqual(status, 401)
         self.assertIn("Expired credential: do the clocks of the two machines differ?", text)
+
+    def test_another_controller(self):
+        """Two controllers with one munge key: each accepts only what is meant for it."""
+        (port,) = loopback.free_ports(1)
+        login = [f"--login-listen=127.0.0.1:{port}", f"--munge-socket={self.munge}"]
+        second = self.start_second("controller-port", *login)
+        until(lambda: loopback_answers(port), "the second controller")
+        status, text = self.send(self.credential(), port=port)
+        self.assertEqual((status, f"but this one has port {port}" in text), (401, True), text)
+        self.assertEqual(self.send(self.credential(to=f"x:{port}"), port=port)[0], 200)
+        second.kill()
+        named = self.start_second("controller-name", *login, f"--login-name=ctl2:{port}")
+        until(lambda: loopback_answers(port), "the controller with a name")
+        words = self.colloc("info", controller=f"127.0.0.1:{port}", status=1)
+        self.assertIn(f"but this is ctl2:{port}: name it so", words)
+        self.assertEqual(self.send(self.credential(to=f"CTL2:{port}"), port=port)[0], 200)
+        named.kill()
 
     def test_not_the_signed_request(self):
         digest = hashlib.sha256(b"{}").hexdigest()
@@ -504,6 +525,8 @@ class Login(unittest.TestCase):
             "Munge " + "x" * 9000,
             self.credential("--restrict-uid=1"),
             self.credential(v=2),
+            self.credential(to="127.0.0.1"),
+            self.credential(to=None),
             self.credential(key="5f"),
             self.credential(**{"for": "slurmctld"}),
         ):

@@ -123,6 +123,7 @@ class Sites(SlurmCase):
             ],
         )
         self.assertIn("    login-listen: 0.0.0.0:7491\n", printed)
+        self.assertIn("    login-name: ctl1.example.org:7491\n", printed)
         printed = self.slurm("setup", "--take-partition", "--login=10.0.0.1:7491")
         self.assertIn("    login-listen: 10.0.0.1:7491\n", printed)
         self.assertNotIn("login-listen", self.slurm("setup", "--take-partition"))
