@@ -244,6 +244,13 @@ static void refuse_series(void *context, struct api_request *request)
         "here are of now");
 }
 
+static void refuse_starts(void *context, struct api_request *request)
+{
+    api_reply_error(request, 404,
+        "the controller of a Slurm cluster does not predict starts: `colloc show` says why a job "
+        "waits");
+}
+
 static void refuse_question(void *context, struct api_request *request)
 {
     api_reply_error(request, 404,
@@ -270,6 +277,7 @@ static const struct api_route routes[] = {
     {"GET", "/v1/gpus/{name}/series", refuse_series},
     {"GET", "/v1/events", route_events},
     {"GET", "/v1/samples", refuse_question},
+    {"GET", "/v1/starts", refuse_starts},
     {"GET", "/v1/share", refuse_question},
     {"GET", "/v1/reservations", refuse_question},
     {"GET", "/v1/stats", refuse_question},

@@ -107,6 +107,7 @@ class Cluster(unittest.TestCase):
         self.assertRegex(queue, rf"(?m)^ *{crashing} .* PENDING ")
         self.assertNotIn(" games ", self.colloc("queue", "--user=daemon"))
         self.assertIn("scancel", self.colloc("cancel", crashing, user=BOB, status=1))
+        self.assertIn("not predict starts", self.colloc("queue", "--start", status=1))
         self.assertIn("no job 999", self.colloc("show", "999", status=1))
         self.assertRegex(self.colloc("info"), r"slurm +true")
 
