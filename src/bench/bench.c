@@ -18,7 +18,6 @@
 #include "base/clock.h"
 #include "bench/environment_record.h"
 #include "bench/visible_devices.h"
-#include "gpu/mps.h"
 #include "gpu/private_mps.h"
 #include "recorder/gpu_recorder.h"
 
@@ -96,13 +95,19 @@ static size_t list_gpus(const struct group_run *run, const char **ret_uuids)
     return n;
 }
 
-/* Each group has its own control daemon, so that groups do not affect each other. */
-static int start_mps(struct group_run *run)
+/* Each group has its own control daemon, so that groups do not affect each other. A machine without
+ * MPS still runs the other groups. Returns false with the reason if it cannot be started. */
+static bool start_mps(struct group_run *run, char *why, size_t size)
 {
     const char *uuids[GPUS_MAX];
+    struct fault fault = {0};
+    if (!bench_group_has(run->group, BENCH_MPS))
+        return true;
     size_t count = list_gpus(run, uuids);
-    int r = private_mps_start(&run->mps, uuids, count, run->bench->fault);
-    return r > 0 && r != MPS_ALREADY_ALIVE ? -ENOENT : r < 0 ? r : 0;
+    if (private_mps_start(&run->mps, uuids, count, &fault) == 0)
+        return true;
+    snprintf(why, size, "%s", fault.text);
+    return false;
 }
 
 /* ---- one group ---- */
@@ -183,8 +188,6 @@ static int measure_group(struct group_run *run)
 {
     FILE *csv;
     int r = open_samples(run, &csv);
-    if (r == 0 && bench_group_has(run->group, BENCH_MPS) && !run->bench->settings->client)
-        r = start_mps(run);
     if (r == 0) {
         gpu_recorder_query_all(&run->recorder);
         sample_gpus(run);
@@ -192,7 +195,6 @@ static int measure_group(struct group_run *run)
         gpu_recorder_query_all(&run->recorder);
         sample_gpus(run);
     }
-    private_mps_stop(&run->mps);
     gpu_recorder_close(&run->recorder);
     if (csv && fclose(csv) != 0 && r == 0)
         r = fault_set(run->bench->fault, EIO, "cannot write all samples of '%s'", run->group->name);
@@ -202,15 +204,18 @@ static int measure_group(struct group_run *run)
     return r;
 }
 
-/* A daemon chooses the devices itself. */
-static int find_devices(struct group_run *run, char *why, size_t size)
+/* Finds the devices of the group's trainings and starts its MPS; a daemon does both itself. Returns
+ * NULL, or `why` with the reason why the group cannot run on this machine. */
+static const char *prepare_group(struct group_run *run, char *why, size_t size)
 {
     const struct bench *bench = run->bench;
-    if (bench->settings->client || !bench->set)
-        return 0;
+    if (bench->settings->client)
+        return NULL;
     for (int i = 0; i < run->group->n_tasks; i++)
         run->device_list[i] = run->devices[i];
-    return visible_devices_find(bench->set, run->group, run->devices, why, size);
+    if (bench->set && visible_devices_find(bench->set, run->group, run->devices, why, size) != 0)
+        return why;
+    return start_mps(run, why, size) ? NULL : why;
 }
 
 static void estimate_time_left(struct bench *bench)
@@ -226,7 +231,7 @@ static int run_group(struct bench *bench, size_t i, int repeat)
 {
     const struct bench_settings *settings = bench->settings;
     struct bench_progress *progress = &bench->progress;
-    char why[200];
+    char why[512];
     struct group_run *run = calloc(1, sizeof *run);
     if (!run)
         return fault_set(bench->fault, ENOMEM, "out of memory");
@@ -239,10 +244,11 @@ static int run_group(struct bench *bench, size_t i, int repeat)
     progress->repeat = repeat;
     progress->failed = 0;
     progress->has_result = true;
-    progress->skip = find_devices(run, why, sizeof why) ? why : NULL;
+    progress->skip = prepare_group(run, why, sizeof why);
     progress->results = progress->skip ? NULL : run->results;
     settings->on_begin(settings->context, progress);
     int r = progress->skip ? 0 : measure_group(run);
+    private_mps_stop(&run->mps);
     if (r == TRAINER_TIMEOUT) {
         progress->skip = "it ran longer than --limit and was killed";
         progress->results = NULL;

@@ -351,7 +351,7 @@ static int write_results(
  *      dropped from it;
  *   2. what all groups need is checked once (bench_check.c);
  *   3. the groups are run;
- *   4. summary.csv and the report are written, also after an interruption.
+ *   4. summary.csv and the report are written, also after an interruption or an error.
  */
 static int measure_groups(const struct invocation *invocation, const struct experiment *experiment)
 {
@@ -366,6 +366,7 @@ static int measure_groups(const struct invocation *invocation, const struct expe
     int r = invocation->values[BENCH_RETRY_FAILED].number ? journal_drop_failed(folder, &fault) : 0;
     if (r == 0)
         r = journal_open(&journal, folder, &fault);
+    bool has_journal = r == 0;
     if (r == 0 &&
         !bench_can_run(experiment, option_text_or(&invocation->values[BENCH_PYTHON], "python3"),
             invocation->values[BENCH_WORKLOADS].set, by_daemon))
@@ -377,7 +378,7 @@ static int measure_groups(const struct invocation *invocation, const struct expe
     }
     if (code == EXIT_OK)
         code = report_end(r, &fault, folder);
-    if (r >= 0 && write_results(invocation, &journal, folder) != EXIT_OK)
+    if (has_journal && write_results(invocation, &journal, folder) != EXIT_OK)
         code = EXIT_REFUSED;
     journal_fini(&journal);
     client_close(context.client);

@@ -4,6 +4,7 @@
 import csv
 import os
 import re
+import shutil
 import signal
 import subprocess
 import unittest
@@ -183,6 +184,7 @@ class Bench(DaemonCase):
         table = "mix,sharing,gpu\none*8,streams,1\n"
         self.bench(table)
         limit = len(read(f"{self.work}/out/tasks.csv")) + 10
+        os.remove(f"{self.work}/out/summary.csv")
         arguments = self.arguments(table + "two,streams,1\n", "--interval=1h")
         done = subprocess.run(
             [
@@ -200,6 +202,7 @@ class Bench(DaemonCase):
             check=False,
         )
         self.assertIn("tasks.csv: File too large", done.stderr)
+        self.assertEqual([row["group"] for row in self.rows("summary.csv")], ["one*8 streams"])
         self.bench(table + "two,streams,1\n")
         self.assertEqual(
             [row["group"] for row in self.rows("groups.csv")], ["one*8 streams", "two streams"]
@@ -216,6 +219,24 @@ class Bench(DaemonCase):
         self.assertIn("GPU 0 has 2 instances of 3g.20gb, the group needs 3", done.stderr)
         self.assertIn("this machine has no GPU 7", done.stderr)
         self.assertEqual([row["gpu"] for row in self.rows("groups.csv")], ["1"])
+
+    def test_without_mps_the_other_groups_run(self):
+        programs = os.path.join(self.work, "programs")
+        emulator, others = self.env["PATH"].split(":", maxsplit=1)
+        os.mkdir(programs)
+        os.symlink(f"{emulator}/colloc-pretend-train", f"{programs}/colloc-pretend-train")
+        self.env["PATH"] = f"{programs}:{others}"
+        if shutil.which("nvidia-cuda-mps-control", path=self.env["PATH"]):
+            self.skipTest("this machine has MPS")
+        table = "mix,sharing,gpu\none*2,mps,1\none,streams,1\n"
+        done = self.bench(table, code=1)
+        self.assertIn("one*2 mps ... skipped: no MPS: nvidia-cuda-mps-control is", done.stderr)
+        self.assertEqual([row["group"] for row in self.rows("summary.csv")], ["one streams"])
+        control = self.write("programs/nvidia-cuda-mps-control", "#!/bin/sh\necho no >&2\nexit 1\n")
+        os.chmod(control, 0o755)
+        done = self.bench(table, code=1)
+        self.assertRegex(done.stderr, r"one\*2 mps \.\.\. skipped: .*: no")
+        self.assertEqual([row["group"] for row in self.rows("summary.csv")], ["one streams"])
 
     def test_a_group_that_takes_too_long_is_ended(self):
         done = self.bench(
