@@ -46,8 +46,8 @@ def fake_peak_bytes(export, batch):
     return peak
 
 
-def ask_colloc(colloc, run, summary):
-    """Estimator -> MiB, of those that have an answer."""
+def ask_colloc(colloc, run, summary, *options):
+    """The estimates of a run, as `colloc estimate --json` lists them; none if it refuses."""
     command = [
         colloc,
         "estimate",
@@ -56,18 +56,17 @@ def ask_colloc(colloc, run, summary):
         f"--optimizer={run['optimizer']}",
         f"--precision={run['precision']}",
         f"--gpu={GPU}",
-        "--estimator=all",
         "--json",
+        *options,
     ]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        return {}
-    return {e["estimator"]: e.get("mib") for e in json.loads(done.stdout)["estimates"]}
+    return json.loads(done.stdout)["estimates"] if done.returncode == 0 else []
 
 
 def estimate_run(colloc, runs, run):
     """A row of runs.csv."""
-    answers = ask_colloc(colloc, run, runs.summaries[run["model"]])
+    found = ask_colloc(colloc, run, runs.summaries[run["model"]], "--estimator=all")
+    answers = {estimate["estimator"]: estimate["mib"] for estimate in found}
     row = {name: run[name] for name in ("id", "model", "family", "batch", "optimizer", "precision")}
     row["measured_mib"] = run["driver_mib"]
     path = runs.export_of(run)
