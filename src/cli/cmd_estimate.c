@@ -27,6 +27,7 @@
 #include "estimator/estimator.h"
 #include "estimator/physics/gpu_traits.h"
 #include "model/network.h"
+#include "taskfile/estimate_options.h"
 #include "taskfile/taskfile.h"
 #include "training/name_list.h"
 
@@ -363,26 +364,17 @@ static const char *gpu_kind_of(const struct invocation *invocation, const struct
     return named || !export || export->measured.batch == 0 ? named : export->measured.gpu;
 }
 
-/* What was not given stays so (ESTIMATE_NOT_GIVEN, NULL): each estimator decides what it assumes
- * then, and says so in its note. */
-static void fill_request(const struct invocation *invocation, struct estimation *estimation)
+static int fill_request(
+    const struct invocation *invocation, struct estimation *estimation, struct fault *fault)
 {
-    const struct option_value *values = estimation->task.values;
     estimation->request = (struct estimate_request){
         .model = estimation->network.model,
         .export = estimation->network.export,
-        .batch = option_number_or(&values[TASK_BATCH], ESTIMATE_NOT_GIVEN),
-        .declared_bytes = values[TASK_MEMORY].number,
-        .sequence_length = values[TASK_SEQ].number,
-        .optimizer = optimizer_parse(values[TASK_OPTIMIZER].text),
-        .optimizer_text = values[TASK_OPTIMIZER].text,
-        .precision = precision_of(values),
-        .gpus = (int)option_number_or(&values[TASK_GPUS], 1),
-        .parallel = parallel_parse(values[TASK_PARALLEL].text),
         .gpu_kind = gpu_kind_of(invocation, estimation->network.export),
         .history = estimation->history,
         .n_history = estimation->n_history,
     };
+    return estimate_options_apply(estimation->task.values, fault, &estimation->request);
 }
 
 static int run_estimator(struct estimation *estimation, const char *name, struct fault *fault)
@@ -642,7 +634,8 @@ static int run(const struct invocation *invocation)
         r = parse_summary(invocation, &estimation, &fault);
     if (r == 0)
         r = read_history(invocation, &estimation, &fault);
-    fill_request(invocation, &estimation);
+    if (r == 0)
+        r = fill_request(invocation, &estimation, &fault);
     if (r == 0)
         r = run_estimators(&estimation, &fault);
     int code = r == 0 ? EXIT_OK : EXIT_USAGE;

@@ -13,6 +13,7 @@
 #include "core/event.h"
 #include "model/network.h"
 #include "policy/policies.h"
+#include "taskfile/estimate_options.h"
 
 /* Returns a copy in which no line begins with "#SBATCH"; NULL without memory. */
 static char *without_slurm_lines(const char *text)
@@ -73,21 +74,6 @@ const char *job_script_summary(const struct job_script *script)
     return script->description.values[TASK_SUMMARY].text;
 }
 
-static int set_estimate_request(
-    const struct option_value *values, struct estimate_request *request, struct fault *fault)
-{
-    const struct option_value *batch = &values[TASK_BATCH];
-    const char *precision = values[TASK_PRECISION].text;
-    request->batch = option_number_or(batch, ESTIMATE_NOT_GIVEN);
-    request->sequence_length = values[TASK_SEQ].number;
-    request->optimizer_text = values[TASK_OPTIMIZER].text;
-    request->optimizer = optimizer_parse(request->optimizer_text);
-    request->gpus = (int)option_number_or(&values[TASK_GPUS], 1);
-    request->parallel = parallel_parse(values[TASK_PARALLEL].text);
-    request->declared_bytes = values[TASK_MEMORY].number;
-    return precision_parse("precision", precision, fault, &request->precision);
-}
-
 static int take_estimate(const struct estimate *estimate, const char *name,
     const struct job_script_settings *settings, struct task_request *request, struct fault *fault)
 {
@@ -116,7 +102,7 @@ int job_script_estimate(struct job_script *script, const struct job_script_setti
     if (r < 0)
         return fault_prefix(fault, r, "%s", job_script_summary(script));
     struct estimate_request request = {.model = network.model, .export = network.export};
-    r = set_estimate_request(values, &request, fault);
+    r = estimate_options_apply(values, fault, &request);
     const char *name = estimator_choose(values[TASK_ESTIMATOR].text, &request, settings->estimator);
     if (r == 0)
         r = estimate_run(name, &request, fault, &estimate);

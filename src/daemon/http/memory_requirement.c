@@ -20,20 +20,7 @@
 #include "daemon/http/request_fields.h"
 #include "daemon/http/submission.h"
 #include "model/network.h"
-
-static int set_estimate_request(
-    const struct option_value *options, struct estimate_request *request, struct fault *fault)
-{
-    const struct option_value *batch = &options[TASK_BATCH];
-    request->batch = option_number_or(batch, ESTIMATE_NOT_GIVEN);
-    request->sequence_length = options[TASK_SEQ].number;
-    request->optimizer_text = options[TASK_OPTIMIZER].text;
-    request->optimizer = optimizer_parse(request->optimizer_text);
-    request->gpus = (int)option_number_or(&options[TASK_GPUS], 1);
-    request->parallel = parallel_parse(options[TASK_PARALLEL].text);
-    request->declared_bytes = options[TASK_MEMORY].number;
-    return precision_parse("precision", options[TASK_PRECISION].text, fault, &request->precision);
-}
+#include "taskfile/estimate_options.h"
 
 /* Returns the kind of all GPUs that the task may have; NULL when they differ: then an estimate for
  * one kind would not hold for another. */
@@ -156,7 +143,7 @@ static int estimate_network(const struct http *http, const struct submission *su
         .gpu_kind = gpu_kind(http, &submission->event.submit.request),
         .history = http->parts.run_history->runs,
         .n_history = http->parts.run_history->n};
-    int r = set_estimate_request(submission->options, &request, fault);
+    int r = estimate_options_apply(submission->options, fault, &request);
     if (r < 0)
         return r;
     keep_subject(&request, ret_answer);
@@ -196,7 +183,7 @@ static json_t *subject_json(
 {
     struct estimate_request request = {0};
     struct fault unused;
-    if (!answer->has_subject || set_estimate_request(options, &request, &unused) < 0)
+    if (!answer->has_subject || estimate_options_apply(options, &unused, &request) < 0)
         return NULL;
     return run_history_subject(&request, answer->fingerprint, answer->batch);
 }

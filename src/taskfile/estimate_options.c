@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The daemon, the controller of a Slurm cluster and `colloc estimate` estimate the same task from
+ * the same options, so that all three have the same answer. What differs between them is where the
+ * network, the kind of GPU and the earlier runs come from: that stays theirs.
+ */
+#include "taskfile/estimate_options.h"
+
+#include "taskfile/taskfile.h"
+
+int estimate_options_apply(
+    const struct option_value *values, struct fault *fault, struct estimate_request *request)
+{
+    request->batch = option_number_or(&values[TASK_BATCH], ESTIMATE_NOT_GIVEN);
+    request->sequence_length = values[TASK_SEQ].number;
+    request->optimizer_text = values[TASK_OPTIMIZER].text;
+    request->optimizer = optimizer_parse(request->optimizer_text);
+    request->gpus = (int)option_number_or(&values[TASK_GPUS], 1);
+    request->parallel = parallel_parse(values[TASK_PARALLEL].text);
+    request->declared_bytes = values[TASK_MEMORY].number;
+    return precision_parse("precision", values[TASK_PRECISION].text, fault, &request->precision);
+}
