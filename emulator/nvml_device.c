@@ -116,129 +116,115 @@ nvmlReturn_t nvmlDeviceGetUUID(nvmlDevice_t device, char *uuid, unsigned length)
     return r;
 }
 
-/* Returns a fact that is one number of a whole GPU. */
-static nvmlReturn_t give_fact(
-    nvmlDevice_t device, unsigned *out, unsigned (*fact)(const struct view *))
-{
-    struct view v;
-
-    nvmlReturn_t r = view_open_gpu(device, out, 0, &v);
-    if (r != NVML_SUCCESS)
-        return r;
-    *out = fact(&v);
-    view_close(&v);
-    return NVML_SUCCESS;
-}
-
-static unsigned index_of(const struct view *v)
+static unsigned index_of(const struct view *v, unsigned index)
 {
     return (unsigned)v->seat.gpu;
 }
 
-static unsigned brand_of(const struct view *v)
+static unsigned brand_of(const struct view *v, unsigned index)
 {
     return NVML_BRAND_NVIDIA;
 }
 
-static unsigned architecture_of(const struct view *v)
+static unsigned architecture_of(const struct view *v, unsigned index)
 {
     return v->kind->nvml.architecture;
 }
 
 /* 64 FP32 lanes per SM in GA100, 128 in Hopper. */
-static unsigned cores_of(const struct view *v)
+static unsigned cores_of(const struct view *v, unsigned index)
 {
     return (unsigned)v->kind->sms * (v->kind->nvml.cuda_major == 8 ? 64 : 128);
 }
 
-static unsigned compute_mode(const struct view *v)
+static unsigned compute_mode(const struct view *v, unsigned index)
 {
     return v->gpu->trouble & TROUBLE_ONE_PROCESS ? 3 : 0;
 }
 
-static unsigned is_enabled(const struct view *v)
+static unsigned is_enabled(const struct view *v, unsigned index)
 {
     return NVML_FEATURE_ENABLED;
 }
 
-static unsigned tdp_mw(const struct view *v)
+static unsigned tdp_mw(const struct view *v, unsigned index)
 {
     return (unsigned)(v->kind->limit_w * 1000);
 }
 
-static unsigned pcie_generation(const struct view *v)
+static unsigned pcie_generation(const struct view *v, unsigned index)
 {
     return v->kind->nvml.pcie_generation;
 }
 
-static unsigned pcie_width(const struct view *v)
+static unsigned pcie_width(const struct view *v, unsigned index)
 {
     return 16;
 }
 
 nvmlReturn_t nvmlDeviceGetIndex(nvmlDevice_t device, unsigned *index)
 {
-    return give_fact(device, index, index_of);
+    return give_number(view_open_gpu, device, 0, index, index_of);
 }
 
 nvmlReturn_t nvmlDeviceGetMinorNumber(nvmlDevice_t device, unsigned *minor)
 {
-    return give_fact(device, minor, index_of);
+    return give_number(view_open_gpu, device, 0, minor, index_of);
 }
 
 nvmlReturn_t nvmlDeviceGetBrand(nvmlDevice_t device, unsigned *brand)
 {
-    return give_fact(device, brand, brand_of);
+    return give_number(view_open_gpu, device, 0, brand, brand_of);
 }
 
 nvmlReturn_t nvmlDeviceGetArchitecture(nvmlDevice_t device, unsigned *architecture)
 {
-    return give_fact(device, architecture, architecture_of);
+    return give_number(view_open_gpu, device, 0, architecture, architecture_of);
 }
 
 nvmlReturn_t nvmlDeviceGetNumGpuCores(nvmlDevice_t device, unsigned *cores)
 {
-    return give_fact(device, cores, cores_of);
+    return give_number(view_open_gpu, device, 0, cores, cores_of);
 }
 
 nvmlReturn_t nvmlDeviceGetComputeMode(nvmlDevice_t device, unsigned *mode)
 {
-    return give_fact(device, mode, compute_mode);
+    return give_number(view_open_gpu, device, 0, mode, compute_mode);
 }
 
 nvmlReturn_t nvmlDeviceGetPersistenceMode(nvmlDevice_t device, unsigned *mode)
 {
-    return give_fact(device, mode, is_enabled);
+    return give_number(view_open_gpu, device, 0, mode, is_enabled);
 }
 
 nvmlReturn_t nvmlDeviceGetPowerManagementLimit(nvmlDevice_t device, unsigned *milliwatts)
 {
-    return give_fact(device, milliwatts, tdp_mw);
+    return give_number(view_open_gpu, device, 0, milliwatts, tdp_mw);
 }
 
 nvmlReturn_t nvmlDeviceGetEnforcedPowerLimit(nvmlDevice_t device, unsigned *milliwatts)
 {
-    return give_fact(device, milliwatts, tdp_mw);
+    return give_number(view_open_gpu, device, 0, milliwatts, tdp_mw);
 }
 
 nvmlReturn_t nvmlDeviceGetCurrPcieLinkGeneration(nvmlDevice_t device, unsigned *generation)
 {
-    return give_fact(device, generation, pcie_generation);
+    return give_number(view_open_gpu, device, 0, generation, pcie_generation);
 }
 
 nvmlReturn_t nvmlDeviceGetMaxPcieLinkGeneration(nvmlDevice_t device, unsigned *generation)
 {
-    return give_fact(device, generation, pcie_generation);
+    return give_number(view_open_gpu, device, 0, generation, pcie_generation);
 }
 
 nvmlReturn_t nvmlDeviceGetCurrPcieLinkWidth(nvmlDevice_t device, unsigned *width)
 {
-    return give_fact(device, width, pcie_width);
+    return give_number(view_open_gpu, device, 0, width, pcie_width);
 }
 
 nvmlReturn_t nvmlDeviceGetMaxPcieLinkWidth(nvmlDevice_t device, unsigned *width)
 {
-    return give_fact(device, width, pcie_width);
+    return give_number(view_open_gpu, device, 0, width, pcie_width);
 }
 
 nvmlReturn_t nvmlDeviceGetCudaComputeCapability(nvmlDevice_t device, int *major, int *minor)

@@ -17,16 +17,14 @@ nvmlReturn_t nvmlDeviceGetMigMode(nvmlDevice_t device, unsigned *current, unsign
     return NVML_SUCCESS;
 }
 
+static unsigned most_instances(const struct view *v, unsigned index)
+{
+    return MIG_COMPUTE_SLICES;
+}
+
 nvmlReturn_t nvmlDeviceGetMaxMigDeviceCount(nvmlDevice_t device, unsigned *count)
 {
-    struct view v;
-
-    nvmlReturn_t r = view_open_gpu(device, count, 0, &v);
-    if (r != NVML_SUCCESS)
-        return r;
-    *count = MIG_COMPUTE_SLICES;
-    view_close(&v);
-    return NVML_SUCCESS;
+    return give_number(view_open_gpu, device, 0, count, most_instances);
 }
 
 nvmlReturn_t nvmlDeviceGetMigDeviceHandleByIndex(
@@ -47,24 +45,12 @@ nvmlReturn_t nvmlDeviceGetMigDeviceHandleByIndex(
     return r;
 }
 
-/* Opens a view of a MIG device only. */
-static nvmlReturn_t open_instance(nvmlDevice_t device, const void *out, struct view *ret_view)
-{
-    nvmlReturn_t r = view_open(device, out, 0, ret_view);
-
-    if (r == NVML_SUCCESS && ret_view->seat.unit == 0) {
-        view_close(ret_view);
-        r = NVML_ERROR_NOT_SUPPORTED;
-    }
-    return r;
-}
-
 nvmlReturn_t nvmlDeviceGetDeviceHandleFromMigDeviceHandle(
     nvmlDevice_t mig_device, nvmlDevice_t *device)
 {
     struct view v;
 
-    nvmlReturn_t r = open_instance(mig_device, device, &v);
+    nvmlReturn_t r = view_open_instance(mig_device, device, 0, &v);
     if (r != NVML_SUCCESS)
         return r;
     *device = device_handle((struct seat){v.seat.gpu, 0});
@@ -72,47 +58,42 @@ nvmlReturn_t nvmlDeviceGetDeviceHandleFromMigDeviceHandle(
     return NVML_SUCCESS;
 }
 
+/* The number of an instance; 0 for a whole GPU. */
+static unsigned instance_number(const struct view *v, unsigned index)
+{
+    return (unsigned)v->seat.unit;
+}
+
+static unsigned is_instance(const struct view *v, unsigned index)
+{
+    return v->seat.unit != 0;
+}
+
+static unsigned compute_instance(const struct view *v, unsigned index)
+{
+    return 0;
+}
+
 nvmlReturn_t nvmlDeviceIsMigDeviceHandle(nvmlDevice_t device, unsigned *is_mig)
 {
-    struct view v;
-
-    nvmlReturn_t r = view_open(device, is_mig, 0, &v);
-    if (r != NVML_SUCCESS)
-        return r;
-    *is_mig = v.seat.unit != 0;
-    view_close(&v);
-    return NVML_SUCCESS;
+    return give_number(view_open, device, 0, is_mig, is_instance);
 }
 
 nvmlReturn_t nvmlDeviceGetGpuInstanceId(nvmlDevice_t device, unsigned *id)
 {
-    struct view v;
-
-    nvmlReturn_t r = open_instance(device, id, &v);
-    if (r != NVML_SUCCESS)
-        return r;
-    *id = (unsigned)v.seat.unit;
-    view_close(&v);
-    return NVML_SUCCESS;
+    return give_number(view_open_instance, device, 0, id, instance_number);
 }
 
 nvmlReturn_t nvmlDeviceGetComputeInstanceId(nvmlDevice_t device, unsigned *id)
 {
-    struct view v;
-
-    nvmlReturn_t r = open_instance(device, id, &v);
-    if (r != NVML_SUCCESS)
-        return r;
-    *id = 0;
-    view_close(&v);
-    return NVML_SUCCESS;
+    return give_number(view_open_instance, device, 0, id, compute_instance);
 }
 
 nvmlReturn_t nvmlDeviceGetAttributes_v2(nvmlDevice_t device, nvmlDeviceAttributes_t *attributes)
 {
     struct view v;
 
-    nvmlReturn_t r = open_instance(device, attributes, &v);
+    nvmlReturn_t r = view_open_instance(device, attributes, 0, &v);
     if (r != NVML_SUCCESS)
         return r;
     const struct mig_profile *profile = &v.kind->profiles[v.unit->profile];

@@ -122,6 +122,32 @@ nvmlReturn_t view_open_gpu(
     return r;
 }
 
+nvmlReturn_t view_open_instance(
+    nvmlDevice_t device, const void *out, unsigned unsupported, struct view *ret_view)
+{
+    nvmlReturn_t r = view_open(device, out, unsupported, ret_view);
+
+    if (r == NVML_SUCCESS && ret_view->seat.unit == 0) {
+        view_close(ret_view);
+        r = NVML_ERROR_NOT_SUPPORTED;
+    }
+    return r;
+}
+
+nvmlReturn_t give_number(nvmlReturn_t (*open)(nvmlDevice_t, const void *, unsigned, struct view *),
+    nvmlDevice_t device, unsigned index, unsigned *out,
+    unsigned (*number)(const struct view *v, unsigned index))
+{
+    struct view v;
+
+    nvmlReturn_t r = open(device, out, 0, &v);
+    if (r != NVML_SUCCESS)
+        return r;
+    *out = number(&v, index);
+    view_close(&v);
+    return NVML_SUCCESS;
+}
+
 void view_close(struct view *view)
 {
     world_leave(view->world);

@@ -17,26 +17,21 @@ static int node_of(const struct world *world, int gpu)
     return gpu * world->numa_nodes / world->gpu_count;
 }
 
-/* Opens the first and finds the second GPU of a pair. */
-static nvmlReturn_t open_pair(
-    nvmlDevice_t a, nvmlDevice_t b, const void *out, struct view *ret_view, int *ret_other)
+/* Is this the handle of a GPU, as the second one of a pair? */
+static bool is_gpu(nvmlDevice_t device)
 {
-    if (!b || b->seat.unit != 0)
-        return NVML_ERROR_INVALID_ARGUMENT;
-    *ret_other = b->seat.gpu;
-    return view_open_gpu(a, out, 0, ret_view);
+    return device && device->seat.unit == 0;
 }
 
 nvmlReturn_t nvmlDeviceGetTopologyCommonAncestor(nvmlDevice_t a, nvmlDevice_t b, unsigned *level)
 {
     struct view v;
-    int other = 0;
 
-    nvmlReturn_t r = open_pair(a, b, level, &v, &other);
+    nvmlReturn_t r = view_open_gpu(a, is_gpu(b) ? level : NULL, 0, &v);
     if (r != NVML_SUCCESS)
         return r;
     if (v.world->numa_nodes) {
-        bool same = node_of(v.world, v.seat.gpu) == node_of(v.world, other);
+        bool same = node_of(v.world, v.seat.gpu) == node_of(v.world, b->seat.gpu);
         *level = same ? NVML_TOPOLOGY_NODE : NVML_TOPOLOGY_SYSTEM;
     }
     r = v.world->numa_nodes ? NVML_SUCCESS : NVML_ERROR_NOT_SUPPORTED;
@@ -44,18 +39,23 @@ nvmlReturn_t nvmlDeviceGetTopologyCommonAncestor(nvmlDevice_t a, nvmlDevice_t b,
     return r;
 }
 
+static unsigned nvlink_status(const struct view *v, unsigned other)
+{
+    return v->world->nvlinks[v->seat.gpu][other] ? NVML_P2P_STATUS_OK
+                                                 : NVML_P2P_STATUS_NOT_SUPPORTED;
+}
+
+static unsigned other_status(const struct view *v, unsigned other)
+{
+    return NVML_P2P_STATUS_NOT_SUPPORTED;
+}
+
 nvmlReturn_t nvmlDeviceGetP2PStatus(nvmlDevice_t a, nvmlDevice_t b, int by, int *status)
 {
-    struct view v;
-    int other = 0;
-
-    nvmlReturn_t r = open_pair(a, b, status, &v, &other);
-    if (r != NVML_SUCCESS)
-        return r;
-    bool is_linked = by == NVML_P2P_NVLINK && v.world->nvlinks[v.seat.gpu][other];
-    *status = is_linked ? NVML_P2P_STATUS_OK : NVML_P2P_STATUS_NOT_SUPPORTED;
-    view_close(&v);
-    return NVML_SUCCESS;
+    if (!is_gpu(b))
+        return NVML_ERROR_INVALID_ARGUMENT;
+    return give_number(view_open_gpu, a, (unsigned)b->seat.gpu, (unsigned *)status,
+        by == NVML_P2P_NVLINK ? nvlink_status : other_status);
 }
 
 /* The GPU at the other end of a link; -1: there is none. */
@@ -70,18 +70,14 @@ static int other_end(const struct view *v, unsigned link)
     return -1;
 }
 
+static unsigned is_linked(const struct view *v, unsigned link)
+{
+    return other_end(v, link) >= 0;
+}
+
 nvmlReturn_t nvmlDeviceGetNvLinkState(nvmlDevice_t device, unsigned link, unsigned *active)
 {
-    struct view v;
-
-    if (link >= NVML_NVLINKS)
-        return NVML_ERROR_INVALID_ARGUMENT;
-    nvmlReturn_t r = view_open_gpu(device, active, 0, &v);
-    if (r != NVML_SUCCESS)
-        return r;
-    *active = other_end(&v, link) >= 0;
-    view_close(&v);
-    return NVML_SUCCESS;
+    return give_number(view_open_gpu, device, link, link < NVML_NVLINKS ? active : NULL, is_linked);
 }
 
 nvmlReturn_t nvmlDeviceGetNvLinkRemotePciInfo_v2(

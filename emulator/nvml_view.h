@@ -35,6 +35,23 @@ void view_close(struct view *view);
 nvmlReturn_t view_open_gpu(
     nvmlDevice_t device, const void *out, unsigned unsupported, struct view *ret_view);
 
+/* The same for calls that only a MIG device supports. */
+nvmlReturn_t view_open_instance(
+    nvmlDevice_t device, const void *out, unsigned unsupported, struct view *ret_view);
+
+/*
+ * Opens a view, gives one number of the device, and closes the view.
+ *
+ * open:   one of the three above, which says what kinds of devices support the call
+ * index:  passed to `number`: a link of the GPU, or the other GPU of a pair; 0 for others
+ * number: reads the number in the open view
+ *
+ * Returns NVML_SUCCESS, or the error of `open`.
+ */
+nvmlReturn_t give_number(nvmlReturn_t (*open)(nvmlDevice_t, const void *, unsigned, struct view *),
+    nvmlDevice_t device, unsigned index, unsigned *out,
+    unsigned (*number)(const struct view *v, unsigned index));
+
 /* Returns the world between nvmlInit and nvmlShutdown, otherwise NULL. */
 struct world *session_world(void);
 
