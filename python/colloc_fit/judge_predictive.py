@@ -15,6 +15,8 @@ import os
 import statistics
 import subprocess
 
+from colloc_fit.tables import write_block
+
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 TRACES = "philly-60", "philly-90"
 THESIS = "rr", "magm", "lug", "mug", "first-fit", "best-fit"
@@ -138,8 +140,6 @@ def comparison(results, trace, runs, row):
 
 
 def page(results, seeds):
-    yield "# predictive against the policies of the dissertation"
-    yield ""
     yield (
         "Made by `scripts/judge-predictive`. Simulated: 4 x A100-40GB, MPS, memory declared; the "
         "policy predictive knows the SM activity of the tasks. The resampled traces have the seeds "
@@ -185,7 +185,10 @@ def main():
         default="4001-4030,5001-5030",
         help="FIRST-LAST,...; default: %(default)s",
     )
-    parser.add_argument("--page", help="a file to write, in Markdown; default: standard output")
+    parser.add_argument(
+        "--page",
+        help="file in Markdown whose block judge-predictive is replaced; default: standard output",
+    )
     arguments = parser.parse_args()
     seeds = arguments.seeds
     folder = os.path.join(ROOT, "data", "traces")
@@ -196,8 +199,7 @@ def main():
             lambda key: simulate(arguments.colloc, folder, key[0], key[1], ROWS[key[2]]), keys
         )
         results = dict(zip(keys, runs))
-    with open(arguments.page or "/dev/stdout", "w", encoding="utf-8") as out:
-        out.write("\n".join(page(results, seeds)) + "\n")
+    write_block(arguments.page, "judge-predictive", "\n".join(page(results, seeds)))
 
 
 if __name__ == "__main__":

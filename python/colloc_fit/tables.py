@@ -80,3 +80,14 @@ def replace_blocks(text, blocks):
         begin = text.index(f"<!-- {name} -->") + len(f"<!-- {name} -->")
         text = text[:begin] + f"\n{block}\n" + text[text.index("<!-- end -->", begin) :]
     return text
+
+
+def write_block(page, name, block):
+    """Replaces the block of a page as replace_blocks does. page: its path; None: prints it."""
+    if not page:
+        print(block)
+        return
+    with open(page, encoding="utf-8") as file:
+        text = file.read()
+    with open(page, "w", encoding="utf-8") as file:
+        file.write(replace_blocks(text, {name: block}))

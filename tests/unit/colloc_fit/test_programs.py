@@ -22,7 +22,13 @@ def run(name, *arguments):
 
 class Programs(unittest.TestCase):
     def test_those_with_help(self):
-        for name in ("fit-sharing", "judge-predictive", "judge-preempt", "study-trace"):
+        for name in (
+            "fit-sharing",
+            "judge-predictive",
+            "judge-preempt",
+            "study-bound",
+            "study-trace",
+        ):
             done = run(name, "--help")
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertIn(f"usage: {name}", done.stdout)

@@ -76,6 +76,14 @@ class Tables(unittest.TestCase):
         with self.assertRaises(ValueError):
             tables.replace_blocks(page, {"z": ""})
 
+    def test_a_block_is_written_into_a_page(self):
+        with tempfile.NamedTemporaryFile("w+") as page:
+            page.write("a\n<!-- x -->\nold\n<!-- end -->\nb\n")
+            page.flush()
+            tables.write_block(page.name, "x", "new")
+            page.seek(0)
+            self.assertEqual(page.read(), "a\n<!-- x -->\nnew\n<!-- end -->\nb\n")
+
 
 if __name__ == "__main__":
     unittest.main()
