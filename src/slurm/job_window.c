@@ -149,17 +149,28 @@ static const char *find_spread_hindrance(
 
 /* ---- licences ---- */
 
-/* Of a job that has GPUs and has not started, and of one that is to be run again before others. */
-static void charge_licences(struct slurm_controller *controller, struct tracked_job *job)
+/* Is it in the core in that phase, with licences that count before those of the candidates? */
+static bool wants_licences(
+    const struct slurm_controller *controller, const struct tracked_job *job, enum job_phase phase)
 {
-    const char *request = job->record ? job->record->licences : NULL;
+    return job->phase == phase && job->task && job->record && job->record->licences &&
+           !is_candidate(controller, job);
+}
+
+/* First the licences of all jobs that have GPUs and have not started, which Slurm starts in any
+ * case; then those of jobs that are to be run again before others. */
+static void charge_licences(struct slurm_controller *controller)
+{
+    struct licence_table *licences = &controller->licences;
     struct span missing;
-    if (!request || !job->task)
-        return;
-    if (job->phase == JOB_PLACED)
-        licence_table_charge(&controller->licences, request);
-    else if (job->phase == JOB_WAITING)
-        job->lacks_licences = licence_table_take(&controller->licences, request, &missing);
+    for (size_t i = 0; i < controller->n_all; i++)
+        if (wants_licences(controller, controller->all[i], JOB_PLACED))
+            licence_table_charge(licences, controller->all[i]->record->licences);
+    for (size_t i = 0; i < controller->n_all; i++) {
+        struct tracked_job *job = controller->all[i];
+        if (wants_licences(controller, job, JOB_WAITING))
+            job->lacks_licences = licence_table_take(licences, job->record->licences, &missing);
+    }
 }
 
 /* Takes the licences of a job that may enter. Writes why it has to wait for them. */
@@ -191,9 +202,9 @@ static size_t collect_candidates(struct slurm_controller *controller)
         if (is_candidate(controller, job))
             controller->candidates[n++] = (struct candidate){
                 job->priority, job->base, job->index, job};
-        else if (snapshot->n_licences > 0)
-            charge_licences(controller, job);
     }
+    if (snapshot->n_licences > 0)
+        charge_licences(controller);
     controller->n_candidates = 0;
     return n;
 }

@@ -656,6 +656,38 @@ static void a_recovery_waits_for_licences(void **state)
     end_cluster();
 }
 
+/* The licence of a pinned job counts before that of one that recovers, which Slurm listed first. */
+static void a_recovery_takes_no_licence_of_a_pinned_job(void **state)
+{
+    struct slurm_licence matlab = {"matlab", 1, 1};
+    struct fake_job *jobs[3];
+    begin_cluster(2, 2);
+    fake.licences = &matlab;
+    fake.n_licences = 1;
+    fake.nodes[1].is_drained = true;
+    share_and_fail(jobs);
+    fake.nodes[1].is_drained = false;
+    struct fake_job *pinned = fake_slurm_submit(&fake, 5);
+    pinned->job.licences = jobs[1]->job.licences = "matlab";
+    for (int i = 0; strcmp(pinned->partition, "run") != 0; i++) {
+        assert_true(i < 20);
+        update();
+    }
+    examine_logs(true);
+    for (int i = 0; i < 20; i++)
+        update(); /* Slurm has not started the pinned one: it shows the licence as free */
+    assert_null(strstr(jobs[1]->gres, ":80"));
+    fake_slurm_start(&fake);
+    matlab.free = 0;
+    settle();
+    assert_int_equal(jobs[1]->starts, 1);
+    fake_slurm_end(&fake, pinned, SLURM_STATE_COMPLETED);
+    matlab.free = 1;
+    settle();
+    assert_int_equal(jobs[1]->starts, 2);
+    end_cluster();
+}
+
 static void another_failure_is_final(void **state)
 {
     struct fake_job *jobs[3];
@@ -1352,6 +1384,7 @@ int main(void)
         cmocka_unit_test(an_unlimited_time_is_unknown),
         cmocka_unit_test(of_a_running_job_the_rest_counts),
         cmocka_unit_test(a_recovery_waits_for_licences),
+        cmocka_unit_test(a_recovery_takes_no_licence_of_a_pinned_job),
         cmocka_unit_test(an_impossible_job_stops_no_other),
         cmocka_unit_test(many_impossible_jobs_stop_no_other),
         cmocka_unit_test(several_gpus_are_of_one_node),
