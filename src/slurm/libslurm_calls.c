@@ -32,7 +32,7 @@
 struct loaded {
     job_info_msg_t *jobs;
     node_info_msg_t *nodes;
-    license_info_msg_t *licences; /* NULL: no job wants any, or they cannot be read */
+    license_info_msg_t *licences; /* NULL: no job wants any */
     struct slurm_job *job_list;
     struct slurm_node *node_list;
     struct slurm_licence *licence_list;
@@ -49,6 +49,15 @@ struct libslurm {
     char trouble[SLURM_TEXT_MAX];
 };
 
+static void free_licences(struct loaded *loaded)
+{
+    free(loaded->licence_list);
+    if (loaded->licences)
+        slurm_free_license_info_msg(loaded->licences);
+    loaded->licence_list = NULL;
+    loaded->licences = NULL;
+}
+
 static void loaded_fini(struct loaded *loaded)
 {
     for (size_t i = 0; i < loaded->n_owned; i++)
@@ -56,13 +65,11 @@ static void loaded_fini(struct loaded *loaded)
     free(loaded->owned);
     free(loaded->job_list);
     free(loaded->node_list);
-    free(loaded->licence_list);
+    free_licences(loaded);
     if (loaded->jobs)
         slurm_free_job_info_msg(loaded->jobs);
     if (loaded->nodes)
         slurm_free_node_info_msg(loaded->nodes);
-    if (loaded->licences)
-        slurm_free_license_info_msg(loaded->licences);
     *loaded = (struct loaded){0};
 }
 
@@ -124,10 +131,11 @@ static const char *expand_list(struct loaded *loaded, const char *list)
 }
 
 /* Slurm gives the first of several nodes all CPUs that are free there, and each other one at least
- * what a task needs. Returns NULL for a job of one node, and where it is not known. */
+ * what a task needs. Returns NULL for a job of one node, and where it is not known: the CPUs are
+ * by the place among all of its nodes, and one that completes lists only those it has not left. */
 static const int *node_cpus_of(struct loaded *loaded, const job_info_t *job)
 {
-    if (job->num_nodes < 2 || libslurm_node_cpus(job, 0) < 0)
+    if (job->num_nodes < 2 || job->job_state & JOB_COMPLETING || libslurm_node_cpus(job, 0) < 0)
         return NULL;
     int *cpus = own_memory(loaded, calloc(job->num_nodes, sizeof *cpus));
     for (uint32_t i = 0; cpus && i < job->num_nodes; i++)
@@ -269,41 +277,45 @@ static int read_version(struct libslurm *slurm, struct fault *fault)
 }
 
 /* Reads the licences anew, where a job asks for some. Of a slurmctld that lists none, Slurm alone
- * decides. */
-static int load_licences(struct loaded *loaded)
+ * decides. When they cannot be read, the former ones stay: without any, all jobs that wait for one
+ * would be pinned. */
+static int load_licences(struct loaded *loaded, struct fault *fault)
 {
-    free(loaded->licence_list);
-    loaded->licence_list = NULL;
-    if (loaded->licences)
-        slurm_free_license_info_msg(loaded->licences);
-    loaded->licences = NULL;
-    if (!licences_are_wanted(loaded->job_list, loaded->jobs->record_count))
-        return 0;
-    if (slurm_load_licenses(0, &loaded->licences, SHOW_ALL) != SLURM_SUCCESS) {
-        loaded->licences = NULL;
+    license_info_msg_t *from = NULL;
+    if (!licences_are_wanted(loaded->job_list, loaded->jobs->record_count)) {
+        free_licences(loaded);
         return 0;
     }
-    const license_info_msg_t *from = loaded->licences;
-    loaded->licence_list = calloc(from->num_lic + 1, sizeof *loaded->licence_list);
-    if (!loaded->licence_list)
-        return -ENOMEM;
+    if (slurm_load_licenses(0, &from, SHOW_ALL) != SLURM_SUCCESS)
+        return slurm_fault(fault, "slurmctld's licences cannot be read");
+    struct slurm_licence *list = calloc(from->num_lic + 1, sizeof *list);
+    if (!list) {
+        slurm_free_license_info_msg(from);
+        return fault_set(fault, ENOMEM, "out of memory");
+    }
     for (uint32_t i = 0; i < from->num_lic; i++)
-        loaded->licence_list[i] = (struct slurm_licence){
+        list[i] = (struct slurm_licence){
             from->lic_array[i].name, from->lic_array[i].total, from->lic_array[i].available};
+    free_licences(loaded);
+    loaded->licences = from;
+    loaded->licence_list = list;
     return 0;
 }
 
 /* Makes the lists anew. The messages of `from` become those of slurm->now. */
-static int take_messages(struct libslurm *slurm, job_info_msg_t *jobs, node_info_msg_t *nodes)
+static int take_messages(
+    struct libslurm *slurm, job_info_msg_t *jobs, node_info_msg_t *nodes, struct fault *fault)
 {
     struct loaded loaded = {.jobs = jobs, .nodes = nodes};
     loaded.job_list = calloc(jobs->record_count + 1, sizeof *loaded.job_list);
     loaded.node_list = calloc(nodes->record_count + 1, sizeof *loaded.node_list);
     for (uint32_t i = 0; i < jobs->record_count && loaded.job_list; i++)
         loaded.job_list[i] = job_of(&loaded, &jobs->job_array[i]);
-    if (!loaded.job_list || !loaded.node_list || load_licences(&loaded) < 0) {
+    int r = loaded.job_list && loaded.node_list ? load_licences(&loaded, fault)
+                                                : fault_set(fault, ENOMEM, "out of memory");
+    if (r < 0) {
         loaded_fini(&loaded);
-        return -ENOMEM;
+        return r;
     }
     for (uint32_t i = 0; i < nodes->record_count; i++)
         loaded.node_list[i] = node_of(&nodes->node_array[i]);
@@ -325,10 +337,8 @@ static int load_all(struct libslurm *slurm, struct fault *fault)
         nodes_since = 0;
     }
     int r = slurm_load_jobs(nodes ? 0 : since, &jobs, SHOW_ALL);
-    if (r != SLURM_SUCCESS && libslurm_error() == SLURM_NO_CHANGE_IN_DATA) {
-        r = load_licences(&slurm->now);
-        return r < 0 ? fault_set(fault, ENOMEM, "out of memory") : 0;
-    }
+    if (r != SLURM_SUCCESS && libslurm_error() == SLURM_NO_CHANGE_IN_DATA)
+        return load_licences(&slurm->now, fault);
     if (r != SLURM_SUCCESS) {
         if (nodes)
             slurm_free_node_info_msg(nodes);
@@ -338,8 +348,7 @@ static int load_all(struct libslurm *slurm, struct fault *fault)
         slurm_free_job_info_msg(jobs);
         return slurm_fault(fault, "slurmctld's nodes cannot be read");
     }
-    r = take_messages(slurm, jobs, nodes);
-    return r < 0 ? fault_set(fault, ENOMEM, "out of memory") : 0;
+    return take_messages(slurm, jobs, nodes, fault);
 }
 
 static int load_snapshot(void *context, struct fault *fault, struct slurm_snapshot *ret_snapshot)

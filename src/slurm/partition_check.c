@@ -20,9 +20,9 @@ static const partition_info_t *find_partition(const partition_info_msg_t *list, 
 void partition_check(const char *intake, const char *run, char *ret_text, size_t size)
 {
     partition_info_msg_t *list = NULL;
-    *ret_text = '\0';
     if (slurm_load_partitions(0, &list, SHOW_ALL) != SLURM_SUCCESS)
         return;
+    *ret_text = '\0';
     const partition_info_t *from = find_partition(list, intake), *to = find_partition(list, run);
     if (!from || !to)
         snprintf(ret_text, size, "there is no partition %s: `colloc slurm check` says what to do",

@@ -8,7 +8,8 @@
 /*
  * Asks slurmctld.
  *
- * ret_text: what is wrong, and what to do; "": nothing, or slurmctld does not answer
+ * ret_text: what is wrong, and what to do; "": nothing. When slurmctld does not answer it stays as
+ *           it is
  */
 void partition_check(const char *intake, const char *run, char *ret_text, size_t size);
 
