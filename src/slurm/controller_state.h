@@ -59,6 +59,7 @@ struct tracked_job {
     int cpus;             /* on each of its nodes, as far as is known */
     int64_t memory_bytes; /* likewise; -1: all of it */
     int attempt, ooms;
+    int nodes_shown; /* by Slurm, when it was last read how many GPUs and nodes the job wants */
 
     uint64_t indices; /* of its GPUs on each node; with a former pin: those that it had */
     int node;         /* number, of several the first; -1: none */

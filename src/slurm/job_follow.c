@@ -396,6 +396,16 @@ static void set_wanted(
     gpus = gpus > 0 ? gpus : nodes;
     job->request.gpus = gpus < INT32_MAX ? (int)gpus : INT32_MAX;
     job->request.nodes = (int)nodes;
+    job->nodes_shown = record->nodes;
+}
+
+/* While a job waits, an administrator may change its number of nodes, or Slurm compute another. */
+static bool has_other_nodes(const struct slurm_controller *controller,
+    const struct tracked_job *job, const struct slurm_job *record)
+{
+    return record->state == SLURM_STATE_PENDING && !record->is_completing &&
+           record->nodes != job->nodes_shown && job->phase == JOB_WAITING &&
+           (!job->task || task_state_of(controller, job) == TASK_QUEUED);
 }
 
 /* ---- the states of Slurm ---- */
@@ -600,7 +610,7 @@ static void examine_unseen(struct slurm_controller *controller, struct tracked_j
 /* ---- one record ---- */
 
 static void take_facts(struct slurm_controller *controller, struct tracked_job *job,
-    const struct slurm_job *record, const struct job_note *note, bool is_new_run)
+    const struct slurm_job *record, const struct job_note *note, bool is_wanted_new)
 {
     job->record = record;
     controller->n_seen += job->seen != controller->update;
@@ -616,7 +626,7 @@ static void take_facts(struct slurm_controller *controller, struct tracked_job *
     job->ooms = note->ooms > job->ooms ? note->ooms : job->ooms;
     job->attempt = note->attempt > job->attempt ? note->attempt : job->attempt;
     /* While it completes, Slurm counts only the nodes that it has not left. */
-    bool is_due = is_new_run || note->want > 0 || note->total > 0 || job->request.gpus == 0;
+    bool is_due = is_wanted_new || note->want > 0 || note->total > 0;
     if (!job->task && is_due && !record->is_completing)
         set_wanted(job, record, note);
 }
@@ -639,14 +649,18 @@ static struct tracked_job *follow_one(struct slurm_controller *controller,
         return NULL;
     }
     bool is_new_run = is_new || !is_same_run(job, record);
-    if (needs_note(controller, record, is_new_run || job->request.gpus == 0))
+    bool is_resized = !is_new_run && has_other_nodes(controller, job, record);
+    bool is_wanted_new = is_new_run || is_resized || job->request.gpus == 0;
+    if (needs_note(controller, record, is_wanted_new))
         job_note_parse(record->admin_comment, &note);
     job = is_new ? add_job(controller, record, base, index) : job;
     if (!job)
         return NULL;
     if (is_new_run && !is_new)
         begin_new_run(controller, job, record);
-    take_facts(controller, job, record, &note, is_new_run);
+    if (is_resized)
+        controller_drop_task(controller, job);
+    take_facts(controller, job, record, &note, is_wanted_new);
     if (is_new && is_end)
         examine_unseen(controller, job);
     else if (is_end)

@@ -428,6 +428,31 @@ static void a_job_over_nodes_has_the_same_gpus_of_each(void **state)
     end_cluster();
 }
 
+/* `scontrol update NumNodes` while it waits; and Slurm computes a number of nodes late. */
+static void a_changed_number_of_nodes_counts(void **state)
+{
+    begin_cluster(3, 2);
+    wants_alone = true;
+    struct fake_job *running = fake_slurm_submit(&fake, 9);
+    snprintf(running->note, sizeof running->note, "colloc want=2");
+    running->job.nodes = 3;
+    settle();
+    struct fake_job *more = fake_slurm_submit(&fake, 8), *fewer = fake_slurm_submit(&fake, 7);
+    snprintf(more->note, sizeof more->note, "colloc want=2");
+    fewer->job.nodes = 3;
+    settle();
+    assert_int_equal(more->starts + fewer->starts, 0);
+    more->job.nodes = 2;
+    fewer->job.nodes = 1;
+    settle();
+    fake_slurm_end(&fake, running, SLURM_STATE_COMPLETED);
+    settle();
+    assert_on(more, "n0,n1", "gres:shard:i0:80,gres:shard:i1:80");
+    assert_on(fewer, "n2", "gres:shard:i0:80");
+    assert_int_equal(more->job.nodes, 2);
+    end_cluster();
+}
+
 static void jobs_over_nodes_share_gpus(void **state)
 {
     begin_cluster(2, 1);
@@ -1389,6 +1414,7 @@ int main(void)
         cmocka_unit_test(many_impossible_jobs_stop_no_other),
         cmocka_unit_test(several_gpus_are_of_one_node),
         cmocka_unit_test(a_job_over_nodes_has_the_same_gpus_of_each),
+        cmocka_unit_test(a_changed_number_of_nodes_counts),
         cmocka_unit_test(jobs_over_nodes_share_gpus),
         cmocka_unit_test(an_impossible_job_over_nodes_says_why),
         cmocka_unit_test(a_job_over_nodes_survives_one_of_them),
