@@ -65,7 +65,7 @@ static bool read_member(struct span key, struct span value, struct job_note *not
     }
     if (span_is(key, "gpus"))
         return read_gpus(value, &note->gpus);
-    if (span_is(key, "want") && (is_good = read_number(value, GRES_INDEX_MAX, &number)))
+    if (span_is(key, "want") && (is_good = read_number(value, INT32_MAX, &number)))
         note->want = (int)number;
     else if (span_is(key, "total") && (is_good = read_number(value, INT32_MAX, &number)))
         note->total = (int)number;

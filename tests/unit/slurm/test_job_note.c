@@ -51,12 +51,14 @@ static void may_say_only_how_many_gpus(void **state)
     assert_true(job_note_parse("colloc total=6", &note));
     assert_int_equal(note.total, 6);
     assert_int_equal(note.want, 0);
+    assert_true(job_note_parse("colloc want=100", &note)); /* more than any node has */
+    assert_int_equal(note.want, 100);
 }
 
 static void refuses_what_cannot_be_right(void **state)
 {
     static const char *const texts[] = {NULL, "", "account 12", "collocation", "colloc want=-1",
-        "colloc want=1000", "colloc state=running", "colloc state=pinned",
+        "colloc want=2147483648", "colloc state=running", "colloc state=pinned",
         "colloc state=pinned node=n1", "colloc state=pinned node=n1 gpus=64",
         "colloc state=pinned node=n1 gpus=1;2", "colloc restart=4294967295", "colloc ooms=x",
         "colloc attempt=99999999999", "colloc smact=101", "colloc bound=2"};

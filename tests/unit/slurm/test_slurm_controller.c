@@ -351,13 +351,16 @@ static void an_impossible_job_stops_no_other(void **state)
     struct fake_job *large = fake_slurm_submit(&fake, 9), *cpus = fake_slurm_submit(&fake, 8);
     snprintf(large->gres, sizeof large->gres, "gres:gpu:8");
     cpus->job.cpus = 1000;
-    struct fake_job *wide = fake_slurm_submit(&fake, 7);
+    struct fake_job *wide = fake_slurm_submit(&fake, 7), *hundred = fake_slurm_submit(&fake, 7);
     wide->job.nodes = 3;
+    snprintf(hundred->note, sizeof hundred->note, "colloc want=100");
     struct fake_job *small = fake_slurm_submit(&fake, 1);
     settle();
     assert_string_equal(large->partition, "intake");
     assert_string_equal(cpus->partition, "intake");
     assert_string_equal(wide->partition, "intake");
+    assert_string_equal(hundred->partition, "intake");
+    assert_non_null(strstr(hundred->comment, "colloc: no node has the GPUs"));
     assert_non_null(strstr(cpus->comment, "colloc: no node has the GPUs, GPU memory, CPUs"));
     assert_non_null(strstr(wide->comment, "colloc: too few nodes have the same GPUs"));
     assert_int_equal(small->job.state, SLURM_STATE_RUNNING);
