@@ -28,13 +28,14 @@ enum {
     CODE_DIGITS = 2 * SHA256_SIZE,
     SIGNED_AT = PREFIX_SIZE + CODE_DIGITS + 1, /* in the line: what the code is of */
     FRONT_SIZE = 32,                           /* of the end and the time, at most */
+    CLOCKS_DIFFER_US = 1000, /* chosen: two clocks are read one after the other, and rounded */
 };
 
 struct seal {
     struct munge_seal *munge; /* NULL: the key counts */
     enum seal_end end;
     uint8_t key[SHA256_SIZE];
-    int64_t begun_us; /* wall time */
+    int64_t begun_monotonic_us;
 };
 
 struct seal *seal_create(const struct seal_options *options)
@@ -43,7 +44,7 @@ struct seal *seal_create(const struct seal_options *options)
     if (!seal)
         return NULL;
     seal->end = options->end;
-    seal->begun_us = clock_wall_us();
+    seal->begun_monotonic_us = clock_monotonic_us();
     if (options->key) {
         memcpy(seal->key, options->key, sizeof seal->key);
         return seal;
@@ -99,15 +100,18 @@ static bool is_signed(const struct seal *seal, const char *line)
 
 static int judge_time(const struct seal *seal, int64_t made_us, struct fault *fault)
 {
-    int64_t age_us = clock_wall_us() - made_us;
+    int64_t now_us = clock_wall_us(), age_us = now_us - made_us;
+    /* Of the clock as it is now: it may have been set back since. */
+    int64_t begun_us = now_us - (clock_monotonic_us() - seal->begun_monotonic_us) -
+                       CLOCKS_DIFFER_US;
     bool is_future = age_us < -SEAL_TTL_S * SECOND_US;
-    if (!is_future && age_us <= SEAL_TTL_S * SECOND_US && made_us >= seal->begun_us)
+    if (!is_future && age_us <= SEAL_TTL_S * SECOND_US && made_us >= begun_us)
         return 0;
     fault_set(fault, EPERM, "made %.0f s %s: do the clocks of the two machines differ?",
         (double)(is_future ? -age_us : age_us) / 1e6,
-        is_future                  ? "in the future"
-        : made_us < seal->begun_us ? "ago, before this program was started"
-                                   : "ago");
+        is_future            ? "in the future"
+        : made_us < begun_us ? "ago, before this program was started"
+                             : "ago");
     return is_future ? SEAL_REWOUND : SEAL_EXPIRED;
 }
 

@@ -12,9 +12,20 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/clock.h"
 #include "nodelink/munge_seal.h"
 #include "nodelink/seal.h"
+
+int64_t __real_clock_wall_us(void);
+int64_t __wrap_clock_wall_us(void);
+
+static int64_t step_us; /* by which the wall clock was set */
+
+int64_t __wrap_clock_wall_us(void)
+{
+    return __real_clock_wall_us() + step_us;
+}
 
 static const uint8_t key[SHA256_SIZE] = "a key of the nodes", other_key[SHA256_SIZE] = "another";
 
@@ -119,6 +130,29 @@ static void the_time_counts(void **state)
     expect_of_time(now_us - SECOND_US, SEAL_EXPIRED, "before this program was started");
 }
 
+/* An end that was there before the clock was set opens what is sealed since, and nothing that is
+ * from before it began. */
+static void a_clock_that_is_set_stops_no_line(void **state)
+{
+    static const int64_t steps_us[] = {-3600 * SECOND_US, 3600 * SECOND_US};
+    for (size_t i = 0; i < ARRAY_SIZE(steps_us); i++) {
+        struct seal *agent = create(SEAL_AGENT, key), *controller = create(SEAL_CONTROLLER, key);
+        char *line, *text;
+        size_t size;
+        step_us = steps_us[i];
+        assert_int_equal(seal_encode(agent, "{}", 2, NULL, &line), 0);
+        assert_int_equal(seal_decode(controller, line, NULL, &text, &size), 0);
+        free(text);
+        free(line);
+        line = sealed_at("a", clock_wall_us() - 30 * SECOND_US);
+        assert_int_equal(seal_decode(controller, line, NULL, &text, &size), SEAL_EXPIRED);
+        free(line);
+        seal_destroy(agent);
+        seal_destroy(controller);
+        step_us = 0;
+    }
+}
+
 static void other_forms_are_refused(void **state)
 {
     static const char *const fronts[] = {"", "a", "ax:1", "a:1x", "a:-1", "x"};
@@ -157,6 +191,7 @@ int main(void)
         cmocka_unit_test(another_key_is_refused),
         cmocka_unit_test(what_is_altered_is_refused),
         cmocka_unit_test(the_time_counts),
+        cmocka_unit_test(a_clock_that_is_set_stops_no_line),
         cmocka_unit_test(other_forms_are_refused),
         cmocka_unit_test(both_ends_derive_the_same_key),
     };
