@@ -157,6 +157,7 @@ static int read_gpus(
 {
     char count_text[16] = "", size_text[32] = "";
     const char *x = strchr(word, 'x');
+    int left = SCENARIO_GPUS_MAX - scenario->n_gpus;
     int64_t count, bytes;
     if (!x || x - word >= (int)sizeof count_text)
         return refuse_word(fault, word);
@@ -164,7 +165,7 @@ static int read_gpus(
     const char *kind = strchr(x, ':');
     struct span size = {x + 1, kind ? (size_t)(kind - x - 1) : strlen(x + 1)};
     if (!span_copy(size, size_text, sizeof size_text) ||
-        parse_int64(count_text, 1, SCENARIO_GPUS_MAX - scenario->n_gpus, &count) < 0 ||
+        parse_int64(count_text, 1, left < NODE_INDEX_MAX ? left : NODE_INDEX_MAX, &count) < 0 ||
         parse_size(size_text, &bytes) < 0)
         return refuse_word(fault, word);
     for (int64_t i = 0; i < count; i++) {

@@ -65,6 +65,7 @@ static void a_mistake_is_named_with_its_line(void **state)
         {"", "story: no GPUs"},
         {"gpus many\n", "story:1: 'many' is not understood"},
         {"gpus 0x40GiB\n", "story:1"},
+        {"node 64x40GiB\nnode 65x40GiB\n", "story:2: '65x40GiB' is not understood"},
         {"gpus 1x40GiB\n\nt=1 submit a takes=lots\n", "story:3: 'lots' is not understood"},
         {"gpus 1x40GiB\nt=1 cancel z\n", "story:2: 'z' is not understood"},
         {"gpus 1x40GiB\nt=1 lost gpu1\n", "gpu1"},
