@@ -155,6 +155,19 @@ static int read_alias(struct gpu_kinds *kinds, struct words *words, struct fault
     return 0;
 }
 
+static int read_speed(struct gpu_kinds *kinds, struct words *words, struct fault *fault)
+{
+    const double max = 1e6;
+    struct gpu_kind *kind = last_kind(kinds);
+    if (words->n != 3)
+        return fault_set(fault, EINVAL, "speed TENSOR_TFLOPS BANDWIDTH_GBS");
+    if (parse_double(words->word[1], 1, max, &kind->tensor_tflops) < 0)
+        return report_word(fault, "tensor_tflops", words->word[1]);
+    if (parse_double(words->word[2], 1, max, &kind->bandwidth_gbs) < 0)
+        return report_word(fault, "bandwidth_gbs", words->word[2]);
+    return 0;
+}
+
 static int read_nvml(struct gpu_kinds *kinds, struct words *words, struct fault *fault)
 {
     struct gpu_identity_facts facts = {0};
@@ -225,7 +238,8 @@ static const struct {
     int (*read)(struct gpu_kinds *, struct words *, struct fault *);
     bool of_kind; /* its values belong to the kind before it */
 } lines[] = {{"constant", read_constant, false}, {"kind", read_kind, false},
-    {"alias", read_alias, true}, {"nvml", read_nvml, true}, {"mig", read_profile, true}};
+    {"alias", read_alias, true}, {"speed", read_speed, true}, {"nvml", read_nvml, true},
+    {"mig", read_profile, true}};
 
 static int read_words(
     struct gpu_kinds *kinds, struct words *words, bool has_kind, struct fault *fault)
@@ -237,7 +251,7 @@ static int read_words(
                              fault, EINVAL, "a line \"%s\" must follow its kind", lines[i].word)
                        : lines[i].read(kinds, words, fault);
     return fault_set(fault, EINVAL,
-        "a line begins with constant, kind, alias, nvml or mig, not with \"%.40s\"",
+        "a line begins with constant, kind, alias, speed, nvml or mig, not with \"%.40s\"",
         words->word[0]);
 }
 
@@ -330,6 +344,11 @@ const char *gpu_kinds_names(const struct gpu_kinds *kinds, char *buffer, size_t 
         used += (size_t)snprintf(
             buffer + used, size - used, "%s%s", i ? ", " : "", kinds->kinds[i].name);
     return buffer;
+}
+
+int gpu_kind_speed(const struct gpu_kind *kind)
+{
+    return (int)lround(sqrt(kind->tensor_tflops * kind->bandwidth_gbs));
 }
 
 int gpu_kind_find_profile(const struct gpu_kind *kind, struct span name)

@@ -34,9 +34,11 @@ struct gpu_kind {
     int64_t reserved_bytes; /* of the total, kept by the driver: no process can have it */
     int sms;
     double limit_w;
-    double idle_w;  /* no process on it */
-    double awake_w; /* with raised clocks, before any work is counted */
-    double work_w;  /* what full activity adds to awake_w */
+    double idle_w;        /* no process on it */
+    double awake_w;       /* with raised clocks, before any work is counted */
+    double work_w;        /* what full activity adds to awake_w */
+    double tensor_tflops; /* with 16-bit numbers, dense; 0: not known */
+    double bandwidth_gbs; /* of the memory */
     struct mig_profile profiles[MIG_PROFILES_MAX];
     int n_profiles;
     struct gpu_identity_facts {
@@ -105,6 +107,12 @@ const struct gpu_kind *gpu_kinds_find_product(
  * Returns `buffer`, cut at its size.
  */
 const char *gpu_kinds_names(const struct gpu_kinds *kinds, char *buffer, size_t size);
+
+/*
+ * Returns the speed of training on the kind, of which only ratios have a meaning: the geometric
+ * mean of tensor TFLOPS and memory bandwidth, since a training step needs both. 0: not known.
+ */
+int gpu_kind_speed(const struct gpu_kind *kind);
 
 /* Finds a MIG profile of the kind by its name. Returns its place in kind->profiles, or -1. */
 int gpu_kind_find_profile(const struct gpu_kind *kind, struct span name);

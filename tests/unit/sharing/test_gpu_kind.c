@@ -72,6 +72,22 @@ static void test_published_figures(void **state)
     }
 }
 
+/* Only ratios have a meaning. An unknown speed is 0, which is no ratio. */
+static void test_speed(void **state)
+{
+    struct gpu_kinds *kinds = *state;
+    int a100 = gpu_kind_speed(find(kinds, "A100-40GB")), t4 = gpu_kind_speed(find(kinds, "T4"));
+    assert_int_equal(a100, 697); /* 312 TFLOPS, 1555 GB/s */
+    assert_int_equal(t4, 144);
+    for (int i = 0; i < kinds->n; i++)
+        assert_true(gpu_kind_speed(&kinds->kinds[i]) > 100);
+    struct fault fault;
+    const char *own = "kind X 9 1 9 9 1 1 1\nkind Y 9 1 9 9 1 1 1\nspeed 4 9\n";
+    assert_int_equal(gpu_kinds_read(kinds, span_of(own), "own", &fault), 0);
+    assert_int_equal(gpu_kind_speed(find(kinds, "X")), 0);
+    assert_int_equal(gpu_kind_speed(find(kinds, "Y")), 6);
+}
+
 static void test_alias(void **state)
 {
     assert_ptr_equal(find(*state, "H100-80GB"), find(*state, "H100"));
@@ -133,6 +149,10 @@ static void test_refused(void **state)
     refuse(*state, "kind X 9 1 9 9 1 1 1\nmig 1g.5gb 10 1 9\n", "memory slices: \"9\"");
     refuse(*state, "kind X 9 1 9 9 1 1 1\nalias a,b\n", "alias NAME");
     refuse(*state, "kind X 9 1 9 9 1 1 1\nmig a+b 10 1 1\n", "mig NAME");
+    refuse(*state, "speed 1 1\n", "a line \"speed\" must follow its kind");
+    refuse(*state, "kind X 9 1 9 9 1 1 1\nspeed 1\n", "speed TENSOR_TFLOPS");
+    refuse(*state, "kind X 9 1 9 9 1 1 1\nspeed 0 1\n", "tensor_tflops: \"0\"");
+    refuse(*state, "kind X 9 1 9 9 1 1 1\nspeed 1 nan\n", "bandwidth_gbs: \"nan\"");
     refuse(*state, "gpu X\n", "not with \"gpu\"");
 }
 
@@ -141,6 +161,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(test_built_in, init),
         cmocka_unit_test_setup(test_published_figures, init),
+        cmocka_unit_test_setup(test_speed, init),
         cmocka_unit_test_setup(test_alias, init),
         cmocka_unit_test_setup(test_profiles, init),
         cmocka_unit_test_setup(test_replaced, init),
