@@ -24,6 +24,7 @@
 #include "base/clock.h"
 #include "base/top_k.h"
 #include "core/core_private.h"
+#include "core/kind_speed.h"
 
 enum { KEPT_MAX = 256 };      /* GPUs of one reservation */
 enum { FILL_TRIES_MAX = 64 }; /* chosen, to keep a pass short; so is CORE_QUEUE_DEPTH_MAX */
@@ -137,13 +138,16 @@ static bool is_member(const struct advance *advance, uint32_t uid)
     return false;
 }
 
-/* When the task ends if it computes from `since_us` on; TIME_NEVER: not known. */
-static int64_t ends_us(const struct task *task, int64_t since_us)
+/* When the task ends if it computes from `since_us` on, a waiting one on the slowest GPU that it
+ * may get; TIME_NEVER: not known. */
+static int64_t ends_us(const struct core *core, const struct task *task, int64_t since_us)
 {
+    double speed = task->n_gpus ? kind_speed_on(&core->view, task, task->gpus, task->n_gpus)
+                                : kind_speed_least(&core->view, task);
     struct reading expected_us = task->request.expect.time_us;
     if (task->request.time_limit_us)
         return since_us + task->request.time_limit_us;
-    return expected_us.valid ? since_us + (int64_t)expected_us.value : TIME_NEVER;
+    return expected_us.valid ? since_us + (int64_t)(expected_us.value / speed) : TIME_NEVER;
 }
 
 /* What makes a GPU one to keep free. */
@@ -166,7 +170,7 @@ static struct candidate make_candidate(
         candidate.has_member |= is_members;
         candidate.n_others += !is_members;
         candidate.is_held_past |= !is_members && task &&
-                                  ends_us(task, task->started_us) > advance->from_us;
+                                  ends_us(core, task, task->started_us) > advance->from_us;
     }
     return candidate;
 }
@@ -209,7 +213,7 @@ void core_set_aside(const struct core *core, const struct task *task, int64_t no
     for (size_t i = 0; i < core->n_advances; i++) {
         const struct advance *advance = &core->advances[i];
         bool concerns = advance->until_us > now_us && !is_member(advance, task->uid) &&
-                        ends_us(task, now_us) > advance->from_us;
+                        ends_us(core, task, now_us) > advance->from_us;
         if (concerns)
             keep_gpus(core, advance);
     }
@@ -242,7 +246,7 @@ int core_fill_kept(struct core *core, const struct task *head, int64_t now_us)
              task = next) {
             next = task->next;
             bool may_pass = task != head && task->request.need.kind != NEED_PENDING &&
-                            ends_us(task, now_us) != TIME_NEVER &&
+                            ends_us(core, task, now_us) != TIME_NEVER &&
                             !core_leaves_host_to(core, task, head);
             if (may_pass && tries-- > 0 && core_try_gpus(core, task, now_us) == PLACE_NOW)
                 r = core_place_task(core, task, now_us);

@@ -25,6 +25,7 @@
 
 #include "base/array.h"
 #include "core/core_private.h"
+#include "core/kind_speed.h"
 
 static int find_gpu(const struct core *core, const char *uuid)
 {
@@ -100,6 +101,7 @@ static int apply_gpus(struct core *core, const struct event *event)
             largest = (double)id->mem_total_bytes;
     }
     view->mem_total_max_bytes = largest > 0 ? reading_of(largest) : READING_NONE;
+    kind_speed_compare(view);
     return 0;
 }
 
@@ -247,6 +249,7 @@ static int add_resident(
         .service = core_resident_service(core, task, now_us),
         .need_bytes = required_bytes(task),
         .expect = task->request.expect,
+        .kind_speed = task->kind_speed,
     };
     gpu->mix_since_us = now_us;
     if (task->exclusive)
@@ -338,6 +341,7 @@ static int apply_place(struct core *core, struct task *task, const struct event 
     task->n_gpus = event->place.n;
     task->exclusive = event->place.exclusive;
     task->share = event->place.share;
+    task->kind_speed = kind_speed_on(&core->view, task, gpus, task->n_gpus);
     task->had_coresidents = false;
     core_take_host(core, task);
     task->attempts++;

@@ -39,11 +39,8 @@ struct move {
 /* How long the task still runs; one that has overrun its time may end at any moment. */
 static int64_t rest_us(const struct task *task, const struct task *head, int64_t now_us)
 {
-    const struct reading *time_us = &task->request.expect.time_us;
-    if (!time_us->valid)
-        return now_us - head->queued_us;
-    int64_t left_us = (int64_t)time_us->value - task_computed_us(task, now_us);
-    return left_us > 0 ? left_us : 0;
+    bool is_known = task->request.expect.time_us.valid;
+    return is_known ? task_rest_us(task, now_us) : now_us - head->queued_us;
 }
 
 /* When the GPU would be empty, from now on. */

@@ -107,11 +107,7 @@ static bool is_sampled(const struct core *core, const struct task *task)
 /* Returns how much longer the task runs; an unknown time counts as endless. */
 static int64_t rest_us(const struct task *task, int64_t now_us)
 {
-    if (!task->request.expect.time_us.valid)
-        return TIME_NEVER;
-    int64_t expected_us = (int64_t)task->request.expect.time_us.value;
-    int64_t computed_us = task_computed_us(task, now_us);
-    return expected_us > computed_us ? expected_us - computed_us : 0;
+    return task->request.expect.time_us.valid ? task_rest_us(task, now_us) : TIME_NEVER;
 }
 
 static bool leaves_soon(const struct core *core, const struct task *task, int64_t now_us)

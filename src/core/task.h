@@ -232,6 +232,8 @@ struct task {
     bool exclusive;            /* its GPUs take no other task as long as it runs */
     bool had_coresidents;      /* another task or external process was beside it in this attempt */
     struct sharing_mode share; /* of this attempt */
+    double kind_speed;         /* of its slowest GPU, relative to the kind that its expected time
+                                  holds for (kind_speed.h); 0: it has not been placed */
     int attempts;              /* begun: the number of the last */
     int unstarted;             /* of those, the ones that never started */
     int oom_count;
@@ -308,6 +310,16 @@ static inline int64_t task_computed_us(const struct task *task, int64_t now_us)
         return 0;
     int64_t until_us = task->yield.since_us ? task->yield.since_us : now_us;
     return until_us - task->started_us - task->yield.attempt_stopped_us;
+}
+
+/* How long the task still runs on its GPUs if nothing slows it down; 0: it has overrun its expected
+ * time, which has to be known. */
+static inline int64_t task_rest_us(const struct task *task, int64_t now_us)
+{
+    double speed = task->kind_speed > 0 ? task->kind_speed : 1;
+    int64_t takes_us = (int64_t)(task->request.expect.time_us.value / speed);
+    int64_t left_us = takes_us - task_computed_us(task, now_us);
+    return left_us > 0 ? left_us : 0;
 }
 
 /* Since when the running task has its GPUs, this time. */

@@ -35,6 +35,7 @@ struct gpu_identity {
     int device;         /* 1 + N of its /dev/nvidiaN; 0: not known */
     char near_cpus[96]; /* CPUs of its NUMA node: "0-15,64-79"; "": not known */
     int power_limit_w;  /* that the driver keeps; 0: not known */
+    int speed;          /* of training, in a unit that all GPUs share; 0: not known */
     int node; /* the server that it is in: the GPUs of a node follow one another in the view */
     int index_on_node; /* less than NODE_INDEX_MAX; only tasks over several nodes need it */
 };
@@ -73,6 +74,7 @@ struct resident {
     struct resident_service service;
     struct reading need_bytes; /* the memory that it requires */
     struct expectation expect; /* its SMACT: measured, once the task was alone there */
+    double kind_speed;         /* as task->kind_speed */
     enum residence residence;
     double level_bytes; /* its memory when it last grew */
     int64_t grew_us;    /* when that was */
@@ -124,6 +126,7 @@ struct cluster_view {
     char *distances;                    /* of each pair, n_gpus rows; NULL: not known */
     int last_placed;                    /* the GPU of the newest placement, or -1 */
     bool has_nodes;                     /* the GPUs are of more than one server */
+    int speed_max;     /* of the fastest place; 0: speeds are not compared (kind_speed.c) */
     bool has_services; /* a task has been a service, or has given way to one; without, residents
                           are not examined for it */
     int64_t reservation_start_us; /* predicted start of the head of the queue; or START_UNKNOWN */

@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/top_k.h"
+#include "core/kind_speed.h"
 #include "policy/stage.h"
 
 /* Chosen: a task that wants more GPUs gets no reservation. */
@@ -21,6 +22,7 @@ struct opening {
     int gpu;
     int64_t at_us; /* or START_UNKNOWN */
     int n_left;    /* or NEVER_OPENS: external processes keep it from the task */
+    double speed;  /* of the GPU: of equal openings the faster GPU comes first */
 };
 
 enum { NEVER_OPENS = PREDICT_RESIDENTS_MAX + 2 };
@@ -30,16 +32,17 @@ static struct opening predict_opening(
     const struct placement_query *query, int i, const struct task *backfilled)
 {
     const struct gpu_view *gpu = &query->view->gpus[i];
-    struct opening opening = {i, query->now_us, 0};
+    struct opening opening = {i, query->now_us, 0, kind_speed_of(query->view, i)};
     struct stage stage;
     if (gpu->n_residents > PREDICT_RESIDENTS_MAX)
-        return (struct opening){i, START_UNKNOWN, gpu->n_residents};
+        return (struct opening){i, START_UNKNOWN, gpu->n_residents, opening.speed};
     stage_init(&stage, query, i);
     if (backfilled)
-        stage_add_task(&stage, backfilled, query->now_us);
+        stage_add_task(
+            &stage, backfilled, kind_speed_at(query->view, backfilled, i), query->now_us);
     for (; !stage_admits(query, &stage); opening.n_left++) {
         if (stage.gpu.n_residents == 0)
-            return (struct opening){i, START_UNKNOWN, NEVER_OPENS};
+            return (struct opening){i, START_UNKNOWN, NEVER_OPENS, opening.speed};
         stage_advance(&stage);
     }
     opening.at_us = isfinite(stage.passed_s)
@@ -52,7 +55,9 @@ static bool opens_before(const void *a, const void *b, const void *context)
 {
     (void)context;
     const struct opening *x = a, *y = b;
-    return x->at_us != y->at_us ? x->at_us < y->at_us : x->n_left < y->n_left;
+    if (x->at_us != y->at_us)
+        return x->at_us < y->at_us;
+    return x->n_left != y->n_left ? x->n_left < y->n_left : x->speed > y->speed;
 }
 
 static bool may_open(const struct placement_query *query, int i)
@@ -118,11 +123,13 @@ static uint64_t delays_on_other_gpu(
     return 0;
 }
 
-/* Will the query's task be over by then, as far as is known? */
-static bool is_over_by(const struct placement_query *query, int64_t at_us)
+/* Will the query's task be over by then on GPU `i`, as far as is known? */
+static bool is_over_by(const struct placement_query *query, int i, int64_t at_us)
 {
     const struct task *task = query->task;
-    double takes_s = fmin(stage_expected_s(&task->request.expect), stage_limit_s(task));
+    double expected_s = stage_expected_s(&task->request.expect) /
+                        kind_speed_at(query->view, task, i);
+    double takes_s = fmin(expected_s, stage_limit_s(task));
     return at_us != START_UNKNOWN && takes_s <= (double)(at_us - query->now_us) / (double)SECOND_US;
 }
 
@@ -134,7 +141,7 @@ static bool leaves_room_for_head(const struct placement_query *query, int i)
     of_head.policy = query->head_policy;
     of_head.idle_only = query->head->request.exclusive || query->head_policy->exclusive_gpus;
     int64_t start_us = query->view->reservation_start_us;
-    if (query->node_check && !is_over_by(query, start_us))
+    if (query->node_check && !is_over_by(query, i, start_us))
         return false;
     if (query->view->gpus[i].n_residents >= PREDICT_RESIDENTS_MAX)
         return false;

@@ -18,7 +18,8 @@
  *     B  |333333333   |222222222222222222
  *        0           60 min
  *
- * How long a task takes is what its user expects, at the latest what its time limit is. The head is
+ * How long a task takes is what its user expects, divided by the speed of the kind of its GPUs
+ * (core/kind_speed.h), at the latest what its time limit is. The head is
  * the first task of the queue, and those behind it are tried in their order. Under the policy
  * predictive the head is the task that takes longest alone, wherever it stands: long tasks last
  * would leave GPUs idle at the end; and the shortest is tried first. There, too, the oldest task is

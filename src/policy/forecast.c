@@ -20,6 +20,7 @@
 
 #include "base/clock.h"
 #include "base/top_k.h"
+#include "core/kind_speed.h"
 #include "policy/stage.h"
 
 struct stages {
@@ -104,7 +105,8 @@ static void start_task(
 {
     for (int i = 0; i < query->task->request.gpus; i++) {
         struct stage *stage = &stages->of_gpu[entrances[i].gpu];
-        stage_add_task(stage, query->task, query->now_us);
+        double speed = kind_speed_at(query->view, query->task, entrances[i].gpu);
+        stage_add_task(stage, query->task, speed, query->now_us);
         stage->gpu.exclusive_for = query->idle_only ? query->task->id : 0;
     }
 }

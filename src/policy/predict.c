@@ -19,6 +19,7 @@
 #include <math.h>
 #include <stddef.h>
 
+#include "core/kind_speed.h"
 #include "core/sharing_choice.h"
 #include "sharing/interference_cache.h"
 
@@ -178,28 +179,59 @@ static bool is_counted(
     return false;
 }
 
+/* The speed of the slowest GPU of a resident of `gpu`, relative to the fastest of the view. */
+static double slowest_kind_of(
+    const struct cluster_view *view, int gpu, const struct resident *resident)
+{
+    double slowest = kind_speed_of(view, gpu);
+    for (int i = 0; i < resident->gpus && resident->gpus > 1; i++)
+        slowest = fmin(slowest, kind_speed_of(view, resident->places[i]));
+    return slowest;
+}
+
+/* Next to nothing: decides only between sets of GPUs with which the tasks progress equally. */
+#define IDLE_SPEED_COST 1e-6
+
+/* The progress of a task of `own` on n GPUs, less a little for the speed of the faster ones, which
+ * it cannot use. */
+static double own_progress(const struct cluster_view *view, const int *gpus, int n, double own)
+{
+    double slowest = 1, unused = 0;
+    for (int i = 0; i < n; i++)
+        slowest = fmin(slowest, kind_speed_of(view, gpus[i]));
+    for (int i = 0; i < n; i++)
+        unused += kind_speed_of(view, gpus[i]) - slowest;
+    return own * n - IDLE_SPEED_COST * unused;
+}
+
 struct prediction predictor_join(struct predictor *predictor, const int *gpus, int n)
 {
     const struct cluster_view *view = predictor->view;
     struct prediction prediction = {.known = predictor->query->task->request.expect.smact.valid};
     struct sharing_mode share = sharing_on(predictor, gpus, n);
-    double own = INFINITY;
+    double own = INFINITY, own_of_fastest = INFINITY;
     for (int i = 0; i < n; i++) {
         const struct gpu_view *gpu = &view->gpus[gpus[i]];
         if (gpu->n_residents > PREDICT_RESIDENTS_MAX)
             return (struct prediction){.known = false};
-        own = fmin(own, speeds_at(predictor, gpus[i], &share)->after[gpu->n_residents]);
+        double here = speeds_at(predictor, gpus[i], &share)->after[gpu->n_residents];
+        own = fmin(own, here);
+        own_of_fastest = fmin(own_of_fastest, here * kind_speed_of(view, gpus[i]));
         for (int k = 0; k < gpu->n_residents; k++) {
             const struct resident *resident = &gpu->residents[k];
             prediction.known &= resident->expect.smact.valid;
             if (resident->is_stopped || is_counted(view, resident, gpus, i))
                 continue;
             struct change change = change_of(predictor, &share, gpus, n, gpus[i], resident);
-            prediction.gain -= (change.before - change.after) * resident->gpus;
+            double lost = (change.before - change.after) * resident->gpus;
+            prediction.gain -= lost;
+            prediction.progress -= lost * slowest_kind_of(view, gpus[i], resident);
             prediction.slowdown = fmax(prediction.slowdown, 1 / change.after);
         }
     }
     prediction.gain = (prediction.gain + own * n) / n;
+    prediction.progress += own_progress(view, gpus, n, own_of_fastest);
+    prediction.progress /= n;
     prediction.slowdown = fmax(prediction.slowdown, 1 / own);
     return prediction;
 }

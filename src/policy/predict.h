@@ -23,6 +23,7 @@ struct prediction {
     bool known;      /* the activity of all of them is known; otherwise the other members are
                       * meaningless */
     double gain;     /* progress gained by all tasks together, in GPUs, for each GPU joined */
+    double progress; /* the same in GPUs of the fastest kind: what differs where kinds do */
     double slowdown; /* of the task that is slowed down most: 2 takes twice as long as alone */
 };
 

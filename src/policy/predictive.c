@@ -16,13 +16,19 @@
  * disturb each other: the task goes there. An idle GPU would have been taken at once, since there
  * it disturbs no task.
  *
+ * Where kinds of GPUs differ in speed (core/kind_speed.h), progress is counted in GPUs of the
+ * fastest kind: the fastest idle GPU is taken at once, and a slow idle one is compared with joining
+ * the residents of a fast one.
+ *
  * Backfill (backfill.h): GPUs are reserved for the head of the queue; tasks behind it may start
  * where that does not delay it.
  */
 #include <math.h>
 #include <stddef.h>
+#include <string.h>
 
 #include "base/top_k.h"
+#include "core/kind_speed.h"
 #include "policy/admission.h"
 #include "policy/backfill.h"
 #include "policy/closest.h"
@@ -53,20 +59,32 @@ static bool check_gpu(const struct placement_query *query, struct predictor *pre
     return !delayed;
 }
 
-/* Lists the first idle GPUs that fit, at most `most`. Returns how many. */
+/* The speed of the fastest GPU that the task may have; 0 where speeds are not compared. */
+static double fastest_kind(const struct placement_query *query)
+{
+    double fastest = 0;
+    for (int i = query->first_gpu; i < placement_end_gpu(query) && query->view->speed_max; i++)
+        if (cluster_view_suits(query->view, i, query->task))
+            fastest = fmax(fastest, kind_speed_of(query->view, i));
+    return fastest;
+}
+
+/* Lists the first idle GPUs of the fastest kind that fit, at most `most`. Returns how many. */
 static int list_idle(
     const struct placement_query *query, struct predictor *predictor, int most, int *ret_gpus)
 {
     int n = 0, end = placement_end_gpu(query);
+    double fastest = fastest_kind(query);
     struct verdict verdict;
     for (int i = query->first_gpu; i < end && n < most; i++)
-        if (gpu_view_is_idle(&query->view->gpus[i]) && check_gpu(query, predictor, i, &verdict))
+        if (kind_speed_of(query->view, i) >= fastest && gpu_view_is_idle(&query->view->gpus[i]) &&
+            check_gpu(query, predictor, i, &verdict))
             ret_gpus[n++] = i;
     return n;
 }
 
-/* No GPU has a larger gain than an idle one: chooses the first idle ones, or the closest ones, and
- * tests no others. */
+/* No GPU has a larger gain than an idle one of the fastest kind: chooses the first idle ones, or
+ * the closest ones, and tests no others. */
 static bool pick_idle(
     const struct placement_query *query, struct predictor *predictor, int *ret_gpus)
 {
@@ -80,9 +98,9 @@ static bool pick_idle(
     return true;
 }
 
-static double predicted_gain(struct predictor *predictor, const int *gpus, int n)
+static double predicted_progress(struct predictor *predictor, const int *gpus, int n)
 {
-    return predictor_join(predictor, gpus, n).gain;
+    return predictor_join(predictor, gpus, n).progress;
 }
 
 /* Adds to the `n` chosen GPUs the one with which all chosen gain most. Of equal ones the first. */
@@ -97,7 +115,7 @@ static bool add_best(
         for (int k = 0; k < n; k++)
             is_open &= chosen[k] != i;
         chosen[n] = i;
-        double gain = is_open ? predicted_gain(predictor, chosen, n + 1) : -INFINITY;
+        double gain = is_open ? predicted_progress(predictor, chosen, n + 1) : -INFINITY;
         if (is_open && gain > best_gain + ROUNDING) {
             best_gain = gain;
             best = i;
@@ -116,9 +134,22 @@ static bool complete_choice(
     return true;
 }
 
+/* Is a set tried that begins with the GPU? Every pair is; of larger sets one for each kind. */
+static bool may_begin_set(
+    const struct placement_query *query, const struct verdict *verdicts, int gpu)
+{
+    const struct cluster_view *view = query->view;
+    bool is_first = view->speed_max > 0;
+    for (int i = query->first_gpu; i < gpu && is_first; i++)
+        is_first = verdicts[i].kind != VERDICT_FITS ||
+                   kind_speed_of(view, i) != kind_speed_of(view, gpu);
+    return verdicts[gpu].kind == VERDICT_FITS && (placement_wanted(query) == 2 || is_first);
+}
+
 /*
  * Picks nearly the best set of GPUs: greedily, and for two GPUs every pair. A pair can gain more
- * than its GPUs one by one: a resident task that is on both is slowed down only once.
+ * than its GPUs one by one: a resident task that is on both is slowed down only once. Where kinds
+ * differ, a set is begun with a GPU of each: one fast GPU beside slow ones gains nothing.
  */
 static bool pick_of_few(struct predictor *predictor, const struct verdict *verdicts, int *ret_gpus)
 {
@@ -127,17 +158,16 @@ static bool pick_of_few(struct predictor *predictor, const struct verdict *verdi
     int wanted = placement_wanted(query);
     if (!complete_choice(predictor, verdicts, ret_gpus, 0))
         return false;
-    best_gain = predicted_gain(predictor, ret_gpus, wanted);
-    for (int i = query->first_gpu; i < placement_end_gpu(query) && wanted == 2; i++) {
-        int pair[2] = {i};
-        if (verdicts[i].kind != VERDICT_FITS || !complete_choice(predictor, verdicts, pair, 1))
+    best_gain = predicted_progress(predictor, ret_gpus, wanted);
+    for (int i = query->first_gpu; i < placement_end_gpu(query) && wanted > 1; i++) {
+        int set[PREDICTOR_SLOTS] = {i};
+        if (!may_begin_set(query, verdicts, i) || !complete_choice(predictor, verdicts, set, 1))
             continue;
-        double gain = predicted_gain(predictor, pair, 2);
+        double gain = predicted_progress(predictor, set, wanted);
         if (gain <= best_gain + ROUNDING)
             continue;
         best_gain = gain;
-        ret_gpus[0] = pair[0];
-        ret_gpus[1] = pair[1];
+        memcpy(ret_gpus, set, (size_t)wanted * sizeof *set);
     }
     return true;
 }
@@ -159,13 +189,13 @@ static bool pick_of_many(
     return n == wanted;
 }
 
-/* The verdict of each GPU; in VERDICT_FITS `have` is the gain on that GPU alone. */
+/* The verdict of each GPU; in VERDICT_FITS `have` is the progress gained on that GPU alone. */
 static void check_all_gpus(
     const struct placement_query *query, struct predictor *predictor, struct verdict *ret_verdicts)
 {
     for (int i = query->first_gpu; i < placement_end_gpu(query); i++)
         if (check_gpu(query, predictor, i, &ret_verdicts[i]))
-            ret_verdicts[i].have = predicted_gain(predictor, &i, 1);
+            ret_verdicts[i].have = predicted_progress(predictor, &i, 1);
 }
 
 static bool pick_gpus(const struct placement_query *query, struct predictor *predictor,
@@ -204,15 +234,16 @@ static enum placement_answer choose(
 /* Chosen: a task that has overrun its expected time still takes a tenth of it. */
 #define OVERRUN_DIVISOR 10
 
-/* The rank: the time that the task still has to run. Beside co-residents it takes longer than
- * alone. */
+/* The rank: the time that the task still has to run, on the kind of GPU that its expected time
+ * holds for. Beside co-residents it takes longer than alone. */
 static int64_t rank(const struct task *task, int64_t now_us)
 {
     const struct reading *time_us = &task->request.expect.time_us;
     if (!time_us->valid)
         return RANK_UNKNOWN;
     int64_t expected_us = (int64_t)time_us->value;
-    int64_t left_us = expected_us - task_computed_us(task, now_us);
+    double speed = task->kind_speed > 0 ? task->kind_speed : 1;
+    int64_t left_us = expected_us - (int64_t)(speed * (double)task_computed_us(task, now_us));
     return left_us > expected_us / OVERRUN_DIVISOR ? left_us : expected_us / OVERRUN_DIVISOR;
 }
 

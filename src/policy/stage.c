@@ -49,7 +49,8 @@ static void stage_speeds(const struct stage *stage, double *ret_speeds)
 {
     predict_gpu_speeds(stage->view.constants, &stage->gpu, ret_speeds);
     for (int i = 0; i < stage->gpu.n_residents; i++)
-        ret_speeds[i] = fmin(ret_speeds[i], stage->speed_max[i]);
+        ret_speeds[i] = fmin(ret_speeds[i], stage->speed_max[i]) *
+                        (stage->residents[i].kind_speed > 0 ? stage->residents[i].kind_speed : 1);
 }
 
 /* Returns the work left, as if the resident had always run at its present speed: those that shared
@@ -120,7 +121,7 @@ static void predict_activity(struct stage *stage)
     gpu->utilisation_level = READING_NONE;
 }
 
-void stage_add_task(struct stage *stage, const struct task *task, int64_t now_us)
+void stage_add_task(struct stage *stage, const struct task *task, double kind_speed, int64_t now_us)
 {
     const struct need *need = &task->request.need;
     int n = stage->gpu.n_residents++;
@@ -141,6 +142,7 @@ void stage_add_task(struct stage *stage, const struct task *task, int64_t now_us
         .mem_used_bytes = reading_of(bytes),
         .expect = {task->request.expect.smact, task->request.expect.gract,
             task->request.expect.dram, READING_NONE},
+        .kind_speed = kind_speed,
     };
     stage->gpu.mem_used_bytes.value += bytes;
     predict_activity(stage);

@@ -19,7 +19,8 @@ struct stage {
     struct gpu_view gpu;
     struct cluster_view view;
     struct resident residents[PREDICT_RESIDENTS_MAX + 1];
-    double left_s[PREDICT_RESIDENTS_MAX + 1];    /* work left, alone; INFINITY: not known */
+    double left_s[PREDICT_RESIDENTS_MAX + 1];    /* work left: its time alone, on the kind that its
+                                                  * expected time holds for; INFINITY: not known */
     double ends_s[PREDICT_RESIDENTS_MAX + 1];    /* when its time limit ends it, or INFINITY */
     double speed_max[PREDICT_RESIDENTS_MAX + 1]; /* on the slowest of its other GPUs */
     double passed_s;
@@ -30,8 +31,10 @@ struct stage {
  * PREDICT_RESIDENTS_MAX residents. */
 void stage_init(struct stage *stage, const struct placement_query *query, int gpu);
 
-/* Adds a task, which is placed now, to the residents. One of unknown memory fills the GPU. */
-void stage_add_task(struct stage *stage, const struct task *task, int64_t now_us);
+/* Adds a task, which is placed now, to the residents. One of unknown memory fills the GPU.
+ * `kind_speed`: of the task there (core/kind_speed.h). */
+void stage_add_task(
+    struct stage *stage, const struct task *task, double kind_speed, int64_t now_us);
 
 /* Lets time pass until the next resident leaves; passed_s is INFINITY when that is not known. There
  * has to be a resident. */
@@ -48,8 +51,8 @@ void stage_copy(const struct stage *stage, struct stage *ret_copy);
  * externally. */
 bool stage_admits(const struct placement_query *query, const struct stage *stage);
 
-/* Returns how long the task takes alone, or at the most, in seconds; INFINITY: that is not known,
- * or there is no limit. */
+/* Returns how long the task takes alone (core/kind_speed.h has on which kind), or at the most, in
+ * seconds; INFINITY: that is not known, or there is no limit. */
 double stage_expected_s(const struct expectation *expect);
 double stage_limit_s(const struct task *task);
 

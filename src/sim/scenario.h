@@ -4,6 +4,7 @@
  * the core under the virtual clock, and its trace shows each input and decision.
  *
  *     gpus 2x40GiB                 GPUs and their memory; one line for each size
+ *     gpus 1x40GiB:A100@700        the same with their kind and its speed
  *     mig 3x10GiB                  the same for MIG instances
  *     node 2x40GiB                 the same on one more server
  *     policy magm                  the default policy (magm without this line)

@@ -151,22 +151,23 @@ static int read_named_field(const struct field *fields, size_t n, void *object, 
 
 /* ---- GPUs and settings ---- */
 
-/* "2x40GiB", "2x40GiB:A100" */
+/* "2x40GiB", "2x40GiB:A100", "2x40GiB:A100@700" with the speed of the kind */
 static int read_gpus(
     struct scenario *scenario, const char *word, bool are_instances, struct fault *fault)
 {
     char count_text[16] = "", size_text[32] = "";
     const char *x = strchr(word, 'x');
     int left = SCENARIO_GPUS_MAX - scenario->n_gpus;
-    int64_t count, bytes;
+    int64_t count, bytes, speed = 0;
     if (!x || x - word >= (int)sizeof count_text)
         return refuse_word(fault, word);
     memcpy(count_text, word, (size_t)(x - word));
-    const char *kind = strchr(x, ':');
+    const char *kind = strchr(x, ':'), *speed_text = kind ? strchr(kind, '@') : NULL;
     struct span size = {x + 1, kind ? (size_t)(kind - x - 1) : strlen(x + 1)};
     if (!span_copy(size, size_text, sizeof size_text) ||
         parse_int64(count_text, 1, left < NODE_INDEX_MAX ? left : NODE_INDEX_MAX, &count) < 0 ||
-        parse_size(size_text, &bytes) < 0)
+        parse_size(size_text, &bytes) < 0 ||
+        (speed_text && parse_int64(speed_text + 1, 1, SCENARIO_SPEED_MAX, &speed) < 0))
         return refuse_word(fault, word);
     for (int64_t i = 0; i < count; i++) {
         int index = scenario->n_gpus++;
@@ -179,7 +180,9 @@ static int read_gpus(
         gpu->power_limit_w = SCENARIO_LIMIT_W;
         snprintf(gpu->uuid, sizeof gpu->uuid, "GPU-%d", index);
         snprintf(gpu->label, sizeof gpu->label, "%d", index);
-        snprintf(gpu->name, sizeof gpu->name, "%s", kind ? kind + 1 : "");
+        gpu->speed = (int)speed;
+        snprintf(gpu->name, sizeof gpu->name, "%.*s", kind ? (int)strcspn(kind + 1, "@") : 0,
+            kind ? kind + 1 : "");
     }
     return 0;
 }

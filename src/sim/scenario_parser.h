@@ -10,6 +10,7 @@
 /* What a GPU of a scenario draws and moves over PCIe: from idle to its limit, with its activity. */
 #define SCENARIO_IDLE_W     50
 #define SCENARIO_LIMIT_W    400
+#define SCENARIO_SPEED_MAX  1000000 /* as the event log has it */
 #define SCENARIO_PCIE_BYTES 20e9
 
 enum {

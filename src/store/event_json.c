@@ -128,6 +128,7 @@ static const struct field gpu_fields[] = {
     {"distances", FIELD_TEXT, AT(distances), OPTIONAL, 0, sizeof((struct gpu_identity *)0)->distances, NULL},
     {"device", FIELD_INT, AT(device), OPTIONAL, 1, 1000000, NULL},
     {"power_limit_w", FIELD_INT, AT(power_limit_w), OPTIONAL, 1, 1000000, NULL},
+    {"speed", FIELD_INT, AT(speed), OPTIONAL, 1, 1000000, NULL},
     {"near_cpus", FIELD_TEXT, AT(near_cpus), OPTIONAL, 0, sizeof((struct gpu_identity *)0)->near_cpus, NULL},
 };
 #undef AT

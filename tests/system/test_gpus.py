@@ -55,6 +55,14 @@ class Kinds(DaemonCase):
         self.refused(400, "gpu_kinds", gpu_kinds="x" * 128)
 
 
+class KindSpeeds(DaemonCase):
+    gpus = "T4,A100-40GB"
+
+    def test_predictive_takes_the_faster_idle_gpu(self):
+        task = self.submit("exec sleep 1000", policy="predictive", memory_mib=1000)
+        self.assertEqual(self.wait_state(task, "RUNNING")["gpus"], ["1"])
+
+
 class Topology(DaemonCase):
     """NVLink between GPUs 0 and 2, and 1 and 3; 0 and 1 are near one half of the CPUs."""
 

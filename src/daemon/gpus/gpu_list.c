@@ -13,6 +13,7 @@
 
 #include "base/log.h"
 #include "daemon/gpus/gpus_state.h"
+#include "sharing/gpu_kind.h"
 
 /* What tasks can have of the GPU: free is that less what is used. */
 static int64_t usable_bytes(const struct gpu_info *gpu)
@@ -21,7 +22,28 @@ static int64_t usable_bytes(const struct gpu_info *gpu)
     return (int64_t)(total - reading_assume(gpu->mem_reserved_bytes, 0));
 }
 
-static struct gpu_identity identity_of(const struct gpu_info *gpu)
+/* `kinds`: NULL: no speed is known. Nor is that of a MIG instance, which is a part of a GPU. */
+static int speed_of(const struct gpu_kinds *kinds, const struct gpu_info *gpu)
+{
+    int64_t total_bytes = (int64_t)reading_or(gpu->mem_total_bytes, 0);
+    if (!kinds || gpu->is_mig)
+        return 0;
+    const struct gpu_kind *kind = gpu_kinds_find_product(kinds, gpu->name, total_bytes);
+    return kind ? gpu_kind_speed(kind) : 0;
+}
+
+/* Returns the built-in kinds, for free(); NULL: there is no memory. */
+static struct gpu_kinds *load_kinds(void)
+{
+    struct fault fault;
+    struct gpu_kinds *kinds = malloc(sizeof *kinds);
+    if (kinds && gpu_kinds_init(kinds, &fault) == 0)
+        return kinds;
+    free(kinds);
+    return NULL;
+}
+
+static struct gpu_identity identity_of(const struct gpu_kinds *kinds, const struct gpu_info *gpu)
 {
     struct gpu_identity id = {.is_place = gpu->is_place, .is_mig_instance = gpu->is_mig};
     snprintf(id.uuid, sizeof id.uuid, "%s", gpu->uuid);
@@ -33,6 +55,7 @@ static struct gpu_identity identity_of(const struct gpu_info *gpu)
     id.device = gpu->minor.valid ? 1 + (int)gpu->minor.value : 0;
     memcpy(id.near_cpus, gpu->near_cpus, sizeof id.near_cpus);
     id.power_limit_w = (int)reading_or(gpu->power_limit_w, 0);
+    id.speed = speed_of(kinds, gpu);
     return id;
 }
 
@@ -114,15 +137,17 @@ int gpu_list_feed(struct gpus *gpus)
         return -ENOMEM;
     }
     struct event event = driver_event(gpus->parts.driver, EVENT_GPUS, 0);
+    struct gpu_kinds *kinds = load_kinds();
     event.gpus.list = list;
     for (size_t i = 0; i < gpus->set->count; i++) {
         if (!gpu_info_is_listed(&gpus->set->gpu[i], gpus->parts.config->gpus))
             continue;
         struct gpu_identity *id = &list[event.gpus.n];
-        *id = identity_of(&gpus->set->gpu[i]);
+        *id = identity_of(kinds, &gpus->set->gpu[i]);
         list_distances(gpus, i, listed, event.gpus.n, id);
         listed[event.gpus.n++] = i;
     }
+    free(kinds);
     event.gpus.n += list_gone(gpus, list + event.gpus.n);
     int r = driver_feed(gpus->parts.driver, &event, NULL);
     free(list);

@@ -238,6 +238,18 @@ static void gpus_are_stored_as_ever(void **state)
         "\"one_process\":true,\"is_gone\":true}]}");
 }
 
+/* A log of before has none: the speed is then not known. */
+static void the_speed_of_a_gpu_is_stored_where_it_is_known(void **state)
+{
+    const struct gpu_identity gpu = {.uuid = "GPU-1", .is_place = true, .speed = 697};
+    struct event event = of_kind(EVENT_GPUS);
+    event.gpus.list = &gpu;
+    event.gpus.n = 1;
+    assert_stored_as(&event,
+        "{\"gpus\":[{\"uuid\":\"GPU-1\",\"label\":\"\",\"name\":\"\",\"mem_total_bytes\":0,"
+        "\"is_place\":true,\"is_mig_instance\":false,\"speed\":697}]}");
+}
+
 static void samples_keep_their_numbers_to_the_bit(void **state)
 {
     struct task_memory tasks[] = {{7, reading_of(19140706304.0)}, {8, READING_NONE}};
@@ -339,6 +351,7 @@ int main(void)
         cmocka_unit_test(an_idle_holder_is_stored),
         cmocka_unit_test(giving_way_is_stored_as_ever),
         cmocka_unit_test(gpus_are_stored_as_ever),
+        cmocka_unit_test(the_speed_of_a_gpu_is_stored_where_it_is_known),
         cmocka_unit_test(samples_keep_their_numbers_to_the_bit),
         cmocka_unit_test(what_is_wrong_is_refused_with_its_key),
         cmocka_unit_test(a_text_that_is_not_utf8_is_not_written),
