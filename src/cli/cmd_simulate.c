@@ -53,6 +53,7 @@ enum {
     SIMULATE_SEED,
     SIMULATE_RESAMPLE,
     SIMULATE_KINDS,
+    SIMULATE_SPEEDS,
     SIMULATE_EVERY_SECOND,
     SIMULATE_TRACE_OUT,
     SIMULATE_TIMELINE,
@@ -62,6 +63,7 @@ enum {
 
 static const char *const sharings[] = {"streams", "mps", NULL};
 static const char *const orders[] = {"fair", "fifo", NULL};
+static const char *const speeds[] = {"known", "unknown", NULL};
 
 static const struct option_spec options[SIMULATE_OPTIONS] = {
     [SIMULATE_TRACE] = {.name = "trace",
@@ -202,6 +204,13 @@ static const struct option_spec options[SIMULATE_OPTIONS] = {
         .argument = "FILE",
         .help = "file with further GPU models and constants, in the form of "
                 "data/gpu-kinds.txt"},
+    [SIMULATE_SPEEDS] = {.name = "gpu-speeds",
+        .kind = OPTION_CHOICE,
+        .argument = "WHAT",
+        .help =
+            "whether the scheduler knows how fast each kind of GPU is: known or unknown (it takes "
+            "all for equally fast; tasks run at the speed of their kind); default: known",
+        .choices = speeds},
     [SIMULATE_EVERY_SECOND] = {.name = "every-second",
         .kind = OPTION_FLAG,
         .help = "sample all GPUs every second as the daemon does; slow"},
@@ -338,6 +347,13 @@ static int read_tasks(const struct invocation *invocation, struct setup *setup,
     return r;
 }
 
+/* The core gets the identities; the simulated GPUs keep their speeds. */
+static void hide_speeds(struct cluster *cluster)
+{
+    for (int i = 0; i < cluster->n_places; i++)
+        cluster->identities[i].speed = 0;
+}
+
 /* Reads all options and files before anything runs. */
 static int prepare_simulation(
     const struct invocation *invocation, struct setup *setup, struct fault *fault)
@@ -382,6 +398,9 @@ static int prepare_simulation(
         r = cluster_parse(&setup->kinds,
             option_text_or(&invocation->values[SIMULATE_GPUS], "4xA100-40GB"), fault,
             &setup->cluster);
+    if (r == 0 &&
+        strcmp(option_text_or(&invocation->values[SIMULATE_SPEEDS], "known"), "known") != 0)
+        hide_speeds(&setup->cluster);
     if (r == 0)
         r = prepare_power(setup, fault);
     return r < 0 ? r : read_tasks(invocation, setup, estimator, fault);

@@ -16,6 +16,7 @@
 
 #include "base/array.h"
 #include "base/units.h"
+#include "core/kind_match.h"
 
 static int add_place(
     struct cluster *cluster, int gpu, const struct mig_profile *profile, int instance)
@@ -27,10 +28,11 @@ static int add_place(
         return -ENOMEM;
     struct place_shape *place = &cluster->places[cluster->n_places];
     struct gpu_identity *identity = &cluster->identities[cluster->n_places++];
-    *place = (struct place_shape){gpu, 1, 1, kind->total_bytes - kind->reserved_bytes};
+    *place = (struct place_shape){gpu, 1, 1, 1, kind->total_bytes - kind->reserved_bytes};
     *identity = (struct gpu_identity){.mem_total_bytes = kind->total_bytes,
         .is_place = true,
         .power_limit_w = (int)kind->limit_w,
+        .speed = profile ? 0 : gpu_kind_speed(kind),
         .node = cluster->node};
     snprintf(identity->name, sizeof identity->name, "%s%s%s", kind->name, profile ? " " : "",
         profile ? profile->name : "");
@@ -182,6 +184,26 @@ static int refuse_gpus_between_nodes(const struct cluster *cluster, struct fault
     return 0;
 }
 
+/* As the core does (core/kind_speed.c): only where all speeds are known. */
+static void set_speeds(struct cluster *cluster)
+{
+    for (int i = 0; i < cluster->n_places; i++)
+        if (cluster->identities[i].speed == 0)
+            return;
+    for (int i = 0; i < cluster->n_places; i++)
+        cluster->places[i].speed = cluster->identities[i].speed;
+}
+
+double cluster_fastest(const struct cluster *cluster, const char *kinds)
+{
+    double fastest = 0;
+    for (int i = 0; i < cluster->n_places; i++)
+        if (cluster->places[i].speed > fastest &&
+            kind_match_any(kinds, cluster->identities[i].name))
+            fastest = cluster->places[i].speed;
+    return fastest;
+}
+
 int cluster_parse(const struct gpu_kinds *kinds, const char *text, struct fault *fault,
     struct cluster *ret_cluster)
 {
@@ -192,6 +214,8 @@ int cluster_parse(const struct gpu_kinds *kinds, const char *text, struct fault 
         r = add_item(kinds, &rest, fault, ret_cluster);
     if (r == 0)
         r = refuse_gpus_between_nodes(ret_cluster, fault);
+    if (r == 0)
+        set_speeds(ret_cluster);
     free(copy);
     return r;
 }

@@ -18,6 +18,7 @@ struct cluster {
     struct place_shape {
         int gpu;
         double sms, bandwidth;  /* fractions of its GPU's */
+        double speed;           /* of its GPU's kind; of all 1 where kinds are not compared */
         int64_t capacity_bytes; /* that processes can use */
     } * places;
     struct gpu_identity *identities; /* of the places */
@@ -37,5 +38,8 @@ struct cluster {
 int cluster_parse(const struct gpu_kinds *kinds, const char *text, struct fault *fault,
     struct cluster *ret_cluster);
 void cluster_fini(struct cluster *cluster);
+
+/* Returns the speed of the fastest place of these kinds (core/kind_match.h); 0: there is none. */
+double cluster_fastest(const struct cluster *cluster, const char *kinds);
 
 #endif

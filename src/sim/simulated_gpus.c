@@ -89,6 +89,25 @@ static double speed_at(const struct place *place, const struct running_task *tas
     return 0;
 }
 
+static double kind_speed_at_place(const struct simulated_gpus *gpus, int place)
+{
+    return gpus->cluster->places[place].speed;
+}
+
+static void set_kind_speed(const struct simulated_gpus *gpus, struct running_task *task)
+{
+    task->slowest = INFINITY;
+    for (int i = 0; i < task->n_places; i++)
+        task->slowest = fmin(task->slowest, kind_speed_at_place(gpus, task->places[i]));
+    task->kind_speed = task->reference_speed > 0 ? task->slowest / task->reference_speed : 1;
+}
+
+static double done_s(const struct running_task *task, int64_t now_us)
+{
+    double passed_s = (double)(now_us - task->since_us) / (double)SECOND_US;
+    return task->kind_speed * task->speed * passed_s;
+}
+
 /* Step 2, for one task: it is as fast as on its slowest place. */
 static void update_task_speed(
     struct simulated_gpus *gpus, struct running_task *task, int64_t now_us)
@@ -98,10 +117,11 @@ static void update_task_speed(
         return;
     task->update = gpus->update;
     for (int i = 0; i < task->n_places; i++)
-        speed = fmin(speed, speed_at(&gpus->places[task->places[i]], task));
+        speed = fmin(speed, speed_at(&gpus->places[task->places[i]], task) *
+                                (kind_speed_at_place(gpus, task->places[i]) / task->slowest));
     if (fabs(speed - task->speed) < SPEED_DIFFERENCE_MIN)
         return;
-    task->left_s -= task->speed * (double)(now_us - task->since_us) / (double)SECOND_US;
+    task->left_s -= done_s(task, now_us);
     task->since_us = now_us;
     task->speed = speed;
     for (int i = 0; i < task->n_places; i++)
@@ -128,7 +148,7 @@ static void update_activity(struct simulated_gpus *gpus, int i, int64_t now_us)
     for (int k = 0; k < place->n_residents; k++) {
         const struct running_task *task = place->residents[k].task;
         gpus->sharers[k] = sharer_of(task);
-        gpus->sharers[k].speed = task->speed;
+        gpus->sharers[k].speed = task->speed * (task->slowest / shape->speed);
     }
     struct demand now = interference_activity(
         &gpus->laws->interference, shape->sms, shape->bandwidth, gpus->sharers, place->n_residents);
@@ -185,6 +205,7 @@ int simulated_gpus_add_task(struct simulated_gpus *gpus, struct running_task *ta
 {
     task->speed = 0;
     task->since_us = now_us;
+    set_kind_speed(gpus, task);
     for (int i = 0; i < task->n_places; i++)
         if (reserve_resident(gpus, &gpus->places[task->places[i]]) < 0)
             return -ENOMEM;
@@ -221,7 +242,7 @@ void simulated_gpus_stop_task(
         has_computed = true;
     }
     if (has_computed)
-        task->left_s -= task->speed * (double)(now_us - task->since_us) / (double)SECOND_US;
+        task->left_s -= done_s(task, now_us);
     update_rates(gpus, task, now_us);
 }
 

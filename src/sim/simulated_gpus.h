@@ -17,11 +17,14 @@ struct running_task {
     struct demand demand;
     const int *places; /* borrowed until the task is removed */
     int n_places;
+    double reference_speed; /* of the kind of GPU that left_s holds for; 0: its slowest place's */
 
-    double left_s;    /* work left at since_us, in seconds of running alone */
-    double speed;     /* 1: as fast as alone */
-    int64_t since_us; /* when left_s was right */
-    int update;       /* the update that last calculated the speed */
+    double left_s;     /* work left at since_us, in seconds of running alone */
+    double speed;      /* 1: as fast as alone on its slowest place */
+    double kind_speed; /* of its slowest place, relative to the reference */
+    double slowest;    /* the speed of that place */
+    int64_t since_us;  /* when left_s was right */
+    int update;        /* the update that last calculated the speed */
 };
 
 /* A GPU, or a MIG instance of one. */

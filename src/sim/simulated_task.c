@@ -61,7 +61,7 @@ void simulated_task_on_speed_changed(void *context, struct running_task *running
 {
     struct simulation_run *run = context;
     struct simulated_task *task = (struct simulated_task *)running;
-    double seconds = fmax(0, running->left_s) / running->speed;
+    double seconds = fmax(0, running->left_s) / (running->speed * running->kind_speed);
     simulation_run_wake(run, WAKE_FINISH,
         sim_now_us(run->sim) + llround(seconds * (double)SECOND_US), running->id,
         ++task->finish_version);
@@ -225,6 +225,7 @@ void simulated_task_start(void *context, struct sim *sim, const struct task *sta
     task->running.mps = started->share.sharing == SHARING_MPS;
     task->running.cap = started->share.thread_percent / 100.0;
     task->running.left_s = task->solo_s;
+    task->running.reference_speed = cluster_fastest(cluster, task->type->gpu_kind);
     task->running.demand = demand_on(
         cluster->gpus[cluster->places[started->gpus[0]].gpu], task->type);
     task->start_us = sim_now_us(sim);

@@ -84,6 +84,28 @@ static void a_slower_place_slows_the_task_everywhere(void **state)
     assert_true(gpus->gpus[1].smact == 0);
 }
 
+/* Of two places one is twice as fast: a task on both is as fast as on the slower one, and leaves
+ * the faster one idle for half of the time. */
+static void a_task_runs_at_the_speed_of_its_slowest_kind(void **state)
+{
+    struct machine *machine = *state;
+    struct simulated_gpus *gpus = &machine->gpus;
+    const int both[] = {0, 1}, first[] = {0};
+    struct place_shape *places = machine->cluster.places;
+    places[0].speed = 800;
+    places[1].speed = 400;
+    struct running_task pair = task_of(1, both, 2), fast = task_of(2, first, 1);
+    pair.reference_speed = fast.reference_speed = 800;
+    assert_int_equal(simulated_gpus_add_task(gpus, &pair, 0), 0);
+    assert_true(pair.kind_speed == 0.5);
+    assert_true(fabs(gpus->gpus[0].smact - gpus->gpus[1].smact / 2) < 1e-9);
+    simulated_gpus_stop_task(gpus, &pair, 10 * SECOND_US);
+    assert_true(fabs(pair.left_s - (100 - 5 * pair.speed)) < 1e-9);
+    assert_int_equal(simulated_gpus_add_task(gpus, &fast, 10 * SECOND_US), 0);
+    assert_true(fast.kind_speed == 1);
+    simulated_gpus_remove_task(gpus, &fast, 20 * SECOND_US);
+}
+
 static void energy_and_activity_are_summed_between_changes(void **state)
 {
     struct machine *machine = *state;
@@ -121,6 +143,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(
             a_slower_place_slows_the_task_everywhere, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            a_task_runs_at_the_speed_of_its_slowest_kind, set_up, tear_down),
         cmocka_unit_test_setup_teardown(
             energy_and_activity_are_summed_between_changes, set_up, tear_down),
         cmocka_unit_test_setup_teardown(
