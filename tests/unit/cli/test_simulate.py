@@ -734,7 +734,8 @@ class BadInput(SimulateCase):
             ("\nconstant speed 2\n", 'kinds.txt:2: there is no constant "speed"'),
             (
                 "gpu X\n",
-                "kinds.txt:1: a line begins with constant, kind, alias, nvml or mig, not with "
+                "kinds.txt:1: a line begins with constant, kind, alias, speed, nvml or mig, not "
+                "with "
                 '"gpu"',
             ),
         ]:
