@@ -78,8 +78,10 @@ static int apply_gpus(struct core *core, const struct event *event)
     if (!gpus || !chosen || !verdicts)
         return -ENOMEM;
 
-    for (int i = 0; i < view->n_gpus; i++)
+    for (int i = 0; i < view->n_gpus; i++) {
         view->gpus[i].health = VIEW_LOST;
+        view->gpus[i].is_listed = false;
+    }
     for (int i = 0; i < event->gpus.n; i++) {
         int known = find_gpu(core, event->gpus.list[i].uuid);
         struct gpu_view *gpu = &view->gpus[known >= 0 ? known : view->n_gpus];
@@ -88,6 +90,7 @@ static int apply_gpus(struct core *core, const struct event *event)
             view->n_gpus++;
         }
         gpu->id = event->gpus.list[i];
+        gpu->is_listed = true;
         gpu->health = gpu->id.is_gone ? VIEW_LOST : VIEW_UNSEEN;
     }
     set_distances(core, event);

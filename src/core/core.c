@@ -373,7 +373,8 @@ static bool needs_pass(const struct core *core, const struct event *event)
         core->n_memory_waits || core->any_wanted ||
         core_advance_deadline_us(core, core->last_pass_us) <= event->time_us)
         return true;
-    return core->reserved_for && event->time_us - core->last_pass_us >= BACKFILL_PERIOD_US;
+    bool is_awaited = core->reserved_for || core->head_lacks_power;
+    return is_awaited && event->time_us - core->last_pass_us >= BACKFILL_PERIOD_US;
 }
 
 int core_step(struct core *core, const struct event *event)

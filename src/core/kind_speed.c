@@ -18,7 +18,7 @@ void kind_speed_compare(struct cluster_view *view)
     view->speed_max = 0;
     for (int i = 0; i < view->n_gpus; i++) {
         const struct gpu_identity *id = &view->gpus[i].id;
-        if (!id->is_place)
+        if (!id->is_place || !view->gpus[i].is_listed)
             continue;
         if (id->speed <= 0)
             return;
@@ -31,7 +31,8 @@ void kind_speed_compare(struct cluster_view *view)
 static bool may_use(const struct cluster_view *view, const struct task *task, int gpu)
 {
     const struct gpu_identity *id = &view->gpus[gpu].id;
-    return id->is_place && kind_match_any(task->request.gpu_kind, id->name);
+    return id->is_place && view->gpus[gpu].is_listed &&
+           kind_match_any(task->request.gpu_kind, id->name);
 }
 
 /* Of the fastest GPU that the task may use; of the fastest of all where there is none. */

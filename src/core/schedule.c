@@ -568,20 +568,42 @@ static int backfill_behind(struct core *core, const struct task *head, int64_t n
     return r;
 }
 
-/* Would the task that was tried last start but for its server's power? Backfilled tasks would take
- * of it, on whatever GPU they run: no GPU can be reserved for that. */
-static bool lacks_power(const struct core *core)
+/* Would the task ever start on GPUs like this one, without any other task? */
+static bool is_power_enough(const struct core *core, const struct task *task, int gpu)
 {
-    for (int i = 0; i < core->view.n_gpus; i++)
-        if (core->verdicts[i].kind == VERDICT_SERVER_POWER)
-            return true;
-    return false;
+    const struct task_request *request = &task->request;
+    int on_server = request->nodes > 1 ? request->gpus / request->nodes : request->gpus;
+    double each_w = reading_assume(request->expect.smact, 1) *
+                    core->view.gpus[gpu].id.power_limit_w;
+    return each_w * on_server <= core->settings.conditions.server_power_max_w;
+}
+
+/* Has it tasks, or had some a moment ago? Otherwise its power will not fall. */
+static bool draws_for_tasks(const struct core *core, const struct gpu_view *gpu)
+{
+    return gpu->n_residents > 0 || gpu->sampled_us - gpu->mix_since_us <= core->settings.settle_us;
+}
+
+/* Would the head, which was tried last, start but for its server's power, which tasks draw?
+ * Backfilled tasks would take of it, on whatever GPU they run: no GPU can be reserved for that. */
+static bool lacks_power(const struct core *core, const struct task *head)
+{
+    int n_open = 0;
+    bool waits = false, may_fall = false;
+    for (int i = 0; i < core->view.n_gpus; i++) {
+        enum verdict_kind kind = core->verdicts[i].kind;
+        n_open += kind == VERDICT_FITS || kind == VERDICT_SERVER_POWER;
+        waits |= kind == VERDICT_SERVER_POWER && is_power_enough(core, head, i);
+        may_fall |= draws_for_tasks(core, &core->view.gpus[i]);
+    }
+    return waits && may_fall && n_open >= head->request.gpus;
 }
 
 int core_schedule_main(struct core *core, int64_t now_us)
 {
     struct task *head;
     int r = 0;
+    core->head_lacks_power = false;
     while (r == 0 && (head = core_head_of_queue(core))) {
         if (head->queue->first->request.need.kind == NEED_PENDING)
             return 0;
@@ -589,7 +611,8 @@ int core_schedule_main(struct core *core, int64_t now_us)
             core_release_reservation(core);
         if (core_try_gpus(core, head, now_us) != PLACE_NOW) {
             r = report_wait(core, &core->main_wait, head);
-            if (r < 0 || lacks_power(core))
+            core->head_lacks_power = lacks_power(core, head);
+            if (r < 0 || core->head_lacks_power)
                 return r;
             r = core_fill_kept(core, head, now_us);
             return r < 0 ? r : backfill_behind(core, head, now_us);

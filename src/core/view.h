@@ -86,6 +86,7 @@ struct resident {
  * cache lines. */
 struct gpu_view {
     enum view_health health;
+    bool is_listed;         /* by the driver; not: it was taken out, or is set aside by a setting */
     int64_t sampled_us;     /* of the last valid sample */
     uint64_t exclusive_for; /* the task that has it to itself; 0: none */
     uint64_t drained_for;   /* the recovering task that it is drained for; 0: none */

@@ -148,7 +148,8 @@ static bool leaves_room_for_head(const struct placement_query *query, int i)
     struct opening with = predict_opening(&of_head, i, query->task);
     if (with.n_left == 0 || (start_us != START_UNKNOWN && with.at_us <= start_us))
         return true;
-    return with.n_left == predict_opening(&of_head, i, NULL).n_left;
+    struct opening without = predict_opening(&of_head, i, NULL);
+    return without.n_left != NEVER_OPENS && with.n_left == without.n_left;
 }
 
 uint64_t backfill_delayed_task(

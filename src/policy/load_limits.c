@@ -34,12 +34,12 @@ static double at_most(double value, double limit)
 }
 
 /* What it draws. A GPU that was not sampled of late may draw all that it can. The power of a MIG
- * instance is part of that of its card. */
+ * instance is part of that of its card; one that is not listed is not there. */
 static struct reading drawn_power(const struct placement_query *query, const struct gpu_view *gpu)
 {
     bool is_stale = query->now_us - gpu->sampled_us > query->conditions->sample_valid_us;
     double limit_w = gpu->id.power_limit_w;
-    if (gpu->id.is_mig_instance)
+    if (gpu->id.is_mig_instance || !gpu->is_listed)
         return reading_of(0);
     if (is_stale || gpu->health == VIEW_LOST)
         return limit_w > 0 ? reading_of(limit_w) : READING_NONE;

@@ -64,7 +64,7 @@ static double fastest_kind(const struct placement_query *query)
 {
     double fastest = 0;
     for (int i = query->first_gpu; i < placement_end_gpu(query) && query->view->speed_max; i++)
-        if (cluster_view_suits(query->view, i, query->task))
+        if (query->view->gpus[i].is_listed && cluster_view_suits(query->view, i, query->task))
             fastest = fmax(fastest, kind_speed_of(query->view, i));
     return fastest;
 }

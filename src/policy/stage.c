@@ -77,6 +77,25 @@ static struct gpu_view gpu_unmarked(const struct gpu_view *gpu, int64_t now_us)
     return copy;
 }
 
+static struct reading expected_smact(const struct gpu_view *gpu)
+{
+    struct reading sum = reading_of(0);
+    for (int i = 0; i < gpu->n_residents; i++) {
+        sum.valid &= gpu->residents[i].expect.smact.valid;
+        sum.value += gpu->residents[i].is_stopped ? 0 : gpu->residents[i].expect.smact.value;
+    }
+    return sum;
+}
+
+/* What was measured beyond what is expected of the residents. */
+static struct reading unexpected_smact(const struct gpu_view *gpu)
+{
+    struct reading expected = expected_smact(gpu);
+    return gpu->smact_level.valid && expected.valid
+               ? reading_of(fmax(0, gpu->smact_level.value - expected.value))
+               : READING_NONE;
+}
+
 /* The sampled memory may include that of a task that has left since. If there are no external
  * processes, the sum over the residents replaces it. */
 void stage_init(struct stage *stage, const struct placement_query *query, int place)
@@ -99,6 +118,7 @@ void stage_init(struct stage *stage, const struct placement_query *query, int pl
     }
     stage->passed_s = 0;
     stage->is_used_externally = gpu_view_is_used_externally(gpu, query->settings->settle_us);
+    stage->external_smact = stage->is_used_externally ? unexpected_smact(gpu) : reading_of(0);
     stage_speeds(stage, speeds);
     for (int i = 0; i < gpu->n_residents; i++)
         stage->left_s[i] = work_left_s(&gpu->residents[i], speeds[i], query->now_us);
@@ -108,15 +128,13 @@ void stage_init(struct stage *stage, const struct placement_query *query, int pl
 }
 
 /* Other residents than were measured: the activity is the sum of what is expected of them, if that
- * is known. That of external processes is not. */
+ * is known, and of what was measured beyond it. */
 static void predict_activity(struct stage *stage)
 {
     struct gpu_view *gpu = &stage->gpu;
-    struct reading sum = stage->is_used_externally ? READING_NONE : reading_of(0);
-    for (int i = 0; i < gpu->n_residents; i++) {
-        sum.valid &= gpu->residents[i].expect.smact.valid;
-        sum.value += gpu->residents[i].is_stopped ? 0 : gpu->residents[i].expect.smact.value;
-    }
+    struct reading sum = expected_smact(gpu);
+    sum.valid &= stage->external_smact.valid;
+    sum.value += stage->external_smact.value;
     gpu->smact_level = sum.valid ? reading_of(fmin(1, sum.value)) : READING_NONE;
     gpu->utilisation_level = READING_NONE;
 }

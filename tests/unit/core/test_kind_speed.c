@@ -17,7 +17,7 @@ struct server {
 
 static void set_gpu(struct gpu_view *gpu, const char *name, int speed)
 {
-    *gpu = (struct gpu_view){.id = {.is_place = true, .speed = speed}};
+    *gpu = (struct gpu_view){.is_listed = true, .id = {.is_place = true, .speed = speed}};
     strcpy(gpu->id.name, name);
 }
 
