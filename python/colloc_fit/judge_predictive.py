@@ -89,7 +89,7 @@ def ranges(seeds):
 
 def table(head, rows):
     yield "| " + " | ".join(head) + " |"
-    yield "|---" + "|---:" * (len(head) - 1) + "|"
+    yield "| --- |" + " ---: |" * (len(head) - 1)
     for row in rows:
         yield "| " + " | ".join(row) + " |"
 

@@ -7,8 +7,8 @@
  *     page 2:  4 PENDING, 1 COMPLETED
  *
  * Task 1 came twice: what came first counts. Task 3 is missing: where tasks that have not ended
- * came in several pages, the first page is asked for again at the end, and the tasks in it that
- * have started meanwhile are added where running tasks are, before the others.
+ * came in several pages, the pages with those that run are asked for again at the end, and the
+ * tasks that have started meanwhile are added where running tasks are, before the others.
  */
 #include "cli/task_pages.h"
 
@@ -44,14 +44,21 @@ static void copy_warning(struct task_list *list, const json_t *page)
         json_object_set(list->reply, "warning", json_object_get(page, "warning"));
 }
 
-static int add_page(struct task_list *list, const char *next)
+/* `next`: NULL: the first page. */
+static int read_page(const struct task_list *list, const char *next, json_t **ret_page)
 {
     char path[1200];
+    snprintf(path, sizeof path, "%s", list->path);
+    if (next)
+        query_add(path, sizeof path, "after", next);
+    return session_call(list->client, "GET", path, NULL, ret_page);
+}
+
+static int add_page(struct task_list *list, const char *next)
+{
     json_t *page, *task;
     size_t i;
-    snprintf(path, sizeof path, "%s", list->path);
-    query_add(path, sizeof path, "after", next);
-    int code = session_call(list->client, "GET", path, NULL, &page);
+    int code = read_page(list, next, &page);
     if (code != EXIT_OK)
         return code;
     json_array_foreach(json_object_get(page, "tasks"), i, task) {
@@ -66,20 +73,44 @@ static int add_page(struct task_list *list, const char *next)
     return EXIT_OK;
 }
 
-static int add_started(struct task_list *list)
+static bool has_started(const json_t *task)
 {
-    json_t *page, *task;
-    size_t i, n_added = 0;
-    int code = session_call(list->client, "GET", list->path, NULL, &page);
-    if (code != EXIT_OK)
-        return code;
-    json_array_foreach(json_object_get(page, "tasks"), i, task) {
-        if (strcmp(member_text(task, "state", "PENDING"), "PENDING") != 0 && note_task(list, task))
-            json_array_insert(list->tasks, n_added++, task);
+    return task && json_is_null(json_object_get(task, "ended_at")) &&
+           strcmp(member_text(task, "state", "PENDING"), "PENDING") != 0;
+}
+
+/* Adds the tasks of the page that have started meanwhile. Returns whether the next page may have
+ * more of them. */
+static bool add_started_of(struct task_list *list, const json_t *page, size_t *n_added)
+{
+    const json_t *tasks = json_object_get(page, "tasks");
+    json_t *task;
+    size_t i;
+    json_array_foreach(tasks, i, task) {
+        if (has_started(task) && note_task(list, task))
+            json_array_insert(list->tasks, (*n_added)++, task);
     }
     copy_warning(list, page);
+    return json_is_string(json_object_get(page, "next")) &&
+           has_started(json_array_get(tasks, json_array_size(tasks) - 1));
+}
+
+static int add_started(struct task_list *list)
+{
+    json_t *page = NULL;
+    size_t n_added = 0;
+    bool is_more = true;
+    int code = EXIT_OK;
+    while (is_more) {
+        json_t *before = page;
+        code = read_page(list, member_text(before, "next", NULL), &page);
+        json_decref(before);
+        if (code != EXIT_OK)
+            return code;
+        is_more = add_started_of(list, page, &n_added);
+    }
     json_decref(page);
-    return EXIT_OK;
+    return code;
 }
 
 int task_pages_follow(struct client *client, const char *path, json_t *reply)

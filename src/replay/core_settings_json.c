@@ -71,6 +71,7 @@ static const struct {
     {"traffic_cost", REAL, SETTING(sharing_constants.traffic_cost)},
     {"order", ORDER, SETTING(order)},
     {"backfill", FLAG, SETTING(backfill)},
+    {"expires_elsewhere", FLAG, SETTING(expires_elsewhere)},
     {"usage_half_life_us", INT64, SETTING(usage_half_life_us)},
 };
 

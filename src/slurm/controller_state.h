@@ -66,7 +66,7 @@ struct tracked_job {
     char *node_list;  /* names of several, comma-separated; on the heap; NULL: it is one */
     int64_t shards;   /* of each of its GPUs; 0: not decided */
     int64_t pinned_us, retry_us, commented_us;
-    int64_t started_s; /* in Slurm's time, when the core knew of its start */
+    int64_t placed_s;  /* in Slurm's time, when the core placed its task */
     int failures;      /* of changes, since the last that was made */
     uint32_t examined; /* the number of restarts at which its log was read, plus 1 */
     uint32_t reported; /* that before the last crash that its agent reported, plus 1 */

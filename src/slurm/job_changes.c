@@ -180,6 +180,7 @@ static void take_placement(
     }
     job->shards = least > 0 ? least : 1;
     job->phase = JOB_PLACED;
+    job->placed_s = controller->wall_s;
     job->is_pinned = false;
 }
 

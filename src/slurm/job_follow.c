@@ -52,7 +52,7 @@ static enum task_state task_state_of(
     return task ? task->state : TASK_CANCELLED;
 }
 
-/* The core counts from when it knew of the start, which is later than Slurm's start where the
+/* The core counts from the placement, which is earlier than Slurm's start, or later where the
  * controller was created meanwhile, and does not know of Slurm's suspensions. So the limit of a job
  * that runs is the time from then to the end that Slurm expects; 1 us where that is past. Returns
  * 0: unlimited, or not known. */
@@ -63,7 +63,7 @@ static int64_t find_time_limit_us(const struct tracked_job *job)
         return record->time_limit_s * SECOND_US;
     if (record->end_s <= record->start_s)
         return 0;
-    return record->end_s > job->started_s ? (record->end_s - job->started_s) * SECOND_US : 1;
+    return record->end_s > job->placed_s ? (record->end_s - job->placed_s) * SECOND_US : 1;
 }
 
 /* The limit was changed, or the job has started. */
@@ -125,7 +125,6 @@ void controller_drop_task(struct slurm_controller *controller, struct tracked_jo
 
 static void start_task(struct slurm_controller *controller, struct tracked_job *job)
 {
-    job->started_s = controller->wall_s;
     controller_apply(controller, (struct event){.kind = EVENT_STARTED, .task = job->task});
 }
 
@@ -135,6 +134,7 @@ static void place_task(struct slurm_controller *controller, struct tracked_job *
     struct event event = {.kind = EVENT_PLACE, .task = job->task};
     event.place.gpus = gpus;
     event.place.n = n;
+    job->placed_s = controller->wall_s;
     controller_apply(controller, event);
     if (is_running)
         start_task(controller, job);

@@ -316,6 +316,9 @@ static int listen_for_logins(struct slurm_api *api, uv_loop_t *loop, struct faul
     struct api_server_options options = server_options(api);
     if (strcmp(api->config->login_listen, "none") == 0)
         return 0;
+    if (strcmp(api->config->login_name, "none") == 0)
+        log_warning("login-name is not set: requests to another controller with the same port and "
+                    "munge key are accepted here, too");
     api->login = tcp_server_create(loop);
     if (!api->login)
         return fault_set(fault, ENOMEM, "out of memory");
