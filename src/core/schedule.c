@@ -573,8 +573,7 @@ static bool is_power_enough(const struct core *core, const struct task *task, in
 {
     const struct task_request *request = &task->request;
     int on_server = request->nodes > 1 ? request->gpus / request->nodes : request->gpus;
-    double each_w = reading_assume(request->expect.smact, 1) *
-                    core->view.gpus[gpu].id.power_limit_w;
+    double each_w = gpu_view_expected_w(&core->view.gpus[gpu], &request->expect);
     return each_w * on_server <= core->settings.conditions.server_power_max_w;
 }
 

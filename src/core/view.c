@@ -74,6 +74,11 @@ bool gpu_view_is_idle(const struct gpu_view *gpu)
     return gpu->utilisation_level.valid && gpu->utilisation_level.value == 0;
 }
 
+double gpu_view_expected_w(const struct gpu_view *gpu, const struct expectation *expect)
+{
+    return reading_assume(expect->smact, 1) * gpu->id.power_limit_w;
+}
+
 bool gpu_view_is_used_externally(const struct gpu_view *gpu, int64_t settle_us)
 {
     if (gpu->external_processes.valid && gpu->external_processes.value > 0)

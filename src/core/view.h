@@ -169,6 +169,10 @@ bool gpu_view_is_idle(const struct gpu_view *gpu);
 /* Does the GPU hold external processes, or memory of unknown origin? It may never become idle. */
 bool gpu_view_is_used_externally(const struct gpu_view *gpu, int64_t settle_us);
 
+/* Returns the watts that a task is expected to draw there: all that the GPU may, if its activity is
+ * not known. */
+double gpu_view_expected_w(const struct gpu_view *gpu, const struct expectation *expect);
+
 /* Does the task run on any kind of GPU? Most do: then no name is compared. */
 static inline bool task_takes_any_kind(const struct task *task)
 {

@@ -178,7 +178,7 @@ static bool apply_convolution(struct walk *walk, size_t i, struct map *map)
     return true;
 }
 
-/* Makes tokens `width` wide: so many neighbours become one (patch merging), or a function has
+/* Makes tokens `width` wide: neighbours are merged into one (patch merging), or a function has
  * divided or joined their channels. */
 static void widen_tokens(struct map *map, int64_t width)
 {

@@ -23,11 +23,6 @@ static bool refuse_load(
     return false;
 }
 
-static double expected_w(const struct gpu_view *gpu, const struct expectation *expect)
-{
-    return reading_assume(expect->smact, 1) * gpu->id.power_limit_w;
-}
-
 static double at_most(double value, double limit)
 {
     return value < limit ? value : limit;
@@ -56,7 +51,7 @@ static struct reading gpu_power(const struct placement_query *query, const struc
         if (residence_has_settled(gpu->residents[k].residence))
             continue;
         has_settled = false;
-        unsettled_w += expected_w(gpu, &gpu->residents[k].expect);
+        unsettled_w += gpu_view_expected_w(gpu, &gpu->residents[k].expect);
     }
     if (has_settled)
         return drawn;
@@ -80,7 +75,7 @@ static struct reading added_power(const struct placement_query *query, const str
     if (!power.valid || limit_w <= 0)
         return READING_NONE;
     double left_w = limit_w > power.value ? limit_w - power.value : 0;
-    double more_w = at_most(expected_w(gpu, &query->task->request.expect), left_w);
+    double more_w = at_most(gpu_view_expected_w(gpu, &query->task->request.expect), left_w);
     return reading_of(more_w * gpus_on_server(query));
 }
 

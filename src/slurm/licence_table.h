@@ -16,7 +16,7 @@ struct licence_table {
 enum licence_answer {
     LICENCES_TAKEN,
     LICENCES_NOT_NOW,
-    LICENCES_NEVER, /* there are not so many, however long it waits */
+    LICENCES_NEVER, /* the cluster has fewer than the job asks for */
 };
 
 /* Has a job that waits or runs asked for licences? If none has, Slurm's need not be read. */

@@ -125,7 +125,7 @@ struct slurm_change {
     bool moves;          /* SLURM_PIN: from the intake into the run partition */
     bool releases;       /* SLURM_RETURN: what was held for colloc is not held any more */
     int64_t begin_s;     /* SLURM_PIN: not before; 0: at once */
-    int n_nodes;         /* SLURM_PIN: on so many */
+    int n_nodes;         /* SLURM_PIN: how many nodes */
     char nodes[SLURM_NODES_MAX]; /* their names, comma-separated */
     char gres[SLURM_GRES_MAX];   /* on each of them */
     char note[SLURM_NOTE_MAX];   /* admin_comment; "": unchanged */
