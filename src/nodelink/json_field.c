@@ -9,7 +9,7 @@
 #include <math.h>
 #include <string.h>
 
-int json_field_parse(
+static int parse_object(
     const char *text, size_t size, size_t size_max, struct fault *fault, json_t **ret_object)
 {
     json_error_t error;
@@ -27,7 +27,7 @@ int json_field_parse(
     return 0;
 }
 
-int json_field_version(const json_t *object, int version, struct fault *fault)
+static int check_version(const json_t *object, int version, struct fault *fault)
 {
     const json_t *value = json_object_get(object, "v");
     if (json_is_integer(value) && json_integer_value(value) == version)
@@ -36,6 +36,19 @@ int json_field_version(const json_t *object, int version, struct fault *fault)
         "not in version %d of the format: install the same colloc on the node and on the "
         "controller",
         version);
+}
+
+int json_field_decode(const struct json_format *format, const char *text, size_t size,
+    struct fault *fault, void *ret_value)
+{
+    json_t *object;
+    int r = parse_object(text, size, format->size_max, fault, &object);
+    if (r == 0)
+        r = check_version(object, format->version, fault);
+    if (r == 0)
+        r = format->read(object, fault, ret_value);
+    json_decref(object);
+    return r;
 }
 
 int json_field_text(

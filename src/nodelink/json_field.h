@@ -12,15 +12,26 @@
 #include "base/fault.h"
 #include "base/reading.h"
 
-/*
- * Parses a JSON object. `size_max`: bytes.
- * Returns 0 with a reference for the caller; or -EINVAL, -EMSGSIZE with a fault.
- */
-int json_field_parse(
-    const char *text, size_t size, size_t size_max, struct fault *fault, json_t **ret_object);
+/* A format of the link. */
+struct json_format {
+    size_t size_max; /* bytes; a longer text is refused unread */
+    int version;     /* that the member "v" has to be */
 
-/* Checks that the member "v" is `version`. Returns 0 or -EPROTO with a fault. */
-int json_field_version(const json_t *object, int version, struct fault *fault);
+    /* Reads the other members into what the caller of json_field_decode gave. Returns 0 or -errno
+     * with a fault. */
+    int (*read)(const json_t *object, struct fault *fault, void *ret_value);
+};
+
+/*
+ * Decodes a JSON object from any bytes.
+ *
+ * ret_value: for `format->read`; nothing else writes it
+ *
+ * Returns what `format->read` does; or -EINVAL: not a JSON object, -EMSGSIZE, -EPROTO: of another
+ * version; with a fault.
+ */
+int json_field_decode(const struct json_format *format, const char *text, size_t size,
+    struct fault *fault, void *ret_value);
 
 /* Each returns 0 or -EINVAL with a fault. A missing text is "", a missing reading is not valid, a
  * missing list is NULL; a missing integer is an error. */

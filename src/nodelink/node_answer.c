@@ -43,25 +43,23 @@ static int read_pins(const json_t *object, struct fault *fault, struct node_answ
     return r;
 }
 
+static int read_answer(const json_t *object, struct fault *fault, void *ret_value)
+{
+    struct node_answer *answer = ret_value;
+    int r = json_field_text(object, "node", fault, answer->node, sizeof answer->node);
+    if (r == 0)
+        r = json_field_integer(object, "sequence", 0, INT64_MAX, fault, &answer->sequence);
+    if (r == 0)
+        r = json_field_text(object, "refused", fault, answer->refused, sizeof answer->refused);
+    if (r == 0)
+        r = json_field_text(object, "key", fault, answer->key, sizeof answer->key);
+    return r == 0 ? read_pins(object, fault, answer) : r;
+}
+
 int node_answer_decode(
     const char *text, size_t size, struct fault *fault, struct node_answer *ret_answer)
 {
-    json_t *object;
+    static const struct json_format format = {ANSWER_SIZE_MAX, ANSWER_VERSION, read_answer};
     ret_answer->n_pins = 0;
-    int r = json_field_parse(text, size, ANSWER_SIZE_MAX, fault, &object);
-    if (r == 0)
-        r = json_field_version(object, ANSWER_VERSION, fault);
-    if (r == 0)
-        r = json_field_text(object, "node", fault, ret_answer->node, sizeof ret_answer->node);
-    if (r == 0)
-        r = json_field_integer(object, "sequence", 0, INT64_MAX, fault, &ret_answer->sequence);
-    if (r == 0)
-        r = json_field_text(
-            object, "refused", fault, ret_answer->refused, sizeof ret_answer->refused);
-    if (r == 0)
-        r = json_field_text(object, "key", fault, ret_answer->key, sizeof ret_answer->key);
-    if (r == 0)
-        r = read_pins(object, fault, ret_answer);
-    json_decref(object);
-    return r;
+    return json_field_decode(&format, text, size, fault, ret_answer);
 }

@@ -222,11 +222,10 @@ static int read_crashes(const json_t *object, struct fault *fault, struct node_r
     return r;
 }
 
-static int read_report(const json_t *object, struct fault *fault, struct node_report *report)
+static int read_report(const json_t *object, struct fault *fault, void *ret_value)
 {
-    int r = json_field_version(object, REPORT_VERSION, fault);
-    if (r == 0)
-        r = json_field_text(object, "node", fault, report->node, sizeof report->node);
+    struct node_report *report = ret_value;
+    int r = json_field_text(object, "node", fault, report->node, sizeof report->node);
     if (r == 0 && !node_name_is_valid(report->node))
         r = fault_set(fault, EINVAL, "node: not the name of a node");
     if (r == 0)
@@ -243,13 +242,9 @@ static int read_report(const json_t *object, struct fault *fault, struct node_re
 int node_report_decode(
     const char *text, size_t size, struct fault *fault, struct node_report *ret_report)
 {
-    json_t *object;
+    static const struct json_format format = {REPORT_SIZE_MAX, REPORT_VERSION, read_report};
     *ret_report = (struct node_report){0};
-    int r = json_field_parse(text, size, REPORT_SIZE_MAX, fault, &object);
-    if (r == 0)
-        r = read_report(object, fault, ret_report);
-    json_decref(object);
-    return r;
+    return json_field_decode(&format, text, size, fault, ret_report);
 }
 
 void node_report_fini(struct node_report *report)

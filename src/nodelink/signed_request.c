@@ -46,12 +46,11 @@ int signed_request_encode(const struct signed_request *request, char **ret_text)
     return *ret_text ? 0 : -ENOMEM;
 }
 
-static int read_members(const json_t *object, struct fault *fault, struct signed_request *request)
+static int read_members(const json_t *object, struct fault *fault, void *ret_value)
 {
+    struct signed_request *request = ret_value;
     char key[SHA256_HEX_SIZE], meant_for[PURPOSE_SIZE];
-    int r = json_field_version(object, REQUEST_VERSION, fault);
-    if (r == 0)
-        r = json_field_text(object, "for", fault, meant_for, sizeof meant_for);
+    int r = json_field_text(object, "for", fault, meant_for, sizeof meant_for);
     if (r == 0 && strcmp(meant_for, purpose) != 0)
         r = fault_set(fault, EINVAL, "not made for colloc-slurm");
     if (r == 0)
@@ -73,13 +72,9 @@ static int read_members(const json_t *object, struct fault *fault, struct signed
 int signed_request_decode(
     const char *text, size_t size, struct fault *fault, struct signed_request *ret_request)
 {
-    json_t *object;
+    static const struct json_format format = {TEXT_MAX, REQUEST_VERSION, read_members};
     *ret_request = (struct signed_request){0};
-    int r = json_field_parse(text, size, TEXT_MAX, fault, &object);
-    if (r == 0)
-        r = read_members(object, fault, ret_request);
-    json_decref(object);
-    return r;
+    return json_field_decode(&format, text, size, fault, ret_request);
 }
 
 bool signed_request_is_for(const struct signed_request *request, const char *name, int port)
