@@ -9,15 +9,23 @@
 
 enum { ANSWER_VERSION = 1 };
 
+static json_t *pin_json(const struct node_pin *pin)
+{
+    json_t *object = json_pack("{s:I, s:b, s:b}", "job", (json_int_t)pin->job, "mps",
+        (int)pin->is_mps, "elsewhere", (int)pin->may_share_elsewhere);
+    if (!pin->is_of_array ||
+        json_object_set_new(object, "task", json_integer(pin->array_task)) == 0)
+        return object;
+    json_decref(object);
+    return NULL;
+}
+
 int node_answer_encode(const struct node_answer *answer, char **ret_text)
 {
     json_t *pins = json_array();
     int r = 0;
     for (size_t i = 0; i < answer->n_pins; i++)
-        r |= json_array_append_new(
-            pins, json_pack("{s:I, s:b, s:b}", "job", (json_int_t)answer->pins[i].job, "mps",
-                      (int)answer->pins[i].is_mps, "elsewhere",
-                      (int)answer->pins[i].may_share_elsewhere));
+        r |= json_array_append_new(pins, pin_json(&answer->pins[i]));
     json_t *object = json_pack("{s:i, s:s, s:I, s:s, s:o}", "v", ANSWER_VERSION, "node",
         answer->node, "sequence", (json_int_t)answer->sequence, "refused", answer->refused, "pins",
         pins);
@@ -28,18 +36,27 @@ int node_answer_encode(const struct node_answer *answer, char **ret_text)
     return *ret_text ? 0 : -ENOMEM;
 }
 
+static int read_pin(const json_t *object, struct fault *fault, struct node_pin *ret_pin)
+{
+    int64_t job, task = 0;
+    int r = json_field_integer(object, "job", 1, UINT32_MAX, fault, &job);
+    bool is_of_array = json_object_get(object, "task") != NULL;
+    if (r == 0 && is_of_array)
+        r = json_field_integer(object, "task", 0, UINT32_MAX, fault, &task);
+    *ret_pin = (struct node_pin){.job = (uint32_t)job,
+        .is_mps = json_is_true(json_object_get(object, "mps")),
+        .may_share_elsewhere = json_is_true(json_object_get(object, "elsewhere")),
+        .is_of_array = is_of_array,
+        .array_task = (uint32_t)task};
+    return r;
+}
+
 static int read_pins(const json_t *object, struct fault *fault, struct node_answer *answer)
 {
     const json_t *list;
     int r = json_field_list(object, "pins", NODE_PINS_MAX, fault, &list);
-    for (size_t i = 0; r == 0 && i < json_array_size(list); i++) {
-        const json_t *item = json_array_get(list, i);
-        int64_t job;
-        r = json_field_integer(item, "job", 1, UINT32_MAX, fault, &job);
-        answer->pins[answer->n_pins++] = (struct node_pin){.job = (uint32_t)job,
-            .is_mps = json_is_true(json_object_get(item, "mps")),
-            .may_share_elsewhere = json_is_true(json_object_get(item, "elsewhere"))};
-    }
+    for (size_t i = 0; r == 0 && i < json_array_size(list); i++)
+        r = read_pin(json_array_get(list, i), fault, &answer->pins[answer->n_pins++]);
     return r;
 }
 

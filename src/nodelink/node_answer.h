@@ -4,7 +4,8 @@
  * repeated to another.
  *
  *     {"v": 1, "node": "n1", "sequence": 81, "refused": "", "pins": [{"job": 12, "mps": true,
- *      "elsewhere": true}], "key": "5f1c..."}
+ *      "elsewhere": true}, {"job": 15, "task": 3, "mps": false, "elsewhere": true}],
+ *      "key": "5f1c..."}
  */
 #ifndef COLLOC_NODELINK_NODE_ANSWER_H
 #define COLLOC_NODELINK_NODE_ANSWER_H
@@ -14,11 +15,14 @@
 
 enum { NODE_PINS_MAX = 256, ANSWER_SIZE_MAX = 32 * 1024 };
 
-/* A job that the controller is about to pin to GPUs of the node. */
+/* A job that the controller is about to pin to GPUs of the node. A task of an array gets its own
+ * number from Slurm after that: it is named by the array and its index. */
 struct node_pin {
-    uint32_t job;
+    uint32_t job;             /* Slurm's id; of a task of an array, the array's */
     bool is_mps;              /* it shares its GPUs by MPS */
     bool may_share_elsewhere; /* it may share GPUs of other nodes, of which this one sees nothing */
+    bool is_of_array;
+    uint32_t array_task; /* the index */
 };
 
 struct node_answer {

@@ -97,16 +97,16 @@ int slurm_agents_create(uv_loop_t *loop, const struct slurm_config *config,
     return 0;
 }
 
-/* Slurm gives a task of an array its number when it splits it off: it runs without MPS. */
 void slurm_agents_announce(struct slurm_agents *agents, const struct slurm_change *pin)
 {
-    if (!agents || pin->kind != SLURM_PIN || pin->index != SLURM_NO_INDEX)
+    if (!agents || pin->kind != SLURM_PIN)
         return;
     const struct task *task = core_task(slurm_controller_core(agents->controller), pin->task);
     const struct node_pin of_node = {.job = pin->job,
         .is_mps = task && task->share.sharing == SHARING_MPS,
-        .may_share_elsewhere = task && pin->n_nodes > 1 && !task->exclusive &&
-                               task->oom_count == 0};
+        .may_share_elsewhere = task && pin->n_nodes > 1 && !task->exclusive && task->oom_count == 0,
+        .is_of_array = pin->index != SLURM_NO_INDEX,
+        .array_task = pin->index};
     struct span rest = span_of(pin->nodes), name;
     char node[NODE_NAME_MAX];
     while (node_list_next(&rest, &name))

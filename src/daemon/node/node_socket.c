@@ -98,13 +98,20 @@ static void answer_start(struct step_connection *connection, struct node_step *s
     reply_and_close(connection, "");
 }
 
-/* What the controller has said of the job; NULL: nothing that is still kept. */
-static const struct node_pin *find_pin(const struct node *node, uint32_t job)
+static bool is_pin_of(const struct node_pin *pin, const struct step_request *request)
+{
+    if (pin->is_of_array)
+        return request->array_job == pin->job && request->array_task == pin->array_task;
+    return request->job == pin->job;
+}
+
+/* What the controller has said of the step's job; NULL: nothing that is still kept. */
+static const struct node_pin *find_pin(const struct node *node, const struct step_request *request)
 {
     size_t known = node->n_pins < PINS_KEPT ? node->n_pins : PINS_KEPT;
     for (size_t i = 1; i <= known; i++) {
         const struct node_pin *pin = &node->pins[(node->n_pins - i) % PINS_KEPT];
-        if (pin->job == job)
+        if (is_pin_of(pin, request))
             return pin;
     }
     return NULL;
@@ -113,7 +120,7 @@ static const struct node_pin *find_pin(const struct node *node, uint32_t job)
 /* As the user wants it, as the controller has decided, as the node is configured. */
 static bool shares_by_mps(const struct node *node, const struct step_request *request)
 {
-    const struct node_pin *pin = find_pin(node, request->job);
+    const struct node_pin *pin = find_pin(node, request);
     if (request->sharing != STEP_SHARING_ANY)
         return request->sharing == STEP_SHARING_MPS;
     return pin ? pin->is_mps : node->parts.config->sharing == SHARING_MPS;
@@ -122,7 +129,7 @@ static bool shares_by_mps(const struct node *node, const struct step_request *re
 static void start_step(struct step_connection *connection, const struct step_request *request)
 {
     struct node *node = connection->server->node;
-    const struct node_pin *pin = find_pin(node, request->job);
+    const struct node_pin *pin = find_pin(node, request);
     const struct node_step step = {.job = request->job,
         .array_job = request->array_job,
         .array_task = request->array_task,

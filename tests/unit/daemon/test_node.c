@@ -269,6 +269,21 @@ static void the_controllers_pin_decides_how_a_step_shares(void **state)
     end_stepd(&other);
 }
 
+/* Slurm numbers a task of an array after its pin: the array and the index name it. */
+static void a_pin_of_an_array_is_for_one_task(void **state)
+{
+    struct stepd pinned = start_stepd(), other = start_stepd();
+    const struct node_answer answer = {
+        .pins = {{.job = 12, .is_mps = true, .is_of_array = true, .array_task = 3}}, .n_pins = 1};
+    seen.link.on_answer(seen.link.context, &answer);
+    order(&other, "start job=12 step=0 uid=1000 gid=1000 gpus=0 array=12 task=4");
+    assert_string_equal(answer_of(&other), "");
+    order(&pinned, "start job=15 step=0 uid=1000 gid=1000 gpus=1 array=12 task=3");
+    assert_string_equal(answer_of(&pinned), "CUDA_MPS_PIPE_DIRECTORY=/run/mps\n");
+    end_stepd(&pinned);
+    end_stepd(&other);
+}
+
 /* Of a job over several nodes, this one sees its own GPUs only. */
 static void a_crash_of_a_job_over_nodes_is_judged(void **state)
 {
@@ -325,6 +340,7 @@ int main(void)
         node_test(a_step_waits_for_its_control_daemon),
         node_test(a_step_starts_without_mps_when_there_is_none),
         node_test(the_controllers_pin_decides_how_a_step_shares),
+        node_test(a_pin_of_an_array_is_for_one_task),
         node_test(no_answer_to_what_is_no_request),
         node_test(a_crash_beside_others_is_judged_and_reported),
         node_test(a_crash_of_a_job_over_nodes_is_judged),

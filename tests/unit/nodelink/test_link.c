@@ -267,13 +267,14 @@ static void test_reports_and_pins(void **state)
     struct node_report report = {
         .node = "n1", .boot = "b", .sequence = 1, .time_us = clock_wall_us()};
     create_uplink(f);
-    assert_int_equal(node_hub_pin(f->hub, "n1", &(struct node_pin){12, true, false}), -ENOTCONN);
+    assert_int_equal(
+        node_hub_pin(f->hub, "n1", &(struct node_pin){.job = 12, .is_mps = true}), -ENOTCONN);
     node_uplink_send(f->uplink, &report);
     RUN_UNTIL(f, f->reports == 1 && node_uplink_is_accepted(f->uplink));
     assert_int_equal(f->last_answer.sequence, 1);
     assert_int_equal(node_hub_counts(f->hub).nodes, 1);
-    assert_int_equal(node_hub_pin(f->hub, "n1", &(struct node_pin){12, true, false}), 0);
-    assert_int_equal(node_hub_pin(f->hub, "n1", &(struct node_pin){13, false, false}), 0);
+    assert_int_equal(node_hub_pin(f->hub, "n1", &(struct node_pin){.job = 12, .is_mps = true}), 0);
+    assert_int_equal(node_hub_pin(f->hub, "n1", &(struct node_pin){.job = 13}), 0);
     RUN_UNTIL(
         f, f->last_answer.n_pins > 0 && f->last_answer.pins[f->last_answer.n_pins - 1].job == 13);
     report.sequence = 2;
@@ -353,7 +354,7 @@ static void test_key_instead_of_munge(void **state)
     node_uplink_send(f->uplink, &report);
     RUN_UNTIL(f, f->last_sequence == 2);
     assert_int_equal(node_hub_counts(f->hub).refused, 0);
-    assert_int_equal(node_hub_pin(f->hub, "n1", &(struct node_pin){12, true, false}), 0);
+    assert_int_equal(node_hub_pin(f->hub, "n1", &(struct node_pin){.job = 12, .is_mps = true}), 0);
     RUN_UNTIL(f, f->last_answer.n_pins == 1);
     assert_int_equal(f->last_answer.pins[0].job, 12);
 }
@@ -390,7 +391,7 @@ static void test_munged_stops(void **state)
     node_uplink_send(f->uplink, &report);
     RUN_UNTIL(f, f->last_sequence == 2);
     assert_int_equal(munged_start(&munged), 0);
-    node_hub_pin(f->hub, "n1", &(struct node_pin){12, false, false});
+    node_hub_pin(f->hub, "n1", &(struct node_pin){.job = 12});
     RUN_UNTIL(f, f->last_answer.n_pins == 1);
 }
 
@@ -476,7 +477,7 @@ static void test_report_during_an_answer(void **state)
     int fd = connect_client(f);
     for (int i = 1; i <= 50; i++) {
         char *credential = sign_report("n1", i);
-        node_hub_pin(f->hub, "n1", &(struct node_pin){(uint32_t)i, true, false});
+        node_hub_pin(f->hub, "n1", &(struct node_pin){.job = (uint32_t)i, .is_mps = true});
         send_line(fd, credential);
         free(credential);
         RUN_UNTIL(f, f->reports == i || node_hub_counts(f->hub).refused > 0);

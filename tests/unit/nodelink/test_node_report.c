@@ -187,7 +187,8 @@ static void test_answers(void **state)
     struct fault fault = {0};
     char *text;
     for (uint32_t i = 0; i < NODE_PINS_MAX; i++)
-        answer.pins[answer.n_pins++] = (struct node_pin){UINT32_MAX - i, i % 2, i % 3 == 0};
+        answer.pins[answer.n_pins++] = (struct node_pin){
+            UINT32_MAX - i, i % 2, i % 3 == 0, i % 5 == 0, i % 5 == 0 ? UINT32_MAX - 1 - i : 0};
     assert_int_equal(node_answer_encode(&answer, &text), 0);
     assert_int_equal(node_answer_decode(text, strlen(text), &fault, &back), 0);
     free(text);
@@ -198,7 +199,10 @@ static void test_answers(void **state)
     assert_true(back.pins[1].is_mps && !back.pins[0].is_mps);
     assert_true(back.pins[3].may_share_elsewhere && !back.pins[1].may_share_elsewhere);
     assert_int_equal(back.pins[1].job, UINT32_MAX - 1);
+    assert_true(back.pins[0].is_of_array && !back.pins[1].is_of_array && back.pins[5].is_of_array);
+    assert_int_equal(back.pins[0].array_task, UINT32_MAX - 1);
     static const char *wrong[] = {"{}", "{\"v\":1,\"sequence\":1,\"pins\":[{}]}",
+        "{\"v\":1,\"sequence\":1,\"pins\":[{\"job\":1,\"task\":-1}]}",
         "{\"v\":1,\"sequence\":1,\"refused\":1}", "{\"v\":1}"};
     for (size_t i = 0; i < ARRAY_SIZE(wrong); i++)
         assert_true(node_answer_decode(wrong[i], strlen(wrong[i]), &fault, &back) < 0);
