@@ -123,21 +123,30 @@ static int open_copy(struct group_processes *group, int i)
     return fd < 0 ? fault_set(group->fault, errno, "%s: %s", path, strerror(errno)) : fd;
 }
 
-/* Starts the task's command, under its profiler if it has one. */
+/* Starts the task's command, under its profiler if it has one. A program that cannot be started is
+ * the failure of its task, like a script that is not there: the other tasks and groups run. */
 static int spawn_trainer(struct group_processes *group, int i, int output)
 {
     const struct bench_task *task = &group->trainers->group->tasks[i];
+    struct training_result *result = &group->results[i];
     struct trainer *trainer = &group->processes[i];
     struct launch launch = {group->trainers, i, output};
     char profile[PATH_SIZE];
     snprintf(profile, sizeof profile, "%s.%d", group->trainers->profile_path, i);
     char **argv = profiler_command(task->profiler, profile, task->argv);
-    int r = argv ? spawn_program(argv, prepare_process, &launch, &trainer->pid, &trainer->pidfd)
-                 : -ENOMEM;
-    if (r < 0)
-        fault_set(group->fault, -r, "%s: %s", argv ? argv[0] : task->name, strerror(-r));
+    if (!argv)
+        return fault_set(group->fault, ENOMEM, "%s: %s", task->name, strerror(ENOMEM));
+    int r = spawn_program(argv, prepare_process, &launch, &trainer->pid, &trainer->pidfd);
+    if (r < 0) {
+        snprintf(result->failure, sizeof result->failure, "%s cannot be started: %s", argv[0],
+            strerror(-r));
+        result->ended_unix_s = unix_s();
+    } else {
+        *result->failure = '\0';
+        group->alive++;
+    }
     free(argv);
-    return r;
+    return 0;
 }
 
 static int start_trainer(struct group_processes *group, int i)
@@ -150,16 +159,14 @@ static int start_trainer(struct group_processes *group, int i)
     group->results[i].started_unix_s = unix_s();
     int r = trainer->copy < 0 ? trainer->copy : spawn_trainer(group, i, output[1]);
     close(output[1]);
-    if (r < 0) {
+    if (r < 0 || trainer->pidfd < 0) {
         close(output[0]);
         close_copy(trainer);
-        return r;
+    } else {
+        trainer->output = output[0];
     }
-    trainer->output = output[0];
-    *group->results[i].failure = '\0';
-    group->started++;
-    group->alive++;
-    return 0;
+    group->started += r == 0;
+    return r;
 }
 
 /* ---- output and ends ---- */

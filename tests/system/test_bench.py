@@ -434,6 +434,25 @@ class Bench(DaemonCase):
         self.assertIn(f"{self.work}/fit.py --a\n", read(f"{self.work}/out/profiles/1-1.0.nsys-rep"))
         self.assertEqual(read(f"{self.work}/out/logs/1-1.0.out"), "fitted\n")
 
+    def test_a_program_that_cannot_be_started_fails_only_its_row(self):
+        self.write("fit.py", "print('fitted')")
+        self.env["PATH"] = self.programs_without_nsys()
+        os.chmod(self.write("programs/nsys", "#!/no/such/interpreter\n"), 0o755)
+        row = "1,{},,,1,-,fit.py,{},\n"
+        done = self.bench(
+            HEAD + row.format(1, "nsys") + row.format(1, "") + row.format(2, ""), code=1
+        )
+        self.assertIn(
+            "1 of 2 failed (nsys cannot be started: No such file or directory): not done",
+            done.stderr,
+        )
+        self.assertIn("the same command repeats their groups", done.stderr)
+        self.assertEqual([row["group"] for row in self.rows("groups.csv")], ["fit streams"])
+        self.assertEqual(read(f"{self.work}/out/logs/1-1.1.out"), "fitted\n")
+        self.assertRegex(
+            read(f"{self.work}/table.csv"), r"1,1,FAILED \S.*\n1,1,FINISHED \S.*\n1,2,FINISHED"
+        )
+
     def programs_without_nsys(self):
         """A PATH that begins with an empty folder of the test."""
         os.mkdir(os.path.join(self.work, "programs"))
