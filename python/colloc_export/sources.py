@@ -25,7 +25,7 @@ class Input:
     @classmethod
     def parse(cls, text):
         name, _, rest = text.rpartition("=")
-        shape, dtype, below, *_ = [*rest.split(":"), "", ""]
+        shape, dtype, below = [*rest.split(":"), "", ""][:3]
         try:
             sizes = tuple(int(size) for size in shape.split("x") if size)
             kind = getattr(torch, dtype or "float32")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A training task as the exporter runs it: a model, its batches, its loss, its optimizer."""
 from dataclasses import dataclass
-from typing import Callable
+from typing import Callable, Optional
 
 import torch
 
@@ -33,11 +33,11 @@ class Task:
 
     make_model: Callable
     make_batch: Callable
-    loss: Callable = None
+    loss: Optional[Callable] = None
     optimizer: str = "adam"
     precision: str = "fp32"
     name: str = "model"
-    sequence_length: int = None
+    sequence_length: Optional[int] = None
     keeps_output: bool = True
 
     def make_optimizer(self, model):

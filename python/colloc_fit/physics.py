@@ -9,6 +9,7 @@ import math
 import statistics
 import subprocess
 import tempfile
+from typing import Any, Dict
 
 from colloc_fit.algebra import descend, rank_correlation
 from colloc_fit.memory_runs import GPU
@@ -34,7 +35,7 @@ SHARES = {
     for taps in TAPS
     for name in PASSES
 }
-START = {
+START: Dict[Any, Any] = {  # rates by name; input and output by precision, taps and pass
     "launch_us": 5,
     "matrix_share": 0.3,
     "bandwidth_share": 0.55,
