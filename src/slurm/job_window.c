@@ -10,6 +10,7 @@
  *     before    17(1) 12(2) 30(3)          job 30 has priority 5, and job 31 comes with 7
  *     after     17(1) 12(2) 31(4) 30(5)    30 has left as task 3 and is task 5 now
  */
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -162,31 +163,42 @@ static bool wants_licences(
 static void charge_licences(struct slurm_controller *controller)
 {
     struct licence_table *licences = &controller->licences;
-    struct span missing;
+    struct licence_shortage shortage;
     for (size_t i = 0; i < controller->n_all; i++)
         if (wants_licences(controller, controller->all[i], JOB_PLACED))
             licence_table_charge(licences, controller->all[i]->record->licences);
     for (size_t i = 0; i < controller->n_all; i++) {
         struct tracked_job *job = controller->all[i];
         if (wants_licences(controller, job, JOB_WAITING))
-            job->lacks_licences = licence_table_take(licences, job->record->licences, &missing);
+            job->lacks_licences = licence_table_take(licences, job->record->licences, &shortage);
     }
+}
+
+/* As a user sees it in the comment of the job. */
+static void print_shortage(
+    enum licence_answer answer, const struct licence_shortage *shortage, char *ret_why, size_t size)
+{
+    int name_size = (int)shortage->name.size;
+    if (answer == LICENCES_NEVER)
+        snprintf(ret_why, size,
+            "the cluster has %" PRId64 " licence%s of %.*s, the job asks for %" PRId64,
+            shortage->total, shortage->total == 1 ? "" : "s", name_size, shortage->name.at,
+            shortage->wanted);
+    else
+        snprintf(ret_why, size, "waits for licences: %.*s", name_size, shortage->name.at);
 }
 
 /* Takes the licences of a job that may enter. Writes why it has to wait for them. */
 static bool has_licences(
-    struct slurm_controller *controller, struct tracked_job *job, char *why, size_t size)
+    struct slurm_controller *controller, struct tracked_job *job, char *ret_why, size_t size)
 {
-    struct span missing;
-    const char *request = job->record->licences;
-    enum licence_answer answer = request
-                                     ? licence_table_take(&controller->licences, request, &missing)
-                                     : LICENCES_TAKEN;
+    struct licence_shortage shortage;
+    enum licence_answer answer = job->record->licences ? licence_table_take(&controller->licences,
+                                                             job->record->licences, &shortage)
+                                                       : LICENCES_TAKEN;
     job->lacks_licences = answer != LICENCES_TAKEN;
     if (job->lacks_licences)
-        snprintf(why, size, "%s: %.*s",
-            answer == LICENCES_NEVER ? "there are not so many licences" : "waits for licences",
-            (int)missing.size, missing.at);
+        print_shortage(answer, &shortage, ret_why, size);
     return !job->lacks_licences;
 }
 

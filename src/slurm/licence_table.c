@@ -53,12 +53,14 @@ static ssize_t find_licence(const struct licence_table *table, struct span name)
     return -1;
 }
 
-static enum licence_answer check_item(
-    const struct licence_table *table, const struct licence_item *item)
+/* Sets the shortage unless the answer is LICENCES_TAKEN. */
+static enum licence_answer check_item(const struct licence_table *table,
+    const struct licence_item *item, struct licence_shortage *ret_shortage)
 {
     ssize_t i = find_licence(table, item->name);
     if (i < 0 || table->left[i] >= item->count)
         return LICENCES_TAKEN;
+    *ret_shortage = (struct licence_shortage){item->name, item->count, table->list[i].total};
     return table->list[i].total < item->count ? LICENCES_NEVER : LICENCES_NOT_NOW;
 }
 
@@ -89,40 +91,43 @@ int licence_table_begin(
     return 0;
 }
 
-/* One of several: the first that is there. */
+/* One of several: the first that is there. Without any name nothing is missing. */
 static enum licence_answer take_any(
-    struct licence_table *table, struct span request, struct span *ret_missing)
+    struct licence_table *table, struct span request, struct licence_shortage *ret_shortage)
 {
     enum licence_answer least = LICENCES_NEVER;
+    struct licence_shortage shortage, of_least = {0};
     struct licence_item item;
-    struct span last = {"", 0};
     while (next_item(&request, &item)) {
-        enum licence_answer answer = check_item(table, &item);
+        enum licence_answer answer = check_item(table, &item, &shortage);
         if (answer == LICENCES_TAKEN) {
             charge_item(table, &item);
             return LICENCES_TAKEN;
         }
+        of_least = answer <= least ? shortage : of_least;
         least = answer < least ? answer : least;
-        last = item.name;
     }
-    *ret_missing = last;
+    if (!of_least.name.at)
+        return LICENCES_TAKEN;
+    *ret_shortage = of_least;
     return least;
 }
 
 enum licence_answer licence_table_take(
-    struct licence_table *table, const char *request, struct span *ret_missing)
+    struct licence_table *table, const char *request, struct licence_shortage *ret_shortage)
 {
     struct span rest = span_of_optional(request);
+    struct licence_shortage shortage;
     struct licence_item item;
     enum licence_answer worst = LICENCES_TAKEN;
     if (memchr(rest.at, '|', rest.size))
-        return take_any(table, rest, ret_missing);
+        return take_any(table, rest, ret_shortage);
     while (next_item(&rest, &item)) {
-        enum licence_answer answer = check_item(table, &item);
+        enum licence_answer answer = check_item(table, &item, &shortage);
         if (answer <= worst)
             continue;
         worst = answer;
-        *ret_missing = item.name;
+        *ret_shortage = shortage;
     }
     if (worst == LICENCES_TAKEN)
         licence_table_charge(table, request);
@@ -131,10 +136,11 @@ enum licence_answer licence_table_take(
 
 void licence_table_charge(struct licence_table *table, const char *request)
 {
-    struct span rest = span_of_optional(request), missing;
+    struct span rest = span_of_optional(request);
+    struct licence_shortage shortage;
     struct licence_item item;
     if (memchr(rest.at, '|', rest.size)) {
-        take_any(table, rest, &missing);
+        take_any(table, rest, &shortage);
         return;
     }
     while (next_item(&rest, &item))

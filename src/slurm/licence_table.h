@@ -19,6 +19,13 @@ enum licence_answer {
     LICENCES_NEVER, /* the cluster has fewer than the job asks for */
 };
 
+/* A licence that a job lacks. */
+struct licence_shortage {
+    struct span name; /* in the job's request */
+    int64_t wanted;
+    int64_t total; /* the cluster's */
+};
+
 /* Has a job that waits or runs asked for licences? If none has, Slurm's need not be read. */
 bool licences_are_wanted(const struct slurm_job *jobs, size_t n_jobs);
 
@@ -29,13 +36,14 @@ int licence_table_begin(
 /*
  * Takes all licences of a job, or none.
  *
- * request:     as Slurm writes it: "matlab:2,ansys", or "matlab|octave" for one of them; NULL: none
- * ret_missing: the name of one that is missing; what Slurm does not list it decides itself
+ * request:      as Slurm writes it: "matlab:2,ansys", or "matlab|octave" for one of them; NULL: none
+ * ret_shortage: of one that is missing, points into `request`; what Slurm does not list it decides
+ *               itself
  *
  * Returns LICENCES_TAKEN, LICENCES_NOT_NOW or LICENCES_NEVER.
  */
 enum licence_answer licence_table_take(
-    struct licence_table *table, const char *request, struct span *ret_missing);
+    struct licence_table *table, const char *request, struct licence_shortage *ret_shortage);
 
 /* Takes the licences of a job that is about to start, whether they are there or not. */
 void licence_table_charge(struct licence_table *table, const char *request);

@@ -20,9 +20,9 @@ static void begin_table(void)
 
 static void assert_answer(const char *request, enum licence_answer answer, const char *missing)
 {
-    struct span name = {"", 0};
-    assert_int_equal(licence_table_take(&table, request, &name), answer);
-    assert_true(span_is(name, missing));
+    struct licence_shortage shortage = {.name = {"", 0}};
+    assert_int_equal(licence_table_take(&table, request, &shortage), answer);
+    assert_true(span_is(shortage.name, missing));
 }
 
 static void licences_are_taken_in_order(void **state)
@@ -42,7 +42,11 @@ static void licences_are_taken_in_order(void **state)
 
 static void more_than_there_are_is_never(void **state)
 {
+    struct licence_shortage shortage;
     begin_table();
+    assert_int_equal(licence_table_take(&table, "ansys,matlab:4", &shortage), LICENCES_NEVER);
+    assert_int_equal(shortage.wanted, 4);
+    assert_int_equal(shortage.total, 3);
     assert_answer("matlab:4", LICENCES_NEVER, "matlab");
     assert_answer("ansys:2,matlab:3", LICENCES_NEVER, "ansys");
     licence_table_fini(&table);
@@ -55,6 +59,7 @@ static void one_of_several_is_enough(void **state)
     assert_answer("ansys|matlab:2", LICENCES_TAKEN, "");
     assert_answer("ansys:1|matlab", LICENCES_NOT_NOW, "matlab");
     assert_answer("ansys:7|matlab:9", LICENCES_NEVER, "matlab");
+    assert_answer("ansys|matlab:9", LICENCES_NOT_NOW, "ansys"); /* there will never be 9 */
     licence_table_fini(&table);
 }
 
@@ -64,11 +69,13 @@ static void any_text_is_read(void **state)
     static const char *const texts[] = {"", ",", ":", "::::", "matlab:", "matlab:x", "unknown:7",
         "|", ";;", "=1", "*", "matlab:99999999999999999999"};
     begin_table();
+    assert_answer("|", LICENCES_TAKEN, "");
     assert_answer("octave@server:5", LICENCES_TAKEN, "");
     assert_answer("octave@server=1", LICENCES_NOT_NOW, "octave@server");
     assert_answer("matlab*2;ansys", LICENCES_TAKEN, "");
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
-        assert_true(licence_table_take(&table, texts[i], &(struct span){0}) <= LICENCES_NEVER);
+        assert_true(
+            licence_table_take(&table, texts[i], &(struct licence_shortage){0}) <= LICENCES_NEVER);
     licence_table_fini(&table);
 }
 

@@ -254,7 +254,8 @@ static void licences_are_counted_before(void **state)
         update(); /* Slurm has not started it: its licence is not free */
     assert_string_equal(jobs[2]->partition, "intake");
     assert_string_equal(jobs[3]->partition, "run");
-    assert_string_equal(jobs[0]->comment, "colloc: there are not so many licences: matlab");
+    assert_string_equal(
+        jobs[0]->comment, "colloc: the cluster has 2 licences of matlab, the job asks for 3");
     assert_string_equal(jobs[2]->comment, "colloc: waits for licences: matlab");
     fake_slurm_start(&fake);
     matlab.free = 0;
