@@ -363,8 +363,8 @@ static void reserve_whole_nodes(struct core *core, uint64_t id)
     }
 }
 
-/* Chosen once for a head, and again when a recovering task takes one of the GPUs: residents only
- * leave them from then on. Returns whether GPUs are reserved. */
+/* Chosen once for a head, since residents only leave the GPUs from then on; and again after
+ * core_release_reservation (policy/backfill.h says when). Returns whether GPUs are reserved. */
 static bool reserve_gpus(struct core *core, const struct task *task, int64_t now_us)
 {
     if (core->reserved_for == task->id)

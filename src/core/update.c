@@ -138,6 +138,8 @@ int core_apply_update(struct core *core, struct task *task, const struct event *
         queue_remove(task);
     int r = set_request(core, task, update);
     core_note_time_limit(core, task, event->time_us);
+    if ((task->n_gpus && update->sets_time_limit) || task->id == core->reserved_for)
+        core_release_reservation(core); /* other GPUs may admit the head first now */
     if (is_queued && r == 0)
         core_enter_queue(core, task, event->time_us);
     else if (other_queue)

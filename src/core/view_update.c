@@ -14,6 +14,7 @@
  *   5. A resident has settled.
  *   6. A task alone on the GPU has shown another SM activity than expected.
  *   7. Where they are limited: power or PCIe traffic has fallen, or became known or unknown.
+ *   8. The GPU is reserved, and may admit the head of the queue later than predicted.
  *
  * A resident that takes memory it is known to need, and activity that varies on one side of the
  * limit, cause none. While a task recovers, or GPUs are reserved, core.c also runs passes without
@@ -97,6 +98,7 @@ struct admission_state {
     enum activity_class power, pcie;  /* by their limits for a GPU */
     struct reading server_power;      /* in steps, where a server's power is limited */
     struct reading unaccounted_bytes; /* used by no resident, as far as is known */
+    bool is_used_externally;
 };
 
 static struct admission_state admission_state(const struct core *core, const struct gpu_view *gpu)
@@ -114,6 +116,7 @@ static struct admission_state admission_state(const struct core *core, const str
         .pcie = activity_class(gpu->pcie_level, (double)conditions->pcie_max_bytes),
         .server_power = in_steps(gpu->power_level, SERVER_POWER_STEP_W),
         .unaccounted_bytes = gpu->mem_used_bytes,
+        .is_used_externally = gpu_view_is_used_externally(gpu, core->settings.settle_us),
     };
     for (int i = 0; i < gpu->n_residents; i++)
         state.unaccounted_bytes.value -= reading_assume(gpu->residents[i].mem_used_bytes, 0);
@@ -139,6 +142,17 @@ static bool gpu_may_admit(const struct core *core, const struct admission_state 
            has_fallen(before->used_bytes, now->used_bytes) || before->power != now->power ||
            before->pcie != now->pcie || has_fallen(before->server_power, now->server_power) ||
            has_fallen(before->unaccounted_bytes, now->unaccounted_bytes);
+}
+
+/* The GPU fails, or external processes appear or take more memory. */
+static bool gpu_may_admit_later(
+    const struct admission_state *before, const struct admission_state *now)
+{
+    if (now->health != VIEW_OK)
+        return before->health == VIEW_OK;
+    return now->is_used_externally &&
+           (!before->is_used_externally ||
+               has_fallen(now->unaccounted_bytes, before->unaccounted_bytes));
 }
 
 /* ---- the sample ---- */
@@ -206,5 +220,9 @@ int core_apply_sample(struct core *core, const struct event *event)
     bool has_learned = learn_demand(gpu);
     struct admission_state now = admission_state(core, gpu);
     core->pass_needed |= has_learned || gpu_may_admit(core, &before, &now);
+    if (gpu->reserved_for && gpu_may_admit_later(&before, &now)) {
+        core_release_reservation(core); /* others may admit the head earlier */
+        core->pass_needed = true;
+    }
     return 0;
 }

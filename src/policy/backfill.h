@@ -29,8 +29,11 @@
  * Reserved are as many GPUs as the head wants: those predicted to admit it first. If that cannot be
  * predicted because times are not known, all GPUs that suit the head are reserved; under predictive
  * those that the fewest tasks have to leave. In a cluster, all GPUs of their nodes are, too. The
- * reservation stays the same until the head starts, another task becomes the head, or a recovering
- * task takes one of the GPUs. A task behind the head may start
+ * reservation stays the same until the head starts or another task becomes the head. For the same
+ * head it is chosen anew when what it was predicted from is no longer so: a recovering task takes
+ * one of the GPUs; one of them fails; an external process appears there or takes more memory; the
+ * time limit of a running task changes, or what the head itself requests. A task behind the head
+ * may start
  *
  *   1. on a GPU that is not reserved, unless it would slow down a resident that is also on a
  *      reserved GPU;
@@ -47,10 +50,10 @@
  *
  * Contract:
  *   1. As long as a task is the head, a backfilled task does not make it start later than is
- *      predicted when it becomes the head, provided that the times given for the tasks and the
+ *      predicted when its GPUs are reserved, provided that the times given for the tasks and the
  *      interference model are right.
  *   2. Where times are not known, the head starts at the latest when those tasks have left its GPUs
- *      that were there before it became the head: no backfilled task keeps it waiting longer (rule
+ *      that were there before they were reserved: no backfilled task keeps it waiting longer (rule
  *      2). Under predictive another GPU may become free sooner, and be taken.
  *   3. The head may find a backfilled task on its GPU (rule 2). It is slowed down no more than the
  *      policy lets any task be.
