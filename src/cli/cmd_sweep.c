@@ -36,6 +36,7 @@ enum {
     SWEEP_ESTIMATOR,
     SWEEP_KNOWN,
     SWEEP_SHARING,
+    SWEEP_BACKFILL,
     SWEEP_SMACT_MAX,
     SWEEP_MIN_FREE,
     SWEEP_MARGIN,
@@ -87,6 +88,11 @@ static const struct option_spec options[SWEEP_OPTIONS] = {
         .kind = OPTION_TEXT,
         .argument = "HOWS",
         .help = "how tasks share a GPU: streams (time-sliced), mps; default: mps"},
+    [SWEEP_BACKFILL] = {.name = "backfill",
+        .kind = OPTION_TEXT,
+        .argument = "WHETHER",
+        .help = "whether tasks are backfilled, as for `colloc simulate`: yes, no (strictly in "
+                "order), or yes,no to compare; default: yes"},
     [SWEEP_SMACT_MAX] = {.name = "smact-max",
         .kind = OPTION_TEXT,
         .argument = "VALUES",
@@ -176,6 +182,8 @@ static int read_axes(const struct invocation *invocation, struct axes *axes, str
         r = read_names(invocation, SWEEP_KNOWN, "activity", fault, &axes->knowns);
     if (r == 0)
         r = read_names(invocation, SWEEP_SHARING, "mps", fault, &axes->sharings);
+    if (r == 0)
+        r = read_names(invocation, SWEEP_BACKFILL, "yes", fault, &axes->backfills);
     if (r == 0)
         r = read_values(invocation, SWEEP_SMACT_MAX, "0.8", 1, fault, &axes->smact_max);
     if (r == 0)

@@ -20,11 +20,12 @@
 #include "base/units.h"
 #include "cli/simulating.h"
 #include "sim/arrivals.h"
+#include "taskfile/option.h"
 
 enum { POINTS_MAX = 1000000 }; /* chosen: more is a mistake */
 
 const char sweep_key_columns[] =
-    "trace,tasks,gpus,policy,estimator,known,sharing,smact_max,min_free_gib,margin_gib,resample,seed,";
+    "trace,tasks,gpus,policy,estimator,known,sharing,backfill,smact_max,min_free_gib,margin_gib,resample,seed,";
 
 void axes_fini(struct axes *axes)
 {
@@ -32,6 +33,7 @@ void axes_fini(struct axes *axes)
     names_fini(&axes->estimators);
     names_fini(&axes->knowns);
     names_fini(&axes->sharings);
+    names_fini(&axes->backfills);
     values_fini(&axes->smact_max);
     values_fini(&axes->min_free_gib);
     values_fini(&axes->margin_gib);
@@ -107,6 +109,7 @@ struct point {
     const char *policy_name, *estimator, *known;
     const struct catalogue *catalogue;
     enum sharing sharing;
+    bool backfill;
     double smact_max, min_free_gib, margin_gib, resample, seed;
 };
 
@@ -123,8 +126,9 @@ static char *key_of(const struct sweep_base *base, const struct point *point)
     print_field(out, base->gpus);
     print_field(out, point->policy_name);
     print_field(out, point->estimator);
-    fprintf(out, "%s,%s,%.12g,%.12g,%.12g,%.0f,%.0f,", point->known, sharing_name(point->sharing),
-        point->smact_max, point->min_free_gib, point->margin_gib, point->resample, point->seed);
+    fprintf(out, "%s,%s,%s,%.12g,%.12g,%.12g,%.0f,%.0f,", point->known,
+        sharing_name(point->sharing), point->backfill ? "yes" : "no", point->smact_max,
+        point->min_free_gib, point->margin_gib, point->resample, point->seed);
     return fclose(out) == 0 ? key : NULL;
 }
 
@@ -137,6 +141,7 @@ static int add_point(struct sweep_grid *grid, const struct sweep_base *base,
         ARRAY_RESERVE(grid->points, grid->point_capacity, grid->n + 1) < 0)
         return fault_set(fault, ENOMEM, "out of memory");
     settings.policy = point->policy.policy;
+    settings.backfill = point->backfill;
     settings.conditions.smact_max = point->smact_max;
     settings.conditions.min_free_bytes = (int64_t)(point->min_free_gib * (double)GIB);
     settings.conditions.margin_bytes = (int64_t)(point->margin_gib * (double)GIB);
@@ -155,7 +160,7 @@ static int add_point(struct sweep_grid *grid, const struct sweep_base *base,
     return simulating_known(point->known, fault, &grid->simulations[grid->n++]);
 }
 
-/* Adds all thresholds and seeds for one policy, estimator and sharing mode. */
+/* Adds all thresholds and seeds for one policy, estimator and sharing mode, and backfill or not. */
 static int add_thresholds(struct sweep_grid *grid, const struct axes *axes,
     const struct sweep_base *base, struct point *point, struct fault *fault)
 {
@@ -175,8 +180,24 @@ static int add_thresholds(struct sweep_grid *grid, const struct axes *axes,
     return r;
 }
 
+/* Each value is one that `colloc simulate --backfill` takes. */
+static int add_backfills(struct sweep_grid *grid, const struct axes *axes,
+    const struct sweep_base *base, struct point *point, struct fault *fault)
+{
+    static const struct option_spec flag = {.name = "backfill", .kind = OPTION_FLAG};
+    int r = 0;
+    for (int i = 0; i < axes->backfills.n && r == 0; i++) {
+        struct option_value value = {0};
+        r = option_set_text(&flag, "--backfill", axes->backfills.name[i], &value, fault);
+        point->backfill = value.number;
+        if (r == 0)
+            r = add_thresholds(grid, axes, base, point, fault);
+    }
+    return r;
+}
+
 /* The loops over the lists are nested from the outside in: policies, estimators, what is
- * known, sharing, limits, resamples, seeds. */
+ * known, sharing, backfill, limits, resamples, seeds. */
 static int add_sharings(struct sweep_grid *grid, const struct axes *axes,
     const struct sweep_base *base, struct point *point, struct fault *fault)
 {
@@ -188,7 +209,7 @@ static int add_sharings(struct sweep_grid *grid, const struct axes *axes,
                 return fault_set(fault, EINVAL,
                     "--sharing: invalid value \"%.60s\": give streams or mps",
                     axes->sharings.name[b]);
-            r = add_thresholds(grid, axes, base, point, fault);
+            r = add_backfills(grid, axes, base, point, fault);
         }
     return r;
 }
@@ -209,8 +230,8 @@ static int add_policy(struct sweep_grid *grid, const struct axes *axes,
 static double count_combinations(const struct axes *axes)
 {
     const int sizes[] = {axes->policies.n, axes->estimators.n, axes->knowns.n, axes->sharings.n,
-        axes->smact_max.n, axes->min_free_gib.n, axes->margin_gib.n, axes->resamples.n,
-        axes->seeds.n};
+        axes->backfills.n, axes->smact_max.n, axes->min_free_gib.n, axes->margin_gib.n,
+        axes->resamples.n, axes->seeds.n};
     double product = 1;
     for (size_t i = 0; i < ARRAY_SIZE(sizes); i++)
         product *= sizes[i];

@@ -8,7 +8,7 @@
 
 /* The lists of values, in the order of the nesting: seeds change fastest. */
 struct axes {
-    struct names policies, estimators, knowns, sharings;
+    struct names policies, estimators, knowns, sharings, backfills;
     struct values smact_max, min_free_gib, margin_gib, resamples, seeds;
 };
 

@@ -53,6 +53,7 @@ class Rows(SweepCase):
             "estimator": ["none", "declared"],
             "known": ["activity", "all"],
             "sharing": ["streams", "mps"],
+            "backfill": ["yes", "no"],
             "smact-max": ["0.7", "0.85"],
             "min-free-gib": ["3"],
             "margin-gib": ["0", "2.5"],
@@ -62,8 +63,8 @@ class Rows(SweepCase):
         rows = self.rows(
             self.sweep(*(f"--{name}={','.join(values)}" for name, values in axes.items()))
         )
-        self.assertEqual(len(rows), 2**7)
-        for row, values in list(zip(rows, itertools.product(*axes.values())))[::7]:
+        self.assertEqual(len(rows), 2**8)
+        for row, values in list(zip(rows, itertools.product(*axes.values())))[::15]:
             self.assertEqual([row[name.replace("-", "_")] for name in axes], list(values))
             alone = json.loads(
                 self.colloc(
@@ -84,6 +85,12 @@ class Rows(SweepCase):
         self.assertEqual(
             [row["smact_max"] for row in rows], ["0.1", "0.2", "0.3", "0.4", "0.5", "1"]
         )
+
+    def test_with_and_without_backfill(self):
+        rows = self.rows(self.sweep("--known=all", "--backfill=yes,off"))
+        self.assertEqual([row["backfill"] for row in rows], ["yes", "no"])
+        self.assertLess(float(rows[0]["avg_wait_s"]), float(rows[1]["avg_wait_s"]))
+        self.assertEqual(rows[:1], self.rows(self.sweep("--known=all")))
 
     def test_the_number_of_threads_changes_nothing(self):
         one, four = (self.colloc(*SMALL, f"--jobs={jobs}") for jobs in (1, 4))
@@ -223,6 +230,7 @@ class BadInput(SweepCase):
                 "sweep: --trace=- is not supported: every run reads the trace, so give a file",
             ),
             (["--sharing=mig"], '--sharing: invalid value "mig": give streams or mps'),
+            (["--backfill=yes,maybe"], "--backfill=maybe: not yes or no"),
             (["--estimator=psychic"], 'estimator "psychic": the tasks have no column'),
             (["--gpus=0xA100-40GB"], '"0" GPUs: there must be 1 to 100000'),
             (["--jobs=0"], "--jobs=0: must be from 1 to 1024"),

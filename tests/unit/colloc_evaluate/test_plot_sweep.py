@@ -75,7 +75,7 @@ class PlotTest(unittest.TestCase):
                 "sweep",
                 f"--trace={ROOT}/data/traces/philly-60.txt",
                 "--policy=magm,lug",
-                "--smact-max=0.7,0.8",
+                "--backfill=yes,no",
                 "--seed=1:2",
                 "-o",
                 path,
@@ -86,7 +86,9 @@ class PlotTest(unittest.TestCase):
         for name in ("total-oom", "total-avg_wait_s", "total-energy_mj"):
             self.assertEqual(len(self.read("sweep", f"{name}.csv").splitlines()), 1 + 4)
             self.assertTrue(self.read("sweep", f"{name}.svg"))
-        self.assertNotIn("http", self.read("sweep", "index.html"))
+        page = self.read("sweep", "index.html")
+        self.assertIn("<th>backfill</th>", page)
+        self.assertNotIn("http", page)
 
     def test_bad_input(self):
         for text, complaint in [
