@@ -3,9 +3,9 @@
  * `colloc cancel`, `hold`, `release` and `update`: one POST to /v1/tasks/ID/VERB for each task. All
  * tasks are tried; the exit code is that of the first error.
  *
- * Tasks are named by ids, or selected by options such as --user: then the list of live tasks is
- * read first, and each that matches is changed. An id may be a task (12), an array (12: all its
- * tasks), or some of its tasks (12_7, 12_[3-9]).
+ * Tasks are named by ids, or selected by options such as --user or a range: then the list of live
+ * tasks is read first, and each that matches and that the verb can change is changed. An id may be
+ * a task (12), an array (12: all its tasks), or some of its tasks (12_7, 12_[3-9]).
  */
 #include "cli/change.h"
 
@@ -45,6 +45,11 @@ static int change_one(
     return EXIT_OK;
 }
 
+static bool is_held(const json_t *task)
+{
+    return strcmp(member_text(task, "reason", ""), "JobHeldUser") == 0;
+}
+
 /* "Task 12 CANCELLED", "Task 13 PENDING (JobHeldUser)", "Array 14: hold for 7 of 9 tasks". */
 static void print_one(const json_t *task, const char *verb)
 {
@@ -55,7 +60,7 @@ static void print_one(const json_t *task, const char *verb)
             member_number(task, "changed", 0), member_number(task, "count", 0));
         return;
     }
-    if (strcmp(member_text(task, "reason", ""), "JobHeldUser") == 0)
+    if (is_held(task))
         note = " (JobHeldUser)";
     else if (strcmp(state, "COMPLETING") == 0)
         note = " (its processes are being ended)";
@@ -139,6 +144,15 @@ static int get_live(const struct invocation *invocation, json_t **ret_reply)
     return session_get(invocation, path, ret_reply);
 }
 
+/* A selection leaves out what cannot be held or released, such as a running task. */
+static bool is_changeable(const json_t *task, const char *verb)
+{
+    if (strcmp(verb, "release") == 0)
+        return is_held(task);
+    return strcmp(verb, "hold") != 0 ||
+           (strcmp(member_text(task, "state", ""), "PENDING") == 0 && !is_held(task));
+}
+
 static bool is_selected(const struct invocation *invocation, const json_t *task)
 {
     const struct option_value *values = invocation->values;
@@ -155,29 +169,38 @@ static void add_id(json_t *ids, const json_t *task)
     json_array_append_new(ids, json_string(text));
 }
 
-static void add_selected(const struct invocation *invocation, const json_t *tasks, json_t *ids)
+static void add_selected(
+    const struct invocation *invocation, const char *verb, const json_t *tasks, json_t *ids)
 {
     size_t i;
     json_t *task;
     json_array_foreach(tasks, i, task) {
-        if (is_selected(invocation, task))
+        if (is_selected(invocation, task) && is_changeable(task, verb))
             add_id(ids, task);
     }
 }
 
-static void add_range(const struct id_range *range, const json_t *tasks, json_t *ids)
+static void add_range(
+    const struct id_range *range, const char *verb, const json_t *tasks, json_t *ids)
 {
     size_t i;
     json_t *task;
     json_array_foreach(tasks, i, task) {
         double id = member_number(task, "id", 0);
-        if (id >= (double)range->first && id <= (double)range->last)
+        if (id >= (double)range->first && id <= (double)range->last && is_changeable(task, verb))
             add_id(ids, task);
     }
 }
 
+static const char *selectable_tasks(const char *verb)
+{
+    if (strcmp(verb, "release") == 0)
+        return "held task";
+    return strcmp(verb, "hold") == 0 ? "waiting task that is not held" : "task that has not ended";
+}
+
 /* Adds the tasks that options and ranges select. Returns EXIT_OK or another code. */
-static int select_live(const struct invocation *invocation, json_t *ids)
+static int select_live(const struct invocation *invocation, const char *verb, json_t *ids)
 {
     json_t *reply;
     size_t before = json_array_size(ids);
@@ -186,15 +209,15 @@ static int select_live(const struct invocation *invocation, json_t *ids)
         return code;
     const json_t *tasks = json_object_get(reply, "tasks");
     if (selects_by_options(invocation))
-        add_selected(invocation, tasks, ids);
+        add_selected(invocation, verb, tasks, ids);
     for (int i = 0; i < invocation->operand_count; i++) {
         struct id_range range;
         if (parse_range(invocation->operands[i], &range))
-            add_range(&range, tasks, ids);
+            add_range(&range, verb, tasks, ids);
     }
     json_decref(reply);
     if (json_array_size(ids) == before) {
-        print_error("no task that has not ended is selected");
+        print_error("no %s is selected", selectable_tasks(verb));
         if (selects_by_options(invocation) && invocation->values[CHANGE_USER].set)
             warn_of_unknown_user(invocation->values[CHANGE_USER].text);
     }
@@ -212,7 +235,7 @@ static int check_selection(const struct invocation *invocation)
 }
 
 /* What the command line names and selects. */
-static int list_ids(const struct invocation *invocation, json_t **ret_ids)
+static int list_ids(const struct invocation *invocation, const char *verb, json_t **ret_ids)
 {
     const char **words = calloc((size_t)invocation->operand_count + 1, sizeof *words);
     struct id_range range;
@@ -227,7 +250,7 @@ static int list_ids(const struct invocation *invocation, json_t **ret_ids)
     int code = task_words_expand(words, n, ret_ids);
     free(words);
     if (code == EXIT_OK && (selects || n_ranges > 0)) {
-        code = select_live(invocation, *ret_ids);
+        code = select_live(invocation, verb, *ret_ids);
         if (code != EXIT_OK)
             json_decref(*ret_ids);
     }
@@ -250,7 +273,7 @@ int change_tasks_with(const struct invocation *invocation, const char *verb, con
     size_t i;
     int first = check_selection(invocation);
     if (first == EXIT_OK)
-        first = list_ids(invocation, &ids);
+        first = list_ids(invocation, verb, &ids);
     if (first != EXIT_OK)
         return first;
     first = session_open(invocation, &client);

@@ -479,12 +479,14 @@ class Change(CliCase):
             make_task(40, name="b"),
         ]
         for words, ids in [
-            (("--name=a",), [3, 12]),
+            (("--name=a",), [12]),
+            (("--state=running", "--name=a"), []),
             (("--state=pending",), [4, 12, 40]),
             (("--name=b", "--state=PENDING"), [4, 40]),
             (("4-12",), [4, 12]),
-            (("40", "1-3"), [40, 3]),
-            (("--mine",), [3, 4, 12, 40]),
+            (("40", "1-4"), [40, 4]),
+            (("3", "12-13"), [3, 12]),  # an id is not a selection: the daemon says what is wrong
+            (("--mine",), [4, 12, 40]),
         ]:
             with self.subTest(words=words):
                 self.daemon.requests.clear()
@@ -493,11 +495,24 @@ class Change(CliCase):
         self.daemon.requests.clear()
         self.run_colloc("cancel", "--user=ada")
         self.assertEqual(self.daemon.requests[0][1], "/v1/tasks?user=ada")
+        self.assertEqual(self.changed("cancel"), [3, 4, 12, 40])
+
+    def test_held_tasks_are_released_and_not_held_again(self):
+        self.daemon.tasks = [
+            make_task(3, state="RUNNING"),
+            make_task(4, reason="JobHeldUser"),
+            make_task(5),
+        ]
+        self.run_colloc("release", "--mine")
+        self.assertEqual(self.changed("release"), [4])
+        self.run_colloc("hold", "1-9")
+        self.assertEqual(self.changed("hold"), [5])
 
     def test_a_selection_of_nothing(self):
         self.daemon.tasks = [make_task(3)]
         self.assertIn("no task", self.complaint("cancel", "--name=x", code=1))
         self.assertIn("no task", self.complaint("cancel", "7-9", code=1))
+        self.assertIn("no held task", self.complaint("release", "--mine", code=1))
         self.assertIn("missing argument", self.complaint("release", code=2))
         self.assertIn("either ids or", self.complaint("hold", "--mine", "3", code=2))
         for word in ("9-7", "7-", "-7x", "0-3", "3-x"):
