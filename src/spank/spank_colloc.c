@@ -37,9 +37,11 @@ SPANK_PLUGIN(colloc, 1)
 
 enum {
     START_MAX_S = 8, /* an MPS control daemon starts within 6 s (src/daemon/mps) */
-    END_MAX_S = 20,  /* the agent's limit is 10 s (crash_verdict.c), and it may be restarted */
+    END_MAX_S = 40,  /* the agent's limit is 30 s (crash_verdict.c), and it may be restarted; less
+                      * than Slurm's UnkillableStepTimeout, 60 s, beyond which the node drains */
     TRY_AGAIN_MS = 250,
-    END_TRIES = 12,    /* 3 s: only a job that has failed waits so long; chosen */
+    ABSENT_MS = 3000,  /* chosen: an agent without a socket was stopped, or never started */
+    KILLED_MS = 15000, /* chosen: systemd starts one that was killed again after a second */
     REQUEST_MAX = 512, /* as in src/daemon/node/step_request.h */
     ANSWER_MAX = 1024,
     SOCKET_MAX = 4096,
@@ -182,28 +184,57 @@ static int connect_agent(const char *path, int64_t deadline_ms)
     return r;
 }
 
+/* One request and its answer. Returns the size of the answer, 0: the agent closed the connection
+ * without one, or -errno. */
+static ssize_t exchange_packets(
+    const char *path, const char *request, int64_t deadline_ms, char answer[ANSWER_MAX])
+{
+    int fd = connect_agent(path, deadline_ms);
+    if (fd < 0)
+        return fd;
+    ssize_t n = -ETIMEDOUT;
+    if (limit_call(fd, deadline_ms))
+        n = send(fd, request, strlen(request), MSG_NOSIGNAL) > 0 ? 0 : -errno;
+    if (n == 0 && limit_call(fd, deadline_ms))
+        n = recv(fd, answer, ANSWER_MAX - 1, 0);
+    n = n == -1 ? -errno : n;
+    close(fd);
+    return n;
+}
+
+/* How long an agent that is not there, or ended before it answered, may be on its way back. */
+static int64_t find_patience_ms(ssize_t result)
+{
+    switch (result) {
+    case -ENOENT:
+        return ABSENT_MS;
+    case 0:
+    case -ECONNREFUSED:
+    case -ECONNRESET:
+    case -EPIPE:
+        return KILLED_MS;
+    default:
+        return 0;
+    }
+}
+
 /*
  * Asks the agent.
- *   limit_s   for all of it
- *   tries     to connect: an agent that is being restarted is there again in a second
+ *   limit_s      for all of it
+ *   is_patient   ask again where the agent is being restarted
  * Returns the size of the answer, which is NUL-terminated; 0: none, or the agent is not there.
  */
 static size_t ask_agent(
-    const char *path, const char *request, int limit_s, int tries, char answer[ANSWER_MAX])
+    const char *path, const char *request, int limit_s, bool is_patient, char answer[ANSWER_MAX])
 {
     const struct timespec pause = {.tv_nsec = TRY_AGAIN_MS * 1000000L};
     const int64_t deadline_ms = now_ms() + limit_s * INT64_C(1000);
-    ssize_t n = -1;
-    int fd = connect_agent(path, deadline_ms);
-    for (int i = 1; (fd == -ENOENT || fd == -ECONNREFUSED) && i < tries; i++) {
+    ssize_t n = exchange_packets(path, request, deadline_ms, answer);
+    const int64_t missed_ms = now_ms();
+    while (is_patient && now_ms() - missed_ms < find_patience_ms(n)) {
         nanosleep(&pause, NULL);
-        fd = connect_agent(path, deadline_ms);
+        n = exchange_packets(path, request, deadline_ms, answer);
     }
-    if (fd >= 0 && limit_call(fd, deadline_ms) &&
-        send(fd, request, strlen(request), MSG_NOSIGNAL) > 0 && limit_call(fd, deadline_ms))
-        n = recv(fd, answer, ANSWER_MAX - 1, 0);
-    if (fd >= 0)
-        close(fd);
     if (n < 0)
         slurm_debug("colloc: the agent of the node does not answer on %s", path);
     answer[n > 0 ? n : 0] = '\0';
@@ -281,7 +312,7 @@ int slurm_spank_init_post_opt(spank_t spank, int n_arguments, char **arguments)
         return 0;
     snprintf(request, sizeof request, "start %s sharing=%s", text, *sharing ? sharing : "auto");
     find_socket(spank, n_arguments, arguments, path);
-    if (ask_agent(path, request, START_MAX_S, 1, answer) > 0)
+    if (ask_agent(path, request, START_MAX_S, false, answer) > 0)
         set_variables(spank, answer);
     return 0;
 }
@@ -296,6 +327,6 @@ int slurm_spank_task_exit(spank_t spank, int n_arguments, char **arguments)
         return 0;
     snprintf(request, sizeof request, "end %s status=%d", text, status);
     find_socket(spank, n_arguments, arguments, path);
-    ask_agent(path, request, END_MAX_S, END_TRIES, answer);
+    ask_agent(path, request, END_MAX_S, true, answer);
     return 0;
 }

@@ -90,7 +90,7 @@ class SlurmNode(unittest.TestCase):
         self.addCleanup(self.hub.close)
         self.start_agent()
 
-    def start_agent(self):
+    def start_agent(self, **env):
         self.agent = self.slurm.spawn(
             program("collocd"),
             "--node",
@@ -103,6 +103,7 @@ class SlurmNode(unittest.TestCase):
             "--mps-linger=0s",
             "--log-level=debug",
             log="agent",
+            **env,
         )
         until(lambda: "accepts the reports" in read(self.agent.log), "the agent's first report")
 
@@ -200,8 +201,7 @@ class SlurmNode(unittest.TestCase):
         dependent = self.sbatch("true", f"--dependency=afterok:{crashing}")
         for job in (beside, crashing, no_requeue, other, alone):
             self.wait_output(job)
-        with open(self.slurm.path("work/go"), "w", encoding="utf-8"):
-            pass
+        self.write_work("go")
         self.slurm.wait_job(crashing, "PENDING")
         self.assertEqual(self.slurm.job(crashing)["Restarts"], "1")
         report = self.hub.wait_report(lambda r: r["crashes"])
@@ -233,8 +233,7 @@ class SlurmNode(unittest.TestCase):
             text = self.slurm.run("scontrol", "--oneliner", "show", "job", f"{array}_{task}").stdout
             ids[task] = int(text.split()[0].split("=")[1])
         self.assertEqual(ids[2], int(array))
-        with open(self.slurm.path("work/go"), "w", encoding="utf-8"):
-            pass
+        self.write_work("go")
         report = self.hub.wait_report(lambda r: r["crashes"])
         self.assertEqual(report["crashes"], [{"job": ids[2], "restarts": 0, "evidence": OOM}])
         text = self.slurm.run("scontrol", "--oneliner", "show", "job", f"{array}_1").stdout
@@ -246,12 +245,58 @@ class SlurmNode(unittest.TestCase):
         job = self.sbatch(f"{wait}; echo '{OOM}' >&2; exit 1", "--gres=shard:i0:10")
         self.wait_output(job)
         self.agent.kill()
-        with open(self.slurm.path("work/go"), "w", encoding="utf-8"):
-            pass
+        self.write_work("go")
         self.start_agent()
         self.slurm.wait_job(job, "PENDING")
         report = self.hub.wait_report(lambda r: r["crashes"])
         self.assertEqual(report["crashes"][0]["job"], int(job))
+
+    def slow_scontrol(self):
+        """A folder with a scontrol that fails to show a job the first time, as without slurmctld,
+        and the second time waits for the file `answer`."""
+        folder = self.slurm.path("work/bin")
+        os.mkdir(folder)
+        path = os.path.join(folder, "scontrol")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(
+                f"""#!/bin/sh
+cd {self.slurm.path("work")}
+if [ "$3" = job ]; then
+    [ -e failed ] || {{ touch failed; exit 1; }}
+    touch asked
+    until [ -e answer ]; do sleep 0.05; done
+fi
+PATH=${{PATH#{folder}:}} exec scontrol "$@"
+"""
+            )
+        os.chmod(path, 0o755)
+        return folder
+
+    def test_a_verdict_survives_slurmctld_and_the_agent(self):
+        """slurmctld does not answer at first, and the agent is killed while it judges: the job is
+        requeued, never FAILED, and what depends on it waits."""
+        wait = "[ $SLURM_RESTART_COUNT ] && exit; echo begun; until [ -e go ]; do sleep 0.05; done"
+        beside = self.sbatch("echo begun; sleep 1000", "--gres=shard:i0:10")
+        job = self.sbatch(f"{wait}; echo '{OOM}' >&2; exit 1", "--gres=shard:i0:10")
+        dependent = self.sbatch("true", f"--dependency=afterok:{job}")
+        for begun in (beside, job):
+            self.wait_output(begun)
+        path = f"{self.slow_scontrol()}:{self.slurm.env['PATH']}"
+        self.agent.kill()
+        self.start_agent(PATH=path)
+        self.write_work("go")
+        self.slurm.until(lambda: os.path.exists(self.slurm.path("work/asked")), "the verdict")
+        self.agent.kill()
+        asking = processes_with(f"PATH={path}")
+        until(lambda: not any(map(is_alive, asking)), "the end of the agent's helpers")
+        self.start_agent()
+        self.slurm.wait_job(job, "PENDING")
+        self.assertEqual(self.slurm.job(job)["Restarts"], "1")
+        self.assertEqual(self.slurm.job(dependent)["Reason"], "Dependency")
+
+    def write_work(self, name):
+        with open(self.slurm.path(f"work/{name}"), "w", encoding="utf-8"):
+            pass
 
     def pretend_slurmd(self, *options):
         """A process of that name, until it is closed."""

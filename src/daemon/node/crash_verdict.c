@@ -8,6 +8,10 @@
  *                            anything that the user could name. It has a shorter time limit
  *     scontrol requeuehold   when the output proves that GPU memory ran out
  *
+ * While slurmctld does not answer, it is asked again: a job whose end is booked as FAILED takes the
+ * jobs that depend on its success with it. The processes end with the agent, and the agent after it
+ * judges anew: a requeue must not arrive late, when the job may have run again already.
+ *
  * What users put into the name of a job can look like a field of `scontrol show job`. It can only
  * mislead about their own job: the output is read as them, and the job that is requeued is theirs.
  */
@@ -21,8 +25,10 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "base/units.h"
@@ -31,8 +37,10 @@
 #include "exec/named_file.h"
 
 enum {
-    VERDICT_MS = 10 * 1000, /* chosen: below what the plugin waits (src/spank) */
-    READ_MS = 4000,         /* of these, for the user's file system */
+    VERDICT_MS = 30 * 1000, /* chosen: below what the plugin waits (src/spank) */
+    ASK_MS = 25 * 1000,     /* of these, until slurmctld is not asked again */
+    ASK_AGAIN_MS = 250,
+    READ_MS = 4000, /* for the user's file system */
     JOB_TEXT_MAX = 64 * 1024,
 };
 
@@ -122,29 +130,82 @@ static void write_id(const struct crash_verdict *verdict, char *id, size_t size)
         snprintf(id, size, "%u", verdict->job);
 }
 
-/* Returns the job's count of restarts and 1, with the evidence in `report`; 0: not requeued. */
-static int requeue_if_out_of_memory(const struct crash_verdict *verdict, struct fault *report)
+/* What `scontrol show job` says. Returns false where slurmctld does not answer. */
+static bool show_job(const char *id, char *job, size_t size)
 {
-    static char job[JOB_TEXT_MAX], error_path[4096], output_path[4096];
-    char id[32], number[16];
-    int64_t restarts;
-    write_id(verdict, id, sizeof id);
     const char *show[] = {"scontrol", "--oneliner", "show", "job", id, NULL};
-    const char *requeue[] = {"scontrol", "requeuehold", id, NULL};
-    if (slurm_client_run(show, job, sizeof job) != 0)
-        return fault_set(report, EAGAIN, "Slurm does not show the job");
+    return slurm_client_run(show, job, size) == 0;
+}
+
+/* Returns the job's count of restarts; -1: it may not be requeued. */
+static int find_restarts(const struct crash_verdict *verdict, const char *job)
+{
+    char number[16];
+    int64_t restarts;
     if (!is_field(job, "JobState", "RUNNING") || !is_field(job, "BatchFlag", "1") ||
         !is_field(job, "Requeue", "1") ||
         !slurm_client_field(job, "Restarts", NULL, number, sizeof number) ||
         parse_int64(number, 0, verdict->node->parts.config->core.recoveries_max - 1, &restarts) < 0)
+        return -1;
+    return (int)restarts;
+}
+
+/* slurmctld may have requeued it although its answer was lost. */
+static bool is_requeued(const char *job, int restarts)
+{
+    char number[16];
+    snprintf(number, sizeof number, "%d", restarts + 1);
+    return is_field(job, "JobState", "PENDING") && is_field(job, "Restarts", number);
+}
+
+static bool may_ask_again(int64_t begun_us)
+{
+    const struct timespec pause = {.tv_nsec = ASK_AGAIN_MS * 1000000L};
+    bool may = clock_monotonic_us() - begun_us < ASK_MS * MS_US;
+    if (may)
+        nanosleep(&pause, NULL);
+    return may;
+}
+
+/* Returns 0 once the job is requeued and held, 1: it is over meanwhile, or -EAGAIN. */
+static int requeue_and_hold(const struct crash_verdict *verdict, const char *id, int restarts,
+    char *job, size_t size, int64_t begun_us)
+{
+    const char *requeue[] = {"scontrol", "requeuehold", id, NULL};
+    do {
+        if (slurm_client_run(requeue, job, size) == 0)
+            return 0;
+        if (!show_job(id, job, size))
+            continue;
+        if (is_requeued(job, restarts))
+            return 0;
+        if (find_restarts(verdict, job) != restarts)
+            return 1;
+    } while (may_ask_again(begun_us));
+    return -EAGAIN;
+}
+
+/* Returns the job's count of restarts and 1, with the evidence in `report`; 0: not requeued. */
+static int requeue_if_out_of_memory(const struct crash_verdict *verdict, struct fault *report)
+{
+    static char job[JOB_TEXT_MAX], error_path[4096], output_path[4096];
+    const int64_t begun_us = clock_monotonic_us();
+    char id[32];
+    write_id(verdict, id, sizeof id);
+    while (!show_job(id, job, sizeof job))
+        if (!may_ask_again(begun_us))
+            return fault_set(report, EAGAIN, "Slurm does not show the job");
+    int restarts = find_restarts(verdict, job);
+    if (restarts < 0)
         return 0;
     slurm_client_field(job, "StdErr", " StdIn=", error_path, sizeof error_path);
     slurm_client_field(job, "StdOut", " Power=", output_path, sizeof output_path);
     if (!find_evidence(verdict, error_path, output_path, report->text, sizeof report->text))
         return 0;
-    if (slurm_client_run(requeue, job, sizeof job) != 0)
+    int r = requeue_and_hold(verdict, id, restarts, job, sizeof job, begun_us);
+    if (r < 0)
         return fault_set(report, EAGAIN, "Slurm does not requeue the job");
-    return (int)restarts + 1;
+    return r == 0 ? restarts + 1 : 0;
 }
 
 /* ---- in the loop ---- */
@@ -173,6 +234,7 @@ struct crash_verdict *crash_verdict_begin(struct node *node, const struct node_s
 {
     struct crash_verdict *verdict = calloc(1, sizeof *verdict);
     const struct user_helper_order order = {.limit_ms = VERDICT_MS, .what = "judge a failed job"};
+    const pid_t agent = getpid();
     struct fault fault = {0};
     if (!verdict)
         return NULL;
@@ -188,6 +250,9 @@ struct crash_verdict *crash_verdict_begin(struct node *node, const struct node_s
     int child = user_helper_begin(&verdict->helper, node->parts.loop, &order, &fault);
     if (child == USER_HELPER_CHILD) {
         struct user_helper_report report = {0};
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (getppid() != agent)
+            _exit(1);
         report.answer = requeue_if_out_of_memory(verdict, &report.fault);
         user_helper_end(&verdict->helper, &report);
     }

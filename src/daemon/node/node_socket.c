@@ -8,7 +8,7 @@
  *     end     answered when it is known whether the job is requeued (crash_verdict.c)
  *
  * The plugin waits for a bounded time and goes on without an answer; an answer to a connection that
- * is gone is dropped.
+ * is gone is dropped. After `end` it asks again where the agent was killed before it answered.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -161,7 +161,7 @@ static void on_verdict(void *context, const struct node_crash *crash)
 {
     struct step_connection *connection = context;
     connection->verdict = NULL;
-    reply_and_close(connection, crash ? "requeued" : "");
+    reply_and_close(connection, crash ? "requeued" : "final");
 }
 
 /* A step that is not known began under an earlier agent: it may have shared its GPUs. Where it was
@@ -183,7 +183,7 @@ static void end_step(struct step_connection *connection, const struct step_reque
         connection->verdict = crash_verdict_begin(
             node, step, request->status, on_verdict, connection);
     if (!connection->verdict)
-        reply_and_close(connection, "");
+        reply_and_close(connection, "final");
 }
 
 /* ---- requests ---- */

@@ -9,34 +9,39 @@
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <spawn.h>
+#include <signal.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Not by fork: libuv's handler of fork in the new process would close descriptors of a helper
- * process, which has none of libuv's left. Returns 0 or -errno. */
-static int start_program(const char *const *argv, int output, pid_t *ret_pid)
+enum { NOT_EXECUTED = 127 }; /* an exit status, as of a shell */
+
+/* After _Fork: libuv's handler of fork would close descriptors of a helper process, which has none
+ * of libuv's left. The program ends with the helper process: a request to slurmctld must not arrive
+ * after its caller has given up. */
+_Noreturn static void become_program(const char *const *argv, int output, pid_t parent)
 {
-    posix_spawn_file_actions_t actions;
-    posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-    posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
-    posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO);
-    int r = posix_spawnp(ret_pid, argv[0], &actions, NULL, (char *const *)argv, environ);
-    posix_spawn_file_actions_destroy(&actions);
-    return -r;
+    int input = open("/dev/null", O_RDWR | O_CLOEXEC);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (input < 0 || getppid() != parent || dup2(input, STDIN_FILENO) < 0 ||
+        dup2(input, STDERR_FILENO) < 0 || dup2(output, STDOUT_FILENO) < 0)
+        _exit(NOT_EXECUTED);
+    execvp(argv[0], (char *const *)argv);
+    _exit(NOT_EXECUTED);
 }
 
 int slurm_client_run(const char *const *argv, char *ret_text, size_t size)
 {
     int ends[2], status = 0;
     size_t used = 0;
-    pid_t pid;
     char rest[4096];
     if (pipe2(ends, O_CLOEXEC) < 0)
         return -errno;
-    int r = start_program(argv, ends[1], &pid);
+    pid_t self = getpid(), pid = _Fork();
+    if (pid == 0)
+        become_program(argv, ends[1], self);
+    int r = pid < 0 ? -errno : 0;
     close(ends[1]);
     for (ssize_t n = 1; r == 0 && n > 0;) { /* also beyond the room: so that the program ends */
         bool is_full = used == size - 1;
@@ -50,6 +55,8 @@ int slurm_client_run(const char *const *argv, char *ret_text, size_t size)
         return r;
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
         ;
+    if (WIFEXITED(status) && WEXITSTATUS(status) == NOT_EXECUTED)
+        return -ENOENT;
     return WIFEXITED(status) ? WEXITSTATUS(status) : -EINTR;
 }
 

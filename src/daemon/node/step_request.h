@@ -7,7 +7,8 @@
  *     start job=15 step=-5 uid=1000 gid=1000 gpus=0 array=12 task=3 sharing=auto
  *
  * The agent answers with one packet: variables for the step's environment, one "NAME=VALUE" in a
- * line; or after `end`, "requeued" or nothing.
+ * line; or after `end`, "requeued" or "final". Without an answer to `end` the plugin asks again:
+ * the agent was killed.
  */
 #ifndef COLLOC_DAEMON_NODE_STEP_REQUEST_H
 #define COLLOC_DAEMON_NODE_STEP_REQUEST_H

@@ -318,7 +318,7 @@ static void a_crash_beside_others_is_judged_and_reported(void **state)
     order(&first, "start job=12 step=-5 uid=1000 gid=1000 gpus=0 sharing=streams");
     assert_string_equal(answer_of(&first), "");
     order(&first, "end job=12 step=-5 uid=1000 gid=1000 gpus=0 status=256");
-    assert_string_equal(answer_of(&first), "");
+    assert_string_equal(answer_of(&first), "final");
     assert_null(seen.verdict);
 
     order(&second, "start job=13 step=-5 uid=1000 gid=1000 gpus=0 sharing=streams");
