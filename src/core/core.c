@@ -128,6 +128,11 @@ void core_set_node_check(struct core *core, const struct node_check *check)
     core->node_check = *check;
 }
 
+const struct node_check *core_node_check(const struct core *core)
+{
+    return core->node_check.ask ? &core->node_check : NULL;
+}
+
 /* ---- deciding what follows from an input ---- */
 
 int core_end_task(struct core *core, uint64_t id, enum task_state state, int64_t now_us)

@@ -83,7 +83,7 @@ struct placement_query core_query(const struct core *core, const struct task *ta
                      core_task_policy(core, task)->exclusive_gpus,
         .recovery_free_bytes = recovery_free_bytes(core, task),
         .passes_reservation = task->queue && task->state != TASK_QUEUED,
-        .node_check = core->node_check.ask ? &core->node_check : NULL,
+        .node_check = core_node_check(core),
     };
 }
 

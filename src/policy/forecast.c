@@ -2,34 +2,33 @@
 /*
  * One stage (stage.h) for each GPU. The first task of the queue starts when as many of them admit
  * it as it wants; all stages then run on until that time, and the task is added to those. So is the
- * next task, which starts no earlier than the one before it.
+ * next task, which starts no earlier than the one before it. In a cluster the GPUs of a task are of
+ * one node, or of as many as it wants: core/node_choice.h searches them, as for a reservation. What
+ * it asks is a copy of the task's policy, of which `reserve` answers by the stages.
  *
  * An example: GPU 0 runs a task that ends in 60 min, GPU 1 one that ends in 20 min, neither can be
  * shared. The queue has task 3 (2 GPUs, 30 min) and task 4 (1 GPU). Task 3 starts in 60 min, task 4
  * in 90 min.
  *
  * After a task of which the start is not known, because times of those that run are not, no other
- * start is known. Nor is any while tasks recover: they come first. CPUs, main memory and
- * reservations in advance are left out.
+ * start is known. Nor is any while tasks recover: they come first. CPUs, main memory, licences and
+ * reservations in advance are left out; a node on which the task never runs is not.
  */
 #include "policy/forecast.h"
 
 #include <errno.h>
 #include <math.h>
+#include <stddef.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
 #include "base/top_k.h"
 #include "core/kind_speed.h"
+#include "core/node_choice.h"
 #include "policy/stage.h"
 
-struct stages {
-    const struct core *core;
-    struct stage *of_gpu; /* one for each GPU */
-    struct stage *trial;  /* scratch */
-    double passed_s;      /* since `now_us` */
-    int64_t now_us;
-};
+/* Chosen: predictions of one GPU for one task; in a large cluster fewer tasks are forecast. */
+enum { PREDICTIONS_MAX = 64 * 1024 };
 
 /* When a GPU admits a task. */
 struct entrance {
@@ -37,29 +36,54 @@ struct entrance {
     double at_s; /* INFINITY: not known */
 };
 
-static struct placement_query query_of(const struct stages *stages, const struct task *task)
+struct stages {
+    struct policy policy; /* of the task in question, with `reserve` of this file */
+    const struct core *core;
+    struct stage *of_gpu;  /* one for each GPU */
+    struct stage *trial;   /* scratch */
+    struct entrance *best; /* scratch: as many as there are GPUs */
+    int *gpus;             /* likewise: those of the task */
+    double passed_s;       /* since `now_us` */
+    int64_t now_us;
+};
+
+static bool reserve_by_stages(
+    const struct placement_query *query, int *ret_gpus, int64_t *ret_start_us);
+
+/* The query's policy is that of the stages. */
+static struct placement_query query_of(struct stages *stages, const struct task *task)
 {
     const struct core_settings *settings = core_get_settings(stages->core);
-    const struct policy *policy = task->request.policy ? task->request.policy : settings->policy;
+    stages->policy = *(task->request.policy ? task->request.policy : settings->policy);
+    stages->policy.reserve = reserve_by_stages;
     return (struct placement_query){.view = core_view(stages->core),
         .conditions = &settings->conditions,
         .settings = settings,
         .task = task,
-        .policy = policy,
+        .policy = &stages->policy,
         .now_us = stages->now_us,
-        .idle_only = task->request.exclusive || policy->exclusive_gpus};
+        .idle_only = task->request.exclusive || stages->policy.exclusive_gpus,
+        .node_check = core_node_check(stages->core)};
 }
 
+static const struct stages *stages_of(const struct placement_query *query)
+{
+    return (const struct stages *)((const char *)query->policy - offsetof(struct stages, policy));
+}
+
+/* When the GPU admits the query's task; INFINITY: it is not known, or not before `bound_s`. */
 static double find_entrance_s(
-    const struct stages *stages, const struct placement_query *query, int gpu)
+    const struct stages *stages, const struct placement_query *query, int gpu, double bound_s)
 {
     struct stage *trial = stages->trial;
+    if (stage_admits(query, &stages->of_gpu[gpu]))
+        return stages->passed_s;
     stage_copy(&stages->of_gpu[gpu], trial);
-    while (!stage_admits(query, trial)) {
-        if (trial->gpu.n_residents == 0)
+    do {
+        if (trial->gpu.n_residents == 0 || trial->passed_s >= bound_s)
             return INFINITY;
         stage_advance(trial);
-    }
+    } while (!stage_admits(query, trial));
     return fmax(trial->passed_s, stages->passed_s);
 }
 
@@ -70,27 +94,36 @@ static bool is_sooner(const void *a, const void *b, const void *context)
     return one->at_s < other->at_s;
 }
 
-static bool may_be_its(const struct stages *stages, const struct task *task, int gpu)
+static bool may_be_its(const struct stages *stages, const struct placement_query *query, int gpu)
 {
-    const struct cluster_view *view = core_view(stages->core);
-    return view->gpus[gpu].health == VIEW_OK && !view->gpus[gpu].drained_for &&
-           view->gpus[gpu].n_residents <= PREDICT_RESIDENTS_MAX &&
+    const struct gpu_view *view = &query->view->gpus[gpu];
+    return view->health == VIEW_OK && !view->drained_for &&
+           view->n_residents <= PREDICT_RESIDENTS_MAX &&
            stages->of_gpu[gpu].gpu.n_residents <= PREDICT_RESIDENTS_MAX &&
-           cluster_view_suits(view, gpu, task);
+           cluster_view_suits(query->view, gpu, query->task) &&
+           placement_ask_node(query, gpu) != NODE_NEVER;
 }
 
-/* The GPUs that admit it first. Returns when the last of them does; INFINITY: it is not known. */
-static double find_start_s(
-    const struct stages *stages, const struct placement_query *query, struct entrance *ret_best)
+/* The GPUs that admit it first, of those that the query considers. */
+static bool reserve_by_stages(
+    const struct placement_query *query, int *ret_gpus, int64_t *ret_start_us)
 {
-    size_t n = 0, wanted = (size_t)query->task->request.gpus;
-    for (int i = 0; i < query->view->n_gpus; i++) {
-        if (!may_be_its(stages, query->task, i))
+    const struct stages *stages = stages_of(query);
+    struct entrance *best = stages->best;
+    size_t n = 0, wanted = (size_t)placement_wanted(query);
+    for (int i = query->first_gpu; i < placement_end_gpu(query); i++) {
+        if (!may_be_its(stages, query, i))
             continue;
-        struct entrance entrance = {i, find_entrance_s(stages, query, i)};
-        n = top_k_insert(ret_best, n, wanted, sizeof entrance, &entrance, is_sooner, NULL);
+        double bound_s = n == wanted ? best[n - 1].at_s : INFINITY;
+        struct entrance entrance = {i, find_entrance_s(stages, query, i, bound_s)};
+        n = top_k_insert(best, n, wanted, sizeof entrance, &entrance, is_sooner, NULL);
     }
-    return n == wanted ? ret_best[wanted - 1].at_s : INFINITY;
+    if (n < wanted || isinf(best[wanted - 1].at_s))
+        return false;
+    for (size_t i = 0; i < wanted; i++)
+        ret_gpus[i] = best[i].gpu;
+    *ret_start_us = stages->now_us + llround(best[wanted - 1].at_s * (double)SECOND_US);
+    return true;
 }
 
 static void run_all_until(struct stages *stages, int n_gpus, double at_s)
@@ -100,27 +133,26 @@ static void run_all_until(struct stages *stages, int n_gpus, double at_s)
         stage_run_until(&stages->of_gpu[i], at_s);
 }
 
-static void start_task(
-    struct stages *stages, const struct placement_query *query, const struct entrance *entrances)
+static void start_task(struct stages *stages, const struct placement_query *query)
 {
     for (int i = 0; i < query->task->request.gpus; i++) {
-        struct stage *stage = &stages->of_gpu[entrances[i].gpu];
-        double speed = kind_speed_at(query->view, query->task, entrances[i].gpu);
+        struct stage *stage = &stages->of_gpu[stages->gpus[i]];
+        double speed = kind_speed_at(query->view, query->task, stages->gpus[i]);
         stage_add_task(stage, query->task, speed, query->now_us);
         stage->gpu.exclusive_for = query->idle_only ? query->task->id : 0;
     }
 }
 
-static int64_t forecast_task(
-    struct stages *stages, const struct task *task, struct entrance *entrances)
+static int64_t forecast_task(struct stages *stages, const struct task *task)
 {
     struct placement_query query = query_of(stages, task);
-    double start_s = find_start_s(stages, &query, entrances);
-    if (isinf(start_s))
+    int64_t start_us;
+    if (!node_choice_reserve(query.policy, &query, stages->gpus, &start_us))
         return START_UNKNOWN;
-    run_all_until(stages, query.view->n_gpus, start_s);
-    start_task(stages, &query, entrances);
-    return stages->now_us + llround(start_s * (double)SECOND_US);
+    run_all_until(
+        stages, query.view->n_gpus, (double)(start_us - stages->now_us) / (double)SECOND_US);
+    start_task(stages, &query);
+    return start_us;
 }
 
 static void init_stages(struct stages *stages)
@@ -133,26 +165,36 @@ static void init_stages(struct stages *stages)
             stage_init(&stages->of_gpu[i], &query, i);
 }
 
+/* How many tasks are forecast. */
+static int count_forecast(int n_gpus)
+{
+    int n = PREDICTIONS_MAX / (n_gpus + 1) + 1;
+    return n < FORECAST_TASKS_MAX ? n : FORECAST_TASKS_MAX;
+}
+
 int forecast_starts(const struct core *core, int64_t now_us, struct forecast *ret_starts)
 {
     const struct task *waiting[FORECAST_TASKS_MAX];
-    int n_gpus = core_view(core)->n_gpus, n = core_list_waiting(core, waiting, FORECAST_TASKS_MAX);
+    int n_gpus = core_view(core)->n_gpus;
+    int n = core_list_waiting(core, waiting, count_forecast(n_gpus));
     struct stages stages = {.core = core, .now_us = now_us};
-    struct entrance *entrances = calloc((size_t)n_gpus + 1, sizeof *entrances);
+    stages.best = calloc((size_t)n_gpus + 1, sizeof *stages.best);
+    stages.gpus = calloc((size_t)n_gpus + 1, sizeof *stages.gpus);
     stages.of_gpu = calloc((size_t)n_gpus + 1, sizeof *stages.of_gpu);
     stages.trial = calloc(1, sizeof *stages.trial);
     bool is_known = core_recovery_queue(core)->first == NULL;
-    if (entrances && stages.of_gpu && stages.trial)
+    if (stages.best && stages.gpus && stages.of_gpu && stages.trial)
         init_stages(&stages);
     else
         n = -ENOMEM;
     for (int i = 0; i < n; i++) {
         bool may_start = is_known && waiting[i]->request.gpus <= n_gpus;
-        ret_starts[i] = (struct forecast){waiting[i]->id,
-            may_start ? forecast_task(&stages, waiting[i], entrances) : START_UNKNOWN};
+        ret_starts[i] = (struct forecast){
+            waiting[i]->id, may_start ? forecast_task(&stages, waiting[i]) : START_UNKNOWN};
         is_known &= ret_starts[i].start_us != START_UNKNOWN;
     }
-    free(entrances);
+    free(stages.best);
+    free(stages.gpus);
     free(stages.of_gpu);
     free(stages.trial);
     return n;

@@ -5,7 +5,8 @@
 
 #include "core/core.h"
 
-/* Chosen: tasks that are forecast. Each takes a prediction of all GPUs. */
+/* Chosen: tasks that are forecast. Each takes a prediction of all GPUs, so that of more than a
+ * thousand GPUs fewer tasks are. */
 enum { FORECAST_TASKS_MAX = 64 };
 
 struct forecast {

@@ -12,6 +12,7 @@
 
 #include <jansson.h>
 
+#include "policy/forecast.h"
 #include "slurm/slurm_controller.h"
 
 /* The user that a request is from, and the names of users. */
@@ -53,6 +54,25 @@ int cluster_job_json(const struct slurm_controller *controller, const struct clu
 /* Returns the answer of GET /v1/gpus, for the caller to release; NULL when memory is out. */
 json_t *cluster_gpus_json(
     const struct slurm_controller *controller, const struct cluster_asker *asker);
+
+/* The forecast of the last update for which one was made. All zero: none was. */
+struct cluster_starts {
+    unsigned update;
+    int n;
+    struct forecast starts[FORECAST_TASKS_MAX];
+};
+
+/*
+ * Makes the answer of GET /v1/starts: the first jobs that wait, in their order, with the moments at
+ * which they are expected to start.
+ *
+ * wall_offset_us: wall time less the core's time
+ * known:          kept by the caller from one answer to the next
+ *
+ * Returns the answer, for the caller to release; NULL when memory is out.
+ */
+json_t *cluster_starts_json(const struct slurm_controller *controller,
+    const struct cluster_asker *asker, int64_t wall_offset_us, struct cluster_starts *known);
 
 /* Does Slurm's PrivateData let the user see the jobs of others? */
 bool cluster_sees_all_jobs(

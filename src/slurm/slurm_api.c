@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "api/server.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/units.h"
 #include "core/sharing_choice.h"
@@ -42,6 +43,7 @@ struct slurm_api {
     struct login_gate *gate;   /* of these */
     struct web *web;
     struct slurm_events *events;
+    struct cluster_starts starts;
     bool lacks_name; /* the answer that is being made has a number for a user */
     uid_t lacking;   /* the last such user */
     bool is_retry;   /* it is made for the second time */
@@ -158,6 +160,15 @@ static void route_gpus(void *context, struct api_request *request)
     api_reply(request, 200, answer);
 }
 
+static void route_starts(void *context, struct api_request *request)
+{
+    struct slurm_api *api = context;
+    const struct cluster_asker asker = asker_of(api, request);
+    api_reply(request, 200,
+        cluster_starts_json(
+            api->controller, &asker, clock_wall_us() - clock_monotonic_us(), &api->starts));
+}
+
 static json_t *settings_json(const struct slurm_config *config)
 {
     const struct conditions *conditions = &config->core.conditions;
@@ -244,13 +255,6 @@ static void refuse_series(void *context, struct api_request *request)
         "here are of now");
 }
 
-static void refuse_starts(void *context, struct api_request *request)
-{
-    api_reply_error(request, 404,
-        "the controller of a Slurm cluster does not predict starts: `colloc show` says why a job "
-        "waits");
-}
-
 static void refuse_question(void *context, struct api_request *request)
 {
     api_reply_error(request, 404,
@@ -277,7 +281,7 @@ static const struct api_route routes[] = {
     {"GET", "/v1/gpus/{name}/series", refuse_series},
     {"GET", "/v1/events", route_events},
     {"GET", "/v1/samples", refuse_question},
-    {"GET", "/v1/starts", refuse_starts},
+    {"GET", "/v1/starts", route_starts},
     {"GET", "/v1/share", refuse_question},
     {"GET", "/v1/reservations", refuse_question},
     {"GET", "/v1/stats", refuse_question},

@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/units.h"
 #include "bench.h"
+#include "policy/forecast.h"
 #include "policy/policies.h"
 #include "slurm/slurm_controller.h"
 
@@ -170,6 +171,16 @@ static double report_once(struct slurm_controller *controller, unsigned round)
     return (cpu_now_us() - from_us) / 1000;
 }
 
+/* What `colloc queue --start` costs once for each update. Returns ms of processor time. */
+static double forecast_once(const struct slurm_controller *controller)
+{
+    struct forecast starts[FORECAST_TASKS_MAX];
+    double from_us = cpu_now_us();
+    if (forecast_starts(slurm_controller_core(controller), now_us, starts) < 1)
+        abort();
+    return (cpu_now_us() - from_us) / 1000;
+}
+
 static void measure(const struct policy *policy)
 {
     static double busy[UPDATES], idle[UPDATES], reports[UPDATES];
@@ -197,6 +208,9 @@ static void measure(const struct policy *policy)
         end_some();
         busy[i] = update_once(controller, &n);
     }
+    double starts_ms = forecast_once(controller);
+    snprintf(what, sizeof what, "slurm: when the first jobs start, predicted, %s", policy->name);
+    bench_row(what, "ms", "median < 200", &starts_ms, 1);
     snprintf(what, sizeof what, "slurm: update, 50,000 jobs on 5,000 GPUs, %s", policy->name);
     bench_row(what, "ms", "median < 20", busy, UPDATES);
     snprintf(what, sizeof what, "slurm: the same, nothing has changed, %s", policy->name);

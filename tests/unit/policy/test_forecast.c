@@ -89,12 +89,76 @@ static void tasks_that_share_a_gpu_start_beside_each_other(void **state)
     core_destroy(core);
 }
 
+/* Nodes of two GPUs, each for one task at a time. */
+static struct core *start_cluster(int nodes)
+{
+    struct core_settings settings = core_settings_default();
+    struct gpu_identity list[8];
+    settings.policy = &policy_exclusive;
+    settings.order = ORDER_FIFO;
+    struct core *core = core_create(&settings);
+    for (int i = 0; i < 2 * nodes; i++)
+        list[i] = (struct gpu_identity){.mem_total_bytes = 40 * GIB,
+            .is_place = true,
+            .uuid = {'G', (char)('0' + i)},
+            .label = {(char)('0' + i)},
+            .node = i / 2,
+            .index_on_node = i % 2};
+    struct event event = {.kind = EVENT_GPUS, .time_us = 1, .gpus = {list, 2 * nodes}};
+    assert_int_equal(core_step(core, &event), 0);
+    for (int i = 0; i < 2 * nodes; i++)
+        assert_int_equal(world_sample(core, 1, i, 0, 0, 0), 0);
+    return core;
+}
+
+static void submit_over_nodes(struct core *core, uint64_t task, int nodes, int limit_minutes)
+{
+    struct task_request request = {
+        .gpus = nodes, .nodes = nodes, .time_limit_us = limit_minutes * MINUTE};
+    assert_int_equal(world_submit(core, 1, task, request), 0);
+}
+
+/* GPUs 0 and 1 are of one node, 2 and 3 of the other. Those that are free first, 1 and 2, are of
+ * two: task 5 waits for 0. Task 6 wants the same GPU of each node. */
+static void gpus_of_a_task_are_of_one_node_or_the_same_of_each(void **state)
+{
+    struct core *core = start_cluster(2);
+    static const int limits[] = {30, 10, 10, 60};
+    for (int i = 0; i < 4; i++)
+        submit(core, (uint64_t)i + 1, 1, limits[i]);
+    submit(core, 5, 2, 20);
+    submit_over_nodes(core, 6, 2, 20);
+    static const int ids[] = {5, 6}, minutes[] = {30, 50};
+    assert_starts(core, ids, minutes, ARRAY_SIZE(ids));
+    core_destroy(core);
+}
+
+static enum node_admission first_node_only(void *context, const struct task *task, int gpu)
+{
+    return gpu < 2 ? NODE_ADMITS : NODE_NEVER;
+}
+
+static void a_node_that_never_admits_a_task_is_left_out(void **state)
+{
+    struct core *core = start_cluster(2);
+    submit(core, 1, 2, 60);
+    submit(core, 2, 1, 10);
+    const struct node_check check = {first_node_only, NULL};
+    core_set_node_check(core, &check);
+    submit(core, 3, 1, 10);
+    static const int ids[] = {3}, minutes[] = {60};
+    assert_starts(core, ids, minutes, ARRAY_SIZE(ids));
+    core_destroy(core);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tasks_start_in_order_when_those_before_end),
         cmocka_unit_test(nothing_is_known_behind_a_task_that_never_fits),
         cmocka_unit_test(tasks_that_share_a_gpu_start_beside_each_other),
+        cmocka_unit_test(gpus_of_a_task_are_of_one_node_or_the_same_of_each),
+        cmocka_unit_test(a_node_that_never_admits_a_task_is_left_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

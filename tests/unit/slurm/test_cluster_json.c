@@ -265,11 +265,50 @@ static void what_is_not_measured_is_null(void **state)
     end_cluster();
 }
 
+/* Each job has a GPU to itself: the next starts when the time limit of the one that runs ends. Of
+ * the array, the task of index 4 is the next. */
+static void waiting_jobs_have_a_start(void **state)
+{
+    static const int64_t offset_us = 7000 * SECOND_US;
+    struct cluster_starts known = {0};
+    begin_cluster(1, 1);
+    struct fake_job *runs = fake_slurm_submit(&fake, 9), *array = fake_slurm_submit(&fake, 5),
+                    *last = fake_slurm_submit(&fake, 1);
+    fake_slurm_set_limit(runs, 600);
+    array->job.array_id = array->job.id;
+    array->job.array_index = SLURM_NO_INDEX;
+    array->job.array_indices = "4,6%1";
+    last->job.uid = BOB;
+    settle();
+    fake_slurm_set_limit(fake.jobs[3], 60); /* the task: its comment has split it off */
+    update();
+    assert_int_equal(runs->job.state, SLURM_STATE_RUNNING);
+    json_t *answer = cluster_starts_json(controller, &bob, offset_us, &known);
+    const json_t *list = json_object_get(answer, "starts"), *first = json_array_get(list, 0);
+    assert_int_equal(json_array_size(list), 2);
+    assert_int_equal(json_integer_value(json_object_get(first, "array_index")), 4);
+    double start_s = json_number_value(json_object_get(first, "expected_start"));
+    double end_s = (double)(runs->job.end_s - fake.now_s) + (double)(now_us + offset_us) / 1e6;
+    assert_true(start_s > end_s - 5 && start_s < end_s + 5);
+    const json_t *second = json_array_get(list, 1);
+    assert_true(json_is_null(json_object_get(second, "array_index")));
+    assert_true(json_number_value(json_object_get(second, "expected_start")) == start_s + 60);
+    json_decref(answer);
+    hides_jobs = true;
+    update();
+    answer = cluster_starts_json(controller, &bob, offset_us, &known);
+    assert_int_equal(json_array_size(json_object_get(answer, "starts")), 1);
+    assert_int_equal(id_at(json_object_get(answer, "starts"), 0), last->job.id);
+    json_decref(answer);
+    end_cluster();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(running_jobs_come_first_then_by_priority),
         cmocka_unit_test(a_long_list_comes_in_pages),
         cmocka_unit_test(other_users_jobs_can_be_hidden), cmocka_unit_test(an_array_is_counted),
-        cmocka_unit_test(what_is_not_measured_is_null)};
+        cmocka_unit_test(what_is_not_measured_is_null),
+        cmocka_unit_test(waiting_jobs_have_a_start)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
