@@ -23,6 +23,12 @@ static inline bool reading_equals(struct reading a, struct reading b)
     return a.valid == b.valid && !(a.valid && (a.value < b.value || a.value > b.value));
 }
 
+/* Returns the reading in another unit, or a part of it; what is not valid stays so. */
+static inline struct reading reading_times(struct reading r, double factor)
+{
+    return r.valid ? reading_of(r.value * factor) : r;
+}
+
 /* Returns the value, or `otherwise` when it is invalid: for printing and sums only. */
 static inline double reading_or(struct reading r, double otherwise)
 {

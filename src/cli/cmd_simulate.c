@@ -20,7 +20,9 @@
 #include "base/units.h"
 #include "cli/command.h"
 #include "cli/print.h"
+#include "cli/service_rows.h"
 #include "cli/simulating.h"
+#include "sim/service_totals.h"
 #include "sim/simulate.h"
 #include "sim/stretch.h"
 #include "sim/user_totals.h"
@@ -44,6 +46,7 @@ enum {
     SIMULATE_PREEMPT,
     SIMULATE_SLOTS,
     SIMULATE_MAKE_ROOM,
+    SIMULATE_SERVICE_HOLD,
     SIMULATE_BACKFILL,
     SIMULATE_ORDER,
     SIMULATE_RECOVERY_STEP,
@@ -158,6 +161,13 @@ static const struct option_spec options[SIMULATE_OPTIONS] = {
         .kind = OPTION_FLAG,
         .help = "a time-sliced task is moved beside others when a waiting one can start on the GPU "
                 "that it leaves, and gains more time than the move costs"},
+    [SIMULATE_SERVICE_HOLD] = {.name = "service-hold",
+        .kind = OPTION_DURATION,
+        .argument = "TIME",
+        .help = "how long a service has to meet its latency target before a training comes beside "
+                "it; default: 60s",
+        .min = SECOND_US,
+        .max = 86400 * SECOND_US},
     [SIMULATE_BACKFILL] = {.name = "backfill",
         .kind = OPTION_FLAG,
         .help = "tasks start before the first one that waits where by known times this does not "
@@ -292,6 +302,8 @@ static int set_conditions(
         (int)invocation->values[SIMULATE_HOST_CPUS].number, (int64_t)(host_gib * (double)GIB)};
     conditions->min_free_bytes = (int64_t)(min_free_gib * (double)GIB);
     conditions->margin_bytes = (int64_t)(margin_gib * (double)GIB);
+    if (invocation->values[SIMULATE_SERVICE_HOLD].set)
+        settings->service_hold_us = invocation->values[SIMULATE_SERVICE_HOLD].number;
     if (invocation->values[SIMULATE_HOLD_OFF].set)
         settings->settle_max_us = invocation->values[SIMULATE_HOLD_OFF].number;
     return 0;
@@ -505,7 +517,8 @@ static json_t *users_json(const struct user_totals *users)
 }
 
 /* Preemption is only printed where tasks may be suspended. */
-static void print_result(const struct simulation_result *result, const struct user_totals *users)
+static void print_result(const struct simulation_result *result, const struct user_totals *users,
+    struct service_totals *services)
 {
     char total[32], wait[32], exec[32], jct[32], bound[32];
     printf("Total time    %s, %.2f times the lower bound (%s)\n",
@@ -526,10 +539,11 @@ static void print_result(const struct simulation_result *result, const struct us
     printf(
         "GPUs          %.3f MJ, mean SMACT %.1f %%\n", result->energy_mj, 100 * result->mean_smact);
     print_users(users);
+    service_rows_print(services, result->suspensions);
 }
 
-static void print_result_json(
-    const struct simulation_result *result, const struct user_totals *users)
+static void print_result_json(const struct simulation_result *result,
+    const struct user_totals *users, struct service_totals *services)
 {
     json_t *object = json_pack("{s:f,s:f,s:f,s:f,s:I,s:I,s:f,s:f,s:f,s:I,s:I}", "total_s",
         result->total_s, "avg_wait_s", result->avg_wait_s, "avg_exec_s", result->avg_exec_s,
@@ -544,6 +558,10 @@ static void print_result_json(
     }
     if (has_users(users))
         json_object_set_new(object, "users", users_json(users));
+    if (services->n) {
+        json_object_set_new(object, "suspensions", json_integer(result->suspensions));
+        json_object_set_new(object, "services", service_rows_json(services));
+    }
     print_json(object);
     json_decref(object);
 }
@@ -565,8 +583,10 @@ static int run(const struct invocation *invocation)
     struct setup setup = {0};
     struct simulation_result result;
     struct user_totals users = {0};
+    struct service_totals services = {0};
     struct fault fault = {0};
     int r = prepare_simulation(invocation, &setup, &fault);
+    setup.simulation.services = &services;
     if (r == 0)
         r = open_outputs(invocation, &fault, &setup.simulation);
     if (r == 0)
@@ -576,7 +596,8 @@ static int run(const struct invocation *invocation)
         print_error("%s", fault.text);
     else
         (invocation->common[COMMON_JSON].number ? print_result_json : print_result)(
-            &result, &users);
+            &result, &users, &services);
+    service_totals_fini(&services);
     user_totals_fini(&users);
     catalogue_fini(&setup.catalogue);
     cluster_fini(&setup.cluster);

@@ -23,6 +23,7 @@
 #define SOLO_S_MAX     1e9
 #define MEMORY_MIB_MAX 1e8
 #define CPUS_MAX       10000
+#define REQUEST_MS_MAX 1e7
 
 /* What a row may have. Which column it is in is found once for a table. */
 enum row_field {
@@ -45,6 +46,10 @@ enum row_field {
     ROW_CPUS,
     ROW_HOST_MEMORY,
     ROW_GPU_KIND,
+    ROW_CLASS,
+    ROW_RATE,
+    ROW_REQUEST,
+    ROW_P99,
     ROW_FIELDS
 };
 
@@ -68,6 +73,10 @@ static const char *const field_names[ROW_FIELDS][3] = {
     [ROW_CPUS] = {"cpus"},
     [ROW_HOST_MEMORY] = {"host_memory_mib"},
     [ROW_GPU_KIND] = {"gpu_kind"},
+    [ROW_CLASS] = {"class"},
+    [ROW_RATE] = {"rate"},
+    [ROW_REQUEST] = {"request_ms"},
+    [ROW_P99] = {"p99_ms"},
 };
 
 /* The traits by which a task is found in a catalogue that names it differently. */
@@ -175,6 +184,10 @@ static int read_time(const struct reader *reader, const struct sim_task *known, 
         r = read_number(reader, ROW_MINUTES_NEWER, 0, SOLO_S_MAX / 60, fault, &minutes);
     if (r < 0)
         return r;
+    if (isnan(minutes) && task->service) {
+        task->solo_s = INFINITY;
+        return 0;
+    }
     if (isnan(minutes) && !known)
         return columns_wrong(&reader->columns, fault,
             "the time of \"%.60s\" is missing: solo_s, or epochs and epoch_minutes", task->name);
@@ -247,6 +260,50 @@ static int read_restrictions(
     return r;
 }
 
+static int read_service(const struct reader *reader, struct fault *fault, struct sim_task *task)
+{
+    const struct columns *columns = &reader->columns;
+    const char *rate = columns_get(columns, reader->numbers[ROW_RATE]);
+    double request_ms = 0, p99_ms = 0;
+    struct sim_service *service = task->service = calloc(1, sizeof *service);
+    if (!service)
+        return fault_set(fault, ENOMEM, "out of memory");
+    int r = read_number(reader, ROW_REQUEST, 0, REQUEST_MS_MAX, fault, &request_ms);
+    if (r >= 0)
+        r = read_number(reader, ROW_P99, 0, REQUEST_MS_MAX, fault, &p99_ms);
+    if (r < 0)
+        return r;
+    if (!rate || !(request_ms > 0))
+        return columns_wrong(columns, fault,
+            "the service \"%.60s\" needs rate (requests per second) and request_ms (above 0)",
+            task->name);
+    if (request_rate_parse(rate, &service->rate) < 0)
+        return columns_wrong(columns, fault,
+            "invalid rate \"%.60s\": give requests per second, as in 20, or with the seconds from "
+            "which on they hold, as in 20;3600:80;7200:5 (at most %d steps)",
+            rate, REQUEST_RATE_STEPS);
+    service->request_s = request_ms / 1000;
+    service->p99_us = llround(p99_ms * 1000);
+    return 0;
+}
+
+static int read_class(const struct reader *reader, struct fault *fault, struct sim_task *task)
+{
+    static const enum row_field of_services[] = {ROW_RATE, ROW_REQUEST, ROW_P99};
+    const char *name = columns_get(&reader->columns, reader->numbers[ROW_CLASS]);
+    if (name && strcmp(name, "service") == 0)
+        return read_service(reader, fault, task);
+    if (name && strcmp(name, "training") != 0)
+        return columns_wrong(
+            &reader->columns, fault, "the class \"%.40s\" is neither training nor service", name);
+    for (size_t i = 0; i < ARRAY_SIZE(of_services); i++)
+        if (columns_get(&reader->columns, reader->numbers[of_services[i]]))
+            return columns_wrong(&reader->columns, fault,
+                "%s is of services only: write \"service\" in the column class",
+                field_names[of_services[i]][0]);
+    return 0;
+}
+
 static int read_task(struct reader *reader, struct fault *fault, struct sim_task *task)
 {
     const struct sim_task *known = find_known(reader, task->name);
@@ -255,6 +312,8 @@ static int read_task(struct reader *reader, struct fault *fault, struct sim_task
     if (r >= 0 && gpus != floor(gpus))
         r = columns_wrong(&reader->columns, fault, "gpus is %g: it must be a whole number", gpus);
     task->gpus = (int)gpus;
+    if (r >= 0)
+        r = read_class(reader, fault, task);
     if (r >= 0)
         r = read_time(reader, known, fault, task);
     if (r >= 0)
@@ -374,8 +433,10 @@ int catalogue_read(const char *path, const struct catalogue_settings *settings, 
 
 void catalogue_fini(struct catalogue *catalogue)
 {
-    for (size_t i = 0; i < catalogue->n; i++)
+    for (size_t i = 0; i < catalogue->n; i++) {
         free(catalogue->tasks[i].name);
+        free(catalogue->tasks[i].service);
+    }
     free(catalogue->tasks);
     *catalogue = (struct catalogue){0};
 }

@@ -6,18 +6,29 @@
 #include "base/fault.h"
 #include "core/task.h"
 #include "sim/gpu_model.h"
+#include "sim/request_rate.h"
+
+/* Of a service: a task without an end, to which requests come. */
+struct sim_service {
+    struct request_rate rate;
+    double request_s; /* how long a request takes alone on its GPUs, if no other is before it */
+    int64_t p99_us;   /* its latency target; 0: none */
+};
 
 struct sim_task {
     char *name;
     int gpus;
     struct host_resources host;        /* that it needs of the server; 0: not counted */
     char gpu_kind[TASK_GPU_KIND_SIZE]; /* kinds of GPUs that it runs on; "": any */
-    double solo_s;                     /* how long an attempt takes alone on its GPUs */
+    double solo_s;                     /* how long an attempt takes alone on its GPUs; of a service,
+                                          for how long it is kept; INFINITY: until the last training
+                                          has ended */
+    struct sim_service *service;       /* owned; NULL: a training */
     int64_t memory_bytes;              /* the memory that it takes on each GPU */
     struct need need;                  /* the memory requirement that the scheduler knows */
     bool exclusive;                    /* it has its GPUs alone */
     struct demand demand; /* power_w is that of the whole GPU; NAN where the catalogue has no figure
-                             (demand_complete) */
+                             (demand_complete); of a service, while it answers a request */
 };
 
 struct catalogue {

@@ -5,6 +5,8 @@
  */
 #include "sim/run_totals.h"
 
+#include <math.h>
+
 #include "base/clock.h"
 
 static double seconds_of(int64_t us)
@@ -17,11 +19,22 @@ struct run_totals run_totals_start(const struct cluster *cluster)
     return (struct run_totals){.first_us = -1, .bound = bound_start(cluster)};
 }
 
-void run_totals_add_submitted(
-    struct run_totals *totals, int64_t time_us, const struct sim_task *type, double solo_s)
+void run_totals_add_service(struct run_totals *totals, int64_t time_us)
 {
     if (totals->first_us < 0)
         totals->first_us = time_us;
+}
+
+void run_totals_end_service(struct run_totals *totals, int64_t time_us)
+{
+    if (time_us > totals->last_us)
+        totals->last_us = time_us;
+}
+
+void run_totals_add_submitted(
+    struct run_totals *totals, int64_t time_us, const struct sim_task *type, double solo_s)
+{
+    run_totals_add_service(totals, time_us);
     bound_add(&totals->bound, seconds_of(time_us), type, solo_s);
 }
 
@@ -37,8 +50,9 @@ void run_totals_calculate(
     const struct run_totals *totals, struct simulated_gpus *gpus, struct simulation_result *result)
 {
     const struct cluster *cluster = gpus->cluster;
-    double ended = (double)(result->completed + result->failed), smact_s = 0, energy_j = 0;
-    if (ended == 0)
+    double ended = fmax(1, (double)(result->completed + result->failed));
+    double smact_s = 0, energy_j = 0;
+    if (totals->last_us == 0)
         return;
     for (int i = 0; i < cluster->n_gpus; i++) {
         simulated_gpus_account(gpus, i, totals->last_us);
@@ -52,5 +66,5 @@ void run_totals_calculate(
     result->avg_jct_s = (double)totals->jct_us / ended / (double)SECOND_US;
     result->energy_mj = energy_j / 1e6;
     result->mean_smact = result->total_s > 0 ? smact_s / cluster->n_gpus / result->total_s : 0;
-    result->lower_bound_s = bound_end_s(&totals->bound) - seconds_of(totals->first_us);
+    result->lower_bound_s = fmax(0, bound_end_s(&totals->bound) - seconds_of(totals->first_us));
 }

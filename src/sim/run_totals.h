@@ -21,12 +21,18 @@ struct run_totals run_totals_start(const struct cluster *cluster);
 void run_totals_add_submitted(
     struct run_totals *totals, int64_t time_us, const struct sim_task *type, double solo_s);
 
+/* Adds a service that was submitted, in order of time. */
+void run_totals_add_service(struct run_totals *totals, int64_t time_us);
+
+/* A service that ends by itself has ended. */
+void run_totals_end_service(struct run_totals *totals, int64_t time_us);
+
 /* Adds a task that has ended. */
 void run_totals_add_ended(struct run_totals *totals, const struct task *ended);
 
 /*
  * Calculates the times, the energy and the mean activity of the result from its counts of completed
- * and failed tasks; leaves it as it is if no task has ended. Accounts the GPUs up to the last end.
+ * and failed tasks; leaves it as it is if nothing has ended. Accounts the GPUs up to the last end.
  */
 void run_totals_calculate(
     const struct run_totals *totals, struct simulated_gpus *gpus, struct simulation_result *result);

@@ -33,7 +33,7 @@ void simulation_run_wake(struct simulation_run *run, enum simulation_wakeup kind
 static void sample_each_second(struct simulation_run *run)
 {
     simulation_run_check(run, sampling_sample_all(&run->sampling));
-    if (run->n_unended || run->next_arrival.task)
+    if (run->n_unended + run->n_services > 0 || run->next_arrival.task)
         simulation_run_wake(run, WAKE_SAMPLE, sim_now_us(run->sim) + SECOND_US, 0, 0);
 }
 
@@ -50,6 +50,7 @@ static void on_wake(void *context, struct sim *sim, const struct sim_wakeup *wak
     case WAKE_ARRIVAL:
         submission_submit(run);
         submission_schedule_next(run);
+        simulated_services_check_end(run);
         break;
     case WAKE_MEMORY_STEP:
         simulated_task_on_memory_step(run, wakeup);
@@ -66,13 +67,16 @@ static void on_wake(void *context, struct sim *sim, const struct sim_wakeup *wak
         else
             simulation_run_check(run, sampling_on_wakeup(&run->sampling, (int)wakeup->subject));
         break;
+    case WAKE_KILL:
+        simulated_task_on_kill(run, wakeup);
+        break;
+    case WAKE_SERVICE:
+        simulated_service_on_second(run, wakeup);
+        break;
+    case WAKE_SERVICES_END:
+        simulated_services_end(run);
+        break;
     }
-}
-
-/* Nothing in a trace makes the core end a task early: no cancels, time limits or lost GPUs. */
-static void on_kill(void *context, struct sim *sim, const struct task *task)
-{
-    simulation_run_check(context, -ENOTSUP);
 }
 
 /* ---- --trace-out ---- */
@@ -127,18 +131,28 @@ static int prepare_gpus(struct simulation_run *run)
     return run->can_start ? r : -ENOMEM;
 }
 
+static bool has_services(const struct catalogue *catalogue)
+{
+    for (size_t i = 0; i < catalogue->n; i++)
+        if (catalogue->tasks[i].service)
+            return true;
+    return false;
+}
+
 static int prepare_core(struct simulation_run *run)
 {
     struct core_settings settings = run->simulation->settings;
     settings.is_calibrated =
         true; /* the policy predicts with the constants of the simulated GPUs */
     settings.sharing_constants = run->simulation->laws->interference;
+    if (has_services(run->simulation->catalogue))
+        settings.can_pause = settings.can_suspend = true; /* as in the daemon */
     if (run->arrivals.user_column < 0)
         settings.usage_half_life_us = 0; /* one user: charges would decide nothing */
     settings.conditions.sample_valid_us = INT64_MAX /
                                           2; /* left-out samples must not make one old */
     run->world = (struct sim_world){
-        run, simulated_task_start, on_kill, on_wake, simulated_task_yield};
+        run, simulated_task_start, simulated_task_kill, on_wake, simulated_task_yield};
     run->sim = sim_create(
         &settings, &run->world, run->simulation->trace_out ? &run->observer : NULL);
     return run->sim ? 0 : -ENOMEM;
@@ -170,21 +184,35 @@ static int run_to_end(struct simulation_run *run)
     return run->error ? run->error : r;
 }
 
-/* Sets the faults that have no text yet. Returns `r`, or -EDEADLK for tasks that never started. */
+/* Sets the faults that have no text yet. Returns `r`, or -EDEADLK for tasks that never started or
+ * ended. */
 static int check_end(const struct simulation_run *run, int r, struct fault *fault)
 {
     if (r == -ENOMEM)
         return fault_set(fault, ENOMEM, "out of memory");
+    if (r == 0 && run->n_stuck)
+        return fault_set(fault, EDEADLK,
+            "%" PRIu64
+            " tasks never ended beside the services: these miss their latency targets, are "
+            "predicted to with a training beside them, or hold GPUs alone",
+            run->n_stuck);
     if (r == 0 && run->n_unended)
         return fault_set(fault, EDEADLK,
             "%" PRIu64 " tasks never started: the settings let no GPU take them", run->n_unended);
     return r;
 }
 
+static void free_task(struct simulated_task *task)
+{
+    if (task)
+        free(task->service);
+    free(task);
+}
+
 static void clean_up(struct simulation_run *run)
 {
     for (uint64_t i = 1; i <= run->n_tasks; i++)
-        free(run->tasks[i]);
+        free_task(run->tasks[i]);
     free(run->tasks);
     free(run->can_start);
     sampling_fini(&run->sampling);
@@ -214,6 +242,10 @@ int simulate_trace(
     if (r == 0)
         run_totals_calculate(&run.totals, &run.gpus, &run.result);
     *ret_result = run.result;
+    if (simulation->services)
+        *simulation->services = run.services;
+    else
+        service_totals_fini(&run.services);
     clean_up(&run);
     return r;
 }

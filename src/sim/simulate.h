@@ -25,6 +25,7 @@ struct completions {
 };
 
 struct user_totals;
+struct service_totals;
 
 struct simulation {
     const char *trace;     /* path; NULL: each task of the catalogue once, at the beginning */
@@ -48,6 +49,8 @@ struct simulation {
     FILE *timeline_out, *tasks_out;  /* CSV (sim/records.h), or NULL */
     struct completions *completions; /* to be filled, or NULL */
     struct user_totals *users;       /* to be filled (sim/user_totals.h), or NULL */
+    struct service_totals *services; /* to be set (sim/service_totals.h), or NULL; the caller ends
+                                        them with service_totals_fini, also after an error */
     FILE *remarks;                   /* which tasks were left out, and why; or NULL */
     const atomic_bool *cancelled;    /* once true, the run ends with -ECANCELED; or NULL */
 };
@@ -56,7 +59,7 @@ struct simulation_result {
     double total_s;                           /* from the first submission to the last end */
     double avg_wait_s, avg_exec_s, avg_jct_s; /* over the tasks that ended */
     int64_t oom;                              /* crashes for lack of GPU memory */
-    int64_t submitted, completed, failed;     /* tasks */
+    int64_t submitted, completed, failed;     /* trainings */
     int64_t suspensions, moves;               /* of tasks that gave way; pauses included */
     struct reading max_stretch;               /* the largest ratio of a task's completion time to
                                                * that of first come, first served on whole GPUs;

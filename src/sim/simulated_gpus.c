@@ -67,15 +67,25 @@ static struct sharer sharer_of(const struct running_task *task)
     return (struct sharer){.demand = task->demand, .mps = task->mps, .cap = task->cap};
 }
 
+static void list_sharers(struct simulated_gpus *gpus, const struct place *place)
+{
+    for (int k = 0; k < place->n_residents; k++)
+        gpus->sharers[k] = sharer_of(place->residents[k].task);
+}
+
+static void solve_place(struct simulated_gpus *gpus, int i)
+{
+    const struct place_shape *shape = &gpus->cluster->places[i];
+    interference_solve(&gpus->laws->interference, shape->sms, shape->bandwidth, gpus->sharers,
+        gpus->places[i].n_residents);
+}
+
 /* Step 1, for one place. */
 static void update_place_speeds(struct simulated_gpus *gpus, int i)
 {
     struct place *place = &gpus->places[i];
-    const struct place_shape *shape = &gpus->cluster->places[i];
-    for (int k = 0; k < place->n_residents; k++)
-        gpus->sharers[k] = sharer_of(place->residents[k].task);
-    interference_solve(
-        &gpus->laws->interference, shape->sms, shape->bandwidth, gpus->sharers, place->n_residents);
+    list_sharers(gpus, place);
+    solve_place(gpus, i);
     for (int k = 0; k < place->n_residents; k++)
         place->residents[k].speed = gpus->sharers[k].speed;
     place->outdated = true;
@@ -189,6 +199,32 @@ static void update_rates(
         }
         update_activity_if_outdated(gpus, changed->places[i], now_us);
     }
+}
+
+double simulated_gpus_speed_as(
+    struct simulated_gpus *gpus, const struct running_task *task, const struct demand *demand)
+{
+    double speed = INFINITY;
+    for (int i = 0; i < task->n_places; i++) {
+        const struct place *place = &gpus->places[task->places[i]];
+        list_sharers(gpus, place);
+        for (int k = 0; k < place->n_residents; k++)
+            if (place->residents[k].task == task)
+                gpus->sharers[k].demand = *demand;
+        solve_place(gpus, task->places[i]);
+        for (int k = 0; k < place->n_residents; k++)
+            if (place->residents[k].task == task)
+                speed = fmin(
+                    speed, gpus->sharers[k].speed * kind_speed_at_place(gpus, task->places[i]));
+    }
+    return speed / (task->reference_speed > 0 ? task->reference_speed : task->slowest);
+}
+
+void simulated_gpus_set_demand(struct simulated_gpus *gpus, struct running_task *task,
+    const struct demand *demand, int64_t now_us)
+{
+    task->demand = *demand;
+    update_rates(gpus, task, now_us);
 }
 
 /* ---- adding and removing tasks ---- */

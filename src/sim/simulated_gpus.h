@@ -84,6 +84,15 @@ void simulated_gpus_remove_task(
 void simulated_gpus_stop_task(
     struct simulated_gpus *gpus, struct running_task *task, int64_t now_us);
 
+/* Changes the demand of a task that computes. */
+void simulated_gpus_set_demand(struct simulated_gpus *gpus, struct running_task *task,
+    const struct demand *demand, int64_t now_us);
+
+/* Returns the speed that the task, which computes, would have with another demand beside its
+ * co-residents: 1 is that of the task alone on the kind of GPU of its reference. */
+double simulated_gpus_speed_as(
+    struct simulated_gpus *gpus, const struct running_task *task, const struct demand *demand);
+
 /* Adds what the GPU has done since the last call to its smact_s and energy_j. */
 void simulated_gpus_account(struct simulated_gpus *gpus, int gpu, int64_t now_us);
 

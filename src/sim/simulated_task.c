@@ -61,10 +61,13 @@ void simulated_task_on_speed_changed(void *context, struct running_task *running
 {
     struct simulation_run *run = context;
     struct simulated_task *task = (struct simulated_task *)running;
-    double seconds = fmax(0, running->left_s) / (running->speed * running->kind_speed);
-    simulation_run_wake(run, WAKE_FINISH,
-        sim_now_us(run->sim) + llround(seconds * (double)SECOND_US), running->id,
-        ++task->finish_version);
+    if (!task->service) {
+        double seconds = fmax(0, running->left_s) / (running->speed * running->kind_speed);
+        run->computed_us = sim_now_us(run->sim);
+        simulation_run_wake(run, WAKE_FINISH,
+            run->computed_us + llround(seconds * (double)SECOND_US), running->id,
+            ++task->finish_version);
+    }
     for (int i = 0; i < running->n_places; i++) {
         int place = running->places[i];
         if (uses_place(run->changing, place))
@@ -89,28 +92,52 @@ static void add_completion(struct simulation_run *run, const struct task *ended)
                                         (double)SECOND_US;
 }
 
-/* Counts a task that has ended, and frees it. */
-static void forget_task(struct simulation_run *run, struct simulated_task *task)
+static void add_ended_training(
+    struct simulation_run *run, const struct simulated_task *task, const struct task *ended)
 {
-    uint64_t id = task->running.id;
-    const struct task *ended = core_task(sim_core(run->sim), id);
     bool completed = ended->state == TASK_COMPLETED;
     *(completed ? &run->result.completed : &run->result.failed) += 1;
+    run->n_unended--;
     run_totals_add_ended(&run->totals, ended);
     run->result.suspensions += ended->yield.suspensions + ended->yield.pauses;
     run->result.moves += ended->yield.moves;
-    if (run->simulation->tasks_out)
-        task_rows_add(run->simulation->tasks_out, ended, task->type->name);
     if (run->simulation->completions)
         add_completion(run, ended);
     if (run->simulation->users)
         simulation_run_check(
             run, user_totals_add(run->simulation->users, ended,
                      intern_get(&run->arrivals.users, (int)ended->uid), task->type->solo_s));
-    run->n_unended--;
+}
+
+/* One that ends with the trainings ends no run. */
+static void add_ended_service(
+    struct simulation_run *run, const struct simulated_task *task, const struct task *ended)
+{
+    run->n_services--;
+    if (isfinite(task->solo_s))
+        run_totals_end_service(&run->totals, ended->ended_us);
+}
+
+/* Counts a task that has ended, and frees it. */
+static void forget_task(struct simulation_run *run, struct simulated_task *task)
+{
+    uint64_t id = task->running.id;
+    const struct task *ended = core_task(sim_core(run->sim), id);
+    (task->service ? add_ended_service : add_ended_training)(run, task, ended);
+    if (run->simulation->tasks_out)
+        task_rows_add(run->simulation->tasks_out, ended, task->type->name);
     run->tasks[id] = NULL;
     core_forget(sim_core(run->sim), id);
+    free(task->service);
     free(task);
+    simulated_services_check_end(run);
+}
+
+void simulated_task_forget_if_done(struct simulation_run *run, uint64_t id)
+{
+    const struct task *now = core_task(sim_core(run->sim), id);
+    if (now && task_state_is_done(now->state))
+        forget_task(run, run->tasks[id]);
 }
 
 static void end_attempt(
@@ -125,9 +152,22 @@ static void end_attempt(
     simulated_gpus_remove_task(&run->gpus, &task->running, event.time_us);
     run->result.oom += failure == FAILURE_GPU_OOM;
     simulation_run_check(run, sim_step(run->sim, &event));
-    const struct task *now = core_task(sim_core(run->sim), event.task);
-    if (now && task_state_is_done(now->state))
-        forget_task(run, task);
+    simulated_task_forget_if_done(run, event.task);
+}
+
+void simulated_task_kill(void *context, struct sim *sim, const struct task *killed)
+{
+    struct simulation_run *run = context;
+    if (!run->tasks[killed->id]->service && !run->n_stuck)
+        simulation_run_check(run, -ENOTSUP);
+    simulation_run_wake(run, WAKE_KILL, sim_now_us(sim), killed->id, killed->attempts);
+}
+
+void simulated_task_on_kill(struct simulation_run *run, const struct sim_wakeup *wakeup)
+{
+    struct simulated_task *task = run->tasks[wakeup->subject];
+    if (task && task->attempt == wakeup->version)
+        end_attempt(run, task, core_task(sim_core(run->sim), wakeup->subject)->ending);
 }
 
 void simulated_task_on_finish(struct simulation_run *run, const struct sim_wakeup *wakeup)
@@ -228,6 +268,8 @@ void simulated_task_start(void *context, struct sim *sim, const struct task *sta
     task->running.reference_speed = cluster_fastest(cluster, task->type->gpu_kind);
     task->running.demand = demand_on(
         cluster->gpus[cluster->places[started->gpus[0]].gpu], task->type);
+    if (task->service)
+        simulated_service_start(task);
     task->start_us = sim_now_us(sim);
     task->attempt = started->attempts;
     task->memory_steps = 0;

@@ -6,6 +6,8 @@
  *     task_submission.c  the trace's arrivals become submitted tasks
  *     simulated_task.c   the life of an attempt: start, memory steps, end
  *     simulated_yield.c  how a task gives way: suspended, resumed, moved, paused, or waiting
+ *     simulated_service.c
+ *                        the requests of a service, and how long they take
  *     sampling.c         which samples of the GPUs are taken
  *     simulated_gpus.c   speeds, activity, power
  *     run_totals.c       what the result is calculated from
@@ -17,6 +19,7 @@
 #include "sim/records.h"
 #include "sim/run_totals.h"
 #include "sim/sampling.h"
+#include "sim/service_totals.h"
 #include "sim/sim_driver.h"
 #include "sim/simulate.h"
 #include "sim/simulated_gpus.h"
@@ -28,7 +31,24 @@ enum simulation_wakeup {
     WAKE_MEMORY_STEP, /* subject: task; version: attempt */
     WAKE_FINISH,      /* subject: task; version: which plan of its end */
     WAKE_YIELDED,     /* subject: task; version: attempt */
-    WAKE_SAMPLE       /* subject: place; all places with every_second */
+    WAKE_SAMPLE,      /* subject: place; all places with every_second */
+    WAKE_KILL,        /* subject: task; version: attempt */
+    WAKE_SERVICE,     /* subject: task; once a second */
+    WAKE_SERVICES_END /* the last training has ended */
+};
+
+/* The daemon reports the p99 of the last ten seconds (docs/services.md). */
+enum { SERVICE_REPORTS = 10 };
+
+/* What a service is besides a task. */
+struct simulated_service {
+    int64_t submitted_us;
+    struct demand busy; /* on its GPUs, while it answers a request */
+    double load;        /* the part of the time in which it does, as its GPUs have it */
+    struct request_queue queue;
+    double p99_s[SERVICE_REPORTS]; /* of the last seconds, a ring */
+    int n_reports;                 /* of this attempt */
+    struct service_total *total;   /* borrowed */
 };
 
 /* A submitted task that has not ended. */
@@ -43,6 +63,7 @@ struct simulated_task {
     bool waits;         /* an allocation of it waits for memory */
     bool is_refused;    /* its resumption finds too little memory, or its allocation fails */
     int64_t yield_us;   /* how long its suspension, resumption or move takes */
+    struct simulated_service *service; /* NULL: a training */
 };
 
 struct simulation_run {
@@ -57,7 +78,11 @@ struct simulation_run {
     struct arrival next_arrival;   /* the next arrival; its task is NULL after the last one */
     bool *can_start;               /* by task of the catalogue: known to be able to start here */
     struct simulated_task **tasks; /* by id, from 1; NULL after the task's end */
-    uint64_t n_tasks, n_unended;
+    uint64_t n_tasks, n_unended;   /* all; trainings that have not ended */
+    uint64_t n_services;           /* services that have not ended */
+    uint64_t n_stuck;    /* trainings that never ended beside services; 0: the run goes on */
+    int64_t computed_us; /* when a training last changed its speed */
+    struct service_totals services;
     size_t tasks_capacity;
     const struct running_task *changing; /* the task that is starting or ending now */
     struct run_totals totals;
@@ -86,6 +111,16 @@ void submission_submit(struct simulation_run *run);
 /* sim_world.start: begins an attempt of the task. */
 void simulated_task_start(void *context, struct sim *sim, const struct task *started);
 
+/* sim_world.kill: ends the attempt of a service; nothing in a trace makes the core end a training
+ * early. */
+void simulated_task_kill(void *context, struct sim *sim, const struct task *killed);
+
+/* WAKE_KILL: the attempt has been killed. */
+void simulated_task_on_kill(struct simulation_run *run, const struct sim_wakeup *wakeup);
+
+/* Counts the task and frees it if the core has ended it. */
+void simulated_task_forget_if_done(struct simulation_run *run, uint64_t id);
+
 /* WAKE_MEMORY_STEP: the attempt allocates its next part of memory, or fails to. */
 void simulated_task_on_memory_step(struct simulation_run *run, const struct sim_wakeup *wakeup);
 
@@ -97,6 +132,24 @@ void simulated_task_plan_samples(struct simulation_run *run, const struct runnin
 
 /* To be called before the task begins or stops to compute on its places. */
 void simulated_task_prepare_change(struct simulation_run *run, const struct running_task *task);
+
+/* ---- simulated_service.c ---- */
+
+/* Makes a submitted task a service. Returns 0 or -ENOMEM. */
+int simulated_service_init(struct simulation_run *run, struct simulated_task *task);
+
+/* An attempt of the service begins, whose demand is set. */
+void simulated_service_start(struct simulated_task *task);
+
+/* WAKE_SERVICE: a second of requests. */
+void simulated_service_on_second(struct simulation_run *run, const struct sim_wakeup *wakeup);
+
+/* To be called when a training has ended, or no arrival is left: plans the end of the services that
+ * end with the trainings, if none is left. */
+void simulated_services_check_end(struct simulation_run *run);
+
+/* WAKE_SERVICES_END: cancels them. */
+void simulated_services_end(struct simulation_run *run);
 
 /* ---- simulated_yield.c ---- */
 

@@ -19,6 +19,7 @@ static struct simulation in_order(const struct simulation *simulation)
     fifo.trace_out = fifo.timeline_out = fifo.tasks_out = fifo.remarks = NULL;
     fifo.settings.order = ORDER_FIFO;
     fifo.users = NULL;
+    fifo.services = NULL;
     return fifo;
 }
 

@@ -52,6 +52,21 @@ static struct need need_with_error(const struct simulation_run *run, const struc
     return (struct need){NEED_ESTIMATED, (int64_t)((double)need->bytes * factor)};
 }
 
+/* As a user submits it: with the activity that it has at its largest load, and with the priority of
+ * services. */
+static void request_service(const struct sim_task *type, struct task_request *request)
+{
+    const struct sim_service *service = type->service;
+    double load = fmin(1, request_rate_max(&service->rate) * service->request_s);
+    request->service = (struct service_request){true, service->p99_us};
+    request->priority = PRIORITY_HIGH;
+    request->takes_turns = false;
+    request->time_limit_us = isfinite(type->solo_s) ? llround(type->solo_s * (double)SECOND_US) : 0;
+    request->expect.smact = reading_times(request->expect.smact, load);
+    request->expect.gract = reading_times(request->expect.gract, load);
+    request->expect.dram = reading_times(request->expect.dram, load);
+}
+
 static struct task_request request_for(
     const struct simulation_run *run, const struct sim_task *type)
 {
@@ -71,7 +86,9 @@ static struct task_request request_for(
             .gract = reading_unless_nan(type->demand.gract),
             .dram = reading_unless_nan(type->demand.dram)};
     double time_us = round(type->solo_s * (double)SECOND_US);
-    if (simulation->knows_time && time_us > 0)
+    if (type->service)
+        request_service(type, &request);
+    else if (simulation->knows_time && time_us > 0)
         request.expect.time_us = reading_of(time_us);
     return request;
 }
@@ -122,6 +139,17 @@ static struct simulated_task *add_task(struct simulation_run *run, const struct 
     return run->tasks[task->running.id] = task;
 }
 
+static void add_service(struct simulation_run *run, struct simulated_task *task, int64_t now_us)
+{
+    run->n_services++;
+    simulation_run_check(run, simulated_service_init(run, task));
+    if (run->error)
+        return;
+    task->service->submitted_us = now_us;
+    task->solo_s = task->type->solo_s; /* its time is no work, and has no spread */
+    simulation_run_wake(run, WAKE_SERVICE, now_us + SECOND_US, task->running.id, 0);
+}
+
 void submission_submit(struct simulation_run *run)
 {
     const struct sim_task *type = run->next_arrival.task;
@@ -135,9 +163,14 @@ void submission_submit(struct simulation_run *run)
         simulation_run_check(run, -ENOMEM);
         return;
     }
-    run->result.submitted++;
-    run->n_unended++;
     event.task = task->running.id;
-    run_totals_add_submitted(&run->totals, event.time_us, type, task->solo_s);
+    if (type->service) {
+        run_totals_add_service(&run->totals, event.time_us);
+        add_service(run, task, event.time_us);
+    } else {
+        run->n_unended++;
+        run->result.submitted++;
+        run_totals_add_submitted(&run->totals, event.time_us, type, task->solo_s);
+    }
     simulation_run_check(run, sim_step(run->sim, &event));
 }

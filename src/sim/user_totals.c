@@ -86,6 +86,7 @@ static int simulate_alone(
     alone.cluster = &part;
     alone.only_user = user->name;
     alone.users = NULL;
+    alone.services = NULL;
     alone.trace_out = alone.timeline_out = alone.tasks_out = alone.remarks = NULL;
     int r = simulate_trace(&alone, fault, &result);
     double ended = (double)(result.completed + result.failed);

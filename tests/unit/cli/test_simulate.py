@@ -3,6 +3,7 @@
 
 import csv
 import json
+import math
 import os
 import random
 import unittest
@@ -85,6 +86,115 @@ class SimulateCase(CliCase):
         return self.complaint(
             "simulate", "--trace", trace, "--tasks", tasks, *words, code=2
         ).replace(self.folder + "/", "")
+
+
+class Services(SimulateCase):
+    """A service beside trainings. Its GPU always has kernels of it while it answers a request."""
+
+    HEAD = "task,class,solo_s,memory_mib,smact,gract,dram,power_w,rate,request_ms,p99_ms\n"
+    SERVICE = "web,service,{solo},4000,0.3,1,0.1,135,{rate},10,{target}\n"
+    TRAINING = "train,training,{solo},8000,{smact},1,0.1,185,-,-,-\n"
+
+    def run_service(self, *arrivals, rate=50, target=1000, solo="-", smact=0.6, words=()):
+        tasks = self.write(
+            "services.csv",
+            self.HEAD
+            + self.SERVICE.format(solo=solo, rate=rate, target=target)
+            + self.TRAINING.format(solo=2000, smact=smact),
+        )
+        words = (f"--trace={self.trace(*arrivals)}", f"--tasks={tasks}") + tuple(words)
+        return words + ("--gpus=1xA100-40GB",)
+
+    def result(self, *arrivals, **options):
+        result = json.loads(
+            self.colloc("simulate", "--json", *self.run_service(*arrivals, **options))
+        )
+        (result["service"],) = result.pop("services")
+        return result
+
+    @staticmethod
+    def p99_ms(load, request_ms):
+        """The formula of src/sim/request_queue.c."""
+        root = -3 * math.log(load)
+        for _ in range(50):
+            root -= (load * math.expm1(root) - root) / (load * math.exp(root) - 1)
+        return request_ms * (1 + math.log(100 * (1 - load) / (load + root - 1)) / root)
+
+    def test_alone(self):
+        result = self.result((0, "web"), solo=2000)
+        service = result["service"]
+        self.assertEqual(result["total_s"], 2000)
+        self.assertEqual(result["completed"], 0)
+        self.assertAlmostEqual(service["requests"], 50 * 1980, delta=250)
+        self.assertAlmostEqual(service["p99_ms"] / self.p99_ms(0.5, 10), 1, delta=0.03)
+        self.assertEqual((service["within_target"] > 0.9999, service["target_met"]), (True, 1))
+        # A load of one half: half of its activity, but for the 20 s in which it takes its memory.
+        self.assertAlmostEqual(result["mean_smact"], 0.15, delta=0.005)
+
+    def test_requests_take_longer_beside_a_training(self):
+        result = self.result((0, "web"), (1, "train"), words=("--service-hold=1s",))
+        expected = 10 * slowdown_beside(0.3, 0.6)
+        service = result["service"]
+        self.assertAlmostEqual(
+            service["p99_ms"] / self.p99_ms(50 * expected / 1000, expected), 1, delta=0.05
+        )
+        self.assertEqual((result["completed"], result["suspensions"]), (1, 0))
+        # The service does not end the run.
+        self.assertLess(result["total_s"], 2 * 2000)
+        self.assertLess(service["up_s"], result["total_s"])
+
+    def test_trainings_give_way(self):
+        # At 80 requests a second the p99 alone is within the target, beside the training it is not.
+        words = ("--trace-out=" + os.path.join(self.folder, "events"),)
+        arrivals = ((0, "web"), (1, "train"))
+        result = self.result(*arrivals, rate="20;600:80;2400:20", target=130, words=words)
+        with open(os.path.join(self.folder, "events"), encoding="utf-8") as file:
+            events = file.read()
+        first = events.index("place train")
+        self.assertRegex(events[first:], r"t=6\d\d pause train#2 for service 1")
+        self.assertRegex(events[first:], r"continue train#2")
+        self.assertGreaterEqual(result["suspensions"], 2)
+        self.assertEqual(result["completed"], 1)
+        self.assertGreater(result["service"]["within_target"], 0.95)
+        unprotected = self.result(*arrivals, rate="20;600:80;2400:20", target="-")
+        self.assertEqual(unprotected["suspensions"], 0)
+        self.assertLess(unprotected["total_s"], result["total_s"])
+        self.assertGreater(unprotected["service"]["p99_ms"], 2 * 130)
+        self.assertIsNone(unprotected["service"]["within_target"])
+        self.assertIsNone(unprotected["service"]["target_ms"])
+
+    def test_time_sliced_trainings_are_suspended(self):
+        words = ("--sharing=streams", "--trace-out=" + os.path.join(self.folder, "events"))
+        self.result((0, "web"), (1, "train"), rate="20;600:80;2400:20", target=130, words=words)
+        with open(os.path.join(self.folder, "events"), encoding="utf-8") as file:
+            self.assertIn("suspending train#2", file.read())
+
+    def test_more_requests_than_can_be_answered(self):
+        service = self.result((0, "web"), rate=150, target=100, solo=1020)["service"]
+        self.assertAlmostEqual(service["target_met"], 0, delta=0.01)
+        # A third of the requests is in line at the end: 50,000 of 10 ms.
+        self.assertAlmostEqual(service["p99_ms"] / 495e3, 1, delta=0.03)
+
+    def test_trainings_that_never_end_beside_a_service(self):
+        words = self.run_service((0, "web"), (1, "train"), rate=150, target=100)
+        self.assertIn("1 tasks never ended", self.complaint("simulate", *words, code=2))
+
+    def test_rows(self):
+        out = self.colloc("simulate", *self.run_service((0, "web"), (1, "train")))
+        self.assertRegex(out, r"web +\d+ +\d+ +1000 ms +\d+\.\d+ % +\d+\.\d %")
+        self.assertRegex(out, "Trainings gave way 0 times")
+
+    def test_catalogues(self):
+        for row, expected in (
+            ("a,server,1,1,1,1,1,1,1,1,1", 'class "server" is neither training nor service'),
+            ("a,service,1,1,1,1,1,1,-,1,1", "needs rate"),
+            ("a,service,1,1,1,1,1,1,1,-,1", "needs rate"),
+            ("a,service,1,1,1,1,1,1,1,0,1", "needs rate"),
+            ("a,service,1,1,1,1,1,1,1;0:1,1,1", 'invalid rate "1;0:1"'),
+            ("a,training,1,1,1,1,1,1,-,-,1", "p99_ms is of services only"),
+            ("a,,1,1,1,1,1,1,5,-,-", "rate is of services only"),
+        ):
+            self.assertIn(expected, self.complaint_of(tasks=self.HEAD + row + "\n"), row)
 
 
 class Users(SimulateCase):

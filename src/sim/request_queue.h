@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How long the requests of a service take: one that is answered alone, and the others in line
+ * before it. Pure; the formula and its source are in request_queue.c.
+ */
+#ifndef COLLOC_SIM_REQUEST_QUEUE_H
+#define COLLOC_SIM_REQUEST_QUEUE_H
+
+/* The requests of a service at one time. */
+struct request_queue {
+    double rate;      /* requests per second that arrive */
+    double request_s; /* how long one takes when no other is before it */
+    double backlog;   /* requests that are in line because more have come than could be answered */
+};
+
+/* Returns the load: the part of the time in which requests are being answered; above 1, more come
+ * than can be answered. */
+double request_queue_load(const struct request_queue *queue);
+
+/* Returns within how many seconds 99 % of the requests that arrive now are answered. */
+double request_queue_p99_s(const struct request_queue *queue);
+
+/* Returns the part of the requests that arrive now and are answered within `limit_s`. */
+double request_queue_within(const struct request_queue *queue, double limit_s);
+
+/* Sets the backlog after `passed_s` at the present rate. */
+void request_queue_advance(struct request_queue *queue, double passed_s);
+
+#endif
