@@ -43,7 +43,8 @@ enum { UNITS_MOST = 3 }; /* of FSDP at a time: this unit, the next one, the grad
 /* The memory of one operation's parameters: block handles, -1 where there is none. */
 struct parameter_blocks {
     int weight, bias, buffers;
-    int weight_gradient, bias_gradient, half;
+    int weight_gradient, bias_gradient;
+    int copy;          /* of the weight: cast or standardised */
     int tied_gradient; /* of a tied weight: the gradient from the other operation, until this
                         * operation's is computed */
     int states[2];
@@ -295,14 +296,23 @@ static bool casts_weights(const struct replay *replay, const struct op *op)
            (op->kind == LAYER_CONV || op->kind == LAYER_LINEAR || op->kind == LAYER_RECURRENT);
 }
 
+/* Returns the bytes of an element of the weight's copy that the operation computes with and
+ * autograd keeps: cast by autocast, or standardised. 0: it computes with the weight. */
+static double copied_weight_bytes(const struct replay *replay, const struct op *op)
+{
+    if (casts_weights(replay, op))
+        return HALF_BYTES;
+    return op->standardizes ? WEIGHT_BYTES : 0;
+}
+
 static void run_forward(struct replay *replay)
 {
     const struct tape *tape = replay->tape;
     for (size_t i = 0; i < tape->n_ops; i++) {
         const struct op *op = &tape->ops[i];
         struct parameter_blocks *blocks = &replay->parameters[i];
-        if (casts_weights(replay, op))
-            blocks->half = take_block(replay, (op->weight + op->tied) * HALF_BYTES);
+        blocks->copy = take_block(
+            replay, (op->weight + op->tied) * copied_weight_bytes(replay, op));
         if (!op->in_place)
             make_tensor(replay, op->output);
         use_blas_workspace(replay, op, false);
@@ -368,14 +378,14 @@ static void keep_part(struct replay *replay, int *gradient)
     *gradient = part;
 }
 
-/* Converts the computed gradient to the weight's type, and adds it to that of another operation
- * with the same weight. */
+/* Turns the computed gradient into the weight's, where that was copied, and adds it to that of
+ * another operation with the same weight. */
 static void accumulate_gradient(
     struct replay *replay, const struct op *op, struct parameter_blocks *blocks, int computed)
 {
     double bytes = (op->weight + op->tied) * WEIGHT_BYTES;
     int gradient = computed;
-    if (casts_weights(replay, op)) {
+    if (copied_weight_bytes(replay, op) > 0) {
         gradient = take_block(replay, bytes);
         release_block(replay, &computed);
     }
@@ -407,7 +417,7 @@ static void backward_op(struct replay *replay, size_t i)
     blocks->bias_gradient = take_block(replay, op->bias * WEIGHT_BYTES);
     release_block(replay, &replay->lives[op->output].gradient);
     release_block(replay, &blocks->kept);
-    release_block(replay, &blocks->half);
+    release_block(replay, &blocks->copy);
     for (int k = 0; k < OP_INPUTS; k++)
         if (op->inputs[k] != TAPE_NONE)
             release_kept(replay, op->inputs[k], (int)i);

@@ -183,30 +183,22 @@ int attention_leave(struct builder *builder, const struct layer *layer, const st
                        : 0;
 }
 
-/* Returns the index after the last layer inside layer `i`. */
-static size_t end_of(const struct model *model, size_t i)
-{
-    size_t end = i + 1;
-    while (end < model->n_layers && model->layers[end].depth > model->layers[i].depth)
-        end++;
-    return end;
-}
-
 /* Tests whether the text shows a projection as a layer that does work: then attention is built from
  * these layers. */
 static bool shows_projections(const struct builder *builder, size_t i)
 {
     const struct layer *layers = builder->extents.model->layers;
     bool raw = layers[i].parameters > 0;
-    for (size_t k = i + 1; raw && k < end_of(builder->extents.model, i); k++)
+    for (size_t k = i + 1; raw && k < builder_end_of(builder->extents.model, i); k++)
         if (layers[k].kind == LAYER_LINEAR && layers[k].depth == layers[i].depth + 1 &&
             !layers[k].activations.known && !builder->extents.from_arguments)
             return false;
-    for (size_t k = i + 1; k < end_of(builder->extents.model, i); k++)
+    for (size_t k = i + 1; k < builder_end_of(builder->extents.model, i); k++)
         if (layers[k].kind == LAYER_LINEAR &&
             (builder->extents.from_arguments || layers[k].activations.known))
             return true;
-    return builder->extents.from_arguments ? !raw : end_of(builder->extents.model, i) == i + 1;
+    return builder->extents.from_arguments ? !raw
+                                           : builder_end_of(builder->extents.model, i) == i + 1;
 }
 
 /* Sums the parameters of the module and of its linear layers, and marks these layers as taken. */
@@ -214,7 +206,7 @@ static double take_parameters(struct builder *builder, size_t i)
 {
     const struct layer *layers = builder->extents.model->layers;
     double parameters = (double)layers[i].parameters;
-    for (size_t k = i + 1; k < end_of(builder->extents.model, i); k++) {
+    for (size_t k = i + 1; k < builder_end_of(builder->extents.model, i); k++) {
         if (layers[k].kind != LAYER_LINEAR)
             continue;
         parameters += (double)layers[k].parameters;

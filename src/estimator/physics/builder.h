@@ -22,6 +22,14 @@ struct attention_scope {
     int n;
 };
 
+/* The block whose branches run beside each other, while the layer is in one of them. */
+struct branch_scope {
+    size_t first, end; /* layers of the branches, and the index after them; 0: none */
+    int depth;         /* of a branch */
+    int entry;         /* what all of them read; TAPE_NONE: the data */
+    int sum;           /* of the branches that have ended */
+};
+
 struct builder {
     struct tape *tape;
     struct extent_context extents;
@@ -34,6 +42,7 @@ struct builder {
         size_t n, capacity;
     } embeddings; /* whose weight a later layer may share */
     struct attention_scope scope;
+    struct branch_scope branches;
     bool calls_activations;
     bool drops_within; /* dropout between the layers has an effect */
     double unknown_elements, all_elements;
@@ -66,6 +75,9 @@ int builder_merge(struct builder *builder, int first, int second, bool keeps, st
 
 /* Returns the size of `tensor`, an index that is not TAPE_NONE. */
 struct extent builder_extent(const struct builder *builder, int tensor);
+
+/* Returns the index after the last layer inside layer `i`. */
+size_t builder_end_of(const struct model *model, size_t i);
 
 /* Frees what only building needs; the tape stays. */
 void builder_fini(struct builder *builder);

@@ -23,6 +23,7 @@
 
 #include "base/array.h"
 #include "estimator/physics/attention.h"
+#include "estimator/physics/library_rules.h"
 
 /* Chosen: how far back an input may lie. DenseNet's longest block has 48 layers that one
  * convolution joins; blocks hide at most some hundred tensors each; a gate's halves are
@@ -74,10 +75,10 @@ static bool is_window(double x)
            (odd && x <= WINDOW_MAX && is_square(x)) || (!odd && is_square(x));
 }
 
-/* Weights per output channel, less the bias when there is one. */
-static double fan_in(const struct layer *layer, double outputs, bool bias)
+/* Weights per output channel, without `others`: its bias, and its gain if there is one. */
+static double fan_in(const struct layer *layer, double outputs, int others)
 {
-    return outputs > 0 ? (double)layer->parameters / outputs - bias : 0;
+    return outputs > 0 ? (double)layer->parameters / outputs - others : 0;
 }
 
 /* Returns the taps of a convolution from `channels` to the extent's channels, by its parameters; 0:
@@ -92,8 +93,9 @@ static double window_of(
                                              fan_in(layer, extent.first, true) == taps);
         return channels == (double)layer->in_size ? taps : 0;
     }
-    for (int bias = 0; bias < 2; bias++) {
-        double per = fan_in(layer, extent.first, bias);
+    int gains = library_standardizes_weight(layer->type);
+    for (int others = 0; others <= 1 + gains; others++) {
+        double per = fan_in(layer, extent.first, others);
         if (channels > 0 && is_window(per / channels))
             return per / channels;
         if (channels > 1 && fmod(extent.first, channels) == 0 && per > 1 && per <= WINDOW_MAX &&

@@ -16,6 +16,7 @@
 
 #include "estimator/physics/attention.h"
 #include "estimator/physics/layer_input.h"
+#include "estimator/physics/library_rules.h"
 #include "estimator/physics/recurrent.h"
 #include "estimator/physics/saved_tensors.h"
 
@@ -190,6 +191,7 @@ int layer_op_append(struct builder *builder, size_t i, struct extent extent)
         op.kept_bytes += (keep.bytes + keep.maps * bytes) * extent.elements;
     if (builder->calls_activations && is_activated(builder, layer, &op, extent))
         op.keeps_output = true;
+    op.standardizes = library_standardizes_weight(layer->type);
     op.in_place = keep.in_place && op.inputs[0] != TAPE_NONE;
     if (!layer->shared)
         split_parameters(layer, extent, &op);

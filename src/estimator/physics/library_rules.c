@@ -24,6 +24,14 @@ static bool ends_with(struct span s, const char *suffix)
     return s.size >= n && memcmp(s.at + s.size - n, suffix, n) == 0;
 }
 
+static bool has_text(struct span s, const char *text)
+{
+    for (size_t i = 0; i < s.size; i++)
+        if (span_starts((struct span){s.at + i, s.size - i}, text))
+            return true;
+    return false;
+}
+
 /*
  * transformers' generators compute their loss from logits that they cast to 32 bit, or to which
  * they add a 32-bit tensor. Its masked models, and most other networks, pass their logits to
@@ -89,12 +97,7 @@ bool library_is_gated(struct span type)
 
 bool library_is_attention(struct span type)
 {
-    for (size_t i = 0; i < type.size; i++) {
-        struct span at = {type.at + i, type.size - i};
-        if (span_starts(at, "Attention") || span_starts(at, "Attn"))
-            return true;
-    }
-    return false;
+    return has_text(type, "Attention") || has_text(type, "Attn");
 }
 
 /* transformers' models with relative positions or biases, which stand between scores and softmax,
@@ -107,6 +110,20 @@ bool library_writes_scores(struct span type)
         if (span_starts(type, makers[i]))
             return true;
     return false;
+}
+
+/* Weight standardisation (arXiv:1903.10520): timm's StdConv2d, and ScaledStdConv2d with a gain for
+ * each channel (arXiv:2101.08692). */
+bool library_standardizes_weight(struct span type)
+{
+    return has_text(type, "StdConv");
+}
+
+/* Networks without normalisation (arXiv:2101.08692) divide the input of a block by its expected
+ * deviation: timm's NormFreeBlock. */
+bool library_scales_branch(struct span type)
+{
+    return span_starts(type, "ScaledStdConv");
 }
 
 /* Swin's second version (ShiftedWindowAttentionV2) divides queries and keys by their norms, learns

@@ -29,6 +29,14 @@ bool library_is_attention(struct span type);
 /* Returns whether attention of this class computes scores, softmax and product one by one. */
 bool library_writes_scores(struct span type);
 
+/* Returns whether a convolution of this class standardises its weight at each step: the
+ * standardised copy is kept for the backward pass. */
+bool library_standardizes_weight(struct span type);
+
+/* Returns whether a residual block with such a convolution multiplies the activation that it begins
+ * with by a number. */
+bool library_scales_branch(struct span type);
+
 /* Returns whether attention of this class compares queries and keys by their cosine. */
 bool library_compares_by_cosine(struct span type);
 

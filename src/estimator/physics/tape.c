@@ -5,7 +5,7 @@
  *
  * A summary lists layers, not the program that calls them. So the tape is put together in order:
  * layer_op.c makes an operation of a layer, layer_input.c finds what the layer is applied to,
- * attention.c and blocks.c add the operations in the code of the modules around it, and
+ * attention.c, blocks.c and branches.c add the operations in the code of the modules around it, and
  * library_rules.c has the rules of published libraries. Each guess is counted in the tape's doubts.
  *
  * Example: for the rows Conv2d [64, 56, 56], BatchNorm2d [64, 56, 56], ReLU [64, 56, 56] the tape
@@ -21,6 +21,7 @@
 
 #include "estimator/physics/attention.h"
 #include "estimator/physics/blocks.h"
+#include "estimator/physics/branches.h"
 #include "estimator/physics/builder.h"
 #include "estimator/physics/layer_op.h"
 #include "estimator/physics/library_rules.h"
@@ -87,13 +88,38 @@ static int take_layer(struct builder *builder, size_t i)
     return layer_op_append(builder, i, extent);
 }
 
+/* Tests whether layer `i` is the activation that a residual block begins with and then multiplies
+ * by a number. */
+static bool begins_scaled_branch(const struct builder *builder, size_t i)
+{
+    const struct model *model = builder->extents.model;
+    const struct layer *layer = &model->layers[i];
+    bool begins = i > 0 && layer->kind == LAYER_ACTIVATION && layer[-1].depth < layer->depth &&
+                  library_adds_residual(layer[-1].type);
+    for (size_t k = i + 1; begins && k < model->n_layers; k++) {
+        if (model->layers[k].depth < layer->depth)
+            return false;
+        if (model->layers[k].kind == LAYER_CONV)
+            return library_scales_branch(model->layers[k].type);
+    }
+    return false;
+}
+
+static int scale_branch(struct builder *builder)
+{
+    int r = builder_merge(
+        builder, builder->current, TAPE_NONE, false, builder_extent(builder, builder->current));
+    return r < 0 ? r : 0;
+}
+
 static int take_in_order(struct builder *builder, size_t i)
 {
     size_t first = builder->extents.model->layers[i].kind == LAYER_LINEAR
                        ? activation_before(builder, i)
                        : 0;
     int r = first ? take_layer(builder, first) : 0;
-    return r < 0 ? r : take_layer(builder, i);
+    r = r < 0 ? r : take_layer(builder, i);
+    return r == 0 && begins_scaled_branch(builder, i) ? scale_branch(builder) : r;
 }
 
 static bool skips_layer(const struct builder *builder, const struct layer *layer)
@@ -113,6 +139,7 @@ static int take_all(struct builder *builder)
     for (size_t i = 0; r == 0 && i < model->n_layers; i++) {
         const struct layer *layer = &model->layers[i];
         r = blocks_end(builder, &blocks, layer->depth);
+        r = r == 0 && tree ? branches_enter(builder, i) : r;
         if (r < 0 || builder->done[i])
             continue;
         int whole = attention_take_whole(builder, i);

@@ -46,6 +46,7 @@ struct op {
     double macs;         /* multiply-adds per sample */
     double window;       /* of a convolution: taps of its kernel; 0 elsewhere */
     bool depthwise;
+    bool standardizes; /* a convolution that standardises its weight at each step */
 };
 
 /* Doubts of the construction: features of the residual, which decide how wide the quantiles are. */

@@ -1,65 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The physics of a training step, on networks small enough to be counted by hand. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "tape_case.h"
 
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "base/array.h"
 #include "base/units.h"
-#include "estimator/estimator.h"
-#include "estimator/physics/allocator_replay.h"
 #include "estimator/physics/recurrent.h"
 #include "estimator/physics/saved_tensors.h"
-#include "estimator/physics/tape.h"
-
-#define TREE "Layer (type:depth-idx)  Output Shape  Param #\n====\n"
-
-struct built {
-    struct model *model;
-    struct tape tape;
-    struct footprint footprint;
-};
-
-static const struct gpu_traits bare = {.match = ""};
-static const struct workspace_shares shares = {
-    .at = {{{{1, 1}, {1, 1}, {1, 1}}, {{1, 1}, {1, 1}, {1, 1}}},
-        {{{1, 1}, {1, 1}, {1, 1}}, {{1, 1}, {1, 1}, {1, 1}}}}};
-
-static void build(
-    const char *text, struct estimate_request request, const char *optimizer, struct built *ret)
-{
-    struct fault fault = {""};
-    const char *why = "";
-    assert_int_equal(model_parse(text, strlen(text), &fault, &ret->model), 0);
-    request.model = ret->model;
-    int r = tape_build(&request, &fault, &ret->tape, &why);
-    if (r != 0)
-        fail_msg("%s%s", fault.text, why);
-    assert_int_equal(allocator_replay_tape(&ret->tape, optimizer_traits(optimizer_parse(optimizer)),
-                         &bare, &shares, &fault, &ret->footprint),
-        0);
-}
-
-static void drop(struct built *built)
-{
-    tape_fini(&built->tape);
-    model_destroy(built->model);
-}
-
-static int count_kind(const struct tape *tape, enum layer_kind kind)
-{
-    int n = 0;
-    for (size_t i = 0; i < tape->n_ops; i++)
-        n += tape->ops[i].kind == kind;
-    return n;
-}
 
 /* One linear layer of 4096 x 4096: 64 MiB. Weight, gradient, two states, and one temporary of Adam.
  */
@@ -192,16 +141,6 @@ static void test_depthwise(void **state)
     assert_true(b.tape.ops[0].kind == LAYER_INPUT && b.tape.tensors[0].first == 3 &&
                 b.tape.ops[1].window == 9);
     drop(&b);
-}
-
-static const struct op *last_of(const struct built *built, enum layer_kind kind)
-{
-    const struct op *found = NULL;
-    for (size_t i = 0; i < built->tape.n_ops; i++)
-        if (built->tape.ops[i].kind == kind)
-            found = &built->tape.ops[i];
-    assert_non_null(found);
-    return found;
 }
 
 /* The image behind a first convolution: patches do not overlap, 112 pixels are half of 224, 64 are
@@ -484,16 +423,6 @@ static void test_enlarged_maps(void **state)
         assert_int_equal(last->element_bytes, cases[i].element_bytes);
         drop(&b);
     }
-}
-
-/* Returns the bytes that autograd keeps for each sample, of a tree in torchinfo's form. */
-static double saved_by(const char *tree)
-{
-    struct built b;
-    build(tree, (struct estimate_request){.batch = 1}, "sgd", &b);
-    double saved = b.footprint.saved;
-    drop(&b);
-    return saved;
 }
 
 /* A parameter for each channel of each of three branches scales their results, which are kept;
