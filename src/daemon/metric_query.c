@@ -242,15 +242,25 @@ static int answer_gpus(struct answer *answer, const char *head, struct fault *fa
     return r;
 }
 
+/* All series are read in one transaction. */
+static int answer_query(struct answer *answer, const char *head, struct fault *fault)
+{
+    int r = metric_db_begin_read(answer->db, fault);
+    if (r < 0)
+        return r;
+    r = answer->query->task ? answer_task(answer, head, fault) : answer_gpus(answer, head, fault);
+    metric_db_end_read(answer->db);
+    return r;
+}
+
 char *metric_query_run(
     struct metric_db *db, const struct metric_query *query, const char *head, struct fault *fault)
 {
     char *text = NULL;
     size_t size;
     struct answer answer = {.db = db, .query = query, .out = open_memstream(&text, &size)};
-    int r = !answer.out   ? fault_set(fault, ENOMEM, "out of memory")
-            : query->task ? answer_task(&answer, head, fault)
-                          : answer_gpus(&answer, head, fault);
+    int r = answer.out ? answer_query(&answer, head, fault)
+                       : fault_set(fault, ENOMEM, "out of memory");
     if (answer.out && fclose(answer.out) != 0 && r == 0)
         r = fault_set(fault, ENOMEM, "out of memory");
     if (r == 0)

@@ -60,6 +60,8 @@ enum query {
     SERIES_OF_TASK,
     SERIES_OF_GPU,
     COARSEST,
+    BEGIN_READ,
+    END_READ,
     QUERIES
 };
 
@@ -86,6 +88,8 @@ static const char *const queries[QUERIES] = {
         "  WHERE gpu = ?2 AND last_ms >= ?3 AND first_ms < ?4 AND ?1 = 0 ORDER BY task",
     [COARSEST] = "SELECT level, start_ms FROM rows"
                  "  WHERE level = (SELECT max(level) FROM rows) ORDER BY start_ms LIMIT 1",
+    [BEGIN_READ] = "BEGIN",
+    [END_READ] = "ROLLBACK", /* nothing was written; unlike COMMIT it ends every transaction */
 };
 
 struct metric_db {
@@ -554,6 +558,16 @@ int metric_db_prune(struct metric_db *db, int64_t now_ms, int64_t bytes_max, str
 }
 
 /* ---- reading ---- */
+
+int metric_db_begin_read(struct metric_db *db, struct fault *fault)
+{
+    return run_query(db, BEGIN_READ, 0, 0, 0, fault);
+}
+
+void metric_db_end_read(struct metric_db *db)
+{
+    run_query(db, END_READ, 0, 0, 0, NULL);
+}
 
 static int read_series(
     struct metric_db *db, sqlite3_stmt *rows, struct fault *fault, struct metric_series **ret_list)

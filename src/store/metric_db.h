@@ -94,6 +94,15 @@ int64_t metric_db_used_bytes(struct metric_db *db, struct fault *fault);
 
 /* ---- reading ---- */
 
+/*
+ * Begins a read transaction: what is read until metric_db_end_read is of one moment. Without one,
+ * each query locks the file by itself, which for many series takes longer than reading them.
+ *
+ * Returns 0, or -errno with a fault: then there is none to end.
+ */
+int metric_db_begin_read(struct metric_db *db, struct fault *fault);
+void metric_db_end_read(struct metric_db *db);
+
 struct metric_series {
     int64_t id;
     struct metric_key key;

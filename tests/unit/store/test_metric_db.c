@@ -352,6 +352,23 @@ static void test_more_values_than_before(void **state)
     metric_db_close(db);
 }
 
+/* Between the two all reads are of one moment, also beside another program that writes. */
+static void test_a_read_transaction_is_of_one_moment(void **state)
+{
+    struct fault fault = {""};
+    struct metric_db *reader = open_db(*state), *writer = open_db(*state);
+    write_seconds(writer, 7, 0, 10);
+    assert_int_equal(metric_db_begin_read(reader, &fault), 0);
+    assert_int_equal(read_task(reader, 7, T0, T0 + 60000, 1)->n, 10);
+    write_seconds(writer, 7, 10, 20);
+    assert_int_equal(read_task(reader, 7, T0, T0 + 60000, 1)->n, 10);
+    assert_true(metric_db_begin_read(reader, &fault) < 0); /* not within another */
+    metric_db_end_read(reader);
+    assert_int_equal(read_task(reader, 7, T0, T0 + 60000, 1)->n, 20);
+    metric_db_close(reader);
+    metric_db_close(writer);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -368,6 +385,7 @@ int main(void)
         TEST(test_damage_is_put_aside),
         TEST(test_cut_off_rows),
         TEST(test_more_values_than_before),
+        TEST(test_a_read_transaction_is_of_one_moment),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
