@@ -4,13 +4,13 @@
 #include <stddef.h>
 
 #include "policy/backfill.h"
-#include "policy/conditions.h"
+#include "policy/fast_idle.h"
 #include "policy/policies.h"
 
 static enum placement_answer choose(
     const struct placement_query *query, int *ret_gpus, struct verdict *ret_verdicts)
 {
-    return conditions_choose(query, NULL, NULL, ret_gpus, ret_verdicts);
+    return fast_idle_choose(query, NULL, NULL, ret_gpus, ret_verdicts);
 }
 
 const struct policy policy_exclusive = {

@@ -7,7 +7,7 @@
 #include <stddef.h>
 
 #include "policy/backfill.h"
-#include "policy/conditions.h"
+#include "policy/fast_idle.h"
 #include "policy/gpu_activity.h"
 #include "policy/policies.h"
 
@@ -24,7 +24,7 @@ static bool less_active(const struct placement_query *query, int a, int b)
 static enum placement_answer choose(
     const struct placement_query *query, int *ret_gpus, struct verdict *ret_verdicts)
 {
-    return conditions_choose(query, less_active, NULL, ret_gpus, ret_verdicts);
+    return fast_idle_choose(query, less_active, NULL, ret_gpus, ret_verdicts);
 }
 
 const struct policy policy_lug = {

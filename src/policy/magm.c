@@ -2,7 +2,7 @@
 /* Most available GPU memory (thesis 6.2.2, "MAGM"): of the GPUs that meet the conditions the one
  * with most free. */
 #include "policy/backfill.h"
-#include "policy/conditions.h"
+#include "policy/fast_idle.h"
 #include "policy/policies.h"
 
 static bool more_free(const struct placement_query *query, int a, int b)
@@ -22,7 +22,7 @@ static bool has_most_possible(const struct placement_query *query, int i)
 static enum placement_answer choose(
     const struct placement_query *query, int *ret_gpus, struct verdict *ret_verdicts)
 {
-    return conditions_choose(query, more_free, has_most_possible, ret_gpus, ret_verdicts);
+    return fast_idle_choose(query, more_free, has_most_possible, ret_gpus, ret_verdicts);
 }
 
 const struct policy policy_magm = {

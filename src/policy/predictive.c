@@ -207,6 +207,35 @@ static bool pick_gpus(const struct placement_query *query, struct predictor *pre
            pick_of_few(predictor, verdicts, ret_gpus);
 }
 
+/* Idle GPUs of one kind are equally good. */
+static bool is_alike(const struct cluster_view *view, int a, int idle)
+{
+    return gpu_view_is_idle(&view->gpus[a]) && kind_speed_of(view, a) == kind_speed_of(view, idle);
+}
+
+/* Replaces the idle GPUs of the choice by the closest of those that are equally good. If they are
+ * of several kinds, those of the last one's kind are replaced. */
+static void bring_closer(
+    const struct placement_query *query, const struct verdict *verdicts, int *gpus)
+{
+    const struct cluster_view *view = query->view;
+    int kept[VIEW_DISTANCES_MAX], alike[VIEW_DISTANCES_MAX];
+    int n_kept = 0, n_alike = 0, idle = -1, wanted = placement_wanted(query);
+    for (int i = 0; i < wanted; i++)
+        if (gpu_view_is_idle(&view->gpus[gpus[i]]))
+            idle = gpus[i];
+    if (idle < 0 || !closest_matters(view, wanted))
+        return;
+    for (int i = 0; i < wanted; i++)
+        if (!is_alike(view, gpus[i], idle))
+            kept[n_kept++] = gpus[i];
+    for (int i = query->first_gpu; i < placement_end_gpu(query); i++)
+        if (verdicts[i].kind == VERDICT_FITS && is_alike(view, i, idle))
+            alike[n_alike++] = i;
+    memcpy(gpus, kept, (size_t)n_kept * sizeof *kept);
+    closest_complete(view, gpus, n_kept, wanted, alike, n_alike);
+}
+
 static enum placement_answer choose(
     const struct placement_query *query, int *ret_gpus, struct verdict *ret_verdicts)
 {
@@ -218,6 +247,7 @@ static enum placement_answer choose(
     check_all_gpus(query, &predictor, ret_verdicts);
     if (!pick_gpus(query, &predictor, ret_verdicts, ret_gpus))
         return PLACE_WAIT;
+    bring_closer(query, ret_verdicts, ret_gpus);
     struct prediction effect = predictor_join(&predictor, ret_gpus, wanted);
     bool is_tested = effect.known && wanted > 1;
     struct verdict together;

@@ -565,9 +565,27 @@ static void unlike_gpus_are_not_equally_good(void **state)
     assert_true(has_chosen(1, 3));
 }
 
+/* GPU 0 is faster, and full: of the idle ones behind it the closest are chosen. */
+static void of_idle_slow_gpus_the_closest_are_chosen(void **state)
+{
+    move_in(0, 61, 35, 0.5, 1);
+    for (int i = 0; i < N; i++) {
+        gpus[i].is_listed = true;
+        gpus[i].id.speed = i == 0 ? 1000 : 300;
+    }
+    view.speed_max = 1000;
+    come(8, 0.5, 2);
+    ask_for_the_closest(&policy_predictive, 2);
+    assert_true(has_chosen(1, 3));
+    gpus[3].id.speed = 200; /* slower: not equally good */
+    ask_for_the_closest(&policy_predictive, 2);
+    assert_true(has_chosen(1, 2));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(of_idle_slow_gpus_the_closest_are_chosen, idle_machine),
         cmocka_unit_test_setup(of_idle_gpus_the_closest_are_chosen, idle_machine),
         cmocka_unit_test_setup(a_better_gpu_counts_more_than_a_close_one, idle_machine),
         cmocka_unit_test_setup(unlike_gpus_are_not_equally_good, idle_machine),
