@@ -6,11 +6,15 @@
     task = colloc.Client().submit(["python", "train.py"], gpus=1, memory="12GiB")
     print(task.wait()["state"], task.logs().decode(errors="replace"))
 
+`colloc.estimate(model, inputs)` says how much GPU memory a training of a PyTorch model will need.
+
 The objects that the client returns are those of the daemon's interface (docs/protocol.md): their
-keys carry their units, and None means unknown. Standard library only.
+keys carry their units, and None means unknown. Standard library only; `estimate` needs PyTorch and
+the program colloc.
 """
 
 from colloc.client import Client, DaemonError, Reply, Task
 from colloc.connection import Connection, find_socket
+from colloc.module_estimate import estimate
 
-__all__ = ["Client", "Connection", "DaemonError", "Reply", "Task", "find_socket"]
+__all__ = ["Client", "Connection", "DaemonError", "Reply", "Task", "estimate", "find_socket"]

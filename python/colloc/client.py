@@ -19,6 +19,7 @@ import warnings
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Union
 
 from colloc.connection import Connection, find_socket
+from colloc.module_estimate import estimate
 
 LIVE_STATES = ("PENDING", "RUNNING", "SUSPENDED", "PAUSED", "COMPLETING")
 TIMEOUT_S = 60.0  # chosen: a daemon that does not answer for longer counts as dead
@@ -203,6 +204,10 @@ class Client:
         for text in reply.get("warnings", ()):
             warnings.warn(text, stacklevel=2)
         return Task(reply["id"], self)
+
+    def estimate(self, module: Any, inputs: Any, target: Any = None, **options: Any) -> Object:
+        """The GPU memory of training a torch.nn.Module, as colloc.estimate; sends no request."""
+        return estimate(module, inputs, target, **options)
 
     def task(self, task: TaskId) -> Object:
         """One task; its script and events too for its owner and for root."""

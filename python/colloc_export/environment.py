@@ -75,8 +75,10 @@ class Fake:
                 if parameter is None or self._is_fake(parameter):
                     continue
                 if id(parameter) not in fakes:
+                    with self._real():  # early versions refuse .data of a real one in the mode
+                        data = parameter.data
                     fakes[id(parameter)] = torch.nn.Parameter(
-                        self._fake(parameter.data), parameter.requires_grad
+                        self._fake(data), parameter.requires_grad
                     )
                 module._parameters[name] = fakes[id(parameter)]
             for name, buffer in module._buffers.items():

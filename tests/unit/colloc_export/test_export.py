@@ -12,7 +12,9 @@ sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "..", "lib"))
 
 from needs_torch import PYTHON_FOLDER, nn, torch  # noqa: E402
 
+import colloc  # noqa: E402
 from colloc_export import Task, export, kernels  # noqa: E402
+from colloc_export.module import task_of_module  # noqa: E402
 from colloc_export.summary import text_of  # noqa: E402
 from colloc_export.tracker import Storages  # noqa: E402
 
@@ -204,6 +206,72 @@ class Tensors(unittest.TestCase):
         self.assertNotIn(
             "Native", type(nn.Dropout()(torch.ones(3, requires_grad=True)).grad_fn).__name__
         )
+
+
+class OfAModule(unittest.TestCase):
+    """colloc.estimate: of a module that is already there."""
+
+    PROGRAM = os.environ.get("COLLOC", "colloc")
+
+    def estimate(self, *example, **options):
+        return colloc.estimate(*example, program=self.PROGRAM, **options)
+
+    def test_it_is_that_of_the_same_model_newly_made(self):
+        module, (inputs, target) = Net(), net_batch(3)
+        got = export(task_of_module(module, inputs, target, optimizer="sgd"), 16)
+        made = export(Task(Net, net_batch, optimizer="sgd"), 16)
+        self.assertEqual((got["method"], got["model"], got["warnings"]), ("fake", "Net", []))
+        self.assertEqual((got["tensors"], got["convs"]), (made["tensors"], made["convs"]))
+        answer = self.estimate(module, inputs, target, batch=16, optimizer="sgd")
+        self.assertEqual(answer["model"]["batch"], 16)
+        self.assertEqual(answer["model"]["parameters"], sum(p.numel() for p in module.parameters()))
+        self.assertGreater(answer["reserve_mib"], 500)  # a context alone has 500 MiB
+        client = colloc.Client(socket="/nonexistent")
+        example = {"batch": 16, "optimizer": "sgd", "program": self.PROGRAM}
+        self.assertEqual(client.estimate(module, inputs, target, **example), answer)
+
+    def test_the_module_stays_as_it_is(self):
+        for module, method in ((Net().eval(), "fake"), (Reader(), "cpu")):
+            example = net_batch(2) if method == "fake" else mlp_batch(2)
+            before = {name: value.clone() for name, value in module.state_dict().items()}
+            was_training = module.training
+            self.assertEqual(export(task_of_module(module, *example), 8)["method"], method)
+            for name, value in module.state_dict().items():
+                self.assertTrue(torch.equal(value, before[name]), name)
+            self.assertTrue(all(p.grad is None for p in module.parameters()))
+            self.assertEqual(module.training, was_training)
+
+    def test_indices_and_keyword_arguments(self):
+        class Words(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.words, self.head = nn.Embedding(50, 32), nn.Linear(32, 7)
+
+            def forward(self, ids, scale=None):
+                return self.head(self.words(ids)) * scale
+
+        example = {"ids": torch.full((2, 9), 49), "scale": torch.ones(2, 1, 1)}
+        got = export(task_of_module(Words(), example, torch.zeros(2, 9).long()), 8)
+        self.assertEqual((got["method"], got["loss"]), ("fake", "cross_entropy"))
+        got = export(task_of_module(Words(), example, loss=lambda output, _: output.sum()), 8)
+        self.assertEqual((got["loss"], got["every_batch"]), ("own", True))
+
+    def test_what_cannot_be(self):
+        batch = torch.zeros(4, 64)
+        for example, options, said in (
+            ((5, batch), {}, "no torch.nn.Module"),
+            ((mlp(), 5), {}, "they have none"),
+            ((mlp(), torch.tensor(1.0)), {}, r"they have \[0\]"),
+            ((mlp(), batch, torch.zeros(3)), {}, r"they have \[3, 4\]"),
+            ((mlp(), batch), {"batch": 0}, "at least 1"),
+            ((mlp(), batch), {"optimizer": "lion"}, "must be one of sgd, momentum"),
+            ((mlp(), batch), {"precision": "int4"}, "must be fp32 or amp"),
+            ((mlp(), batch), {"gpu": "Abacus"}, "unknown GPU model"),
+        ):
+            with self.assertRaisesRegex((TypeError, ValueError), said):
+                self.estimate(*example, **options)
+        with self.assertRaises(FileNotFoundError):
+            colloc.estimate(mlp(), batch, program="/nonexistent")
 
 
 class Layers(unittest.TestCase):
