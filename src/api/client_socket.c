@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A socket that another user could have created is never used, unless it is named explicitly. */
+/* Finds the socket of a daemon for the client. A socket that another user could have created is
+ * never used, unless it is named explicitly. */
 #include "api/client_socket.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A table of the users with a connection, searched linearly. It has one entry per possible
- * connection, so that there is always a free one. */
+/* Counts what each user takes of the server: a table of the users with a connection, searched
+ * linearly. It has one entry per possible connection, so that there is always a free one. */
 #include "api/quota.h"
 
 #include <errno.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A list, oldest first: the first one that is not judged is the first to be late. */
+/* Chooses which connection whose user is not proven yet is closed. The list is in the order of
+ * arrival: its first one that is not being judged is the first to be late. */
 #include "api/unproven.h"
 
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CLOCK_BOOTTIME and CLOCK_REALTIME. */
+/* Reads the clocks: CLOCK_BOOTTIME for decisions, CLOCK_REALTIME for what is printed and stored. */
 #include "base/clock.h"
 
 #include <time.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Each network is compared with all: the callers have some hundred. */
+/* Finds the network that most connections come from. Each is compared with all: the callers have
+ * some hundred. */
 #include "base/crowd.h"
 
 uint64_t crowd_find(const uint64_t *networks, int n, int *ret_most)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The sum of hour H is at H modulo 24; that of the same hour a day before is emptied first. */
+/* Sums what was added in the last 24 hours. The sum of hour H is at H modulo 24; that of the same
+ * hour a day before is emptied first. */
 #include "base/day_sum.h"
 
 #include "base/clock.h"

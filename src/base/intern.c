@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A sorted array of numbers, searched by halves: tables are read once, and have few texts. */
+/* Gives equal texts the same number, by an array of the numbers in the order of their texts,
+ * searched by bisection: tables are read once, and have few texts. */
 #include "base/intern.h"
 
 #include <errno.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Values of a JSON text are counted by what begins a list or object or separates its values. */
+/* Bounds how many values a JSON text has, before it is parsed: it counts the characters that begin
+ * a list or an object or separate values. */
 #include "base/json_text.h"
 
 #include <stdbool.h>

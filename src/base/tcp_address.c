@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Numeric addresses only: a name service might block, so none is queried. */
+/* Parses addresses such as "127.0.0.1:7480" and listens there. Numeric addresses only: a name
+ * service might block, so none is queried. */
 #include "base/tcp_address.h"
 
 #include <arpa/inet.h>

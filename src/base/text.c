@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Spans and UTF-8: see text.h. */
+/* Spans, which are texts with a length, and UTF-8: see text.h. */
 #include "base/text.h"
 
 #include <string.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Parsers accept whole texts only; their values never overflow. */
+/* Parses and formats numbers, sizes and durations. Parsers accept whole texts only; their values
+ * never overflow. */
 #include "base/units.h"
 
 #include <ctype.h>

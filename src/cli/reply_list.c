@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One table row for each element of one array of the daemon's answer. */
+/* Prints a list that the daemon answers with: one table row for each element. */
 #include "cli/reply_list.h"
 
 #include "cli/print.h"

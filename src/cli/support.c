@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The places where a folder can be; base/beside.h searches them. */
+/* Finds the folders that belong to colloc, such as its Python modules, in an installation and in a
+ * build folder. base/beside.h searches the places that are listed here. */
 #include "cli/support.h"
 
 #include "base/array.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Linked lists. A task also has a number, from which its position follows without a walk. */
+/* Queues of tasks as linked lists. A task also has a number, from which its position follows
+ * without a walk. */
 #include "core/queue.h"
 
 #include <assert.h>

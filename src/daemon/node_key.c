@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A line of text is easier to copy to all nodes than bytes are; a short one could be guessed. */
+/* Reads the key that a cluster without munge shares. A line of text is easier to copy to all nodes
+ * than bytes are; a short one could be guessed. */
 #include "daemon/node_key.h"
 
 #include <errno.h>

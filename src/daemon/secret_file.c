@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The file is read once and its copy in memory is erased. */
+/* Reads a secret, such as a password, from a file that other users cannot read. It is read once,
+ * and its copy in memory is erased. */
 #include "daemon/secret_file.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The file is one mapping of plain scalars. Lists and aliases have no meaning here and are
- * refused. */
+/* Reads a configuration file, by libyaml. It is one mapping of plain scalars: lists and aliases
+ * have no meaning here and are refused. */
 #include "daemon/setting_file.h"
 
 #include <errno.h>

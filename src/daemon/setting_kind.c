@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Each kind of value: from text, and to text as exact as it was read. */
+/* Parses and prints the values of settings, by kind. Printed values are as exact as those read. */
 #include "daemon/setting_kind.h"
 
 #include <assert.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Only the last folder of the path matters: those above it are the administrator's. */
+/* Makes and checks the folder of the socket. Only the last folder of the path matters: those above
+ * it are the administrator's. */
 #include "daemon/socket_folder.h"
 
 #include <errno.h>

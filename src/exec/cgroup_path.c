@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mountinfo: proc(5) section 3.5; cgroup v2: Documentation/admin-guide/cgroup-v2.rst of Linux. */
+/* Finds the paths of attempts' cgroups in texts of /proc. Their form: proc(5), section 3.5
+ * (mountinfo), and Documentation/admin-guide/cgroup-v2.rst of Linux. */
 #include "exec/cgroup_path.h"
 
 #include "base/hash.h"

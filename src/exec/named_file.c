@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The path is resolved by openat2(2), which can refuse magic links. A kernel before 5.6, or a
- * sandbox that does not know the call, gets a plain open(2). */
+/*
+ * Opens files that a user named, in a process that is this user. openat2(2) resolves the path: it
+ * can refuse magic links. A kernel before 5.6, or a sandbox that does not know the call, gets a
+ * plain open(2).
+ */
 #include "exec/named_file.h"
 
 #include <errno.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `oom_kill` in memory.events of this process's cgroup, or in /proc/vmstat for the machine. */
+/* Reads how many processes the kernel has killed for want of host memory: `oom_kill` in
+ * memory.events of this process's cgroup, or in /proc/vmstat for the machine. */
 #include "exec/oom_counter.h"
 
 #include <stdio.h>

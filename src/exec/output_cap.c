@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Holes are made by fallocate(2): ext4, XFS, btrfs, ZFS and tmpfs can. On another file system there
- * is no cap. */
+/*
+ * Keeps output in the state folder from filling the disk: the older half of a file becomes a hole.
+ * Holes are made by fallocate(2): ext4, XFS, btrfs, ZFS and tmpfs can. On another file system there
+ * is no cap.
+ */
 #include "exec/output_cap.h"
 
 #include <errno.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writing grows one buffer; reading walks through the bytes and copies nothing. */
+/* Writes and reads the files between the daemon and a shim. Writing grows one buffer; reading walks
+ * through the bytes and copies nothing. */
 #include "exec/tagged_fields.h"
 
 #include <errno.h>

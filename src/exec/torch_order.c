@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* "3 100 5 0": the order's members as numbers. */
+/* Writes and reads what PyTorch's profiler is to record: "3 100 5 0", the order's members as
+ * numbers. */
 #include "exec/torch_order.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A stack of floats: see scratch.h. */
+/* Memory of one training step, as a stack of floats: see scratch.h. */
 #include "memnet/scratch.h"
 
 #include <errno.h>

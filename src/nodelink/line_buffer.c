@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The front of the memory holds the current line; what follows it moves to the front when the line
- * has been used. Only new bytes are searched for a line end. */
+/* Cuts a stream of bytes into lines. The front of the memory holds the current line; what follows
+ * it moves to the front when the line has been used. Only new bytes are searched for a line end. */
 #include "nodelink/line_buffer.h"
 
 #include <stdlib.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Codes are compared in a time that does not depend on how much of them is right. */
+/* Signs and checks an agent's reports by the key of their connection. Codes are compared in a time
+ * that does not depend on how much of them is right. */
 #include "nodelink/report_session.h"
 
 #include <errno.h>

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The body is signed by its digest, so that a credential stays small. "for" keeps a credential that
- * root made for another purpose from being taken for a request. */
+/*
+ * Makes and checks the text that munge signs for a request to the controller. The body is in it by
+ * its digest, so that a credential stays small. "for" keeps a credential that root made for another
+ * purpose from being taken for a request.
+ */
 #include "nodelink/signed_request.h"
 
 #include <errno.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One connection per process and one per thread that waits: no reply has to be sorted out. */
+/* The library's connections to the daemon. There is one per process and one per thread that waits:
+ * no reply has to be sorted out. */
 #include "preload/connection.h"
 
 #include <errno.h>

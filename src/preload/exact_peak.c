@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The rule of exact_peak.h. The numbers of a process may be anything. */
+/* Adds the driver's readings to what the library counted: the rule of exact_peak.h. The numbers
+ * come from a process of a user and may be anything. */
 #include "preload/exact_peak.h"
 
 void exact_peak_note(

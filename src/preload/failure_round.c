@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rounds of failures, told apart by their sizes: failure_round.h has the rule. */
+/* Tells the failures that a framework tries again from the one that is final, by their sizes:
+ * failure_round.h has the rule. */
 #include "preload/failure_round.h"
 
 /* A size that is not smaller than the last begins a round. */

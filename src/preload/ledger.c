@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table is at most half full, so that a search is short; an entry that goes is filled by those
- * after it, so that no marks of deletion are needed. */
+/*
+ * Counts the GPU memory of the process in a hash table of its allocations. The table is at most
+ * half full, so that a search is short; an entry that goes is filled by those after it, so that no
+ * marks of deletion are needed.
+ */
 #include "preload/ledger.h"
 
 #include <string.h>

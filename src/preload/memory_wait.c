@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A thread that waits talks to the daemon over a connection that only it uses. */
+/* Lets a failed allocation wait until the daemon says that there is memory. A thread that waits
+ * talks to the daemon over a connection that only it uses. */
 #include "preload/memory_wait.h"
 
 #include <errno.h>

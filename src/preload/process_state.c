@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The state begins with the first call of CUDA: memory for it, a connection, the daemon's page. */
+/* Makes the library's state in a process with the first call of CUDA: memory for it, a connection,
+ * the daemon's page. */
 #include "preload/process_state.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The rule of wait_rule.h, row by row. */
+/* Decides when an allocation has waited long enough: the table of wait_rule.h, row by row. */
 #include "preload/wait_rule.h"
 
 #include <stddef.h>

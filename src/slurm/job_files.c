@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A file is read in pieces of 256 KiB, one after the other; of an error file the last one is
- * enough (exec/logscan.h). */
+/* Reads jobs' summaries and the output of failed jobs, as their users. A file is read in pieces of
+ * 256 KiB, one after the other; of an error file the last one is enough (exec/logscan.h). */
 #include "slurm/job_files.h"
 
 #include <errno.h>

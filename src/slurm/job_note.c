@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The note is the word "colloc" and then key=value words. Unknown keys are of a later version. */
+/* Writes and parses the note that colloc-slurm leaves in a job: the word "colloc" and then
+ * key=value words. Unknown keys are of a later version. */
 #include "slurm/job_note.h"
 
 #include <inttypes.h>

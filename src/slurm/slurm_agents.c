@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A report is copied member by member into the controller's own form, which knows no network. */
+/* Passes the agents' reports on to the controller. A report is copied member by member into the
+ * controller's own form, which knows no network. */
 #include "slurm/slurm_agents.h"
 
 #include <errno.h>

@@ -14,7 +14,7 @@ struct slurm_agents;
 /*
  * Listens, if the setting `listen` says so.
  *
- * on_news:    called in the loop when the controller may want another look at Slurm
+ * on_news:    called in the loop when the controller has to read Slurm again
  * on_samples: the same when it may place a job that it knows, by what the agents measure
  * ret_agents: NULL without `listen`; for slurm_agents_destroy
  *

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* All readers get the same piece. One that has not taken the last one yet is left out. The timer
- * runs while there is a reader. */
+/* Sends "read the lists again" to open web pages. All readers get the same piece; one that has not
+ * taken the last one yet is left out. The timer runs while there is a reader. */
 #include "slurm/slurm_events.h"
 
 #include <stdlib.h>

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The folder is watched instead of the file: slurmctld creates the file, and begins it anew when it
- * has become large. What the lines say does not matter: Slurm is asked. */
+/*
+ * Wakes the controller when Slurm's scripts have written to the wake file. The folder is watched
+ * instead of the file: slurmctld creates the file, and begins it anew when it has become large.
+ * What the lines say does not matter: Slurm is asked.
+ */
 #include "slurm/wake_watch.h"
 
 #include <errno.h>

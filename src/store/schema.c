@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tables, and how an older version's become this version's. */
+/* The tables of the event log, and how an older version's become this version's. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A strict UTF-8 decoder: overlong forms and surrogates are refused. */
+/* Tests whether bytes are text, by a strict UTF-8 decoder: overlong forms and surrogates are
+ * refused. */
 #include "taskfile/plain_text.h"
 
 #include <errno.h>

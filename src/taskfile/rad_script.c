@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A conda line needs conda's shell functions: the script loads them first. */
+/* Makes the script of a .rad file. A conda line needs conda's shell functions: the script loads
+ * them first. */
 #include "taskfile/rad_script.h"
 
 #include <errno.h>

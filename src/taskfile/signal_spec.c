@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* "B:USR1@120": who gets it, the signal, and how many seconds before the time limit. */
+/* Parses --signal, "B:USR1@120": which processes get it, the signal, and how many seconds before
+ * the time limit. */
 #include "taskfile/signal_spec.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* "torch:step=100,steps=5": key and value pairs behind a name. */
+/* Parses --profile=torch, "torch:step=100,steps=5": key and value pairs behind a name. */
 #include "taskfile/torch_steps.h"
 
 #include <errno.h>

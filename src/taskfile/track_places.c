@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What each place needs is in python/colloc/tracking, which sends the metrics there. */
+/* Parses --track. What each place needs is in python/colloc/tracking, which sends the metrics
+ * there. */
 #include "taskfile/track_places.h"
 
 #include <errno.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Words are copied without their quoting into one block, behind the pointers to them. */
+/* Splits a line into words as a shell does. They are copied without their quoting into one block,
+ * behind the pointers to them. */
 #include "taskfile/word_split.h"
 
 #include <errno.h>

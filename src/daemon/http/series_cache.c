@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A few entries, searched one after the other; a new one replaces its key or the oldest. */
+/* Keeps the latest answers about metrics, which many pages ask for. There are a few entries,
+ * searched one after the other; a new one replaces its key or the oldest. */
 #include "daemon/http/series_cache.h"
 
 #include <stdlib.h>
