@@ -3,6 +3,10 @@
  * What becomes of one GPU: its residents run on at the speeds of the interference model and leave
  * one after the other, those of unknown time last, the oldest first. No I/O, nothing outlives a
  * call.
+ *
+ * The model is the dearest part of it. A speed is of use only to a resident of which the time is
+ * known: work that has no known end has none at any speed. So a GPU of which no resident's time is
+ * known is predicted without the model.
  */
 #include "policy/stage.h"
 
@@ -45,8 +49,23 @@ double stage_limit_s(const struct task *task)
     return limit_us ? (double)limit_us / (double)SECOND_US : INFINITY;
 }
 
+/* Does the speed of any resident matter? */
+static bool is_any_work_known(const struct stage *stage)
+{
+    for (int i = 0; i < stage->gpu.n_residents; i++)
+        if (isfinite(stage->left_s[i]))
+            return true;
+    return false;
+}
+
+/* Speeds that do not matter are set to 1. */
 static void stage_speeds(const struct stage *stage, double *ret_speeds)
 {
+    if (!is_any_work_known(stage)) {
+        for (int i = 0; i < stage->gpu.n_residents; i++)
+            ret_speeds[i] = 1;
+        return;
+    }
     predict_gpu_speeds(stage->view.constants, &stage->gpu, ret_speeds);
     for (int i = 0; i < stage->gpu.n_residents; i++)
         ret_speeds[i] = fmin(ret_speeds[i], stage->speed_max[i]) *
@@ -54,11 +73,12 @@ static void stage_speeds(const struct stage *stage, double *ret_speeds)
 }
 
 /* Returns the work left, as if the resident had always run at its present speed: those that shared
- * the GPU before are not remembered. */
-static double work_left_s(const struct resident *resident, double speed, int64_t now_us)
+ * the GPU before are not remembered. `expected_s`: its work in all. */
+static double work_left_s(
+    const struct resident *resident, double expected_s, double speed, int64_t now_us)
 {
     double done_s = speed * (double)(now_us - resident->since_us) / (double)SECOND_US;
-    return fmax(0, stage_expected_s(&resident->expect) - done_s);
+    return fmax(0, expected_s - done_s);
 }
 
 /* An endless limit counts as such. */
@@ -69,12 +89,10 @@ static double limit_left_s(const struct resident *resident, int64_t now_us)
 }
 
 /* The GPU will be sampled, and what keeps it from tasks at the moment is not considered. */
-static struct gpu_view gpu_unmarked(const struct gpu_view *gpu, int64_t now_us)
+static void unmark_gpu(struct gpu_view *gpu, int64_t now_us)
 {
-    struct gpu_view copy = *gpu;
-    copy.sampled_us = now_us;
-    copy.drained_for = copy.reserved_for = copy.set_aside_for = copy.closed_for = 0;
-    return copy;
+    gpu->sampled_us = now_us;
+    gpu->drained_for = gpu->reserved_for = gpu->set_aside_for = gpu->closed_for = 0;
 }
 
 static struct reading expected_smact(const struct gpu_view *gpu)
@@ -102,7 +120,8 @@ void stage_init(struct stage *stage, const struct placement_query *query, int pl
 {
     const struct gpu_view *gpu = &query->view->gpus[place];
     double used = 0, promised = 0, speeds[PREDICT_RESIDENTS_MAX + 1];
-    stage->gpu = gpu_unmarked(gpu, query->now_us);
+    stage->gpu = *gpu;
+    unmark_gpu(&stage->gpu, query->now_us);
     stage->gpu.residents = stage->residents;
     stage->view = (struct cluster_view){.gpus = &stage->gpu,
         .n_gpus = 1,
@@ -113,7 +132,10 @@ void stage_init(struct stage *stage, const struct placement_query *query, int pl
         stage->residents[i] = resident_alone(&gpu->residents[i]);
         used += stage->residents[i].mem_used_bytes.value;
         promised += stage->residents[i].mem_used_bytes.value - taken_bytes(&gpu->residents[i]);
-        stage->speed_max[i] = predict_speed_elsewhere(query->view, place, &gpu->residents[i]);
+        stage->left_s[i] = stage_expected_s(&gpu->residents[i].expect);
+        stage->speed_max[i] = isfinite(stage->left_s[i])
+                                  ? predict_speed_elsewhere(query->view, place, &gpu->residents[i])
+                                  : 1;
         stage->ends_s[i] = limit_left_s(&gpu->residents[i], query->now_us);
     }
     stage->passed_s = 0;
@@ -121,7 +143,8 @@ void stage_init(struct stage *stage, const struct placement_query *query, int pl
     stage->external_smact = stage->is_used_externally ? unexpected_smact(gpu) : reading_of(0);
     stage_speeds(stage, speeds);
     for (int i = 0; i < gpu->n_residents; i++)
-        stage->left_s[i] = work_left_s(&gpu->residents[i], speeds[i], query->now_us);
+        stage->left_s[i] = work_left_s(
+            &gpu->residents[i], stage->left_s[i], speeds[i], query->now_us);
     stage->gpu.mem_used_bytes.value += promised;
     if (reading_assume(gpu->external_processes, 1) == 0)
         stage->gpu.mem_used_bytes = reading_of(used);
