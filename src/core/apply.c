@@ -75,7 +75,10 @@ static int apply_gpus(struct core *core, const struct event *event)
     struct verdict *verdicts = realloc(core->verdicts, (size_t)most * sizeof *verdicts + 1);
     if (verdicts)
         core->verdicts = verdicts;
-    if (!gpus || !chosen || !verdicts)
+    struct head_outlook *outlooks = realloc(core->outlooks, (size_t)most * sizeof *outlooks + 1);
+    if (outlooks)
+        core->outlooks = outlooks;
+    if (!gpus || !chosen || !verdicts || !outlooks)
         return -ENOMEM;
 
     for (int i = 0; i < view->n_gpus; i++) {

@@ -111,6 +111,7 @@ void core_destroy(struct core *core)
     free(core->chosen);
     free(core->view.distances);
     free(core->verdicts);
+    free(core->outlooks);
     free(core);
 }
 

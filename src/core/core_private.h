@@ -112,9 +112,11 @@ struct core {
     int n_effects;
     size_t effects_capacity;
 
-    int *chosen;                  /* scratch: one per GPU */
-    struct verdict *verdicts;     /* scratch: one per GPU */
-    struct node_check node_check; /* `ask` is NULL on a single server */
+    int *chosen;                   /* scratch: one per GPU */
+    struct verdict *verdicts;      /* scratch: one per GPU */
+    struct head_outlook *outlooks; /* scratch: one per GPU, while tasks behind the head are tried */
+    bool has_outlooks;             /* they are of the view and the head as they are now */
+    struct node_check node_check;  /* `ask` is NULL on a single server */
 
     struct reported_wait main_wait, recovery_wait;
     uint64_t drained_for;  /* the recovering task that GPUs are drained for; 0: none */

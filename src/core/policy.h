@@ -73,6 +73,16 @@ struct node_check {
     void *context;
 };
 
+/*
+ * What is predicted of the head of the queue on one GPU, if no further task comes there. It is the
+ * same for all tasks that are tried behind the head: the first of them that needs it notes it here
+ * (policy/opening.c). The core forgets it when the view or the time changes.
+ */
+struct head_outlook {
+    bool is_noted;
+    int n_left; /* residents that have to leave before the GPU admits the head */
+};
+
 struct placement_query {
     const struct cluster_view *view;
     const struct conditions *conditions;
@@ -81,8 +91,9 @@ struct placement_query {
     const struct policy *policy;      /* that is asked */
     const struct task *head;          /* of the queue, that GPUs are reserved for; NULL: none are */
     const struct policy *head_policy; /* that will place the head */
+    struct head_outlook *outlooks;    /* of the head, one for each GPU; NULL: none are noted */
     int64_t now_us;
-    bool on_one_gpu; /* judged as if it were to have the GPU in question only (backfill.c) */
+    bool on_one_gpu; /* judged as if it were to have the GPU in question only (stage.c) */
     bool idle_only;  /* only idle GPUs: the task is exclusive, or recovers alone */
     double recovery_free_bytes; /* free on each GPU for a task that recovers; 0: no requirement */
     bool passes_reservation;    /* the task recovers: reservations do not concern it */
@@ -135,7 +146,8 @@ struct policy {
      * `ret_verdicts`: room for view->n_gpus; with PLACE_WAIT all considered ones are set.
      *
      * Contract:
-     *   1. It reads nothing but the query: the same query has the same answer.
+     *   1. It reads nothing but the query: the same query has the same answer, whatever is noted in
+     *      its outlooks.
      *   2. Time alone does not turn PLACE_WAIT into PLACE_NOW, but for tasks behind a reservation
      *      (the core asks again for them every 30 s) and for samples that become too old.
      *   3. A resident that allocates memory it is known to need does not turn PLACE_WAIT into

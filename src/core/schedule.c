@@ -78,6 +78,7 @@ struct placement_query core_query(const struct core *core, const struct task *ta
         .policy = core_task_policy(core, task),
         .head = head,
         .head_policy = head ? core_task_policy(core, head) : NULL,
+        .outlooks = core->has_outlooks ? core->outlooks : NULL,
         .now_us = now_us,
         .idle_only = task->request.exclusive || recovers_alone(core, task) ||
                      core_task_policy(core, task)->exclusive_gpus,
@@ -546,25 +547,50 @@ static bool asks_for_the_same(const struct task *a, const struct task *b)
            expects_the_same(&x->expect, &y->expect) && strcmp(x->gpu_kind, y->gpu_kind) == 0;
 }
 
-/* Places tasks behind the head, where their policies see that it is not delayed. They leave it
- * the CPUs and the main memory that it needs. */
-static int backfill_behind(struct core *core, const struct task *head, int64_t now_us)
+/* From now on, until core->has_outlooks is false again, what tasks behind the head have in common
+ * is predicted once. To be called whenever the view has changed. */
+static void begin_outlooks(struct core *core)
 {
-    struct task *behind[CORE_BACKFILL_TRIES_MAX];
+    memset(core->outlooks, 0, (size_t)core->view.n_gpus * sizeof *core->outlooks);
+    core->has_outlooks = true;
+}
+
+static int place_behind(struct core *core, struct task *task, int64_t now_us)
+{
+    int r = core_place_task(core, task, now_us);
+    begin_outlooks(core);
+    return r;
+}
+
+/* Tries these tasks in their order, but for one like the last that has to wait: it waits, too. */
+static int try_behind(
+    struct core *core, struct task *const *behind, int n, const struct task *head, int64_t now_us)
+{
     int r = 0;
-    if (!core_backfills(core, head) || !reserve_gpus(core, head, now_us))
-        return core_pass_other_kinds(core, head, now_us);
-    int n = list_behind(core, head, behind, core_backfill_tries(core));
     const struct task *waits = NULL;
     for (int i = 0; i < n && r == 0; i++) {
         bool is_alike = waits && !core->node_check.ask && asks_for_the_same(behind[i], waits);
         if (is_alike || core_leaves_host_to(core, behind[i], head))
             continue;
         if (core_try_gpus(core, behind[i], now_us) == PLACE_NOW)
-            r = core_place_task(core, behind[i], now_us);
+            r = place_behind(core, behind[i], now_us);
         else
             waits = behind[i];
     }
+    return r;
+}
+
+/* Places tasks behind the head, where their policies see that it is not delayed. They leave it
+ * the CPUs and the main memory that it needs. */
+static int backfill_behind(struct core *core, const struct task *head, int64_t now_us)
+{
+    struct task *behind[CORE_BACKFILL_TRIES_MAX];
+    if (!core_backfills(core, head) || !reserve_gpus(core, head, now_us))
+        return core_pass_other_kinds(core, head, now_us);
+    int n = list_behind(core, head, behind, core_backfill_tries(core));
+    begin_outlooks(core);
+    int r = try_behind(core, behind, n, head, now_us);
+    core->has_outlooks = false;
     return r;
 }
 

@@ -1,55 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How backfill predicts when a GPU admits a task: a copy of the GPU's view (struct stage) on which
- * residents leave one after the other, and on which the task's policy is asked to place it. No I/O,
- * nothing outlives a call.
+ * Which GPUs are reserved for the head of the queue, and which tasks behind it leave them in time:
+ * the rules of backfill.h. When a GPU admits the head is predicted by opening.c.
  */
 #include "policy/backfill.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "base/clock.h"
 #include "base/top_k.h"
 #include "core/kind_speed.h"
+#include "policy/opening.h"
 #include "policy/stage.h"
 
 /* Chosen: a task that wants more GPUs gets no reservation. */
 enum { RESERVED_MAX = 64 };
-
-/* When a GPU is predicted to admit a task, and after how many of its residents have left. */
-struct opening {
-    int gpu;
-    int64_t at_us; /* or START_UNKNOWN */
-    int n_left;    /* or NEVER_OPENS: external processes keep it from the task */
-    double speed;  /* of the GPU: of equal openings the faster GPU comes first */
-};
-
-enum { NEVER_OPENS = PREDICT_RESIDENTS_MAX + 2 };
-
-/* When GPU `i` admits query->task. `backfilled`: a task that is on the GPU then, too; or NULL. */
-static struct opening predict_opening(
-    const struct placement_query *query, int i, const struct task *backfilled)
-{
-    const struct gpu_view *gpu = &query->view->gpus[i];
-    struct opening opening = {i, query->now_us, 0, kind_speed_of(query->view, i)};
-    struct stage stage;
-    if (gpu->n_residents > PREDICT_RESIDENTS_MAX)
-        return (struct opening){i, START_UNKNOWN, gpu->n_residents, opening.speed};
-    stage_init(&stage, query, i);
-    if (backfilled)
-        stage_add_task(
-            &stage, backfilled, kind_speed_at(query->view, backfilled, i), query->now_us);
-    for (; !stage_admits(query, &stage); opening.n_left++) {
-        if (stage.gpu.n_residents == 0)
-            return (struct opening){i, START_UNKNOWN, NEVER_OPENS, opening.speed};
-        stage_advance(&stage);
-    }
-    opening.at_us = isfinite(stage.passed_s)
-                        ? query->now_us + llround(stage.passed_s * (double)SECOND_US)
-                        : START_UNKNOWN;
-    return opening;
-}
 
 static bool opens_before(const void *a, const void *b, const void *context)
 {
@@ -80,7 +45,7 @@ bool backfill_reserve(const struct placement_query *query, int *ret_gpus, int64_
     for (int i = query->first_gpu; i < placement_end_gpu(query); i++) {
         if (!may_open(query, i))
             continue;
-        struct opening opening = predict_opening(query, i, NULL);
+        struct opening opening = opening_predict(query, i);
         n = top_k_insert(best, n, (size_t)wanted, sizeof *best, &opening, opens_before, NULL);
     }
     if (n < (size_t)wanted)
@@ -145,11 +110,7 @@ static bool leaves_room_for_head(const struct placement_query *query, int i)
         return false;
     if (query->view->gpus[i].n_residents >= PREDICT_RESIDENTS_MAX)
         return false;
-    struct opening with = predict_opening(&of_head, i, query->task);
-    if (with.n_left == 0 || (start_us != START_UNKNOWN && with.at_us <= start_us))
-        return true;
-    struct opening without = predict_opening(&of_head, i, NULL);
-    return without.n_left != NEVER_OPENS && with.n_left == without.n_left;
+    return opening_lasts(&of_head, i, query->task, start_us);
 }
 
 uint64_t backfill_delayed_task(

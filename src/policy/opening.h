@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* When a GPU is predicted to admit the head of the queue, and whether a task that starts there
+ * before it changes that. */
+#ifndef COLLOC_POLICY_OPENING_H
+#define COLLOC_POLICY_OPENING_H
+
+#include "policy/predict.h"
+
+/* When a GPU is predicted to admit a task, and after how many of its residents have left. */
+struct opening {
+    int gpu;
+    int64_t at_us; /* or START_UNKNOWN */
+    int n_left;    /* or OPENING_NEVER: external processes keep it from the task */
+    double speed;  /* of the GPU: of equal openings the faster GPU comes first */
+};
+
+/* More than can leave. */
+enum { OPENING_NEVER = PREDICT_RESIDENTS_MAX + 2 };
+
+/* Predicts when GPU `gpu` admits the query's task. */
+struct opening opening_predict(const struct placement_query *query, int gpu);
+
+/*
+ * Is the query's task, the head, still admitted to the GPU in time if another task starts there
+ * now? That is at once, by `start_us`, or after as many residents have left as without that task.
+ *
+ * What is predicted without that task is taken from query->outlooks, and noted there.
+ *
+ * `gpu`: has fewer than PREDICT_RESIDENTS_MAX residents.
+ * `joining`: the other task.
+ * `start_us`: when the head is expected to start, or START_UNKNOWN.
+ */
+bool opening_lasts(
+    const struct placement_query *query, int gpu, const struct task *joining, int64_t start_us);
+
+#endif
