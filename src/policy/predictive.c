@@ -69,29 +69,33 @@ static double fastest_kind(const struct placement_query *query)
     return fastest;
 }
 
-/* Lists the first idle GPUs of the fastest kind that fit, at most `most`. Returns how many. */
-static int list_idle(
-    const struct placement_query *query, struct predictor *predictor, int most, int *ret_gpus)
+/* Is the GPU idle, and as fast as `fastest`? */
+static bool is_idle_and_fast(const struct placement_query *query, int i, double fastest)
+{
+    return kind_speed_of(query->view, i) >= fastest && gpu_view_is_idle(&query->view->gpus[i]);
+}
+
+/* Lists the first idle GPUs of the fastest kind that fit, at most `most`. Sets the verdicts on all
+ * such GPUs unless it finds as many. Returns how many. */
+static int list_idle(const struct placement_query *query, struct predictor *predictor,
+    double fastest, int most, int *ret_gpus, struct verdict *ret_verdicts)
 {
     int n = 0, end = placement_end_gpu(query);
-    double fastest = fastest_kind(query);
-    struct verdict verdict;
     for (int i = query->first_gpu; i < end && n < most; i++)
-        if (kind_speed_of(query->view, i) >= fastest && gpu_view_is_idle(&query->view->gpus[i]) &&
-            check_gpu(query, predictor, i, &verdict))
+        if (is_idle_and_fast(query, i, fastest) && check_gpu(query, predictor, i, &ret_verdicts[i]))
             ret_gpus[n++] = i;
     return n;
 }
 
 /* No GPU has a larger gain than an idle one of the fastest kind: chooses the first idle ones, or
  * the closest ones, and tests no others. */
-static bool pick_idle(
-    const struct placement_query *query, struct predictor *predictor, int *ret_gpus)
+static bool pick_idle(const struct placement_query *query, struct predictor *predictor,
+    double fastest, int *ret_gpus, struct verdict *ret_verdicts)
 {
     int wanted = placement_wanted(query), idle[VIEW_DISTANCES_MAX];
     if (!closest_matters(query->view, wanted))
-        return list_idle(query, predictor, wanted, ret_gpus) == wanted;
-    int n = list_idle(query, predictor, VIEW_DISTANCES_MAX, idle);
+        return list_idle(query, predictor, fastest, wanted, ret_gpus, ret_verdicts) == wanted;
+    int n = list_idle(query, predictor, fastest, VIEW_DISTANCES_MAX, idle, ret_verdicts);
     if (n < wanted)
         return false;
     closest_complete(query->view, ret_gpus, 0, wanted, idle, n);
@@ -189,13 +193,17 @@ static bool pick_of_many(
     return n == wanted;
 }
 
-/* The verdict of each GPU; in VERDICT_FITS `have` is the progress gained on that GPU alone. */
-static void check_all_gpus(
-    const struct placement_query *query, struct predictor *predictor, struct verdict *ret_verdicts)
+/* Sets the verdicts that pick_idle, which found too few, has not set; in VERDICT_FITS `have` is the
+ * progress gained on that GPU alone. */
+static void check_all_gpus(const struct placement_query *query, struct predictor *predictor,
+    double fastest, struct verdict *verdicts)
 {
-    for (int i = query->first_gpu; i < placement_end_gpu(query); i++)
-        if (check_gpu(query, predictor, i, &ret_verdicts[i]))
-            ret_verdicts[i].have = predicted_progress(predictor, &i, 1);
+    for (int i = query->first_gpu; i < placement_end_gpu(query); i++) {
+        if (!is_idle_and_fast(query, i, fastest))
+            check_gpu(query, predictor, i, &verdicts[i]);
+        if (verdicts[i].kind == VERDICT_FITS)
+            verdicts[i].have = predicted_progress(predictor, &i, 1);
+    }
 }
 
 static bool pick_gpus(const struct placement_query *query, struct predictor *predictor,
@@ -241,10 +249,11 @@ static enum placement_answer choose(
 {
     struct predictor predictor;
     int wanted = placement_wanted(query);
+    double fastest = fastest_kind(query);
     predictor_init(&predictor, query, query->view);
-    if (pick_idle(query, &predictor, ret_gpus))
+    if (pick_idle(query, &predictor, fastest, ret_gpus, ret_verdicts))
         return PLACE_NOW;
-    check_all_gpus(query, &predictor, ret_verdicts);
+    check_all_gpus(query, &predictor, fastest, ret_verdicts);
     if (!pick_gpus(query, &predictor, ret_verdicts, ret_gpus))
         return PLACE_WAIT;
     bring_closer(query, ret_verdicts, ret_gpus);

@@ -187,6 +187,24 @@ static void after_a_placement_the_head_is_predicted_anew(void **state)
     core_destroy(core);
 }
 
+/* Task 2, the head, waits for both GPUs. Task 3 fits only on GPU 1, which is idle: predictive tests
+ * idle GPUs first, then all. */
+static void an_idle_gpu_is_tested_once(void **state)
+{
+    inner = &policy_predictive;
+    core = world_core(&policy_once, 2);
+    now_us = 0;
+    let_pass(1);
+    assert_true(submit(1, 30 * GIB));
+    let_pass(1);
+    struct task_request wide = {.gpus = 2, .need = {NEED_DECLARED, 30 * GIB}};
+    assert_int_equal(world_submit(core, now_us, 2, wide), 0);
+    n_predicted = 0;
+    assert_false(submit(3, 20 * GIB));
+    assert_int_equal(n_predicted, 1);
+    core_destroy(core);
+}
+
 /* ---- random tasks ---- */
 
 static struct task_request random_request(void)
@@ -244,6 +262,7 @@ int main(void)
         cmocka_unit_test(a_task_starts_if_the_head_is_admitted_after_as_many_have_left),
         cmocka_unit_test(the_head_is_predicted_once_for_all_tasks_behind_it),
         cmocka_unit_test(after_a_placement_the_head_is_predicted_anew),
+        cmocka_unit_test(an_idle_gpu_is_tested_once),
         cmocka_unit_test(what_was_noted_changes_no_answer),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
