@@ -155,6 +155,8 @@ struct policy {
      *   4. A change of an activity level does not turn PLACE_WAIT into PLACE_NOW, unless the level
      *      becomes known, unknown or 0, or crosses conditions->smact_max. (It may change the order
      *      among GPUs that fit.) A rise of power or PCIe traffic does not either.
+     *   5. GPUs that are reserved for another task do not turn PLACE_WAIT into PLACE_NOW for a task
+     *      of one GPU. So a task like the head of the queue waits with it, without being tried.
      *
      * By 2 to 4 the core skips the scheduling pass after most samples: view_update.c lists what a
      * sample must change to cause one. A policy that breaks them leaves tasks waiting beside free

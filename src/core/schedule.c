@@ -544,6 +544,7 @@ static bool asks_for_the_same(const struct task *a, const struct task *b)
            x->need.bytes == y->need.bytes && x->time_limit_us == y->time_limit_us &&
            x->host.cpus == y->host.cpus && x->host.memory_bytes == y->host.memory_bytes &&
            x->service.is_service == y->service.is_service &&
+           a->possible_cause == b->possible_cause && a->mps_failures == b->mps_failures &&
            expects_the_same(&x->expect, &y->expect) && strcmp(x->gpu_kind, y->gpu_kind) == 0;
 }
 
@@ -562,12 +563,20 @@ static int place_behind(struct core *core, struct task *task, int64_t now_us)
     return r;
 }
 
-/* Tries these tasks in their order, but for one like the last that has to wait: it waits, too. */
+/* The head was tried last. Does a task like it have to wait as well? No GPU is open to the task
+ * that was not open to the head. (But of several GPUs a policy may choose others where fewer are
+ * open.) */
+static bool do_tasks_like_it_wait(const struct core *core, const struct task *head)
+{
+    return head->request.gpus == 1 && core->n_advances == 0;
+}
+
+/* Tries these tasks in their order. One that is like the last that has to wait is not tried. */
 static int try_behind(
     struct core *core, struct task *const *behind, int n, const struct task *head, int64_t now_us)
 {
     int r = 0;
-    const struct task *waits = NULL;
+    const struct task *waits = do_tasks_like_it_wait(core, head) ? head : NULL;
     for (int i = 0; i < n && r == 0; i++) {
         bool is_alike = waits && !core->node_check.ask && asks_for_the_same(behind[i], waits);
         if (is_alike || core_leaves_host_to(core, behind[i], head))
@@ -615,6 +624,8 @@ static bool lacks_power(const struct core *core, const struct task *head)
 {
     int n_open = 0;
     bool waits = false, may_fall = false;
+    if (!core->settings.conditions.server_power_max_w)
+        return false;
     for (int i = 0; i < core->view.n_gpus; i++) {
         enum verdict_kind kind = core->verdicts[i].kind;
         n_open += kind == VERDICT_FITS || kind == VERDICT_SERVER_POWER;

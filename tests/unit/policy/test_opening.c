@@ -149,6 +149,15 @@ static void the_head_is_predicted_once_for_all_tasks_behind_it(void **state)
     core_destroy(core);
 }
 
+static void a_task_like_the_head_waits_without_being_tried(void **state)
+{
+    start_example();
+    n_predicted = 0;
+    assert_false(submit(5, 30 * GIB));
+    assert_int_equal(n_predicted, 0);
+    core_destroy(core);
+}
+
 /* Minutes: 0: not known. */
 static void submit_timed(uint64_t id, int gib, double smact, int expected, int limit)
 {
@@ -261,6 +270,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_task_starts_if_the_head_is_admitted_after_as_many_have_left),
         cmocka_unit_test(the_head_is_predicted_once_for_all_tasks_behind_it),
+        cmocka_unit_test(a_task_like_the_head_waits_without_being_tried),
         cmocka_unit_test(after_a_placement_the_head_is_predicted_anew),
         cmocka_unit_test(an_idle_gpu_is_tested_once),
         cmocka_unit_test(what_was_noted_changes_no_answer),
