@@ -158,7 +158,7 @@ static void add_reason(const struct slurm_controller *controller, const struct c
     bool waits = record->state == SLURM_STATE_PENDING;
     if (waits && record->is_held)
         word = "JobHeldUser";
-    else if (waits && record->has_dependency)
+    else if (waits && slurm_job_has_dependency(record))
         word = "Dependency";
     else if (waits && record->begin_s > controller->wall_s)
         word = "BeginTime";

@@ -66,10 +66,11 @@ struct tracked_job {
     char *node_list;  /* names of several, comma-separated; on the heap; NULL: it is one */
     int64_t shards;   /* of each of its GPUs; 0: not decided */
     int64_t pinned_us, retry_us, commented_us;
-    int64_t placed_s;  /* in Slurm's time, when the core placed its task */
-    int failures;      /* of changes, since the last that was made */
-    uint32_t examined; /* the number of restarts at which its log was read, plus 1 */
-    uint32_t reported; /* that before the last crash that its agent reported, plus 1 */
+    int64_t renewed_us; /* when the jobs that depend on it were last made to wait again; 0: never */
+    int64_t placed_s;   /* in Slurm's time, when the core placed its task */
+    int failures;       /* of changes, since the last that was made */
+    uint32_t examined;  /* the number of restarts at which its log was read, plus 1 */
+    uint32_t reported;  /* that before the last crash that its agent reported, plus 1 */
     struct task_request request;
 };
 
@@ -108,6 +109,8 @@ struct slurm_controller {
     size_t n_hints, hints_capacity;
     struct slurm_change *changes;
     size_t n_changes, changes_capacity;
+    const struct slurm_job **broken_dependents; /* whose dependency has failed, as Slurm says */
+    size_t n_broken_dependents, broken_dependents_capacity;
     int *found_gpus; /* scratch: as many as there are GPUs */
     size_t found_capacity;
     int n_logs_wanted;
@@ -204,7 +207,19 @@ const char *controller_explain_waiting(const struct slurm_controller *controller
 void controller_name_jobs(
     const struct slurm_controller *controller, const char *text, char *out, size_t size);
 
+/* Adds a change of the job. Returns NULL where it has to wait, or without memory. */
+struct slurm_change *controller_add_change(struct slurm_controller *controller,
+    enum slurm_change_kind kind, uint32_t base, uint32_t index);
+
 /* Compares the core with Slurm, and lists what to change. */
 void controller_list_changes(struct slurm_controller *controller);
+
+/* ---- job_dependents.c ---- */
+
+/* Notes a record whose dependency has failed, as Slurm shows it; others are none. */
+void controller_note_dependent(struct slurm_controller *controller, const struct slurm_job *record);
+
+/* Lists the changes of the records noted that wait for a job that is run again. */
+void controller_list_dependents(struct slurm_controller *controller);
 
 #endif

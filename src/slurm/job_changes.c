@@ -3,12 +3,13 @@
  * What to change in Slurm, found by comparing the core with Slurm's records after each step:
  *
  *     the core has placed a job, Slurm does not show its pin       pin
- *     a job ran out of GPU memory and has ended                    requeue, held
+ *     a job ran out of GPU memory and has failed                   requeue, held
  *     it is in the run partition without a pin that counts         return to the intake
  *     it is there already, held by the agent that requeued it      the same, released
  *     a pinned job has not started for STUCK_US                    return to the intake
  *     the head of the queue, or a refused job, has another reason  comment
  *     another job that waits still has an earlier reason           comment
+ *     a job depends on one that failed and is run again            depend (job_dependents.c)
  *
  * A change that failed is asked for again later (slurm_controller_changed). A comment of the user's
  * own is never replaced.
@@ -33,12 +34,11 @@ enum {
     BEGIN_DELAY_S = 2, /* measured: slurmd refuses a job in the second in which it has ended */
 };
 
-static struct slurm_change *add_change(
-    struct slurm_controller *controller, enum slurm_change_kind kind, const struct tracked_job *job)
+struct slurm_change *controller_add_change(
+    struct slurm_controller *controller, enum slurm_change_kind kind, uint32_t base, uint32_t index)
 {
-    struct slurm_change change = {
-        .kind = kind, .job = job->base, .index = job->index, .task = job->task};
-    if (controller->n_changes >= CHANGES_MAX || job->retry_us > controller->now_us)
+    struct slurm_change change = {.kind = kind, .job = base, .index = index};
+    if (controller->n_changes >= CHANGES_MAX)
         return NULL;
     if (ARRAY_APPEND(
             controller->changes, controller->n_changes, controller->changes_capacity, change) < 0) {
@@ -46,6 +46,17 @@ static struct slurm_change *add_change(
         return NULL;
     }
     return &controller->changes[controller->n_changes - 1];
+}
+
+static struct slurm_change *add_change(
+    struct slurm_controller *controller, enum slurm_change_kind kind, const struct tracked_job *job)
+{
+    if (job->retry_us > controller->now_us)
+        return NULL;
+    struct slurm_change *change = controller_add_change(controller, kind, job->base, job->index);
+    if (change)
+        change->task = job->task;
+    return change;
 }
 
 static void write_note(const struct slurm_controller *controller, const struct tracked_job *job,
@@ -208,6 +219,19 @@ static void add_requeue(struct slurm_controller *controller, struct tracked_job 
         write_note(controller, job, NOTE_RECOVERING, change);
 }
 
+/* A job that has ended in another way meanwhile stays so: its user has cancelled it, or slurmctld
+ * had forgotten that its agent requeued it. */
+static void list_requeue(struct slurm_controller *controller, struct tracked_job *job)
+{
+    if (job->record->state == SLURM_STATE_FAILED) {
+        add_requeue(controller, job);
+    } else if (slurm_state_is_end(job->record->state)) {
+        job->awaits_requeue = false;
+        controller_drop_task(controller, job);
+        job->phase = JOB_DONE;
+    }
+}
+
 static void add_return(struct slurm_controller *controller, struct tracked_job *job)
 {
     struct slurm_change *change = add_change(controller, SLURM_RETURN, job);
@@ -252,8 +276,7 @@ static void list_changes_of(struct slurm_controller *controller, struct tracked_
     if (!job->record)
         return;
     if (job->awaits_requeue) {
-        if (slurm_state_is_end(job->record->state))
-            add_requeue(controller, job);
+        list_requeue(controller, job);
     } else if (is_pending && job->phase == JOB_PLACED && !job->is_pinned) {
         add_pin(controller, job);
     } else if (is_pending && !job->task && job->phase == JOB_WAITING &&
@@ -270,4 +293,5 @@ void controller_list_changes(struct slurm_controller *controller)
         if (controller->all[i]->phase != JOB_RUNNING && /* nothing of it changes but by Slurm */
             !tracked_job_is_quiet(controller->all[i]))
             list_changes_of(controller, controller->all[i]);
+    controller_list_dependents(controller);
 }

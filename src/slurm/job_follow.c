@@ -478,8 +478,8 @@ static void follow_pending(
     const struct slurm_job *record = job->record;
     bool is_in_run = is_partition(record, controller->options.run_partition);
     bool is_pinned = is_in_run && note->state == NOTE_PINNED && note->restart == record->restarts;
-    job->is_eligible = !record->is_held && !record->has_dependency && !record->is_completing &&
-                       record->begin_s <= controller->wall_s;
+    job->is_eligible = !record->is_held && !slurm_job_has_dependency(record) &&
+                       !record->is_completing && record->begin_s <= controller->wall_s;
     job->is_away = false;
     job->is_held_by_agent &= record->is_held;
     job->submit_s = record->submit_s;
@@ -773,6 +773,7 @@ void controller_follow(
         job = follow_one(
             controller, record, find_hinted(controller, place, base, index), base, index);
     controller->hints[place] = job;
+    controller_note_dependent(controller, record);
 }
 
 void controller_sweep(struct slurm_controller *controller)

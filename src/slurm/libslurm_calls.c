@@ -209,7 +209,6 @@ static struct slurm_job job_of(struct loaded *loaded, const job_info_t *job)
         .state = state_of(job->job_state),
         .is_completing = job->job_state & JOB_COMPLETING,
         .is_held = job->priority == 0,
-        .has_dependency = job->dependency && *job->dependency,
         .may_requeue = job->requeue && job->batch_flag,
         .submit_s = job->submit_time,
         .begin_s = job->eligible_time,
@@ -231,6 +230,7 @@ static struct slurm_job job_of(struct loaded *loaded, const job_info_t *job)
         .gres = job->tres_per_node,
         .other_gres = other_gres_of(job),
         .licences = job->licenses && *job->licenses ? job->licenses : NULL,
+        .dependency = job->dependency,
         .admin_comment = job->admin_comment,
         .comment = job->comment,
         .work_dir = job->work_dir,
@@ -454,6 +454,26 @@ static int release_job(char *id, int64_t begin_s, struct fault *fault)
     return update_job(&update, fault);
 }
 
+/* In a partition that is DOWN, slurmctld does not judge a dependency again that it has taken for
+ * one that never comes true (22.05). So such a job is in the run partition while its dependency is
+ * set, and waits there for a job that has not ended; if it cannot be moved back here, it is later,
+ * as every job without a pin. */
+static int renew_dependency(
+    const struct libslurm *slurm, char *id, const struct slurm_change *change, struct fault *fault)
+{
+    job_desc_msg_t update;
+    slurm_init_job_desc_msg(&update);
+    update.job_id_str = id;
+    update.dependency = text_for_slurm(change->dependency);
+    update.partition = change->moves ? text_for_slurm(slurm->run) : NULL;
+    int r = update_job(&update, fault);
+    if (r < 0 || !change->moves)
+        return r;
+    update.dependency = NULL;
+    update.partition = text_for_slurm(slurm->intake);
+    return update_job(&update, fault);
+}
+
 static int change_job(void *context, const struct slurm_change *change, struct fault *fault)
 {
     const struct libslurm *slurm = context;
@@ -486,6 +506,8 @@ static int change_job(void *context, const struct slurm_change *change, struct f
         int r = requeue_job(id, fault);
         if (r < 0)
             return r;
+    } else if (change->kind == SLURM_DEPEND) {
+        return renew_dependency(slurm, id, change, fault);
     }
     return update_job(&update, fault);
 }

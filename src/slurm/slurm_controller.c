@@ -70,6 +70,7 @@ void slurm_controller_destroy(struct slurm_controller *controller)
     free(controller->hints);
     free(controller->candidates);
     free(controller->changes);
+    free(controller->broken_dependents);
     free(controller->found_gpus);
     licence_table_fini(&controller->licences);
     free(controller);
@@ -149,6 +150,7 @@ int slurm_controller_update(struct slurm_controller *controller,
     follow_nodes(controller, snapshot);
     controller->is_active_counted = false;
     controller->n_seen = 0;
+    controller->n_broken_dependents = 0;
     if (ARRAY_RESERVE(controller->hints, controller->hints_capacity, snapshot->n_jobs + 1) < 0)
         controller->is_broken = true;
     for (size_t i = 0; i < snapshot->n_jobs && !controller->is_broken; i++)

@@ -44,7 +44,6 @@ struct slurm_job {
     enum slurm_state state;
     bool is_completing; /* it has ended, and its nodes still clean up */
     bool is_held;
-    bool has_dependency; /* an open one */
     bool may_requeue;
     int64_t submit_s, begin_s, start_s;
     int64_t end_s;        /* when it ended, or will by its time limit */
@@ -62,6 +61,7 @@ struct slurm_job {
     const char *gres;       /* tres_per_node: "gres:shard:i2:12" */
     const char *other_gres; /* tres_per_job, tres_per_socket or tres_per_task */
     const char *licences;   /* "matlab:2,ansys" */
+    const char *dependency; /* what is open of it: "afterok:12(unfulfilled),singleton(failed)" */
     const char *admin_comment, *comment, *work_dir;
 };
 
@@ -70,6 +70,11 @@ struct slurm_licence {
     const char *name;
     int64_t total, free; /* free: not in use, and kept for no reservation */
 };
+
+static inline bool slurm_job_has_dependency(const struct slurm_job *job)
+{
+    return job->dependency && *job->dependency;
+}
 
 /* Does the job occupy CPUs, memory and GPUs of its nodes? */
 static inline bool slurm_job_holds_node(const struct slurm_job *job)
@@ -108,12 +113,14 @@ enum slurm_change_kind {
     SLURM_RETURN,  /* back into the intake partition, without its pin counting any more */
     SLURM_REQUEUE, /* an ended job runs again, held at first */
     SLURM_COMMENT, /* only the text for its user */
+    SLURM_DEPEND,  /* its dependency is judged anew, by the states that other jobs have now */
 };
 
 enum {
     JOB_NODES_MAX = 64, /* chosen: a job of more nodes gains little from shared GPUs */
     SLURM_TEXT_MAX = 256,
     SLURM_GRES_MAX = 1024,
+    SLURM_DEPENDENCY_MAX = 4096, /* chosen: some hundred jobs; a longer one is left as it is */
     SLURM_NODES_MAX = JOB_NODES_MAX * 64, /* as many of the longest names (node_table.h) */
     SLURM_NOTE_MAX = SLURM_NODES_MAX + SLURM_TEXT_MAX,
 };
@@ -122,7 +129,7 @@ struct slurm_change {
     enum slurm_change_kind kind;
     uint32_t job, index; /* of an array: its id, and the task's index; else SLURM_NO_INDEX */
     uint64_t task;       /* the core's, for the caller */
-    bool moves;          /* SLURM_PIN: from the intake into the run partition */
+    bool moves;          /* SLURM_PIN, SLURM_DEPEND: the job is in the intake partition */
     bool releases;       /* SLURM_RETURN: what was held for colloc is not held any more */
     int64_t begin_s;     /* SLURM_PIN: not before; 0: at once */
     int n_nodes;         /* SLURM_PIN: how many nodes */
@@ -130,7 +137,8 @@ struct slurm_change {
     char gres[SLURM_GRES_MAX];   /* on each of them */
     char note[SLURM_NOTE_MAX];   /* admin_comment; "": unchanged */
     char comment[SLURM_TEXT_MAX];
-    int result; /* set by `change`: 0 or -errno */
+    char dependency[SLURM_DEPENDENCY_MAX]; /* SLURM_DEPEND */
+    int result;                            /* set by `change`: 0 or -errno */
 };
 
 /* The calls, each of which may wait for slurmctld: to be made in a thread, one at a time. */

@@ -198,7 +198,8 @@ static void report_change(
 {
     static const char *const texts[] = {[SLURM_PIN] = "pinned",
         [SLURM_RETURN] = "returned to the intake partition",
-        [SLURM_REQUEUE] = "requeued"};
+        [SLURM_REQUEUE] = "requeued",
+        [SLURM_DEPEND] = "waits again for a job that failed and is run again"};
     char name[32];
     slurm_controller_job_name(loop->controller, change->task, name, sizeof name);
     slurm_controller_changed(loop->controller, change, reason, clock_monotonic_us());

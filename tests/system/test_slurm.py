@@ -5,6 +5,7 @@ what is wrong is said, and jobs go on."""
 
 import os
 import signal
+import signal
 import unittest
 
 from daemon_case import BUILD, read
@@ -136,7 +137,14 @@ class SlurmController(ControllerCase):
         other = self.sbatch(SHARING, user=USERS[1])
         self.slurm.wait_job(other, "RUNNING")
         self.slurm.until(lambda: self.started(other) and self.started(crashing), "both")
+        # Slurm judges what depends on it before the controller knows that it ran out of memory.
+        dependent = self.sbatch(SHARING, f"--dependency=afterok:{crashing}")
+        self.controller.kill(signal.SIGSTOP)
         self.touch("crash")
+        self.slurm.until(
+            lambda: self.slurm.job(dependent)["Reason"] == "DependencyNeverSatisfied", "its reason"
+        )
+        self.controller.kill(signal.SIGCONT)
         # 22.05 pins it to the same GPU again, which the other job still has.
         self.slurm.until(lambda: self.slurm.job(crashing)["Restarts"] == "1", "the job is requeued")
         self.controller.kill()
@@ -147,6 +155,7 @@ class SlurmController(ControllerCase):
         again = "0" if self.slurm.version < (23, 11) else "1"  # which is idle
         self.assertEqual(self.started(crashing), ["0", again])
         self.slurm.wait_job(other, "COMPLETED")
+        self.assertEqual(self.slurm.wait_job(dependent, "COMPLETED")["Restarts"], "0")
 
 
 @unittest.skipIf(loopback.why_not(), loopback.why_not())

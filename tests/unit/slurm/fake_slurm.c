@@ -142,6 +142,11 @@ int fake_slurm_change(struct fake_slurm *fake, const struct slurm_change *change
         snprintf(job->partition, sizeof job->partition, "intake");
         job->job.is_held &= !change->releases;
     }
+    if (change->kind == SLURM_DEPEND) {
+        snprintf(job->dependency, sizeof job->dependency, "%s", change->dependency);
+        job->job.dependency = job->dependency;
+        job->renewals++;
+    }
     if (change->begin_s)
         job->job.begin_s = change->begin_s;
     if (*change->note)

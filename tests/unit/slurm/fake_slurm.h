@@ -13,9 +13,9 @@ enum { FAKE_INDICES = 8 };
 struct fake_job {
     struct slurm_job job;
     char partition[16], nodes[SLURM_NODES_MAX], gres[SLURM_GRES_MAX], note[SLURM_NOTE_MAX],
-        comment[SLURM_TEXT_MAX];
+        comment[SLURM_TEXT_MAX], dependency[SLURM_DEPENDENCY_MAX];
     bool is_gone;
-    int starts;
+    int starts, renewals; /* of its dependency, which is then what was asked for */
 };
 
 struct fake_slurm {

@@ -192,13 +192,13 @@ static void waits_for_dependency_begin_and_hold(void **state)
     struct fake_job *jobs[3];
     for (int i = 0; i < 3; i++)
         jobs[i] = fake_slurm_submit(&fake, 5);
-    jobs[0]->job.has_dependency = true;
+    jobs[0]->job.dependency = "afterok:9(unfulfilled)";
     jobs[1]->job.begin_s = fake.now_s + 1000;
     jobs[2]->job.is_held = true;
     settle();
     for (int i = 0; i < 3; i++)
         assert_string_equal(jobs[i]->partition, "intake");
-    jobs[0]->job.has_dependency = false;
+    jobs[0]->job.dependency = NULL;
     jobs[1]->job.begin_s = fake.now_s;
     jobs[2]->job.is_held = false;
     settle();
@@ -838,6 +838,90 @@ static void an_agent_reports_the_crash(void **state)
     }
 }
 
+/* Its agent's requeue is forgotten by slurmctld, which shows another end: no further run. */
+static void a_job_with_another_end_is_not_requeued(void **state)
+{
+    static const enum slurm_state ends[] = {
+        SLURM_STATE_CANCELLED, SLURM_STATE_COMPLETED, SLURM_STATE_TIMEOUT};
+    for (size_t i = 0; i < ARRAY_SIZE(ends); i++) {
+        begin_cluster(1, 2);
+        struct fake_job *job = fake_slurm_submit(&fake, 8), *other = fake_slurm_submit(&fake, 7);
+        settle();
+        slurm_controller_crashed(controller, job->job.id, 0, now_us);
+        fake_slurm_end(&fake, job, ends[i]);
+        settle();
+        assert_int_equal(job->job.state, ends[i]);
+        assert_int_equal(job->starts, 1);
+        fake_slurm_end(&fake, other, SLURM_STATE_COMPLETED); /* its GPU is free again */
+        wants_alone = true;
+        struct fake_job *alone[2] = {fake_slurm_submit(&fake, 1), fake_slurm_submit(&fake, 1)};
+        settle();
+        assert_int_equal(alone[0]->starts + alone[1]->starts, 2);
+        end_cluster();
+    }
+}
+
+static struct fake_job *submit_dependent(const char *format, uint32_t id)
+{
+    struct fake_job *job = fake_slurm_submit(&fake, 1);
+    snprintf(job->dependency, sizeof job->dependency, format, id);
+    job->job.dependency = job->dependency;
+    return job;
+}
+
+/* Slurm takes a dependent of a failed job for one that can never run, and the job is run again. */
+static void dependents_wait_for_the_second_run(void **state)
+{
+    struct fake_job *jobs[3];
+    begin_cluster(1, 2);
+    share_and_fail(jobs);
+    uint32_t id = jobs[1]->job.id;
+    struct fake_job *dependent = submit_dependent("singleton(unfulfilled),afterok:%u(failed)", id),
+                    *any = submit_dependent("afterok:%u(failed)?afterok:9(failed)", id),
+                    *of_another = submit_dependent("afterok:7%u(failed)", id),
+                    *opposite = submit_dependent("afternotok:%u(failed)", id),
+                    *elsewhere = submit_dependent("afterok:%u_*(failed)", id);
+    snprintf(elsewhere->partition, sizeof elsewhere->partition, "cpus");
+    update();
+    assert_int_equal(dependent->renewals, 0); /* it has not run again yet */
+    examine_logs(true);
+    update();
+    replace_controller(); /* requeued, and killed before the dependents were renewed */
+    settle();
+    assert_int_equal(dependent->renewals, 1);
+    assert_string_equal(dependent->dependency, "singleton,afterok:2");
+    assert_string_equal(any->dependency, "afterok:2?afterok:9");
+    assert_string_equal(elsewhere->dependency, "afterok:2_*");
+    assert_int_equal(of_another->renewals + opposite->renewals, 0);
+    end_cluster();
+}
+
+/* One that Slurm goes on to show as failed is not renewed at each turn, nor after the last end. */
+static void dependents_are_renewed_seldom(void **state)
+{
+    struct fake_job *jobs[3];
+    begin_cluster(1, 2);
+    share_and_fail(jobs);
+    struct fake_job *dependent = submit_dependent("afterok:%u(failed)", jobs[1]->job.id);
+    examine_logs(true);
+    for (int i = 0; i < 100; i++) {
+        update();
+        dependent->job.dependency = "afterok:2(failed)";
+    }
+    assert_int_equal(dependent->renewals, 2);
+    fake_slurm_end(&fake, jobs[2], SLURM_STATE_COMPLETED);
+    settle();
+    fake_slurm_end(&fake, jobs[1], SLURM_STATE_FAILED);
+    update();
+    examine_logs(true); /* alone, it is its own fault */
+    int before = dependent->renewals;
+    dependent->job.dependency = "afterok:2(failed)";
+    now_us += 100 * SECOND_US;
+    settle();
+    assert_int_equal(dependent->renewals, before);
+    end_cluster();
+}
+
 /* A requeued job is seen with its restart counted, and only later with its new time of submission:
  * that is no other job. */
 static void a_requeue_is_seen_in_two_steps(void **state)
@@ -1432,6 +1516,9 @@ int main(void)
         cmocka_unit_test(a_recovery_that_does_not_start_is_placed_anew),
         cmocka_unit_test(an_agent_reports_the_crash),
         cmocka_unit_test(a_requeue_is_seen_in_two_steps),
+        cmocka_unit_test(a_job_with_another_end_is_not_requeued),
+        cmocka_unit_test(dependents_wait_for_the_second_run),
+        cmocka_unit_test(dependents_are_renewed_seldom),
         cmocka_unit_test(company_of_earlier_counts),
         cmocka_unit_test(what_the_agent_held_is_released),
         cmocka_unit_test(a_recovery_without_nodes_is_released),
