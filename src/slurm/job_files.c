@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads jobs' summaries and the output of failed jobs, as their users. A file is read in pieces of
- * 256 KiB, one after the other; of an error file the last one is enough (exec/logscan.h). */
+/*
+ * Reads jobs' summaries and the output of failed jobs, as their users.
+ *
+ * A summary is read and estimated by a helper process, which may take seconds for one of many MiB:
+ * that of the daemon's large summaries (daemon/http/estimate_helpers.h). A script without one is
+ * answered at once. Of a failed job's file the last 256 KiB are enough (exec/logscan.h).
+ */
 #include "slurm/job_files.h"
 
 #include <errno.h>
@@ -8,30 +13,34 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
 #include "base/log.h"
+#include "daemon/http/estimate_helpers.h"
 #include "daemon/http/user_file.h"
 #include "exec/failure_classify.h"
-
-enum { JOB_SUMMARY_MAX_BYTES = 16 << 20 }; /* chosen: it is estimated in the controller's loop */
 
 struct job_files {
     struct slurm_controller *controller;
     const struct job_script_settings *settings;
     struct user_files *files;
+    struct estimate_helpers *helpers;
     job_files_on_answer *on_answer;
     void *context;
 };
 
-/* One file on its way. */
+/* A script of which the summary is with a helper. */
+struct script_estimate {
+    struct job_files *files;
+    struct slurm_job_key key;
+    struct job_script script;
+    char path[4096]; /* of the summary */
+};
+
+/* A file of a failed job on its way. */
 struct file_read {
     struct job_files *files;
     struct slurm_job_key key;
     struct user_file_read read;
-    struct job_script script; /* of a summary */
-    char *text;               /* of a summary; of a failed job: the path of its output */
-    const char *output_path;  /* still to be read; or NULL */
-    size_t size, capacity;
+    char *output_path; /* still to be read; on the heap; or NULL */
 };
 
 struct job_files *job_files_create(uv_loop_t *loop, struct slurm_controller *controller,
@@ -43,32 +52,14 @@ struct job_files *job_files_create(uv_loop_t *loop, struct slurm_controller *con
     *files = (struct job_files){.controller = controller,
         .settings = settings,
         .files = user_files_create(loop),
+        .helpers = estimate_helpers_create(loop, ESTIMATE_LIMIT_MS),
         .on_answer = on_answer,
         .context = context};
-    if (files->files)
+    if (files->files && files->helpers)
         return files;
+    job_files_close(files); /* the loop still has the handles of what was made */
     free(files);
     return NULL;
-}
-
-static void file_read_free(struct file_read *read)
-{
-    job_script_fini(&read->script);
-    free(read->text);
-    free(read);
-}
-
-static struct file_read *make_read(struct job_files *files, const struct slurm_job_key *key)
-{
-    struct file_read *read = calloc(1, sizeof *read);
-    if (!read)
-        return NULL;
-    read->files = files;
-    read->key = *key;
-    read->read.uid = key->uid;
-    read->read.gid = key->gid;
-    read->read.context = read;
-    return read;
 }
 
 /* ---- summaries ---- */
@@ -80,65 +71,77 @@ static void answer_request(struct job_files *files, const struct slurm_job_key *
     files->on_answer(files->context);
 }
 
-static void estimate_summary(
-    struct file_read *read, const char *summary, int r, struct fault *fault)
+static void finish_estimate(
+    struct script_estimate *work, int r, const struct job_estimate *estimate, struct fault *fault)
 {
     if (r == 0)
-        r = job_script_estimate(&read->script, read->files->settings, summary, fault);
-    answer_request(read->files, &read->key, &read->script.request, r, fault);
-    file_read_free(read);
+        r = job_script_use_estimate(&work->script, estimate, fault);
+    answer_request(work->files, &work->key, &work->script.request, r, fault);
+    job_script_fini(&work->script);
+    free(work);
 }
 
-static void on_summary(
-    void *context, int answer, const struct user_file_piece *piece, const struct fault *fault)
+/* In the helper. */
+static int estimate_summary(
+    void *context, const char *text, size_t size, void *ret_answer, struct fault *fault)
 {
-    struct file_read *read = context;
+    const struct script_estimate *work = context;
+    return job_script_estimate(&work->script, work->files->settings, text, size, fault, ret_answer);
+}
+
+static void on_estimated(void *context, int r, const void *answer, const struct fault *fault)
+{
+    struct script_estimate *work = context;
     struct fault words = *fault;
-    size_t n = answer == 0 ? (size_t)piece->size : 0;
-    if (answer == 0 && ARRAY_RESERVE(read->text, read->capacity, read->size + n + 1) < 0)
-        answer = fault_set(&words, ENOMEM, "out of memory");
-    if (answer == 0 && read->size + n > JOB_SUMMARY_MAX_BYTES)
-        answer = fault_set(&words, EFBIG, "%.200s: larger than 16 MiB", read->read.path);
-    if (answer != 0) {
-        estimate_summary(read, NULL, answer < 0 ? answer : -EIO, &words);
+    if (r == ESTIMATE_BUSY) {
+        slurm_controller_want_again(work->files->controller, &work->key);
+        job_script_fini(&work->script);
+        free(work);
         return;
     }
-    memcpy(read->text + read->size, piece->data, n);
-    read->size += n;
-    read->text[read->size] = '\0';
-    if (n == USER_FILE_PIECE) {
-        read->read.offset = (int64_t)read->size;
-        if (user_files_read(read->files->files, &read->read) == 0)
-            return;
-    }
-    estimate_summary(read, read->text, 0, &words);
+    finish_estimate(work, r, answer, &words);
+}
+
+/* Returns 0, `work` will be answered; or -ENOMEM. */
+static int ask_helper(struct script_estimate *work, const char *path)
+{
+    const struct slurm_job_key *key = &work->key;
+    bool is_absolute = *path == '/' || !key->work_dir;
+    snprintf(work->path, sizeof work->path, "%s%s%s", is_absolute ? "" : key->work_dir,
+        is_absolute ? "" : "/", path);
+    const struct estimate_work of_helper = {.uid = key->uid,
+        .gid = key->gid,
+        .path = work->path,
+        .answer_size = sizeof(struct job_estimate),
+        .context = work,
+        .estimate = estimate_summary,
+        .on_done = on_estimated};
+    return estimate_helpers_begin(work->files->helpers, &of_helper);
 }
 
 void job_files_estimate(struct job_files *files, const struct slurm_job_key *key, char *script)
 {
     struct fault fault = {0};
-    struct file_read *read = make_read(files, key);
-    if (!read) {
+    struct job_estimate estimate = {0};
+    struct script_estimate *work = calloc(1, sizeof *work);
+    if (!work) {
         fault_set(&fault, ENOMEM, "out of memory");
         answer_request(files, key, &(struct task_request){0}, -ENOMEM, &fault);
         free(script);
         return;
     }
-    int r = job_script_parse(script, files->settings, &fault, &read->script);
+    work->files = files;
+    work->key = *key;
+    int r = job_script_parse(script, files->settings, &fault, &work->script);
     free(script);
-    const char *path = r == 0 ? job_script_summary(&read->script) : NULL;
-    if (!path) {
-        estimate_summary(read, NULL, r, &fault);
+    const char *path = r == 0 ? job_script_summary(&work->script) : NULL;
+    if (path && ask_helper(work, path) == 0)
         return;
-    }
-    bool is_absolute = *path == '/' || !key->work_dir;
-    snprintf(read->read.path, sizeof read->read.path, "%s%s%s", is_absolute ? "" : key->work_dir,
-        is_absolute ? "" : "/", path);
-    read->read.on_done = on_summary;
-    if (user_files_read(files->files, &read->read) < 0) {
+    if (path)
         r = fault_set(&fault, ENOMEM, "out of memory");
-        estimate_summary(read, NULL, r, &fault);
-    }
+    if (r == 0)
+        r = job_script_estimate(&work->script, files->settings, NULL, 0, &fault, &estimate);
+    finish_estimate(work, r, &estimate, &fault);
 }
 
 /* ---- what a job that failed has written ---- */
@@ -176,7 +179,7 @@ static void on_written(
     void *context, int answer, const struct user_file_piece *piece, const struct fault *fault)
 {
     struct file_read *read = context;
-    const char *next = read->output_path;
+    char *next = read->output_path;
     bool is_oom = answer == 0 &&
                   proves_lack_of_memory((struct span){piece->data, (size_t)piece->size}, !next);
     if (answer != 0)
@@ -185,29 +188,33 @@ static void on_written(
     read->output_path = NULL;
     if (is_oom || !next || strcmp(next, read->read.path) == 0 || !read_end_of(read, next)) {
         answer_examined(read->files, &read->key, is_oom);
-        file_read_free(read);
+        free(read);
     }
+    free(next);
 }
 
 void job_files_examine(struct job_files *files, const struct slurm_job_key *key,
     const char *error_path, const char *output_path)
 {
-    struct file_read *read = make_read(files, key);
+    struct file_read *read = malloc(sizeof *read);
     if (read) {
-        read->read.on_done = on_written;
-        read->text = strdup(output_path);
-        read->output_path = read->text;
+        *read = (struct file_read){.files = files, .key = *key, .output_path = strdup(output_path)};
+        read->read = (struct user_file_read){
+            .uid = key->uid, .gid = key->gid, .context = read, .on_done = on_written};
         if (read_end_of(read, error_path))
             return;
-        file_read_free(read);
+        free(read->output_path);
+        free(read);
     }
     answer_examined(files, key, false);
 }
 
 void job_files_close(struct job_files *files)
 {
-    if (files)
-        user_files_close(files->files);
+    if (!files)
+        return;
+    user_files_close(files->files);
+    estimate_helpers_close(files->helpers);
 }
 
 void job_files_destroy(struct job_files *files)
@@ -215,5 +222,6 @@ void job_files_destroy(struct job_files *files)
     if (!files)
         return;
     user_files_destroy(files->files);
+    estimate_helpers_destroy(files->helpers);
     free(files);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Files of jobs: the summary that a script names, and what a failed job wrote. Both are read by a
- * helper process that is the job's user (daemon/http/user_file.h), on this machine. */
+ * helper process that is the job's user, on this machine. */
 #ifndef COLLOC_SLURM_JOB_FILES_H
 #define COLLOC_SLURM_JOB_FILES_H
 
@@ -18,8 +18,9 @@ typedef void job_files_on_answer(void *context);
 struct job_files *job_files_create(uv_loop_t *loop, struct slurm_controller *controller,
     const struct job_script_settings *settings, job_files_on_answer *on_answer, void *context);
 
-/* Parses the job's script, reads its summary and estimates; slurm_controller_set_request gets the
- * answer. `script`: NULL: it has none; else owned from now on. */
+/* Parses the job's script, and lets a helper read its summary and estimate;
+ * slurm_controller_set_request gets the answer. `script`: NULL: it has none; else owned from now
+ * on. */
 void job_files_estimate(struct job_files *files, const struct slurm_job_key *key, char *script);
 
 /* Searches the end of the job's error file, and then that of its output, for a lack of GPU memory;

@@ -74,27 +74,27 @@ const char *job_script_summary(const struct job_script *script)
     return script->description.values[TASK_SUMMARY].text;
 }
 
-static int take_estimate(const struct estimate *estimate, const char *name,
-    const struct job_script_settings *settings, struct task_request *request, struct fault *fault)
+static int keep_estimate(const struct estimate *estimate, const char *name,
+    const struct job_script_settings *settings, struct fault *fault,
+    struct job_estimate *ret_estimate)
 {
     struct reading bytes = estimate_reserved(estimate, settings->reserve_quantile);
     if (!(bytes.value >= 0 && bytes.value <= (double)EVENT_NUMBER_MAX))
         return fault_set(fault, ERANGE,
             "%s estimates %.3g bytes: the batch or the summary cannot be right", name, bytes.value);
-    request->need.kind = need_kind_of_estimator(name);
-    request->need.bytes = (int64_t)bytes.value;
-    if (!request->expect.smact.valid)
-        request->expect.smact = estimate->smact;
+    ret_estimate->need = (struct need){need_kind_of_estimator(name), (int64_t)bytes.value};
+    ret_estimate->smact = estimate->smact;
     return 0;
 }
 
-int job_script_estimate(struct job_script *script, const struct job_script_settings *settings,
-    const char *summary, struct fault *fault)
+int job_script_estimate(const struct job_script *script, const struct job_script_settings *settings,
+    const char *summary, size_t size, struct fault *fault, struct job_estimate *ret_estimate)
 {
     const struct option_value *values = script->description.values;
     struct network network = {0};
     struct estimate estimate = {0};
-    int r = summary ? network_parse(summary, strlen(summary), fault, &network) : 0;
+    *ret_estimate = (struct job_estimate){0};
+    int r = summary ? network_parse(summary, size, fault, &network) : 0;
     if (r == 0)
         r = network_set_input(&network, values[TASK_INPUT].text, fault);
     if (r < 0)
@@ -107,9 +107,25 @@ int job_script_estimate(struct job_script *script, const struct job_script_setti
     if (r == 0)
         r = estimate_run(name, &request, fault, &estimate);
     if (r == 0)
-        r = take_estimate(&estimate, name, settings, &script->request, fault);
+        r = keep_estimate(&estimate, name, settings, fault, ret_estimate);
     network_fini(&network);
     return r == ESTIMATE_UNKNOWN ? 0 : r;
+}
+
+int job_script_use_estimate(
+    struct job_script *script, const struct job_estimate *estimate, struct fault *fault)
+{
+    const struct need *need = &estimate->need;
+    const struct reading *smact = &estimate->smact;
+    bool is_kind = need->kind == NEED_UNKNOWN || need->kind == NEED_ESTIMATED ||
+                   need->kind == NEED_DECLARED;
+    if (!is_kind || need->bytes < 0 || need->bytes > EVENT_NUMBER_MAX ||
+        !(smact->value >= 0 && smact->value <= 1))
+        return fault_set(fault, EINVAL, "the estimate makes no sense");
+    script->request.need = *need;
+    if (!script->request.expect.smact.valid)
+        script->request.expect.smact = *smact;
+    return 0;
 }
 
 void job_script_fini(struct job_script *script)

@@ -15,7 +15,13 @@ struct job_script_settings {
 
 struct job_script {
     struct task_description description;
-    struct task_request request; /* without its memory requirement, until job_script_estimate */
+    struct task_request request; /* without its memory requirement, until job_script_use_estimate */
+};
+
+/* What is estimated of a job; without pointers, so that a helper process can return it. */
+struct job_estimate {
+    struct need need;
+    struct reading smact; /* of each GPU, 0 to 1 */
 };
 
 /*
@@ -35,12 +41,17 @@ const char *job_script_summary(const struct job_script *script);
 /*
  * Estimates the memory requirement.
  *
- * summary: content of the summary file; NULL: there is none
+ * summary: content of the summary file, of `size` bytes; NULL: there is none
  *
  * Returns 0, also when the requirement stays unknown; or -errno with a fault.
  */
-int job_script_estimate(struct job_script *script, const struct job_script_settings *settings,
-    const char *summary, struct fault *fault);
+int job_script_estimate(const struct job_script *script, const struct job_script_settings *settings,
+    const char *summary, size_t size, struct fault *fault, struct job_estimate *ret_estimate);
+
+/* Completes the request by an estimate of anyone. What the script says of the SM activity counts
+ * before it. Returns 0; or -EINVAL with a fault: the estimate makes no sense. */
+int job_script_use_estimate(
+    struct job_script *script, const struct job_estimate *estimate, struct fault *fault);
 
 /* Releases what job_script_parse has allocated. */
 void job_script_fini(struct job_script *script);

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Estimates from large summaries, in helper processes (user_helper.h). Parsing an export of many
+ * Estimates from large summaries, in helper processes (helper_queue.h). Parsing an export of many
  * MiB takes seconds, which the loop does not have. The helper is a fork: it sees what the daemon
  * knows at its start (run history, GPUs, settings) and becomes the user, who also named the file.
  *
  * Contract:
- * 1. A helper has ESTIMATE_LIMIT_MS, and an estimate waits at most twice as long for one, whatever
- *    the file system does.
- * 2. A user has at most ESTIMATE_HELPERS_PER_USER helpers, including those that were killed and
- *    that the kernel keeps; all users together have ESTIMATE_HELPERS. Further estimates wait.
+ * 1. A helper has ESTIMATE_LIMIT_MS, and an estimate waits at most twice as long for one.
+ * 2. A user has at most ESTIMATE_HELPERS_PER_USER helpers, all users together ESTIMATE_HELPERS.
  * 3. The helpers end with the daemon.
  */
 #ifndef COLLOC_DAEMON_HTTP_ESTIMATE_HELPERS_H
@@ -16,12 +14,13 @@
 
 #include <uv.h>
 
-#include "daemon/http/memory_requirement.h"
+#include "base/fault.h"
 
 enum {
     ESTIMATE_LIMIT_MS = 30 * 1000, /* chosen: the largest export takes 3 s on an idle CPU */
     ESTIMATE_HELPERS = 16,         /* chosen: each may take some hundred MiB */
     ESTIMATE_HELPERS_PER_USER = 2, /* chosen */
+    ESTIMATE_BUSY = 1,             /* it waited too long for a helper: try again later */
 };
 
 struct estimate_work {
@@ -29,18 +28,19 @@ struct estimate_work {
     gid_t gid;
     const char *path; /* the summary's file, opened as the user; or NULL: `text`. Both borrowed */
     const char *text;
+    size_t answer_size; /* bytes: an answer has no pointers */
     void *context;
 
-    /* Estimates, in the helper. Returns 0, or -errno with a fault. */
-    int (*estimate)(void *context, const char *text, size_t size,
-        struct requirement_answer *ret_answer, struct fault *fault);
+    /* Estimates, in the helper. `ret_answer`: zero at first. Returns 0, or -errno with a fault. */
+    int (*estimate)(
+        void *context, const char *text, size_t size, void *ret_answer, struct fault *fault);
 
     /*
-     * r: 0 with the answer, borrowed; what `estimate` returned; an error of opening the file;
-     * -ETIMEDOUT; -EBUSY: it waited too long; -EIO: the helper died; -ECANCELED. With a fault.
+     * answer: borrowed; NULL unless r is 0. The user may control the helper: it is to be checked
+     * r:      0; ESTIMATE_BUSY; what `estimate` returned; an error of opening the file; -ETIMEDOUT;
+     *         -EIO: the helper died; -ECANCELED. With a fault
      */
-    void (*on_done)(
-        void *context, int r, const struct requirement_answer *answer, const struct fault *fault);
+    void (*on_done)(void *context, int r, const void *answer, const struct fault *fault);
 };
 
 struct estimate_helpers;

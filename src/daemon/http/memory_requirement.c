@@ -157,8 +157,8 @@ static int estimate_network(const struct http *http, const struct submission *su
 }
 
 /* context: the submission; text: of the summary; NULL: there is none. */
-static int estimate_summary(void *context, const char *text, size_t size,
-    struct requirement_answer *ret_answer, struct fault *fault)
+static int estimate_summary(
+    void *context, const char *text, size_t size, void *ret_answer, struct fault *fault)
 {
     const struct submission *submission = context;
     struct network network = {0};
@@ -247,20 +247,19 @@ static void make_sane(struct requirement_answer *answer)
         *smact = (struct reading){0};
 }
 
-static void on_estimated(
-    void *context, int r, const struct requirement_answer *answer, const struct fault *fault)
+static void on_estimated(void *context, int r, const void *answer, const struct fault *fault)
 {
     struct submission *submission = context;
     struct fault words = *fault;
     if (r == 0) {
-        submission->answer = malloc(sizeof *answer);
+        submission->answer = malloc(sizeof *submission->answer);
         r = submission->answer ? 0 : fault_set(&words, ENOMEM, "out of memory");
     }
     if (r == 0) {
-        *submission->answer = *answer;
+        memcpy(submission->answer, answer, sizeof *submission->answer);
         make_sane(submission->answer);
     }
-    submission->on_estimated(submission, r, &words);
+    submission->on_estimated(submission, r == ESTIMATE_BUSY ? -EBUSY : r, &words);
 }
 
 int requirement_begin(struct http *http, struct submission *submission,
@@ -269,6 +268,7 @@ int requirement_begin(struct http *http, struct submission *submission,
     struct api_peer peer = api_request_peer(submission->request);
     struct estimate_work work = {.uid = peer.uid,
         .gid = peer.gid,
+        .answer_size = sizeof(struct requirement_answer),
         .context = submission,
         .estimate = estimate_summary,
         .on_done = on_estimated};

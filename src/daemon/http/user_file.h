@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Reading a piece of a file that a user named. A helper process opens and reads it as that user
- * (user_helper.h). So the loop does not wait for a file system that does not answer, and a user
+ * (helper_queue.h). So the loop does not wait for a file system that does not answer, and a user
  * reaches no file through the daemon that the user may not read.
  *
  * Contract:
  * 1. A request is answered within about USER_FILE_LIMIT_MS, whatever the file system does.
- * 2. A user has at most USER_FILE_HELPERS_PER_USER helpers, including those that were killed and
- *    that the kernel keeps; all users together have USER_FILE_HELPERS. Further requests wait.
+ * 2. A user has at most USER_FILE_HELPERS_PER_USER helpers, all users together USER_FILE_HELPERS.
+ *    Further requests wait.
  */
 #ifndef COLLOC_DAEMON_HTTP_USER_FILE_H
 #define COLLOC_DAEMON_HTTP_USER_FILE_H

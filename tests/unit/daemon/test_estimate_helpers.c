@@ -18,6 +18,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "daemon/http/estimate_helpers.h"
+#include "daemon/http/memory_requirement.h"
 #include "model/export.h"
 
 enum { LIMIT_MS = 20000, SHORT_LIMIT_MS = 1000 };
@@ -99,10 +100,11 @@ static int take_memory(size_t bytes, struct requirement_answer *ret_answer, stru
     return taken == MAP_FAILED ? fault_set(fault, errno, "no %zu bytes", bytes) : 0;
 }
 
-static int estimate(void *context, const char *text, size_t size,
-    struct requirement_answer *ret_answer, struct fault *fault)
+static int estimate(
+    void *context, const char *text, size_t size, void *ret_answer, struct fault *fault)
 {
     struct order *order = context;
+    struct requirement_answer *answer = ret_answer;
     if (order->started)
         __atomic_fetch_add(order->started, 1, __ATOMIC_SEQ_CST);
     while (order->hangs)
@@ -110,17 +112,17 @@ static int estimate(void *context, const char *text, size_t size,
     if (order->aborts)
         _exit(9);
     if (order->takes_bytes)
-        return take_memory(order->takes_bytes, ret_answer, fault);
+        return take_memory(order->takes_bytes, answer, fault);
     if (strncmp(text, "wrong", 5) == 0)
         return fault_set(fault, EINVAL, "wrong text of %zu bytes", size);
-    ret_answer->batch = (int64_t)size;
+    answer->batch = (int64_t)size;
     return 0;
 }
 
-static void on_done(
-    void *context, int r, const struct requirement_answer *answer, const struct fault *fault)
+static void on_done(void *context, int r, const void *ret_answer, const struct fault *fault)
 {
     struct order *order = context;
+    const struct requirement_answer *answer = ret_answer;
     order->outcome = (struct outcome){.is_done = true, .r = r, .batch = answer ? answer->batch : 0};
     if (r < 0)
         snprintf(order->outcome.fault, sizeof order->outcome.fault, "%s", fault->text);
@@ -132,6 +134,7 @@ static void begin(struct order *order, const char *path, const char *text)
         .gid = getgid(),
         .path = path,
         .text = text,
+        .answer_size = sizeof(struct requirement_answer),
         .context = order,
         .estimate = estimate,
         .on_done = on_done};

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the scripts of Slurm's jobs say of their GPUs. */
 #include <errno.h>
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "base/array.h"
 #include "base/units.h"
 #include "policy/policies.h"
 #include "slurm/job_script.h"
@@ -22,7 +24,10 @@ static struct job_script read_script(const char *text, const char *summary)
     struct job_script script = {0};
     struct fault fault = {0};
     assert_int_equal(job_script_parse(text, &settings, &fault, &script), 0);
-    assert_int_equal(job_script_estimate(&script, &settings, summary, &fault), 0);
+    struct job_estimate estimate;
+    size_t size = summary ? strlen(summary) : 0;
+    assert_int_equal(job_script_estimate(&script, &settings, summary, size, &fault, &estimate), 0);
+    assert_int_equal(job_script_use_estimate(&script, &estimate, &fault), 0);
     return script;
 }
 
@@ -96,8 +101,26 @@ static void mistakes_are_refused_with_a_reason(void **state)
     struct fault fault = {0};
     assert_int_equal(
         job_script_parse("#!/bin/sh\n#COLLOC --summary=x\n", &settings, &fault, &script), 0);
-    assert_true(job_script_estimate(&script, &settings, "not a summary", &fault) < 0);
+    struct job_estimate estimate;
+    assert_true(
+        job_script_estimate(&script, &settings, "not a summary", 13, &fault, &estimate) < 0);
     assert_int_equal(strncmp(fault.text, "x: ", 3), 0);
+    job_script_fini(&script);
+}
+
+/* It comes from a process of the job's user. */
+static void an_estimate_is_checked(void **state)
+{
+    static const struct job_estimate wrong[] = {{.need = {NEED_PENDING, 1}},
+        {.need = {NEED_ESTIMATED, -1}}, {.need = {NEED_ESTIMATED, INT64_MAX}},
+        {.need = {(enum need_kind)77, 1}}, {.smact = {1.5, true}}, {.smact = {NAN, true}}};
+    struct job_script script = read_script("#!/bin/sh\n#COLLOC --smact=0.3\n", NULL);
+    struct fault fault = {0};
+    for (size_t i = 0; i < ARRAY_SIZE(wrong); i++)
+        assert_int_equal(job_script_use_estimate(&script, &wrong[i], &fault), -EINVAL);
+    const struct job_estimate right = {{NEED_ESTIMATED, 5}, reading_of(0.9)};
+    assert_int_equal(job_script_use_estimate(&script, &right, &fault), 0);
+    assert_true(script.request.need.bytes == 5 && script.request.expect.smact.value == 0.3);
     job_script_fini(&script);
 }
 
@@ -105,7 +128,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(reads_colloc_lines),
         cmocka_unit_test(a_script_without_lines_says_nothing),
-        cmocka_unit_test(a_summary_is_estimated),
+        cmocka_unit_test(a_summary_is_estimated), cmocka_unit_test(an_estimate_is_checked),
         cmocka_unit_test(mistakes_are_refused_with_a_reason)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
