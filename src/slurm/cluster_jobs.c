@@ -69,6 +69,11 @@ static bool is_ours(const struct slurm_controller *controller, const struct slur
            is_in_partition(record, controller->options.run_partition);
 }
 
+bool cluster_is_live(const struct slurm_controller *controller, const struct slurm_job *record)
+{
+    return is_ours(controller, record) && part_of(record) != PART_ENDED;
+}
+
 bool cluster_sees_all_jobs(
     const struct slurm_controller *controller, const struct cluster_asker *asker)
 {

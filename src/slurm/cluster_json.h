@@ -78,6 +78,9 @@ json_t *cluster_starts_json(const struct slurm_controller *controller,
 bool cluster_sees_all_jobs(
     const struct slurm_controller *controller, const struct cluster_asker *asker);
 
+/* Does GET /v1/tasks list the job as one that waits or runs? */
+bool cluster_is_live(const struct slurm_controller *controller, const struct slurm_job *record);
+
 /* Counts the jobs of colloc's partitions that wait and that run. */
 void cluster_count_jobs(
     const struct slurm_controller *controller, int *ret_waiting, int *ret_running);

@@ -366,7 +366,7 @@ int slurm_api_create(uv_loop_t *loop, const struct slurm_config *config,
         .controller = controller,
         .names = names_create(loop, NULL, NULL),
         .server = tcp_server_create(loop),
-        .events = slurm_events_create(loop, run_servers, api),
+        .events = slurm_events_create(loop, controller, run_servers, api),
         .web = create_web(api, config, loop)};
     if (!api->names || !api->server || !api->events || !api->web)
         return fault_set(fault, ENOMEM, "out of memory");
@@ -374,6 +374,12 @@ int slurm_api_create(uv_loop_t *loop, const struct slurm_config *config,
     if (r == 0)
         r = web_open(api->web, fault);
     return r < 0 ? r : listen_for_logins(api, loop, fault);
+}
+
+void slurm_api_updated(struct slurm_api *api)
+{
+    if (api && api->events)
+        slurm_events_updated(api->events);
 }
 
 void slurm_api_close(struct slurm_api *api)

@@ -22,6 +22,9 @@ struct slurm_api;
 int slurm_api_create(uv_loop_t *loop, const struct slurm_config *config,
     const struct slurm_controller *controller, struct fault *fault, struct slurm_api **ret_api);
 
+/* The controller has been updated: readers of events are sent what has ended. NULL is fine. */
+void slurm_api_updated(struct slurm_api *api);
+
 /* Ends listening. NULL is fine. */
 void slurm_api_close(struct slurm_api *api);
 

@@ -1,43 +1,70 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sends "read the lists again" to open web pages. All readers get the same piece; one that has not
- * taken the last one yet is left out. The timer runs while there is a reader. */
+/*
+ * Sends open web pages what ended, and when to read the lists again.
+ *
+ * All readers get the same piece of "reset". One that has not taken the last piece yet is left out;
+ * if that was of jobs that have ended, its next "reset" says that all lists are to be read. So does
+ * its first one. The timer runs, and jobs are compared, while there is a reader.
+ */
 #include "slurm/slurm_events.h"
 
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "api/stream.h"
+#include "slurm/ended_jobs.h"
 
 enum {
     PERIOD_MS = 3000, /* chosen: each reader then asks for three lists */
     READERS_MAX = 128,
     READERS_PER_USER = 16, /* pages that a user has open */
+    ENDED_MAX = 1000,      /* jobs in an event; chosen: more are a reason to read the lists */
 };
 
 struct reader {
     struct slurm_events *events;
     struct api_stream *stream;
     uid_t uid;
+    bool is_behind; /* it does not know of all jobs that have ended */
     struct reader *next, **link;
 };
 
 struct slurm_events {
     uv_timer_t timer;
+    const struct slurm_controller *controller;
     void (*on_event)(void *context);
     void *context;
-    struct api_piece *reset;
+    struct api_piece *reset, *reset_all;
+    struct ended_jobs jobs;
     struct reader *readers;
 };
 
-struct slurm_events *slurm_events_create(
-    uv_loop_t *loop, void (*on_event)(void *context), void *context)
+/* Returns NULL when memory is out. */
+static struct api_piece *make_piece(const char *name, const char *data)
 {
-    static const char text[] = "event: reset\ndata: {}\n\n";
+    char *text;
+    if (!data || asprintf(&text, "event: %s\ndata: %s\n\n", name, data) < 0)
+        return NULL;
+    struct api_piece *piece = api_piece_create(text, strlen(text));
+    free(text);
+    return piece;
+}
+
+struct slurm_events *slurm_events_create(uv_loop_t *loop, const struct slurm_controller *controller,
+    void (*on_event)(void *context), void *context)
+{
     struct slurm_events *events = calloc(1, sizeof *events);
     if (!events)
         return NULL;
-    *events = (struct slurm_events){
-        .on_event = on_event, .context = context, .reset = api_piece_create(text, sizeof text - 1)};
-    if (!events->reset) {
+    *events = (struct slurm_events){.controller = controller,
+        .on_event = on_event,
+        .context = context,
+        .reset = make_piece("reset", "{}"),
+        .reset_all = make_piece("reset", "{\"all\": true}")};
+    if (!events->reset || !events->reset_all) {
+        api_piece_release(events->reset);
+        api_piece_release(events->reset_all);
         free(events);
         return NULL;
     }
@@ -46,14 +73,60 @@ struct slurm_events *slurm_events_create(
     return events;
 }
 
+static void send_reset(struct reader *reader)
+{
+    struct slurm_events *events = reader->events;
+    api_stream_send(reader->stream, reader->is_behind ? events->reset_all : events->reset);
+    reader->is_behind = false;
+}
+
 static void on_time(uv_timer_t *timer)
 {
     struct slurm_events *events = timer->data;
     for (struct reader *reader = events->readers; reader; reader = reader->next)
         if (api_stream_is_idle(reader->stream))
-            api_stream_send(reader->stream, events->reset);
+            send_reset(reader);
     events->on_event(events->context);
 }
+
+/* ---- jobs that have ended ---- */
+
+static void send_ended(struct reader *reader)
+{
+    const struct slurm_events *events = reader->events;
+    const struct cluster_asker asker = {.uid = reader->uid};
+    struct api_piece *piece = NULL;
+    size_t n = ended_jobs_count(&events->jobs, events->controller, &asker);
+    if (n == 0)
+        return;
+    if (n <= ENDED_MAX && api_stream_is_idle(reader->stream)) {
+        json_t *object = ended_jobs_json(&events->jobs, events->controller, &asker);
+        char *text = object ? json_dumps(object, JSON_COMPACT) : NULL;
+        piece = make_piece("ended", text);
+        free(text);
+        json_decref(object);
+    }
+    if (piece)
+        api_stream_send(reader->stream, piece);
+    reader->is_behind |= !piece;
+    api_piece_release(piece);
+}
+
+void slurm_events_updated(struct slurm_events *events)
+{
+    if (!events->readers)
+        return;
+    bool is_known = ended_jobs_update(&events->jobs, events->controller) == 0;
+    if (is_known && events->jobs.n_ended == 0)
+        return;
+    for (struct reader *reader = events->readers; reader; reader = reader->next) {
+        reader->is_behind |= !is_known;
+        send_ended(reader);
+    }
+    events->on_event(events->context);
+}
+
+/* ---- readers ---- */
 
 static void on_closed(void *context)
 {
@@ -63,8 +136,10 @@ static void on_closed(void *context)
     if (reader->next)
         reader->next->link = reader->link;
     free(reader);
-    if (!events->readers)
-        uv_timer_stop(&events->timer);
+    if (events->readers)
+        return;
+    uv_timer_stop(&events->timer);
+    ended_jobs_fini(&events->jobs);
 }
 
 static bool is_full(const struct slurm_events *events, uid_t uid)
@@ -89,8 +164,11 @@ void slurm_events_follow(struct slurm_events *events, struct api_request *reques
         api_reply(request, 500, NULL);
         return;
     }
-    *reader = (struct reader){
-        .events = events, .uid = uid, .next = events->readers, .link = &events->readers};
+    *reader = (struct reader){.events = events,
+        .uid = uid,
+        .is_behind = true,
+        .next = events->readers,
+        .link = &events->readers};
     reader->stream = api_reply_stream(request, "text/event-stream", on_closed, reader);
     if (!reader->stream) {
         free(reader);
@@ -98,8 +176,10 @@ void slurm_events_follow(struct slurm_events *events, struct api_request *reques
     }
     if (reader->next)
         reader->next->link = &reader->next;
+    if (!events->readers)
+        ended_jobs_update(&events->jobs, events->controller); /* with which to compare the next */
     events->readers = reader;
-    api_stream_send(reader->stream, events->reset);
+    send_reset(reader);
     if (!uv_is_active((uv_handle_t *)&events->timer))
         uv_timer_start(&events->timer, on_time, PERIOD_MS, PERIOD_MS);
 }
@@ -115,5 +195,7 @@ void slurm_events_destroy(struct slurm_events *events)
     if (!events)
         return;
     api_piece_release(events->reset);
+    api_piece_release(events->reset_all);
+    ended_jobs_fini(&events->jobs);
     free(events);
 }

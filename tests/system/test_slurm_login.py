@@ -5,6 +5,7 @@ web page, and agents with a key instead of munge."""
 
 import hashlib
 import http.client
+import itertools
 import json
 import os
 import select
@@ -51,9 +52,13 @@ class Browser:
         with self.request(method, path) as reply:
             return reply.status, reply.read().decode()
 
-    def first_event(self):
+    def events(self):
+        """Each event of the stream: its name and its data."""
         with self.request("GET", "/v1/events") as reply:
-            return reply.readline().decode()
+            while line := reply.readline().decode():
+                name = line.removeprefix("event: ").strip()
+                yield name, json.loads(reply.readline().decode().removeprefix("data: "))
+                reply.readline()
 
 
 class Between:
@@ -265,12 +270,29 @@ class Login(unittest.TestCase):
         for path in ("/v1/gpus/all/series", f"/v1/tasks/{self.jobs[ADA]}/series"):
             status, text = browser.get(path)
             self.assertEqual((status, "does not record" in text), (404, True), text)
-        self.assertEqual(browser.first_event(), "event: reset\n")
+        self.assertEqual(next(browser.events()), ("reset", {"all": True}))
         self.assertEqual(browser.get("/v1/web", method="POST")[0], 404)  # it changes nothing
         self.assertEqual(Browser(url, is_good=False).get("/v1/gpus")[0], 401)
         # A stream cannot be signed.
         status, text = self.send(self.credential(path="/v1/events"), path="/v1/events")
         self.assertEqual((status, "other machines" in text), (409, True), text)
+
+    def test_ended_jobs_are_named_at_once(self):
+        browser = Browser(self.colloc_web("--print-url", user=ADA).strip())
+        mine, other = (int(self.sbatch(user)) for user in (ADA, BOB))
+        until(
+            lambda: mine in [t["id"] for t in json.loads(browser.get("/v1/tasks")[1])["tasks"]],
+            "the job",
+        )
+        events = browser.events()
+        self.assertEqual(next(events), ("reset", {"all": True}))
+        self.slurm.run("scancel", str(other), str(mine))
+        some = itertools.islice(events, 20)  # a minute of "reset"
+        ended = next((data for name, data in some if name == "ended"), None)
+        self.assertEqual(ended, {"ids": [mine]})  # PrivateData
+        events.close()
+        tasks = json.loads(browser.get("/v1/tasks")[1])["tasks"]
+        self.assertNotIn(mine, [task["id"] for task in tasks])
 
     @unittest.skipUnless(os.environ.get("COLLOC_SOAK"), "a part of make soak")
     def test_page_in_a_browser(self):

@@ -56,11 +56,12 @@ export async function getLog(id, stream, offset, tail) {
 }
 
 // Follows the daemon's events; the browser reconnects by itself with the last id.
-export function follow({ onTasks, onGpus, onReset, onState }) {
+export function follow({ onTasks, onEnded, onGpus, onReset, onState }) {
   const source = new EventSource("/v1/events");
   const listen = (name, take) =>
     source.addEventListener(name, (event) => take(JSON.parse(event.data)));
   listen("tasks", (data) => onTasks(data.tasks));
+  listen("ended", (data) => onEnded(data.ids));
   listen("gpus", onGpus);
   listen("reset", onReset);
   source.onopen = () => onState(true);

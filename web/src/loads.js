@@ -26,7 +26,8 @@ export function oneAtATime(load) {
 const ALL_PERIOD_MS = 30_000; // chosen: ten of the controller's events
 
 // Does a load read all tasks, or only the first page? The controller of a Slurm cluster asks for a
-// load every three seconds; all its tasks are read again after a while only.
+// load every three seconds, and names jobs that ended; all its tasks are read again after a while
+// only, for those that came at the end of the queue.
 export function readsAll({ isWanted, isSlurm, sinceMs }) {
   return isWanted && (!isSlurm || sinceMs >= ALL_PERIOD_MS);
 }

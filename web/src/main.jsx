@@ -6,7 +6,7 @@ import "uplot/dist/uPlot.min.css";
 
 import { follow, get, getAllTasks } from "./api.js";
 import { oneAtATime, readsAll } from "./loads.js";
-import { mergeTasks, parsePlace } from "./model.js";
+import { dropTasks, mergeTasks, parsePlace } from "./model.js";
 import { Gpus, History, Overview, Task } from "./pages.jsx";
 import { Report } from "./report_page.jsx";
 import "./style.css";
@@ -25,8 +25,10 @@ function useLive() {
   const known = useRef(false);
   const set = (change) => setLive((before) => ({ ...before, ...change(before) }));
   const all = useRef({ isWanted: false, readAt: -Infinity, isSlurm: false });
+  const endedMeanwhile = useRef(new Set()); // during a load, of which the answer may still have them
   const loadOnce = async () => {
     const { isWanted, isSlurm, readAt } = all.current;
+    const ended = (endedMeanwhile.current = new Set());
     const now = performance.now();
     const takesAll = readsAll({ isWanted, isSlurm, sinceMs: now - readAt });
     if (takesAll) all.current.readAt = now;
@@ -40,7 +42,7 @@ function useLive() {
       all.current.isSlurm = Boolean(info.slurm);
       const addsTo = isWanted && !takesAll; // the first page, to all tasks as they were read last
       set((before) => ({
-        tasks: mergeTasks(addsTo ? before.tasks : new Map(), list.tasks),
+        tasks: dropTasks(mergeTasks(addsTo ? before.tasks : new Map(), list.tasks), ended),
         hasMore: addsTo ? before.hasMore : Boolean(list.next),
         gpus: gpus.gpus,
         info,
@@ -56,12 +58,19 @@ function useLive() {
     // The stream begins with a reset, which loads the lists: no change can be missed between the two.
     return follow({
       onTasks: (changed) => set((before) => ({ tasks: mergeTasks(before.tasks, changed) })),
+      onEnded: (ids) => {
+        for (const id of ids) endedMeanwhile.current.add(id);
+        set((before) => ({ tasks: dropTasks(before.tasks, ids) }));
+      },
       onGpus: (data) =>
         set((before) => ({
           gpus: before.gpus?.map((gpu) => ({ ...gpu, ...data.gpus.find((g) => g.index === gpu.index) })) ?? null,
           counts: { running: data.running, queued: data.queued },
         })),
-      onReset: load,
+      onReset: (data) => {
+        if (data.all) all.current.readAt = -Infinity;
+        load();
+      },
       onState: (on) => {
         setConnected(on);
         if (!on && !known.current) load(); // it says why, as when there is no login

@@ -23,6 +23,13 @@ export function mergeTasks(live, changed) {
   return next;
 }
 
+// The live tasks without those that ended, by their ids.
+export function dropTasks(live, ended) {
+  const next = new Map(live);
+  for (const id of ended) next.delete(id);
+  return next;
+}
+
 // A colour for each task: neighbours in number differ much.
 export const hueOf = (id) => Math.round((id * 137.508) % 360);
 

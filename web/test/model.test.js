@@ -35,6 +35,14 @@ test("running tasks come before waiting ones, those in order of their queue", ()
   assert.deepEqual(positions, [...positions].sort((a, b) => a - b));
 });
 
+test("tasks that ended leave by their ids", () => {
+  const before = new Map(live.map((task) => [task.id, task]));
+  const after = model.dropTasks(before, [live[0].id, 999999]);
+  assert.equal(after.size, before.size - 1);
+  assert.equal(after.has(live[0].id), false);
+  assert.equal(before.has(live[0].id), true);
+});
+
 test("an event changes, adds and removes tasks", () => {
   const before = new Map(live.map((task) => [task.id, task]));
   const first = live[0];

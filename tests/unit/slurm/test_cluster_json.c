@@ -15,6 +15,7 @@
 #include "fake_slurm.h"
 #include "policy/policies.h"
 #include "slurm/cluster_json.h"
+#include "slurm/ended_jobs.h"
 
 enum { ADA = 1000, BOB = 1001 };
 
@@ -303,12 +304,49 @@ static void waiting_jobs_have_a_start(void **state)
     end_cluster();
 }
 
+/* One that runs ends, one that waits is cancelled, and one is not listed any more. */
+static void jobs_that_ended_are_named(void **state)
+{
+    struct ended_jobs jobs = {0};
+    begin_cluster(1, 1);
+    struct fake_job *list[4];
+    for (uint32_t i = 0; i < 4; i++)
+        list[i] = fake_slurm_submit(&fake, 9 - i);
+    list[2]->job.uid = BOB;
+    settle();
+    assert_int_equal(list[0]->job.state, SLURM_STATE_RUNNING);
+    assert_int_equal(ended_jobs_update(&jobs, controller), 0);
+    assert_int_equal(ended_jobs_count(&jobs, controller, &root), 0);
+    fake_slurm_end(&fake, list[0], SLURM_STATE_FAILED);
+    fake_slurm_end(&fake, list[2], SLURM_STATE_CANCELLED);
+    list[3]->is_gone = true;
+    fake_slurm_submit(&fake, 1);
+    hides_jobs = true;
+    update();
+    assert_int_equal(ended_jobs_update(&jobs, controller), 0);
+    assert_int_equal(ended_jobs_count(&jobs, controller, &root), 3);
+    json_t *all = ended_jobs_json(&jobs, controller, &root),
+           *own = ended_jobs_json(&jobs, controller, &bob);
+    char *text = json_dumps(all, JSON_COMPACT), *text_own = json_dumps(own, JSON_COMPACT);
+    assert_string_equal(text, "{\"ids\":[1,3,4]}");
+    assert_string_equal(text_own, "{\"ids\":[3]}");
+    free(text);
+    free(text_own);
+    json_decref(all);
+    json_decref(own);
+    update();
+    assert_int_equal(ended_jobs_update(&jobs, controller), 0);
+    assert_int_equal(ended_jobs_count(&jobs, controller, &root), 0);
+    ended_jobs_fini(&jobs);
+    end_cluster();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(running_jobs_come_first_then_by_priority),
         cmocka_unit_test(a_long_list_comes_in_pages),
         cmocka_unit_test(other_users_jobs_can_be_hidden), cmocka_unit_test(an_array_is_counted),
-        cmocka_unit_test(what_is_not_measured_is_null),
-        cmocka_unit_test(waiting_jobs_have_a_start)};
+        cmocka_unit_test(what_is_not_measured_is_null), cmocka_unit_test(waiting_jobs_have_a_start),
+        cmocka_unit_test(jobs_that_ended_are_named)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
