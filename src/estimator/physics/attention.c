@@ -73,6 +73,12 @@ static int keep_pairs(struct builder *builder, double pairs, double other_bytes)
     return op.output < 0 ? op.output : builder_op(builder, &op);
 }
 
+static bool learns_biases(const struct builder *builder, const struct layer *layer)
+{
+    return layer->rank == 2 && layer->parameters > 0 &&
+           builder->extents.sequence == SEQUENCE_UNKNOWN;
+}
+
 /*
  * A module over the tokens of an image with parameters beside its projections learns biases of its
  * scores, so the scores are stored. The number of heads follows from these parameters and the
@@ -80,9 +86,7 @@ static int keep_pairs(struct builder *builder, double pairs, double other_bytes)
  */
 static int biased_scores(struct builder *builder, const struct layer *layer)
 {
-    bool tokens = layer->rank == 2 && layer->parameters > 0 &&
-                  builder->extents.sequence == SEQUENCE_UNKNOWN;
-    if (!tokens || builder->current == TAPE_NONE)
+    if (!learns_biases(builder, layer) || builder->current == TAPE_NONE)
         return 0;
     double n = (double)layer->shape[0], heads = (double)layer->parameters / n;
     if (heads != floor(heads) || heads > HEADS_MAX)
@@ -108,11 +112,36 @@ static bool compares_channels(const struct builder *builder, const struct layer 
     return false;
 }
 
+/* Appends the products with stored scores, which read query, key and value in another layout. Heads
+ * may be narrower in keys than in values. */
+static int append_products(struct builder *builder)
+{
+    int packed = builder->current;
+    double width = builder->scope.awaited_width;
+    struct extent extent = builder_extent(builder, packed);
+    builder->scope.awaited_width = 0;
+    double bytes = builder->tape->tensors[packed].element_bytes;
+    struct op op = {.kind = LAYER_ATTENTION,
+        .layer = TAPE_NONE,
+        .inputs = {packed, TAPE_NONE, TAPE_NONE},
+        .keeps_output = true,
+        .kept_bytes = extent.elements * bytes};
+    extent.elements *= width / extent.last;
+    extent.last = width;
+    op.output = builder_tensor(builder, extent, (int)bytes);
+    return op.output < 0 ? op.output : builder_op(builder, &op);
+}
+
 int attention_enter(struct builder *builder, const struct layer *layer)
 {
     struct attention_scope *scope = &builder->scope;
     if (scope->open && layer->depth <= scope->depth)
         scope->open = false;
+    if (scope->awaited_width > 0 && layer->leaf && layer->kind != LAYER_NORM) {
+        int r = append_products(builder);
+        if (r < 0)
+            return r;
+    }
     bool channels = !layer->leaf && compares_channels(builder, layer);
     if (layer->leaf || !(channels || library_is_attention(layer->type)))
         return 0;
@@ -121,7 +150,8 @@ int attention_enter(struct builder *builder, const struct layer *layer)
         .channels = channels,
         .depth = layer->depth,
         .source = builder->current,
-        .scores = library_writes_scores(layer->type)};
+        .scores = library_writes_scores(layer->type),
+        .biased = !channels && learns_biases(builder, layer)};
     return r;
 }
 
@@ -159,8 +189,13 @@ int attention_scores(struct builder *builder, const struct layer *layer)
     if (!scope->open || scope->scores || !pairs || builder->current == TAPE_NONE)
         return 0;
     const struct tensor *result = &builder->tape->tensors[builder->current];
-    double copies = scope->channels ? CHANNEL_COPIES * result->elements * result->element_bytes : 0;
-    return keep_pairs(builder, (double)layer->activations.value, copies);
+    double scores = (double)layer->activations.value,
+           copies = scope->channels ? CHANNEL_COPIES * result->elements * result->element_bytes : 0;
+    /* A linear layer has mixed the heads (arXiv:2003.02436): the product reads its result, of which
+     * autocast's copy is counted for each pair. */
+    if (result->elements == scores && !builder->tape->autocast)
+        copies += scores * SINGLE_BYTES;
+    return keep_pairs(builder, scores, copies);
 }
 
 int attention_leave(struct builder *builder, const struct layer *layer, const struct op *op)
@@ -174,6 +209,11 @@ int attention_leave(struct builder *builder, const struct layer *layer, const st
         int fused[3] = {op->output, TAPE_NONE, TAPE_NONE};
         scope->done = true;
         return append_attention(builder, fused, in);
+    }
+    if (scope->n == 0 && scope->biased && out > in) {
+        scope->done = true;
+        scope->awaited_width = in; /* a normalisation of the projection may follow */
+        return 0;
     }
     if (scope->n == 0)
         scope->source = op->inputs[0];
@@ -215,14 +255,25 @@ static double take_parameters(struct builder *builder, size_t i)
     return parameters;
 }
 
+/* Tests whether a module attends over all tokens of an image, which it lists as [tokens, width]: no
+ * windows divide these. Biases of its scores are the mask of a fused kernel. */
+static bool is_fused_over_image(const struct builder *builder, const struct layer *layer)
+{
+    return !builder->extents.from_arguments && layer->rank == 2 &&
+           builder->extents.sequence == SEQUENCE_UNKNOWN;
+}
+
 /*
- * Adds an operation that stores scores: softmax, and its dropout's mask and result, for each head
- * and pair of tokens. If the text has shapes, the tokens are those of a window of about 50, since
- * vision transformers that store scores attend within windows, and no layer of theirs shows it.
+ * Returns the bytes of stored scores for each token: softmax, and its dropout's mask and result,
+ * for each head and other token. If the text has shapes, these are the tokens of a window of about
+ * 50, since vision transformers that store scores attend within windows, and no layer shows it.
  */
-static double score_bytes(const struct builder *builder, bool cosine, double width)
+static double score_bytes(
+    const struct builder *builder, const struct layer *layer, bool cosine, double width)
 {
     bool windows = !builder->extents.from_arguments;
+    if (is_fused_over_image(builder, layer))
+        return STATISTICS_BYTES * width / HEAD_WIDTH;
     double heads = width / (windows ? WINDOW_HEAD_WIDTH : HEAD_WIDTH),
            sequence = builder->extents.sequence;
     if (windows && cosine)
@@ -248,9 +299,10 @@ int attention_take_whole(struct builder *builder, size_t i)
         .weight = take_parameters(builder, i)};
     bool cosine = library_compares_by_cosine(layer->type);
     bool positions = op.weight >= POSITION_WEIGHTS * now.last * now.last;
-    double copies = PROJECTIONS_COPIES + (cosine ? COSINE_COPIES : 0) +
-                    (positions ? POSITION_COPIES : 0);
-    op.kept_bytes = copies * now.elements * bytes + tokens * score_bytes(builder, cosine, now.last);
+    double copies = PROJECTIONS_COPIES - is_fused_over_image(builder, layer) +
+                    (cosine ? COSINE_COPIES : 0) + (positions ? POSITION_COPIES : 0);
+    op.kept_bytes = copies * now.elements * bytes +
+                    tokens * score_bytes(builder, layer, cosine, now.last);
     op.macs = op.weight * tokens;
     op.output = builder_tensor(builder, now, (int)bytes);
     int r = op.output < 0 ? op.output : builder_op(builder, &op);

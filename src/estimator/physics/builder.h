@@ -14,8 +14,10 @@
 /* The innermost module around a layer that is attention by its type's name. */
 struct attention_scope {
     bool open, done;
-    bool scores;   /* scores are stored, not computed within a fused kernel */
-    bool channels; /* scores are between channels */
+    bool scores;          /* scores are stored, not computed within a fused kernel */
+    bool channels;        /* scores are between channels */
+    bool biased;          /* scores have learned biases and are stored */
+    double awaited_width; /* of the result of products that are to be appended; 0: none */
     int depth;
     int source;     /* the input of the projections */
     int project[3]; /* query, key and value, so far */

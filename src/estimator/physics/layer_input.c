@@ -215,8 +215,57 @@ static int search_next(struct search *search)
     return TAPE_NONE;
 }
 
+/* Tests whether maps, or vectors, side by side are what the layer reads. */
+static bool joined_fits(
+    const struct layer *layer, struct extent both, struct extent extent, struct op *op)
+{
+    if (layer->kind == LAYER_CONV)
+        return conv_fits(layer, both, extent, op) && !op->depthwise;
+    if (layer->kind == LAYER_LINEAR)
+        return both.first == both.elements && linear_fits(layer, both, extent);
+    return both.first == extent.first;
+}
+
+static bool is_embedded(const struct builder *builder, int tensor)
+{
+    const struct tape *tape = builder->tape;
+    for (size_t k = 0; k < builder->embeddings.n; k++)
+        if (tape->ops[builder->embeddings.ops[k]].output == tensor)
+            return true;
+    return false;
+}
+
+/* Returns the embedded vector beside the embedded vector `tensor` that has its width; TAPE_NONE:
+ * there is none. */
+static int find_factor(const struct builder *builder, int tensor)
+{
+    const struct tensor *tensors = builder->tape->tensors;
+    for (int i = tensor - 1; i <= tensor + 1; i += 2)
+        if (i >= 0 && i < builder->current && tensors[i].elements == tensors[tensor].elements &&
+            is_embedded(builder, i) && is_embedded(builder, tensor))
+            return i;
+    return TAPE_NONE;
+}
+
+/*
+ * Joins the current tensor and an earlier one. An embedded vector that was joined before is there
+ * again as a factor: what the layer reads is its product with the vector beside it (matrix
+ * factorisation, arXiv:1708.05031), which keeps both.
+ */
+static int join_tensors(
+    struct builder *builder, const struct layer *layer, int earlier, struct extent both)
+{
+    int current = builder->current;
+    int factor = layer->kind == LAYER_LINEAR && builder->consumed[earlier]
+                     ? find_factor(builder, earlier)
+                     : TAPE_NONE;
+    if (factor != TAPE_NONE)
+        earlier = builder_merge(builder, earlier, factor, true, builder_extent(builder, earlier));
+    return earlier < 0 ? earlier : builder_merge(builder, current, earlier, false, both);
+}
+
 /* Finds two neighbouring maps whose channels together are the input channels of a convolution or a
- * pooling. */
+ * pooling, or two vectors that a linear layer reads. */
 static int concatenate_for(struct builder *builder, const struct layer *layer, struct extent extent,
     bool hidden, struct op *op)
 {
@@ -226,22 +275,25 @@ static int concatenate_for(struct builder *builder, const struct layer *layer, s
         struct extent other = builder_extent(builder, i), both = now;
         both.first += other.first;
         both.elements += other.elements;
-        bool suits = layer->kind == LAYER_CONV
-                         ? conv_fits(layer, both, extent, op) && !op->depthwise
-                         : both.first == extent.first;
-        if (count_places(other) != count_places(now) || !suits)
+        both.last = both.first == both.elements ? both.first : both.last;
+        bool hidden_layer = layer->kind == LAYER_LINEAR && builder->consumed[i] &&
+                            !is_embedded(builder, i) && !builder->tape->tensors[i].is_data;
+        if (hidden_layer || count_places(other) != count_places(now) ||
+            !joined_fits(layer, both, extent, op))
             continue;
-        return builder_merge(builder, builder->current, i, false, both);
+        return join_tensors(builder, layer, i, both);
     }
     return TAPE_NONE;
 }
 
-/* No earlier tensor has the size: assumes an input of the size of the output, for a layer without
- * parameters. */
+/* No earlier tensor has the size: assumes an input of the size of the output, for a layer that can
+ * have one. */
 static int make_up(struct builder *builder, const struct layer *layer, struct extent extent)
 {
-    if (layer->kind == LAYER_NORM || layer->kind == LAYER_ACTIVATION ||
-        layer->kind == LAYER_DROPOUT)
+    bool keeps_size = layer->kind == LAYER_NORM || layer->kind == LAYER_ACTIVATION ||
+                      layer->kind == LAYER_DROPOUT ||
+                      (layer->kind == LAYER_LINEAR && linear_fits(layer, extent, extent));
+    if (keeps_size)
         return builder_merge(builder, builder->current, TAPE_NONE, false, extent);
     builder->tape->doubts.n_guessed++;
     return builder->current;
@@ -281,7 +333,11 @@ static int look_back(
     if (layer->kind == LAYER_NORM && extent.elements * 2 == now.elements &&
         extent.last * 2 == now.last)
         return builder->current; /* one of its halves */
-    int found = find_earlier(builder, layer, extent, false, op);
+    /* A vector that no layer has read is read by this one, with another. */
+    bool joins = layer->kind == LAYER_LINEAR && !builder->consumed[builder->current];
+    int found = joins ? concatenate_for(builder, layer, extent, false, op) : TAPE_NONE;
+    if (found == TAPE_NONE)
+        found = find_earlier(builder, layer, extent, false, op);
     if (found == TAPE_NONE)
         found = find_earlier(builder, layer, extent, true, op);
     if (found != TAPE_NONE)

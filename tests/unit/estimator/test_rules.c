@@ -3,6 +3,7 @@
  * text that shows it, and on one that does not. */
 #include "tape_case.h"
 
+#include <math.h>
 #include <stdio.h>
 
 #include "base/units.h"
@@ -106,6 +107,87 @@ static void test_scaled_branches(void **state)
     assert_true(saved_by(scaled) - saved_by(plain) == 16 * 8 * 8 * 4.0);
 }
 
+/* Four heads over 64 tokens, whose scores a linear layer mixes: it reads them in another layout,
+ * and in 32 bit the product reads its result. */
+static void test_mixed_scores(void **state)
+{
+    static const char form[] = TREE
+        "Net: 0-1  [-1, 64, 32]  --\n├─Conv2d: 1-1  [-1, 32, 8, 8]  896\n├─LayerNorm: 1-3  [-1, 64, 32]  64\n"
+        "├─Attention: 1-2  [-1, 64, 32]  --\n│    ├─Linear (qkv): 2-1  [-1, 64, 96]  3,168\n"
+        "%s│    ├─Dropout: 2-3  [-1, 4, 64, 64]  --\n"
+        "│    ├─Linear (proj): 2-4  [-1, 64, 32]  1,056\n====\n";
+    char plain[512], mixed[512];
+    snprintf(plain, sizeof plain, form, "");
+    snprintf(mixed, sizeof mixed, form, "│    ├─Linear (mix): 2-2  [-1, 64, 64, 4]  20\n");
+    const double scores = 4 * 64 * 64 * 4, result = 64 * 32 * 4;
+    double more = saved_by(mixed) - saved_by(plain);
+    assert_true(fabs(more - 2 * scores) <= result);
+}
+
+/* Attention over all tokens of an image that uses its projection as a function: the biases are the
+ * mask of a fused kernel. Over a map, windows of it store their scores. */
+static void test_biases_as_a_mask(void **state)
+{
+    static const char form[] = TREE
+        "Net: 0-1  [-1, %s, 64]  --\n├─Conv2d: 1-1  [-1, 64, 14, 14]  1,792\n"
+        "├─LayerNorm: 1-2  [-1, %s, 64]  128\n├─Attention: 1-3  [-1, %s, 64]  729\n"
+        "│    ├─Linear (qkv): 2-1  --  12,288\n"
+        "│    ├─Linear (proj): 2-2  [-1, %s, 64]  4,160\n====\n";
+    char tokens[512], map[512];
+    snprintf(tokens, sizeof tokens, form, "196", "196", "196", "196");
+    snprintf(map, sizeof map, form, "14, 14", "14, 14", "14, 14", "14, 14");
+    const double result = 196 * 64 * 4, softmax = 196 * 2 * 49 * 4, statistics = 196 * 4;
+    assert_true(saved_by(map) - saved_by(tokens) == result + softmax - statistics);
+}
+
+/* A projection to twice the width, in a module that learns biases: keys are narrower than values.
+ * Stored scores of 4 heads, and the products' copies of query, key and value, and their result. */
+static void test_narrow_keys(void **state)
+{
+    static const char form[] = TREE
+        "Net: 0-1  [-1, 64, 32]  --\n├─Conv2d: 1-1  [-1, 32, 8, 8]  896\n"
+        "├─LayerNorm: 1-2  [-1, 64, 32]  64\n├─%s: 1-3  [-1, 64, 32]  256\n"
+        "│    ├─Linear (qkv): 2-1  [-1, 64, 64]  2,112\n"
+        "│    ├─LayerNorm: 2-2  [-1, 64, 64]  128\n"
+        "│    ├─Linear (proj): 2-3  [-1, 64, 32]  1,024\n====\n";
+    char plain[512], attention[512];
+    snprintf(plain, sizeof plain, form, "Mixer");
+    snprintf(attention, sizeof attention, form, "Attention");
+    const double scores = 4 * 64 * 64 * 4, copies = 64 * 64 * 4, result = 64 * 32 * 4;
+    double more = saved_by(attention) - saved_by(plain);
+    assert_true(fabs(more - (scores + copies + result)) <= result);
+}
+
+/* A linear layer of 48 inputs after vectors of 32 and 16 reads both side by side. */
+static void test_joined_vectors(void **state)
+{
+    struct built b;
+    build("Embedding-1 [-1, 32] 3200\nEmbedding-2 [-1, 16] 1600\nLinear-3 [-1, 8] 392\n",
+        (struct estimate_request){.batch = 1}, "sgd", &b);
+    assert_int_equal(count_kind(&b.tape, LAYER_MERGE), 1);
+    assert_int_equal(b.tape.doubts.n_guessed, 0);
+    const struct op *join = last_of(&b, LAYER_MERGE);
+    assert_true(join->inputs[0] == 1 && join->inputs[1] == 0);
+    assert_int_equal(last_of(&b, LAYER_LINEAR)->inputs[0], join->output);
+    drop(&b);
+}
+
+/* Two embedded vectors are joined for a tower; the last layer reads what the tower made beside 16
+ * numbers more: their product, which keeps both. */
+static void test_factors(void **state)
+{
+    struct built b;
+    build("Embedding-1 [-1, 16] 3200\nEmbedding-2 [-1, 16] 1600\nLinear-3 [-1, 8] 264\n"
+          "ReLU-4 [-1, 8] 0\nLinear-5 [-1, 1] 25\n",
+        (struct estimate_request){.batch = 1}, "sgd", &b);
+    assert_int_equal(count_kind(&b.tape, LAYER_MERGE), 3); /* two are side by side */
+    assert_int_equal(b.tape.doubts.n_guessed, 0);
+    const struct op *join = last_of(&b, LAYER_MERGE), *product = join - 1;
+    assert_int_equal(join->inputs[1], product->output);
+    assert_true(product->keeps_inputs && product->inputs[0] == 1 && product->inputs[1] == 0);
+    drop(&b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -114,6 +196,11 @@ int main(void)
         cmocka_unit_test(test_branches_without_sizes),
         cmocka_unit_test(test_standardized_weights),
         cmocka_unit_test(test_scaled_branches),
+        cmocka_unit_test(test_mixed_scores),
+        cmocka_unit_test(test_biases_as_a_mask),
+        cmocka_unit_test(test_narrow_keys),
+        cmocka_unit_test(test_joined_vectors),
+        cmocka_unit_test(test_factors),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
