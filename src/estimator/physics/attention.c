@@ -88,10 +88,14 @@ static int biased_scores(struct builder *builder, const struct layer *layer)
 {
     if (!learns_biases(builder, layer) || builder->current == TAPE_NONE)
         return 0;
-    double n = (double)layer->shape[0], heads = (double)layer->parameters / n;
-    if (heads != floor(heads) || heads > HEADS_MAX)
+    double n = (double)layer->shape[0], heads = (double)layer->parameters / n, tokens = n;
+    struct extent now = builder_extent(builder, builder->current);
+    if (heads != floor(heads) || heads > HEADS_MAX) {
         heads = (double)layer->shape[1] / HEAD_WIDTH;
-    return keep_pairs(builder, heads * n * n, 0);
+        if (now.last > 0 && fmod(now.elements / now.last, n) == 0)
+            tokens = now.elements / now.last; /* of all windows */
+    }
+    return keep_pairs(builder, heads * n * tokens, 0);
 }
 
 /*

@@ -17,6 +17,7 @@
 #include "estimator/physics/blocks.h"
 
 #include "estimator/physics/library_rules.h"
+#include "estimator/physics/partition.h"
 
 enum { SINGLE_BYTES = 4 }; /* of fp32 */
 
@@ -94,7 +95,7 @@ int block_end(struct builder *builder, const struct open_block *open)
     if (builder->current == TAPE_NONE || !block->activations.known || block->rank < 2)
         return 0;
     struct extent now = builder_extent(builder, builder->current);
-    double elements = (double)block->activations.value;
+    double elements = (double)block->activations.value * partition_parts(builder, block);
     if (builder->extents.sequence != builder->extents.shown_sequence)
         return 0;
     if (elements == now.elements)

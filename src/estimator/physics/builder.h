@@ -32,6 +32,12 @@ struct branch_scope {
     int sum;           /* of the branches that have ended */
 };
 
+/* How a map is cut for the layers around the current one. */
+struct partition {
+    double parts;  /* 0: not cut */
+    double tokens; /* of a part */
+};
+
 struct builder {
     struct tape *tape;
     struct extent_context extents;
@@ -45,6 +51,7 @@ struct builder {
     } embeddings; /* whose weight a later layer may share */
     struct attention_scope scope;
     struct branch_scope branches;
+    struct partition partition;
     bool calls_activations;
     bool drops_within; /* dropout between the layers has an effect */
     double unknown_elements, all_elements;

@@ -25,6 +25,7 @@
 #include "estimator/physics/builder.h"
 #include "estimator/physics/layer_op.h"
 #include "estimator/physics/library_rules.h"
+#include "estimator/physics/partition.h"
 
 /* Chosen: the number of layers after a linear one that are searched for its activation. Printed
  * modules list it next, or after a dropout and a norm. */
@@ -75,7 +76,8 @@ static int take_layer(struct builder *builder, size_t i)
     struct extent before = builder->current == TAPE_NONE
                                ? EXTENT_UNKNOWN
                                : builder_extent(builder, builder->current);
-    struct extent extent = extent_of(&builder->extents, i, before);
+    struct extent extent = partition_extent(
+        builder, layer, extent_of(&builder->extents, i, before));
     builder->done[i] = true;
     if (layer->kind == LAYER_NORM && layer->rank == 1 && before.elements > before.last &&
         extent.elements == before.last)

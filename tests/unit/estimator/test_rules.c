@@ -188,6 +188,56 @@ static void test_factors(void **state)
     drop(&b);
 }
 
+/* Returns the elements of all outputs of a kind of layer. */
+static double elements_of(const struct tape *tape, enum layer_kind kind)
+{
+    double elements = 0;
+    for (size_t i = 0; i < tape->n_ops; i++)
+        if (tape->ops[i].kind == kind)
+            elements += tape->tensors[tape->ops[i].output].elements;
+    return elements;
+}
+
+/* 64 places of a map are four samples of 16 tokens for the layers of a block, and a map again for
+ * the convolution after it. */
+static void test_patches_as_samples(void **state)
+{
+    struct built b;
+    build(TREE "Net: 0-1  [-1, 8, 8, 8]  --\n├─Conv2d: 1-1  [-1, 24, 8, 8]  672\n"
+               "├─Sequential: 1-2  [-1, 16, 24]  --\n│    ├─LayerNorm: 2-1  [-1, 16, 24]  48\n"
+               "│    ├─Linear: 2-2  [-1, 16, 48]  1,200\n│    ├─GELU: 2-3  [-1, 16, 48]  --\n"
+               "│    ├─Linear: 2-4  [-1, 16, 24]  1,176\n├─Conv2d: 1-3  [-1, 8, 8, 8]  192\n====\n",
+        (struct estimate_request){.batch = 1}, "sgd", &b);
+    assert_true(elements_of(&b.tape, LAYER_NORM) == 64 * 24);
+    assert_true(elements_of(&b.tape, LAYER_LINEAR) == 64 * (48 + 24));
+    assert_int_equal(count_kind(&b.tape, LAYER_MERGE), 0);
+    assert_int_equal(b.tape.doubts.n_guessed, 0);
+    drop(&b);
+}
+
+/* The same for windows whose first layer is the projection to query, key and value; tokens of which
+ * a layer reads a part are no map. */
+static void test_windows_as_samples(void **state)
+{
+    static const char form[] = TREE
+        "Net: 0-1  [-1, 8]  --\n├─Conv2d: 1-1  [-1, 24, 8, 8]  672\n"
+        "├─LayerNorm: 1-2  [-1, %s, 24]  48\n├─Attention: 1-3  [-1, 16, 24]  --\n"
+        "│    ├─Linear (qkv): 2-1  [-1, 16, 72]  1,800\n"
+        "│    ├─Linear (proj): 2-2  [-1, 16, 24]  600\n"
+        "├─LayerNorm: 1-4  [-1, %s, 24]  48\n====\n";
+    char windows[768], tokens[768];
+    struct built b;
+    snprintf(windows, sizeof windows, form, "8, 8", "8, 8");
+    snprintf(tokens, sizeof tokens, form, "64", "16");
+    build(windows, (struct estimate_request){.batch = 1}, "sgd", &b);
+    assert_true(elements_of(&b.tape, LAYER_LINEAR) == 64 * (72 + 24));
+    assert_true(elements_of(&b.tape, LAYER_NORM) == 2 * 64 * 24);
+    drop(&b);
+    build(tokens, (struct estimate_request){.batch = 1}, "sgd", &b);
+    assert_true(elements_of(&b.tape, LAYER_LINEAR) == 16 * (72 + 24));
+    drop(&b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -201,6 +251,8 @@ int main(void)
         cmocka_unit_test(test_narrow_keys),
         cmocka_unit_test(test_joined_vectors),
         cmocka_unit_test(test_factors),
+        cmocka_unit_test(test_patches_as_samples),
+        cmocka_unit_test(test_windows_as_samples),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
