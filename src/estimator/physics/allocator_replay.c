@@ -261,7 +261,9 @@ static void zero_grad(struct replay *replay)
 static void release_unused(struct replay *replay, int tensor, int op)
 {
     struct tensor_life *root = &replay->lives[replay->lives[tensor].root];
-    bool is_output = replay->lives[tensor].root == replay->lives[replay->tape->n_tensors - 1].root;
+    const struct tensor_life *lives = replay->lives;
+    bool is_output = lives[tensor].root == lives[replay->tape->n_tensors - 1].root ||
+                     lives[tensor].root == lives[replay->tape->result].root;
     if (replay->tape->tensors[root - replay->lives].is_data)
         return;
     if (root->last_use == op && root->first_keep == NONE && !is_output)
@@ -436,13 +438,15 @@ static void loss_and_backward(struct replay *replay)
     const struct tensor *logits = &tape->tensors[tape->n_tensors - 1];
     double bytes = logits->elements * tape->batch * WEIGHT_BYTES;
     int last_output = replay->output;
-    struct tensor_life *output = &replay->lives[replay->lives[tape->n_tensors - 1].root];
+    struct tensor_life *output = &replay->lives[replay->lives[tape->result].root];
     release_block(replay, &last_output);
     replay->output = NONE;
     bool raises = logits->element_bytes < WEIGHT_BYTES && tape->raises_logits;
     int single = raises ? take_block(replay, bytes) : NONE;
     replay->loss = take_block(replay, bytes);
     release_block(replay, &single);
+    if (tape->result != (int)tape->n_tensors - 1) /* within the loss */
+        release_block(replay, &replay->lives[tape->n_tensors - 1].block);
     int gradient = take_block(replay, bytes);
     single = raises ? take_block(replay, bytes) : NONE;
     add_gradient(replay, (int)tape->n_tensors - 1);

@@ -373,7 +373,7 @@ static double image_channels(const struct layer *layer, struct extent extent, st
  * output: the text has neither the stride nor the size of the image. Patches do not overlap; the
  * first maps of published networks are half or a quarter of 224, 299 or 320 pixels.
  */
-static double stem_stride(const struct op *op, struct extent extent, bool volume)
+static double stem_stride(const struct op *op, struct extent extent, bool volume, bool makes_tokens)
 {
     double side = extent.last, taps = floor(sqrt(op->window) + 0.5);
     bool quarter = side >= QUARTER_224_MIN && side <= QUARTER_224_MAX;
@@ -383,11 +383,24 @@ static double stem_stride(const struct op *op, struct extent extent, bool volume
         return taps == 4 && side != QUARTER_224 ? 2 : taps;
     bool half = (side >= HALF_224_MIN && side <= HALF_224_MAX) ||
                 (side >= HALF_299_MIN && side <= HALF_299_MAX) || side == HALF_320;
+    if (taps == 7 && makes_tokens)
+        return 4; /* patches that overlap (arXiv:2105.15203, 2106.13797) */
     if (half || (taps == 7 && side == HALF_256))
         return 2;
     if (taps >= 7 && quarter)
         return 4;
     return taps == 7 && side <= SEVENTH_256_MAX ? 7 : 1;
+}
+
+/* Tests whether the layer after a convolution normalises the places of its map as tokens. */
+static bool makes_tokens(
+    const struct builder *builder, const struct layer *layer, struct extent extent)
+{
+    const struct model *model = builder->extents.model;
+    const struct layer *next = layer + 1;
+    return next < model->layers + model->n_layers && next->kind == LAYER_NORM && next->rank == 2 &&
+           (double)next->activations.value == extent.elements &&
+           (double)next->shape[1] == extent.first;
 }
 
 /* The batch that the first layer is applied to. */
@@ -397,7 +410,9 @@ static int make_data(
     struct extent data = {0};
     if (layer->kind == LAYER_CONV) {
         data.first = image_channels(layer, extent, op);
-        double stride = layer->rank >= 3 ? stem_stride(op, extent, layer->rank == 4) : 1;
+        double stride = layer->rank >= 3 ? stem_stride(op, extent, layer->rank == 4,
+                                               makes_tokens(builder, layer, extent))
+                                         : 1;
         data.elements = data.first * count_places(extent) * stride * stride;
         data.last = extent.last;
     } else if (layer->kind == LAYER_LINEAR) {
@@ -450,7 +465,7 @@ int layer_input_find(
     if (layer->kind == LAYER_EMBEDDING) {
         found = TAPE_NONE;
     } else if (builder->current == TAPE_NONE) {
-        found = make_data(builder, layer, extent, op);
+        found = make_data(builder, listed, extent, op);
     } else if (layer->kind == LAYER_LINEAR && attention_source(builder) != TAPE_NONE) {
         found = attention_source(builder);
     } else if (fits_layer(layer, builder_extent(builder, builder->current), extent, op)) {

@@ -65,6 +65,9 @@ static void describe_doubts(
         estimate_note(ret_estimate, 0,
             "%.0f %% of the layers have no shape and are left out: too low",
             100 * doubts->unshaped_share);
+    if (tape->result != (int)tape->n_tensors - 1)
+        estimate_note(ret_estimate, 0,
+            "the network ends in a map smaller than its image: estimated for a loss that enlarges it");
     if (request->model->is_suspect)
         estimate_note(
             ret_estimate, 0, "the summary contradicts itself or is cut off (see its warnings)");

@@ -16,6 +16,7 @@
 #include "estimator/physics/tape.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -209,6 +210,45 @@ static void keep_head_maps(struct builder *builder)
             keep_maps_of_head(builder, i);
 }
 
+/* Returns how many times smaller than the image's the sides of the last map are; 0: the network
+ * does not end in a map for it. */
+static double image_ratio(const struct builder *builder)
+{
+    const struct tape *tape = builder->tape;
+    const struct tensor *data = &tape->tensors[0];
+    if (builder->current != (int)tape->n_tensors - 1 || !data->is_data)
+        return 0;
+    for (size_t i = 0; i < tape->n_ops; i++)
+        if (is_head(builder, i))
+            return 0; /* a detector, whose maps are several */
+    const struct op *last = &tape->ops[tape->n_ops - 1];
+    const struct tensor *map = &tape->tensors[builder->current];
+    bool is_map = last->kind == LAYER_CONV && last->window == 1 && last->bias > 0 &&
+                  map->elements > map->first;
+    return is_map ? sqrt(data->elements / data->first / (map->elements / map->first)) : 0;
+}
+
+/*
+ * A network over images that ends in a convolution of one tap, with biases, labels each pixel: the
+ * loss enlarges the map to the image's sides, in 32 bit. Such maps have a half, a quarter or an
+ * eighth of these.
+ */
+static int enlarge_to_image(struct builder *builder)
+{
+    double ratio = image_ratio(builder);
+    if (ratio != 2 && ratio != 4 && ratio != 8)
+        return 0;
+    struct extent image = builder_extent(builder, builder->current);
+    image.elements *= ratio * ratio;
+    image.last *= ratio;
+    int r = builder_merge(builder, builder->current, TAPE_NONE, false, image);
+    if (r < 0)
+        return r;
+    builder->tape->tensors[r].element_bytes = SINGLE_BYTES;
+    builder->tape->result = (int)builder->tape->n_tensors - 2;
+    return 0;
+}
+
 static void sum_up(struct builder *builder)
 {
     struct tape *tape = builder->tape;
@@ -241,6 +281,9 @@ int tape_build(const struct estimate_request *request, struct fault *fault, stru
     r = builder.done ? take_all(&builder) : fault_set(fault, ENOMEM, "out of memory");
     if (r == 0)
         keep_head_maps(&builder);
+    tape.result = (int)tape.n_tensors - 1;
+    if (r == 0 && tape.n_ops > 0)
+        r = enlarge_to_image(&builder);
     sum_up(&builder);
     builder_fini(&builder);
     if (r == 0 && tape.n_ops == 0) {

@@ -63,6 +63,7 @@ struct tape {
     struct op *ops;
     struct tensor *tensors;
     size_t n_ops, n_tensors, capacity_ops, capacity_tensors;
+    int result; /* the tensor that the model returns; the loss reads the last one */
     double batch;
     double parameters; /* all, also those in no operation */
     double loose_parameters;

@@ -238,6 +238,30 @@ static void test_windows_as_samples(void **state)
     drop(&b);
 }
 
+/* Windows of 7 x 7 whose places are normalised as tokens are patches with a stride of 4: the image
+ * has 64 x 64 pixels. The network ends in a map of 16 x 16, which the loss enlarges to these; what
+ * the model returns is the map. Without such patches the image has the sides of the map. */
+static void test_labels_for_each_pixel(void **state)
+{
+    static const char form[] = "Conv2d-1 [-1, 8, 16, 16] 1184\n%s-2 [-1, %s] 16\n"
+                               "Conv2d-3 [-1, 8, 16, 16] 584\nConv2d-4 [-1, 5, 16, 16] 45\n";
+    char patches[512], windows[512];
+    snprintf(patches, sizeof patches, form, "LayerNorm", "256, 8");
+    snprintf(windows, sizeof windows, form, "BatchNorm2d", "8, 16, 16");
+    struct built b;
+    build(patches, (struct estimate_request){.batch = 1}, "sgd", &b);
+    const struct tensor *tensors = b.tape.tensors;
+    assert_true(tensors[0].is_data && tensors[0].elements == 3 * 64 * 64);
+    assert_true(tensors[b.tape.n_tensors - 1].elements == 5 * 64 * 64);
+    assert_true(tensors[b.tape.result].elements == 5 * 16 * 16);
+    assert_true(b.footprint.loss == 5 * 64 * 64 * 4);
+    drop(&b);
+    build(windows, (struct estimate_request){.batch = 1}, "sgd", &b);
+    assert_int_equal(b.tape.result, b.tape.n_tensors - 1);
+    assert_true(b.footprint.loss == 5 * 16 * 16 * 4);
+    drop(&b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -253,6 +277,7 @@ int main(void)
         cmocka_unit_test(test_factors),
         cmocka_unit_test(test_patches_as_samples),
         cmocka_unit_test(test_windows_as_samples),
+        cmocka_unit_test(test_labels_for_each_pixel),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
