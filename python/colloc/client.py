@@ -9,6 +9,7 @@ message. A daemon that cannot be reached is an OSError.
 from __future__ import annotations
 
 import http.client
+import itertools
 import json
 import os
 import re
@@ -94,6 +95,11 @@ def name_of(words: Sequence[str]) -> str:
     names = [os.path.basename(word) for word in words]
     is_script = len(names) > 1 and names[0].startswith(("python", "bash", "sh"))
     return names[1] if is_script and not names[1].startswith("-") else names[0]
+
+
+def has_started(task: Object) -> bool:
+    """Whether the task runs, or is suspended or paused."""
+    return task["ended_at"] is None and task["state"] != "PENDING"
 
 
 class Task(int):
@@ -227,6 +233,9 @@ class Client:
         user: only this user's.
         since, until: only tasks that ended in this period (seconds since 1970).
         limit: at most this many ended tasks, newest first (None: the daemon's default, 1000).
+
+        The daemon answers in pages, which are all read. A task that changes its state meanwhile is
+        listed once, as it was first seen or, if no page had it, as one that runs.
         """
         query: Object = {
             "state": state,
@@ -235,12 +244,29 @@ class Client:
             "until": until,
             "limit": limit,
         }
-        page = self.get("/v1/tasks", **query)
-        tasks = page["tasks"]
-        while "next" in page and limit is None:
+        pages = list(self._pages(query))
+        found: Dict[int, Object] = {}
+        for task in itertools.chain(*pages):
+            found.setdefault(task["id"], task)
+        if all(task["ended_at"] is not None for task in itertools.chain(*pages[1:])):
+            return list(found.values())
+        started = [task for task in self._running(query) if task["id"] not in found]
+        return [*started, *found.values()]
+
+    def _pages(self, query: Object) -> Iterator[List[Object]]:
+        """The tasks of one page of the list after the other."""
+        page: Object = {"next": None}
+        while "next" in page:
             page = self.get("/v1/tasks", **query, after=page["next"])
-            tasks += page["tasks"]
-        return tasks
+            yield page["tasks"]
+
+    def _running(self, query: Object) -> Iterator[Object]:
+        """The tasks that have started and have not ended, which begin the list."""
+        for page in self._pages(query):
+            started = [task for task in page if has_started(task)]
+            yield from started
+            if started[-1:] != page[-1:]:
+                return
 
     def wait(self, task: TaskId, timeout_s: Optional[float] = None) -> Object:
         """Waits until the task has ended and returns it.

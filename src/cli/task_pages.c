@@ -9,33 +9,87 @@
  * Task 1 came twice: what came first counts. Task 3 is missing: where tasks that have not ended
  * came in several pages, the pages with those that run are asked for again at the end, and the
  * tasks that have started meanwhile are added where running tasks are, before the others.
+ *
+ * An entry may stand for waiting tasks of an array, "7_[0-9]". It counts as each of them: 7_2 that
+ * runs by the end is in the list already, and of an entry that comes after 7_2 the rest is taken.
  */
 #include "cli/task_pages.h"
 
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cli/session.h"
 #include "cli/task_view.h"
+#include "taskfile/array_spec.h"
 
 struct task_list {
     struct client *client;
     const char *path;
     json_t *reply, *tasks;
-    json_t *seen;         /* an object whose keys are the ids of the tasks */
+    json_t *seen;         /* an object whose keys are "12", or of a task of an array "7_2" */
     bool is_live_divided; /* a later page has tasks that have not ended */
 };
 
-/* Returns whether the task is new. The waiting tasks of an array that share an entry always are:
- * its id is only that of the first. */
-static bool note_task(struct task_list *list, const json_t *task)
+/* Returns whether the key is new. */
+static bool note_key(struct task_list *list, const char *key)
 {
-    char id[32];
-    snprintf(id, sizeof id, "%.0f", member_number(task, "id", 0));
-    bool is_new = !json_object_get(list->seen, id) || json_object_get(task, "array_count");
-    json_object_set_new(list->seen, id, json_true());
+    bool is_new = !json_object_get(list->seen, key);
+    json_object_set_new(list->seen, key, json_true());
     return is_new;
+}
+
+static bool note_index(struct task_list *list, const json_t *task, int index)
+{
+    char key[48];
+    snprintf(key, sizeof key, "%.0f_%d", member_number(task, "array_id", 0), index);
+    return note_key(list, key);
+}
+
+static void set_indices(json_t *entry, const struct array_spec *spec)
+{
+    char *text = NULL;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+    if (!out)
+        return;
+    array_indices_write(out, spec->indices, spec->count);
+    fclose(out);
+    json_object_set_new(entry, "array_indices", json_string(text));
+    json_object_set_new(entry, "array_count", json_integer(spec->count));
+    free(text);
+}
+
+/* Leaves those of the entry's tasks that are new. Returns whether there are any. */
+static bool note_entry(struct task_list *list, json_t *entry)
+{
+    struct array_spec spec;
+    int n_new = 0;
+    if (array_spec_parse(member_text(entry, "array_indices", ""), NULL, &spec) < 0)
+        return true;
+    for (int i = 0; i < spec.count; i++)
+        if (note_index(list, entry, spec.indices[i]))
+            spec.indices[n_new++] = spec.indices[i];
+    if (n_new < spec.count) {
+        spec.count = n_new;
+        set_indices(entry, &spec);
+    }
+    array_spec_fini(&spec);
+    return n_new > 0;
+}
+
+/* Returns whether the task, or a task of the entry, is new. */
+static bool note_task(struct task_list *list, json_t *task)
+{
+    const json_t *index = json_object_get(task, "array_index");
+    char id[32];
+    if (json_object_get(task, "array_count"))
+        return note_entry(list, task);
+    if (json_is_integer(index))
+        return note_index(list, task, (int)json_integer_value(index));
+    snprintf(id, sizeof id, "%.0f", member_number(task, "id", 0));
+    return note_key(list, id);
 }
 
 static void copy_warning(struct task_list *list, const json_t *page)
@@ -116,7 +170,8 @@ static int add_started(struct task_list *list)
 int task_pages_follow(struct client *client, const char *path, json_t *reply)
 {
     struct task_list list = {client, path, reply, json_object_get(reply, "tasks"), NULL, false};
-    const json_t *next, *task;
+    const json_t *next;
+    json_t *task;
     size_t i;
     int code = EXIT_OK;
     if (!json_is_string(json_object_get(reply, "next")))

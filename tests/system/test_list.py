@@ -156,6 +156,8 @@ class LongHistory(DaemonCase):
         page = self.get(f"/v1/tasks?state=ended&limit={PAGE + 5}")
         rest = self.get(f"/v1/tasks?state=ended&limit={PAGE + 5}&after={page['next']}")
         self.assertEqual((len(page["tasks"]), len(rest["tasks"]), "next" in rest), (PAGE, 5, False))
+        listed = self.client.tasks(state="ended", limit=PAGE + 5)
+        self.assertEqual(listed, page["tasks"] + rest["tasks"])
         for after in (
             "",
             "x",

@@ -149,6 +149,29 @@ class Queue(CliCase):
             ["", "2%2E2%2E9", "2%2E4%2E9", ""],
         )
 
+    def test_tasks_of_an_array_come_once_in_several_pages(self):
+        def one(task, state="RUNNING"):
+            return make_task(task, state=state, array_id=10, array_index=task - 10)
+
+        def entry(first, indices, count):
+            members = {"array_indices": indices, "array_count": count, "array_limit": 0}
+            return {**one(first, "PENDING"), **members}
+
+        self.daemon.pages = [
+            (200, {"tasks": [one(11), one(12), entry(13, "3-5", 3)], "next": "2.15.9"}),
+            (200, {"tasks": [entry(12, "2,6-8", 4)], "next": "2.18.9"}),
+            (200, {"tasks": [entry(14, "4", 1), make_task(19)]}),
+            (200, {"tasks": [one(13), one(14), one(20), make_task(19)]}),
+        ]
+        listed = json.loads(self.colloc("queue", "--json"))["tasks"]
+        self.assertEqual(
+            [
+                (task.get("array_indices", task["id"]), task.get("array_count", 1))
+                for task in listed
+            ],
+            [(20, 1), (11, 1), (12, 1), ("3-5", 3), ("6-8", 3), (19, 1)],
+        )
+
     def test_ended_tasks_in_pages_are_read_once(self):
         ended = [make_task(task, state="FAILED", ended_at=1) for task in (3, 2, 1)]
         self.daemon.pages = [

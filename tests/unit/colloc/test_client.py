@@ -110,12 +110,37 @@ class Tasks(ClientCase):
         self.assertEqual([task["id"] for task in self.client.tasks(state="ended")], [2])
         self.assertEqual(self.daemon.requests[-1][1], "/v1/tasks?state=ended")
 
-    def test_list_of_several_pages(self):
-        pages = [{"tasks": [make_task(1)], "next": "1 x"}, {"tasks": [make_task(2)]}]
-        with mock.patch.object(self.client, "get", side_effect=pages) as get:
-            self.assertEqual([task["id"] for task in self.client.tasks(user="ada")], [1, 2])
-        self.assertEqual(get.call_args.kwargs["after"], "1 x")
-        self.assertEqual(get.call_args.kwargs["user"], "ada")
+    def afters(self):
+        return [path.partition("after=")[2] for _, path, _ in self.daemon.requests]
+
+    def test_a_list_with_a_limit_has_all_its_pages(self):
+        ended = [make_task(task, state="FAILED", ended_at=1) for task in (4, 3, 2)]
+        self.daemon.pages = [
+            (200, {"tasks": ended[:2], "next": "3.3.1"}),
+            (200, {"tasks": ended[2:]}),
+        ]
+        self.assertEqual(self.client.tasks(state="ended", user="ada", limit=3), ended)
+        self.assertEqual(
+            [path for _, path, _ in self.daemon.requests],
+            [
+                "/v1/tasks?state=ended&user=ada&limit=3",
+                "/v1/tasks?state=ended&user=ada&limit=3&after=3.3.1",
+            ],
+        )
+
+    def test_tasks_that_change_between_two_pages_come_once(self):
+        running = [make_task(task, state="RUNNING") for task in range(5)]
+        self.daemon.pages = [
+            (200, {"tasks": [running[1], make_task(2)], "next": "2.2.9"}),
+            (200, {"tasks": [make_task(4), make_task(1), make_task(9, ended_at=1)]}),
+            (200, {"tasks": [running[2]], "next": "0.2.9"}),
+            (200, {"tasks": [running[3], running[1], make_task(8)], "next": "2.8.9"}),
+        ]
+        self.assertEqual(
+            [(task["id"], task["state"]) for task in self.client.tasks(state="all")],
+            [(3, "RUNNING"), (1, "RUNNING"), *((task, "PENDING") for task in (2, 4, 9))],
+        )
+        self.assertEqual(self.afters(), ["", "2.2.9", "", "0.2.9"])
 
     def test_one_task(self):
         self.daemon.tasks = [make_task(3, name="x y")]
