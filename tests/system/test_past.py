@@ -8,14 +8,24 @@ import unittest
 
 from daemon_case import DaemonCase, processes_with, until
 
-# What the trace event format asks of each phase that we write.
-REQUIRED = {
-    "M": {"name", "pid", "args"},
-    "X": {"name", "cat", "pid", "tid", "ts", "dur", "args"},
-    "i": {"name", "pid", "tid", "ts", "s"},
-    "C": {"name", "pid", "ts", "args"},
-    "s": {"name", "cat", "id", "pid", "tid", "ts"},
-    "f": {"name", "cat", "id", "pid", "tid", "ts", "bp"},
+# The members of each phase of the trace event format that we write, and their types:
+# docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU. pid, tid and times are
+# whole numbers, since Perfetto takes a text for a name.
+ON_THREAD = {"ph": str, "name": str, "pid": int, "tid": int, "ts": int}
+FORMAT = {
+    "M": {"ph": str, "name": str, "pid": int, "tid": int, "args": dict},
+    "X": {**ON_THREAD, "cat": str, "dur": int, "args": dict},
+    "i": {**ON_THREAD, "cat": str, "s": str},
+    "C": {"ph": str, "name": str, "pid": int, "ts": int, "args": dict},
+    "s": {**ON_THREAD, "cat": str, "id": int},
+    "f": {**ON_THREAD, "cat": str, "id": int, "bp": str},
+}
+# The one argument of each kind of metadata.
+METADATA = {
+    "process_name": ("name", str),
+    "thread_name": ("name", str),
+    "process_sort_index": ("sort_index", int),
+    "thread_sort_index": ("sort_index", int),
 }
 
 
@@ -35,14 +45,48 @@ class PastCase(DaemonCase):
     def interruptions(self, task):
         return self.task(task)["attempts"][-1]["interruptions"]
 
+    def check_event(self, event):
+        """Of the format: the members, their types, and the values that it names."""
+        kind = event["ph"]
+        self.assertIn(kind, FORMAT, event)
+        self.assertEqual({key: type(value) for key, value in event.items()}, FORMAT[kind], event)
+        if kind == "M":
+            key, of_type = METADATA[event["name"]]
+            self.assertEqual([(k, type(v)) for k, v in event["args"].items()], [(key, of_type)])
+        elif kind == "C":
+            self.assertTrue(all(type(value) in (int, float) for value in event["args"].values()))
+            self.assertTrue(event["args"], event)
+        self.assertIn(event.get("s", "t"), ("g", "p", "t"))
+        self.assertEqual(event.get("bp", "e"), "e")
+        self.assertGreaterEqual(event.get("dur", 0), 0)
+        self.assertGreater(event.get("ts", 1), 0)
+
+    def check_order(self, events):
+        """As Perfetto reads them: by time, those of one time as they are in the file. It drops a
+        slice that ends after the one it begins in, and an arrow outside of any slice."""
+        open_until, arrows = {}, {}
+        for event in sorted((e for e in events if e["ph"] in "Xsf"), key=lambda e: e["ts"]):
+            ends = open_until.setdefault((event["pid"], event["tid"]), [])
+            while ends and ends[-1] <= event["ts"]:
+                ends.pop()
+            if event["ph"] == "X":
+                end = event["ts"] + event["dur"]
+                self.assertTrue(not ends or end <= ends[-1], event)
+                ends.append(end)
+            else:
+                self.assertTrue(ends, event)
+                arrows.setdefault(event["id"], []).append(event["ph"])
+        self.assertEqual([ends for ends in arrows.values() if ends != ["s", "f"]], [])
+
     def trace(self, *arguments):
-        """The events of a trace that follows the rules of the format."""
-        done = self.colloc("trace", "export", *arguments)
-        events = json.loads(done.stdout)["traceEvents"]
-        processes, threads, depth = {}, {}, {}
+        return self.checked(json.loads(self.colloc("trace", "export", *arguments).stdout))
+
+    def checked(self, trace):
+        """The events of a trace that follows the rules of the format, and names in it."""
+        events = trace["traceEvents"]
+        processes, threads = {}, {}
         for event in events:
-            self.assertIn(event["ph"], REQUIRED, event)
-            self.assertLessEqual(REQUIRED[event["ph"]], set(event), event)
+            self.check_event(event)
             if event["name"] == "process_name":
                 self.assertNotIn(event["pid"], processes)
                 processes[event["pid"]] = event["args"]["name"]
@@ -53,18 +97,7 @@ class PastCase(DaemonCase):
             self.assertIn(event["pid"], processes)
             if event["ph"] in "Xisf":
                 self.assertIn((event["pid"], event["tid"]), threads)
-            if event["ph"] == "X":
-                self.assertGreaterEqual(event["dur"], 0)
-                depth.setdefault((event["pid"], event["tid"]), []).append(
-                    (event["ts"], event["ts"] + event["dur"])
-                )
-        for spans in depth.values():  # slices of a thread are apart or nested
-            for a in spans:
-                for b in spans:
-                    self.assertFalse(a[0] < b[0] < a[1] < b[1], (a, b))
-        self.assertEqual(
-            [e["id"] for e in events if e["ph"] == "s"], [e["id"] for e in events if e["ph"] == "f"]
-        )
+        self.check_order(events)
         return events, processes, threads
 
 
@@ -116,6 +149,10 @@ class Interruptions(PastCase):
         }
         self.assertEqual(stays, {source, target})
         self.assertTrue([e for e in events if e["ph"] == "s" and e["tid"] == task])
+        for moment in (first["since"], listed[0]["since"] / 2 + listed[0]["until"] / 2):
+            # It begins with, or in, the suspension.
+            cut = self.checked(self.get(f"/v1/trace?since={moment:.6f}"))[0]
+            self.assertIn("suspended", {e["name"] for e in cut if e["ph"] == "X"})
         self.assertIn("NonZeroExitCode", {e["name"] for e in events if e["ph"] == "i"})
         self.assertIn("wanderer", " ".join(threads.values()))
         self.assertIn("waits", " ".join(threads.values()))

@@ -11,6 +11,10 @@
  * An interruption is a slice within its attempt. Where the task goes on elsewhere the attempt's
  * slice ends with it, another begins on the new GPU, and an arrow (a flow) leads there. Times are
  * microseconds since 1970. What is not known, such as a counter without a sample, is left out.
+ *
+ * Perfetto reads what begins at one time in the file's order, and drops a slice that is longer than
+ * the one before it and an arrow that is before its slice. So an attempt's slices come first, then
+ * those within them, then the arrows.
  */
 #include "daemon/http/chrome_trace.h"
 
@@ -180,7 +184,7 @@ static void write_arrow(
     const struct stay *const ends[] = {interrupted, to};
     static const char *const phases[] = {"s", "f"};
     const double at[] = {interrupted->since, to->since};
-    if (at[0] < trace->since || at[1] > trace->until)
+    if (at[0] < trace->since || at[1] >= trace->until)
         return;
     trace->flows++;
     for (int i = 0; i < 2; i++) {
@@ -204,34 +208,57 @@ static double number_or_now(const struct chrome_trace *trace, const json_t *obje
     return member_number(object, key, trace->until);
 }
 
-/* The interruptions of an attempt, in order: each is a slice, and may lead to other GPUs. */
-static void write_stays(struct chrome_trace *trace, const json_t *attempt, struct stay *stay)
+/*
+ * An interruption of a stay: `ret_pause` is it as a stay on the same GPUs, without details, and
+ * `ret_next` the stay after it, on other GPUs. Returns false where the task stays on the same ones.
+ */
+static bool read_interruption(const struct chrome_trace *trace, const json_t *interruption,
+    const struct stay *stay, struct stay *ret_pause, struct stay *ret_next)
 {
-    const double ended = stay->until;
+    const json_t *uuids = json_object_get(interruption, "gpu_uuids");
+    *ret_pause = *ret_next = *stay;
+    ret_pause->name = member_text(interruption, "kind", "interrupted");
+    ret_pause->since = member_number(interruption, "since", stay->until);
+    ret_pause->until = number_or_now(trace, interruption, "until");
+    if (!json_array_size(uuids) || json_equal(uuids, stay->uuids))
+        return false;
+    ret_next->since = ret_pause->until;
+    ret_next->gpus = json_object_get(interruption, "gpus");
+    ret_next->uuids = uuids;
+    return true;
+}
+
+/* The attempt's slices: one, or one on each list of GPUs where it was. */
+static void write_stays(struct chrome_trace *trace, const json_t *attempt, struct stay stay)
+{
+    struct stay pause, next;
     size_t i;
     json_t *interruption;
     json_array_foreach(json_object_get(attempt, "interruptions"), i, interruption) {
-        const json_t *uuids = json_object_get(interruption, "gpu_uuids");
-        struct stay pause = *stay;
-        pause.name = member_text(interruption, "kind", "interrupted");
-        pause.since = member_number(interruption, "since", ended);
-        pause.until = number_or_now(trace, interruption, "until");
+        if (!read_interruption(trace, interruption, &stay, &pause, &next))
+            continue;
+        stay.until = pause.until;
+        write_stay(trace, &stay);
+        stay = next;
+    }
+    write_stay(trace, &stay);
+}
+
+/* Each is a slice within one of these, with an arrow where it leads to other GPUs. */
+static void write_interruptions(struct chrome_trace *trace, const json_t *attempt, struct stay stay)
+{
+    struct stay pause, next;
+    size_t i;
+    json_t *interruption;
+    json_array_foreach(json_object_get(attempt, "interruptions"), i, interruption) {
+        bool is_move = read_interruption(trace, interruption, &stay, &pause, &next);
         pause.details = json_pack("{s:s}", "reason", member_text(interruption, "reason", ""));
-        if (json_array_size(uuids) && !json_equal(uuids, stay->uuids)) {
-            struct stay next = *stay;
-            stay->until = pause.until;
-            next.since = pause.until;
-            next.gpus = json_object_get(interruption, "gpus");
-            next.uuids = uuids;
-            write_stay(trace, stay);
-            write_arrow(trace, &pause, &next);
-            *stay = next;
-        }
         write_stay(trace, &pause);
         json_decref(pause.details);
+        if (is_move)
+            write_arrow(trace, &pause, &next);
+        stay = next;
     }
-    stay->until = ended;
-    write_stay(trace, stay);
 }
 
 static void write_attempt(
@@ -252,7 +279,8 @@ static void write_attempt(
         json_object_get(task, "name"), "user", json_object_get(task, "user"), "sharing",
         json_object_get(task, "sharing"), "ended", json_object_get(attempt, "reason"), "exit_code",
         json_object_get(attempt, "exit_code"), "peak (MiB)", json_object_get(task, "mem_peak_mib"));
-    write_stays(trace, attempt, &stay);
+    write_stays(trace, attempt, stay);
+    write_interruptions(trace, attempt, stay);
     if (reason && strcmp(reason, "None") != 0 && json_array_size(stay.uuids))
         write_instant(trace,
             find_process(trace, json_string_value(json_array_get(stay.uuids, 0)), "?"), task,
