@@ -166,13 +166,15 @@ static void list_query(const struct invocation *invocation, char *path, size_t s
         snprintf(limit, sizeof limit, "%lld", (long long)values[QUEUE_LIMIT].number);
         query_add(path, size, "limit", limit);
     }
-    if (!invocation->common[COMMON_JSON].number)
+    if (!invocation->common[COMMON_JSON].number) {
         query_add(path, size, "fold", "1");
+        query_add(path, size, "short", "1");
+    }
     query_add(path, size, "page", PAGE);
 }
 
-/* Arrays are folded for people only: a program that reads JSON gets each task. `starts`: NULL, or
- * an answer of GET /v1/starts. */
+/* Arrays are folded, and tasks cut to what is shown, for people only: a program that reads JSON
+ * gets each task in full. `starts`: NULL, or an answer of GET /v1/starts. */
 static int show_queue(const struct invocation *invocation, const json_t *starts)
 {
     char path[1024] = "/v1/tasks";

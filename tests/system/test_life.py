@@ -348,6 +348,11 @@ class Seen(DaemonCase):
         user = self.task(held)["user"]
         self.assertEqual(len(ids("ended", limit=3, user=user)), 3)
         self.assertEqual(ids("all", user="no-such-user"), [])
+        (short,) = self.get("/v1/tasks?short=1")["tasks"]
+        full = self.task(held)
+        for key in ("id", "name", "user", "state", "reason", "gpus_requested", "need_mib"):
+            self.assertEqual(short[key], full[key])
+        self.assertLess(len(short), len(full) / 2)
         self.assertGreater(
             self.task(held)["submitted_at"] % 1 + self.task(done[0])["submitted_at"] % 1, 0
         )

@@ -26,6 +26,9 @@ void http_name_changed(struct http *http, const struct name *name);
  * is out. */
 json_t *http_task_json(struct http *http, const struct task *task);
 
+/* Returns the same with those members only that a list for people shows (`short=1`). */
+json_t *http_task_summary_json(struct http *http, const struct task *task);
+
 /* Returns the metrics of GPUs and tasks for Prometheus, in its text format or as OpenMetrics, for
  * the caller to free; NULL when memory is out. */
 char *http_make_metrics(const struct http *http, bool is_openmetrics);

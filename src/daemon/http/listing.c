@@ -108,6 +108,11 @@ static void add_fold(struct listing *list, json_t *record, const struct place *p
     free(text);
 }
 
+static json_t *make_record(const struct listing *list, const struct task *task)
+{
+    return (list->is_short ? http_task_summary_json : http_task_json)(list->http, task);
+}
+
 static void list_live(struct listing *list)
 {
     list->at = list->live[list->next_live++];
@@ -115,8 +120,8 @@ static void list_live(struct listing *list)
     list->at.first = 0;
     const struct task *task = core_task(
         list->http->parts.core, place.first ? place.first : place.id);
-    json_t *record = task && !task_state_is_done(task->state) ? http_task_json(list->http, task)
-                                                              : NULL;
+    bool is_live = task && !task_state_is_done(task->state);
+    json_t *record = is_live ? make_record(list, task) : NULL;
     if (record && place.first && place.first < place.id)
         add_fold(list, record, &place);
     list->page_left -= pass_record(list, record);

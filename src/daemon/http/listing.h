@@ -44,7 +44,8 @@ struct listing {
 
     char *user, *state; /* as asked for; user may be NULL */
     bool wants_live, wants_ended;
-    bool folds; /* the waiting tasks of an array are one entry */
+    bool folds;    /* the waiting tasks of an array are one entry */
+    bool is_short; /* of live tasks only what http_task_summary_json has */
     struct store_ended_filter ended;
     struct place at;
     int64_t page_left, ended_left;

@@ -146,6 +146,7 @@ static int read_query(struct listing *list, struct fault *fault)
                *limit = api_request_query(list->request, "limit"),
                *after = api_request_query(list->request, "after"),
                *fold = api_request_query(list->request, "fold"),
+               *is_short = api_request_query(list->request, "short"),
                *user = api_request_query(list->request, "user"),
                *page = api_request_query(list->request, "page");
     list->page_left = PAGE_MAX;
@@ -164,6 +165,7 @@ static int read_query(struct listing *list, struct fault *fault)
         return fault_set(
             fault, EINVAL, "after=%.40s: must be what the page before gave as `next`", after);
     list->folds = fold && strcmp(fold, "1") == 0;
+    list->is_short = is_short && strcmp(is_short, "1") == 0;
     int r = read_moment(list, "since", fault, &list->ended.since_wall_us);
     if (r == 0)
         r = read_moment(list, "until", fault, &list->ended.until_wall_us);

@@ -172,7 +172,6 @@ static void add_request(
     const struct task_request *request = &task->request;
     const struct policy *policy = request->policy ? request->policy
                                                   : core_get_settings(http->parts.core)->policy;
-    bool known = request->need.kind == NEED_ESTIMATED || request->need.kind == NEED_DECLARED;
     json_object_set_new(object, "policy", json_string(policy->name));
     enum sharing sharing = task->attempts > 0 ? task->share.sharing : request->sharing;
     json_object_set_new(object, "sharing", json_string(sharing_name(sharing)));
@@ -182,8 +181,6 @@ static void add_request(
         request->time_limit_us ? json_seconds(request->time_limit_us) : json_null());
     json_object_set_new(object, "expected_s", json_reading(request->expect.time_us, 1e6));
     json_object_set_new(object, "smact_expected", json_reading(request->expect.smact, 1));
-    json_object_set_new(object, "need_mib",
-        known ? json_real((double)request->need.bytes / (double)MIB) : json_null());
     json_object_set_new(
         object, "estimator", job && *job->estimator ? json_string(job->estimator) : json_null());
     json_object_set_new(
@@ -264,16 +261,28 @@ static void add_service(json_t *object, const struct task *task)
     json_object_set_new(object, "restart_count", json_integer(task->service.restarts));
 }
 
+static void add_need(json_t *object, const struct need *need)
+{
+    bool known = need->kind == NEED_ESTIMATED || need->kind == NEED_DECLARED;
+    json_object_set_new(
+        object, "need_mib", known ? json_real((double)need->bytes / (double)MIB) : json_null());
+}
+
 /* null for a task of no array */
 static json_t *number_or_null(int64_t number, const struct task *task)
 {
     return task->array.id ? json_integer(number) : json_null();
 }
 
-json_t *http_task_json(struct http *http, const struct task *task)
+/* Its position in its queue, from 1; 0: it is in none. */
+static int position_of(const struct http *http, const struct task *task)
 {
-    int position = task->queue ? core_ahead_of(http->parts.core, task, NULL) + 1 : 0;
-    const struct job *job = jobs_find(http->parts.jobs, task->id);
+    return task->queue ? core_ahead_of(http->parts.core, task, NULL) + 1 : 0;
+}
+
+static json_t *summary_json(
+    struct http *http, const struct task *task, const struct job *job, int position)
+{
     json_t *object = json_object();
     if (!object)
         return NULL;
@@ -289,6 +298,22 @@ json_t *http_task_json(struct http *http, const struct task *task)
     add_reason(http, object, task, job, task->state == TASK_QUEUED ? position : 0);
     add_times(http, object, task);
     add_gpus(http, object, task);
+    add_need(object, &task->request.need);
+    return object;
+}
+
+json_t *http_task_summary_json(struct http *http, const struct task *task)
+{
+    return summary_json(http, task, jobs_find(http->parts.jobs, task->id), position_of(http, task));
+}
+
+json_t *http_task_json(struct http *http, const struct task *task)
+{
+    int position = position_of(http, task);
+    const struct job *job = jobs_find(http->parts.jobs, task->id);
+    json_t *object = summary_json(http, task, job, position);
+    if (!object)
+        return NULL;
     add_yield(http, object, task);
     add_request(http, object, task, job);
     add_order(http, object, task);

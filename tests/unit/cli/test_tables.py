@@ -106,7 +106,7 @@ class Queue(CliCase):
         self.colloc("queue", "--user=a&b c", "--state", "RUNNING", "-n5")
         self.assertEqual(
             self.daemon.requests[-1][1],
-            "/v1/tasks?state=RUNNING&user=a%26b%20c&limit=5&fold=1&page=2000",
+            "/v1/tasks?state=RUNNING&user=a%26b%20c&limit=5&fold=1&short=1&page=2000",
         )
 
     def test_the_limit_is_of_all_tasks(self):
