@@ -27,8 +27,6 @@
 #define KILL_WAIT_US (10 * MS_US) /* between two tries to remove what is not empty yet */
 #define DEPTH_MAX    16           /* of cgroups that a task of root's has made in its own */
 
-#define HIGH_DIVISOR 32 /* chosen: memory.high is 3 % below memory.max */
-
 #define CPU_PERIOD_US   100000 /* the kernel's default; cpu.max is CPU time within it */
 #define CPU_PERIOD_TEXT "100000"
 
@@ -71,17 +69,13 @@ int cgroup_limit(const char *path, const struct cgroup_limits *limits)
     return r == 0 ? set_limit(path, "pids.max", "%lld", limits->processes) : r;
 }
 
-/* A bit under memory.max: beyond it the kernel slows the processes down and takes memory back from
- * them, above all what it keeps of files, before it has to kill. */
-static int64_t memory_high(int64_t max_bytes)
-{
-    return max_bytes - max_bytes / HIGH_DIVISOR;
-}
-
+/* At memory.max the kernel takes page cache back before it kills. memory.high below it was tried: a
+ * process whose anonymous memory reached it was throttled for minutes and neither went on nor ended
+ * (docs/measured/people.md). It is reset for attempts of a daemon that had set it. */
 int cgroup_limit_attempt(const char *path, const struct cgroup_limits *limits)
 {
-    int r = set_limit(path, "memory.high", "%lld", memory_high(limits->memory_bytes));
-    if (r == 0)
+    int r = limits->memory_bytes > 0 ? write_entry(path, "memory.high", "max") : 0;
+    if (r == 0 || r == -ENOENT)
         r = cgroup_limit(path, limits);
     return r == 0 ? set_limit(path, "memory.oom.group", "%lld", limits->memory_bytes > 0) : r;
 }

@@ -56,8 +56,8 @@ struct cgroup_limits {
 /* Sets the limits for which the cgroup has a controller. Returns 0 or -errno. */
 int cgroup_limit(const char *path, const struct cgroup_limits *limits);
 
-/* The same for an attempt: near its limit of memory the kernel slows it down and takes memory back
- * (memory.high); beyond it all of its processes are killed together. Returns 0 or -errno. */
+/* The same for an attempt: beyond its limit of memory all of its processes are killed together.
+ * Returns 0 or -errno. */
 int cgroup_limit_attempt(const char *path, const struct cgroup_limits *limits);
 
 /* Returns the limit of the cgroup's main memory in bytes; 0: it has none, or no controller. */

@@ -14,7 +14,7 @@
 #include "daemon/suspension/suspension_state.h"
 #include "exec/cgroup.h"
 
-/* Chosen: memory.high, 3 % below the limit, must lie above what the task then has. */
+/* Chosen: room for what the driver allocates besides the copies. */
 enum { MARGIN_DIVISOR = 16 };
 
 static bool find_cgroup(const struct suspension *s, char path[CGROUP_PATH_SIZE])
