@@ -13,6 +13,8 @@
  *               preload_socket --------------------> preload
  *     gpus      find_shim, polled -----------------> attempts, suspension
  *               polled ----------------------------> metrics, preload
+ *               health_changed --------------------> messages
+ *               write_failed ----------------------> disk
  *     messages  tasks ---------------------------> http
  *     metrics   list_roots ------------------------> attempts
  *     preload   GPUs ------------------------------> gpus
