@@ -54,6 +54,15 @@ class Kinds(DaemonCase):
         self.refused(400, "at most 1 of kind a100", gpus=2, gpu_kinds="a100")
         self.refused(400, "gpu_kinds", gpu_kinds="x" * 128)
 
+    def test_an_estimate_for_no_kind_in_particular_says_so(self):
+        summary = {"name": "model.txt", "text": "Linear(in_features=8, out_features=8)\n"}
+        said = {}
+        for kinds in ("", "A100"):
+            body = self.body(hold=True, summary=summary, batch=8, gpu_kinds=kinds)
+            said[kinds] = self.request("POST", "/v1/tasks", body).json["warnings"]
+        self.assertIn("the GPUs are of several kinds", said[""][-1])
+        self.assertEqual(said["A100"], said[""][:-1])
+
 
 class KindSpeeds(DaemonCase):
     gpus = "T4,A100-40GB"

@@ -188,6 +188,15 @@ static json_t *subject_json(
     return run_history_subject(&request, answer->fingerprint, answer->batch);
 }
 
+static void warn_of_several_kinds(const struct http *http, struct submission *submission)
+{
+    const struct task_request *request = &submission->event.submit.request;
+    if (request->need.kind == NEED_ESTIMATED && !gpu_kind(http, request))
+        submission_warn(submission,
+            "the GPUs are of several kinds, and the memory is estimated for none of them in "
+            "particular: --gpu-kind=KIND gives the estimate for one");
+}
+
 static int apply_answer(const struct http *http, const char *summary_name,
     const struct requirement_answer *answer, struct submission *submission, struct fault *fault)
 {
@@ -207,8 +216,10 @@ static int apply_answer(const struct http *http, const char *summary_name,
         return 0; /* the requirement stays unknown, which is not zero */
     int r = set_need(answer->estimator,
         estimate_reserved(estimate, http->parts.config->reserve_quantile), submission, fault);
-    if (r == 0)
+    if (r == 0) {
         keep_prediction(estimate, submission);
+        warn_of_several_kinds(http, submission);
+    }
     return r;
 }
 
