@@ -15,9 +15,9 @@ int framework_find(const char *name);
 /*
  * Prints that an allocation failed. Between world_enter and world_leave.
  *
- * `p`: the process.
- * `ordinal`: which of its seats had too little memory.
- * `bytes`: what it asked for.
+ * p:       the process.
+ * ordinal: which of its seats had too little memory.
+ * bytes:   what it asked for.
  */
 void crash_message_oom(FILE *out, enum framework framework, const struct world *world,
     const struct process *p, int ordinal, int64_t bytes);

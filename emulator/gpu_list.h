@@ -8,9 +8,9 @@
 /*
  * Fills world->gpus and world->gpu_count.
  *
- * `kinds`: what KIND may be; copied.
- * `text`: a comma-separated list of [COUNTx]KIND[:PROFILE+PROFILE...]. With profiles the GPU has
- * MIG enabled.
+ * kinds: what KIND may be; copied.
+ * text:  a comma-separated list of [COUNTx]KIND[:PROFILE+PROFILE...]. With profiles the GPU has
+ *        MIG enabled.
  *
  * Returns 0, or -EINVAL with the part that is wrong, and why, in the fault.
  */
@@ -20,9 +20,9 @@ int gpu_list_parse(
 /*
  * Makes a MIG instance.
  *
- * `index`: of the GPU in the world.
- * `profile`: its place in the list of the GPU's kind.
- * `start`: its first memory slice.
+ * index:   of the GPU in the world.
+ * profile: its place in the list of the GPU's kind.
+ * start:   its first memory slice.
  *
  * Returns its unit, or NULL when it must not begin there or slices of it are in use.
  */

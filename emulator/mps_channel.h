@@ -21,7 +21,7 @@ int mps_connect(void);
 /*
  * Sends one command line and reads the answer.
  *
- * `answer`: cut at `size` - 1 bytes and ended with NUL.
+ * answer: cut at `size` - 1 bytes and ended with NUL.
  *
  * Returns 0 or -errno.
  */
@@ -30,8 +30,8 @@ int mps_request(const char *command, char *answer, size_t size);
 /*
  * Registers the calling process as an MPS client, as cudaInit does.
  *
- * `ret_server`: the pid of its server.
- * `ret_share`: the fraction of the SMs that it may use, 0 to 1.
+ * ret_server: the pid of its server.
+ * ret_share:  the fraction of the SMs that it may use, 0 to 1.
  *
  * Returns 1: it is a client now; 0: no MPS here, the process takes turns with others; -EAGAIN: the
  * server does not accept clients now.

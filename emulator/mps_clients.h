@@ -19,7 +19,7 @@ pid_t mps_server_start(void);
  * Prints the pids of a server's clients, `separator` after each. Between world_enter and
  * world_leave.
  *
- * `seat`: only clients on that seat; NULL: all.
+ * seat: only clients on that seat; NULL: all.
  *
  * Returns how many there are.
  */

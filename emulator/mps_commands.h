@@ -20,8 +20,8 @@ struct control {
 /*
  * Writes one line into a log as NVIDIA's: "[2026-11-20 17:00:37.123 Control 1234] Start".
  *
- * `log`: NULL for none.
- * `program`: "Control" or "Server".
+ * log:     NULL for none.
+ * program: "Control" or "Server".
  */
 void log_line(FILE *log, const char *program, const char *format, ...)
     __attribute__((format(printf, 3, 4)));

@@ -21,8 +21,8 @@ struct view {
 /*
  * Enters the world for a handle.
  *
- * `out`: the caller's pointer for results, which must not be NULL.
- * `unsupported`: the troubles (enum trouble) with which the GPU does not support the call.
+ * out:         the caller's pointer for results, which must not be NULL.
+ * unsupported: the troubles (enum trouble) with which the GPU does not support the call.
  *
  * Returns NVML_SUCCESS, and view_close must follow; or NVML_ERROR_UNINITIALIZED, INVALID_ARGUMENT
  * (no handle, or `out`), GPU_IS_LOST or NOT_SUPPORTED.

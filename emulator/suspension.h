@@ -55,7 +55,7 @@ int suspension_checkpoint(struct world *world, struct process *p);
 /*
  * Takes GPU memory for the process and begins to copy its memory back.
  *
- * `moves`: for each GPU the GPU where its processes go on, a permutation; NULL: nothing is moved.
+ * moves: for each GPU the GPU where its processes go on, a permutation; NULL: nothing is moved.
  *
  * Returns CUDA_OK; ILLEGAL_STATE; INVALID_VALUE (no permutation) or OUT_OF_MEMORY (no room), and
  * the process has FAILED; OPERATING_SYSTEM: it had failed before.

@@ -170,9 +170,9 @@ struct world {
 /*
  * Makes the file anew; other processes may still hold an old one.
  *
- * `kinds`: what `gpus` may name, and the constants of the model; copied into the file.
- * `gpus`: "4xA100-40GB", "1xA100-40GB:3g.20gb+2g.10gb,H200".
- * `speedup`: emulated seconds per real second.
+ * kinds:   what `gpus` may name, and the constants of the model; copied into the file.
+ * gpus:    "4xA100-40GB", "1xA100-40GB:3g.20gb+2g.10gb,H200".
+ * speedup: emulated seconds per real second.
  *
  * Returns 0, -EINVAL (a part of `gpus` is wrong) or -errno of the file, with a fault.
  */

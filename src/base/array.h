@@ -45,7 +45,7 @@
 
 /*
  * What ARRAY_RESERVE calls. The new capacity is twice the old one, at least 8 items, and at least
- * `wanted`: amortised constant time per appended item, no waste for a known size. Chosen.
+ * wanted: amortised constant time per appended item, no waste for a known size. Chosen.
  *
  * Returns the items at their new place with *capacity raised; or `items` with *capacity unchanged:
  * it was large enough, or there is no memory, or the size is beyond PTRDIFF_MAX bytes.

@@ -10,8 +10,8 @@
  * local time; "now"; "today" and "yesterday" (their midnight); "@1700000000" (seconds since 1970);
  * or a duration, "2h" or "7d": that long before now.
  *
- * `text`: any text.
- * `now_s`, `ret_s`: seconds since 1970.
+ * text:         any text.
+ * now_s, ret_s: seconds since 1970.
  *
  * Returns 0; -EINVAL: not a moment; -ERANGE: no such day or time in the calendar.
  */

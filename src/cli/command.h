@@ -87,7 +87,7 @@ const char *command_near(const char *name);
 /*
  * Parses a command line.
  *
- * `words`: `count` arguments, without the program's name; borrowed until invocation_fini.
+ * words: `count` arguments, without the program's name; borrowed until invocation_fini.
  *
  * Returns 0, or -errno with the mistake in the fault; invocation_fini must follow in both cases.
  */

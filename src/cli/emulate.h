@@ -7,8 +7,8 @@
  * Creates emulated GPUs, runs collocd on them until it ends, and removes them. Signals that end or
  * reload collocd are passed on to it.
  *
- * `gpus`: as for `colloc-emulator create --gpus`: "4xA100-40GB".
- * `become_collocd`: called in a child whose environment is prepared; returns only on an error.
+ * gpus:           as for `colloc-emulator create --gpus`: "4xA100-40GB".
+ * become_collocd: called in a child whose environment is prepared; returns only on an error.
  *
  * Returns the exit status.
  */

@@ -20,7 +20,7 @@ struct log_reader {
  * become shorter gives an empty piece, and is read from its beginning next. Waits up to a minute
  * for a daemon that restarts.
  *
- * `ret_log`: the piece; ret_log->data is for the caller to free.
+ * ret_log: the piece; ret_log->data is for the caller to free.
  *
  * Returns EXIT_OK; or EXIT_REFUSED or EXIT_UNREACHABLE, with a message printed.
  */

@@ -16,7 +16,7 @@ struct mig_plan;
  * All checks come first: an instance that was destroyed does not come back with what ran on it. A
  * task may hold the GPU before it has a process there, so the daemon is asked, if one runs.
  *
- * `invocation`: whose --socket names the daemon.
+ * invocation: whose --socket names the daemon.
  *
  * Returns 0, or -errno with a fault that says whether anything was changed: -EPERM (not root),
  * -EBUSY, or as mig_apply.
@@ -27,8 +27,8 @@ int mig_change(const struct invocation *invocation, const struct mig_gpu *gpu,
 /*
  * Does so for profiles that are still to be placed.
  *
- * `index`: of the GPU, "0"
- * `layout`: profiles with a plus between, "3g.20gb+1g.5gb"
+ * index:  of the GPU, "0"
+ * layout: profiles with a plus between, "3g.20gb+1g.5gb"
  *
  * Returns as mig_change, or as mig_query and mig_plan_make.
  */

@@ -22,9 +22,9 @@ struct mig_inputs {
 /*
  * Reads replies of the daemon.
  *
- * `gpus`, `tasks`: of GET /v1/gpus and GET /v1/tasks?state=live.
- * `what_if`: take all GPUs whose kind has MIG, whatever runs there, and tasks that run, too;
- *            otherwise GPUs without tasks and processes, and tasks that wait.
+ * gpus, tasks: of GET /v1/gpus and GET /v1/tasks?state=live.
+ * what_if:     take all GPUs whose kind has MIG, whatever runs there, and tasks that run, too;
+ *              otherwise GPUs without tasks and processes, and tasks that wait.
  *
  * Returns 0, or -errno with a fault; mig_inputs_fini must follow in both cases.
  */

@@ -20,8 +20,8 @@ void print_safe(FILE *stream, const char *text);
  * Prints text to stdout, wrapped, and ends the last line. Control characters are escaped; an empty
  * line separates paragraphs.
  *
- * `column`: the cursor is there; further lines are indented to it.
- * `width`: of a line, in columns; 0: no limit.
+ * column: the cursor is there; further lines are indented to it.
+ * width:  of a line, in columns; 0: no limit.
  */
 void print_wrapped(const char *text, int column, int width);
 

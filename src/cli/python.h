@@ -24,17 +24,17 @@ struct python_program {
  * Makes a report of the results in a folder. If Python has no matplotlib, prints to stderr the
  * command that makes the report on another machine.
  *
- * `interpreter`: a path or a name on PATH; NULL: python3.
- * `module`: of colloc_report.
+ * interpreter: a path or a name on PATH; NULL: python3.
+ * module:      of colloc_report.
  */
 void python_report(const char *interpreter, const char *module, const char *folder);
 
 /*
  * Starts a module in the background, in a new session.
  *
- * `words`: the module and its arguments, NULL-terminated.
- * `input`: its standard input; the caller closes its own copy.
- * `ret_pid`: the caller waits for it.
+ * words:   the module and its arguments, NULL-terminated.
+ * input:   its standard input; the caller closes its own copy.
+ * ret_pid: the caller waits for it.
  *
  * Returns 0 or -errno; -ENOENT when colloc's Python modules are not installed.
  */
@@ -43,8 +43,8 @@ int python_feed(const char *const *words, int input, pid_t *ret_pid);
 /*
  * Becomes a program: this process goes on as it.
  *
- * `interpreter`: a path or a name on PATH; NULL: python3.
- * `words`: the module and its arguments; ended by NULL.
+ * interpreter: a path or a name on PATH; NULL: python3.
+ * words:       the module and its arguments; ended by NULL.
  *
  * Returns only with a fault: -ENOENT (no such interpreter, or colloc's modules are not installed).
  */
@@ -54,7 +54,7 @@ int python_become(const char *interpreter, const char *const *words, struct faul
  * Runs a program and returns its standard output. If it fails, the last line of its standard error
  * is in the fault, and the lines before are printed to stderr.
  *
- * `ret_output`: `ret_size` bytes and a NUL, for the caller to free.
+ * ret_output: `ret_size` bytes and a NUL, for the caller to free.
  *
  * Returns 0, or with a fault: -ENOENT (no such interpreter, or colloc's modules are not installed),
  * -ETIMEDOUT (limit_us), -EFBIG (limit_bytes), -EIO (it failed), or -errno.

@@ -28,7 +28,7 @@ struct pytorch_model {
 /*
  * Exports the model.
  *
- * `ret_text`: the export, `ret_size` bytes and a NUL, for the caller to free.
+ * ret_text: the export, `ret_size` bytes and a NUL, for the caller to free.
  *
  * Returns as python_ask.
  */

@@ -18,9 +18,9 @@ struct record_tracker {
 /*
  * Starts a tracker.
  *
- * `places`: comma-separated, as of track_places.h
- * `also`: file of the samples, borrowed; or NULL
- * `tracker`: filled; stays where it is until record_tracker_close
+ * places:  comma-separated, as of track_places.h
+ * also:    file of the samples, borrowed; or NULL
+ * tracker: filled; stays where it is until record_tracker_close
  *
  * Returns 0, or -errno with a fault.
  */

@@ -14,8 +14,8 @@
  * Makes the request for a task, with the current folder, environment and umask. Environment
  * variables that are not UTF-8 are left out, with a warning on stderr.
  *
- * `arguments`: of the script, NULL-terminated; or NULL.
- * `ret_request`: for the caller to release.
+ * arguments:   of the script, NULL-terminated; or NULL.
+ * ret_request: for the caller to release.
  *
  * Returns 0, or -errno with a fault (-EILSEQ: an argument or the folder is not UTF-8).
  */

@@ -43,7 +43,7 @@ struct screen;
 /*
  * Takes over the terminal on stdin and stdout.
  *
- * `ret_screen`: for screen_close.
+ * ret_screen: for screen_close.
  *
  * Returns 0, or with a fault: -ENOTTY (they are no terminal), -ENOMEM, or another -errno.
  */
@@ -75,7 +75,7 @@ bool screen_has_blocks(const struct screen *screen);
 /*
  * Writes text at the cursor, never beyond the end of the line. Control characters show as "?".
  *
- * `width`: columns; the text is cut, or padded with blanks. Negative: right-aligned in -width.
+ * width: columns; the text is cut, or padded with blanks. Negative: right-aligned in -width.
  */
 void screen_put(struct screen *screen, enum screen_style style, int width, const char *text);
 

@@ -19,8 +19,8 @@ int session_open(const struct invocation *invocation, struct client **ret_client
 /*
  * Sends one request.
  *
- * `body`: or NULL.
- * `ret_reply`: with EXIT_OK, for the caller to release.
+ * body:      or NULL.
+ * ret_reply: with EXIT_OK, for the caller to release.
  *
  * Returns EXIT_OK, EXIT_REFUSED or EXIT_UNREACHABLE.
  */
@@ -36,7 +36,7 @@ int session_call_patiently(
  * After a request that could not reach the daemon: should the caller repeat it? Pauses before it
  * returns true.
  *
- * `give_up_us`: kept between calls; 0 before the first, which prints that colloc waits.
+ * give_up_us: kept between calls; 0 before the first, which prints that colloc waits.
  *
  * Returns false if the daemon never answered, or a minute is over.
  */
@@ -45,7 +45,7 @@ bool session_may_come_back(const struct client *client, int64_t *give_up_us);
 /*
  * Connects, sends one GET (for a list of tasks: of all its pages) and closes.
  *
- * `ret_reply`: with EXIT_OK, for the caller to release; NULL otherwise.
+ * ret_reply: with EXIT_OK, for the caller to release; NULL otherwise.
  *
  * Returns as session_call.
  */
@@ -54,7 +54,7 @@ int session_get(const struct invocation *invocation, const char *path, json_t **
 /*
  * Connects, sends one POST and closes.
  *
- * `body`: released, also on an error; NULL: none.
+ * body: released, also on an error; NULL: none.
  *
  * Returns as session_call.
  */

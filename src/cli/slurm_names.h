@@ -14,9 +14,9 @@ struct slurm_words {
 /*
  * Translates a command line of sbatch, squeue, scancel, sacct or sinfo.
  *
- * `called`:    the name that the program was started with; may be NULL
- * `arguments`: `count` words, NULL-terminated
- * `ret_words`: for slurm_words_fini, in each case
+ * called:    the name that the program was started with; may be NULL
+ * arguments: `count` words, NULL-terminated
+ * ret_words: for slurm_words_fini, in each case
  *
  * Returns 0 or -ENOMEM.
  */

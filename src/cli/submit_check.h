@@ -8,7 +8,7 @@
 /*
  * Checks the command after "--". Warns on stderr of a path that does not exist yet.
  *
- * `words`: the program and its arguments; NULL-terminated.
+ * words: the program and its arguments; NULL-terminated.
  *
  * Returns 0; -ENOENT with a fault for a name without a slash that is no program on PATH, or for a
  * whole command line quoted as one argument.
@@ -19,8 +19,8 @@ int submit_check_command(const char *const *words, struct fault *fault);
  * Improves the fault of a FILE that could not be read: if FILE is a program, adds what was meant,
  * `colloc submit -- python train.py`.
  *
- * `words`: FILE and the arguments after it; NULL-terminated.
- * `r`: the error of reading FILE.
+ * words: FILE and the arguments after it; NULL-terminated.
+ * r:     the error of reading FILE.
  *
  * Returns `r`.
  */
@@ -34,7 +34,7 @@ void submit_warn_of_directives(const struct task_description *task);
  * Warns on stderr of arguments after FILE that are options of submit, since they are passed to the
  * script, and of a Python file that bash would run.
  *
- * `words`: FILE and the arguments after it; NULL-terminated.
+ * words: FILE and the arguments after it; NULL-terminated.
  */
 void submit_warn_of_words(
     const struct command *submit, const char *const *words, const char *script);

@@ -9,8 +9,8 @@
  * Finds a folder: beside this program, where colloc was installed, or in the source tree from which
  * it was built.
  *
- * `name`: "workloads" or "python".
- * `path`: the result; `size` bytes.
+ * name: "workloads" or "python".
+ * path: the result; `size` bytes.
  *
  * Returns 0 or -ENOENT.
  */

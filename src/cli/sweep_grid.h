@@ -42,7 +42,7 @@ extern const char sweep_key_columns[];
  * Makes the simulations of all combinations. An oracle has one for all estimators, under the name
  * "declared".
  *
- * `axes`, `base`: borrowed until sweep_grid_fini.
+ * axes, base: borrowed until sweep_grid_fini.
  *
  * Returns 0, or -errno with a fault; sweep_grid_fini must follow in both cases.
  */

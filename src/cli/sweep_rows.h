@@ -13,9 +13,9 @@ enum sweep_rows { SWEEP_ROWS_REFUSE, SWEEP_ROWS_RESUME, SWEEP_ROWS_REPLACE };
  * Opens the output and writes the header. A file to resume must have the first rows of this sweep;
  * an incomplete last line of it is cut off.
  *
- * `path`: NULL: standard output.
- * `ret_out`: for fclose.
- * `ret_first`: how many runs the file has already.
+ * path:      NULL: standard output.
+ * ret_out:   for fclose.
+ * ret_first: how many runs the file has already.
  *
  * Returns 0, or -errno with a fault.
  */

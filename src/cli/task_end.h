@@ -23,8 +23,8 @@ int task_end_exit_code(const json_t *task);
  * Waits until the task has ended. Waits up to a minute for a daemon that restarts meanwhile. An
  * interrupt (Ctrl-C) prints that the task continues, and ends the program with status 130.
  *
- * `deadline_us`: by clock_monotonic_us; TIME_NEVER: no limit.
- * `ret_reply`: with EXIT_OK, {"task": ...}, for the caller to release.
+ * deadline_us: by clock_monotonic_us; TIME_NEVER: no limit.
+ * ret_reply:   with EXIT_OK, {"task": ...}, for the caller to release.
  *
  * Returns EXIT_OK; EXIT_TIMEOUT, with a message; or as session_call.
  */

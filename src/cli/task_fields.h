@@ -23,7 +23,7 @@ enum { TASK_FIELDS_MAX = 32 };
 /*
  * Finds the fields of a comma-separated list of names.
  *
- * `ret_fields`: room for TASK_FIELDS_MAX; filled in the order of the list.
+ * ret_fields: room for TASK_FIELDS_MAX; filled in the order of the list.
  *
  * Returns how many; or -EINVAL with a fault: an unknown name (the fault lists all), or too many.
  */

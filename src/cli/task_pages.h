@@ -10,8 +10,8 @@
 /*
  * Asks for the pages after the first, and adds their tasks to it.
  *
- * `path`: of the first page's request.
- * `reply`: the first page; any other answer stays as it is.
+ * path:  of the first page's request.
+ * reply: the first page; any other answer stays as it is.
  *
  * Returns as session_call; after an error `reply` is incomplete.
  */

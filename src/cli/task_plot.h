@@ -10,9 +10,9 @@
 /*
  * Prints the answer of GET /v1/tasks/ID/series.
  *
- * `width`:  of the terminal, in columns; 0: of 80
- * `blocks`: block characters can be shown
- * `out`:    where to
+ * width:  of the terminal, in columns; 0: of 80
+ * blocks: block characters can be shown
+ * out:    where to
  */
 void task_plot_print(const json_t *answer, int width, bool blocks, FILE *out);
 

@@ -11,8 +11,8 @@ enum { TEXT_GRAPH_WIDTH_MAX = 200, TEXT_GRAPH_SIZE = 3 * TEXT_GRAPH_WIDTH_MAX + 
 /*
  * Draws a bar: "[███▌    ]".
  *
- * `width`: columns, 3 to TEXT_GRAPH_WIDTH_MAX.
- * `blocks`: the terminal has block characters: eighths of a column. False: ASCII.
+ * width:  columns, 3 to TEXT_GRAPH_WIDTH_MAX.
+ * blocks: the terminal has block characters: eighths of a column. False: ASCII.
  *
  * Returns `text`.
  */

@@ -47,8 +47,8 @@ void top_take(struct top *top, json_t *gpus, json_t *tasks);
  * Fills the GPUs' graphs from a reply of GET /v1/samples: one value for each interval up to now,
  * unknown where there is no sample.
  *
- * `samples`: may be NULL.
- * `now_s`: seconds since 1970.
+ * samples: may be NULL.
+ * now_s:   seconds since 1970.
  */
 void top_recall(struct top *top, const json_t *samples, double now_s, double interval_s);
 

@@ -16,8 +16,8 @@ struct values {
 /*
  * Parses a list of numbers and ranges.
  *
- * `option`: its name, for faults.
- * `min`, `max`: the limits of a number.
+ * option:   its name, for faults.
+ * min, max: the limits of a number.
  *
  * Returns 0, or -errno with a fault that names the wrong value: empty, not a number, beyond the
  * limits, an empty range, too many. values_fini must follow in both cases.

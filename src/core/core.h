@@ -159,7 +159,7 @@ int core_check_suspend(const struct core *core, uint64_t id, struct fault *fault
 /*
  * Can a user's MOVE of the task be met now?
  *
- * `gpus`, `n`: where to: indices into the view.
+ * gpus, n: where to: indices into the view.
  *
  * Returns 0, or with the reason in the fault -ENOENT, -EBUSY, -ENOTSUP or -EINVAL.
  */
@@ -210,7 +210,7 @@ int core_queued_count(const struct core *core);
  * Counts the tasks before a waiting task, in its queue and, with ORDER_FAIR, in those of the users
  * who come before its own.
  *
- * `ret_of_others`: how many of them are of other users; may be NULL
+ * ret_of_others: how many of them are of other users; may be NULL
  */
 int core_ahead_of(const struct core *core, const struct task *task, int *ret_of_others);
 
@@ -253,7 +253,7 @@ const struct suspension_cost *core_suspension_cost(const struct core *core);
  * 1.2 GiB short", or "3 tasks are before it in the queue", or which task is the head of the queue
  * and why this one does not start before it.
  *
- * `size`: of `buffer`, in bytes; a longer text is cut.
+ * size: of `buffer`, in bytes; a longer text is cut.
  *
  * Returns `buffer`.
  */

@@ -16,8 +16,8 @@
 /*
  * How the task shares the GPUs chosen for it.
  *
- * `gpus`, `n`: indices into the view.
- * `exclusive`: no other task will be placed on them as long as this one runs.
+ * gpus, n:   indices into the view.
+ * exclusive: no other task will be placed on them as long as this one runs.
  *
  * Returns the mode, its limits and the reason.
  */

@@ -24,7 +24,7 @@ void window_fini(struct window *window);
 /*
  * Drops entries older than `length_us` before `time_us`, then adds one.
  *
- * `time_us`: not before the last entry's.
+ * time_us: not before the last entry's.
  *
  * Returns 0 or -ENOMEM.
  */

@@ -16,15 +16,17 @@ enum { ATTEMPT_INTERRUPTIONS_MAX = 200 };
 /*
  * Notes the beginning or end of an attempt, or of an interruption of it. Events of other kinds are
  * ignored.
- *   list    of the event's task; a JSON array
- *   core    has applied the event
+ *
+ * list: of the event's task; a JSON array
+ * core: has applied the event
  */
 void attempt_list_note(json_t *list, const struct core *core, const struct event *event);
 
 /*
  * Returns a copy of the list, which the caller releases; an empty one for NULL.
- *   ahead_us   wall time less the core's time: the list has the core's times, people are shown
- *              wall time
+ *
+ * ahead_us: wall time less the core's time: the list has the core's times, people are shown wall
+ *           time
  */
 json_t *attempt_list_copy(const json_t *list, int64_t ahead_us);
 

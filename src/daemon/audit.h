@@ -10,9 +10,10 @@
 
 /*
  * Writes the line of an event. Events that are no news for a person have none.
- *   core     has the event's task, except for SUBMIT
- *   event    is durable
- *   detail   what the log has beside the event; borrowed, may be NULL
+ *
+ * core:   has the event's task, except for SUBMIT
+ * event:  is durable
+ * detail: what the log has beside the event; borrowed, may be NULL
  */
 void audit_event(const struct core *core, const struct jobs *jobs, const struct event *event,
     const json_t *detail);

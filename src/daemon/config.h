@@ -112,8 +112,9 @@ void config_complete(struct config *config);
 
 /*
  * Copies from `wanted` the settings that can change while the daemon runs.
- *   on_change   called for each setting that differs, with its values as text; `is_taken`: it was
- *               copied
+ *
+ * on_change: called for each setting that differs, with its values as text; `is_taken`: it was
+ *            copied
  */
 typedef void config_on_change(
     void *context, const char *setting, const char *from, const char *to, bool is_taken);

@@ -34,7 +34,7 @@ struct disk_space {
 struct disk_space disk_get_space(const struct disk *disk);
 
 /* A file of the state folder could not be written: logged once until the disk has space again.
- * `what`: the file, and why. */
+ * what: the file, and why. */
 void disk_failed(struct disk *disk, const char *what);
 
 #endif

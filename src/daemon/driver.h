@@ -45,7 +45,9 @@ struct event driver_event(struct driver *driver, enum event_kind kind, uint64_t 
 /*
  * Feeds an input to the core, writes it and the decisions that follow to the log, and carries those
  * out. Samples, latencies and ticks are not written.
- *   detail   what the log stores beside the event; borrowed, may be NULL
+ *
+ * detail: what the log stores beside the event; borrowed, may be NULL
+ *
  * Returns as core_step does, except for -ENOMEM, which ends the process.
  */
 int driver_feed(struct driver *driver, const struct event *event, const json_t *detail);

@@ -15,8 +15,10 @@ struct inputs;
 
 /*
  * Opens the file and writes the core's settings to it. To be called before the core is fed.
- *   config       borrowed; outlives the recording
- *   ret_inputs   NULL when no recording is wanted
+ *
+ * config:     borrowed; outlives the recording
+ * ret_inputs: NULL when no recording is wanted
+ *
  * Returns 0 or a fault that names the file.
  */
 int inputs_open(const struct config *config, struct fault *fault, struct inputs **ret_inputs);

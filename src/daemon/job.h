@@ -80,7 +80,9 @@ struct reading job_mean_smact(const struct job *job);
 
 /*
  * Reads the detail of a task's SUBMIT from the log.
- *   ret_detail   to be released by the caller; NULL when the log has none
+ *
+ * ret_detail: to be released by the caller; NULL when the log has none
+ *
  * Returns 0 or a fault.
  */
 int job_read_detail(struct store *store, uint64_t id, struct fault *fault, json_t **ret_detail);

@@ -24,7 +24,9 @@ struct jobs;
 
 /*
  * Creates an empty table; the first task gets id 1.
- *   names    borrowed; outlives the table
+ *
+ * names: borrowed; outlives the table
+ *
  * Returns NULL when memory is out.
  */
 struct jobs *jobs_create(const struct names *names);
@@ -45,7 +47,9 @@ uint64_t jobs_take_id(struct jobs *jobs);
 
 /*
  * Adds a job.
- *   detail   of its SUBMIT; borrowed, may be NULL
+ *
+ * detail: of its SUBMIT; borrowed, may be NULL
+ *
  * Returns NULL when memory is out.
  */
 struct job *jobs_add(struct jobs *jobs, uint64_t id, uid_t uid, const json_t *detail);
@@ -72,7 +76,7 @@ int jobs_count(const struct jobs *jobs);
 int jobs_of_user(const struct jobs *jobs, uid_t uid);
 
 /* Returns the bytes of those jobs' texts, and of the tasks' that ended in the last 24 hours.
- * `now_us`: the core's time. */
+ * now_us: the core's time. */
 int64_t jobs_bytes_of_user(struct jobs *jobs, uid_t uid, int64_t now_us);
 
 /* The user database was queried: whether it lacks this user. */

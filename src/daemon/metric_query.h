@@ -31,14 +31,14 @@ enum { METRIC_POINTS_USUAL = 500, METRIC_POINTS_MAX = 5000 }; /* chosen: a graph
 /*
  * Receives an answer.
  *
- * `text`: JSON, which the receiver frees; NULL: `fault` says why there is none
+ * text: JSON, which the receiver frees; NULL: `fault` says why there is none
  */
 typedef void metric_on_answer(void *context, char *text, const struct fault *fault);
 
 /*
  * Reads what a query asks for.
  *
- * `head`: further members of the answer's object, such as "\"task\":12"; not empty
+ * head: further members of the answer's object, such as "\"task\":12"; not empty
  *
  * Returns the answer as JSON, for the caller to free; NULL with a fault.
  */

@@ -22,19 +22,22 @@ enum preallocation {
 
 /*
  * Reads the submitted environment.
- *   growth       value of TF_FORCE_GPU_ALLOW_GROWTH, or NULL
- *   preallocate  value of XLA_PYTHON_CLIENT_PREALLOCATE, or NULL
- *   fraction     value of XLA_PYTHON_CLIENT_MEM_FRACTION, or NULL; JAX takes that share at once
- *                unless `preallocate` turns it off
+ *
+ * growth:      value of TF_FORCE_GPU_ALLOW_GROWTH, or NULL
+ * preallocate: value of XLA_PYTHON_CLIENT_PREALLOCATE, or NULL
+ * fraction:    value of XLA_PYTHON_CLIENT_MEM_FRACTION, or NULL; JAX takes that share at once
+ *              unless `preallocate` turns it off
  */
 enum preallocation preallocation_of(
     const char *growth, const char *preallocate, const char *fraction);
 
 /*
  * Whether a peak may be a preallocated share.
- *   whole        the task had its GPUs to itself: colloc did not turn preallocation off then
- *   peak_bytes   on one GPU
- *   total_bytes  of that GPU
+ *
+ * whole:       the task had its GPUs to itself: colloc did not turn preallocation off then
+ * peak_bytes:  on one GPU
+ * total_bytes: of that GPU
+ *
  * Returns true when the peak must not be learned.
  */
 bool preallocation_explains(

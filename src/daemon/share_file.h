@@ -9,7 +9,7 @@
 /*
  * Reads the file at the start: waits for the user database.
  *
- * `path`: "" for none: all users are equal
+ * path: "" for none: all users are equal
  *
  * Returns 0, or a fault with file and line.
  */

@@ -48,7 +48,8 @@ bool time_base_parse(const char *text, struct time_base *ret_base);
 /*
  * Chooses by the machine's clocks, and writes the file when the clock is new. Where the file cannot
  * be read or written, times follow the wall clock after the next restart.
- *   last_us   as in struct time_now
+ *
+ * last_us: as in struct time_now
  */
 struct time_base time_base_open(const char *state_dir, int64_t last_us);
 

@@ -58,8 +58,10 @@ static inline bool user_helper_is_under_way(const struct user_helper *helper)
 
 /*
  * Starts a helper.
- *   helper   the caller sets its context and on_done afterwards; neither is used before it returns
- *   order    copied
+ *
+ * helper: the caller sets its context and on_done afterwards; neither is used before it returns
+ * order:  copied
+ *
  * Returns 0 in the caller, USER_HELPER_CHILD in the child, or -errno with a fault.
  */
 int user_helper_begin(struct user_helper *helper, uv_loop_t *loop,

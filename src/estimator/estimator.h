@@ -106,8 +106,8 @@ const struct estimator *estimator_find(const char *name);
 /*
  * Chooses an estimator.
  *
- * `named`: the user's choice, or NULL.
- * `usual`: the estimator for a request with a summary.
+ * named: the user's choice, or NULL.
+ * usual: the estimator for a request with a summary.
  *
  * Returns `named`; else "declared" for a declared memory; else `usual`; else "none".
  */

@@ -40,7 +40,7 @@ uint64_t model_fingerprint(const struct model *model);
  * fingerprint is in hex, outcome is "completed" or "oom"; seq, optimizer, precision and gpu may be
  * empty.
  *
- * `ret_runs`: for the caller to free.
+ * ret_runs: for the caller to free.
  *
  * Returns 0; -EINVAL with the line in the fault; or -ENOMEM.
  */

@@ -56,7 +56,7 @@ enum attempt_ask { ATTEMPT_ASK_CANCEL = 1, ATTEMPT_ASK_TIME_LIMIT, ATTEMPT_ASK_E
 /*
  * Makes the folder, with spec and script in it; on an error nothing remains.
  *
- * `folder`: absolute; its parents are made if they do not exist.
+ * folder: absolute; its parents are made if they do not exist.
  *
  * Returns 0, or with a fault: -EEXIST (the attempt exists already), -ENOSPC, or another -errno.
  */
@@ -66,7 +66,7 @@ int attempt_create(const char *folder, const struct attempt_spec *spec, struct f
  * Starts a shim for the attempt: a child of the caller, in a new session, without the caller's
  * descriptors.
  *
- * `ret_watch`: for attempt_unwatch.
+ * ret_watch: for attempt_unwatch.
  *
  * Returns 0, or -errno with a fault.
  */
@@ -77,8 +77,8 @@ int attempt_spawn(const char *shim_path, const char *folder, struct fault *fault
  * Finds the state of an attempt. One that no shim has claimed can never start after this call: so
  * call it after a restart or once the shim has ended, not directly after attempt_spawn.
  *
- * `ret_watch`: filled for ATTEMPT_RUNNING, for attempt_unwatch.
- * `ret_exit`: filled for ATTEMPT_ENDED and ATTEMPT_LOST.
+ * ret_watch: filled for ATTEMPT_RUNNING, for attempt_unwatch.
+ * ret_exit:  filled for ATTEMPT_ENDED and ATTEMPT_LOST.
  *
  * Returns an enum attempt_state, or -errno with a fault.
  */

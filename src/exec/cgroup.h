@@ -31,7 +31,7 @@ struct cgroup_controllers {
  * Makes the home of the attempts' cgroups, enables controllers there if possible, and tests with a
  * child whether processes can enter. For the daemon, once, when it starts.
  *
- * `ret_home`: its absolute path; room for CGROUP_PATH_SIZE bytes.
+ * ret_home: its absolute path; room for CGROUP_PATH_SIZE bytes.
  *
  * Returns 0; or -errno with the reason in the fault: this daemon uses no cgroups.
  */
@@ -66,7 +66,7 @@ int64_t cgroup_memory_max(const char *path);
 /*
  * Finds where cgroup v2 is mounted and the calling process's cgroup below that.
  *
- * `ret_mount`, `ret_own`: CGROUP_PATH_SIZE bytes each
+ * ret_mount, ret_own: CGROUP_PATH_SIZE bytes each
  *
  * Returns false when no cgroup v2 hierarchy is mounted.
  */
@@ -88,7 +88,7 @@ int cgroup_freeze(const char *path, bool is_frozen);
 /*
  * Kills the processes in the cgroup, and removes it with all cgroups below it.
  *
- * `limit_us`: the longest wait for killed processes to end.
+ * limit_us: the longest wait for killed processes to end.
  *
  * Returns 0, also if there is no such cgroup; -EBUSY after the limit, or another -errno.
  */

@@ -29,9 +29,9 @@ bool cgroup_parse_own(const char *text, char *ret_path, size_t size);
 /*
  * Finds the folder below which the home is made.
  *
- * `mount`, `own`: as parsed above.
- * `ret_may_enable`: true: controllers may be enabled for the children of that folder, since it
- *                   holds no process (or is the root, which may hold some).
+ * mount, own:     as parsed above.
+ * ret_may_enable: true: controllers may be enabled for the children of that folder, since it holds
+ *                 no process (or is the root, which may hold some).
  *
  * Returns false if the path does not fit.
  */

@@ -36,7 +36,7 @@ struct drain_clients {
 /*
  * Finds the MPS clients among the descendants of `root`, and decides the fate of each.
  *
- * `ret_clients`: empty if the MPS control daemon does not answer in time.
+ * ret_clients: empty if the MPS control daemon does not answer in time.
  */
 void drain_find(const struct drain_mps *mps, pid_t root, struct drain_clients *ret_clients);
 

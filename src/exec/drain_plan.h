@@ -35,8 +35,8 @@ enum drain_fate {
 /*
  * Describes a process.
  *
- * `status`: the text of its /proc/PID/status.
- * `program`: the name of its executable, without folders.
+ * status:  the text of its /proc/PID/status.
+ * program: the name of its executable, without folders.
  */
 void drain_describe(const char *status, const char *program, struct drain_process *ret_process);
 
@@ -46,9 +46,9 @@ void drain_describe(const char *status, const char *program, struct drain_proces
  * A shell runs its trap only when the command in its foreground has ended (bash(1), "Signals"): so
  * a client in the foreground of a shell with a trap is dropped, not spared.
  *
- * `chain`: the client, then its parent, and so on, without the shim; n >= 1.
- * `ret_top`: for DRAIN_SPARE, the index of the last process below the one that ends the client: it
- *            and all below it get no signal.
+ * chain:   the client, then its parent, and so on, without the shim; n >= 1.
+ * ret_top: for DRAIN_SPARE, the index of the last process below the one that ends the client: it
+ *          and all below it get no signal.
  *
  * Returns the fate.
  */

@@ -37,7 +37,7 @@ size_t kineto_message_config(const char *config, unsigned char message[KINETO_ME
 /*
  * Writes the configuration that has libkineto carry the order out.
  *
- * `path`: of the trace; libkineto puts the process's id before its ending ".json".
+ * path: of the trace; libkineto puts the process's id before its ending ".json".
  *
  * Returns `text`, or NULL if it does not fit or the path has a newline.
  */

@@ -36,8 +36,8 @@ struct launch {
  * Contract: all signals are blocked in the caller, so that none reaches the child before it is the
  * task.
  *
- * `folder`: of the attempt.
- * `has_script`: run the script in that folder, not argv.
+ * folder:     of the attempt.
+ * has_script: run the script in that folder, not argv.
  *
  * Returns 0, or -errno with a fault.
  */

@@ -12,7 +12,7 @@
  * Copies a line without escape sequences and NULs, and with blanks for tabs. Other bytes are copied
  * unchanged.
  *
- * `size`: of `buffer`; a longer line is cut.
+ * size: of `buffer`; a longer line is cut.
  *
  * Returns the length of the copy.
  */

@@ -52,7 +52,7 @@ struct logscan {
 /*
  * Scans what was appended to a file since the last call; all of it if the file has become shorter.
  *
- * `fd`: in any other file than a regular one nothing is read.
+ * fd: in any other file than a regular one nothing is read.
  *
  * Returns 0 or -errno.
  */

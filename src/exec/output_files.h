@@ -56,7 +56,7 @@ bool output_is_shared(const struct attempt_spec *spec);
  * Opens the file of a stream for reading. To be called as the user; waits for the user's file
  * system.
  *
- * `file`: as output_open filled it.
+ * file: as output_open filled it.
  *
  * Returns a descriptor; -ESTALE if another file has the name now; or another -errno.
  */

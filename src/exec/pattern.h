@@ -28,8 +28,8 @@ struct pattern {
 /*
  * Finds the first row that matches a line.
  *
- * `line`: in lower case.
- * `thrown`: it is the last line of a traceback.
+ * line:   in lower case.
+ * thrown: it is the last line of a traceback.
  *
  * Returns the row, or NULL.
  */

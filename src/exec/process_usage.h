@@ -25,7 +25,7 @@ struct process_usage {
  * Linux counts network traffic by network namespace, not by process. A tree in the caller's
  * namespace has no valid network readings.
  *
- * `ret_usage`: n of them
+ * ret_usage: n of them
  *
  * Returns 0, or -errno.
  */

@@ -92,7 +92,7 @@ struct spec_file {
 /*
  * Encodes the spec without its script.
  *
- * `ret_data`: for the caller to free.
+ * ret_data: for the caller to free.
  *
  * Returns 0, or with a fault: -EINVAL (the spec is incomplete or inconsistent) or -ENOMEM.
  */
@@ -102,8 +102,8 @@ int spec_encode(
 /*
  * Decodes a spec; any bytes are allowed.
  *
- * `data`: `size` bytes and one more that may be written (as file_read returns them); owned by this
- *         function, also if it fails.
+ * data: `size` bytes and one more that may be written (as file_read returns them); owned by this
+ *       function, also if it fails.
  *
  * Returns 0, and spec_file_fini must follow; -EBADMSG with a fault; or -ENOMEM.
  */
@@ -115,7 +115,7 @@ void spec_file_fini(struct spec_file *file);
 /*
  * Expands %j, %A, %a and %x in a path and makes it absolute with the spec's cwd.
  *
- * `size`: of `buffer`.
+ * size: of `buffer`.
  *
  * Returns 0 or -ENAMETOOLONG.
  */

@@ -12,8 +12,8 @@ enum { TORCH_SOCKET_FOLDER = 40 };
  * become its user. One that cannot be started prints why to the task's standard error; the task
  * then runs without.
  *
- * `folder`: of the attempt, where the daemon puts orders.
- * `ret_sockets`: the folder of its sockets, for KINETO_IPC_SOCKET_DIR.
+ * folder:      of the attempt, where the daemon puts orders.
+ * ret_sockets: the folder of its sockets, for KINETO_IPC_SOCKET_DIR.
  *
  * Returns 0 or -errno.
  */

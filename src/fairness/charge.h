@@ -39,9 +39,9 @@ static inline double charge_rate(const struct gpu_use *use)
 /*
  * What is left of a charge after some time.
  *
- * `charge`:       in any unit
- * `elapsed_us`:   since it was charged; negative counts as 0
- * `half_life_us`: after which half of it is left; above 0
+ * charge:       in any unit
+ * elapsed_us:   since it was charged; negative counts as 0
+ * half_life_us: after which half of it is left; above 0
  *
  * Returns the rest, in the same unit.
  */

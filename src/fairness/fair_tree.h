@@ -18,8 +18,8 @@ struct fair_member {
 /*
  * Ranks the members.
  *
- * `members`: `n` of them; sorted by rising rank, and their ranks are set
- * `table`:   the projects
+ * members: `n` of them; sorted by rising rank, and their ranks are set
+ * table:   the projects
  */
 void fair_tree_rank(struct fair_member **members, int n, const struct share_table *table);
 

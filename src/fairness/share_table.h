@@ -52,10 +52,10 @@ typedef int share_find_user(void *context, const char *name, uint32_t *ret_uid);
 /*
  * Reads a file's text.
  *
- * `text`, `size`: any bytes
- * `path`:         for messages
- * `find_user`, `context`: called for each user's line
- * `ret_table`:    set in each case; incomplete after a fault
+ * text, size:         any bytes
+ * path:               for messages
+ * find_user, context: called for each user's line
+ * ret_table:          set in each case; incomplete after a fault
  *
  * Returns 0, or a fault with file and line: -EINVAL for a line that is wrong, -ENOENT for a user
  * who does not exist, or another error of find_user.

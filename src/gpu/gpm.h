@@ -41,12 +41,12 @@ void gpm_fini(struct gpm *gpm, const struct nvml *nvml);
 /*
  * Fills the GPM readings of `sample`; unavailable ones are invalid.
  *
- * `in_use`: false when the GPU is known to have no process and no activity now. An interval that
- *           begins and ends so, with no process seen in between, is reported as idle without
- *           computing it, where `gpm->share` limits the cost. A process that ended within the
- *           interval did its work there, so then it is computed.
- * `scratch`: any memory.
- * `sample`: holds the time on entry.
+ * in_use:  false when the GPU is known to have no process and no activity now. An interval that
+ *          begins and ends so, with no process seen in between, is reported as idle without
+ *          computing it, where `gpm->share` limits the cost. A process that ended within the
+ *          interval did its work there, so then it is computed.
+ * scratch: any memory.
+ * sample:  holds the time on entry.
  *
  * Returns NVML's result, NVML_NOT_SUPPORTED without GPM.
  */

@@ -38,9 +38,11 @@ enum { SEAL_TTL_S = 60 }; /* chosen: NTP keeps clocks closer by far */
 
 /*
  * Creates a seal.
- *   socket   munged's; NULL or "": the one that libmunge was built for
- *   reader   the user that may read what is encoded
- *   writer   the user that what is decoded must come from; or SEAL_ANY_WRITER
+ *
+ * socket: munged's; NULL or "": the one that libmunge was built for
+ * reader: the user that may read what is encoded
+ * writer: the user that what is decoded must come from; or SEAL_ANY_WRITER
+ *
  * Returns NULL when memory is out.
  */
 struct munge_seal *munge_seal_create(const char *socket, uid_t reader, uid_t writer);
@@ -50,7 +52,9 @@ void munge_seal_destroy(struct munge_seal *seal);
 
 /*
  * Signs and encrypts.
- *   ret_credential   a line of text without its line end; the caller frees it
+ *
+ * ret_credential: a line of text without its line end; the caller frees it
+ *
  * Returns 0; -EAGAIN: munged does not answer; or another -errno; with a fault.
  */
 int munge_seal_encode(struct munge_seal *seal, const char *text, size_t size, struct fault *fault,
@@ -58,7 +62,9 @@ int munge_seal_encode(struct munge_seal *seal, const char *text, size_t size, st
 
 /*
  * Checks and decrypts.
- *   ret_text   `ret_size` bytes and a NUL; the caller frees it; NULL unless 0 is returned
+ *
+ * ret_text: `ret_size` bytes and a NUL; the caller frees it; NULL unless 0 is returned
+ *
  * Returns 0; a seal_answer, with a sentence in `fault`; or -EAGAIN (munged does not answer),
  * -ENOMEM.
  */

@@ -36,7 +36,9 @@ struct node_answer {
 
 /*
  * Writes an answer as JSON.
- *   ret_text   the caller frees it
+ *
+ * ret_text: the caller frees it
+ *
  * Returns 0 or -ENOMEM.
  */
 int node_answer_encode(const struct node_answer *answer, char **ret_text);

@@ -77,14 +77,18 @@ struct node_report {
 
 /*
  * Writes a report as JSON.
- *   ret_text   `ret_size` bytes and a NUL; the caller frees it
+ *
+ * ret_text: `ret_size` bytes and a NUL; the caller frees it
+ *
  * Returns 0; -EMSGSIZE beyond the bounds; or -ENOMEM.
  */
 int node_report_encode(const struct node_report *report, char **ret_text, size_t *ret_size);
 
 /*
  * Reads a report from any bytes. Keys that are not known are ignored.
- *   ret_report   to be released with node_report_fini, also after an error
+ *
+ * ret_report: to be released with node_report_fini, also after an error
+ *
  * Returns 0; -EPROTO: of another version; -EINVAL: not a report; -EMSGSIZE: beyond the bounds; or
  * -ENOMEM; with a fault.
  */

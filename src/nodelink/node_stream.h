@@ -30,7 +30,10 @@ enum stream_answer {
 
 /*
  * Judges a report and, unless it is refused, notes it.
- *   now_us    monotonic; wall_us: wall time
+ *
+ * now_us:  monotonic
+ * wall_us: wall time
+ *
  * Returns a stream_answer, with a sentence in `fault` for a refusal.
  */
 enum stream_answer node_stream_accept(struct node_stream *stream, const struct node_report *report,

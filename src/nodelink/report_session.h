@@ -47,8 +47,10 @@ int report_session_take_key(struct report_session *session, const char *key);
 
 /*
  * Signs the next report.
- *   text       `size` bytes without a line end
- *   ret_line   without its line end; the caller frees it
+ *
+ * text:     `size` bytes without a line end
+ * ret_line: without its line end; the caller frees it
+ *
  * Returns 0 or -ENOMEM.
  */
 int report_session_seal(
@@ -56,7 +58,9 @@ int report_session_seal(
 
 /*
  * Checks a line.
- *   ret_text   the report, within `line`
+ *
+ * ret_text: the report, within `line`
+ *
  * Returns 0; or -EPERM with a fault: it is not signed by the key, or not the next one.
  */
 int report_session_open(

@@ -34,8 +34,10 @@ void seal_destroy(struct seal *seal);
 
 /*
  * Seals a text.
- *   text       `size` bytes without a line end
- *   ret_line   without its line end; the caller frees it
+ *
+ * text:     `size` bytes without a line end
+ * ret_line: without its line end; the caller frees it
+ *
  * Returns 0; -EAGAIN: munged does not answer; or another -errno; with a fault.
  */
 int seal_encode(
@@ -43,7 +45,9 @@ int seal_encode(
 
 /*
  * Opens a line.
- *   ret_text   `ret_size` bytes and a NUL; the caller frees it; NULL unless 0 is returned
+ *
+ * ret_text: `ret_size` bytes and a NUL; the caller frees it; NULL unless 0 is returned
+ *
  * Returns 0; an enum seal_answer (munge_seal.h), with a sentence in `fault`; -EAGAIN (munged does
  * not answer) or -ENOMEM.
  */

@@ -12,14 +12,14 @@
  * Tests memory and speed for the query's task on a GPU with residents. (Health, size and
  * exclusiveness are conditions_check_place's.)
  *
- * `predictor`: made for the query's task and for the view that holds `gpu`. That view may be
- *              another one than query->view: a prediction of it.
- * `gpu`: index into the predictor's view.
+ * predictor: made for the query's task and for the view that holds `gpu`. That view may be another
+ *            one than query->view: a prediction of it.
+ * gpu:       index into the predictor's view.
  *
- * `ret_verdict`: set to the first condition that is not met, if there is one: VERDICT_ONE_PROCESS,
- *                VERDICT_OTHER_MPS_USER, VERDICT_FULL, VERDICT_HOLD_OFF, VERDICT_MEMORY_UNKNOWN,
- *                VERDICT_MEMORY_SHORT, a verdict on activity (where speeds cannot be predicted),
- *                VERDICT_SLOWDOWN or VERDICT_NO_GAIN.
+ * ret_verdict: set to the first condition that is not met, if there is one: VERDICT_ONE_PROCESS,
+ *              VERDICT_OTHER_MPS_USER, VERDICT_FULL, VERDICT_HOLD_OFF, VERDICT_MEMORY_UNKNOWN,
+ *              VERDICT_MEMORY_SHORT, a verdict on activity (where speeds cannot be predicted),
+ *              VERDICT_SLOWDOWN or VERDICT_NO_GAIN.
  *
  * Returns whether the task may join them.
  */
@@ -29,11 +29,11 @@ bool admission_check(const struct placement_query *query, struct predictor *pred
 /*
  * Is the predicted effect of a placement acceptable?
  *
- * `effect`: must be known.
+ * effect: must be known.
  *
- * `ret_verdict`: if not, VERDICT_SLOWDOWN (a task would take more than slowdown_max times as long
- *                as alone) or VERDICT_NO_GAIN (all tasks together would gain less than
- *                PREDICT_GAIN_MIN).
+ * ret_verdict: if not, VERDICT_SLOWDOWN (a task would take more than slowdown_max times as long as
+ *              alone) or VERDICT_NO_GAIN (all tasks together would gain less than
+ *              PREDICT_GAIN_MIN).
  */
 bool admission_check_effect(const struct placement_query *query, const struct prediction *effect,
     struct verdict *ret_verdict);

@@ -69,7 +69,7 @@ bool backfill_reserve(const struct placement_query *query, int *ret_gpus, int64_
 /*
  * The task that the query's task would delay on a GPU.
  *
- * `predictor`: made for the query.
+ * predictor: made for the query.
  *
  * Returns its id: the head of the queue; 0 when none would be delayed.
  */

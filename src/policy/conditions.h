@@ -25,8 +25,8 @@ struct verdict conditions_check(const struct placement_query *query, int gpu);
  * The conditions on the GPU itself: the task may be placed on it, it is healthy, recently sampled
  * and large enough, and no other task has it exclusively.
  *
- * `ret_is_final`: true when no more is to be tested: the GPU cannot take the task, or it is idle,
- *                 or the task takes only idle ones. False: the conditions on sharing remain.
+ * ret_is_final: true when no more is to be tested: the GPU cannot take the task, or it is idle, or
+ *               the task takes only idle ones. False: the conditions on sharing remain.
  */
 bool conditions_check_place(
     const struct placement_query *query, int gpu, bool *ret_is_final, struct verdict *ret_verdict);
@@ -64,8 +64,8 @@ typedef bool conditions_unbeaten(const struct placement_query *query, int gpu);
 /*
  * A policy's `choose` (core/policy.h): the best of the GPUs that fit.
  *
- * `before`: the order; NULL: by index.
- * `unbeaten`: may be NULL.
+ * before:   the order; NULL: by index.
+ * unbeaten: may be NULL.
  */
 enum placement_answer conditions_choose(const struct placement_query *query,
     conditions_before *before, conditions_unbeaten *unbeaten, int *ret_gpus,

@@ -8,9 +8,9 @@
 /*
  * Do the limits admit the query's task on GPU `i`?
  *
- *   server_power_max_w   of all GPUs of its server together, with the task
- *   power_max            of a GPU with tasks, as a part of its power limit, without the task
- *   pcie_max_bytes       traffic of a GPU with tasks, a second, without the task
+ * server_power_max_w: of all GPUs of its server together, with the task
+ * power_max:          of a GPU with tasks, as a part of its power limit, without the task
+ * pcie_max_bytes:     traffic of a GPU with tasks, a second, without the task
  *
  * Returns true; or false with VERDICT_SERVER_POWER, VERDICT_POWER_UNKNOWN, VERDICT_POWER_HIGH,
  * VERDICT_PCIE_UNKNOWN or VERDICT_PCIE_HIGH.

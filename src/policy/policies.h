@@ -16,7 +16,7 @@ extern const struct policy *const policy_table[];
 /*
  * The policy of a name.
  *
- * `name`: a policy's name, or the name that it had before (struct policy, `former_name`).
+ * name: a policy's name, or the name that it had before (struct policy, `former_name`).
  *
  * Returns the policy, or NULL when there is none of this name.
  */

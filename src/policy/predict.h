@@ -50,8 +50,8 @@ struct predictor {
 /*
  * Prepares a predictor.
  *
- * `query`: names the task and the settings; kept by reference.
- * `view`: the query's view or another one; kept by reference.
+ * query: names the task and the settings; kept by reference.
+ * view:  the query's view or another one; kept by reference.
  */
 void predictor_init(struct predictor *predictor, const struct placement_query *query,
     const struct cluster_view *view);
@@ -81,9 +81,9 @@ double predict_slowdown_of(
 /*
  * The speeds of the residents of one GPU, as if they were on no other.
  *
- * `constants`: of the interference model; NULL: those that are built in.
- * `gpu`: has at most PREDICT_RESIDENTS_MAX + 1 residents.
- * `ret_speeds`: room for one speed per resident.
+ * constants:  of the interference model; NULL: those that are built in.
+ * gpu:        has at most PREDICT_RESIDENTS_MAX + 1 residents.
+ * ret_speeds: room for one speed per resident.
  */
 void predict_gpu_speeds(
     const struct interference_constants *constants, const struct gpu_view *gpu, double *ret_speeds);

@@ -33,7 +33,7 @@ struct stage {
 void stage_init(struct stage *stage, const struct placement_query *query, int gpu);
 
 /* Adds a task, which is placed now, to the residents. One of unknown memory fills the GPU.
- * `kind_speed`: of the task there (core/kind_speed.h). */
+ * kind_speed: of the task there (core/kind_speed.h). */
 void stage_add_task(
     struct stage *stage, const struct task *task, double kind_speed, int64_t now_us);
 

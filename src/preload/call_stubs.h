@@ -21,8 +21,8 @@
 enum { CALL_STUBS_MAX = 1024 }; /* CUDA 13's driver has about 600 functions */
 
 /*
- * `symbol`: a name of the function, with or without its version's suffix.
- * `function`: of the driver, or the library's own in its place.
+ * symbol:   a name of the function, with or without its version's suffix.
+ * function: of the driver, or the library's own in its place.
  *
  * Returns a stub before it, always the same one; `function` itself where that never waits for a
  * GPU, or when there are no more stubs.

@@ -18,8 +18,8 @@ bool connection_send(int socket, struct preload_message *message);
 /*
  * Receives one message.
  *
- * `ms`: how long to wait for it at most; 0: not at all.
- * `ret_page`: a descriptor that came with it, or -1; may be NULL.
+ * ms:       how long to wait for it at most; 0: not at all.
+ * ret_page: a descriptor that came with it, or -1; may be NULL.
  *
  * Returns 1 with a message; 0: none yet; -1: the connection is closed, or what came is no message.
  */

@@ -27,8 +27,8 @@ struct exact_peak {
 /*
  * Notes a poll.
  *
- * `held`, `highest`: counted now, and the most since the poll before.
- * `used_bytes`: of the process on that GPU, as the driver reports it.
+ * held, highest: counted now, and the most since the poll before.
+ * used_bytes:    of the process on that GPU, as the driver reports it.
  */
 void exact_peak_note(
     struct exact_peak *peak, uint64_t held, uint64_t highest, struct reading used_bytes);
@@ -36,8 +36,8 @@ void exact_peak_note(
 /*
  * Returns the bytes that the process had at its counted peak.
  *
- * `counted_peak`: as the process says; not believed beyond the GPU's size.
- * `total_bytes`: of the GPU.
+ * counted_peak: as the process says; not believed beyond the GPU's size.
+ * total_bytes:  of the GPU.
  *
  * Not valid when the difference is not known yet, or nothing was counted.
  */

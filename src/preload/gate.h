@@ -18,7 +18,7 @@
  * Waits while the gate is closed and counts the call. When the daemon is gone while the gate is
  * closed, the process may be suspended: it waits until a daemon opens the gate.
  *
- * `state`: of this process.
+ * state: of this process.
  *
  * Returns the page in which the call was counted, for gate_leave.
  */

@@ -36,7 +36,7 @@ void ledger_add_block(struct ledger *ledger, uint64_t address, uint64_t bytes, i
 /*
  * Forgets a block.
  *
- * `ret_device`: may be NULL.
+ * ret_device: may be NULL.
  *
  * Returns its bytes, or 0 when it is not known.
  */

@@ -79,9 +79,9 @@ struct preload_listener;
 /*
  * Listens. A socket file that is there is replaced.
  *
- * `loop`: borrowed.
- * `path`: of the socket, for all users to connect to.
- * `hooks`: copied.
+ * loop:  borrowed.
+ * path:  of the socket, for all users to connect to.
+ * hooks: copied.
  *
  * Returns 0; or -errno with a fault.
  */
@@ -99,8 +99,8 @@ void preload_listener_destroy(struct preload_listener *listener);
  * Answers a thread that waits. It may be gone when this returns, but the hook `stops_waiting` is
  * called only from the loop.
  *
- * `kind`: PRELOAD_BOUND, PRELOAD_RETRY or PRELOAD_FAIL.
- * `bound_ms`: of a PRELOAD_BOUND, from now.
+ * kind:     PRELOAD_BOUND, PRELOAD_RETRY or PRELOAD_FAIL.
+ * bound_ms: of a PRELOAD_BOUND, from now.
  */
 void preload_answer(struct preload_waiter *waiter, enum preload_kind kind, uint64_t bound_ms);
 

@@ -67,14 +67,14 @@ _Static_assert(sizeof(struct preload_message) == 64, "part of the protocol");
 /*
  * Writes a message with its magic and version.
  *
- * `kind`: of the message; all other fields are zero.
+ * kind: of the message; all other fields are zero.
  */
 struct preload_message preload_message_of(enum preload_kind kind);
 
 /*
  * Checks a packet that a task's process sent.
  *
- * `data`, `size`: any bytes.
+ * data, size: any bytes.
  *
  * Returns 0 with the message, which is a HELLO or a WAIT with all fields in range; -EBADMSG: not of
  * this protocol, or out of range; -EPROTO: of another version.

@@ -19,8 +19,8 @@ json_t *core_settings_encode(const struct core_settings *settings);
 /*
  * Reads settings.
  *
- * `object`: any JSON, or NULL.
- * `ret_settings`: core_settings_release must follow, unless there is a fault.
+ * object:       any JSON, or NULL.
+ * ret_settings: core_settings_release must follow, unless there is a fault.
  *
  * Returns 0, or -EINVAL with a fault for an unknown policy or a value out of range.
  */

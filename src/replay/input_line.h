@@ -47,8 +47,8 @@ int input_line_write_forget(FILE *out, uint64_t task);
 /*
  * Writes the line of an event.
  *
- * `kind`: APPLY, STEP or DECISION.
- * `answer`: of STEP.
+ * kind:   APPLY, STEP or DECISION.
+ * answer: of STEP.
  *
  * Returns 0; -EIO; -EINVAL with a fault if the event cannot be written.
  */
@@ -58,7 +58,7 @@ int input_line_write_event(FILE *out, enum input_line_kind kind, int answer,
 /*
  * Reads a line of either form.
  *
- * `text`: any bytes, without the line end.
+ * text: any bytes, without the line end.
  *
  * Returns 0, and input_line_release must follow; -EINVAL with what is wrong in the fault; -ENOMEM.
  */

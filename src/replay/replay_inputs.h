@@ -21,8 +21,8 @@ enum { REPLAY_DIFFERS = 1 };
 /*
  * Replays a record of either form (input_line.h).
  *
- * `in`: read to its end or to the first difference; stays the caller's.
- * `ret_result`: filled in each case.
+ * in:         read to its end or to the first difference; stays the caller's.
+ * ret_result: filled in each case.
  *
  * Returns 0: all decisions are the same; REPLAY_DIFFERS; -EINVAL with the line in the fault if the
  * record is not understood; -ENOMEM; -EIO.

@@ -77,8 +77,8 @@ int gpu_kinds_init(struct gpu_kinds *kinds, struct fault *fault);
 /*
  * Adds the kinds and constants of a text. A kind or constant that is there already is replaced.
  *
- * `text`: any bytes.
- * `name`: of the text, for messages.
+ * text: any bytes.
+ * name: of the text, for messages.
  *
  * Returns 0, or -EINVAL with the line and the reason in the fault; `kinds` then holds what came
  * before that line.
@@ -93,8 +93,8 @@ const struct gpu_kind *gpu_kinds_find(const struct gpu_kinds *kinds, struct span
  * Finds the kind of a real GPU: that of the product; else one of the same model and about as much
  * memory, as an A100-80GB for "NVIDIA A100 80GB PCIe".
  *
- * `product`: as NVML names it.
- * `total_bytes`: as NVML has it.
+ * product:     as NVML names it.
+ * total_bytes: as NVML has it.
  *
  * Returns NULL when there is none.
  */
@@ -120,7 +120,7 @@ int gpu_kind_find_profile(const struct gpu_kind *kind, struct span name);
 /*
  * Lists where instances of a profile may begin, as `nvidia-smi mig -lgipp` prints it.
  *
- * `ret_starts`: memory slices, ascending.
+ * ret_starts: memory slices, ascending.
  *
  * Returns how many there are.
  */

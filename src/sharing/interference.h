@@ -44,8 +44,8 @@ struct sharer {
 /*
  * Sets the speed of each sharer of a GPU.
  *
- * `sms`, `bandwidth`: the fractions that a MIG instance has of its GPU; 1 and 1 for a whole GPU.
- * `sharers`, `n`: all but `speed` and `customer` set.
+ * sms, bandwidth: the fractions that a MIG instance has of its GPU; 1 and 1 for a whole GPU.
+ * sharers, n:     all but `speed` and `customer` set.
  */
 void interference_solve(const struct interference_constants *constants, double sms,
     double bandwidth, struct sharer *sharers, int n);
@@ -62,7 +62,7 @@ struct demand interference_activity(const struct interference_constants *constan
 /*
  * Derives from its SMACT what is not known of a demand (NAN).
  *
- * `work_w`: what full activity adds to the power of a GPU that is awake.
+ * work_w: what full activity adds to the power of a GPU that is awake.
  */
 void demand_complete(struct demand *demand, double work_w);
 

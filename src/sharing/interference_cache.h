@@ -10,8 +10,8 @@
  * The speeds that interference_solve gives with these constants on a whole GPU, bit for bit. May be
  * called from several threads.
  *
- * `sharers`, `n`: all but `speed` and `customer` set, which the call may set
- * `ret_speeds`: a speed for each
+ * sharers, n: all but `speed` and `customer` set, which the call may set
+ * ret_speeds: a speed for each
  */
 void interference_speeds_cached(const struct interference_constants *constants,
     struct sharer *sharers, int n, double *ret_speeds);

@@ -11,9 +11,9 @@ enum { MEMORY_STEPS = 7 };
 /*
  * The size of one allocation step of a training.
  *
- * `total_bytes`: of all steps together.
- * `context_bytes`: of a CUDA context; a training that takes less has no more than that.
- * `step`: 0 is the context, MEMORY_STEPS - 1 the last segment.
+ * total_bytes:   of all steps together.
+ * context_bytes: of a CUDA context; a training that takes less has no more than that.
+ * step:          0 is the context, MEMORY_STEPS - 1 the last segment.
  *
  * Returns the bytes; those of all steps add up to the total, but for what is rounded down.
  */
@@ -22,7 +22,7 @@ int64_t memory_step_bytes(int64_t total_bytes, int64_t context_bytes, int step);
 /*
  * The time of an allocation step.
  *
- * `ramp_s`: from the first segment to the last.
+ * ramp_s: from the first segment to the last.
  *
  * Returns the seconds from the context on: 0 for the context and the first segment.
  */

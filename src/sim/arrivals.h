@@ -27,8 +27,8 @@ struct arrivals {
 /*
  * Opens a trace.
  *
- * `path`: of the file; NULL: each task of the catalogue arrives once, at the beginning.
- * `catalogue`: borrowed until arrivals_close.
+ * path:      of the file; NULL: each task of the catalogue arrives once, at the beginning.
+ * catalogue: borrowed until arrivals_close.
  *
  * Returns 0, or -errno with a fault; arrivals_close must follow in both cases.
  */
@@ -40,7 +40,7 @@ void arrivals_close(struct arrivals *arrivals);
  * Replaces the trace, of which nothing was read yet, by a random one like it (a bootstrap): as many
  * tasks, each drawn with replacement from its tasks, after gaps drawn from the gaps between them.
  *
- * `seed`: the same seed draws the same trace.
+ * seed: the same seed draws the same trace.
  *
  * Returns 0, or -errno with a fault.
  */

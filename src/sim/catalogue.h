@@ -47,7 +47,7 @@ struct catalogue_settings {
 /*
  * Reads a catalogue.
  *
- * `path`: of the file; NULL: the built-in data/traces/tasks.txt.
+ * path: of the file; NULL: the built-in data/traces/tasks.txt.
  *
  * Returns 0, or -errno with a fault; catalogue_fini must follow in both cases.
  */

@@ -31,7 +31,7 @@ struct cluster {
  * Reads "4xA100-40GB", "2xA100-80GB,H100", "A100-40GB:3g.20gb+2g.10gb", and nodes of such lists:
  * "300x{8xA30},20x{2xT4,2xH100}".
  *
- * `kinds`: borrowed until cluster_fini.
+ * kinds: borrowed until cluster_fini.
  *
  * Returns 0, or -errno with a fault; cluster_fini must follow in both cases.
  */

@@ -25,7 +25,7 @@ const char *event_line_format_time(int64_t us, char *buffer, size_t size);
 /*
  * Writes the line of an event, without a newline, cut at `size`.
  *
- * `name`: of the event's task.
+ * name: of the event's task.
  *
  * Returns true; false, with nothing written, for samples, ticks and the list of GPUs.
  */

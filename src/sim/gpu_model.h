@@ -42,7 +42,7 @@ int64_t gpu_memory_of(const struct gpu_memory *memory, uint64_t owner);
 /*
  * Returns when an attempt takes memory step `step`, in seconds from its start.
  *
- * `solo_s`: how long the attempt would take alone.
+ * solo_s: how long the attempt would take alone.
  */
 double gpu_memory_due_s(const struct gpu_constants *constants, double solo_s, int step);
 

@@ -21,8 +21,8 @@ struct sim_policy {
 /*
  * The policy of a name.
  *
- * `name`: "magm", "lug", ...; or, in small or large letters, "OFF" (first-fit), "OBF" (best-fit),
- *         "OWF" (magm) or "OLUG" (lug), with exact memory.
+ * name: "magm", "lug", ...; or, in small or large letters, "OFF" (first-fit), "OBF" (best-fit),
+ *       "OWF" (magm) or "OLUG" (lug), with exact memory.
  *
  * Returns false when there is none of this name.
  */

@@ -25,7 +25,7 @@ struct timeline {
 /*
  * Writes the head, and how each GPU begins.
  *
- * `out`, `gpus`: borrowed until timeline_fini.
+ * out, gpus: borrowed until timeline_fini.
  *
  * Returns 0 or -ENOMEM; timeline_fini must follow in both cases.
  */

@@ -55,8 +55,8 @@
 /*
  * Runs a scenario and prints its trace, in the lines of sim/event_line.h.
  *
- * `text`: of the scenario, any bytes.
- * `file_name`: for faults.
+ * text:      of the scenario, any bytes.
+ * file_name: for faults.
  *
  * Returns 0; -EINVAL with the line in the fault; -ENOMEM.
  */

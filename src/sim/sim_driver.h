@@ -60,9 +60,9 @@ struct sim_observer {
 /*
  * Creates a driver at time 0 with nothing scheduled.
  *
- * `settings`: copied.
- * `world`: borrowed until sim_destroy.
- * `observer`: borrowed until sim_destroy; or NULL.
+ * settings: copied.
+ * world:    borrowed until sim_destroy.
+ * observer: borrowed until sim_destroy; or NULL.
  *
  * Returns the driver, for sim_destroy; NULL without memory.
  */
@@ -81,7 +81,7 @@ int64_t sim_now_us(const struct sim *sim);
 /*
  * Schedules an event for the core.
  *
- * `event`: copied; what it points to must live until the event has come due.
+ * event: copied; what it points to must live until the event has come due.
  *
  * Returns 0 or -ENOMEM.
  */
@@ -90,7 +90,7 @@ int sim_schedule_event(struct sim *sim, const struct event *event);
 /*
  * Schedules a call of the world's `wake`.
  *
- * `wakeup`: copied.
+ * wakeup: copied.
  *
  * Returns 0 or -ENOMEM.
  */

@@ -72,8 +72,8 @@ struct simulation_result {
 /*
  * Runs one simulation. Independent of other runs: several may run on several threads.
  *
- * `simulation`: borrowed until the return.
- * `ret_result`: filled as far as the run went, in each case.
+ * simulation: borrowed until the return.
+ * ret_result: filled as far as the run went, in each case.
  *
  * Returns 0; -EDEADLK if tasks never started; -ECANCELED (without a fault); or another -errno of
  * the files and of memory. Else the fault says what is wrong.

@@ -19,8 +19,8 @@ struct sweep_outcome {
 /*
  * Starts the runs, in their order.
  *
- * `simulations`: `n` of them, borrowed until sweep_destroy.
- * `threads`: at least 1; fewer are started if the system has no more.
+ * simulations: `n` of them, borrowed until sweep_destroy.
+ * threads:     at least 1; fewer are started if the system has no more.
  *
  * Returns the sweep, for sweep_destroy; NULL without memory or threads.
  */

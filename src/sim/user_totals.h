@@ -39,8 +39,8 @@ struct reading user_total_fairness(const struct user_total *total);
  * tasks alone are submitted, to as many GPUs as are the user's share (at least one, and as many as
  * the largest of the tasks has). Users have equal shares.
  *
- * `ret_users`: filled; user_totals_fini must follow in each case. Without a second user nothing is
- *              compared.
+ * ret_users: filled; user_totals_fini must follow in each case. Without a second user nothing is
+ *            compared.
  *
  * Returns as simulate_trace, of any of the runs.
  */

@@ -26,7 +26,7 @@
 /*
  * Writes an event.
  *
- * `ret_body`: a new object, for the caller to release.
+ * ret_body: a new object, for the caller to release.
  *
  * Returns 0; -EINVAL with a fault if a text is not UTF-8 or memory is out.
  */
@@ -35,8 +35,8 @@ int event_encode(const struct event *event, struct fault *fault, json_t **ret_bo
 /*
  * Reads an event.
  *
- * `body`: any JSON, or NULL.
- * `event`: its kind is set, all else but time and task is zero; filled.
+ * body:  any JSON, or NULL.
+ * event: its kind is set, all else but time and task is zero; filled.
  *
  * Returns 0, and event_release must follow; -EINVAL with what is wrong in the fault; -ENOMEM.
  */

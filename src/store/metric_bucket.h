@@ -43,9 +43,9 @@ struct metric_reader {
 /*
  * Begins with the first sample or bucket.
  *
- * `data`:      `size` bytes, borrowed
- * `start_ms`:  of the row
- * `bucket_ms`: 0: samples
+ * data:      `size` bytes, borrowed
+ * start_ms:  of the row
+ * bucket_ms: 0: samples
  */
 struct metric_reader metric_reader_begin(
     const void *data, size_t size, int64_t start_ms, int64_t bucket_ms);

@@ -52,9 +52,9 @@ enum { METRIC_BATCH_MS = 60000 };
  * Opens a database or creates it. A damaged one, or one of another version, is renamed to
  * PATH.damaged and a new one is begun: its loss must not stop the caller.
  *
- * `levels`: `n_levels` of them, the finest first; copied. Each bucket_ms and block_ms is a multiple
- *     of the level before.
- * `ret_db`: for metric_db_close.
+ * levels: `n_levels` of them, the finest first; copied. Each bucket_ms and block_ms is a multiple
+ *         of the level before.
+ * ret_db: for metric_db_close.
  *
  * Returns 0, METRIC_DB_REPLACED (a fault says what was wrong with the old one), or -errno with a
  * fault.
@@ -73,7 +73,7 @@ int metric_db_write(struct metric_db *db, const struct metric_samples *samples, 
 /*
  * Thins one block of one level that is complete.
  *
- * `now_ms`: wall clock.
+ * now_ms: wall clock.
  *
  * Returns 0: there was none; METRIC_DB_MORE: one is done, there may be more; or -errno with a
  * fault.
@@ -113,7 +113,7 @@ struct metric_series {
  * Lists the series of a task (`task` not 0) or, with task 0, all that concern a GPU, which have
  * samples between two times.
  *
- * `ret_list`: for the caller to free; NULL when there are none.
+ * ret_list: for the caller to free; NULL when there are none.
  *
  * Returns how many, or -errno with a fault.
  */
@@ -134,7 +134,7 @@ typedef void metric_on_bucket(
  * Reads a series between two times. Each time comes from the finest level that has it, where the
  * level's buckets are not needlessly fine for the step. Buckets without samples are left out.
  *
- * `step_ms`: length of a bucket, at least 1. Samples further apart than it stay alone in theirs.
+ * step_ms: length of a bucket, at least 1. Samples further apart than it stay alone in theirs.
  *
  * Returns 0, or -errno with a fault.
  */

@@ -38,8 +38,8 @@ struct series;
 /*
  * Opens a file, or creates it. A file of another form, or that is no series, is replaced.
  *
- * `form`: copied.
- * `ret_series`: for series_close.
+ * form:       copied.
+ * ret_series: for series_close.
  *
  * Returns 0, or -errno with a fault.
  */
@@ -52,7 +52,7 @@ void series_close(struct series *series);
 /*
  * Adds one reading of each value.
  *
- * `wall_us`: the wall clock.
+ * wall_us: the wall clock.
  *
  * Returns 0, or -errno of what could not be written.
  */
@@ -65,7 +65,7 @@ typedef void series_on_record(void *context, int64_t wall_us, const struct readi
  * Reads, in order, the records since `since_us` of the finest ring that goes back so far, or of the
  * longest ring.
  *
- * `ret_step_us`: the step of that ring.
+ * ret_step_us: the step of that ring.
  *
  * Returns 0, -ENOMEM, or -errno of the file.
  */

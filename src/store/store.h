@@ -39,8 +39,8 @@ typedef const struct policy *store_find_policy(const char *name);
 /*
  * Opens the log, locks it, and brings an older version's log up to date in one transaction.
  *
- * `folder`: holds colloc.db; both are created if they do not exist.
- * `ret_store`: for store_close.
+ * folder:    holds colloc.db; both are created if they do not exist.
+ * ret_store: for store_close.
  *
  * Returns 0, or with a fault: -EBUSY (another process has it open, after a second of trying),
  * -EPROTO (a newer version wrote it), -EUCLEAN (damaged, or not a log of colloc), -EPERM (the
@@ -53,7 +53,7 @@ int store_open(const char *folder, struct fault *fault, struct store **ret_store
  * Opens a database only to read it: of any owner, in any folder. The lock beside it, if there is
  * one, is held until store_close. The log is not brought up to date.
  *
- * `path`: of the database.
+ * path: of the database.
  *
  * Returns what store_open returns; another version is -EPROTO.
  */
@@ -87,7 +87,7 @@ int store_checkpoint(struct store *store, struct fault *fault);
 /*
  * Allocates a file beside the log.
  *
- * `bytes`: its size; 0 removes it.
+ * bytes: its size; 0 removes it.
  *
  * Returns 0, or -errno with a fault (-ENOSPC: no space; there is no reserve then).
  */
@@ -102,10 +102,10 @@ bool store_has_reserve(const struct store *store);
 /*
  * Appends an event.
  *
- * `event`: neither a sample nor a tick.
- * `wall_us`: the wall clock at its time.
- * `detail`: a JSON object with what the core does not need, for the callers of store_replay and
- *     store_task_events; or NULL. Stays the caller's.
+ * event:   neither a sample nor a tick.
+ * wall_us: the wall clock at its time.
+ * detail:  a JSON object with what the core does not need, for the callers of store_replay and
+ *          store_task_events; or NULL. Stays the caller's.
  *
  * Returns 0; -EINVAL with a fault for what cannot be logged; or -errno of the database.
  */
@@ -115,7 +115,7 @@ int store_append(struct store *store, const struct event *event, int64_t wall_us
 /*
  * Receives one event of the log.
  *
- * `event`, `detail`: valid during the call; `detail` may be NULL.
+ * event, detail: valid during the call; `detail` may be NULL.
  *
  * Returns 0 to go on; any other value ends the walk, which returns it.
  */
@@ -172,8 +172,8 @@ int64_t store_last_event(const struct store *store);
 /*
  * Lists the tasks that have events after `seq`, by id.
  *
- * `limit`:     of `ret_tasks`
- * `ret_count`: how many; `limit`: perhaps more
+ * limit:     of `ret_tasks`
+ * ret_count: how many; `limit`: perhaps more
  *
  * Returns 0, or -errno with a fault.
  */
@@ -185,7 +185,7 @@ int store_changed_tasks(struct store *store, int64_t seq, size_t limit, struct f
 /*
  * Stores a text for as long as `task` is in the log. A text that several tasks use is stored once.
  *
- * `ret_key`: the SHA-256 of the text in hex, with a NUL.
+ * ret_key: the SHA-256 of the text in hex, with a NUL.
  *
  * Returns 0, or -errno with a fault.
  */
@@ -195,7 +195,7 @@ int store_put_blob(struct store *store, uint64_t task, const void *data, size_t 
 /*
  * Reads a text.
  *
- * `ret_data`: for the caller to free; a NUL follows its end.
+ * ret_data: for the caller to free; a NUL follows its end.
  *
  * Returns 0; STORE_NONE; -EUCLEAN if it is not what was written; or -errno with a fault.
  */
@@ -216,7 +216,7 @@ struct store_ended {
 /*
  * Stores the record of a task that has ended, in the transaction of its END event.
  *
- * `record`: a JSON object; stays the caller's.
+ * record: a JSON object; stays the caller's.
  *
  * Returns 0; -EINVAL for another record or a state that is not done; or -errno with a fault.
  */
@@ -250,7 +250,7 @@ int store_list_ended(struct store *store, const struct store_ended_filter *filte
  * Finds where a list that examined `filter->examine` tasks and found none continues: a search for
  * few among many tasks is made in steps of bounded time.
  *
- * `ret_task`: the last task examined, which is `before` of the next step; 0: there are no more.
+ * ret_task: the last task examined, which is `before` of the next step; 0: there are no more.
  *
  * Returns 0, or -errno with a fault.
  */
@@ -278,8 +278,8 @@ int store_count_ended(struct store *store, uint64_t first, uint64_t last, struct
  * used twice. Of the USAGE events the last one of each user stays, which has the whole usage. Call
  * it until it forgets none.
  *
- * `wall_us`: tasks that ended before it are forgotten.
- * `limit`: at most this number of tasks in this call.
+ * wall_us: tasks that ended before it are forgotten.
+ * limit:   at most this number of tasks in this call.
  *
  * Returns 0, or -errno with a fault.
  */

@@ -39,8 +39,8 @@ const struct cluster_log_format *cluster_log_find_format(const char *name);
 /*
  * Reads a log.
  *
- * `path`: "-" is standard input.
- * `log`: zero but for processors_per_gpu; cluster_log_fini must follow in each case.
+ * path: "-" is standard input.
+ * log:  zero but for processors_per_gpu; cluster_log_fini must follow in each case.
  *
  * Returns what the format's `read` returns, or -errno of opening the file.
  */
@@ -53,7 +53,7 @@ void cluster_log_fini(struct cluster_log *log);
 /*
  * Adds a job, or leaves it out: if it never ran, has no GPU, or has impossible figures.
  *
- * `where`: file and line, for the fault about impossible figures.
+ * where: file and line, for the fault about impossible figures.
  *
  * Returns 0 or -ENOMEM.
  */

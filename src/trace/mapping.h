@@ -19,7 +19,7 @@ struct mapping {
 };
 
 /*
- * `catalogue`: one task at least; borrowed.
+ * catalogue: one task at least; borrowed.
  *
  * Returns 0, or -ENOMEM; mapping_fini must follow 0.
  */

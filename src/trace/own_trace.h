@@ -10,9 +10,9 @@
 /*
  * Writes when each job arrives, and as which task; and of which user, if users are known.
  *
- * `path`: "-" is standard output.
- * `tasks`: what each job is; used if `own` is false.
- * `own`: each job is a separate task, "j1", "j2" and so on, which own_tasks_write describes.
+ * path:  "-" is standard output.
+ * tasks: what each job is; used if `own` is false.
+ * own:   each job is a separate task, "j1", "j2" and so on, which own_tasks_write describes.
  *
  * Returns 0, or -errno with a fault.
  */

@@ -22,7 +22,7 @@ struct selection {
  * Removes the jobs that are not selected from the list and sorts the others. Their times then count
  * from the first of them.
  *
- * `counts`: the left-out jobs are added.
+ * counts: the left-out jobs are added.
  *
  * Returns 0 or -ENOMEM.
  */

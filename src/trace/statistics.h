@@ -23,7 +23,7 @@ struct job_statistics {
 };
 
 /*
- * `list`: in order of time, one job at least.
+ * list: in order of time, one job at least.
  *
  * Returns 0 or -ENOMEM; job_statistics_fini must follow in both cases.
  */

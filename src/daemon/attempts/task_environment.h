@@ -27,15 +27,17 @@ int environment_add(struct environment *environment, const char *format, ...)
 
 /*
  * The task's number and GPUs.
- *   by_index   CUDA counts the GPUs as NVML does: CUDA_VISIBLE_DEVICES has indices, which every
- *              program understands; otherwise UUIDs
+ *
+ * by_index: CUDA counts the GPUs as NVML does: CUDA_VISIBLE_DEVICES has indices, which every
+ *           program understands; otherwise UUIDs
  */
 int environment_name_gpus(struct environment *environment, const struct cluster_view *view,
     const struct task *task, bool by_index);
 
 /*
  * Of a task of an array: COLLOC_ARRAY_ID, _INDEX, _COUNT, _MIN and _MAX.
- *   detail   of its SUBMIT
+ *
+ * detail: of its SUBMIT
  */
 int environment_name_array(
     struct environment *environment, const struct task *task, const json_t *detail);
@@ -66,7 +68,8 @@ int environment_mark_tracked(
  * MASTER_PORT, torchrun's own variables for the port and for a rank on each GPU, and
  * COLLOC_GPU_COUNT. WORLD_SIZE and RANK are not set: a script that starts its ranks itself, or has
  * but one, would wait for others.
- *   port   0: none was free; the variables of the port are left out
+ *
+ * port: 0: none was free; the variables of the port are left out
  */
 int environment_set_rendezvous(struct environment *environment, const struct task *task, int port,
     const char *const *submitted);
@@ -82,7 +85,8 @@ int environment_join_mps(
  * Frameworks' own limits on memory, for a time-sliced task with a known memory requirement:
  * PyTorch's (of its caching allocator) added to what the user sets, and JAX's unless the user sets
  * that. TensorFlow has no such variable.
- *   margin_bytes   allowed beyond the requirement
+ *
+ * margin_bytes: allowed beyond the requirement
  */
 int environment_limit_frameworks(struct environment *environment, const struct cluster_view *view,
     const struct task *task, int64_t margin_bytes, const char *const *submitted);
@@ -90,9 +94,10 @@ int environment_limit_frameworks(struct environment *environment, const struct c
 /*
  * What the preloaded library needs (docs/preload.md); libraries that the user preloads come after
  * it.
- *   library   its path
- *   socket    of the daemon's end
- *   attempt   from 1
+ *
+ * library: its path
+ * socket:  of the daemon's end
+ * attempt: from 1
  */
 int environment_preload(struct environment *environment, const char *library, const char *socket,
     int attempt, const char *const *submitted);

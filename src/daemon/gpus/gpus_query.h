@@ -29,7 +29,8 @@ bool gpus_cuda_counts_as_nvml(const struct gpus *gpus, bool by_mps);
 /*
  * For how long a resident of GPU `i` has held it while no process used it, up to the last sample,
  * in microseconds; 0: it is in use; unknown without a reading of its activity.
- *   ret_is_long   whether that is beyond the setting unused-after
+ *
+ * ret_is_long: whether that is beyond the setting unused-after
  */
 struct reading gpus_idle_us(
     const struct gpus *gpus, size_t i, const struct resident *resident, bool *ret_is_long);

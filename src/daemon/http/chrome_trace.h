@@ -15,7 +15,7 @@ enum { CHROME_TRACE_METRIC_COUNT = 6 };
 /*
  * Begins a trace.
  *
- * `since`, `until`: seconds since 1970; what lies outside is left out or cut
+ * since, until: seconds since 1970; what lies outside is left out or cut
  *
  * Returns NULL when memory is out; else for chrome_trace_free.
  */
@@ -36,7 +36,7 @@ size_t chrome_trace_size(const struct chrome_trace *trace);
 /*
  * Completes the trace.
  *
- * `note`: what it lacks, for people; "": nothing
+ * note: what it lacks, for people; "": nothing
  *
  * Returns its text, for the caller to free; NULL when memory was out.
  */

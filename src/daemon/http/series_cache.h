@@ -25,7 +25,7 @@ struct series_cache {
 };
 
 /* Returns the answer for a key, borrowed until the next call; NULL: there is none of late.
- * `now_us`: clock_monotonic_us. */
+ * now_us: clock_monotonic_us. */
 const char *series_cache_find(const struct series_cache *cache, const char *key, int64_t now_us);
 
 /* Keeps a copy of an answer instead of the oldest, if it is not too long and there is memory. */

@@ -39,9 +39,9 @@ void metric_recorder_destroy(struct metric_recorder *recorder);
 /*
  * Adds a sample of one series; one without a known value is ignored.
  *
- * `key`:    whose
- * `at_ms`:  wall clock
- * `values`: metric_count(metric_kind_of(key)) readings, in the units of their names
+ * key:    whose
+ * at_ms:  wall clock
+ * values: metric_count(metric_kind_of(key)) readings, in the units of their names
  */
 void metric_recorder_add(struct metric_recorder *recorder, const struct metric_key *key,
     int64_t at_ms, const struct reading *values);
@@ -53,7 +53,7 @@ void metric_recorder_take(
 /*
  * Runs a query in the thread.
  *
- * `query`, `head`: as for metric_query_run; from malloc, taken over
+ * query, head: as for metric_query_run; from malloc, taken over
  */
 void metric_recorder_ask(struct metric_recorder *recorder, struct metric_query *query, char *head,
     metric_on_answer *on_answer, void *context);

@@ -13,8 +13,10 @@ typedef void crash_verdict_done(void *context, const struct node_crash *crash);
 
 /*
  * Begins to judge a step of a batch script that has failed.
- *   status    as waitpid shows it
- *   on_done   called from the loop
+ *
+ * status:  as waitpid shows it
+ * on_done: called from the loop
+ *
  * Returns NULL when no helper process can be started.
  */
 struct crash_verdict *crash_verdict_begin(struct node *node, const struct node_step *step,

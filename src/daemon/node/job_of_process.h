@@ -13,9 +13,11 @@ uint32_t job_in_cgroup(const char *text);
 
 /*
  * Finds the job in an environment: SLURM_JOB_ID.
- *   environment   `size` bytes of NUL-terminated entries, and a NUL
- *   node          Slurm's name of this node; a SLURMD_NODENAME of another one is of no job here;
- *                 NULL: any
+ *
+ * environment: `size` bytes of NUL-terminated entries, and a NUL
+ * node:        Slurm's name of this node; a SLURMD_NODENAME of another one is of no job here; NULL:
+ *              any
+ *
  * Returns 0: none.
  */
 uint32_t job_in_environment(const char *environment, size_t size, const char *node);

@@ -91,7 +91,9 @@ void node_note_crash(struct node *node, const struct node_crash *crash);
 
 /*
  * Adds a step; it is removed when its slurmstepd has ended.
- *   step   copied; `stepd` is its process
+ *
+ * step: copied; `stepd` is its process
+ *
  * Returns NULL when that process has ended, or memory is out.
  */
 struct node_step *node_step_add(struct node *node, const struct node_step *step);

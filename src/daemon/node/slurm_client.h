@@ -9,7 +9,9 @@
 /*
  * Runs a program, found on PATH, and waits for its end: in a helper process only. The program is
  * killed when the caller ends.
- *   ret_text   what it wrote to standard output, truncated; NUL-terminated
+ *
+ * ret_text: what it wrote to standard output, truncated; NUL-terminated
+ *
  * Returns its exit status; -ENOENT: there is no such program; or another -errno.
  */
 int slurm_client_run(const char *const *argv, char *ret_text, size_t size);

@@ -31,7 +31,7 @@ void sessions_destroy(struct sessions *sessions);
 /*
  * Makes a token.
  *
- * `now_us`: clock_monotonic_us, as below
+ * now_us: clock_monotonic_us, as below
  *
  * Returns 0, -EAGAIN (too many logins of all users), or -errno of the system's random numbers.
  */

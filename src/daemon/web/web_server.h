@@ -46,7 +46,7 @@ void web_run(struct web *web);
 /*
  * Makes the address of a login for this user, listening first if nothing does yet.
  *
- * `ret_url`: for the caller to free
+ * ret_url: for the caller to free
  *
  * Returns 0; or -EPERM (the setting is "none"), -EAGAIN (too many logins), -EADDRINUSE or another
  * -errno, with a fault.

@@ -21,8 +21,8 @@ struct attention {
  * Computes softmax(q k / sqrt(width)) v for ATTENTION_LANES positions. Sums are in the order of the
  * sequence, so the result is the same on every machine.
  *
- * `t`: the first position, a multiple of ATTENTION_LANES.
- * `ret_mixed`: `width` rows of ATTENTION_LANES.
+ * t:         the first position, a multiple of ATTENTION_LANES.
+ * ret_mixed: `width` rows of ATTENTION_LANES.
  */
 void attention_take(const struct attention *attention, size_t t, float *ret_mixed);
 

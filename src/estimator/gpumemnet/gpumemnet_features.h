@@ -48,7 +48,7 @@ const char *gpumemnet_family_name(enum gpumemnet_family family);
  * Calculates the inputs from the request's model, batch, optimizer and precision. Adam and fp32, as
  * in the thesis, are the defaults.
  *
- * `ret_why`: with ESTIMATE_UNKNOWN, the reason as text.
+ * ret_why: with ESTIMATE_UNKNOWN, the reason as text.
  *
  * Returns 0, and gpumemnet_features_fini must follow; ESTIMATE_UNKNOWN; or -ENOMEM.
  */

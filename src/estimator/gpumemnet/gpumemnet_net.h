@@ -50,8 +50,8 @@ char *gpumemnet_net_format(const struct gpumemnet_net *net);
 /*
  * Scales the inputs.
  *
- * `ret_values`: room for layout.n_values.
- * `ret_tokens`: room for TOKEN_SIZE times gpumemnet_net_tokens.
+ * ret_values: room for layout.n_values.
+ * ret_tokens: room for TOKEN_SIZE times gpumemnet_net_tokens.
  */
 void gpumemnet_net_scale(const struct gpumemnet_net *net, const struct gpumemnet_features *features,
     float *ret_values, float *ret_tokens);

@@ -41,7 +41,7 @@ int physics_run_with(const struct physics_constants *constants,
 /*
  * Calculates the footprint.
  *
- * `estimate`: gets notes and the kind of evidence.
+ * estimate: gets notes and the kind of evidence.
  *
  * Returns 0; ESTIMATE_UNKNOWN with a note; or a fault as estimate_run.
  */
