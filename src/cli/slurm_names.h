@@ -12,7 +12,7 @@ struct slurm_words {
 };
 
 /*
- * Translates a command line of sbatch, squeue, scancel, sacct or sinfo.
+ * Translates a command line of sbatch, squeue, scancel, sacct, sinfo or srun.
  *
  * called:    the name that the program was started with; may be NULL
  * arguments: `count` words, NULL-terminated
