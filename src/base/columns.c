@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Comma-separated tables are parsed by libcsv: a quoted field may contain commas, line breaks and
- * doubled quotation marks. Its strict mode makes a misplaced quotation mark an error on its line,
- * so that it does not swallow the following rows. The other two kinds have no quotation marks: "|"
- * separates the output of Slurm's `sacct -P` and colloc's tables, blanks separate hand-written
- * tables.
+ * Reads tables: CSV, and files separated by "|" or blanks. Comma-separated tables are parsed by
+ * libcsv: a quoted field may contain commas, line breaks and doubled quotation marks. Its strict
+ * mode makes a misplaced quotation mark an error on its line, so that it does not swallow the
+ * following rows. The other two kinds have no quotation marks: "|" separates the output of Slurm's
+ * `sacct -P` and colloc's tables, blanks separate hand-written tables.
  *
  * Lines are read into `raw`; the fields of a row are copied to `row`, one after the other, each
  * ended by a NUL in place of its separator. So a row's text is never longer than its lines, and

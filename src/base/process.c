@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * /proc/PID/stat has the name in brackets, and behind it numbers (proc(5) counts them: 22 is the
- * start time); /proc/PID/status has user ids. The kernel makes both from its own data, so that
- * reading does not wait for the process, even one that hangs in its file system.
+ * Reads facts of a process from /proc. /proc/PID/stat has the name in brackets, and behind it
+ * numbers (proc(5) counts them: 22 is the start time); /proc/PID/status has user ids. The kernel
+ * makes both from its own data, so that reading does not wait for the process, even one that hangs
+ * in its file system.
  */
 #include "base/process.h"
 

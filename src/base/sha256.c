@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * FIPS 180-4, section 6.2: the text is padded to blocks of 64 bytes, each of which is mixed into a
- * state of eight words in 64 rounds. Eight rounds are written out, since then the compiler keeps
- * the state in registers.
+ * SHA-256, and HMAC by it. FIPS 180-4, section 6.2: the text is padded to blocks of 64 bytes, each
+ * of which is mixed into a state of eight words in 64 rounds. Eight rounds are written out, since
+ * then the compiler keeps the state in registers.
  *
  * HMAC (RFC 2104) hashes twice, so that a text cannot be prolonged by one who knows its digest:
  * hash(key ^ 0x5c.., hash(key ^ 0x36.., text)).

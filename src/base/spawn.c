@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A close-on-exec pipe reports a failed exec: the child writes errno, a successful exec closes it.
+ * Starts a child program. A close-on-exec pipe reports a failed exec: the child writes errno, a
+ * successful exec closes it.
  */
 #include "base/spawn.h"
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * For each repeat and each group: chooses devices, starts MPS if the group shares by it, samples
- * the GPUs while the trainings run (trainer_group.h), and adds the results to the journal.
+ * Runs the groups of a bench. For each repeat and each group: chooses devices, starts MPS if the
+ * group shares by it, samples the GPUs while the trainings run (trainer_group.h), and adds the
+ * results to the journal.
  */
 #include "bench/bench.h"
 

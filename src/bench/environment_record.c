@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Asks the interpreter for its packages (the lines are those of `pip freeze`, but pip need not be
- * installed), conda for its list, and NVML for the driver. Each program has a minute: a file system
- * that does not answer must not stop the bench.
+ * Records the software that a bench ran with. Asks the interpreter for its packages (the lines are
+ * those of `pip freeze`, but pip need not be installed), conda for its list, and NVML for the
+ * driver. Each program has a minute: a file system that does not answer must not stop the bench.
  */
 #include "bench/environment_record.h"
 

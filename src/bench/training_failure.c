@@ -2,8 +2,7 @@
 /*
  * Classifies a failed training as `collocd` would (exec/failure_classify.h). Out of GPU memory is a
  * result of the experiment; any other failure, such as a missing Python module, says nothing about
- * sharing a GPU, and the last line of its standard error, or else of its
- * output, is the cause.
+ * sharing a GPU, and the last line of its standard error, or else of its output, is the cause.
  */
 #include "bench/training_failure.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Two training processes for each of three trainings are started, once as plain processes and once
- * as clients of MPS, and load their models. A mix is a command to some of them to train for some
- * seconds, while the GPU is sampled:
+ * Measures what sharing a GPU costs on this host. Two training processes for each of three
+ * trainings are started, once as plain processes and once as clients of MPS, and load their models.
+ * A mix is a command to some of them to train for some seconds, while the GPU is sampled:
  *
  *     light   light alone      light+light   light+heavy   light+medium+heavy (held out)
  *     medium  medium alone     ...

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Commands and replies are lines of JSON on the worker's standard input and output. Other lines of
- * output, such as a library's warnings, are skipped. Its standard error goes to a file in memory,
- * whose last line explains why it ended.
+ * A training process that `colloc calibrate` measures, seen from colloc. Commands and replies are
+ * lines of JSON on the worker's standard input and output. Other lines of output, such as a
+ * library's warnings, are skipped. Its standard error goes to a file in memory, whose last line
+ * explains why it ended.
  */
 #include "calibration/calibration_worker.h"
 

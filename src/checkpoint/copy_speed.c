@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A copy takes a time that is nearly proportional to the memory: on an H200 0.50 s per GiB to the
- * host at 7 GiB and 0.72 at 132, and back 0.21 and 0.17. Machines differ (NUMA, memory speed, a
- * VM), so each copy corrects the value by a part of its error:
+ * Learns how long a suspension takes on this machine. A copy takes a time that is nearly
+ * proportional to the memory: on an H200 0.50 s per GiB to the host at 7 GiB and 0.72 at 132, and
+ * back 0.21 and 0.17. Machines differ (NUMA, memory speed, a VM), so each copy corrects the value
+ * by a part of its error:
  *
  *     learned 0.70; 10 GiB in 4.0 s is 0.40: now 0.70 + 0.3 * (0.40 - 0.70) = 0.61
  */

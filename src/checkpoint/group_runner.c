@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A chain of calls: each reply leads to the next call, until the group has an answer. Time limits:
- * copies by what this machine has taken so far, all else by fixed ones. A query of a state waits
- * for a copy that is under way, so it may take as long as one.
+ * Carries out the calls of a suspension or a move one after the other: each reply leads to the next
+ * call, until the group has an answer. Time limits: copies by what this machine has taken so far,
+ * all else by fixed ones. A query of a state waits for a copy that is under way, so it may take as
+ * long as one.
  */
 #include "checkpoint/group_runner.h"
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The open kernel module of driver 595.71 hung the whole host, 4 times of 4, when a process was
- * ended that had been restored and was running; a process that was suspended again before could be
- * ended (NVIDIA/cuda-checkpoint, issue 53, June 2026; open). On H200s with the open module of
- * 580.159 restored processes were ended over ten times without harm (docs/measured/checkpoint.md).
- * Later drivers have not been seen, so they count as 595. The file's first line is
+ * Decides whether processes may be suspended under this driver. The open kernel module of driver
+ * 595.71 hung the whole host, 4 times of 4, when a process was ended that had been restored and was
+ * running; a process that was suspended again before could be ended (NVIDIA/cuda-checkpoint, issue
+ * 53, June 2026; open). On H200s with the open module of 580.159 restored processes were ended over
+ * ten times without harm (docs/measured/checkpoint.md). Later drivers have not been seen, so they
+ * count as 595. The file's first line is
  *
  *     NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  595.71.05  Release Build  (...)
  */

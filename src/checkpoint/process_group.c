@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The next call follows from the goal and the states alone, so there is no position in a procedure
- * that could be lost:
+ * Decides the next call of the driver while the processes of a task are suspended or resumed. The
+ * next call follows from the goal and the states alone, so there is no position in a procedure that
+ * could be lost:
  *
  *     goal SUSPENDED    ask unknown states; lock whoever runs; when none runs, checkpoint each
  *     goal RUNNING      ask unknown states; reserve memory for all; restore each; unlock each

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Memory is taken with cuMemCreate: physical memory that is mapped nowhere, which drivers give
- * without a context. A context would take half a GiB itself, and a process that just fitted could
- * not come back. Where the driver wants a context, it gets one until the memory is freed.
+ * Holds GPU memory free for a task that is to be resumed. Memory is taken with cuMemCreate:
+ * physical memory that is mapped nowhere, which drivers give without a context. A context would
+ * take half a GiB itself, and a process that just fitted could not come back. Where the driver
+ * wants a context, it gets one until the memory is freed.
  */
 #include "checkpoint/reservations.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Pipelines are run by a Python program, whose threads mostly wait for the processes of stages.
- * This process becomes that program: signals and the exit status are its own.
+ * Starts the Python program that runs pipelines, whose threads mostly wait for the processes of
+ * stages. This process becomes that program: signals and the exit status are its own.
  */
 #include "cli/bench_pipelines.h"
 

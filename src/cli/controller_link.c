@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Each request gets a new credential (nodelink/signed_request.h), which munged on this machine
- * makes for the user of this process. Only the user that the controller runs as can read it, so
- * another program at that address can neither use it nor sign an answer.
+ * Requests to the controller of a Slurm cluster on another machine. Each request gets a new
+ * credential (nodelink/signed_request.h), which munged on this machine makes for the user of this
+ * process. Only the user that the controller runs as can read it, so another program at that
+ * address can neither use it nor sign an answer.
  */
 #include "cli/controller_link.h"
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The Python that the command starts finds colloc_script/inject first on PYTHONPATH. Its
- * sitecustomize.py waits for PyTorch and leaves one of two files in the run's folder: `result`, an
- * export; or `failure`, a sentence. The sandbox ends when the first is there.
+ * Runs a training script without a GPU, to see what it would allocate. The Python that the command
+ * starts finds colloc_script/inject first on PYTHONPATH. Its sitecustomize.py waits for PyTorch and
+ * leaves one of two files in the run's folder: `result`, an export; or `failure`, a sentence. The
+ * sandbox ends when the first is there.
  */
 #include "cli/script_estimate.h"
 

@@ -5,8 +5,8 @@
  * A task may start hours after its submission, so a mistake is reported before. The client checks,
  * as the user: the daemon never opens files that users name. What cannot become right is an error:
  * a command line quoted as one argument, a name that is no program on PATH, an output file that is
- * a folder, a job array. What may exist by the time the task starts is a warning: a path, a folder,
- * a script that another task writes.
+ * a folder, indices of an array or dependencies that cannot be read. What may exist by the time the
+ * task starts is a warning: a path, a folder, a script that another task writes.
  */
 #include "cli/submit_check.h"
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Waits in requests of some seconds, each of which the daemon answers when the task ends.
+ * Waits for the end of a task, in requests of some seconds, each of which the daemon answers when
+ * the task ends.
  *
  *     GET /v1/tasks/12/wait?timeout_s=30   the daemon holds the request; 200 when the task has
  *                                         ended or 30 s are over: then the next request follows

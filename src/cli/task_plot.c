@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * All lines have the same time axis, from the first to the last sample:
+ * Draws what a task did over time: `colloc show --plot`. All lines have the same time axis, from
+ * the first to the last sample:
  *
  *     16:02:11 to 16:20:41, a column is 20 s
  *     attempt          1111111111x  2222///2>22--222

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A loop between the user's keyboard, the link and the screen. One key is ours: Ctrl-], as in
- * telnet and virsh. "Ctrl-] d" detaches, "Ctrl-] Ctrl-]" sends one Ctrl-].
+ * Connects the user's terminal with that of a task. A loop between the user's keyboard, the link
+ * and the screen. One key is ours: Ctrl-], as in telnet and virsh. "Ctrl-] d" detaches, "Ctrl-]
+ * Ctrl-]" sends one Ctrl-].
  */
 #include "cli/terminal.h"
 

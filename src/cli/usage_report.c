@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The attempts of all tasks become spans: one for each GPU and for each time between interruptions
- * in which the task had it. The spans of a GPU, sorted by their beginnings, are then swept: between
- * two moments at which a task comes or goes, n tasks hold the GPU, and each of them
+ * Adds up what tasks used of the GPUs, for `colloc report`. The attempts of all tasks become spans:
+ * one for each GPU and for each time between interruptions in which the task had it. The spans of a
+ * GPU, sorted by their beginnings, are then swept: between two moments at which a task comes or
+ * goes, n tasks hold the GPU, and each of them
  *
  *     holds   the whole time,
  *     saves   (1 - 1/n) of it, since the n tasks occupy one GPU instead of n.

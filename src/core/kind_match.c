@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A kind names a GPU when each of its words is a word of the GPU's name. Words are divided by
- * anything that is neither a letter nor a digit, so that users need not know how NVIDIA writes the
- * name: "A100-80GB" is "NVIDIA A100-SXM4-80GB" and "NVIDIA A100 80GB PCIe"; "A10" is neither of
- * them, and "L40" is no L40S.
+ * Compares the kinds that a task names with the name of a GPU. A kind names a GPU when each of its
+ * words is a word of the GPU's name. Words are divided by anything that is neither a letter nor a
+ * digit, so that users need not know how NVIDIA writes the name: "A100-80GB" is "NVIDIA
+ * A100-SXM4-80GB" and "NVIDIA A100 80GB PCIe"; "A10" is neither of them, and "L40" is no L40S.
  */
 #include "core/kind_match.h"
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The entries are by time, one after the other in an array. As old ones are dropped and new ones
- * added, they slide to its end; then they are moved to its front, or to an array of twice the size
- * when they fill more than half of it. So an entry is moved about once, and the loops below go
- * straight through. A figure is calculated over all entries each time: a window has some hundred of
- * them, and a running sum would drift.
+ * Statistics of SM activity over the last seconds. The entries are by time, one after the other in
+ * an array. As old ones are dropped and new ones added, they slide to its end; then they are moved
+ * to its front, or to an array of twice the size when they fill more than half of it. So an entry
+ * is moved about once, and the loops below go straight through. A figure is calculated over all
+ * entries each time: a window has some hundred of them, and a running sum would drift.
  */
 #include "core/window.h"
 

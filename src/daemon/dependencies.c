@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The core forgets a task when its end is durable, and judges dependencies before that. What a user
- * names at submit may have ended long ago: its record in the event log says how.
+ * Judges the dependencies of a submission on tasks that the core no longer knows. The core forgets
+ * a task when its end is durable, and judges dependencies before that. What a user names at submit
+ * may have ended long ago: its record in the event log says how.
  *
  * Between the check of a submission and its SUBMIT, a task that it depends on may end. So once the
  * core has the task, its dependencies are compared with the log again; and so they are at the

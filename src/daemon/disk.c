@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Each second one system call reads the file system's free space and inodes. A nearly full disk is
- * one warning; a full one is one error, however many files cannot be written, until there is space
+ * Watches the disk of the event log, so that a full one is noticed before a write fails. Each
+ * second one system call reads the file system's free space and inodes. A nearly full disk is one
+ * warning; a full one is one error, however many files cannot be written, until there is space
  * again. The log's reserve (store/reserve.c) is made at the start and again once there is space.
  * Each minute the write-ahead log goes into the database: SQLite ends the recovery of a damaged
  * write-ahead log at the first bad frame, so a short one loses little.

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The two formats differ in what surrounds the samples: OpenMetrics names a family without the
- * suffix of its samples, knows the type info, and ends with a line that shows that nothing was cut
- * off.
+ * Writes metrics in the forms of Prometheus and OpenMetrics. The two formats differ in what
+ * surrounds the samples: OpenMetrics names a family without the suffix of its samples, knows the
+ * type info, and ends with a line that shows that nothing was cut off.
  */
 #include "daemon/exposition.h"
 

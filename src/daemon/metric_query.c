@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A query selects series, reads each in buckets of one length, and writes columns:
+ * Reads metrics over time for a request. A query selects series, reads each in buckets of one
+ * length, and writes columns:
  *
  *     {"task": 12, "step_s": 10, "series": [
  *         {"task": 12, "gpu": "0", "uuid": "GPU-...", "times": [t0, t1],

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * While tasks wait, every period of the setting mig-plan: `colloc mig plan --apply`, which divides
- * the GPUs that have MIG enabled and no task. It is another process since a plan takes many
- * simulations, and NVML may take seconds to create an instance; the loop does not wait for it. The
- * daemon finds the new instances as it finds those that an administrator makes.
+ * Divides the GPUs by MIG anew for the tasks that wait (setting mig-plan). While tasks wait, every
+ * period of the setting mig-plan: `colloc mig plan --apply`, which divides the GPUs that have MIG
+ * enabled and no task. It is another process since a plan takes many simulations, and NVML may take
+ * seconds to create an instance; the loop does not wait for it. The daemon finds the new instances
+ * as it finds those that an administrator makes.
  */
 #include "daemon/mig_replan.h"
 

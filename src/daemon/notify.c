@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The protocol of sd_notify(3): a datagram of lines "KEY=VALUE" to the socket that the environment
- * variable NOTIFY_SOCKET names.
+ * Reports to systemd that the daemon is ready or stops. The protocol of sd_notify(3): a datagram of
+ * lines "KEY=VALUE" to the socket that the environment variable NOTIFY_SOCKET names.
  */
 #include "daemon/notify.h"
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * libmicrohttpd has one descriptor to poll and one timeout: the server runs when the descriptor is
- * readable and when the timeout has passed, and asks for its next timeout after each run.
+ * Runs an HTTP server over TCP in the loop. libmicrohttpd has one descriptor to poll and one
+ * timeout: the server runs when the descriptor is readable and when the timeout has passed, and
+ * asks for its next timeout after each run.
  */
 #include "daemon/tcp_server.h"
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A table of entries, by number or by name, and rounds. In a round, one helper process looks up all
- * queued entries, up to NAMES_PER_ROUND, and writes the answers into shared memory one after the
- * other. When the round's time is over, the rest are NAME_NO_ANSWER. There is one round at a time:
- * a question waits for at most two, even where the name service does not answer.
+ * Names of users without waiting for the user database. A table of entries, by number or by name,
+ * and rounds. In a round, one helper process looks up all queued entries, up to NAMES_PER_ROUND,
+ * and writes the answers into shared memory one after the other. When the round's time is over, the
+ * rest are NAME_NO_ANSWER. There is one round at a time: a question waits for at most two, even
+ * where the name service does not answer.
  */
 #include "daemon/user_names.h"
 

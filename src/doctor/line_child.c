@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Two pipes and poll. The child is killed by its pidfd when it is not needed any more.
+ * Speaks with a child process in lines. Two pipes and poll. The child is killed by its pidfd when
+ * it is not needed any more.
  *
  *     colloc doctor  ---- request line ---->  child (colloc-checkpoint, or the probe)
  *                    <---- answer line -----

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A table of results by process id. Each entry has a hash of the roots that it was looked up among:
- * it does not answer for another set of roots.
+ * Remembers to which task a process belongs. A table of results by process id. Each entry has a
+ * hash of the roots that it was looked up among: it does not answer for another set of roots.
  */
 #include "exec/ancestry_cache.h"
 

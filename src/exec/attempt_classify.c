@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The output of an attempt may be on a file system that no longer answers. So a child that runs as
- * the user reads it and reports through a pipe. If it takes too long, it is killed and not waited
- * for, and the end is classified without the output.
+ * Finds out why an attempt ended, from its output. The output of an attempt may be on a file system
+ * that no longer answers. So a child that runs as the user reads it and reports through a pipe. If
+ * it takes too long, it is killed and not waited for, and the end is classified without the output.
  */
 #include "exec/attempt_classify.h"
 

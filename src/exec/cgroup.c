@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cgroupfs consists of small files; a write to one is a command. The kernel's
- * Documentation/admin-guide/cgroup-v2.rst describes each.
+ * Makes, limits and empties the cgroups of attempts. cgroupfs consists of small files; a write to
+ * one is a command. The kernel's Documentation/admin-guide/cgroup-v2.rst describes each.
  */
 #include "exec/cgroup.h"
 

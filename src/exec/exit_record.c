@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The `exit` file is written into space that exit_record_reserve has allocated, made durable, and
- * then renamed: a reader finds the whole record or none.
+ * Writes and reads how an attempt ended, so that a full disk or a power cut loses nothing. The
+ * `exit` file is written into space that exit_record_reserve has allocated, made durable, and then
+ * renamed: a reader finds the whole record or none.
  */
 #include "exec/exit_record.h"
 

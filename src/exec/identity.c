@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * identity_assume changes the effective ids and the groups, which can be restored; identity_become
- * changes all ids.
+ * Lets this process act as a user. identity_assume changes the effective ids and the groups, which
+ * can be restored; identity_become changes all ids.
  */
 #include "exec/identity.h"
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A message is a header of 40 bytes, the size of what follows (64 bits) and a type (32 bytes, ended
- * by NUL), and that many bytes. Numbers are the machine's own.
+ * Reads and writes the messages of PyTorch's profiler. A message is a header of 40 bytes, the size
+ * of what follows (64 bits) and a type (32 bytes, ended by NUL), and that many bytes. Numbers are
+ * the machine's own.
  *
  *     "ctxt"  gpu, pid (32 bits each), job (64)                      answered by a "ctxt" of 32 bits
  *     "req"   kinds, number of pids (32 bits each), job (64), pids   answered by a "req" of text

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Opened by the child with the user's rights. A file in the user's folder is opened in another way
- * depending on whether the user named it or its name is the default, which others can guess.
+ * Opens the output files of a task, in the child and with the user's rights. A file in the user's
+ * folder is opened in another way depending on whether the user named it or its name is the
+ * default, which others can guess.
  */
 #include "exec/output_files.h"
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Each process of the task gets each order once, when it asks. The order of the submission is for
- * all processes, whenever they start. One of the file is for those that run when it comes: they all
- * ask within some seconds. A process that asks for the first time later does not get it:
+ * Decides which process of a task gets which order of PyTorch's profiler. Each process of the task
+ * gets each order once, when it asks. The order of the submission is for all processes, whenever
+ * they start. One of the file is for those that run when it comes: they all ask within some
+ * seconds. A process that asks for the first time later does not get it:
  *
  *     0 s    processes 1 and 2 run
  *     60 s   colloc profile --steps=5    both ask within 5 s, and get it

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * NVML has three lists of processes (compute, graphics, MPS clients), and a process may be in
- * several with the same memory. They are merged by pid; see struct process_cache for when they are
- * not queried.
+ * Lists the processes on a GPU. NVML has three lists of processes (compute, graphics, MPS clients),
+ * and a process may be in several with the same memory. They are merged by pid; see struct
+ * process_cache for when they are not queried.
  */
 #include "gpu/process_list.h"
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Two embedding blocks, positions, then layers of attention and feed-forward with residuals and
- * layer norms after them, as in "Attention Is All You Need". Sequences have their own lengths: only
- * attention works sequence by sequence, everything else on all rows at once.
+ * The encoder of the transformer that estimates memory, and its gradients. Two embedding blocks,
+ * positions, then layers of attention and feed-forward with residuals and layer norms after them,
+ * as in "Attention Is All You Need". Sequences have their own lengths: only attention works
+ * sequence by sequence, everything else on all rows at once.
  */
 #include "memnet/encoder.h"
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The processes of a training on several GPUs exchange their gradients after each step, at the
- * speed of the slowest connection. A set of GPUs is therefore the closer the smaller its largest
- * distance is, and of those with the same the smaller the sum of all.
+ * Chooses, of GPUs that are equally good, those that are nearest to each other. The processes of a
+ * training on several GPUs exchange their gradients after each step, at the speed of the slowest
+ * connection. A set of GPUs is therefore the closer the smaller its largest distance is, and of
+ * those with the same the smaller the sum of all.
  *
  * The search is greedy from each possible first GPU: always the nearest one is added. That finds
  * the closest set wherever GPUs form groups (pairs with NVLink, the GPUs of a NUMA node).

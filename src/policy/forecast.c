@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One stage (stage.h) for each GPU. The first task of the queue starts when as many of them admit
- * it as it wants; all stages then run on until that time, and the task is added to those. So is the
- * next task, which starts no earlier than the one before it. In a cluster the GPUs of a task are of
- * one node, or of as many as it wants: core/node_choice.h searches them, as for a reservation. What
- * it asks is a copy of the task's policy, of which `reserve` answers by the stages.
+ * Predicts when waiting tasks start. One stage (stage.h) for each GPU. The first task of the queue
+ * starts when as many of them admit it as it wants; all stages then run on until that time, and the
+ * task is added to those. So is the next task, which starts no earlier than the one before it. In a
+ * cluster the GPUs of a task are of one node, or of as many as it wants: core/node_choice.h
+ * searches them, as for a reservation. What it asks is a copy of the task's policy, of which
+ * `reserve` answers by the stages.
  *
  * An example: GPU 0 runs a task that ends in 60 min, GPU 1 one that ends in 20 min, neither can be
  * shared. The queue has task 3 (2 GPUs, 30 min) and task 4 (1 GPU). Task 3 starts in 60 min, task 4

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which form of a function cuGetProcAddress returned is found out by asking it again, for the form
- * that we know: the same address is the same form. So neither an older nor a future form of a
- * function is ever called as if it were ours.
+ * Which functions of the driver the library replaces. Which form of a function cuGetProcAddress
+ * returned is found out by asking it again, for the form that we know: the same address is the same
+ * form. So neither an older nor a future form of a function is ever called as if it were ours.
  */
 #include "preload/hook_table.h"
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A connection is new until its first packet says what it is. New ones that say nothing are closed
- * after some seconds, so that they cannot take the places of others. One packet is read in each
- * turn of the loop, so that no connection holds up the others.
+ * The socket on which the daemon hears of processes with the library. A connection is new until its
+ * first packet says what it is. New ones that say nothing are closed after some seconds, so that
+ * they cannot take the places of others. One packet is read in each turn of the loop, so that no
+ * connection holds up the others.
  */
 #include "preload/preload_listener.h"
 

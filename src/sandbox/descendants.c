@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Walks /proc once for the parent of each process, then marks what descends from the ancestor until
- * a pass marks nothing new. Killing repeats this, since a process may fork while others are killed.
+ * Finds all processes that descend from one, to sum their memory or to end them. Walks /proc once
+ * for the parent of each process, then marks what descends from the ancestor until a pass marks
+ * nothing new. Killing repeats this, since a process may fork while others are killed.
  */
 #include "sandbox/descendants.h"
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Folders get an overlay (overlayfs) whose upper layer is in memory: reads see the user's files,
- * writes and deletions go to memory and vanish with the process. In a user namespace the kernel
- * refuses an overlay over a folder with mounts below it, so such a folder is made anew in memory,
- * and what is in it is covered one by one. Where an overlay is refused all the same, and for a
- * single file, the view is read-only. /proc, /sys and /dev are taken as they are; /dev/shm is new.
+ * What a program in the sandbox sees of the file system. Folders get an overlay (overlayfs) whose
+ * upper layer is in memory: reads see the user's files, writes and deletions go to memory and
+ * vanish with the process. In a user namespace the kernel refuses an overlay over a folder with
+ * mounts below it, so such a folder is made anew in memory, and what is in it is covered one by
+ * one. Where an overlay is refused all the same, and for a single file, the view is read-only.
+ * /proc, /sys and /dev are taken as they are; /dev/shm is new.
  *
  *     view        tmpfs of bounded size
  *     view/root   the new root: folders in memory with overlays of /usr, /home, /data, ...

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Each division is judged by a simulation of the queue with the daemon's policy (simulate.h): the
- * fewer tasks fit no place the better, then the earlier the last one ends, then the earlier they
- * end in the mean.
+ * Searches for the best way to divide GPUs by MIG for a queue. Each division is judged by a
+ * simulation of the queue with the daemon's policy (simulate.h): the fewer tasks fit no place the
+ * better, then the earlier the last one ends, then the earlier they end in the mean.
  *
  * All divisions of several GPUs are too many to try: 40 layouts on 8 GPUs are 40^8. So all GPUs get
  * the same layout first. Then the few best of these are tried on each GPU by itself while the

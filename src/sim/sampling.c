@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A sample is planned, at a whole second,
+ * Decides when simulated GPUs are sampled: as seldom as changes no decision. A sample is planned,
+ * at a whole second,
  *
  *   - after memory was taken, or a task came or went (sampling_plan);
  *   - MIX_SAMPLES times after the tasks of a GPU changed: from then on the core trusts the mean

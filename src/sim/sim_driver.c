@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is scheduled lies in two arrays. `heap` orders small entries by time and then by the order
- * of scheduling; `slots` holds what comes due, which is large and never moves while it waits. Each
- * heap entry names its slot; the heap entries behind `count` name the free slots.
+ * The virtual clock: what is scheduled happens in order of time. What is scheduled lies in two
+ * arrays. `heap` orders small entries by time and then by the order of scheduling; `slots` holds
+ * what comes due, which is large and never moves while it waits. Each heap entry names its slot;
+ * the heap entries behind `count` name the free slots.
  */
 #include "sim/sim_driver.h"
 

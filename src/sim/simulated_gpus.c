@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * When a task begins or stops to compute on some places, the rates change in three steps:
+ * The simulated GPUs and the speeds of the tasks on them. When a task begins or stops to compute on
+ * some places, the rates change in three steps:
  *
  *   1. the interference model gives each task the speed that each changed place allows it;
  *   2. a task's speed is that of its slowest place, which may also concern tasks that have other

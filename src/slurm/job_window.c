@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The core's queue is in the order of Slurm's priority, which stays Slurm's: fair share, age, QOS.
+ * Lets the core see the first jobs of the queue only. The core's queue is in the order of Slurm's
+ * priority, which stays Slurm's: fair share, age, QOS.
  *
  * The core orders its queue by the ids of tasks, so a job gets its task's id when its place in the
  * queue is known: of all waiting jobs, the WINDOW_JOBS_MAX of the highest priority are in the core,

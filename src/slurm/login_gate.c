@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Requests that wait for munged are in a queue, and go to the thread pool by up to TURN_MAX at a
- * time, one turn after the other:
+ * Checks the signatures of requests from login nodes, in threads. Requests that wait for munged are
+ * in a queue, and go to the thread pool by up to TURN_MAX at a time, one turn after the other:
  *
  *     admit --> queue --> credential opened in the pool --> compared with the request --> handler
  *

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Nodes are found by name in a sorted list of their numbers. The GPUs of a new node get the next
- * numbers together, so that the GPUs of a node follow one another in the core's view, which places
- * the GPUs of one task by node (core/node_choice.c).
+ * The nodes of the cluster. Nodes are found by name in a sorted list of their numbers. The GPUs of
+ * a new node get the next numbers together, so that the GPUs of a node follow one another in the
+ * core's view, which places the GPUs of one task by node (core/node_choice.c).
  */
 #include "slurm/node_table.h"
 

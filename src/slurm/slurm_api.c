@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The answers are made from what the controller knows since its last update (cluster_json.h), so
- * that no request costs slurmctld anything. The kernel reports the user of a request. Jobs are
- * changed by Slurm's own commands: a request to change one is answered with their names.
+ * Answers colloc's commands on the controller. The answers are made from what the controller knows
+ * since its last update (cluster_json.h), so that no request costs slurmctld anything. The kernel
+ * reports the user of a request. Jobs are changed by Slurm's own commands: a request to change one
+ * is answered with their names.
  */
 #include "slurm/slurm_api.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One round after the other, each begun by a line in the wake file, by the poll timer, by a report
- * of an agent or by the round before, if that has changed anything:
+ * The loop of the controller. One round after the other, each begun by a line in the wake file, by
+ * the poll timer, by a report of an agent or by the round before, if that has changed anything:
  *
  *     thread   read jobs and nodes from Slurm                    on_loaded
  *     loop     slurm_controller_update: the core decides

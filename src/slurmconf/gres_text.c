@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An item is a prefix "gres:" or "gres/" that may be missing, then a name, a type and a count with
- * colons between. The type or the count may be missing: a number is the count (gpu:2), anything
- * else the type (gpu:a100). A suffix in parentheses, which may contain commas, is skipped.
+ * Parses Slurm's lists of generic resources, such as gres:gpu:a100:2. An item is a prefix "gres:"
+ * or "gres/" that may be missing, then a name, a type and a count with colons between. The type or
+ * the count may be missing: a number is the count (gpu:2), anything else the type (gpu:a100). A
+ * suffix in parentheses, which may contain commas, is skipped.
  *
  * colloc types each GPU of a node by its index, so that a job can ask Slurm for a share of one
  * particular GPU. Slurm gives a shard the type of its GPU (gres_c_s.c there), so both are typed.

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A bucket has the minimum, mean and maximum of its values. Buckets are merged into longer ones:
- * each counts the same in the mean, so that the mean of an hour is that of its minutes.
+ * Sums up values of a metric over a time. A bucket has the minimum, mean and maximum of its values.
+ * Buckets are merged into longer ones: each counts the same in the mean, so that the mean of an
+ * hour is that of its minutes.
  *
  * Packed are the number of values, and then samples, with their time (milliseconds behind the row's
  * start) and one float for each value, or buckets, with their position in the block and three

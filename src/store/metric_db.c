@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One table holds all levels. A row of level 0 has the samples that one series took in one batch, a
- * row of a coarser level a block of buckets; all are keyed by level, start and series, so that what
- * is written, thinned and removed together lies together:
+ * The database of metrics over time. One table holds all levels. A row of level 0 has the samples
+ * that one series took in one batch, a row of a coarser level a block of buckets; all are keyed by
+ * level, start and series, so that what is written, thinned and removed together lies together:
  *
  *     level 0   start 12:00:05   series 1, 2, 3 ...     a few seconds of samples
  *     level 1   start 12:00:00   series 1, 2, 3 ...     10 minutes in buckets of 10 s

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The file is a head and then the rings, one after the other. A ring has keep / step slots; the
- * record of the step that starts at time t is in slot (t / step) mod slots, so that it overwrites
- * the one of a ring's length before, and nothing has to be searched:
+ * The stored samples of a GPU. The file is a head and then the rings, one after the other. A ring
+ * has keep / step slots; the record of the step that starts at time t is in slot (t / step) mod
+ * slots, so that it overwrites the one of a ring's length before, and nothing has to be searched:
  *
  *     step 10 s, keep 60 s:   slot  0   1   2   3   4   5
  *                             t     60  70  20  30  40  50      (70 s has overwritten 10 s)

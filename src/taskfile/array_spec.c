@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The text is read item by item. The number of indices is checked before they are stored, so that
- * 0-999999999 costs nothing. Then they are sorted, and those named twice are dropped.
+ * Parses the indices of an array, 0-99%8. The text is read item by item. The number of indices is
+ * checked before they are stored, so that 0-999999999 costs nothing. Then they are sorted, and
+ * those named twice are dropped.
  *
  *     "7,0-4:2,3%2"  ->  0 2 3 4 7, two at a time  ->  "0-4:2,3,7" is written "0,2-4,7"
  */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The daemon, the controller of a Slurm cluster and `colloc estimate` estimate the same task from
- * the same options, so that all three have the same answer. What differs between them is where the
- * network, the kind of GPU and the earlier runs come from: that stays theirs.
+ * Options of a task as an estimator takes them. The daemon, the controller of a Slurm cluster and
+ * `colloc estimate` estimate the same task from the same options, so that all three have the same
+ * answer. What differs between them is where the network, the kind of GPU and the earlier runs come
+ * from: that stays theirs.
  */
 #include "taskfile/estimate_options.h"
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Packets over SOCK_SEQPACKET. The name of a link cannot be guessed. Another user can read it in
- * /proc/net/unix, and is refused by SO_PEERCRED: at both ends, since that user could also listen
- * under the name of a relay that has ended.
+ * The connection between a user's terminal and that of a task. Packets over SOCK_SEQPACKET. The
+ * name of a link cannot be guessed. Another user can read it in /proc/net/unix, and is refused by
+ * SO_PEERCRED: at both ends, since that user could also listen under the name of a relay that has
+ * ended.
  */
 #include "terminal/link.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * This file finds the start of each object of the list, and lets the JSON parser read that object:
- * so memory is needed for one object only. The parser gets one byte at a time, since it must not
- * read beyond its object.
+ * Reads a long JSON list without holding it in memory. This file finds the start of each object of
+ * the list, and lets the JSON parser read that object: so memory is needed for one object only. The
+ * parser gets one byte at a time, since it must not read beyond its object.
  */
 #include "trace/array_stream.h"
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tasks are sorted by GPUs, then by length; those with as many GPUs as the job form a range, in
- * which the nearest lengths are found by binary search. Lengths are compared by ratio: a task of 5
- * minutes is as near to a job of 10 as one of 20.
+ * Finds the task of the catalogue that is most like a job. Tasks are sorted by GPUs, then by
+ * length; those with as many GPUs as the job form a range, in which the nearest lengths are found
+ * by binary search. Lengths are compared by ratio: a task of 5 minutes is as near to a job of 10 as
+ * one of 20.
  *
  * Example: a job of 100 s, and tasks of 80, 96, 103 and 130 s. The nearest is 103 s (ratio 1.03).
  * Tasks up to a ratio of 1.03 x 1.05 are as good: 96 s (1.04) and 103 s, of which chance picks one.

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * splitmix64 for the bits, 53 of them for a fraction, and Box and Muller's formula for the normal
- * distribution. Fast, and good enough for drawing jobs; not for secrets.
+ * Random numbers that are the same for the same seed. splitmix64 for the bits, 53 of them for a
+ * fraction, and Box and Muller's formula for the normal distribution. Fast, and good enough for
+ * drawing jobs; not for secrets.
  */
 #include "trace/seeded_random.h"
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Published figures of a cluster are a median length over all jobs and a mean length for each size.
- * synth_fit finds the log-normal distributions that have them: for a given shape (sigma), bisection
- * finds each size's median from its mean; an outer bisection finds the sigma at which half of all
- * jobs are below the published median. The wider lengths are spread, the more jobs are short for
- * the same mean, so both searches are of a rising function.
+ * Draws synthetic jobs with the published figures of a cluster. Published figures of a cluster are
+ * a median length over all jobs and a mean length for each size. synth_fit finds the log-normal
+ * distributions that have them: for a given shape (sigma), bisection finds each size's median from
+ * its mean; an outer bisection finds the sigma at which half of all jobs are below the published
+ * median. The wider lengths are spread, the more jobs are short for the same mean, so both searches
+ * are of a rising function.
  *
  * Jobs are then drawn one by one: the size by its share, the length from its distribution, the
  * arrival by rejection from a rate that swings over the day.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The format has processes with threads, which have slices. Here a GPU is a process, a task on it a
- * thread; a first process is the queue:
+ * Writes what tasks did as Chrome trace JSON. The format has processes with threads, which have
+ * slices. Here a GPU is a process, a task on it a thread; a first process is the queue:
  *
  *     Queue      12 resnet50 (ada)    [ waits ]              [ waits ]
  *     GPU 0      12 resnet50 (ada)             [ attempt 1 ]x

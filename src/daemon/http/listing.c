@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A slice lists tasks until SLICE_US have passed; the listings that are under way take turns in an
+ * Writes long lists of tasks a slice at a time, so that other requests are answered meanwhile. A
+ * slice lists tasks until SLICE_US have passed; the listings that are under way take turns in an
  * idle handle of the loop. A folded entry stands for all waiting tasks of an array.
  */
 #include "daemon/http/listing.h"

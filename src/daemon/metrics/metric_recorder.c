@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Samples come many times a second, in the loop. They are only collected there:
+ * Records metrics over time in a database. Samples come many times a second, in the loop. They are
+ * only collected there:
  *
  *     loop     add, add, add ...  | every few seconds the batch goes to the thread
  *     thread                      | reads the tasks' processes (exec/process_usage.h), writes the

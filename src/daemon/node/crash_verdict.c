@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A helper process does all of it, because each step may block:
+ * Finds out whether a step of a Slurm job ended by a lack of GPU memory. A helper process does all
+ * of it, because each step may block:
  *
  *     scontrol show job      may the job be requeued: a batch job that still runs, with Requeue=1
  *                            and fewer restarts than the setting recoveries; where is its output

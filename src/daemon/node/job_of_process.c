@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * slurmstepd puts each job into a folder job_N of the cgroup tree, in all of Slurm's cgroup
- * plugins:
+ * Finds the Slurm job of a process on a GPU. slurmstepd puts each job into a folder job_N of the
+ * cgroup tree, in all of Slurm's cgroup plugins:
  *
  *     v1   4:devices:/slurm_n1/uid_1000/job_12/step_0/task_0
  *     v2   0::/system.slice/slurmstepd.scope/job_12/step_batch/user/task_0
