@@ -17,8 +17,8 @@
 
 #include "api/stream.h"
 #include "daemon/http/estimate_helpers.h"
-#include "daemon/http/memory_requirement.h"
 #include "daemon/http/http_answers.h"
+#include "daemon/http/memory_requirement.h"
 #include "daemon/http/routes.h"
 #include "exec/attempt.h"
 #include "pretend_driver.h"
