@@ -26,9 +26,9 @@ struct opening opening_predict(const struct placement_query *query, int gpu);
  *
  * What is predicted without that task is taken from query->outlooks, and noted there.
  *
- * `gpu`: has fewer than PREDICT_RESIDENTS_MAX residents.
- * `joining`: the other task.
- * `start_us`: when the head is expected to start, or START_UNKNOWN.
+ * gpu: has fewer than PREDICT_RESIDENTS_MAX residents.
+ * joining: the other task.
+ * start_us: when the head is expected to start, or START_UNKNOWN.
  */
 bool opening_lasts(
     const struct placement_query *query, int gpu, const struct task *joining, int64_t start_us);
