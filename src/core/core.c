@@ -74,6 +74,7 @@ struct core *core_create(const struct core_settings *settings)
         return NULL;
     }
     core->users = users;
+    core->main_queue.total = &core->n_queued;
     core->settings = *settings;
     core->suspension_cost = settings->suspension_cost;
     core->view.last_placed = -1;

@@ -92,6 +92,7 @@ struct core {
     int n_memory_waits;              /* tasks of which an allocation waits */
     size_t tasks_capacity;
     struct task_queue main_queue; /* with ORDER_FIFO */
+    int n_queued;                 /* in it and the users' queues together */
     struct task_queue recovery_queue, suspended_queue, blocked_queue;
 
     struct dependents on_tasks, on_arrays; /* open dependencies on one task, on several */

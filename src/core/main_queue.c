@@ -58,11 +58,7 @@ const struct task_queue *core_main_queue(const struct core *core, int i)
 
 int core_queued_count(const struct core *core)
 {
-    int n = 0;
-    const struct task_queue *queue;
-    for (int i = 0; (queue = queue_at(core, i)); i++)
-        n += queue->count;
-    return n;
+    return core->n_queued;
 }
 
 /* Of the user whose queue it is, with ORDER_FAIR. */
@@ -103,15 +99,17 @@ static struct task *first_ready(const struct core *core)
     return first;
 }
 
+/* Most queues are empty most of the time: the search ends with the last task. */
 struct task *core_first_task(const struct core *core)
 {
     const struct task_queue *queue;
     struct task *first = NULL;
-    int n = 0;
-    for (int i = 0; (queue = queue_at(core, i)); i++) {
+    int n = 0, left = core->n_queued;
+    for (int i = 0; left > 0 && (queue = queue_at(core, i)); i++) {
         if (!queue->first)
             continue;
         n++;
+        left -= queue->count;
         if (!first || core_comes_before(core, queue->first, first))
             first = queue->first;
     }

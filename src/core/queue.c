@@ -21,6 +21,13 @@ static void assign_number(struct task_queue *queue, struct task *task)
     queue->has_gaps |= task->previous && task->next;
 }
 
+static void count_task(struct task_queue *queue, int change)
+{
+    queue->count += change;
+    if (queue->total)
+        *queue->total += change;
+}
+
 static void insert_after(struct task_queue *queue, struct task *before, struct task *task)
 {
     assert(!task->queue);
@@ -30,7 +37,7 @@ static void insert_after(struct task_queue *queue, struct task *before, struct t
     *(before ? &before->next : &queue->first) = task;
     *(after ? &after->previous : &queue->last) = task;
     task->queue = queue;
-    queue->count++;
+    count_task(queue, 1);
     queue->counts[task->request.priority - PRIORITY_LOW]++;
     assign_number(queue, task);
 }
@@ -105,6 +112,6 @@ void queue_remove(struct task *task)
     *(task->next ? &task->next->previous : &queue->last) = task->previous;
     task->next = task->previous = NULL;
     task->queue = NULL;
-    queue->count--;
+    count_task(queue, -1);
     queue->counts[task->request.priority - PRIORITY_LOW]--;
 }

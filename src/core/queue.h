@@ -10,6 +10,7 @@ struct task_queue {
     int count;
     int counts[PRIORITY_URGENT - PRIORITY_LOW + 1]; /* of each class of priority */
     bool has_gaps; /* the numbers of its tasks are no positions (queue.c) */
+    int *total;    /* counts the tasks of several queues together; NULL: of none */
 };
 
 /* Puts a task that is in no queue behind those of a higher priority, and of the same priority

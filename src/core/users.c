@@ -80,6 +80,7 @@ struct core_user *core_add_user(struct core *core, uint32_t uid, int64_t now_us)
         users->list[i] = users->list[i - 1];
     users->list[at] = user;
     user->uid = uid;
+    user->queue.total = &core->n_queued;
     user->usage_at_us = now_us;
     set_shares(core, user);
     make_stale(core, now_us);

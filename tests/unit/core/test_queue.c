@@ -54,6 +54,20 @@ static void keeps_the_order_of_submission(void **state)
     assert_order("1 5 7 9");
 }
 
+static void several_queues_are_counted_together(void **state)
+{
+    struct task_queue other = {0};
+    int total = 0;
+    queue.total = other.total = &total;
+    queue_push_in_order(&queue, &tasks[1]);
+    queue_push_in_order(&other, &tasks[2]);
+    queue_push_in_order(&other, &tasks[3]);
+    assert_int_equal(total, 3);
+    queue_remove(&tasks[2]);
+    queue_remove(&tasks[1]);
+    assert_int_equal(total, 1);
+}
+
 static void takes_out_anywhere(void **state)
 {
     for (int i = 1; i <= 5; i++)
@@ -115,6 +129,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(keeps_the_order_of_submission, reset),
+        cmocka_unit_test_setup(several_queues_are_counted_together, reset),
         cmocka_unit_test_setup(takes_out_anywhere, reset),
         cmocka_unit_test_setup(positions_stay_right_in_one_class, reset),
         cmocka_unit_test_setup(positions_stay_right_in_all_classes, reset),
