@@ -134,9 +134,12 @@ struct activity {
 static struct activity activity_of(const struct gpu_view *gpu)
 {
     struct activity activity = {
-        .level = gpu->smact_level.valid ? gpu->smact_level : gpu->utilisation_level};
+        .level = gpu->smact_level.valid ? gpu->smact_level : gpu->utilisation_level,
+        .equal_part = 1};
     bool all_known = true;
     int n = 0;
+    if (gpu->n_residents == 1)
+        return activity; /* most GPUs */
     for (int i = 0; i < gpu->n_residents; i++) {
         const struct resident *each = &gpu->residents[i];
         if (each->is_stopped)
