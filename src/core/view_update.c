@@ -98,7 +98,7 @@ struct admission_state {
     enum activity_class power, pcie;  /* by their limits for a GPU */
     struct reading server_power;      /* in steps, where a server's power is limited */
     struct reading unaccounted_bytes; /* used by no resident, as far as is known */
-    bool is_used_externally;
+    bool is_used_externally;          /* if it is reserved: of others it is not tested */
 };
 
 static struct admission_state admission_state(const struct core *core, const struct gpu_view *gpu)
@@ -116,7 +116,8 @@ static struct admission_state admission_state(const struct core *core, const str
         .pcie = activity_class(gpu->pcie_level, (double)conditions->pcie_max_bytes),
         .server_power = in_steps(gpu->power_level, SERVER_POWER_STEP_W),
         .unaccounted_bytes = gpu->mem_used_bytes,
-        .is_used_externally = gpu_view_is_used_externally(gpu, core->settings.settle_us),
+        .is_used_externally = gpu->reserved_for &&
+                              gpu_view_is_used_externally(gpu, core->settings.settle_us),
     };
     for (int i = 0; i < gpu->n_residents; i++)
         state.unaccounted_bytes.value -= reading_assume(gpu->residents[i].mem_used_bytes, 0);
