@@ -8,9 +8,6 @@
  * component for the keys of texts already; 64 of its bits miss one damage in 2^64, and an event
  * costs a few microseconds beside the milliseconds of its commit.
  */
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/sha256.h"
 #include "store/store_private.h"
 
@@ -25,41 +22,24 @@ static const void *bytes_of(sqlite3_value *value, int *ret_size)
 
 /* Each value is hashed with its size before it, so that a byte moved from one value to the next
  * changes the hash. */
-static char *join_values(int n, sqlite3_value **values, size_t *ret_size)
-{
-    size_t room = 0, at = 0;
-    int size;
-    for (int i = 0; i < n; i++) {
-        bytes_of(values[i], &size);
-        room += sizeof size + (size_t)size;
-    }
-    char *joined = malloc(room + 1);
-    for (int i = 0; joined && i < n; i++) {
-        const void *bytes = bytes_of(values[i], &size);
-        int mark = bytes ? size : -1;
-        memcpy(joined + at, &mark, sizeof mark);
-        at += sizeof mark;
-        if (bytes && size)
-            memcpy(joined + at, bytes, (size_t)size);
-        at += (size_t)size;
-    }
-    *ret_size = at;
-    return joined;
-}
-
 static void row_sum(sqlite3_context *context, int n, sqlite3_value **values)
 {
-    char hex[65];
-    size_t size;
-    char *joined = join_values(n, values, &size);
-    if (!joined) {
-        sqlite3_result_error_nomem(context);
-        return;
+    struct sha256 hash;
+    uint8_t digest[SHA256_SIZE];
+    uint64_t start = 0;
+    sha256_begin(&hash);
+    for (int i = 0; i < n; i++) {
+        int size;
+        const void *bytes = bytes_of(values[i], &size);
+        int mark = bytes ? size : -1;
+        sha256_add(&hash, &mark, sizeof mark);
+        if (bytes)
+            sha256_add(&hash, bytes, (size_t)size);
     }
-    sha256_hex(joined, size, hex);
-    free(joined);
-    hex[16] = '\0';
-    sqlite3_result_int64(context, (sqlite3_int64)strtoull(hex, NULL, 16));
+    sha256_end(&hash, digest);
+    for (size_t i = 0; i < sizeof start; i++)
+        start = start << 8 | digest[i];
+    sqlite3_result_int64(context, (sqlite3_int64)start);
 }
 
 static void text_key(sqlite3_context *context, int n, sqlite3_value **values)
