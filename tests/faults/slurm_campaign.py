@@ -19,15 +19,18 @@ What must hold at the end:
 Slurm itself saves its state some seconds late, so a kill of slurmctld makes it forget. What it has
 forgotten is read off: right before a kill and right after the start that follows it, slurmctld
 lists its jobs. A job that is not listed any more, or is listed in an earlier state than before or
-than its own marks show, is Slurm's from then on, and is counted apart; so is one that got the id of
-a forgotten job, whose end Slurm takes for its own (after one kill in four; after the others the ids
-go on far above), and one that depends on either. All other jobs are judged, however near a kill
-was. Needs root and Slurm; otherwise says so.
+than its own marks show, is Slurm's from then on, and is counted apart; so is one whose start, end
+or requeue slurmctld has logged between the first list and the kill, and that the second list shows
+as the first (slurm_forgets.py: stock Slurm runs a job twice whose end it has forgotten); one that
+got the id of a forgotten job, whose end Slurm takes for its own (after one kill in four; after the
+others the ids go on far above); and one that depends on either. All other jobs are judged, however
+near a kill was. Needs root and Slurm; otherwise says so.
 """
 
 import argparse
 import os
 import random
+import re
 import sys
 import time
 
@@ -42,6 +45,7 @@ PLUGIN = os.path.abspath(os.path.join(BUILD, "src/spank/spank_colloc.so"))
 EMULATOR = os.path.dirname(program("emulator"))
 SAVE_S = 10  # within which a changed state is saved (slurmctld's source: 5 s; a busy machine)
 NEAR_S = 10  # of a kill of slurmctld: how many jobs something happened to is printed, no more
+LOGGED = re.compile(r"(?:_job_complete|Started|Allocate|Requeuing):? JobId=(\d+)")
 ENDED = ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL", "OUT_OF_MEMORY")
 LOST_NODE_S = 12
 JOBS_MAX = 24  # that are not done; chosen: more than the GPUs take at once
@@ -155,6 +159,7 @@ class Campaign:
         self.submitted = {}  # name: (time of the answer, id, name that it depends on)
         self.slurmctld_kills, self.kills = [], {}
         self.forgotten = {}  # name: what Slurm has forgotten of the job
+        self.changed = set()  # ids of jobs that slurmctld has changed between the list and its kill
 
     # ---- jobs ----
 
@@ -215,8 +220,10 @@ class Campaign:
         elif kind == "slurmctld":
             if self.random.random() < 0.5:
                 self.wait_saved()
+            logged = os.path.getsize(cluster.slurmctld.log)
             before = self.slurm_states()
             cluster.slurmctld.kill()
+            self.changed = self.read_changed(logged)
             self.slurmctld_kills.append(time.time())
             time.sleep(later_s)
             if self.random.random() < 0.75:
@@ -276,6 +283,12 @@ class Campaign:
 
     # ---- the judgement ---- #
 
+    def read_changed(self, since):
+        """The ids of the jobs of whose start, end or requeue slurmctld has logged a line."""
+        with open(self.cluster.slurmctld.log, "rb") as file:
+            file.seek(since)
+            return set(LOGGED.findall(file.read().decode(errors="replace")))
+
     def slurm_states(self):
         """{name: the words of scontrol} of all jobs that slurmctld knows, once it answers."""
         words = ["scontrol", "--oneliner", "show", "jobs"]
@@ -313,6 +326,9 @@ class Campaign:
         is_waiting = after["JobState"] == "PENDING" and restarts[1] == restarts[0]
         if is_waiting and before["JobState"] != "PENDING":
             return "the start"
+        is_same = restarts[1] == restarts[0] and after["JobState"] == before["JobState"]
+        if is_same and before["JobId"] in self.changed:
+            return "what it has logged"
         # A run that began after the list was made, and of which slurmctld has no restart.
         starts = [when for word, when in self.marks(name) if word == "start"]
         kill = self.slurmctld_kills[-1]
@@ -333,7 +349,8 @@ class Campaign:
         counts = dict.fromkeys(
             ("acknowledged", "succeeded", "failed", "waits for a failed one", "Slurm's"), 0
         )
-        counts.update({"near a kill": 0, "runs": 0, "lost": [], "twice": [], "orphaned": []})
+        counts.update({"near a kill": 0, "runs": 0, "twice, Slurm's": 0})
+        counts.update({"lost": [], "twice": [], "orphaned": []})
         states = self.slurm_states()
         for name in self.submitted:
             marks = self.marks(name)
@@ -342,6 +359,7 @@ class Campaign:
             counts["near a kill"] += self.is_near_kill(name)
             if self.is_slurms(name):
                 counts["Slurm's"] += 1
+                counts["twice, Slurm's"] += self.ran_twice(marks)
             else:
                 self.judge_job(counts, name, marks, states.get(name, {}).get("JobState"))
         counts["forgotten"] = {}
@@ -349,10 +367,14 @@ class Campaign:
             counts["forgotten"][what] = counts["forgotten"].get(what, 0) + 1
         return counts
 
+    def ran_twice(self, marks):
+        ends = [when for word, when in marks if word == "end"]
+        is_again = any(word == "start" and when > ends[0] for word, when in marks if ends)
+        return is_again or any(word == "twice" for word, _ in marks)
+
     def judge_job(self, counts, name, marks, state):
         ends = [when for word, when in marks if word == "end"]
-        is_again = ends and any(word == "start" and when > ends[0] for word, when in marks)
-        if is_again or any(word == "twice" for word, _ in marks):
+        if self.ran_twice(marks):
             counts["twice"].append(name)
         after = self.submitted[name][2]
         if ends:
