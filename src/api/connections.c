@@ -45,18 +45,48 @@ static struct connection *connection_add(struct api_server *server, uid_t uid, i
     return added;
 }
 
+/* Answers the request whose user is still being found out: its connection is suspended, and
+ * libmicrohttpd would not close it. */
+static void refuse_judged(struct api_server *server, const struct unproven *judged)
+{
+    struct api_request *request = server->suspended;
+    while (request && &request->counted->unproven != judged)
+        request = request->next;
+    if (!request)
+        return;
+    server->options.forget(server->options.server_data, request);
+    api_reply_error(request, 503, "it takes too long to find out the user: try again later");
+}
+
 /* The kernel keeps the descriptor until libmicrohttpd, which notices that, closes it. */
 static void drop_unproven(struct api_server *server, struct unproven *dropped)
 {
+    if (dropped->is_judged)
+        refuse_judged(server, dropped);
     unproven_remove(&server->unproven, dropped);
     shutdown(dropped->fd, SHUT_RDWR);
 }
 
+/* A judged one gets the time of a new one to read its answer. */
+static void end_late(struct api_server *server, struct unproven *late, int64_t now_us)
+{
+    if (!late->is_judged) {
+        drop_unproven(server, late);
+        return;
+    }
+    refuse_judged(server, late);
+    unproven_remove(&server->unproven, late);
+    late->is_judged = false;
+    late->begun_us = now_us;
+    unproven_add(&server->unproven, late);
+}
+
 void connections_drop_late(struct api_server *server)
 {
+    int64_t now_us = clock_monotonic_us();
     struct unproven *late;
-    while ((late = unproven_find_late(&server->unproven, clock_monotonic_us())))
-        drop_unproven(server, late);
+    while ((late = unproven_find_late(&server->unproven, now_us)))
+        end_late(server, late, now_us);
 }
 
 static void add_unproven(struct api_server *server, struct connection *connection)

@@ -70,6 +70,10 @@ struct api_server_options {
      * answered then, or will call api_request_admit or answer later.
      */
     bool (*admit)(void *server_data, struct api_request *request, struct api_peer *ret_peer);
+
+    /* A request that `admit` has left unanswered is answered by the server, because its connection
+     * loses its place: it must not be touched any more. NULL with proves_users false. */
+    void (*forget)(void *server_data, struct api_request *request);
     void *server_data;
 
     /* Is it known that the user is not in the user database? Must not block: a result that comes

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Chooses which connection whose user is not proven yet is closed. The list is in the order of
- * arrival: its first one that is not being judged is the first to be late. */
+/* Chooses which connection whose user is not proven yet is closed. The list has the oldest first:
+ * behind one that is neither judged nor late, none is late. */
 #include "api/unproven.h"
 
 #include <stddef.h>
@@ -36,9 +36,12 @@ void unproven_remove(struct unproven_list *list, struct unproven *gone)
 
 struct unproven *unproven_find_late(const struct unproven_list *list, int64_t now_us)
 {
-    for (struct unproven *at = list->first; at; at = at->next)
+    for (struct unproven *at = list->first; at; at = at->next) {
+        if (now_us - at->begun_us >= (at->is_judged ? JUDGED_MAX_US : UNPROVEN_MAX_US))
+            return at;
         if (!at->is_judged)
-            return now_us - at->begun_us >= UNPROVEN_MAX_US ? at : NULL;
+            return NULL;
+    }
     return NULL;
 }
 

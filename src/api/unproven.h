@@ -5,10 +5,10 @@
  *
  * Contract:
  *   1. A connection without a whole request is late UNPROVEN_MAX_US after it was accepted, however
- *      often it sends a byte. The time in which its request is judged is the server's: it may take
- *      longer, but a refused connection is late again.
- *   2. Of too many, the network with the most of them loses its oldest one without a whole request.
- *      So a flood pushes out its own connections; see base/crowd.h.
+ *      often it sends a byte. One whose request is judged is late after JUDGED_MAX_US; a refused
+ *      one as before that.
+ *   2. Of too many, the network with the most of them loses its oldest one without a whole request,
+ *      or else its newest. So a flood pushes out its own connections; see base/crowd.h.
  */
 #ifndef COLLOC_API_UNPROVEN_H
 #define COLLOC_API_UNPROVEN_H
@@ -19,6 +19,7 @@
 enum {
     UNPROVEN_PLACES = 256,              /* chosen */
     UNPROVEN_MAX_US = 10 * 1000 * 1000, /* chosen: a request follows within a second */
+    JUDGED_MAX_US = 30 * 1000 * 1000,   /* chosen: libmunge gives munged up after some 10 s */
 };
 
 /* One of them, part of its connection. */

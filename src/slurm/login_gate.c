@@ -23,7 +23,7 @@ static const char scheme[] = "Munge ";
 
 /* A request whose credential is to be opened. */
 struct waiting {
-    struct api_request *request;
+    struct api_request *request; /* the loop's only; NULL: it was forgotten in the pool */
     struct waiting *next;
     char *credential; /* a copy: the request may end before the pool has read it */
 
@@ -117,6 +117,8 @@ static void judge_request(const struct login_gate *gate, const struct waiting *w
 {
     struct api_request *request = waiting->request;
     size_t size;
+    if (!request)
+        return;
     const char *body = api_request_bytes(request, &size);
     if (waiting->opened == -EAGAIN || waiting->opened == -ENOMEM)
         api_reply_error(request, 503, "on the controller's machine: %s", waiting->fault.text);
@@ -192,6 +194,25 @@ bool login_gate_admit(void *data, struct api_request *request, struct api_peer *
     gate->last = &waiting->next;
     plan_turn(gate);
     return false;
+}
+
+void login_gate_forget(void *data, struct api_request *request)
+{
+    struct login_gate *gate = data;
+    for (struct waiting *waiting = gate->turn; waiting; waiting = waiting->next)
+        if (waiting->request == request)
+            waiting->request = NULL;
+    for (struct waiting **link = &gate->first; *link; link = &(*link)->next) {
+        struct waiting *gone = *link;
+        if (gone->request != request)
+            continue;
+        *link = gone->next;
+        if (!gone->next)
+            gate->last = link;
+        gone->next = NULL;
+        free_waiting(gone);
+        return;
+    }
 }
 
 /* ---- life ---- */

@@ -36,6 +36,9 @@ struct login_gate *login_gate_create(const struct login_gate_options *options);
 /* For api_server_options; `gate` is the server's data. Returns false: the answer comes later. */
 bool login_gate_admit(void *gate, struct api_request *request, struct api_peer *ret_peer);
 
+/* For api_server_options, too: the request is not touched any more. */
+void login_gate_forget(void *gate, struct api_request *request);
+
 /* From now on it touches no request. Call it before the server ends. NULL is fine. */
 void login_gate_close(struct login_gate *gate);
 

@@ -337,6 +337,7 @@ static int listen_for_logins(struct slurm_api *api, uv_loop_t *loop, struct faul
     if (!api->gate)
         return fault_set(fault, ENOMEM, "out of memory");
     options.admit = login_gate_admit;
+    options.forget = login_gate_forget;
     options.server_data = api->gate;
     options.idle_timeout_s = LOGIN_TIMEOUT_S;
     options.connections_per_user_max = LOGIN_CONNECTIONS_MAX;

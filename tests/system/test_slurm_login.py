@@ -10,6 +10,7 @@ import json
 import os
 import select
 import shutil
+import signal
 import socket
 import subprocess
 import threading
@@ -491,11 +492,11 @@ class Login(unittest.TestCase):
         status, text = self.send(made, method="POST", path="/v1/tasks", body="{}")
         self.assertEqual((status, "sbatch" in text), (409, True), text)
 
-    def hold(self, n, source):
+    def hold(self, n, source, port=None):
         """Connections that stay open."""
-        held = []
+        held, address = [], ("127.0.0.1", port or self.port)
         for _ in range(n):
-            held.append(socket.create_connection(("127.0.0.1", self.port), LIMIT_S, (source, 0)))
+            held.append(socket.create_connection(address, LIMIT_S, (source, 0)))
             self.addCleanup(held[-1].close)
         return held
 
@@ -522,6 +523,29 @@ class Login(unittest.TestCase):
         unproven = self.hold(280, "127.0.0.4")
         until(lambda: sum(map(is_ended, unproven)) >= 280 - 256, "the end of some")
         self.assertNotIn(True, map(is_ended, held))
+
+    def test_requests_that_munged_does_not_judge_take_no_further_places(self):
+        """munged is stopped: a connection beyond the limit ends although its request is judged."""
+        munged, path = self.other_munge("stuck", key="munge/key")
+        (port,) = loopback.free_ports(1)
+        listen = (f"--login-listen=127.0.0.1:{port}", f"--munge-socket={path}")
+        controller = self.start_second("controller-stuck", *listen)
+        until(lambda: loopback_answers(port), "the second controller")
+        munged.kill(signal.SIGSTOP)
+        self.addCleanup(munged.kill, signal.SIGCONT)
+        before = count_files(controller.pid)
+        crowd = self.hold(250, "127.0.0.6", port)
+        head = f"GET {PATH} HTTP/1.1\r\nHost: x\r\nAuthorization: {self.credential()}\r\n\r\n"
+        for one in crowd:
+            one.sendall(head.encode())
+        until(lambda: not count_unread(port), "the requests are judged")
+        self.hold(50, "127.0.0.7", port)
+        until(lambda: not count_unread(port), "their places")
+        until(lambda: count_files(controller.pid) <= before + 256, "the end of those beyond it")
+        self.assertFalse(is_ended(crowd[0]), "before libmunge has given munged up")
+        munged.kill(signal.SIGCONT)
+        credential = self.credential(to=f"127.0.0.1:{port}")
+        self.assertEqual(self.send(credential, source="127.0.0.8", port=port)[0], 200)
 
     @unittest.skipUnless(os.environ.get("COLLOC_SOAK"), "takes ten seconds")
     def test_a_byte_now_and_then_keeps_no_place(self):
@@ -555,6 +579,19 @@ class Login(unittest.TestCase):
             status, text = self.send(authorization)
             self.assertEqual(status, 401, (authorization, text))
         self.assertEqual(self.send(self.credential())[0], 200)
+
+
+def count_files(pid):
+    return len(os.listdir(f"/proc/{pid}/fd"))
+
+
+def count_unread(port):
+    """The bytes that the server at the port has not read yet (proc_net_tcp(5)), and the connections
+    that it has not accepted."""
+    with open("/proc/net/tcp", encoding="ascii") as file:
+        fields = [line.split() for line in file][1:]
+    queues = [one[4] for one in fields if int(one[1].split(":")[1], 16) == port]
+    return sum(int(queue.split(":")[1], 16) for queue in queues)
 
 
 def is_ended(connection):

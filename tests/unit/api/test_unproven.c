@@ -74,8 +74,9 @@ static void test_a_place_ends_by_the_time_since_it_began(void **state)
     assert_null(unproven_find_late(&list, UNPROVEN_MAX_US));
     assert_ptr_equal(unproven_find_late(&list, UNPROVEN_MAX_US + 1), &places[1]);
     unproven_remove(&list, &places[1]);
-    assert_null(unproven_find_late(&list, INT64_MAX));
-    places[0].is_judged = false; /* refused */
+    assert_null(unproven_find_late(&list, JUDGED_MAX_US - 1));
+    assert_ptr_equal(unproven_find_late(&list, JUDGED_MAX_US), &places[0]); /* munged is stuck */
+    places[0].is_judged = false;                                            /* refused */
     assert_ptr_equal(unproven_find_late(&list, UNPROVEN_MAX_US), &places[0]);
 }
 
