@@ -64,7 +64,7 @@ enum {
     SIMULATE_OPTIONS
 };
 
-static const char *const sharings[] = {"streams", "mps", NULL};
+static const char *const sharings[] = {"streams", "mps", "auto", NULL};
 static const char *const orders[] = {"fair", "fifo", NULL};
 static const char *const speeds[] = {"known", "unknown", NULL};
 
@@ -108,7 +108,8 @@ static const struct option_spec options[SIMULATE_OPTIONS] = {
     [SIMULATE_SHARING] = {.name = "sharing",
         .kind = OPTION_CHOICE,
         .argument = "HOW",
-        .help = "how tasks share a GPU: streams (time-sliced) or mps; default: mps",
+        .help = "how tasks share a GPU: streams (time-sliced), mps, or auto (the better one for "
+                "each placement); default: mps",
         .choices = sharings},
     [SIMULATE_SMACT_MAX] = {.name = "smact-max",
         .kind = OPTION_TEXT,

@@ -87,7 +87,7 @@ static const struct option_spec options[SWEEP_OPTIONS] = {
     [SWEEP_SHARING] = {.name = "sharing",
         .kind = OPTION_TEXT,
         .argument = "HOWS",
-        .help = "how tasks share a GPU: streams (time-sliced), mps; default: mps"},
+        .help = "how tasks share a GPU: streams (time-sliced), mps, auto; default: mps"},
     [SWEEP_BACKFILL] = {.name = "backfill",
         .kind = OPTION_TEXT,
         .argument = "WHETHER",

@@ -207,7 +207,7 @@ static int add_sharings(struct sweep_grid *grid, const struct axes *axes,
             point->known = axes->knowns.name[a];
             if (sharing_parse(axes->sharings.name[b], &point->sharing) < 0)
                 return fault_set(fault, EINVAL,
-                    "--sharing: invalid value \"%.60s\": give streams or mps",
+                    "--sharing: invalid value \"%.60s\": give streams, mps or auto",
                     axes->sharings.name[b]);
             r = add_backfills(grid, axes, base, point, fault);
         }

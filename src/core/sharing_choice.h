@@ -3,10 +3,8 @@
  * How a task shares the GPUs that were chosen for it: time-sliced (taking turns) or through MPS
  * (side by side), with which limits, and why. A pure function.
  *
- * The rules of SHARING_AUTO follow what was measured on an H200 (docs/measured/h200.md,
- * docs/measured/mps.md). Trainings that leave SMs free gain most from MPS. One that nearly fills
- * the GPU leaves a smaller co-resident a third of its speed, unless it is limited to a part of the
- * SMs, or the two are time-sliced.
+ * SHARING_AUTO is MPS, unless the interference model (sharing/interference.h) predicts that the
+ * tasks of the GPU get clearly more done otherwise. docs/collocation.md has the rules.
  */
 #ifndef COLLOC_CORE_SHARING_CHOICE_H
 #define COLLOC_CORE_SHARING_CHOICE_H
@@ -25,7 +23,7 @@ struct sharing_mode sharing_choose(const struct core_settings *settings,
     const struct cluster_view *view, const struct task *task, const int *gpus, int n,
     bool exclusive);
 
-/* Returns the reason for people: "it leaves SMs free ..."; "" for the mode that was requested. */
+/* Returns the reason for people: "side by side, ..."; "" for the mode that was requested. */
 const char *sharing_reason_text(enum share_reason reason);
 
 /* Returns "as-asked", "alone", ...: stable, since they stand in logs. */

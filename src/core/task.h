@@ -50,14 +50,15 @@ struct sharing_mode {
         SHARE_ALONE,         /* no other task will be placed there */
         SHARE_INSTANCE,      /* a MIG instance has one task */
         SHARE_ONE_PROCESS,   /* the GPU's compute mode lets in several only through MPS */
-        SHARE_FILLS,         /* it nearly fills a GPU: nothing to gain from running beside others */
-        SHARE_WITH_ROOM,     /* it leaves SMs free, which MPS lets others use at the same time */
+        SHARE_FILLS,         /* of old logs: it nearly fills a GPU, and was time-sliced */
+        SHARE_WITH_ROOM,     /* nothing speaks against MPS */
         SHARE_AS_NEIGHBOURS, /* the residents are time-sliced */
         SHARE_OTHER_USER,    /* a resident is a client of another user's MPS server */
-        SHARE_BESIDE_FILLER, /* a resident nearly fills the GPU and would leave it little */
+        SHARE_BESIDE_FILLER, /* of old logs: a resident nearly fills the GPU, and both took turns */
         SHARE_CAPPED,        /* it nearly fills a GPU, and others are there: they keep some SMs */
         SHARE_MPS_FAILED,    /* MPS has failed it before */
         SHARE_POSSIBLE_CAUSE, /* it may have caused a fault under MPS, so it runs without */
+        SHARE_TURNS_FASTER,   /* all together are predicted to get more done in turns */
         SHARE_REASONS
     } reason;
     int thread_percent;      /* of the SMs, of an MPS client; 0: no limit */

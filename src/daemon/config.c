@@ -117,10 +117,10 @@ static const struct option {
         "how often a task is restarted after another task, or its MPS server, caused its end"},
     {"filler-smact", LIVE(core.filler_smact), &setting_fraction, "FRACTION", NULL,
         "sharing=auto: a task with a larger expected SM activity (0 to 1) nearly fills a GPU "
-        "and is time-sliced with others"},
+        "and may be limited beside others"},
     {"filler-percentage", LIVE(core.filler_percent), &setting_percentage, "N", NULL,
         "sharing=auto: limit a task that nearly fills the GPU to this percentage of the SMs "
-        "beside other MPS clients; 0: no limit"},
+        "beside other MPS clients where all together are faster so; 0: no limit"},
     {"mps-memory-limit", LIVE(core.mps_mem_limit), &setting_flag, "yes|no", NULL,
         "limit each MPS client with a known memory requirement to that and the margin"},
     {"mps-linger", LIVE(mps_linger_us), &setting_duration, "TIME", NULL,

@@ -15,7 +15,7 @@
  *      the task: for its requirement and the margin, or min_free_bytes when nothing is known of it.
  *   6. SMACT over the window is at most smact_max. Utilisation, which is never lower, replaces an
  *      unknown SMACT.
- *   7. A task of SHARING_AUTO joins others only where all together are predicted to gain.
+ *   7. A task of SHARING_AUTO joins others in turns only where all together are predicted to gain.
  *   8. Power and PCIe traffic are below their limits, where these are set (load_limits.c).
  *   9. In a cluster: the GPU's server has the CPUs and the host memory that the task needs.
  *  10. The head of the queue, for which GPUs are reserved, is not delayed (backfill.h).
@@ -213,13 +213,14 @@ bool conditions_check_coresidents(
            refuse_gpu(ret_verdict, VERDICT_FULL, 0, gpu->n_residents, most);
 }
 
-/* Where sharing gains next to nothing, tasks are done sooner one after the other. */
+/* Where taking turns gains next to nothing, tasks are done sooner one after the other. */
 static bool is_gain_enough(const struct placement_query *query, int i, struct verdict *ret_verdict)
 {
     if (query->task->request.sharing != SHARING_AUTO)
         return true;
     struct prediction prediction = predict_join_one(query, i);
-    return !prediction.known || prediction.gain >= PREDICT_GAIN_MIN ||
+    return !prediction.known || prediction.sharing == SHARING_MPS ||
+           prediction.gain >= PREDICT_GAIN_MIN ||
            refuse_gpu(ret_verdict, VERDICT_NO_GAIN, 0, prediction.gain, PREDICT_GAIN_MIN);
 }
 

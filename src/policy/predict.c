@@ -19,6 +19,7 @@
 #include <math.h>
 #include <stddef.h>
 
+#include "core/gpu_sharers.h"
 #include "core/kind_speed.h"
 #include "core/sharing_choice.h"
 #include "sharing/interference_cache.h"
@@ -26,30 +27,6 @@
 /* Speeds that are computed again in another order differ by less. Chosen: far below any slowdown
  * that matters. */
 #define ROUNDING 1e-6
-
-/* Unknown activity counts as the whole GPU; fractions that are not known follow from SMACT. */
-static void set_sharer(struct sharer *sharer, const struct expectation *expect,
-    enum sharing sharing, int thread_percent)
-{
-    sharer->demand = (struct demand){reading_assume(expect->gract, NAN),
-        reading_assume(expect->smact, 1), NAN, reading_assume(expect->dram, NAN), 0};
-    demand_complete(&sharer->demand, 0);
-    sharer->mps = sharing != SHARING_STREAMS;
-    sharer->cap = thread_percent / 100.0;
-}
-
-/* Of a resident that does not compute. Not zero: weights are divided by it. */
-static const struct demand no_demand = {.gract = 1e-6, .smact = 1e-6, .smocc = 1e-6, .dram = 1e-6};
-
-static void list_sharers(const struct gpu_view *gpu, struct sharer *ret_sharers)
-{
-    for (int i = 0; i < gpu->n_residents; i++) {
-        const struct resident *resident = &gpu->residents[i];
-        set_sharer(&ret_sharers[i], &resident->expect, resident->sharing, resident->thread_percent);
-        if (resident->is_stopped)
-            ret_sharers[i].demand = no_demand;
-    }
-}
 
 static void solve_speeds(const struct interference_constants *constants, struct sharer *sharers,
     int n, double *ret_speeds)
@@ -62,7 +39,7 @@ void predict_gpu_speeds(
     const struct interference_constants *constants, const struct gpu_view *gpu, double *ret_speeds)
 {
     struct sharer sharers[PREDICT_RESIDENTS_MAX + 1];
-    list_sharers(gpu, sharers);
+    gpu_sharers_list(gpu, sharers);
     solve_speeds(constants, sharers, gpu->n_residents, ret_speeds);
 }
 
@@ -116,10 +93,10 @@ static const struct gpu_speeds *speeds_at(
         return speeds;
     const struct expectation *expect = &predictor->query->task->request.expect;
     struct sharer sharers[PREDICT_RESIDENTS_MAX + 1];
-    list_sharers(there, sharers);
+    gpu_sharers_list(there, sharers);
     if (!is_known)
         solve_speeds(constants, sharers, there->n_residents, speeds->before);
-    set_sharer(&sharers[there->n_residents], expect, share->sharing, share->thread_percent);
+    gpu_sharer_set(&sharers[there->n_residents], expect, share->sharing, share->thread_percent);
     solve_speeds(constants, sharers, there->n_residents + 1, speeds->after);
     speeds->share = *share;
     predictor->gpu_of_slot[slot] = gpu;
@@ -207,8 +184,9 @@ static double own_progress(const struct cluster_view *view, const int *gpus, int
 struct prediction predictor_join(struct predictor *predictor, const int *gpus, int n)
 {
     const struct cluster_view *view = predictor->view;
-    struct prediction prediction = {.known = predictor->query->task->request.expect.smact.valid};
     struct sharing_mode share = sharing_on(predictor, gpus, n);
+    struct prediction prediction = {
+        .known = predictor->query->task->request.expect.smact.valid, .sharing = share.sharing};
     double own = INFINITY, own_of_fastest = INFINITY;
     for (int i = 0; i < n; i++) {
         const struct gpu_view *gpu = &view->gpus[gpus[i]];

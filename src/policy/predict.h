@@ -20,11 +20,12 @@ enum {
 
 /* The effect of a placement on all tasks concerned. */
 struct prediction {
-    bool known;      /* the activity of all of them is known; otherwise the other members are
+    bool known;           /* the activity of all of them is known; otherwise the other members are
                       * meaningless */
-    double gain;     /* progress gained by all tasks together, in GPUs, for each GPU joined */
-    double progress; /* the same in GPUs of the fastest kind: what differs where kinds do */
-    double slowdown; /* of the task that is slowed down most: 2 takes twice as long as alone */
+    double gain;          /* progress gained by all tasks together, in GPUs, for each GPU joined */
+    double progress;      /* the same in GPUs of the fastest kind: what differs where kinds do */
+    double slowdown;      /* of the task that is slowed down most: 2 takes twice as long as alone */
+    enum sharing sharing; /* how the task would share the GPUs */
 };
 
 /* A placement has to gain at least this much, in GPUs for each GPU joined. Chosen: with less, the

@@ -64,6 +64,9 @@ static void describe_place(const struct event *event, char *text, size_t size)
     if (used < size)
         snprintf(text + used, size - used, " %s%s", sharing_name(event->place.share.sharing),
             event->place.exclusive ? " whole" : "");
+    used = strlen(text);
+    if (event->place.share.thread_percent && used < size)
+        snprintf(text + used, size - used, " %d%%", event->place.share.thread_percent);
 }
 
 static void describe_update(const struct task_update *update, char *text, size_t size)

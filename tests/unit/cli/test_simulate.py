@@ -531,6 +531,20 @@ class Results(SimulateCase):
         self.assertEqual(self.simulate(*arrivals, **run, preempt="yes")["suspensions"], 1)
         self.assertIn("use predictive or las", self.complaint_of("--policy=magm", "--preempt"))
 
+    def test_sharing_that_is_chosen(self):
+        self.tasks = self.write(
+            "launches.csv",
+            "task,solo_s,memory_mib,smact,gract\nwaits,1000,4000,0.05,0.1\nworks,1000,4000,0.3,1\n",
+        )
+        total = {}
+        for task in ("waits", "works"):
+            for how in ("streams", "mps", "auto"):
+                result = self.simulate((0, task), (60, task), sharing=how)
+                total[task, how] = result["total_s"]
+        self.assertEqual(total["works", "auto"], total["works", "mps"])
+        self.assertLess(total["works", "auto"], total["works", "streams"])
+        self.assertLess(total["waits", "auto"], total["waits", "mps"])
+
     def test_time_slots(self):
         self.tasks = self.write(
             "tasks.csv",

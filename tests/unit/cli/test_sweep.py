@@ -229,7 +229,7 @@ class BadInput(SweepCase):
                 ["--trace=-"],
                 "sweep: --trace=- is not supported: every run reads the trace, so give a file",
             ),
-            (["--sharing=mig"], '--sharing: invalid value "mig": give streams or mps'),
+            (["--sharing=mig"], '--sharing: invalid value "mig": give streams, mps or auto'),
             (["--backfill=yes,maybe"], "--backfill=maybe: not yes or no"),
             (["--estimator=psychic"], 'estimator "psychic": the tasks have no column'),
             (["--gpus=0xA100-40GB"], '"0" GPUs: there must be 1 to 100000'),

@@ -68,31 +68,66 @@ static void auto_on_an_idle_gpu(void **state)
     alone.exclusive = true;
     instance.id.is_mig_instance = true;
     assert_share(&unknown, SHARING_MPS, SHARE_WITH_ROOM);
-    assert_share(&large, SHARING_STREAMS, SHARE_FILLS);
+    assert_share(&large, SHARING_MPS, SHARE_WITH_ROOM);
     assert_share(&alone, SHARING_STREAMS, SHARE_ALONE);
     assert_share(&instance, SHARING_STREAMS, SHARE_INSTANCE);
-    large.id.one_process = true;
-    assert_share(&large, SHARING_MPS, SHARE_ONE_PROCESS);
+    unknown.id.one_process = true;
+    assert_share(&unknown, SHARING_MPS, SHARE_ONE_PROCESS);
 }
 
 static void auto_beside_others(void **state)
 {
-    struct case_ turns = no_resident(SHARING_AUTO), other_user = turns, mate = turns, small = turns,
-                 large = turns;
+    struct case_ turns = no_resident(SHARING_AUTO), other_user = turns, unknown = turns;
     add_resident(&turns, 1, SHARING_STREAMS, 0.3);
     add_resident(&other_user, 2, SHARING_MPS, 0.3);
-    add_resident(&mate, 1, SHARING_MPS, 0.5);
-    add_resident(&small, 1, SHARING_MPS, 0.9);
-    add_resident(&large, 1, SHARING_MPS, 0.5);
-    large.task.request.expect.smact = reading_of(0.9);
+    add_resident(&unknown, 1, SHARING_MPS, 0.05);
     assert_share(&turns, SHARING_STREAMS, SHARE_AS_NEIGHBOURS);
     assert_share(&other_user, SHARING_STREAMS, SHARE_OTHER_USER);
-    assert_share(&mate, SHARING_MPS, SHARE_WITH_ROOM);
-    assert_share(&small, SHARING_STREAMS, SHARE_BESIDE_FILLER);
+    assert_share(&unknown, SHARING_MPS, SHARE_WITH_ROOM);
+}
+
+/* A task beside one of SMACT `other`; both have kernels for `gract` of the time. */
+static struct case_ pair_of(double smact, double other, struct reading gract)
+{
+    struct case_ c = no_resident(SHARING_AUTO);
+    add_resident(&c, 1, SHARING_MPS, other);
+    c.task.request.expect.smact = reading_of(smact);
+    c.task.request.expect.gract = c.residents[0].expect.gract = gract;
+    return c;
+}
+
+static void auto_by_prediction(void **state)
+{
+    struct case_ both = pair_of(0.5, 0.5, READING_NONE), small = pair_of(0.1, 0.9, READING_NONE),
+                 large = pair_of(0.95, 0.1, READING_NONE),
+                 launches = pair_of(0.05, 0.05, reading_of(0.1));
+    assert_share(&both, SHARING_MPS, SHARE_WITH_ROOM);
+    assert_share(&small, SHARING_MPS, SHARE_WITH_ROOM);
     assert_share(&large, SHARING_MPS, SHARE_CAPPED);
     assert_int_equal(choose(&large).thread_percent, 70);
-    small.residents[0].thread_percent = 70;
-    assert_share(&small, SHARING_MPS, SHARE_WITH_ROOM);
+    assert_share(&launches, SHARING_STREAMS, SHARE_TURNS_FASTER);
+    launches.residents[0].is_stopped = true; /* nothing is in the way of the newcomer's launches */
+    assert_share(&launches, SHARING_STREAMS, SHARE_TURNS_FASTER);
+    launches.residents[0].expect.smact = READING_NONE;
+    assert_share(&launches, SHARING_MPS, SHARE_WITH_ROOM);
+    large.task.request.expect.smact = reading_of(0.8); /* it does not nearly fill the GPU */
+    assert_share(&large, SHARING_MPS, SHARE_WITH_ROOM);
+}
+
+static void auto_on_many_residents(void **state)
+{
+    static struct resident many[33];
+    for (int i = 0; i < 33; i++)
+        many[i] = (struct resident){.task = 9,
+            .uid = 1,
+            .sharing = SHARING_MPS,
+            .expect = {.smact = reading_of(0.01), .gract = reading_of(0.02)}};
+    struct core_settings settings = core_settings_default();
+    struct case_ c = pair_of(0.05, 0.05, reading_of(0.1));
+    struct gpu_view gpu = {.id = c.id, .residents = many, .n_residents = 33};
+    struct cluster_view view = {.gpus = &gpu, .n_gpus = 1};
+    assert_int_equal(
+        sharing_choose(&settings, &view, &c.task, first_gpu, 1, false).sharing, SHARING_MPS);
 }
 
 static void clients_of_mps_are_kept_to_their_need(void **state)
@@ -151,6 +186,8 @@ int main(void)
         cmocka_unit_test(what_is_asked_for_is_done),
         cmocka_unit_test(auto_on_an_idle_gpu),
         cmocka_unit_test(auto_beside_others),
+        cmocka_unit_test(auto_by_prediction),
+        cmocka_unit_test(auto_on_many_residents),
         cmocka_unit_test(clients_of_mps_are_kept_to_their_need),
         cmocka_unit_test(who_was_failed_by_mps_twice_goes_without),
         cmocka_unit_test(suspects_are_kept_apart),
