@@ -56,7 +56,7 @@ static int run_network(const struct estimate_request *request, enum gpumemnet_me
     if (r < 0)
         return fault_set(fault, -r, "out of memory");
     const struct gpumemnet_built_in *built_in = find_network(features.family, method);
-    r = gpumemnet_net_parse(built_in->text, built_in->size, fault, &net);
+    r = gpumemnet_net_parse_built_in(built_in->text, built_in->size, fault, &net);
     if (r == 0)
         r = set_answer(&net, &features, fault, estimate);
     if (r == 0)

@@ -1,32 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Attention on vectors. The lanes of a vector are positions of the sequence, not terms of a sum:
- * each sum is added up in the order of the sequence, so results do not depend on the machine. GCC
- * and clang turn these vectors into the instructions that the machine has; a second copy is
- * compiled for x86 processors with AVX2.
+ * each sum is added up in the order of the sequence, so results do not depend on the machine.
  */
 #include "estimator/gpumemnet/gpumemnet_attention.h"
 
 #include <math.h>
-#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
+#include "estimator/gpumemnet/gpumemnet_lanes.h"
 #include "estimator/gpumemnet/gpumemnet_layout.h"
 
-typedef float lanes __attribute__((vector_size(ATTENTION_LANES * sizeof(float)), aligned(4)));
-typedef int32_t lane_bits __attribute__((vector_size(ATTENTION_LANES * sizeof(float)), aligned(4)));
+typedef int32_t lane_bits __attribute__((vector_size(LANES * sizeof(float)), aligned(4)));
 
-#define INLINE static inline __attribute__((always_inline))
-
-INLINE void greater_of(lanes *x, const lanes *y)
+LANES_INLINE void greater_of(lanes *x, const lanes *y)
 {
     lane_bits keep = *x > *y;
     *x = (lanes)((keep & (lane_bits)*x) | (~keep & (lane_bits)*y));
 }
 
 /* exp_negative of softmax.h, for each lane. */
-INLINE void exp_each(lanes *x)
+LANES_INLINE void exp_each(lanes *x)
 {
     const float magic = 12582912.0f; /* 1.5 x 2^23, as there */
     const lanes least = (lanes){0} - 87.0f;
@@ -39,7 +34,7 @@ INLINE void exp_each(lanes *x)
 }
 
 /* `width` is a->width as a compile-time constant, so that the channels stay in registers. */
-INLINE void take(const struct attention *a, int width, size_t t, float *ret_mixed)
+LANES_INLINE void take(const struct attention *a, int width, size_t t, float *ret_mixed)
 {
     lanes q[GPUMEMNET_WIDTH_MAX] = {0}; /* gcc 13 does not see that the first loop fills it */
     lanes mixed[GPUMEMNET_WIDTH_MAX], most, sum = {0}, *scores = (lanes *)a->scores;
@@ -63,15 +58,15 @@ INLINE void take(const struct attention *a, int width, size_t t, float *ret_mixe
         sum += score;
         scores[i] = score;
     }
-    for (size_t i = 0; i < a->n; i++) {
-        lanes weight = scores[i] / sum;
+    for (size_t i = 0; i < a->n; i++)
         for (int c = 0; c < width; c++)
-            mixed[c] += weight * a->v[(size_t)c * a->rows + i];
-    }
+            mixed[c] += scores[i] * a->v[(size_t)c * a->rows + i];
+    for (int c = 0; c < width; c++)
+        mixed[c] /= sum;
     memcpy(ret_mixed, mixed, (size_t)width * sizeof *mixed);
 }
 
-INLINE void take_by_width(const struct attention *a, size_t t, float *ret_mixed)
+LANES_INLINE void take_by_width(const struct attention *a, size_t t, float *ret_mixed)
 {
     if (a->width == 6)
         take(a, 6, t, ret_mixed);
@@ -86,27 +81,12 @@ static void take_anywhere(const struct attention *a, size_t t, float *ret_mixed)
     take_by_width(a, t, ret_mixed);
 }
 
-#ifdef __x86_64__
-__attribute__((target("avx2"))) static void take_avx2(
-    const struct attention *a, size_t t, float *ret_mixed)
+LANES_AVX2 static void take_avx2(const struct attention *a, size_t t, float *ret_mixed)
 {
     take_by_width(a, t, ret_mixed);
 }
 
-static bool has_avx2(void)
-{
-    return __builtin_cpu_supports("avx2");
-}
-#else
-#define take_avx2 take_anywhere
-
-static bool has_avx2(void)
-{
-    return false;
-}
-#endif
-
 void attention_take(const struct attention *attention, size_t t, float *ret_mixed)
 {
-    (has_avx2() ? take_avx2 : take_anywhere)(attention, t, ret_mixed);
+    (lanes_have_avx2() ? take_avx2 : take_anywhere)(attention, t, ret_mixed);
 }

@@ -12,6 +12,7 @@
 
 #include "base/units.h"
 #include "estimator/gpumemnet/gpumemnet_attention.h"
+#include "estimator/gpumemnet/gpumemnet_places.h"
 #include "estimator/gpumemnet/softmax.h"
 
 void gpumemnet_net_fini(struct gpumemnet_net *net)
@@ -53,56 +54,20 @@ static void apply_block(
     apply_relu(ret_y, norm->width);
 }
 
-/* x + y, normalised over the row, into x. */
-static void add_and_norm(
-    const float *weights, const struct norm_layout *layout, float *x, const float *y)
-{
-    float mean = 0, variance = 0;
-    for (int i = 0; i < layout->width; i++)
-        mean += x[i] += y[i];
-    mean /= (float)layout->width;
-    for (int i = 0; i < layout->width; i++)
-        variance += (x[i] - mean) * (x[i] - mean);
-    float factor = 1 / sqrtf(variance / (float)layout->width + GPUMEMNET_EPSILON);
-    for (int i = 0; i < layout->width; i++)
-        x[i] = (x[i] - mean) * factor * weights[layout->scale + i] + weights[layout->shift + i];
-}
-
 /* ---- the encoder ---- */
 
 /* Memory for one sequence on its way through an encoder. */
 struct sequence {
-    size_t n, rows; /* rows: n rounded up to whole ATTENTION_LANES */
-    float *x;       /* n rows of the width */
+    size_t n, rows; /* rows: n rounded up to whole LANES */
+    float *x;       /* for each LANES positions the channels, of LANES each */
     float *qkv; /* 3 x width rows of `rows`, so that the loops over the sequence run along memory */
     float *scores;
 };
 
-static void set_qkv(
-    const float *weights, const struct linear_layout *layout, int width, const struct sequence *s)
+/* Returns the first channel of position `t`; the next is LANES floats on. */
+static float *channels_of(const struct sequence *s, int width, size_t t)
 {
-    float wide[3 * GPUMEMNET_WIDTH_MAX];
-    for (size_t t = 0; t < s->n; t++) {
-        apply_linear(weights, layout, s->x + t * (size_t)width, wide);
-        for (int c = 0; c < 3 * width; c++)
-            s->qkv[(size_t)c * s->rows + t] = wide[c];
-    }
-    for (int c = 0; c < 3 * width; c++)
-        for (size_t t = s->n; t < s->rows; t++)
-            s->qkv[(size_t)c * s->rows + t] = 0;
-}
-
-/* What follows the attention, for one place. */
-static void finish_place(
-    const float *weights, const struct encoder_layer_layout *layer, const float *mixed, float *x)
-{
-    float inner[GPUMEMNET_WIDTH_MAX], out[GPUMEMNET_WIDTH_MAX];
-    apply_linear(weights, &layer->projection, mixed, out);
-    add_and_norm(weights, &layer->norm_attention, x, out);
-    apply_linear(weights, &layer->up, x, inner);
-    apply_relu(inner, GPUMEMNET_FEED_FORWARD);
-    apply_linear(weights, &layer->down, inner, out);
-    add_and_norm(weights, &layer->norm_feed_forward, x, out);
+    return s->x + t / LANES * LANES * (size_t)width + t % LANES;
 }
 
 static void encoder_layer(
@@ -116,42 +81,47 @@ static void encoder_layer(
         .k = s->qkv + part,
         .v = s->qkv + 2 * part,
         .scores = s->scores};
-    float mixed[GPUMEMNET_WIDTH_MAX * ATTENTION_LANES], own[GPUMEMNET_WIDTH_MAX];
-    set_qkv(weights, &layer->qkv, width, s);
-    for (size_t t = 0; t < s->n; t++) {
-        size_t lane = t % ATTENTION_LANES;
-        if (lane == 0)
-            attention_take(&attention, t, mixed);
-        for (int c = 0; c < width; c++)
-            own[c] = mixed[(size_t)c * ATTENTION_LANES + lane];
-        finish_place(weights, layer, own, s->x + t * (size_t)width);
+    float mixed[GPUMEMNET_WIDTH_MAX * LANES];
+    for (size_t t = 0; t < s->n; t += LANES)
+        places_project(weights, &layer->qkv, channels_of(s, width, t), s->rows, s->qkv + t);
+    for (size_t t = 0; t < s->n; t += LANES) {
+        attention_take(&attention, t, mixed);
+        places_finish(weights, layer, mixed, channels_of(s, width, t));
     }
+}
+
+/* The token's channels, with its position. */
+static void embed_token(const float *weights, const struct encoder_layout *encoder,
+    const float *token, size_t t, const struct sequence *s)
+{
+    float first[GPUMEMNET_WIDTH_MAX], x[GPUMEMNET_WIDTH_MAX];
+    apply_block(weights, &encoder->embedding[0], token, first);
+    apply_block(weights, &encoder->embedding[1], first, x);
+    gpumemnet_position(t, encoder->width, x);
+    for (int c = 0; c < encoder->width; c++)
+        channels_of(s, encoder->width, t)[c * LANES] = x[c];
 }
 
 static void run_encoder(const float *weights, const struct encoder_layout *encoder,
     const float *tokens, struct sequence *s, float *ret_sum)
 {
     int width = encoder->width;
-    float first[GPUMEMNET_WIDTH_MAX];
-    for (size_t t = 0; t < s->n; t++) {
-        float *x = s->x + t * (size_t)width;
-        apply_block(weights, &encoder->embedding[0], tokens + t * TOKEN_SIZE, first);
-        apply_block(weights, &encoder->embedding[1], first, x);
-        gpumemnet_position(t, width, x);
-    }
+    memset(s->x, 0, s->rows * (size_t)width * sizeof *s->x);
+    for (size_t t = 0; t < s->n; t++)
+        embed_token(weights, encoder, tokens + t * TOKEN_SIZE, t, s);
     for (int i = 0; i < encoder->n_layers; i++)
         encoder_layer(weights, &encoder->layer[i], width, s);
     memset(ret_sum, 0, (size_t)width * sizeof *ret_sum);
     for (size_t t = 0; t < s->n; t++)
         for (int c = 0; c < width; c++)
-            ret_sum[c] += s->x[t * (size_t)width + (size_t)c];
+            ret_sum[c] += channels_of(s, width, t)[c * LANES];
 }
 
 static int encode_all(
     const struct gpumemnet_net *net, const float *tokens, size_t n, float *ret_sums)
 {
-    const size_t rows = (n / ATTENTION_LANES + 1) * ATTENTION_LANES;
-    float *memory = malloc((4 * GPUMEMNET_WIDTH_MAX + ATTENTION_LANES) * rows * sizeof *memory);
+    const size_t rows = (n / LANES + 1) * LANES;
+    float *memory = malloc((4 * GPUMEMNET_WIDTH_MAX + LANES) * rows * sizeof *memory);
     if (!memory)
         return -ENOMEM;
     struct sequence s = {.n = n,

@@ -159,12 +159,10 @@ static void attend_plainly(const float *q, const float *k, const float *v, size_
 
 static void check_attention(size_t n, int width)
 {
-    float q[3 * GPUMEMNET_WIDTH_MAX * (PLACES_MOST + ATTENTION_LANES)],
-        scores[PLACES_MOST * ATTENTION_LANES];
-    float mixed[GPUMEMNET_WIDTH_MAX * ATTENTION_LANES];
+    float q[3 * GPUMEMNET_WIDTH_MAX * (PLACES_MOST + LANES)], scores[PLACES_MOST * LANES];
+    float mixed[GPUMEMNET_WIDTH_MAX * LANES];
     double plain[GPUMEMNET_WIDTH_MAX];
-    size_t rows = (n + ATTENTION_LANES - 1) / ATTENTION_LANES * ATTENTION_LANES,
-           part = (size_t)width * rows;
+    size_t rows = (n + LANES - 1) / LANES * LANES, part = (size_t)width * rows;
     for (size_t i = 0; i < 3 * part; i++)
         q[i] = 3 * sinf((float)i * 1.3f);
     const struct attention attention = {.n = n,
@@ -175,11 +173,11 @@ static void check_attention(size_t n, int width)
         .v = q + 2 * part,
         .scores = scores};
     for (size_t t = 0; t < n; t++) {
-        if (t % ATTENTION_LANES == 0)
+        if (t % LANES == 0)
             attention_take(&attention, t, mixed);
         attend_plainly(q, q + part, q + 2 * part, n, rows, width, t, plain);
         for (size_t c = 0; c < (size_t)width; c++)
-            assert_float_equal(mixed[c * ATTENTION_LANES + t % ATTENTION_LANES], plain[c], 2e-5);
+            assert_float_equal(mixed[c * LANES + t % LANES], plain[c], 2e-5);
     }
 }
 
