@@ -42,11 +42,13 @@ def print_networks(architectures, make, folder):
     return texts
 
 
-def estimate_run(colloc, run, text, shape):
-    """A row of runs.csv; the evidence is "none" where there is no estimate."""
+def run_row(run, found):
+    """A row of runs.csv; the evidence is "none" where there is no estimate.
+
+    found: the estimates, of which the first is taken.
+    """
     row = {name: run[name] for name in ("id", "model", "batch", "optimizer", "precision")}
     row["measured_mib"] = run["driver_mib"]
-    found = ask_colloc(colloc, run, text, "--estimator=graph", f"--input={shape}")
     answer = found[0] if found and found[0]["mib"] is not None else {"evidence": "none"}
     row.update({name: answer.get(name) for name in ("evidence", "mib", "p99_mib")})
     return row
@@ -79,7 +81,16 @@ def main(colloc, folder):
         named = {a.name: a for a in ARCHITECTURES if a.source == "torchvision" and counts[a.name]}
         texts = print_networks(named.values(), MAKE["torchvision"], scratch)
         rows = [
-            estimate_run(colloc, run, texts[run["model"]], input_of(named[run["model"]]))
+            run_row(
+                run,
+                ask_colloc(
+                    colloc,
+                    run,
+                    texts[run["model"]],
+                    "--estimator=graph",
+                    f"--input={input_of(named[run['model']])}",
+                ),
+            )
             for run in runs
             if run["kind"] == "real" and run["model"] in texts
         ]

@@ -11,6 +11,9 @@
  * around it (a shortcut, a parallel branch), else the last map with as many channels, else several
  * maps put together, which have the places of the current one.
  *
+ * Modules that are branches by their names (branch_name.c) read the input of the module around
+ * them, and that module puts out their channels side by side.
+ *
  * Layers over tokens (Linear, LayerNorm) treat places as tokens. A block that ends with one number
  * for each channel of its input scales that input (squeeze-and-excitation).
  */
@@ -20,6 +23,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "model/branch_name.h"
 #include "model/format.h"
 
 enum { PLACES_MAX = 3, LOOK_BACK = 400 /* layers; chosen: a network's longest block has fewer */ };
@@ -37,6 +41,11 @@ struct map {
 struct open_module {
     size_t layer;
     struct map entry;
+    int n_branches;    /* that have begun */
+    bool is_empty;     /* the branch that began last has no layers */
+    bool divides;      /* a branch is empty: it passes what the others do not read */
+    int64_t channels;  /* of the branches that have ended */
+    struct map before; /* what the part of a branch that began last reads */
 };
 
 struct walk {
@@ -48,6 +57,7 @@ struct walk {
     size_t n_leaves;        /* seen so far */
     size_t guessed;         /* the first convolution whose input is a guess; 0: none */
     size_t ended, ended_at; /* the module that ended last, and n_leaves at that time */
+    int64_t pooled;         /* its channels, if it joins a pooled copy of its input, too */
 };
 
 int input_shape_parse(const char *text, struct fault *fault, struct input_shape *ret_shape)
@@ -118,7 +128,7 @@ static bool has_places_of(const struct map *map, const struct map *other)
 }
 
 /* Finds a map of as many channels: the input of a module around the layer, or one made before with
- * the places of the current one. */
+ * the places of the current one; with any places if the current one is a result or a gate. */
 static const struct map *find_map(const struct walk *walk, size_t layer, int64_t channels)
 {
     for (int i = walk->n_open - 1; i >= 0; i--)
@@ -126,7 +136,7 @@ static const struct map *find_map(const struct walk *walk, size_t layer, int64_t
             return &walk->open[i].entry;
     for (size_t k = layer; k > 0 && k + LOOK_BACK > layer; k--)
         if (walk->made[k - 1].channels == channels &&
-            has_places_of(&walk->made[k - 1], &walk->current))
+            (is_vector(&walk->current) || has_places_of(&walk->made[k - 1], &walk->current)))
             return &walk->made[k - 1];
     return NULL;
 }
@@ -167,7 +177,7 @@ static bool apply_convolution(struct walk *walk, size_t i, struct map *map)
     const struct layer *layer = &walk->model->layers[i];
     struct window window = {0};
     bool is_guess = walk->current.channels != layer->in_size && i > 0 &&
-                    !find_map(walk, i, layer->in_size);
+                    layer->in_size != walk->pooled && !find_map(walk, i, layer->in_size);
     *map = input_of(walk, i, layer->in_size);
     walk->guessed = is_guess && walk->guessed == 0 ? i : walk->guessed;
     map->tokens = false;
@@ -319,9 +329,70 @@ static void enter_module(struct walk *walk, size_t i)
 {
     if (walk->n_open == MODEL_DEPTH_MAX)
         return;
-    walk->open[walk->n_open++] = (struct open_module){i, walk->current};
+    walk->open[walk->n_open++] = (struct open_module){.layer = i, .entry = walk->current};
     for (int k = 0; is_gate(walk->model, i) && k < walk->current.rank; k++)
         walk->current.places[k] = 1;
+}
+
+/* Returns the channels that the first convolution of a module, or in it, reads; 0: it has none. */
+static int64_t channels_read(const struct model *model, size_t module)
+{
+    const struct layer *layers = model->layers;
+    for (size_t i = module; i == module || layers[i].depth > layers[module].depth;) {
+        if (layers[i].kind == LAYER_CONV)
+            return layers[i].in_size;
+        if (++i == model->n_layers)
+            break;
+    }
+    return 0;
+}
+
+static bool is_empty_module(const struct model *model, size_t i)
+{
+    return model->layers[i].kind == LAYER_CONTAINER &&
+           (i + 1 == model->n_layers || model->layers[i + 1].depth <= model->layers[i].depth);
+}
+
+/* Begins a branch of a module, or the second part of a fork: sets the current map to what it
+ * reads. */
+static void begin_branch(
+    struct walk *walk, struct open_module *module, size_t i, enum branch_role role)
+{
+    if (module->n_branches++ > 0 && !module->is_empty)
+        module->channels += walk->current.channels;
+    walk->current = role == BRANCH_FORKS ? module->before : module->entry;
+    int64_t read = channels_read(walk->model, i);
+    if (module->divides && read > 0 && read < walk->current.channels)
+        walk->current.channels = read; /* a part of them */
+    module->is_empty = is_empty_module(walk->model, i);
+    module->divides |= module->is_empty;
+}
+
+static void enter_branch(struct walk *walk, size_t i)
+{
+    const struct layer *layers = walk->model->layers;
+    struct open_module *module = walk->n_open > 0 ? &walk->open[walk->n_open - 1] : NULL;
+    enum branch_role role = branch_role_of(layers[i].name);
+    if (!module || role == BRANCH_NONE || layers[i].depth != layers[module->layer].depth + 1)
+        return;
+    if (role != BRANCH_GOES_ON)
+        begin_branch(walk, module, i, role);
+    module->before = walk->current;
+}
+
+/* Puts the branches of a module together. Returns the channels with those of its input, which a
+ * function may have pooled and put beside them; 0: too many. */
+static int64_t join_branches(struct walk *walk, const struct open_module *module)
+{
+    struct map joined = walk->current;
+    int64_t read = channels_read(walk->model, module->layer);
+    joined.channels = module->channels + (module->is_empty ? 0 : walk->current.channels);
+    if (module->divides && read > 0 && read < module->entry.channels)
+        joined.channels += module->entry.channels - read;
+    if (!is_sane(&joined))
+        return 0;
+    walk->current = joined;
+    return joined.channels + module->entry.channels;
 }
 
 static void leave_modules(struct walk *walk, int depth)
@@ -333,6 +404,7 @@ static void leave_modules(struct walk *walk, int depth)
                       walk->current.rank > 0 && walk->current.channels == module->entry.channels;
         if (scales || is_attention(&layers[module->layer])) /* which leave its size */
             walk->current = module->entry;
+        walk->pooled = module->n_branches > 1 ? join_branches(walk, module) : 0;
         walk->made[module->layer] = walk->current;
         walk->ended = module->layer;
         walk->ended_at = walk->n_leaves;
@@ -366,6 +438,7 @@ static void walk_layers(struct walk *walk)
     for (size_t i = 0; i < model->n_layers; i++) {
         const struct layer *layer = &model->layers[i];
         leave_modules(walk, layer->depth);
+        enter_branch(walk, i);
         bool opens = i + 1 < model->n_layers && model->layers[i + 1].depth > layer->depth;
         bool applies = layer->leaf && !is_used_as_function(walk);
         struct map map = walk->current;

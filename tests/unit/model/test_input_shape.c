@@ -97,6 +97,101 @@ static void test_branches_are_joined(void **state)
     model_destroy(model);
 }
 
+/* Modules that are branches by their names read what the module around them reads, and the next
+ * layer reads all of them: no guess. */
+static void test_named_branches(void **state)
+{
+    struct model *model = shaped(HEAD
+        "  (mixed): Mixed(\n"
+        "    (branch1x1): Conv2d(64, 32, kernel_size=(1, 1), stride=(1, 1))\n"
+        "    (branch3x3_1): Conv2d(64, 64, kernel_size=(1, 1), stride=(1, 1))\n"
+        "    (branch3x3_2a): Conv2d(64, 8, kernel_size=(1, 3), stride=(1, 1), padding=(0, 1))\n"
+        "    (branch3x3_2b): Conv2d(64, 8, kernel_size=(3, 1), stride=(1, 1), padding=(1, 0))\n"
+        "    (branch_pool): Sequential(\n"
+        "      (pool): MaxPool2d(kernel_size=3, stride=1, padding=1)\n"
+        "      (last): Conv2d(64, 16, kernel_size=(1, 1), stride=(1, 1))\n"
+        "    )\n"
+        "  )\n"
+        "  (next): Conv2d(64, 8, kernel_size=(1, 1), stride=(1, 1))\n)\n",
+        "3x64x64");
+    assert_shape(model, "branch3x3_2b", "8x16x16");
+    assert_shape(model, "pool", "64x16x16"); /* of the input, not of another branch */
+    assert_shape(model, "mixed", "64x16x16");
+    assert_shape(model, "next", "8x16x16");
+    assert_false(model->is_suspect);
+    assert_int_equal(model->n_warnings, 0);
+    model_destroy(model);
+}
+
+/* Branches with a stride of 2, beside which a function pools the input of 64 channels. */
+static void test_branches_beside_a_pool(void **state)
+{
+    static const char form[] = HEAD
+        "  (mixed): Mixed(\n"
+        "    (branch_a): Conv2d(64, 32, kernel_size=(3, 3), stride=(2, 2), padding=(1, 1))\n"
+        "    (branch_b): Conv2d(64, 16, kernel_size=(3, 3), stride=(2, 2), padding=(1, 1))\n"
+        "  )\n"
+        "  (next): Conv2d(%d, 8, kernel_size=(1, 1), stride=(1, 1))\n)\n";
+    static const struct {
+        int channels;
+        bool is_guess;
+    } cases[] = {{48, false}, {48 + 64, false}, {100, true}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[1024];
+        snprintf(text, sizeof text, form, cases[i].channels);
+        struct model *model = shaped(text, "3x64x64");
+        assert_shape(model, "next", "8x8x8");
+        assert_int_equal(model->is_suspect, cases[i].is_guess);
+        model_destroy(model);
+    }
+}
+
+/* An empty branch passes the half that the other one does not read. */
+static void test_divided_channels(void **state)
+{
+    struct model *model = shaped(HEAD
+        "  (unit): Unit(\n"
+        "    (branch1): Sequential()\n"
+        "    (branch2): Sequential(\n"
+        "      (half): Conv2d(32, 32, kernel_size=(3, 3), stride=(1, 1), padding=(1, 1))\n"
+        "    )\n"
+        "  )\n"
+        "  (next): Conv2d(64, 8, kernel_size=(1, 1), stride=(1, 1))\n)\n",
+        "3x64x64");
+    assert_shape(model, "half", "32x16x16");
+    assert_shape(model, "unit", "64x16x16");
+    assert_false(model->is_suspect);
+    model_destroy(model);
+}
+
+/* Branches without layers pass what the module reads. */
+static void test_empty_branches(void **state)
+{
+    struct model *model = shaped(HEAD
+        "  (unit): Unit(\n"
+        "    (branch1): Sequential()\n"
+        "    (norm): LayerNorm((64,), eps=1e-05)\n"
+        "    (branch2): Sequential()\n"
+        "  )\n"
+        "  (next): Conv2d(64, 8, kernel_size=(1, 1), stride=(1, 1))\n)\n",
+        "3x64x64");
+    assert_shape(model, "norm", "16x16x64");
+    assert_shape(model, "next", "8x16x16");
+    model_destroy(model);
+}
+
+/* A convolution after a gate reads an earlier map, at that map's places. */
+static void test_map_before_a_gate(void **state)
+{
+    struct model *model = shaped(HEAD
+        "  (down): Conv2d(64, 32, kernel_size=(2, 2), stride=(2, 2))\n"
+        "  (scale): AdaptiveAvgPool2d(output_size=1)\n"
+        "  (low): Conv2d(64, 5, kernel_size=(1, 1), stride=(1, 1))\n)\n",
+        "3x64x64");
+    assert_shape(model, "low", "5x16x16");
+    model_destroy(model);
+}
+
 static void test_tokens(void **state)
 {
     struct model *model = shaped(
@@ -172,6 +267,11 @@ int main(void)
         cmocka_unit_test(test_windows_and_a_shortcut),
         cmocka_unit_test(test_a_gate_scales_its_map),
         cmocka_unit_test(test_branches_are_joined),
+        cmocka_unit_test(test_named_branches),
+        cmocka_unit_test(test_branches_beside_a_pool),
+        cmocka_unit_test(test_divided_channels),
+        cmocka_unit_test(test_empty_branches),
+        cmocka_unit_test(test_map_before_a_gate),
         cmocka_unit_test(test_tokens),
         cmocka_unit_test(test_what_does_not_fit_has_no_shape),
         cmocka_unit_test(test_a_summary_with_shapes_keeps_them),
