@@ -19,38 +19,26 @@
 
 #include "base/file.h"
 #include "exec/identity.h"
-#include "exec/output_writer.h"
 
 /* Chosen: two logs of LOGSCAN_WINDOW are read in milliseconds; a file system that hangs is not
  * waited for. */
 #define READ_LIMIT_MS 5000
 
-/*
- * Did the file begin anew during this attempt, with what it had before in FILE.1? A first line that
- * says so may be of an earlier attempt, whose end is before `file->offset`.
- */
-static bool has_begun_anew(const struct attempt_spec *spec, const struct output_file *file, int fd)
-{
-    char start[sizeof OUTPUT_BEGUN_ANEW - 1];
-    struct stat status;
-    return spec->output_max_bytes && spec->stdout_is_default && fstat(fd, &status) == 0 &&
-           (file->offset == 0 || status.st_size < file->offset) &&
-           pread(fd, start, sizeof start, 0) == (ssize_t)sizeof start &&
-           memcmp(start, OUTPUT_BEGUN_ANEW, sizeof start) == 0;
-}
-
-/* What an earlier attempt wrote to the file went to FILE.1, too. */
-static void scan_before(struct logscan *scan, const struct attempt_spec *spec)
+/* What FILE.1 has of the attempt's output comes before what the file has. */
+static void scan_before(
+    struct logscan *scan, const struct attempt_spec *spec, enum output_renewal renewal)
 {
     struct stat status;
-    int fd = output_open_before(spec);
-    if (fd < 0)
-        return;
-    if (fstat(fd, &status) == 0 && status.st_size > scan->offset) {
+    int fd = renewal == OUTPUT_DROPPED ? -1 : output_open_before(spec);
+    if (renewal == OUTPUT_MOVED)
+        scan->offset = 0;
+    if (fd >= 0 && fstat(fd, &status) == 0 && status.st_size > scan->offset) {
         logscan_update(scan, fd);
         logscan_next_file(scan);
     }
-    close(fd);
+    scan->offset = 0;
+    if (fd >= 0)
+        close(fd);
 }
 
 static void scan_stream(struct logscan *scan, const char *folder, const struct attempt_spec *spec,
@@ -59,8 +47,8 @@ static void scan_stream(struct logscan *scan, const char *folder, const struct a
     int fd = file->is_regular ? output_open_again(folder, spec, stream, file) : -1;
     scan->offset = file->offset;
     if (fd >= 0) {
-        if (has_begun_anew(spec, file, fd))
-            scan_before(scan, spec);
+        if (file->renewal != OUTPUT_NOT_RENEWED)
+            scan_before(scan, spec, file->renewal);
         logscan_update(scan, fd);
         close(fd);
     }

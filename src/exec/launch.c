@@ -36,6 +36,7 @@ struct launch_order {
     const char *script; /* path; NULL: there is none */
     pid_t shim;
     int report;
+    int writer; /* socket of the output's writer; -1: there is none */
 };
 
 /* The child's report: when the output files are open, when PyTorch's profiler has its sockets, and
@@ -208,13 +209,13 @@ static int open_output(const struct launch_order *order, struct output *output, 
 }
 
 /* The default file in the user's folder has a limit; files that the user named are the user's. */
-static void limit_output(const struct attempt_spec *spec, const struct output *output)
+static void limit_output(const struct launch_order *order, const struct output *output)
 {
-    char path[PATH_MAX];
-    if (!spec->output_max_bytes || !output->is_default ||
-        spec_output_path(spec, spec->stdout_path, path, sizeof path) < 0)
+    const struct attempt_spec *spec = order->spec;
+    if (!spec->output_max_bytes || !output->is_default)
         return;
-    int r = output_writer_start(path, spec->output_max_bytes, output_is_shared(spec));
+    int r = order->writer < 0 ? -EAGAIN
+                              : output_writer_connect(order->writer, output_is_shared(spec));
     if (r < 0)
         fprintf(stderr, "colloc: the output file has no limit: %s\n", strerror(-r));
 }
@@ -262,7 +263,7 @@ static int become_task(const struct launch_order *order, struct fault *fault)
         return fault_set(
             fault, errno, "cannot change to folder %s: %s", spec->cwd, strerror(errno));
     reset_signals();
-    limit_output(spec, &output);
+    limit_output(order, &output);
     r = execute_program(order, &report, is_tracked ? tracker : NULL);
     if (order->script && !spec->profiler && r == -ENOENT)
         what = "the script: the interpreter its first line names";
@@ -278,6 +279,19 @@ static _Noreturn void run_child(const struct launch_order *order)
     _exit(127);
 }
 
+/* Before the child, which then inherits the socket. Returns this; -1: there is no writer. */
+static int start_writer(struct launch *launch, const struct attempt_spec *spec)
+{
+    char path[PATH_MAX];
+    int socket = -1;
+    if (!spec->output_max_bytes || !spec->stdout_is_default ||
+        spec_output_path(spec, spec->stdout_path, path, sizeof path) < 0)
+        return -1;
+    const struct output_writer_task task = {
+        path, spec->output_max_bytes, spec->uid, spec->gid, spec->umask};
+    return output_writer_start(&task, &launch->writer, &socket) < 0 ? -1 : socket;
+}
+
 int launch_begin(struct launch *launch, const char *folder, const struct attempt_spec *spec,
     bool has_script, struct fault *fault)
 {
@@ -287,12 +301,15 @@ int launch_begin(struct launch *launch, const char *folder, const struct attempt
     *launch = (struct launch){.report = -1};
     if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) < 0)
         return fault_set(fault, errno, "cannot start a process: %s", strerror(errno));
-    const struct launch_order order = {folder, spec, has_script ? script : NULL, getpid(), ends[1]};
+    const struct launch_order order = {
+        folder, spec, has_script ? script : NULL, getpid(), ends[1], start_writer(launch, spec)};
     launch->pid = fork();
     if (launch->pid == 0)
         run_child(&order);
     int errnum = errno;
     close(ends[1]);
+    if (order.writer >= 0)
+        close(order.writer);
     if (launch->pid > 0) {
         launch->report = ends[0];
         return 0;

@@ -27,6 +27,7 @@ struct launch {
     struct fault fault;
     struct output_file file[OUTPUT_STREAMS]; /* that it opened; not regular before */
     char torch_sockets[TORCH_SOCKET_FOLDER]; /* the folder that it made; "": none so far */
+    pid_t writer; /* of its output (output_writer.h): another child of this process; 0: none */
 };
 
 /*

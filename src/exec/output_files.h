@@ -14,12 +14,21 @@
 
 enum { OUTPUT_STDOUT, OUTPUT_STDERR, OUTPUT_STREAMS };
 
+/* Has the file begun anew since the attempt started (output_writer.h)? */
+enum output_renewal {
+    OUTPUT_NOT_RENEWED,
+    OUTPUT_MOVED_ONCE, /* what it had at first and the attempt's output before are in FILE.1 */
+    OUTPUT_MOVED,      /* FILE.1 has the attempt's output only */
+    OUTPUT_DROPPED,    /* FILE.1 does not have the attempt's output */
+};
+
 /* The file of a stream, and where this attempt's output begins in it. */
 struct output_file {
     bool is_regular; /* false: it cannot be read again */
     dev_t device;
     ino_t inode;
     int64_t offset; /* where this attempt's output begins, in bytes */
+    enum output_renewal renewal;
 };
 
 struct output {

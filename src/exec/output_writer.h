@@ -12,6 +12,9 @@
  *
  * The file stays the same one (inode), so that a reader which holds it open goes on, and the shim
  * finds it again when the task has ended.
+ *
+ * The writer is the shim's child and is not in the task's cgroup: whatever kills the task, it
+ * writes what is left in the pipe. Its exit status says where the attempt's output is.
  */
 #ifndef COLLOC_EXEC_OUTPUT_WRITER_H
 #define COLLOC_EXEC_OUTPUT_WRITER_H
@@ -19,6 +22,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
+
+#include "exec/output_files.h"
 
 /* The file that a writer writes. */
 struct output_writer {
@@ -27,6 +33,7 @@ struct output_writer {
     int64_t max_bytes; /* of the file and the one before it together, positive */
     int64_t dropped;   /* bytes that no file has */
     int64_t reported;  /* of these, as the last line about them says */
+    enum output_renewal renewal;
 };
 
 /*
@@ -35,19 +42,36 @@ struct output_writer {
  */
 void output_writer_append(struct output_writer *writer, const char *data, size_t size);
 
-/* The file begins with this when it has begun anew and the content before went to FILE.1. */
-#define OUTPUT_BEGUN_ANEW "colloc: the output before this is in "
+/* What a writer needs to know of its task. */
+struct output_writer_task {
+    const char *path; /* of the default output file; absolute */
+    int64_t max_bytes;
+    uid_t uid;
+    gid_t gid;
+    mode_t umask;
+};
 
 /*
- * Puts a writer between this process, which is about to execute the task's program as its user, and
- * the file that its standard output is. Standard error follows where both are the same file. The
- * writer ends when no process holds the pipe any more; signals do not end it before.
+ * Starts a writer as the task's user. It waits for output_writer_connect, and ends when no process
+ * holds the task's pipe, or else `ret_socket`, any more; signals do not end it before. Its exit
+ * status is an enum output_renewal.
  *
- * path: of the file; absolute
+ * ret_pid:    of a child of this process
+ * ret_socket: close-on-exec; for the process that becomes the task
+ *
+ * Returns 0 or -errno.
+ */
+int output_writer_start(const struct output_writer_task *task, pid_t *ret_pid, int *ret_socket);
+
+/*
+ * Puts the writer between this process, which is about to execute the task's program as its user,
+ * and the file that its standard output is. Standard error follows where both are the same file.
+ * Waits until the writer has looked up its user.
+ *
  * both: standard error is the same file
  *
  * Returns 0, or -errno: the output goes on to the file itself.
  */
-int output_writer_start(const char *path, int64_t max_bytes, bool both);
+int output_writer_connect(int socket, bool both);
 
 #endif

@@ -38,6 +38,7 @@
 #define EMPTY_LIMIT_US    (1 * SECOND_US) /* for processes that others moved into the cgroup */
 #define WRITE_AGAIN_US    (1 * SECOND_US) /* until a full disk may have space again */
 #define ABANDON_US        (500 * MS_US)   /* after SIGKILL, for a child that is not the task yet */
+#define WRITER_LIMIT_US   (5 * SECOND_US) /* for the output's writer, where a file system hangs */
 #define CAP_CHECK_US      (100 * MS_US)   /* a task that writes 1 GB/s exceeds the cap by 100 MB */
 
 /*
@@ -59,9 +60,11 @@ struct shim {
     enum attempt_ask asked; /* what the daemon requested; 0: nothing, also after another
                                    * process's SIGTERM */
     int64_t started_us;
-    int64_t deadline_us; /* the end of the phase */
-    int64_t warning_us;  /* when the warning signal is due; TIME_NEVER: not, or not again */
-    int64_t abandon_us;  /* until then, a launch that was killed may end */
+    int64_t deadline_us;         /* the end of the phase */
+    int64_t warning_us;          /* when the warning signal is due; TIME_NEVER: not, or not again */
+    int64_t abandon_us;          /* until then, a launch that was killed may end */
+    int64_t writer_us;           /* until then, the output's writer is not killed */
+    enum output_renewal renewal; /* of the file that the writer wrote */
     struct drain_clients clients;           /* of MPS, when PHASE_ENDING began */
     struct output_cap caps[OUTPUT_STREAMS]; /* of output in the attempt's folder */
     bool caps_are_open;
@@ -178,13 +181,17 @@ static bool drop_clients(const struct shim *shim)
 
 static void begin_killing(struct shim *shim)
 {
-    if (shim->phase != PHASE_KILLING)
-        shim->abandon_us = clock_monotonic_us() + ABANDON_US;
+    int64_t now_us = clock_monotonic_us();
+    if (shim->phase != PHASE_KILLING) {
+        shim->abandon_us = now_us + ABANDON_US;
+        shim->writer_us = now_us + WRITER_LIMIT_US;
+    }
     shim->phase = PHASE_KILLING;
     if (shim->file.spec.cgroup)
         cgroup_kill(shim->file.spec.cgroup);
-    tree_signal(getpid(), SIGKILL);
-    shim->deadline_us = clock_monotonic_us() + KILL_AGAIN_US;
+    bool is_writing = shim->launch.writer && now_us < shim->writer_us;
+    tree_signal_except(getpid(), &shim->launch.writer, is_writing, SIGKILL);
+    shim->deadline_us = now_us + KILL_AGAIN_US;
 }
 
 /* A second request, or one after the end of the main process, changes nothing. */
@@ -271,6 +278,14 @@ static void wait_for_news(struct shim *shim, int64_t check_us)
         end_because(shim, info.si_code == SI_QUEUE ? (enum attempt_ask)info.si_value.sival_int : 0);
 }
 
+/* Of a writer that was killed it is not known. */
+static void note_writer_end(struct shim *shim, int status)
+{
+    shim->launch.writer = 0;
+    if (WIFEXITED(status))
+        shim->renewal = (enum output_renewal)WEXITSTATUS(status);
+}
+
 /* The shim is a subreaper: all orphans of the task become its children, so while it has children,
  * processes of the task remain. */
 static bool reap_children(struct shim *shim)
@@ -281,6 +296,8 @@ static bool reap_children(struct shim *shim)
         if (pid == shim->main_pid) {
             shim->main_pid = 0;
             shim->main_status = status;
+        } else if (pid == shim->launch.writer) {
+            note_writer_end(shim, status);
         }
     }
     bool left = pid == 0, main_ended = main_pid && !shim->main_pid;
@@ -377,7 +394,11 @@ static void classify_end(struct shim *shim)
         .time_over = shim->asked == ATTEMPT_ASK_TIME_LIMIT,
         .host_oom = judge_host_oom(shim),
     };
-    attempt_classify(shim->folder, &shim->file.spec, shim->launch.file, &end, &result->failure);
+    struct output_file *file = shim->launch.file;
+    file[OUTPUT_STDOUT].renewal = shim->renewal;
+    if (output_is_shared(&shim->file.spec))
+        file[OUTPUT_STDERR].renewal = shim->renewal;
+    attempt_classify(shim->folder, &shim->file.spec, file, &end, &result->failure);
 }
 
 static void judge_launch(struct shim *shim, const struct fault *fault)

@@ -69,7 +69,7 @@ static struct attempt_spec spec_of(const char *script)
 
 static const char *read_text(const char *folder, const char *name)
 {
-    static char text[16384];
+    static char text[64 * KIB];
     char path[PATH_MAX], *data;
     size_t size;
     struct fault fault;
@@ -785,6 +785,49 @@ static void test_evidence_in_the_file_before(void **state)
     }
 }
 
+/* The second attempt appends to the file of the first, which begins anew and then has more than
+ * the first attempt wrote: its evidence is in the file before, behind that of the first attempt. */
+static void test_evidence_of_a_second_attempt(void **state)
+{
+    static const struct {
+        const char *first, *second, *class;
+    } cases[] = {
+        {"seq 10000 13000; exit 1\n", "echo 'CUDA error: out of memory'; seq 20000 25000; exit 1\n",
+            "gpu-oom"},
+        {"echo 'CUDA error: out of memory'; seq 10000 13000; exit 1\n", "seq 20000 25000; exit 1\n",
+            "program"},
+        {"seq 10000 13000; exit 1\n",
+            "seq 30000 35000; echo 'CUDA error: out of memory'; seq 20000 25000; exit 1\n",
+            "gpu-oom"},
+    };
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        struct attempt_spec spec = spec_of(cases[i].first);
+        spec.stdout_path = "colloc-%j.out";
+        spec.stdout_is_default = true;
+        spec.output_max_bytes = 64 * KIB;
+        run_spec(&spec);
+        spec.script = span_of(cases[i].second);
+        spec.append = true;
+        struct running done = run_spec(&spec);
+        assert_non_null(strstr(read_text(work, "colloc-7.out"), "is in colloc-7.out.1"));
+        assert_string_equal(failure_name(done.result.failure.class), cases[i].class);
+    }
+}
+
+/* SIGKILL for a task's processes does not take what they have printed. */
+static void test_the_last_output_of_a_killed_task(void **state)
+{
+    struct attempt_spec spec = spec_of("seq 10000 13999; echo the end; kill -KILL 0\n");
+    spec.stdout_path = "colloc-%j.out";
+    spec.stdout_is_default = true;
+    spec.output_max_bytes = 1 * MIB;
+    for (int i = 0; i < 5; i++) {
+        struct running done = run_spec(&spec);
+        assert_int_equal(done.result.signal, SIGKILL);
+        assert_non_null(strstr(read_text(work, "colloc-7.out"), "\n13999\nthe end\n"));
+    }
+}
+
 static void test_named_output_is_opened_as_the_user(void **state)
 {
     if (geteuid() != 0)
@@ -915,6 +958,8 @@ int main(void)
         cmocka_unit_test(test_named_output),
         cmocka_unit_test(test_appended_log),
         cmocka_unit_test(test_evidence_in_the_file_before),
+        cmocka_unit_test(test_evidence_of_a_second_attempt),
+        cmocka_unit_test(test_the_last_output_of_a_killed_task),
         cmocka_unit_test(test_named_output_is_opened_as_the_user),
         cmocka_unit_test(test_output_to_a_magic_link_is_refused),
         cmocka_unit_test(test_output_that_was_replaced_says_nothing),

@@ -172,39 +172,62 @@ static void what_cannot_be_written_is_reported_when_it_can(void **state)
     close(writer.fd);
 }
 
-/* The program of a task prints on both streams and ends; its orphan prints after it. */
-static void run_task(void)
+/* Starts a writer and, in its own session, a task that is connected with it. */
+static pid_t start_task(const char *script, pid_t *ret_writer)
 {
-    struct output_writer writer = open_file();
-    dup2(writer.fd, STDOUT_FILENO);
-    dup2(writer.fd, STDERR_FILENO);
-    if (output_writer_start(path, MAX_BYTES, true) < 0)
-        _exit(1);
-    execl("/bin/sh", "sh", "-c",
-        "i=0; wait; seq 10000 39999; seq 40000 69999 >&2; kill -TERM 0; (sleep 0.1; echo 70000) &",
-        (char *)NULL);
-    _exit(127);
-}
-
-static void a_process_beside_the_task_writes(void **state)
-{
-    int status;
-    assert_int_equal(prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
-    pid_t task = fork();
-    if (task == 0) {
+    const struct output_writer_task task = {path, MAX_BYTES, getuid(), getgid(), 077};
+    int socket;
+    assert_int_equal(output_writer_start(&task, ret_writer, &socket), 0);
+    pid_t program = fork();
+    if (program == 0) {
+        struct output_writer writer = open_file();
         signal(SIGTERM, SIG_IGN);
         setsid();
-        run_task();
+        dup2(writer.fd, STDOUT_FILENO);
+        dup2(writer.fd, STDERR_FILENO);
+        if (output_writer_connect(socket, true) < 0)
+            _exit(1);
+        execl("/bin/sh", "sh", "-c", script, (char *)NULL);
+        _exit(127);
     }
+    close(socket);
+    return program;
+}
+
+/* The program prints on both streams and ends; its orphan prints after it. */
+static void a_process_beside_the_task_writes(void **state)
+{
+    int status, renewal = -1;
+    pid_t writer, pid;
+    assert_int_equal(prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
+    pid_t task = start_task("seq 10000 39999; seq 40000 69999 >&2; kill -TERM 0;"
+                            "(sleep 0.1; echo 70000) &",
+        &writer);
     assert_int_equal(waitpid(task, &status, 0), task);
     assert_int_equal(status, 0);
-    while (wait(&status) > 0) /* the writer and the orphan are this process's now */
-        assert_int_equal(status, 0);
+    while ((pid = wait(&status)) > 0) { /* the orphan is this process's now */
+        assert_true(WIFEXITED(status));
+        if (pid == writer)
+            renewal = WEXITSTATUS(status);
+    }
     assert_int_equal(errno, ECHILD);
+    assert_int_equal(renewal, OUTPUT_MOVED);
     read_files();
     int begin = check_numbers(strchr(text, '\n') + 1, 70001);
     assert_true(strlen(text) <= MAX_BYTES / 2 && strlen(first) <= MAX_BYTES / 2);
     assert_true(begin > 10000);
+}
+
+/* A task that does not connect, because its output is elsewhere, ends the writer. */
+static void a_writer_without_a_task_ends(void **state)
+{
+    const struct output_writer_task task = {path, MAX_BYTES, getuid(), getgid(), 077};
+    pid_t writer;
+    int socket, status;
+    assert_int_equal(output_writer_start(&task, &writer, &socket), 0);
+    close(socket);
+    assert_int_equal(waitpid(writer, &status, 0), writer);
+    assert_int_equal(status, 0);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, make_folder, remove_folder)
@@ -219,6 +242,7 @@ int main(void)
         TEST(a_link_of_that_name_is_not_followed),
         TEST(what_cannot_be_written_is_reported_when_it_can),
         TEST(a_process_beside_the_task_writes),
+        TEST(a_writer_without_a_task_ends),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
