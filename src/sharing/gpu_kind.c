@@ -159,12 +159,15 @@ static int read_speed(struct gpu_kinds *kinds, struct words *words, struct fault
 {
     const double max = 1e6;
     struct gpu_kind *kind = last_kind(kinds);
-    if (words->n != 3)
-        return fault_set(fault, EINVAL, "speed TENSOR_TFLOPS BANDWIDTH_GBS");
+    if (words->n != 3 && words->n != 4)
+        return fault_set(fault, EINVAL, "speed TENSOR_TFLOPS BANDWIDTH_GBS [EFFICIENCY]");
     if (parse_double(words->word[1], 1, max, &kind->tensor_tflops) < 0)
         return report_word(fault, "tensor_tflops", words->word[1]);
     if (parse_double(words->word[2], 1, max, &kind->bandwidth_gbs) < 0)
         return report_word(fault, "bandwidth_gbs", words->word[2]);
+    kind->efficiency = 1;
+    if (words->n == 4 && parse_double(words->word[3], 0.01, 100, &kind->efficiency) < 0)
+        return report_word(fault, "efficiency", words->word[3]);
     return 0;
 }
 
@@ -348,7 +351,7 @@ const char *gpu_kinds_names(const struct gpu_kinds *kinds, char *buffer, size_t 
 
 int gpu_kind_speed(const struct gpu_kind *kind)
 {
-    return (int)lround(sqrt(kind->tensor_tflops * kind->bandwidth_gbs));
+    return (int)lround(sqrt(kind->tensor_tflops * kind->bandwidth_gbs) * kind->efficiency);
 }
 
 int gpu_kind_find_profile(const struct gpu_kind *kind, struct span name)

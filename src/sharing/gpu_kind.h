@@ -39,6 +39,7 @@ struct gpu_kind {
     double work_w;        /* what full activity adds to awake_w */
     double tensor_tflops; /* with 16-bit numbers, dense; 0: not known */
     double bandwidth_gbs; /* of the memory */
+    double efficiency;    /* published training speed, relative to what these two promise */
     struct mig_profile profiles[MIG_PROFILES_MAX];
     int n_profiles;
     struct gpu_identity_facts {
@@ -110,7 +111,8 @@ const char *gpu_kinds_names(const struct gpu_kinds *kinds, char *buffer, size_t 
 
 /*
  * Returns the speed of training on the kind, of which only ratios have a meaning: the geometric
- * mean of tensor TFLOPS and memory bandwidth, since a training step needs both. 0: not known.
+ * mean of tensor TFLOPS and memory bandwidth, since a training step needs both, times the kind's
+ * efficiency. 0: not known.
  */
 int gpu_kind_speed(const struct gpu_kind *kind);
 

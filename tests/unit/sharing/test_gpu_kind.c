@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The table of GPU kinds that simulator and emulator share. */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -153,7 +154,23 @@ static void test_refused(void **state)
     refuse(*state, "kind X 9 1 9 9 1 1 1\nspeed 1\n", "speed TENSOR_TFLOPS");
     refuse(*state, "kind X 9 1 9 9 1 1 1\nspeed 0 1\n", "tensor_tflops: \"0\"");
     refuse(*state, "kind X 9 1 9 9 1 1 1\nspeed 1 nan\n", "bandwidth_gbs: \"nan\"");
+    refuse(*state, "kind X 9 1 9 9 1 1 1\nspeed 1 1 0\n", "efficiency: \"0\"");
+    refuse(*state, "kind X 9 1 9 9 1 1 1\nspeed 1 1 1 1\n", "speed TENSOR_TFLOPS");
     refuse(*state, "gpu X\n", "not with \"gpu\"");
+}
+
+/* docs/measured/kinds.md: the speed of training, relative to an A100-80GB. */
+static void test_published_speeds(void **state)
+{
+    static const struct {
+        const char *name;
+        double speed;
+    } published[] = {{"V100-16GB", 0.38}, {"RTX-3090", 0.46}, {"A10", 0.34}, {"A6000", 0.54},
+        {"RTX-4090", 0.74}, {"H100", 1.68}};
+    double a100 = gpu_kind_speed(find(*state, "A100-80GB"));
+    for (size_t i = 0; i < sizeof published / sizeof *published; i++)
+        assert_true(fabs(gpu_kind_speed(find(*state, published[i].name)) / a100 -
+                         published[i].speed) < 0.02);
 }
 
 int main(void)
@@ -162,6 +179,7 @@ int main(void)
         cmocka_unit_test_setup(test_built_in, init),
         cmocka_unit_test_setup(test_published_figures, init),
         cmocka_unit_test_setup(test_speed, init),
+        cmocka_unit_test_setup(test_published_speeds, init),
         cmocka_unit_test_setup(test_alias, init),
         cmocka_unit_test_setup(test_profiles, init),
         cmocka_unit_test_setup(test_replaced, init),
