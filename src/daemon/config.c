@@ -154,6 +154,8 @@ static const struct option {
     {"tasks-per-user", LIVE(tasks_per_user), &setting_count, "N", NULL,
         "the largest number of queued and running tasks of one user; further submissions are "
         "refused (root has no limit)"},
+    {"tasks-per-project", LIVE(tasks_per_project), &setting_count, "N", NULL,
+        "as tasks-per-user, of all users of a project (setting shares) together; 0: no limit"},
     {"running-per-user", LIVE(core.user_limits.tasks), &setting_count, "N", NULL,
         "the largest number of one user's tasks that run or compete for GPUs at a time; others wait; "
         "0: no limit (root has none)"},

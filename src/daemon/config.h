@@ -73,6 +73,7 @@ struct config {
     int processes_per_task;        /* with threads; 0: no limit */
     int user_gpu_hours, project_gpu_hours; /* charged, decayed; 0: no limit */
     int tasks_per_user;                    /* that have not ended; root is not counted */
+    int tasks_per_project;                 /* the same of all its users together; 0: no limit */
     char operators[512]; /* names of users, comma-separated: their tasks may have a priority
                                   above normal */
     int log_level;

@@ -28,6 +28,44 @@
     (20 * MS_US)        /* of one user in one turn; the last one read may exceed it; chosen */
 #define READERS_MAX 256 /* chosen */
 
+/* ---- limits ---- */
+
+/* Limits of the number of tasks that have not ended, as messages name them. */
+static const struct task_limit {
+    const char *setting, *holder, *whose, *subject;
+} user_limit = {"tasks-per-user", "user", "yours", "you"},
+  project_limit = {"tasks-per-project", "project", "your project", "your project"};
+
+static int limit_max(const struct http *http, const struct task_limit *limit)
+{
+    const struct config *config = http->parts.config;
+    return limit == &user_limit ? config->tasks_per_user : config->tasks_per_project;
+}
+
+/* Would the users of this user's project have too many? "default" has no limits, nor has root. */
+static bool exceeds_project(const struct http *http, uid_t uid, int n)
+{
+    const struct config *config = http->parts.config;
+    const struct share_table *shares = &config->share_table;
+    int project = share_table_find(shares, uid).project;
+    if (config->tasks_per_project == 0 || project == 0)
+        return false;
+    for (int i = 0; i < shares->n_users; i++)
+        if (shares->users[i].project == project && shares->users[i].uid != 0)
+            n += jobs_of_user(http->parts.jobs, shares->users[i].uid);
+    return n > config->tasks_per_project;
+}
+
+/* Returns the limit that `n` further tasks of a user would exceed; NULL: none. */
+static const struct task_limit *find_exceeded(const struct http *http, uid_t uid, int n)
+{
+    if (uid == 0)
+        return NULL;
+    if (jobs_of_user(http->parts.jobs, uid) + n > http->parts.config->tasks_per_user)
+        return &user_limit;
+    return exceeds_project(http, uid, n) ? &project_limit : NULL;
+}
+
 /* ---- the queue ---- */
 
 static void append_submission(struct http *http, struct submission *submission)
@@ -51,11 +89,12 @@ static void on_submitter_named(void *context, const struct name *name)
 {
     struct submission *submission = context;
     struct http *http = submission->http;
-    if (name->uid != 0 &&
-        jobs_of_user(http->parts.jobs, name->uid) >= http->parts.config->tasks_per_user) {
+    const struct task_limit *limit = find_exceeded(http, name->uid, 1);
+    if (limit) {
+        int max = limit_max(http, limit);
         api_reply_error(submission->request, 503,
-            "%d tasks of yours have not ended: that is the most a user may have here (tasks-per-user)",
-            http->parts.config->tasks_per_user);
+            "%d tasks of %s have not ended: that is the most a %s may have here (%s)", max,
+            limit->whose, limit->holder, limit->setting);
         submission_free(submission);
     } else {
         snprintf(submission->user, sizeof submission->user, "%s", name->name);
@@ -103,15 +142,6 @@ static struct reader *reader_of(struct readers *readers, uid_t uid)
     if (i == readers->n)
         readers->reader[readers->n++] = (struct reader){.uid = uid};
     return &readers->reader[i];
-}
-
-/* An array may be more tasks than its user has left. */
-static bool has_tasks_left(struct http *http, const struct submission *submission)
-{
-    uid_t uid = api_request_peer(submission->request).uid;
-    int n = submission->array.count;
-    return uid == 0 ||
-           jobs_of_user(http->parts.jobs, uid) + n <= http->parts.config->tasks_per_user;
 }
 
 static bool is_within_limit(struct http *http, const struct submission *submission)
@@ -178,14 +208,17 @@ static bool read_or_refuse(struct http *http, struct submission *submission)
             return false;
         fault_set(&fault, ENOMEM, "out of memory");
     }
-    bool has_left = r < 0 || has_tasks_left(http, submission);
-    if (r == 0 && has_left && is_within_limit(http, submission))
+    /* An array may be more tasks than its user has left. */
+    uid_t uid = api_request_peer(submission->request).uid;
+    const struct task_limit *limit = find_exceeded(http, uid, submission->array.count);
+    if (r == 0 && !limit && is_within_limit(http, submission))
         return true;
-    if (r == 0 && !has_left)
+    if (r == 0 && limit)
         api_reply_error(submission->request, 503,
-            "with these %d tasks you would have more than %d that have not ended: that is the most a "
-            "user may have here (tasks-per-user)",
-            submission->array.count, http->parts.config->tasks_per_user);
+            "with these %d tasks %s would have more than %d that have not ended: that is the most a "
+            "%s may have here (%s)",
+            submission->array.count, limit->subject, limit_max(http, limit), limit->holder,
+            limit->setting);
     else if (r == 0)
         refuse_for_size(http, submission);
     else

@@ -671,6 +671,29 @@ static void test_limits_of_a_user(void **state)
     expect_refusal("name", json_string("a"), 503, "tasks-per-user");
 }
 
+/* Ada and Bob are of one project; what Bob has counts for Ada, too. */
+static void test_limits_of_a_project(void **state)
+{
+    static const char others[] = "gpus=9: a task can have at most 1 here"; /* no limit, but this */
+    struct share_table *shares = &seen.config.share_table;
+    share_table_init(shares);
+    shares->n_projects = 2;
+    shares->n_users = 2;
+    shares->users[0] = (struct user_shares){.uid = ADA, .project = 1};
+    shares->users[1] = (struct user_shares){.uid = BOB, .project = 1};
+    seen.config.tasks_per_project = 1;
+    submit(BOB);
+    expect_refusal("name", json_string("a"), 503, "1 tasks of your project have not ended");
+    seen.config.tasks_per_project = 2;
+    expect_refusal("gpus", json_integer(9), 400, others);
+    expect_refusal(
+        "array", json_string("0-1"), 503, "with these 2 tasks your project would have more than 2");
+    shares->n_users = 0;
+    expect_refusal("array", json_string("0-99999"), 400, "10000");
+    seen.config.tasks_per_project = 1;
+    expect_refusal("gpus", json_integer(9), 400, others);
+}
+
 static void test_nothing_is_submitted_at_the_end(void **state)
 {
     http_finish_submissions(seen.http);
@@ -1026,6 +1049,7 @@ int main(void)
         TEST(a_large_summary_is_estimated_by_a_helper),
         TEST(bad_submissions_are_refused),
         TEST(limits_of_a_user),
+        TEST(limits_of_a_project),
         TEST(nothing_is_submitted_at_the_end),
         TEST(no_gpus),
         TEST(a_deferred_start_is_pending),
