@@ -464,14 +464,24 @@ void config_defaults(struct config *config)
     choose_folders(config);
 }
 
+bool config_next_operator(const char **at, struct span *ret_name)
+{
+    struct span name = {*at, strcspn(*at, ",")};
+    if (!**at)
+        return false;
+    *at += name.size;
+    *at += **at == ',';
+    *ret_name = span_trim(name);
+    return true;
+}
+
 bool config_is_operator(const struct config *config, const char *user)
 {
-    for (const char *at = config->operators; *at; at += *at != '\0') {
-        struct span name = {at, strcspn(at, ",")};
-        at += name.size;
-        if (span_is(span_trim(name), user))
+    const char *at = config->operators;
+    struct span name;
+    while (config_next_operator(&at, &name))
+        if (span_is(name, user))
             return *user;
-    }
     return false;
 }
 

@@ -9,6 +9,7 @@
 #include <stdio.h>
 
 #include "base/fault.h"
+#include "base/text.h"
 #include "core/core.h"
 #include "daemon/setting_kind.h"
 #include "estimator/estimator.h"
@@ -103,6 +104,15 @@ int config_read_file(struct config *config, const char *path, struct fault *faul
  */
 enum { CONFIG_HELP = 1, CONFIG_VERSION = 2, CONFIG_CHECK = 3 };
 int config_read_arguments(struct config *config, int argc, char **argv, struct fault *fault);
+
+/*
+ * Finds the next name of the setting operators.
+ *
+ * at: begins as config->operators; moves on
+ *
+ * Returns false when there is none.
+ */
+bool config_next_operator(const char **at, struct span *ret_name);
 
 /* Is the user one of the setting operators? */
 bool config_is_operator(const struct config *config, const char *user);

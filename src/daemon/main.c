@@ -13,6 +13,7 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <malloc.h>
+#include <pwd.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,6 +24,7 @@
 
 #include "base/file.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "base/units.h"
 #include "daemon/calibration.h"
 #include "daemon/daemon.h"
@@ -307,6 +309,17 @@ static void give_large_blocks_back(void)
 #endif
 }
 
+/* Such a name is probably misspelt. It is no error, because a directory of users may not answer. */
+static void warn_of_unknown_operators(const struct config *config)
+{
+    const char *at = config->operators;
+    struct span name;
+    char text[sizeof config->operators];
+    while (config_next_operator(&at, &name))
+        if (name.size && span_copy(name, text, sizeof text) && !getpwnam(text))
+            log_warning("operators: there is no user '%s'", text);
+}
+
 int main(int argc, char **argv)
 {
     static struct daemon daemon;
@@ -324,6 +337,7 @@ int main(int argc, char **argv)
         if (read >= 0)
             read = calibration_read(daemon.config.calibration, &fault, &daemon.config.core);
         r = read < 0 ? read : r;
+        warn_of_unknown_operators(&daemon.config);
     }
     switch (r) {
     case 0:

@@ -215,6 +215,10 @@ class Check(Service):
         self.assertEqual(
             self.check("--config", good, "--margin=1GiB"), (0, "configuration is fine\n")
         )
+        status, text = self.check("--operators=nosuch-user, root")
+        self.assertEqual(status, 0, text)
+        self.assertIn("warning: operators: there is no user 'nosuch-user'\n", text)
+        self.assertNotIn("'root'", text)
         for options, words in (
             ([f"--config={bad}"], "bad.yaml:3: policy: "),
             (["--config=/nowhere/x"], "/nowhere/x: "),
