@@ -71,6 +71,7 @@ struct tracked_job {
     int failures;       /* of changes, since the last that was made */
     uint32_t examined;  /* the number of restarts at which its log was read, plus 1 */
     uint32_t reported;  /* that before the last crash that its agent reported, plus 1 */
+    uint32_t crashed;   /* that of the run after it last ran out of GPU memory, plus 1; 0: never */
     struct task_request request;
 };
 

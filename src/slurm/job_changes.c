@@ -6,6 +6,7 @@
  *     a job ran out of GPU memory and has failed                   requeue, held
  *     it is in the run partition without a pin that counts         return to the intake
  *     it is there already, held by the agent that requeued it      the same, released
+ *     its agent has requeued it, and its note does not say so      note
  *     a pinned job has not started for STUCK_US                    return to the intake
  *     the head of the queue, or a refused job, has another reason  comment
  *     another job that waits still has an earlier reason           comment
@@ -232,6 +233,22 @@ static void list_requeue(struct slurm_controller *controller, struct tracked_job
     }
 }
 
+/* The agent has requeued it, and its note is of the former run: slurmctld may crash and forget its
+ * next start, and a new controller would not know why it is held. */
+static bool lacks_crash_note(const struct tracked_job *job)
+{
+    struct job_note note;
+    return job->is_away && job->record->is_requeue_held && job->crashed == job->restarts + 1 &&
+           job_note_parse(job->record->admin_comment, &note) && note.state == NOTE_PINNED;
+}
+
+static void add_crash_note(struct slurm_controller *controller, struct tracked_job *job)
+{
+    struct slurm_change *change = add_change(controller, SLURM_COMMENT, job);
+    if (change)
+        write_note(controller, job, NOTE_RECOVERING, change);
+}
+
 static void add_return(struct slurm_controller *controller, struct tracked_job *job)
 {
     struct slurm_change *change = add_change(controller, SLURM_RETURN, job);
@@ -282,6 +299,8 @@ static void list_changes_of(struct slurm_controller *controller, struct tracked_
     } else if (is_pending && !job->task && job->phase == JOB_WAITING &&
                (job->is_away || (job->is_held_by_agent && job->record->is_held))) {
         add_return(controller, job);
+    } else if (is_pending && lacks_crash_note(job)) {
+        add_crash_note(controller, job);
     }
     add_comment(controller, job);
 }

@@ -472,6 +472,14 @@ static void follow_forgotten_start(struct slurm_controller *controller, struct t
     job->retry_us = controller->now_us + FORGOTTEN_US;
 }
 
+/* Is the hold that of the requeue after it ran out of GPU memory? Also where slurmctld has crashed
+ * and forgotten that it was released. A user's own hold is another one. */
+static bool is_held_after_crash(const struct tracked_job *job, const struct job_note *note)
+{
+    bool is_noted = note->ooms > 0 && note->state != NOTE_PINNED && note->restart == job->restarts;
+    return job->record->is_requeue_held && (job->crashed == job->restarts + 1 || is_noted);
+}
+
 static void follow_pending(
     struct slurm_controller *controller, struct tracked_job *job, const struct job_note *note)
 {
@@ -481,7 +489,8 @@ static void follow_pending(
     job->is_eligible = !record->is_held && !slurm_job_has_dependency(record) &&
                        !record->is_completing && record->begin_s <= controller->wall_s;
     job->is_away = false;
-    job->is_held_by_agent &= record->is_held;
+    job->is_held_by_agent = (job->is_held_by_agent && record->is_held) ||
+                            is_held_after_crash(job, note);
     job->submit_s = record->submit_s;
     if (job->phase == JOB_RUNNING || (job->phase == JOB_EXAMINED && job->task) ||
         job->awaits_requeue)
@@ -801,6 +810,8 @@ void slurm_controller_log_examined(
     bool has_ended = job->task != 0; /* else it is held in the run partition */
     job->phase = has_ended && !is_gpu_oom ? JOB_DONE : JOB_WAITING;
     job->ooms += is_gpu_oom;
+    if (is_gpu_oom)
+        job->crashed = job->restarts + 1 + has_ended;
     if (has_ended) {
         exit_task(controller, job, is_gpu_oom ? FAILURE_GPU_OOM : FAILURE_PROGRAM);
         id_map_remove(&controller->by_id, job->slurm_id);
@@ -824,6 +835,8 @@ void slurm_controller_crashed(
         return;
     bool has_run = job->task && (job->phase == JOB_RUNNING || job->phase == JOB_EXAMINED);
     bool is_again = job->restarts == restarts + 1 && !job->task && job->reported != restarts + 1;
+    if (is_again || (job->restarts == restarts && has_run))
+        job->crashed = restarts + 2;
     if (is_again && !job->is_away && job->record->is_held) {
         job->ooms++; /* it was returned, because its error file says nothing */
         job->is_held_by_agent = true;

@@ -195,6 +195,17 @@ static const char *other_gres_of(const job_info_t *job)
     return NULL;
 }
 
+/* Slurm's words have underscores in some versions. */
+static bool is_requeue_hold(const char *description)
+{
+    static const char words[] = "job requeued in held state";
+    size_t i = 0;
+    while (description && words[i] &&
+           (description[i] == words[i] || (words[i] == ' ' && description[i] == '_')))
+        i++;
+    return i == sizeof words - 1;
+}
+
 static struct slurm_job job_of(struct loaded *loaded, const job_info_t *job)
 {
     bool is_array = job->array_job_id != 0;
@@ -209,6 +220,7 @@ static struct slurm_job job_of(struct loaded *loaded, const job_info_t *job)
         .state = state_of(job->job_state),
         .is_completing = job->job_state & JOB_COMPLETING,
         .is_held = job->priority == 0,
+        .is_requeue_held = job->priority == 0 && is_requeue_hold(job->state_desc),
         .may_requeue = job->requeue && job->batch_flag,
         .submit_s = job->submit_time,
         .begin_s = job->eligible_time,

@@ -44,6 +44,7 @@ struct slurm_job {
     enum slurm_state state;
     bool is_completing; /* it has ended, and its nodes still clean up */
     bool is_held;
+    bool is_requeue_held; /* held since it was requeued so (scontrol requeuehold) */
     bool may_requeue;
     int64_t submit_s, begin_s, start_s;
     int64_t end_s;        /* when it ended, or will by its time limit */

@@ -119,7 +119,7 @@ static void pin_job(struct fake_job *job, const struct slurm_change *change)
     job->job.nodes = change->n_nodes;
     snprintf(job->partition, sizeof job->partition, "run");
     job->job.required_nodes = job->nodes;
-    job->job.is_held = false;
+    job->job.is_held = job->job.is_requeue_held = false;
 }
 
 int fake_slurm_change(struct fake_slurm *fake, const struct slurm_change *change)
@@ -141,6 +141,7 @@ int fake_slurm_change(struct fake_slurm *fake, const struct slurm_change *change
     if (change->kind == SLURM_RETURN) {
         snprintf(job->partition, sizeof job->partition, "intake");
         job->job.is_held &= !change->releases;
+        job->job.is_requeue_held &= job->job.is_held;
     }
     if (change->kind == SLURM_DEPEND) {
         snprintf(job->dependency, sizeof job->dependency, "%s", change->dependency);
@@ -223,7 +224,7 @@ void fake_slurm_requeue(struct fake_slurm *fake, struct fake_job *job, bool is_h
 {
     free_shards(fake, job);
     job->job.state = SLURM_STATE_PENDING;
-    job->job.is_held = is_held;
+    job->job.is_held = job->job.is_requeue_held = is_held;
     job->job.restarts++;
     job->job.submit_s = fake->now_s;
     job->job.begin_s = fake->now_s + 120;

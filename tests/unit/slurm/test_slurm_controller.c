@@ -992,6 +992,60 @@ static void what_the_agent_held_is_released(void **state)
     end_cluster();
 }
 
+/* slurmctld forgets the second start: it shows the job requeued and held, as its agent left it, and
+ * that start has begun its output anew. A new controller, too, knows why the job is held. */
+static void a_forgotten_second_start_is_made_again(void **state)
+{
+    for (int is_new = 0; is_new < 2; is_new++) {
+        begin_cluster(1, 1);
+        struct fake_job *a = fake_slurm_submit(&fake, 8), *b = fake_slurm_submit(&fake, 7);
+        settle();
+        fake_slurm_requeue(&fake, a, true);
+        update();
+        slurm_controller_crashed(controller, a->job.id, 0, now_us);
+        examine_logs(true);
+        for (int i = 0; i < 5; i++)
+            update();
+        const struct fake_job saved = *a; /* it waits for the other one */
+        assert_true(saved.job.is_held);
+        fake_slurm_end(&fake, b, SLURM_STATE_COMPLETED);
+        settle();
+        assert_int_equal(a->starts, 2);
+        fake_slurm_end(&fake, a, SLURM_STATE_COMPLETED); /* its shards are free */
+        a->job = saved.job;
+        memcpy(a->note, saved.note, sizeof a->note);
+        memcpy(a->gres, saved.gres, sizeof a->gres);
+        if (is_new)
+            replace_controller();
+        for (int i = 0; i < 30; i++) {
+            update();
+            examine_logs(false);
+            fake_slurm_start(&fake);
+        }
+        assert_int_equal(a->starts, 3);
+        assert_on(a, "n0", "gres:shard:i0:80");
+        end_cluster();
+    }
+}
+
+/* It was returned to the intake, and slurmctld forgets the release only. A user's hold stays. */
+static void a_forgotten_release_is_made_again(void **state)
+{
+    for (int is_users = 0; is_users < 2; is_users++) {
+        begin_cluster(1, 1);
+        struct fake_job *a = fake_slurm_submit(&fake, 8);
+        a->job.is_held = true;
+        a->job.is_requeue_held = !is_users;
+        a->job.restarts = 1;
+        snprintf(a->note, sizeof a->note, "colloc want=1 attempt=1 restart=1 ooms=1 state=waiting");
+        settle();
+        examine_logs(false);
+        settle();
+        assert_int_equal(a->starts, is_users ? 0 : 1);
+        end_cluster();
+    }
+}
+
 /* A restarted slurmctld knows no GPUs until the nodes have registered: a job that a new controller
  * finds requeued by its agent then goes back to the intake, and must not stay held there. */
 static void a_recovery_without_nodes_is_released(void **state)
@@ -1521,6 +1575,8 @@ int main(void)
         cmocka_unit_test(dependents_are_renewed_seldom),
         cmocka_unit_test(company_of_earlier_counts),
         cmocka_unit_test(what_the_agent_held_is_released),
+        cmocka_unit_test(a_forgotten_second_start_is_made_again),
+        cmocka_unit_test(a_forgotten_release_is_made_again),
         cmocka_unit_test(a_recovery_without_nodes_is_released),
         cmocka_unit_test(a_forgotten_start_is_made_again),
         cmocka_unit_test(a_requeued_job_goes_back_to_the_intake),
