@@ -73,31 +73,62 @@ static bool is_first_on_node(
     return i == resident->gpus || resident->places[i] == gpu;
 }
 
-/* Are the CPUs and the memory there, beside all residents of the node's GPUs? */
-static bool is_host_free(const struct slurm_controller *controller, const struct tracked_job *job,
-    const struct cluster_node *node)
+static int count_residents(
+    const struct slurm_controller *controller, const struct cluster_node *node)
 {
     const struct cluster_view *view = core_view(controller->core);
-    int cpus = node->other_cpus + job->cpus;
-    int64_t bytes = controller->counts_memory ? node->other_memory_bytes : 0;
-    bytes += host_memory_of(controller, job, node);
-    for (int i = 0, n = 0; n < node->n_gpus && i < GRES_INDEX_MAX; i++) {
+    int n = 0;
+    for (int i = 0, seen = 0; seen < node->n_gpus && i < GRES_INDEX_MAX; i++) {
         if (node->gpus[i] < 0)
             continue;
-        n++;
-        const struct gpu_view *gpu = &view->gpus[node->gpus[i]];
-        for (int k = 0; k < gpu->n_residents; k++) {
-            const struct resident *resident = &gpu->residents[k];
-            const struct tracked_job *other = id_map_get(&controller->by_task, resident->task);
-            if (!other || other == job || !is_first_on_node(controller, resident, node->gpus[i]))
-                continue;
-            cpus += other->record && other->record->node_cpus
-                        ? node_cpus_of_job(other->record, node->name)
-                        : other->cpus;
-            bytes += host_memory_of(controller, other, node);
-        }
+        seen++;
+        n += view->gpus[node->gpus[i]].n_residents;
     }
-    return cpus <= node->cpus && (!controller->counts_memory || bytes <= node->memory_bytes);
+    return n;
+}
+
+static void add_held(const struct slurm_controller *controller, struct cluster_node *node, int gpu)
+{
+    const struct gpu_view *view = &core_view(controller->core)->gpus[gpu];
+    for (int k = 0; k < view->n_residents; k++) {
+        const struct resident *resident = &view->residents[k];
+        const struct tracked_job *job = id_map_get(&controller->by_task, resident->task);
+        if (!job || !is_first_on_node(controller, resident, gpu))
+            continue;
+        node->held.cpus += job->record && job->record->node_cpus
+                               ? node_cpus_of_job(job->record, node->name)
+                               : job->cpus;
+        node->held.memory_bytes += host_memory_of(controller, job, node);
+    }
+}
+
+/* Counts what the residents of the node have, unless that is known: within an update the core adds
+ * residents, and takes none away and puts another one there. */
+static void count_held(const struct slurm_controller *controller, struct cluster_node *node)
+{
+    int n = count_residents(controller, node);
+    if (node->held.update == controller->update && node->held.n_residents == n)
+        return;
+    node->held.update = controller->update;
+    node->held.n_residents = n;
+    node->held.cpus = 0;
+    node->held.memory_bytes = 0;
+    for (int i = 0; i < GRES_INDEX_MAX; i++)
+        if (node->gpus[i] >= 0)
+            add_held(controller, node, node->gpus[i]);
+}
+
+/* Are the CPUs and the memory there, beside all residents of the node's GPUs? The job is none of
+ * them: it waits. */
+static bool is_host_free(const struct slurm_controller *controller, const struct tracked_job *job,
+    struct cluster_node *node)
+{
+    count_held(controller, node);
+    int64_t bytes = node->held.memory_bytes + host_memory_of(controller, job, node);
+    if (controller->counts_memory)
+        bytes += node->other_memory_bytes;
+    return node->other_cpus + node->held.cpus + job->cpus <= node->cpus &&
+           (!controller->counts_memory || bytes <= node->memory_bytes);
 }
 
 int64_t controller_shards_wanted(
@@ -145,7 +176,7 @@ enum node_admission controller_check_node(void *context, const struct task *task
     struct slurm_controller *controller = context;
     const struct tracked_job *job = find_asked(controller, task);
     const struct cluster_gpu *gpu = &controller->nodes.gpus[number];
-    const struct cluster_node *node = controller->nodes.nodes[gpu->node];
+    struct cluster_node *node = controller->nodes.nodes[gpu->node];
     if (!job || !controller_can_ever_run(controller, job, number))
         return NODE_NEVER;
     if (job->lacks_licences || node->is_down || node->is_drained ||

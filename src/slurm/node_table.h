@@ -26,6 +26,12 @@ struct cluster_node {
     int other_cpus; /* taken by jobs that colloc has not placed */
     int64_t other_memory_bytes;
     int64_t reported_us; /* when its agent last reported; 0: never */
+    struct {             /* what the residents of its GPUs have there (node_rules.c) */
+        unsigned update; /* in which that was counted; 0: never */
+        int n_residents; /* of all its GPUs, then */
+        int cpus;
+        int64_t memory_bytes;
+    } held;
 };
 
 struct cluster_gpu {
