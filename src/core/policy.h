@@ -97,6 +97,8 @@ struct placement_query {
     bool idle_only;  /* only idle GPUs: the task is exclusive, or recovers alone */
     double recovery_free_bytes; /* free on each GPU for a task that recovers; 0: no requirement */
     bool passes_reservation;    /* the task recovers: reservations do not concern it */
+    bool is_unexplained;        /* with PLACE_WAIT, the verdicts are not read: a cheaper condition
+                                   may be tested before the one that would be the reason */
     int first_gpu, end_gpu;     /* only these are considered: a node's; 0, 0: all */
     const struct node_check *node_check; /* NULL: the server has all that tasks need */
 };
@@ -143,7 +145,8 @@ struct policy {
      *
      * `ret_gpus`: room for task->request.gpus; with PLACE_NOW they are set, all different, the best
      *             first.
-     * `ret_verdicts`: room for view->n_gpus; with PLACE_WAIT all considered ones are set.
+     * `ret_verdicts`: room for view->n_gpus; with PLACE_WAIT all considered ones are set, to
+     *                 something else than VERDICT_FITS where the query is unexplained.
      *
      * Contract:
      *   1. It reads nothing but the query: the same query has the same answer, whatever is noted in

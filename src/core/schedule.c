@@ -109,9 +109,11 @@ int core_place_task(struct core *core, struct task *task, int64_t now_us)
     return r < 0 ? r : core_add_effect(core, EFFECT_START, task->id, NULL);
 }
 
-enum placement_answer core_try_gpus(struct core *core, const struct task *task, int64_t now_us)
+static enum placement_answer try_gpus(
+    struct core *core, const struct task *task, int64_t now_us, bool is_unexplained)
 {
     struct placement_query query = core_query(core, task, now_us);
+    query.is_unexplained = is_unexplained;
     struct verdict host = core_check_host_turn(core, task);
     if (host.kind != VERDICT_FITS) {
         for (int i = 0; i < core->view.n_gpus; i++)
@@ -119,6 +121,18 @@ enum placement_answer core_try_gpus(struct core *core, const struct task *task, 
         return PLACE_WAIT;
     }
     return node_choice_choose(core_task_policy(core, task), &query, core->chosen, core->verdicts);
+}
+
+enum placement_answer core_try_gpus(struct core *core, const struct task *task, int64_t now_us)
+{
+    return try_gpus(core, task, now_us, false);
+}
+
+/* Are there GPUs for the task now? Sets core->chosen as core_try_gpus does; core->verdicts are not
+ * to be read. */
+static bool finds_gpus(struct core *core, const struct task *task, int64_t now_us)
+{
+    return try_gpus(core, task, now_us, true) == PLACE_NOW;
 }
 
 /* Leaves an EFFECT_WAIT when the reasons have changed; their figures change all the time. */
@@ -581,7 +595,7 @@ static int try_behind(
         bool is_alike = waits && !core->node_check.ask && asks_for_the_same(behind[i], waits);
         if (is_alike || core_leaves_host_to(core, behind[i], head))
             continue;
-        if (core_try_gpus(core, behind[i], now_us) == PLACE_NOW)
+        if (finds_gpus(core, behind[i], now_us))
             r = place_behind(core, behind[i], now_us);
         else
             waits = behind[i];
@@ -635,6 +649,14 @@ static bool lacks_power(const struct core *core, const struct task *head)
     return waits && may_fall && n_open >= head->request.gpus;
 }
 
+/* As core_try_gpus. In a cluster most tries place the head, and the reasons of a full one are many:
+ * they are found when it has to wait. */
+static enum placement_answer try_head(struct core *core, const struct task *head, int64_t now_us)
+{
+    bool is_found = core->view.has_nodes && finds_gpus(core, head, now_us);
+    return is_found ? PLACE_NOW : core_try_gpus(core, head, now_us);
+}
+
 int core_schedule_main(struct core *core, int64_t now_us)
 {
     struct task *head;
@@ -645,7 +667,7 @@ int core_schedule_main(struct core *core, int64_t now_us)
             return 0;
         if (core->reserved_for != head->id)
             core_release_reservation(core);
-        if (core_try_gpus(core, head, now_us) != PLACE_NOW) {
+        if (try_head(core, head, now_us) != PLACE_NOW) {
             r = report_wait(core, &core->main_wait, head);
             core->head_lacks_power = lacks_power(core, head);
             if (r < 0 || core->head_lacks_power)

@@ -17,27 +17,16 @@
  */
 #include "policy/admission.h"
 
-#include <math.h>
 #include <stddef.h>
 
 #include "policy/conditions.h"
 #include "policy/service_guard.h"
 
-static double wanted_bytes(const struct placement_query *query)
-{
-    const struct need *need = &query->task->request.need;
-    const struct conditions *conditions = query->conditions;
-    double wanted = need->kind >= NEED_ESTIMATED
-                        ? (double)need->bytes + (double)conditions->margin_bytes
-                        : (double)conditions->min_free_bytes;
-    return fmax(wanted, query->recovery_free_bytes);
-}
-
 static bool has_memory(
     const struct placement_query *query, const struct gpu_view *gpu, struct verdict *ret_verdict)
 {
     struct reading free_bytes = gpu_view_free_bytes(gpu);
-    double left = free_bytes.value, wanted = wanted_bytes(query);
+    double left = free_bytes.value, wanted = conditions_wanted_bytes(query);
     if (!free_bytes.valid) {
         *ret_verdict = (struct verdict){.kind = VERDICT_MEMORY_UNKNOWN};
         return false;
@@ -98,7 +87,8 @@ bool admission_check(const struct placement_query *query, struct predictor *pred
     struct verdict *ret_verdict)
 {
     const struct gpu_view *gpu = &predictor->view->gpus[i];
-    if (!conditions_check_coresidents(query, gpu, ret_verdict) ||
+    if (!conditions_check_free(query, gpu, ret_verdict) ||
+        !conditions_check_coresidents(query, gpu, ret_verdict) ||
         !service_guard_admits(query, i, ret_verdict))
         return false;
     const struct resident *rising = find_rising(query, gpu);

@@ -153,16 +153,30 @@ static double promised_bytes(const struct placement_query *query, const struct g
     return bytes;
 }
 
+double conditions_wanted_bytes(const struct placement_query *query)
+{
+    const struct need *need = &query->task->request.need;
+    const struct conditions *conditions = query->conditions;
+    double wanted = need->kind >= NEED_ESTIMATED
+                        ? (double)need->bytes + (double)conditions->margin_bytes
+                        : (double)conditions->min_free_bytes;
+    return fmax(wanted, query->recovery_free_bytes);
+}
+
+bool conditions_check_free(
+    const struct placement_query *query, const struct gpu_view *gpu, struct verdict *ret_verdict)
+{
+    struct reading free_bytes = gpu_view_free_bytes(gpu);
+    double wanted = query->is_unexplained ? conditions_wanted_bytes(query) : 0;
+    return !query->is_unexplained || !free_bytes.valid || free_bytes.value >= wanted ||
+           refuse_gpu(ret_verdict, VERDICT_MEMORY_SHORT, 0, free_bytes.value, wanted);
+}
+
 static bool has_memory(
     const struct placement_query *query, const struct gpu_view *gpu, struct verdict *ret_verdict)
 {
-    const struct need *need = &query->task->request.need;
-    bool known = need->kind == NEED_ESTIMATED || need->kind == NEED_DECLARED;
-    double wanted = known ? (double)need->bytes + (double)query->conditions->margin_bytes
-                          : (double)query->conditions->min_free_bytes;
+    double wanted = conditions_wanted_bytes(query);
     struct reading free_bytes = gpu_view_free_bytes(gpu);
-    if (wanted < query->recovery_free_bytes)
-        wanted = query->recovery_free_bytes;
     if (wanted > (double)gpu->id.mem_total_bytes)
         return gpu_view_is_idle(gpu) || refuse_not_idle(gpu, ret_verdict);
     if (!free_bytes.valid)
@@ -227,7 +241,8 @@ static bool is_gain_enough(const struct placement_query *query, int i, struct ve
 static bool may_share(const struct placement_query *query, int i, struct verdict *ret_verdict)
 {
     const struct gpu_view *gpu = &query->view->gpus[i];
-    if (!conditions_check_coresidents(query, gpu, ret_verdict) ||
+    if (!conditions_check_free(query, gpu, ret_verdict) ||
+        !conditions_check_coresidents(query, gpu, ret_verdict) ||
         !service_guard_admits(query, i, ret_verdict))
         return false;
     const struct resident *rising = find_rising(query, gpu);

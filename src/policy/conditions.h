@@ -36,6 +36,19 @@ bool conditions_check_place(
 bool conditions_was_backfilled(
     const struct placement_query *query, const struct resident *resident);
 
+/* Returns the bytes that must be free for the query's task on a GPU with residents. */
+double conditions_wanted_bytes(const struct placement_query *query);
+
+/*
+ * Refuses, where the query is unexplained, a GPU of which the free memory is short even if its
+ * residents take no more. Most GPUs of a full cluster are such, and no resident is read for that.
+ * The memory is tested again where this does not refuse.
+ *
+ * Returns false with a verdict where it refuses.
+ */
+bool conditions_check_free(
+    const struct placement_query *query, const struct gpu_view *gpu, struct verdict *ret_verdict);
+
 /* Returns the memory that the resident is known to need and has not taken yet. Without a reading of
  * its memory, it counts as having taken all once it has settled. */
 double conditions_outstanding_bytes(const struct resident *resident);

@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "base/array.h"
 #include "base/clock.h"
 #include "base/units.h"
 #include "core/core.h"
@@ -64,6 +65,7 @@ static void settle_in(int gpu, double used_gib, double smact)
     gpus[gpu].utilisation_level = reading_of(smact);
 }
 
+/* What is chosen does not depend on whether the reasons are read. */
 static enum placement_answer ask(const struct policy *policy)
 {
     struct placement_query query = {.view = &view,
@@ -73,8 +75,18 @@ static enum placement_answer ask(const struct policy *policy)
         .head = first,
         .head_policy = &policy_predictive,
         .now_us = NOW,
-        .idle_only = policy->exclusive_gpus};
-    return policy->choose(&query, chosen, verdicts);
+        .idle_only = policy->exclusive_gpus,
+        .is_unexplained = true};
+    int chosen_before[N];
+    enum placement_answer before = policy->choose(&query, chosen, verdicts);
+    memcpy(chosen_before, chosen, sizeof chosen);
+    query.is_unexplained = false;
+    enum placement_answer answer = policy->choose(&query, chosen, verdicts);
+    assert_int_equal(answer, before);
+    if (answer == PLACE_NOW)
+        assert_memory_equal(
+            chosen, chosen_before, (size_t)placement_wanted(&query) * sizeof *chosen);
+    return answer;
 }
 
 static void assert_chooses(const struct policy *policy, int gpu)
@@ -494,6 +506,31 @@ static void of_many_gpus_those_are_taken_where_most_is_gained(void **state)
     assert_int_equal(chosen[1], 95);
 }
 
+/* The memory is short, whatever the resident still takes: that it rises is the reason only where
+ * reasons are read. */
+static void an_unexplained_refusal_reads_no_resident(void **state)
+{
+    const struct policy *const policies[] = {&policy_magm, &policy_predictive};
+    settle_in(0, 38, 0.1);
+    gpus[0].residents[0].residence = RESIDENCE_RISING;
+    view.n_gpus = 1;
+    for (size_t i = 0; i < ARRAY_SIZE(policies); i++) {
+        struct placement_query query = {.view = &view,
+            .conditions = &conditions,
+            .settings = &settings,
+            .task = &task,
+            .policy = policies[i],
+            .now_us = NOW};
+        assert_int_equal(policies[i]->choose(&query, chosen, verdicts), PLACE_WAIT);
+        assert_int_equal(verdicts[0].kind, VERDICT_HOLD_OFF);
+        query.is_unexplained = true;
+        gpus[0].residents = NULL;
+        assert_int_equal(policies[i]->choose(&query, chosen, verdicts), PLACE_WAIT);
+        assert_int_equal(verdicts[0].kind, VERDICT_MEMORY_SHORT);
+        gpus[0].residents = residents[0];
+    }
+}
+
 static void what_was_promised_is_not_free(void **state)
 {
     come(19, 0.1, 1);
@@ -612,6 +649,7 @@ int main(void)
         cmocka_unit_test_setup(a_task_of_two_gpus_is_as_fast_as_its_slower_one, idle_machine),
         cmocka_unit_test_setup(two_gpus_are_taken_where_both_together_gain_most, idle_machine),
         cmocka_unit_test_setup(of_many_gpus_those_are_taken_where_most_is_gained, idle_machine),
+        cmocka_unit_test_setup(an_unexplained_refusal_reads_no_resident, idle_machine),
         cmocka_unit_test_setup(what_was_promised_is_not_free, idle_machine),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
