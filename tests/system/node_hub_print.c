@@ -4,8 +4,9 @@
  * each, and sends what its standard input says.
  *
  *     node_hub_print ADDRESS MUNGE-SOCKET     prints "listening ADDRESS" first
- *     pin NODE JOB mps|streams                a line of standard input; its end ends the program
+ *     pin NODE JOB[_TASK] mps|streams         a line of standard input; its end ends the program
  */
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,10 +38,16 @@ static void on_gone(void *context, const char *node)
     printf("gone %s\n", node);
 }
 
+static struct node_pin read_pin(const char *job, const char *how)
+{
+    struct node_pin pin = {.is_mps = strcmp(how, "mps") == 0};
+    pin.is_of_array = sscanf(job, "%" SCNu32 "_%" SCNu32, &pin.job, &pin.array_task) == 2;
+    return pin;
+}
+
 static void on_input(uv_poll_t *poll, int status, int events)
 {
-    char line[256], node[NODE_NAME_SIZE], how[16];
-    unsigned job;
+    char line[256], node[NODE_NAME_SIZE], job[32], how[16];
     ssize_t n = read(STDIN_FILENO, line, sizeof line - 1);
     if (n <= 0) {
         node_hub_close(hub);
@@ -48,10 +55,10 @@ static void on_input(uv_poll_t *poll, int status, int events)
         return;
     }
     line[n] = '\0';
-    if (sscanf(line, "pin %63s %u %15s", node, &job, how) == 3)
-        printf(
-            "pinned %d\n", node_hub_pin(hub, node,
-                               &(struct node_pin){.job = job, .is_mps = strcmp(how, "mps") == 0}));
+    if (sscanf(line, "pin %63s %31s %15s", node, job, how) != 3)
+        return;
+    struct node_pin pin = read_pin(job, how);
+    printf("pinned %d\n", node_hub_pin(hub, node, &pin));
 }
 
 int main(int argc, char **argv)

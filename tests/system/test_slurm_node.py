@@ -176,16 +176,22 @@ class SlurmNode(unittest.TestCase):
             self.sbatch(tell, gres, "--hold"),
             self.sbatch(tell, gres, "--hold", "--colloc-sharing=streams"),
         ]
-        for job in held:
+        # Of an array it names the task, which gets its number when it starts.
+        array = self.sbatch(tell, gres, "--hold", "--array=3,4", "--output=%A_%a.out")
+        for job in (*held, f"{array}_3"):
             self.hub.say(f"pin n0 {job} mps")
             self.hub.wait(lambda value: value == "pinned 0")
         self.hub.wait_report(lambda r: True)
         self.hub.wait_report(lambda r: True)
+        self.slurm.run("scontrol", "release", array)
         for job in held:
             self.slurm.run("scontrol", "release", job)
+        for job in (*held, f"{array}_3", f"{array}_4"):
             self.slurm.wait_job(job, "COMPLETED")
         self.assertEqual(self.output(held[0]), f"{wanted} gpus=1\n")
         self.assertEqual(self.output(held[1]), "pipe= gpus=1\n")
+        self.assertEqual(self.output(f"{array}_3"), f"{wanted} gpus=1\n")
+        self.assertEqual(self.output(f"{array}_4"), "pipe= gpus=1\n")
         # Without an agent the job runs on its GPU.
         self.agent.kill()
         self.assertEqual(self.run_checked(tell, gres, "--colloc-sharing=mps"), "pipe= gpus=1\n")
