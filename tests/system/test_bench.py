@@ -294,6 +294,16 @@ class Bench(DaemonCase):
         self.assertEqual((group["way"], group["failed"]), ("daemon", "0"))
         self.assertEqual(len(self.rows("tasks.csv")), 4)
 
+    def test_the_table_of_figures_4_7_to_4_9(self):
+        folder = os.path.join(os.path.dirname(__file__), "..", "..", "workloads", "radt")
+        out = self.bench(read(os.path.join(folder, "batches.csv")), "--dry-run").stdout
+        for group in (
+            "4 resnet26 cifar10 b32*7 streams, GPU 0",
+            "13 efficientnet cifar10 b128 mps, GPU 0",
+            "24 resnet50 imagenet64 b32*7 mps, GPU 0",
+        ):
+            self.assertIn(group, out)
+
     def test_tables_of_radt(self):
         row = (
             "1,{},,,{},{},timm/train.py,smi,--model {} --data-dir /raid/cifar10/ --batch-size 32\n"

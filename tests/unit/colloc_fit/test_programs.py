@@ -27,6 +27,7 @@ class Programs(unittest.TestCase):
             "judge-predictive",
             "judge-preempt",
             "study-bound",
+            "study-regression",
             "study-trace",
         ):
             done = run(name, "--help")
