@@ -21,12 +21,19 @@ static bool is_convolutional(const struct model *model)
     return false;
 }
 
+/* Returns the first embedding whose shape shows tokens, since one that is shared may be listed
+ * first without a shape; else the first. */
 static const struct layer *first_embedding(const struct model *model)
 {
-    for (size_t i = 0; i < model->n_layers; i++)
-        if (model->layers[i].kind == LAYER_EMBEDDING)
-            return &model->layers[i];
-    return NULL;
+    const struct layer *first = NULL;
+    for (size_t i = 0; i < model->n_layers; i++) {
+        const struct layer *layer = &model->layers[i];
+        if (layer->kind == LAYER_EMBEDDING && layer->rank == 2)
+            return layer;
+        if (layer->kind == LAYER_EMBEDDING && !first)
+            first = layer;
+    }
+    return first;
 }
 
 int extent_context_init(const struct estimate_request *request, struct extent_context *ret_context,

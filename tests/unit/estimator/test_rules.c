@@ -262,6 +262,18 @@ static void test_labels_for_each_pixel(void **state)
     drop(&b);
 }
 
+/* A shared embedding is listed without a shape before the one that shows 16 tokens. */
+static void test_tokens_after_a_shared_embedding(void **state)
+{
+    struct built b;
+    build(TREE "Net: 0-1  [-1, 16, 8]  --\n├─Embedding (shared): 1-1  --  --\n"
+               "├─Embedding (tokens): 1-2  [-1, 16, 8]  800\n├─Linear: 1-3  [-1, 16, 8]  72\n"
+               "====\n",
+        (struct estimate_request){.batch = 1}, "sgd", &b);
+    assert_true(b.tape.sequence == 16);
+    drop(&b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -278,6 +290,7 @@ int main(void)
         cmocka_unit_test(test_patches_as_samples),
         cmocka_unit_test(test_windows_as_samples),
         cmocka_unit_test(test_labels_for_each_pixel),
+        cmocka_unit_test(test_tokens_after_a_shared_embedding),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
