@@ -234,13 +234,30 @@ static int finish_model(struct parser *parser)
     return 0;
 }
 
+/* Tests whether a text shows arrays as Flax's tables and the printed modules of Flax and Equinox
+ * do: float32[3,3,1,32], dtype=float32, dtype('float32'). */
+static bool is_of_jax(struct span text)
+{
+    static const char *const signs[] = {
+        "float32[", "bfloat16[", "f32[", "bf16[", "dtype=float32", "dtype('float32')"};
+    for (size_t i = 0; i < ARRAY_SIZE(signs); i++)
+        if (span_find_text(text, signs[i]) < text.size)
+            return true;
+    return false;
+}
+
 /* The first line that one of the formats takes for its header decides the format. */
 static int parse_text(struct parser *parser)
 {
+    struct span start = parser->rest;
     const struct model_format *format = find_summary(parser);
-    if (!format && parser->head_line)
+    if (!format && parser->head_line && !is_of_jax(start))
         return fault_set(parser->fault, EINVAL, "line %d: a table without a layer that can be read",
             parser->head_line);
+    if (!format && is_of_jax(start))
+        return fault_set(parser->fault, EINVAL,
+            "a summary of JAX (Flax, Equinox), which is not understood: give the task's memory with "
+            "--memory");
     if (!format)
         return fault_set(parser->fault, EINVAL,
             "no model summary in it: none of torchsummary, torchinfo, a printed module, Keras begins on any line");

@@ -71,6 +71,10 @@ static void describe_doubts(
     if (request->model->is_suspect)
         estimate_note(
             ret_estimate, 0, "the summary contradicts itself or is cut off (see its warnings)");
+    if (request->model->format == SUMMARY_KERAS)
+        estimate_note(ret_estimate, 0,
+            "a summary of Keras: estimated as PyTorch would train it; TensorFlow and JAX take most of "
+            "the GPU when they start, unless they are set to grow");
     describe_optimizer(request, ret_estimate);
     if (precision_note(request->precision))
         estimate_note(ret_estimate, 0, "%s", precision_note(request->precision));
@@ -281,8 +285,9 @@ static enum evidence evidence_of(
         return EVIDENCE_SCRIPT;
     if (request->export)
         return physics->knows_kernels ? EVIDENCE_KERNELS : EVIDENCE_EXPORT;
-    if (request->model->is_suspect || doubts->hidden_share > doubtful_share ||
-        doubts->unknown_share > doubtful_share || doubts->unshaped_share > doubtful_share)
+    if (request->model->is_suspect || request->model->format == SUMMARY_KERAS ||
+        doubts->hidden_share > doubtful_share || doubts->unknown_share > doubtful_share ||
+        doubts->unshaped_share > doubtful_share)
         return EVIDENCE_DOUBTFUL;
     return request->optimizer != OPTIMIZER_NOT_GIVEN && request->optimizer != OPTIMIZER_OTHER &&
                    request->precision != PRECISION_NOT_GIVEN

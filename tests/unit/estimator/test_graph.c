@@ -587,6 +587,9 @@ static void test_suspect_summaries(void **state)
         {"Net(\n  (a): Linear(in_features=4, out_features=4, bias=True)\n", "contradicts itself", 8,
             EVIDENCE_DOUBTFUL},
         {"Linear-1 [32, 10] 110\n", "printed for a batch of 32, scaled to 8", 8, EVIDENCE_SUMMARY},
+        {"Model: \"net\"\n____\n Layer (type)    Output Shape    Param #\n====\n"
+         " dense (Dense)    (None, 10)    110\n====\nTotal params: 110\n",
+            "a summary of Keras", 8, EVIDENCE_DOUBTFUL},
         {"Linear-1 [-1, 10] 110\nNovelty-2 [-1, 640] 0\nNovelty-3 [-1, 640] 50\n", "Novelty", 8,
             EVIDENCE_DOUBTFUL},
     };

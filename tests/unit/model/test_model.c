@@ -106,6 +106,11 @@ static void test_no_summary(void **state)
     assert_fault("", 0, EINVAL, "an empty file");
     assert_fault("\n\n", 2, EINVAL, "no model summary");
     assert_fault("import torch\nx = f(3)\n", 22, EINVAL, "no model summary");
+    static const char flax[] = "| path   | module | outputs       | params          |\n"
+                               "| Dense_0 | Dense | float32[1,10] | 250,890 (1.0 MB) |\n",
+                      equinox[] = "MLP(\n  layers=(Linear(weight=f32[8,2], bias=f32[8]),)\n)\n";
+    assert_fault(flax, sizeof flax - 1, EINVAL, "a summary of JAX");
+    assert_fault(equinox, sizeof equinox - 1, EINVAL, "a summary of JAX");
     assert_fault(head, strlen(head), EINVAL, "line 1: a table without a layer that can be read");
     const char *header = "Layer (type:depth-idx)  Output Shape  Param #\n=====\nTotal params: 0\n";
     assert_fault(header, strlen(header), EINVAL, "a torchinfo summary without layers");
