@@ -41,6 +41,19 @@ function countColours() {
   return colours.size;
 }
 
+// Which part of the first lane's last columns is in the colour of power.
+function countPower() {
+  const canvas = document.querySelector(".lane canvas");
+  if (!canvas) return null;
+  const colour = getComputedStyle(document.documentElement).getPropertyValue("--power").trim();
+  const wanted = parseInt(colour.slice(1), 16);
+  const [x, top, height] = [canvas.width - 8, Math.round((canvas.height * 134) / 176), Math.round((canvas.height * 26) / 176)];
+  const { data } = canvas.getContext("2d").getImageData(x, top, 4, height);
+  let n = 0;
+  for (let i = 0; i < data.length; i += 4) n += ((data[i] << 16) | (data[i + 1] << 8) | data[i + 2]) === wanted;
+  return n / (4 * height);
+}
+
 // Playwright's waitForFunction evaluates text, which the page's policy forbids.
 async function eventually(get, condition) {
   const end = Date.now() + 30000;
@@ -86,7 +99,7 @@ const checks = {
     await page.keyboard.press("2");
     await page.locator(".state", { hasText: "COMPLETED" }).first().waitFor();
     await page.selectOption("select >> nth=0", "FAILED");
-    await page.waitForSelector("text=No task ended so.");
+    await page.waitForSelector("text=No such task has ended in this time.");
     await page.keyboard.press("3");
     await page.waitForSelector("th:has-text('External processes')");
     await page.keyboard.press("4");
@@ -101,7 +114,7 @@ const checks = {
     assert.match(await page.textContent(".shares tbody"), /root/);
     await page.keyboard.press("/");
     await page.keyboard.type("nosuchtask");
-    await page.waitForSelector("text=No tasks wait or run.");
+    await page.waitForSelector("text=No tasks wait or run that match the filter.");
     await page.keyboard.press("Escape");
 
     const phone = await context.newPage();
@@ -110,6 +123,8 @@ const checks = {
     await phone.waitForSelector(".lane canvas");
     const wide = await phone.evaluate(() => document.documentElement.scrollWidth - innerWidth);
     assert.ok(wide <= 0, `the page is ${wide} px wider than a phone`);
+    const head = await phone.evaluate(() => document.querySelector("header").offsetHeight);
+    assert.ok(head < 90, `the head of the page is ${head} px high on a phone`);
     await picture(phone, "overview-phone", false);
     assert.deepEqual(problems, []);
   },
@@ -117,7 +132,10 @@ const checks = {
   // What happens is shown without loading the page again, also after the daemon was away.
   async live() {
     const { page } = await open(url);
-    await page.waitForSelector("text=No tasks wait or run.");
+    await page.waitForSelector("text=No tasks wait or run. In a terminal, colloc submit");
+    assert.equal(await page.isVisible("th:has-text('Why it waits')"), false, "a table of nothing");
+    // An idle GPU draws a part of its limit: the strip of its power is not full.
+    await eventually(() => page.evaluate(countPower), (part) => part > 0.02 && part < 0.5);
     const first = await reached("shown");
     await page.waitForSelector(`tr[data-task="${first}"]`);
     await reached("appeared");

@@ -4,7 +4,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 
 import { duration, memory, moment, percent, watts } from "./format.js";
 import { hatch } from "./hatch.js";
-import { hueOf, indexAt, layerAt, stackLane } from "./model.js";
+import { hueOf, indexAt, layerAt, powerScale, stackLane } from "./model.js";
 
 const MEMORY_HEIGHT = 96;
 const LINE_HEIGHT = 26;
@@ -114,7 +114,7 @@ function drawLine(pen, values, x, top, max, colour) {
   );
 }
 
-function draw(canvas, { lane, stack, total, since, until, marks, tasks, bands }) {
+function draw(canvas, { lane, stack, total, powerLimit, since, until, marks, tasks, bands }) {
   const width = canvas.clientWidth;
   const ratio = window.devicePixelRatio || 1;
   canvas.width = Math.round(width * ratio);
@@ -138,7 +138,7 @@ function draw(canvas, { lane, stack, total, since, until, marks, tasks, bands })
   drawMarks(pen, marks, xOf, 0);
   const values = lane.own?.values ?? {};
   drawLine(pen, values.smact ?? [], x, MEMORY_HEIGHT + GAP, 1, css("--activity"));
-  const most = Math.max(1, ...(values.power_w ?? []).filter((v) => v !== null));
+  const most = powerScale(powerLimit, values.power_w ?? []);
   drawLine(pen, values.power_w ?? [], x, MEMORY_HEIGHT + 2 * GAP + LINE_HEIGHT, most, css("--power"));
   drawAxis(pen, since, until, width, xOf);
 }
@@ -172,7 +172,7 @@ export function Lane({ gpu, lane, since, until, marks, tasks, bands, onOpen }) {
   useEffect(() => {
     const paint = () =>
       draw(canvas.current, {
-        lane, stack, total: gpu.mem_total_mib, since, until, marks, tasks, bands,
+        lane, stack, total: gpu.mem_total_mib, powerLimit: gpu.power_limit_w, since, until, marks, tasks, bands,
       });
     paint();
     const observer = new ResizeObserver(paint);

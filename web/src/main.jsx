@@ -136,7 +136,11 @@ function App() {
       <main>
         <h1>colloc</h1>
         <p class="error">{live.problem.message}</p>
-        {live.problem.status === 401 && <p>Run `colloc web --print-url` and open the address that it prints.</p>}
+        {live.problem.status === 401 && (
+          <p>
+            Run <code>colloc web --print-url</code> and open the address that it prints.
+          </p>
+        )}
       </main>
     );
   return (

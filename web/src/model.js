@@ -127,6 +127,12 @@ export function layerAt(stack, index, mib) {
   return undefined;
 }
 
+// What the height of a power strip stands for: the GPU's limit, so that an idle GPU looks idle, or,
+// where that is not known, the most that was drawn.
+export function powerScale(limit, values) {
+  return Math.max(1, limit ?? 0, ...values.filter((value) => value !== null));
+}
+
 // Index of the last time at or before `at`.
 export function indexAt(times, at) {
   let low = 0;

@@ -127,7 +127,7 @@ function Queue({ live, counts, loadAll, filter, setFilter }) {
         Tasks <span class="dim">{counts.running} running, {counts.queued} waiting</span>
         <input id="filter" type="search" placeholder="Filter  /" value={filter} aria-label="Filter tasks" onInput={(e) => setFilter(e.target.value)} />
       </h2>
-      <div class="scroll">
+      <div class="scroll" hidden={found.length === 0}>
         <table>
           <thead>
             <tr>
@@ -155,7 +155,12 @@ function Queue({ live, counts, loadAll, filter, setFilter }) {
           </tbody>
         </table>
       </div>
-      {found.length === 0 && <p class="dim">No tasks wait or run.</p>}
+      {found.length === 0 && (
+        <p class="dim">
+          No tasks wait or run{filter ? " that match the filter." : "."}
+          {!filter && <> In a terminal, <code>colloc submit train.sh</code> submits one.</>}
+        </p>
+      )}
       {found.length > most && (
         <button onClick={() => setMost(most + 10 * SHOWN)}>Show more ({found.length - most} of those loaded)</button>
       )}
@@ -180,9 +185,14 @@ export function Overview({ gpus, live, counts, loadAll }) {
         </span>
       </h2>
       <p class="legend dim">
-        Memory by task <i class="swatch external" /> external <i class="swatch activity" /> SM activity{" "}
-        <i class="swatch power" /> power <b class="bad">✕</b> crashed <b class="good">↻</b> recovered{" "}
-        <b class="good">➜</b> on another GPU <i class="swatch hatched" /> suspended or paused
+        <span>Memory by task</span>
+        <span><i class="swatch external" /> external</span>
+        <span><i class="swatch activity" /> SM activity</span>
+        <span><i class="swatch power" /> power</span>
+        <span><b class="bad">✕</b> crashed</span>
+        <span><b class="good">↻</b> recovered</span>
+        <span><b class="good">➜</b> on another GPU</span>
+        <span><i class="swatch hatched" /> suspended or paused</span>
       </p>
       <div class="lanes">{gpus ? <Lanes gpus={gpus} live={live} span={span} /> : <p class="dim">Loading…</p>}</div>
       <Queue live={live} counts={counts} loadAll={loadAll} filter={filter} setFilter={setFilter} />
@@ -449,10 +459,10 @@ export function History({ slurm }) {
         </label>
         <input id="filter" type="search" placeholder="Filter  /" aria-label="Filter tasks" value={words} onInput={(e) => setWords(e.target.value)} />
       </div>
-      {slurm && <p class="dim">Only jobs that slurmctld still knows; `sacct` has those that ended long ago.</p>}
+      {slurm && <p class="dim">Only jobs that slurmctld still knows; <code>sacct</code> has those that ended long ago.</p>}
       {error && <p class="error">{error.message}</p>}
       {data?.warning && <p class="error">{data.warning}</p>}
-      <div class="scroll">
+      <div class="scroll" hidden={tasks.length === 0}>
         <table>
           <thead>
             <tr>
@@ -482,7 +492,7 @@ export function History({ slurm }) {
           </tbody>
         </table>
       </div>
-      {data && tasks.length === 0 && <p class="dim">No task ended so.</p>}
+      {data && tasks.length === 0 && <p class="dim">No such task has ended in this time.</p>}
       {data?.tasks.length === 500 && <p class="dim">The last 500 are shown; `colloc history` has all.</p>}
     </section>
   );

@@ -111,7 +111,9 @@ export function Report() {
               </tbody>
             </table>
           </div>
-          <p class="dim">As `colloc report` prints it; `colloc report --csv` is for programs.</p>
+          <p class="dim">
+            As <code>colloc report</code> prints it; <code>colloc report --csv</code> is for programs.
+          </p>
         </>
       )}
     </section>

@@ -27,6 +27,13 @@ test("unknown is a dash, never 0", () => {
   assert.equal(format.gpuName("NVIDIA H200"), "H200");
 });
 
+test("an idle GPU's power is a part of its limit, not the whole strip", () => {
+  assert.equal(model.powerScale(400, [50, null, 52]), 400);
+  assert.equal(model.powerScale(400, [410]), 410);
+  assert.equal(model.powerScale(null, [50, null]), 50);
+  assert.equal(model.powerScale(undefined, []), 1);
+});
+
 test("running tasks come before waiting ones, those in order of their queue", () => {
   const order = model.sortLive([...live].reverse());
   const states = order.map((task) => task.state);

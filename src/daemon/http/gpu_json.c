@@ -166,6 +166,7 @@ static json_t *gpu_json(const struct http *http, size_t i, const struct gpu_repo
     json_object_set_new(object, "smocc", json_reading(seen->smocc, 1));
     json_object_set_new(object, "dram_active", json_reading(seen->dram_active, 1));
     json_object_set_new(object, "power_w", json_reading(seen->power_w, 1));
+    json_object_set_new(object, "power_limit_w", json_reading(info->power_limit_w, 1));
     json_object_set_new(object, "energy_mj", json_reading(seen->energy_j, 1e6));
     json_object_set_new(object, "temperature_c", json_reading(seen->temperature_c, 1));
     json_object_set_new(object, "tasks", resident_tasks(http, i, gpu, view));
