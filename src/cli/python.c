@@ -114,7 +114,7 @@ int python_feed(const char *const *words, int input, pid_t *ret_pid)
 struct stream {
     int fd; /* -1: closed */
     char *text;
-    size_t size, room;
+    size_t size, capacity;
 };
 
 struct child {
@@ -171,24 +171,11 @@ static int start_program(
     return r;
 }
 
-static int make_room(struct stream *stream)
-{
-    if (stream->room - stream->size > PIECE)
-        return 0;
-    size_t room = 2 * stream->room + 2 * PIECE;
-    char *text = realloc(stream->text, room);
-    if (!text)
-        return -ENOMEM;
-    stream->text = text;
-    stream->room = room;
-    return 0;
-}
-
 /* Reads all present output. `keeps_end`: beyond the limit keep the end, instead of -EFBIG. */
 static int read_stream(struct stream *stream, size_t limit, bool keeps_end)
 {
     while (stream->fd >= 0) {
-        if (make_room(stream) < 0)
+        if (ARRAY_RESERVE(stream->text, stream->capacity, stream->size + PIECE + 1) < 0)
             return -ENOMEM;
         ssize_t n = read(stream->fd, stream->text + stream->size, PIECE);
         if (n < 0)

@@ -9,28 +9,19 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/units.h"
 
-static bool make_room(struct tagged_fields *record, size_t more)
+static bool reserve_bytes(struct tagged_fields *record, size_t more)
 {
-    if (record->failed)
-        return false;
-    if (more <= record->room - record->size)
-        return true;
-    size_t room = (record->size + more) * 2;
-    char *data = realloc(record->data, room);
-    if (!data) {
+    if (!record->failed && ARRAY_RESERVE(record->data, record->capacity, record->size + more) < 0)
         record->failed = true;
-        return false;
-    }
-    record->data = data;
-    record->room = room;
-    return true;
+    return !record->failed;
 }
 
 void tagged_fields_put(struct tagged_fields *record, const char *key, struct span value)
 {
-    if (!make_room(record, strlen(key) + value.size + 32))
+    if (!reserve_bytes(record, strlen(key) + value.size + 32))
         return;
     char *at = record->data + record->size;
     at += sprintf(at, "%s %zu ", key, value.size);

@@ -17,7 +17,7 @@
 /* A record that is being written; zeroed, it is empty. tagged_fields_finish reports errors. */
 struct tagged_fields {
     char *data;
-    size_t size, room;
+    size_t size, capacity;
     bool failed;
 };
 
