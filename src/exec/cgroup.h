@@ -8,8 +8,8 @@
  *
  * collocd finds the folder for all cgroups (the home). The shim makes the attempt's cgroup there,
  * the task's first process enters it before it becomes the user, and the shim removes it when the
- * attempt has ended. Shims stay outside. If cgroups are not writable, processes are found only by
- * their ancestry and their environment.
+ * attempt has ended. Shims, and the writers of their outputs (output_writer.h), stay outside. If
+ * cgroups are not writable, processes are found only by their ancestry and their environment.
  */
 #ifndef COLLOC_EXEC_CGROUP_H
 #define COLLOC_EXEC_CGROUP_H
