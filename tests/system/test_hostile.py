@@ -16,7 +16,9 @@ PROCESSES, MEMORY_MIB, OUTPUT_MIB = 200, 256, 4
 BOMB_SEEN = 20  # processes; more than the other tasks have together
 PRINTED_MIB = 10000 if os.environ.get("COLLOC_SOAK") else 500
 PRINT_LIMIT_S = 600  # a virtual machine prints 500 MB beside a fork bomb in minutes
-BOMB = "bomb() { bomb | bomb & }; bomb; exec sleep 1000"
+# The task's first process forks once, before the others take all places: bash exits when it has
+# found none for 15 s.
+BOMB = "bomb() { bomb | bomb & }; (bomb) & exec sleep 1000"
 HOG = """exec python3 -c '
 hog = []
 while True:
