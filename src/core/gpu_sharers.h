@@ -6,6 +6,8 @@
 #include "core/view.h"
 #include "sharing/interference.h"
 
+enum { GPU_SHARERS_MAX = 32 }; /* chosen: with more tasks on a GPU nothing is predicted */
+
 /* Sets a sharer from what is expected of a task. Unknown activity counts as the whole GPU;
  * fractions that are not known follow from SMACT. */
 void gpu_sharer_set(struct sharer *sharer, const struct expectation *expect, enum sharing sharing,

@@ -19,10 +19,8 @@
 
 /* A mode other than MPS has to be predicted to let all together get this many times as much done.
  * It stays until the task ends, and its co-residents change meanwhile: on resampled traces 1.02 and
- * 1.05 were worse than MPS alone, 1.1 and 1.15 were not (docs/measured/auto.md). */
+ * 1.05 were worse than 1.1, and 1.15 no better (docs/measured/auto.md). */
 #define ADVANTAGE_MIN 1.1
-
-enum { RESIDENTS_MAX = 31 }; /* chosen: a GPU with more residents is not predicted */
 
 /* After this many failures of its MPS server a task runs without MPS. Chosen: one may be chance. */
 #define MPS_CHANCES 2
@@ -102,8 +100,8 @@ static double progress_by(const struct cluster_view *view, const struct task *ta
 {
     const struct interference_constants *constants = view->constants ? view->constants
                                                                      : &interference_measured;
-    struct sharer sharers[RESIDENTS_MAX + 1];
-    double speeds[RESIDENTS_MAX + 1], sum = 0;
+    struct sharer sharers[GPU_SHARERS_MAX];
+    double speeds[GPU_SHARERS_MAX], sum = 0;
     for (int i = 0; i < n; i++) {
         const struct gpu_view *gpu = &view->gpus[gpus[i]];
         gpu_sharers_list(gpu, sharers);
@@ -122,7 +120,7 @@ static bool is_predictable(const struct gpu_view *gpu)
     for (int i = 0; i < gpu->n_residents; i++)
         if (!gpu->residents[i].expect.smact.valid)
             return false;
-    return gpu->n_residents > 0 && gpu->n_residents <= RESIDENTS_MAX;
+    return gpu->n_residents > 0 && gpu->n_residents < GPU_SHARERS_MAX;
 }
 
 /* Beside residents that are clients of MPS. */

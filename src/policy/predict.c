@@ -19,7 +19,6 @@
 #include <math.h>
 #include <stddef.h>
 
-#include "core/gpu_sharers.h"
 #include "core/kind_speed.h"
 #include "core/sharing_choice.h"
 #include "sharing/interference_cache.h"

@@ -9,12 +9,12 @@
 #ifndef COLLOC_POLICY_PREDICT_H
 #define COLLOC_POLICY_PREDICT_H
 
+#include "core/gpu_sharers.h"
 #include "core/policy.h"
-#include "sharing/interference.h"
 
 enum {
-    PREDICT_RESIDENTS_MAX = 31, /* chosen: a GPU with more residents is not predicted */
-    PREDICTOR_SLOTS = 64,       /* chosen: the number of GPUs that are remembered, 35 KiB on the
+    PREDICT_RESIDENTS_MAX = GPU_SHARERS_MAX - 1, /* a GPU with more residents is not predicted */
+    PREDICTOR_SLOTS = 64, /* chosen: the number of GPUs that are remembered, 35 KiB on the
                                  * stack */
 };
 
