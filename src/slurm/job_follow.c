@@ -532,6 +532,8 @@ static bool runs_as_placed(struct slurm_controller *controller, const struct tra
 
 static void follow_running(struct slurm_controller *controller, struct tracked_job *job)
 {
+    if (job->awaits_requeue)
+        return; /* it was read before its agent requeued it; or slurmctld has forgotten that */
     bool was_running = job->phase == JOB_RUNNING;
     bool is_placed = job->phase == JOB_PLACED && job->task;
     if (is_placed && !runs_as_placed(controller, job))

@@ -838,6 +838,25 @@ static void an_agent_reports_the_crash(void **state)
     }
 }
 
+/* The controller has read the jobs just before the requeue, and hears of the crash first. */
+static void a_crash_counts_once_beside_an_older_record(void **state)
+{
+    begin_cluster(1, 2);
+    struct fake_job *job = fake_slurm_submit(&fake, 8), *other = fake_slurm_submit(&fake, 7);
+    settle();
+    slurm_controller_crashed(controller, job->job.id, 0, now_us);
+    update(); /* it runs, as Slurm says */
+    fake_slurm_requeue(&fake, job, true);
+    update();
+    examine_logs(true);
+    fake_slurm_end(&fake, other, SLURM_STATE_COMPLETED);
+    settle();
+    assert_int_equal(job->starts, 2);
+    assert_non_null(strstr(job->gres, ":80"));
+    assert_non_null(strstr(job->note, " ooms=1 "));
+    end_cluster();
+}
+
 /* Its agent's requeue is forgotten by slurmctld, which shows another end: no further run. */
 static void a_job_with_another_end_is_not_requeued(void **state)
 {
@@ -1570,6 +1589,7 @@ int main(void)
         cmocka_unit_test(a_recovery_that_does_not_start_is_placed_anew),
         cmocka_unit_test(an_agent_reports_the_crash),
         cmocka_unit_test(a_requeue_is_seen_in_two_steps),
+        cmocka_unit_test(a_crash_counts_once_beside_an_older_record),
         cmocka_unit_test(a_job_with_another_end_is_not_requeued),
         cmocka_unit_test(dependents_wait_for_the_second_run),
         cmocka_unit_test(dependents_are_renewed_seldom),
