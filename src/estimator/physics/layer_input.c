@@ -117,9 +117,9 @@ static bool conv_fits(
 {
     bool depthwise, enlarges = span_starts(layer->type, "ConvTranspose");
     double window = window_of(layer, extent, input.first, &depthwise);
-    bool patches = window > 0 &&
-                   fmod(window, 2) == 0; /* patches do not overlap; those of 4 x 4 by half a side at
-                                          * most */
+    /* Patches do not overlap; those of 4 x 4 by half a side at most. If the text shows the window,
+     * it shows the stride, too, and the places follow from it. */
+    bool patches = window > 0 && fmod(window, 2) == 0 && layer->kernel_size == LAYER_SIZE_UNKNOWN;
     if (patches && !enlarges &&
         count_places(input) * patch_slack <
             count_places(extent) * (window == PATCH_OF_FOUR ? PATCH_OVERLAP : window))

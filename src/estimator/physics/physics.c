@@ -30,6 +30,11 @@ enum { ALIGN_HALF = 8, ALIGN_SINGLE = 4 };
  * an H200), of the weights and of what is multiplied with them, in complex fp32. */
 enum { FOURIER_SIDE_MIN = 8, FOURIER_SIDE_MAX = 256, FOURIER_WEIGHTS = 2, COMPLEX_BYTES = 8 };
 
+/* From this many taps on cuDNN may choose a kernel whose workspace is many times its maps: it took
+ * 21.7 GiB for 128 taps over a sequence at a batch of 64, 18 MiB at 16 (data/memory, fp32). Chosen:
+ * more than the widest usual window, 11 x 11. */
+static const double taps_doubtful = 122;
+
 static void describe_optimizer(
     const struct estimate_request *request, struct estimate *ret_estimate)
 {
@@ -65,6 +70,10 @@ static void describe_doubts(
         estimate_note(ret_estimate, 0,
             "%.0f %% of the layers have no shape and are left out: too low",
             100 * doubts->unshaped_share);
+    if (doubts->most_taps >= taps_doubtful)
+        estimate_note(ret_estimate, 0,
+            "a convolution of %.0f taps in 32 bit: its workspace may be many times its maps",
+            doubts->most_taps);
     if (tape->result != (int)tape->n_tensors - 1)
         estimate_note(ret_estimate, 0,
             "the network ends in a map smaller than its image: estimated for a loss that enlarges it");
@@ -287,7 +296,7 @@ static enum evidence evidence_of(
         return physics->knows_kernels ? EVIDENCE_KERNELS : EVIDENCE_EXPORT;
     if (request->model->is_suspect || request->model->format == SUMMARY_KERAS ||
         doubts->hidden_share > doubtful_share || doubts->unknown_share > doubtful_share ||
-        doubts->unshaped_share > doubtful_share)
+        doubts->unshaped_share > doubtful_share || doubts->most_taps >= taps_doubtful)
         return EVIDENCE_DOUBTFUL;
     return request->optimizer != OPTIMIZER_NOT_GIVEN && request->optimizer != OPTIMIZER_OTHER &&
                    request->precision != PRECISION_NOT_GIVEN

@@ -249,12 +249,25 @@ static int enlarge_to_image(struct builder *builder)
     return 0;
 }
 
+static double count_most_taps(const struct tape *tape)
+{
+    double most = 0;
+    for (size_t i = 0; i < tape->n_ops && !tape->autocast; i++) {
+        const struct op *op = &tape->ops[i];
+        bool counts = op->kind == LAYER_CONV && op->inputs[0] != TAPE_NONE &&
+                      !tape->tensors[op->inputs[0]].is_data;
+        most = counts ? fmax(most, op->window) : most;
+    }
+    return most;
+}
+
 static void sum_up(struct builder *builder)
 {
     struct tape *tape = builder->tape;
     const struct model *model = builder->extents.model;
     tape->parameters = (double)model->parameters;
     tape->sequence = builder->extents.sequence;
+    tape->doubts.most_taps = count_most_taps(tape);
     tape->raises_logits = library_raises_logits(model);
     tape->doubts.unshaped_share /= (double)(model->n_leaves ? model->n_leaves : 1);
     if (builder->all_elements > 0)

@@ -55,6 +55,7 @@ struct tape_doubts {
     int unknown_layer;     /* the first of them; TAPE_NONE */
     double unshaped_share; /* of the leaves, without a shape */
     double hidden_share;   /* of the parameters, in blocks whose insides are left out */
+    double most_taps;      /* of a convolution in 32 bit over anything but the data */
     size_t n_merges;       /* tensors that no layer of the text makes */
     size_t n_guessed;      /* operations whose input was not found */
 };

@@ -9,6 +9,7 @@
 #include "base/units.h"
 #include "estimator/physics/recurrent.h"
 #include "estimator/physics/saved_tensors.h"
+#include "model/input_shape.h"
 
 /* One linear layer of 4096 x 4096: 64 MiB. Weight, gradient, two states, and one temporary of Adam.
  */
@@ -601,6 +602,37 @@ static void test_suspect_summaries(void **state)
     }
 }
 
+/* A convolution of 128 taps over a sequence, as printed: doubtful in 32 bit. */
+static void test_many_taps(void **state)
+{
+    static const char form[] = "Net(\n  (a): Conv1d(1, 8, kernel_size=(10,), stride=(5,))\n"
+                               "  (b): Conv1d(8, 8, kernel_size=(%d,), stride=(1,), groups=4)\n)\n";
+    static const struct {
+        int taps;
+        enum precision precision;
+        enum evidence evidence;
+    } cases[] = {{9, PRECISION_FP32, EVIDENCE_DECLARED}, {128, PRECISION_FP32, EVIDENCE_DOUBTFUL},
+        {128, PRECISION_AMP, EVIDENCE_DECLARED}};
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        char text[256];
+        struct fault fault = {""};
+        struct estimate e;
+        struct input_shape input;
+        struct estimate_request request = {
+            .batch = 8, .precision = cases[i].precision, .optimizer = OPTIMIZER_SGD};
+        snprintf(text, sizeof text, form, cases[i].taps);
+        struct model *model;
+        assert_int_equal(model_parse(text, strlen(text), &fault, &model), 0);
+        assert_int_equal(input_shape_parse("1x4000", &fault, &input), 0);
+        assert_int_equal(model_set_input(model, &input, &fault), 0);
+        request.model = model;
+        assert_int_equal(estimate_run("graph", &request, &fault, &e), 0);
+        assert_int_equal(e.evidence, cases[i].evidence);
+        assert_true((strstr(e.note, "128 taps") != NULL) == (e.evidence == EVIDENCE_DOUBTFUL));
+        model_destroy(model);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -628,6 +660,7 @@ int main(void)
         cmocka_unit_test(test_grows_with_the_batch),
         cmocka_unit_test(test_answers),
         cmocka_unit_test(test_suspect_summaries),
+        cmocka_unit_test(test_many_taps),
         cmocka_unit_test(test_image_sizes),
         cmocka_unit_test(test_scaled_block),
         cmocka_unit_test(test_tied_head),
