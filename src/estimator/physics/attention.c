@@ -233,16 +233,16 @@ static bool shows_projections(const struct builder *builder, size_t i)
 {
     const struct layer *layers = builder->extents.model->layers;
     bool raw = layers[i].parameters > 0;
-    for (size_t k = i + 1; raw && k < builder_end_of(builder->extents.model, i); k++)
+    size_t end = builder_end_of(builder->extents.model, i);
+    for (size_t k = i + 1; raw && k < end; k++)
         if (layers[k].kind == LAYER_LINEAR && layers[k].depth == layers[i].depth + 1 &&
             !layers[k].activations.known && !builder->extents.from_arguments)
             return false;
-    for (size_t k = i + 1; k < builder_end_of(builder->extents.model, i); k++)
+    for (size_t k = i + 1; k < end; k++)
         if (layers[k].kind == LAYER_LINEAR &&
             (builder->extents.from_arguments || layers[k].activations.known))
             return true;
-    return builder->extents.from_arguments ? !raw
-                                           : builder_end_of(builder->extents.model, i) == i + 1;
+    return builder->extents.from_arguments ? !raw : end == i + 1;
 }
 
 /* Sums the parameters of the module and of its linear layers, and marks these layers as taken. */
@@ -250,7 +250,8 @@ static double take_parameters(struct builder *builder, size_t i)
 {
     const struct layer *layers = builder->extents.model->layers;
     double parameters = (double)layers[i].parameters;
-    for (size_t k = i + 1; k < builder_end_of(builder->extents.model, i); k++) {
+    size_t end = builder_end_of(builder->extents.model, i);
+    for (size_t k = i + 1; k < end; k++) {
         if (layers[k].kind != LAYER_LINEAR)
             continue;
         parameters += (double)layers[k].parameters;

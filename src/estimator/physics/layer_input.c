@@ -226,12 +226,15 @@ static bool joined_fits(
     return both.first == extent.first;
 }
 
+/* Tests whether an embedding has made a tensor. Its operations are searched from the newest one on,
+ * since the tensors that are asked for are near the end. */
 static bool is_embedded(const struct builder *builder, int tensor)
 {
-    const struct tape *tape = builder->tape;
-    for (size_t k = 0; k < builder->embeddings.n; k++)
-        if (tape->ops[builder->embeddings.ops[k]].output == tensor)
-            return true;
+    for (size_t k = builder->embeddings.n; k-- > 0;) {
+        int output = builder->tape->ops[builder->embeddings.ops[k]].output;
+        if (output <= tensor)
+            return output == tensor;
+    }
     return false;
 }
 
