@@ -380,8 +380,9 @@ static void enter_branch(struct walk *walk, size_t i)
     module->before = walk->current;
 }
 
-/* Puts the branches of a module together. Returns the channels with those of its input, which a
- * function may have pooled and put beside them; 0: too many. */
+/* Puts the branches of a module together. Returns the channels with those of its input, as its
+ * first convolution reads it, since a function may have pooled it and put it beside them; 0: too
+ * many. */
 static int64_t join_branches(struct walk *walk, const struct open_module *module)
 {
     struct map joined = walk->current;
@@ -392,7 +393,7 @@ static int64_t join_branches(struct walk *walk, const struct open_module *module
     if (!is_sane(&joined))
         return 0;
     walk->current = joined;
-    return joined.channels + module->entry.channels;
+    return joined.channels + read;
 }
 
 static void leave_modules(struct walk *walk, int depth)

@@ -146,6 +146,23 @@ static void test_branches_beside_a_pool(void **state)
     }
 }
 
+/* The same after a classifier that is listed before the module: the module does not read that. */
+static void test_branches_after_a_classifier(void **state)
+{
+    struct model *model = shaped(HEAD
+        "  (aux): Linear(in_features=64, out_features=10, bias=True)\n"
+        "  (mixed): Mixed(\n"
+        "    (branch_a): Conv2d(64, 32, kernel_size=(3, 3), stride=(2, 2), padding=(1, 1))\n"
+        "    (branch_b): Conv2d(64, 16, kernel_size=(3, 3), stride=(2, 2), padding=(1, 1))\n"
+        "  )\n"
+        "  (next): Conv2d(112, 8, kernel_size=(1, 1), stride=(1, 1))\n)\n",
+        "3x64x64");
+    assert_shape(model, "branch_b", "16x8x8");
+    assert_shape(model, "next", "8x8x8");
+    assert_false(model->is_suspect);
+    model_destroy(model);
+}
+
 /* An empty branch passes the half that the other one does not read. */
 static void test_divided_channels(void **state)
 {
@@ -269,6 +286,7 @@ int main(void)
         cmocka_unit_test(test_branches_are_joined),
         cmocka_unit_test(test_named_branches),
         cmocka_unit_test(test_branches_beside_a_pool),
+        cmocka_unit_test(test_branches_after_a_classifier),
         cmocka_unit_test(test_divided_channels),
         cmocka_unit_test(test_empty_branches),
         cmocka_unit_test(test_map_before_a_gate),
