@@ -102,6 +102,8 @@ class Cluster(unittest.TestCase):
         self.assertEqual([task["id"] for task in gpus[label]["tasks"]], [int(first)])
         other = next(gpu for index, gpu in gpus.items() if index != label)
         self.assertEqual(other["hold_off"], f"job {alone} has it to itself")
+        # A job that is requeued is COMPLETING for a moment.
+        until(lambda: self.answer("show", crashing)["state"] == "PENDING", "its second turn")
         queue = self.colloc("queue", user=ADA)
         self.assertRegex(queue, rf"(?m)^ *{first} +first +daemon +RUNNING .* {label}$")
         self.assertRegex(queue, rf"(?m)^ *{crashing} .* PENDING ")
