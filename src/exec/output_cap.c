@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Keeps output in the state folder from filling the disk: the older half of a file becomes a hole.
- * Holes are made by fallocate(2): ext4, XFS, btrfs, ZFS and tmpfs can. On another file system there
- * is no cap.
+ * Holes are made by fallocate(2): ext4, XFS, btrfs, ZFS and tmpfs can. On another file system the
+ * whole file is dropped, and it begins anew with a line that says so.
  */
 #include "exec/output_cap.h"
 
@@ -13,6 +13,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/units.h"
+
 enum {
     BLOCK_BYTES = 4096
 }; /* of the usual file systems; a hole in part of a block frees nothing */
@@ -22,7 +24,7 @@ struct output_cap output_cap_open(const char *folder, const char *name, int64_t 
     char path[PATH_MAX];
     struct output_cap cap = {.fd = -1, .max_bytes = max_bytes};
     if (snprintf(path, sizeof path, "%s/%s", folder, name) < (int)sizeof path)
-        cap.fd = open(path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+        cap.fd = open(path, O_RDWR | O_APPEND | O_NOFOLLOW | O_CLOEXEC);
     return cap;
 }
 
@@ -36,6 +38,18 @@ int64_t output_cap_begin(int64_t begin, int64_t size, int64_t max_bytes)
     return half - half % BLOCK_BYTES;
 }
 
+/* The task and this line append: neither overwrites what the other wrote. */
+static void drop_all(struct output_cap *cap, int64_t size)
+{
+    char size_text[32];
+    if (ftruncate(cap->fd, 0) < 0)
+        return;
+    cap->begin = 0;
+    cap->dropped += size;
+    dprintf(cap->fd, "colloc: %s of the output before this were dropped (setting kept-output)\n",
+        format_size(cap->dropped, size_text, sizeof size_text));
+}
+
 void output_cap_apply(struct output_cap *cap)
 {
     struct stat status;
@@ -45,10 +59,8 @@ void output_cap_apply(struct output_cap *cap)
     int r = 0;
     if (begin > cap->begin)
         r = fallocate(cap->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, begin);
-    if (r == 0) {
+    if (r == 0)
         cap->begin = begin;
-    } else if (errno == EOPNOTSUPP) {
-        close(cap->fd);
-        cap->fd = -1;
-    }
+    else if (errno == EOPNOTSUPP)
+        drop_all(cap, status.st_size);
 }

@@ -3,8 +3,9 @@
  * A cap on output that is kept in the attempt's folder, which is on the disk of the event log.
  *
  * The task appends to the file and may hold it open for days, in any number of processes, so the
- * file can neither be replaced nor shortened. Instead, the older half becomes a hole: a hole takes
- * no space, and neither the file's size nor any offset changes. Readers skip it (SEEK_DATA).
+ * file cannot be replaced. Instead, the older half becomes a hole: a hole takes no space, and
+ * neither the file's size nor any offset changes. Readers skip it (SEEK_DATA). A file system
+ * without holes (NFS before 4.2) can only empty the file, so the newer half is dropped, too.
  *
  * Example, with a cap of 64 KiB: at 65 KiB the first 32 KiB are dropped; at 100 KiB, of which 68
  * KiB are kept, the first 68 KiB. (Holes end where a block does: up to 4 KiB more are kept.)
@@ -16,9 +17,10 @@
 
 /* One file under the cap. */
 struct output_cap {
-    int fd;            /* -1: there is no such file, or its file system has no holes */
+    int fd;            /* -1: there is no such file */
     int64_t begin;     /* offset of the first byte that is still kept */
     int64_t max_bytes; /* the cap */
+    int64_t dropped;   /* bytes that were dropped with the whole file, where there are no holes */
 };
 
 /*

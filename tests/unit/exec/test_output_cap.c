@@ -8,7 +8,9 @@
 /* clang-format off */
 #include <cmocka.h>
 /* clang-format on */
+#include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -17,6 +19,20 @@
 #include "exec/output_cap.h"
 
 #define KIB 1024
+
+/* As on a file system without holes. */
+static bool has_no_holes;
+
+int __real_fallocate64(int fd, int mode, off_t offset, off_t size);
+int __wrap_fallocate64(int fd, int mode, off_t offset, off_t size);
+
+int __wrap_fallocate64(int fd, int mode, off_t offset, off_t size)
+{
+    if (!has_no_holes)
+        return __real_fallocate64(fd, mode, offset, size);
+    errno = EOPNOTSUPP;
+    return -1;
+}
 
 static void test_below_the_cap(void **state)
 {
@@ -64,6 +80,35 @@ static void test_a_writer_that_appends(void **state)
     rmdir(folder);
 }
 
+static void test_without_holes_the_file_begins_anew(void **state)
+{
+    static const char line[] =
+        "colloc: 1.6 MiB of the output before this were dropped (setting kept-output)\nlast\n";
+    char folder[] = "/tmp/colloc-test-XXXXXX", path[64], kept[2 * sizeof line];
+    static char text[800 * KIB];
+    struct stat status;
+    assert_non_null(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/stdout", folder);
+    int fd = open(path, O_WRONLY | O_CREAT | O_APPEND, 0600);
+    struct output_cap cap = output_cap_open(folder, "stdout", 64 * KIB);
+    has_no_holes = true;
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(write(fd, text, sizeof text), sizeof text);
+        output_cap_apply(&cap);
+        output_cap_apply(&cap);
+        assert_int_equal(fstat(fd, &status), 0);
+        assert_in_range(status.st_size, 1, 100);
+    }
+    has_no_holes = false;
+    assert_int_equal(write(fd, "last\n", 5), 5);
+    assert_int_equal(pread(cap.fd, kept, sizeof kept, 0), sizeof line - 1);
+    assert_memory_equal(kept, line, sizeof line - 1);
+    close(fd);
+    close(cap.fd);
+    unlink(path);
+    rmdir(folder);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -71,6 +116,7 @@ int main(void)
         cmocka_unit_test(test_the_older_half_goes_in_whole_blocks),
         cmocka_unit_test(test_a_file_that_its_owner_shortened),
         cmocka_unit_test(test_a_writer_that_appends),
+        cmocka_unit_test(test_without_holes_the_file_begins_anew),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
