@@ -586,6 +586,12 @@ static int http_limits_changed(void *context, uint64_t task, struct fault *fault
     return attempts_apply_limits(daemon->attempts, task, fault);
 }
 
+static struct cgroup_controllers http_enforced(void *context)
+{
+    struct daemon *daemon = context;
+    return attempts_enforced(daemon->attempts);
+}
+
 static int http_order_profile(void *context, uint64_t task, const struct torch_order *order)
 {
     struct daemon *daemon = context;
@@ -679,6 +685,7 @@ static struct http *create_http(struct daemon *daemon)
             .why_deferred = http_task_why_deferred,
             .limits_changed = http_limits_changed,
             .order_profile = http_order_profile,
+            .enforced = http_enforced,
             .is_watched = http_task_is_watched,
             .list_mps = http_list_mps,
             .start_mps = http_start_mps,

@@ -75,6 +75,8 @@ class Fields(DaemonCase):
     def test_doubts_about_memory_are_warnings(self):
         done = self.colloc("submit", "--mem=200", "--memory=200MiB", "--hold", "--", "true")
         self.assertIn("200 MiB of GPU memory is less than a CUDA context takes", done.stderr)
+        is_enforced = not any("not enforced" in line and "-memory" in line for line in self.log)
+        self.assertEqual("--host-memory is counted, but not" not in done.stderr, is_enforced)
         self.assertEqual(self.task(1)["host_memory_mib"], 200)
         self.assertEqual(self.task(1)["need_mib"], 200)
         shown = self.colloc("show", "1").stdout

@@ -47,7 +47,13 @@ void cgroups_open(struct attempts *attempts)
             enabled.memory ? "" : " --host-memory", enabled.pids ? "" : " processes-per-task");
     if (!enabled.memory)
         log_info("a kill for want of host memory is judged by the machine's counter");
+    attempts->enforced = enabled;
     attempts_limit_all(attempts);
+}
+
+struct cgroup_controllers attempts_enforced(const struct attempts *attempts)
+{
+    return attempts->enforced;
 }
 
 void cgroups_try_filter(struct attempts *attempts)

@@ -15,6 +15,7 @@
 #define COLLOC_DAEMON_ATTEMPTS_ATTEMPTS_H
 
 #include "daemon/attempts/attempts_hooks.h"
+#include "exec/cgroup.h"
 #include "exec/torch_order.h"
 
 struct attempts;
@@ -52,6 +53,9 @@ void attempts_polled(struct attempts *attempts, int64_t poll);
  * its attempt get them, if it has one. Returns 0, or -errno with a fault, which the log has, too:
  * not all of them are in force. */
 int attempts_apply_limits(const struct attempts *attempts, uint64_t task, struct fault *fault);
+
+/* Returns which limits of tasks are enforced: those whose controllers attempts' cgroups have. */
+struct cgroup_controllers attempts_enforced(const struct attempts *attempts);
 
 /* Passes an order to PyTorch's profiler on to the attempt of the task. Returns 0 or -errno. */
 int attempts_order_profile(

@@ -16,6 +16,7 @@
 #include "daemon/metric_query.h"
 #include "daemon/run_history.h"
 #include "daemon/user_names.h"
+#include "exec/cgroup.h"
 #include "exec/torch_order.h"
 #include "store/store.h"
 
@@ -82,6 +83,9 @@ struct http_hooks {
 
     /* Passes an order to PyTorch's profiler on to a task that runs. Returns 0 or -errno. */
     int (*order_profile)(void *context, uint64_t task, const struct torch_order *order);
+
+    /* Returns which limits of tasks are enforced; attempts_enforced of attempts/attempts.h. */
+    struct cgroup_controllers (*enforced)(void *context);
 };
 
 struct http_options {

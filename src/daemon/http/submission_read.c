@@ -356,6 +356,21 @@ static void keep_host(const struct host_resources *host, json_t *detail)
         json_object_set_new(detail, "host_memory_mib", json_integer(host->memory_bytes / MIB));
 }
 
+/* Limits that the user has named, where cgroups do not enforce them. */
+static void warn_of_limits(const struct http *http, struct submission *submission)
+{
+    const struct http_hooks *hooks = &http->parts.hooks;
+    const struct cgroup_controllers enforced = hooks->enforced(hooks->context);
+    const bool is_free[] = {!enforced.memory && submission->options[TASK_HOST_MEMORY].set,
+        !enforced.cpu && submission->options[TASK_CPUS].set};
+    static const char *const names[] = {"host-memory", "cpus"};
+    for (size_t i = 0; i < 2; i++)
+        if (is_free[i])
+            submission_warn(submission,
+                "--%s is counted, but not enforced on this server: the task can use more",
+                names[i]);
+}
+
 static int check_track(const struct submission *submission, struct fault *fault)
 {
     const char *places = submission->options[TASK_TRACK].text;
@@ -538,6 +553,8 @@ int submission_read(const struct http *http, struct submission *submission, stru
         r = submission_set_requirement(http, submission, fault);
     if (r == 0)
         r = check_request(http, &submission->event.submit.request, fault);
+    if (r == 0)
+        warn_of_limits(http, submission);
     if (r == 0)
         r = check_user_limits(http, &submission->event, fault);
     if (r == 0 && count_texts(body, submission) < 0)

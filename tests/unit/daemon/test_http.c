@@ -44,6 +44,7 @@ static struct {
     int server; /* a descriptor to poll */
     const char *deferred, *why_no_gpus;
     bool is_watched, has_metrics;
+    struct cgroup_controllers enforced;
     void (*on_closed)(void *context);
     void *reader; /* of events */
     char sent[4096];
@@ -429,6 +430,11 @@ static int on_limits_changed(void *context, uint64_t task, struct fault *fault)
     return 0;
 }
 
+static struct cgroup_controllers on_enforced(void *context)
+{
+    return seen.enforced;
+}
+
 static const char *on_why_deferred(void *context, uint64_t task)
 {
     return seen.deferred;
@@ -521,7 +527,7 @@ static int begin(void **state)
             on_write_gpu_history, on_ask_metrics, on_clear_gpu_errors, on_served, on_make_login,
             on_why_deferred, on_is_watched, on_list_mps, on_start_mps, on_stop_mps,
             on_find_mps_group, on_why_suspension_failed, on_answer_suspension_later,
-            on_limits_changed, NULL},
+            on_limits_changed, NULL, on_enforced},
     };
     seen.http = http_create(&options);
     assert_int_equal(http_open(seen.http, &fault), 0);
@@ -604,6 +610,33 @@ static void test_a_submission_becomes_a_task(void **state)
     assert_int_equal(core_task(pretend.core, 1)->uid, ADA);
     /* nothing says how much memory it takes, which is not zero */
     assert_int_equal(core_task(pretend.core, 1)->request.need.kind, NEED_UNKNOWN);
+}
+
+/* Submits a task that names its CPUs and main memory. */
+static void expect_warnings(struct cgroup_controllers enforced, const char *expected)
+{
+    struct api_request request = from(ADA, 0);
+    char text[512] = "";
+    const json_t *line;
+    size_t i;
+    seen.enforced = enforced;
+    request.body = submission();
+    json_object_set_new(request.body, "cpus", json_integer(1));
+    json_object_set_new(request.body, "host_memory_mib", json_integer(200));
+    serve("POST", "/v1/tasks", &request);
+    assert_int_equal(request.status, 201);
+    json_array_foreach(json_object_get(request.reply, "warnings"), i, line)
+        snprintf(text + strlen(text), sizeof text - strlen(text), "%s; ", json_string_value(line));
+    assert_string_equal(text, expected);
+    forget(&request);
+}
+
+static void test_limits_that_are_not_enforced_are_named(void **state)
+{
+#define IS_COUNTED " is counted, but not enforced on this server: the task can use more; "
+    expect_warnings((struct cgroup_controllers){.cpu = true, .memory = true}, "");
+    expect_warnings((struct cgroup_controllers){.cpu = true}, "--host-memory" IS_COUNTED);
+    expect_warnings((struct cgroup_controllers){0}, "--host-memory" IS_COUNTED "--cpus" IS_COUNTED);
 }
 
 static void submit_summary(json_t *summary, const char *story)
@@ -1046,6 +1079,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(test_##name, begin, end)
     const struct CMUnitTest tests[] = {
         TEST(a_submission_becomes_a_task),
+        TEST(limits_that_are_not_enforced_are_named),
         TEST(a_large_summary_is_estimated_by_a_helper),
         TEST(bad_submissions_are_refused),
         TEST(limits_of_a_user),
