@@ -235,7 +235,7 @@ int tree_signal_marked(const char *variable, uid_t uid, int signal)
 
 int tree_find_root(pid_t pid, const pid_t *roots, size_t count)
 {
-    for (struct process process; pid > 1; pid = process.parent) {
+    for (struct process process; count > 0 && pid > 1; pid = process.parent) {
         for (size_t i = 0; i < count; i++)
             if (roots[i] == pid)
                 return (int)i;
