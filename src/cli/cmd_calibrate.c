@@ -91,7 +91,7 @@ static int check_idle(const struct calibration_plan *plan)
     gpu_set_sample(plan->set, plan->gpu, &sample);
     size_t others = 0;
     for (size_t i = 0; sample.processes.valid && i < sample.processes.count; i++)
-        others += !gpu_process_is_mps_server(sample.processes.item[i].pid);
+        others += !sample.processes.item[i].is_mps_server;
     gpu_sample_fini(&sample);
     if (others == 0)
         return 0;

@@ -173,6 +173,8 @@ struct gpu_process {
     unsigned kinds; /* bits of enum gpu_process_kind: a process may have several kinds of context */
     struct reading sm_utilisation; /* 0..1 of the last second in which it had kernels; only when
                                       several compute without MPS */
+    bool is_mps_server;            /* by the program's name: it belongs to MPS itself, whose clients
+                                      are listed beside it */
 };
 
 /*
@@ -228,10 +230,6 @@ struct gpu_sample {
         size_t capacity;
     } processes;
 };
-
-/* Tests by the program's name whether the process belongs to MPS itself. MPS clients are listed
- * beside it. */
-bool gpu_process_is_mps_server(pid_t pid);
 
 /*
  * Samples GPU `i` of the set. Allocates only when a process list is longer than all before it.

@@ -18,7 +18,7 @@
 
 enum { ENTRIES_MIN = 32, ENTRIES_MAX = 65536 }; /* chosen: a GPU has at most some hundred */
 
-bool gpu_process_is_mps_server(pid_t pid)
+static bool has_name_of_mps_server(pid_t pid)
 {
     char path[64], name[16] = "";
     snprintf(path, sizeof path, "/proc/%d/comm", (int)pid);
@@ -146,13 +146,28 @@ void process_cache_store(struct process_cache *cache, const struct gpu_sample *s
         memcpy(cache->item, sample->processes.item, count * sizeof *cache->item);
 }
 
-/* sm_utilisation is queried less often than the lists. */
-static void copy_times(const struct process_cache *cache, struct gpu_sample *sample)
+static const struct gpu_process *find_cached(const struct process_cache *cache, pid_t pid)
 {
-    for (size_t i = 0; i < sample->processes.count; i++)
-        for (size_t k = 0; k < cache->count; k++)
-            if (cache->item[k].pid == sample->processes.item[i].pid)
-                sample->processes.item[i].sm_utilisation = cache->item[k].sm_utilisation;
+    for (size_t i = 0; i < cache->count; i++)
+        if (cache->item[i].pid == pid)
+            return &cache->item[i];
+    return NULL;
+}
+
+/* sm_utilisation is queried, and names are read from /proc, less often than the lists. */
+static void copy_rare_facts(struct process_cache *cache, struct gpu_sample *sample)
+{
+    bool has_names = sample->at_us < cache->next_names_us;
+    if (!has_names)
+        cache->next_names_us = sample->at_us + SLOW_INTERVAL_US;
+    for (size_t i = 0; i < sample->processes.count; i++) {
+        struct gpu_process *process = &sample->processes.item[i];
+        const struct gpu_process *last = find_cached(cache, process->pid);
+        if (last)
+            process->sm_utilisation = last->sm_utilisation;
+        process->is_mps_server = last && has_names ? last->is_mps_server
+                                                   : has_name_of_mps_server(process->pid);
+    }
 }
 
 /* Is the memory in use what it was at the last query? */
@@ -185,7 +200,7 @@ int process_list_query(const struct nvml *nvml, nvml_device device, struct proce
     if (may_repeat && is_current(cache, sample) && repeat_list(cache, sample))
         return NVML_OK;
     int r = query_lists(nvml, device, buffer, sample);
-    copy_times(cache, sample);
+    copy_rare_facts(cache, sample);
     process_cache_store(cache, sample);
     cache->at_rest = is_memory_unchanged(cache, sample);
     cache->used_bytes = reading_or(sample->mem_used_bytes, -1);

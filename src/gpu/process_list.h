@@ -29,6 +29,7 @@ struct process_cache {
                    * ending have left the lists */
     double used_bytes; /* in use on the GPU at the last query */
     int64_t next_query_us;
+    int64_t next_names_us; /* when the processes' names are read again */
 };
 
 /* Releases the merged list. */

@@ -86,7 +86,7 @@ static struct gpu_occupants count_occupants(
         bool computes = (process->kinds & ~(unsigned)GPU_PROCESS_GRAPHICS) != 0;
         if (is_ours)
             add_reading(&occupants.our_memory_bytes, process->used_bytes);
-        if (!computes || (!is_ours && gpu_process_is_mps_server(process->pid)))
+        if (!computes || (!is_ours && process->is_mps_server))
             continue;
         occupants.is_mps |= (process->kinds & GPU_PROCESS_MPS) != 0;
         *(is_ours ? &occupants.ours : &occupants.others) += 1;

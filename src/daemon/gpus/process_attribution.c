@@ -130,7 +130,7 @@ static struct reading unexplained_bytes(const struct gpu_sample *sample)
     double bytes = sample->mem_used_bytes.value;
     for (size_t i = 0; i < sample->processes.count; i++) {
         const struct gpu_process *process = &sample->processes.item[i];
-        double most = gpu_process_is_mps_server(process->pid) ? (double)MPS_SERVER_MAX : bytes;
+        double most = process->is_mps_server ? (double)MPS_SERVER_MAX : bytes;
         if (!process->used_bytes.valid)
             return READING_NONE;
         bytes -= fmin(process->used_bytes.value, most);
@@ -175,7 +175,7 @@ void gpu_attribute(struct gpus *gpus, struct gpu_state *state, struct core_sampl
             &gpus->ancestry, process->pid, roots.pid, roots.count, state->sample.at_us);
         if (root >= 0) {
             add_to_task(sample, roots.task[root], process->used_bytes);
-        } else if (!gpu_process_is_mps_server(process->pid)) {
+        } else if (!process->is_mps_server) {
             ARRAY_APPEND(state->external, state->n_external, state->external_capacity, *process);
             external_compute += computes;
         } else {

@@ -57,7 +57,7 @@ static int fill_processes(struct node *node, const struct gpu_sample *sample, st
     gpu->processes_known = sample->processes.count <= NODE_PROCESSES_MAX; /* a part is not all */
     for (size_t i = 0; i < n; i++) {
         const struct gpu_process *process = &sample->processes.item[i];
-        if (gpu_process_is_mps_server(process->pid))
+        if (process->is_mps_server)
             continue;
         const struct process_job of = job_cache_find(node->poll.jobs, process->pid, node->name);
         gpu->processes[gpu->n_processes++] = (struct node_process){.pid = process->pid,

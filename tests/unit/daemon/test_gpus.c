@@ -101,11 +101,6 @@ void gpu_sample_fini(struct gpu_sample *sample)
 {
 }
 
-bool gpu_process_is_mps_server(pid_t pid)
-{
-    return false;
-}
-
 int ancestry_cache_find_root(
     struct ancestry_cache *cache, pid_t pid, const pid_t *roots, size_t count, int64_t now_us)
 {

@@ -9,6 +9,8 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -673,6 +675,28 @@ static void test_processes_in_several_lists_count_once(void **state)
     world_end(&w);
 }
 
+/* This process takes the name of a server. A name that changes is seen within a second. */
+static void test_servers_of_mps_by_their_name(void **state)
+{
+    struct world w = world_of("FAKE_NVML_NEW");
+    char name[16];
+    w.nvml->gpu[0].compute = (struct fake_processes){
+        .count = 2, .item = {{(unsigned)getpid(), 100}, {1, 100}}};
+    world_open(&w);
+    assert_int_equal(prctl(PR_GET_NAME, name), 0);
+    assert_int_equal(prctl(PR_SET_NAME, "nvidia-cuda-mps-server"), 0);
+    look(&w, 0);
+    assert_true(w.sample.processes.item[0].is_mps_server);
+    assert_false(w.sample.processes.item[1].is_mps_server);
+
+    assert_int_equal(prctl(PR_SET_NAME, name), 0);
+    look_after(&w, 100 * MS_US);
+    assert_true(w.sample.processes.item[0].is_mps_server); /* /proc is not read at each sample */
+    look(&w, 0);
+    assert_false(w.sample.processes.item[0].is_mps_server);
+    world_end(&w);
+}
+
 static void test_process_list_grows_while_asking(void **state)
 {
     struct world w = world_of("FAKE_NVML_NEW");
@@ -975,6 +999,7 @@ int main(void)
         cmocka_unit_test(test_a_measurement_sees_what_came_and_went_between_two_looks),
         cmocka_unit_test(test_process_memory_not_available),
         cmocka_unit_test(test_processes_in_several_lists_count_once),
+        cmocka_unit_test(test_servers_of_mps_by_their_name),
         cmocka_unit_test(test_process_list_grows_while_asking),
         cmocka_unit_test(test_a_failing_process_list_is_not_an_empty_one),
         cmocka_unit_test(test_gpm_covers_the_time_between_looks),
