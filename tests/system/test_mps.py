@@ -430,7 +430,7 @@ class Auto(Care):
     def test_beside_a_small_one(self):
         first, how, _ = self.shared(smact=0.1)
         self.assertEqual(how, ("mps", None))
-        # At 0.97 the prediction is so near the threshold that what is measured of the first decides.
+        # At 0.97 the prediction is so near the threshold that what is measured of the first counts.
         second, how, why = self.shared(smact=1)
         self.assertEqual(how, ("mps", 70))
         self.assertIn("leaves some SMs", why)
