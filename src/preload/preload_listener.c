@@ -261,6 +261,8 @@ static int add_connection(struct preload_listener *listener, int fd)
     return 0;
 }
 
+static void on_sweep(uv_timer_t *timer);
+
 static void on_connection(uv_poll_t *poll, int status, int events)
 {
     struct preload_listener *listener = poll->data;
@@ -271,8 +273,11 @@ static void on_connection(uv_poll_t *poll, int status, int events)
     }
     if (fd >= 0 && add_connection(listener, fd) < 0)
         close(fd);
+    if (!uv_is_active((uv_handle_t *)&listener->sweep))
+        uv_timer_start(&listener->sweep, on_sweep, SWEEP_MS, SWEEP_MS);
 }
 
+/* Without connections nothing wakes the loop for it. */
 static void on_sweep(uv_timer_t *timer)
 {
     struct preload_listener *listener = timer->data;
@@ -285,6 +290,8 @@ static void on_sweep(uv_timer_t *timer)
         listener->is_full = false;
         uv_poll_start(&listener->poll, UV_READABLE, on_connection);
     }
+    if (!listener->first)
+        uv_timer_stop(timer);
 }
 
 /* ---- its life ---- */
@@ -332,7 +339,6 @@ int preload_listener_create(uv_loop_t *loop, const char *path, const struct prel
     uv_timer_init(loop, &listener->sweep);
     listener->poll.data = listener->sweep.data = listener;
     uv_poll_start(&listener->poll, UV_READABLE, on_connection);
-    uv_timer_start(&listener->sweep, on_sweep, SWEEP_MS, SWEEP_MS);
     *ret_listener = listener;
     return 0;
 }
