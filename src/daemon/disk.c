@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/units.h"
+#include "daemon/aligned_timer.h"
 
 #define PERIOD_MS     1000             /* chosen */
 #define CHECKPOINT_US (60 * SECOND_US) /* chosen: what may be lost, against an fsync */
@@ -103,6 +104,7 @@ static void on_period(uv_timer_t *timer)
     struct disk *disk = timer->data;
     struct space space;
     struct fault fault = {0};
+    aligned_timer_start(timer, on_period, PERIOD_MS);
     disk->space = (struct disk_space){0};
     if (get_space(disk, &space)) {
         disk->space = (struct disk_space){
@@ -164,5 +166,5 @@ void disk_start(struct disk *disk)
     disk->checkpointed_us = clock_monotonic_us();
     if (get_space(disk, &space))
         make_reserve(disk, &space);
-    uv_timer_start(&disk->timer, on_period, 0, PERIOD_MS);
+    uv_timer_start(&disk->timer, on_period, 0, 0);
 }

@@ -18,6 +18,7 @@
 #include "base/beside.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "daemon/aligned_timer.h"
 
 #define CHECK_MS 1000 /* chosen: how soon a changed setting takes effect */
 
@@ -92,6 +93,7 @@ static void on_time(uv_timer_t *timer)
 {
     struct mig_replan *replan = timer->data;
     int64_t period_us = replan->config->mig_plan_us, now_us = clock_monotonic_us();
+    aligned_timer_start(timer, on_time, CHECK_MS);
     if (period_us == 0 || replan->is_running || now_us < replan->next_us ||
         core_queued_count(replan->core) == 0)
         return;
@@ -110,7 +112,7 @@ struct mig_replan *mig_replan_create(
     replan->core = core;
     uv_timer_init(loop, &replan->timer);
     replan->timer.data = replan;
-    uv_timer_start(&replan->timer, on_time, CHECK_MS, CHECK_MS);
+    aligned_timer_start(&replan->timer, on_time, CHECK_MS);
     return replan;
 }
 

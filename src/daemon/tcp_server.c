@@ -9,6 +9,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "daemon/aligned_timer.h"
+
 struct tcp_server {
     uv_loop_t *loop;
     struct tcp_address address;
@@ -39,7 +41,8 @@ void tcp_server_run(struct tcp_server *server)
     if (!server->api)
         return;
     api_server_run(server->api);
-    uv_timer_start(&server->timer, on_time, (uint64_t)api_server_timeout_ms(server->api), 0);
+    uv_timer_start(&server->timer, on_time,
+        aligned_earlier_ms(server->loop, (uint64_t)api_server_timeout_ms(server->api)), 0);
 }
 
 static void on_readable(uv_poll_t *poll, int status, int events)

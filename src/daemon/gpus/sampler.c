@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/units.h"
+#include "daemon/aligned_timer.h"
 #include "daemon/gpus/gpus_state.h"
 
 #define HEALTH_PAUSE_US (10 * 60 * SECOND_US) /* between two reports of a failure; chosen */
@@ -218,18 +219,26 @@ int64_t gpus_poll_closely(struct gpus *gpus)
     return gpus->close_polls;
 }
 
+static void on_period(uv_timer_t *timer);
+
+static void await_period(struct gpus *gpus)
+{
+    uint64_t period_ms = (uint64_t)(gpus->parts.config->sample_period_us / MS_US);
+    aligned_timer_start(&gpus->timer, on_period, period_ms);
+}
+
 static void on_period(uv_timer_t *timer)
 {
     struct gpus *gpus = timer->data;
+    await_period(gpus);
     if (!gpus->polling)
         gpus_poll(gpus);
 }
 
 void gpus_start(struct gpus *gpus)
 {
-    uint64_t period_ms = (uint64_t)(gpus->parts.config->sample_period_us / MS_US);
     if (!gpus->set)
         return;
     gpus_poll(gpus);
-    uv_timer_start(&gpus->timer, on_period, period_ms, period_ms);
+    await_period(gpus);
 }

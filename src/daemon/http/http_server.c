@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "daemon/aligned_timer.h"
 #include "daemon/http/estimate_helpers.h"
 #include "daemon/http/http_answers.h"
 #include "daemon/http/prometheus.h"
@@ -81,7 +82,8 @@ static void turn_server(struct http *http)
         write_submissions(http);
     int64_t timeout_ms = http->submissions_first ? 0 : api_server_timeout_ms(http->server);
     if (timeout_ms > 0)
-        uv_timer_start(&http->server_timer, on_server_time, (uint64_t)timeout_ms, 0);
+        uv_timer_start(&http->server_timer, on_server_time,
+            aligned_earlier_ms(http->parts.loop, (uint64_t)timeout_ms), 0);
     else
         uv_timer_stop(&http->server_timer);
     if (timeout_ms == 0)

@@ -23,6 +23,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/units.h"
+#include "daemon/aligned_timer.h"
 #include "exec/process_usage.h"
 
 #define MAINTENANCE_US (60 * SECOND_US) /* between two; chosen */
@@ -74,6 +75,7 @@ struct former_usage {
 struct metric_recorder {
     struct metric_hooks hooks;
     struct batch *batch; /* under way */
+    uint64_t batch_ms;   /* how long a batch may be */
     uv_timer_t *timer;
     uv_async_t *wake; /* jobs are done */
     uv_thread_t thread;
@@ -398,6 +400,7 @@ static struct batch *begin_batch(struct metric_recorder *recorder)
 static void on_flush(uv_timer_t *timer)
 {
     struct metric_recorder *recorder = timer->data;
+    aligned_timer_start(timer, on_flush, recorder->batch_ms);
     struct batch *batch = begin_batch(recorder);
     if (batch)
         batch->n_roots = recorder->hooks.list_roots(recorder->hooks.context, &batch->roots);
@@ -494,6 +497,7 @@ struct metric_recorder *metric_recorder_create(
     }
     recorder->hooks = options->hooks;
     recorder->bytes_max = options->bytes_max;
+    recorder->batch_ms = (uint64_t)(options->batch_us / MS_US);
     uv_mutex_init(&recorder->mutex);
     uv_cond_init(&recorder->has_work);
     uv_timer_init(options->loop, timer);
@@ -503,8 +507,7 @@ struct metric_recorder *metric_recorder_create(
     recorder->wake = wake;
     recorder->is_running = uv_thread_create(&recorder->thread, run_thread, recorder) == 0;
     if (recorder->is_running) {
-        uint64_t batch_ms = (uint64_t)(options->batch_us / MS_US);
-        uv_timer_start(timer, on_flush, batch_ms, batch_ms);
+        aligned_timer_start(timer, on_flush, recorder->batch_ms);
         return recorder;
     }
     fault_set(fault, EAGAIN, "no thread for the metrics can be started");

@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/latency_window.h"
 #include "base/log.h"
+#include "daemon/aligned_timer.h"
 #include "daemon/services/http_probe.h"
 
 enum {
@@ -164,19 +165,25 @@ static void report_service(struct services *services, const struct probed *probe
     driver_feed(driver, &event, NULL);
 }
 
-static void on_tick(uv_timer_t *timer)
+/* Ticks are whole milliseconds of the loop's clock: a report may be due a little early. */
+static void report_when_due(struct services *services)
 {
-    struct services *services = timer->data;
-    for (struct probed *probed = services->first; probed; probed = probed->next)
-        probe_service(probed);
     int64_t now_us = clock_monotonic_us();
-    if (now_us - services->reported_us < REPORT_MS * MS_US)
+    if (now_us - services->reported_us < (REPORT_MS - PROBE_MS / 2) * MS_US)
         return;
     services->reported_us = now_us;
     update_list(services);
     for (struct probed *probed = services->first; probed; probed = probed->next)
         report_service(services, probed);
-    uv_timer_set_repeat(timer, services->first ? PROBE_MS : REPORT_MS);
+}
+
+static void on_tick(uv_timer_t *timer)
+{
+    struct services *services = timer->data;
+    for (struct probed *probed = services->first; probed; probed = probed->next)
+        probe_service(probed);
+    report_when_due(services);
+    aligned_timer_start(timer, on_tick, services->first ? PROBE_MS : REPORT_MS);
 }
 
 /* ---- life ---- */
@@ -189,7 +196,7 @@ struct services *services_create(const struct services_options *options)
     services->parts = *options;
     uv_timer_init(options->loop, &services->timer);
     services->timer.data = services;
-    uv_timer_start(&services->timer, on_tick, REPORT_MS, REPORT_MS);
+    aligned_timer_start(&services->timer, on_tick, REPORT_MS);
     return services;
 }
 
