@@ -11,13 +11,16 @@
 #include "base/sha256.h"
 #include "store/store_private.h"
 
-static const void *bytes_of(sqlite3_value *value, int *ret_size)
+/* Sets the bytes of a value; NULL: the value is NULL or an empty blob. Returns false without
+ * memory. Then SQLite makes the value NULL, so its type and the size of a blob are read before. */
+static bool read_bytes(sqlite3_value *value, const void **ret_bytes, int *ret_size)
 {
-    const void *bytes = sqlite3_value_type(value) == SQLITE_BLOB
-                            ? sqlite3_value_blob(value)
-                            : (const void *)sqlite3_value_text(value);
+    int type = sqlite3_value_type(value);
+    bool is_blob = type == SQLITE_BLOB;
+    bool is_empty = type == SQLITE_NULL || (is_blob && sqlite3_value_bytes(value) == 0);
+    *ret_bytes = is_blob ? sqlite3_value_blob(value) : (const void *)sqlite3_value_text(value);
     *ret_size = sqlite3_value_bytes(value);
-    return bytes;
+    return *ret_bytes || is_empty;
 }
 
 /* Each value is hashed with its size before it, so that a byte moved from one value to the next
@@ -30,7 +33,11 @@ static void row_sum(sqlite3_context *context, int n, sqlite3_value **values)
     sha256_begin(&hash);
     for (int i = 0; i < n; i++) {
         int size;
-        const void *bytes = bytes_of(values[i], &size);
+        const void *bytes;
+        if (!read_bytes(values[i], &bytes, &size)) {
+            sqlite3_result_error_nomem(context);
+            return;
+        }
         int mark = bytes ? size : -1;
         sha256_add(&hash, &mark, sizeof mark);
         if (bytes)
@@ -46,7 +53,11 @@ static void text_key(sqlite3_context *context, int n, sqlite3_value **values)
 {
     char hex[65];
     int size;
-    const void *bytes = bytes_of(values[0], &size);
+    const void *bytes;
+    if (!read_bytes(values[0], &bytes, &size)) {
+        sqlite3_result_error_nomem(context);
+        return;
+    }
     sha256_hex(bytes ? bytes : "", (size_t)size, hex);
     sqlite3_result_text(context, hex, -1, SQLITE_TRANSIENT);
 }
