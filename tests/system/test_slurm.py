@@ -5,7 +5,6 @@ what is wrong is said, and jobs go on."""
 
 import os
 import signal
-import signal
 import unittest
 
 from daemon_case import BUILD, read
