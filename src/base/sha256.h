@@ -3,17 +3,16 @@
 #ifndef COLLOC_BASE_SHA256_H
 #define COLLOC_BASE_SHA256_H
 
+#include <nettle/sha2.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-enum { SHA256_SIZE = 32, SHA256_BLOCK = 64, SHA256_HEX_SIZE = 65 };
+enum { SHA256_SIZE = 32, SHA256_HEX_SIZE = 65 };
 
 /* A digest of a text that comes in parts: sha256_begin, then parts, then sha256_end. */
 struct sha256 {
-    uint32_t state[8];
-    uint64_t size; /* so far, in bytes */
-    uint8_t rest[SHA256_BLOCK];
+    struct sha256_ctx state;
 };
 
 /* The digest of a text in pieces: begin, add each piece, end. */
