@@ -151,15 +151,23 @@ static int report_wait(struct core *core, struct reported_wait *reported, const 
     return core_add_effect(core, EFFECT_WAIT, task->id, NULL);
 }
 
-static bool may_drain(const struct core *core, int i, const struct task *task, int64_t now_us)
+/* Can the GPU serve the task once its residents have left, as far as is known now? core_set_aside
+ * has been called for the task. */
+static bool can_serve(const struct core *core, int i, const struct task *task, int64_t now_us)
 {
     const struct gpu_view *gpu = &core->view.gpus[i];
     const struct node_check *check = &core->node_check;
     return gpu->health == VIEW_OK &&
            now_us - gpu->sampled_us <= core->settings.conditions.sample_valid_us &&
-           !gpu_view_is_used_externally(gpu, core->settings.settle_us) && !gpu->set_aside_for &&
-           cluster_view_suits(&core->view, i, task) &&
+           !gpu->set_aside_for && cluster_view_suits(&core->view, i, task) &&
            !(check->ask && check->ask(check->context, task, i) == NODE_NEVER);
+}
+
+static bool may_drain(const struct core *core, int i, const struct task *task, int64_t now_us)
+{
+    const struct gpu_view *gpu = &core->view.gpus[i];
+    return !gpu_view_is_used_externally(gpu, core->settings.settle_us) &&
+           can_serve(core, i, task, now_us);
 }
 
 struct drain_order {
@@ -182,8 +190,10 @@ static bool drains_sooner(const void *a, const void *b, const void *context)
 
 void core_release_reservation(struct core *core)
 {
-    for (int i = 0; i < core->view.n_gpus && core->reserved_for; i++)
+    for (int i = 0; i < core->view.n_gpus && core->reserved_for; i++) {
         core->view.gpus[i].reserved_for = 0;
+        core->view.gpus[i].is_choice_of_head = false;
+    }
     core->reserved_for = 0;
 }
 
@@ -378,19 +388,34 @@ static void reserve_whole_nodes(struct core *core, uint64_t id)
     }
 }
 
-/* Chosen once for a head, since residents only leave the GPUs from then on; and again after
- * core_release_reservation (policy/backfill.h says when). Returns whether GPUs are reserved. */
+/* Can the GPUs that were chosen for the head still serve it? One may have failed or gone silent, or
+ * be kept from it by a reservation in advance. */
+static bool does_choice_hold(const struct core *core, const struct task *head, int64_t now_us)
+{
+    core_set_aside(core, head, now_us);
+    for (int i = 0; i < core->view.n_gpus; i++)
+        if (core->view.gpus[i].is_choice_of_head && !can_serve(core, i, head, now_us))
+            return false;
+    return true;
+}
+
+/* Chosen once for a head, since residents only leave the GPUs from then on; and again when the
+ * choice does not hold, or after core_release_reservation (policy/backfill.h says when). Returns
+ * whether GPUs are reserved. */
 static bool reserve_gpus(struct core *core, const struct task *task, int64_t now_us)
 {
-    if (core->reserved_for == task->id)
+    if (core->reserved_for == task->id && does_choice_hold(core, task, now_us))
         return true;
     core_release_reservation(core);
     struct placement_query query = core_query(core, task, now_us);
     if (!node_choice_reserve(
             core_task_policy(core, task), &query, core->chosen, &core->view.reservation_start_us))
         return false;
-    for (int i = 0; i < task->request.gpus; i++)
-        core->view.gpus[core->chosen[i]].reserved_for = task->id;
+    for (int i = 0; i < task->request.gpus; i++) {
+        struct gpu_view *gpu = &core->view.gpus[core->chosen[i]];
+        gpu->reserved_for = task->id;
+        gpu->is_choice_of_head = true;
+    }
     for (int i = 0; i < core->view.n_gpus && may_get_any_gpu(core, task); i++)
         if (cluster_view_suits(&core->view, i, task) && !core->view.gpus[i].set_aside_for)
             core->view.gpus[i].reserved_for = task->id;

@@ -87,6 +87,7 @@ struct resident {
 struct gpu_view {
     enum view_health health;
     bool is_listed;         /* by the driver; not: it was taken out, or is set aside by a setting */
+    bool is_choice_of_head; /* of reserved GPUs: one on which the head is predicted to start */
     int64_t sampled_us;     /* of the last valid sample */
     uint64_t exclusive_for; /* the task that has it to itself; 0: none */
     uint64_t drained_for;   /* the recovering task that it is drained for; 0: none */

@@ -145,12 +145,10 @@ static bool gpu_may_admit(const struct core *core, const struct admission_state 
            has_fallen(before->unaccounted_bytes, now->unaccounted_bytes);
 }
 
-/* The GPU fails, or external processes appear or take more memory. */
+/* External processes appear or take more memory. */
 static bool gpu_may_admit_later(
     const struct admission_state *before, const struct admission_state *now)
 {
-    if (now->health != VIEW_OK)
-        return before->health == VIEW_OK;
     return now->is_used_externally &&
            (!before->is_used_externally ||
                has_fallen(now->unaccounted_bytes, before->unaccounted_bytes));

@@ -437,6 +437,28 @@ static void gpus_come_and_go_under_the_same_index(void **state)
     core_destroy(core);
 }
 
+/* Task 1 is to end first: its GPU is reserved for task 3, until the driver no longer lists it. */
+static void the_head_gets_another_gpu_for_one_that_is_gone(void **state)
+{
+    struct core *core = start(2);
+    struct task_request large = {.gpus = 1, .exclusive = true};
+    for (uint64_t task = 1; task <= 3; task++) {
+        large.expect.time_us = reading_of((double)(100 * S * (int64_t)task));
+        assert_int_equal(world_submit(core, 2, task, large), 0);
+    }
+    const struct gpu_view *gpus = core_view(core)->gpus;
+    assert_int_equal(gpus[0].reserved_for, 3);
+    assert_int_equal(gpus[1].reserved_for, 0);
+    struct gpu_identity left = {.uuid = "GPU-1", .is_place = true, .mem_total_bytes = 40 * GIB};
+    struct event event = {.kind = EVENT_GPUS, .time_us = 3, .gpus = {&left, 1}};
+    assert_int_equal(core_step(core, &event), 0);
+    assert_int_equal(world_sample(core, 4, 1, 1, 0.1, 0), 0);
+    gpus = core_view(core)->gpus;
+    assert_int_equal(gpus[0].reserved_for, 0);
+    assert_int_equal(gpus[1].reserved_for, 3);
+    core_destroy(core);
+}
+
 /* Two MIG instances; the second may be gone. */
 static int list_instances(struct core *core, int64_t time_us, bool gone)
 {
@@ -758,6 +780,7 @@ int main(void)
         cmocka_unit_test(done_tasks_can_be_forgotten_and_no_others),
         cmocka_unit_test(tasks_are_found_among_any_ids),
         cmocka_unit_test(gpus_come_and_go_under_the_same_index),
+        cmocka_unit_test(the_head_gets_another_gpu_for_one_that_is_gone),
         cmocka_unit_test(who_is_on_an_instance_that_is_gone_goes_back),
         cmocka_unit_test(an_instance_that_goes_before_its_task_has_started),
         cmocka_unit_test(who_ends_as_its_instance_goes_has_ended),
