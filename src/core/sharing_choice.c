@@ -123,16 +123,18 @@ static bool is_predictable(const struct gpu_view *gpu)
     return gpu->n_residents > 0 && gpu->n_residents < GPU_SHARERS_MAX;
 }
 
-/* Beside residents that are clients of MPS. */
+/* Beside residents that are clients of MPS. A limit of SMs that the user named holds for MPS: then
+ * colloc sets no other. */
 static struct sharing_mode choose_by_prediction(const struct core_settings *settings,
     const struct cluster_view *view, const struct task *task, const int *gpus, int n)
 {
     struct sharing_mode mps = share_by(SHARING_MPS, SHARE_WITH_ROOM),
                         capped = share_by(SHARING_MPS, SHARE_CAPPED),
                         turns = share_by(SHARING_STREAMS, SHARE_TURNS_FASTER);
+    mps.thread_percent = task->request.thread_percent;
     double enough = ADVANTAGE_MIN * progress_by(view, task, gpus, n, &mps);
     double in_turns = progress_by(view, task, gpus, n, &turns), limited = 0;
-    capped.thread_percent = settings->filler_percent;
+    capped.thread_percent = mps.thread_percent ? 0 : settings->filler_percent;
     if (capped.thread_percent && nearly_fills(settings, &task->request.expect))
         limited = progress_by(view, task, gpus, n, &capped);
     if (limited > enough && limited >= in_turns)

@@ -114,6 +114,18 @@ static void auto_by_prediction(void **state)
     assert_share(&large, SHARING_MPS, SHARE_WITH_ROOM);
 }
 
+/* The prediction is of MPS with the user's limit, and colloc sets no other. */
+static void auto_with_a_limit_of_the_user(void **state)
+{
+    struct case_ half = pair_of(0.95, 0.05, READING_NONE), tenth = half;
+    assert_share(&half, SHARING_MPS, SHARE_CAPPED);
+    half.task.request.thread_percent = 50;
+    assert_share(&half, SHARING_MPS, SHARE_WITH_ROOM);
+    assert_int_equal(choose(&half).thread_percent, 50);
+    tenth.task.request.thread_percent = 10; /* it would be slower than in turns */
+    assert_share(&tenth, SHARING_STREAMS, SHARE_TURNS_FASTER);
+}
+
 static void auto_on_many_residents(void **state)
 {
     static struct resident many[33];
@@ -187,6 +199,7 @@ int main(void)
         cmocka_unit_test(auto_on_an_idle_gpu),
         cmocka_unit_test(auto_beside_others),
         cmocka_unit_test(auto_by_prediction),
+        cmocka_unit_test(auto_with_a_limit_of_the_user),
         cmocka_unit_test(auto_on_many_residents),
         cmocka_unit_test(clients_of_mps_are_kept_to_their_need),
         cmocka_unit_test(who_was_failed_by_mps_twice_goes_without),
