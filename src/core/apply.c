@@ -233,12 +233,21 @@ void core_note_time_limit(struct core *core, const struct task *task, int64_t no
     }
 }
 
+/* A resident that was backfilled before a task comes (`change` 1) or goes (-1). */
+static void count_backfilled(struct core *core, uint64_t before, int change)
+{
+    struct task *head = before ? core_find_task(core, before) : NULL;
+    if (head)
+        head->n_backfilled += change;
+}
+
 /* Others are held off until the new resident has settled (residence.h). */
 static int add_resident(
-    const struct core *core, struct gpu_view *gpu, const struct task *task, int64_t now_us)
+    struct core *core, struct gpu_view *gpu, const struct task *task, int64_t now_us)
 {
     if (ARRAY_RESERVE(gpu->residents, gpu->residents_capacity, gpu->n_residents + 1) < 0)
         return -ENOMEM;
+    count_backfilled(core, gpu->reserved_for, 1);
     gpu->residents[gpu->n_residents++] = (struct resident){
         .task = task->id,
         .uid = task->uid,
@@ -271,6 +280,7 @@ void core_remove_resident(struct core *core, int i, uint64_t id, int64_t now_us)
         return;
     core_accrue(core, gpu, now_us);
     core_count_gpu(core, resident->uid, -1, now_us);
+    count_backfilled(core, resident->backfilled_before, -1);
     struct resident *end = gpu->residents + gpu->n_residents--;
     memmove(resident, resident + 1, (size_t)(end - resident - 1) * sizeof *resident);
     gpu->mix_since_us = now_us;

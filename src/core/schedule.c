@@ -602,12 +602,13 @@ static int place_behind(struct core *core, struct task *task, int64_t now_us)
     return r;
 }
 
-/* The head was tried last. Does a task like it have to wait as well? No GPU is open to the task
- * that was not open to the head. (But of several GPUs a policy may choose others where fewer are
- * open.) */
+/* The head was tried last. Does a task like it have to wait as well? Not where residents were
+ * backfilled before the head: it leaves them the memory that they will still take, other tasks do
+ * not (contract 5 of core/policy.h). And of several GPUs a policy may choose others where fewer are
+ * open. */
 static bool do_tasks_like_it_wait(const struct core *core, const struct task *head)
 {
-    return head->request.gpus == 1 && core->n_advances == 0;
+    return head->request.gpus == 1 && core->n_advances == 0 && head->n_backfilled == 0;
 }
 
 /* Tries these tasks in their order. One that is like the last that has to wait is not tried. */

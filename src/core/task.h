@@ -240,6 +240,7 @@ struct task {
     int oom_count;
     struct reading free_bytes; /* on each of its GPUs when this attempt was placed there */
     int passed_count;          /* later tasks that have started before it */
+    int n_backfilled;          /* residents that were placed on GPUs reserved for it */
     int requeue_count;         /* ends that the task did not cause, or may not have caused */
     int mps_failures;          /* of those, by MPS */
     bool not_at_fault;         /* the last end was such: its MPS server or GPU failed, or a fault

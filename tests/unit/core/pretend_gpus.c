@@ -117,6 +117,15 @@ static int check_main_queue(const struct core *core)
     return n;
 }
 
+static int count_backfilled(const struct cluster_view *view, uint64_t before)
+{
+    int n = 0;
+    for (int i = 0; i < view->n_gpus; i++)
+        for (int k = 0; k < view->gpus[i].n_residents; k++)
+            n += view->gpus[i].residents[k].backfilled_before == before;
+    return n;
+}
+
 static void check_task(const struct core *core, const struct task *task)
 {
     const struct cluster_view *view = core_view(core);
@@ -126,6 +135,7 @@ static void check_task(const struct core *core, const struct task *task)
         !task->ending || task_state_is_done(task->state) || task_state_has_attempt(task->state));
     assert_true(task->yield.stopped_us >= 0 && task->yield.attempt_stopped_us >= 0);
     assert_true(task->waited_us >= 0 && task->executed_us >= 0);
+    assert_int_equal(task->n_backfilled, count_backfilled(view, task->id));
     for (int i = 0; i < task->n_gpus; i++) {
         const struct gpu_view *gpu = &view->gpus[task->gpus[i]];
         assert_non_null(gpu_view_resident(gpu, task->id));
