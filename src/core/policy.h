@@ -145,8 +145,9 @@ struct policy {
      *
      * `ret_gpus`: room for task->request.gpus; with PLACE_NOW they are set, all different, the best
      *             first.
-     * `ret_verdicts`: room for view->n_gpus; with PLACE_WAIT all considered ones are set, to
-     *                 something else than VERDICT_FITS where the query is unexplained.
+     * `ret_verdicts`: room for view->n_gpus; with PLACE_WAIT all considered ones are set; where the
+     *                 query is unexplained, the reason may be another one, but never VERDICT_FITS
+     *                 for one that does not fit.
      *
      * Contract:
      *   1. It reads nothing but the query: the same query has the same answer, whatever is noted in
