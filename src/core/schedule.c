@@ -388,6 +388,16 @@ static void reserve_whole_nodes(struct core *core, uint64_t id)
     }
 }
 
+/* What a later sample is compared with (view_update.c). */
+static void note_external_memory(struct core *core)
+{
+    for (int i = 0; i < core->view.n_gpus; i++) {
+        struct gpu_view *gpu = &core->view.gpus[i];
+        if (gpu->reserved_for)
+            gpu->unaccounted_when_reserved = gpu_view_unaccounted_bytes(gpu);
+    }
+}
+
 /* Can the GPUs that were chosen for the head still serve it? One may have failed or gone silent, or
  * be kept from it by a reservation in advance. */
 static bool does_choice_hold(const struct core *core, const struct task *head, int64_t now_us)
@@ -421,6 +431,7 @@ static bool reserve_gpus(struct core *core, const struct task *task, int64_t now
             core->view.gpus[i].reserved_for = task->id;
     if (core->node_check.ask)
         reserve_whole_nodes(core, task->id);
+    note_external_memory(core);
     core->reserved_for = task->id;
     return true;
 }

@@ -64,6 +64,14 @@ double gpu_view_pending_bytes(const struct gpu_view *gpu)
     return bytes;
 }
 
+struct reading gpu_view_unaccounted_bytes(const struct gpu_view *gpu)
+{
+    struct reading bytes = gpu->mem_used_bytes;
+    for (int i = 0; i < gpu->n_residents; i++)
+        bytes.value -= reading_assume(gpu->residents[i].mem_used_bytes, 0);
+    return bytes;
+}
+
 bool gpu_view_is_idle(const struct gpu_view *gpu)
 {
     if (gpu->n_residents || !gpu->mem_used_bytes.valid ||

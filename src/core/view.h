@@ -109,9 +109,10 @@ struct gpu_view {
     struct gpu_identity id;
     int64_t mix_since_us; /* since when the same tasks have been at work there */
     struct window smact, utilisation;
-    struct window power, pcie;              /* empty unless a setting limits them */
-    struct reading power_level, pcie_level; /* watts, bytes a second; as smact_level */
-    int64_t accrued_us;                     /* until when its residents were charged (users.c) */
+    struct window power, pcie;                /* empty unless a setting limits them */
+    struct reading power_level, pcie_level;   /* watts, bytes a second; as smact_level */
+    struct reading unaccounted_when_reserved; /* gpu_view_unaccounted_bytes, then */
+    int64_t accrued_us;                       /* until when its residents were charged (users.c) */
     struct {           /* the last fault of an MPS client there, its own or a co-resident's */
         uint64_t task; /* the first that ended; 0: none */
         uint32_t uid;
@@ -225,6 +226,9 @@ int cluster_view_node_end(const struct cluster_view *view, int first);
 /* Returns the bytes that residents are known to need and have not begun to take. Their processes
  * may load data for minutes first. */
 double gpu_view_pending_bytes(const struct gpu_view *gpu);
+
+/* Returns the bytes in use that no resident is known to use. Not valid without a sample. */
+struct reading gpu_view_unaccounted_bytes(const struct gpu_view *gpu);
 
 /* Returns the free bytes as sampled. Not valid without a sample. */
 static inline struct reading gpu_view_free_bytes(const struct gpu_view *gpu)

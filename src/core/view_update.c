@@ -14,7 +14,8 @@
  *   5. A resident has settled.
  *   6. A task alone on the GPU has shown another SM activity than expected.
  *   7. Where they are limited: power or PCIe traffic has fallen, or became known or unknown.
- *   8. The GPU is reserved, and may admit the head of the queue later than predicted.
+ *   8. The GPU is reserved, and may admit the head of the queue later than predicted: external
+ *      processes have appeared, or have taken a step more memory.
  *
  * A resident that takes memory it is known to need, and activity that varies on one side of the
  * limit, cause none. While a task recovers, or GPUs are reserved, core.c also runs passes without
@@ -105,7 +106,7 @@ static struct admission_state admission_state(const struct core *core, const str
 {
     const struct conditions *conditions = &core->settings.conditions;
     double max = conditions->smact_max;
-    struct admission_state state = {
+    return (struct admission_state){
         .health = gpu->health,
         .sampled_us = gpu->sampled_us,
         .smact = activity_class(gpu->smact_level, max),
@@ -115,13 +116,10 @@ static struct admission_state admission_state(const struct core *core, const str
         .power = activity_class(gpu->power_level, conditions->power_max * gpu->id.power_limit_w),
         .pcie = activity_class(gpu->pcie_level, (double)conditions->pcie_max_bytes),
         .server_power = in_steps(gpu->power_level, SERVER_POWER_STEP_W),
-        .unaccounted_bytes = gpu->mem_used_bytes,
+        .unaccounted_bytes = gpu_view_unaccounted_bytes(gpu),
         .is_used_externally = gpu->reserved_for &&
                               gpu_view_is_used_externally(gpu, core->settings.settle_us),
     };
-    for (int i = 0; i < gpu->n_residents; i++)
-        state.unaccounted_bytes.value -= reading_assume(gpu->residents[i].mem_used_bytes, 0);
-    return state;
 }
 
 /* `residence`, `mem_used_bytes`: before the sample */
@@ -145,13 +143,18 @@ static bool gpu_may_admit(const struct core *core, const struct admission_state 
            has_fallen(before->unaccounted_bytes, now->unaccounted_bytes);
 }
 
-/* External processes appear or take more memory. */
-static bool gpu_may_admit_later(
-    const struct admission_state *before, const struct admission_state *now)
+/* Chosen: bytes that external processes have to take for another reservation, above what varies. */
+#define EXTERNAL_MEMORY_STEP_BYTES (256 * MIB)
+
+/* External processes appear, or take more memory than when the GPU was reserved. */
+static bool gpu_may_admit_later(const struct gpu_view *gpu, const struct admission_state *before,
+    const struct admission_state *now)
 {
-    return now->is_used_externally &&
-           (!before->is_used_externally ||
-               has_fallen(now->unaccounted_bytes, before->unaccounted_bytes));
+    struct reading then = gpu->unaccounted_when_reserved, bytes = now->unaccounted_bytes;
+    if (!now->is_used_externally)
+        return false;
+    return !before->is_used_externally || bytes.valid != then.valid ||
+           (bytes.valid && bytes.value >= then.value + EXTERNAL_MEMORY_STEP_BYTES);
 }
 
 /* ---- the sample ---- */
@@ -219,7 +222,7 @@ int core_apply_sample(struct core *core, const struct event *event)
     bool has_learned = learn_demand(gpu);
     struct admission_state now = admission_state(core, gpu);
     core->pass_needed |= has_learned || gpu_may_admit(core, &before, &now);
-    if (gpu->reserved_for && gpu_may_admit_later(&before, &now)) {
+    if (gpu->reserved_for && gpu_may_admit_later(gpu, &before, &now)) {
         core_release_reservation(core); /* others may admit the head earlier */
         core->pass_needed = true;
     }

@@ -32,8 +32,8 @@
  * reservation stays the same until the head starts or another task becomes the head. For the same
  * head it is chosen anew when what it was predicted from is no longer so: a recovering task takes
  * one of the GPUs; one of them fails, sends no samples any more, or is kept from the head by a
- * reservation in advance; an external process appears there or takes more memory; the time limit of
- * a running task changes, or what the head itself requests. A task behind the head may start
+ * reservation in advance; an external process appears there or takes 256 MiB more; the time limit
+ * of a running task changes, or what the head itself requests. A task behind the head may start
  *
  *   1. on a GPU that is not reserved, unless it would slow down a resident that is also on a
  *      reserved GPU;

@@ -755,11 +755,58 @@ static void the_first_sample_after_a_silence_places(void **state)
     core_destroy(core);
 }
 
+static struct {
+    int choices, reservations;
+} counted;
+
+static enum placement_answer choose_counted(
+    const struct placement_query *query, int *ret_gpus, struct verdict *ret_verdicts)
+{
+    counted.choices++;
+    return policy_magm.choose(query, ret_gpus, ret_verdicts);
+}
+
+static bool reserve_counted(
+    const struct placement_query *query, int *ret_gpus, int64_t *ret_start_us)
+{
+    counted.reservations++;
+    return policy_magm.reserve(query, ret_gpus, ret_start_us);
+}
+
+/* GPUs are reserved anew when an external process appears, and when it has taken 256 MiB more since
+ * then, whatever the steps: less than that causes no pass. */
+static void external_memory_reserves_anew_in_steps(void **state)
+{
+    const struct task_request there = KNOWN(20, 0.1), head = KNOWN(30, 0.1);
+    const double external_gib[] = {0.5, 0.6, 0.7, 0.74, 0.76, 0.9, 1.02};
+    const int reservations[] = {2, 2, 2, 2, 3, 3, 4};
+    struct policy policy = policy_magm;
+    policy.choose = choose_counted;
+    policy.reserve = reserve_counted;
+    struct core *core = world_core(&policy, 1);
+    int64_t t = 1;
+    world_sample(core, t, 0, 0, 0, 0);
+    world_submit(core, t, 1, there);
+    for (; t <= 120; t++)
+        see(core, t * S, &(struct looks){20, 20, {0.1, true}, 0.1, 0});
+    memset(&counted, 0, sizeof counted);
+    world_submit(core, t * S, 2, head);
+    assert_int_equal(counted.reservations, 1);
+    for (size_t i = 0; i < ARRAY_SIZE(external_gib); i++) {
+        int last = counted.reservations, choices = counted.choices;
+        see(core, ++t * S, &(struct looks){20 + external_gib[i], 20, {0.1, true}, 0.1, 1});
+        assert_int_equal(counted.reservations, reservations[i]);
+        assert_int_equal(counted.choices > choices, counted.reservations > last);
+    }
+    core_destroy(core);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(limits_of_a_running_task_are_raised_by_operators),
         cmocka_unit_test(the_sample_that_makes_room_places),
+        cmocka_unit_test(external_memory_reserves_anew_in_steps),
         cmocka_unit_test(the_first_sample_after_a_silence_places),
         cmocka_unit_test(memory_that_moves_between_residents_is_seen),
         cmocka_unit_test(a_task_first_seen_with_its_memory_causes_no_hold_off),
