@@ -17,6 +17,7 @@
  */
 #include <errno.h>
 #include <math.h>
+#include <signal.h>
 #include <stdlib.h>
 
 #include "base/array.h"
@@ -141,16 +142,17 @@ void simulated_task_forget_if_done(struct simulation_run *run, uint64_t id)
 }
 
 static void end_attempt(
-    struct simulation_run *run, struct simulated_task *task, enum failure_class failure)
+    struct simulation_run *run, struct simulated_task *task, struct task_exit exit)
 {
-    struct event event = {
-        .kind = EVENT_EXITED, .time_us = sim_now_us(run->sim), .task = task->running.id};
-    event.exited = (struct task_exit){.failure = failure, .code = failure != FAILURE_NONE};
+    struct event event = {.kind = EVENT_EXITED,
+        .time_us = sim_now_us(run->sim),
+        .task = task->running.id,
+        .exited = exit};
     task->attempt = 0;
     task->finish_version++;
     simulated_task_prepare_change(run, &task->running);
     simulated_gpus_remove_task(&run->gpus, &task->running, event.time_us);
-    run->result.oom += failure == FAILURE_GPU_OOM;
+    run->result.oom += exit.failure == FAILURE_GPU_OOM;
     simulation_run_check(run, sim_step(run->sim, &event));
     simulated_task_forget_if_done(run, event.task);
 }
@@ -166,15 +168,18 @@ void simulated_task_kill(void *context, struct sim *sim, const struct task *kill
 void simulated_task_on_kill(struct simulation_run *run, const struct sim_wakeup *wakeup)
 {
     struct simulated_task *task = run->tasks[wakeup->subject];
-    if (task && task->attempt == wakeup->version)
-        end_attempt(run, task, core_task(sim_core(run->sim), wakeup->subject)->ending);
+    struct task_exit exit = {.code = -1, .signal = SIGTERM};
+    if (!task || task->attempt != wakeup->version)
+        return;
+    exit.failure = core_task(sim_core(run->sim), wakeup->subject)->ending;
+    end_attempt(run, task, exit);
 }
 
 void simulated_task_on_finish(struct simulation_run *run, const struct sim_wakeup *wakeup)
 {
     struct simulated_task *task = run->tasks[wakeup->subject];
     if (task && task->finish_version == wakeup->version)
-        end_attempt(run, task, FAILURE_NONE);
+        end_attempt(run, task, (struct task_exit){.failure = FAILURE_NONE});
 }
 
 /* ---- memory ---- */
@@ -226,7 +231,7 @@ void simulated_task_on_memory_step(struct simulation_run *run, const struct sim_
         return;
     }
     if (r == GPU_MEMORY_FULL) {
-        end_attempt(run, task, FAILURE_GPU_OOM);
+        end_attempt(run, task, (struct task_exit){.failure = FAILURE_GPU_OOM, .code = 1});
         return;
     }
     bool goes_on = task->waits && task->memory_steps > 0;

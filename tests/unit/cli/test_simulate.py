@@ -112,6 +112,12 @@ class Services(SimulateCase):
         (result["service"],) = result.pop("services")
         return result
 
+    def events(self, *arrivals, words=(), **options):
+        path = os.path.join(self.folder, "events")
+        self.result(*arrivals, words=tuple(words) + ("--trace-out=" + path,), **options)
+        with open(path, encoding="utf-8") as file:
+            return file.read()
+
     @staticmethod
     def p99_ms(load, request_ms):
         """The formula of src/sim/request_queue.c."""
@@ -164,10 +170,10 @@ class Services(SimulateCase):
         self.assertIsNone(unprotected["service"]["target_ms"])
 
     def test_time_sliced_trainings_are_suspended(self):
-        words = ("--sharing=streams", "--trace-out=" + os.path.join(self.folder, "events"))
-        self.result((0, "web"), (1, "train"), rate="20;600:80;2400:20", target=130, words=words)
-        with open(os.path.join(self.folder, "events"), encoding="utf-8") as file:
-            self.assertIn("suspending train#2", file.read())
+        words = ("--sharing=streams",)
+        arrivals = ((0, "web"), (1, "train"))
+        events = self.events(*arrivals, rate="20;600:80;2400:20", target=130, words=words)
+        self.assertIn("suspending train#2", events)
 
     def test_more_requests_than_can_be_answered(self):
         service = self.result((0, "web"), rate=150, target=100, solo=1020)["service"]
@@ -183,6 +189,13 @@ class Services(SimulateCase):
         out = self.colloc("simulate", *self.run_service((0, "web"), (1, "train")))
         self.assertRegex(out, r"web +\d+ +\d+ +1000 ms +\d+\.\d+ % +\d+\.\d %")
         self.assertRegex(out, "Trainings gave way 0 times")
+
+    def test_the_end_of_a_service_is_a_signal(self):
+        events = self.events((0, "web"), (1, "train"))
+        self.assertRegex(events, r"exit train#2 none code=0\n")
+        self.assertRegex(events, r"exit web#1 cancelled signal=15\n")
+        events = self.events((0, "web"), solo=100)
+        self.assertRegex(events, r"t=100 exit web#1 time-limit signal=15\n")
 
     def test_catalogues(self):
         for row, expected in (
