@@ -517,15 +517,24 @@ static json_t *users_json(const struct user_totals *users)
     return list;
 }
 
+/* Services alone have no lower bound. */
+static void print_total_time(const struct simulation_result *result)
+{
+    char total[32], bound[32];
+    printf(
+        "Total time    %s", format_elapsed((int64_t)(result->total_s * 1e6), total, sizeof total));
+    if (result->lower_bound_s > 0)
+        printf(", %.2f times the lower bound (%s)", result->total_s / result->lower_bound_s,
+            format_elapsed((int64_t)(result->lower_bound_s * 1e6), bound, sizeof bound));
+    printf("\n");
+}
+
 /* Preemption is only printed where tasks may be suspended. */
 static void print_result(const struct simulation_result *result, const struct user_totals *users,
     struct service_totals *services)
 {
-    char total[32], wait[32], exec[32], jct[32], bound[32];
-    printf("Total time    %s, %.2f times the lower bound (%s)\n",
-        format_elapsed((int64_t)(result->total_s * 1e6), total, sizeof total),
-        result->lower_bound_s > 0 ? result->total_s / result->lower_bound_s : 1,
-        format_elapsed((int64_t)(result->lower_bound_s * 1e6), bound, sizeof bound));
+    char wait[32], exec[32], jct[32];
+    print_total_time(result);
     printf("Average       waiting %s, execution %s, completion %s\n",
         format_elapsed((int64_t)(result->avg_wait_s * 1e6), wait, sizeof wait),
         format_elapsed((int64_t)(result->avg_exec_s * 1e6), exec, sizeof exec),

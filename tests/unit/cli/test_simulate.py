@@ -189,6 +189,11 @@ class Services(SimulateCase):
         out = self.colloc("simulate", *self.run_service((0, "web"), (1, "train")))
         self.assertRegex(out, r"web +\d+ +\d+ +1000 ms +\d+\.\d+ % +\d+\.\d %")
         self.assertRegex(out, "Trainings gave way 0 times")
+        self.assertRegex(out, r"Total time +\d+:\d\d, 1\.\d\d times the lower bound \(33:21\)\n")
+
+    def test_services_alone_have_no_lower_bound(self):
+        out = self.colloc("simulate", *self.run_service((0, "web"), solo=2000))
+        self.assertRegex(out, r"Total time +33:20\n")
 
     def test_the_end_of_a_service_is_a_signal(self):
         events = self.events((0, "web"), (1, "train"))
