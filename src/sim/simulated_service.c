@@ -13,7 +13,9 @@
  * ten seconds. So the core's rules for services decide which trainings come and give way.
  *
  * It answers from the time on at which it has all its memory. A service without a time in the
- * catalogue ends with the last training; one that has a time, by a time limit.
+ * catalogue ends with the last training; one that has a time, that long after its first start. The
+ * core knows that time as a time limit, which is of one attempt: a service that has been restarted
+ * is cancelled within a second after its end.
  */
 #include <errno.h>
 #include <math.h>
@@ -28,8 +30,8 @@
 /* The interference model divides by weights: a service without requests does next to nothing. */
 #define LOAD_MIN 1e-6
 
-/* If no training has computed for so long and none is to come, none ever will. Chosen: far longer
- * than the longest hold of a service (core/service.c). */
+/* If no training has computed for so long, none is to come, and no service changes any more, none
+ * ever will. Chosen: far longer than the longest hold of a service (core/service.c). */
 #define STUCK_US (24 * 3600 * SECOND_US)
 
 static struct demand scale_demand(const struct demand *demand, double load)
@@ -41,15 +43,32 @@ static struct demand scale_demand(const struct demand *demand, double load)
         .power_w = demand->power_w * load};
 }
 
-int simulated_service_init(struct simulation_run *run, struct simulated_task *task)
+/* A service changes its rate, or ends. */
+static int64_t note_change(struct simulation_run *run, int64_t from_us, double after_s)
 {
-    struct simulated_service *service = task->service = calloc(1, sizeof *service);
-    if (service)
-        service->total = service_totals_add(&run->services, task->running.id, task->type);
-    return service && service->total ? 0 : -ENOMEM;
+    int64_t time_us = from_us + llround(after_s * (double)SECOND_US);
+    if (time_us > run->services_change_us)
+        run->services_change_us = time_us;
+    return time_us;
 }
 
-void simulated_service_start(struct simulated_task *task)
+int simulated_service_init(
+    struct simulation_run *run, struct simulated_task *task, int64_t submitted_us)
+{
+    const struct request_rate *rate = &task->type->service->rate;
+    struct simulated_service *service = task->service = calloc(1, sizeof *service);
+    if (!service)
+        return -ENOMEM;
+    task->solo_s = task->type->solo_s; /* its time is no work, and has no spread */
+    service->submitted_us = submitted_us;
+    service->end_us = TIME_NEVER;
+    service->total = service_totals_add(&run->services, task->running.id, task->type);
+    note_change(
+        run, submitted_us, isfinite(task->solo_s) ? task->solo_s : rate->steps[rate->n - 1].from_s);
+    return service->total ? 0 : -ENOMEM;
+}
+
+void simulated_service_start(struct simulation_run *run, struct simulated_task *task)
 {
     struct simulated_service *service = task->service;
     service->busy = task->running.demand;
@@ -58,6 +77,8 @@ void simulated_service_start(struct simulated_task *task)
     service->n_reports = 0;
     task->running.left_s = INFINITY;
     task->running.demand = scale_demand(&service->busy, service->load);
+    if (isfinite(task->solo_s) && service->end_us == TIME_NEVER)
+        service->end_us = note_change(run, task->start_us, task->solo_s);
 }
 
 static bool is_answering(const struct simulated_task *task)
@@ -109,7 +130,8 @@ static void answer_requests(struct simulation_run *run, struct simulated_task *t
 /* Neither does a training compute, nor will one. */
 static bool is_stuck(const struct simulation_run *run, int64_t now_us)
 {
-    bool has_recent = now_us - run->computed_us < STUCK_US || run->next_arrival.task;
+    bool has_recent = now_us - run->computed_us < STUCK_US ||
+                      now_us - run->services_change_us < STUCK_US || run->next_arrival.task;
     for (int i = 0; i < run->gpus.cluster->n_places && !has_recent; i++) {
         const struct place *place = &run->gpus.places[i];
         for (int k = 0; k < place->n_residents; k++)
@@ -135,10 +157,19 @@ static void cancel_all(struct simulation_run *run)
         cancel_task(run, id);
 }
 
+/* Where a service is past its end, or no training will end. */
+static void cancel_if_due(struct simulation_run *run, uint64_t id, int64_t now_us)
+{
+    if (is_stuck(run, now_us))
+        cancel_all(run);
+    else if (now_us > run->tasks[id]->service->end_us)
+        cancel_task(run, id);
+}
+
 void simulated_service_on_second(struct simulation_run *run, const struct sim_wakeup *wakeup)
 {
-    if (run->tasks[wakeup->subject] && is_stuck(run, wakeup->time_us))
-        cancel_all(run);
+    if (run->tasks[wakeup->subject])
+        cancel_if_due(run, wakeup->subject, wakeup->time_us);
     struct simulated_task *task = run->tasks[wakeup->subject];
     if (!task)
         return;

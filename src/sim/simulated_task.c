@@ -273,9 +273,9 @@ void simulated_task_start(void *context, struct sim *sim, const struct task *sta
     task->running.reference_speed = cluster_fastest(cluster, task->type->gpu_kind);
     task->running.demand = demand_on(
         cluster->gpus[cluster->places[started->gpus[0]].gpu], task->type);
-    if (task->service)
-        simulated_service_start(task);
     task->start_us = sim_now_us(sim);
+    if (task->service)
+        simulated_service_start(run, task);
     task->attempt = started->attempts;
     task->memory_steps = 0;
     task->waits = task->is_refused = false;

@@ -43,6 +43,7 @@ enum { SERVICE_REPORTS = 10 };
 /* What a service is besides a task. */
 struct simulated_service {
     int64_t submitted_us;
+    int64_t end_us;     /* its time after its first start; TIME_NEVER: before that, or no time */
     struct demand busy; /* on its GPUs, while it answers a request */
     double load;        /* the part of the time in which it does, as its GPUs have it */
     struct request_queue queue;
@@ -80,8 +81,9 @@ struct simulation_run {
     struct simulated_task **tasks; /* by id, from 1; NULL after the task's end */
     uint64_t n_tasks, n_unended;   /* all; trainings that have not ended */
     uint64_t n_services;           /* services that have not ended */
-    uint64_t n_stuck;    /* trainings that never ended beside services; 0: the run goes on */
-    int64_t computed_us; /* when a training last changed its speed */
+    uint64_t n_stuck;           /* trainings that never ended beside services; 0: the run goes on */
+    int64_t computed_us;        /* when a training last changed its speed */
+    int64_t services_change_us; /* when a service last changes its rate or ends; may be to come */
     struct service_totals services;
     size_t tasks_capacity;
     const struct running_task *changing; /* the task that is starting or ending now */
@@ -136,10 +138,11 @@ void simulated_task_prepare_change(struct simulation_run *run, const struct runn
 /* ---- simulated_service.c ---- */
 
 /* Makes a submitted task a service. Returns 0 or -ENOMEM. */
-int simulated_service_init(struct simulation_run *run, struct simulated_task *task);
+int simulated_service_init(
+    struct simulation_run *run, struct simulated_task *task, int64_t submitted_us);
 
-/* An attempt of the service begins, whose demand is set. */
-void simulated_service_start(struct simulated_task *task);
+/* An attempt of the service begins, whose demand and time of start are set. */
+void simulated_service_start(struct simulation_run *run, struct simulated_task *task);
 
 /* WAKE_SERVICE: a second of requests. */
 void simulated_service_on_second(struct simulation_run *run, const struct sim_wakeup *wakeup);

@@ -142,11 +142,9 @@ static struct simulated_task *add_task(struct simulation_run *run, const struct 
 static void add_service(struct simulation_run *run, struct simulated_task *task, int64_t now_us)
 {
     run->n_services++;
-    simulation_run_check(run, simulated_service_init(run, task));
+    simulation_run_check(run, simulated_service_init(run, task, now_us));
     if (run->error)
         return;
-    task->service->submitted_us = now_us;
-    task->solo_s = task->type->solo_s; /* its time is no work, and has no spread */
     simulation_run_wake(run, WAKE_SERVICE, now_us + SECOND_US, task->running.id, 0);
 }
 

@@ -92,14 +92,16 @@ class Services(SimulateCase):
     """A service beside trainings. Its GPU always has kernels of it while it answers a request."""
 
     HEAD = "task,class,solo_s,memory_mib,smact,gract,dram,power_w,rate,request_ms,p99_ms\n"
-    SERVICE = "web,service,{solo},4000,0.3,1,0.1,135,{rate},10,{target}\n"
+    SERVICE = "web,service,{solo},{memory},0.3,1,0.1,135,{rate},10,{target}\n"
     TRAINING = "train,training,{solo},8000,{smact},1,0.1,185,-,-,-\n"
 
-    def run_service(self, *arrivals, rate=50, target=1000, solo="-", smact=0.6, words=()):
+    def run_service(
+        self, *arrivals, rate=50, target=1000, solo="-", memory=4000, smact=0.6, words=()
+    ):
         tasks = self.write(
             "services.csv",
             self.HEAD
-            + self.SERVICE.format(solo=solo, rate=rate, target=target)
+            + self.SERVICE.format(solo=solo, memory=memory, rate=rate, target=target)
             + self.TRAINING.format(solo=2000, smact=smact),
         )
         words = (f"--trace={self.trace(*arrivals)}", f"--tasks={tasks}") + tuple(words)
@@ -184,6 +186,23 @@ class Services(SimulateCase):
     def test_trainings_that_never_end_beside_a_service(self):
         words = self.run_service((0, "web"), (1, "train"), rate=150, target=100)
         self.assertIn("1 tasks never ended", self.complaint("simulate", *words, code=2))
+
+    def test_a_service_that_crashes_ends(self):
+        # It needs more memory than the GPU has: no attempt of it reaches its time.
+        options = {"memory": 60000, "solo": 1000, "words": ("--estimator=none",)}
+        result = self.result((0, "web"), **options)
+        self.assertGreater(result["oom"], 1)
+        self.assertAlmostEqual(result["total_s"], 1000, delta=1.001)
+        result = self.result((0, "web"), (1, "train"), **options)
+        self.assertEqual(result["completed"], 1)
+
+    def test_trainings_wait_for_a_change_of_a_service(self):
+        # The p99 at 50 requests a second is beyond the target even without the training.
+        for options in ({"solo": 100000}, {"rate": "50;100000:1"}):
+            result = self.result((0, "web"), (1, "train"), target=30, **options)
+            self.assertEqual(result["completed"], 1, options)
+            self.assertGreater(result["avg_wait_s"], 99990, options)
+            self.assertLess(result["total_s"], 110000, options)
 
     def test_rows(self):
         out = self.colloc("simulate", *self.run_service((0, "web"), (1, "train")))
