@@ -529,9 +529,18 @@ static void print_total_time(const struct simulation_result *result)
     printf("\n");
 }
 
+static void print_preemption(const struct simulation_result *result)
+{
+    printf("Preemption    %" PRId64 " suspensions, %" PRId64 " moves", result->suspensions,
+        result->moves);
+    if (result->max_stretch.valid)
+        printf(", completion at most %.2f times that of FIFO", result->max_stretch.value);
+    printf("\n");
+}
+
 /* Preemption is only printed where tasks may be suspended. */
-static void print_result(const struct simulation_result *result, const struct user_totals *users,
-    struct service_totals *services)
+static void print_result(const struct simulation *simulation,
+    const struct simulation_result *result, const struct user_totals *users)
 {
     char wait[32], exec[32], jct[32];
     print_total_time(result);
@@ -542,18 +551,16 @@ static void print_result(const struct simulation_result *result, const struct us
     printf("Tasks         %" PRId64 " completed, %" PRId64 " failed, %" PRId64 " skipped, %" PRId64
            " OOM crashes\n",
         result->completed, result->failed, result->left_out, result->oom);
-    if (result->max_stretch.valid)
-        printf("Preemption    %" PRId64 " suspensions, %" PRId64
-               " moves, completion at most %.2f times that of FIFO\n",
-            result->suspensions, result->moves, result->max_stretch.value);
+    if (simulation->settings.can_suspend)
+        print_preemption(result);
     printf(
         "GPUs          %.3f MJ, mean SMACT %.1f %%\n", result->energy_mj, 100 * result->mean_smact);
     print_users(users);
-    service_rows_print(services, result->suspensions);
+    service_rows_print(simulation->services, result->suspensions);
 }
 
-static void print_result_json(const struct simulation_result *result,
-    const struct user_totals *users, struct service_totals *services)
+static void print_result_json(const struct simulation *simulation,
+    const struct simulation_result *result, const struct user_totals *users)
 {
     json_t *object = json_pack("{s:f,s:f,s:f,s:f,s:I,s:I,s:f,s:f,s:f,s:I,s:I}", "total_s",
         result->total_s, "avg_wait_s", result->avg_wait_s, "avg_exec_s", result->avg_exec_s,
@@ -561,16 +568,16 @@ static void print_result_json(const struct simulation_result *result,
         (json_int_t)result->completed, "energy_mj", result->energy_mj, "mean_smact",
         result->mean_smact, "lower_bound_s", result->lower_bound_s, "failed",
         (json_int_t)result->failed, "left_out", (json_int_t)result->left_out);
-    if (result->max_stretch.valid) { /* where tasks can be suspended */
+    if (simulation->settings.can_suspend) {
         json_object_set_new(object, "suspensions", json_integer(result->suspensions));
         json_object_set_new(object, "moves", json_integer(result->moves));
-        json_object_set_new(object, "max_stretch", json_real(result->max_stretch.value));
+        json_object_set_new(object, "max_stretch", reading_json(result->max_stretch, 1));
     }
     if (has_users(users))
         json_object_set_new(object, "users", users_json(users));
-    if (services->n) {
+    if (simulation->services->n) {
         json_object_set_new(object, "suspensions", json_integer(result->suspensions));
-        json_object_set_new(object, "services", service_rows_json(services));
+        json_object_set_new(object, "services", service_rows_json(simulation->services));
     }
     print_json(object);
     json_decref(object);
@@ -606,7 +613,7 @@ static int run(const struct invocation *invocation)
         print_error("%s", fault.text);
     else
         (invocation->common[COMMON_JSON].number ? print_result_json : print_result)(
-            &result, &users, &services);
+            &setup.simulation, &result, &users);
     service_totals_fini(&services);
     user_totals_fini(&users);
     catalogue_fini(&setup.catalogue);

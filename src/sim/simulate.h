@@ -63,7 +63,8 @@ struct simulation_result {
     int64_t suspensions, moves;               /* of tasks that gave way; pauses included */
     struct reading max_stretch;               /* the largest ratio of a task's completion time to
                                                * that of first come, first served on whole GPUs;
-                                               * only simulate_with_stretch calculates it */
+                                               * only simulate_with_stretch calculates it, where
+                                               * tasks end in both */
     int64_t left_out;                         /* tasks of the trace that fit no GPU */
     double energy_mj, mean_smact;             /* over all GPUs, within total_s */
     double lower_bound_s;                     /* of total_s, for any policy (sim/bound.h) */
@@ -79,6 +80,16 @@ struct simulation_result {
  * the files and of memory. Else the fault says what is wrong.
  */
 int simulate_trace(
+    const struct simulation *simulation, struct fault *fault, struct simulation_result *ret_result);
+
+/*
+ * Runs a simulation with which another is compared: as simulate_trace, without outputs.
+ *
+ * Returns as simulate_trace, but COMPARISON_NONE instead of -EDEADLK, without a fault: tasks never
+ * started or ended, so there is nothing to compare with.
+ */
+enum { COMPARISON_NONE = 1 };
+int simulate_comparison(
     const struct simulation *simulation, struct fault *fault, struct simulation_result *ret_result);
 
 #endif

@@ -16,13 +16,11 @@ static struct simulation in_order(const struct simulation *simulation)
     fifo.settings.preempt = fifo.settings.can_suspend = fifo.settings.can_pause = false;
     fifo.settings.backfill = false;
     fifo.settings.preload = fifo.settings.make_room = fifo.take_turns = false;
-    fifo.trace_out = fifo.timeline_out = fifo.tasks_out = fifo.remarks = NULL;
     fifo.settings.order = ORDER_FIFO;
-    fifo.users = NULL;
-    fifo.services = NULL;
     return fifo;
 }
 
+/* 0: no task ended in both. */
 static double max_ratio(const struct completions *of, const struct completions *to)
 {
     double most = 0;
@@ -42,10 +40,11 @@ int simulate_with_stretch(
     fifo.completions = &in_turn;
     int r = simulate_trace(&as_asked, fault, ret_result);
     if (r == 0)
-        r = simulate_trace(&fifo, fault, &fifo_result);
-    if (r == 0)
-        ret_result->max_stretch = reading_of(max_ratio(&own, &in_turn));
+        r = simulate_comparison(&fifo, fault, &fifo_result);
+    double most = r == 0 ? max_ratio(&own, &in_turn) : 0;
+    if (most > 0)
+        ret_result->max_stretch = reading_of(most);
     free(own.jct_s);
     free(in_turn.jct_s);
-    return r;
+    return r < 0 ? r : 0;
 }

@@ -85,16 +85,13 @@ static int simulate_alone(
     struct simulation_result result;
     alone.cluster = &part;
     alone.only_user = user->name;
-    alone.users = NULL;
-    alone.services = NULL;
-    alone.trace_out = alone.timeline_out = alone.tasks_out = alone.remarks = NULL;
-    int r = simulate_trace(&alone, fault, &result);
+    int r = simulate_comparison(&alone, fault, &result);
     double ended = (double)(result.completed + result.failed);
-    if (result.avg_jct_s > 0) {
+    if (r == 0 && result.avg_jct_s > 0) {
         user->alone_wait_s = reading_of(result.avg_wait_s * ended);
         user->alone_jct_s = reading_of(result.avg_jct_s * ended);
     }
-    return r;
+    return r < 0 ? r : 0;
 }
 
 int simulate_with_users(const struct simulation *simulation, struct fault *fault,

@@ -19,7 +19,8 @@ struct user_totals {
         int64_t tasks;                            /* that ended */
         int gpus_max;                             /* of one of them */
         double wait_s, jct_s, stretch;            /* sums over them; the last: of their slowdowns */
-        struct reading alone_wait_s, alone_jct_s; /* as sums, alone on the share */
+        struct reading alone_wait_s, alone_jct_s; /* as sums, alone on the share; not valid where
+                                                     tasks never ended there */
     } * list;                                     /* by the number of the user in the trace */
     int n;
     size_t capacity;
@@ -42,7 +43,7 @@ struct reading user_total_fairness(const struct user_total *total);
  * ret_users: filled; user_totals_fini must follow in each case. Without a second user nothing is
  *            compared.
  *
- * Returns as simulate_trace, of any of the runs.
+ * Returns as simulate_trace, of any of the runs; -EDEADLK only of the first one.
  */
 int simulate_with_users(const struct simulation *simulation, struct fault *fault,
     struct simulation_result *ret_result, struct user_totals *ret_users);

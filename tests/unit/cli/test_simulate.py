@@ -204,6 +204,29 @@ class Services(SimulateCase):
             self.assertGreater(result["avg_wait_s"], 99990, options)
             self.assertLess(result["total_s"], 110000, options)
 
+    def test_trainings_that_never_end_in_order(self):
+        # On whole GPUs the training would wait for the service, and the service for the training.
+        words = ("--policy=predictive", "--preempt")
+        result = self.result((0, "web"), (1, "train"), words=words)
+        self.assertEqual((result["completed"], result["moves"]), (1, 0))
+        self.assertIsNone(result["max_stretch"])
+        out = self.colloc("simulate", *self.run_service((0, "web"), (1, "train"), words=words))
+        self.assertRegex(out, r"Preemption +\d+ suspensions, 0 moves\n")
+        # With a time the service ends.
+        result = self.result((0, "web"), (1, "train"), solo=2000, words=words)
+        self.assertGreater(result["max_stretch"], 0)
+
+    def test_trainings_that_never_end_on_the_share_of_a_user(self):
+        # On one GPU, the share of user a, a's training could only run beside a's service.
+        trace = self.write("users.csv", "submit_s,task,user\n0,web,a\n10,train,b\n10,train,a\n")
+        _, tasks, _ = self.run_service(target=30)
+        words = (f"--trace={trace}", tasks, "--gpus=2xA100-40GB")
+        a, b = json.loads(self.colloc("simulate", "--json", *words))["users"]
+        self.assertEqual((a["user"], a["tasks"], b["user"], b["tasks"]), ("a", 1, "b", 1))
+        self.assertIsNone(a["finish_time_fairness"])
+        self.assertIsNone(a["avg_wait_alone_s"])
+        self.assertAlmostEqual(b["finish_time_fairness"], 1, delta=0.01)
+
     def test_rows(self):
         out = self.colloc("simulate", *self.run_service((0, "web"), (1, "train")))
         self.assertRegex(out, r"web +\d+ +\d+ +1000 ms +\d+\.\d+ % +\d+\.\d %")
