@@ -11,8 +11,8 @@
  *     job 13    PENDING (DependencyNeverSatisfied): afterok:12(failed)
  *
  * As soon as job 12 is requeued, the dependency of job 13 is set anew, as it was: Slurm judges it
- * by what job 12 is now. All of it is seen in Slurm's records, so that a controller that was killed
- * goes on with it.
+ * by what job 12 is now. Where another job has failed for good, job 13 is left alone. All of it is
+ * seen in Slurm's records, so that a controller that was killed goes on with it.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,12 +51,12 @@ static bool is_renewal_due(const struct slurm_controller *controller, const stru
 static struct tracked_job *find_task_of(struct slurm_controller *controller, uint32_t array)
 {
     for (size_t i = 0; i < controller->n_all; i++)
-        if (controller->all[i]->base == array && is_renewal_due(controller, controller->all[i]))
+        if (controller->all[i]->base == array && is_run_again(controller->all[i]))
             return controller->all[i];
     return NULL;
 }
 
-/* The job that "12", "12_3" or "12_*" names, if its dependents are to wait for it again. */
+/* The job that "12", "12_3" or "12_*" names, if it is run again. */
 static struct tracked_job *find_cause(struct slurm_controller *controller, const char *name)
 {
     char *end;
@@ -66,50 +66,92 @@ static struct tracked_job *find_cause(struct slurm_controller *controller, const
     if (*end == '_')
         index = strtoul(end + 1, &end, 10);
     struct tracked_job *job = id_map_get(&controller->jobs, (uint64_t)base << 32 | (uint32_t)index);
-    return job && is_renewal_due(controller, job) ? job : NULL;
+    return job && is_run_again(job) ? job : NULL;
 }
 
-/* A condition of a dependency: "afterok:12_3(failed)". */
-static struct tracked_job *find_cause_of(struct slurm_controller *controller, const char *at)
+/* Removes the next condition, "afterok:12_3(failed)", from the front. Returns its size; 0: none. */
+static size_t take_condition(const char **text, const char **ret_condition)
 {
-    size_t size = strcspn(at, ",?");
-    const char *state = memchr(at, '(', size), *colon = memchr(at, ':', size);
-    bool is_success = strncmp(at, "afterok:", 8) == 0 || strncmp(at, "aftercorr:", 10) == 0;
-    if (!is_success || !colon || !state || strncmp(state, "(failed)", 8) != 0)
-        return NULL;
-    return find_cause(controller, colon + 1);
+    *text += strspn(*text, ",?");
+    *ret_condition = *text;
+    size_t size = strcspn(*text, ",?");
+    *text += size;
+    return size;
 }
 
-/* Without the states that Slurm shows. Returns false when it is longer than `size`. */
-static bool copy_dependency(const char *from, char *to, size_t size)
+static bool has_failed(const char *condition, size_t size)
 {
-    size_t used = 0;
-    while (*from) {
-        size_t plain = strcspn(from, "(");
-        if (used + plain >= size)
+    const char *state = memchr(condition, '(', size);
+    return state && strncmp(state, "(failed)", 8) == 0;
+}
+
+/* The job that is run again and on whose success the condition waits; or NULL. */
+static struct tracked_job *find_cause_of(
+    struct slurm_controller *controller, const char *condition, size_t size)
+{
+    const char *colon = memchr(condition, ':', size);
+    bool is_success = strncmp(condition, "afterok:", 8) == 0 ||
+                      strncmp(condition, "aftercorr:", 10) == 0;
+    return is_success && colon ? find_cause(controller, colon + 1) : NULL;
+}
+
+/*
+ * Writes the dependency as it was set, without the states that Slurm shows. slurmctld drops a
+ * condition of a job that it has forgotten meanwhile, and would start the dependent although that
+ * job failed. So no condition that has failed for good is written:
+ *
+ *     afterok:12(failed),afterok:9(failed)    none: it cannot come true
+ *     afterok:12(failed)?afterok:9(failed)    afterok:12
+ *
+ * ret_text: SLURM_DEPENDENCY_MAX bytes
+ * Returns whether all or, of a list with "?", some of what has failed is run again.
+ */
+static bool restore_dependency(
+    struct slurm_controller *controller, const char *dependency, char *ret_text)
+{
+    const char *condition, *separator = strchr(dependency, '?') ? "?" : ",";
+    size_t size, used = 0;
+    bool is_restored = false;
+    while ((size = take_condition(&dependency, &condition)) > 0) {
+        bool has_cause = has_failed(condition, size);
+        if (has_cause && !find_cause_of(controller, condition, size)) {
+            if (*separator == ',')
+                return false;
+            continue;
+        }
+        is_restored |= has_cause;
+        used += (size_t)snprintf(ret_text + used, SLURM_DEPENDENCY_MAX - used, "%s%.*s",
+            used ? separator : "", (int)strcspn(condition, "(,?"), condition);
+        if (used >= SLURM_DEPENDENCY_MAX)
             return false;
-        memcpy(to + used, from, plain);
-        used += plain;
-        from += plain;
-        from += strcspn(from, ")");
-        from += *from == ')';
     }
-    to[used] = '\0';
-    return true;
+    return is_restored;
+}
+
+/* Notes that all causes of the dependency are done with. Returns whether one of them was due. */
+static bool take_due_causes(struct slurm_controller *controller, const char *dependency)
+{
+    const char *condition;
+    size_t size;
+    bool is_due = false;
+    while ((size = take_condition(&dependency, &condition)) > 0) {
+        struct tracked_job *cause = has_failed(condition, size)
+                                        ? find_cause_of(controller, condition, size)
+                                        : NULL;
+        if (!cause || !is_renewal_due(controller, cause))
+            continue;
+        cause->renewed_us = controller->now_us;
+        is_due = true;
+    }
+    return is_due;
 }
 
 static void renew_dependency(struct slurm_controller *controller, const struct slurm_job *record)
 {
     char text[SLURM_DEPENDENCY_MAX];
-    bool is_due = false, is_task = record->array_id != 0 && !record->array_indices;
-    for (const char *at = record->dependency; *at; at += strcspn(at, ",?")) {
-        at += strspn(at, ",?");
-        struct tracked_job *cause = find_cause_of(controller, at);
-        if (cause)
-            cause->renewed_us = controller->now_us;
-        is_due |= cause != NULL;
-    }
-    if (!is_due || !copy_dependency(record->dependency, text, sizeof text))
+    bool is_task = record->array_id != 0 && !record->array_indices;
+    if (!restore_dependency(controller, record->dependency, text) ||
+        !take_due_causes(controller, record->dependency))
         return;
     struct slurm_change *change = controller_add_change(controller, SLURM_DEPEND,
         is_task ? record->array_id : record->id, is_task ? record->array_index : SLURM_NO_INDEX);

@@ -899,6 +899,7 @@ static void dependents_wait_for_the_second_run(void **state)
                     *any = submit_dependent("afterok:%u(failed)?afterok:9(failed)", id),
                     *of_another = submit_dependent("afterok:7%u(failed)", id),
                     *opposite = submit_dependent("afternotok:%u(failed)", id),
+                    *hopeless = submit_dependent("afterok:%u(failed),afterok:9(failed)", id),
                     *elsewhere = submit_dependent("afterok:%u_*(failed)", id);
     snprintf(elsewhere->partition, sizeof elsewhere->partition, "cpus");
     update();
@@ -909,9 +910,9 @@ static void dependents_wait_for_the_second_run(void **state)
     settle();
     assert_int_equal(dependent->renewals, 1);
     assert_string_equal(dependent->dependency, "singleton,afterok:2");
-    assert_string_equal(any->dependency, "afterok:2?afterok:9");
+    assert_string_equal(any->dependency, "afterok:2"); /* Slurm may have forgotten job 9 */
     assert_string_equal(elsewhere->dependency, "afterok:2_*");
-    assert_int_equal(of_another->renewals + opposite->renewals, 0);
+    assert_int_equal(of_another->renewals + opposite->renewals + hopeless->renewals, 0);
     end_cluster();
 }
 
