@@ -662,6 +662,8 @@ static struct tracked_job *follow_one(struct slurm_controller *controller,
     bool is_new_run = is_new || !is_same_run(job, record);
     bool is_resized = !is_new_run && has_other_nodes(controller, job, record);
     bool is_wanted_new = is_new_run || is_resized || job->request.gpus == 0;
+    /* also the former run, again, where slurmctld has crashed and forgotten the requeue */
+    bool is_unseen = is_end && is_new_run && (is_new || failed_unseen(controller, record));
     if (needs_note(controller, record, is_wanted_new))
         job_note_parse(record->admin_comment, &note);
     job = is_new ? add_job(controller, record, base, index) : job;
@@ -672,7 +674,7 @@ static struct tracked_job *follow_one(struct slurm_controller *controller,
     if (is_resized)
         controller_drop_task(controller, job);
     take_facts(controller, job, record, &note, is_wanted_new);
-    if (is_new && is_end)
+    if (is_unseen)
         examine_unseen(controller, job);
     else if (is_end)
         follow_end(controller, job);

@@ -1012,6 +1012,35 @@ static void what_the_agent_held_is_released(void **state)
     end_cluster();
 }
 
+/* slurmctld crashes and has forgotten that the controller requeued a job: it is requeued again, by
+ * the same controller and by a new one. */
+static void a_forgotten_requeue_is_made_again(void **state)
+{
+    for (int is_new = 0; is_new < 2; is_new++) {
+        struct fake_job *jobs[3];
+        begin_cluster(1, 2);
+        share_and_fail(jobs);
+        const struct fake_job saved = *jobs[1];
+        examine_logs(true);
+        update();
+        assert_int_equal(jobs[1]->job.state, SLURM_STATE_PENDING);
+        assert_int_equal(jobs[1]->job.restarts, 1);
+        update();
+        *jobs[1] = saved;
+        if (is_new)
+            replace_controller();
+        update();
+        examine_logs(true);
+        fake_slurm_end(&fake, jobs[2], SLURM_STATE_COMPLETED);
+        settle();
+        fake.now_s += 200; /* Slurm lets it wait for 2 minutes */
+        settle();
+        assert_on(jobs[1], "n0", "gres:shard:i1:80");
+        assert_int_equal(jobs[1]->starts, 2);
+        end_cluster();
+    }
+}
+
 /* slurmctld forgets the second start: it shows the job requeued and held, as its agent left it, and
  * that start has begun its output anew. A new controller, too, knows why the job is held. */
 static void a_forgotten_second_start_is_made_again(void **state)
@@ -1596,6 +1625,7 @@ int main(void)
         cmocka_unit_test(dependents_are_renewed_seldom),
         cmocka_unit_test(company_of_earlier_counts),
         cmocka_unit_test(what_the_agent_held_is_released),
+        cmocka_unit_test(a_forgotten_requeue_is_made_again),
         cmocka_unit_test(a_forgotten_second_start_is_made_again),
         cmocka_unit_test(a_forgotten_release_is_made_again),
         cmocka_unit_test(a_recovery_without_nodes_is_released),
