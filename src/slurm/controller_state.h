@@ -112,7 +112,8 @@ struct slurm_controller {
     size_t n_changes, changes_capacity;
     const struct slurm_job **broken_dependents; /* whose dependency has failed, as Slurm says */
     size_t n_broken_dependents, broken_dependents_capacity;
-    int *found_gpus; /* scratch: as many as there are GPUs */
+    struct id_map causes; /* by id, or the array's: what ran out of GPU memory and is run again */
+    int *found_gpus;      /* scratch: as many as there are GPUs */
     size_t found_capacity;
     int n_logs_wanted;
     const struct tracked_job *asked; /* the last that the node check was asked about */

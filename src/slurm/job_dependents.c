@@ -27,6 +27,7 @@
 void controller_note_dependent(struct slurm_controller *controller, const struct slurm_job *record)
 {
     if (record->state != SLURM_STATE_PENDING || !slurm_job_has_dependency(record) ||
+        strnlen(record->dependency, SLURM_DEPENDENCY_MAX) == SLURM_DEPENDENCY_MAX ||
         !strstr(record->dependency, "(failed)"))
         return;
     if (ARRAY_APPEND(controller->broken_dependents, controller->n_broken_dependents,
@@ -48,12 +49,23 @@ static bool is_renewal_due(const struct slurm_controller *controller, const stru
     return is_due && is_run_again(job);
 }
 
-static struct tracked_job *find_task_of(struct slurm_controller *controller, uint32_t array)
+/* Lists the jobs that are run again, so that no text of a user is compared with all jobs. Returns
+ * whether the dependents of one of them are due. */
+static bool list_causes(struct slurm_controller *controller)
 {
-    for (size_t i = 0; i < controller->n_all; i++)
-        if (controller->all[i]->base == array && is_run_again(controller->all[i]))
-            return controller->all[i];
-    return NULL;
+    bool is_any_due = false;
+    id_map_fini(&controller->causes);
+    for (size_t i = 0; i < controller->n_all; i++) {
+        struct tracked_job *job = controller->all[i];
+        if (!is_run_again(job))
+            continue;
+        bool is_due = is_renewal_due(controller, job);
+        is_any_due |= is_due;
+        if ((is_due || !id_map_get(&controller->causes, job->base)) &&
+            id_map_set(&controller->causes, job->base, job) < 0)
+            controller->is_broken = true;
+    }
+    return is_any_due;
 }
 
 /* The job that "12", "12_3" or "12_*" names, if it is run again. */
@@ -62,7 +74,7 @@ static struct tracked_job *find_cause(struct slurm_controller *controller, const
     char *end;
     unsigned long base = strtoul(name, &end, 10), index = SLURM_NO_INDEX;
     if (strncmp(end, "_*", 2) == 0)
-        return find_task_of(controller, (uint32_t)base);
+        return id_map_get(&controller->causes, (uint32_t)base);
     if (*end == '_')
         index = strtoul(end + 1, &end, 10);
     struct tracked_job *job = id_map_get(&controller->jobs, (uint64_t)base << 32 | (uint32_t)index);
@@ -164,6 +176,8 @@ static void renew_dependency(struct slurm_controller *controller, const struct s
 
 void controller_list_dependents(struct slurm_controller *controller)
 {
+    if (controller->n_broken_dependents == 0 || !list_causes(controller))
+        return;
     for (size_t i = 0; i < controller->n_broken_dependents; i++)
         renew_dependency(controller, controller->broken_dependents[i]);
 }

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <cmocka.h>
 
@@ -942,6 +943,37 @@ static void dependents_are_renewed_seldom(void **state)
     end_cluster();
 }
 
+static int64_t cpu_time_us(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+    return now.tv_sec * SECOND_US + now.tv_nsec / 1000;
+}
+
+/* A user may submit as many as MaxJobCount allows. */
+static void many_failed_conditions_hold_no_loop(void **state)
+{
+    enum { JOBS = 10000, DEPENDENTS = 1000, CONDITIONS = 150 };
+    static char text[SLURM_DEPENDENCY_MAX];
+    struct fake_job *jobs[3];
+    size_t used = 0;
+    begin_cluster(1, 2);
+    share_and_fail(jobs);
+    examine_logs(true);
+    for (int i = 0; i < JOBS; i++)
+        fake_slurm_submit(&fake, 0);
+    for (int i = 0; i < CONDITIONS; i++)
+        used += (size_t)snprintf(
+            text + used, sizeof text - used, "%safterok:%d_*(failed)", i ? "?" : "", 10 * JOBS + i);
+    for (int i = 0; i < DEPENDENTS; i++)
+        fake_slurm_submit(&fake, 0)->job.dependency = text;
+    int64_t before_us = cpu_time_us();
+    for (int i = 0; i < 4; i++)
+        update(); /* the first one requeues the job */
+    assert_true(cpu_time_us() - before_us < SECOND_US);
+    end_cluster();
+}
+
 /* A requeued job is seen with its restart counted, and only later with its new time of submission:
  * that is no other job. */
 static void a_requeue_is_seen_in_two_steps(void **state)
@@ -1623,6 +1655,7 @@ int main(void)
         cmocka_unit_test(a_job_with_another_end_is_not_requeued),
         cmocka_unit_test(dependents_wait_for_the_second_run),
         cmocka_unit_test(dependents_are_renewed_seldom),
+        cmocka_unit_test(many_failed_conditions_hold_no_loop),
         cmocka_unit_test(company_of_earlier_counts),
         cmocka_unit_test(what_the_agent_held_is_released),
         cmocka_unit_test(a_forgotten_requeue_is_made_again),
