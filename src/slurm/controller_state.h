@@ -69,6 +69,7 @@ struct tracked_job {
     int64_t renewed_us; /* when the jobs that depend on it were last made to wait again; 0: never */
     int64_t placed_s;   /* in Slurm's time, when the core placed its task */
     int failures;       /* of changes, since the last that was made */
+    int failed_tries;   /* to read and estimate its summary */
     uint32_t examined;  /* the number of restarts at which its log was read, plus 1 */
     uint32_t reported;  /* that before the last crash that its agent reported, plus 1 */
     uint32_t crashed;   /* that of the run after it last ran out of GPU memory, plus 1; 0: never */

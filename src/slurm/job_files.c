@@ -89,17 +89,26 @@ static int estimate_summary(
     return job_script_estimate(&work->script, work->files->settings, text, size, fault, ret_answer);
 }
 
+/* The helper was killed, took too long or could not begin: that says nothing of the job. */
+static bool is_helper_failure(int r)
+{
+    return r == -EIO || r == -ETIMEDOUT || r == -EAGAIN || r == -ENOMEM || r == -EMFILE ||
+           r == -ENFILE;
+}
+
 static void on_estimated(void *context, int r, const void *answer, const struct fault *fault)
 {
     struct script_estimate *work = context;
+    struct slurm_controller *controller = work->files->controller;
     struct fault words = *fault;
     if (r == ESTIMATE_BUSY) {
-        slurm_controller_want_again(work->files->controller, &work->key);
-        job_script_fini(&work->script);
-        free(work);
+        slurm_controller_want_again(controller, &work->key);
+    } else if (!is_helper_failure(r) || !slurm_controller_try_again(controller, &work->key)) {
+        finish_estimate(work, r, answer, &words);
         return;
     }
-    finish_estimate(work, r, answer, &words);
+    job_script_fini(&work->script);
+    free(work);
 }
 
 /* Returns 0, `work` will be answered; or -ENOMEM. */
@@ -125,8 +134,7 @@ void job_files_estimate(struct job_files *files, const struct slurm_job_key *key
     struct job_estimate estimate = {0};
     struct script_estimate *work = calloc(1, sizeof *work);
     if (!work) {
-        fault_set(&fault, ENOMEM, "out of memory");
-        answer_request(files, key, &(struct task_request){0}, -ENOMEM, &fault);
+        slurm_controller_want_again(files->controller, key);
         free(script);
         return;
     }
@@ -135,10 +143,11 @@ void job_files_estimate(struct job_files *files, const struct slurm_job_key *key
     int r = job_script_parse(script, files->settings, &fault, &work->script);
     free(script);
     const char *path = r == 0 ? job_script_summary(&work->script) : NULL;
-    if (path && ask_helper(work, path) == 0)
+    if (path) {
+        if (ask_helper(work, path) < 0)
+            on_estimated(work, fault_set(&fault, ENOMEM, "out of memory"), NULL, &fault);
         return;
-    if (path)
-        r = fault_set(&fault, ENOMEM, "out of memory");
+    }
     if (r == 0)
         r = job_script_estimate(&work->script, files->settings, NULL, 0, &fault, &estimate);
     finish_estimate(work, r, &estimate, &fault);

@@ -19,8 +19,8 @@ struct job_files *job_files_create(uv_loop_t *loop, struct slurm_controller *con
     const struct job_script_settings *settings, job_files_on_answer *on_answer, void *context);
 
 /* Parses the job's script, and lets a helper read its summary and estimate;
- * slurm_controller_set_request gets the answer. `script`: NULL: it has none; else owned from now
- * on. */
+ * slurm_controller_set_request gets the answer, or the script is wanted again. `script`: NULL: it
+ * has none; else owned from now on. */
 void job_files_estimate(struct job_files *files, const struct slurm_job_key *key, char *script);
 
 /* Searches the end of the job's error file, and then that of its output, for a lack of GPU memory;

@@ -304,7 +304,7 @@ static void forget_request(struct tracked_job *job)
 {
     job->request_state = REQUEST_UNKNOWN;
     job->request = (struct task_request){0};
-    job->attempt = job->ooms = 0;
+    job->attempt = job->ooms = job->failed_tries = 0;
     controller_clear_place(job);
 }
 

@@ -289,6 +289,20 @@ void slurm_controller_want_again(
     controller->n_logs_wanted++;
 }
 
+/* Chosen: what has failed so often most likely fails always, such as a summary that needs too much
+ * memory; a helper that the kernel ended by chance succeeds the next time. */
+enum { TRIES_MAX = 3 };
+
+bool slurm_controller_try_again(
+    struct slurm_controller *controller, const struct slurm_job_key *key)
+{
+    struct tracked_job *job = find_asked(controller, key->base, key->index);
+    if (job && job->request_state == REQUEST_READING && ++job->failed_tries >= TRIES_MAX)
+        return false;
+    slurm_controller_want_again(controller, key);
+    return true;
+}
+
 bool slurm_controller_has_news(const struct slurm_controller *controller)
 {
     return controller->has_news;

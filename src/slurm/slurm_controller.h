@@ -82,6 +82,11 @@ void slurm_controller_set_request(struct slurm_controller *controller,
 void slurm_controller_want_again(
     struct slurm_controller *controller, const struct slurm_job_key *key);
 
+/* The summary could not be estimated, but perhaps can another time. Returns whether it will be
+ * wanted again; else it has failed too often, and the job is to be refused. */
+bool slurm_controller_try_again(
+    struct slurm_controller *controller, const struct slurm_job_key *key);
+
 /* The next job that failed on shared GPUs: did it run out of GPU memory? Returns false when there
  * is none. */
 bool slurm_controller_wanted_log(

@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,12 +50,15 @@ static struct fake_job *job;
 static int64_t now_us;
 static int n_estimates; /* in this process */
 static bool is_answered;
+static bool is_killed; /* each helper, before it answers */
 
 int __wrap_job_script_estimate(const struct job_script *script,
     const struct job_script_settings *settings, const char *text, size_t size, struct fault *fault,
     struct job_estimate *ret_estimate)
 {
     n_estimates++;
+    if (is_killed)
+        raise(SIGKILL);
     return __real_job_script_estimate(script, settings, text, size, fault, ret_estimate);
 }
 
@@ -95,7 +99,7 @@ static void begin_cluster(void)
     job->job.uid = getuid();
     job->job.gid = getgid();
     n_estimates = 0;
-    is_answered = false;
+    is_answered = is_killed = false;
 }
 
 static void count_handle(uv_handle_t *handle, void *count)
@@ -114,8 +118,8 @@ static void wait_for_helpers(void)
     } while (count > 0);
 }
 
-/* The job's comment, once its script is answered. */
-static const char *comment_after(const char *script)
+/* The job's comment, once its script is answered. Helpers are killed in the first tries. */
+static const char *comment_after(const char *script, int killed_tries)
 {
     static const struct job_script_settings settings = {
         "graph", ESTIMATE_RESERVED_QUANTILE, SHARING_STREAMS};
@@ -125,11 +129,16 @@ static const char *comment_after(const char *script)
     uv_timer_start(&other, on_time, 10, 10);
     struct job_files *files = job_files_create(&loop, controller, &settings, on_answer, NULL);
     assert_non_null(files);
-    assert_true(update_once(&key));
-    job_files_estimate(files, &key, strdup(script));
     int64_t end_us = clock_monotonic_us() + 60 * SECOND_US;
-    while (!is_answered && clock_monotonic_us() < end_us)
+    assert_true(update_once(&key));
+    for (bool is_wanted = true; !is_answered && clock_monotonic_us() < end_us;) {
+        is_killed = killed_tries > 0;
+        killed_tries -= is_wanted;
+        if (is_wanted)
+            job_files_estimate(files, &key, strdup(script));
         uv_run(&loop, UV_RUN_ONCE);
+        is_wanted = slurm_controller_wanted_script(controller, &key);
+    }
     assert_true(is_answered);
     for (int i = 0; i < 3; i++)
         update_once(&key);
@@ -167,7 +176,7 @@ static void a_large_summary_is_estimated_by_a_helper(void **state)
     write_summary(path, LARGE);
     snprintf(script, sizeof script, "#!/bin/sh\n#COLLOC --summary=%s --batch=32\ntrue\n", path);
     begin_cluster();
-    const char *comment = comment_after(script);
+    const char *comment = comment_after(script, 0);
     assert_non_null(strstr(comment, "shards; GPU memory"));
     assert_int_equal(n_estimates, 0);
     end_cluster();
@@ -178,7 +187,8 @@ static void a_summary_that_is_not_there_refuses_the_job(void **state)
 {
     begin_cluster();
     job->job.work_dir = "/nowhere";
-    const char *comment = comment_after("#!/bin/sh\n#COLLOC --summary=net.txt --batch=32\ntrue\n");
+    const char *comment = comment_after(
+        "#!/bin/sh\n#COLLOC --summary=net.txt --batch=32\ntrue\n", 0);
     assert_non_null(strstr(comment, "/nowhere/net.txt: "));
     end_cluster();
 }
@@ -186,16 +196,32 @@ static void a_summary_that_is_not_there_refuses_the_job(void **state)
 static void without_a_summary_no_helper_is_needed(void **state)
 {
     begin_cluster();
-    const char *comment = comment_after("#!/bin/sh\n#COLLOC --memory=10GiB\ntrue\n");
+    const char *comment = comment_after("#!/bin/sh\n#COLLOC --memory=10GiB\ntrue\n", 0);
     assert_non_null(strstr(comment, "GPU memory 10.0 GiB"));
     assert_int_equal(n_estimates, 1);
     end_cluster();
+}
+
+/* By the kernel, or an administrator: that is not the job's fault. */
+static void a_killed_helper_is_tried_again(void **state)
+{
+    char path[] = "/tmp/colloc-summary-XXXXXX", script[128];
+    write_summary(path, sizeof summary);
+    snprintf(script, sizeof script, "#!/bin/sh\n#COLLOC --summary=%s --batch=32\ntrue\n", path);
+    begin_cluster();
+    assert_non_null(strstr(comment_after(script, 2), "shards; GPU memory"));
+    end_cluster();
+    begin_cluster();
+    assert_non_null(strstr(comment_after(script, 3), "could not estimate from the summary"));
+    end_cluster();
+    unlink(path);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_large_summary_is_estimated_by_a_helper),
+        cmocka_unit_test(a_killed_helper_is_tried_again),
         cmocka_unit_test(a_summary_that_is_not_there_refuses_the_job),
         cmocka_unit_test(without_a_summary_no_helper_is_needed),
     };
