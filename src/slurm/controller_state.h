@@ -70,9 +70,11 @@ struct tracked_job {
     int64_t placed_s;   /* in Slurm's time, when the core placed its task */
     int failures;       /* of changes, since the last that was made */
     int failed_tries;   /* to read and estimate its summary */
-    uint32_t examined;  /* the number of restarts at which its log was read, plus 1 */
-    uint32_t reported;  /* that before the last crash that its agent reported, plus 1 */
-    uint32_t crashed;   /* that of the run after it last ran out of GPU memory, plus 1; 0: never */
+    /* numbers of the open requests for its script and its log; 0: none, or it is another job's */
+    uint64_t script_request, log_request;
+    uint32_t examined; /* the number of restarts at which its log was read, plus 1 */
+    uint32_t reported; /* that before the last crash that its agent reported, plus 1 */
+    uint32_t crashed;  /* that of the run after it last ran out of GPU memory, plus 1; 0: never */
     struct task_request request;
 };
 
@@ -93,7 +95,8 @@ struct slurm_controller {
     struct id_map by_id;        /* by Slurm's id: of those placed and running */
     struct id_map array_active; /* by array id: its tasks placed or running, plus 1 */
     uint64_t next_task;
-    unsigned update; /* number of the present one */
+    uint64_t n_requests; /* for scripts and logs so far */
+    unsigned update;     /* number of the present one */
     int64_t now_us, wall_s;
     bool counts_memory, can_change_gres;
     struct slurm_snapshot snapshot; /* of the last update */

@@ -303,6 +303,7 @@ static bool is_same_run(const struct tracked_job *job, const struct slurm_job *r
 static void forget_request(struct tracked_job *job)
 {
     job->request_state = REQUEST_UNKNOWN;
+    job->script_request = 0;
     job->request = (struct task_request){0};
     job->attempt = job->ooms = job->failed_tries = 0;
     controller_clear_place(job);
@@ -413,9 +414,10 @@ static bool has_other_nodes(const struct slurm_controller *controller,
 static void want_log(struct slurm_controller *controller, struct tracked_job *job)
 {
     job->phase = JOB_EXAMINED;
+    job->log_request = 0;
     job->examined = job->restarts + 1;
+    controller->n_logs_wanted += !job->is_log_wanted;
     job->is_log_wanted = true;
-    controller->n_logs_wanted++;
 }
 
 /* Held in the run partition after a run: the agent of its node, or this controller before it was
@@ -809,7 +811,7 @@ void slurm_controller_log_examined(
     struct slurm_controller *controller, const struct slurm_job_key *key, bool is_gpu_oom)
 {
     struct tracked_job *job = id_map_get(&controller->jobs, (uint64_t)key->base << 32 | key->index);
-    if (!job || job->phase != JOB_EXAMINED || !job->record)
+    if (!job || job->phase != JOB_EXAMINED || job->log_request != key->request || !job->record)
         return;
     bool has_ended = job->task != 0; /* else it is held in the run partition */
     job->phase = has_ended && !is_gpu_oom ? JOB_DONE : JOB_WAITING;

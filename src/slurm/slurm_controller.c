@@ -220,7 +220,9 @@ void slurm_controller_changed(struct slurm_controller *controller,
         refuse_job(controller, job, reason);
 }
 
-static void set_key(struct slurm_job_key *key, const struct tracked_job *job)
+/* Returns the number of the request. */
+static uint64_t set_key(
+    struct slurm_controller *controller, const struct tracked_job *job, struct slurm_job_key *key)
 {
     *key = (struct slurm_job_key){.id = job->slurm_id,
         .base = job->base,
@@ -228,7 +230,15 @@ static void set_key(struct slurm_job_key *key, const struct tracked_job *job)
         .uid = job->uid,
         .gid = job->gid,
         .work_dir = job->record ? job->record->work_dir : NULL,
-        .attempt = job->attempt};
+        .attempt = job->attempt,
+        .request = ++controller->n_requests};
+    return key->request;
+}
+
+/* Does the job still wait for the answer to this request for its script? */
+static bool awaits_script(const struct tracked_job *job, const struct slurm_job_key *key)
+{
+    return job && job->request_state == REQUEST_READING && job->script_request == key->request;
 }
 
 /* Only jobs that may start soon: candidates are in the order of priority. */
@@ -240,7 +250,7 @@ bool slurm_controller_wanted_script(
         if (job->request_state != REQUEST_UNKNOWN)
             continue;
         job->request_state = REQUEST_READING;
-        set_key(ret_key, job);
+        job->script_request = set_key(controller, job, ret_key);
         return true;
     }
     return false;
@@ -250,7 +260,7 @@ void slurm_controller_set_request(struct slurm_controller *controller,
     const struct slurm_job_key *key, const struct task_request *request, const char *refusal)
 {
     struct tracked_job *job = find_asked(controller, key->base, key->index);
-    if (!job || job->request_state != REQUEST_READING)
+    if (!awaits_script(job, key))
         return;
     job->request_state = refusal ? REQUEST_REFUSED : REQUEST_KNOWN;
     free(job->refusal);
@@ -271,7 +281,7 @@ bool slurm_controller_wanted_log(struct slurm_controller *controller, struct slu
             continue;
         job->is_log_wanted = false;
         controller->n_logs_wanted--;
-        set_key(ret_key, job);
+        job->log_request = set_key(controller, job, ret_key);
         return true;
     }
     return false;
@@ -281,9 +291,10 @@ void slurm_controller_want_again(
     struct slurm_controller *controller, const struct slurm_job_key *key)
 {
     struct tracked_job *job = find_asked(controller, key->base, key->index);
-    if (job && job->request_state == REQUEST_READING)
+    if (awaits_script(job, key))
         job->request_state = REQUEST_UNKNOWN;
-    if (!job || job->phase != JOB_EXAMINED || job->is_log_wanted)
+    if (!job || job->phase != JOB_EXAMINED || job->log_request != key->request ||
+        job->is_log_wanted)
         return;
     job->is_log_wanted = true;
     controller->n_logs_wanted++;
@@ -297,7 +308,7 @@ bool slurm_controller_try_again(
     struct slurm_controller *controller, const struct slurm_job_key *key)
 {
     struct tracked_job *job = find_asked(controller, key->base, key->index);
-    if (job && job->request_state == REQUEST_READING && ++job->failed_tries >= TRIES_MAX)
+    if (awaits_script(job, key) && ++job->failed_tries >= TRIES_MAX)
         return false;
     slurm_controller_want_again(controller, key);
     return true;

@@ -62,6 +62,7 @@ struct slurm_job_key {
     gid_t gid;
     const char *work_dir; /* valid until the next update */
     int attempt;
+    uint64_t request; /* its number: the id may be another job's when the answer comes */
 };
 
 /* The next job of which the script is to be read; from then on it counts as being read. Returns

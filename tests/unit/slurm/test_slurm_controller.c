@@ -1305,6 +1305,55 @@ static void a_used_id_is_another_job(void **state)
     end_cluster();
 }
 
+/* The script of the former job is still being read when the id is another user's. */
+static void an_answer_for_a_used_id_is_of_the_former_job(void **state)
+{
+    struct slurm_job_key former, key;
+    struct slurm_change *changes;
+    size_t n;
+    const struct task_request request = {.need = {NEED_DECLARED, 70 * GIB}};
+    begin_cluster(1, 1);
+    struct fake_job *job = fake_slurm_submit(&fake, 5);
+    struct slurm_snapshot snapshot = fake_slurm_list(&fake);
+    assert_int_equal(
+        slurm_controller_update(controller, &snapshot, now_us, fake.now_s, &changes, &n), 0);
+    assert_true(slurm_controller_wanted_script(controller, &former));
+    job->job.submit_s += 5;
+    job->job.uid = 1001;
+    snapshot = fake_slurm_list(&fake);
+    assert_int_equal(
+        slurm_controller_update(controller, &snapshot, now_us, fake.now_s, &changes, &n), 0);
+    assert_true(slurm_controller_wanted_script(controller, &key));
+    assert_int_equal(key.uid, 1001);
+    slurm_controller_want_again(controller, &former);
+    slurm_controller_set_request(controller, &former, &request, "refused");
+    assert_false(slurm_controller_wanted_script(controller, &former));
+    slurm_controller_set_request(controller, &key, &request, NULL);
+    settle();
+    assert_on(job, "n0", "gres:shard:i0:70");
+    end_cluster();
+}
+
+/* Nor counts what the error file of a job says for the one that has its id now. */
+static void an_examined_log_counts_for_its_own_run(void **state)
+{
+    struct slurm_job_key former, key;
+    struct fake_job *jobs[3];
+    begin_cluster(1, 2);
+    share_and_fail(jobs);
+    assert_true(slurm_controller_wanted_log(controller, &former));
+    jobs[1]->job.submit_s += 5; /* the id is used again, for a job that has failed, too */
+    jobs[1]->job.uid = 1001;
+    update();
+    assert_true(slurm_controller_wanted_log(controller, &key));
+    assert_int_equal(key.uid, 1001);
+    slurm_controller_log_examined(controller, &former, true);
+    slurm_controller_log_examined(controller, &key, false);
+    settle();
+    assert_int_equal(jobs[1]->job.state, SLURM_STATE_FAILED);
+    end_cluster();
+}
+
 static void a_job_moved_by_hand_is_believed(void **state)
 {
     begin_cluster(2, 2);
@@ -1667,6 +1716,8 @@ int main(void)
         cmocka_unit_test(a_former_pin_is_no_rule), cmocka_unit_test(rules_changed_by_hand_count),
         cmocka_unit_test(a_comment_of_earlier_is_replaced),
         cmocka_unit_test(a_used_id_is_another_job),
+        cmocka_unit_test(an_answer_for_a_used_id_is_of_the_former_job),
+        cmocka_unit_test(an_examined_log_counts_for_its_own_run),
         cmocka_unit_test(a_job_moved_by_hand_is_believed),
         cmocka_unit_test(a_pin_changed_by_hand_is_believed),
         cmocka_unit_test(arrays_are_pinned_task_by_task),
