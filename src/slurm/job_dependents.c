@@ -171,6 +171,7 @@ static void renew_dependency(struct slurm_controller *controller, const struct s
         return;
     change->moves = record->partition &&
                     strcmp(record->partition, controller->options.intake_partition) == 0;
+    change->begin_s = record->begin_s;
     snprintf(change->dependency, sizeof change->dependency, "%s", text);
 }
 

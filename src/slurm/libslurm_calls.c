@@ -21,6 +21,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/array.h"
 #include "base/units.h"
@@ -466,23 +467,32 @@ static int release_job(char *id, int64_t begin_s, struct fault *fault)
     return update_job(&update, fault);
 }
 
+/* Chosen: for longer than slurmctld or the controller takes to start again. */
+enum { RENEWAL_DELAY_S = 300 };
+
 /* In a partition that is DOWN, slurmctld does not judge a dependency again that it has taken for
  * one that never comes true (22.05). So such a job is in the run partition while its dependency is
- * set, and waits there for a job that has not ended; if it cannot be moved back here, it is later,
- * as every job without a pin. */
+ * set, and waits there for a job that has not ended. If it cannot be moved back here, it is later,
+ * as every job without a pin; its start is put off, so that it does not start without a GPU by
+ * then. */
 static int renew_dependency(
     const struct libslurm *slurm, char *id, const struct slurm_change *change, struct fault *fault)
 {
     job_desc_msg_t update;
+    time_t now = time(NULL), delayed = now + RENEWAL_DELAY_S;
     slurm_init_job_desc_msg(&update);
     update.job_id_str = id;
     update.dependency = text_for_slurm(change->dependency);
-    update.partition = change->moves ? text_for_slurm(slurm->run) : NULL;
+    if (!change->moves)
+        return update_job(&update, fault);
+    update.partition = text_for_slurm(slurm->run);
+    update.begin_time = change->begin_s > delayed ? change->begin_s : delayed;
     int r = update_job(&update, fault);
-    if (r < 0 || !change->moves)
+    if (r < 0)
         return r;
     update.dependency = NULL;
     update.partition = text_for_slurm(slurm->intake);
+    update.begin_time = change->begin_s > now ? change->begin_s : now;
     return update_job(&update, fault);
 }
 

@@ -132,7 +132,7 @@ struct slurm_change {
     uint64_t task;       /* the core's, for the caller */
     bool moves;          /* SLURM_PIN, SLURM_DEPEND: the job is in the intake partition */
     bool releases;       /* SLURM_RETURN: what was held for colloc is not held any more */
-    int64_t begin_s;     /* SLURM_PIN: not before; 0: at once */
+    int64_t begin_s;     /* SLURM_PIN, SLURM_DEPEND: not before; 0: at once */
     int n_nodes;         /* SLURM_PIN: how many nodes */
     char nodes[SLURM_NODES_MAX]; /* their names, comma-separated */
     char gres[SLURM_GRES_MAX];   /* on each of them */

@@ -146,6 +146,7 @@ int fake_slurm_change(struct fake_slurm *fake, const struct slurm_change *change
     if (change->kind == SLURM_DEPEND) {
         snprintf(job->dependency, sizeof job->dependency, "%s", change->dependency);
         job->job.dependency = job->dependency;
+        job->job.begin_s = change->begin_s > fake->now_s ? change->begin_s : fake->now_s;
         job->renewals++;
     }
     if (change->begin_s)

@@ -8,8 +8,10 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <cmocka.h>
 
@@ -21,6 +23,8 @@ static struct {
     bool has_news; /* since the last load of jobs */
     uint16_t intake_state;
     slurm_job_info_t job;
+    job_desc_msg_t updates[2];
+    int n_updates;
 } server;
 
 static char version[] = "22.05.8", node_name[] = "n0", matlab[] = "matlab", intake[] = "intake",
@@ -114,6 +118,13 @@ void slurm_free_partition_info_msg(partition_info_msg_t *partitions)
 {
 }
 
+int slurm_update_job2(job_desc_msg_t *update, job_array_resp_msg_t **ret_answers)
+{
+    assert_true(server.n_updates < 2);
+    server.updates[server.n_updates++] = *update;
+    return SLURM_SUCCESS;
+}
+
 int slurm_job_cpus_allocated_on_node_id(job_resources_t *resources, int node)
 {
     return 4 * (node + 1);
@@ -123,6 +134,7 @@ static void begin_server(struct slurm_calls *ret_calls)
 {
     server.licences_fail = server.partitions_fail = server.has_news = false;
     server.intake_state = PARTITION_DOWN;
+    server.n_updates = 0;
     server.job = (slurm_job_info_t){.job_id = 7,
         .job_state = JOB_PENDING,
         .partition = intake,
@@ -205,10 +217,34 @@ static void cpus_of_nodes_are_known_until_it_completes(void **state)
     libslurm_calls_fini(&calls);
 }
 
+/* In the run partition a job without a GPU must not start, should nothing move it back. */
+static void a_renewed_dependency_starts_nothing(void **state)
+{
+    struct slurm_calls calls;
+    for (int is_later = 0; is_later < 2; is_later++) {
+        time_t now = time(NULL), begin = is_later ? now + 5000 : 0;
+        struct slurm_change change = {.kind = SLURM_DEPEND, .job = 7, .index = SLURM_NO_INDEX};
+        change.moves = true;
+        change.begin_s = begin;
+        snprintf(change.dependency, sizeof change.dependency, "afterok:6");
+        begin_server(&calls);
+        assert_int_equal(calls.change(calls.context, &change, NULL), 0);
+        assert_int_equal(server.n_updates, 2);
+        assert_string_equal(server.updates[0].partition, run);
+        assert_true(server.updates[0].begin_time >= (is_later ? begin : now + 60));
+        assert_string_equal(server.updates[1].partition, intake);
+        assert_null(server.updates[1].dependency);
+        assert_true(server.updates[1].begin_time >= (is_later ? begin : now));
+        assert_true(server.updates[1].begin_time <= (is_later ? begin : time(NULL)));
+        libslurm_calls_fini(&calls);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(licences_that_cannot_be_read_end_the_round),
         cmocka_unit_test(trouble_ends_only_by_an_answer),
-        cmocka_unit_test(cpus_of_nodes_are_known_until_it_completes)};
+        cmocka_unit_test(cpus_of_nodes_are_known_until_it_completes),
+        cmocka_unit_test(a_renewed_dependency_starts_nothing)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -903,6 +903,7 @@ static void dependents_wait_for_the_second_run(void **state)
                     *hopeless = submit_dependent("afterok:%u(failed),afterok:9(failed)", id),
                     *elsewhere = submit_dependent("afterok:%u_*(failed)", id);
     snprintf(elsewhere->partition, sizeof elsewhere->partition, "cpus");
+    int64_t begin_s = dependent->job.begin_s = fake.now_s + 1000;
     update();
     assert_int_equal(dependent->renewals, 0); /* it has not run again yet */
     examine_logs(true);
@@ -911,6 +912,7 @@ static void dependents_wait_for_the_second_run(void **state)
     settle();
     assert_int_equal(dependent->renewals, 1);
     assert_string_equal(dependent->dependency, "singleton,afterok:2");
+    assert_int_equal(dependent->job.begin_s, begin_s);
     assert_string_equal(any->dependency, "afterok:2"); /* Slurm may have forgotten job 9 */
     assert_string_equal(elsewhere->dependency, "afterok:2_*");
     assert_int_equal(of_another->renewals + opposite->renewals + hopeless->renewals, 0);
