@@ -129,6 +129,7 @@ class Serve(unittest.TestCase):
         done = subprocess.run(
             [TRY],
             env={**self.env, "BUILD": BUILD},
+            cwd=self.folder,
             input=words,
             capture_output=True,
             text=True,
