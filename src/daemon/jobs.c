@@ -123,12 +123,15 @@ static void count_jobs(struct jobs *jobs, struct user *user, int n, int64_t byte
     }
 }
 
-int jobs_of_user(const struct jobs *jobs, uid_t uid)
+int jobs_of_uid(const struct jobs *jobs, uid_t uid)
 {
     const struct user *user = find_user(jobs, uid);
-    if (names_is_unlisted(jobs->names, uid))
-        return jobs->unlisted_jobs;
     return user ? user->jobs : 0;
+}
+
+int jobs_of_user(const struct jobs *jobs, uid_t uid)
+{
+    return names_is_unlisted(jobs->names, uid) ? jobs->unlisted_jobs : jobs_of_uid(jobs, uid);
 }
 
 int64_t jobs_bytes_of_user(struct jobs *jobs, uid_t uid, int64_t now_us)

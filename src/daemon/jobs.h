@@ -75,6 +75,9 @@ int jobs_count(const struct jobs *jobs);
 /* Returns how many jobs this user has; all unlisted users together are one. */
 int jobs_of_user(const struct jobs *jobs, uid_t uid);
 
+/* Returns how many jobs this user has alone, also one that the user database lacks. */
+int jobs_of_uid(const struct jobs *jobs, uid_t uid);
+
 /* Returns the bytes of those jobs' texts, and of the tasks' that ended in the last 24 hours.
  * now_us: the core's time. */
 int64_t jobs_bytes_of_user(struct jobs *jobs, uid_t uid, int64_t now_us);

@@ -52,7 +52,7 @@ static bool exceeds_project(const struct http *http, uid_t uid, int n)
         return false;
     for (int i = 0; i < shares->n_users; i++)
         if (shares->users[i].project == project && shares->users[i].uid != 0)
-            n += jobs_of_user(http->parts.jobs, shares->users[i].uid);
+            n += jobs_of_uid(http->parts.jobs, shares->users[i].uid);
     return n > config->tasks_per_project;
 }
 

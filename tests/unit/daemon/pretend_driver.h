@@ -17,6 +17,7 @@ struct pretend_driver {
     struct core *core;
     struct driver *driver;
     struct jobs *jobs;
+    bool lacks_users; /* the user database lacks all users */
     char story[2048];
     json_t *exit_detail; /* of the last EXITED */
 

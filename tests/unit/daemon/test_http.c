@@ -704,27 +704,57 @@ static void test_limits_of_a_user(void **state)
     expect_refusal("name", json_string("a"), 503, "tasks-per-user");
 }
 
-/* Ada and Bob are of one project; what Bob has counts for Ada, too. */
-static void test_limits_of_a_project(void **state)
+#define NO_LIMIT "gpus=9: a task can have at most 1 here" /* is refused for this only */
+
+/* The lower number first, as in a table that was read. */
+static void put_in_project(uid_t first, uid_t second)
 {
-    static const char others[] = "gpus=9: a task can have at most 1 here"; /* no limit, but this */
     struct share_table *shares = &seen.config.share_table;
     share_table_init(shares);
     shares->n_projects = 2;
     shares->n_users = 2;
-    shares->users[0] = (struct user_shares){.uid = ADA, .project = 1};
-    shares->users[1] = (struct user_shares){.uid = BOB, .project = 1};
+    shares->users[0] = (struct user_shares){.uid = first, .project = 1};
+    shares->users[1] = (struct user_shares){.uid = second, .project = 1};
+}
+
+/* Ada and Bob are of one project; what Bob has counts for Ada, too. */
+static void test_limits_of_a_project(void **state)
+{
+    put_in_project(ADA, BOB);
     seen.config.tasks_per_project = 1;
     submit(BOB);
     expect_refusal("name", json_string("a"), 503, "1 tasks of your project have not ended");
     seen.config.tasks_per_project = 2;
-    expect_refusal("gpus", json_integer(9), 400, others);
+    expect_refusal("gpus", json_integer(9), 400, NO_LIMIT);
     expect_refusal(
         "array", json_string("0-1"), 503, "with these 2 tasks your project would have more than 2");
-    shares->n_users = 0;
+    seen.config.share_table.n_users = 0;
     expect_refusal("array", json_string("0-99999"), 400, "10000");
     seen.config.tasks_per_project = 1;
-    expect_refusal("gpus", json_integer(9), 400, others);
+    expect_refusal("gpus", json_integer(9), 400, NO_LIMIT);
+}
+
+/* Root is in the project, but its tasks do not count there. */
+static void test_a_projects_limit_without_root(void **state)
+{
+    put_in_project(0, ADA);
+    seen.config.tasks_per_project = 1;
+    submit(0);
+    expect_refusal("gpus", json_integer(9), 400, NO_LIMIT);
+}
+
+/* Together they are one user for the limit of a user; in a project each counts once. */
+static void test_a_projects_limit_of_unlisted_users(void **state)
+{
+    put_in_project(ADA, BOB);
+    pretend.lacks_users = true;
+    submit(BOB);
+    seen.config.tasks_per_project = 2;
+    expect_refusal("gpus", json_integer(9), 400, NO_LIMIT);
+    seen.config.tasks_per_project = 1;
+    expect_refusal("name", json_string("a"), 503, "1 tasks of your project have not ended");
+    seen.config.tasks_per_user = 1;
+    expect_refusal("name", json_string("a"), 503, "1 tasks of yours have not ended");
 }
 
 static void test_nothing_is_submitted_at_the_end(void **state)
@@ -1084,6 +1114,8 @@ int main(void)
         TEST(bad_submissions_are_refused),
         TEST(limits_of_a_user),
         TEST(limits_of_a_project),
+        TEST(a_projects_limit_without_root),
+        TEST(a_projects_limit_of_unlisted_users),
         TEST(nothing_is_submitted_at_the_end),
         TEST(no_gpus),
         TEST(a_deferred_start_is_pending),
