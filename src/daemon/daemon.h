@@ -21,7 +21,8 @@
  * Parts know each other only by the hooks that wiring.c gives them. What they share are tables and
  * services that call no part: job.c, jobs.c, config.c, user_names.c, user_helper.c, run_history.c,
  * disk.c, audit.c, overrun.c, attempt_list.c, metric_query.c, array_tasks.c, dependencies.c,
- * exposition.c, tcp_server.c, share_file.c. scripts/check-components holds the code to that.
+ * exposition.c, tcp_server.c, share_file.c, operators.c. scripts/check-components holds the code to
+ * that.
  *
  * This header is for the four files at the top only.
  */

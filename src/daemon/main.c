@@ -13,7 +13,6 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <malloc.h>
-#include <pwd.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,6 +30,7 @@
 #include "daemon/dependencies.h"
 #include "daemon/gpus/gpus_query.h"
 #include "daemon/node_main.h"
+#include "daemon/operators.h"
 #include "exec/keyring.h"
 
 /* ---- the end ---- */
@@ -211,6 +211,7 @@ static int start_daemon(struct daemon *daemon, struct fault *fault)
     log_info("listening on %s, state in %s, %zu GPUs, policy %s, sharing %s", config->socket_path,
         config->state_dir, gpus_count(daemon->gpus), config->core.policy->name,
         sharing_name(config->sharing));
+    operators_check_later(config, daemon->names);
     return 0;
 }
 
@@ -309,17 +310,6 @@ static void give_large_blocks_back(void)
 #endif
 }
 
-/* Such a name is probably misspelt. It is no error, because a directory of users may not answer. */
-static void warn_of_unknown_operators(const struct config *config)
-{
-    const char *at = config->operators;
-    struct span name;
-    char text[sizeof config->operators];
-    while (config_next_operator(&at, &name))
-        if (name.size && span_copy(name, text, sizeof text) && !getpwnam(text))
-            log_warning("operators: there is no user '%s'", text);
-}
-
 int main(int argc, char **argv)
 {
     static struct daemon daemon;
@@ -337,7 +327,6 @@ int main(int argc, char **argv)
         if (read >= 0)
             read = calibration_read(daemon.config.calibration, &fault, &daemon.config.core);
         r = read < 0 ? read : r;
-        warn_of_unknown_operators(&daemon.config);
     }
     switch (r) {
     case 0:
@@ -348,6 +337,8 @@ int main(int argc, char **argv)
         printf("collocd %s\n", COLLOC_VERSION);
         return 0;
     case CONFIG_CHECK:
+        if (!is_node)
+            operators_check(&daemon.config);
         puts("configuration is fine");
         return 0;
     default:

@@ -10,9 +10,11 @@
  * has them at that place, so that `colloc replay` decides as the daemon did.
  */
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/log.h"
 #include "daemon/daemon.h"
+#include "daemon/operators.h"
 
 struct changes {
     int taken, refused;
@@ -101,6 +103,7 @@ void configuration_reload(struct daemon *daemon)
     }
     if (wanted.log_level > daemon->config.log_level) /* changes are logged at either level */
         log_set_level((enum log_level)wanted.log_level);
+    bool has_new_operators = strcmp(wanted.operators, daemon->config.operators) != 0;
     config_change(&daemon->config, &wanted, on_change, &changes);
     if (changes.taken)
         apply_settings(daemon, old_period_us);
@@ -108,4 +111,6 @@ void configuration_reload(struct daemon *daemon)
         log_info("configuration: read again, nothing has changed");
     log_set_level((enum log_level)daemon->config.log_level);
     reload_shares(daemon);
+    if (has_new_operators)
+        operators_check_later(&daemon->config, daemon->names);
 }

@@ -284,6 +284,7 @@ void names_ask_name(
     struct names *names, const char *name, names_on_answer *on_answer, void *context)
 {
     struct name nothing = {.state = NAME_NONE};
+    snprintf(nothing.name, sizeof nothing.name, "%.*s", NAME_MAX_BYTES - 1, name);
     if (strlen(name) < sizeof nothing.name)
         find_or_look_up(names, 0, name, on_answer, context);
     else

@@ -105,6 +105,20 @@ class Reload(Service):
         self.reload("read again, nothing", log_level="info")
         self.assertEqual(self.get("/v1/info")["settings"]["sample_period_s"], 0.1)
 
+    def test_operators_that_are_no_users_are_warned_of(self):
+        """In the background: at the start, and where a reload changes the setting."""
+        self.stop()
+        self.configure(operators="root, nosuch-user")
+        self.start()
+        self.wait_log("warning: operators: there is no user 'nosuch-user'$")
+        long = "x" * 100
+        self.reload(
+            f"warning: operators: there is no user '{long[:63]}'$",
+            "warning: operators: there is no user 'other-user'$",
+            operators=f"root, other-user, {long}",
+        )
+        self.assertFalse([line for line in self.log if "no user 'root'" in line])
+
     def test_many_hangups_end_nothing(self):
         task = self.submit("exec sleep 1000")
         self.wait_state(task, "RUNNING")

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The setting operators is compared with users by name: a misspelt name matches no user. A daemon
+ * looks the names up after it is ready, and when a reload changes the setting: a directory of users
+ * that does not answer delays nothing.
+ */
+#include "daemon/operators.h"
+
+#include <pwd.h>
+
+#include "base/log.h"
+
+/* Copies the next name. Returns false when there is none. */
+static bool next_name(const char **at, char *ret_name, size_t size)
+{
+    struct span name;
+    while (config_next_operator(at, &name))
+        if (name.size && span_copy(name, ret_name, size))
+            return true;
+    return false;
+}
+
+static void warn_of(const char *name)
+{
+    log_warning("operators: there is no user '%s'", name);
+}
+
+void operators_check(const struct config *config)
+{
+    const char *at = config->operators;
+    char name[sizeof config->operators];
+    while (next_name(&at, name, sizeof name))
+        if (!getpwnam(name))
+            warn_of(name);
+}
+
+static void on_answer(void *context, const struct name *name)
+{
+    if (name->state == NAME_NONE)
+        warn_of(name->name);
+}
+
+void operators_check_later(const struct config *config, struct names *names)
+{
+    const char *at = config->operators;
+    char name[sizeof config->operators];
+    while (next_name(&at, name, sizeof name))
+        names_ask_name(names, name, on_answer, NULL);
+}
