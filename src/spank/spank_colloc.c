@@ -184,8 +184,19 @@ static int connect_agent(const char *path, int64_t deadline_ms)
     return r;
 }
 
-/* One request and its answer. Returns the size of the answer, 0: the agent closed the connection
- * without one, or -errno. */
+/* Returns the size of the answer; 0: it is empty, as agents of version 0.2 answer; or -errno,
+ * -ECONNRESET: the agent ended without an answer. Only a packet has a sender. */
+static ssize_t receive_answer(int fd, char answer[ANSWER_MAX])
+{
+    struct sockaddr_un sender;
+    socklen_t size = sizeof sender;
+    ssize_t n = recvfrom(fd, answer, ANSWER_MAX - 1, 0, (struct sockaddr *)&sender, &size);
+    if (n == 0 && size == 0)
+        return -ECONNRESET;
+    return n == -1 ? -errno : n;
+}
+
+/* One request and its answer. Returns as receive_answer does. */
 static ssize_t exchange_packets(
     const char *path, const char *request, int64_t deadline_ms, char answer[ANSWER_MAX])
 {
@@ -195,9 +206,8 @@ static ssize_t exchange_packets(
     ssize_t n = -ETIMEDOUT;
     if (limit_call(fd, deadline_ms))
         n = send(fd, request, strlen(request), MSG_NOSIGNAL) > 0 ? 0 : -errno;
-    if (n == 0 && limit_call(fd, deadline_ms))
-        n = recv(fd, answer, ANSWER_MAX - 1, 0);
-    n = n == -1 ? -errno : n;
+    if (n == 0)
+        n = limit_call(fd, deadline_ms) ? receive_answer(fd, answer) : -ETIMEDOUT;
     close(fd);
     return n;
 }
@@ -208,7 +218,6 @@ static int64_t find_patience_ms(ssize_t result)
     switch (result) {
     case -ENOENT:
         return ABSENT_MS;
-    case 0:
     case -ECONNREFUSED:
     case -ECONNRESET:
     case -EPIPE:

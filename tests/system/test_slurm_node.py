@@ -7,6 +7,7 @@ import os
 import queue
 import shutil
 import signal
+import socket
 import subprocess
 import tempfile
 import threading
@@ -256,6 +257,37 @@ class SlurmNode(unittest.TestCase):
         self.slurm.wait_job(job, "PENDING")
         report = self.hub.wait_report(lambda r: r["crashes"])
         self.assertEqual(report["crashes"][0]["job"], int(job))
+
+    def test_an_agent_of_version_0_2(self):
+        """Its answer to the end of a step is an empty packet, which the plugin does not take for an
+        agent that was killed: it asks once."""
+        self.agent.kill()
+        path = self.slurm.path("run/node.sock")
+        os.unlink(path)
+        requests = []
+
+        def answer():
+            while True:
+                with server.accept()[0] as connection:
+                    request = connection.recv(512).decode()
+                    requests.append(request)
+                    if request == "stop":
+                        return
+                    connection.send(b"")
+
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as server:
+            server.bind(path)
+            server.listen()
+            thread = threading.Thread(target=answer)
+            thread.start()
+            try:
+                self.slurm.wait_job(self.sbatch("exit 1", "--gres=shard:i0:10"), "FAILED")
+            finally:
+                with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as client:
+                    client.connect(path)
+                    client.send(b"stop")
+                thread.join()
+        self.assertEqual([request.split()[0] for request in requests], ["start", "end", "stop"])
 
     def slow_scontrol(self):
         """A folder with a scontrol that fails to show a job the first time, as without slurmctld,
