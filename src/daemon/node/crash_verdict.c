@@ -10,8 +10,10 @@
  *     scontrol requeuehold   when the output proves that GPU memory ran out
  *
  * While slurmctld does not answer, it is asked again: a job whose end is booked as FAILED takes the
- * jobs that depend on its success with it. The processes end with the agent, and the agent after it
- * judges anew: a requeue must not arrive late, when the job may have run again already.
+ * jobs that depend on its success with it. A requeue that failed is sent again only once the job is
+ * shown as before: its user may have cancelled it meanwhile. The processes end with the agent, and
+ * the agent after it judges anew: a requeue must not arrive late, when the job may have run again
+ * already.
  *
  * What users put into the name of a job can look like a field of `scontrol show job`. It can only
  * mislead about their own job: the output is read as them, and the job that is requeued is theirs.
@@ -131,13 +133,6 @@ static void write_id(const struct crash_verdict *verdict, char *id, size_t size)
         snprintf(id, size, "%u", verdict->job);
 }
 
-/* What `scontrol show job` says. Returns false where slurmctld does not answer. */
-static bool show_job(const char *id, char *job, size_t size)
-{
-    const char *show[] = {"scontrol", "--oneliner", "show", "job", id, NULL};
-    return slurm_client_run(show, job, size) == 0;
-}
-
 /* Returns the job's count of restarts; -1: it may not be requeued. */
 static int find_restarts(const struct crash_verdict *verdict, const char *job)
 {
@@ -168,7 +163,35 @@ static bool may_ask_again(int64_t begun_us)
     return may;
 }
 
-/* Returns 0 once the job is requeued and held, 1: it is over meanwhile, or -EAGAIN. */
+/* The messages of scontrol of a job, and of a task of an array. */
+static bool is_unknown(const char *text)
+{
+    return strstr(text, "Invalid job id") ||
+           (strncmp(text, "Job ", strlen("Job ")) == 0 && strstr(text, " not found\n"));
+}
+
+/* Writes what scontrol shows of the job into `job`. Returns 0; -EAGAIN: slurmctld does not answer;
+ * -ESRCH: it does not know the job; -ENOENT: there is no scontrol. */
+static int show_job(const char *id, char *job, size_t size)
+{
+    const char *show[] = {"scontrol", "--oneliner", "show", "job", id, NULL};
+    int r = slurm_client_run(show, job, size);
+    if (r > 0 && is_unknown(job))
+        return -ESRCH;
+    return r == 0 || r == -ENOENT ? r : -EAGAIN;
+}
+
+/* As show_job, but asks again until slurmctld answers, or the time is over. */
+static int show_job_in_time(const char *id, char *job, size_t size, int64_t begun_us)
+{
+    int r;
+    do
+        r = show_job(id, job, size);
+    while (r == -EAGAIN && may_ask_again(begun_us));
+    return r;
+}
+
+/* Returns 0 once the job is requeued and held, 1: it is over meanwhile, or as show_job. */
 static int requeue_and_hold(const struct crash_verdict *verdict, const char *id, int restarts,
     char *job, size_t size, int64_t begun_us)
 {
@@ -176,14 +199,24 @@ static int requeue_and_hold(const struct crash_verdict *verdict, const char *id,
     do {
         if (slurm_client_run(requeue, job, size) == 0)
             return 0;
-        if (!show_job(id, job, size))
-            continue;
+        int r = show_job_in_time(id, job, size, begun_us);
+        if (r < 0)
+            return r;
         if (is_requeued(job, restarts))
             return 0;
         if (find_restarts(verdict, job) != restarts)
             return 1;
     } while (may_ask_again(begun_us));
     return -EAGAIN;
+}
+
+/* `late`: the message when the time is over. */
+static int set_scontrol_fault(struct fault *report, int r, const char *late)
+{
+    return fault_set(report, -r, "%s",
+        r == -ESRCH    ? "Slurm does not know the job"
+        : r == -ENOENT ? "there is no scontrol on PATH"
+                       : late);
 }
 
 /* Returns the job's count of restarts and 1, with the evidence in `report`; 0: not requeued. */
@@ -193,9 +226,9 @@ static int requeue_if_out_of_memory(const struct crash_verdict *verdict, struct 
     const int64_t begun_us = clock_monotonic_us();
     char id[32];
     write_id(verdict, id, sizeof id);
-    while (!show_job(id, job, sizeof job))
-        if (!may_ask_again(begun_us))
-            return fault_set(report, EAGAIN, "Slurm does not show the job");
+    int r = show_job_in_time(id, job, sizeof job, begun_us);
+    if (r < 0)
+        return set_scontrol_fault(report, r, "Slurm does not show the job");
     int restarts = find_restarts(verdict, job);
     if (restarts < 0)
         return 0;
@@ -203,9 +236,9 @@ static int requeue_if_out_of_memory(const struct crash_verdict *verdict, struct 
     slurm_client_field(job, "StdOut", " Power=", output_path, sizeof output_path);
     if (!find_evidence(verdict, error_path, output_path, report->text, sizeof report->text))
         return 0;
-    int r = requeue_and_hold(verdict, id, restarts, job, sizeof job, begun_us);
+    r = requeue_and_hold(verdict, id, restarts, job, sizeof job, begun_us);
     if (r < 0)
-        return fault_set(report, EAGAIN, "Slurm does not requeue the job");
+        return set_scontrol_fault(report, r, "Slurm does not requeue the job");
     return r == 0 ? restarts + 1 : 0;
 }
 

@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -20,18 +21,19 @@ enum { NOT_EXECUTED = 127 }; /* an exit status, as of a shell */
 /* After _Fork: libuv's handler of fork would close descriptors of a helper process, which has none
  * of libuv's left. The program ends with the helper process: a request to slurmctld must not arrive
  * after its caller has given up. */
-_Noreturn static void become_program(const char *const *argv, int output, pid_t parent)
+_Noreturn static void become_program(const char *const *argv, int output, int errors, pid_t parent)
 {
     int input = open("/dev/null", O_RDWR | O_CLOEXEC);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (input < 0 || getppid() != parent || dup2(input, STDIN_FILENO) < 0 ||
-        dup2(input, STDERR_FILENO) < 0 || dup2(output, STDOUT_FILENO) < 0)
+        dup2(errors, STDERR_FILENO) < 0 || dup2(output, STDOUT_FILENO) < 0)
         _exit(NOT_EXECUTED);
     execvp(argv[0], (char *const *)argv);
     _exit(NOT_EXECUTED);
 }
 
-int slurm_client_run(const char *const *argv, char *ret_text, size_t size)
+/* Runs it with standard error to the file `errors`. Returns as slurm_client_run does. */
+static int run_program(const char *const *argv, int errors, char *ret_text, size_t size)
 {
     int ends[2], status = 0;
     size_t used = 0;
@@ -40,7 +42,7 @@ int slurm_client_run(const char *const *argv, char *ret_text, size_t size)
         return -errno;
     pid_t self = getpid(), pid = _Fork();
     if (pid == 0)
-        become_program(argv, ends[1], self);
+        become_program(argv, ends[1], errors, self);
     int r = pid < 0 ? -errno : 0;
     close(ends[1]);
     for (ssize_t n = 1; r == 0 && n > 0;) { /* also beyond the room: so that the program ends */
@@ -58,6 +60,21 @@ int slurm_client_run(const char *const *argv, char *ret_text, size_t size)
     if (WIFEXITED(status) && WEXITSTATUS(status) == NOT_EXECUTED)
         return -ENOENT;
     return WIFEXITED(status) ? WEXITSTATUS(status) : -EINTR;
+}
+
+int slurm_client_run(const char *const *argv, char *ret_text, size_t size)
+{
+    int errors = memfd_create("errors", MFD_CLOEXEC);
+    if (errors < 0)
+        return -errno;
+    int r = run_program(argv, errors, ret_text, size);
+    if (r > 0) {
+        size_t used = strlen(ret_text);
+        ssize_t n = pread(errors, ret_text + used, size - 1 - used, 0);
+        ret_text[used + (n > 0 ? (size_t)n : 0)] = '\0';
+    }
+    close(errors);
+    return r;
 }
 
 bool slurm_client_field(

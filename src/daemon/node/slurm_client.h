@@ -10,7 +10,8 @@
  * Runs a program, found on PATH, and waits for its end: in a helper process only. The program is
  * killed when the caller ends.
  *
- * ret_text: what it wrote to standard output, truncated; NUL-terminated
+ * ret_text: what it wrote to standard output; where its exit status is not 0, then what it wrote to
+ *           standard error; truncated and NUL-terminated
  *
  * Returns its exit status; -ENOENT: there is no such program; or another -errno.
  */

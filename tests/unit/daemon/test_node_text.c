@@ -82,12 +82,15 @@ static void test_fields(void **state)
 
 static void test_programs(void **state)
 {
-    static const char *const print[] = {"sh", "-c", "echo word; exit 3", NULL};
+    static const char *const print[] = {"sh", "-c", "echo word; echo why >&2", NULL};
+    static const char *const fail[] = {"sh", "-c", "echo word; echo why >&2; exit 3", NULL};
     static const char *const much[] = {"sh", "-c", "yes | head -c 300000", NULL};
     static const char *const missing[] = {"/nonexistent/program", NULL};
     char text[64];
-    assert_int_equal(slurm_client_run(print, text, sizeof text), 3);
+    assert_int_equal(slurm_client_run(print, text, sizeof text), 0);
     assert_string_equal(text, "word\n");
+    assert_int_equal(slurm_client_run(fail, text, sizeof text), 3);
+    assert_string_equal(text, "word\nwhy\n");
     assert_int_equal(slurm_client_run(much, text, sizeof text), 0);
     assert_int_equal(strlen(text), sizeof text - 1);
     assert_int_equal(slurm_client_run(missing, text, sizeof text), -ENOENT);
