@@ -13,7 +13,12 @@ enum branch_role {
     BRANCH_FORKS,   /* the same as its predecessor */
 };
 
-/* Returns the role of a layer of this name. */
-enum branch_role branch_role_of(struct span name);
+/*
+ * Finds the role of a layer by its name.
+ *
+ * before: the name of the branch, or of the part of one, before it in the same module; empty: there
+ *     is none.
+ */
+enum branch_role branch_role_of(struct span name, struct span before);
 
 #endif

@@ -12,7 +12,8 @@
  * maps put together, which have the places of the current one.
  *
  * Modules that are branches by their names (branch_name.c) read the input of the module around
- * them, and that module puts out their channels side by side.
+ * them, and that module puts out their channels side by side; or their sum, if all have the
+ * channels that the next convolution reads.
  *
  * Layers over tokens (Linear, LayerNorm) treat places as tokens. A block that ends with one number
  * for each channel of its input scales that input (squeeze-and-excitation).
@@ -26,7 +27,10 @@
 #include "model/branch_name.h"
 #include "model/format.h"
 
-enum { PLACES_MAX = 3, LOOK_BACK = 400 /* layers; chosen: a network's longest block has fewer */ };
+enum { PLACES_MAX = 3 };
+
+/* Layers; chosen: a network's longest block has fewer. */
+enum { LOOK_BACK = 400, LOOK_AHEAD = 400 };
 
 static const double elements_most = 1e12; /* of one sample; chosen */
 
@@ -41,11 +45,12 @@ struct map {
 struct open_module {
     size_t layer;
     struct map entry;
-    int n_branches;    /* that have begun */
-    bool is_empty;     /* the branch that began last has no layers */
-    bool divides;      /* a branch is empty: it passes what the others do not read */
-    int64_t channels;  /* of the branches that have ended */
-    struct map before; /* what the part of a branch that began last reads */
+    struct span branch; /* the name of the last layer that is a branch, or a part of one */
+    int n_branches;     /* that have begun */
+    bool is_empty;      /* the branch that began last has no layers */
+    bool divides;       /* a branch is empty: it passes what the others do not read */
+    int64_t channels;   /* of the branches that have ended */
+    struct map before;  /* what the part of a branch that began last reads */
 };
 
 struct walk {
@@ -353,6 +358,21 @@ static bool is_empty_module(const struct model *model, size_t i)
            (i + 1 == model->n_layers || model->layers[i + 1].depth <= model->layers[i].depth);
 }
 
+/* Returns the channels that the first convolution after a module reads; 0: there is none, or an
+ * empty branch before it passes a part of them. */
+static int64_t channels_read_after(const struct model *model, size_t module)
+{
+    const struct layer *layers = model->layers;
+    size_t i = module + 1;
+    while (i < model->n_layers && layers[i].depth > layers[module].depth)
+        i++;
+    size_t end = model->n_layers - i > LOOK_AHEAD ? i + LOOK_AHEAD : model->n_layers;
+    for (; i < end && !is_empty_module(model, i); i++)
+        if (layers[i].kind == LAYER_CONV)
+            return layers[i].in_size;
+    return 0;
+}
+
 /* Begins a branch of a module, or the second part of a fork: sets the current map to what it
  * reads. */
 static void begin_branch(
@@ -372,12 +392,24 @@ static void enter_branch(struct walk *walk, size_t i)
 {
     const struct layer *layers = walk->model->layers;
     struct open_module *module = walk->n_open > 0 ? &walk->open[walk->n_open - 1] : NULL;
-    enum branch_role role = branch_role_of(layers[i].name);
-    if (!module || role == BRANCH_NONE || layers[i].depth != layers[module->layer].depth + 1)
+    if (!module || layers[i].depth != layers[module->layer].depth + 1)
+        return;
+    enum branch_role role = branch_role_of(layers[i].name, module->branch);
+    if (role == BRANCH_NONE)
         return;
     if (role != BRANCH_GOES_ON)
         begin_branch(walk, module, i, role);
+    module->branch = layers[i].name;
     module->before = walk->current;
+}
+
+/* Tests whether a module adds its branches: all have as many channels, and what follows reads no
+ * more. */
+static bool adds_branches(const struct walk *walk, const struct open_module *module)
+{
+    int64_t channels = walk->current.channels;
+    return !module->divides && module->channels == (module->n_branches - 1) * channels &&
+           channels_read_after(walk->model, module->layer) == channels;
 }
 
 /* Puts the branches of a module together. Returns the channels with those of its input, as its
@@ -405,7 +437,8 @@ static void leave_modules(struct walk *walk, int depth)
                       walk->current.rank > 0 && walk->current.channels == module->entry.channels;
         if (scales || is_attention(&layers[module->layer])) /* which leave its size */
             walk->current = module->entry;
-        walk->pooled = module->n_branches > 1 ? join_branches(walk, module) : 0;
+        bool joins = module->n_branches > 1 && !adds_branches(walk, module);
+        walk->pooled = joins ? join_branches(walk, module) : 0;
         walk->made[module->layer] = walk->current;
         walk->ended = module->layer;
         walk->ended_at = walk->n_leaves;

@@ -123,6 +123,75 @@ static void test_named_branches(void **state)
     model_destroy(model);
 }
 
+/* The layers of a branch are parts of it by their names. */
+static void test_parts_of_branches(void **state)
+{
+    struct model *model = shaped(HEAD
+        "  (mixed): Mixed(\n"
+        "    (branch1_conv): Conv2d(64, 32, kernel_size=(1, 1), stride=(1, 1))\n"
+        "    (branch1_bn): BatchNorm2d(32, eps=1e-05, affine=True)\n"
+        "    (branch1_relu): ReLU()\n"
+        "    (branch2_0): Conv2d(64, 24, kernel_size=(1, 1), stride=(1, 1))\n"
+        "    (branch2_1a): Conv2d(24, 8, kernel_size=(1, 3), stride=(1, 1), padding=(0, 1))\n"
+        "    (branch2_1b): Conv2d(24, 8, kernel_size=(3, 1), stride=(1, 1), padding=(1, 0))\n"
+        "    (branch3): Conv2d(64, 16, kernel_size=(1, 1), stride=(1, 1))\n"
+        "    (branch3_norm): BatchNorm2d(16, eps=1e-05, affine=True)\n"
+        "  )\n"
+        "  (next): Conv2d(64, 8, kernel_size=(1, 1), stride=(1, 1))\n)\n",
+        "3x64x64");
+    assert_shape(model, "branch1_bn", "32x16x16");
+    assert_shape(model, "branch1_relu", "32x16x16");
+    assert_shape(model, "branch2_1b", "8x16x16");
+    assert_shape(model, "branch3_norm", "16x16x16");
+    assert_shape(model, "mixed", "64x16x16");
+    assert_false(model->is_suspect);
+    model_destroy(model);
+}
+
+/* Branches of which each has a number, and none has parts. */
+static void test_numbered_branches(void **state)
+{
+    struct model *model = shaped(HEAD
+        "  (mixed): Mixed(\n"
+        "    (branch_0): Conv2d(64, 24, kernel_size=(1, 1), stride=(1, 1))\n"
+        "    (branch_1): Conv2d(64, 16, kernel_size=(1, 1), stride=(1, 1))\n"
+        "    (branch_2): Sequential(\n"
+        "      (pool): MaxPool2d(kernel_size=3, stride=1, padding=1)\n"
+        "      (last): Conv2d(64, 8, kernel_size=(1, 1), stride=(1, 1))\n"
+        "    )\n"
+        "  )\n"
+        "  (next): Conv2d(48, 8, kernel_size=(1, 1), stride=(1, 1))\n)\n",
+        "3x64x64");
+    assert_shape(model, "pool", "64x16x16");
+    assert_shape(model, "mixed", "48x16x16");
+    assert_false(model->is_suspect);
+    model_destroy(model);
+}
+
+/* Branches are added where what follows reads as many channels as one of them has. */
+static void test_added_branches(void **state)
+{
+    static const char form[] = HEAD
+        "  (block): Block(\n"
+        "    (branch1_conv): Conv2d(64, 96, kernel_size=(1, 1), stride=(1, 1))\n"
+        "    (branch1_norm): BatchNorm2d(96, eps=1e-05, affine=True)\n"
+        "    (branch2): Conv2d(64, 96, kernel_size=(3, 3), stride=(1, 1), padding=(1, 1))\n"
+        "    (activation): ReLU()\n"
+        "  )\n"
+        "  (relu): ReLU()\n"
+        "  (next): Conv2d(%d, 8, kernel_size=(1, 1), stride=(1, 1))\n)\n";
+    for (int n = 1; n <= 2; n++) {
+        char text[1024], wanted[16];
+        snprintf(text, sizeof text, form, n * 96);
+        snprintf(wanted, sizeof wanted, "%dx16x16", n * 96);
+        struct model *model = shaped(text, "3x64x64");
+        assert_shape(model, "branch2", "96x16x16");
+        assert_shape(model, "block", wanted);
+        assert_false(model->is_suspect);
+        model_destroy(model);
+    }
+}
+
 /* Branches with a stride of 2, beside which a function pools the input of 64 channels. */
 static void test_branches_beside_a_pool(void **state)
 {
@@ -177,6 +246,27 @@ static void test_divided_channels(void **state)
         "3x64x64");
     assert_shape(model, "half", "32x16x16");
     assert_shape(model, "unit", "64x16x16");
+    assert_false(model->is_suspect);
+    model_destroy(model);
+}
+
+/* A unit of two equal branches before one that divides: the second one's first convolution reads
+ * half of them, and they are not added. */
+static void test_joined_before_divided_channels(void **state)
+{
+    struct model *model = shaped(HEAD
+        "  (one): Unit(\n"
+        "    (branch1): Conv2d(64, 32, kernel_size=(1, 1), stride=(1, 1))\n"
+        "    (branch2): Conv2d(64, 32, kernel_size=(1, 1), stride=(1, 1))\n"
+        "  )\n"
+        "  (two): Unit(\n"
+        "    (branch1): Sequential()\n"
+        "    (branch2): Conv2d(32, 32, kernel_size=(1, 1), stride=(1, 1))\n"
+        "  )\n"
+        "  (next): Conv2d(64, 8, kernel_size=(1, 1), stride=(1, 1))\n)\n",
+        "3x64x64");
+    assert_shape(model, "one", "64x16x16");
+    assert_shape(model, "two", "64x16x16");
     assert_false(model->is_suspect);
     model_destroy(model);
 }
@@ -285,9 +375,13 @@ int main(void)
         cmocka_unit_test(test_a_gate_scales_its_map),
         cmocka_unit_test(test_branches_are_joined),
         cmocka_unit_test(test_named_branches),
+        cmocka_unit_test(test_parts_of_branches),
+        cmocka_unit_test(test_numbered_branches),
+        cmocka_unit_test(test_added_branches),
         cmocka_unit_test(test_branches_beside_a_pool),
         cmocka_unit_test(test_branches_after_a_classifier),
         cmocka_unit_test(test_divided_channels),
+        cmocka_unit_test(test_joined_before_divided_channels),
         cmocka_unit_test(test_empty_branches),
         cmocka_unit_test(test_map_before_a_gate),
         cmocka_unit_test(test_tokens),
