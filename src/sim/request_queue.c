@@ -37,45 +37,49 @@ double request_queue_load(const struct request_queue *queue)
     return queue->rate * queue->request_s;
 }
 
-/* The tail of the waiting time: P(t) = c * exp(-x * t / request_s). */
-struct tail {
-    double load, x, c;
-};
-
-static struct tail tail_of(const struct request_queue *queue)
+/* Sets the tail of the waiting time: P(t) = c * exp(-x * t / request_s). */
+static void set_tail(struct request_latencies *latencies)
 {
-    struct tail tail = {.load = fmin(LOAD_MAX, request_queue_load(queue))};
-    if (tail.load < LOAD_MIN)
-        return tail;
-    tail.x = -3 * log(tail.load); /* above the root, from where Newton's method falls to it */
+    double load = latencies->load;
+    double x = -3 * log(load); /* above the root, from where Newton's method falls to it */
     for (int i = 0; i < ROUNDS; i++)
-        tail.x -= (tail.load * expm1(tail.x) - tail.x) / (tail.load * exp(tail.x) - 1);
-    tail.c = (1 - tail.load) / (tail.load + tail.x - 1);
-    return tail;
+        x -= (load * expm1(x) - x) / (load * exp(x) - 1);
+    latencies->x = x;
+    latencies->c = (1 - load) / (load + x - 1);
 }
 
-/* How long a request takes that does not wait for others than those of the backlog. */
-static double shortest_s(const struct request_queue *queue)
+struct request_latencies request_latencies_of(const struct request_queue *queue)
 {
-    return queue->request_s * (1 + queue->backlog);
+    struct request_latencies latencies = {.shortest_s = queue->request_s * (1 + queue->backlog),
+        .request_s = queue->request_s,
+        .load = fmin(LOAD_MAX, request_queue_load(queue))};
+    if (latencies.load >= LOAD_MIN)
+        set_tail(&latencies);
+    return latencies;
+}
+
+double request_latencies_within(const struct request_latencies *latencies, double limit_s)
+{
+    double left_s = limit_s - latencies->shortest_s;
+    if (left_s < 0)
+        return 0;
+    if (latencies->load < LOAD_MIN)
+        return 1;
+    return 1 -
+           fmin(latencies->load, latencies->c * exp(-latencies->x * left_s / latencies->request_s));
 }
 
 double request_queue_p99_s(const struct request_queue *queue)
 {
-    struct tail tail = tail_of(queue);
-    double waits = tail.load > LOAD_MIN ? fmax(0, log(100 * tail.c) / tail.x) : 0;
-    return shortest_s(queue) + waits * queue->request_s;
+    struct request_latencies latencies = request_latencies_of(queue);
+    double waits = latencies.load > LOAD_MIN ? fmax(0, log(100 * latencies.c) / latencies.x) : 0;
+    return latencies.shortest_s + waits * queue->request_s;
 }
 
 double request_queue_within(const struct request_queue *queue, double limit_s)
 {
-    double left_s = limit_s - shortest_s(queue);
-    struct tail tail = tail_of(queue);
-    if (left_s < 0)
-        return 0;
-    if (tail.load < LOAD_MIN)
-        return 1;
-    return 1 - fmin(tail.load, tail.c * exp(-tail.x * left_s / queue->request_s));
+    struct request_latencies latencies = request_latencies_of(queue);
+    return request_latencies_within(&latencies, limit_s);
 }
 
 void request_queue_advance(struct request_queue *queue, double passed_s)

@@ -17,10 +17,23 @@ struct request_queue {
  * than can be answered. */
 double request_queue_load(const struct request_queue *queue);
 
+/* How long the requests of a queue take that arrive now: request_latencies_of sets it. */
+struct request_latencies {
+    double shortest_s; /* of a request that waits for no others than those of the backlog */
+    double request_s;
+    double load, x, c; /* the tail of the waiting time (request_queue.c) */
+};
+
+struct request_latencies request_latencies_of(const struct request_queue *queue);
+
+/* Returns the part of the requests that are answered within `limit_s`; it never falls with that. */
+double request_latencies_within(const struct request_latencies *latencies, double limit_s);
+
 /* Returns within how many seconds 99 % of the requests that arrive now are answered. */
 double request_queue_p99_s(const struct request_queue *queue);
 
-/* Returns the part of the requests that arrive now and are answered within `limit_s`. */
+/* Returns the part of the requests that arrive now and are answered within `limit_s`. For many
+ * limits, request_latencies_within is faster. */
 double request_queue_within(const struct request_queue *queue, double limit_s);
 
 /* Sets the backlog after `passed_s` at the present rate. */

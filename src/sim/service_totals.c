@@ -45,12 +45,16 @@ static double upper_end_s(int bin)
     return REQUEST_BIN_MIN_S * pow(REQUEST_BIN_RATIO, bin + 1);
 }
 
-/* Puts the requests that are counted into the bins. */
+/* Puts the requests that are counted into the bins, up to the one by which all are answered. */
 static void sort_requests(struct service_total *total)
 {
-    double below = 0;
-    for (int i = 0; i < REQUEST_BINS && total->unsorted > 0; i++) {
-        double within = request_queue_within(&total->before, upper_end_s(i));
+    if (total->unsorted <= 0)
+        return;
+    struct request_latencies latencies = request_latencies_of(&total->before);
+    double below = 0, end_s = REQUEST_BIN_MIN_S;
+    for (int i = 0; i < REQUEST_BINS && below < 1; i++) {
+        end_s *= REQUEST_BIN_RATIO;
+        double within = request_latencies_within(&latencies, end_s);
         total->requests_in[i] += total->unsorted * (within - below);
         below = within;
     }

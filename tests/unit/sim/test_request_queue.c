@@ -18,6 +18,7 @@
 #include "sim/chance.h"
 #include "sim/request_queue.h"
 #include "sim/request_rate.h"
+#include "sim/service_totals.h"
 
 enum { REQUESTS = 1000000 };
 
@@ -88,6 +89,44 @@ static void test_what_cannot_be_answered_is_in_line(void **state)
     assert_float_equal(queue.backlog, 0, 1e-9);
 }
 
+/* One calculation for all limits; from a limit on, all requests are answered. */
+static void test_latencies_of_many_limits(void **state)
+{
+    static const struct request_queue queues[] = {{.rate = 0.1, .request_s = 0.02},
+        {.rate = 30, .request_s = 0.02}, {.rate = 60, .request_s = 0.02, .backlog = 500}};
+    for (size_t i = 0; i < ARRAY_SIZE(queues); i++) {
+        struct request_latencies latencies = request_latencies_of(&queues[i]);
+        for (double limit_s = 0.01; limit_s < 20; limit_s *= 2)
+            assert_float_equal(request_latencies_within(&latencies, limit_s),
+                request_queue_within(&queues[i], limit_s), 0);
+        assert_true(request_latencies_within(&latencies, 100) == 1);
+    }
+}
+
+/* A service whose queue changes each second: each request is in a bin, by how long it took. */
+static void test_totals_of_a_growing_backlog(void **state)
+{
+    enum { PASSED_S = 1000, ANSWERED = 50 };
+    struct sim_service service = {.p99_us = 1000000};
+    struct sim_task type = {.service = &service};
+    struct service_totals totals = {0};
+    struct service_total *total = service_totals_add(&totals, 1, &type);
+    struct request_queue queue = {.rate = 60, .request_s = 1.0 / ANSWERED};
+    double sum = 0, last_s = PASSED_S * (queue.rate - ANSWERED) / ANSWERED;
+    assert_non_null(total);
+    for (int i = 0; i < PASSED_S; i++) {
+        service_total_add(total, &queue, 1);
+        request_queue_advance(&queue, 1);
+    }
+    struct reading p99_s = service_total_p99_s(total);
+    for (int i = 0; i < REQUEST_BINS; i++)
+        sum += total->requests_in[i];
+    assert_float_equal(sum, PASSED_S * queue.rate, 1e-6);
+    assert_true(p99_s.valid);
+    assert_float_equal(p99_s.value / last_s, 1, TOLERANCE);
+    service_totals_fini(&totals);
+}
+
 static void test_rates_over_time(void **state)
 {
     struct request_rate rate;
@@ -123,6 +162,8 @@ int main(void)
         cmocka_unit_test(test_latencies_are_those_of_a_simulated_queue),
         cmocka_unit_test(test_a_rare_request_waits_for_no_other),
         cmocka_unit_test(test_what_cannot_be_answered_is_in_line),
+        cmocka_unit_test(test_latencies_of_many_limits),
+        cmocka_unit_test(test_totals_of_a_growing_backlog),
         cmocka_unit_test(test_rates_over_time),
         cmocka_unit_test(test_texts_that_are_no_rates),
     };
