@@ -20,22 +20,27 @@ REMARKABLE = 0.15  # chosen: a packing by such an estimate wastes or lacks a sev
 
 
 def worst_of(model, rows):
-    """A row of networks.csv: the run of this network with the largest error."""
+    """A row of networks.csv: the run of this network with the largest error, if one has an
+    estimate."""
     known = [row for row in rows if row["model"] == model and row["mib"] is not None]
-    worst = max(known, key=lambda row: abs(row["mib"] / row["measured_mib"] - 1))
+    worst = max(known, key=lambda row: abs(row["mib"] / row["measured_mib"] - 1), default=None)
     return {
         "model": model,
-        "evidence": worst["evidence"],
+        "evidence": worst["evidence"] if worst else "none",
         "runs": len(known),
-        "worst_error": worst["mib"] / worst["measured_mib"] - 1,
-        "batch": worst["batch"],
-        "precision": worst["precision"],
+        "worst_error": worst["mib"] / worst["measured_mib"] - 1 if worst else None,
+        "batch": worst["batch"] if worst else None,
+        "precision": worst["precision"] if worst else None,
         "above_p99": sum(row["p99_mib"] < row["measured_mib"] for row in known),
     }
 
 
+def size_of_error(row):
+    """Of a row of networks.csv; without an estimate 0."""
+    return abs(row["worst_error"] or 0)
+
+
 def main(colloc, folder):
-    os.makedirs(folder, exist_ok=True)
     with tempfile.TemporaryDirectory() as scratch:
         runs = MemoryRuns(os.path.join(TOP, "data", "memory"), scratch)
         rows = [
@@ -43,12 +48,15 @@ def main(colloc, folder):
             for run in runs.runs
             if run["kind"] == "real"
         ]
+    if all(row["mib"] is None for row in rows):
+        sys.exit(f"study-summaries: {colloc} has no estimate for any run")
+    os.makedirs(folder, exist_ok=True)
     summary = [summarize(name, rows) for name in sorted({row["evidence"] for row in rows})]
     networks = [worst_of(model, rows) for model in sorted({row["model"] for row in rows})]
-    networks.sort(key=lambda row: -abs(row["worst_error"]))
+    networks.sort(key=size_of_error, reverse=True)
     write_rows(os.path.join(folder, "summary.csv"), summary)
     write_rows(os.path.join(folder, "networks.csv"), networks)
-    for line in summary + [row for row in networks if abs(row["worst_error"]) > REMARKABLE]:
+    for line in summary + [row for row in networks if size_of_error(row) > REMARKABLE]:
         print(line)
 
 

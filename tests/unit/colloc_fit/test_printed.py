@@ -1,13 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Printed networks: the shape of a sample, what cannot be built, errors by evidence."""
+"""Printed networks and summaries: the shape of a sample, what cannot be built, errors by evidence
+and by network."""
 import csv
 import os
 import tempfile
 import types
 import unittest
+from unittest import mock
 
 import fit_case
+from colloc_fit import study_summaries
 from colloc_fit.study_printed import input_of, print_networks, summarize
+from colloc_fit.study_summaries import size_of_error, worst_of
 
 
 def network(name, feed="image", size=224):
@@ -44,6 +48,32 @@ class Printed(unittest.TestCase):
         self.assertAlmostEqual(found["p99_over"], 0.4 / 3)
         found = summarize("none", rows)
         self.assertEqual((found["runs"], found["median_error"]), (1, None))
+
+    def test_a_network_without_an_estimate_is_a_row(self):
+        def row(model, mib):
+            mine = {"model": model, "evidence": "declared", "mib": mib, "p99_mib": 1250}
+            return {**mine, "measured_mib": 1000.0, "batch": 8, "precision": "amp"}
+
+        rows = [row("a", 1100), row("a", 700), row("a", None), row("b", None)]
+        found = worst_of("a", rows)
+        self.assertEqual((found["runs"], found["evidence"], found["batch"]), (2, "declared", 8))
+        self.assertAlmostEqual(found["worst_error"], -0.3)
+        found = worst_of("b", rows)
+        self.assertEqual((found["runs"], found["evidence"]), (0, "none"))
+        self.assertIsNone(found["worst_error"])
+        self.assertEqual(size_of_error(found), 0)
+
+    def test_a_study_without_any_estimate_fails_and_writes_nothing(self):
+        run = {name: 8 for name in ("id", "model", "batch", "optimizer", "precision")}
+        runs = types.SimpleNamespace(
+            runs=[{**run, "kind": "real", "driver_mib": 1000.0}], summaries={8: os.devnull}
+        )
+        with tempfile.TemporaryDirectory() as scratch:
+            folder = os.path.join(scratch, "study")
+            with mock.patch.object(study_summaries, "MemoryRuns", lambda *_: runs):
+                with self.assertRaisesRegex(SystemExit, "false has no estimate for any run"):
+                    study_summaries.main("false", folder)
+            self.assertFalse(os.path.exists(folder))
 
     def test_the_page_names_the_runs_of_the_table(self):
         folder = os.path.join(fit_case.ROOT, "docs", "measured")

@@ -26,6 +26,7 @@ class Programs(unittest.TestCase):
             "fit-sharing",
             "judge-predictive",
             "judge-preempt",
+            "study-auto",
             "study-bound",
             "study-regression",
             "study-trace",
@@ -35,7 +36,12 @@ class Programs(unittest.TestCase):
             self.assertIn(f"usage: {name}", done.stdout)
 
     def test_those_with_a_usage(self):
-        for name, status in (("fit-estimators", 1), ("study-collocation", 2), ("study-monitor", 2)):
+        for name, status in (
+            ("fit-estimators", 1),
+            ("study-collocation", 2),
+            ("study-monitor", 2),
+            ("study-summaries", 1),
+        ):
             done = run(name, "--no-such-option")
             self.assertEqual(done.returncode, status, done.stderr)
             self.assertIn(f"scripts/{name}", done.stderr)
