@@ -19,7 +19,8 @@
 
 /* A mode other than MPS has to be predicted to let all together get this many times as much done.
  * It stays until the task ends, and its co-residents change meanwhile: on resampled traces 1.02 and
- * 1.05 were worse than 1.1, and 1.15 no better (docs/measured/auto.md). */
+ * 1.05 were worse than 1.1, and 1.15 no better (docs/measured/auto.md, "Other rules that were
+ * tried", also says where that is from). */
 #define ADVANTAGE_MIN 1.1
 
 /* After this many failures of its MPS server a task runs without MPS. Chosen: one may be chance. */
