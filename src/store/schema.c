@@ -16,7 +16,7 @@
  * changes[v] makes version v + 1 out of version v; never edited once released.
  *
  * events      the log itself; all else follows from it, or cannot be known from it
- *   seq         1, 2, 3, ... without a gap, in the order in which they were applied
+ *   seq         1, 2, 3, ... in the order in which they were applied; forgetting tasks leaves gaps
  *   task        the task that it is about; 0: none
  *   kind        the name of its kind (event_name of core/event.h)
  *   time_us     the core's time; wall_us: microseconds since 1970, for people
