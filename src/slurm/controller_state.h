@@ -116,6 +116,7 @@ struct slurm_controller {
     size_t n_changes, changes_capacity;
     const struct slurm_job **broken_dependents; /* whose dependency has failed, as Slurm says */
     size_t n_broken_dependents, broken_dependents_capacity;
+    struct id_map ids;    /* of all jobs, or their arrays, that Slurm lists; filled when needed */
     struct id_map causes; /* by id, or the array's: what ran out of GPU memory and is run again */
     int *found_gpus;      /* scratch: as many as there are GPUs */
     size_t found_capacity;

@@ -91,10 +91,40 @@ static size_t take_condition(const char **text, const char **ret_condition)
     return size;
 }
 
-static bool has_failed(const char *condition, size_t size)
+static bool is_shown_as(const char *condition, size_t size, const char *shown)
 {
     const char *state = memchr(condition, '(', size);
-    return state && strncmp(state, "(failed)", 8) == 0;
+    return state && strncmp(state, shown, strlen(shown)) == 0;
+}
+
+static bool has_failed(const char *condition, size_t size)
+{
+    return is_shown_as(condition, size, "(failed)");
+}
+
+static void list_ids(struct slurm_controller *controller)
+{
+    const struct slurm_snapshot *snapshot = &controller->snapshot;
+    for (size_t i = 0; i < snapshot->n_jobs; i++) {
+        const struct slurm_job *job = &snapshot->jobs[i];
+        uint32_t id = job->array_id ? job->array_id : job->id;
+        if (id_map_set(&controller->ids, id, controller) < 0)
+            controller->is_broken = true;
+    }
+}
+
+/* Once a condition has failed, slurmctld judges the others no more (22.05): one that it shows as
+ * open may be that of a job that has failed since, and that it has forgotten. */
+static bool is_forgotten(struct slurm_controller *controller, const char *condition, size_t size)
+{
+    const char *colon = memchr(condition, ':', size);
+    bool any_end_counts = strncmp(condition, "after:", 6) == 0 ||
+                          strncmp(condition, "afterany:", 9) == 0;
+    if (!colon || any_end_counts || !is_shown_as(condition, size, "(unfulfilled)"))
+        return false;
+    if (controller->ids.count == 0)
+        list_ids(controller);
+    return !id_map_get(&controller->ids, strtoul(colon + 1, NULL, 10));
 }
 
 /* The job that is run again and on whose success the condition waits; or NULL. */
@@ -110,7 +140,7 @@ static struct tracked_job *find_cause_of(
 /*
  * Writes the dependency as it was set, without the states that Slurm shows. slurmctld drops a
  * condition of a job that it has forgotten meanwhile, and would start the dependent although that
- * job failed. So no condition that has failed for good is written:
+ * job failed. So no condition that has failed for good, or may have, is written:
  *
  *     afterok:12(failed),afterok:9(failed)    none: it cannot come true
  *     afterok:12(failed)?afterok:9(failed)    afterok:12
@@ -126,7 +156,8 @@ static bool restore_dependency(
     bool is_restored = false;
     while ((size = take_condition(&dependency, &condition)) > 0) {
         bool has_cause = has_failed(condition, size);
-        if (has_cause && !find_cause_of(controller, condition, size)) {
+        if (has_cause ? !find_cause_of(controller, condition, size)
+                      : is_forgotten(controller, condition, size)) {
             if (*separator == ',')
                 return false;
             continue;
@@ -179,6 +210,7 @@ void controller_list_dependents(struct slurm_controller *controller)
 {
     if (controller->n_broken_dependents == 0 || !list_causes(controller))
         return;
+    id_map_fini(&controller->ids);
     for (size_t i = 0; i < controller->n_broken_dependents; i++)
         renew_dependency(controller, controller->broken_dependents[i]);
 }

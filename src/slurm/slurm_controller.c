@@ -65,6 +65,7 @@ void slurm_controller_destroy(struct slurm_controller *controller)
     id_map_fini(&controller->by_id);
     id_map_fini(&controller->array_active);
     id_map_fini(&controller->causes);
+    id_map_fini(&controller->ids);
     node_table_fini(&controller->nodes);
     core_destroy(controller->core);
     free(controller->window);

@@ -900,6 +900,10 @@ static void dependents_wait_for_the_second_run(void **state)
                     *any = submit_dependent("afterok:%u(failed)?afterok:9(failed)", id),
                     *of_another = submit_dependent("afterok:7%u(failed)", id),
                     *opposite = submit_dependent("afternotok:%u(failed)", id),
+                    *open = submit_dependent("afterok:%u(failed),afterok:1(unfulfilled)", id),
+                    *ended = submit_dependent("afterok:%u(failed),afterany:9999(unfulfilled)", id),
+                    *forgotten = submit_dependent(
+                        "afterok:%u(failed),afterok:9999(unfulfilled)", id),
                     *hopeless = submit_dependent("afterok:%u(failed),afterok:9(failed)", id),
                     *elsewhere = submit_dependent("afterok:%u_*(failed)", id);
     snprintf(elsewhere->partition, sizeof elsewhere->partition, "cpus");
@@ -916,6 +920,9 @@ static void dependents_wait_for_the_second_run(void **state)
     assert_string_equal(any->dependency, "afterok:2"); /* Slurm may have forgotten job 9 */
     assert_string_equal(elsewhere->dependency, "afterok:2_*");
     assert_int_equal(of_another->renewals + opposite->renewals + hopeless->renewals, 0);
+    assert_string_equal(open->dependency, "afterok:2,afterok:1");
+    assert_string_equal(ended->dependency, "afterok:2,afterany:9999");
+    assert_int_equal(forgotten->renewals, 0); /* job 9999 may have failed */
     end_cluster();
 }
 
