@@ -43,13 +43,17 @@ static int run(
         return r;
     ret_estimate->bytes = reading_of(
         physics.context_bytes + physics.footprint.reserved * residual_factor(&physics));
-    ret_estimate->floor_bytes = reading_of(physics.context_bytes + physics.footprint.live);
+    ret_estimate->floor_bytes = reading_of(
+        physics.context_bytes + physics.footprint.live - physics.guess_live);
     if (physics.activity.step_us > 0) {
         ret_estimate->step_us = reading_of(physics.activity.step_us);
         ret_estimate->smact = reading_of(physics.activity.smact);
         ret_estimate->dram_active = reading_of(physics.activity.dram);
     }
+    double physical = ret_estimate->bytes.value;
     r = apply_history(request, fault, ret_estimate);
+    if (ret_estimate->bytes.value != physical)
+        physics.guess_reserved = 0; /* a run needed the memory */
     quantiles_set(ret_estimate, &physics);
     return r;
 }

@@ -76,7 +76,8 @@ static void describe_doubts(
             doubts->most_taps);
     if (tape->result != (int)tape->n_tensors - 1)
         estimate_note(ret_estimate, 0,
-            "the network ends in a map smaller than its image: estimated for a loss that enlarges it");
+            "the network ends in a map smaller than its image: estimated for a loss that enlarges it, "
+            "but for P50");
     if (request->model->is_suspect)
         estimate_note(
             ret_estimate, 0, "the summary contradicts itself or is cut off (see its warnings)");
@@ -264,6 +265,29 @@ static int play_export(const struct physics_constants *constants,
     return r;
 }
 
+/*
+ * A network whose map the loss enlarges labels pixels; others end in such a map, too, and their
+ * losses read it as it is (heatmaps, codebooks). The enlargement is the last operation of the tape,
+ * so that what it takes follows from a replay without it.
+ */
+static int measure_guess(const struct tape *tape, const struct physics_constants *constants,
+    const struct optimizer_traits *optimizer, struct fault *fault, struct physics *physics)
+{
+    struct tape smaller = *tape;
+    struct footprint footprint;
+    if (tape->result == (int)tape->n_tensors - 1)
+        return 0;
+    smaller.n_ops--;
+    smaller.n_tensors--;
+    int r = allocator_replay_tape(
+        &smaller, optimizer, constants->gpu, &constants->shares, fault, &footprint);
+    if (r < 0)
+        return r;
+    physics->guess_reserved = fmax(0, physics->footprint.reserved - footprint.reserved);
+    physics->guess_live = fmax(0, physics->footprint.live - footprint.live);
+    return 0;
+}
+
 static int play_summary(const struct physics_constants *constants,
     const struct estimate_request *request, struct fault *fault, struct estimate *ret_estimate,
     struct physics *physics)
@@ -275,8 +299,10 @@ static int play_summary(const struct physics_constants *constants,
         return r < 0 ? r : estimate_note(ret_estimate, ESTIMATE_UNKNOWN, "%s", why);
     physics->context_bytes = gpu_traits_context(
         constants->gpu, tape.multiplies, tape.convolves || tape.autocast);
-    r = allocator_replay_tape(&tape, optimizer_traits(request->optimizer), constants->gpu,
-        &constants->shares, fault, &physics->footprint);
+    const struct optimizer_traits *optimizer = optimizer_traits(request->optimizer);
+    r = allocator_replay_tape(
+        &tape, optimizer, constants->gpu, &constants->shares, fault, &physics->footprint);
+    r = r == 0 ? measure_guess(&tape, constants, optimizer, fault, physics) : r;
     if (r == 0) {
         measure_tape(&tape, request->optimizer, constants, physics);
         describe_doubts(&tape, request, ret_estimate);

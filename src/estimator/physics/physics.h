@@ -16,9 +16,11 @@ struct physics {
     struct activity activity;
     double parameters, macs, depth, conv_share, sequence; /* of the tape */
     double unaligned; /* share of convolutions' maps with channels that tensor cores cannot use */
-    double fourier_bytes; /* the largest workspace that one of these may take */
-    double replay_range;  /* allocator_replay_range, where the kernels are known; else 0 */
-    bool tries_kernels;   /* by cudnn.benchmark: workspaces are unknown, and may be large */
+    double fourier_bytes;              /* the largest workspace that one of these may take */
+    double guess_reserved, guess_live; /* of the footprint, for a loss at the image's size, which is
+                                        * a guess: the network may do without */
+    double replay_range; /* allocator_replay_range, where the kernels are known; else 0 */
+    bool tries_kernels;  /* by cudnn.benchmark: workspaces are unknown, and may be large */
     bool autocast, is_export, knows_kernels;
 };
 

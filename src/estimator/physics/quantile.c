@@ -71,6 +71,13 @@ static struct reading quantile_at(double bytes, double log_ratio, double context
     return reading_of(fmax(bytes * exp(log_ratio), context_bytes));
 }
 
+/* What may be a guess counts for P90 and P99 only. */
+static double without_guess(double bytes, const struct physics *physics)
+{
+    double context = physics->context_bytes, all = physics->footprint.reserved;
+    return all > 0 ? bytes - fmax(0, bytes - context) * physics->guess_reserved / all : bytes;
+}
+
 void quantiles_set(struct estimate *estimate, const struct physics *physics)
 {
     const struct row *row =
@@ -79,7 +86,7 @@ void quantiles_set(struct estimate *estimate, const struct physics *physics)
     if (row->n == 0 || !estimate->bytes.valid)
         return;
     double context = physics->context_bytes;
-    estimate->p50_bytes = quantile_at(bytes, row->p50 * scale, context);
+    estimate->p50_bytes = quantile_at(without_guess(bytes, physics), row->p50 * scale, context);
     estimate->p90_bytes = quantile_at(bytes, row->p90 * scale, context);
     estimate->p99_bytes = quantile_at(bytes, row->p99 * scale, context);
 }

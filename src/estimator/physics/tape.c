@@ -231,7 +231,7 @@ static double image_ratio(const struct builder *builder)
 /*
  * A network over images that ends in a convolution of one tap, with biases, labels each pixel: the
  * loss enlarges the map to the image's sides, in 32 bit. Such maps have a half, a quarter or an
- * eighth of these.
+ * eighth of these. It is a guess, since heatmaps and codes end so, too: measure_guess.
  */
 static int enlarge_to_image(struct builder *builder)
 {

@@ -8,8 +8,10 @@
 #include <cmocka.h>
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
+#include "estimator/estimator_table.h"
 #include "estimator/physics/quantile.h"
 #include "estimator/physics/residual.h"
 
@@ -155,6 +157,39 @@ static void test_no_quantile_below_the_context(void **state)
     assert_true(quantiles_of(EVIDENCE_SUMMARY, &physics).p50_bytes.value == 2.9e9);
 }
 
+static struct estimate estimate_of(const char *text)
+{
+    struct model *model;
+    struct fault fault = {""};
+    struct estimate estimate = {.note = ""};
+    assert_int_equal(model_parse(text, strlen(text), &fault, &model), 0);
+    struct estimate_request request = {.model = model,
+        .batch = 64,
+        .optimizer = optimizer_parse("sgd"),
+        .precision = PRECISION_FP32};
+    assert_int_equal(estimator_graph.run(&request, &fault, &estimate), 0);
+    model_destroy(model);
+    return estimate;
+}
+
+/* A network that ends in a map with a quarter of its image's sides labels pixels, or it makes
+ * heatmaps or codes, whose loss is at the map's size: P50 and the floor are for the latter, P90 and
+ * P99 for the former. Without biases the map is no result for pixels. */
+static void test_a_loss_at_the_image_size_is_a_guess(void **state)
+{
+    static const char form[] = "Conv2d-1 [-1, 64, 64, 64] 9472\nLayerNorm-2 [-1, 4096, 64] 128\n"
+                               "Conv2d-3 [-1, 64, 64, 64] 36928\nConv2d-4 [-1, 64, 64, 64] %d\n";
+    char biased[256], plain[256];
+    snprintf(biased, sizeof biased, form, 64 * 64 + 64);
+    snprintf(plain, sizeof plain, form, 64 * 64);
+    struct estimate guessed = estimate_of(biased), known = estimate_of(plain);
+    assert_float_equal(guessed.p50_bytes.value / known.p50_bytes.value, 1, 0.05);
+    assert_float_equal(guessed.floor_bytes.value / known.floor_bytes.value, 1, 0.05);
+    assert_true(guessed.bytes.value > 1.5 * known.bytes.value);
+    assert_true(guessed.p90_bytes.value > guessed.bytes.value);
+    assert_non_null(strstr(guessed.note, "but for P50"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -167,6 +202,7 @@ int main(void)
         cmocka_unit_test(test_unsteady_replays_reserve_more),
         cmocka_unit_test(test_no_quantile_below_the_context),
         cmocka_unit_test(test_tried_kernels_reserve_more),
+        cmocka_unit_test(test_a_loss_at_the_image_size_is_a_guess),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
