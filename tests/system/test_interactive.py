@@ -194,7 +194,9 @@ class Shell(Interactive):
     def size_seen(self, terminal):
         """What the command takes for the size of its terminal."""
         terminal.type("stty size\r")
-        return terminal.until(r"\n(\d+ \d+)\r").group(1).decode()
+        size = terminal.until(r"\n(\d+ \d+)\r").group(1).decode()
+        terminal.until("ready> ")
+        return size
 
     def programs(self):
         found = []
