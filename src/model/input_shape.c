@@ -358,6 +358,19 @@ static bool is_empty_module(const struct model *model, size_t i)
            (i + 1 == model->n_layers || model->layers[i + 1].depth <= model->layers[i].depth);
 }
 
+/* A branch without another in its module: a function passes the other channels. */
+static bool is_only_branch(const struct model *model, size_t i)
+{
+    const struct layer *layers = model->layers;
+    if (branch_role_of(layers[i].name, (struct span){0}) == BRANCH_NONE)
+        return false;
+    for (size_t k = i + 1; k < model->n_layers && layers[k].depth >= layers[i].depth; k++)
+        if (layers[k].depth == layers[i].depth &&
+            branch_role_of(layers[k].name, layers[i].name) == BRANCH_BEGINS)
+            return false;
+    return true;
+}
+
 /* Returns the channels that the first convolution after a module reads; 0: there is none, or an
  * empty branch before it passes a part of them. */
 static int64_t channels_read_after(const struct model *model, size_t module)
@@ -367,7 +380,7 @@ static int64_t channels_read_after(const struct model *model, size_t module)
     while (i < model->n_layers && layers[i].depth > layers[module].depth)
         i++;
     size_t end = model->n_layers - i > LOOK_AHEAD ? i + LOOK_AHEAD : model->n_layers;
-    for (; i < end && !is_empty_module(model, i); i++)
+    for (; i < end && !is_empty_module(model, i) && !is_only_branch(model, i); i++)
         if (layers[i].kind == LAYER_CONV)
             return layers[i].in_size;
     return 0;

@@ -271,6 +271,23 @@ static void test_joined_before_divided_channels(void **state)
     model_destroy(model);
 }
 
+/* The next unit has one branch only, and a function passes the other channels. */
+static void test_joined_before_a_lone_branch(void **state)
+{
+    struct model *model = shaped(HEAD
+        "  (one): Unit(\n"
+        "    (branch1): Conv2d(64, 32, kernel_size=(1, 1), stride=(1, 1))\n"
+        "    (branch2): Conv2d(64, 32, kernel_size=(1, 1), stride=(1, 1))\n"
+        "  )\n"
+        "  (two): Unit(\n"
+        "    (branch2): Conv2d(32, 32, kernel_size=(1, 1), stride=(1, 1))\n"
+        "  )\n)\n",
+        "3x64x64");
+    assert_shape(model, "one", "64x16x16");
+    assert_false(model->is_suspect);
+    model_destroy(model);
+}
+
 /* Branches without layers pass what the module reads. */
 static void test_empty_branches(void **state)
 {
@@ -382,6 +399,7 @@ int main(void)
         cmocka_unit_test(test_branches_after_a_classifier),
         cmocka_unit_test(test_divided_channels),
         cmocka_unit_test(test_joined_before_divided_channels),
+        cmocka_unit_test(test_joined_before_a_lone_branch),
         cmocka_unit_test(test_empty_branches),
         cmocka_unit_test(test_map_before_a_gate),
         cmocka_unit_test(test_tokens),
