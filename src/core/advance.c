@@ -155,6 +155,7 @@ struct candidate {
     int gpu;
     bool has_member;   /* a task of a user of the reservation is there */
     bool is_held_past; /* a task of another user may be there when it begins */
+    bool is_choice;    /* the head of the queue is predicted to start there */
     int n_others;      /* tasks of other users there */
 };
 
@@ -162,7 +163,7 @@ static struct candidate make_candidate(
     const struct core *core, int i, const struct advance *advance)
 {
     const struct gpu_view *gpu = &core->view.gpus[i];
-    struct candidate candidate = {.gpu = i};
+    struct candidate candidate = {.gpu = i, .is_choice = gpu->is_choice_of_head};
     for (int k = 0; k < gpu->n_residents; k++) {
         const struct resident *resident = &gpu->residents[k];
         const struct task *task = core_find_task(core, resident->task);
@@ -182,6 +183,9 @@ static bool is_kept_sooner(const void *a, const void *b, const void *context)
         return one->has_member;
     if (one->is_held_past != other->is_held_past)
         return other->is_held_past;
+    if (one->is_choice !=
+        other->is_choice) /* or tasks placed on the others would move the choice */
+        return other->is_choice;
     if (one->n_others != other->n_others)
         return one->n_others < other->n_others;
     return one->gpu > other->gpu;

@@ -160,7 +160,7 @@ struct policy {
      *      becomes known, unknown or 0, or crosses conditions->smact_max. (It may change the order
      *      among GPUs that fit.) A rise of power or PCIe traffic does not either.
      *   5. GPUs that are reserved for another task do not turn PLACE_WAIT into PLACE_NOW for a task
-     *      of one GPU. For the head of the queue, and for no other task, memory may count as taken
+     *      of one GPU. For the head of the queue, or a task that was it, memory may count as taken
      *      that residents will still take if they were backfilled before it. Without such residents
      *      a task like the head waits with it, without being tried.
      *

@@ -634,7 +634,7 @@ static int try_behind(
             continue;
         if (finds_gpus(core, behind[i], now_us))
             r = place_behind(core, behind[i], now_us);
-        else
+        else if (behind[i]->n_backfilled == 0) /* otherwise it was the head */
             waits = behind[i];
     }
     return r;
