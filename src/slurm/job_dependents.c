@@ -102,13 +102,14 @@ static bool has_failed(const char *condition, size_t size)
     return is_shown_as(condition, size, "(failed)");
 }
 
+/* A condition names a task of an array by its own id or by the array's. */
 static void list_ids(struct slurm_controller *controller)
 {
     const struct slurm_snapshot *snapshot = &controller->snapshot;
     for (size_t i = 0; i < snapshot->n_jobs; i++) {
         const struct slurm_job *job = &snapshot->jobs[i];
-        uint32_t id = job->array_id ? job->array_id : job->id;
-        if (id_map_set(&controller->ids, id, controller) < 0)
+        if (id_map_set(&controller->ids, job->id, controller) < 0 ||
+            (job->array_id && id_map_set(&controller->ids, job->array_id, controller) < 0))
             controller->is_broken = true;
     }
 }

@@ -907,6 +907,11 @@ static void dependents_wait_for_the_second_run(void **state)
                     *hopeless = submit_dependent("afterok:%u(failed),afterok:9(failed)", id),
                     *elsewhere = submit_dependent("afterok:%u_*(failed)", id);
     snprintf(elsewhere->partition, sizeof elsewhere->partition, "cpus");
+    struct fake_job *task = fake_slurm_submit(&fake, 1),
+                    *of_task = submit_dependent("afterok:%u(failed),afterok:13(unfulfilled)", id);
+    assert_int_equal(task->job.id, 13);
+    snprintf(task->partition, sizeof task->partition, "cpus");
+    task->job.array_id = 4000;
     int64_t begin_s = dependent->job.begin_s = fake.now_s + 1000;
     update();
     assert_int_equal(dependent->renewals, 0); /* it has not run again yet */
@@ -921,6 +926,7 @@ static void dependents_wait_for_the_second_run(void **state)
     assert_string_equal(elsewhere->dependency, "afterok:2_*");
     assert_int_equal(of_another->renewals + opposite->renewals + hopeless->renewals, 0);
     assert_string_equal(open->dependency, "afterok:2,afterok:1");
+    assert_string_equal(of_task->dependency, "afterok:2,afterok:13");
     assert_string_equal(ended->dependency, "afterok:2,afterany:9999");
     assert_int_equal(forgotten->renewals, 0); /* job 9999 may have failed */
     end_cluster();
