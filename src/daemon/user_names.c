@@ -270,7 +270,8 @@ static void find_or_look_up(
     *waiter = (struct name_waiter){entry->waiters, on_answer, context};
     entry->waiters = waiter;
     entry->is_queued |= is_due(entry);
-    if (entry->name.state != NAME_ASKED)
+    bool may_exist_now = entry->name.state == NAME_NONE && entry->is_queued;
+    if (entry->name.state != NAME_ASKED && !may_exist_now)
         answer_waiters(entry); /* with what was known: the new answer is for the next one */
     begin_round(names);
 }

@@ -415,10 +415,8 @@ static void run_attempt(struct shim *shim)
     int64_t start_us = clock_monotonic_us();
     shim->result.start_wall_us = clock_wall_us();
     int r = start_task(shim, &fault);
-    if (r == 0) {
+    if (r == 0)
         supervise_task(shim);
-        cap_output(shim); /* what came since the last check */
-    }
     shim->result.end_wall_us = shim->result.start_wall_us + clock_monotonic_us() - start_us;
     measure_usage(&shim->result);
     if (r == 0 && !shim->asked && !launch_is_under_way(&shim->launch) && shim->launch.answer < 0)
@@ -427,6 +425,8 @@ static void run_attempt(struct shim *shim)
         classify_end(shim);
     else
         judge_launch(shim, &fault);
+    if (r == 0)
+        cap_output(shim); /* what came since the last check; its end has been read */
     if (*shim->launch.torch_sockets)
         torch_responder_clean(shim->launch.torch_sockets, shim->file.spec.uid, shim->file.spec.gid);
     if (shim->file.spec.cgroup)

@@ -172,6 +172,22 @@ class KeptOutput(DaemonCase):
         )
         self.check_lines(self.colloc("logs", str(task)).stdout, "last")
 
+    def test_a_follower_goes_on_where_the_file_was_emptied(self):
+        """As the cap does where files cannot have holes."""
+        os.mkfifo(self.work + "/go")
+        os.mkdir(self.work + "/colloc-1.out")
+        task = self.submit("seq 1000; echo written > done; read line < go; echo last")
+        self.wait_file("done")
+        with open(self.folder + "/followed", "w+", encoding="utf-8") as followed:
+            follower = subprocess.Popen(
+                [program("colloc"), "logs", "-f", str(task)], env=self.env, stdout=followed
+            )
+            until(lambda: "\n1000\n" in read(followed.name), "the lines before")
+            os.truncate(f"{self.state}/tasks/{task}/1/stdout", 0)
+            self.finish(task)
+            self.assertEqual(follower.wait(60), 0)
+            self.assertTrue(read(followed.name).endswith("\nlast\n"))
+
     def test_the_last_lines(self):
         task = self.start_writer()
         self.finish(task)

@@ -142,6 +142,8 @@ static int read_kept(const char *path, int64_t asked, char *data, struct piece *
         return -errno;
     int r = fstat(fd, &status) < 0 ? -errno : S_ISREG(status.st_mode) ? 0 : -EISDIR;
     int64_t offset = user_file_offset(asked, status.st_size);
+    if (r == 0 && offset > status.st_size) /* it was emptied (exec/output_cap.h) */
+        offset = status.st_size;
     *ret_piece = (struct piece){.data = data, .offset = offset};
     if (r == 0 && offset < status.st_size)
         r = read_behind_dropped(fd, offset, status.st_size, data, ret_piece);
