@@ -418,8 +418,9 @@ static json_t *encode_value(const struct field *field, const void *at)
     case FIELD_FRACTION:
         return json_real(((const struct reading *)at)->value);
     case FIELD_READING:
-    case FIELD_WHOLE:
         return encode_reading(((const struct reading *)at)->value);
+    case FIELD_WHOLE: /* only an integer is read back */
+        return json_integer(llround(((const struct reading *)at)->value));
     default:
         return json_integer(integer_at(field, at));
     }

@@ -76,6 +76,13 @@ static void submissions_are_stored_as_ever(void **state)
         "\"sharing\":\"auto\",\"need\":\"declared\",\"need_bytes\":5368709120,"
         "\"time_limit_us\":60000000,\"smact\":1.0,\"gract\":0.10000000000000001,\"dram\":0.0,"
         "\"expected_us\":3600000000,\"thread_percent\":40}");
+    *request = (struct task_request){.gpus = 1};
+    /* Beyond 2^53 not each integer is a double. */
+    request->expect.time_us = reading_of(36777777700040000);
+    assert_stored_as(&event,
+        "{\"uid\":4294967295,\"held\":true,\"gpus\":1,\"exclusive\":false,\"sharing\":\"streams\","
+        "\"need\":\"unknown\",\"need_bytes\":0,\"time_limit_us\":0,"
+        "\"expected_us\":36777777700040000}");
 }
 
 static void arrays_are_stored_in_runs(void **state)
