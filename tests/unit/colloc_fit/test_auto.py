@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 """What docs/measured/auto.md says after its table of modes is what the table has."""
-import os
 import re
 import unittest
 
