@@ -193,8 +193,9 @@ static int check_end(const struct simulation_run *run, int r, struct fault *faul
     if (r == 0 && run->n_stuck)
         return fault_set(fault, EDEADLK,
             "%" PRIu64
-            " tasks never ended beside the services: these miss their latency targets, are "
-            "predicted to with a training beside them, or hold GPUs alone",
+            " tasks never ended beside the services: either these miss their latency targets, are "
+            "predicted to with a training beside them, or hold GPUs alone; or the settings let "
+            "no GPU take them",
             run->n_stuck);
     if (r == 0 && run->n_unended)
         return fault_set(fault, EDEADLK,
