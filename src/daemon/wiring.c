@@ -459,6 +459,12 @@ static pid_t suspension_find_shim(void *context, uint64_t task)
     return attempts_find_shim(daemon->attempts, task);
 }
 
+static int64_t suspension_warn_task(void *context, uint64_t task)
+{
+    struct daemon *daemon = context;
+    return attempts_warn(daemon->attempts, task);
+}
+
 static bool suspension_find_cgroup(void *context, uint64_t task, char *path, size_t size)
 {
     struct daemon *daemon = context;
@@ -502,6 +508,7 @@ static struct suspension *create_suspension(struct daemon *daemon)
             .poll_gpus = suspension_poll_gpus,
             .find_processes = suspension_find_processes,
             .find_shim = suspension_find_shim,
+            .warn_task = suspension_warn_task,
             .find_cgroup = suspension_find_cgroup,
             .set_gate = suspension_set_gate,
             .find_memory_kinds = suspension_find_memory_kinds,

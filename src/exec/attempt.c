@@ -138,6 +138,25 @@ static int read_spec(const char *folder, struct fault *fault, struct spec_file *
     return r < 0 ? r : spec_decode(data, size, fault, ret_file);
 }
 
+int64_t attempt_warn(const char *folder, const struct attempt_watch *watch, struct fault *fault)
+{
+    struct spec_file file;
+    int r = read_spec(folder, fault, &file);
+    if (r < 0)
+        return r;
+    const struct attempt_spec *spec = &file.spec;
+    int64_t wait_us = spec->warning_us < spec->grace_us ? spec->warning_us : spec->grace_us;
+    int count = 0;
+    if (spec->warning_signal && spec->warns_script_only)
+        count = tree_signal_child_handlers(watch->shim, spec->warning_signal);
+    else if (spec->warning_signal)
+        count = tree_signal_handlers(watch->shim, spec->warning_signal);
+    spec_file_fini(&file);
+    if (count < 0)
+        return fault_set(fault, -count, "the processes of %s cannot be listed", folder);
+    return count ? wait_us : 0;
+}
+
 int attempt_has_variable(
     const char *folder, const char *variable, struct fault *fault, bool *ret_has)
 {

@@ -94,6 +94,15 @@ int attempt_probe(const char *folder, struct fault *fault, struct attempt_watch 
  */
 int attempt_terminate(const struct attempt_watch *watch, enum attempt_ask ask);
 
+/*
+ * Sends the attempt's warning signal (--signal) to the processes that handle it; with "B:" to the
+ * script's shell only.
+ *
+ * Returns for how long they may act on it, in microseconds, at most the attempt's grace time; 0: it
+ * has no such signal, or no process handles it; or -errno with a fault.
+ */
+int64_t attempt_warn(const char *folder, const struct attempt_watch *watch, struct fault *fault);
+
 /* Tests whether the environment of the attempt has this variable ("KEY=VALUE"). Returns 0, or
  * -errno with a fault if its spec cannot be read. */
 int attempt_has_variable(

@@ -68,11 +68,10 @@ struct attempt_spec {
     const char *gpu_minors;      /* of its GPUs, "0,2": its cgroup can open no others
                                     (exec/device_filter.h); NULL: it can */
 
-    int64_t grace_us;      /* between SIGTERM and SIGKILL */
-    int64_t time_limit_us; /* the shim keeps it, also while no daemon runs; 0: none */
-    int warning_signal;    /* to processes that handle it, before the time limit and an eviction; 0:
-                               none */
-    int64_t warning_us;    /* how long before */
+    int64_t grace_us;       /* between SIGTERM and SIGKILL */
+    int64_t time_limit_us;  /* the shim keeps it, also while no daemon runs; 0: none */
+    int warning_signal;     /* --signal, to processes that handle it; 0: none */
+    int64_t warning_us;     /* how long before */
     bool warns_script_only; /* only the main process gets it */
 };
 

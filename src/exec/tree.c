@@ -179,20 +179,32 @@ bool tree_handles(pid_t pid, int signal)
     return handles;
 }
 
-int tree_signal_handlers(pid_t root, int signal)
+static int signal_handlers(pid_t root, bool children_only, int signal)
 {
     struct process_list list = {0};
     int count = 0, r = list_all(&list);
     if (r == 0)
         mark_descendants(&list, root);
     for (size_t i = 0; r == 0 && i < list.count; i++) {
-        if (!list.at[i].below || !tree_handles(list.at[i].pid, signal))
+        const struct process *process = &list.at[i];
+        bool is_meant = children_only ? process->parent == root : process->below;
+        if (!is_meant || !tree_handles(process->pid, signal))
             continue;
-        signal_process(&list.at[i], signal);
+        signal_process(process, signal);
         count++;
     }
     free(list.at);
     return r < 0 ? r : count;
+}
+
+int tree_signal_handlers(pid_t root, int signal)
+{
+    return signal_handlers(root, false, signal);
+}
+
+int tree_signal_child_handlers(pid_t root, int signal)
+{
+    return signal_handlers(root, true, signal);
 }
 
 /* A zombie has no environment any more. */

@@ -20,6 +20,9 @@ int tree_signal(pid_t root, int signal);
 /* The same for those that have a handler for it: it ends none of them. */
 int tree_signal_handlers(pid_t root, int signal);
 
+/* The same for those of them whose parent is `root`. */
+int tree_signal_child_handlers(pid_t root, int signal);
+
 /* Does the process have a handler for the signal? False also for one that has ended. */
 bool tree_handles(pid_t pid, int signal);
 

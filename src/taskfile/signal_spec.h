@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A signal some time before the time limit: "USR1@120", as Slurm's --signal. */
+/* A signal some time before the time limit, an eviction or a suspension: "USR1@120", as Slurm's
+ * --signal. */
 #ifndef COLLOC_TASKFILE_SIGNAL_SPEC_H
 #define COLLOC_TASKFILE_SIGNAL_SPEC_H
 
@@ -10,7 +11,7 @@
 
 struct signal_spec {
     int signal;
-    int64_t before_us; /* the time limit */
+    int64_t before_us; /* the end */
     bool script_only;  /* "B:": the script's shell, not the processes that it started */
 };
 

@@ -102,6 +102,39 @@ class Commands(Suspend):
             [e for e in events if e in ("SUSPENDED", "RESUMED")], ["SUSPENDED", "RESUMED"]
         )
 
+    def warned(self, warning):
+        """The GPUs as a task saw them when it was warned of its suspension, and whether a process
+        that it had started was warned, too."""
+        seen, child = f"{self.folder}/seen", f"{self.folder}/child"
+        task = self.submit(
+            f"""trap 'colloc-emulator show > {seen}' USR1
+            bash -c 'trap "touch {child}.warned" USR1; touch {child}; while :; do sleep 0.1; done' &
+            colloc-pretend-train --memory-mib=3000 --seconds=1e6 --ramp-seconds=0 &
+            while :; do wait; done""",
+            warning_signal=warning,
+        )
+        self.wait_state(task, "RUNNING")
+        pid = self.pid(task)
+        until(lambda: os.path.exists(child), "the child's trap")
+        self.colloc("suspend", str(task))
+        self.assertEqual(self.processes()[pid][2], "suspended")
+        self.colloc("cancel", str(task))
+        self.wait(task, "CANCELLED")
+        was_warned = os.path.exists(f"{child}.warned")
+        os.remove(child)
+        return read(seen), was_warned
+
+    def test_a_task_is_warned_before(self):
+        shown, child_was_warned = self.warned("USR1@1")
+        self.assertIn("3000 MiB", shown)
+        self.assertNotIn("suspended", shown)
+        self.assertTrue(child_was_warned)
+
+    def test_only_the_script_is_warned(self):
+        shown, child_was_warned = self.warned("B:USR1@1")
+        self.assertIn("3000 MiB", shown)
+        self.assertFalse(child_was_warned)
+
     def test_the_memory_limit_of_its_cgroup_is_raised_meanwhile(self):
         task = self.start_task(600, host_memory_mib=256)
         path = (cgroup_of(self.pid(task, 600)) or "") + "/memory.max"

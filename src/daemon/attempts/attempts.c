@@ -207,6 +207,21 @@ pid_t attempts_find_shim(const struct attempts *attempts, uint64_t task)
     return live && live->watch.pidfd >= 0 ? live->watch.shim : 0;
 }
 
+int64_t attempts_warn(const struct attempts *attempts, uint64_t id)
+{
+    const struct live_attempt *live = live_attempt_find(attempts, id);
+    const struct task *task = core_task(attempts->parts.core, id);
+    char folder[STATE_PATH_SIZE];
+    struct fault fault;
+    if (!task || !live || live->watch.pidfd < 0)
+        return 0;
+    attempts_folder(attempts, task, folder, sizeof folder);
+    int64_t wait_us = attempt_warn(folder, &live->watch, &fault);
+    if (wait_us < 0)
+        log_warning("task %llu gets no signal: %s", (unsigned long long)id, fault.text);
+    return wait_us < 0 ? 0 : wait_us;
+}
+
 bool attempts_find_cgroup(const struct attempts *attempts, uint64_t id, char *path, size_t size)
 {
     char folder[STATE_PATH_SIZE];

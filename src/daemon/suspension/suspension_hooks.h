@@ -44,6 +44,10 @@ struct suspension_hooks {
     /* Returns the pid of the task's shim; 0: it has none. */
     pid_t (*find_shim)(void *context, uint64_t task);
 
+    /* Sends the task the signal of its --signal. Returns for how long it may act on it, in
+     * microseconds; 0: it does not handle one. */
+    int64_t (*warn_task)(void *context, uint64_t task);
+
     /* Writes the path of the attempt's cgroup. Returns false when it has none. */
     bool (*find_cgroup)(void *context, uint64_t task, char *path, size_t size);
 

@@ -10,6 +10,9 @@
  * A record that is there already is of an order that a killed daemon had begun: it goes on from
  * there. The states of the processes say how far it had come (checkpoint/process_group.h).
  *
+ * Before a suspension a task with --signal gets its signal, and the order waits as long as the task
+ * may take to save a checkpoint. A daemon that starts in that time sends the signal again.
+ *
  * An order whose driver does not answer, or whose GPU is full, is begun again some seconds later.
  * Meanwhile it waits in the queue, and orders of other tasks are carried out.
  */
@@ -195,6 +198,31 @@ static void start_retry_timer(struct suspension *s)
             &s->timer, on_retry_timer, earliest_ms > now_ms ? earliest_ms - now_ms : 0, 0);
 }
 
+/* Of stops that come again and again (time slots), or whose cause cannot wait (services), a task is
+ * not warned. */
+static bool is_worth_a_warning(enum yield_reason reason)
+{
+    return reason != YIELD_TO_SLOT && reason != YIELD_TO_SERVICE;
+}
+
+/* Warns the task of its suspension, unless that has begun already. Returns whether the order waits
+ * for what the task does then. */
+static bool warn_first(struct suspension *s, struct order *order, const struct task *task)
+{
+    const struct suspension_hooks *hooks = &s->parts.hooks;
+    if (order->is_warned || order->kind != ORDER_SUSPEND ||
+        !is_worth_a_warning(task->yield.reason) || suspension_load_record(s, task))
+        return false;
+    order->is_warned = true;
+    int64_t wait_us = hooks->warn_task(hooks->context, task->id);
+    if (!wait_us)
+        return false;
+    log_info("task %llu got its --signal: it is suspended in %lld s", (unsigned long long)task->id,
+        (long long)(wait_us / SECOND_US));
+    order->retry_at_ms = uv_now(s->parts.loop) + (uint64_t)(wait_us / MS_US);
+    return true;
+}
+
 /* Orders whose task has meanwhile ended, or is in another state, are void. */
 static void next_order(struct suspension *s)
 {
@@ -209,6 +237,8 @@ static void next_order(struct suspension *s)
             drop_first(s);
             continue;
         }
+        if (warn_first(s, order, task))
+            continue;
         if (!order->started_us)
             order->started_us = clock_monotonic_us();
         order->is_under_way = true;

@@ -19,6 +19,7 @@ struct order {
     enum order_kind kind;
     int64_t started_us; /* when it was first begun; 0: it waits for its turn */
     bool is_under_way;  /* the first order of the queue, or none */
+    bool is_warned;     /* its task had the signal of its --signal, if it handles one */
     int retries;
     uint64_t retry_at_ms;      /* it is not begun again before, in the loop's time */
     struct api_request *asker; /* answered when it is done; or NULL */

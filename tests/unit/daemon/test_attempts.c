@@ -117,6 +117,11 @@ void attempt_unwatch(struct attempt_watch *watch)
     watch->pidfd = -1;
 }
 
+int64_t attempt_warn(const char *folder, const struct attempt_watch *watch, struct fault *fault)
+{
+    return 0;
+}
+
 int attempt_sweep(const char *folder, uid_t uid)
 {
     tell("sweep; ");

@@ -32,6 +32,7 @@ static struct process {
     enum suspension_gate gate;
     bool hangs;             /* the driver does not say its state */
     int64_t bytes, copy_us; /* 0: a MiB, and a millisecond for each call */
+    int64_t saves_us;       /* it handles its --signal for so long; 0: it has none */
 } processes[3];
 
 static struct config config;
@@ -134,6 +135,13 @@ static pid_t find_shim(void *context, uint64_t task)
     return 0;
 }
 
+static int64_t warn_task(void *context, uint64_t task)
+{
+    if (processes[task].saves_us)
+        tell("warn %llu; ", (unsigned long long)task);
+    return processes[task].saves_us;
+}
+
 /* Task 1 has one, if that has been made: plain files of the kernel's names. */
 static bool find_cgroup(void *context, uint64_t task, char *path, size_t size)
 {
@@ -218,6 +226,7 @@ static int begin(void **state)
         .hooks = {.poll_gpus = poll_gpus,
             .find_processes = find_processes,
             .find_shim = find_shim,
+            .warn_task = warn_task,
             .find_cgroup = find_cgroup,
             .set_gate = set_gate,
             .find_memory_kinds = find_memory_kinds,
@@ -302,6 +311,36 @@ static void test_another_task_goes_on_while_one_is_retried(void **state)
     suspend(2);
     expect_story("SUSPEND; SUSPENDING; lock 2; checkpoint 2; SUSPENDED; ");
     assert_int_equal(core_task(pretend.core, 1)->state, TASK_RESUMING);
+}
+
+/* Orders of other tasks are carried out while one saves its checkpoint. */
+static void test_a_task_is_warned_before(void **state)
+{
+    processes[1].saves_us = 20 * MS_US;
+    suspend(1);
+    expect_story("SUSPEND; SUSPENDING; warn 1; ");
+    suspend(2);
+    expect_story("SUSPEND; SUSPENDING; lock 2; checkpoint 2; SUSPENDED; ");
+    while (!pretend.story[0]) {
+        uv_run(&pretend.loop, UV_RUN_ONCE);
+        suspension_polled(suspension, 1);
+        answer_calls();
+    }
+    expect_story("lock 1; checkpoint 1; SUSPENDED; ");
+    feed(EVENT_RESUME, 1);
+    answer_calls();
+    expect_story("RESUME; RESUMING; reserve 1; restore 1; unlock 1; RESUMED; ");
+}
+
+static void test_a_task_that_ends_in_its_warning(void **state)
+{
+    processes[1].saves_us = 5 * MS_US;
+    feed(EVENT_SUSPEND, 1);
+    struct event exited = driver_event(pretend.driver, EVENT_EXITED, 1);
+    driver_feed(pretend.driver, &exited, NULL);
+    uv_run(&pretend.loop, UV_RUN_ONCE);
+    answer_calls();
+    expect_story("SUSPEND; SUSPENDING; warn 1; EXITED none; END; ");
 }
 
 static void test_a_task_that_ends_meanwhile(void **state)
@@ -419,6 +458,8 @@ int main(void)
         TEST(test_shared_memory_is_refused_before_a_lock),
         TEST(test_without_the_library),
         TEST(test_another_task_goes_on_while_one_is_retried),
+        TEST(test_a_task_is_warned_before),
+        TEST(test_a_task_that_ends_in_its_warning),
         TEST(test_a_task_that_ends_meanwhile),
         TEST(test_the_core_learns_how_fast_copies_are),
         TEST(test_the_cgroup_may_hold_the_gpu_memory_meanwhile),
