@@ -209,8 +209,8 @@ static void forget_drains(struct core *core, uint64_t id)
 /* The memory that the task requires on each GPU. A suspended task requires what it held. */
 static struct reading required_bytes(const struct task *task)
 {
-    if (task->yield.bytes.valid)
-        return task->yield.bytes;
+    if (task->run->yield.bytes.valid)
+        return task->run->yield.bytes;
     const struct need *need = &task->request.need;
     bool is_known = need->kind >= NEED_ESTIMATED && need->bytes > 0;
     return is_known ? reading_of((double)need->bytes) : READING_NONE;
@@ -346,8 +346,10 @@ static int apply_place(struct core *core, struct task *task, const struct event 
     if (!is_waiting(task) || !core_are_gpus(core, event->place.gpus, event->place.n))
         return CORE_NOT_NOW;
     int *gpus = calloc((size_t)event->place.n, sizeof *gpus);
-    if (!gpus)
+    if (!gpus || task_begin_run(task) < 0) {
+        free(gpus);
         return -ENOMEM;
+    }
 
     count_passed(task);
     stop_waiting(task, event->time_us);
@@ -398,7 +400,7 @@ static int apply_started(struct core *core, struct task *task, const struct even
     if (event->started.by_streams)
         use_time_slicing(core, task);
     if (task->state != TASK_STARTING) {
-        task->memory_wait.is_unconfirmed = task->memory_wait.bytes > 0;
+        task->run->memory_wait.is_unconfirmed = task->run->memory_wait.bytes > 0;
         return 0;
     }
     task_move(task, TASK_RUNNING);
@@ -447,7 +449,7 @@ static int apply_exited(struct core *core, struct task *task, const struct event
     task->exclusive = false;
     task->ended_us = end_of_attempt(task, event);
     core_end_attempt(core, task, task->ended_us);
-    int64_t executed_us = task->ended_us - task->started_us - task->yield.attempt_stopped_us;
+    int64_t executed_us = task->ended_us - task->started_us - task->run->yield.attempt_stopped_us;
     task->executed_us += executed_us > 0 ? executed_us : 0;
     task->has_process = false;
     task->exit = event->exited;

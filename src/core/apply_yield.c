@@ -40,17 +40,17 @@ static void mark_leaving(struct core *core, const struct task *task)
 static void begin_stop(struct core *core, struct task *task, const struct event *event)
 {
     mark_residents(core, task, true, event->time_us);
-    task->yield.reason = task->yield.by_user ? YIELD_TO_USER : event->yield.reason;
-    task->yield.to_task = event->yield.to_task;
-    task->yield.since_us = event->time_us;
-    task->yield.is_unused = task->yield.reason == YIELD_UNUSED;
-    if (task->yield.reason == YIELD_TO_SERVICE)
+    task->run->yield.reason = task->run->yield.by_user ? YIELD_TO_USER : event->yield.reason;
+    task->run->yield.to_task = event->yield.to_task;
+    task->run->yield.since_us = event->time_us;
+    task->run->yield.is_unused = task->run->yield.reason == YIELD_UNUSED;
+    if (task->run->yield.reason == YIELD_TO_SERVICE)
         core_note_gave_way(core, task, event->time_us);
 }
 
 static void end_stop(struct task *task, int64_t now_us)
 {
-    struct task_yield *yield = &task->yield;
+    struct task_yield *yield = &task->run->yield;
     if (yield->since_us && now_us > yield->since_us) {
         yield->stopped_us += now_us - yield->since_us;
         yield->attempt_stopped_us += now_us - yield->since_us;
@@ -68,8 +68,8 @@ static void run_again(struct core *core, struct task *task, int64_t now_us)
     for (int i = 0; i < task->n_gpus; i++)
         core_note_joined(core, task, task->gpus[i], now_us);
     end_stop(task, now_us);
-    task->yield.is_unused = false;
-    task->yield.resumed_us = now_us;
+    task->run->yield.is_unused = false;
+    task->run->yield.resumed_us = now_us;
     task_move(task, TASK_RUNNING);
     if (task->ending)
         task_move(task, TASK_ENDING);
@@ -79,7 +79,7 @@ static void run_again(struct core *core, struct task *task, int64_t now_us)
 /* Its process is off its GPUs. It waits to be resumed, unless something keeps it. */
 static void become_suspended(struct core *core, struct task *task, int64_t now_us)
 {
-    task->yield.from_gpu = task->gpus[0];
+    task->run->yield.from_gpu = task->gpus[0];
     core_release_gpus(core, task, now_us);
     task_move(task, TASK_SUSPENDED);
     if (!task_stays_suspended(task))
@@ -88,7 +88,7 @@ static void become_suspended(struct core *core, struct task *task, int64_t now_u
 
 void core_begin_attempt(struct task *task)
 {
-    struct task_yield *yield = &task->yield;
+    struct task_yield *yield = &task->run->yield;
     yield->cannot_suspend = false;
     yield->resumed_us = yield->retry_us = yield->attempt_stopped_us = 0;
     yield->failures = 0;
@@ -97,14 +97,14 @@ void core_begin_attempt(struct task *task)
 
 static void forget_destination(struct task *task)
 {
-    free(task->yield.to_gpus);
-    task->yield.to_gpus = NULL;
-    task->yield.n_to_gpus = 0;
+    free(task->run->yield.to_gpus);
+    task->run->yield.to_gpus = NULL;
+    task->run->yield.n_to_gpus = 0;
 }
 
 static int end_memory_wait(struct core *core, struct task *task, int64_t now_us)
 {
-    struct memory_wait *wait = &task->memory_wait;
+    struct memory_wait *wait = &task->run->memory_wait;
     if (wait->bytes == 0)
         return CORE_NOT_NOW;
     wait->waited_us += now_us > wait->since_us ? now_us - wait->since_us : 0;
@@ -120,8 +120,8 @@ void core_end_attempt(struct core *core, struct task *task, int64_t ended_us)
     forget_destination(task);
     if (task->queue)
         queue_remove(task);
-    task->yield.by_user = task->yield.is_unused = task->yield.is_frozen = false;
-    task->yield.bytes = READING_NONE;
+    task->run->yield.by_user = task->run->yield.is_unused = task->run->yield.is_frozen = false;
+    task->run->yield.bytes = READING_NONE;
     end_memory_wait(core, task, ended_us);
 }
 
@@ -141,12 +141,12 @@ static int apply_suspend(struct task *task)
 {
     bool may_be = task->state == TASK_RUNNING || task->state == TASK_PAUSED ||
                   task->state == TASK_SUSPENDING || task->state == TASK_SUSPENDED;
-    if (!may_be || task->yield.by_user || task->ending)
+    if (!may_be || task->run->yield.by_user || task->ending)
         return CORE_NOT_NOW;
-    task->yield.by_user = true;
-    task->yield.is_unused = false;
+    task->run->yield.by_user = true;
+    task->run->yield.is_unused = false;
     if (task->state != TASK_RUNNING)
-        task->yield.reason = YIELD_TO_USER;
+        task->run->yield.reason = YIELD_TO_USER;
     if (task->queue)
         queue_remove(task);
     return 0;
@@ -154,10 +154,10 @@ static int apply_suspend(struct task *task)
 
 static int apply_resume(struct core *core, struct task *task)
 {
-    if ((!task->yield.by_user && !task->yield.is_unused) || task->ending)
+    if ((!task->run->yield.by_user && !task->run->yield.is_unused) || task->ending)
         return CORE_NOT_NOW;
-    task->yield.by_user = task->yield.is_unused = false;
-    task->yield.retry_us = 0;
+    task->run->yield.by_user = task->run->yield.is_unused = false;
+    task->run->yield.retry_us = 0;
     if (task->state == TASK_SUSPENDED)
         queue_push_in_order(&core->suspended_queue, task);
     return 0;
@@ -201,7 +201,7 @@ static int apply_idle(const struct task *task)
 
 static int apply_wake(struct core *core, struct task *task)
 {
-    return task->yield.is_unused ? apply_resume(core, task) : CORE_NOT_NOW;
+    return task->run->yield.is_unused ? apply_resume(core, task) : CORE_NOT_NOW;
 }
 
 /* ---- suspending and resuming ---- */
@@ -220,9 +220,9 @@ static int apply_suspended(struct core *core, struct task *task, const struct ev
 {
     if (task->state != TASK_SUSPENDING)
         return CORE_NOT_NOW;
-    task->yield.bytes = event->yielded.bytes;
-    task->yield.cost_us += event->yielded.took_us;
-    task->yield.suspensions++;
+    task->run->yield.bytes = event->yielded.bytes;
+    task->run->yield.cost_us += event->yielded.took_us;
+    task->run->yield.suspensions++;
     become_suspended(core, task, event->time_us);
     return 0;
 }
@@ -249,10 +249,10 @@ static int apply_resumed(struct core *core, struct task *task, const struct even
 {
     if (task->state != TASK_RESUMING)
         return CORE_NOT_NOW;
-    task->yield.cost_us += event->yielded.took_us;
-    task->yield.failures = 0;
-    task->yield.retry_us = 0;
-    task->yield.moves += task->gpus[0] != task->yield.from_gpu;
+    task->run->yield.cost_us += event->yielded.took_us;
+    task->run->yield.failures = 0;
+    task->run->yield.retry_us = 0;
+    task->run->yield.moves += task->gpus[0] != task->run->yield.from_gpu;
     run_again(core, task, event->time_us);
     return 0;
 }
@@ -284,9 +284,9 @@ static int apply_moving(struct core *core, struct task *task, const struct event
     }
     begin_stop(core, task, event);
     task_move(task, TASK_MOVING);
-    task->yield.bytes = event->yield.bytes;
-    task->yield.to_gpus = memcpy(to, event->yield.gpus, (size_t)n * sizeof *to);
-    task->yield.n_to_gpus = n;
+    task->run->yield.bytes = event->yield.bytes;
+    task->run->yield.to_gpus = memcpy(to, event->yield.gpus, (size_t)n * sizeof *to);
+    task->run->yield.n_to_gpus = n;
     for (int i = 0; i < n; i++) {
         if (is_among(to[i], task->gpus, n_held))
             continue;
@@ -301,10 +301,10 @@ static int apply_moving(struct core *core, struct task *task, const struct event
 /* The task keeps the GPUs of its destination, or all but those. */
 static void end_move(struct core *core, struct task *task, bool has_moved, int64_t now_us)
 {
-    int kept = 0, wanted = task->yield.n_to_gpus;
+    int kept = 0, wanted = task->run->yield.n_to_gpus;
     for (int i = 0; i < task->n_gpus; i++) {
         int gpu = task->gpus[i];
-        bool is_kept = has_moved ? is_among(gpu, task->yield.to_gpus, wanted) : i < wanted;
+        bool is_kept = has_moved ? is_among(gpu, task->run->yield.to_gpus, wanted) : i < wanted;
         if (is_kept)
             task->gpus[kept++] = gpu;
         else
@@ -312,7 +312,7 @@ static void end_move(struct core *core, struct task *task, bool has_moved, int64
     }
     task->n_gpus = kept;
     if (has_moved)
-        memcpy(task->gpus, task->yield.to_gpus, (size_t)kept * sizeof *task->gpus);
+        memcpy(task->gpus, task->run->yield.to_gpus, (size_t)kept * sizeof *task->gpus);
     forget_destination(task);
     point_residents(core, task);
 }
@@ -321,9 +321,9 @@ static int apply_moved(struct core *core, struct task *task, const struct event 
 {
     if (task->state != TASK_MOVING)
         return CORE_NOT_NOW;
-    task->yield.cost_us += event->yielded.took_us;
-    task->yield.moves++;
-    task->yield.bytes = READING_NONE;
+    task->run->yield.cost_us += event->yielded.took_us;
+    task->run->yield.moves++;
+    task->run->yield.bytes = READING_NONE;
     end_move(core, task, true, event->time_us);
     run_again(core, task, event->time_us);
     return 0;
@@ -333,10 +333,10 @@ static int apply_moved(struct core *core, struct task *task, const struct event 
 
 static void retry_later(struct task *task, int64_t now_us)
 {
-    int doubled = task->yield.failures < RETRY_DOUBLED_MAX ? task->yield.failures
-                                                           : RETRY_DOUBLED_MAX;
-    task->yield.failures++;
-    task->yield.retry_us = now_us + (RETRY_FIRST_US << doubled);
+    int doubled = task->run->yield.failures < RETRY_DOUBLED_MAX ? task->run->yield.failures
+                                                                : RETRY_DOUBLED_MAX;
+    task->run->yield.failures++;
+    task->run->yield.retry_us = now_us + (RETRY_FIRST_US << doubled);
 }
 
 /* A process that was to leave its GPUs runs where it was; one that was to get some is suspended;
@@ -352,12 +352,12 @@ static int apply_suspension_failed(struct core *core, struct task *task, const s
     enum suspension_failure why = event->suspension_failed.why;
     bool may_retry = why == SUSPENSION_NO_MEMORY || why == SUSPENSION_NOT_NOW;
     if (!may_retry && !is_suspended)
-        task->yield.cannot_suspend = true;
+        task->run->yield.cannot_suspend = true;
     retry_later(task, event->time_us);
     if (is_suspended) {
         become_suspended(core, task, event->time_us);
     } else {
-        task->yield.by_user = false;
+        task->run->yield.by_user = false;
         run_again(core, task, event->time_us);
     }
     return 0;
@@ -370,8 +370,8 @@ static int apply_pause(struct core *core, struct task *task, const struct event 
     if (task->state != TASK_RUNNING || task->ending)
         return CORE_NOT_NOW;
     begin_stop(core, task, event);
-    task->yield.is_frozen = true;
-    task->yield.pauses++;
+    task->run->yield.is_frozen = true;
+    task->run->yield.pauses++;
     task_move(task, TASK_PAUSED);
     return 0;
 }
@@ -380,7 +380,7 @@ static int apply_continue(struct core *core, struct task *task, const struct eve
 {
     if (task->state != TASK_PAUSED)
         return CORE_NOT_NOW;
-    task->yield.is_frozen = false;
+    task->run->yield.is_frozen = false;
     run_again(core, task, event->time_us);
     return 0;
 }
@@ -391,7 +391,7 @@ static int apply_memory_wait(struct core *core, struct task *task, const struct 
 {
     if (!task->has_process || event->memory_wait.bytes <= 0)
         return CORE_NOT_NOW;
-    struct memory_wait *wait = &task->memory_wait;
+    struct memory_wait *wait = &task->run->memory_wait;
     if (wait->bytes == 0) {
         wait->since_us = event->time_us;
         wait->count += !event->memory_wait.is_again;

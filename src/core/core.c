@@ -219,7 +219,8 @@ static int64_t expires_us(const struct core *core, uint64_t id)
     const struct task *task = core_find_task(core, id);
     bool limited = !core->settings.expires_elsewhere && task && task->state == TASK_RUNNING &&
                    task->request.time_limit_us > 0;
-    return limited ? task->started_us + task->yield.attempt_stopped_us + task->request.time_limit_us
+    return limited ? task->started_us + task->run->yield.attempt_stopped_us +
+                         task->request.time_limit_us
                    : TIME_NEVER;
 }
 

@@ -83,7 +83,7 @@ enum effect_kind {
     EFFECT_WAIT,    /* `task`, the first of its queue, now waits for another reason: core_explain */
     EFFECT_SUSPEND, /* take `task` off its GPUs; answer with SUSPENDED or SUSPENSION_FAILED */
     EFFECT_RESUME,  /* put it on its GPUs; answer with RESUMED or SUSPENSION_FAILED */
-    EFFECT_MOVE,    /* to task->yield.to_gpus; answer with MOVED or SUSPENSION_FAILED */
+    EFFECT_MOVE,    /* to task->run->yield.to_gpus; answer with MOVED or SUSPENSION_FAILED */
     EFFECT_PAUSE,   /* freeze its processes */
     EFFECT_CONTINUE,     /* let frozen processes go on */
     EFFECT_GRANT_MEMORY, /* its allocation that waits is tried again */

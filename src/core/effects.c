@@ -41,7 +41,7 @@ static void keep_gpus_of_task(struct core *core, struct event *event)
     else if (event->kind == EVENT_RESUMING)
         event->yield.gpus = task->gpus;
     else if (event->kind == EVENT_MOVING)
-        event->yield.gpus = task->yield.to_gpus;
+        event->yield.gpus = task->run->yield.to_gpus;
 }
 
 int core_decide(struct core *core, const struct event *event)

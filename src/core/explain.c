@@ -203,7 +203,7 @@ static void add_kind(struct line *line, const struct core *core, const struct ta
         return;
     if (task->state == TASK_SUSPENDED)
         line_add(line, "goes on only on %s of the same model (%s): ", what,
-            core->view.gpus[task->yield.from_gpu].id.name);
+            core->view.gpus[task->run->yield.from_gpu].id.name);
     else
         line_add(line, "waits for %s of kind %s: ", what, task->request.gpu_kind);
 }
@@ -348,19 +348,20 @@ static void add_yield_reason(struct line *line, const struct task *task)
         [YIELD_UNUSED] = "because it did not use its GPUs",
         [YIELD_TO_SERVICE] = "because a service beside it missed its latency target",
     };
-    if (task->yield.reason == YIELD_TO_SERVICE && task->yield.to_task) {
+    if (task->run->yield.reason == YIELD_TO_SERVICE && task->run->yield.to_task) {
         line_add(line, "for task %" PRIu64 ", a service that missed its latency target",
-            task->yield.to_task);
+            task->run->yield.to_task);
         return;
     }
-    bool names_task = task->yield.reason == YIELD_TO_MEMORY ||
-                      task->yield.reason == YIELD_TO_TASK || task->yield.reason == YIELD_TO_ROOM;
-    if (task->yield.to_task == task->id)
+    bool names_task = task->run->yield.reason == YIELD_TO_MEMORY ||
+                      task->run->yield.reason == YIELD_TO_TASK ||
+                      task->run->yield.reason == YIELD_TO_ROOM;
+    if (task->run->yield.to_task == task->id)
         line_add(line, "because its allocation waits for GPU memory");
-    else if (task->yield.to_task && names_task)
-        line_add(line, "for task %" PRIu64, task->yield.to_task);
+    else if (task->run->yield.to_task && names_task)
+        line_add(line, "for task %" PRIu64, task->run->yield.to_task);
     else
-        line_add(line, "%s", texts[task->yield.reason]);
+        line_add(line, "%s", texts[task->run->yield.reason]);
 }
 
 /* "its allocation of 6.0 GiB waits for GPU memory; task 3 gives way to it" */
@@ -368,11 +369,12 @@ static void add_memory_wait(struct line *line, const struct core *core, const st
 {
     char text[32];
     line_add(line, "its allocation of %s waits for GPU memory",
-        format_size(task->memory_wait.bytes, text, sizeof text));
+        format_size(task->run->memory_wait.bytes, text, sizeof text));
     for (int i = 0; i < core->n_tasks; i++) {
         const struct task *other = core->tasks[i];
         bool gives_way = task_state_is_changing(other->state) &&
-                         other->yield.reason == YIELD_TO_MEMORY && other->yield.to_task == task->id;
+                         other->run->yield.reason == YIELD_TO_MEMORY &&
+                         other->run->yield.to_task == task->id;
         if (gives_way && other != task)
             line_add(line, "; task %" PRIu64 " gives way to it", other->id);
     }
@@ -390,13 +392,13 @@ static void add_yield(struct line *line, const struct core *core, const struct t
     };
     line_add(line, "%s%s", line->used ? "; " : "", verbs[task->state]);
     if (task->state == TASK_MOVING)
-        line_add(line, "to GPU %s ", core->view.gpus[task->yield.to_gpus[0]].id.label);
+        line_add(line, "to GPU %s ", core->view.gpus[task->run->yield.to_gpus[0]].id.label);
     add_yield_reason(line, task);
     if (task->ending)
         line_add(line, "; it is being ended");
-    else if (task->yield.by_user)
+    else if (task->run->yield.by_user)
         line_add(line, "; `colloc resume %" PRIu64 "` lets it go on", task->id);
-    else if (task->yield.is_unused)
+    else if (task->run->yield.is_unused)
         line_add(
             line, "; it goes on when it calls CUDA, or by `colloc resume %" PRIu64 "`", task->id);
     else if (task->state == TASK_SUSPENDED)
@@ -461,7 +463,8 @@ static void add_gate(
     char text[64];
     if (task->request.begin_us > now_us)
         line_add(line,
-            task->service.restarts ? "it has ended and is started again in %s" : "may begin in %s",
+            task->run->service.restarts ? "it has ended and is started again in %s"
+                                        : "may begin in %s",
             format_elapsed(task->request.begin_us - now_us, text, sizeof text));
     for (int i = 0; i < task->n_after && i < DEPENDENCIES_LISTED; i++)
         line_add(line, "%s%s",
@@ -483,7 +486,7 @@ const char *core_explain(
     const struct task *task = core_find_task(core, id);
     if (task && task->state == TASK_HELD)
         line_add(&line, "held; `colloc release %" PRIu64 "` lets it go on", id);
-    if (task && task->memory_wait.bytes)
+    if (task && task->run->memory_wait.bytes)
         add_memory_wait(&line, core, task);
     if (task && task_has_stopped(task))
         add_yield(&line, core, task);
@@ -615,10 +618,10 @@ const char *core_reason_word(const struct core *core, uint64_t id)
     if (task && task->state == TASK_HELD)
         return "JobHeldUser";
     if (task && task_has_stopped(task))
-        return task->yield.by_user     ? "SuspendedByUser"
-               : task->yield.is_unused ? "SuspendedUnused"
-                                       : "Suspended";
-    if (task && task->memory_wait.bytes)
+        return task->run->yield.by_user     ? "SuspendedByUser"
+               : task->run->yield.is_unused ? "SuspendedUnused"
+                                            : "Suspended";
+    if (task && task->run->memory_wait.bytes)
         return "MemoryWait";
     if (!task || !task->queue)
         return "None";

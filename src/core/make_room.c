@@ -93,9 +93,9 @@ static bool may_be_moved(
     const struct core *core, const struct task *task, const struct task *head, int64_t now_us)
 {
     int64_t cost_us = core_yield_cost_us(core, task);
-    int n_stops = task->yield.suspensions + task->yield.moves + 1;
+    int n_stops = task->run->yield.suspensions + task->run->yield.moves + 1;
     return task->request.priority <= head->request.priority && task->state == TASK_RUNNING &&
-           !task->ending && !task->memory_wait.bytes && task->n_gpus == 1 &&
+           !task->ending && !task->run->memory_wait.bytes && task->n_gpus == 1 &&
            core_bytes_of(core, task).valid && core_may_suspend(core, task, now_us) &&
            task_computed_us(task, now_us) >= CORE_RUN_PER_COST * cost_us * n_stops;
 }
@@ -177,8 +177,10 @@ static bool has_made_room(const struct core *core, const struct task *head)
 {
     for (int i = 0; i < core->n_tasks; i++) {
         const struct task *task = core->tasks[i];
-        bool is_recent = task->state == TASK_MOVING || task->yield.resumed_us >= head->queued_us;
-        if (task->yield.reason == YIELD_TO_ROOM && task->yield.to_task == head->id && is_recent)
+        bool is_recent = task->state == TASK_MOVING ||
+                         task->run->yield.resumed_us >= head->queued_us;
+        if (task->run->yield.reason == YIELD_TO_ROOM && task->run->yield.to_task == head->id &&
+            is_recent)
             return true;
     }
     return false;

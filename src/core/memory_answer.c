@@ -64,7 +64,7 @@ static double wanted_bytes(const struct core *core, const struct task *task)
         double held = held_bytes(&core->view.gpus[task->gpus[i]], task);
         most = held > most ? held : most;
     }
-    return most + (double)task->memory_wait.bytes;
+    return most + (double)task->run->memory_wait.bytes;
 }
 
 /* Rule 1. */
@@ -72,7 +72,7 @@ static bool is_beyond_gpu(const struct core *core, const struct task *task)
 {
     for (int i = 0; i < task->n_gpus; i++) {
         const struct gpu_view *gpu = &core->view.gpus[task->gpus[i]];
-        if (held_bytes(gpu, task) + (double)task->memory_wait.bytes >
+        if (held_bytes(gpu, task) + (double)task->run->memory_wait.bytes >
             (double)gpu->id.mem_total_bytes)
             return true;
     }
@@ -84,7 +84,7 @@ static bool is_free(const struct core *core, const struct task *task)
 {
     for (int i = 0; i < task->n_gpus; i++) {
         struct reading free_bytes = gpu_view_free_bytes(&core->view.gpus[task->gpus[i]]);
-        if (free_bytes.valid && free_bytes.value < (double)task->memory_wait.bytes)
+        if (free_bytes.valid && free_bytes.value < (double)task->run->memory_wait.bytes)
             return false;
     }
     return true;
@@ -114,7 +114,7 @@ static bool leaves_soon(const struct core *core, const struct task *task, int64_
 {
     if (task_state_is_changing(task->state) || task->state == TASK_ENDING)
         return true;
-    bool computes = task->state == TASK_RUNNING && !task->memory_wait.bytes;
+    bool computes = task->state == TASK_RUNNING && !task->run->memory_wait.bytes;
     int64_t rest = rest_us(task, now_us);
     return computes && rest > 0 && rest <= core_yield_cost_us(core, task);
 }
@@ -171,7 +171,7 @@ static bool gives_way_before(const struct candidate *a, const struct candidate *
 static bool may_give_way(
     const struct core *core, const struct task *task, const struct task *to, int64_t now_us)
 {
-    bool is_older = task->id < to->id && task->memory_wait.bytes;
+    bool is_older = task->id < to->id && task->run->memory_wait.bytes;
     bool is_higher = task->request.priority > to->request.priority;
     return task != to && !is_older && !is_higher && task->state == TASK_RUNNING && !task->ending &&
            core_may_suspend(core, task, now_us);
@@ -185,10 +185,10 @@ static const struct task *find_candidate(
     for (int i = 0; i < to->n_gpus; i++) {
         const struct gpu_view *gpu = &core->view.gpus[to->gpus[i]];
         double free_bytes = reading_assume(gpu_view_free_bytes(gpu), 0);
-        double lacking = (double)to->memory_wait.bytes - free_bytes;
+        double lacking = (double)to->run->memory_wait.bytes - free_bytes;
         for (int k = 0; k < gpu->n_residents; k++) {
             const struct task *task = core_find_task(core, gpu->residents[k].task);
-            struct candidate each = {task, task->memory_wait.bytes > 0,
+            struct candidate each = {task, task->run->memory_wait.bytes > 0,
                 held_bytes(gpu, task) >= lacking, core_yield_cost_us(core, task)};
             if (may_give_way(core, task, to, now_us) && gives_way_before(&each, &best))
                 best = each;
@@ -211,7 +211,7 @@ static bool is_youngest_of_all_waiting(const struct core *core, const struct tas
         const struct gpu_view *gpu = &core->view.gpus[task->gpus[i]];
         for (int k = 0; k < gpu->n_residents; k++) {
             const struct task *other = core_find_task(core, gpu->residents[k].task);
-            if (!other->memory_wait.bytes || other->id > task->id || has_external(gpu))
+            if (!other->run->memory_wait.bytes || other->id > task->id || has_external(gpu))
                 return false;
             n_others += other != task;
         }
@@ -233,7 +233,7 @@ static bool is_surely_alone(const struct core *core, const struct task *task, in
     for (int i = 0; i < task->n_gpus; i++)
         if (!is_alone_on(&core->view.gpus[task->gpus[i]], now_us))
             return false;
-    return task->exclusive || now_us - task->memory_wait.since_us >= ALONE_SURE_US;
+    return task->exclusive || now_us - task->run->memory_wait.since_us >= ALONE_SURE_US;
 }
 
 /* ---- all rules ---- */
@@ -275,7 +275,7 @@ static void mark_wanted(struct core *core)
     }
     for (int i = 0; i < core->n_tasks && core->any_wanted; i++) {
         const struct task *task = core->tasks[i];
-        for (int k = 0; k < task->n_gpus && task->memory_wait.bytes; k++) {
+        for (int k = 0; k < task->n_gpus && task->run->memory_wait.bytes; k++) {
             struct gpu_view *gpu = &core->view.gpus[task->gpus[k]];
             if (!gpu->closed_for)
                 gpu->closed_for = task->id;
@@ -288,7 +288,7 @@ int core_settle_memory_waits(struct core *core, int64_t now_us)
     int r = 0;
     for (int i = 0; i < core->n_tasks && core->n_memory_waits && r == 0; i++) {
         const struct task *task = core->tasks[i];
-        bool waits = task->memory_wait.bytes && !task->memory_wait.is_unconfirmed;
+        bool waits = task->run->memory_wait.bytes && !task->run->memory_wait.is_unconfirmed;
         if (waits && task->state == TASK_RUNNING)
             r = settle_wait(core, task, now_us);
     }

@@ -63,7 +63,7 @@ static bool has_begun(const struct core *core, const struct task *task, int64_t 
 
 static bool may_stop_for_priority(const struct core *core, const struct task *task, int64_t now_us)
 {
-    bool was_stopped = task->yield.suspensions + task->yield.pauses > 0;
+    bool was_stopped = task->run->yield.suspensions + task->run->yield.pauses > 0;
     int64_t least_us = was_stopped ? CORE_RUN_PER_COST * stop_cost_us(core, task) : 0;
     return has_begun(core, task, now_us) && now_us - task_runs_since_us(task) >= least_us;
 }
@@ -73,7 +73,7 @@ static bool may_stop_for_rank(
     const struct core *core, const struct task *task, const struct task *head, int64_t now_us)
 {
     int64_t cost_us = stop_cost_us(core, task), rank = core_rank(core, task, now_us);
-    int n_stops = task->yield.suspensions + task->yield.pauses + 1;
+    int n_stops = task->run->yield.suspensions + task->run->yield.pauses + 1;
     return rank - 2 * cost_us > RANK_FACTOR * core_rank(core, head, now_us) &&
            task_computed_us(task, now_us) >= CORE_RUN_PER_COST * cost_us * n_stops &&
            now_us - task_runs_since_us(task) >= CORE_RUN_PER_COST * cost_us + RUN_MIN_US;
@@ -84,8 +84,8 @@ static bool may_be_stopped(
 {
     int priority = task->request.priority, for_priority = head->request.priority;
     bool can_stop = core_can_suspend(core, task) || core->settings.can_pause;
-    if (task->state != TASK_RUNNING || task->ending || task->memory_wait.bytes || !can_stop ||
-        task->yield.retry_us > now_us || priority > for_priority)
+    if (task->state != TASK_RUNNING || task->ending || task->run->memory_wait.bytes || !can_stop ||
+        task->run->yield.retry_us > now_us || priority > for_priority)
         return false;
     return priority < for_priority ? may_stop_for_priority(core, task, now_us)
                                    : may_stop_for_rank(core, task, head, now_us);
@@ -117,9 +117,9 @@ static int continue_paused(struct core *core, int64_t now_us)
     int r = 0;
     for (int i = 0; i < core->n_tasks && r == 0; i++) {
         const struct task *task = core->tasks[i];
-        if (task->state != TASK_PAUSED || task->yield.reason != YIELD_TO_TASK)
+        if (task->state != TASK_PAUSED || task->run->yield.reason != YIELD_TO_TASK)
             continue;
-        const struct task *before = core_find_task(core, task->yield.to_task);
+        const struct task *before = core_find_task(core, task->run->yield.to_task);
         bool goes_on = before && (before->queue || task_shares_gpu(task, before));
         if (!goes_on)
             r = core_continue_task(core, task, now_us);
@@ -160,7 +160,8 @@ static int resume_in_order(
             n = top_k_insert(tasks, n, RESUMES_MAX, sizeof task, &task, is_first, &at);
     for (size_t i = 0; i < n && r == 0; i++) {
         r = core_try_resume(core, tasks[i], are_before, now_us);
-        *ret_waits |= tasks[i]->state == TASK_SUSPENDED && tasks[i]->yield.retry_us <= now_us &&
+        *ret_waits |= tasks[i]->state == TASK_SUSPENDED &&
+                      tasks[i]->run->yield.retry_us <= now_us &&
                       core_waits_for_room(core, tasks[i]) && !core_waits_for_service(tasks[i]);
     }
     return r;

@@ -54,13 +54,13 @@ bool core_may_restart(const struct task *task)
 
 int64_t core_restart_delay_us(const struct task *task)
 {
-    int quick = task->service.quick_ends;
+    int quick = task->run->service.quick_ends;
     return SECOND_US << (quick < RESTART_DOUBLINGS_MAX ? quick : RESTART_DOUBLINGS_MAX);
 }
 
 int core_apply_restart(struct core *core, struct task *task, const struct event *event)
 {
-    struct task_service *service = &task->service;
+    struct task_service *service = &task->run->service;
     if (task->state != TASK_EXITED || !task->request.service.is_service)
         return CORE_NOT_NOW;
     bool was_quick = task->ended_us - task->started_us < QUICK_END_US;
@@ -75,7 +75,7 @@ int core_apply_restart(struct core *core, struct task *task, const struct event 
 
 void core_begin_service(struct task *task)
 {
-    struct task_service *service = &task->service;
+    struct task_service *service = &task->run->service;
     service->p99_us = READING_NONE;
     service->reported_us = service->met_since_us = service->missed_since_us = 0;
     service->joined_us = service->changed_us = 0;
@@ -83,7 +83,7 @@ void core_begin_service(struct task *task)
 
 static int64_t hold_us(const struct core *core, const struct task *task)
 {
-    return core->settings.service_hold_us << task->service.doublings;
+    return core->settings.service_hold_us << task->run->service.doublings;
 }
 
 static bool has_target(const struct task *task)
@@ -94,7 +94,7 @@ static bool has_target(const struct task *task)
 /* May a task come beside the service? */
 static bool is_open(const struct core *core, const struct task *task, int64_t now_us)
 {
-    const struct task_service *service = &task->service;
+    const struct task_service *service = &task->run->service;
     int64_t hold = hold_us(core, task);
     return !has_target(task) || (service->met_since_us && now_us - service->met_since_us >= hold &&
                                     now_us - service->changed_us >= hold);
@@ -108,11 +108,11 @@ struct resident_service core_resident_service(
     if (!has_target(task))
         return (struct resident_service){
             .is_service = true, .is_open = true, .headroom = INFINITY, .until_us = TIME_NEVER};
-    double p99_us = reading_assume(task->service.p99_us, 0);
+    double p99_us = reading_assume(task->run->service.p99_us, 0);
     return (struct resident_service){.is_service = true,
         .is_open = is_open(core, task, now_us),
         .headroom = p99_us > 0 ? (double)task->request.service.p99_us / p99_us : 1,
-        .until_us = task->service.reported_us + REPORT_VALID_US};
+        .until_us = task->run->service.reported_us + REPORT_VALID_US};
 }
 
 static void update_residents(struct core *core, const struct task *task, int64_t now_us)
@@ -126,7 +126,7 @@ static void update_residents(struct core *core, const struct task *task, int64_t
 
 int core_apply_latency(struct core *core, struct task *task, const struct event *event)
 {
-    struct task_service *service = &task->service;
+    struct task_service *service = &task->run->service;
     struct reading p99_us = event->p99_us;
     if (!task->request.service.is_service || task->state != TASK_RUNNING ||
         (p99_us.valid && !(p99_us.value >= 0)))
@@ -152,19 +152,19 @@ void core_note_joined(struct core *core, const struct task *task, int gpu, int64
         struct task *service = core_find_task(core, view->residents[i].task);
         if (!has_target(service) || (service == task && view->n_residents == 1))
             continue;
-        service->service.joined_us = service->service.changed_us = now_us;
-        service->service.met_since_us = service->service.missed_since_us = 0;
+        service->run->service.joined_us = service->run->service.changed_us = now_us;
+        service->run->service.met_since_us = service->run->service.missed_since_us = 0;
         update_residents(core, service, now_us);
     }
 }
 
 void core_note_gave_way(struct core *core, const struct task *task, int64_t now_us)
 {
-    struct task *other = core_find_task(core, task->yield.to_task);
+    struct task *other = core_find_task(core, task->run->yield.to_task);
     core->view.has_services = true;
-    if (!other || !has_target(other))
+    if (!other || !has_target(other) || !task_has_run(other))
         return;
-    struct task_service *service = &other->service;
+    struct task_service *service = &other->run->service;
     bool is_to_blame = service->joined_us &&
                        now_us - service->joined_us < HOLDS_TO_BLAME * hold_us(core, other);
     service->doublings = !is_to_blame                         ? 0
@@ -178,7 +178,7 @@ void core_note_gave_way(struct core *core, const struct task *task, int64_t now_
 bool core_waits_for_service(const struct task *task)
 {
     bool has_stopped = task->state == TASK_PAUSED || task->state == TASK_SUSPENDED;
-    return has_stopped && task->yield.reason == YIELD_TO_SERVICE && !task->yield.by_user;
+    return has_stopped && task->run->yield.reason == YIELD_TO_SERVICE && !task->run->yield.by_user;
 }
 
 /* ---- decisions ---- */
@@ -213,7 +213,7 @@ static const struct task *find_giver(
 static int help_service(struct core *core, const struct task *service, int64_t now_us)
 {
     int64_t hold = core->settings.service_hold_us;
-    const struct task_service *state = &service->service;
+    const struct task_service *state = &service->run->service;
     bool is_late = state->missed_since_us &&
                    now_us - state->missed_since_us >= hold / HOLDS_PER_MISS &&
                    now_us - state->changed_us >= hold / HOLDS_PER_SETTLE;
@@ -229,7 +229,7 @@ static bool may_go_on(const struct core *core, const struct task *task, int64_t 
         for (int k = 0; k < gpu->n_residents; k++) {
             const struct task *other = core_find_task(core, gpu->residents[k].task);
             bool is_stale = has_target(other) &&
-                            now_us - other->service.reported_us > REPORT_VALID_US;
+                            now_us - other->run->service.reported_us > REPORT_VALID_US;
             if (is_stale || !is_open(core, other, now_us))
                 return false;
         }
@@ -243,7 +243,7 @@ static bool comes_back_first(const struct core *core, const struct task *task)
     for (int i = 0; i < core->n_tasks; i++) {
         const struct task *other = core->tasks[i];
         if (other != task && core_waits_for_service(other) && other->state == TASK_PAUSED &&
-            other->yield.since_us < task->yield.since_us && task_shares_gpu(task, other))
+            other->run->yield.since_us < task->run->yield.since_us && task_shares_gpu(task, other))
             return false;
     }
     return true;

@@ -24,7 +24,7 @@
 
 bool core_waits_for_turn(const struct task *task)
 {
-    return task->state == TASK_SUSPENDED && task->queue && task->yield.reason == YIELD_TO_SLOT;
+    return task->state == TASK_SUSPENDED && task->queue && task->run->yield.reason == YIELD_TO_SLOT;
 }
 
 static int64_t slot_end_us(const struct core *core, const struct task *task)
@@ -38,7 +38,7 @@ static bool may_be_stopped(
     const struct core *core, const struct task *task, const struct task *head, int64_t now_us)
 {
     return task->request.takes_turns && task->request.priority <= head->request.priority &&
-           task->state == TASK_RUNNING && !task->ending && !task->memory_wait.bytes &&
+           task->state == TASK_RUNNING && !task->ending && !task->run->memory_wait.bytes &&
            core_may_suspend(core, task, now_us) && slot_end_us(core, task) <= now_us;
 }
 
@@ -55,7 +55,7 @@ static bool is_turn_before(const void *a, const void *b, const void *context)
     const struct task *one = *(struct task *const *)a, *other = *(struct task *const *)b;
     if (one->request.priority != other->request.priority)
         return one->request.priority > other->request.priority;
-    return one->yield.since_us < other->yield.since_us;
+    return one->run->yield.since_us < other->run->yield.since_us;
 }
 
 static size_t list_turns(const struct core *core, struct task **ret_tasks)
@@ -87,7 +87,7 @@ bool core_is_turn_of(const struct task *task, const struct task *head)
 {
     if (!head || task->request.priority != head->request.priority)
         return !head || task->request.priority > head->request.priority;
-    return task->yield.since_us <= head->queued_us;
+    return task->run->yield.since_us <= head->queued_us;
 }
 
 static int stop_for(struct core *core, const struct task *next, int64_t now_us)
@@ -104,7 +104,8 @@ int core_schedule_turns(struct core *core, int64_t now_us)
     int r = 0;
     for (; i < n && r == 0 && !next && core_is_turn_of(turns[i], head); i++) {
         r = core_try_resume(core, turns[i], true, now_us);
-        bool still_waits = turns[i]->state == TASK_SUSPENDED && turns[i]->yield.retry_us <= now_us;
+        bool still_waits = turns[i]->state == TASK_SUSPENDED &&
+                           turns[i]->run->yield.retry_us <= now_us;
         if (still_waits && core_waits_for_room(core, turns[i]))
             next = turns[i];
     }

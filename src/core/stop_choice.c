@@ -136,7 +136,7 @@ static bool has_been_stopped_for(
         const struct task *task = core->tasks[i];
         bool is_stopped = task->state == TASK_PAUSED || task->state == TASK_SUSPENDED ||
                           task->state == TASK_SUSPENDING;
-        if (is_stopped && task->yield.reason == reason && task->yield.to_task == head->id)
+        if (is_stopped && task->run->yield.reason == reason && task->run->yield.to_task == head->id)
             return true;
     }
     return false;

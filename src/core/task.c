@@ -75,6 +75,43 @@ static const char *const sharings[] = {
 
 static const char *const priorities[] = {"low", "normal", "high", "urgent"};
 
+static const struct task_run no_run;
+
+/* ---- the run ---- */
+
+/* Without const, as for other tasks; a write to it ends the program. */
+struct task_run *task_no_run(void)
+{
+    return (struct task_run *)(uintptr_t)&no_run;
+}
+
+bool task_has_run(const struct task *task)
+{
+    return task->run != &no_run;
+}
+
+int task_begin_run(struct task *task)
+{
+    if (task_has_run(task))
+        return 0;
+    struct task_run *run = calloc(1, sizeof *run);
+    if (!run)
+        return -ENOMEM;
+    task->run = run;
+    return 0;
+}
+
+void task_end_run(struct task *task)
+{
+    if (!task_has_run(task))
+        return;
+    free(task->run->yield.to_gpus);
+    free(task->run);
+    task->run = task_no_run();
+}
+
+/* ---- names ---- */
+
 const char *task_state_word(enum task_state state)
 {
     return states[state].word;
@@ -131,7 +168,7 @@ bool task_may_move(enum task_state from, enum task_state to)
 
 bool task_stays_suspended(const struct task *task)
 {
-    return task->yield.by_user || task->yield.is_unused || task->ending;
+    return task->run->yield.by_user || task->run->yield.is_unused || task->ending;
 }
 
 bool task_shares_gpu(const struct task *a, const struct task *b)
@@ -152,9 +189,9 @@ bool task_is_sound(const struct task *task)
     bool may_be_frozen = task->state == TASK_PAUSED || task->state == TASK_ENDING;
     return (task->queue != NULL) == waits &&
            (task->n_gpus > 0) == task_state_holds_gpus(task->state) && task->has_process == runs &&
-           (task->yield.to_gpus != NULL) == (task->state == TASK_MOVING) &&
+           (task->run->yield.to_gpus != NULL) == (task->state == TASK_MOVING) &&
            (task->n_after == 0 || task->state == TASK_HELD || task->state == TASK_BLOCKED) &&
-           (may_be_frozen || !task->yield.is_frozen);
+           (may_be_frozen || !task->run->yield.is_frozen);
 }
 
 void task_move(struct task *task, enum task_state to)

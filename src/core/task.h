@@ -215,6 +215,17 @@ struct task_array {
     int limit;   /* of tasks in queues and running at a time; 0: none */
 };
 
+/*
+ * What only a task has that was placed once. Most tasks of a long queue have never been, and so
+ * share one that is empty and constant: it may be read of every task, and written of a task that
+ * has an attempt, or has had one.
+ */
+struct task_run {
+    struct task_yield yield;
+    struct task_service service;
+    struct memory_wait memory_wait;
+};
+
 struct task {
     uint64_t id;
     struct task_array array;
@@ -223,6 +234,7 @@ struct task {
     int64_t number;               /* rising along the queue: see queue.c */
     uint32_t uid;
     struct task_request request;
+    struct task_run *run; /* never NULL; shared until the first placement */
     enum task_state state;
     enum failure_class ending; /* why colloc ends it: FAILURE_CANCELLED, FAILURE_TIME_LIMIT or
                                   FAILURE_GPU_GONE; FAILURE_NONE: it does not */
@@ -247,9 +259,7 @@ struct task {
                                   under MPS may be a co-resident's */
     bool possible_cause;       /* a fault under MPS ended it: its own or a co-resident's */
     struct task_exit exit;     /* of the last attempt */
-    struct task_yield yield;
-    struct task_service service;
-    struct memory_wait memory_wait;
+
     enum task_gate gate;          /* of a BLOCKED task: what kept it so when it was last examined */
     struct dependency *after;     /* dependencies that are open; on the heap, NULL without one */
     int n_after;                  /* of them */
@@ -264,6 +274,19 @@ struct task {
     int64_t waited_us;   /* in queues and held, finished waits only */
     int64_t executed_us; /* in execution, finished attempts only */
 };
+
+/* Returns the run that all tasks share which were never placed. */
+struct task_run *task_no_run(void);
+
+/* Makes the task's run, unless it has been made. It is released by task_end_run. Returns 0 or
+ * -ENOMEM. */
+int task_begin_run(struct task *task);
+
+/* Has the task a run that it does not share? */
+bool task_has_run(const struct task *task);
+
+/* Releases the task's run. */
+void task_end_run(struct task *task);
 
 /* Returns Slurm's name of the state: "PENDING", "RUNNING", ... */
 const char *task_state_word(enum task_state state);
@@ -310,8 +333,8 @@ static inline int64_t task_computed_us(const struct task *task, int64_t now_us)
 {
     if (!task_state_has_attempt(task->state))
         return 0;
-    int64_t until_us = task->yield.since_us ? task->yield.since_us : now_us;
-    return until_us - task->started_us - task->yield.attempt_stopped_us;
+    int64_t until_us = task->run->yield.since_us ? task->run->yield.since_us : now_us;
+    return until_us - task->started_us - task->run->yield.attempt_stopped_us;
 }
 
 /* How long the task still runs on its GPUs if nothing slows it down; 0: it has overrun its expected
@@ -327,7 +350,7 @@ static inline int64_t task_rest_us(const struct task *task, int64_t now_us)
 /* Since when the running task has its GPUs, this time. */
 static inline int64_t task_runs_since_us(const struct task *task)
 {
-    return task->yield.resumed_us ? task->yield.resumed_us : task->started_us;
+    return task->run->yield.resumed_us ? task->run->yield.resumed_us : task->started_us;
 }
 
 /* Does colloc end the task for good? Not if its GPU is gone: then it goes back to its queue. */

@@ -52,6 +52,7 @@ struct task *core_add_task(struct core *core, uint64_t id)
     core->tasks[at] = task;
     core->n_tasks++;
     task->id = id;
+    task->run = task_no_run();
     return task;
 }
 
@@ -59,7 +60,7 @@ static void task_free(struct task *task)
 {
     free(task->gpus);
     free(task->after);
-    free(task->yield.to_gpus);
+    task_end_run(task);
     free(task);
 }
 

@@ -224,9 +224,9 @@ static void accrue_suspended(struct core *core, int64_t now_us)
         if (task->state != TASK_SUSPENDED)
             continue;
         int64_t since_us = core->users->recorded_us;
-        since_us = task->yield.since_us > since_us ? task->yield.since_us : since_us;
-        bool is_known = task->yield.bytes.valid && largest.valid;
-        double part = is_known ? task->yield.bytes.value / largest.value : 1;
+        since_us = task->run->yield.since_us > since_us ? task->run->yield.since_us : since_us;
+        bool is_known = task->run->yield.bytes.valid && largest.valid;
+        double part = is_known ? task->run->yield.bytes.value / largest.value : 1;
         core_find_user(core, task->uid)->accrued_us += CHARGE_SUSPENDED * part *
                                                        task->request.gpus *
                                                        (double)(now_us - since_us);

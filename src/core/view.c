@@ -99,7 +99,7 @@ bool cluster_view_matches_kind(const struct cluster_view *view, int gpu, const s
 {
     const char *name = view->gpus[gpu].id.name;
     if (task->state == TASK_SUSPENDED)
-        return strcmp(view->gpus[task->yield.from_gpu].id.name, name) == 0;
+        return strcmp(view->gpus[task->run->yield.from_gpu].id.name, name) == 0;
     return kind_match_any(task->request.gpu_kind, name);
 }
 

@@ -47,7 +47,7 @@ static bool is_on_several_models(const struct core *core, const struct task *tas
  * GPUs of the model that each was: a task on several models would have to wait for those. */
 bool core_can_suspend(const struct core *core, const struct task *task)
 {
-    return core->settings.can_suspend && !task->yield.cannot_suspend &&
+    return core->settings.can_suspend && !task->run->yield.cannot_suspend &&
            task->share.sharing == SHARING_STREAMS && !is_on_instance(core, task) &&
            !is_on_several_models(core, task);
 }
@@ -55,7 +55,7 @@ bool core_can_suspend(const struct core *core, const struct task *task)
 bool core_may_suspend(const struct core *core, const struct task *task, int64_t now_us)
 {
     return core_can_suspend(core, task) && !task->request.service.is_service &&
-           task->yield.retry_us <= now_us;
+           task->run->yield.retry_us <= now_us;
 }
 
 static int check_running(
@@ -87,7 +87,7 @@ static int refuse_suspension(
 int core_check_suspend(const struct core *core, uint64_t id, struct fault *fault)
 {
     const struct task *task = core_find_task(core, id);
-    bool is_stopped = task && !task->ending && !task->yield.by_user &&
+    bool is_stopped = task && !task->ending && !task->run->yield.by_user &&
                       (task->state == TASK_PAUSED || task->state == TASK_SUSPENDING ||
                           task->state == TASK_SUSPENDED);
     int r = is_stopped ? 0 : check_running(task, id, "suspended", fault);
@@ -231,7 +231,7 @@ int core_stop_task(struct core *core, const struct task *task, enum yield_reason
     uint64_t to_task, int64_t now_us)
 {
     /* A service needs the GPU's time, not its memory: what could not be suspended is paused. */
-    bool has_failed = reason == YIELD_TO_SERVICE && task->yield.failures > 0;
+    bool has_failed = reason == YIELD_TO_SERVICE && task->run->yield.failures > 0;
     bool can_suspend = core_can_suspend(core, task) && !(has_failed && core->settings.can_pause);
     struct event event = {.kind = can_suspend ? EVENT_SUSPENDING : EVENT_PAUSE,
         .time_us = now_us,
@@ -272,7 +272,7 @@ int core_kill_task(struct core *core, const struct task *task)
 {
     if (task_state_is_changing(task->state))
         return 0;
-    int r = task->yield.is_frozen ? core_add_effect(core, EFFECT_CONTINUE, task->id, NULL) : 0;
+    int r = task->run->yield.is_frozen ? core_add_effect(core, EFFECT_CONTINUE, task->id, NULL) : 0;
     return r < 0 ? r : core_add_effect(core, EFFECT_KILL, task->id, NULL);
 }
 
@@ -285,7 +285,7 @@ static int after_suspend(struct core *core, const struct task *task, int64_t now
 
 static int after_resume(struct core *core, const struct task *task, int64_t now_us)
 {
-    bool is_paused = task->state == TASK_PAUSED && task->yield.reason == YIELD_TO_USER;
+    bool is_paused = task->state == TASK_PAUSED && task->run->yield.reason == YIELD_TO_USER;
     return is_paused ? core_continue_task(core, task, now_us) : 0;
 }
 
@@ -294,7 +294,7 @@ static int after_idle(struct core *core, const struct task *task, const struct e
 {
     int64_t limit_us = core->settings.suspend_unused_us;
     bool is_long = limit_us > 0 && idle->idle_us >= limit_us;
-    if (!is_long || task->ending || task->memory_wait.bytes ||
+    if (!is_long || task->ending || task->run->memory_wait.bytes ||
         !core_may_suspend(core, task, idle->time_us))
         return 0;
     return core_stop_task(core, task, YIELD_UNUSED, 0, idle->time_us);
@@ -340,15 +340,15 @@ int core_repeat_effect(struct core *core, const struct task *task)
     };
     if (effects[task->state])
         return core_add_effect(core, (enum effect_kind)effects[task->state], task->id, NULL);
-    bool may_be_frozen = task->state == TASK_RUNNING && task->yield.pauses;
+    bool may_be_frozen = task->state == TASK_RUNNING && task->run->yield.pauses;
     return may_be_frozen ? core_add_effect(core, EFFECT_CONTINUE, task->id, NULL) : 0;
 }
 
 int core_decide_yield_leftovers(struct core *core, const struct task *task, int64_t now_us)
 {
-    if (task->state == TASK_RUNNING && task->yield.by_user)
+    if (task->state == TASK_RUNNING && task->run->yield.by_user)
         return core_stop_task(core, task, YIELD_TO_USER, 0, now_us);
-    if (task->state == TASK_PAUSED && !task->yield.by_user)
+    if (task->state == TASK_PAUSED && !task->run->yield.by_user)
         return after_resume(core, task, now_us);
     return 0;
 }
@@ -381,8 +381,8 @@ int core_empty_failing_gpus(struct core *core, int64_t now_us)
 struct task core_as_waiting(const struct task *task)
 {
     struct task waiting = *task;
-    if (task->yield.bytes.valid)
-        waiting.request.need = (struct need){NEED_ESTIMATED, (int64_t)task->yield.bytes.value};
+    if (task->run->yield.bytes.valid)
+        waiting.request.need = (struct need){NEED_ESTIMATED, (int64_t)task->run->yield.bytes.value};
     waiting.request.exclusive |= task->exclusive;
     return waiting;
 }
@@ -409,7 +409,7 @@ int core_resume_task(struct core *core, const struct task *task, const int *gpus
 int core_try_resume(
     struct core *core, const struct task *task, bool passes_reservation, int64_t now_us)
 {
-    if (task->yield.retry_us > now_us ||
+    if (task->run->yield.retry_us > now_us ||
         choose_gpus(core, task, passes_reservation, now_us) != PLACE_NOW)
         return 0;
     return core_resume_task(core, task, core->chosen, now_us);
@@ -422,7 +422,7 @@ int core_schedule_suspended(struct core *core, int64_t now_us, bool *ret_waits)
     *ret_waits = false;
     for (struct task *task = core->suspended_queue.first; task && r == 0 && tries--; task = next) {
         next = task->next;
-        if (task->yield.retry_us > now_us || core_waits_for_turn(task))
+        if (task->run->yield.retry_us > now_us || core_waits_for_turn(task))
             continue;
         if (choose_gpus(core, task, true, now_us) == PLACE_NOW)
             r = core_resume_task(core, task, core->chosen, now_us);
@@ -436,7 +436,7 @@ int64_t core_retry_us(const struct core *core)
 {
     int64_t earliest = TIME_NEVER;
     for (const struct task *task = core->suspended_queue.first; task; task = task->next)
-        if (task->yield.retry_us > core->last_pass_us && task->yield.retry_us < earliest)
-            earliest = task->yield.retry_us;
+        if (task->run->yield.retry_us > core->last_pass_us && task->run->yield.retry_us < earliest)
+            earliest = task->run->yield.retry_us;
     return earliest;
 }

@@ -236,7 +236,7 @@ static bool runs_on(const struct scenario_run *run, const struct task *task, int
 {
     /* A task that is being moved still has its memory where it was: its list of GPUs has these
      * before those of its destination. */
-    int n = task->yield.to_gpus ? task->yield.n_to_gpus : task->n_gpus;
+    int n = task->run->yield.to_gpus ? task->run->yield.n_to_gpus : task->n_gpus;
     for (int i = 0; i < n; i++)
         if (task->gpus[i] == gpu)
             return run->tasks[task->id].attempt != 0;

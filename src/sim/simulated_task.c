@@ -100,8 +100,8 @@ static void add_ended_training(
     *(completed ? &run->result.completed : &run->result.failed) += 1;
     run->n_unended--;
     run_totals_add_ended(&run->totals, ended);
-    run->result.suspensions += ended->yield.suspensions + ended->yield.pauses;
-    run->result.moves += ended->yield.moves;
+    run->result.suspensions += ended->run->yield.suspensions + ended->run->yield.pauses;
+    run->result.moves += ended->run->yield.moves;
     if (run->simulation->completions)
         add_completion(run, ended);
     if (run->simulation->users)

@@ -159,7 +159,7 @@ static void answer_moved(
 {
     free_memory(run, task);
     simulated_task_plan_samples(run, &task->running);
-    task->running.places = moving->yield.to_gpus;
+    task->running.places = moving->run->yield.to_gpus;
     int r = take_all_memory(run, task);
     simulation_run_check(run, r);
     if (r == GPU_MEMORY_FULL) {

@@ -37,7 +37,8 @@ static int64_t shim_limit_us(const struct task *task)
     int64_t limit_us = task->request.time_limit_us;
     if (limit_us == 0)
         return 0;
-    return task->yield.since_us ? TIME_NEVER / 2 : limit_us + task->yield.attempt_stopped_us;
+    return task->run->yield.since_us ? TIME_NEVER / 2
+                                     : limit_us + task->run->yield.attempt_stopped_us;
 }
 
 static void keep_time_limit(const struct attempts *attempts, struct live_attempt *live)

@@ -110,7 +110,7 @@ static void add_memory_waits(json_t *object, const struct memory_wait *wait, int
 /* How it gave way; suspended_s also counts a stop that lasts. */
 static void add_yield(struct http *http, json_t *object, const struct task *task)
 {
-    const struct task_yield *yield = &task->yield;
+    const struct task_yield *yield = &task->run->yield;
     const struct http_hooks *hooks = &http->parts.hooks;
     const char *why = hooks->why_suspension_failed(hooks->context, task->id);
     int64_t now_us = driver_now_us(http->parts.driver);
@@ -120,7 +120,7 @@ static void add_yield(struct http *http, json_t *object, const struct task *task
     json_object_set_new(object, "suspensions", json_integer(yield->suspensions));
     json_object_set_new(object, "moves", json_integer(yield->moves));
     json_object_set_new(object, "pauses", json_integer(yield->pauses));
-    add_memory_waits(object, &task->memory_wait, now_us);
+    add_memory_waits(object, &task->run->memory_wait, now_us);
     json_object_set_new(object, "suspension_error", *why ? json_string(why) : json_null());
 }
 
@@ -241,7 +241,7 @@ static void add_outcome(
 /* "met", "missed" or "unknown"; null without a target. */
 static json_t *target_state_json(const struct task *task)
 {
-    const struct task_service *service = &task->service;
+    const struct task_service *service = &task->run->service;
     double target_us = (double)task->request.service.p99_us;
     if (target_us <= 0)
         return json_null();
@@ -256,9 +256,9 @@ static void add_service(json_t *object, const struct task *task)
     json_object_set_new(object, "service", json_boolean(request->is_service));
     json_object_set_new(object, "p99_target_s",
         request->p99_us ? json_real((double)request->p99_us / 1e6) : json_null());
-    json_object_set_new(object, "p99_now_s", json_reading(task->service.p99_us, 1e6));
+    json_object_set_new(object, "p99_now_s", json_reading(task->run->service.p99_us, 1e6));
     json_object_set_new(object, "target_state", target_state_json(task));
-    json_object_set_new(object, "restart_count", json_integer(task->service.restarts));
+    json_object_set_new(object, "restart_count", json_integer(task->run->service.restarts));
 }
 
 static void add_need(json_t *object, const struct need *need)

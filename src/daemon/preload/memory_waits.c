@@ -60,7 +60,7 @@ static void renew_bound(struct preload_manager *manager, struct preload_waiter *
 {
     const struct task *task = task_of(manager, waiter);
     uint64_t passed_ms = now_ms(manager) - waiter->bound_at_ms;
-    if (task && task->yield.since_us && passed_ms >= bound_ms(manager) / RENEWALS_PER_BOUND)
+    if (task && task->run->yield.since_us && passed_ms >= bound_ms(manager) / RENEWALS_PER_BOUND)
         send_bound(manager, waiter);
 }
 
@@ -206,7 +206,7 @@ static void end_lost_waits(struct preload_manager *manager)
     manager->has_ended_waits = true;
     for (const struct task *task = core_next_task(core, 0); task;
          task = core_next_task(core, task->id))
-        if (task->memory_wait.is_unconfirmed)
+        if (task->run->memory_wait.is_unconfirmed)
             end_wait(manager, task->id);
 }
 
@@ -214,7 +214,7 @@ static void end_lost_waits(struct preload_manager *manager)
 static void check_report(struct preload_manager *manager, struct preload_waiter *waiter)
 {
     const struct task *task = task_of(manager, waiter);
-    if (waiter->is_reported && task && task->memory_wait.is_unconfirmed)
+    if (waiter->is_reported && task && task->run->memory_wait.is_unconfirmed)
         waiter->is_reported = false;
 }
 

@@ -139,7 +139,7 @@ static void wake_if_unused(struct preload_manager *manager, const struct preload
 {
     const struct task *task = core_task(manager->parts.core, process->peer.task);
     struct event event = driver_event(manager->parts.driver, EVENT_WAKE, process->peer.task);
-    if (task && task->yield.is_unused && atomic_load(&process->page->at_gate))
+    if (task && task->run->yield.is_unused && atomic_load(&process->page->at_gate))
         driver_feed(manager->parts.driver, &event, NULL);
 }
 

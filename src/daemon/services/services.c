@@ -148,7 +148,7 @@ static struct reading p99_since(const struct driver *driver, const struct task *
     const struct probed *probed, int64_t window_us, size_t least)
 {
     int64_t since_us = clock_monotonic_us() - window_us;
-    int64_t changed_us = driver_monotonic_us(driver, task->service.changed_us);
+    int64_t changed_us = driver_monotonic_us(driver, task->run->service.changed_us);
     return latency_window_quantile(
         &probed->latencies, 0.99, changed_us > since_us ? changed_us : since_us, least);
 }

@@ -105,16 +105,16 @@ static int64_t count_suspended(const struct suspension *s)
     for (const struct task *task = core_next_task(s->parts.core, 0); task;
          task = core_next_task(s->parts.core, task->id))
         if (task->state == TASK_SUSPENDED)
-            sum += (int64_t)reading_or(task->yield.bytes, 0) * task->request.gpus;
+            sum += (int64_t)reading_or(task->run->yield.bytes, 0) * task->request.gpus;
     return sum;
 }
 
 static bool is_same_kind(const struct suspension *s, const struct task *task)
 {
     const struct cluster_view *view = core_view(s->parts.core);
-    for (int i = 0; i < task->yield.n_to_gpus; i++)
-        if (strcmp(view->gpus[task->yield.to_gpus[i]].id.name, view->gpus[task->gpus[0]].id.name) !=
-            0)
+    for (int i = 0; i < task->run->yield.n_to_gpus; i++)
+        if (strcmp(view->gpus[task->run->yield.to_gpus[i]].id.name,
+                view->gpus[task->gpus[0]].id.name) != 0)
             return false;
     return true;
 }

@@ -97,7 +97,7 @@ static const char *error_of(const struct suspension *s, const char *otherwise)
 void suspension_run_resumption(struct suspension *s, const struct task *task)
 {
     if (s->orders->kind == ORDER_MOVE)
-        run_group_on(s, task->yield.to_gpus, task->yield.n_to_gpus);
+        run_group_on(s, task->run->yield.to_gpus, task->run->yield.n_to_gpus);
     else
         run_group_on(s, task->gpus, task->n_gpus);
 }
@@ -206,7 +206,7 @@ static void on_gate_timer(uv_timer_t *timer);
 static bool is_unused(const struct suspension *s)
 {
     const struct task *task = suspension_find_task(s, s->orders->task);
-    return task && task->yield.is_unused;
+    return task && task->run->yield.is_unused;
 }
 
 /* Suspends it once no synchronizing call is in flight. */

@@ -33,7 +33,7 @@ static void speed_path(const struct suspension *s, char *path, size_t size)
 
 int suspension_count_stops(const struct task *task)
 {
-    return task->yield.suspensions + task->yield.moves;
+    return task->run->yield.suspensions + task->run->yield.moves;
 }
 
 /* Returns whether there is a record of this order: one that was left by an earlier suspension of

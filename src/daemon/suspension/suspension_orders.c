@@ -211,7 +211,7 @@ static bool warn_first(struct suspension *s, struct order *order, const struct t
 {
     const struct suspension_hooks *hooks = &s->parts.hooks;
     if (order->is_warned || order->kind != ORDER_SUSPEND ||
-        !is_worth_a_warning(task->yield.reason) || suspension_load_record(s, task))
+        !is_worth_a_warning(task->run->yield.reason) || suspension_load_record(s, task))
         return false;
     order->is_warned = true;
     int64_t wait_us = hooks->warn_task(hooks->context, task->id);

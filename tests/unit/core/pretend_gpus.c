@@ -133,7 +133,7 @@ static void check_task(const struct core *core, const struct task *task)
     assert_int_not_equal(task->state, TASK_EXITED);
     assert_true(
         !task->ending || task_state_is_done(task->state) || task_state_has_attempt(task->state));
-    assert_true(task->yield.stopped_us >= 0 && task->yield.attempt_stopped_us >= 0);
+    assert_true(task->run->yield.stopped_us >= 0 && task->run->yield.attempt_stopped_us >= 0);
     assert_true(task->waited_us >= 0 && task->executed_us >= 0);
     assert_int_equal(task->n_backfilled, count_backfilled(view, task->id));
     for (int i = 0; i < task->n_gpus; i++) {
@@ -188,7 +188,7 @@ void world_check(const struct core *core)
 
 static void print_yield(FILE *out, const struct task *task)
 {
-    const struct task_yield *yield = &task->yield;
+    const struct task_yield *yield = &task->run->yield;
     fprintf(out, " yield=%d,%" PRIu64 ",%d,%d,%d,%d,%.0f", (int)yield->reason, yield->to_task,
         yield->by_user, yield->cannot_suspend, yield->is_frozen, yield->from_gpu,
         reading_or(yield->bytes, 0));
@@ -197,9 +197,10 @@ static void print_yield(FILE *out, const struct task *task)
     fprintf(out, " %d,%d,%d,%d", yield->failures, yield->suspensions, yield->moves, yield->pauses);
     for (int i = 0; i < yield->n_to_gpus; i++)
         fprintf(out, " to%d", yield->to_gpus[i]);
-    fprintf(out, " memory_wait=%" PRId64 ",%" PRId64 ",%d,%d,%" PRId64, task->memory_wait.bytes,
-        task->memory_wait.since_us, task->memory_wait.is_unconfirmed, task->memory_wait.count,
-        task->memory_wait.waited_us);
+    fprintf(out, " memory_wait=%" PRId64 ",%" PRId64 ",%d,%d,%" PRId64,
+        task->run->memory_wait.bytes, task->run->memory_wait.since_us,
+        task->run->memory_wait.is_unconfirmed, task->run->memory_wait.count,
+        task->run->memory_wait.waited_us);
 }
 
 static void print_order(FILE *out, const struct task *task)
@@ -223,7 +224,7 @@ static void print_task(FILE *out, const struct task *task)
         task->id, task->uid, task_state_name(task->state), (int)task->ending, task->exclusive,
         task->had_coresidents, task->has_process, (int)task->share.sharing, task->attempts,
         task->oom_count);
-    const struct task_service *service = &task->service; /* what no report says */
+    const struct task_service *service = &task->run->service; /* what no report says */
     fprintf(out, " service=%d,%" PRId64 ",%" PRId64 ",%" PRId64 ",%d,%d,%d",
         request->service.is_service, request->service.p99_us, service->joined_us,
         service->changed_us, service->doublings, service->quick_ends, service->restarts);

@@ -38,6 +38,22 @@ static int check_update(const struct core *core, const struct event *event, cons
     return r;
 }
 
+/* A server may have tens of thousands of queued tasks, so they lack what only a placed task needs.
+ * A larger `struct task` costs that much memory in each of them. */
+static void a_queued_task_is_small(void **state)
+{
+    enum { BYTES_MAX = 656 };
+    struct core *core = start(1);
+    assert_int_equal(
+        world_submit(core, 2, 1, (struct task_request){.gpus = 1, .exclusive = true}), 0);
+    assert_int_equal(world_submit(core, 3, 2, plain), 0);
+    assert_int_equal(world_state(core, 2), TASK_QUEUED);
+    assert_true(task_has_run(core_task(core, 1)));
+    assert_false(task_has_run(core_task(core, 2)));
+    assert_true(sizeof(struct task) <= BYTES_MAX);
+    core_destroy(core);
+}
+
 static void limits_of_a_running_task_are_raised_by_operators(void **state)
 {
     struct core *core = start(2);
@@ -804,6 +820,7 @@ static void external_memory_reserves_anew_in_steps(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_queued_task_is_small),
         cmocka_unit_test(limits_of_a_running_task_are_raised_by_operators),
         cmocka_unit_test(the_sample_that_makes_room_places),
         cmocka_unit_test(external_memory_reserves_anew_in_steps),

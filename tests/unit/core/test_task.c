@@ -117,13 +117,14 @@ static void holding_and_being_done_exclude_each_other(void **state)
 static void the_invariant_sees_each_mistake(void **state)
 {
     struct task_queue queue = {0};
-    struct task task = {.state = TASK_QUEUED, .queue = &queue};
+    struct task_run own = {0}, *run = &own;
+    struct task task = {.run = run, .state = TASK_QUEUED, .queue = &queue};
     assert_true(task_is_sound(&task));
     task.n_gpus = 1;
     assert_false(task_is_sound(&task));
-    task = (struct task){.state = TASK_QUEUED};
+    task = (struct task){.run = run, .state = TASK_QUEUED};
     assert_false(task_is_sound(&task));
-    task = (struct task){.state = TASK_STARTING, .n_gpus = 1};
+    task = (struct task){.run = run, .state = TASK_STARTING, .n_gpus = 1};
     assert_true(task_is_sound(&task));
     task.has_process = true;
     assert_false(task_is_sound(&task));
@@ -131,20 +132,20 @@ static void the_invariant_sees_each_mistake(void **state)
     assert_true(task_is_sound(&task));
     task.n_gpus = 0;
     assert_false(task_is_sound(&task));
-    task = (struct task){.state = TASK_COMPLETED, .queue = &queue};
+    task = (struct task){.run = run, .state = TASK_COMPLETED, .queue = &queue};
     assert_false(task_is_sound(&task));
-    task = (struct task){.state = TASK_SUSPENDED, .has_process = true, .queue = &queue};
+    task = (struct task){.run = run, .state = TASK_SUSPENDED, .has_process = true, .queue = &queue};
     assert_true(task_is_sound(&task));
-    task.yield.by_user = true;
+    task.run->yield.by_user = true;
     assert_false(task_is_sound(&task));
     task.queue = NULL;
     assert_true(task_is_sound(&task));
     task.n_gpus = 1;
     assert_false(task_is_sound(&task));
-    task = (struct task){.state = TASK_MOVING, .has_process = true, .n_gpus = 2};
+    task = (struct task){.run = run, .state = TASK_MOVING, .has_process = true, .n_gpus = 2};
     assert_false(task_is_sound(&task));
-    task = (struct task){.state = TASK_RUNNING, .has_process = true, .n_gpus = 1};
-    task.yield.is_frozen = true;
+    task = (struct task){.run = run, .state = TASK_RUNNING, .has_process = true, .n_gpus = 1};
+    task.run->yield.is_frozen = true;
     assert_false(task_is_sound(&task));
     task.state = TASK_PAUSED;
     assert_true(task_is_sound(&task));

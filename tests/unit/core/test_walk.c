@@ -461,9 +461,9 @@ static void explain_all(const struct walk *walk)
     for (const struct task *task = core_next_task(walk->core, 0); task;
          task = core_next_task(walk->core, task->id)) {
         core_explain(walk->core, task->id, walk->now_us, text, sizeof text);
-        bool has_stopped = task->yield.since_us != 0;
-        assert_int_equal(text[0] != '\0',
-            task->queue || task->state == TASK_HELD || has_stopped || task->memory_wait.bytes > 0);
+        bool has_stopped = task->run->yield.since_us != 0;
+        assert_int_equal(text[0] != '\0', task->queue || task->state == TASK_HELD || has_stopped ||
+                                              task->run->memory_wait.bytes > 0);
         assert_int_equal(
             strcmp(core_reason_word(walk->core, task->id), "None") != 0, text[0] != '\0');
     }

@@ -110,7 +110,7 @@ static void run_until(bool (*is_so)(void))
 
 static const struct task_service *service(void)
 {
-    return &core_task(pretend.core, 1)->service;
+    return &core_task(pretend.core, 1)->run->service;
 }
 
 /* So many that they were reported meanwhile. */
@@ -145,7 +145,7 @@ static void test_latency_is_reported(void **state)
 {
     run_until(is_known);
     assert_int_equal(service()->p99_us.value, TOOK_US);
-    assert_int_equal(core_task(pretend.core, 2)->service.reported_us, 0);
+    assert_int_equal(core_task(pretend.core, 2)->run->service.reported_us, 0);
     assert_true(requests.started >= 5);
     requests.behaviour = HANGS;
     run_until(has_request); /* tear_down finds it ended with the part */

@@ -294,7 +294,7 @@ static void test_without_the_library(void **state)
 {
     processes[1].gate = SUSPENSION_GATE_AWAY;
     expect_refusal("has not called CUDA since");
-    assert_false(core_task(pretend.core, 1)->yield.cannot_suspend);
+    assert_false(core_task(pretend.core, 1)->run->yield.cannot_suspend);
     processes[1].gate = SUSPENSION_GATE_NONE;
     expect_refusal("--preload=yes");
 }
