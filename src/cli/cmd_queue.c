@@ -50,8 +50,10 @@ static const struct option_spec options[] = {
                 "and for root of all"},
     [QUEUE_START] = {.name = "start",
         .kind = OPTION_FLAG,
-        .help = "show when the first 64 waiting tasks are expected to start, by expected times "
-                "and time limits; - where that is not known; with --json instead of the tasks"},
+        .help =
+            "show when the first 64 waiting tasks are expected to start, by expected times "
+            "and time limits; \"after\" a moment: only that of --begin is known; - where neither "
+            "is; with --json instead of the tasks"},
 };
 
 static const struct table_column columns[] = {
@@ -95,22 +97,33 @@ struct form {
     const json_t *starts; /* of GET /v1/starts; NULL: not asked for */
 };
 
-/* When the task is expected to start; NULL: it is not known. */
+/* The task's entry in an answer of GET /v1/starts; NULL: it has none. */
 static const json_t *find_start(const json_t *starts, const json_t *task)
 {
     size_t i;
     json_t *start;
     json_array_foreach(starts, i, start) {
         if (json_equal(json_object_get(start, "id"), json_object_get(task, "id")))
-            return json_object_get(start, "expected_start");
+            return start;
     }
     return NULL;
+}
+
+/* When the task is expected to start, or the moment before which it does not. */
+static void add_start(struct table *table, const json_t *start)
+{
+    char cell[CELL_SIZE];
+    const json_t *expected = json_object_get(start, "expected_start"),
+                 *earliest = json_object_get(start, "earliest_start");
+    bool is_earliest = !json_is_number(expected) && json_is_number(earliest);
+    table_cell(table, NULL, "%s%s", is_earliest ? "after " : "",
+        moment_text(is_earliest ? earliest : expected, cell));
 }
 
 /* TIME is how long the task has waited or has run, whichever it does now. */
 static void add_task(struct table *table, const json_t *task, const struct form *form)
 {
-    char id[CELL_SIZE], time[CELL_SIZE], need[CELL_SIZE], start[CELL_SIZE];
+    char id[CELL_SIZE], time[CELL_SIZE], need[CELL_SIZE];
     char *place = task_place_text(task, !form->is_long);
     const char *pending_or_running = json_is_null(json_object_get(task, "started_at")) ? "wait_s"
                                                                                        : "exec_s";
@@ -123,7 +136,7 @@ static void add_task(struct table *table, const json_t *task, const struct form 
     table_cell(table, NULL, "%.0f", member_number(task, "gpus_requested", 1));
     table_cell(table, NULL, "%s", mib_text(json_object_get(task, "need_mib"), need));
     if (form->starts)
-        table_cell(table, NULL, "%s", moment_text(find_start(form->starts, task), start));
+        add_start(table, find_start(form->starts, task));
     table_cell(table, NULL, "%s", place ? place : "");
     if (form->is_long)
         table_cell(table, NULL, "%s", member_text(task, "command", "-"));

@@ -203,6 +203,20 @@ const struct task_queue *core_main_queue(const struct core *core, int i);
  * now. Returns how many, at most `most`. */
 int core_list_waiting(const struct core *core, const struct task **ret_tasks, int most);
 
+/* Lists the tasks that wait for their begin moment (and perhaps for more), the earliest first.
+ * Returns how many, at most `most`. */
+int core_list_begins(
+    const struct core *core, int64_t now_us, const struct task **ret_tasks, int most);
+
+/* May the task enter the main queue at its begin moment? False where it also waits for a
+ * dependency, or a limit of its array, user or project may keep it out. */
+bool core_waits_for_begin_only(const struct core *core, const struct task *task);
+
+/* Would a task that is not in the main queue come before a waiting task if it were, as ranks are
+ * now? By priority, rank and age. */
+bool core_would_come_before(
+    const struct core *core, const struct task *task, const struct task *waiting);
+
 /* Returns how many tasks the main queue has. */
 int core_queued_count(const struct core *core);
 

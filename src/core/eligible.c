@@ -22,6 +22,7 @@
 
 #include "base/array.h"
 #include "base/clock.h"
+#include "base/top_k.h"
 #include "base/units.h"
 #include "core/core_private.h"
 
@@ -294,4 +295,31 @@ int core_admit_eligible(struct core *core, int64_t now_us)
         r = all ? admit_all(core, now_us) : admit_openings(core, now_us);
     core->openings.n = 0;
     return r;
+}
+
+/* ---- for predictions ---- */
+
+static bool begins_earlier(const void *a, const void *b, const void *context)
+{
+    (void)context;
+    const struct task *one = *(const struct task *const *)a,
+                      *other = *(const struct task *const *)b;
+    return one->request.begin_us < other->request.begin_us;
+}
+
+int core_list_begins(
+    const struct core *core, int64_t now_us, const struct task **ret_tasks, int most)
+{
+    size_t n = 0;
+    for (const struct task *task = core->blocked_queue.first; task; task = task->next)
+        if (task->request.begin_us > now_us)
+            n = top_k_insert(
+                ret_tasks, n, (size_t)most, sizeof *ret_tasks, &task, begins_earlier, NULL);
+    return (int)n;
+}
+
+bool core_waits_for_begin_only(const struct core *core, const struct task *task)
+{
+    return task->n_after == 0 && task->array.limit == 0 &&
+           !(task->request.limited && has_user_limits(core));
 }

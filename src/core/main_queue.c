@@ -82,6 +82,20 @@ bool core_comes_before(const struct core *core, const struct task *task, const s
                                       : ranks_before(core, task->queue, other->queue);
 }
 
+bool core_would_come_before(
+    const struct core *core, const struct task *task, const struct task *waiting)
+{
+    int priority = task->request.priority, other_priority = waiting->request.priority;
+    if (priority != other_priority)
+        return priority > other_priority;
+    if (core->settings.order == ORDER_FAIR && task->uid != waiting->uid) {
+        int rank = core_fair_rank(core, task->uid), other_rank = core_fair_rank(core, waiting->uid);
+        if (rank != other_rank)
+            return rank < other_rank;
+    }
+    return task->id < waiting->id;
+}
+
 static bool is_ready(const struct core *core, const struct task *first)
 {
     return first->request.need.kind != NEED_PENDING && core_can_be_served(core, first);

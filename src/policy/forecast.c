@@ -2,18 +2,22 @@
 /*
  * Predicts when waiting tasks start. One stage (stage.h) for each GPU. The first task of the queue
  * starts when as many of them admit it as it wants; all stages then run on until that time, and the
- * task is added to those. So is the next task, which starts no earlier than the one before it. In a
- * cluster the GPUs of a task are of one node, or of as many as it wants: core/node_choice.h
- * searches them, as for a reservation. What it asks is a copy of the task's policy, of which
- * `reserve` answers by the stages.
+ * task is added to those. So is the next task, which starts no earlier than the one before it. A
+ * task with a begin moment takes its place in the queue at that moment, as in the core: if it comes
+ * before the task that would start next, it is the next. In a cluster the GPUs of a task are of one
+ * node, or of as many as it wants: core/node_choice.h searches them, as for a reservation. What it
+ * asks is a copy of the task's policy, of which `reserve` answers by the stages.
  *
  * An example: GPU 0 runs a task that ends in 60 min, GPU 1 one that ends in 20 min, neither can be
  * shared. The queue has task 3 (2 GPUs, 30 min) and task 4 (1 GPU). Task 3 starts in 60 min, task 4
- * in 90 min.
+ * in 90 min. Task 5 (1 GPU, 10 min, of high priority) begins in 30 min: it starts then on GPU 1,
+ * and the others start as before.
  *
  * After a task of which the start is not known, because times of those that run are not, no other
- * start is known. Nor is any while tasks recover: they come first. CPUs, main memory, licences and
- * reservations in advance are left out; a node on which the task never runs is not.
+ * start is known. Nor is any while tasks recover: they come first. A task with a begin moment that
+ * also waits for a dependency, or that a limit may keep out of the queue, has no known start. CPUs,
+ * main memory, licences and reservations in advance are left out; a node on which the task never
+ * runs is not.
  */
 #include "policy/forecast.h"
 
@@ -44,8 +48,9 @@ struct stages {
     struct stage *trial;   /* scratch */
     struct entrance *best; /* scratch: as many as there are GPUs */
     int *gpus;             /* likewise: those of the task */
-    double passed_s;       /* since `now_us` */
+    double passed_s;       /* from now_us to at_us */
     int64_t now_us;
+    int64_t at_us; /* the stages have run on until then */
 };
 
 static bool reserve_by_stages(
@@ -127,11 +132,13 @@ static bool reserve_by_stages(
     return true;
 }
 
-static void run_all_until(struct stages *stages, int n_gpus, double at_s)
+static void run_all_until(struct stages *stages, int64_t at_us)
 {
-    stages->passed_s = at_s;
+    int n_gpus = core_view(stages->core)->n_gpus;
+    stages->at_us = at_us;
+    stages->passed_s = (double)(at_us - stages->now_us) / (double)SECOND_US;
     for (int i = 0; i < n_gpus; i++)
-        stage_run_until(&stages->of_gpu[i], at_s);
+        stage_run_until(&stages->of_gpu[i], stages->passed_s);
 }
 
 static void start_task(struct stages *stages, const struct placement_query *query)
@@ -144,16 +151,14 @@ static void start_task(struct stages *stages, const struct placement_query *quer
     }
 }
 
-static int64_t forecast_task(struct stages *stages, const struct task *task)
+/* Returns when the task starts if it is the next, or START_UNKNOWN; sets stages->gpus. */
+static int64_t predict_start_us(struct stages *stages, const struct placement_query *query)
 {
-    struct placement_query query = query_of(stages, task);
     int64_t start_us;
-    if (!node_choice_reserve(query.policy, &query, stages->gpus, &start_us))
+    if (query->task->request.gpus > query->view->n_gpus ||
+        !node_choice_reserve(query->policy, query, stages->gpus, &start_us))
         return START_UNKNOWN;
-    run_all_until(
-        stages, query.view->n_gpus, (double)(start_us - stages->now_us) / (double)SECOND_US);
-    start_task(stages, &query);
-    return start_us;
+    return start_us > stages->at_us ? start_us : stages->at_us;
 }
 
 static void init_stages(struct stages *stages)
@@ -166,37 +171,117 @@ static void init_stages(struct stages *stages)
             stage_init(&stages->of_gpu[i], &query, i);
 }
 
-/* How many tasks are forecast. */
-static int count_forecast(int n_gpus)
+/* ---- the order of the tasks ---- */
+
+/* First `n_queued` tasks of the main queue in its order, then those that wait for their begin
+ * moment, the earliest first. */
+struct candidates {
+    const struct task *tasks[FORECAST_TASKS_MAX];
+    bool is_left_out[FORECAST_TASKS_MAX]; /* it has started, or may not at its begin moment */
+    int n, n_queued;
+    bool has_more; /* the main queue has tasks that are not among them */
+};
+
+/* How many tasks of each kind are forecast. */
+static int count_forecast(int n_gpus, int most)
 {
     int n = PREDICTIONS_MAX / (n_gpus + 1) + 1;
-    return n < FORECAST_TASKS_MAX ? n : FORECAST_TASKS_MAX;
+    return n < most ? n : most;
+}
+
+static void list_candidates(
+    const struct core *core, int64_t now_us, struct candidates *ret_candidates)
+{
+    struct candidates *all = ret_candidates;
+    int n_gpus = core_view(core)->n_gpus;
+    *all = (struct candidates){.n = 0};
+    all->n_queued = core_list_waiting(
+        core, all->tasks, count_forecast(n_gpus, FORECAST_QUEUED_MAX));
+    all->n = all->n_queued + core_list_begins(core, now_us, &all->tasks[all->n_queued],
+                                 count_forecast(n_gpus, FORECAST_BEGINS_MAX));
+    all->has_more = core_queued_count(core) > all->n_queued;
+    for (int i = all->n_queued; i < all->n; i++)
+        all->is_left_out[i] = !core_waits_for_begin_only(core, all->tasks[i]);
+}
+
+/* Returns which task is the head of the queue at that moment, or -1: the queue is empty. */
+static int find_head(const struct core *core, const struct candidates *candidates, int64_t at_us)
+{
+    int head = -1;
+    for (int i = 0; i < candidates->n; i++) {
+        const struct task *task = candidates->tasks[i];
+        bool is_queued = i < candidates->n_queued;
+        if (candidates->is_left_out[i] || (!is_queued && task->request.begin_us > at_us))
+            continue;
+        if (head < 0 || (!is_queued && core_would_come_before(core, task, candidates->tasks[head])))
+            head = i;
+    }
+    return head;
+}
+
+/* Returns the first begin moment after `at_us` of a task that then comes before the head; -1: there
+ * is no head. TIME_NEVER: there is no such task. */
+static int64_t find_next_begin_us(
+    const struct core *core, const struct candidates *candidates, int64_t at_us, int head)
+{
+    for (int i = candidates->n_queued; i < candidates->n; i++) {
+        const struct task *task = candidates->tasks[i];
+        if (!candidates->is_left_out[i] && task->request.begin_us > at_us &&
+            (head < 0 || core_would_come_before(core, task, candidates->tasks[head])))
+            return task->request.begin_us;
+    }
+    return TIME_NEVER;
+}
+
+/* Starts the head, or lets time pass until another task is the head. Returns false when no further
+ * start can be predicted. */
+static bool advance_queue(
+    struct stages *stages, struct candidates *candidates, struct forecast *starts)
+{
+    int head = find_head(stages->core, candidates, stages->at_us);
+    int64_t begin_us = find_next_begin_us(stages->core, candidates, stages->at_us, head);
+    if (head < 0) {
+        if (begin_us != TIME_NEVER)
+            run_all_until(stages, begin_us);
+        return begin_us != TIME_NEVER;
+    }
+    struct placement_query query = query_of(stages, candidates->tasks[head]);
+    int64_t start_us = predict_start_us(stages, &query);
+    if (start_us == START_UNKNOWN)
+        return false;
+    if (begin_us <= start_us) {
+        run_all_until(stages, begin_us);
+        return true;
+    }
+    run_all_until(stages, start_us);
+    start_task(stages, &query);
+    starts[head].start_us = start_us;
+    candidates->is_left_out[head] = true;
+    return !candidates->has_more || head != candidates->n_queued - 1;
 }
 
 int forecast_starts(const struct core *core, int64_t now_us, struct forecast *ret_starts)
 {
-    const struct task *waiting[FORECAST_TASKS_MAX];
+    struct candidates candidates;
     int n_gpus = core_view(core)->n_gpus;
-    int n = core_list_waiting(core, waiting, count_forecast(n_gpus));
-    struct stages stages = {.core = core, .now_us = now_us};
+    struct stages stages = {.core = core, .now_us = now_us, .at_us = now_us};
     stages.best = calloc((size_t)n_gpus + 1, sizeof *stages.best);
     stages.gpus = calloc((size_t)n_gpus + 1, sizeof *stages.gpus);
     stages.of_gpu = calloc((size_t)n_gpus + 1, sizeof *stages.of_gpu);
     stages.trial = calloc(1, sizeof *stages.trial);
-    bool is_known = core_recovery_queue(core)->first == NULL;
-    if (stages.best && stages.gpus && stages.of_gpu && stages.trial)
+    bool has_memory = stages.best && stages.gpus && stages.of_gpu && stages.trial;
+    list_candidates(core, now_us, &candidates);
+    for (int i = 0; i < candidates.n; i++)
+        ret_starts[i] = (struct forecast){candidates.tasks[i]->id, START_UNKNOWN,
+            i < candidates.n_queued ? START_UNKNOWN : candidates.tasks[i]->request.begin_us};
+    if (has_memory && core_recovery_queue(core)->first == NULL) {
         init_stages(&stages);
-    else
-        n = -ENOMEM;
-    for (int i = 0; i < n; i++) {
-        bool may_start = is_known && waiting[i]->request.gpus <= n_gpus;
-        ret_starts[i] = (struct forecast){
-            waiting[i]->id, may_start ? forecast_task(&stages, waiting[i]) : START_UNKNOWN};
-        is_known &= ret_starts[i].start_us != START_UNKNOWN;
+        while (advance_queue(&stages, &candidates, ret_starts))
+            ;
     }
     free(stages.best);
     free(stages.gpus);
     free(stages.of_gpu);
     free(stages.trial);
-    return n;
+    return has_memory ? candidates.n : -ENOMEM;
 }

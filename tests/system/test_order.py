@@ -66,6 +66,28 @@ class Order(DaemonCase):
         year = time.strftime("%Y", time.localtime(at))
         self.assertEqual([f" {year}-" in line for line in lines[1:]], [False, True, True, False])
         self.assertIn("to start before task", self.task(third)["reason_text"])
+        # A task starts no earlier than it begins; where the prediction ends, that is all it says.
+        begin = round(at) + 300
+        soon = self.submit("true", begin=begin, priority="high", time_limit_s=60, **alone)
+        late = self.submit("true", begin=begin + 86400, **alone)
+        held = self.submit("true", begin=begin, hold=True, **alone)
+        answer = json.loads(self.colloc("queue", "--start", "--json").stdout)["starts"]
+        starts = {start["id"]: start for start in answer}
+        self.assertEqual(list(starts), [second, third, fourth, soon, late])
+        self.assertIsNone(starts[second]["earliest_start"])
+        self.assertAlmostEqual(starts[soon]["expected_start"], at + 600, delta=LATE_S)
+        self.assertAlmostEqual(starts[soon]["earliest_start"], begin, delta=1)
+        self.assertAlmostEqual(starts[third]["expected_start"], at + 660, delta=LATE_S)
+        self.assertIsNone(starts[late]["expected_start"])
+        self.assertAlmostEqual(starts[late]["earliest_start"], begin + 86400, delta=1)
+        lines = self.colloc("queue", "--start").stdout.splitlines()
+        rows = {int(line.split()[0]): line for line in lines[1:]}
+        self.assertIn(f" {year}-", rows[soon])
+        self.assertNotIn(" after ", rows[soon])
+        self.assertRegex(rows[late], r" after \d{4}-\d\d-\d\d \d\d:\d\d:\d\d \(BeginTime\)")
+        self.assertRegex(rows[held], r" - +\(JobHeldUser\)")
+        for task in (soon, late, held):
+            self.act("cancel", task)
         self.act("cancel", first)
         self.wait(fourth, "COMPLETED")
 

@@ -7,9 +7,10 @@
 
 static json_t *start_json(const struct http *http, const struct forecast *start)
 {
-    bool is_known = start->start_us != START_UNKNOWN;
-    return json_pack("{s:I, s:o}", "id", (json_int_t)start->task, "expected_start",
-        json_moment(http, start->start_us, is_known));
+    bool is_known = start->start_us != START_UNKNOWN, begins = start->begin_us != START_UNKNOWN;
+    return json_pack("{s:I, s:o, s:o}", "id", (json_int_t)start->task, "expected_start",
+        json_moment(http, start->start_us, is_known), "earliest_start",
+        json_moment(http, start->begin_us, begins));
 }
 
 void route_starts(void *context, struct api_request *request)

@@ -346,6 +346,29 @@ static void usage_follows_from_the_last_event(void **state)
     core_destroy(core);
 }
 
+/* Ada's task 1 runs for an hour. Bob has used nothing: his task comes before hers of the same
+ * priority. */
+static void a_task_that_begins_later_is_ranked_as_its_user(void **state)
+{
+    struct core *core = start(1);
+    const struct task_request later = {.gpus = 1, .begin_us = 10 * HOUR},
+                              urgent = {
+                                  .gpus = 1, .begin_us = 10 * HOUR, .priority = PRIORITY_HIGH};
+    submit(core, 1, 1, ADA, plain);
+    submit(core, 2, 2, ADA, later);
+    submit(core, 3, 3, ADA, plain);
+    submit(core, 4, 4, BOB, later);
+    submit(core, 5, 5, ADA, later);
+    submit(core, 6, 6, ADA, urgent);
+    pass_time(core, HOUR);
+    const struct task *waiting = core_task(core, 3);
+    assert_true(core_would_come_before(core, core_task(core, 2), waiting));
+    assert_true(core_would_come_before(core, core_task(core, 4), waiting));
+    assert_false(core_would_come_before(core, core_task(core, 5), waiting));
+    assert_true(core_would_come_before(core, core_task(core, 6), core_task(core, 4)));
+    core_destroy(core);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -362,6 +385,7 @@ int main(void)
         cmocka_unit_test(a_suspended_task_is_charged_little),
         cmocka_unit_test(without_a_half_life_nothing_is_charged),
         cmocka_unit_test(usage_follows_from_the_last_event),
+        cmocka_unit_test(a_task_that_begins_later_is_ranked_as_its_user),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -89,6 +89,104 @@ static void tasks_that_share_a_gpu_start_beside_each_other(void **state)
     core_destroy(core);
 }
 
+static void submit_request(struct core *core, uint64_t task, struct task_request request)
+{
+    assert_int_equal(world_submit(core, 1, task, request), 0);
+}
+
+static struct task_request beginning_in(int minutes, int limit_minutes)
+{
+    return (struct task_request){
+        .gpus = 1, .begin_us = 1 + minutes * MINUTE, .time_limit_us = limit_minutes * MINUTE};
+}
+
+/* The example of forecast.c. Task 6 is of normal priority: it begins before the others start, but
+ * they come first. */
+static void tasks_take_their_place_at_their_begin_moment(void **state)
+{
+    struct core *core = start_core(2);
+    submit(core, 1, 1, 60);
+    submit(core, 2, 1, 20);
+    submit(core, 3, 2, 30);
+    submit(core, 4, 1, 20);
+    struct task_request urgent = beginning_in(30, 10), normal = beginning_in(40, 10);
+    urgent.priority = PRIORITY_HIGH;
+    submit_request(core, 5, urgent);
+    submit_request(core, 6, normal);
+    static const int ids[] = {3, 4, 5, 6}, minutes[] = {60, 90, 30, 90};
+    assert_starts(core, ids, minutes, ARRAY_SIZE(ids));
+    core_destroy(core);
+}
+
+/* An older task is the head again once it may begin: it delays the others. Task 2 begins when
+ * nothing is left of them, task 4 a hundred years from now, and task 5 began long ago. */
+static void tasks_start_no_earlier_than_they_begin(void **state)
+{
+    enum { CENTURY = 100 * 365 * 24 * 60 };
+    struct core *core = start_core(1);
+    submit(core, 1, 1, 60);
+    submit_request(core, 2, beginning_in(600, 10));
+    submit_request(core, 3, beginning_in(60, 30));
+    submit_request(core, 4, beginning_in(CENTURY, 10));
+    submit_request(core, 5, beginning_in(0, 20));
+    submit(core, 6, 1, 10);
+    static const int ids[] = {5, 6, 3, 2, 4}, minutes[] = {90, 110, 60, 600, CENTURY};
+    assert_starts(core, ids, minutes, ARRAY_SIZE(ids));
+    core_destroy(core);
+}
+
+static void an_idle_gpu_takes_a_task_at_its_begin_moment(void **state)
+{
+    struct core *core = start_core(1);
+    submit_request(core, 1, beginning_in(30, 0));
+    submit_request(core, 2, beginning_in(20, 5));
+    static const int ids[] = {2, 1}, minutes[] = {20, 30};
+    assert_starts(core, ids, minutes, ARRAY_SIZE(ids));
+    core_destroy(core);
+}
+
+/* Tasks array + 1 and array + 2, one at a time. */
+static void submit_array(struct core *core, uint64_t array, struct task_request request)
+{
+    const struct array_element elements[] = {{array + 1, 0}, {array + 2, 1}};
+    struct event event = {.kind = EVENT_SUBMIT,
+        .time_us = 1,
+        .task = array,
+        .submit = {.request = request,
+            .elements = elements,
+            .n_elements = ARRAY_SIZE(elements),
+            .array_limit = 1}};
+    assert_int_equal(core_step(core, &event), 0);
+}
+
+/* Task 1 has no time limit, so that the start of task 2 on both GPUs is not known. The array has a
+ * limit, task 6 a dependency, and task 7 is held. */
+static void the_begin_moment_is_known_where_the_start_is_not(void **state)
+{
+    struct forecast starts[FORECAST_TASKS_MAX];
+    static const struct dependency after = {DEPENDENCY_ANY, 1, 1, false};
+    struct core *core = start_core(2);
+    struct task_request two_gpus = beginning_in(20, 10), depends = beginning_in(40, 10);
+    two_gpus.gpus = 2;
+    depends.after = &after;
+    depends.n_after = 1;
+    submit(core, 1, 1, 0);
+    submit_request(core, 2, two_gpus);
+    submit_array(core, 3, beginning_in(10, 10));
+    submit_request(core, 6, depends);
+    submit_request(core, 7, beginning_in(5, 10));
+    assert_int_equal(world_input(core, 1, EVENT_HOLD, 7), 0);
+    static const uint64_t ids[] = {4, 5, 2, 6};
+    static const int begins[] = {10, 10, 20, 40};
+    assert_int_equal(forecast_starts(core, 1, starts), ARRAY_SIZE(ids));
+    for (size_t i = 0; i < ARRAY_SIZE(ids); i++) {
+        assert_int_equal(starts[i].task, ids[i]);
+        assert_int_equal(starts[i].start_us, START_UNKNOWN);
+        assert_int_equal(starts[i].begin_us, 1 + begins[i] * MINUTE);
+    }
+    core_destroy(core);
+}
+
 /* Nodes of two GPUs, each for one task at a time. */
 static struct core *start_cluster(int nodes)
 {
@@ -157,6 +255,10 @@ int main(void)
         cmocka_unit_test(tasks_start_in_order_when_those_before_end),
         cmocka_unit_test(nothing_is_known_behind_a_task_that_never_fits),
         cmocka_unit_test(tasks_that_share_a_gpu_start_beside_each_other),
+        cmocka_unit_test(tasks_take_their_place_at_their_begin_moment),
+        cmocka_unit_test(tasks_start_no_earlier_than_they_begin),
+        cmocka_unit_test(an_idle_gpu_takes_a_task_at_its_begin_moment),
+        cmocka_unit_test(the_begin_moment_is_known_where_the_start_is_not),
         cmocka_unit_test(gpus_of_a_task_are_of_one_node_or_the_same_of_each),
         cmocka_unit_test(a_node_that_never_admits_a_task_is_left_out),
     };
