@@ -18,6 +18,7 @@
 #include "cli/table.h"
 #include "cli/task_view.h"
 
+/* WINDOW, the last one, is only where the daemon has a window. */
 static const struct table_column columns[] = {
     {"RANK", TABLE_RIGHT},
     {"USER", TABLE_CUT},
@@ -27,9 +28,10 @@ static const struct table_column columns[] = {
     {"GPUS", TABLE_RIGHT},
     {"RUNNING", TABLE_RIGHT},
     {"PENDING", TABLE_RIGHT},
+    {"WINDOW", TABLE_RIGHT},
 };
 
-static void add_user(struct table *table, const json_t *user)
+static void add_user(struct table *table, const json_t *user, bool has_window)
 {
     table_row(table);
     table_cell(table, NULL, "%.0f", member_number(user, "fair_rank", 0));
@@ -40,10 +42,12 @@ static void add_user(struct table *table, const json_t *user)
     table_cell(table, NULL, "%.0f", member_number(user, "gpus", 0));
     table_cell(table, NULL, "%.0f", member_number(user, "running", 0));
     table_cell(table, NULL, "%.0f", member_number(user, "pending", 0));
+    if (has_window)
+        table_cell(table, NULL, "%.1f h", member_number(user, "window_usage", 0));
 }
 
 /* The users of one rank, in the order of the answer. Returns the next rank; 0: there is none. */
-static int add_rank(struct table *table, const json_t *users, int rank)
+static int add_rank(struct table *table, const json_t *users, int rank, bool has_window)
 {
     size_t i;
     json_t *user;
@@ -51,7 +55,7 @@ static int add_rank(struct table *table, const json_t *users, int rank)
     json_array_foreach(users, i, user) {
         int each = (int)member_number(user, "fair_rank", 0);
         if (each == rank)
-            add_user(table, user);
+            add_user(table, user, has_window);
         else if (each > rank && (next == 0 || each < next))
             next = each;
     }
@@ -61,10 +65,11 @@ static int add_rank(struct table *table, const json_t *users, int rank)
 static void print_users(const json_t *reply)
 {
     const json_t *users = json_object_get(reply, "users");
-    struct table *table = table_create(columns, ARRAY_SIZE(columns));
+    bool has_window = member_number(reply, "window_s", 0) > 0;
+    struct table *table = table_create(columns, ARRAY_SIZE(columns) - !has_window);
     int rank = 0;
     do
-        rank = add_rank(table, users, rank);
+        rank = add_rank(table, users, rank, has_window);
     while (rank);
     table_print(table, "No user has tasks or has used a GPU.");
     table_destroy(table);
@@ -122,7 +127,9 @@ const struct command command_share = {
     .description = "RANK is the place of a user in the order of the queue: the user with rank 1 "
                    "has used least of the own share, and that user's oldest task is next. USAGE "
                    "is the GPU time charged, in GPU hours; half of it is forgotten after the "
-                   "setting usage-half-life. GPUS are those that the user's tasks hold now.\n\n"
+                   "setting usage-half-life. GPUS are those that the user's tasks hold now. "
+                   "WINDOW is what was charged within the setting gpu-hours-window, where "
+                   "it is set.\n\n"
                    "With two tasks it says which comes first and why.",
     .operand = OPERAND_TASK,
     .max_operands = 2,

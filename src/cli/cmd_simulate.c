@@ -49,6 +49,8 @@ enum {
     SIMULATE_SERVICE_HOLD,
     SIMULATE_BACKFILL,
     SIMULATE_ORDER,
+    SIMULATE_GPU_HOURS,
+    SIMULATE_GPU_HOURS_WINDOW,
     SIMULATE_RECOVERY_STEP,
     SIMULATE_HOST_CPUS,
     SIMULATE_HOST_MEMORY,
@@ -179,6 +181,20 @@ static const struct option_spec options[SIMULATE_OPTIONS] = {
         .help = "order of the users' tasks, if the trace has a column user: fair (by fair share "
                 "of the GPUs) or fifo (by age); default: fair",
         .choices = orders},
+    [SIMULATE_GPU_HOURS] = {.name = "gpu-hours-per-user",
+        .kind = OPTION_INTEGER,
+        .argument = "HOURS",
+        .help =
+            "GPU hours charged to a user, beyond which no further task of the user starts; 0: no "
+            "limit; default: 0",
+        .max = MILLION},
+    [SIMULATE_GPU_HOURS_WINDOW] = {.name = "gpu-hours-window",
+        .kind = OPTION_DURATION,
+        .argument = "TIME",
+        .help = "--gpu-hours-per-user counts what was charged within this time (1h to 365d); "
+                "default: all, half of it after 7 days",
+        .min = 3600 * SECOND_US,
+        .max = 365 * 86400 * SECOND_US},
     [SIMULATE_RECOVERY_STEP] = {.name = "recovery-step-gib",
         .kind = OPTION_TEXT,
         .argument = "X",
@@ -305,6 +321,9 @@ static int set_conditions(
     conditions->margin_bytes = (int64_t)(margin_gib * (double)GIB);
     if (invocation->values[SIMULATE_SERVICE_HOLD].set)
         settings->service_hold_us = invocation->values[SIMULATE_SERVICE_HOLD].number;
+    settings->user_limits.usage_us = invocation->values[SIMULATE_GPU_HOURS].number * 3600 *
+                                     SECOND_US;
+    settings->usage_window_us = invocation->values[SIMULATE_GPU_HOURS_WINDOW].number;
     if (invocation->values[SIMULATE_HOLD_OFF].set)
         settings->settle_max_us = invocation->values[SIMULATE_HOLD_OFF].number;
     return 0;

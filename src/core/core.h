@@ -32,7 +32,8 @@ enum queue_order {
 struct use_limits {
     int tasks, gpus;      /* a GPU that two tasks share counts twice */
     int64_t memory_bytes; /* of their requirements on all their GPUs together */
-    int64_t usage_us;     /* GPU time charged, decayed (users.c): beyond it no task starts */
+    int64_t usage_us;     /* GPU time charged (users.c), within usage_window_us or decayed: beyond
+                             it no task starts */
 };
 
 struct core_settings {
@@ -68,7 +69,9 @@ struct core_settings {
     bool is_calibrated;      /* sharing_constants are set; otherwise those that are built in hold */
     struct interference_constants sharing_constants;
     enum queue_order order;
-    int64_t usage_half_life_us;       /* of charges (users.c); 0: nothing is charged */
+    int64_t usage_half_life_us; /* of charges (users.c); 0: nothing is charged */
+    int64_t usage_window_us;    /* limits of GPU time count what was charged within it; 0: what has
+                                decayed */
     const struct share_table *shares; /* copied with the settings; NULL: all users are equal */
 };
 
@@ -235,6 +238,7 @@ struct user_standing {
     int shares;
     int64_t usage_us;    /* GPU time charged, decayed to now; */
     int64_t recorded_us; /* of that, what the log had last, as of then */
+    int64_t window_us;   /* GPU time charged within the window; 0: there is none */
     int n_gpus;          /* held now; a GPU that two of the user's tasks share counts twice */
     int fair_rank;       /* 1: comes first; users may have the same rank */
 };

@@ -34,8 +34,9 @@ struct core_user {
     int n_gpus;       /* held by its tasks, each counted for itself */
     int64_t usage_us; /* of the last EVENT_USAGE: GPU time, as of usage_at_us */
     int64_t usage_at_us;
-    double accrued_us;       /* charged since then, in no event yet */
-    struct fair_member fair; /* its shares, and its rank */
+    struct usage_window window; /* as of that event too */
+    double accrued_us;          /* charged since then, in no event yet */
+    struct fair_member fair;    /* its shares, and its rank */
     struct ahead_of_user ahead[PRIORITY_URGENT - PRIORITY_LOW + 1];
 };
 
@@ -173,8 +174,13 @@ int core_record_usage(struct core *core, int64_t now_us);
 /* The same for one user, at once. */
 int core_record_usage_of(struct core *core, uint32_t uid, int64_t now_us);
 
-/* Returns the usage of a user, or of all users of a project by its number, decayed to now. */
+/* Returns the usage of a user, or of all users of a project by its number, for a limit of GPU
+ * hours: that within the window, if there is one, or else decayed to now. */
 int64_t core_usage_of(const struct core *core, bool is_project, uint32_t id, int64_t now_us);
+
+/* Returns when that within the window falls below a limit above 0, if nothing more is charged. */
+int64_t core_usage_falls_below(
+    const struct core *core, bool is_project, uint32_t id, int64_t limit_us, int64_t now_us);
 
 /* Ranks the users anew, if something has changed. */
 void core_rank_users(const struct core *core);

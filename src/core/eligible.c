@@ -107,6 +107,9 @@ struct group_use {
     uint32_t id; /* uid, or number of the project */
     int tasks, gpus;
     int64_t bytes;
+    bool has_usage;   /* what follows is set */
+    bool used_up;     /* its limit of GPU time is reached, */
+    int64_t until_us; /* until then, or for long enough to examine it again */
 };
 
 /* Returns its position in core->group_uses; -ENOMEM. */
@@ -165,26 +168,41 @@ static int count_uses(struct core *core)
     return r;
 }
 
+#define USAGE_CHECK_US (60 * SECOND_US) /* chosen */
+
+static const struct use_limits *limits_of(const struct core *core, const struct group_use *use)
+{
+    return use->is_project ? &core->settings.project_limits : &core->settings.user_limits;
+}
+
+/* Once for all tasks of the group. Usage decays slowly; of a window it is known until when. */
+static void note_usage(const struct core *core, struct group_use *use, int64_t now_us)
+{
+    int64_t limit_us = limits_of(core, use)->usage_us;
+    if (limit_us == 0 || use->has_usage)
+        return;
+    use->has_usage = true;
+    use->used_up = core_usage_of(core, use->is_project, use->id, now_us) >= limit_us;
+    use->until_us = now_us + USAGE_CHECK_US;
+    if (use->used_up && core->settings.usage_window_us)
+        use->until_us = core_usage_falls_below(core, use->is_project, use->id, limit_us, now_us);
+}
+
 /* The first limit that the group would exceed with the task; GATE_NONE: none. */
 static enum task_gate group_gate(
-    const struct core *core, const struct group_use *use, const struct task *task, int64_t now_us)
+    const struct core *core, const struct group_use *use, const struct task *task)
 {
-    const struct use_limits *limits = use->is_project ? &core->settings.project_limits
-                                                      : &core->settings.user_limits;
+    const struct use_limits *limits = limits_of(core, use);
     bool exceeded[] = {limits->tasks && use->tasks >= limits->tasks,
         limits->gpus && use->gpus + task->request.gpus > limits->gpus,
         limits->memory_bytes && use->bytes > limits->memory_bytes - total_bytes(core, task),
-        limits->usage_us &&
-            core_usage_of(core, use->is_project, use->id, now_us) >= limits->usage_us};
+        use->used_up};
     int first = use->is_project ? GATE_PROJECT_TASKS : GATE_USER_TASKS;
     for (size_t i = 0; i < ARRAY_SIZE(exceeded); i++)
         if (exceeded[i])
             return (enum task_gate)(first + (int)i);
     return GATE_NONE;
 }
-
-/* Usage decays: the task is examined again after a while. */
-#define USAGE_CHECK_US (60 * SECOND_US) /* chosen */
 
 /* Takes a place in the limits of the task's array, user and project. `array`: of the array before;
  * its tasks follow one another in the queue. Returns GATE_NONE, or what keeps the task; -ENOMEM. */
@@ -194,10 +212,12 @@ static int take_slot(
     bool is_limited = task->request.limited && has_user_limits(core);
     int groups[2], n = is_limited ? find_groups(core, task, groups) : 0;
     for (int i = 0; i < n; i++) {
-        enum task_gate gate = group_gate(core, &core->group_uses[groups[i]], task, now_us);
-        bool decays = gate == GATE_USER_USAGE || gate == GATE_PROJECT_USAGE;
-        if (decays && now_us + USAGE_CHECK_US < core->next_begin_us)
-            core->next_begin_us = now_us + USAGE_CHECK_US;
+        struct group_use *use = &core->group_uses[groups[i]];
+        note_usage(core, use, now_us);
+        enum task_gate gate = group_gate(core, use, task);
+        if (gate == GATE_USER_USAGE || gate == GATE_PROJECT_USAGE)
+            core->next_begin_us = use->until_us < core->next_begin_us ? use->until_us
+                                                                      : core->next_begin_us;
         if (gate)
             return (int)gate;
     }

@@ -8,6 +8,7 @@
 #define COLLOC_CORE_EVENT_H
 
 #include "core/view.h"
+#include "fairness/usage_window.h"
 
 /* Readers of events refuse more bytes or microseconds. Chosen: sums of a few do not overflow. */
 #define EVENT_NUMBER_MAX (INT64_C(1) << 60)
@@ -175,7 +176,9 @@ struct event {
         struct reading p99_us; /* of LATENCY; not valid: not known */
         struct {
             uint32_t uid;
-            int64_t usage_us; /* GPU time charged, decayed to the time of the event */
+            int64_t usage_us;           /* GPU time charged, decayed to the time of the event */
+            struct usage_window window; /* and what counts in the window then; its own time is
+                                           not read */
         } usage;
     };
 };

@@ -405,8 +405,39 @@ static void add_yield(struct line *line, const struct core *core, const struct t
         line_add(line, "; to resume it: ");
 }
 
+/* "the GPU hours charged to its user within the last 168 h, 20.5, have reached 20" */
+static void add_usage_limit(
+    struct line *line, const struct core *core, const struct task *task, int64_t now_us)
+{
+    bool is_project = task->gate == GATE_PROJECT_USAGE;
+    const struct core_settings *settings = &core->settings;
+    int64_t limit_us = is_project ? settings->project_limits.usage_us
+                                  : settings->user_limits.usage_us;
+    const char *who = is_project ? "project" : "user";
+    long long limit_h = limit_us / (3600 * SECOND_US);
+    uint32_t id = is_project ? (uint32_t)core_find_user(core, task->uid)->fair.project : task->uid;
+    char text[64];
+    if (!settings->usage_window_us) {
+        line_add(line,
+            "the GPU hours charged to its %s, decayed by usage-half-life, have reached %lld "
+            "(gpu-hours-per-%s)",
+            who, limit_h, who);
+        return;
+    }
+    line_add(line,
+        "the GPU hours charged to its %s within the last %.4g h, %.1f, have reached %lld "
+        "(gpu-hours-per-%s)",
+        who, (double)settings->usage_window_us / 3600e6,
+        (double)core_usage_of(core, is_project, id, now_us) / 3600e6, limit_h, who);
+    int64_t then_us = core_usage_falls_below(core, is_project, id, limit_us, now_us);
+    if (then_us > now_us)
+        line_add(line, "; if nothing more is charged, they are fewer in %s",
+            format_elapsed(then_us - now_us, text, sizeof text));
+}
+
 /* A limit of the task's user or project. */
-static void add_use_limit(struct line *line, const struct core *core, const struct task *task)
+static void add_use_limit(
+    struct line *line, const struct core *core, const struct task *task, int64_t now_us)
 {
     bool is_project = task->gate >= GATE_PROJECT_TASKS;
     const struct core_settings *settings = &core->settings;
@@ -431,16 +462,14 @@ static void add_use_limit(struct line *line, const struct core *core, const stru
             who, format_size(limits->memory_bytes, text, sizeof text), who);
         break;
     default:
-        line_add(line,
-            "the GPU hours charged to its %s, decayed by usage-half-life, have reached %lld "
-            "(gpu-hours-per-%s)",
-            who, (long long)(limits->usage_us / (3600 * SECOND_US)), who);
+        add_usage_limit(line, core, task, now_us);
         break;
     }
 }
 
 /* The limit that keeps the task, which has no open dependency and may begin. */
-static void add_limit(struct line *line, const struct core *core, const struct task *task)
+static void add_limit(
+    struct line *line, const struct core *core, const struct task *task, int64_t now_us)
 {
     switch (task->gate) {
     case GATE_ARRAY:
@@ -451,7 +480,7 @@ static void add_limit(struct line *line, const struct core *core, const struct t
         line_add(line, "becomes eligible at once");
         break;
     default:
-        add_use_limit(line, core, task);
+        add_use_limit(line, core, task, now_us);
         break;
     }
 }
@@ -475,7 +504,7 @@ static void add_gate(
     if (task->n_after > DEPENDENCIES_LISTED)
         line_add(line, " and %d more", task->n_after - DEPENDENCIES_LISTED);
     if (line->used == 0)
-        add_limit(line, core, task);
+        add_limit(line, core, task, now_us);
 }
 
 const char *core_explain(

@@ -13,19 +13,29 @@
  * of tasks does not start before that, each GPU that a task holds counts as one period of usage
  * more.
  *
+ * With the setting usage_window_us the event also has the user's charges within that window
+ * (fairness/usage_window.h), for the limits of GPU hours. The user keeps the window of the event as
+ * it was; whatever reads it moves a copy to now, and to the length that the settings have. So a
+ * replayed log gives the same window, whenever the setting changed.
+ *
  * Example, two free GPUs and equal users: ada has queued 100 tasks and bob, after her, one. All
  * usage is 0, so the oldest task starts: ada's. She now holds one GPU and bob none: his task is
  * next.
  */
+#include <math.h>
 #include <stdlib.h>
 
 #include "base/array.h"
 #include "base/clock.h"
 #include "core/core_private.h"
 #include "fairness/charge.h"
+#include "fairness/usage_window.h"
 
 /* Chosen: a user table and a log stay small, and an order by usage changes slowly anyway. */
 #define CHARGE_PERIOD_US (300 * SECOND_US)
+
+/* Chosen: a sum of all users is an integer; far beyond all GPUs and times. */
+#define USAGE_MAX_US 1e18
 
 /* ---- the table ---- */
 
@@ -247,15 +257,50 @@ static double usage_at(const struct core *core, const struct core_user *user, in
         (double)user->usage_us, now_us - user->usage_at_us, core->settings.usage_half_life_us);
 }
 
+static struct usage_window window_at(
+    const struct core *core, const struct core_user *user, int64_t now_us)
+{
+    return usage_window_at(&user->window, core->settings.usage_window_us, now_us);
+}
+
+static bool is_of(const struct core_user *user, bool is_project, uint32_t id)
+{
+    return is_project ? (uint32_t)user->fair.project == id : user->uid == id;
+}
+
+/* The charges of all these users together. */
+static struct usage_window window_of(
+    const struct core *core, bool is_project, uint32_t id, int64_t now_us)
+{
+    struct usage_window sum = {.length_us = core->settings.usage_window_us, .at_us = now_us};
+    for (int i = 0; i < core->users->n; i++) {
+        const struct core_user *user = core->users->list[i];
+        if (!is_of(user, is_project, id))
+            continue;
+        const struct usage_window window = window_at(core, user, now_us);
+        usage_window_add(&sum, &window);
+    }
+    return sum;
+}
+
 int64_t core_usage_of(const struct core *core, bool is_project, uint32_t id, int64_t now_us)
 {
     double sum = 0;
-    for (int i = 0; i < core->users->n; i++) {
-        const struct core_user *user = core->users->list[i];
-        if (is_project ? (uint32_t)user->fair.project == id : user->uid == id)
-            sum += usage_at(core, user, now_us);
+    if (core->settings.usage_window_us) {
+        const struct usage_window window = window_of(core, is_project, id, now_us);
+        return (int64_t)fmin(usage_window_sum(&window), USAGE_MAX_US);
     }
+    for (int i = 0; i < core->users->n; i++)
+        if (is_of(core->users->list[i], is_project, id))
+            sum += usage_at(core, core->users->list[i], now_us);
     return (int64_t)sum;
+}
+
+int64_t core_usage_falls_below(
+    const struct core *core, bool is_project, uint32_t id, int64_t limit_us, int64_t now_us)
+{
+    const struct usage_window window = window_of(core, is_project, id, now_us);
+    return usage_window_falls_below(&window, (double)limit_us);
 }
 
 /* What is replayed was charged by another process: its charges are in the usage. */
@@ -268,6 +313,8 @@ int core_apply_usage(struct core *core, const struct event *event)
         accrue_all(core, event->time_us);
     user->usage_us = event->usage.usage_us;
     user->usage_at_us = event->time_us;
+    user->window = event->usage.window;
+    user->window.at_us = event->time_us;
     user->accrued_us = 0;
     make_stale(core, event->time_us);
     return 0;
@@ -280,6 +327,8 @@ static int record_user(struct core *core, const struct core_user *user, int64_t 
     event.usage.usage_us = (int64_t)(usage_at(core, user, now_us) + user->accrued_us);
     if (user->accrued_us < 1)
         return 0;
+    event.usage.window = window_at(core, user, now_us);
+    usage_window_charge(&event.usage.window, user->accrued_us);
     core->pass_needed = true;
     return core_decide(core, &event);
 }
@@ -350,12 +399,15 @@ struct user_standing core_user_standing(const struct core *core, int i, int64_t 
 {
     const struct core_user *user = core->users->list[i];
     bool decays = core->settings.usage_half_life_us > 0;
+    struct usage_window window = window_at(core, user, now_us);
+    usage_window_charge(&window, user->accrued_us);
     core_rank_users(core);
     return (struct user_standing){.uid = user->uid,
         .project = core->shares.projects[user->fair.project].name,
         .shares = user->fair.shares,
         .usage_us = decays ? (int64_t)(usage_at(core, user, now_us) + user->accrued_us) : 0,
         .recorded_us = user->usage_us,
+        .window_us = (int64_t)fmin(usage_window_sum(&window), USAGE_MAX_US),
         .n_gpus = user->n_gpus,
         .fair_rank = user->fair.rank};
 }

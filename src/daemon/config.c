@@ -166,8 +166,11 @@ static const struct option {
         "the largest memory requirement of these tasks together; a task of unknown requirement "
         "counts as min-free on each GPU; 0: no limit"},
     {"gpu-hours-per-user", LIVE(user_gpu_hours), &setting_count, "HOURS", NULL,
-        "GPU hours charged to a user, decayed by usage-half-life (`colloc share` shows them), beyond "
-        "which no further task of the user starts; 0: no limit"},
+        "GPU hours charged to a user within gpu-hours-window, or decayed by usage-half-life (`colloc "
+        "share` shows them), beyond which no further task of the user starts; 0: no limit"},
+    {"gpu-hours-window", LIVE(core.usage_window_us), &setting_usage_window, "TIME", NULL,
+        "gpu-hours-per-user and gpu-hours-per-project count what was charged within this time; "
+        "none: all, decayed by usage-half-life (docs/arrays.md)"},
     {"running-per-project", LIVE(core.project_limits.tasks), &setting_count, "N", NULL,
         "as running-per-user, of all users of a project (setting shares) together; 0: no limit"},
     {"gpus-per-project", LIVE(core.project_limits.gpus), &setting_count, "N", NULL,

@@ -72,7 +72,7 @@ struct config {
     int64_t host_memory_bytes;     /* likewise; 0: nine tenths */
     struct host_resources per_gpu; /* of a task that names none; 0: not counted, no limit */
     int processes_per_task;        /* with threads; 0: no limit */
-    int user_gpu_hours, project_gpu_hours; /* charged, decayed; 0: no limit */
+    int user_gpu_hours, project_gpu_hours; /* charged; 0: no limit */
     int tasks_per_user;                    /* that have not ended; root is not counted */
     int tasks_per_project;                 /* the same of all its users together; 0: no limit */
     char operators[512]; /* names of users, comma-separated: their tasks may have a priority

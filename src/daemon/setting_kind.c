@@ -188,6 +188,18 @@ static int set_half_life(void *field, size_t size, const char *value)
     return 0;
 }
 
+/* A year: longer than any grant of GPU hours. An hour: charges are recorded each five minutes. */
+static int set_usage_window(void *field, size_t size, const char *value)
+{
+    int64_t us = 0;
+    bool is_none = strcmp(value, "none") == 0;
+    if (!is_none && (!strpbrk(value, "dhms") || parse_duration(value, &us) < 0 ||
+                        us < 3600 * SECOND_US || us > 365 * 86400 * SECOND_US))
+        return -EINVAL;
+    *(int64_t *)field = us;
+    return 0;
+}
+
 /* "1s:1h,10s:1d", or "none". */
 static int set_samples(void *field, size_t size, const char *value)
 {
@@ -263,6 +275,14 @@ static void format_duration(const void *field, char *text, size_t size)
         snprintf(text, size, "%" PRId64 "ms", us / MS_US);
     else
         snprintf(text, size, "%" PRId64 "us", us);
+}
+
+static void format_usage_window(const void *field, char *text, size_t size)
+{
+    if (*(const int64_t *)field)
+        format_duration(field, text, size);
+    else
+        snprintf(text, size, "none");
 }
 
 static void format_number(const void *field, char *text, size_t size)
@@ -367,6 +387,8 @@ const struct setting_kind setting_statistic = {
 const struct setting_kind setting_order = {set_order, format_order, "fair or fifo"};
 const struct setting_kind setting_half_life = {
     set_half_life, format_duration, "a time from 1m to 3650d, such as 7d"};
+const struct setting_kind setting_usage_window = {set_usage_window, format_usage_window,
+    "none or a time from 1h to 365d with its unit, such as 30d"};
 const struct setting_kind setting_samples = {
     set_samples, format_samples, "up to 8 pairs such as 1s:1h,10s:1d, or none"};
 const struct setting_kind setting_log_level = {

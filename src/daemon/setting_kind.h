@@ -30,8 +30,8 @@ struct setting_kind {
 extern const struct setting_kind setting_text, setting_size, setting_request_memory,
     setting_duration, setting_period, setting_fraction, setting_quantile, setting_slowdown,
     setting_count, setting_percentage, setting_flag, setting_policy, setting_sharing,
-    setting_statistic, setting_order, setting_half_life, setting_samples, setting_log_level,
-    setting_web, setting_address, setting_mail_server, setting_mail_address, setting_alerts,
-    setting_host_port, setting_user;
+    setting_statistic, setting_order, setting_half_life, setting_usage_window, setting_samples,
+    setting_log_level, setting_web, setting_address, setting_mail_server, setting_mail_address,
+    setting_alerts, setting_host_port, setting_user;
 
 #endif

@@ -73,12 +73,13 @@ static const struct {
     {"backfill", FLAG, SETTING(backfill)},
     {"expires_elsewhere", FLAG, SETTING(expires_elsewhere)},
     {"usage_half_life_us", INT64, SETTING(usage_half_life_us)},
+    {"usage_window_us", INT64, SETTING(usage_window_us)},
 };
 
 static_assert(
     sizeof(enum window_statistic) == sizeof(int), "a statistic is read and written as a number");
 static_assert(sizeof(enum queue_order) == sizeof(int), "and so is an order");
-static_assert(sizeof(struct core_settings) == 344,
+static_assert(sizeof(struct core_settings) == 352,
     "a setting that is not in the table would be lost to the replay");
 
 static json_int_t read_integer(const void *at, size_t i)

@@ -214,6 +214,8 @@ static int read_setting(
         {"slot-length", FIELD_DURATION, SETTING(slot_us), 0},
         {"suspend-unused-after", FIELD_DURATION, SETTING(suspend_unused_us), 0},
         {"service-hold", FIELD_DURATION, SETTING(service_hold_us), 0},
+        {"user-gpu-time", FIELD_DURATION, SETTING(user_limits.usage_us), 0},
+        {"gpu-hours-window", FIELD_DURATION, SETTING(usage_window_us), 0},
         {"host-cpus", FIELD_INT, SETTING(host.cpus), 10000},
         {"host-memory", FIELD_SIZE, SETTING(host.memory_bytes), 0},
     };
@@ -232,7 +234,7 @@ static int read_task_flag(struct scenario_task *task, const char *word, struct f
     } flags[] = {{"exclusive", FLAG(request.exclusive)}, {"slot", FLAG(request.takes_turns)},
         {"held", FLAG(held)}, {"deaf", FLAG(deaf)}, {"unlaunchable", FLAG(unlaunchable)},
         {"unsuspendable", FLAG(unsuspendable)}, {"once", FLAG(request.once)},
-        {"service", FLAG(request.service.is_service)}};
+        {"limited", FLAG(request.limited)}, {"service", FLAG(request.service.is_service)}};
 #undef FLAG
     for (size_t i = 0; i < ARRAY_SIZE(flags); i++) {
         if (strcmp(flags[i].name, word) == 0) {

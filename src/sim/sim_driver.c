@@ -33,7 +33,7 @@ struct sim {
     const struct sim_observer *observer; /* or NULL */
     int64_t now_us;
     int64_t tick_us; /* the time of the scheduled TICK, or TIME_NEVER */
-    bool has_limits; /* some task has a time limit, or may be suspended: the core has deadlines */
+    bool has_limits; /* of time or usage, or tasks may be suspended: the core has deadlines */
     struct heap_entry *heap;
     struct slot *slots;
     int count;   /* of scheduled entries */
@@ -56,7 +56,8 @@ struct sim *sim_create(const struct core_settings *settings, const struct sim_wo
     sim->world = world;
     sim->observer = observer;
     sim->tick_us = TIME_NEVER;
-    sim->has_limits = settings->can_suspend || settings->can_pause || settings->preload;
+    sim->has_limits = settings->can_suspend || settings->can_pause || settings->preload ||
+                      settings->user_limits.usage_us;
     return sim;
 }
 

@@ -147,7 +147,7 @@ static int prepare_core(struct simulation_run *run)
     settings.sharing_constants = run->simulation->laws->interference;
     if (has_services(run->simulation->catalogue))
         settings.can_pause = settings.can_suspend = true; /* as in the daemon */
-    if (run->arrivals.user_column < 0)
+    if (run->arrivals.user_column < 0 && !settings.user_limits.usage_us)
         settings.usage_half_life_us = 0; /* one user: charges would decide nothing */
     settings.conditions.sample_valid_us = INT64_MAX /
                                           2; /* left-out samples must not make one old */

@@ -154,6 +154,7 @@ void submission_submit(struct simulation_run *run)
     struct event event = {.kind = EVENT_SUBMIT, .time_us = run->next_arrival.time_us};
     event.submit.uid = (uint32_t)run->next_arrival.user;
     event.submit.request = request_for(run, type);
+    event.submit.request.limited = run->simulation->settings.user_limits.usage_us > 0;
     if (!can_start(run, &event.submit.request))
         return;
     struct simulated_task *task = add_task(run, type);

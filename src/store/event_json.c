@@ -295,6 +295,7 @@ static const struct field memory_wait_fields[] = {
 static const struct field usage_fields[] = {
     {"uid", FIELD_UINT32, AT(usage.uid), REQUIRED, 0, UINT32_MAX, NULL},
     {"usage_us", FIELD_INT64, AT(usage.usage_us), REQUIRED, 0, EVENT_NUMBER_MAX, NULL},
+    {"window_us", FIELD_INT64, AT(usage.window.length_us), OPTIONAL, 1, EVENT_NUMBER_MAX, NULL},
 };
 
 static const struct field idle_fields[] = {
@@ -503,6 +504,18 @@ static int encode_array(json_t *object, const struct event *event)
     return json_object_set_new(object, "array", list);
 }
 
+/* The window has the buckets up to the oldest that is charged. */
+static int encode_window(json_t *object, const struct usage_window *window)
+{
+    json_t *list = json_array();
+    int r = list ? 0 : -1, n = USAGE_BUCKETS;
+    while (n > 0 && window->charged_us[n - 1] <= 0)
+        n--;
+    for (int i = 0; i < n && r == 0; i++)
+        r = json_array_append_new(list, json_integer((json_int_t)window->charged_us[i]));
+    return json_object_set_new(object, "charged_us", list) < 0 ? -1 : r;
+}
+
 static int encode_users(json_t *object, const struct advance *advance)
 {
     json_t *users = json_array();
@@ -533,6 +546,8 @@ static int encode_body(json_t *object, const struct event *event)
             request->n_after);
     if (r == 0 && event->kind == EVENT_RESERVE)
         r = encode_users(object, &event->reserve);
+    if (r == 0 && event->kind == EVENT_USAGE && event->usage.window.length_us)
+        r = encode_window(object, &event->usage.window);
     if (r == 0 && event->kind == EVENT_UPDATE && event->update.n_after)
         r = encode_list(object, "after", &after_fields, event->update.after,
             sizeof *event->update.after, event->update.n_after);
@@ -806,6 +821,22 @@ static int decode_users(
     return 0;
 }
 
+static int decode_window(
+    const struct decoding *decoding, const json_t *body, struct usage_window *window)
+{
+    const json_t *list = json_object_get(body, "charged_us"), *each;
+    size_t i;
+    json_array_foreach(list, i, each) {
+        json_int_t charged_us = json_integer_value(each);
+        if (i == USAGE_BUCKETS || !json_is_integer(each) || charged_us < 0 ||
+            charged_us > EVENT_NUMBER_MAX)
+            return fault_set(decoding->fault, EINVAL,
+                "charged_us: not a list of up to %d times in microseconds", USAGE_BUCKETS);
+        window->charged_us[i] = (double)charged_us;
+    }
+    return 0;
+}
+
 static int64_t count_elements(const struct array_run *runs, int n)
 {
     int64_t count = 0;
@@ -883,6 +914,8 @@ int event_decode(
         return decode_submit(&decoding, body, event);
     case EVENT_RESERVE:
         return decode_users(&decoding, body, &event->reserve);
+    case EVENT_USAGE:
+        return decode_window(&decoding, body, &event->usage.window);
     case EVENT_UPDATE:
         return decode_after(&decoding, body, &event->update.after, &event->update.n_after);
     case EVENT_GPUS:

@@ -44,9 +44,12 @@ class Reload(Service):
         self.reload(
             "smact-max changed from 0.8 to 0.65$",
             "tasks-per-gpu changed from 0 to 1$",
+            "gpu-hours-window changed from none to 7d$",
             smact_max=0.65,
             tasks_per_gpu=1,
+            gpu_hours_window="7d",
         )
+        self.assertEqual(self.get("/v1/share")["window_s"], 7 * 86400)
         shown = self.get("/v1/info")["settings"]
         self.assertEqual((shown["smact_max"], shown["tasks_per_gpu"]), (0.65, 1))
         running = [self.train(2000, 1e6, memory_mib=2000) for _ in range(2)]

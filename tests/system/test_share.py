@@ -15,6 +15,7 @@ SHARES = "project vision 3\nproject speech\nuser 64001 vision 2\nuser 64002 spee
 
 class Turns(Several):
     gpus = "1xA100-40GB"
+    settings = {"gpu-hours-window": "30d"}
 
     def user_of(self, uid):
         return next(u for u in self.get("/v1/share")["users"] if u["uid"] == uid)
@@ -44,14 +45,29 @@ class Turns(Several):
         self.assertEqual((ada["project"], ada["shares"]), ("default", 1))
         self.act("cancel", flood[0])
         self.wait_state(other, "RUNNING")
-        used = self.user_of(ADA)["usage"]
+        used, in_window = self.user_of(ADA)["usage"], self.user_of(ADA)["window_usage"]
         self.assertGreater(used, 0)
+        self.assertAlmostEqual(in_window, used, delta=used / 100)
         self.restart(signal.SIGKILL)
         self.assertAlmostEqual(self.user_of(ADA)["usage"], used, delta=used / 100)
+        self.assertEqual(self.user_of(ADA)["window_usage"], in_window)
+        self.assertIn("WINDOW", self.share().splitlines()[0])
         self.assertEqual([line.split()[0] for line in self.share().splitlines()[1:]], ["1", "2"])
         for task in (*flood[1:], other):
             self.act("cancel", task)
             self.wait(task, "CANCELLED")
+
+    def test_the_window_of_gpu_hours(self):
+        self.assertEqual(self.get("/v1/share")["window_s"], 30 * 86400)
+        self.assertEqual(self.get("/v1/info")["settings"]["gpu_hours_window_s"], 30 * 86400)
+        self.stop()
+        for wrong in ("0", "0h", "-1d", "366d", "30", "7200", "59m", "7x", "d"):
+            status, said = self.run_daemon(**{"gpu-hours-window": wrong})
+            self.assertEqual(status, 2)
+            self.assertIn(f"gpu-hours-window: invalid value '{wrong}': give none or a time", said)
+        self.start(**{"gpu-hours-window": "none"})
+        self.assertEqual(self.get("/v1/share")["window_s"], 0)
+        self.assertNotIn("WINDOW", self.share())
 
     def test_what_is_asked_wrongly(self):
         self.assertIn("give two tasks", self.colloc("share", "1", code=2).stderr)

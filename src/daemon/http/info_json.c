@@ -11,7 +11,7 @@
 static json_t *settings_json(const struct config *config)
 {
     const struct conditions *conditions = &config->core.conditions;
-    return json_pack("{s:f, s:s, s:f, s:f, s:f, s:f, s:f, s:f, s:i, s:i, s:s, s:f, s:i}",
+    return json_pack("{s:f, s:s, s:f, s:f, s:f, s:f, s:f, s:f, s:i, s:i, s:s, s:f, s:f, s:i}",
         "smact_max", conditions->smact_max, "smact_statistic",
         window_statistic_name(config->core.statistic), "min_free_mib",
         (double)conditions->min_free_bytes / (double)MIB, "margin_mib",
@@ -21,7 +21,8 @@ static json_t *settings_json(const struct config *config)
         "settle_max_s", (double)config->core.settle_max_us / 1e6, "recoveries",
         config->core.recoveries_max, "tasks_per_gpu", conditions->tasks_per_gpu_max, "order",
         queue_order_name(config->core.order), "usage_half_life_s",
-        (double)config->core.usage_half_life_us / 1e6, "co2_g_per_kwh", config->co2_g_per_kwh);
+        (double)config->core.usage_half_life_us / 1e6, "gpu_hours_window_s",
+        (double)config->core.usage_window_us / 1e6, "co2_g_per_kwh", config->co2_g_per_kwh);
 }
 
 /* Main memory and CPUs of the server: what is there, and what running tasks have asked for. */

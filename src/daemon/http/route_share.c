@@ -37,11 +37,11 @@ static struct counts *count_tasks(const struct core *core)
 static json_t *user_json(
     struct http *http, const struct user_standing *user, const struct counts *counts)
 {
-    return json_pack("{s:s, s:I, s:s, s:i, s:f, s:i, s:i, s:i, s:i}", "user",
+    return json_pack("{s:s, s:I, s:s, s:i, s:f, s:f, s:i, s:i, s:i, s:i}", "user",
         names_of_uid(http->parts.names, user->uid)->name, "uid", (json_int_t)user->uid, "project",
         user->project, "shares", user->shares, "usage", (double)user->usage_us / HOUR_US,
-        "fair_rank", user->fair_rank, "gpus", user->n_gpus, "running", counts->running, "pending",
-        counts->pending);
+        "window_usage", (double)user->window_us / HOUR_US, "fair_rank", user->fair_rank, "gpus",
+        user->n_gpus, "running", counts->running, "pending", counts->pending);
 }
 
 static json_t *projects_json(const struct core *core, int64_t now_us)
@@ -49,15 +49,17 @@ static json_t *projects_json(const struct core *core, int64_t now_us)
     const struct share_table *table = core_get_settings(core)->shares;
     json_t *list = json_array();
     for (int i = 0; i < table->n_projects; i++) {
-        double used_us = 0;
+        double used_us = 0, window_us = 0;
         for (int k = 0; k < core_user_count(core); k++) {
             struct user_standing user = core_user_standing(core, k, now_us);
-            used_us += strcmp(user.project, table->projects[i].name) == 0 ? (double)user.usage_us
-                                                                          : 0;
+            bool is_of_it = strcmp(user.project, table->projects[i].name) == 0;
+            used_us += is_of_it ? (double)user.usage_us : 0;
+            window_us += is_of_it ? (double)user.window_us : 0;
         }
         json_array_append_new(
-            list, json_pack("{s:s, s:i, s:f}", "project", table->projects[i].name, "shares",
-                      table->projects[i].shares, "usage", used_us / HOUR_US));
+            list, json_pack("{s:s, s:i, s:f, s:f}", "project", table->projects[i].name, "shares",
+                      table->projects[i].shares, "usage", used_us / HOUR_US, "window_usage",
+                      window_us / HOUR_US));
     }
     return list;
 }
@@ -98,9 +100,11 @@ void route_share(void *context, struct api_request *request)
         json_array_append_new(users, user_json(http, &user, &counts[i]));
     }
     free(counts);
-    json_t *answer = json_pack("{s:s, s:f, s:o, s:o}", "order", queue_order_name(settings->order),
-        "half_life_s", (double)settings->usage_half_life_us / 1e6, "projects",
-        projects_json(core, now_us), "users", users);
+    json_t *answer = json_pack("{s:s, s:f, s:f, s:o, s:o}", "order",
+        queue_order_name(settings->order), "half_life_s",
+        (double)settings->usage_half_life_us / 1e6, "window_s",
+        (double)settings->usage_window_us / 1e6, "projects", projects_json(core, now_us), "users",
+        users);
     if (pair)
         json_object_set_new(
             answer, "why", json_string(core_explain_order(core, first, other, why, sizeof why)));

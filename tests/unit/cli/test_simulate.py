@@ -313,6 +313,25 @@ class Users(SimulateCase):
             runs = [self.run_users(rows, f"--policy={policy}", f"--order={o}") for o in ORDERS]
             self.assertEqual(runs[0], runs[1])
 
+    def test_a_limit_of_gpu_hours_in_a_window(self):
+        """The hour is charged when it ends: a bucket from 1 h on, or, of two hours, from 0 on."""
+        rows = ["0,hour,ada", "3700,hour,ada", "7500,hour,bob"]
+        words = ("--policy=exclusive", "--gpus=1xA100-40GB", "--gpu-hours-per-user=1")
+        waits = {
+            window: [u["avg_wait_s"] for u in self.run_users(rows, *words, *window)["users"]]
+            for window in ((), ("--gpu-hours-window=32h",), ("--gpu-hours-window=64h",))
+        }
+        self.assertEqual(waits[("--gpu-hours-window=32h",)], [(33 * 3600 - 3700) / 2, 0])
+        self.assertEqual(waits[("--gpu-hours-window=64h",)], [(64 * 3600 - 3700) / 2, 0])
+        self.assertEqual(waits[()], [0, 0])  # its usage has decayed
+        alone = self.run_users(rows[:2], *words, "--gpu-hours-window=32h")
+        self.assertEqual(alone["users"][0]["avg_wait_s"], (33 * 3600 - 3700) / 2)
+
+    def test_a_window_without_sense(self):
+        for wrong in ("0", "0h", "59m", "366d", "-1d", "7x"):
+            said = self.complaint_of(f"--gpu-hours-window={wrong}")
+            self.assertIn("--gpu-hours-window", said)
+
     def test_an_unknown_order(self):
         self.assertIn("--order", self.complaint_of("--order=random"))
 

@@ -425,6 +425,85 @@ static void usage_beyond_its_limit_keeps_tasks_until_it_has_decayed(void **state
     core_destroy(core);
 }
 
+/* 10 GPU hours were charged at the start to one user of a project and 5 in hour 9 to another: the
+ * window of 32 hours has buckets of an hour. */
+static struct core *core_with_window(struct share_table *table)
+{
+    const int64_t hour_us = 3600 * SECOND_US;
+    struct core *core = world_core(&policy_magm, 1);
+    struct core_settings settings = *core_get_settings(core);
+    share_table_init(table);
+    table->n_projects = 2;
+    table->projects[1] = (struct share_project){"vision", 1};
+    table->n_users = 2;
+    table->users[0] = (struct user_shares){1, 1, 1};
+    table->users[1] = (struct user_shares){2, 1, 1};
+    settings.shares = table;
+    settings.usage_window_us = 32 * hour_us;
+    core_configure(core, &settings);
+    for (uint32_t uid = 1; uid <= 2; uid++) {
+        struct event usage = {.kind = EVENT_USAGE, .time_us = uid == 1 ? 1 : 9 * hour_us};
+        usage.usage.uid = uid;
+        usage.usage.usage_us = 1; /* decayed away: it is not what is compared */
+        usage.usage.window.length_us = 32 * hour_us;
+        usage.usage.window.charged_us[0] = (double)((uid == 1 ? 10 : 5) * hour_us);
+        assert_int_equal(core_apply(core, &usage), 0);
+    }
+    return core;
+}
+
+static void usage_beyond_its_limit_keeps_tasks_until_it_leaves_the_window(void **state)
+{
+    const int64_t hour_us = 3600 * SECOND_US;
+    struct share_table table;
+    struct core *core = core_with_window(&table);
+    struct core_settings settings = *core_get_settings(core);
+    char text[256];
+    settings.user_limits.usage_us = 10 * hour_us;
+    core_configure(core, &settings);
+    assert_int_equal(submit_of(core, 1, 1, 1), 0);
+    assert_int_equal(submit_of(core, 2, 2, 1), 0);
+    assert_int_equal(world_input(core, 10 * hour_us, EVENT_TICK, 0), 0);
+    assert_int_equal(world_state(core, 1), TASK_BLOCKED);
+    assert_int_equal(world_state(core, 2), TASK_QUEUED);
+    assert_string_equal(core_reason_word(core, 1), "AssocGrpGRESMinutes");
+    assert_string_equal(core_explain(core, 1, 10 * hour_us, text, sizeof text),
+        "the GPU hours charged to its user within the last 32 h, 10.0, have reached 10 "
+        "(gpu-hours-per-user); if nothing more is charged, they are fewer in 22:00:00");
+    assert_int_equal(core_deadline_us(core), 32 * hour_us);
+    assert_int_equal(world_input(core, 32 * hour_us - 1, EVENT_TICK, 0), 0);
+    assert_int_equal(world_state(core, 1), TASK_BLOCKED);
+    assert_int_equal(world_input(core, 32 * hour_us, EVENT_TICK, 0), 0);
+    assert_int_equal(world_state(core, 1), TASK_QUEUED);
+    core_destroy(core);
+}
+
+/* A longer window keeps the charges; without one, the usage has decayed. */
+static void a_projects_window_follows_the_settings(void **state)
+{
+    const int64_t hour_us = 3600 * SECOND_US;
+    struct share_table table;
+    struct core *core = core_with_window(&table);
+    struct core_settings settings = *core_get_settings(core);
+    char text[256];
+    settings.project_limits.usage_us = 12 * hour_us;
+    core_configure(core, &settings);
+    assert_int_equal(submit_of(core, 2, 1, 1), 0);
+    assert_int_equal(world_input(core, 10 * hour_us, EVENT_TICK, 0), 0);
+    assert_int_equal(world_state(core, 1), TASK_BLOCKED);
+    assert_non_null(strstr(core_explain(core, 1, 10 * hour_us, text, sizeof text),
+        "its project within the last 32 h, 15.0, have reached 12 (gpu-hours-per-project)"));
+    settings.usage_window_us = 320 * hour_us;
+    core_configure(core, &settings);
+    assert_int_equal(world_input(core, 100 * hour_us, EVENT_TICK, 0), 0);
+    assert_int_equal(world_state(core, 1), TASK_BLOCKED);
+    settings.usage_window_us = 0;
+    core_configure(core, &settings);
+    assert_int_equal(world_input(core, 101 * hour_us, EVENT_TICK, 0), 0);
+    assert_int_equal(world_state(core, 1), TASK_QUEUED);
+    core_destroy(core);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -444,6 +523,8 @@ int main(void)
         cmocka_unit_test(a_users_limits_hold),
         cmocka_unit_test(a_projects_limits_hold),
         cmocka_unit_test(usage_beyond_its_limit_keeps_tasks_until_it_has_decayed),
+        cmocka_unit_test(usage_beyond_its_limit_keeps_tasks_until_it_leaves_the_window),
+        cmocka_unit_test(a_projects_window_follows_the_settings),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

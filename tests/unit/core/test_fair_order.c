@@ -330,8 +330,8 @@ static void usage_follows_from_the_last_event(void **state)
 {
     struct core *core = start(1);
     struct event events[] = {
-        {.kind = EVENT_USAGE, .time_us = HOUR, .usage = {BOB, 5 * HOUR}},
-        {.kind = EVENT_USAGE, .time_us = 2 * HOUR, .usage = {BOB, 4 * HOUR}},
+        {.kind = EVENT_USAGE, .time_us = HOUR, .usage = {.uid = BOB, .usage_us = 5 * HOUR}},
+        {.kind = EVENT_USAGE, .time_us = 2 * HOUR, .usage = {.uid = BOB, .usage_us = 4 * HOUR}},
     };
     for (size_t i = 0; i < ARRAY_SIZE(events); i++)
         assert_int_equal(core_apply(core, &events[i]), 0);

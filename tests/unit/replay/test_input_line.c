@@ -101,6 +101,7 @@ static void settings_are_read_back(void **state)
     settings.window_us = 123456789;
     settings.order = ORDER_FIFO;
     settings.usage_half_life_us = 987654321;
+    settings.usage_window_us = 604800000000;
     settings.shares = &shares;
     for (int begins = 0; begins < 2; begins++) {
         struct input_line line = {
@@ -115,6 +116,7 @@ static void settings_are_read_back(void **state)
         assert_ptr_equal(line.settings.policy, &policy_magm);
         assert_int_equal(line.settings.order, ORDER_FIFO);
         assert_int_equal(line.settings.usage_half_life_us, 987654321);
+        assert_int_equal(line.settings.usage_window_us, 604800000000);
         assert_non_null(line.settings.shares);
         assert_true(share_table_equal(line.settings.shares, &shares));
         input_line_release(&line);

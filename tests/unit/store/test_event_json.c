@@ -179,6 +179,11 @@ static void usage_is_stored(void **state)
     usage.usage.uid = 1000;
     usage.usage.usage_us = 3600000000;
     assert_stored_as(&usage, "{\"uid\":1000,\"usage_us\":3600000000}");
+    usage.usage.window.length_us = 86400000000;
+    usage.usage.window.charged_us[0] = 7;
+    usage.usage.window.charged_us[2] = 3600000000;
+    assert_stored_as(&usage, "{\"uid\":1000,\"usage_us\":3600000000,\"window_us\":86400000000,"
+                             "\"charged_us\":[7,0,3600000000]}");
 }
 
 static void suspension_cost_is_stored(void **state)
@@ -305,6 +310,13 @@ static void what_is_wrong_is_refused_with_its_key(void **state)
         {EVENT_USAGE, "{\"uid\":-1,\"usage_us\":0}", "uid: -1"},
         {EVENT_USAGE, "{\"uid\":1,\"usage_us\":-5}", "usage_us: -5"},
         {EVENT_USAGE, "{\"uid\":1}", "usage_us"},
+        {EVENT_USAGE, "{\"uid\":1,\"usage_us\":1,\"window_us\":0}", "window_us: 0"},
+        {EVENT_USAGE, "{\"uid\":1,\"usage_us\":1,\"charged_us\":[1,-1]}", "charged_us"},
+        {EVENT_USAGE, "{\"uid\":1,\"usage_us\":1,\"charged_us\":[1.5]}", "charged_us"},
+        {EVENT_USAGE,
+            "{\"uid\":1,\"usage_us\":1,\"charged_us\":[0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,"
+            "0,0,0,0,0,0,0,0,0,0,0,0]}",
+            "up to 32"},
         {EVENT_SUSPENSION_COST, "{\"fixed_us\":-1}", "fixed_us: -1"},
         {EVENT_IDLE, "{}", "idle_us"},
         {EVENT_SUSPENSION_COST, "{\"fixed_us\":1,\"suspend_us_per_gib\":1}", "resume_us_per_gib"},
