@@ -48,12 +48,6 @@ static json_t *explain_hold(const struct slurm_controller *controller,
     return json_string(named);
 }
 
-static bool may_see_job(const struct slurm_controller *controller,
-    const struct cluster_asker *asker, const struct tracked_job *job)
-{
-    return cluster_sees_all_jobs(controller, asker) || asker->uid == job->uid;
-}
-
 static json_t *jobs_on_gpu(const struct slurm_controller *controller,
     const struct cluster_asker *asker, const struct gpu_view *view, bool is_measured)
 {
@@ -61,7 +55,7 @@ static json_t *jobs_on_gpu(const struct slurm_controller *controller,
     for (int i = 0; i < view->n_residents; i++) {
         const struct resident *resident = &view->residents[i];
         const struct tracked_job *job = id_map_get(&controller->by_task, resident->task);
-        if (!job || !may_see_job(controller, asker, job))
+        if (!job || !cluster_sees_jobs_of(controller, asker, job->uid))
             continue;
         struct reading used = is_measured ? resident->mem_used_bytes : READING_NONE;
         json_array_append_new(jobs,

@@ -80,10 +80,10 @@ bool cluster_sees_all_jobs(
     return !controller->snapshot.hides_jobs || asker->uid == 0 || asker->uid == geteuid();
 }
 
-static bool may_see(const struct slurm_controller *controller, const struct cluster_asker *asker,
-    const struct slurm_job *record)
+bool cluster_sees_jobs_of(
+    const struct slurm_controller *controller, const struct cluster_asker *asker, uid_t uid)
 {
-    return cluster_sees_all_jobs(controller, asker) || asker->uid == record->uid;
+    return cluster_sees_all_jobs(controller, asker) || asker->uid == uid;
 }
 
 static bool is_wanted(const struct cluster_asker *asker, const struct cluster_jobs_query *query,
@@ -318,7 +318,7 @@ static ssize_t collect_listed(const struct slurm_controller *controller,
         return -ENOMEM;
     for (size_t i = 0; i < snapshot->n_jobs; i++)
         if (is_ours(controller, &snapshot->jobs[i]) &&
-            may_see(controller, asker, &snapshot->jobs[i]) &&
+            cluster_sees_jobs_of(controller, asker, snapshot->jobs[i].uid) &&
             is_wanted(asker, query, &snapshot->jobs[i]))
             list[n++] = listed_of(&snapshot->jobs[i]);
     qsort(list, n, sizeof *list, compare_listed);
@@ -404,7 +404,7 @@ int cluster_job_json(const struct slurm_controller *controller, const struct clu
     *ret_answer = NULL;
     for (size_t i = 0; i < controller->snapshot.n_jobs; i++) {
         const struct slurm_job *record = &controller->snapshot.jobs[i];
-        if (!is_ours(controller, record) || !may_see(controller, asker, record))
+        if (!is_ours(controller, record) || !cluster_sees_jobs_of(controller, asker, record->uid))
             continue;
         of_array = record->array_id == id ? record : of_array;
         if (!is_asked(record, id, index))

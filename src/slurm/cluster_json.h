@@ -64,7 +64,8 @@ struct cluster_starts {
 
 /*
  * Makes the answer of GET /v1/starts: the first jobs that wait, in their order, with the moments at
- * which they are expected to start.
+ * which they are expected to start; then those that wait for their begin moment, with that, the
+ * earliest first.
  *
  * wall_offset_us: wall time less the core's time
  * known:          kept by the caller from one answer to the next
@@ -77,6 +78,10 @@ json_t *cluster_starts_json(const struct slurm_controller *controller,
 /* Does Slurm's PrivateData let the user see the jobs of others? */
 bool cluster_sees_all_jobs(
     const struct slurm_controller *controller, const struct cluster_asker *asker);
+
+/* Does it let the user see the jobs of user `uid`? */
+bool cluster_sees_jobs_of(
+    const struct slurm_controller *controller, const struct cluster_asker *asker, uid_t uid);
 
 /* Does GET /v1/tasks list the job as one that waits or runs? */
 bool cluster_is_live(const struct slurm_controller *controller, const struct slurm_job *record);

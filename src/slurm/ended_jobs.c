@@ -78,18 +78,12 @@ int ended_jobs_update(struct ended_jobs *jobs, const struct slurm_controller *co
     return -ENOMEM;
 }
 
-static bool may_see(const struct slurm_controller *controller, const struct cluster_asker *asker,
-    const struct known_job *job)
-{
-    return cluster_sees_all_jobs(controller, asker) || asker->uid == job->uid;
-}
-
 size_t ended_jobs_count(const struct ended_jobs *jobs, const struct slurm_controller *controller,
     const struct cluster_asker *asker)
 {
     size_t n = 0;
     for (size_t i = 0; i < jobs->n_ended; i++)
-        n += may_see(controller, asker, &jobs->ended[i]);
+        n += cluster_sees_jobs_of(controller, asker, jobs->ended[i].uid);
     return n;
 }
 
@@ -98,7 +92,7 @@ json_t *ended_jobs_json(const struct ended_jobs *jobs, const struct slurm_contro
 {
     json_t *ids = json_array();
     for (size_t i = 0; i < jobs->n_ended; i++)
-        if (may_see(controller, asker, &jobs->ended[i]))
+        if (cluster_sees_jobs_of(controller, asker, jobs->ended[i].uid))
             json_array_append_new(ids, json_integer(jobs->ended[i].id));
     return json_pack("{s:o}", "ids", ids);
 }

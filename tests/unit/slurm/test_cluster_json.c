@@ -304,6 +304,39 @@ static void waiting_jobs_have_a_start(void **state)
     end_cluster();
 }
 
+/* No start is predicted for these jobs; the one that is held has no moment, and one has begun. */
+static void jobs_that_wait_to_begin_have_an_earliest_start(void **state)
+{
+    struct cluster_starts known = {0};
+    begin_cluster(1, 1);
+    struct fake_job *later = fake_slurm_submit(&fake, 9), *soon = fake_slurm_submit(&fake, 5),
+                    *held = fake_slurm_submit(&fake, 3), *of_bob = fake_slurm_submit(&fake, 2);
+    later->job.begin_s = fake.now_s + 7200;
+    later->job.array_id = later->job.id;
+    later->job.array_index = SLURM_NO_INDEX;
+    later->job.array_indices = "0-3";
+    soon->job.begin_s = fake.now_s + 3600;
+    held->job.begin_s = fake.now_s + 3600;
+    held->job.is_held = true;
+    of_bob->job.begin_s = fake.now_s + 1800;
+    of_bob->job.uid = BOB;
+    fake_slurm_submit(&fake, 1)->job.begin_s = fake.now_s - 3600;
+    settle();
+    hides_jobs = true;
+    update();
+    json_t *answer = cluster_starts_json(controller, &ada, 0, &known);
+    const json_t *list = json_object_get(answer, "starts"), *first = json_array_get(list, 0);
+    assert_int_equal(json_array_size(list), 2);
+    assert_int_equal(id_at(list, 0), soon->job.id);
+    assert_int_equal(id_at(list, 1), later->job.id);
+    assert_true(json_is_null(json_object_get(first, "expected_start")));
+    assert_int_equal(
+        json_integer_value(json_object_get(first, "earliest_start")), soon->job.begin_s);
+    assert_true(json_is_null(json_object_get(json_array_get(list, 1), "array_index")));
+    json_decref(answer);
+    end_cluster();
+}
+
 /* One that runs ends, one that waits is cancelled, and one is not listed any more. */
 static void jobs_that_ended_are_named(void **state)
 {
@@ -347,6 +380,7 @@ int main(void)
         cmocka_unit_test(a_long_list_comes_in_pages),
         cmocka_unit_test(other_users_jobs_can_be_hidden), cmocka_unit_test(an_array_is_counted),
         cmocka_unit_test(what_is_not_measured_is_null), cmocka_unit_test(waiting_jobs_have_a_start),
+        cmocka_unit_test(jobs_that_wait_to_begin_have_an_earliest_start),
         cmocka_unit_test(jobs_that_ended_are_named)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
