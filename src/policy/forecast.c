@@ -15,9 +15,9 @@
  *
  * After a task of which the start is not known, because times of those that run are not, no other
  * start is known. Nor is any while tasks recover: they come first. A task with a begin moment that
- * also waits for a dependency, or that a limit may keep out of the queue, has no known start. CPUs,
- * main memory, licences and reservations in advance are left out; a node on which the task never
- * runs is not.
+ * also waits for a dependency, or that a limit may keep out of the queue, has no known start, nor
+ * has one behind tasks of the queue that are not forecast. CPUs, main memory, licences and
+ * reservations in advance are left out; a node on which the task never runs is not.
  */
 #include "policy/forecast.h"
 

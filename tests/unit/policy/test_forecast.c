@@ -187,6 +187,28 @@ static void the_begin_moment_is_known_where_the_start_is_not(void **state)
     core_destroy(core);
 }
 
+/* What becomes of the tasks of the queue behind those that are forecast is not known. The start of
+ * a task that comes before them is. */
+static void a_begin_behind_a_long_queue_is_not_predicted(void **state)
+{
+    enum { QUEUED = FORECAST_QUEUED_MAX + 1 };
+    struct forecast starts[FORECAST_TASKS_MAX];
+    struct core *core = start_core(1);
+    struct task_request urgent = beginning_in(20, 10);
+    urgent.priority = PRIORITY_HIGH;
+    for (int i = 0; i <= QUEUED; i++)
+        submit(core, (uint64_t)i + 1, 1, 60);
+    submit_request(core, 1000, beginning_in(10, 10));
+    submit_request(core, 1001, urgent);
+    assert_int_equal(forecast_starts(core, 1, starts), FORECAST_QUEUED_MAX + 2);
+    const struct forecast *begins = &starts[FORECAST_QUEUED_MAX];
+    assert_int_equal(begins[0].task, 1000);
+    assert_int_equal(begins[0].start_us, START_UNKNOWN);
+    assert_int_equal(begins[1].task, 1001);
+    assert_int_equal(begins[1].start_us, 1 + 60 * MINUTE);
+    core_destroy(core);
+}
+
 /* Nodes of two GPUs, each for one task at a time. */
 static struct core *start_cluster(int nodes)
 {
@@ -259,6 +281,7 @@ int main(void)
         cmocka_unit_test(tasks_start_no_earlier_than_they_begin),
         cmocka_unit_test(an_idle_gpu_takes_a_task_at_its_begin_moment),
         cmocka_unit_test(the_begin_moment_is_known_where_the_start_is_not),
+        cmocka_unit_test(a_begin_behind_a_long_queue_is_not_predicted),
         cmocka_unit_test(gpus_of_a_task_are_of_one_node_or_the_same_of_each),
         cmocka_unit_test(a_node_that_never_admits_a_task_is_left_out),
     };
