@@ -364,7 +364,7 @@ static int apply_place(struct core *core, struct task *task, const struct event 
     core_take_host(core, task);
     task->attempts++;
     task->started_us = event->time_us;
-    task->free_bytes = least_free(&core->view, gpus, task->n_gpus);
+    task->run->free_bytes = least_free(&core->view, gpus, task->n_gpus);
     core_begin_attempt(task);
     for (int i = 0; i < task->n_gpus; i++)
         if (core_add_to_gpu(core, task, gpus[i], event->time_us) < 0)
@@ -452,7 +452,7 @@ static int apply_exited(struct core *core, struct task *task, const struct event
     int64_t executed_us = task->ended_us - task->started_us - task->run->yield.attempt_stopped_us;
     task->executed_us += executed_us > 0 ? executed_us : 0;
     task->has_process = false;
-    task->exit = event->exited;
+    task->run->exit = event->exited;
     if (!task_was_ended(task))
         task->ending = FAILURE_NONE;
     if (event->exited.failure == FAILURE_GPU_OOM)
@@ -568,7 +568,7 @@ static int apply_requeue(struct core *core, struct task *task, const struct even
     if (task->state != TASK_EXITED)
         return CORE_NOT_NOW;
     task->requeue_count++;
-    task->mps_failures += task->exit.failure != FAILURE_GPU_GONE;
+    task->mps_failures += task->run->exit.failure != FAILURE_GPU_GONE;
     return_to_queue(core, task, event->time_us);
     return 0;
 }

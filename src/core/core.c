@@ -147,7 +147,7 @@ int core_end_task(struct core *core, uint64_t id, enum task_state state, int64_t
  * its time limit while no daemon runs. */
 static enum task_state final_state(const struct task *task)
 {
-    switch (task->ending ? task->ending : task->exit.failure) {
+    switch (task->ending ? task->ending : task->run->exit.failure) {
     case FAILURE_NONE:
         return TASK_COMPLETED;
     case FAILURE_CANCELLED:
@@ -167,7 +167,7 @@ static enum task_state final_state(const struct task *task)
 static bool may_recover(const struct core *core, const struct task *task)
 {
     bool may_differ = task->had_coresidents || task->share.mem_limit_bytes > 0;
-    return !task->ending && !task->request.once && task->exit.failure == FAILURE_GPU_OOM &&
+    return !task->ending && !task->request.once && task->run->exit.failure == FAILURE_GPU_OOM &&
            may_differ && task->oom_count <= core->settings.recoveries_max;
 }
 

@@ -189,8 +189,10 @@ int core_apply_dependency(struct core *core, struct task *task, const struct eve
     core_note_blocked(core, task, event->time_us);
     if (event->dependency.holds)
         return 0;
+    if (task_begin_run(task) < 0)
+        return -ENOMEM;
     task->ending = FAILURE_DEPENDENCY;
-    task->broken = event->dependency;
+    task->run->broken = event->dependency;
     return 0;
 }
 

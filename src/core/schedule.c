@@ -53,9 +53,9 @@ static double recovery_free_bytes(const struct core *core, const struct task *ta
     const struct need *need = &task->request.need;
     bool is_last = task->oom_count >= settings->recoveries_max;
     if (task->oom_count == 0 || is_last || !settings->recovery_step_bytes ||
-        !task->free_bytes.valid)
+        !task->run->free_bytes.valid)
         return 0;
-    double before = task->free_bytes.value;
+    double before = task->run->free_bytes.value;
     if (need->kind >= NEED_ESTIMATED && (double)need->bytes > before)
         before = (double)need->bytes;
     return before + (double)settings->recovery_step_bytes * task->oom_count;

@@ -47,7 +47,7 @@ enum { RESTART_DOUBLINGS_MAX = 8 }; /* chosen: 2^8 s is 4 min 16 s */
 /* The exit may say that colloc ended it, where the log could not (architecture.md). */
 bool core_may_restart(const struct task *task)
 {
-    enum failure_class failure = task->exit.failure;
+    enum failure_class failure = task->run->exit.failure;
     return task->request.service.is_service && !task->ending && !task->request.once &&
            failure != FAILURE_CANCELLED && failure != FAILURE_TIME_LIMIT;
 }

@@ -216,11 +216,14 @@ struct task_array {
 };
 
 /*
- * What only a task has that was placed once. Most tasks of a long queue have never been, and so
+ * What only a task has that was placed once, or that can never start. Most tasks of a long queue
  * share one that is empty and constant: it may be read of every task, and written of a task that
  * has an attempt, or has had one.
  */
 struct task_run {
+    struct reading free_bytes;    /* on each of its GPUs when this attempt was placed there */
+    struct task_exit exit;        /* of the last attempt */
+    struct dependency_end broken; /* of FAILURE_DEPENDENCY: the one that can never hold */
     struct task_yield yield;
     struct task_service service;
     struct memory_wait memory_wait;
@@ -250,20 +253,16 @@ struct task {
     int attempts;              /* begun: the number of the last */
     int unstarted;             /* of those, the ones that never started */
     int oom_count;
-    struct reading free_bytes; /* on each of its GPUs when this attempt was placed there */
-    int passed_count;          /* later tasks that have started before it */
-    int n_backfilled;          /* residents that were placed on GPUs reserved for it */
-    int requeue_count;         /* ends that the task did not cause, or may not have caused */
-    int mps_failures;          /* of those, by MPS */
-    bool not_at_fault;         /* the last end was such: its MPS server or GPU failed, or a fault
-                                  under MPS may be a co-resident's */
-    bool possible_cause;       /* a fault under MPS ended it: its own or a co-resident's */
-    struct task_exit exit;     /* of the last attempt */
-
-    enum task_gate gate;          /* of a BLOCKED task: what kept it so when it was last examined */
-    struct dependency *after;     /* dependencies that are open; on the heap, NULL without one */
-    int n_after;                  /* of them */
-    struct dependency_end broken; /* of FAILURE_DEPENDENCY: the one that can never hold */
+    int passed_count;         /* later tasks that have started before it */
+    int n_backfilled;         /* residents that were placed on GPUs reserved for it */
+    int requeue_count;        /* ends that the task did not cause, or may not have caused */
+    int mps_failures;         /* of those, by MPS */
+    bool not_at_fault;        /* the last end was such: its MPS server or GPU failed, or a fault
+                                 under MPS may be a co-resident's */
+    bool possible_cause;      /* a fault under MPS ended it: its own or a co-resident's */
+    enum task_gate gate;      /* of a BLOCKED task: what kept it so when it was last examined */
+    struct dependency *after; /* dependencies that are open; on the heap, NULL without one */
+    int n_after;              /* of them */
 
     int64_t latest_start_us; /* with preemption: it comes first from then on; 0: it has none,
                                 because its time is not known */

@@ -163,12 +163,14 @@ static void note_exit(json_t *attempt, const struct task *task, const struct eve
         json_object_set_new(attempt, "signal", json_integer(exit->signal));
 }
 
-void attempt_list_note(json_t *list, const struct core *core, const struct event *event)
+void attempt_list_note(json_t **list, const struct core *core, const struct event *event)
 {
-    size_t count = json_array_size(list);
-    json_t *last = count ? json_array_get(list, count - 1) : NULL;
+    size_t count = json_array_size(*list);
+    json_t *last = count ? json_array_get(*list, count - 1) : NULL;
+    if (event->kind == EVENT_PLACE && !*list)
+        *list = json_array();
     if (event->kind == EVENT_PLACE)
-        json_array_append_new(list, begun_attempt(core_view(core), event));
+        json_array_append_new(*list, begun_attempt(core_view(core), event));
     else if (event->kind == EVENT_UNSTARTED && last)
         end_attempt(last, event->time_us, "NotStarted");
     else if (event->kind == EVENT_EXITED && last)

@@ -17,10 +17,10 @@ enum { ATTEMPT_INTERRUPTIONS_MAX = 200 };
  * Notes the beginning or end of an attempt, or of an interruption of it. Events of other kinds are
  * ignored.
  *
- * list: of the event's task; a JSON array
+ * list: of the event's task; a JSON array, which the first attempt creates; NULL before
  * core: has applied the event
  */
-void attempt_list_note(json_t *list, const struct core *core, const struct event *event);
+void attempt_list_note(json_t **list, const struct core *core, const struct event *event);
 
 /*
  * Returns a copy of the list, which the caller releases; an empty one for NULL.

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What stays of a task's SUBMIT is copied from its detail in the log, where the scripts and
- * environments remain: a job is small, and a daemon may have tens of thousands of them.
+ * environments remain: a job is small, and a daemon may have tens of thousands of them. So its
+ * texts follow it in the same block of memory, which is less than a block for each, and JSON is
+ * kept as text.
  */
 #include "daemon/job.h"
 
@@ -9,19 +11,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "policy/policies.h"
 
 void job_free(struct job *job)
 {
-    free(job->name);
-    free(job->user);
-    free(job->command);
-    free(job->estimator);
-    free(job->probe_path);
+    free(job->new_name);
     free(job->evidence);
     json_decref(job->attempts);
     json_decref(job->overruns);
-    json_decref(job->subject);
+    free(job->subject);
     free(job);
 }
 
@@ -31,45 +30,65 @@ static struct reading bytes_of(const json_t *detail, const char *key)
     return json_is_integer(bytes) ? reading_of((double)json_integer_value(bytes)) : READING_NONE;
 }
 
-static char *text_of(const json_t *detail, const char *key)
+static const char *text_of(const json_t *detail, const char *key)
 {
     const char *text = json_string_value(json_object_get(detail, key));
-    return strdup(text ? text : "");
+    return text ? text : "";
 }
 
-/* Returns false when memory is out. */
-static bool read_submission(struct job *job, const json_t *detail)
+static const struct {
+    const char *key;
+    size_t member;
+} texts[] = {
+    {"name", offsetof(struct job, name)},
+    {"user", offsetof(struct job, user)},
+    {"command", offsetof(struct job, command)},
+    {"estimator", offsetof(struct job, estimator)},
+    {"probe", offsetof(struct job, probe_path)},
+};
+
+static size_t size_of_texts(const json_t *detail)
 {
-    job->name = text_of(detail, "name");
-    job->user = text_of(detail, "user");
-    job->command = text_of(detail, "command");
-    job->estimator = text_of(detail, "estimator");
+    size_t size = 0;
+    for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
+        size += strlen(text_of(detail, texts[i].key)) + 1;
+    return size;
+}
+
+static void copy_texts(struct job *job, const json_t *detail)
+{
+    char *end = job->texts;
+    for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
+        *(const char **)((char *)job + texts[i].member) = end;
+        end = stpcpy(end, text_of(detail, texts[i].key)) + 1;
+    }
+}
+
+static void read_submission(struct job *job, const json_t *detail)
+{
+    const json_t *subject = json_object_get(detail, "subject");
+    copy_texts(job, detail);
     job->text_bytes = json_integer_value(json_object_get(detail, "text_bytes"));
-    job->subject = json_incref(json_object_get(detail, "subject"));
+    if (subject)
+        job->subject = json_dumps(subject, JSON_COMPACT);
     job->preallocation = preallocation_parse(
         json_string_value(json_object_get(detail, "preallocation")));
     job->port = (int)json_integer_value(json_object_get(detail, "port"));
-    job->probe_path = text_of(detail, "probe");
-    job->attempts = json_array();
     job->estimate_bytes = bytes_of(detail, "estimate_bytes");
     job->predicted_bytes = bytes_of(detail, "predicted_bytes");
     job->p99_bytes = bytes_of(detail, "p99_bytes");
-    return job->name && job->user && job->command && job->estimator && job->probe_path &&
-           job->attempts;
 }
 
 struct job *job_create(uint64_t id, uid_t uid, const json_t *detail)
 {
-    struct job *job = calloc(1, sizeof *job);
+    struct job *job = calloc(1, sizeof *job + size_of_texts(detail));
     if (!job)
         return NULL;
     job->id = id;
     job->uid = uid;
     job->peak_gpu = JOB_GPU_UNKNOWN;
-    if (read_submission(job, detail))
-        return job;
-    job_free(job);
-    return NULL;
+    read_submission(job, detail);
+    return job;
 }
 
 void job_note_exit(struct job *job, enum failure_class failure, const json_t *detail)
@@ -92,8 +111,8 @@ void job_note_update(struct job *job, const json_t *detail)
     char *copy = job && name ? strdup(name) : NULL;
     if (!copy)
         return;
-    free(job->name);
-    job->name = copy;
+    free(job->new_name);
+    job->name = job->new_name = copy;
 }
 
 struct reading job_mean_smact(const struct job *job)

@@ -31,22 +31,23 @@ struct job {
     uint64_t id;
     uid_t uid;
 
-    /* from the submission */
-    char *name;
-    char *user;
-    char *command;                 /* the command line as people read it; "": not known */
-    char *estimator;               /* "" when nothing was estimated */
+    /* from the submission; the texts are in `texts` */
+    const char *name; /* or `new_name` */
+    const char *user;
+    const char *command;           /* the command line as people read it; "": not known */
+    const char *estimator;         /* "" when nothing was estimated */
     struct reading estimate_bytes; /* what was reserved for it */
     struct reading predicted_bytes, p99_bytes; /* the estimate itself, and its P99 */
     enum preallocation preallocation;          /* as its environment sets it */
     int64_t text_bytes; /* of its script, environment and summary in the log */
-    json_t *subject;    /* what the next run of this network is known by, or NULL */
+    char *subject;      /* what the next run of this network is known by, as JSON; or NULL */
 
-    int port;         /* of a service that is probed; 0: none */
-    char *probe_path; /* what is asked for there; "": "/" */
+    int port;               /* of a service that is probed; 0: none */
+    const char *probe_path; /* what is asked for there; "": "/" */
+    char *new_name;         /* of an UPDATE; or NULL */
 
     /* its attempts */
-    json_t *attempts;           /* attempt_list.h; never NULL */
+    json_t *attempts;           /* attempt_list.h; NULL before the first */
     int started_attempt;        /* the last whose start is in the log; 0: none */
     enum failure_class failure; /* the last */
     char *evidence;             /* of the last failure, or NULL */
@@ -59,6 +60,8 @@ struct job {
     bool peak_whole;  /* it had its GPUs to itself then */
     int idle_reports; /* since it last used its GPUs; idle_holders.c */
     struct usage usage;
+
+    char texts[]; /* each with its NUL */
 };
 
 /* Creates a job of no table. `detail`: of its SUBMIT; borrowed, may be NULL. Returns NULL when

@@ -42,7 +42,7 @@ static int on_replayed(
     if (job && event->kind == EVENT_EXITED)
         job_note_exit(job, event->exited.failure, detail);
     if (job)
-        attempt_list_note(job->attempts, daemon->core, event);
+        attempt_list_note(&job->attempts, daemon->core, event);
     return 0;
 }
 

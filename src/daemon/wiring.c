@@ -116,7 +116,7 @@ static void driver_decided(void *context, const struct event *event)
     struct daemon *daemon = context;
     struct job *job = jobs_find(daemon->jobs, event->task);
     if (job)
-        attempt_list_note(job->attempts, daemon->core, event);
+        attempt_list_note(&job->attempts, daemon->core, event);
 }
 
 static json_t *driver_record_end(void *context, const struct task *task)

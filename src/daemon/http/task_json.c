@@ -14,7 +14,7 @@
 
 static const char *end_reason(const struct task *task)
 {
-    return attempt_end_reason(task->ending ? task->ending : task->exit.failure);
+    return attempt_end_reason(task->ending ? task->ending : task->run->exit.failure);
 }
 
 static void explain_end(const struct job *job, const struct task *task, char *text, size_t size)
@@ -23,17 +23,17 @@ static void explain_end(const struct job *job, const struct task *task, char *te
     text[0] = '\0';
     if (task->ending == FAILURE_DEPENDENCY)
         snprintf(text, size, "--after=%s can never hold: task %llu has ended",
-            dependency_format(&task->broken.dependency, dependency, sizeof dependency),
-            (unsigned long long)task->broken.by);
+            dependency_format(&task->run->broken.dependency, dependency, sizeof dependency),
+            (unsigned long long)task->run->broken.by);
     else if (task->state == TASK_FAILED && task->not_at_fault)
         snprintf(text, size, "once too often, though perhaps without a fault of the task: %s",
             job && job->evidence ? job->evidence : "(no line says more)");
     else if (task->state == TASK_FAILED && task->possible_cause &&
-             task->exit.failure == FAILURE_GPU_FAULT)
+             task->run->exit.failure == FAILURE_GPU_FAULT)
         snprintf(text, size,
             "apart from others too, so the fault that stopped its neighbours was its own: %s",
             job && job->evidence ? job->evidence : "(no line says more)");
-    else if (task->state == TASK_OUT_OF_MEMORY && task->exit.failure == FAILURE_GPU_OOM)
+    else if (task->state == TASK_OUT_OF_MEMORY && task->run->exit.failure == FAILURE_GPU_OOM)
         snprintf(text, size, "out of GPU memory %s: %s",
             task->had_coresidents ? "once too often" : "with its GPU to itself",
             job && job->evidence ? job->evidence : "(no line says more)");
@@ -184,7 +184,7 @@ static void add_request(
     json_object_set_new(
         object, "estimator", job && *job->estimator ? json_string(job->estimator) : json_null());
     json_object_set_new(
-        object, "subject", job && job->subject ? json_incref(job->subject) : json_null());
+        object, "subject", job && job->subject ? json_loads(job->subject, 0, NULL) : json_null());
     json_object_set_new(
         object, "estimate_mib", job ? json_reading(job->estimate_bytes, (double)MIB) : json_null());
     json_object_set_new(object, "predicted_mib",
@@ -217,9 +217,9 @@ static void add_outcome(
     json_object_set_new(object, "oom_count", json_integer(task->oom_count));
     json_object_set_new(object, "requeue_count", json_integer(task->requeue_count));
     json_object_set_new(object, "exit_code",
-        exited && task->exit.code >= 0 ? json_integer(task->exit.code) : json_null());
+        exited && task->run->exit.code >= 0 ? json_integer(task->run->exit.code) : json_null());
     json_object_set_new(object, "signal",
-        exited && task->exit.signal ? json_integer(task->exit.signal) : json_null());
+        exited && task->run->exit.signal ? json_integer(task->run->exit.signal) : json_null());
     json_object_set_new(
         object, "failure", failed ? json_string(failure_name(job->failure)) : json_null());
     json_object_set_new(

@@ -205,7 +205,7 @@ static void print_yield(FILE *out, const struct task *task)
 
 static void print_order(FILE *out, const struct task *task)
 {
-    const struct dependency_end *broken = &task->broken;
+    const struct dependency_end *broken = &task->run->broken;
     char text[64];
     fprintf(out, " array=%" PRIu64 ",%d,%d", task->array.id, task->array.index, task->array.limit);
     fprintf(out, " order=%d,%d,%" PRId64 " broken=%" PRIu64 ",%" PRIu64 ",%d",
@@ -228,7 +228,8 @@ static void print_task(FILE *out, const struct task *task)
     fprintf(out, " service=%d,%" PRId64 ",%" PRId64 ",%" PRId64 ",%d,%d,%d",
         request->service.is_service, request->service.p99_us, service->joined_us,
         service->changed_us, service->doublings, service->quick_ends, service->restarts);
-    fprintf(out, " exit=%d,%d,%d", (int)task->exit.failure, task->exit.code, task->exit.signal);
+    fprintf(out, " exit=%d,%d,%d", (int)task->run->exit.failure, task->run->exit.code,
+        task->run->exit.signal);
     fprintf(out, " share=%d,%d,%" PRId64 " not_at_fault=%d,%d,%d,%d", (int)task->share.reason,
         task->share.thread_percent, task->share.mem_limit_bytes, task->not_at_fault,
         task->possible_cause, task->requeue_count, task->mps_failures);

@@ -42,7 +42,7 @@ static int check_update(const struct core *core, const struct event *event, cons
  * A larger `struct task` costs that much memory in each of them. */
 static void a_queued_task_is_small(void **state)
 {
-    enum { BYTES_MAX = 656 };
+    enum { BYTES_MAX = 568 };
     struct core *core = start(1);
     assert_int_equal(
         world_submit(core, 2, 1, (struct task_request){.gpus = 1, .exclusive = true}), 0);

@@ -139,7 +139,7 @@ static void a_chain_ends(void **state)
     judge_all(core, 2);
     for (uint64_t id = 1; id <= CHAIN; id++)
         assert_int_equal(world_state(core, id), TASK_CANCELLED);
-    assert_int_equal(core_task(core, CHAIN)->broken.by, CHAIN - 1);
+    assert_int_equal(core_task(core, CHAIN)->run->broken.by, CHAIN - 1);
     core_destroy(core);
 }
 
@@ -262,7 +262,7 @@ static void a_step_judges_only_some(void **state)
     assert_true(steps > 2 * N / 64);
     for (uint64_t i = 20; i < 20 + N; i++) {
         assert_int_equal(world_state(core, i), TASK_CANCELLED);
-        assert_int_equal(core_task(core, i)->broken.by, 13);
+        assert_int_equal(core_task(core, i)->run->broken.by, 13);
         assert_int_equal(world_state(core, i + N), TASK_QUEUED);
         assert_int_equal(world_state(core, i + 2 * N), TASK_BLOCKED);
     }

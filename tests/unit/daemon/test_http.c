@@ -604,8 +604,15 @@ static void submit(uid_t uid)
 static void test_a_submission_becomes_a_task(void **state)
 {
     submit(ADA);
-    const struct job *job = jobs_find(pretend.jobs, 1);
+    struct job *job = jobs_find(pretend.jobs, 1);
     assert_string_equal(job->name, "resnet");
+    assert_string_equal(job->user, "ada");
+    assert_true(sizeof *job <= 264); /* there may be tens of thousands */
+    json_t *update = json_pack("{s:s}", "name", "resnet-50, with a longer name");
+    job_note_update(job, update);
+    job_note_update(job, update);
+    json_decref(update);
+    assert_string_equal(job->name, "resnet-50, with a longer name");
     assert_string_equal(job->user, "ada");
     assert_int_equal(core_task(pretend.core, 1)->uid, ADA);
     /* nothing says how much memory it takes, which is not zero */

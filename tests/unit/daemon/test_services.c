@@ -71,8 +71,7 @@ static int set_up(void **state)
     }
     struct job *job = jobs_find(pretend.jobs, 1);
     job->port = PORT;
-    free(job->probe_path);
-    job->probe_path = strdup("/health");
+    job->probe_path = "/health";
     const struct services_options options = {.loop = &pretend.loop,
         .core = pretend.core,
         .jobs = pretend.jobs,
