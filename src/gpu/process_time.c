@@ -100,7 +100,6 @@ int process_time_query(const struct nvml *nvml, nvml_device device,
     struct gpu_sample *sample)
 {
     unsigned count = 0;
-    int64_t began_us = query_cost_cpu_us();
     if (!is_worth_query(sample)) {
         clear_times(sample);
         return NVML_OK;
@@ -108,6 +107,7 @@ int process_time_query(const struct nvml *nvml, nvml_device device,
     if (share > 0 && sample->at_us < time->next_query_us)
         return NVML_OK;
     clear_times(sample);
+    int64_t began_us = query_cost_cpu_us();
     int r = fetch_samples(nvml, device, buffer, second_before(time->newest_us), &count);
     if (share > 0)
         time->next_query_us = sample->at_us +

@@ -7,8 +7,12 @@
  *     step 10 s, keep 60 s:   slot  0   1   2   3   4   5
  *                             t     60  70  20  30  40  50      (70 s has overwritten 10 s)
  *
- * Values are added up in memory; when a step has passed, its record is written. A record has its
- * time and a checksum: a slot with another time is old, one with a wrong checksum half written.
+ * Values are added up in memory; a step that has passed becomes a record. A record has its time and
+ * a checksum: a slot with another time is old, one with a wrong checksum half written.
+ *
+ * A write costs much more than the bytes of a record. So records of neighbouring slots are held
+ * back in memory. They are written together once they cover HOLD_US, at the end of the ring, before
+ * a gap and when the file is closed. A reader gets them from memory.
  */
 #include "store/series.h"
 
@@ -20,8 +24,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/hash.h"
+
+#define HOLD_US (5 * SECOND_US) /* chosen: what a crash may cost, as of the metrics */
+
+enum { HELD_MAX = 8 }; /* records held back of a ring; chosen */
 
 /* ---- the file ---- */
 
@@ -46,11 +55,19 @@ struct step {
     int n[SERIES_VALUES_MAX];
 };
 
+/* Records of neighbouring slots that are not written yet, as they will be on disk. */
+struct held {
+    int64_t first_slot;
+    int n;
+    char records[HELD_MAX * sizeof(struct record)];
+};
+
 struct series {
     int fd;
     struct head head;
     enum series_figure figures[SERIES_VALUES_MAX];
     struct step steps[SERIES_RINGS_MAX]; /* of each ring: the step that has not passed */
+    struct held held[SERIES_RINGS_MAX];
 };
 
 static size_t record_size(const struct series *series)
@@ -129,21 +146,45 @@ int series_open(const char *path, const struct series_form *form, struct fault *
 
 /* ---- writing ---- */
 
-static int write_step(struct series *series, size_t ring)
+/* What could not be written is lost. */
+static int write_held(struct series *series, size_t ring)
+{
+    struct held *held = &series->held[ring];
+    size_t record = record_size(series), size = (size_t)held->n * record;
+    off_t offset = ring_offset(series, ring) + held->first_slot * (off_t)record;
+    held->n = 0;
+    ssize_t n = size ? pwrite(series->fd, held->records, size, offset) : 0;
+    return n == (ssize_t)size ? 0 : n < 0 ? -errno : -ENOSPC;
+}
+
+static int hold_record(struct series *series, size_t ring, const struct record *record)
+{
+    const struct series_ring *form = &series->head.rings[ring];
+    struct held *held = &series->held[ring];
+    int64_t slot = record->start_us / form->step_us % slots_of(form);
+    size_t size = record_size(series);
+    int r = slot == held->first_slot + held->n ? 0 : write_held(series, ring);
+    if (held->n == 0)
+        held->first_slot = slot;
+    memcpy(held->records + (size_t)held->n++ * size, record, size);
+    if (held->n == HELD_MAX || held->n * form->step_us >= HOLD_US || slot == slots_of(form) - 1) {
+        int wrote = write_held(series, ring);
+        r = r < 0 ? r : wrote;
+    }
+    return r;
+}
+
+static int end_step(struct series *series, size_t ring)
 {
     struct step *step = &series->steps[ring];
-    const struct series_ring *form = &series->head.rings[ring];
     struct record record = {.start_us = step->start_us};
-    size_t size = record_size(series);
     for (size_t i = 0; i < series->head.n_values; i++) {
         double value = series->figures[i] == SERIES_MAX ? step->sum[i] : step->sum[i] / step->n[i];
         record.value[i] = step->n[i] ? (float)value : NAN;
     }
     record.check = check_of(series, &record);
-    int64_t slot = step->start_us / form->step_us % slots_of(form);
     *step = (struct step){0};
-    ssize_t n = pwrite(series->fd, &record, size, ring_offset(series, ring) + slot * (off_t)size);
-    return n == (ssize_t)size ? 0 : n < 0 ? -errno : -ENOSPC;
+    return hold_record(series, ring, &record);
 }
 
 static void add_value(struct step *step, size_t i, enum series_figure figure, double value)
@@ -162,8 +203,8 @@ int series_add(struct series *series, int64_t wall_us, const struct reading *val
         struct step *step = &series->steps[ring];
         int64_t start_us = wall_us - wall_us % series->head.rings[ring].step_us;
         if (step->start_us && step->start_us != start_us) {
-            int wrote = write_step(series, ring);
-            r = r < 0 ? r : wrote;
+            int ended = end_step(series, ring);
+            r = r < 0 ? r : ended;
         }
         step->start_us = start_us;
         for (size_t i = 0; i < series->head.n_values; i++)
@@ -177,9 +218,11 @@ void series_close(struct series *series)
 {
     if (!series)
         return;
-    for (size_t ring = 0; series->fd >= 0 && ring < series->head.n_rings; ring++)
+    for (size_t ring = 0; series->fd >= 0 && ring < series->head.n_rings; ring++) {
         if (series->steps[ring].start_us)
-            write_step(series, ring);
+            end_step(series, ring);
+        write_held(series, ring);
+    }
     if (series->fd >= 0)
         close(series->fd);
     free(series);
@@ -225,6 +268,8 @@ int series_read(struct series *series, int64_t since_us, int64_t now_us,
     *ret_step_us = form->step_us;
     ssize_t n = pread(series->fd, data, (size_t)slots * size, ring_offset(series, ring));
     int r = n == (ssize_t)((size_t)slots * size) ? 0 : n < 0 ? -errno : -EIO;
+    const struct held *held = &series->held[ring];
+    memcpy(data + (size_t)held->first_slot * size, held->records, (size_t)held->n * size);
     if (since_us > first_us)
         first_us = since_us;
     int64_t at_us = first_us > 0 ? first_us + form->step_us - 1 : 0;

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A time series in one file of fixed size. It has several rings of records, each coarser and longer
- * than the one before (for example a record each second for an hour, each 10 s for a day). Adding
- * values costs a small write for each step of each ring.
+ * than the one before (for example a record each second for an hour, each 10 s for a day). Several
+ * short steps are written together.
  *
- * Contract: the file is not synced. A power cut loses the last moments; a half-written record is
- * left out when it is read.
+ * Contract:
+ * 1. A crash of the program loses at most 5 s of values, and the step that has not passed.
+ * 2. series_read sees each step that has passed, written or not.
+ * 3. The file is not synced. A power cut loses the last moments; a half-written record is left out
+ *    when it is read.
  */
 #ifndef COLLOC_STORE_SERIES_H
 #define COLLOC_STORE_SERIES_H
@@ -46,7 +49,7 @@ struct series;
 int series_open(const char *path, const struct series_form *form, struct fault *fault,
     struct series **ret_series);
 
-/* Writes the steps that have not passed, and closes the file. NULL is allowed. */
+/* Writes everything, also the steps that have not passed, and closes the file. NULL is allowed. */
 void series_close(struct series *series);
 
 /*
@@ -54,7 +57,7 @@ void series_close(struct series *series);
  *
  * wall_us: the wall clock.
  *
- * Returns 0, or -errno of what could not be written.
+ * Returns 0, or -errno of what could not be written; it may be of earlier steps.
  */
 int series_add(struct series *series, int64_t wall_us, const struct reading *values);
 

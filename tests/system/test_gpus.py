@@ -561,8 +561,10 @@ class Past(DaemonCase):
     def test_the_past_is_kept_over_a_restart(self):
         task = self.train(3000, 1e6, "--smact=0.6", policy="exclusive")
         gpu = self.wait_state(task, "RUNNING")["gpus"][0]
+        # Of each GPU up to eight steps are only in memory (store/series.c).
         until(
-            lambda: any(row["index"] == gpu and row["smact"] == "0.6" for row in self.past("30s"))
+            lambda: sum(row["index"] == gpu and row["smact"] == "0.6" for row in self.past("30s"))
+            > 8
         )
         self.restart(signal.SIGKILL)
         seen = until(lambda: next((rows for rows in [self.past("1h")] if rows), None))

@@ -140,6 +140,37 @@ static void it_goes_on_where_it_was(void **state)
     assert_int_equal(place->n, 3);
 }
 
+/* Returns how many records of the finest ring another reader of the file finds. */
+static int count_written(const struct place *place)
+{
+    struct place other = {.n = 0};
+    memcpy(other.path, place->path, sizeof other.path);
+    open_series(&other);
+    read_since(&other, 0, 9);
+    series_close(other.series);
+    return other.n;
+}
+
+static void short_steps_are_written_together(void **state)
+{
+    struct place *place = *state;
+    for (int i = 0; i <= 4; i++)
+        add(place, i, i);
+    assert_int_equal(count_written(place), 0);
+    read_since(place, 0, 9);
+    assert_int_equal(place->n, 4);
+    assert_float_equal(place->first[3].value, 3, 0);
+    add(place, 5, 5);
+    assert_int_equal(count_written(place), 5);
+    add(place, 6, 6);
+    assert_int_equal(count_written(place), 5);
+    add(place, 8, 8);
+    add(place, 9, 9);
+    assert_int_equal(count_written(place), 7); /* 7 is missing: 5 and 6 are written before it */
+    add(place, 10, 10);
+    assert_int_equal(count_written(place), 9); /* 9 is at the end of the ring */
+}
+
 static void what_is_half_written_is_left_out(void **state)
 {
     struct place *place = *state;
@@ -195,6 +226,7 @@ int main(void)
             old_records_make_room_and_the_coarse_ones_stay, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_gap_has_no_records_of_old, set_up, tear_down),
         cmocka_unit_test_setup_teardown(it_goes_on_where_it_was, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(short_steps_are_written_together, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_is_half_written_is_left_out, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_file_of_another_form_is_begun_anew, set_up, tear_down),
         cmocka_unit_test_setup_teardown(its_size_is_bounded, set_up, tear_down),
