@@ -220,7 +220,7 @@ class PowerCuts(Workload):
         self.image = copy
         self.mount()
         self.start()
-        now = {task["id"]: self.lasting(task) for task in self.tasks(state="all")}
+        now = {task["id"]: self.lasting(task) for task in self.all_tasks()}
         changed = {
             task: (end, now.get(task)) for task, end in self.ended.items() if now.get(task) != end
         }
