@@ -4,9 +4,10 @@
 
     tests/gpu/torch_profile_trial.py PROGRAMS OUTPUT
 
-PROGRAMS is a folder of scripts/bundle. A training with an optimizer runs under --profile=torch:
-steps that are named at its submission, then five by `colloc profile`, then a second by time. Each
-trace has to have kernels, and as many steps of the optimizer as were asked for. The steps a second
+PROGRAMS is a folder of scripts/bundle. A training that reads its loss in each step runs under
+--profile=torch: steps that are named at its submission, then five by `colloc profile`, then a
+second by time. Each trace has to have kernels, and at least as many steps of the optimizer as were
+asked for: PyTorch ends a recording in another thread, the first in 0.7 s. The steps a second
 before, during and after a recording go into OUTPUT as JSON, beside those of the same training
 without the option: the cost of being ready. Needs one idle GPU and a python3 with PyTorch; changes
 no setting of the GPU.
@@ -32,8 +33,10 @@ print(torch.__version__, flush=True)
 begin, steps = time.time(), 0
 while True:
     optimizer.zero_grad()
-    model(data).square().mean().backward()
+    loss = model(data).square().mean()
+    loss.backward()
     optimizer.step()
+    loss.item()
     steps += 1
     if time.time() - begin >= 1:
         torch.cuda.synchronize()
@@ -125,14 +128,14 @@ def main(programs, output):
         result = run_trial(daemon)
     finally:
         daemon.close()
+    print(json.dumps(result, indent=1))
     with open(output, "w", encoding="utf-8") as file:
         json.dump(result, file, indent=1)
-    print(json.dumps(result, indent=1))
     failed = [
         name
         for name in ("named", "by_steps", "by_time")
         if not result[name]["kernels"]
-        or (name != "by_time" and result[name]["optimizer_steps"] != STEPS)
+        or (name != "by_time" and result[name]["optimizer_steps"] < STEPS)
     ]
     if failed:
         sys.exit(f"wrong traces: {failed}")
