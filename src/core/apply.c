@@ -147,6 +147,10 @@ static int add_task(
     task->uid = event->submit.uid;
     task->array = array;
     task->request = event->submit.request;
+    task->request.gpu_kind = NULL;
+    if (event->submit.request.gpu_kind &&
+        !(task->request.gpu_kind = strdup(event->submit.request.gpu_kind)))
+        return -ENOMEM;
     core->n_taking_turns += task->request.takes_turns;
     core->any_time_limit |= task->request.time_limit_us > 0;
     core->view.has_services |= task->request.service.is_service;

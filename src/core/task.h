@@ -115,8 +115,9 @@ struct task_request {
     int64_t begin_us;               /* it does not start before; 0: at once */
     const struct dependency *after; /* of SUBMIT; a task holds those that are open: see below */
     int n_after;
-    char gpu_kind[TASK_GPU_KIND_SIZE]; /* kinds that its GPUs may be of (core/kind_match.h); "":
-                                          any */
+    const char
+        *gpu_kind; /* kinds that its GPUs may be of (core/kind_match.h); NULL: any. Of SUBMIT;
+                             a task has a copy, on the heap */
 };
 
 enum task_state {

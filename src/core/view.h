@@ -178,7 +178,7 @@ double gpu_view_expected_w(const struct gpu_view *gpu, const struct expectation 
 /* Does the task run on any kind of GPU? Most do: then no name is compared. */
 static inline bool task_takes_any_kind(const struct task *task)
 {
-    return !*task->request.gpu_kind && task->state != TASK_SUSPENDED;
+    return !task->request.gpu_kind && task->state != TASK_SUSPENDED;
 }
 
 /* Is the GPU of one of the kinds that the task names? See cluster_view_is_of_kind. */
