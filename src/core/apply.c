@@ -259,8 +259,8 @@ static int add_resident(
         .backfilled_before = gpu->reserved_for,
         .gpus = task->n_gpus,
         .places = task->gpus,
-        .sharing = task->share.sharing,
-        .thread_percent = task->share.thread_percent,
+        .sharing = task->run->share.sharing,
+        .thread_percent = task->run->share.thread_percent,
         .since_us = now_us,
         .ends_us = limit_ends_us(task, now_us),
         .grew_us = now_us,
@@ -268,7 +268,7 @@ static int add_resident(
         .service = core_resident_service(core, task, now_us),
         .need_bytes = required_bytes(task),
         .expect = task->request.expect,
-        .kind_speed = task->kind_speed,
+        .kind_speed = task->run->kind_speed,
     };
     gpu->mix_since_us = now_us;
     if (task->exclusive)
@@ -362,8 +362,8 @@ static int apply_place(struct core *core, struct task *task, const struct event 
     task->gpus = memcpy(gpus, event->place.gpus, (size_t)event->place.n * sizeof *gpus);
     task->n_gpus = event->place.n;
     task->exclusive = event->place.exclusive;
-    task->share = event->place.share;
-    task->kind_speed = kind_speed_on(&core->view, task, gpus, task->n_gpus);
+    task->run->share = event->place.share;
+    task->run->kind_speed = kind_speed_on(&core->view, task, gpus, task->n_gpus);
     task->had_coresidents = false;
     core_take_host(core, task);
     task->attempts++;
@@ -389,7 +389,8 @@ void core_release_gpus(struct core *core, struct task *task, int64_t now_us)
 /* There was no MPS server: the attempt is time-sliced. */
 static void use_time_slicing(struct core *core, struct task *task)
 {
-    task->share = (struct sharing_mode){.sharing = SHARING_STREAMS, .reason = task->share.reason};
+    task->run->share = (struct sharing_mode){
+        .sharing = SHARING_STREAMS, .reason = task->run->share.reason};
     for (int i = 0; i < task->n_gpus; i++) {
         struct resident *resident = gpu_view_resident(&core->view.gpus[task->gpus[i]], task->id);
         resident->sharing = SHARING_STREAMS;
@@ -428,7 +429,7 @@ static int apply_unstarted(struct core *core, struct task *task, const struct ev
     core_return_host(core, task);
     core_release_gpus(core, task, event->time_us);
     task->has_process = task->exclusive = false;
-    task->unstarted++;
+    task->run->unstarted++;
     if (task->ending != FAILURE_CANCELLED)
         task->ending = FAILURE_NONE;
     return_to_queue(core, task, task->started_us);

@@ -74,7 +74,7 @@ struct resident {
     struct resident_service service;
     struct reading need_bytes; /* the memory that it requires */
     struct expectation expect; /* its SMACT: measured, once the task was alone there */
-    double kind_speed;         /* as task->kind_speed */
+    double kind_speed;         /* as task->run->kind_speed */
     enum residence residence;
     double level_bytes; /* its memory when it last grew */
     int64_t grew_us;    /* when that was */

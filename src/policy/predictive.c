@@ -281,7 +281,7 @@ static int64_t rank(const struct task *task, int64_t now_us)
     if (!time_us->valid)
         return RANK_UNKNOWN;
     int64_t expected_us = (int64_t)time_us->value;
-    double speed = task->kind_speed > 0 ? task->kind_speed : 1;
+    double speed = task->run->kind_speed > 0 ? task->run->kind_speed : 1;
     int64_t left_us = expected_us - (int64_t)(speed * (double)task_computed_us(task, now_us));
     return left_us > expected_us / OVERRUN_DIVISOR ? left_us : expected_us / OVERRUN_DIVISOR;
 }
