@@ -705,11 +705,13 @@ static int decode_field(
 static int decode_fields(
     const struct decoding *decoding, const struct fields *fields, const json_t *object, void *to)
 {
+    size_t left = json_object_size(object); /* members: most optional ones are left out, last */
     int r = 0;
     for (size_t i = 0; i < fields->n && r == 0; i++) {
         const struct field *field = &fields->field[i];
-        r = decode_field(
-            decoding, field, json_object_get(object, field->key), (char *)to + field->offset);
+        const json_t *value = left ? json_object_get(object, field->key) : NULL;
+        left -= value != NULL;
+        r = decode_field(decoding, field, value, (char *)to + field->offset);
     }
     return r;
 }
