@@ -78,7 +78,10 @@ static int apply_gpus(struct core *core, const struct event *event)
     struct head_outlook *outlooks = realloc(core->outlooks, (size_t)most * sizeof *outlooks + 1);
     if (outlooks)
         core->outlooks = outlooks;
-    if (!gpus || !chosen || !verdicts || !outlooks)
+    double *open_bytes = realloc(view->open_bytes, (size_t)most * sizeof *open_bytes + 1);
+    if (open_bytes)
+        view->open_bytes = open_bytes;
+    if (!gpus || !chosen || !verdicts || !outlooks || !open_bytes)
         return -ENOMEM;
 
     for (int i = 0; i < view->n_gpus; i++) {
@@ -101,6 +104,7 @@ static int apply_gpus(struct core *core, const struct event *event)
     double largest = 0;
     for (int i = 0; i < view->n_gpus; i++) {
         const struct gpu_identity *id = &view->gpus[i].id;
+        core_note_open(core, i);
         core->any_gone |= id->is_gone;
         view->has_nodes |= id->node != view->gpus[0].id.node;
         if ((double)id->mem_total_bytes > largest)
@@ -284,6 +288,7 @@ void core_remove_resident(struct core *core, int i, uint64_t id, int64_t now_us)
     struct resident *end = gpu->residents + gpu->n_residents--;
     memmove(resident, resident + 1, (size_t)(end - resident - 1) * sizeof *resident);
     gpu->mix_since_us = now_us;
+    core_note_open(core, i);
     if (gpu->exclusive_for == id)
         gpu->exclusive_for = 0;
     if (gpu->closed_for == id)
@@ -322,6 +327,7 @@ int core_add_to_gpu(struct core *core, struct task *task, int gpu, int64_t now_u
     record_coresidents(core, task, &core->view.gpus[gpu]);
     if (add_resident(core, &core->view.gpus[gpu], task, now_us) < 0)
         return -ENOMEM;
+    core_note_open(core, gpu);
     core_note_joined(core, task, gpu, now_us);
     return 0;
 }

@@ -6,6 +6,7 @@
 #ifndef COLLOC_CORE_VIEW_H
 #define COLLOC_CORE_VIEW_H
 
+#include <math.h>
 #include <stddef.h>
 
 #include "base/reading.h"
@@ -124,6 +125,7 @@ struct interference_constants;
 
 struct cluster_view {
     struct gpu_view *gpus;
+    double *open_bytes; /* of each: gpu_view_open_bytes; NULL: not noted */
     int n_gpus;
     struct reading mem_total_max_bytes; /* of the largest GPU of known size */
     char *distances;                    /* of each pair, n_gpus rows; NULL: not known */
@@ -236,6 +238,19 @@ static inline struct reading gpu_view_free_bytes(const struct gpu_view *gpu)
     if (!gpu->mem_used_bytes.valid)
         return READING_NONE;
     return reading_of((double)gpu->id.mem_total_bytes - gpu->mem_used_bytes.value);
+}
+
+/*
+ * Returns how many bytes a task can find free on the GPU, at most: INFINITY where it is idle, or
+ * what is free is not known. A policy that compares a task with all GPUs of a large cluster reads
+ * the view's list of these, which the core keeps, and of most GPUs nothing else.
+ */
+double gpu_view_open_bytes(const struct gpu_view *gpu);
+
+/* False for a GPU that is not idle, as far as that is noted. */
+static inline bool cluster_view_may_be_idle(const struct cluster_view *view, int gpu)
+{
+    return !view->open_bytes || isinf(view->open_bytes[gpu]);
 }
 
 #endif

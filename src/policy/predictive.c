@@ -72,7 +72,8 @@ static double fastest_kind(const struct placement_query *query)
 /* Is the GPU idle, and as fast as `fastest`? */
 static bool is_idle_and_fast(const struct placement_query *query, int i, double fastest)
 {
-    return kind_speed_of(query->view, i) >= fastest && gpu_view_is_idle(&query->view->gpus[i]);
+    return cluster_view_may_be_idle(query->view, i) && kind_speed_of(query->view, i) >= fastest &&
+           gpu_view_is_idle(&query->view->gpus[i]);
 }
 
 /* Lists the first idle GPUs of the fastest kind that fit, at most `most`. Sets the verdicts on all
@@ -198,7 +199,10 @@ static bool pick_of_many(
 static void check_all_gpus(const struct placement_query *query, struct predictor *predictor,
     double fastest, struct verdict *verdicts)
 {
+    const struct conditions_filter filter = conditions_filter_of(query);
     for (int i = query->first_gpu; i < placement_end_gpu(query); i++) {
+        if (conditions_filter_refuses(&filter, i, &verdicts[i]))
+            continue;
         if (!is_idle_and_fast(query, i, fastest))
             check_gpu(query, predictor, i, &verdicts[i]);
         if (verdicts[i].kind == VERDICT_FITS)
