@@ -523,6 +523,36 @@ static void of_many_gpus_those_are_taken_where_most_is_gained(void **state)
     assert_int_equal(chosen[1], 95);
 }
 
+static int n_asked;
+
+static enum node_admission refuse_one(void *context, const struct task *asking, int gpu)
+{
+    n_asked++;
+    return gpu == *(const int *)context ? NODE_NOT_NOW : NODE_ADMITS;
+}
+
+/* GPU 2 gains most, the others the same. The server is asked about GPU 0 and GPU 2. */
+static void servers_are_asked_only_where_more_is_gained(void **state)
+{
+    int refused = -1;
+    const struct node_check check = {refuse_one, &refused};
+    struct placement_query query = {.view = &view,
+        .conditions = &conditions,
+        .settings = &settings,
+        .task = &task,
+        .now_us = NOW,
+        .node_check = &check};
+    come(5, 0.3, 1);
+    for (int i = 0; i < N; i++)
+        move_in(i, 61 + (uint64_t)i, 5, i == 2 ? 0.1 : 0.8, 1);
+    for (; refused < N; refused++) {
+        n_asked = 0;
+        assert_int_equal(policy_predictive.choose(&query, chosen, verdicts), PLACE_NOW);
+        assert_int_equal(chosen[0], refused == 2 ? 0 : 2);
+        assert_int_equal(n_asked, refused == 0 ? 3 : 2);
+    }
+}
+
 /* The memory is short, whatever the resident still takes: that it rises is the reason only where
  * reasons are read. */
 static void an_unexplained_refusal_reads_no_resident(void **state)
@@ -704,6 +734,7 @@ int main(void)
         cmocka_unit_test_setup(a_task_of_two_gpus_is_as_fast_as_its_slower_one, idle_machine),
         cmocka_unit_test_setup(two_gpus_are_taken_where_both_together_gain_most, idle_machine),
         cmocka_unit_test_setup(of_many_gpus_those_are_taken_where_most_is_gained, idle_machine),
+        cmocka_unit_test_setup(servers_are_asked_only_where_more_is_gained, idle_machine),
         cmocka_unit_test_setup(an_unexplained_refusal_reads_no_resident, idle_machine),
         cmocka_unit_test_setup(a_refusal_by_what_is_noted_reads_no_gpu, idle_machine),
         cmocka_unit_test_setup(what_was_promised_is_not_free, idle_machine),
