@@ -33,25 +33,38 @@ static int64_t time_of(const struct placement_query *query, const struct stage *
                                      : START_UNKNOWN;
 }
 
-struct opening opening_predict(const struct placement_query *query, int gpu)
+bool opening_is_before(const struct opening *one, const struct opening *other)
+{
+    if (one->at_us != other->at_us)
+        return one->at_us < other->at_us;
+    return one->n_left != other->n_left ? one->n_left < other->n_left : one->speed > other->speed;
+}
+
+/* While residents leave, the time passes and more have left: it gets no earlier. */
+bool opening_predict(const struct placement_query *query, int gpu, const struct opening *before,
+    struct opening *ret_opening)
 {
     int n_residents = query->view->gpus[gpu].n_residents;
-    struct opening opening = {gpu, START_UNKNOWN, 0, kind_speed_of(query->view, gpu)};
+    struct opening *opening = ret_opening;
     struct stage stage;
-    if (n_residents > PREDICT_RESIDENTS_MAX) {
-        opening.n_left = n_residents;
-        return opening;
-    }
+    *opening = (struct opening){gpu, START_UNKNOWN, n_residents, kind_speed_of(query->view, gpu)};
+    if (n_residents > PREDICT_RESIDENTS_MAX)
+        return !before || opening_is_before(opening, before);
     stage_init(&stage, query, gpu);
-    for (; !stage_admits(query, &stage); opening.n_left++) {
-        if (stage.gpu.n_residents == 0) {
-            opening.n_left = OPENING_NEVER;
-            return opening;
-        }
+    opening->n_left = 0;
+    for (;; opening->n_left++) {
+        opening->at_us = time_of(query, &stage);
+        if (before && !opening_is_before(opening, before))
+            return false;
+        if (stage_admits(query, &stage))
+            return true;
+        if (stage.gpu.n_residents == 0)
+            break;
         stage_advance(&stage);
     }
-    opening.at_us = time_of(query, &stage);
-    return opening;
+    opening->at_us = START_UNKNOWN;
+    opening->n_left = OPENING_NEVER;
+    return !before || opening_is_before(opening, before);
 }
 
 /* How many residents have to leave when no further task comes, or OPENING_NEVER. */
@@ -60,10 +73,11 @@ static int count_leaving(const struct placement_query *query, int gpu)
     struct head_outlook *outlook = query->outlooks ? &query->outlooks[gpu] : NULL;
     if (outlook && outlook->is_noted)
         return outlook->n_left;
-    int n_left = opening_predict(query, gpu).n_left;
+    struct opening opening;
+    opening_predict(query, gpu, NULL, &opening);
     if (outlook)
-        *outlook = (struct head_outlook){.is_noted = true, .n_left = n_left};
-    return n_left;
+        *outlook = (struct head_outlook){.is_noted = true, .n_left = opening.n_left};
+    return opening.n_left;
 }
 
 bool opening_lasts(

@@ -275,6 +275,7 @@ bool stage_admits(const struct placement_query *query, const struct stage *stage
         return false;
     alone.view = &stage->view;
     alone.on_one_gpu = true;
+    alone.is_unexplained = true;
     alone.head = NULL;
     alone.node_check = NULL;
     alone.first_gpu = alone.end_gpu = 0;

@@ -13,6 +13,7 @@
 
 #include "base/array.h"
 #include "policy/backfill.h"
+#include "policy/opening.h"
 #include "policy/policies.h"
 #include "pretend_gpus.h"
 
@@ -61,10 +62,34 @@ static enum placement_answer choose_once(
     return inner->choose(query, ret_gpus, ret_verdicts);
 }
 
+static bool are_alike(const struct opening *a, const struct opening *b)
+{
+    return a->gpu == b->gpu && a->at_us == b->at_us && a->n_left == b->n_left;
+}
+
+/* A prediction that ends early answers as one that does not. */
+static int n_bounded;
+
+static bool reserve_twice(const struct placement_query *query, int *ret_gpus, int64_t *ret_start_us)
+{
+    struct opening all[GPUS_MAX], bounded;
+    for (int i = 0; i < query->view->n_gpus; i++)
+        assert_true(opening_predict(query, i, NULL, &all[i]));
+    for (int i = 0; i < query->view->n_gpus; i++) {
+        for (int k = 0; k < query->view->n_gpus; k++) {
+            bool is_sooner = opening_is_before(&all[i], &all[k]);
+            assert_int_equal(opening_predict(query, i, &all[k], &bounded), is_sooner);
+            assert_true(!is_sooner || are_alike(&bounded, &all[i]));
+            n_bounded += is_sooner;
+        }
+    }
+    return backfill_reserve(query, ret_gpus, ret_start_us);
+}
+
 static const struct policy policy_once = {
     .name = "once", .choose = choose_once, .reserve = backfill_reserve};
 static const struct policy policy_twice = {
-    .name = "twice", .choose = choose_twice, .reserve = backfill_reserve};
+    .name = "twice", .choose = choose_twice, .reserve = reserve_twice};
 
 /* ---- pretend GPUs, on which each task has the memory that it requires ---- */
 
@@ -158,6 +183,24 @@ static void a_task_like_the_head_waits_without_being_tried(void **state)
     core_destroy(core);
 }
 
+/* On GPU 0 the head is admitted when one of two has left; so it would be on GPU 1, which is not
+ * asked about that. */
+static void a_gpu_that_opens_no_sooner_is_predicted_no_further(void **state)
+{
+    inner = &policy_magm;
+    core = world_core(&policy_once, 2);
+    now_us = 0;
+    let_pass(1);
+    for (uint64_t id = 1; id <= 4; id++) {
+        assert_true(submit(id, 16 * GIB));
+        let_pass(100);
+    }
+    n_predicted = 0;
+    assert_false(submit(5, 20 * GIB));
+    assert_int_equal(n_predicted, 2 + 1);
+    core_destroy(core);
+}
+
 /* Minutes: 0: not known. */
 static void submit_timed(uint64_t id, int gib, double smact, int expected, int limit)
 {
@@ -247,7 +290,7 @@ static void what_was_noted_changes_no_answer(void **state)
 {
     static const struct policy *const policies[] = {&policy_magm, &policy_predictive, &policy_lug};
     enum { RUNS = 10, TASKS = 60 };
-    n_noted = 0;
+    n_noted = n_bounded = 0;
     for (int run = 0; run < RUNS * (int)ARRAY_SIZE(policies); run++) {
         srand((unsigned)run);
         inner = policies[run % (int)ARRAY_SIZE(policies)];
@@ -262,7 +305,7 @@ static void what_was_noted_changes_no_answer(void **state)
         }
         core_destroy(core);
     }
-    assert_true(n_noted > 1000);
+    assert_true(n_noted > 1000 && n_bounded > 100);
 }
 
 int main(void)
@@ -271,6 +314,7 @@ int main(void)
         cmocka_unit_test(a_task_starts_if_the_head_is_admitted_after_as_many_have_left),
         cmocka_unit_test(the_head_is_predicted_once_for_all_tasks_behind_it),
         cmocka_unit_test(a_task_like_the_head_waits_without_being_tried),
+        cmocka_unit_test(a_gpu_that_opens_no_sooner_is_predicted_no_further),
         cmocka_unit_test(after_a_placement_the_head_is_predicted_anew),
         cmocka_unit_test(an_idle_gpu_is_tested_once),
         cmocka_unit_test(what_was_noted_changes_no_answer),
