@@ -21,24 +21,25 @@ enum { VIEW_DISTANCES_MAX = 64 };
 /* GPUs of one server; chosen: four times as many as the largest have. */
 enum { NODE_INDEX_MAX = 64 };
 
+/* What policies read of every GPU comes first, as in struct gpu_view. */
 struct gpu_identity {
     int64_t mem_total_bytes; /* that tasks can have: without what the driver reserves */
     bool is_place;           /* false: a GPU of which the MIG instances are the places */
     bool is_mig_instance;    /* CUDA lets a process see one instance only */
-    bool is_gone;     /* the driver no longer has this MIG instance: no place until listed again */
-    bool one_process; /* compute mode Exclusive_Process: admits several only as MPS clients */
+    bool is_gone;      /* the driver no longer has this MIG instance: no place until listed again */
+    bool one_process;  /* compute mode Exclusive_Process: admits several only as MPS clients */
+    int power_limit_w; /* that the driver keeps; 0: not known */
+    int speed;         /* of training, in a unit that all GPUs share; 0: not known */
+    int node; /* the server that it is in: the GPUs of a node follow one another in the view */
+    int index_on_node; /* less than NODE_INDEX_MAX; only tasks over several nodes need it */
+    char name[64];
     char uuid[96];
     char label[16]; /* the index for people: "0", or "0:1" for a MIG instance */
-    char name[64];
     /* A character for each GPU before it in the list of the event: the larger, the farther that
      * is; "": not known. */
     char distances[VIEW_DISTANCES_MAX + 1];
     int device;         /* 1 + N of its /dev/nvidiaN; 0: not known */
     char near_cpus[96]; /* CPUs of its NUMA node: "0-15,64-79"; "": not known */
-    int power_limit_w;  /* that the driver keeps; 0: not known */
-    int speed;          /* of training, in a unit that all GPUs share; 0: not known */
-    int node; /* the server that it is in: the GPUs of a node follow one another in the view */
-    int index_on_node; /* less than NODE_INDEX_MAX; only tasks over several nodes need it */
 };
 
 enum view_health {
