@@ -34,7 +34,8 @@
 
 static bool is_partition(const struct slurm_job *record, const char *name)
 {
-    return record->partition && strcmp(record->partition, name) == 0;
+    const char *partition = record->partition;
+    return partition && *partition == *name && strcmp(partition, name) == 0; /* often called */
 }
 
 static struct tracked_job *find_tracked(
