@@ -27,10 +27,14 @@
 #include "core/core_private.h"
 #include "core/kind_speed.h"
 
-static int find_gpu(const struct core *core, const char *uuid)
+/* `hint`: where it is looked for first. A list has known GPUs in the order of the view, mostly. */
+static int find_gpu(const struct core *core, const char *uuid, int hint)
 {
-    for (int i = 0; i < core->view.n_gpus; i++)
-        if (strcmp(core->view.gpus[i].id.uuid, uuid) == 0)
+    const struct cluster_view *view = &core->view;
+    if (hint < view->n_gpus && strcmp(view->gpus[hint].id.uuid, uuid) == 0)
+        return hint;
+    for (int i = 0; i < view->n_gpus; i++)
+        if (strcmp(view->gpus[i].id.uuid, uuid) == 0)
             return i;
     return -1;
 }
@@ -58,7 +62,7 @@ static void set_distances(struct core *core, const struct event *event)
     memset(view->distances, VIEW_DISTANCE_UNKNOWN, size);
     for (int i = 0; i < event->gpus.n; i++)
         for (int k = 0; k < i && list[i].distances[k]; k++)
-            set_distance(view, find_gpu(core, list[i].uuid), find_gpu(core, list[k].uuid),
+            set_distance(view, find_gpu(core, list[i].uuid, i), find_gpu(core, list[k].uuid, k),
                 list[i].distances[k]);
 }
 
@@ -88,8 +92,9 @@ static int apply_gpus(struct core *core, const struct event *event)
         view->gpus[i].health = VIEW_LOST;
         view->gpus[i].is_listed = false;
     }
-    for (int i = 0; i < event->gpus.n; i++) {
-        int known = find_gpu(core, event->gpus.list[i].uuid);
+    for (int i = 0, next = 0; i < event->gpus.n; i++) {
+        int known = find_gpu(core, event->gpus.list[i].uuid, next);
+        next = known >= 0 ? known + 1 : view->n_gpus + 1;
         struct gpu_view *gpu = &view->gpus[known >= 0 ? known : view->n_gpus];
         if (known < 0) {
             *gpu = (struct gpu_view){0};

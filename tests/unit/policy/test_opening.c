@@ -195,8 +195,8 @@ static void submit_timed(uint64_t id, int gib, double smact, int expected, int l
     assert_int_equal(world_submit(core, now_us, id, request), 0);
 }
 
-/* GPU 0 admits the head when task 1 ends, after 60 min. Returns how often the head's policy is asked
- * about it and about GPU 1, where task 2 runs. */
+/* GPU 0 admits the head when task 1 ends, after 60 min. Returns how often the head's policy is
+ * asked about it and about GPU 1, where task 2 runs. */
 static int count_predicted(int expected, int limit)
 {
     inner = &policy_magm;
