@@ -27,10 +27,14 @@
 #include "core/core_private.h"
 #include "core/kind_speed.h"
 
-static int find_gpu(const struct core *core, const char *uuid)
+/* `hint`: where it is looked for first. A list has known GPUs in the order of the view, mostly. */
+static int find_gpu(const struct core *core, const char *uuid, int hint)
 {
-    for (int i = 0; i < core->view.n_gpus; i++)
-        if (strcmp(core->view.gpus[i].id.uuid, uuid) == 0)
+    const struct cluster_view *view = &core->view;
+    if (hint < view->n_gpus && strcmp(view->gpus[hint].id.uuid, uuid) == 0)
+        return hint;
+    for (int i = 0; i < view->n_gpus; i++)
+        if (strcmp(view->gpus[i].id.uuid, uuid) == 0)
             return i;
     return -1;
 }
@@ -58,7 +62,7 @@ static void set_distances(struct core *core, const struct event *event)
     memset(view->distances, VIEW_DISTANCE_UNKNOWN, size);
     for (int i = 0; i < event->gpus.n; i++)
         for (int k = 0; k < i && list[i].distances[k]; k++)
-            set_distance(view, find_gpu(core, list[i].uuid), find_gpu(core, list[k].uuid),
+            set_distance(view, find_gpu(core, list[i].uuid, i), find_gpu(core, list[k].uuid, k),
                 list[i].distances[k]);
 }
 
@@ -78,15 +82,19 @@ static int apply_gpus(struct core *core, const struct event *event)
     struct head_outlook *outlooks = realloc(core->outlooks, (size_t)most * sizeof *outlooks + 1);
     if (outlooks)
         core->outlooks = outlooks;
-    if (!gpus || !chosen || !verdicts || !outlooks)
+    double *open_bytes = realloc(view->open_bytes, (size_t)most * sizeof *open_bytes + 1);
+    if (open_bytes)
+        view->open_bytes = open_bytes;
+    if (!gpus || !chosen || !verdicts || !outlooks || !open_bytes)
         return -ENOMEM;
 
     for (int i = 0; i < view->n_gpus; i++) {
         view->gpus[i].health = VIEW_LOST;
         view->gpus[i].is_listed = false;
     }
-    for (int i = 0; i < event->gpus.n; i++) {
-        int known = find_gpu(core, event->gpus.list[i].uuid);
+    for (int i = 0, next = 0; i < event->gpus.n; i++) {
+        int known = find_gpu(core, event->gpus.list[i].uuid, next);
+        next = known >= 0 ? known + 1 : view->n_gpus + 1;
         struct gpu_view *gpu = &view->gpus[known >= 0 ? known : view->n_gpus];
         if (known < 0) {
             *gpu = (struct gpu_view){0};
@@ -101,6 +109,7 @@ static int apply_gpus(struct core *core, const struct event *event)
     double largest = 0;
     for (int i = 0; i < view->n_gpus; i++) {
         const struct gpu_identity *id = &view->gpus[i].id;
+        core_note_open(core, i);
         core->any_gone |= id->is_gone;
         view->has_nodes |= id->node != view->gpus[0].id.node;
         if ((double)id->mem_total_bytes > largest)
@@ -288,6 +297,7 @@ void core_remove_resident(struct core *core, int i, uint64_t id, int64_t now_us)
     struct resident *end = gpu->residents + gpu->n_residents--;
     memmove(resident, resident + 1, (size_t)(end - resident - 1) * sizeof *resident);
     gpu->mix_since_us = now_us;
+    core_note_open(core, i);
     if (gpu->exclusive_for == id)
         gpu->exclusive_for = 0;
     if (gpu->closed_for == id)
@@ -326,6 +336,7 @@ int core_add_to_gpu(struct core *core, struct task *task, int gpu, int64_t now_u
     record_coresidents(core, task, &core->view.gpus[gpu]);
     if (add_resident(core, &core->view.gpus[gpu], task, now_us) < 0)
         return -ENOMEM;
+    core_note_open(core, gpu);
     core_note_joined(core, task, gpu, now_us);
     return 0;
 }

@@ -110,6 +110,7 @@ void core_destroy(struct core *core)
     free(core->openings.list);
     free(core->effects);
     free(core->chosen);
+    free(core->view.open_bytes);
     free(core->view.distances);
     free(core->verdicts);
     free(core->outlooks);

@@ -158,6 +158,8 @@ static void check_gpu(const struct core *core, int i)
             times += task->gpus[j] == i;
         assert_int_equal(times, 1);
     }
+    double open_bytes = gpu_view_open_bytes(gpu);
+    assert_memory_equal(&core_view(core)->open_bytes[i], &open_bytes, sizeof open_bytes);
     assert_true(gpu->exclusive_for == 0 ||
                 (gpu->n_residents == 1 && gpu->residents[0].task == gpu->exclusive_for));
     assert_true(gpu->drained_for == 0 || (recovering && recovering->id == gpu->drained_for));
