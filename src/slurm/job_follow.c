@@ -333,7 +333,7 @@ static void begin_new_run(
 static void set_rule(struct slurm_controller *controller, char **rule, const char *text)
 {
     text = text ? text : "";
-    if (strcmp(*rule ? *rule : "", text) == 0)
+    if (*rule ? strcmp(*rule, text) == 0 : !*text)
         return;
     free(*rule);
     *rule = *text ? strdup(text) : NULL;
@@ -347,7 +347,7 @@ static void follow_required_nodes(
 {
     const char *nodes = record->required_nodes ? record->required_nodes : "";
     struct job_note note;
-    if (strcmp(nodes, job->rules[0] ? job->rules[0] : "") == 0)
+    if (job->rules[0] ? strcmp(nodes, job->rules[0]) == 0 : !*nodes)
         return;
     job_note_parse(record->admin_comment, &note);
     if (note.nodes.size == 0 || !span_is(note.nodes, nodes))

@@ -216,9 +216,9 @@ static void add_other_to_gpus(
 
 int node_cpus_of_job(const struct slurm_job *job, const char *node)
 {
-    struct span rest = span_of_optional(job->node_list), name;
     int n_nodes = job->nodes > 1 ? job->nodes : 1;
-    for (int i = 0; job->node_cpus && i < n_nodes && node_list_next(&rest, &name); i++)
+    struct span rest = span_of_optional(job->node_cpus ? job->node_list : NULL), name;
+    for (int i = 0; i < n_nodes && node_list_next(&rest, &name); i++)
         if (span_is(name, node))
             return job->node_cpus[i];
     return (job->cpus + n_nodes - 1) / n_nodes;
