@@ -20,8 +20,10 @@ The output is for `colloc bench`: a JSON object per line, for an epoch
      "from": 1700000000.12, "to": 1700000012.47}
 """
 import argparse
+import contextlib
 import dataclasses
 import json
+import os
 import sys
 import time
 
@@ -116,6 +118,15 @@ def arguments():
     return options
 
 
+def wait_for_the_others():
+    """Reads the pipe by which `colloc bench` lets the trainings of a group begin together: until
+    all are ready. Without it there is nothing to wait for."""
+    number = os.environ.get("COLLOC_BENCH_START_FD", "")
+    if number:
+        with contextlib.suppress(ValueError, OSError):
+            os.read(int(number), 1)
+
+
 def shaped(data, options):
     """The data with the shapes of the options."""
     asked = {
@@ -138,6 +149,7 @@ def main():
     finish(options.device)
     ballast = hold(options.ballast_gib, options.device)
     say(event="ready", at=time.time(), ballast_gib=sum(map(len, ballast)) / 2**30)
+    wait_for_the_others()
     if options.data:
         epochs = real_epochs(training.data, options.data, options.device)
     else:

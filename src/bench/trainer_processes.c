@@ -3,7 +3,8 @@
  * Runs a group of trainings as child processes in one thread: polls their outputs, their pidfds and
  * the signalfd, with the next sample and the time limit as its timeout. Outputs are read while the
  * trainings run, since a full pipe would stop a training and so falsify its times; what is read is
- * parsed and stored. A group that is ended gets SIGTERM, and SIGKILL KILL_DELAY_US later.
+ * parsed and stored. Trainings that share a GPU begin their epochs together (start_barrier.h). A
+ * group that is ended gets SIGTERM, and SIGKILL KILL_DELAY_US later.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -18,6 +19,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/spawn.h"
+#include "bench/start_barrier.h"
 #include "bench/trainer_group.h"
 #include "bench/training_failure.h"
 
@@ -36,6 +38,7 @@ struct group_processes {
     struct fault *fault;
     struct trainer processes[BENCH_TASKS_MAX];
     struct training_result *results;
+    struct start_barrier barrier;
     int started, alive;
     int64_t next_sample_us, deadline_us;
     int answer;
@@ -81,6 +84,7 @@ static void set_environment(const struct trainer_group *trainers, int i)
 /* The inputs of the child between fork and exec. */
 struct launch {
     const struct trainer_group *trainers;
+    const struct start_barrier *barrier;
     int i, output;
 };
 
@@ -98,6 +102,7 @@ static void prepare_process(void *context)
     sigprocmask(SIG_SETMASK, &none, NULL);
     setpgid(0, 0);
     set_environment(launch->trainers, launch->i);
+    start_barrier_inherit(launch->barrier);
     dup2(empty, STDIN_FILENO);
     dup2(launch->output, STDOUT_FILENO);
     if (errors >= 0)
@@ -130,7 +135,7 @@ static int spawn_trainer(struct group_processes *group, int i, int output)
     const struct bench_task *task = &group->trainers->group->tasks[i];
     struct training_result *result = &group->results[i];
     struct trainer *trainer = &group->processes[i];
-    struct launch launch = {group->trainers, i, output};
+    struct launch launch = {group->trainers, &group->barrier, i, output};
     char profile[PATH_SIZE];
     snprintf(profile, sizeof profile, "%s.%d", group->trainers->profile_path, i);
     char **argv = profiler_command(task->profiler, profile, task->argv);
@@ -260,6 +265,15 @@ static void wait_once(struct group_processes *group)
         end_early(group, TRAINER_INTERRUPTED);
 }
 
+/* Those that have ended will not be ready any more. */
+static bool all_are_ready(const struct group_processes *group)
+{
+    for (int i = 0; i < group->started; i++)
+        if (group->processes[i].pidfd >= 0 && !group->results[i].report.ready_unix_s.valid)
+            return false;
+    return group->started == group->trainers->group->n_tasks;
+}
+
 static void check_times(struct group_processes *group)
 {
     int64_t now_us = clock_monotonic_us();
@@ -299,15 +313,23 @@ int trainer_group_run_processes(
         group->processes[i].output = group->processes[i].pidfd = group->processes[i].copy = -1;
         ret_results[i] = (struct training_result){.exit_code = -1, .failure = "never started"};
     }
-    int r = start_due(group);
+    group->barrier = START_BARRIER_NONE;
+    int r = start_barrier_is_for(trainers->group) ? start_barrier_init(&group->barrier) : 0;
+    if (r < 0)
+        fault_set(fault, -r, "no pipe: %s", strerror(-r));
+    else
+        r = start_due(group);
     if (r < 0)
         end_early(group, TRAINER_INTERRUPTED);
     while (group->alive) {
         wait_once(group);
+        if (all_are_ready(group))
+            start_barrier_open(&group->barrier);
         check_times(group);
         int more = r < 0 ? 0 : start_due(group);
         r = more < 0 ? more : r;
     }
+    start_barrier_open(&group->barrier);
     int answer = group->answer;
     if (r == 0 && group->copy_errno)
         r = fault_set(fault, group->copy_errno, "the output of a training cannot be stored: %s",

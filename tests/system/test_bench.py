@@ -22,7 +22,12 @@ if name == "broken":
     sys.exit("ModuleNotFoundError: No module named 'torch'")
 if name == "large":
     sys.exit("torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB")
+if name == "late":
+    time.sleep(1)
 say(event="ready", at=time.time())
+if start := os.environ.get("COLLOC_BENCH_START_FD"):
+    os.read(int(start), 1)
+    sys.stderr.write("began together\\n")
 if name == "files":
     sys.stderr.write("files " + " ".join(os.listdir("/proc/self/fd")) + "\\n")
 if name == "endless":
@@ -128,6 +133,30 @@ class Bench(DaemonCase):
             }
         )
         return all(one[1] > other[0] for one, other in zip(spans, spans[1:]))
+
+    def test_trainings_begin_together(self):
+        self.bench("mix,sharing,gpu\none+late+large,streams,1\none+late,serial,1\n")
+        spans = {(row["group"], row["task"]): row for row in self.rows("tasks.csv")[::-1]}
+        one, late = (spans["one+late+large streams", task] for task in ("0", "1"))
+        self.assertGreater(float(late["ready_unix_s"]) - float(one["ready_unix_s"]), 0.5)
+        for first in one, late:
+            self.assertGreater(float(first["epoch_from_unix_s"]), float(late["ready_unix_s"]))
+        self.assertIn("began together", read(f"{self.work}/out/logs/1-1.0"))
+        self.assertNotIn("began together", read(f"{self.work}/out/logs/2-1.0"))
+
+    def test_a_killed_bench_holds_no_training_up(self):
+        bench = subprocess.Popen(
+            [program("colloc"), *self.arguments("mix,sharing,gpu\none+late,streams,1\n")],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            env=self.env,
+        )
+        log = f"{self.work}/out/logs/1-1.0.out"
+        until(lambda: os.path.exists(log) and '"ready"' in read(log), "the first is ready")
+        bench.kill()
+        bench.wait()
+        until(lambda: "began together" in read(f"{self.work}/out/logs/1-1.0"))
+        until(lambda: not self.who_still_runs())
 
     def test_a_failure_is_told_and_does_not_stop_the_others(self):
         done = self.bench("mix,sharing,gpu\nbroken+one,streams,1\none,streams,1\n", code=1)
