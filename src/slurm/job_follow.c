@@ -475,12 +475,21 @@ static void follow_forgotten_start(struct slurm_controller *controller, struct t
     job->retry_us = controller->now_us + FORGOTTEN_US;
 }
 
+/* Does the note say that the job ran out of GPU memory in its last run? It was written before the
+ * requeue or after it. */
+static bool is_noted_crash(const struct tracked_job *job, const struct job_note *note)
+{
+    bool is_before = note->state == NOTE_RECOVERING && note->restart + 1 == job->restarts;
+    return note->ooms > 0 && note->state != NOTE_PINNED &&
+           (is_before || note->restart == job->restarts);
+}
+
 /* Is the hold that of the requeue after it ran out of GPU memory? Also where slurmctld has crashed
  * and forgotten that it was released. A user's own hold is another one. */
 static bool is_held_after_crash(const struct tracked_job *job, const struct job_note *note)
 {
-    bool is_noted = note->ooms > 0 && note->state != NOTE_PINNED && note->restart == job->restarts;
-    return job->record->is_requeue_held && (job->crashed == job->restarts + 1 || is_noted);
+    bool is_known = job->crashed == job->restarts + 1 || is_noted_crash(job, note);
+    return job->record->is_requeue_held && is_known;
 }
 
 static void follow_pending(

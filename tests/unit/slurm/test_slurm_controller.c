@@ -1166,6 +1166,33 @@ static void a_recovery_without_nodes_is_released(void **state)
     end_cluster();
 }
 
+/* The same of a job that the former controller has requeued: its note is of the run before that. */
+static void a_requeue_without_nodes_is_released(void **state)
+{
+    begin_cluster(1, 1);
+    struct fake_job *a = fake_slurm_submit(&fake, 8), *b = fake_slurm_submit(&fake, 7);
+    settle();
+    fake_slurm_end(&fake, a, SLURM_STATE_FAILED);
+    update();
+    examine_logs(true);
+    update();
+    assert_true(a->job.is_requeue_held);
+    assert_non_null(strstr(a->note, "restart=0 ooms=1 state=recovering"));
+    fake_slurm_end(&fake, b, SLURM_STATE_COMPLETED);
+    const char *gres = fake.nodes[0].gres;
+    fake.nodes[0].gres = NULL;
+    replace_controller();
+    for (int i = 0; i < 5; i++)
+        update();
+    assert_false(a->job.is_held);
+    fake.nodes[0].gres = gres;
+    fake.now_s += 120; /* Slurm's delay of a requeue */
+    settle();
+    assert_on(a, "n0", "gres:shard:i0:80");
+    assert_int_equal(a->starts, 2);
+    end_cluster();
+}
+
 /* slurmctld crashes before it has saved the start, or the end: the job is as it was before. */
 static void a_forgotten_start_is_made_again(void **state)
 {
@@ -1726,6 +1753,7 @@ int main(void)
         cmocka_unit_test(a_forgotten_second_start_is_made_again),
         cmocka_unit_test(a_forgotten_release_is_made_again),
         cmocka_unit_test(a_recovery_without_nodes_is_released),
+        cmocka_unit_test(a_requeue_without_nodes_is_released),
         cmocka_unit_test(a_forgotten_start_is_made_again),
         cmocka_unit_test(a_requeued_job_goes_back_to_the_intake),
         cmocka_unit_test(a_former_pin_is_no_rule), cmocka_unit_test(rules_changed_by_hand_count),
