@@ -4,9 +4,9 @@
  * while another still loads its libraries, and be faster than beside it.
  *
  * The barrier is a pipe. Each training inherits its end for reading, as the file descriptor that
- * COLLOC_BENCH_START_FD names, and reads from it once it is ready. Nothing is ever written: the read
- * ends when the bench closes the other end, or dies. A training that does not know of it just goes
- * on.
+ * COLLOC_BENCH_START_FD names, and reads from it once it is ready. Nothing is ever written: the
+ * read ends when the bench closes the other end, or dies. A training that does not know of it just
+ * goes on.
  *
  *     training 1   load ---- ready  read ......... | epochs
  *     training 2   load ----------------- ready    | epochs
@@ -20,13 +20,11 @@ struct start_barrier {
     int read_end, write_end; /* -1: there is none, or it is open */
 };
 
-/* A barrier that holds nobody up. */
+/* A barrier that stops no training. */
 #define START_BARRIER_NONE ((struct start_barrier){-1, -1})
 
-/*
- * Does the group need one? Its trainings run at the same time, and each tells when it is ready: that
- * is not known of users' scripts.
- */
+/* Does the group need one? Its trainings run at the same time, and each tells when it is ready:
+ * that is not known of users' scripts. */
 bool start_barrier_is_for(const struct bench_group *group);
 
 /* Returns 0 or -errno. */
