@@ -21,7 +21,8 @@ forgotten is read off: right before a kill and right after the start that follow
 lists its jobs. A job that is not listed any more, or is listed in an earlier state than before or
 than its own marks show, is Slurm's from then on, and is counted apart; so is one whose start, end
 or requeue slurmctld has logged between the first list and the kill, and that the second list shows
-as the first (slurm_forgets.py: stock Slurm runs a job twice whose end it has forgotten); one that
+as the first (slurm_forgets.py: stock Slurm runs a job twice whose end it has forgotten); one of which
+slurmctld never heard the end, and which it ran again when its node registered without it; one that
 got the id of a forgotten job, whose end Slurm takes for its own (after one kill in four; after the
 others the ids go on far above); and one that depends on either. All other jobs are judged, however
 near a kill was. Needs root and Slurm; otherwise says so.
@@ -46,6 +47,7 @@ EMULATOR = os.path.dirname(program("emulator"))
 SAVE_S = 10  # within which a changed state is saved (slurmctld's source: 5 s; a busy machine)
 NEAR_S = 10  # of a kill of slurmctld: how many jobs something happened to is printed, no more
 LOGGED = re.compile(r"(?:_job_complete|Started|Allocate|Requeuing):? JobId=(\d+)")
+MISSING = re.compile(r"Batch JobId=(\d+) missing from batch node")
 ENDED = ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL", "OUT_OF_MEMORY")
 LOST_NODE_S = 12
 JOBS_MAX = 24  # that are not done; chosen: more than the GPUs take at once
@@ -253,6 +255,7 @@ class Campaign:
             time.sleep(self.random.uniform(0, 2))
             self.crash_one()
         self.cluster.until(self.is_over, "the end of all jobs", limit_s=900)
+        self.note_unheard_ends()
 
     def help_slurm(self, left):
         """What an administrator does where Slurm does not go on by itself: a job whose launch
@@ -335,6 +338,16 @@ class Campaign:
         if is_waiting and len(starts) > restarts[1] and any(when < kill for when in starts):
             return "the start"
         return None
+
+    def note_unheard_ends(self):
+        """Jobs that slurmctld took for running until their node registered without them, and ran
+        again, though they had ended: it was killed before it heard of the end, or saved it."""
+        with open(self.cluster.slurmctld.log, encoding="utf-8", errors="replace") as file:
+            missing = set(MISSING.findall(file.read()))
+        for name, (_, job, _) in self.submitted.items():
+            has_ended = any(word == "end" for word, _ in self.marks(name))
+            if job in missing and has_ended and name not in self.forgotten:
+                self.forgotten[name] = "an end that it never heard of"
 
     def is_slurms(self, name):
         """Was it forgotten, or what it waits for?"""
