@@ -21,11 +21,11 @@ forgotten is read off: right before a kill and right after the start that follow
 lists its jobs. A job that is not listed any more, or is listed in an earlier state than before or
 than its own marks show, is Slurm's from then on, and is counted apart; so is one whose start, end
 or requeue slurmctld has logged between the first list and the kill, and that the second list shows
-as the first (slurm_forgets.py: stock Slurm runs a job twice whose end it has forgotten); one of which
-slurmctld never heard the end, and which it ran again when its node registered without it; one that
-got the id of a forgotten job, whose end Slurm takes for its own (after one kill in four; after the
-others the ids go on far above); and one that depends on either. All other jobs are judged, however
-near a kill was. Needs root and Slurm; otherwise says so.
+as the first (slurm_forgets.py: stock Slurm runs a job twice whose end it has forgotten); one of
+which slurmctld never heard the end, and which it ran again when its node registered without it; one
+that got the id of a forgotten job, whose end Slurm takes for its own (after one kill in four; after
+the others the ids go on far above); and one that depends on either. All other jobs are judged,
+however near a kill was. Needs root and Slurm; otherwise says so.
 """
 
 import argparse
