@@ -24,6 +24,7 @@
 #include "base/log.h"
 #include "base/units.h"
 #include "slurm/controller_state.h"
+#include "slurm/job_array.h"
 
 /* Chosen: a job that failed this long before the controller started is not examined any more.
  * Slurm forgets jobs after as long (MinJobAge). */
@@ -699,77 +700,14 @@ static struct tracked_job *follow_one(struct slurm_controller *controller,
     return job;
 }
 
-/* ---- arrays ---- */
-
-/* Removes the next number from the front. */
-static bool take_number(const char **text, int64_t *ret_number)
-{
-    char *end;
-    if (**text < '0' || **text > '9')
-        return false;
-    *ret_number = strtoll(*text, &end, 10);
-    *text = end;
-    return *ret_number >= 0 && *ret_number < SLURM_NO_INDEX;
-}
-
-/* Is the task of an array running, or pinned so that it will run? */
-static bool counts_in_array(const struct slurm_job *job)
-{
-    struct job_note note;
-    return slurm_job_holds_node(job) ||
-           (job->state == SLURM_STATE_PENDING && job_note_parse(job->admin_comment, &note) &&
-               note.state == NOTE_PINNED);
-}
-
-/* How many tasks of each array are placed or running: what its limit counts. */
-static void count_active(struct slurm_controller *controller)
-{
-    const struct slurm_snapshot *snapshot = &controller->snapshot;
-    id_map_fini(&controller->array_active);
-    controller->is_active_counted = true;
-    for (size_t i = 0; i < snapshot->n_jobs; i++) {
-        const struct slurm_job *job = &snapshot->jobs[i];
-        if (!job->array_id || job->array_indices || !counts_in_array(job))
-            continue;
-        uintptr_t n = (uintptr_t)id_map_get(&controller->array_active, job->array_id);
-        if (id_map_set(&controller->array_active, job->array_id, (void *)(n + 1)) < 0)
-            controller->is_broken = true;
-    }
-}
-
-/* How many more tasks of the array may be placed: "0-9%2". */
-static int64_t array_left(
-    struct slurm_controller *controller, const struct slurm_job *record, uint32_t base)
-{
-    const char *percent = strchr(record->array_indices, '%');
-    int64_t limit = 0;
-    const char *at = percent ? percent + 1 : "";
-    if (!take_number(&at, &limit) || limit == 0)
-        return WINDOW_JOBS_MAX;
-    if (!controller->is_active_counted)
-        count_active(controller);
-    return limit - (int64_t)(uintptr_t)id_map_get(&controller->array_active, base);
-}
-
 /* Tasks that are not split off have one record; the first of them that may run are followed. */
 static void follow_array(struct slurm_controller *controller, const struct slurm_job *record)
 {
-    uint32_t base = record->array_id ? record->array_id : record->id;
-    int64_t left = array_left(controller, record, base), first, last, step;
-    for (const char *at = record->array_indices; left > 0 && take_number(&at, &first);) {
-        last = first;
-        step = 1;
-        if (*at == '-' && (at++, !take_number(&at, &last)))
-            return;
-        if (*at == ':' && (at++, !take_number(&at, &step) || step < 1))
-            return;
-        for (int64_t i = first; i <= last && left > 0; i += step, left--)
-            follow_one(
-                controller, record, find_tracked(controller, base, (uint32_t)i), base, (uint32_t)i);
-        if (*at != ',')
-            return;
-        at++;
-    }
+    uint32_t base = record->array_id ? record->array_id : record->id, index;
+    int64_t left = controller_array_left(controller, record, base);
+    struct job_array_indices indices = job_array_indices(record->array_indices);
+    for (; left > 0 && job_array_next(&indices, &index); left--)
+        follow_one(controller, record, find_tracked(controller, base, index), base, index);
 }
 
 /* The job of the record; most often the one that stood at this place of the list before. */
