@@ -25,6 +25,7 @@
 #include "base/units.h"
 #include "slurm/controller_state.h"
 #include "slurm/job_array.h"
+#include "slurm/job_request.h"
 
 /* Chosen: a job that failed this long before the controller started is not examined any more.
  * Slurm forgets jobs after as long (MinJobAge). */
@@ -329,43 +330,6 @@ static void begin_new_run(
         forget_request(job);
 }
 
-/* ---- what its user asks for of the node ---- */
-
-static void set_rule(struct slurm_controller *controller, char **rule, const char *text)
-{
-    text = text ? text : "";
-    if (*rule ? strcmp(*rule, text) == 0 : !*text)
-        return;
-    free(*rule);
-    *rule = *text ? strdup(text) : NULL;
-    controller->is_broken |= *text && !*rule;
-}
-
-/* Slurm has a pin's node where it has the user's -w. Of a job that was pinned to this node, it is
- * no news: what the job had asked for before still holds, if it had. */
-static void follow_required_nodes(
-    struct slurm_controller *controller, struct tracked_job *job, const struct slurm_job *record)
-{
-    const char *nodes = record->required_nodes ? record->required_nodes : "";
-    struct job_note note;
-    if (job->rules[0] ? strcmp(nodes, job->rules[0]) == 0 : !*nodes)
-        return;
-    job_note_parse(record->admin_comment, &note);
-    if (note.nodes.size == 0 || !span_is(note.nodes, nodes))
-        set_rule(controller, &job->rules[0], nodes);
-    else if (note.is_bound && !job->rules[0])
-        set_rule(controller, &job->rules[0], nodes);
-}
-
-/* While it waits, an administrator may change -w, -x and -C at any time. */
-static void follow_rules(
-    struct slurm_controller *controller, struct tracked_job *job, const struct slurm_job *record)
-{
-    follow_required_nodes(controller, job, record);
-    set_rule(controller, &job->rules[1], record->excluded_nodes);
-    set_rule(controller, &job->rules[2], record->features);
-}
-
 static struct tracked_job *add_job(struct slurm_controller *controller,
     const struct slurm_job *record, uint32_t base, uint32_t index)
 {
@@ -383,23 +347,8 @@ static struct tracked_job *add_job(struct slurm_controller *controller,
     job->submit_s = record->submit_s;
     job->restarts = record->restarts;
     job->node = -1;
-    follow_rules(controller, job, record);
+    controller_follow_rules(controller, job, record);
     return job;
-}
-
-/* How many GPUs the job wants, and of how many nodes. */
-static void set_wanted(
-    struct tracked_job *job, const struct slurm_job *record, const struct job_note *note)
-{
-    int64_t nodes = record->nodes > 1 ? record->nodes : 1;
-    int64_t each = note->want ? note->want : gres_count(span_of_optional(record->gres), "gpu");
-    int64_t total = note->total ? note->total
-                                : gres_count(span_of_optional(record->other_gres), "gpu");
-    int64_t gpus = each * nodes > total ? each * nodes : total;
-    gpus = gpus > 0 ? gpus : nodes;
-    job->request.gpus = gpus < INT32_MAX ? (int)gpus : INT32_MAX;
-    job->request.nodes = (int)nodes;
-    job->nodes_shown = record->nodes;
 }
 
 /* While a job waits, an administrator may change its number of nodes, or Slurm compute another. */
@@ -518,7 +467,7 @@ static void follow_pending(
     if (is_pinned)
         return;
     if (!is_in_run)
-        follow_rules(controller, job, record);
+        controller_follow_rules(controller, job, record);
     if (is_in_run) {
         follow_away(controller, job, note);
     } else if (job->task && !job->is_eligible) {
@@ -652,7 +601,7 @@ static void take_facts(struct slurm_controller *controller, struct tracked_job *
     /* While it completes, Slurm counts only the nodes that it has not left. */
     bool is_due = is_wanted_new || note->want > 0 || note->total > 0;
     if (!job->task && is_due && !record->is_completing)
-        set_wanted(job, record, note);
+        tracked_job_set_wanted(job, record, note);
 }
 
 static bool needs_note(
