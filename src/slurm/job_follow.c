@@ -25,7 +25,9 @@
 #include "base/units.h"
 #include "slurm/controller_state.h"
 #include "slurm/job_array.h"
+#include "slurm/job_place.h"
 #include "slurm/job_request.h"
+#include "slurm/job_task.h"
 
 /* Chosen: a job that failed this long before the controller started is not examined any more.
  * Slurm forgets jobs after as long (MinJobAge). */
@@ -34,259 +36,16 @@
 /* Chosen: slurmctld asks all nodes for their jobs as soon as it has started again. */
 #define FORGOTTEN_US (10 * SECOND_US)
 
-static bool is_partition(const struct slurm_job *record, const char *name)
-{
-    const char *partition = record->partition;
-    return partition && *partition == *name && strcmp(partition, name) == 0; /* often called */
-}
-
-static struct tracked_job *find_tracked(
-    const struct slurm_controller *controller, uint32_t base, uint32_t index)
-{
-    return id_map_get(&controller->jobs, (uint64_t)base << 32 | index);
-}
-
-/* ---- tasks of the core ---- */
-
-static enum task_state task_state_of(
-    const struct slurm_controller *controller, const struct tracked_job *job)
-{
-    const struct task *task = core_task(controller->core, job->task);
-    return task ? task->state : TASK_CANCELLED;
-}
-
-/* The core counts from the placement, which is earlier than Slurm's start, or later where the
- * controller was created meanwhile, and does not know of Slurm's suspensions. So the limit of a job
- * that runs is the time from then to the end that Slurm expects; 1 us where that is past. Returns
- * 0: unlimited, or not known. */
-static int64_t find_time_limit_us(const struct tracked_job *job)
-{
-    const struct slurm_job *record = job->record;
-    if (job->phase != JOB_RUNNING || record->time_limit_s == 0)
-        return record->time_limit_s * SECOND_US;
-    if (record->end_s <= record->start_s)
-        return 0;
-    return record->end_s > job->placed_s ? (record->end_s - job->placed_s) * SECOND_US : 1;
-}
-
-/* The limit was changed, or the job has started. */
-static void follow_time_limit(struct slurm_controller *controller, struct tracked_job *job)
-{
-    int64_t limit_us = find_time_limit_us(job);
-    if (!job->task || limit_us == job->time_limit_us)
-        return;
-    struct event event = {.kind = EVENT_UPDATE, .task = job->task}; /* not small: only if needed */
-    job->time_limit_us = limit_us;
-    event.update.sets_time_limit = event.update.may_raise = true;
-    event.update.time_limit_us = limit_us;
-    controller_apply(controller, event);
-}
-
-void controller_submit_task(struct slurm_controller *controller, struct tracked_job *job)
-{
-    struct event event = {.kind = EVENT_SUBMIT, .task = controller->next_task++};
-    event.submit.uid = job->uid;
-    event.submit.request = job->request;
-    event.submit.request.once = !job->record->may_requeue;
-    event.submit.request.time_limit_us = job->time_limit_us = find_time_limit_us(job);
-    job->task = event.task;
-    controller_apply(controller, event);
-    if (id_map_set(&controller->by_task, job->task, job) < 0)
-        controller->is_broken = true;
-}
-
-static void exit_task(
-    struct slurm_controller *controller, const struct tracked_job *job, enum failure_class failure)
-{
-    struct event event = {.kind = EVENT_EXITED, .task = job->task};
-    event.exited = (struct task_exit){.failure = failure, .code = failure ? 1 : 0};
-    controller_apply(controller, event);
-}
-
-void controller_forget_task(struct slurm_controller *controller, struct tracked_job *job)
-{
-    core_forget(controller->core, job->task);
-    id_map_remove(&controller->by_task, job->task);
-    id_map_remove(&controller->by_id, job->slurm_id);
-    job->task = 0;
-}
-
-void controller_drop_task(struct slurm_controller *controller, struct tracked_job *job)
-{
-    if (!job->task)
-        return;
-    enum task_state state = task_state_of(controller, job);
-    struct event end = {.kind = EVENT_END, .task = job->task, .end = TASK_CANCELLED};
-    if (task_state_has_attempt(state))
-        exit_task(controller, job, FAILURE_CANCELLED);
-    else if (!task_state_is_done(state) && state != TASK_EXITED)
-        controller_apply(controller, (struct event){.kind = EVENT_CANCEL, .task = job->task});
-    if (!task_state_is_done(state))
-        controller_apply(controller, end);
-    controller_forget_task(controller, job);
-}
-
-static void start_task(struct slurm_controller *controller, struct tracked_job *job)
-{
-    controller_apply(controller, (struct event){.kind = EVENT_STARTED, .task = job->task});
-}
-
-static void place_task(struct slurm_controller *controller, struct tracked_job *job,
-    const int *gpus, int n, bool is_running)
-{
-    struct event event = {.kind = EVENT_PLACE, .task = job->task};
-    event.place.gpus = gpus;
-    event.place.n = n;
-    job->placed_s = controller->wall_s;
-    controller_apply(controller, event);
-    if (is_running)
-        start_task(controller, job);
-}
-
-/* ---- where a job is ---- */
-
-void controller_clear_place(struct tracked_job *job)
-{
-    free(job->node_list);
-    job->node_list = NULL;
-    job->node = -1;
-    job->indices = 0;
-}
-
-void controller_set_place(
-    struct slurm_controller *controller, struct tracked_job *job, const int *gpus, int n)
-{
-    const struct node_table *nodes = &controller->nodes;
-    char list[SLURM_NODES_MAX] = "";
-    size_t used = 0;
-    controller_clear_place(job);
-    for (int i = 0, node = -1; i < n; i++) {
-        const struct cluster_gpu *gpu = &nodes->gpus[gpus[i]];
-        job->indices |= UINT64_C(1) << gpu->index;
-        if (gpu->node != node && used < sizeof list)
-            used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", used ? "," : "",
-                nodes->nodes[gpu->node]->name);
-        node = gpu->node;
-    }
-    job->node = nodes->gpus[gpus[0]].node;
-    if (strchr(list, ',') && !(job->node_list = strdup(list)))
-        controller->is_broken = true;
-}
-
-const char *controller_nodes_of(
-    const struct slurm_controller *controller, const struct tracked_job *job)
-{
-    if (job->node_list)
-        return job->node_list;
-    return job->node >= 0 ? controller->nodes.nodes[job->node]->name : "";
-}
-
-/* Lists the GPUs of these indices on each node of the list, node by node. Returns the scratch list;
- * `ret_n` 0: a node is not known, or has not all of them. */
-static const int *list_gpus(
-    struct slurm_controller *controller, const char *list, uint64_t indices, int *ret_n)
-{
-    struct node_table *nodes = &controller->nodes;
-    struct span rest = span_of_optional(list), name;
-    *ret_n = 0;
-    if (ARRAY_RESERVE(controller->found_gpus, controller->found_capacity, nodes->n_gpus + 1) < 0) {
-        controller->is_broken = true;
-        return NULL;
-    }
-    for (size_t n = 0; node_list_next(&rest, &name); *ret_n = (int)n) {
-        int number = node_table_find(nodes, name);
-        for (int i = 0; i < GRES_INDEX_MAX; i++) {
-            if (!(indices >> i & 1))
-                continue;
-            if (number < 0 || nodes->nodes[number]->gpus[i] < 0 || n == nodes->n_gpus) {
-                *ret_n = 0;
-                return NULL;
-            }
-            controller->found_gpus[n++] = nodes->nodes[number]->gpus[i];
-        }
-    }
-    return controller->found_gpus;
-}
-
-/* The GPUs that the record names, node by node: a scratch list. `ret_shards`: of each. Returns NULL
- * when it names none, or nodes or GPUs that are not known. */
-static const int *find_gpus(struct slurm_controller *controller, const struct slurm_job *record,
-    bool is_running, int *ret_n, int64_t *ret_shards)
-{
-    int64_t shards[GRES_INDEX_MAX];
-    uint64_t indices = 0;
-    gres_counts_by_index(span_of_optional(record->gres), "shard", shards);
-    for (int i = 0; i < GRES_INDEX_MAX; i++) {
-        if (shards[i] == 0)
-            continue;
-        indices |= UINT64_C(1) << i;
-        *ret_shards = shards[i];
-    }
-    const char *list = is_running ? record->node_list : record->required_nodes;
-    const int *gpus = list_gpus(controller, list, indices, ret_n);
-    return *ret_n > 0 ? gpus : NULL;
-}
-
-/* What is known of a job that another controller has placed: its shards, and its note. */
-static void restore_request(
-    const struct slurm_controller *controller, struct tracked_job *job, int gpu)
-{
-    struct job_note note;
-    job_note_parse(job->record->admin_comment, &note);
-    if (job->request.need.kind < NEED_ESTIMATED)
-        job->request.need = (struct need){
-            NEED_ESTIMATED, job->shards * node_table_shard_bytes(&controller->nodes, gpu)};
-    if (!job->request.expect.smact.valid && note.smact_percent >= 0)
-        job->request.expect.smact = reading_of(note.smact_percent / 100.0);
-}
-
-/* Finds again where a job is pinned or runs. Returns false when the record does not say it. */
-static bool restore_placed(
-    struct slurm_controller *controller, struct tracked_job *job, bool is_running)
-{
-    int n;
-    int64_t shards;
-    const int *gpus = find_gpus(controller, job->record, is_running, &n, &shards);
-    if (!gpus)
-        return false;
-    controller_drop_task(controller, job);
-    controller_set_place(controller, job, gpus, n);
-    job->shards = shards;
-    job->request.gpus = n;
-    job->request.nodes = n / __builtin_popcountll(job->indices);
-    restore_request(controller, job, gpus[0]);
-    controller_submit_task(controller, job);
-    place_task(controller, job, gpus, n, is_running);
-    if (is_running && job->shards < controller->nodes.gpus[gpus[0]].shards) /* perhaps not alone */
-        controller_apply(
-            controller, (struct event){.kind = EVENT_EXTERNAL_SEEN, .task = job->task});
-    job->phase = is_running ? JOB_RUNNING : JOB_PLACED;
-    return true;
-}
-
-/* The GPUs on which it ran out of memory; any others, if they are not known any more. */
-static const int *former_gpus(struct slurm_controller *controller, const struct tracked_job *job)
-{
-    int n, wanted = job->request.gpus;
-    const char *list = controller_nodes_of(controller, job);
-    const int *gpus = list_gpus(controller, list, job->indices, &n);
-    if (n == wanted && n > 0)
-        return gpus;
-    for (n = 0; n < wanted && n < (int)controller->nodes.n_gpus && controller->found_gpus; n++)
-        controller->found_gpus[n] = n;
-    return n > 0 && n == wanted ? controller->found_gpus : NULL;
-}
-
 void controller_restore_recovering(struct slurm_controller *controller, struct tracked_job *job)
 {
     controller_drop_task(controller, job);
-    const int *gpus = former_gpus(controller, job);
+    const int *gpus = controller_former_gpus(controller, job);
     if (!gpus)
         return;
     controller_submit_task(controller, job);
     for (int i = 0; i < job->ooms; i++) {
-        place_task(controller, job, gpus, job->request.gpus, true);
-        exit_task(controller, job, FAILURE_GPU_OOM);
+        controller_place_task(controller, job, gpus, job->request.gpus, true);
+        controller_exit_task(controller, job, FAILURE_GPU_OOM);
         controller_apply(controller, (struct event){.kind = EVENT_RECOVER, .task = job->task});
     }
 }
@@ -357,7 +116,7 @@ static bool has_other_nodes(const struct slurm_controller *controller,
 {
     return record->state == SLURM_STATE_PENDING && !record->is_completing &&
            record->nodes != job->nodes_shown && job->phase == JOB_WAITING &&
-           (!job->task || task_state_of(controller, job) == TASK_QUEUED);
+           (!job->task || controller_task_state(controller, job) == TASK_QUEUED);
 }
 
 /* ---- the states of Slurm ---- */
@@ -379,32 +138,16 @@ static bool may_have_crashed(const struct tracked_job *job, const struct job_not
            note->restart + 1 == job->restarts && job->examined != job->restarts + 1;
 }
 
-/* The GPUs of its note; the nodes that it was on may not be known now. */
-static void restore_place(
-    struct slurm_controller *controller, struct tracked_job *job, const struct job_note *note)
-{
-    char list[SLURM_NODES_MAX];
-    int n = 0;
-    const int *gpus = span_copy(note->nodes, list, sizeof list)
-                          ? list_gpus(controller, list, note->gpus, &n)
-                          : NULL;
-    if (n > 0)
-        controller_set_place(controller, job, gpus, n);
-    else
-        controller_clear_place(job);
-    job->indices = note->gpus;
-}
-
 static void follow_away(
     struct slurm_controller *controller, struct tracked_job *job, const struct job_note *note)
 {
     job->is_away = true;
-    if (job->task && task_state_of(controller, job) == TASK_QUEUED)
+    if (job->task && controller_task_state(controller, job) == TASK_QUEUED)
         controller_drop_task(controller, job);
     if (job->task || job->phase == JOB_EXAMINED)
         return; /* it recovers, and is pinned from here */
     if (note->state == NOTE_PINNED || note->state == NOTE_RECOVERING) {
-        restore_place(controller, job, note);
+        controller_restore_place(controller, job, note);
     }
     if (note->state == NOTE_RECOVERING && note->ooms > 0)
         controller_restore_recovering(controller, job);
@@ -446,7 +189,7 @@ static void follow_pending(
     struct slurm_controller *controller, struct tracked_job *job, const struct job_note *note)
 {
     const struct slurm_job *record = job->record;
-    bool is_in_run = is_partition(record, controller->options.run_partition);
+    bool is_in_run = slurm_job_is_in(record, controller->options.run_partition);
     bool is_pinned = is_in_run && note->state == NOTE_PINNED && note->restart == record->restarts;
     job->is_eligible = !record->is_held && !slurm_job_has_dependency(record) &&
                        !record->is_completing && record->begin_s <= controller->wall_s;
@@ -460,7 +203,7 @@ static void follow_pending(
     if (job->phase == JOB_DONE)
         job->phase = JOB_WAITING;
     if (is_pinned && job->phase != JOB_PLACED)
-        is_pinned = restore_placed(controller, job, false);
+        is_pinned = controller_restore_placed(controller, job, false);
     if (is_pinned && !job->is_pinned)
         job->pinned_us = controller->now_us;
     job->is_pinned = is_pinned;
@@ -477,36 +220,21 @@ static void follow_pending(
     }
 }
 
-/* Does it run on the GPUs where the core has placed it? Its pin may have been changed by hand. */
-static bool runs_as_placed(struct slurm_controller *controller, const struct tracked_job *job)
-{
-    const struct task *task = core_task(controller->core, job->task);
-    int n, n_same = 0;
-    int64_t shards;
-    const int *gpus = find_gpus(controller, job->record, true, &n, &shards);
-    if (!gpus || !task || n != task->n_gpus)
-        return false;
-    for (int i = 0; i < n; i++)
-        for (int k = 0; k < n; k++)
-            n_same += gpus[i] == task->gpus[k];
-    return n_same == n;
-}
-
 static void follow_running(struct slurm_controller *controller, struct tracked_job *job)
 {
     if (job->awaits_requeue)
         return; /* it was read before its agent requeued it; or slurmctld has forgotten that */
     bool was_running = job->phase == JOB_RUNNING;
     bool is_placed = job->phase == JOB_PLACED && job->task;
-    if (is_placed && !runs_as_placed(controller, job))
+    if (is_placed && !controller_runs_as_placed(controller, job))
         log_warning(
             "job %u was changed by hand: it runs on %s with %s, where colloc has not placed it",
             job->slurm_id, job->record->node_list,
             job->record->gres ? job->record->gres : "no GPU");
-    if (is_placed && runs_as_placed(controller, job)) {
-        start_task(controller, job);
+    if (is_placed && controller_runs_as_placed(controller, job)) {
+        controller_start_task(controller, job);
         job->phase = JOB_RUNNING;
-    } else if (job->phase != JOB_RUNNING && !restore_placed(controller, job, true)) {
+    } else if (job->phase != JOB_RUNNING && !controller_restore_placed(controller, job, true)) {
         controller_drop_task(controller, job);
         job->phase = JOB_DONE; /* colloc has not placed it */
         node_table_add_other(&controller->nodes, job->record);
@@ -554,7 +282,7 @@ static void follow_end(struct slurm_controller *controller, struct tracked_job *
         return;
     }
     if (has_run) {
-        exit_task(controller, job, failure_of(job->record->state));
+        controller_exit_task(controller, job, failure_of(job->record->state));
         id_map_remove(&controller->by_id, job->slurm_id);
     } else {
         controller_drop_task(controller, job);
@@ -575,7 +303,7 @@ static bool failed_unseen(const struct slurm_controller *controller, const struc
 static void examine_unseen(struct slurm_controller *controller, struct tracked_job *job)
 {
     job->phase = JOB_DONE;
-    if (!restore_placed(controller, job, true))
+    if (!controller_restore_placed(controller, job, true))
         return;
     want_log(controller, job);
 }
@@ -608,7 +336,7 @@ static bool needs_note(
     const struct slurm_controller *controller, const struct slurm_job *record, bool is_new)
 {
     return is_new || (record->state == SLURM_STATE_PENDING &&
-                         is_partition(record, controller->options.run_partition));
+                         slurm_job_is_in(record, controller->options.run_partition));
 }
 
 static struct tracked_job *follow_one(struct slurm_controller *controller,
@@ -645,7 +373,7 @@ static struct tracked_job *follow_one(struct slurm_controller *controller,
     else
         follow_running(controller, job);
     if (!is_end)
-        follow_time_limit(controller, job);
+        controller_follow_time_limit(controller, job);
     return job;
 }
 
@@ -656,7 +384,7 @@ static void follow_array(struct slurm_controller *controller, const struct slurm
     int64_t left = controller_array_left(controller, record, base);
     struct job_array_indices indices = job_array_indices(record->array_indices);
     for (; left > 0 && job_array_next(&indices, &index); left--)
-        follow_one(controller, record, find_tracked(controller, base, index), base, index);
+        follow_one(controller, record, controller_find_job(controller, base, index), base, index);
 }
 
 /* The job of the record; most often the one that stood at this place of the list before. */
@@ -666,14 +394,14 @@ static struct tracked_job *find_hinted(
     struct tracked_job *hint = place < controller->n_hints ? controller->hints[place] : NULL;
     if (hint && hint->base == base && hint->index == index)
         return hint;
-    return find_tracked(controller, base, index);
+    return controller_find_job(controller, base, index);
 }
 
 void controller_follow(
     struct slurm_controller *controller, const struct slurm_job *record, size_t place)
 {
-    bool is_ours = is_partition(record, controller->options.intake_partition) ||
-                   is_partition(record, controller->options.run_partition);
+    bool is_ours = slurm_job_is_in(record, controller->options.intake_partition) ||
+                   slurm_job_is_in(record, controller->options.run_partition);
     struct tracked_job *job = NULL;
     uint32_t base = record->array_id ? record->array_id : record->id;
     uint32_t index = record->array_id ? record->array_index : SLURM_NO_INDEX;
@@ -707,7 +435,7 @@ void controller_sweep(struct slurm_controller *controller)
 void slurm_controller_log_examined(
     struct slurm_controller *controller, const struct slurm_job_key *key, bool is_gpu_oom)
 {
-    struct tracked_job *job = id_map_get(&controller->jobs, (uint64_t)key->base << 32 | key->index);
+    struct tracked_job *job = controller_find_job(controller, key->base, key->index);
     if (!job || job->phase != JOB_EXAMINED || job->log_request != key->request || !job->record)
         return;
     bool has_ended = job->task != 0; /* else it is held in the run partition */
@@ -716,7 +444,7 @@ void slurm_controller_log_examined(
     if (is_gpu_oom)
         job->crashed = job->restarts + 1 + has_ended;
     if (has_ended) {
-        exit_task(controller, job, is_gpu_oom ? FAILURE_GPU_OOM : FAILURE_PROGRAM);
+        controller_exit_task(controller, job, is_gpu_oom ? FAILURE_GPU_OOM : FAILURE_PROGRAM);
         id_map_remove(&controller->by_id, job->slurm_id);
         job->awaits_requeue = is_gpu_oom;
         job->shards = 0;
@@ -733,7 +461,7 @@ void slurm_controller_crashed(
     struct tracked_job *job = id_map_get(&controller->by_id, id);
     controller->now_us = now_us > controller->now_us ? now_us : controller->now_us;
     if (!job)
-        job = find_tracked(controller, id, SLURM_NO_INDEX);
+        job = controller_find_job(controller, id, SLURM_NO_INDEX);
     if (!job || !job->record)
         return;
     bool has_run = job->task && (job->phase == JOB_RUNNING || job->phase == JOB_EXAMINED);
@@ -750,7 +478,7 @@ void slurm_controller_crashed(
     if (job->restarts == restarts && has_run) {
         controller_apply(
             controller, (struct event){.kind = EVENT_EXTERNAL_SEEN, .task = job->task});
-        exit_task(controller, job, FAILURE_GPU_OOM);
+        controller_exit_task(controller, job, FAILURE_GPU_OOM);
         id_map_remove(&controller->by_id, job->slurm_id);
         job->awaits_requeue = true;
     } else if (is_again && job->is_away) {

@@ -11,8 +11,9 @@
  *     a new controller sees it   the same                                  rule n1
  *     returned, -w removed       required "", by an administrator          no rule
  *
- * Nor do Slurm's fields show the GPUs that a user asked for: the guard in slurmctld takes them out of
- * a submission and writes them into the note, and a pin has shards. So the note counts first.
+ * Slurm's fields do not show the GPUs that a user asked for, either: the guard in slurmctld takes
+ * them out of a submission and writes them into the note, and a pin has shards. So the note counts
+ * first.
  */
 #include <stdlib.h>
 #include <string.h>
