@@ -151,9 +151,6 @@ static inline bool tracked_job_is_quiet(const struct tracked_job *job)
            !job->is_held_by_agent && !job->awaits_requeue && !job->has_comment && !job->refusal;
 }
 
-/* The job ran out of GPU memory: it is put into the core's recovery queue. */
-void controller_restore_recovering(struct slurm_controller *controller, struct tracked_job *job);
-
 /* How many nodes the job wants, or has. */
 static inline int tracked_job_nodes(const struct tracked_job *job)
 {

@@ -25,30 +25,13 @@
 #include "base/units.h"
 #include "slurm/controller_state.h"
 #include "slurm/job_array.h"
+#include "slurm/job_gpu_oom.h"
 #include "slurm/job_place.h"
 #include "slurm/job_request.h"
 #include "slurm/job_task.h"
 
-/* Chosen: a job that failed this long before the controller started is not examined any more.
- * Slurm forgets jobs after as long (MinJobAge). */
-#define EXAMINED_AFTER_S 300
-
 /* Chosen: slurmctld asks all nodes for their jobs as soon as it has started again. */
 #define FORGOTTEN_US (10 * SECOND_US)
-
-void controller_restore_recovering(struct slurm_controller *controller, struct tracked_job *job)
-{
-    controller_drop_task(controller, job);
-    const int *gpus = controller_former_gpus(controller, job);
-    if (!gpus)
-        return;
-    controller_submit_task(controller, job);
-    for (int i = 0; i < job->ooms; i++) {
-        controller_place_task(controller, job, gpus, job->request.gpus, true);
-        controller_exit_task(controller, job, FAILURE_GPU_OOM);
-        controller_apply(controller, (struct event){.kind = EVENT_RECOVER, .task = job->task});
-    }
-}
 
 /* ---- a new record of a known job ---- */
 
@@ -121,23 +104,6 @@ static bool has_other_nodes(const struct slurm_controller *controller,
 
 /* ---- the states of Slurm ---- */
 
-static void want_log(struct slurm_controller *controller, struct tracked_job *job)
-{
-    job->phase = JOB_EXAMINED;
-    job->log_request = 0;
-    job->examined = job->restarts + 1;
-    controller->n_logs_wanted += !job->is_log_wanted;
-    job->is_log_wanted = true;
-}
-
-/* Held in the run partition after a run: the agent of its node, or this controller before it was
- * killed, may have requeued it because it ran out of GPU memory. */
-static bool may_have_crashed(const struct tracked_job *job, const struct job_note *note)
-{
-    return job->record->is_held && note->state == NOTE_PINNED &&
-           note->restart + 1 == job->restarts && job->examined != job->restarts + 1;
-}
-
 static void follow_away(
     struct slurm_controller *controller, struct tracked_job *job, const struct job_note *note)
 {
@@ -146,13 +112,12 @@ static void follow_away(
         controller_drop_task(controller, job);
     if (job->task || job->phase == JOB_EXAMINED)
         return; /* it recovers, and is pinned from here */
-    if (note->state == NOTE_PINNED || note->state == NOTE_RECOVERING) {
+    if (note->state == NOTE_PINNED || note->state == NOTE_RECOVERING)
         controller_restore_place(controller, job, note);
-    }
     if (note->state == NOTE_RECOVERING && note->ooms > 0)
         controller_restore_recovering(controller, job);
-    else if (may_have_crashed(job, note))
-        want_log(controller, job);
+    else if (tracked_job_may_have_crashed(job, note))
+        controller_want_log(controller, job);
 }
 
 /* slurmctld has crashed before it saved that the job started, or ended: it shows the job as it was
@@ -168,23 +133,6 @@ static void follow_forgotten_start(struct slurm_controller *controller, struct t
     job->retry_us = controller->now_us + FORGOTTEN_US;
 }
 
-/* Does the note say that the job ran out of GPU memory in its last run? It was written before the
- * requeue or after it. */
-static bool is_noted_crash(const struct tracked_job *job, const struct job_note *note)
-{
-    bool is_before = note->state == NOTE_RECOVERING && note->restart + 1 == job->restarts;
-    return note->ooms > 0 && note->state != NOTE_PINNED &&
-           (is_before || note->restart == job->restarts);
-}
-
-/* Is the hold that of the requeue after it ran out of GPU memory? Also where slurmctld has crashed
- * and forgotten that it was released. A user's own hold is another one. */
-static bool is_held_after_crash(const struct tracked_job *job, const struct job_note *note)
-{
-    bool is_known = job->crashed == job->restarts + 1 || is_noted_crash(job, note);
-    return job->record->is_requeue_held && is_known;
-}
-
 static void follow_pending(
     struct slurm_controller *controller, struct tracked_job *job, const struct job_note *note)
 {
@@ -195,7 +143,7 @@ static void follow_pending(
                        !record->is_completing && record->begin_s <= controller->wall_s;
     job->is_away = false;
     job->is_held_by_agent = (job->is_held_by_agent && record->is_held) ||
-                            is_held_after_crash(job, note);
+                            tracked_job_is_held_after_crash(job, note);
     job->submit_s = record->submit_s;
     if (job->phase == JOB_RUNNING || (job->phase == JOB_EXAMINED && job->task) ||
         job->awaits_requeue)
@@ -262,13 +210,6 @@ static enum failure_class failure_of(enum slurm_state state)
     }
 }
 
-static bool may_be_examined(
-    const struct slurm_controller *controller, const struct slurm_job *record, int ooms)
-{
-    return record->state == SLURM_STATE_FAILED && record->may_requeue &&
-           ooms < controller->options.settings.recoveries_max;
-}
-
 static void follow_end(struct slurm_controller *controller, struct tracked_job *job)
 {
     bool has_run = job->task && (job->phase == JOB_PLACED || job->phase == JOB_RUNNING);
@@ -277,8 +218,8 @@ static void follow_end(struct slurm_controller *controller, struct tracked_job *
             node_table_add_other(&controller->nodes, job->record);
         return;
     }
-    if (has_run && may_be_examined(controller, job->record, job->ooms)) {
-        want_log(controller, job);
+    if (has_run && controller_may_examine(controller, job->record, job->ooms)) {
+        controller_want_log(controller, job);
         return;
     }
     if (has_run) {
@@ -288,24 +229,6 @@ static void follow_end(struct slurm_controller *controller, struct tracked_job *
         controller_drop_task(controller, job);
     }
     job->phase = JOB_DONE;
-}
-
-/* A job that failed while no controller ran: was it for GPU memory beside others? */
-static bool failed_unseen(const struct slurm_controller *controller, const struct slurm_job *record)
-{
-    struct job_note note;
-    return may_be_examined(controller, record, 0) &&
-           record->end_s > controller->wall_s - EXAMINED_AFTER_S &&
-           job_note_parse(record->admin_comment, &note) && note.state == NOTE_PINNED &&
-           note.restart == record->restarts;
-}
-
-static void examine_unseen(struct slurm_controller *controller, struct tracked_job *job)
-{
-    job->phase = JOB_DONE;
-    if (!controller_restore_placed(controller, job, true))
-        return;
-    want_log(controller, job);
 }
 
 /* ---- one record ---- */
@@ -344,7 +267,7 @@ static struct tracked_job *follow_one(struct slurm_controller *controller,
 {
     struct job_note note = {.smact_percent = -1};
     bool is_end = slurm_state_is_end(record->state), is_new = !job;
-    if (is_new && is_end && !failed_unseen(controller, record)) {
+    if (is_new && is_end && !controller_failed_unseen(controller, record)) {
         if (record->is_completing)
             node_table_add_other(&controller->nodes, record);
         return NULL;
@@ -353,7 +276,8 @@ static struct tracked_job *follow_one(struct slurm_controller *controller,
     bool is_resized = !is_new_run && has_other_nodes(controller, job, record);
     bool is_wanted_new = is_new_run || is_resized || job->request.gpus == 0;
     /* also the former run, again, where slurmctld has crashed and forgotten the requeue */
-    bool is_unseen = is_end && is_new_run && (is_new || failed_unseen(controller, record));
+    bool is_unseen = is_end && is_new_run &&
+                     (is_new || controller_failed_unseen(controller, record));
     if (needs_note(controller, record, is_wanted_new))
         job_note_parse(record->admin_comment, &note);
     job = is_new ? add_job(controller, record, base, index) : job;
@@ -365,7 +289,7 @@ static struct tracked_job *follow_one(struct slurm_controller *controller,
         controller_drop_task(controller, job);
     take_facts(controller, job, record, &note, is_wanted_new);
     if (is_unseen)
-        examine_unseen(controller, job);
+        controller_examine_unseen(controller, job);
     else if (is_end)
         follow_end(controller, job);
     else if (record->state == SLURM_STATE_PENDING)
@@ -428,72 +352,4 @@ void controller_sweep(struct slurm_controller *controller)
         job->phase = JOB_DONE;
         controller_drop_task(controller, job);
     }
-}
-
-/* ---- what the log, or the node's agent, says of a failure ---- */
-
-void slurm_controller_log_examined(
-    struct slurm_controller *controller, const struct slurm_job_key *key, bool is_gpu_oom)
-{
-    struct tracked_job *job = controller_find_job(controller, key->base, key->index);
-    if (!job || job->phase != JOB_EXAMINED || job->log_request != key->request || !job->record)
-        return;
-    bool has_ended = job->task != 0; /* else it is held in the run partition */
-    job->phase = has_ended && !is_gpu_oom ? JOB_DONE : JOB_WAITING;
-    job->ooms += is_gpu_oom;
-    if (is_gpu_oom)
-        job->crashed = job->restarts + 1 + has_ended;
-    if (has_ended) {
-        controller_exit_task(controller, job, is_gpu_oom ? FAILURE_GPU_OOM : FAILURE_PROGRAM);
-        id_map_remove(&controller->by_id, job->slurm_id);
-        job->awaits_requeue = is_gpu_oom;
-        job->shards = 0;
-    } else if (is_gpu_oom) {
-        job->is_held_by_agent = true; /* also if no node is known now, and it is returned */
-        controller_restore_recovering(controller, job);
-    }
-    controller->has_news = true;
-}
-
-void slurm_controller_crashed(
-    struct slurm_controller *controller, uint32_t id, uint32_t restarts, int64_t now_us)
-{
-    struct tracked_job *job = id_map_get(&controller->by_id, id);
-    controller->now_us = now_us > controller->now_us ? now_us : controller->now_us;
-    if (!job)
-        job = controller_find_job(controller, id, SLURM_NO_INDEX);
-    if (!job || !job->record)
-        return;
-    bool has_run = job->task && (job->phase == JOB_RUNNING || job->phase == JOB_EXAMINED);
-    bool is_again = job->restarts == restarts + 1 && !job->task && job->reported != restarts + 1;
-    if (is_again || (job->restarts == restarts && has_run))
-        job->crashed = restarts + 2;
-    if (is_again && !job->is_away && job->record->is_held) {
-        job->ooms++; /* it was returned, because its error file says nothing */
-        job->is_held_by_agent = true;
-        job->reported = restarts + 1;
-        controller->has_news = true;
-        return;
-    }
-    if (job->restarts == restarts && has_run) {
-        controller_apply(
-            controller, (struct event){.kind = EVENT_EXTERNAL_SEEN, .task = job->task});
-        controller_exit_task(controller, job, FAILURE_GPU_OOM);
-        id_map_remove(&controller->by_id, job->slurm_id);
-        job->awaits_requeue = true;
-    } else if (is_again && job->is_away) {
-        job->is_held_by_agent = true;
-        job->reported = restarts + 1;
-        job->ooms++;
-        controller_restore_recovering(controller, job);
-        job->phase = JOB_WAITING;
-        controller->has_news = true;
-        return;
-    } else {
-        return;
-    }
-    job->ooms++;
-    job->phase = JOB_WAITING;
-    job->shards = 0;
-    controller->has_news = true;
 }
