@@ -92,8 +92,6 @@ static bool has_other_nodes(const struct slurm_controller *controller,
            (!job->task || controller_task_state(controller, job) == TASK_QUEUED);
 }
 
-/* ---- one record ---- */
-
 static void take_facts(struct slurm_controller *controller, struct tracked_job *job,
     const struct slurm_job *record, const struct job_note *note, bool is_wanted_new)
 {
