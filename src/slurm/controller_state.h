@@ -128,6 +128,13 @@ struct slurm_controller {
 /* Feeds an event without decisions; these come with the TICK that ends the update. */
 void controller_apply(struct slurm_controller *controller, struct event event);
 
+/* The job with this id; or, of an array, the array's id and the task's index. NULL: not tracked. */
+static inline struct tracked_job *controller_find_job(
+    const struct slurm_controller *controller, uint32_t base, uint32_t index)
+{
+    return id_map_get(&controller->jobs, (uint64_t)base << 32 | index);
+}
+
 /* ---- job_follow.c ---- */
 
 /* Takes over a record of Slurm. `place`: its index in the list of all. */
@@ -144,34 +151,11 @@ static inline bool tracked_job_is_quiet(const struct tracked_job *job)
            !job->is_held_by_agent && !job->awaits_requeue && !job->has_comment && !job->refusal;
 }
 
-/* The core forgets the job's task. */
-void controller_forget_task(struct slurm_controller *controller, struct tracked_job *job);
-
-/* Takes the job out of the core. */
-void controller_drop_task(struct slurm_controller *controller, struct tracked_job *job);
-
-/* Puts the job into the core, as the next task. */
-void controller_submit_task(struct slurm_controller *controller, struct tracked_job *job);
-
-/* The job ran out of GPU memory: it is put into the core's recovery queue. */
-void controller_restore_recovering(struct slurm_controller *controller, struct tracked_job *job);
-
-/* The names of the nodes that the job is on, or was last, comma-separated; "": none. */
-const char *controller_nodes_of(
-    const struct slurm_controller *controller, const struct tracked_job *job);
-
 /* How many nodes the job wants, or has. */
 static inline int tracked_job_nodes(const struct tracked_job *job)
 {
     return job->request.nodes > 1 ? job->request.nodes : 1;
 }
-
-/* Sets the nodes and the indices that the job has, by its GPUs, which are listed node by node. */
-void controller_set_place(
-    struct slurm_controller *controller, struct tracked_job *job, const int *gpus, int n);
-
-/* The job is on no node. */
-void controller_clear_place(struct tracked_job *job);
 
 /* ---- job_window.c ---- */
 

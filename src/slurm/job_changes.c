@@ -22,7 +22,8 @@
 
 #include "base/clock.h"
 #include "base/units.h"
-#include "slurm/controller_state.h"
+#include "slurm/job_place.h"
+#include "slurm/job_task.h"
 
 /* Chosen: slurmctld starts a pinned job within its scheduling interval, which is seconds. */
 #define STUCK_US (120 * SECOND_US)

@@ -17,7 +17,7 @@
 #include <string.h>
 
 #include "core/node_spread.h"
-#include "slurm/controller_state.h"
+#include "slurm/job_task.h"
 
 static bool is_before(const struct candidate *a, const struct candidate *b)
 {

@@ -15,7 +15,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "slurm/controller_state.h"
+#include "slurm/job_task.h"
 
 /* Chosen: the controller polls each 5 s, and GPUs without an agent are sampled by it. */
 #define SAMPLE_VALID_US (15 * SECOND_US)
@@ -177,12 +177,6 @@ int slurm_controller_update(struct slurm_controller *controller,
 
 /* ---- what is asked from outside ---- */
 
-static struct tracked_job *find_asked(
-    const struct slurm_controller *controller, uint32_t base, uint32_t index)
-{
-    return id_map_get(&controller->jobs, (uint64_t)base << 32 | index);
-}
-
 /* Chosen: slurmctld refuses for good what it has refused so often, and the job must not keep GPUs
  * from others meanwhile. */
 enum { REFUSALS_MAX = 3 };
@@ -205,7 +199,7 @@ static void refuse_job(
 void slurm_controller_changed(struct slurm_controller *controller,
     const struct slurm_change *change, const char *reason, int64_t now_us)
 {
-    struct tracked_job *job = find_asked(controller, change->job, change->index);
+    struct tracked_job *job = controller_find_job(controller, change->job, change->index);
     if (!job)
         return;
     if (change->result == 0) {
@@ -260,7 +254,7 @@ bool slurm_controller_wanted_script(
 void slurm_controller_set_request(struct slurm_controller *controller,
     const struct slurm_job_key *key, const struct task_request *request, const char *refusal)
 {
-    struct tracked_job *job = find_asked(controller, key->base, key->index);
+    struct tracked_job *job = controller_find_job(controller, key->base, key->index);
     if (!awaits_script(job, key))
         return;
     job->request_state = refusal ? REQUEST_REFUSED : REQUEST_KNOWN;
@@ -291,7 +285,7 @@ bool slurm_controller_wanted_log(struct slurm_controller *controller, struct slu
 void slurm_controller_want_again(
     struct slurm_controller *controller, const struct slurm_job_key *key)
 {
-    struct tracked_job *job = find_asked(controller, key->base, key->index);
+    struct tracked_job *job = controller_find_job(controller, key->base, key->index);
     if (awaits_script(job, key))
         job->request_state = REQUEST_UNKNOWN;
     if (!job || job->phase != JOB_EXAMINED || job->log_request != key->request ||
@@ -308,7 +302,7 @@ enum { TRIES_MAX = 3 };
 bool slurm_controller_try_again(
     struct slurm_controller *controller, const struct slurm_job_key *key)
 {
-    struct tracked_job *job = find_asked(controller, key->base, key->index);
+    struct tracked_job *job = controller_find_job(controller, key->base, key->index);
     if (awaits_script(job, key) && ++job->failed_tries >= TRIES_MAX)
         return false;
     slurm_controller_want_again(controller, key);

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 #include <sys/types.h>
 
 #include "base/fault.h"
@@ -75,6 +76,12 @@ struct slurm_licence {
 static inline bool slurm_job_has_dependency(const struct slurm_job *job)
 {
     return job->dependency && *job->dependency;
+}
+
+static inline bool slurm_job_is_in(const struct slurm_job *job, const char *partition)
+{
+    const char *its = job->partition; /* often called: the first letter tells most of them apart */
+    return its && *its == *partition && strcmp(its, partition) == 0;
 }
 
 /* Does the job occupy CPUs, memory and GPUs of its nodes? */
