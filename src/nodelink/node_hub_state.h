@@ -3,11 +3,11 @@
 #ifndef COLLOC_NODELINK_NODE_HUB_STATE_H
 #define COLLOC_NODELINK_NODE_HUB_STATE_H
 
-#include "nodelink/line_buffer.h"
 #include "nodelink/munge_seal.h"
 #include "nodelink/node_answer.h"
 #include "nodelink/node_hub.h"
 #include "nodelink/node_stream.h"
+#include "nodelink/node_transport.h"
 #include "nodelink/report_session.h"
 #include "nodelink/seal.h"
 
@@ -15,17 +15,16 @@ enum { TURN_MAX = 256 }; /* connections in one visit of the pool; chosen: 20 ms 
 
 /* A connection. It is freed once it is closed and in no turn. */
 struct hub_connection {
-    struct line_buffer input; /* first: line_buffer_on_room */
+    struct node_transport transport;
     struct node_hub *hub;
     struct hub_connection *next, **link; /* in the hub's list, oldest first; NULL: closed */
     struct hub_connection *next_waiting; /* for a turn */
-    uv_tcp_t tcp;
     uint64_t begun_ms, heard_ms;
     char peer[TCP_ADDRESS_TEXT_SIZE];
     uint64_t network; /* that it comes from: an address of IPv4, or a /64 of IPv6 */
     struct report_session session;
     struct hub_node *node;      /* NULL: unproven, until its first accepted report */
-    char *line;                 /* complete and not yet used, within `input`; NULL: none */
+    char *line;                 /* complete and not yet used, within `transport`; NULL: none */
     struct node_answer *outbox; /* to be sealed and sent; NULL: nothing */
     bool is_waiting, is_in_turn, is_gone;
     bool is_refused;        /* nothing more is read from it, */

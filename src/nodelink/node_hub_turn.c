@@ -19,11 +19,6 @@ enum { GATHER_MS = 50 }; /* chosen: agents report once a second */
 
 enum { WRITES_MAX_BYTES = 256 * 1024 }; /* unsent; chosen: a peer that reads nothing is closed */
 
-struct write {
-    uv_write_t request;
-    char text[]; /* a line */
-};
-
 /* ---- in the pool ---- */
 
 static void open_line(struct node_hub *hub, struct hub_connection *connection)
@@ -68,36 +63,17 @@ static void in_pool(uv_work_t *work)
 
 /* ---- in the loop ---- */
 
-static void on_written(uv_write_t *request, int status)
-{
-    free(request->data);
-}
-
-static void send_sealed(struct hub_connection *connection)
-{
-    size_t size = strlen(connection->sealed);
-    struct write *write = malloc(sizeof *write + size + 2);
-    if (!write)
-        return;
-    memcpy(write->text, connection->sealed, size);
-    memcpy(write->text + size, "\n", 2);
-    write->request.data = write;
-    uv_buf_t buffer = uv_buf_init(write->text, (unsigned)size + 1);
-    if (uv_write(&write->request, (uv_stream_t *)&connection->tcp, &buffer, 1, on_written) < 0)
-        free(write);
-}
-
 /* What is left in the connection's queue is cancelled by its end: an answer that is the last is
  * written at once where the peer reads. */
 static void finish_answer(struct hub_connection *connection)
 {
-    uv_stream_t *stream = (uv_stream_t *)&connection->tcp;
+    struct node_transport *transport = &connection->transport;
     if (connection->sealed)
-        send_sealed(connection);
+        node_transport_send(transport, connection->sealed);
     free(connection->answer_text);
     free(connection->sealed);
     connection->answer_text = connection->sealed = NULL;
-    if (connection->ends_after_answer || uv_stream_get_write_queue_size(stream) > WRITES_MAX_BYTES)
+    if (connection->ends_after_answer || node_transport_unsent(transport) > WRITES_MAX_BYTES)
         hub_drop(connection);
 }
 

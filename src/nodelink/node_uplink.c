@@ -21,7 +21,7 @@
 #include <sys/random.h>
 
 #include "base/log.h"
-#include "nodelink/line_buffer.h"
+#include "nodelink/node_transport.h"
 #include "nodelink/seal.h"
 
 enum {
@@ -41,8 +41,7 @@ enum uplink_state {
 };
 
 struct uplink_connection {
-    struct line_buffer input; /* first: line_buffer_on_room */
-    uv_tcp_t tcp;
+    struct node_transport transport;
     uv_connect_t connecting;
     struct node_uplink *uplink;
     uint64_t number; /* among all connections so far */
@@ -80,28 +79,23 @@ struct node_uplink {
     struct node_answer answer;
 };
 
-struct write {
-    uv_write_t request;
-    char text[];
-};
-
 static void begin_resolving(struct node_uplink *uplink);
 static void connect_next(struct node_uplink *uplink, const char *why);
 static void start_turn(struct node_uplink *uplink);
 
 /* ---- the end of a connection ---- */
 
-static void on_closed(uv_handle_t *handle)
+static void on_closed(struct node_transport *transport)
 {
-    struct uplink_connection *connection = handle->data;
-    line_buffer_fini(&connection->input);
+    struct uplink_connection *connection = transport->owner;
+    node_transport_fini(transport);
     free(connection);
 }
 
 static void drop_connection(struct node_uplink *uplink)
 {
     if (uplink->connection)
-        uv_close((uv_handle_t *)&uplink->connection->tcp, on_closed);
+        node_transport_close(&uplink->connection->transport);
     uplink->connection = NULL;
 }
 
@@ -145,32 +139,27 @@ static void on_timer(uv_timer_t *timer)
 
 /* ---- reading ---- */
 
-static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *room)
+static void on_line(struct node_transport *transport, char *line)
 {
-    struct uplink_connection *connection = stream->data;
-    struct node_uplink *uplink = connection->uplink;
-    if (uplink->connection != connection || n == 0)
-        return;
-    if (n < 0) {
-        fail_uplink(uplink, n == UV_EOF       ? "it closed the connection"
-                            : n == UV_ENOBUFS ? "its answer is too long"
-                                              : uv_strerror((int)n));
-        return;
-    }
-    connection->line = line_buffer_add(&connection->input, (size_t)n);
-    if (connection->line) {
-        uv_read_stop(stream);
-        start_turn(uplink);
-    }
+    struct uplink_connection *connection = transport->owner;
+    node_transport_pause(transport);
+    connection->line = line;
+    start_turn(connection->uplink);
+}
+
+static void on_end(struct node_transport *transport, enum transport_end end, const char *why)
+{
+    struct uplink_connection *connection = transport->owner;
+    fail_uplink(connection->uplink, end == TRANSPORT_TOO_LONG ? "its answer is too long" : why);
 }
 
 /* The line was opened: on to the next one. */
 static void resume_uplink(struct node_uplink *uplink)
 {
     struct uplink_connection *connection = uplink->connection;
-    connection->line = line_buffer_next(&connection->input);
+    connection->line = node_transport_next_line(&connection->transport);
     if (!connection->line)
-        uv_read_start((uv_stream_t *)&connection->tcp, line_buffer_on_room, on_read);
+        node_transport_resume(&connection->transport);
 }
 
 /* ---- connecting ---- */
@@ -184,6 +173,13 @@ static void limit_unacked(uv_tcp_t *tcp)
         setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &limit_ms, sizeof limit_ms);
 }
 
+/* Reports can be sent. */
+static void on_open(struct node_transport *transport)
+{
+    struct uplink_connection *connection = transport->owner;
+    start_turn(connection->uplink);
+}
+
 static void on_connected(uv_connect_t *request, int status)
 {
     struct uplink_connection *connection = request->data;
@@ -195,27 +191,28 @@ static void on_connected(uv_connect_t *request, int status)
         return;
     }
     uplink->state = UPLINK_UNPROVEN;
-    uv_tcp_keepalive(&connection->tcp, 1, 20);
-    limit_unacked(&connection->tcp);
-    uv_read_start((uv_stream_t *)&connection->tcp, line_buffer_on_room, on_read);
-    start_turn(uplink);
+    uv_tcp_keepalive(&connection->transport.tcp, 1, 20);
+    limit_unacked(&connection->transport.tcp);
+    node_transport_start(&connection->transport);
 }
 
 /* Returns 0 or an error of libuv. */
 static int connect_to(struct node_uplink *uplink, const struct sockaddr *address)
 {
+    static const struct node_transport_hooks hooks = {on_open, on_line, on_end, on_closed};
     struct uplink_connection *connection = calloc(1, sizeof *connection);
     if (!connection)
         return UV_ENOMEM;
     connection->uplink = uplink;
     connection->number = ++uplink->n_connections;
-    connection->input.max = ANSWER_LINE_MAX;
-    uv_tcp_init(uplink->loop, &connection->tcp);
-    connection->tcp.data = connection->connecting.data = connection;
+    connection->connecting.data = connection;
     uplink->connection = connection;
     uplink->state = UPLINK_CONNECTING;
     uv_timer_start(&uplink->timer, on_timer, PROOF_MAX_MS, 0);
-    return uv_tcp_connect(&connection->connecting, &connection->tcp, address, on_connected);
+    struct node_transport *transport = &connection->transport;
+    int r = node_transport_init(transport, uplink->loop, NULL, ANSWER_LINE_MAX, &hooks, connection);
+    return r < 0 ? UV_ENOMEM
+                 : uv_tcp_connect(&connection->connecting, &transport->tcp, address, on_connected);
 }
 
 /* Tries the addresses that are left; pauses, for the last reason, when there is none. */
@@ -272,24 +269,9 @@ static void in_pool(uv_work_t *work)
     free(text);
 }
 
-static void on_written(uv_write_t *request, int status)
-{
-    free(request->data);
-}
-
 static void send_line(struct node_uplink *uplink, const char *line)
 {
-    size_t size = strlen(line);
-    struct write *write = malloc(sizeof *write + size + 1);
-    if (!write)
-        return;
-    memcpy(write->text, line, size);
-    write->text[size] = '\n';
-    write->request.data = write;
-    uv_buf_t buffer = uv_buf_init(write->text, (unsigned)size + 1);
-    uv_stream_t *stream = (uv_stream_t *)&uplink->connection->tcp;
-    if (uv_write(&write->request, stream, &buffer, 1, on_written) < 0)
-        free(write);
+    node_transport_send(&uplink->connection->transport, line);
 }
 
 static void begin_session(struct node_uplink *uplink, const char *key)
@@ -373,7 +355,7 @@ static void start_turn(struct node_uplink *uplink)
     struct uplink_connection *connection = uplink->connection;
     if (uplink->is_closing || uplink->state < UPLINK_UNPROVEN)
         return;
-    bool can_send = uv_stream_get_write_queue_size((uv_stream_t *)&connection->tcp) == 0;
+    bool can_send = node_transport_unsent(&connection->transport) == 0;
     if (uplink->text && can_send && connection->session.has_key)
         send_by_key(uplink);
     if (uplink->is_in_turn)

@@ -120,7 +120,7 @@ static bool is_too_long(const struct tls_channel *channel)
     return channel->handshake_size > TLS_HANDSHAKE_MAX;
 }
 
-static ssize_t pull(gnutls_transport_ptr_t context, void *room, size_t size)
+static ssize_t pull_input(gnutls_transport_ptr_t context, void *room, size_t size)
 {
     struct tls_channel *channel = context;
     size_t n = size < channel->input_size ? size : channel->input_size;
@@ -143,7 +143,7 @@ static int pull_timeout(gnutls_transport_ptr_t context, unsigned wait_ms)
     return channel->input_size > 0;
 }
 
-static ssize_t push(gnutls_transport_ptr_t context, const void *bytes, size_t n)
+static ssize_t push_output(gnutls_transport_ptr_t context, const void *bytes, size_t n)
 {
     struct tls_channel *channel = context;
     if (n > channel->output_capacity - channel->output_size) {
@@ -192,9 +192,9 @@ static int begin_session(struct tls_channel *channel)
         return r;
     gnutls_session_set_ptr(channel->session, channel);
     gnutls_transport_set_ptr(channel->session, channel);
-    gnutls_transport_set_pull_function(channel->session, pull);
+    gnutls_transport_set_pull_function(channel->session, pull_input);
     gnutls_transport_set_pull_timeout_function(channel->session, pull_timeout);
-    gnutls_transport_set_push_function(channel->session, push);
+    gnutls_transport_set_push_function(channel->session, push_output);
     gnutls_handshake_set_max_packet_length(channel->session, TLS_HANDSHAKE_MAX);
     r = gnutls_priority_set(channel->session, credentials->priority);
     if (r < 0)
@@ -265,7 +265,7 @@ static int explain_handshake(struct tls_channel *channel, int error, struct faul
             : gnutls_strerror(error));
 }
 
-static int explain(struct tls_channel *channel, int error, struct fault *fault)
+static int explain_end(struct tls_channel *channel, int error, struct fault *fault)
 {
     if (error == GNUTLS_E_MEMORY_ERROR || error == GNUTLS_E_PUSH_ERROR)
         return fault_set(fault, ENOMEM, "out of memory");
@@ -280,11 +280,11 @@ static int explain(struct tls_channel *channel, int error, struct fault *fault)
 }
 
 /* The alert that says why goes to the peer, as far as there is one. */
-static int fail(struct tls_channel *channel, int error, struct fault *fault)
+static int fail_session(struct tls_channel *channel, int error, struct fault *fault)
 {
     if (error != 0 && error != GNUTLS_E_FATAL_ALERT_RECEIVED)
         gnutls_alert_send_appropriate(channel->session, error);
-    return explain(channel, error, fault);
+    return explain_end(channel, error, fault);
 }
 
 /* ---- reading and writing ---- */
@@ -297,7 +297,7 @@ static int continue_handshake(struct tls_channel *channel, struct fault *fault)
         r = gnutls_handshake(channel->session);
     while (r < 0 && !gnutls_error_is_fatal(r) && channel->input_size > 0);
     if (r < 0 && gnutls_error_is_fatal(r))
-        return fail(channel, r, fault);
+        return fail_session(channel, r, fault);
     channel->is_open = r == 0;
     return 0;
 }
@@ -315,7 +315,7 @@ ssize_t tls_channel_read(struct tls_channel *channel, void *room, size_t size, s
     while (n < 0 && !gnutls_error_is_fatal((int)n) && channel->input_size > 0);
     if (n > 0)
         return n;
-    return n < 0 && !gnutls_error_is_fatal((int)n) ? 0 : fail(channel, (int)n, fault);
+    return n < 0 && !gnutls_error_is_fatal((int)n) ? 0 : fail_session(channel, (int)n, fault);
 }
 
 int tls_channel_write(struct tls_channel *channel, const void *text, size_t size)
