@@ -5,12 +5,13 @@
  *
  *     accepted --line--> waiting for a turn --> opened by munge --> judged --> reads on
  *                        (node_hub_turn.c)                          (node_hub_report.c)
- *                 line signed by the connection's key ------------> judged
+ *             line within TLS, or signed by the connection's key -> judged
  *
  * An unproven connection is one without an accepted report. There are few places for these, and
  * each is closed after some seconds. A new one beyond them costs another its place: one of the
- * network that most of them come from, that has not sent a line yet. So a flood pushes out its own
- * connections, neither an agent elsewhere nor one beside it whose report waits to be opened:
+ * network that most of them come from, that has not sent a line yet, nor proven by TLS that it has
+ * the key. So a flood pushes out its own connections, neither an agent elsewhere nor one beside it
+ * whose report waits to be opened:
  *
  *     10.0.0.9   120 connections, 3 of which have sent a line      the oldest of the other 117
  *     10.0.0.5   9 connections                                     none
@@ -106,11 +107,11 @@ void hub_drop(struct hub_connection *connection)
 
 /* ---- reading ---- */
 
-/* Opens at once what the connection's key has signed; another line waits for a turn. */
+/* Opens at once what needs no munged; another line waits for a turn. */
 static void take_lines(struct hub_connection *connection)
 {
-    while (connection->line && report_session_is_line(connection->line)) {
-        hub_open_session_line(connection);
+    while (connection->line && hub_is_quick(connection)) {
+        hub_open_quick_line(connection);
         if (!connection->link)
             return;
         connection->line = connection->is_refused
@@ -135,6 +136,8 @@ static void on_end(struct node_transport *transport, enum transport_end end, con
 {
     struct hub_connection *connection = transport->owner;
     connection->hub->counts.refused += end == TRANSPORT_TOO_LONG;
+    if (end == TRANSPORT_REFUSED)
+        hub_log_refusal(connection, why);
     hub_drop(connection);
 }
 
@@ -148,10 +151,11 @@ void hub_resume(struct hub_connection *connection)
 
 /* ---- new connections ---- */
 
-/* Has it sent no whole line? */
+/* Has it sent neither a whole line nor a proof of the key? */
 static bool is_idle(const struct hub_connection *connection)
 {
-    return !connection->line && !connection->is_waiting && !connection->is_in_turn;
+    return !connection->line && !connection->is_waiting && !connection->is_in_turn &&
+           !node_transport_is_proven(&connection->transport);
 }
 
 /* Of the network that crowds the places, or of all where each has another: the oldest connection
@@ -207,7 +211,7 @@ static void on_connection(uv_stream_t *listener, int status)
         .hub = hub, .begun_ms = uv_now(hub->parts.loop), .heard_ms = uv_now(hub->parts.loop)};
     struct node_transport *transport = &connection->transport;
     int r = node_transport_init(
-        transport, hub->parts.loop, NULL, LINE_MAX_SIZE, &hooks, connection);
+        transport, hub->parts.loop, hub->credentials, LINE_MAX_SIZE, &hooks, connection);
     link_last(connection);
     if (uv_accept(listener, (uv_stream_t *)&transport->tcp) < 0 || r < 0) {
         hub_drop(connection);
@@ -250,6 +254,15 @@ static int start_listening(struct node_hub *hub, struct fault *fault)
     return 0;
 }
 
+static int prepare_proof(struct node_hub *hub, struct fault *fault)
+{
+    const struct node_hub_options *options = &hub->parts;
+    if (options->key)
+        return tls_credentials_create(options->key, NULL, fault, &hub->credentials);
+    hub->seal = munge_seal_create(options->munge_socket, options->agents, options->agents);
+    return hub->seal ? 0 : fault_set(fault, ENOMEM, "out of memory");
+}
+
 int node_hub_create(
     const struct node_hub_options *options, struct fault *fault, struct node_hub **ret_hub)
 {
@@ -261,12 +274,8 @@ int node_hub_create(
     hub->last = &hub->first;
     hub->last_waiting = &hub->first_waiting;
     hub->refusal_logged_us = -TIME_NEVER / 2;
-    const struct seal_options seal = {.end = SEAL_CONTROLLER,
-        .key = options->key,
-        .munge_socket = options->munge_socket,
-        .user = options->agents};
-    hub->seal = seal_create(&seal);
-    int r = hub->seal ? 0 : fault_set(fault, ENOMEM, "out of memory");
+    int r = prepare_proof(hub, fault);
+    hub->parts.key = NULL;
     if (r == 0 && tcp_address_parse(options->address, &hub->address) < 0)
         r = fault_set(fault, EINVAL, "%s: not a numeric address with a port, such as 0.0.0.0:7490",
             options->address);
@@ -304,7 +313,8 @@ void node_hub_destroy(struct node_hub *hub)
     for (size_t i = 0; i < hub->n_nodes; i++)
         free(hub->nodes[i]);
     free(hub->nodes);
-    seal_destroy(hub->seal);
+    munge_seal_destroy(hub->seal);
+    tls_credentials_destroy(hub->credentials);
     free(hub);
 }
 

@@ -14,8 +14,8 @@
  *   1. on_line is called for the first line that came. The owner uses it, and then asks for the
  *      next one until there is none. It pauses where it cannot use a line at once; within TLS it
  *      may do so only before it closes the connection.
- *   2. on_end is called once: the owner closes the connection there. All hooks may close it; none but
- *      on_closed is called after that.
+ *   2. on_end is called once: the owner closes the connection there. All hooks may close it; none
+ *      but on_closed is called after that.
  *   3. Within TLS nothing is delivered or sent before the peer has proven that it has the key.
  */
 #ifndef COLLOC_NODELINK_NODE_TRANSPORT_H

@@ -9,7 +9,8 @@
  *
  * munge signs and opens in turns in the thread pool, one turn at a time. A turn belongs to the
  * connection that was there when it began, by its number; its result is dropped when that has
- * ended. Once an answer has brought a key, reports are signed by it, at once.
+ * ended. Once an answer has brought a key, reports are signed by it, at once. Within TLS there are
+ * no turns.
  */
 #include "nodelink/node_uplink.h"
 
@@ -21,8 +22,8 @@
 #include <sys/random.h>
 
 #include "base/log.h"
+#include "nodelink/munge_seal.h"
 #include "nodelink/node_transport.h"
-#include "nodelink/seal.h"
 
 enum {
     PAUSE_MIN_MS = 1000,        /* chosen */
@@ -53,6 +54,7 @@ struct node_uplink {
     uv_loop_t *loop;
     void *context;
     void (*on_answer)(void *context, const struct node_answer *answer);
+    struct tls_credentials *credentials; /* NULL: munge */
     char controller[280], host[256], port[8], node[NODE_NAME_SIZE];
     enum uplink_state state;
     struct uplink_connection *connection; /* from UPLINK_CONNECTING on */
@@ -70,8 +72,8 @@ struct node_uplink {
     /* The turn; the pool thread's while `is_in_turn`: */
     uv_work_t work;
     bool is_in_turn;
-    uint64_t turn_of; /* the number of its connection */
-    struct seal *seal;
+    uint64_t turn_of;        /* the number of its connection */
+    struct munge_seal *seal; /* NULL: TLS */
     char *turn_text, *sealed, *credential;
     size_t turn_text_size;
     int seal_answer, open_answer;
@@ -81,6 +83,7 @@ struct node_uplink {
 
 static void begin_resolving(struct node_uplink *uplink);
 static void connect_next(struct node_uplink *uplink, const char *why);
+static void take_answer(struct node_uplink *uplink);
 static void start_turn(struct node_uplink *uplink);
 
 /* ---- the end of a connection ---- */
@@ -139,9 +142,25 @@ static void on_timer(uv_timer_t *timer)
 
 /* ---- reading ---- */
 
+/* Within TLS an answer needs no turn. */
+static void take_lines(struct uplink_connection *connection, const char *line)
+{
+    struct node_uplink *uplink = connection->uplink;
+    while (line && uplink->connection == connection) {
+        uplink->open_answer = node_answer_decode(
+            line, strlen(line), &uplink->open_fault, &uplink->answer);
+        take_answer(uplink);
+        line = node_transport_next_line(&connection->transport);
+    }
+}
+
 static void on_line(struct node_transport *transport, char *line)
 {
     struct uplink_connection *connection = transport->owner;
+    if (connection->uplink->credentials) {
+        take_lines(connection, line);
+        return;
+    }
     node_transport_pause(transport);
     connection->line = line;
     start_turn(connection->uplink);
@@ -210,7 +229,8 @@ static int connect_to(struct node_uplink *uplink, const struct sockaddr *address
     uplink->state = UPLINK_CONNECTING;
     uv_timer_start(&uplink->timer, on_timer, PROOF_MAX_MS, 0);
     struct node_transport *transport = &connection->transport;
-    int r = node_transport_init(transport, uplink->loop, NULL, ANSWER_LINE_MAX, &hooks, connection);
+    int r = node_transport_init(
+        transport, uplink->loop, uplink->credentials, ANSWER_LINE_MAX, &hooks, connection);
     return r < 0 ? UV_ENOMEM
                  : uv_tcp_connect(&connection->connecting, &transport->tcp, address, on_connected);
 }
@@ -258,11 +278,11 @@ static void in_pool(uv_work_t *work)
     char *text = NULL;
     size_t size;
     if (uplink->turn_text)
-        uplink->seal_answer = seal_encode(uplink->seal, uplink->turn_text, uplink->turn_text_size,
-            &uplink->seal_fault, &uplink->sealed);
+        uplink->seal_answer = munge_seal_encode(uplink->seal, uplink->turn_text,
+            uplink->turn_text_size, &uplink->seal_fault, &uplink->sealed);
     if (!uplink->credential)
         return;
-    uplink->open_answer = seal_decode(
+    uplink->open_answer = munge_seal_decode(
         uplink->seal, uplink->credential, &uplink->open_fault, &text, &size);
     if (uplink->open_answer == 0)
         uplink->open_answer = node_answer_decode(text, size, &uplink->open_fault, &uplink->answer);
@@ -280,8 +300,6 @@ static void begin_session(struct node_uplink *uplink, const char *key)
     if (report_session_take_key(session, key) < 0)
         log_warning("controller %s: its key is not valid: all reports are sealed like the first",
             uplink->controller);
-    else
-        seal_derive_key(uplink->seal, session->key);
 }
 
 static void accept_answer(struct node_uplink *uplink)
@@ -338,12 +356,14 @@ static void on_turn(uv_work_t *work, int status)
     start_turn(uplink);
 }
 
-/* A report that the connection's key signs needs no turn. */
-static void send_by_key(struct node_uplink *uplink)
+/* A report within TLS, or one that the connection's key signs, needs no turn. */
+static void send_at_once(struct node_uplink *uplink)
 {
-    char *line;
-    if (report_session_seal(&uplink->connection->session, uplink->text, uplink->text_size, &line) ==
-        0)
+    char *line = NULL;
+    if (uplink->credentials)
+        send_line(uplink, uplink->text);
+    else if (report_session_seal(
+                 &uplink->connection->session, uplink->text, uplink->text_size, &line) == 0)
         send_line(uplink, line);
     free(line);
     free(uplink->text);
@@ -353,11 +373,13 @@ static void send_by_key(struct node_uplink *uplink)
 static void start_turn(struct node_uplink *uplink)
 {
     struct uplink_connection *connection = uplink->connection;
-    if (uplink->is_closing || uplink->state < UPLINK_UNPROVEN)
+    if (uplink->is_closing || uplink->state < UPLINK_UNPROVEN || !connection->transport.is_open)
         return;
     bool can_send = node_transport_unsent(&connection->transport) == 0;
-    if (uplink->text && can_send && connection->session.has_key)
-        send_by_key(uplink);
+    if (uplink->text && can_send && (uplink->credentials || connection->session.has_key))
+        send_at_once(uplink);
+    if (uplink->credentials)
+        return;
     if (uplink->is_in_turn)
         return;
     if (uplink->text && can_send) {
@@ -415,12 +437,14 @@ static int split_address(struct node_uplink *uplink, const char *address)
     return 0;
 }
 
-static struct seal *create_seal(const struct node_uplink_options *options)
+static int prepare_proof(
+    struct node_uplink *uplink, const struct node_uplink_options *options, struct fault *fault)
 {
-    return seal_create(&(struct seal_options){.end = SEAL_AGENT,
-        .key = options->key,
-        .munge_socket = options->munge_socket,
-        .user = options->controller_uid});
+    uid_t user = options->controller_uid;
+    if (options->key)
+        return tls_credentials_create(options->key, options->node, fault, &uplink->credentials);
+    uplink->seal = munge_seal_create(options->munge_socket, user, user);
+    return uplink->seal ? 0 : fault_set(fault, ENOMEM, "out of memory");
 }
 
 int node_uplink_create(
@@ -436,8 +460,8 @@ int node_uplink_create(
             options->controller);
     else if (!node_name_is_valid(options->node))
         r = fault_set(fault, EINVAL, "%s: not the name of a node", options->node);
-    else if (!(uplink->seal = create_seal(options)))
-        r = fault_set(fault, ENOMEM, "out of memory");
+    else
+        r = prepare_proof(uplink, options, fault);
     if (r < 0) {
         free(uplink);
         return r;
@@ -470,7 +494,8 @@ void node_uplink_destroy(struct node_uplink *uplink)
 {
     if (!uplink)
         return;
-    seal_destroy(uplink->seal);
+    munge_seal_destroy(uplink->seal);
+    tls_credentials_destroy(uplink->credentials);
     uv_freeaddrinfo(uplink->addresses);
     free(uplink->text);
     free(uplink->turn_text);

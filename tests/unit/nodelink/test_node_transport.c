@@ -273,7 +273,7 @@ static void test_pauses(void **state)
         RUN_UNTIL(f, f->agent.n_open == 1);
         node_transport_send(&f->agent.transport, "one");
         node_transport_send(&f->agent.transport, "two"); /* at once */
-        RUN_UNTIL(f, f->controller.n_lines == 1);
+        RUN_UNTIL(f, f->controller.n_lines > 0);
         for (int i = 0; i < 20; i++)
             uv_run(&f->loop, UV_RUN_NOWAIT);
         assert_int_equal(f->controller.n_lines, 1);
