@@ -2,7 +2,7 @@
 /*
  * `colloc check`: is an event log damaged or incomplete? Three checks:
  *
- *   1. the rows are as they were written (SQLite's check, checksums, numbers);
+ *   1. the rows are as they were written (SQLite's check, checksums, numbers), and all are there;
  *   2. each event is possible after those before it (they are applied to an empty scheduler, as at
  *      a start of collocd);
  *   3. the tasks' folders beside the log have no task that the log lacks.
@@ -129,6 +129,15 @@ static void check_folders(struct check *check, const char *database)
 
 /* ---- the whole ---- */
 
+static int check_missing_events(struct check *check, struct fault *fault)
+{
+    int64_t missing;
+    int r = store_count_missing_events(check->store, fault, &missing);
+    if (r == 0 && missing != 0)
+        find(check, "%lld event%s missing", (long long)missing, missing == 1 ? " is" : "s are");
+    return r;
+}
+
 static int check_all(struct check *check, const char *database, struct fault *fault)
 {
     int r = store_check_rows(check->store, add_finding, check, fault);
@@ -139,7 +148,7 @@ static int check_all(struct check *check, const char *database, struct fault *fa
     if (r == 0)
         check_folders(check, database);
     core_destroy(check->core);
-    return r < 0 ? r : 0;
+    return r < 0 ? r : check_missing_events(check, fault);
 }
 
 /* With a finding the exit status is 1, for monitoring. */

@@ -27,10 +27,14 @@
 #include "core/core_private.h"
 #include "core/kind_speed.h"
 
-static int find_gpu(const struct core *core, const char *uuid)
+/* `hint`: where it is looked for first. A list has known GPUs in the order of the view, mostly. */
+static int find_gpu(const struct core *core, const char *uuid, int hint)
 {
-    for (int i = 0; i < core->view.n_gpus; i++)
-        if (strcmp(core->view.gpus[i].id.uuid, uuid) == 0)
+    const struct cluster_view *view = &core->view;
+    if (hint < view->n_gpus && strcmp(view->gpus[hint].id.uuid, uuid) == 0)
+        return hint;
+    for (int i = 0; i < view->n_gpus; i++)
+        if (strcmp(view->gpus[i].id.uuid, uuid) == 0)
             return i;
     return -1;
 }
@@ -58,7 +62,7 @@ static void set_distances(struct core *core, const struct event *event)
     memset(view->distances, VIEW_DISTANCE_UNKNOWN, size);
     for (int i = 0; i < event->gpus.n; i++)
         for (int k = 0; k < i && list[i].distances[k]; k++)
-            set_distance(view, find_gpu(core, list[i].uuid), find_gpu(core, list[k].uuid),
+            set_distance(view, find_gpu(core, list[i].uuid, i), find_gpu(core, list[k].uuid, k),
                 list[i].distances[k]);
 }
 
@@ -78,15 +82,19 @@ static int apply_gpus(struct core *core, const struct event *event)
     struct head_outlook *outlooks = realloc(core->outlooks, (size_t)most * sizeof *outlooks + 1);
     if (outlooks)
         core->outlooks = outlooks;
-    if (!gpus || !chosen || !verdicts || !outlooks)
+    double *open_bytes = realloc(view->open_bytes, (size_t)most * sizeof *open_bytes + 1);
+    if (open_bytes)
+        view->open_bytes = open_bytes;
+    if (!gpus || !chosen || !verdicts || !outlooks || !open_bytes)
         return -ENOMEM;
 
     for (int i = 0; i < view->n_gpus; i++) {
         view->gpus[i].health = VIEW_LOST;
         view->gpus[i].is_listed = false;
     }
-    for (int i = 0; i < event->gpus.n; i++) {
-        int known = find_gpu(core, event->gpus.list[i].uuid);
+    for (int i = 0, next = 0; i < event->gpus.n; i++) {
+        int known = find_gpu(core, event->gpus.list[i].uuid, next);
+        next = known >= 0 ? known + 1 : view->n_gpus + 1;
         struct gpu_view *gpu = &view->gpus[known >= 0 ? known : view->n_gpus];
         if (known < 0) {
             *gpu = (struct gpu_view){0};
@@ -101,6 +109,7 @@ static int apply_gpus(struct core *core, const struct event *event)
     double largest = 0;
     for (int i = 0; i < view->n_gpus; i++) {
         const struct gpu_identity *id = &view->gpus[i].id;
+        core_note_open(core, i);
         core->any_gone |= id->is_gone;
         view->has_nodes |= id->node != view->gpus[0].id.node;
         if ((double)id->mem_total_bytes > largest)
@@ -147,6 +156,10 @@ static int add_task(
     task->uid = event->submit.uid;
     task->array = array;
     task->request = event->submit.request;
+    task->request.gpu_kind = NULL;
+    if (event->submit.request.gpu_kind &&
+        !(task->request.gpu_kind = strdup(event->submit.request.gpu_kind)))
+        return -ENOMEM;
     core->n_taking_turns += task->request.takes_turns;
     core->any_time_limit |= task->request.time_limit_us > 0;
     core->view.has_services |= task->request.service.is_service;
@@ -255,8 +268,8 @@ static int add_resident(
         .backfilled_before = gpu->reserved_for,
         .gpus = task->n_gpus,
         .places = task->gpus,
-        .sharing = task->share.sharing,
-        .thread_percent = task->share.thread_percent,
+        .sharing = task->run->share.sharing,
+        .thread_percent = task->run->share.thread_percent,
         .since_us = now_us,
         .ends_us = limit_ends_us(task, now_us),
         .grew_us = now_us,
@@ -264,7 +277,7 @@ static int add_resident(
         .service = core_resident_service(core, task, now_us),
         .need_bytes = required_bytes(task),
         .expect = task->request.expect,
-        .kind_speed = task->kind_speed,
+        .kind_speed = task->run->kind_speed,
     };
     gpu->mix_since_us = now_us;
     if (task->exclusive)
@@ -284,6 +297,7 @@ void core_remove_resident(struct core *core, int i, uint64_t id, int64_t now_us)
     struct resident *end = gpu->residents + gpu->n_residents--;
     memmove(resident, resident + 1, (size_t)(end - resident - 1) * sizeof *resident);
     gpu->mix_since_us = now_us;
+    core_note_open(core, i);
     if (gpu->exclusive_for == id)
         gpu->exclusive_for = 0;
     if (gpu->closed_for == id)
@@ -322,6 +336,7 @@ int core_add_to_gpu(struct core *core, struct task *task, int gpu, int64_t now_u
     record_coresidents(core, task, &core->view.gpus[gpu]);
     if (add_resident(core, &core->view.gpus[gpu], task, now_us) < 0)
         return -ENOMEM;
+    core_note_open(core, gpu);
     core_note_joined(core, task, gpu, now_us);
     return 0;
 }
@@ -358,8 +373,8 @@ static int apply_place(struct core *core, struct task *task, const struct event 
     task->gpus = memcpy(gpus, event->place.gpus, (size_t)event->place.n * sizeof *gpus);
     task->n_gpus = event->place.n;
     task->exclusive = event->place.exclusive;
-    task->share = event->place.share;
-    task->kind_speed = kind_speed_on(&core->view, task, gpus, task->n_gpus);
+    task->run->share = event->place.share;
+    task->run->kind_speed = kind_speed_on(&core->view, task, gpus, task->n_gpus);
     task->had_coresidents = false;
     core_take_host(core, task);
     task->attempts++;
@@ -385,7 +400,8 @@ void core_release_gpus(struct core *core, struct task *task, int64_t now_us)
 /* There was no MPS server: the attempt is time-sliced. */
 static void use_time_slicing(struct core *core, struct task *task)
 {
-    task->share = (struct sharing_mode){.sharing = SHARING_STREAMS, .reason = task->share.reason};
+    task->run->share = (struct sharing_mode){
+        .sharing = SHARING_STREAMS, .reason = task->run->share.reason};
     for (int i = 0; i < task->n_gpus; i++) {
         struct resident *resident = gpu_view_resident(&core->view.gpus[task->gpus[i]], task->id);
         resident->sharing = SHARING_STREAMS;
@@ -424,7 +440,7 @@ static int apply_unstarted(struct core *core, struct task *task, const struct ev
     core_return_host(core, task);
     core_release_gpus(core, task, event->time_us);
     task->has_process = task->exclusive = false;
-    task->unstarted++;
+    task->run->unstarted++;
     if (task->ending != FAILURE_CANCELLED)
         task->ending = FAILURE_NONE;
     return_to_queue(core, task, task->started_us);

@@ -110,6 +110,7 @@ void core_destroy(struct core *core)
     free(core->openings.list);
     free(core->effects);
     free(core->chosen);
+    free(core->view.open_bytes);
     free(core->view.distances);
     free(core->verdicts);
     free(core->outlooks);
@@ -166,7 +167,7 @@ static enum task_state final_state(const struct task *task)
 /* A task that had its GPUs to itself, without a memory limit of colloc, would crash again. */
 static bool may_recover(const struct core *core, const struct task *task)
 {
-    bool may_differ = task->had_coresidents || task->share.mem_limit_bytes > 0;
+    bool may_differ = task->had_coresidents || task->run->share.mem_limit_bytes > 0;
     return !task->ending && !task->request.once && task->run->exit.failure == FAILURE_GPU_OOM &&
            may_differ && task->oom_count <= core->settings.recoveries_max;
 }

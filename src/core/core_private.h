@@ -337,6 +337,13 @@ void core_begin_ending(struct task *task, int64_t now_us);
 
 /* ---- view_update.c, residence.c ---- */
 
+/* Notes what is open on the GPU. To be called when its residents, its size or its sample have
+ * changed. */
+static inline void core_note_open(struct core *core, int gpu)
+{
+    core->view.open_bytes[gpu] = gpu_view_open_bytes(&core->view.gpus[gpu]);
+}
+
 /* Applies an EVENT_SAMPLE. Sets core->pass_needed when a task may be placed after it. Returns 0,
  * CORE_NOT_NOW or -ENOMEM. */
 int core_apply_sample(struct core *core, const struct event *event);

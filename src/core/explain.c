@@ -665,8 +665,7 @@ static bool can_ever_serve(
     const struct gpu_identity *id, const struct task_request *request, int64_t bytes)
 {
     return id->is_place && !(id->is_mig_instance && request->gpus > 1) &&
-           (!*request->gpu_kind || kind_match_any(request->gpu_kind, id->name)) &&
-           id->mem_total_bytes >= bytes;
+           kind_match_any(request->gpu_kind, id->name) && id->mem_total_bytes >= bytes;
 }
 
 /* How many places can ever serve the request with `bytes` on each, counted up to `enough`: of one
@@ -777,7 +776,7 @@ int core_check_request(
     if (core->view.n_gpus == 0)
         return fault_set(fault, EINVAL, "gpus=%d: this server has no GPU, or its driver shows none",
             request->gpus);
-    if (request->gpus > places && *request->gpu_kind)
+    if (request->gpus > places && request->gpu_kind)
         return refuse_kind(core, request, places, fault);
     if (request->gpus > places)
         return fault_set(fault, EINVAL, "gpus=%d: a task can have at most %d here%s", request->gpus,

@@ -44,7 +44,7 @@ static bool record_fault(struct core *core, const struct task *task, int64_t now
 
 void core_attribute_exit(struct core *core, struct task *task, const struct event *event)
 {
-    bool by_mps = task->share.sharing == SHARING_MPS;
+    bool by_mps = task->run->share.sharing == SHARING_MPS;
     bool gone = event->exited.failure == FAILURE_GPU_GONE;
     task->not_at_fault = gone || (by_mps && event->exited.failure == FAILURE_MPS);
     if (by_mps && event->exited.failure == FAILURE_GPU_FAULT)

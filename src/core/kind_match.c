@@ -50,7 +50,7 @@ static bool is_of_kind(const char *kind, const char *end, const char *name)
 
 bool kind_match_any(const char *kinds, const char *name)
 {
-    if (!*kinds)
+    if (!kinds || !*kinds)
         return true;
     for (const char *end = kinds; *kinds; kinds = *end ? end + 1 : end) {
         end = kinds + strcspn(kinds, ",");
@@ -58,4 +58,9 @@ bool kind_match_any(const char *kinds, const char *name)
             return true;
     }
     return false;
+}
+
+bool kind_match_same(const char *a, const char *b)
+{
+    return a && b ? strcmp(a, b) == 0 : a == b;
 }

@@ -8,9 +8,13 @@
 /*
  * Is a GPU of one of the kinds?
  *
- * kinds: comma-separated, in upper or lower case: "A100", "a100-80gb,H100"; "": every GPU is
+ * kinds: comma-separated, in upper or lower case: "A100", "a100-80gb,H100"; NULL or "": every GPU
+ *        is
  * name:  of the GPU, as the driver reports it: "NVIDIA A100-SXM4-80GB"
  */
 bool kind_match_any(const char *kinds, const char *name);
+
+/* Are two such lists written alike? */
+bool kind_match_same(const char *a, const char *b);
 
 #endif

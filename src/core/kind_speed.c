@@ -40,7 +40,7 @@ static bool may_use(const struct cluster_view *view, const struct task *task, in
 static double reference_speed(const struct cluster_view *view, const struct task *task)
 {
     int most = 0;
-    if (!*task->request.gpu_kind)
+    if (!task->request.gpu_kind)
         return view->speed_max;
     for (int i = 0; i < view->n_gpus; i++)
         if (view->gpus[i].id.speed > most && may_use(view, task, i))

@@ -26,6 +26,7 @@
 
 #include "base/top_k.h"
 #include "core/core_private.h"
+#include "core/kind_match.h"
 #include "core/node_choice.h"
 #include "core/node_spread.h"
 #include "core/sharing_choice.h"
@@ -595,7 +596,7 @@ static bool asks_for_the_same(const struct task *a, const struct task *b)
            x->host.cpus == y->host.cpus && x->host.memory_bytes == y->host.memory_bytes &&
            x->service.is_service == y->service.is_service &&
            a->possible_cause == b->possible_cause && a->mps_failures == b->mps_failures &&
-           expects_the_same(&x->expect, &y->expect) && strcmp(x->gpu_kind, y->gpu_kind) == 0;
+           expects_the_same(&x->expect, &y->expect) && kind_match_same(x->gpu_kind, y->gpu_kind);
 }
 
 /* From now on, until core->has_outlooks is false again, what tasks behind the head have in common

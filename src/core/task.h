@@ -115,8 +115,9 @@ struct task_request {
     int64_t begin_us;               /* it does not start before; 0: at once */
     const struct dependency *after; /* of SUBMIT; a task holds those that are open: see below */
     int n_after;
-    char gpu_kind[TASK_GPU_KIND_SIZE]; /* kinds that its GPUs may be of (core/kind_match.h); "":
-                                          any */
+    const char
+        *gpu_kind; /* kinds that its GPUs may be of (core/kind_match.h); NULL: any. Of SUBMIT;
+                             a task has a copy, on the heap */
 };
 
 enum task_state {
@@ -221,6 +222,10 @@ struct task_array {
  * has an attempt, or has had one.
  */
 struct task_run {
+    struct sharing_mode share;    /* of this attempt */
+    double kind_speed;            /* of its slowest GPU, relative to the kind that its expected time
+                                  holds for (kind_speed.h); 0: it has not been placed */
+    int unstarted;                /* attempts that never started */
     struct reading free_bytes;    /* on each of its GPUs when this attempt was placed there */
     struct task_exit exit;        /* of the last attempt */
     struct dependency_end broken; /* of FAILURE_DEPENDENCY: the one that can never hold */
@@ -242,16 +247,12 @@ struct task {
     enum failure_class ending; /* why colloc ends it: FAILURE_CANCELLED, FAILURE_TIME_LIMIT or
                                   FAILURE_GPU_GONE; FAILURE_NONE: it does not */
 
-    int *gpus;                 /* those it holds: indices into the view; NULL when it holds none */
-    int n_gpus;                /* 0 when it holds none */
-    bool has_process;          /* known to run (or to have been spawned) */
-    bool exclusive;            /* its GPUs take no other task as long as it runs */
-    bool had_coresidents;      /* another task or external process was beside it in this attempt */
-    struct sharing_mode share; /* of this attempt */
-    double kind_speed;         /* of its slowest GPU, relative to the kind that its expected time
-                                  holds for (kind_speed.h); 0: it has not been placed */
-    int attempts;              /* begun: the number of the last */
-    int unstarted;             /* of those, the ones that never started */
+    int *gpus;            /* those it holds: indices into the view; NULL when it holds none */
+    int n_gpus;           /* 0 when it holds none */
+    bool has_process;     /* known to run (or to have been spawned) */
+    bool exclusive;       /* its GPUs take no other task as long as it runs */
+    bool had_coresidents; /* another task or external process was beside it in this attempt */
+    int attempts;         /* begun: the number of the last */
     int oom_count;
     int passed_count;         /* later tasks that have started before it */
     int n_backfilled;         /* residents that were placed on GPUs reserved for it */
@@ -340,7 +341,7 @@ static inline int64_t task_computed_us(const struct task *task, int64_t now_us)
  * time, which has to be known. */
 static inline int64_t task_rest_us(const struct task *task, int64_t now_us)
 {
-    double speed = task->kind_speed > 0 ? task->kind_speed : 1;
+    double speed = task->run->kind_speed > 0 ? task->run->kind_speed : 1;
     int64_t takes_us = (int64_t)(task->request.expect.time_us.value / speed);
     int64_t left_us = takes_us - task_computed_us(task, now_us);
     return left_us > 0 ? left_us : 0;

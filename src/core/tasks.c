@@ -59,6 +59,7 @@ struct task *core_add_task(struct core *core, uint64_t id)
 static void task_free(struct task *task)
 {
     free(task->gpus);
+    free((void *)task->request.gpu_kind);
     free(task->after);
     task_end_run(task);
     free(task);

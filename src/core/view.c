@@ -82,6 +82,11 @@ bool gpu_view_is_idle(const struct gpu_view *gpu)
     return gpu->utilisation_level.valid && gpu->utilisation_level.value == 0;
 }
 
+double gpu_view_open_bytes(const struct gpu_view *gpu)
+{
+    return gpu_view_is_idle(gpu) ? INFINITY : reading_assume(gpu_view_free_bytes(gpu), INFINITY);
+}
+
 double gpu_view_expected_w(const struct gpu_view *gpu, const struct expectation *expect)
 {
     return reading_assume(expect->smact, 1) * gpu->id.power_limit_w;

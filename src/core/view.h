@@ -6,6 +6,7 @@
 #ifndef COLLOC_CORE_VIEW_H
 #define COLLOC_CORE_VIEW_H
 
+#include <math.h>
 #include <stddef.h>
 
 #include "base/reading.h"
@@ -20,24 +21,25 @@ enum { VIEW_DISTANCES_MAX = 64 };
 /* GPUs of one server; chosen: four times as many as the largest have. */
 enum { NODE_INDEX_MAX = 64 };
 
+/* What policies read of every GPU comes first, as in struct gpu_view. */
 struct gpu_identity {
     int64_t mem_total_bytes; /* that tasks can have: without what the driver reserves */
     bool is_place;           /* false: a GPU of which the MIG instances are the places */
     bool is_mig_instance;    /* CUDA lets a process see one instance only */
-    bool is_gone;     /* the driver no longer has this MIG instance: no place until listed again */
-    bool one_process; /* compute mode Exclusive_Process: admits several only as MPS clients */
+    bool is_gone;      /* the driver no longer has this MIG instance: no place until listed again */
+    bool one_process;  /* compute mode Exclusive_Process: admits several only as MPS clients */
+    int power_limit_w; /* that the driver keeps; 0: not known */
+    int speed;         /* of training, in a unit that all GPUs share; 0: not known */
+    int node; /* the server that it is in: the GPUs of a node follow one another in the view */
+    int index_on_node; /* less than NODE_INDEX_MAX; only tasks over several nodes need it */
+    char name[64];
     char uuid[96];
     char label[16]; /* the index for people: "0", or "0:1" for a MIG instance */
-    char name[64];
     /* A character for each GPU before it in the list of the event: the larger, the farther that
      * is; "": not known. */
     char distances[VIEW_DISTANCES_MAX + 1];
     int device;         /* 1 + N of its /dev/nvidiaN; 0: not known */
     char near_cpus[96]; /* CPUs of its NUMA node: "0-15,64-79"; "": not known */
-    int power_limit_w;  /* that the driver keeps; 0: not known */
-    int speed;          /* of training, in a unit that all GPUs share; 0: not known */
-    int node; /* the server that it is in: the GPUs of a node follow one another in the view */
-    int index_on_node; /* less than NODE_INDEX_MAX; only tasks over several nodes need it */
 };
 
 enum view_health {
@@ -74,7 +76,7 @@ struct resident {
     struct resident_service service;
     struct reading need_bytes; /* the memory that it requires */
     struct expectation expect; /* its SMACT: measured, once the task was alone there */
-    double kind_speed;         /* as task->kind_speed */
+    double kind_speed;         /* as task->run->kind_speed */
     enum residence residence;
     double level_bytes; /* its memory when it last grew */
     int64_t grew_us;    /* when that was */
@@ -124,6 +126,7 @@ struct interference_constants;
 
 struct cluster_view {
     struct gpu_view *gpus;
+    double *open_bytes; /* of each: gpu_view_open_bytes; NULL: not noted */
     int n_gpus;
     struct reading mem_total_max_bytes; /* of the largest GPU of known size */
     char *distances;                    /* of each pair, n_gpus rows; NULL: not known */
@@ -178,7 +181,7 @@ double gpu_view_expected_w(const struct gpu_view *gpu, const struct expectation 
 /* Does the task run on any kind of GPU? Most do: then no name is compared. */
 static inline bool task_takes_any_kind(const struct task *task)
 {
-    return !*task->request.gpu_kind && task->state != TASK_SUSPENDED;
+    return !task->request.gpu_kind && task->state != TASK_SUSPENDED;
 }
 
 /* Is the GPU of one of the kinds that the task names? See cluster_view_is_of_kind. */
@@ -236,6 +239,19 @@ static inline struct reading gpu_view_free_bytes(const struct gpu_view *gpu)
     if (!gpu->mem_used_bytes.valid)
         return READING_NONE;
     return reading_of((double)gpu->id.mem_total_bytes - gpu->mem_used_bytes.value);
+}
+
+/*
+ * Returns how many bytes a task can find free on the GPU, at most: INFINITY where it is idle, or
+ * what is free is not known. A policy that compares a task with all GPUs of a large cluster reads
+ * the view's list of these, which the core keeps, and of most GPUs nothing else.
+ */
+double gpu_view_open_bytes(const struct gpu_view *gpu);
+
+/* False for a GPU that is not idle, as far as that is noted. */
+static inline bool cluster_view_may_be_idle(const struct cluster_view *view, int gpu)
+{
+    return !view->open_bytes || isinf(view->open_bytes[gpu]);
 }
 
 #endif

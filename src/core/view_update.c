@@ -219,6 +219,7 @@ int core_apply_sample(struct core *core, const struct event *event)
         &gpu->utilisation, how, gpu->mix_since_us, MIX_SAMPLES_ENOUGH);
     if (update_load(core, gpu, sample, event->time_us) < 0)
         return -ENOMEM;
+    core_note_open(core, sample->gpu);
     bool has_learned = learn_demand(gpu);
     struct admission_state now = admission_state(core, gpu);
     core->pass_needed |= has_learned || gpu_may_admit(core, &before, &now);

@@ -48,7 +48,7 @@ static bool is_on_several_models(const struct core *core, const struct task *tas
 bool core_can_suspend(const struct core *core, const struct task *task)
 {
     return core->settings.can_suspend && !task->run->yield.cannot_suspend &&
-           task->share.sharing == SHARING_STREAMS && !is_on_instance(core, task) &&
+           task->run->share.sharing == SHARING_STREAMS && !is_on_instance(core, task) &&
            !is_on_several_models(core, task);
 }
 
@@ -75,7 +75,7 @@ static int refuse_suspension(
     const char *why = "the driver refused to suspend it before";
     if (!core->settings.can_suspend)
         why = "this server cannot suspend tasks (`colloc doctor` says why)";
-    else if (task->share.sharing == SHARING_MPS)
+    else if (task->run->share.sharing == SHARING_MPS)
         why = "it is a client of MPS, which the driver cannot suspend";
     else if (is_on_instance(core, task))
         why = "it runs on a MIG instance, from which the driver cannot take it";

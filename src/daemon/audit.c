@@ -169,7 +169,7 @@ static void put_details(FILE *out, const struct core *core, const struct job *jo
         break;
     case EVENT_STARTED:
         put_gpus(out, core, task);
-        put_field(out, "sharing", sharing_name(task->share.sharing));
+        put_field(out, "sharing", sharing_name(task->run->share.sharing));
         fprintf(out, " attempt=%d", task->attempts);
         break;
     case EVENT_EXITED:

@@ -391,7 +391,7 @@ static int mps_count_clients(void *context, uid_t uid)
     for (const struct task *task = core_next_task(core, 0); task;
          task = core_next_task(core, task->id))
         n += task->uid == uid && task_state_has_attempt(task->state) &&
-             task->share.sharing == SHARING_MPS;
+             task->run->share.sharing == SHARING_MPS;
     return n;
 }
 

@@ -19,10 +19,7 @@ enum { RESERVED_MAX = 64 };
 static bool opens_before(const void *a, const void *b, const void *context)
 {
     (void)context;
-    const struct opening *x = a, *y = b;
-    if (x->at_us != y->at_us)
-        return x->at_us < y->at_us;
-    return x->n_left != y->n_left ? x->n_left < y->n_left : x->speed > y->speed;
+    return opening_is_before(a, b);
 }
 
 static bool may_open(const struct placement_query *query, int i)
@@ -31,8 +28,7 @@ static bool may_open(const struct placement_query *query, int i)
     return gpu->health == VIEW_OK &&
            query->now_us - gpu->sampled_us <= query->conditions->sample_valid_us &&
            !gpu->drained_for && !gpu->set_aside_for &&
-           cluster_view_suits(query->view, i, query->task) &&
-           placement_ask_node(query, i) != NODE_NEVER;
+           cluster_view_suits(query->view, i, query->task);
 }
 
 bool backfill_reserve(const struct placement_query *query, int *ret_gpus, int64_t *ret_start_us)
@@ -45,7 +41,10 @@ bool backfill_reserve(const struct placement_query *query, int *ret_gpus, int64_
     for (int i = query->first_gpu; i < placement_end_gpu(query); i++) {
         if (!may_open(query, i))
             continue;
-        struct opening opening = opening_predict(query, i);
+        struct opening opening, *last = n == (size_t)wanted ? &best[n - 1] : NULL;
+        if (!opening_predict(query, i, last, &opening) ||
+            placement_ask_node(query, i) == NODE_NEVER)
+            continue;
         n = top_k_insert(best, n, (size_t)wanted, sizeof *best, &opening, opens_before, NULL);
     }
     if (n < (size_t)wanted)

@@ -63,7 +63,12 @@
 
 #include "policy/predict.h"
 
-/* Every policy's `reserve` (core/policy.h). Returns false also for a task of more than 64 GPUs. */
+/*
+ * Every policy's `reserve` (core/policy.h). Returns false also for a task of more than 64 GPUs.
+ *
+ * For a policy that takes a GPU with residents only where conditions_wanted_bytes are free, as far
+ * as that is known (conditions.h): about others it is not asked.
+ */
 bool backfill_reserve(const struct placement_query *query, int *ret_gpus, int64_t *ret_start_us);
 
 /*

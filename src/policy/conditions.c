@@ -172,6 +172,12 @@ bool conditions_check_free(
            refuse_gpu(ret_verdict, VERDICT_MEMORY_SHORT, 0, free_bytes.value, wanted);
 }
 
+struct conditions_filter conditions_filter_of(const struct placement_query *query)
+{
+    const double *open_bytes = query->is_unexplained ? query->view->open_bytes : NULL;
+    return (struct conditions_filter){open_bytes, open_bytes ? conditions_wanted_bytes(query) : 0};
+}
+
 static bool has_memory(
     const struct placement_query *query, const struct gpu_view *gpu, struct verdict *ret_verdict)
 {
@@ -379,6 +385,7 @@ enum placement_answer conditions_choose(const struct placement_query *query,
     const struct order order = {query, before};
     int wanted = placement_wanted(query), n = 0;
     int end = placement_end_gpu(query), considered = end - query->first_gpu;
+    const struct conditions_filter filter = conditions_filter_of(query);
     int most = wanted < considered ? wanted : considered;
     if (closest_matters(query->view, wanted)) {
         int fitting[VIEW_DISTANCES_MAX];
@@ -386,7 +393,8 @@ enum placement_answer conditions_choose(const struct placement_query *query,
         return choose_closest(&order, fitting, n, wanted, ret_gpus) ? PLACE_NOW : PLACE_WAIT;
     }
     for (int i = query->first_gpu; i < end; i++) {
-        if (!are_all_met(query, i, &ret_verdicts[i]))
+        if (conditions_filter_refuses(&filter, i, &ret_verdicts[i]) ||
+            !are_all_met(query, i, &ret_verdicts[i]))
             continue;
         n = (int)top_k_insert(
             ret_gpus, (size_t)n, (size_t)most, sizeof *ret_gpus, &i, is_better, &order);

@@ -49,6 +49,25 @@ double conditions_wanted_bytes(const struct placement_query *query);
 bool conditions_check_free(
     const struct placement_query *query, const struct gpu_view *gpu, struct verdict *ret_verdict);
 
+/* The same from the view's list of what is open, without the view of the GPU. */
+struct conditions_filter {
+    const double *open_bytes; /* NULL: reasons are read, or nothing is noted */
+    double wanted_bytes;
+};
+
+struct conditions_filter conditions_filter_of(const struct placement_query *query);
+
+/* Returns true with a verdict where the GPU is not idle and its free memory is short. */
+static inline bool conditions_filter_refuses(
+    const struct conditions_filter *filter, int gpu, struct verdict *ret_verdict)
+{
+    if (!filter->open_bytes || !(filter->open_bytes[gpu] < filter->wanted_bytes))
+        return false;
+    *ret_verdict = (struct verdict){
+        VERDICT_MEMORY_SHORT, 0, filter->open_bytes[gpu], filter->wanted_bytes};
+    return true;
+}
+
 /* Returns the memory that the resident is known to need and has not taken yet. Without a reading of
  * its memory, it counts as having taken all once it has settled. */
 double conditions_outstanding_bytes(const struct resident *resident);

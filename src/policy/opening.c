@@ -18,6 +18,9 @@
  *     without:     A B C: no     B C: yes              noted: after 1; not predicted again
  *     with task 1: A B C 1: no   B C 1: yes            after 1, too: task 1 may start
  *     with task 2: A B C 2: no   B C 2: no             after 2 at least: it waits, whatever follows
+ *
+ * When GPUs are reserved, all are compared, and those that open first are taken. A prediction ends
+ * when the GPU opens no sooner than those found before; most GPUs of a full cluster need none.
  */
 #include "policy/opening.h"
 
@@ -25,6 +28,7 @@
 
 #include "base/clock.h"
 #include "core/kind_speed.h"
+#include "policy/conditions.h"
 #include "policy/stage.h"
 
 static int64_t time_of(const struct placement_query *query, const struct stage *stage)
@@ -33,25 +37,73 @@ static int64_t time_of(const struct placement_query *query, const struct stage *
                                      : START_UNKNOWN;
 }
 
-struct opening opening_predict(const struct placement_query *query, int gpu)
+bool opening_is_before(const struct opening *one, const struct opening *other)
+{
+    if (one->at_us != other->at_us)
+        return one->at_us < other->at_us;
+    return one->n_left != other->n_left ? one->n_left < other->n_left : one->speed > other->speed;
+}
+
+/* A predicted time differs from that of a time limit by rounding. Chosen: far more than that. */
+#define ROUNDING_US MS_US
+
+/* The soonest that the GPU may open once a resident has left: at the first time limit, if it is not
+ * known how long its residents take. A resident of known time may end at any time. */
+static struct opening soonest_opening(const struct placement_query *query, int gpu)
+{
+    const struct gpu_view *view = &query->view->gpus[gpu];
+    struct opening soonest = {gpu, START_UNKNOWN, 1, kind_speed_of(query->view, gpu)};
+    for (int i = 0; i < view->n_residents; i++) {
+        const struct resident *resident = &view->residents[i];
+        if (resident->expect.time_us.valid)
+            soonest.at_us = query->now_us;
+        else if (resident->ends_us && resident->ends_us - ROUNDING_US < soonest.at_us)
+            soonest.at_us = resident->ends_us - ROUNDING_US;
+    }
+    return soonest;
+}
+
+/* Is it certain without a prediction that the GPU opens no sooner than `before`? Most do not: their
+ * memory is short now, and the first of their residents leaves later. */
+static bool opens_no_sooner(
+    const struct placement_query *query, int gpu, const struct opening *before)
+{
+    const struct gpu_view *view = &query->view->gpus[gpu];
+    struct opening soonest = soonest_opening(query, gpu);
+    if (view->n_residents == 0 || opening_is_before(&soonest, before))
+        return false;
+    struct reading used = stage_used_bytes(view);
+    return used.valid &&
+           (double)view->id.mem_total_bytes - used.value < conditions_wanted_bytes(query);
+}
+
+/* While residents leave, the time passes and more have left: it gets no earlier. */
+bool opening_predict(const struct placement_query *query, int gpu, const struct opening *before,
+    struct opening *ret_opening)
 {
     int n_residents = query->view->gpus[gpu].n_residents;
-    struct opening opening = {gpu, START_UNKNOWN, 0, kind_speed_of(query->view, gpu)};
+    struct opening *opening = ret_opening;
     struct stage stage;
-    if (n_residents > PREDICT_RESIDENTS_MAX) {
-        opening.n_left = n_residents;
-        return opening;
-    }
+    *opening = (struct opening){gpu, START_UNKNOWN, n_residents, kind_speed_of(query->view, gpu)};
+    if (n_residents > PREDICT_RESIDENTS_MAX)
+        return !before || opening_is_before(opening, before);
+    if (before && opens_no_sooner(query, gpu, before))
+        return false;
     stage_init(&stage, query, gpu);
-    for (; !stage_admits(query, &stage); opening.n_left++) {
-        if (stage.gpu.n_residents == 0) {
-            opening.n_left = OPENING_NEVER;
-            return opening;
-        }
+    opening->n_left = 0;
+    for (;; opening->n_left++) {
+        opening->at_us = time_of(query, &stage);
+        if (before && !opening_is_before(opening, before))
+            return false;
+        if (stage_admits(query, &stage))
+            return true;
+        if (stage.gpu.n_residents == 0)
+            break;
         stage_advance(&stage);
     }
-    opening.at_us = time_of(query, &stage);
-    return opening;
+    opening->at_us = START_UNKNOWN;
+    opening->n_left = OPENING_NEVER;
+    return !before || opening_is_before(opening, before);
 }
 
 /* How many residents have to leave when no further task comes, or OPENING_NEVER. */
@@ -60,10 +112,11 @@ static int count_leaving(const struct placement_query *query, int gpu)
     struct head_outlook *outlook = query->outlooks ? &query->outlooks[gpu] : NULL;
     if (outlook && outlook->is_noted)
         return outlook->n_left;
-    int n_left = opening_predict(query, gpu).n_left;
+    struct opening opening;
+    opening_predict(query, gpu, NULL, &opening);
     if (outlook)
-        *outlook = (struct head_outlook){.is_noted = true, .n_left = n_left};
-    return n_left;
+        *outlook = (struct head_outlook){.is_noted = true, .n_left = opening.n_left};
+    return opening.n_left;
 }
 
 bool opening_lasts(

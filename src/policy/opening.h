@@ -17,8 +17,20 @@ struct opening {
 /* More than can leave. */
 enum { OPENING_NEVER = PREDICT_RESIDENTS_MAX + 2 };
 
-/* Predicts when GPU `gpu` admits the query's task. */
-struct opening opening_predict(const struct placement_query *query, int gpu);
+/* Does the query's task start sooner by the one opening than by the other? */
+bool opening_is_before(const struct opening *one, const struct opening *other);
+
+/*
+ * Predicts when GPU `gpu` admits the query's task.
+ *
+ * before: the prediction ends when it is certain that the GPU opens no sooner than this; NULL: it
+ *         does not
+ * ret_opening: set where the answer is true
+ *
+ * Returns whether it opens sooner than `before`; without one, true.
+ */
+bool opening_predict(const struct placement_query *query, int gpu, const struct opening *before,
+    struct opening *ret_opening);
 
 /*
  * Is the query's task, the head, still admitted to the GPU in time if another task starts there

@@ -42,21 +42,35 @@
 
 static const struct verdict fits = {.kind = VERDICT_FITS};
 
-/* Sets the verdict on the GPU. The reservation is tested last, since that test is the most
- * expensive. Returns whether the task fits. */
-static bool check_gpu(const struct placement_query *query, struct predictor *predictor, int i,
+/* The tests on the GPU itself and its residents. Sets the verdict. */
+static bool check_residents(const struct placement_query *query, struct predictor *predictor, int i,
     struct verdict *ret_verdict)
 {
     bool is_final;
     *ret_verdict = fits;
-    if (!conditions_check_place(query, i, &is_final, ret_verdict) ||
-        (!is_final && !admission_check(query, predictor, i, ret_verdict)) ||
-        !load_limits_admit(query, i, ret_verdict) || !conditions_check_node(query, i, ret_verdict))
+    return conditions_check_place(query, i, &is_final, ret_verdict) &&
+           (is_final || admission_check(query, predictor, i, ret_verdict));
+}
+
+/* The others, which read more than the GPU. The reservation is tested last, since that test is the
+ * most expensive. Sets the verdict only if the task does not fit. */
+static bool check_others(const struct placement_query *query, struct predictor *predictor, int i,
+    struct verdict *ret_verdict)
+{
+    if (!load_limits_admit(query, i, ret_verdict) || !conditions_check_node(query, i, ret_verdict))
         return false;
     uint64_t delayed = backfill_delayed_task(query, predictor, i);
     if (delayed)
         *ret_verdict = (struct verdict){.kind = VERDICT_RESERVED, .task = delayed};
     return !delayed;
+}
+
+/* Sets the verdict on the GPU. Returns whether the task fits. */
+static bool check_gpu(const struct placement_query *query, struct predictor *predictor, int i,
+    struct verdict *ret_verdict)
+{
+    return check_residents(query, predictor, i, ret_verdict) &&
+           check_others(query, predictor, i, ret_verdict);
 }
 
 /* The speed of the fastest GPU that the task may have; 0 where speeds are not compared. */
@@ -72,7 +86,8 @@ static double fastest_kind(const struct placement_query *query)
 /* Is the GPU idle, and as fast as `fastest`? */
 static bool is_idle_and_fast(const struct placement_query *query, int i, double fastest)
 {
-    return kind_speed_of(query->view, i) >= fastest && gpu_view_is_idle(&query->view->gpus[i]);
+    return cluster_view_may_be_idle(query->view, i) && kind_speed_of(query->view, i) >= fastest &&
+           gpu_view_is_idle(&query->view->gpus[i]);
 }
 
 /* Lists the first idle GPUs of the fastest kind that fit, at most `most`. Sets the verdicts on all
@@ -176,6 +191,34 @@ static bool pick_of_few(struct predictor *predictor, const struct verdict *verdi
     return true;
 }
 
+/*
+ * For a task of one GPU. The tests that read more than the GPU are the dearest: they are left out
+ * where the gain is no larger than that of a GPU found before, whatever they would say. Sets all
+ * verdicts that pick_idle, which found no GPU, has not set, unless it finds one.
+ */
+static bool pick_single(
+    struct predictor *predictor, double fastest, int *ret_gpu, struct verdict *ret_verdicts)
+{
+    const struct placement_query *query = predictor->query;
+    const struct conditions_filter filter = conditions_filter_of(query);
+    double best_gain = -INFINITY;
+    bool is_found = false;
+    for (int i = query->first_gpu; i < placement_end_gpu(query); i++) {
+        if (conditions_filter_refuses(&filter, i, &ret_verdicts[i]) ||
+            is_idle_and_fast(query, i, fastest) ||
+            !check_residents(query, predictor, i, &ret_verdicts[i]))
+            continue;
+        double gain = predicted_progress(predictor, &i, 1);
+        if ((is_found && !(gain > best_gain + ROUNDING)) ||
+            !check_others(query, predictor, i, &ret_verdicts[i]))
+            continue;
+        is_found = true;
+        best_gain = gain;
+        *ret_gpu = i;
+    }
+    return is_found;
+}
+
 static bool gains_more(const void *a, const void *b, const void *context)
 {
     const struct verdict *verdicts = context;
@@ -198,7 +241,10 @@ static bool pick_of_many(
 static void check_all_gpus(const struct placement_query *query, struct predictor *predictor,
     double fastest, struct verdict *verdicts)
 {
+    const struct conditions_filter filter = conditions_filter_of(query);
     for (int i = query->first_gpu; i < placement_end_gpu(query); i++) {
+        if (conditions_filter_refuses(&filter, i, &verdicts[i]))
+            continue;
         if (!is_idle_and_fast(query, i, fastest))
             check_gpu(query, predictor, i, &verdicts[i]);
         if (verdicts[i].kind == VERDICT_FITS)
@@ -253,6 +299,8 @@ static enum placement_answer choose(
     predictor_init(&predictor, query, query->view);
     if (pick_idle(query, &predictor, fastest, ret_gpus, ret_verdicts))
         return PLACE_NOW;
+    if (wanted == 1)
+        return pick_single(&predictor, fastest, ret_gpus, ret_verdicts) ? PLACE_NOW : PLACE_WAIT;
     check_all_gpus(query, &predictor, fastest, ret_verdicts);
     if (!pick_gpus(query, &predictor, ret_verdicts, ret_gpus))
         return PLACE_WAIT;
@@ -281,7 +329,7 @@ static int64_t rank(const struct task *task, int64_t now_us)
     if (!time_us->valid)
         return RANK_UNKNOWN;
     int64_t expected_us = (int64_t)time_us->value;
-    double speed = task->kind_speed > 0 ? task->kind_speed : 1;
+    double speed = task->run->kind_speed > 0 ? task->run->kind_speed : 1;
     int64_t left_us = expected_us - (int64_t)(speed * (double)task_computed_us(task, now_us));
     return left_us > expected_us / OVERRUN_DIVISOR ? left_us : expected_us / OVERRUN_DIVISOR;
 }

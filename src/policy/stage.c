@@ -26,12 +26,17 @@ static double taken_bytes(const struct resident *resident)
     return reading_assume(resident->mem_used_bytes, settled);
 }
 
+/* What it has taken, or is known to need. */
+static double held_bytes(const struct resident *resident)
+{
+    return fmax(taken_bytes(resident), reading_assume(resident->need_bytes, 0));
+}
+
 /* Returns the resident as if it were on this GPU only and had taken all memory that it needs. */
 static struct resident resident_alone(const struct resident *resident)
 {
     struct resident copy = *resident;
-    copy.mem_used_bytes = reading_of(
-        fmax(taken_bytes(resident), reading_assume(resident->need_bytes, 0)));
+    copy.mem_used_bytes = reading_of(held_bytes(resident));
     copy.residence = RESIDENCE_SETTLED;
     copy.gpus = 1;
     return copy;
@@ -116,10 +121,22 @@ static struct reading unexpected_smact(const struct gpu_view *gpu)
 
 /* The sampled memory may include that of a task that has left since. If there are no external
  * processes, the sum over the residents replaces it. */
+struct reading stage_used_bytes(const struct gpu_view *gpu)
+{
+    struct reading used = gpu->mem_used_bytes;
+    double held = 0, promised = 0;
+    for (int i = 0; i < gpu->n_residents; i++) {
+        held += held_bytes(&gpu->residents[i]);
+        promised += held_bytes(&gpu->residents[i]) - taken_bytes(&gpu->residents[i]);
+    }
+    used.value += promised;
+    return reading_assume(gpu->external_processes, 1) == 0 ? reading_of(held) : used;
+}
+
 void stage_init(struct stage *stage, const struct placement_query *query, int place)
 {
     const struct gpu_view *gpu = &query->view->gpus[place];
-    double used = 0, promised = 0, speeds[PREDICT_RESIDENTS_MAX + 1];
+    double speeds[PREDICT_RESIDENTS_MAX + 1];
     stage->gpu = *gpu;
     unmark_gpu(&stage->gpu, query->now_us);
     stage->gpu.residents = stage->residents;
@@ -130,8 +147,6 @@ void stage_init(struct stage *stage, const struct placement_query *query, int pl
         .constants = query->view->constants};
     for (int i = 0; i < gpu->n_residents; i++) {
         stage->residents[i] = resident_alone(&gpu->residents[i]);
-        used += stage->residents[i].mem_used_bytes.value;
-        promised += stage->residents[i].mem_used_bytes.value - taken_bytes(&gpu->residents[i]);
         stage->left_s[i] = stage_expected_s(&gpu->residents[i].expect);
         stage->speed_max[i] = isfinite(stage->left_s[i])
                                   ? predict_speed_elsewhere(query->view, place, &gpu->residents[i])
@@ -145,9 +160,7 @@ void stage_init(struct stage *stage, const struct placement_query *query, int pl
     for (int i = 0; i < gpu->n_residents; i++)
         stage->left_s[i] = work_left_s(
             &gpu->residents[i], stage->left_s[i], speeds[i], query->now_us);
-    stage->gpu.mem_used_bytes.value += promised;
-    if (reading_assume(gpu->external_processes, 1) == 0)
-        stage->gpu.mem_used_bytes = reading_of(used);
+    stage->gpu.mem_used_bytes = stage_used_bytes(gpu);
 }
 
 /* Other residents than were measured: the activity is the sum of what is expected of them, if that
@@ -275,6 +288,7 @@ bool stage_admits(const struct placement_query *query, const struct stage *stage
         return false;
     alone.view = &stage->view;
     alone.on_one_gpu = true;
+    alone.is_unexplained = true;
     alone.head = NULL;
     alone.node_check = NULL;
     alone.first_gpu = alone.end_gpu = 0;

@@ -32,6 +32,10 @@ struct stage {
  * PREDICT_RESIDENTS_MAX residents. */
 void stage_init(struct stage *stage, const struct placement_query *query, int gpu);
 
+/* Returns the memory that a stage of the GPU begins with: what its residents have taken or are
+ * known to need, and what others use. */
+struct reading stage_used_bytes(const struct gpu_view *gpu);
+
 /* Adds a task, which is placed now, to the residents. One of unknown memory fills the GPU.
  * kind_speed: of the task there (core/kind_speed.h). */
 void stage_add_task(

@@ -268,7 +268,7 @@ static int read_task_option(struct scenario_task *task, char *word, struct fault
         {"nodes", FIELD_INT, OPTION(request.nodes), 1000},
         {"cpus", FIELD_INT, OPTION(request.host.cpus), 10000},
         {"host", FIELD_SIZE, OPTION(request.host.memory_bytes), 0},
-        {"kind", FIELD_TEXT, OPTION(request.gpu_kind), TASK_GPU_KIND_SIZE},
+        {"kind", FIELD_TEXT, OPTION(gpu_kind), TASK_GPU_KIND_SIZE},
         {"user", FIELD_INT, OPTION(uid), 1000000},
         {"need", FIELD_NEED_ESTIMATED, OPTION(request.need), 0},
         {"declared", FIELD_NEED_DECLARED, OPTION(request.need), 0},
@@ -356,6 +356,7 @@ static int read_submit(
     input.event.submit.uid = (uint32_t)task->uid;
     input.event.submit.held = task->held;
     input.event.submit.request = task->request;
+    input.event.submit.request.gpu_kind = *task->gpu_kind ? task->gpu_kind : NULL;
     return add_input(scenario, &input, fault);
 }
 

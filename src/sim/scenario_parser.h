@@ -31,6 +31,7 @@ struct scenario_task {
     int uid;
     bool held;
     struct task_request request;
+    char gpu_kind[TASK_GPU_KIND_SIZE]; /* of the request; "": any */
     struct dependency after[SCENARIO_AFTER_MAX];
 };
 

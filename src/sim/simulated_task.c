@@ -267,8 +267,8 @@ void simulated_task_start(void *context, struct sim *sim, const struct task *sta
     struct event event = {.kind = EVENT_STARTED, .time_us = sim_now_us(sim), .task = started->id};
     task->running.places = started->gpus;
     task->running.n_places = started->n_gpus;
-    task->running.mps = started->share.sharing == SHARING_MPS;
-    task->running.cap = started->share.thread_percent / 100.0;
+    task->running.mps = started->run->share.sharing == SHARING_MPS;
+    task->running.cap = started->run->share.thread_percent / 100.0;
     task->running.left_s = task->solo_s;
     task->running.reference_speed = cluster_fastest(cluster, task->type->gpu_kind);
     task->running.demand = demand_on(

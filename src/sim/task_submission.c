@@ -77,8 +77,8 @@ static struct task_request request_for(
         .sharing = exclusive_gpus ? SHARING_STREAMS : simulation->sharing,
         .exclusive = type->exclusive,
         .takes_turns = simulation->take_turns,
-        .need = type->need};
-    memcpy(request.gpu_kind, type->gpu_kind, sizeof request.gpu_kind);
+        .need = type->need,
+        .gpu_kind = *type->gpu_kind ? type->gpu_kind : NULL};
     if (simulation->need_error > 0 && type->need.kind >= NEED_ESTIMATED)
         request.need = need_with_error(run, &type->need);
     if (simulation->knows_activity)

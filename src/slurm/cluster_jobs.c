@@ -207,7 +207,7 @@ static void add_request(const struct slurm_controller *controller, const struct 
     const struct policy *policy = request->policy ? request->policy
                                                   : controller->options.settings.policy;
     bool is_known = request->need.kind >= NEED_ESTIMATED;
-    enum sharing sharing = task && task->attempts > 0 ? task->share.sharing : request->sharing;
+    enum sharing sharing = task && task->attempts > 0 ? task->run->share.sharing : request->sharing;
     json_object_set_new(object, "gpus_requested", json_integer(request->gpus));
     json_object_set_new(object, "policy", json_string(policy->name));
     json_object_set_new(object, "sharing", json_string(sharing_name(sharing)));

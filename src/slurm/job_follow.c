@@ -34,7 +34,8 @@
 
 static bool is_partition(const struct slurm_job *record, const char *name)
 {
-    return record->partition && strcmp(record->partition, name) == 0;
+    const char *partition = record->partition;
+    return partition && *partition == *name && strcmp(partition, name) == 0; /* often called */
 }
 
 static struct tracked_job *find_tracked(
@@ -69,10 +70,10 @@ static int64_t find_time_limit_us(const struct tracked_job *job)
 /* The limit was changed, or the job has started. */
 static void follow_time_limit(struct slurm_controller *controller, struct tracked_job *job)
 {
-    struct event event = {.kind = EVENT_UPDATE, .task = job->task};
     int64_t limit_us = find_time_limit_us(job);
     if (!job->task || limit_us == job->time_limit_us)
         return;
+    struct event event = {.kind = EVENT_UPDATE, .task = job->task}; /* not small: only if needed */
     job->time_limit_us = limit_us;
     event.update.sets_time_limit = event.update.may_raise = true;
     event.update.time_limit_us = limit_us;
@@ -332,7 +333,7 @@ static void begin_new_run(
 static void set_rule(struct slurm_controller *controller, char **rule, const char *text)
 {
     text = text ? text : "";
-    if (strcmp(*rule ? *rule : "", text) == 0)
+    if (*rule ? strcmp(*rule, text) == 0 : !*text)
         return;
     free(*rule);
     *rule = *text ? strdup(text) : NULL;
@@ -346,7 +347,7 @@ static void follow_required_nodes(
 {
     const char *nodes = record->required_nodes ? record->required_nodes : "";
     struct job_note note;
-    if (strcmp(nodes, job->rules[0] ? job->rules[0] : "") == 0)
+    if (job->rules[0] ? strcmp(nodes, job->rules[0]) == 0 : !*nodes)
         return;
     job_note_parse(record->admin_comment, &note);
     if (note.nodes.size == 0 || !span_is(note.nodes, nodes))

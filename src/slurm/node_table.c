@@ -76,38 +76,61 @@ static int set_gpu(struct node_table *table, int number, int index, int64_t shar
     return 0;
 }
 
-static int set_features(struct cluster_node *node, const char *features)
+static int set_text(char **text, const char *now)
 {
-    const char *text = features ? features : "";
-    if (node->features && strcmp(node->features, text) == 0)
+    now = now ? now : "";
+    if (*text && strcmp(*text, now) == 0)
         return 0;
-    free(node->features);
-    node->features = strdup(text);
-    return node->features ? 0 : -ENOMEM;
+    free(*text);
+    *text = strdup(now);
+    return *text ? 0 : -ENOMEM;
 }
 
-static int update_node(struct node_table *table, const struct slurm_node *from)
+/* Slurm lists the nodes in the same order again. */
+static int find_hinted(const struct node_table *table, struct span name, size_t place)
+{
+    if (place < table->n_nodes && span_is(name, table->nodes[place]->name))
+        return (int)place;
+    return node_table_find(table, name);
+}
+
+/* Takes over the GPUs of a node: of one that is new, or has others than before. Returns 0, -ENOENT:
+ * none of its GPUs has shards, or -ENOMEM. `number`: -1: it is new; set to its number. */
+static int update_gpus(
+    struct node_table *table, struct span name, const struct slurm_node *from, int *number)
 {
     int64_t shards[GRES_INDEX_MAX];
-    struct span name = span_of(from->name);
-    if (name.size == 0 || name.size >= NODE_NAME_MAX ||
-        gres_counts_by_index(span_of_optional(from->gres), "shard", shards) == 0)
-        return 0;
-    int number = node_table_find(table, name);
-    struct cluster_node *node = number >= 0 ? table->nodes[number] : add_node(table, name);
-    if (!node || set_features(node, from->features) < 0)
+    if (gres_counts_by_index(span_of_optional(from->gres), "shard", shards) == 0)
+        return -ENOENT;
+    struct cluster_node *node = *number >= 0 ? table->nodes[*number] : add_node(table, name);
+    if (!node || set_text(&node->gres, from->gres) < 0)
         return -ENOMEM;
-    number = number >= 0 ? number : (int)table->n_nodes - 1;
+    *number = *number >= 0 ? *number : (int)table->n_nodes - 1;
+    int r = 0;
+    for (int i = 0; i < GRES_INDEX_MAX && r == 0; i++)
+        if (shards[i] > 0)
+            r = set_gpu(table, *number, i, shards[i]);
+    return r;
+}
+
+static int update_node(struct node_table *table, const struct slurm_node *from, size_t place)
+{
+    struct span name = span_of(from->name);
+    if (name.size == 0 || name.size >= NODE_NAME_MAX)
+        return 0;
+    int number = find_hinted(table, name, place);
+    const char *before = number >= 0 ? table->nodes[number]->gres : NULL;
+    bool is_same = before && from->gres && strcmp(before, from->gres) == 0;
+    int r = is_same ? 0 : update_gpus(table, name, from, &number);
+    if (r < 0)
+        return r == -ENOENT ? 0 : r;
+    struct cluster_node *node = table->nodes[number];
     node->is_listed = true;
     node->is_down = from->is_down;
     node->is_drained = from->is_drained;
     node->cpus = from->cpus;
     node->memory_bytes = from->memory_bytes;
-    int r = 0;
-    for (int i = 0; i < GRES_INDEX_MAX && r == 0; i++)
-        if (shards[i] > 0)
-            r = set_gpu(table, number, i, shards[i]);
-    return r;
+    return set_text(&node->features, from->features);
 }
 
 /* The GPUs that the core has: their count grows, or nodes come and go. */
@@ -127,7 +150,7 @@ int node_table_update(
     for (size_t i = 0; i < table->n_nodes; i++)
         table->nodes[i]->is_listed = false;
     for (size_t i = 0; i < n && r == 0; i++)
-        r = update_node(table, &nodes[i]);
+        r = update_node(table, &nodes[i], i);
     *ret_changed = listed_hash(table) != before;
     return r;
 }
@@ -193,9 +216,9 @@ static void add_other_to_gpus(
 
 int node_cpus_of_job(const struct slurm_job *job, const char *node)
 {
-    struct span rest = span_of_optional(job->node_list), name;
     int n_nodes = job->nodes > 1 ? job->nodes : 1;
-    for (int i = 0; job->node_cpus && i < n_nodes && node_list_next(&rest, &name); i++)
+    struct span rest = span_of_optional(job->node_cpus ? job->node_list : NULL), name;
+    for (int i = 0; i < n_nodes && node_list_next(&rest, &name); i++)
         if (span_is(name, node))
             return job->node_cpus[i];
     return (job->cpus + n_nodes - 1) / n_nodes;
@@ -239,6 +262,7 @@ void node_table_fini(struct node_table *table)
 {
     for (size_t i = 0; i < table->n_nodes; i++) {
         free(table->nodes[i]->features);
+        free(table->nodes[i]->gres);
         free(table->nodes[i]);
     }
     free(table->nodes);

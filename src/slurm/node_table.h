@@ -17,6 +17,7 @@ enum { NODE_NAME_MAX = 64 };
 struct cluster_node {
     char name[NODE_NAME_MAX];
     char *features; /* comma-separated; or NULL */
+    char *gres;     /* as Slurm last showed it, with shards of its GPUs */
     bool is_listed; /* Slurm still has it */
     bool is_down, is_drained;
     int cpus;

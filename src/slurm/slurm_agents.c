@@ -105,7 +105,7 @@ void slurm_agents_announce(struct slurm_agents *agents, const struct slurm_chang
         return;
     const struct task *task = core_task(slurm_controller_core(agents->controller), pin->task);
     const struct node_pin of_node = {.job = pin->job,
-        .is_mps = task && task->share.sharing == SHARING_MPS,
+        .is_mps = task && task->run->share.sharing == SHARING_MPS,
         .may_share_elsewhere = task && pin->n_nodes > 1 && !task->exclusive && task->oom_count == 0,
         .is_of_array = pin->index != SLURM_NO_INDEX,
         .array_task = pin->index};

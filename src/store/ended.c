@@ -188,8 +188,8 @@ static int find_oldest(
 
 static int forget_task(struct store *store, int64_t task, struct fault *fault)
 {
-    static const enum statement parts[] = {
-        DELETE_EVENTS, DELETE_BLOBS, DELETE_BLOB_USES, DELETE_RECORD, DELETE_ENDED, ADD_FORGOTTEN};
+    static const enum statement parts[] = {DELETE_EVENTS, ADD_DELETED_EVENTS, DELETE_BLOBS,
+        DELETE_BLOB_USES, DELETE_RECORD, DELETE_ENDED, ADD_FORGOTTEN};
     int r = 0;
     store->has_forgotten = true;
     for (size_t i = 0; r == 0 && i < ARRAY_SIZE(parts); i++)
@@ -223,14 +223,11 @@ static int forget_task_of_array(struct store *store, int64_t task, struct fault 
     return r < 0 ? r : statement_write(store, DELETE_ARRAY, fault, "i", array);
 }
 
-int store_forget_before(
+static int forget_tasks_before(
     struct store *store, int64_t wall_us, int limit, struct fault *fault, int *ret_forgotten)
 {
     int64_t task;
-    int r = statement_write(store, DELETE_USAGES, fault, "i", (int64_t)1);
-    *ret_forgotten = 0;
-    if (r < 0)
-        return r;
+    int r = 0;
     while (*ret_forgotten < limit && (r = find_oldest(store, wall_us, fault, &task)) > 0) {
         r = forget_task_of_array(store, task, fault);
         if (r < 0)
@@ -238,4 +235,20 @@ int store_forget_before(
         ++*ret_forgotten;
     }
     return r < 0 ? r : 0;
+}
+
+/* Forgotten events are the numbers that are in use less the rows. So the events that go are added,
+ * and where the last ones go, the numbers that go with them are subtracted. */
+int store_forget_before(
+    struct store *store, int64_t wall_us, int limit, struct fault *fault, int *ret_forgotten)
+{
+    int r = statement_write(store, ADD_LAST_EVENT, fault, "i", (int64_t)-1);
+    *ret_forgotten = 0;
+    if (r == 0)
+        r = statement_write(store, DELETE_USAGES, fault, "i", (int64_t)1);
+    if (r == 0)
+        r = statement_write(store, ADD_DELETED_EVENTS, fault, "");
+    if (r == 0)
+        r = forget_tasks_before(store, wall_us, limit, fault, ret_forgotten);
+    return r < 0 ? r : statement_write(store, ADD_LAST_EVENT, fault, "i", (int64_t)1);
 }

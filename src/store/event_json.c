@@ -191,7 +191,6 @@ static const struct field submit_fields[] = {
     {"begin_us", FIELD_INT64, AT(submit.request.begin_us), OPTIONAL, 1, EVENT_NUMBER_MAX, NULL},
     {"cpus", FIELD_INT, AT(submit.request.host.cpus), OPTIONAL, 1, HOST_CPUS_MAX, NULL},
     {"host_bytes", FIELD_INT64, AT(submit.request.host.memory_bytes), OPTIONAL, 1, HOST_BYTES_MAX, NULL},
-    {"gpu_kind", FIELD_TEXT, AT(submit.request.gpu_kind), OPTIONAL, 0, TASK_GPU_KIND_SIZE, NULL},
 };
 
 static const struct field update_fields[] = {
@@ -541,6 +540,8 @@ static int encode_body(json_t *object, const struct event *event)
         r = json_object_set_new(object, "sharing", json_string(sharing_name(SHARING_STREAMS)));
     if (r == 0)
         r = encode_fields(object, &fields_of_kind[event->kind], event);
+    if (r == 0 && event->kind == EVENT_SUBMIT && request->gpu_kind)
+        r = json_object_set_new(object, "gpu_kind", json_string(request->gpu_kind));
     if (r == 0 && event->kind == EVENT_SUBMIT && request->n_after)
         r = encode_list(object, "after", &after_fields, request->after, sizeof *request->after,
             request->n_after);
@@ -704,11 +705,13 @@ static int decode_field(
 static int decode_fields(
     const struct decoding *decoding, const struct fields *fields, const json_t *object, void *to)
 {
+    size_t left = json_object_size(object); /* members: most optional ones are left out, last */
     int r = 0;
     for (size_t i = 0; i < fields->n && r == 0; i++) {
         const struct field *field = &fields->field[i];
-        r = decode_field(
-            decoding, field, json_object_get(object, field->key), (char *)to + field->offset);
+        const json_t *value = left ? json_object_get(object, field->key) : NULL;
+        left -= value != NULL;
+        r = decode_field(decoding, field, value, (char *)to + field->offset);
     }
     return r;
 }
@@ -878,14 +881,38 @@ static int decode_array(const struct decoding *decoding, const json_t *body, str
     return 0;
 }
 
+/* The kinds are copied, for event_release to free. */
+static int decode_gpu_kind(
+    const struct decoding *decoding, const json_t *body, struct task_request *request)
+{
+    static const struct field field = {.key = "gpu_kind", .max = TASK_GPU_KIND_SIZE};
+    const json_t *value = json_object_get(body, field.key);
+    char kinds[TASK_GPU_KIND_SIZE];
+    const char *text;
+    int r = value ? decode_text(decoding, &field, value, &text) : 0;
+    if (!value || r < 0 || (r = copy_text(decoding, &field, text, kinds)) < 0 || !*kinds)
+        return r;
+    request->gpu_kind = strdup(kinds);
+    return request->gpu_kind ? 0 : fault_set(decoding->fault, ENOMEM, "out of memory");
+}
+
+static void release_submit(struct event *event)
+{
+    free((void *)event->submit.request.gpu_kind);
+    free((void *)event->submit.request.after);
+    free((void *)event->submit.elements);
+}
+
 static int decode_submit(const struct decoding *decoding, const json_t *body, struct event *event)
 {
     struct task_request *request = &event->submit.request;
-    int r = decode_after(decoding, body, &request->after, &request->n_after);
+    int r = decode_gpu_kind(decoding, body, request);
+    if (r == 0)
+        r = decode_after(decoding, body, &request->after, &request->n_after);
     if (r == 0)
         r = decode_array(decoding, body, event);
     if (r < 0)
-        free((void *)event->submit.request.after);
+        release_submit(event);
     return r;
 }
 
@@ -933,12 +960,6 @@ int event_decode(
     default:
         return 0;
     }
-}
-
-static void release_submit(struct event *event)
-{
-    free((void *)event->submit.request.after);
-    free((void *)event->submit.elements);
 }
 
 void event_release(struct event *event)

@@ -6,6 +6,7 @@
  */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "store/event_json.h"
 #include "store/store_private.h"
@@ -104,9 +105,38 @@ int store_append(struct store *store, const struct event *event, int64_t wall_us
     return r;
 }
 
+/* Reads events. Tasks are often submitted with the same options: the body that was read last is
+ * kept, for parsing takes most of the time. */
+struct event_reader {
+    struct store *store;
+    store_find_policy *find_policy;
+    store_on_event *on_event;
+    void *context;
+    char *body_text; /* of the last event; NULL: none */
+    json_t *body;
+};
+
+static void reader_close(struct event_reader *reader)
+{
+    free(reader->body_text);
+    json_decref(reader->body);
+}
+
+/* The body of the row; NULL when it is no JSON. */
+static json_t *read_body(struct event_reader *reader, sqlite3_stmt *row)
+{
+    const char *text = (const char *)sqlite3_column_text(row, 4);
+    if (text && reader->body_text && strcmp(text, reader->body_text) == 0)
+        return reader->body;
+    reader_close(reader);
+    reader->body = store_load_json(row, 4);
+    reader->body_text = reader->body ? strdup(text) : NULL;
+    return reader->body;
+}
+
 /* Decodes the row that GET_EVENT stands on. */
-static int hand_over(sqlite3_stmt *row, store_find_policy *find_policy, store_on_event *on_event,
-    void *context, struct fault *fault, bool *ret_understood)
+static int hand_over(
+    struct event_reader *reader, sqlite3_stmt *row, struct fault *fault, bool *ret_understood)
 {
     if (!sqlite3_column_int(row, 6))
         return fault_set(fault, EINVAL, "is not what was written (its checksum is wrong)");
@@ -116,32 +146,30 @@ static int hand_over(sqlite3_stmt *row, store_find_policy *find_policy, store_on
     if (!kind || event_parse_name(kind, &event.kind) < 0)
         return fault_set(fault, EINVAL, "'%.40s' is no kind of event", kind ? kind : "");
     int r = check_logged(event.kind, fault);
-    if (r < 0)
-        return r;
-    json_t *body = store_load_json(row, 4);
-    r = event_decode(body, find_policy, fault, &event);
-    json_decref(body);
+    if (r == 0)
+        r = event_decode(read_body(reader, row), reader->find_policy, fault, &event);
     if (r < 0)
         return r;
     json_t *detail = store_load_json(row, 5);
     *ret_understood = detail || sqlite3_column_type(row, 5) == SQLITE_NULL;
-    r = *ret_understood ? on_event(context, &event, sqlite3_column_int64(row, 3), detail)
-                        : fault_set(fault, EINVAL, "its detail is no JSON");
+    r = *ret_understood
+            ? reader->on_event(reader->context, &event, sqlite3_column_int64(row, 3), detail)
+            : fault_set(fault, EINVAL, "its detail is no JSON");
     json_decref(detail);
     event_release(&event);
     return r;
 }
 
-static int read_event(struct store *store, int64_t seq, store_find_policy *find_policy,
-    store_on_event *on_event, void *context, struct fault *fault)
+static int read_event(struct event_reader *reader, int64_t seq, struct fault *fault)
 {
+    struct store *store = reader->store;
     sqlite3_stmt *row = store->statements[GET_EVENT];
     statement_bind(row, "i", seq);
     int r = statement_step(store, row, fault);
     if (r > 0) {
         bool understood = false;
         struct fault why = {""};
-        r = hand_over(row, find_policy, on_event, context, &why, &understood);
+        r = hand_over(reader, row, &why, &understood);
         if (!understood)
             r = store_damaged(store, fault, "event %lld (%s of task %lld): %s", (long long)seq,
                 (const char *)sqlite3_column_text(row, 1), (long long)sqlite3_column_int64(row, 0),
@@ -151,18 +179,20 @@ static int read_event(struct store *store, int64_t seq, store_find_policy *find_
     return r;
 }
 
-/* Walks the events whose numbers the statement yields. */
-static int walk_events(struct store *store, sqlite3_stmt *numbers, store_find_policy *find_policy,
-    store_on_event *on_event, void *context, struct fault *fault)
+/* Walks the events whose numbers the statement yields. `ret_seq`: of the last; may be NULL. */
+static int walk_events(
+    struct event_reader *reader, sqlite3_stmt *numbers, struct fault *fault, int64_t *ret_seq)
 {
     int r;
-    while ((r = statement_step(store, numbers, fault)) > 0) {
-        r = read_event(
-            store, sqlite3_column_int64(numbers, 0), find_policy, on_event, context, fault);
-        if (r != 0)
+    while ((r = statement_step(reader->store, numbers, fault)) > 0) {
+        int64_t seq = sqlite3_column_int64(numbers, 0);
+        if (ret_seq)
+            *ret_seq = seq;
+        if ((r = read_event(reader, seq, fault)) != 0)
             break;
     }
     statement_reset(numbers);
+    reader_close(reader);
     return r;
 }
 
@@ -207,39 +237,33 @@ int store_replay(struct store *store, store_find_policy *find_policy, store_on_e
     void *context, struct fault *fault)
 {
     struct replay replay = {store, on_event, context};
-    return walk_events(store, store->statements[REPLAY], find_policy, replay_event, &replay, fault);
+    struct event_reader reader = {store, find_policy, replay_event, &replay, NULL, NULL};
+    return walk_events(&reader, store->statements[REPLAY], fault, NULL);
 }
 
 int store_all_events(struct store *store, store_find_policy *find_policy, store_on_event *on_event,
     void *context, struct fault *fault)
 {
-    return walk_events(store, store->statements[ALL_EVENTS], find_policy, on_event, context, fault);
+    struct event_reader reader = {store, find_policy, on_event, context, NULL, NULL};
+    return walk_events(&reader, store->statements[ALL_EVENTS], fault, NULL);
 }
 
 int store_task_events(struct store *store, uint64_t task, store_find_policy *find_policy,
     store_on_event *on_event, void *context, struct fault *fault)
 {
+    struct event_reader reader = {store, find_policy, on_event, context, NULL, NULL};
     statement_bind(store->statements[TASK_EVENTS], "i", (int64_t)task);
-    return walk_events(
-        store, store->statements[TASK_EVENTS], find_policy, on_event, context, fault);
+    return walk_events(&reader, store->statements[TASK_EVENTS], fault, NULL);
 }
 
 int store_events_after(struct store *store, int64_t seq, int64_t limit,
     store_find_policy *find_policy, store_on_event *on_event, void *context, struct fault *fault,
     int64_t *ret_seq)
 {
-    sqlite3_stmt *numbers = store->statements[EVENTS_AFTER];
-    int r;
+    struct event_reader reader = {store, find_policy, on_event, context, NULL, NULL};
     *ret_seq = seq;
-    statement_bind(numbers, "ii", seq, limit);
-    while ((r = statement_step(store, numbers, fault)) > 0) {
-        *ret_seq = sqlite3_column_int64(numbers, 0);
-        r = read_event(store, *ret_seq, find_policy, on_event, context, fault);
-        if (r != 0)
-            break;
-    }
-    statement_reset(numbers);
-    return r;
+    statement_bind(store->statements[EVENTS_AFTER], "ii", seq, limit);
+    return walk_events(&reader, store->statements[EVENTS_AFTER], fault, ret_seq);
 }
 
 int store_read_last(struct store *store, struct fault *fault)

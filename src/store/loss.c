@@ -39,20 +39,29 @@ int store_accept_loss(struct store *store, struct fault *fault)
     if (r == 0)
         r = statement_write(store, COUNT_MISSING, fault, "");
     if (r == 0)
+        r = statement_write(store, COUNT_MISSING_EVENTS, fault, "");
+    if (r == 0)
         r = store_commit(store, fault);
     if (r == 0)
         store->loss[0] = '\0';
     return r;
 }
 
-static int count_missing(struct store *store, struct fault *fault, int64_t *ret_missing)
+static int count_missing(
+    struct store *store, enum statement which, struct fault *fault, int64_t *ret_missing)
 {
-    sqlite3_stmt *row = store->statements[MISSING];
+    sqlite3_stmt *row = store->statements[which];
     int r = statement_step(store, row, fault);
     if (r > 0)
         *ret_missing = sqlite3_column_int64(row, 0);
     statement_reset(row);
     return r < 0 ? r : 0;
+}
+
+int store_count_missing_events(struct store *store, struct fault *fault, int64_t *ret_missing)
+{
+    *ret_missing = 0;
+    return count_missing(store, MISSING_EVENTS, fault, ret_missing);
 }
 
 static int read_loss(struct store *store, struct fault *fault)
@@ -85,7 +94,7 @@ int loss_find(struct store *store, struct fault *fault)
     int64_t missing = 0;
     int r = read_loss(store, fault);
     if (r == 0)
-        r = count_missing(store, fault, &missing);
+        r = count_missing(store, MISSING, fault, &missing);
     if (r < 0)
         return r;
     if (is_short(store, text, sizeof text)) {

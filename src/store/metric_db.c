@@ -205,7 +205,7 @@ static int open_file(struct metric_db *db, struct fault *fault)
             SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, NULL) != SQLITE_OK)
         return set_fault(db, fault);
     int r = execute_sql(db,
-        "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA cache_size = -4096;"
+        "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA cache_size = -2048;"
         "PRAGMA temp_store = MEMORY; PRAGMA journal_size_limit = 4194304",
         fault);
     if (r == 0)

@@ -32,6 +32,7 @@
  * blob_uses   which tasks have which; a blob without a task is removed
  * arrays      tasks `first` to `last`, whose submission is the event of the array's id
  * facts       `forgotten`: how many of the tasks up to the last one are not in the log on purpose;
+ *             `forgotten_events`: the same of the events;
  *             `loss`: what it lost, as text (loss.c)
  */
 static const char *const changes[] = {
@@ -65,6 +66,8 @@ static const char *const changes[] = {
     /* The tables stay: events of the kinds USAGE, ELIGIBLE, DEPENDENCY, UPDATE, RESERVE and
      * UNRESERVE, which an older colloc does not know. */
     "",
+
+    "INSERT OR REPLACE INTO facts SELECT 'forgotten_events', coalesce(max(seq), 0) - count(*) FROM events;",
 };
 
 enum { VERSION = ARRAY_SIZE(changes) };

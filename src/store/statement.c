@@ -72,8 +72,15 @@ static const char *const texts[STATEMENTS] = {
     [DELETE_ENDED] = "DELETE FROM ended WHERE task = ?",
     [ADD_FORGOTTEN] = "UPDATE facts SET value = value + 1 WHERE name = 'forgotten' AND ? > 0",
     [SET_FORGOTTEN] = "UPDATE facts SET value = ? WHERE name = 'forgotten'",
+    [ADD_LAST_EVENT] = "UPDATE facts SET value = value + ? * " STORE_LAST_EVENT
+                       " WHERE name = 'forgotten_events'",
+    [ADD_DELETED_EVENTS] =
+        "UPDATE facts SET value = value + changes() WHERE name = 'forgotten_events'",
     [COUNT_MISSING] = "UPDATE facts SET value = value + " STORE_MISSING " WHERE name = 'forgotten'",
+    [COUNT_MISSING_EVENTS] = "UPDATE facts SET value = value + " STORE_MISSING_EVENTS
+                             " WHERE name = 'forgotten_events'",
     [MISSING] = "SELECT " STORE_MISSING,
+    [MISSING_EVENTS] = "SELECT " STORE_MISSING_EVENTS,
     [SET_LOSS] = "INSERT OR REPLACE INTO facts VALUES('loss', ?)",
     [DELETE_LOSS] = "DELETE FROM facts WHERE name = 'loss'",
     [GET_LOSS] = "SELECT value FROM facts WHERE name = 'loss'",

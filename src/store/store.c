@@ -180,7 +180,7 @@ static int open_database(struct store *store, struct fault *fault)
     int r = check_integrity(store, fault);
     if (r == 0 &&
         sqlite3_exec(store->db,
-            "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA cache_size = -2048;"
+            "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA cache_size = -1024;"
             "PRAGMA temp_store = MEMORY; PRAGMA journal_size_limit = 8388608",
             NULL, NULL, NULL) != SQLITE_OK)
         r = statement_fault(store, fault);

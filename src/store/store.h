@@ -297,9 +297,13 @@ const char *store_get_loss(const struct store *store);
 /* Adds a loss that the caller found. Returns 0, or -errno with a fault. */
 int store_note_loss(struct store *store, const char *text, struct fault *fault);
 
-/* Accepts the loss: the missing tasks count as forgotten from now on. Returns 0, or -errno with a
- * fault. */
+/* Accepts the loss: the missing tasks and events count as forgotten from now on. Returns 0, or
+ * -errno with a fault. */
 int store_accept_loss(struct store *store, struct fault *fault);
+
+/* Counts the events that are neither in the log nor forgotten, in a time that grows with the log.
+ * Returns 0, or -errno with a fault. */
+int store_count_missing_events(struct store *store, struct fault *fault, int64_t *ret_missing);
 
 /* Receives a finding as text for people. */
 typedef void store_on_finding(void *context, const char *finding);

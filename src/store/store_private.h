@@ -46,8 +46,12 @@ enum statement {
     DELETE_ENDED,
     ADD_FORGOTTEN,
     SET_FORGOTTEN,
+    ADD_LAST_EVENT,
+    ADD_DELETED_EVENTS,
     COUNT_MISSING,
+    COUNT_MISSING_EVENTS,
     MISSING,
+    MISSING_EVENTS,
     SET_LOSS,
     DELETE_LOSS,
     GET_LOSS,
@@ -89,6 +93,12 @@ int checksum_register(struct store *store);
 #define STORE_MISSING                                                                              \
     "(SELECT " STORE_LAST_TASK " - (SELECT count(*) FROM live) - (SELECT count(*) FROM ended)"     \
     "  - (SELECT count(*) FROM arrays) - value FROM facts WHERE name = 'forgotten')"
+
+/* The same of the events. */
+#define STORE_MISSING_EVENTS                                                                       \
+    "(SELECT " STORE_LAST_EVENT " - (SELECT count(*) FROM events) - value FROM facts"              \
+    "  WHERE name = 'forgotten_events')"
+#define STORE_LAST_EVENT "coalesce((SELECT max(seq) FROM events), 0)"
 
 /* The largest id that was ever used: tasks of an array that have not started have no events. */
 #define STORE_LAST_TASK                                                                            \

@@ -92,8 +92,25 @@ class Damage(DamageCase):
             "task 2 has events, but is neither",
             "of task 7 is missing",
             "1 tasks are missing",
+            "1 event is missing",
         ):
             self.assertIn(words, found)
+
+    def test_each_deleted_event_is_missing(self):
+        """Also one without which the others are possible, and none but forgotten ones."""
+        self.with_tasks()
+        self.stop()
+        self.check_log(code=0)
+        with sqlite3.connect(self.database()) as log:
+            numbers = [seq for (seq,) in log.execute("SELECT seq FROM events ORDER BY seq")]
+        log.close()
+        shutil.copy(self.database(), self.folder + "/copy")
+        for number in numbers[:-1]:
+            self.change(f"DELETE FROM events WHERE seq = {number}")
+            self.assertIn("1 event is missing", self.check_log()["findings"])
+            shutil.copy(self.folder + "/copy", self.database())
+        self.change(f"DELETE FROM events WHERE seq = {numbers[-1]}")
+        self.assertIn("the event log ends at", "".join(self.check_log()["findings"]))
 
     def test_events_that_do_not_follow(self):
         self.with_tasks()

@@ -33,7 +33,7 @@ static bool went_by_streams(
     char variable[700] = "CUDA_MPS_PIPE_DIRECTORY=";
     size_t n = strlen(variable);
     bool joined;
-    if (task->share.sharing != SHARING_MPS)
+    if (task->run->share.sharing != SHARING_MPS)
         return false;
     hooks->find_mps(hooks->context, task->uid, variable + n, sizeof variable - n);
     return attempt_has_variable(folder, variable, &fault, &joined) == 0 && !joined;

@@ -78,8 +78,9 @@ static json_t *make_detail(const struct attempts *attempts, const struct task *t
         (double)exit->max_rss_bytes / 1048576.0);
     if (failure->class != FAILURE_GPU_OOM)
         return detail;
-    if (task->share.mem_limit_bytes > 0)
-        json_object_set_new(detail, "mem_limit_bytes", json_integer(task->share.mem_limit_bytes));
+    if (task->run->share.mem_limit_bytes > 0)
+        json_object_set_new(
+            detail, "mem_limit_bytes", json_integer(task->run->share.mem_limit_bytes));
     json_object_set_new(
         detail, "overruns", overruns_beside(attempts->parts.core, attempts->parts.jobs, task));
     return detail;
@@ -98,7 +99,7 @@ static void report_exit(
         .ended_us = end_time(attempts->parts.driver, task, exit)};
     json_t *detail = make_detail(attempts, task, exit, &failure);
     uid_t uid = task->uid;
-    bool by_mps = task->share.sharing == SHARING_MPS;
+    bool by_mps = task->run->share.sharing == SHARING_MPS;
     live_attempt_remove(live_attempt_find(attempts, task->id));
     hooks->usage_ends(hooks->context, job);
     job_note_exit(job, failure.class, detail);

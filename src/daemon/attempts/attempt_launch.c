@@ -114,7 +114,7 @@ static int join_mps(struct attempts *attempts, const struct task *task, struct l
     const struct attempts_hooks *hooks = &attempts->parts.hooks;
     struct fault fault = {0};
     const char *pipe_dir;
-    if (task->share.sharing != SHARING_MPS)
+    if (task->run->share.sharing != SHARING_MPS)
         return 0;
     int r = hooks->prepare_mps(hooks->context, task->uid, launch->gid, &pipe_dir, &fault);
     if (r == 0)
@@ -182,7 +182,7 @@ static int fill_environment(
 {
     const struct attempts_hooks *hooks = &attempts->parts.hooks;
     int r = join_mps(attempts, task, launch);
-    bool by_mps = task->share.sharing == SHARING_MPS && !launch->by_streams;
+    bool by_mps = task->run->share.sharing == SHARING_MPS && !launch->by_streams;
     const struct cluster_view *view = core_view(attempts->parts.core);
     launch->near_cpus = join_near_cpus(attempts, task);
     launch->gpu_minors = join_gpu_minors(attempts, task, by_mps);

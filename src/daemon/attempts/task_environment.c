@@ -127,7 +127,7 @@ int environment_name_for_slurm(struct environment *environment, const struct tas
     const json_t *detail, const char *const *submitted)
 {
     unsigned long long id = task->id;
-    int restarts = task->attempts - task->unstarted - 1;
+    int restarts = task->attempts - task->run->unstarted - 1;
     if (!find_variable(submitted, "COLLOC_SLURM_SCRIPT"))
         return 0;
     int r = environment_add(environment, "SLURM_JOB_ID=%llu", id);
@@ -200,7 +200,7 @@ static int limit_memory(struct environment *environment, const struct task *task
     size_t used = 0;
     for (int i = 0; i < task->n_gpus && used < sizeof text; i++)
         used += (size_t)snprintf(text + used, sizeof text - used, "%s%d=%lldM", i ? "," : "", i,
-            (long long)(task->share.mem_limit_bytes / MIB));
+            (long long)(task->run->share.mem_limit_bytes / MIB));
     return used < sizeof text
                ? environment_add(environment, "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=%s", text)
                : -ENOMEM;
@@ -210,10 +210,10 @@ int environment_join_mps(
     struct environment *environment, const struct task *task, const char *pipe_dir)
 {
     int r = environment_add(environment, "CUDA_MPS_PIPE_DIRECTORY=%s", pipe_dir);
-    if (r == 0 && task->share.thread_percent)
+    if (r == 0 && task->run->share.thread_percent)
         r = environment_add(
-            environment, "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=%d", task->share.thread_percent);
-    if (r == 0 && task->share.mem_limit_bytes)
+            environment, "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=%d", task->run->share.thread_percent);
+    if (r == 0 && task->run->share.mem_limit_bytes)
         r = limit_memory(environment, task);
     return r;
 }

@@ -278,8 +278,8 @@ static int set_request(const struct http *http, struct submission *submission, s
     const char *policy = options[TASK_POLICY].text;
     request->gpus = (int)options[TASK_GPUS].number;
     request->host = host_of(&http->parts.config->per_gpu, options);
-    if (options[TASK_GPU_KIND].set)
-        snprintf(request->gpu_kind, sizeof request->gpu_kind, "%s", options[TASK_GPU_KIND].text);
+    if (options[TASK_GPU_KIND].set && *options[TASK_GPU_KIND].text)
+        request->gpu_kind = options[TASK_GPU_KIND].text;
     request->exclusive = options[TASK_EXCLUSIVE].number;
     request->thread_percent = (int)options[TASK_THREADS].number;
     request->time_limit_us = options[TASK_TIME].number;

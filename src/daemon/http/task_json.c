@@ -88,7 +88,7 @@ static void add_times(struct http *http, json_t *object, const struct task *task
     bool runs = task_state_has_attempt(task->state) && !deferred;
     int64_t end_us = done ? task->ended_us : now_us;
     int64_t waits_since_us = deferred ? task->started_us : task->queued_us;
-    bool started = task->attempts > task->unstarted && !deferred;
+    bool started = task->attempts > task->run->unstarted && !deferred;
     json_object_set_new(object, "submitted_at", json_moment(http, task->submitted_us, true));
     json_object_set_new(object, "started_at", json_moment(http, task->started_us, started));
     json_object_set_new(object, "ended_at", json_moment(http, task->ended_us, done));
@@ -139,7 +139,7 @@ static void add_gpus(struct http *http, json_t *object, const struct task *task)
 
 static void add_share(json_t *object, const struct task *task)
 {
-    const struct sharing_mode *share = &task->share;
+    const struct sharing_mode *share = &task->run->share;
     bool limited = share->mem_limit_bytes > 0;
     json_object_set_new(
         object, "sharing_requested", json_string(sharing_name(task->request.sharing)));
@@ -173,7 +173,7 @@ static void add_request(
     const struct policy *policy = request->policy ? request->policy
                                                   : core_get_settings(http->parts.core)->policy;
     json_object_set_new(object, "policy", json_string(policy->name));
-    enum sharing sharing = task->attempts > 0 ? task->share.sharing : request->sharing;
+    enum sharing sharing = task->attempts > 0 ? task->run->share.sharing : request->sharing;
     json_object_set_new(object, "sharing", json_string(sharing_name(sharing)));
     add_share(object, task);
     json_object_set_new(object, "exclusive", json_boolean(request->exclusive));
@@ -211,7 +211,8 @@ static void add_outcome(
     bool preallocated = seen && is_preallocated(http, task, job);
     bool exited = task->attempts > 0 && !task_state_has_attempt(task->state);
     bool failed = job && job->failure != FAILURE_NONE;
-    json_object_set_new(object, "attempt_count", json_integer(task->attempts - task->unstarted));
+    json_object_set_new(
+        object, "attempt_count", json_integer(task->attempts - task->run->unstarted));
     json_object_set_new(object, "attempts",
         attempt_list_copy(job ? job->attempts : NULL, driver_wall_us(http->parts.driver, 0)));
     json_object_set_new(object, "oom_count", json_integer(task->oom_count));

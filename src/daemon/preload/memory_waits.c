@@ -68,11 +68,11 @@ static const char *why_fails(
     const struct preload_manager *manager, const struct preload_waiter *waiter)
 {
     const struct task *task = task_of(manager, waiter);
-    bool is_client = task && task->share.sharing == SHARING_MPS;
+    bool is_client = task && task->run->share.sharing == SHARING_MPS;
     const struct wait_case one = {
         .bytes = waiter->bytes,
         .held_bytes = waiter->held_bytes,
-        .limit_bytes = is_client ? (uint64_t)task->share.mem_limit_bytes : 0,
+        .limit_bytes = is_client ? (uint64_t)task->run->share.mem_limit_bytes : 0,
         .waited_ms = now_ms(manager) - waiter->bound_at_ms,
         .bound_ms = bound_ms(manager),
         .retries = waiter->retries,

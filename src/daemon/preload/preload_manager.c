@@ -224,7 +224,7 @@ static void on_begins(void *context, struct preload_process *process)
     process->data = calloc(1, sizeof(struct known_process));
     bool is_off = task && (task_state_is_changing(task->state) || task->state == TASK_SUSPENDED);
     set_page_gate(process->page, is_off); /* a thread at the gate of an earlier daemon, perhaps */
-    if (manager->parts.config->memory_cap && task && task->share.sharing != SHARING_MPS &&
+    if (manager->parts.config->memory_cap && task && task->run->share.sharing != SHARING_MPS &&
         task->request.need.kind >= NEED_ESTIMATED && !task->exclusive)
         process->page->cap_bytes = (uint64_t)(task->request.need.bytes +
                                               manager->parts.config->core.conditions.margin_bytes);

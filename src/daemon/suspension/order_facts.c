@@ -181,7 +181,7 @@ void suspension_gather_facts(struct suspension *s)
         .n_gpus = s->n_gpus,
         .is_move = s->orders->kind == ORDER_MOVE,
         .same_kind = is_same_kind(s, task),
-        .is_mps_client = task->share.sharing == SHARING_MPS,
+        .is_mps_client = task->run->share.sharing == SHARING_MPS,
         .is_mig = is_on_mig(s, task),
         .host_available_bytes = host_memory_available(),
         .cgroup_left_bytes = reading_of(INFINITY),

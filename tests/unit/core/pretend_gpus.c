@@ -158,6 +158,8 @@ static void check_gpu(const struct core *core, int i)
             times += task->gpus[j] == i;
         assert_int_equal(times, 1);
     }
+    double open_bytes = gpu_view_open_bytes(gpu);
+    assert_memory_equal(&core_view(core)->open_bytes[i], &open_bytes, sizeof open_bytes);
     assert_true(gpu->exclusive_for == 0 ||
                 (gpu->n_residents == 1 && gpu->residents[0].task == gpu->exclusive_for));
     assert_true(gpu->drained_for == 0 || (recovering && recovering->id == gpu->drained_for));
@@ -222,7 +224,7 @@ static void print_task(FILE *out, const struct task *task)
         "task %" PRIu64
         " uid=%u %s ending=%d whole=%d company=%d process=%d sharing=%d attempts=%d ooms=%d",
         task->id, task->uid, task_state_name(task->state), (int)task->ending, task->exclusive,
-        task->had_coresidents, task->has_process, (int)task->share.sharing, task->attempts,
+        task->had_coresidents, task->has_process, (int)task->run->share.sharing, task->attempts,
         task->oom_count);
     const struct task_service *service = &task->run->service; /* what no report says */
     fprintf(out, " service=%d,%" PRId64 ",%" PRId64 ",%" PRId64 ",%d,%d,%d",
@@ -230,8 +232,8 @@ static void print_task(FILE *out, const struct task *task)
         service->changed_us, service->doublings, service->quick_ends, service->restarts);
     fprintf(out, " exit=%d,%d,%d", (int)task->run->exit.failure, task->run->exit.code,
         task->run->exit.signal);
-    fprintf(out, " share=%d,%d,%" PRId64 " not_at_fault=%d,%d,%d,%d", (int)task->share.reason,
-        task->share.thread_percent, task->share.mem_limit_bytes, task->not_at_fault,
+    fprintf(out, " share=%d,%d,%" PRId64 " not_at_fault=%d,%d,%d,%d", (int)task->run->share.reason,
+        task->run->share.thread_percent, task->run->share.mem_limit_bytes, task->not_at_fault,
         task->possible_cause, task->requeue_count, task->mps_failures);
     fprintf(out, " times=%" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64,
         task->submitted_us, task->queued_us, task->started_us, task->ended_us, task->waited_us,

@@ -190,7 +190,7 @@ static void what_never_started_has_waited_all_the_time(void **state)
     const struct task *task = core_task(core, 1);
     assert_int_equal(task->state, TASK_QUEUED);
     assert_int_equal(task->executed_us, 0);
-    assert_int_equal(task->attempts - task->unstarted, 0);
+    assert_int_equal(task->attempts - task->run->unstarted, 0);
     world_sample(core, 110 * S, 0, 0, 0, 0);
     assert_int_equal(task->state, TASK_STARTING);
     assert_int_equal(task->waited_us, 108 * S);
@@ -216,7 +216,7 @@ static void what_was_logged_as_started_but_never_ran_is_queued_again(void **stat
         assert_int_equal(world_count(core, EFFECT_START, 1), after[i] == TASK_STARTING);
         assert_int_equal(task->executed_us, 0);
         assert_int_equal(task->waited_us, 58 * S);
-        assert_int_equal(task->unstarted, 1);
+        assert_int_equal(task->run->unstarted, 1);
         assert_int_equal(core_view(core)->gpus[0].n_residents, after[i] == TASK_STARTING);
         assert_int_equal(world_input(core, 61 * S, EVENT_UNSTARTED, 1),
             after[i] == TASK_STARTING ? 0 : CORE_NOT_NOW);

@@ -61,8 +61,8 @@ static void all_who_fall_together_are_suspects(void **state)
         assert_true(core_task(core, task)->possible_cause);
     }
     start_again(core, SECONDS(500), 1);
-    assert_int_equal(core_task(core, 1)->share.sharing, SHARING_STREAMS);
-    assert_int_equal(core_task(core, 1)->share.reason, SHARE_POSSIBLE_CAUSE);
+    assert_int_equal(core_task(core, 1)->run->share.sharing, SHARING_STREAMS);
+    assert_int_equal(core_task(core, 1)->run->share.reason, SHARE_POSSIBLE_CAUSE);
     fall(core, SECONDS(5000), 1, FAILURE_GPU_FAULT);
     assert_int_equal(world_state(core, 1), TASK_FAILED);
     assert_int_equal(core_task(core, 3)->requeue_count, 1);
@@ -147,11 +147,11 @@ static void its_own_limit_counts_as_a_reason_to_recover(void **state)
     world_sample(core, SECONDS(1), 0, 0, 0, 0);
     world_submit(core, SECONDS(1), 1, request);
     world_input(core, SECONDS(1), EVENT_STARTED, 1);
-    assert_int_equal(core_task(core, 1)->share.mem_limit_bytes, 6 * GIB);
+    assert_int_equal(core_task(core, 1)->run->share.mem_limit_bytes, 6 * GIB);
     fall(core, SECONDS(2), 1, FAILURE_GPU_OOM);
     world_sample(core, SECONDS(3), 0, 0, 0, 0);
     assert_int_equal(world_state(core, 1), TASK_STARTING);
-    assert_int_equal(core_task(core, 1)->share.mem_limit_bytes, 0);
+    assert_int_equal(core_task(core, 1)->run->share.mem_limit_bytes, 0);
     world_input(core, SECONDS(3), EVENT_STARTED, 1);
     fall(core, SECONDS(4), 1, FAILURE_GPU_OOM);
     assert_int_equal(world_state(core, 1), TASK_OUT_OF_MEMORY);

@@ -16,6 +16,7 @@ static void a_kind_is_words_of_the_name(void **state)
         const char *kinds, *name;
         bool is_of_kind;
     } table[] = {
+        {NULL, "NVIDIA H200", true},
         {"", "NVIDIA H200", true},
         {"A100", "NVIDIA A100-SXM4-40GB", true},
         {"a100-40gb", "NVIDIA A100-SXM4-40GB", true},

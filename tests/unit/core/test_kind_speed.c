@@ -32,15 +32,13 @@ static void set_server(struct server *server, int h100, int l4, int t4)
 
 static struct task task_of(int gpus, const char *kinds)
 {
-    struct task task = {.request.gpus = gpus};
-    strcpy(task.request.gpu_kind, kinds);
-    return task;
+    return (struct task){.request = {.gpus = gpus, .gpu_kind = kinds}};
 }
 
 static void the_reference_is_the_fastest_kind_that_the_task_may_use(void **state)
 {
     struct server server;
-    struct task any = task_of(1, ""), named = task_of(1, "L4,T4");
+    struct task any = task_of(1, NULL), named = task_of(1, "L4,T4");
     (void)state;
     set_server(&server, 800, 400, 200);
     assert_true(kind_speed_of(&server.view, 2) == 0.25);
@@ -54,7 +52,7 @@ static void the_reference_is_the_fastest_kind_that_the_task_may_use(void **state
 static void a_task_of_several_gpus_is_as_fast_as_on_the_slowest(void **state)
 {
     struct server server;
-    struct task pair = task_of(2, "");
+    struct task pair = task_of(2, NULL);
     (void)state;
     set_server(&server, 800, 400, 200);
     assert_true(kind_speed_on(&server.view, &pair, (const int[]){0, 1}, 2) == 0.5);
@@ -64,7 +62,7 @@ static void a_task_of_several_gpus_is_as_fast_as_on_the_slowest(void **state)
 static void unknown_and_equal_speeds_are_not_compared(void **state)
 {
     struct server server;
-    struct task any = task_of(1, "");
+    struct task any = task_of(1, NULL);
     (void)state;
     set_server(&server, 800, 0, 200);
     assert_int_equal(server.view.speed_max, 0);

@@ -13,6 +13,7 @@
 
 #include "base/array.h"
 #include "policy/backfill.h"
+#include "policy/opening.h"
 #include "policy/policies.h"
 #include "pretend_gpus.h"
 
@@ -61,10 +62,34 @@ static enum placement_answer choose_once(
     return inner->choose(query, ret_gpus, ret_verdicts);
 }
 
+static bool are_alike(const struct opening *a, const struct opening *b)
+{
+    return a->gpu == b->gpu && a->at_us == b->at_us && a->n_left == b->n_left;
+}
+
+/* A prediction that ends early answers as one that does not. */
+static int n_bounded;
+
+static bool reserve_twice(const struct placement_query *query, int *ret_gpus, int64_t *ret_start_us)
+{
+    struct opening all[GPUS_MAX], bounded;
+    for (int i = 0; i < query->view->n_gpus; i++)
+        assert_true(opening_predict(query, i, NULL, &all[i]));
+    for (int i = 0; i < query->view->n_gpus; i++) {
+        for (int k = 0; k < query->view->n_gpus; k++) {
+            bool is_sooner = opening_is_before(&all[i], &all[k]);
+            assert_int_equal(opening_predict(query, i, &all[k], &bounded), is_sooner);
+            assert_true(!is_sooner || are_alike(&bounded, &all[i]));
+            n_bounded += is_sooner;
+        }
+    }
+    return backfill_reserve(query, ret_gpus, ret_start_us);
+}
+
 static const struct policy policy_once = {
     .name = "once", .choose = choose_once, .reserve = backfill_reserve};
 static const struct policy policy_twice = {
-    .name = "twice", .choose = choose_twice, .reserve = backfill_reserve};
+    .name = "twice", .choose = choose_twice, .reserve = reserve_twice};
 
 /* ---- pretend GPUs, on which each task has the memory that it requires ---- */
 
@@ -170,6 +195,33 @@ static void submit_timed(uint64_t id, int gib, double smact, int expected, int l
     assert_int_equal(world_submit(core, now_us, id, request), 0);
 }
 
+/* GPU 0 admits the head when task 1 ends, after 60 min. Returns how often the head's policy is
+ * asked about it and about GPU 1, where task 2 runs. */
+static int count_predicted(int expected, int limit)
+{
+    inner = &policy_magm;
+    core = world_core(&policy_once, 2);
+    now_us = 0;
+    let_pass(1);
+    submit_timed(1, 30, 0.05, 0, 60);
+    let_pass(100);
+    submit_timed(2, 30, 0.05, expected, limit);
+    let_pass(100);
+    n_predicted = 0;
+    assert_false(submit(3, 20 * GIB));
+    core_destroy(core);
+    return n_predicted;
+}
+
+/* A task of known time may end sooner than by its limit. */
+static void a_gpu_that_opens_no_sooner_is_not_predicted(void **state)
+{
+    assert_int_equal(count_predicted(0, 50), 1 + 1);
+    assert_int_equal(count_predicted(10, 90), 1 + 1);
+    assert_int_equal(count_predicted(0, 90), 1);
+    assert_int_equal(count_predicted(0, 0), 1);
+}
+
 /*
  * Task 1 ends by its limit after 60 min, and then the head, task 2, is admitted. Task 3 ends
  * before. Task 4 slows it down, so that it ends later: the head has to wait for tasks 1 and 3, as
@@ -247,7 +299,7 @@ static void what_was_noted_changes_no_answer(void **state)
 {
     static const struct policy *const policies[] = {&policy_magm, &policy_predictive, &policy_lug};
     enum { RUNS = 10, TASKS = 60 };
-    n_noted = 0;
+    n_noted = n_bounded = 0;
     for (int run = 0; run < RUNS * (int)ARRAY_SIZE(policies); run++) {
         srand((unsigned)run);
         inner = policies[run % (int)ARRAY_SIZE(policies)];
@@ -262,7 +314,7 @@ static void what_was_noted_changes_no_answer(void **state)
         }
         core_destroy(core);
     }
-    assert_true(n_noted > 1000);
+    assert_true(n_noted > 1000 && n_bounded > 100);
 }
 
 int main(void)
@@ -271,6 +323,7 @@ int main(void)
         cmocka_unit_test(a_task_starts_if_the_head_is_admitted_after_as_many_have_left),
         cmocka_unit_test(the_head_is_predicted_once_for_all_tasks_behind_it),
         cmocka_unit_test(a_task_like_the_head_waits_without_being_tried),
+        cmocka_unit_test(a_gpu_that_opens_no_sooner_is_not_predicted),
         cmocka_unit_test(after_a_placement_the_head_is_predicted_anew),
         cmocka_unit_test(an_idle_gpu_is_tested_once),
         cmocka_unit_test(what_was_noted_changes_no_answer),

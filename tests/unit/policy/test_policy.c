@@ -65,7 +65,21 @@ static void settle_in(int gpu, double used_gib, double smact)
     gpus[gpu].utilisation_level = reading_of(smact);
 }
 
-/* What is chosen does not depend on whether the reasons are read. */
+/* Asks without reasons, and with what is open noted or not. */
+static enum placement_answer ask_unexplained(
+    const struct policy *policy, struct placement_query query, bool is_noted)
+{
+    double open_bytes[N];
+    struct cluster_view noted = view;
+    for (int i = 0; i < N; i++)
+        open_bytes[i] = gpu_view_open_bytes(&gpus[i]);
+    noted.open_bytes = is_noted ? open_bytes : NULL;
+    query.view = &noted;
+    query.is_unexplained = true;
+    return policy->choose(&query, chosen, verdicts);
+}
+
+/* What is chosen does not depend on whether the reasons are read, nor on what is noted. */
 static enum placement_answer ask(const struct policy *policy)
 {
     struct placement_query query = {.view = &view,
@@ -75,17 +89,20 @@ static enum placement_answer ask(const struct policy *policy)
         .head = first,
         .head_policy = &policy_predictive,
         .now_us = NOW,
-        .idle_only = policy->exclusive_gpus,
-        .is_unexplained = true};
-    int chosen_before[N];
-    enum placement_answer before = policy->choose(&query, chosen, verdicts);
-    memcpy(chosen_before, chosen, sizeof chosen);
-    query.is_unexplained = false;
+        .idle_only = policy->exclusive_gpus};
+    int chosen_before[2][N];
+    enum placement_answer before[2];
+    for (int i = 0; i < 2; i++) {
+        before[i] = ask_unexplained(policy, query, i);
+        memcpy(chosen_before[i], chosen, sizeof chosen);
+    }
     enum placement_answer answer = policy->choose(&query, chosen, verdicts);
-    assert_int_equal(answer, before);
-    if (answer == PLACE_NOW)
-        assert_memory_equal(
-            chosen, chosen_before, (size_t)placement_wanted(&query) * sizeof *chosen);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(answer, before[i]);
+        if (answer == PLACE_NOW)
+            assert_memory_equal(
+                chosen, chosen_before[i], (size_t)placement_wanted(&query) * sizeof *chosen);
+    }
     return answer;
 }
 
@@ -506,6 +523,36 @@ static void of_many_gpus_those_are_taken_where_most_is_gained(void **state)
     assert_int_equal(chosen[1], 95);
 }
 
+static int n_asked;
+
+static enum node_admission refuse_one(void *context, const struct task *asking, int gpu)
+{
+    n_asked++;
+    return gpu == *(const int *)context ? NODE_NOT_NOW : NODE_ADMITS;
+}
+
+/* GPU 2 gains most, the others the same. The server is asked about GPU 0 and GPU 2. */
+static void servers_are_asked_only_where_more_is_gained(void **state)
+{
+    int refused = -1;
+    const struct node_check check = {refuse_one, &refused};
+    struct placement_query query = {.view = &view,
+        .conditions = &conditions,
+        .settings = &settings,
+        .task = &task,
+        .now_us = NOW,
+        .node_check = &check};
+    come(5, 0.3, 1);
+    for (int i = 0; i < N; i++)
+        move_in(i, 61 + (uint64_t)i, 5, i == 2 ? 0.1 : 0.8, 1);
+    for (; refused < N; refused++) {
+        n_asked = 0;
+        assert_int_equal(policy_predictive.choose(&query, chosen, verdicts), PLACE_NOW);
+        assert_int_equal(chosen[0], refused == 2 ? 0 : 2);
+        assert_int_equal(n_asked, refused == 0 ? 3 : 2);
+    }
+}
+
 /* The memory is short, whatever the resident still takes: that it rises is the reason only where
  * reasons are read. */
 static void an_unexplained_refusal_reads_no_resident(void **state)
@@ -528,6 +575,44 @@ static void an_unexplained_refusal_reads_no_resident(void **state)
         assert_int_equal(policies[i]->choose(&query, chosen, verdicts), PLACE_WAIT);
         assert_int_equal(verdicts[0].kind, VERDICT_MEMORY_SHORT);
         gpus[0].residents = residents[0];
+    }
+}
+
+/* What is open is noted: the view of the GPU is not read at all. It is where reasons are, and where
+ * the GPU is idle, or has just enough. */
+static void a_refusal_by_what_is_noted_reads_no_gpu(void **state)
+{
+    const struct policy *const policies[] = {&policy_magm, &policy_predictive};
+    double open_bytes[] = {7 * (double)GIB - 1};
+    view.open_bytes = open_bytes;
+    view.n_gpus = 1;
+    task.request.need = (struct need){NEED_DECLARED, 5 * GIB};
+    for (size_t i = 0; i < ARRAY_SIZE(policies); i++) {
+        struct placement_query query = {.view = &view,
+            .conditions = &conditions,
+            .settings = &settings,
+            .task = &task,
+            .policy = policies[i],
+            .now_us = NOW,
+            .is_unexplained = true};
+        open_bytes[0] = 7 * (double)GIB - 1;
+        view.gpus = NULL;
+        assert_int_equal(policies[i]->choose(&query, chosen, verdicts), PLACE_WAIT);
+        assert_int_equal(verdicts[0].kind, VERDICT_MEMORY_SHORT);
+        view.gpus = gpus;
+        open_bytes[0] = INFINITY;
+        assert_int_equal(policies[i]->choose(&query, chosen, verdicts), PLACE_NOW);
+        settle_in(0, 33, 0.1);
+        open_bytes[0] = gpu_view_open_bytes(&gpus[0]);
+        assert_int_equal(policies[i]->choose(&query, chosen, verdicts), PLACE_NOW);
+        gpus[0].n_residents = 0;
+        query.is_unexplained = false;
+        settle_in(0, 38, 0.1);
+        open_bytes[0] = gpu_view_open_bytes(&gpus[0]);
+        assert_int_equal(policies[i]->choose(&query, chosen, verdicts), PLACE_WAIT);
+        assert_true(verdicts[0].have == 2 * (double)GIB);
+        gpus[0].n_residents = 0;
+        gpus[0].mem_used_bytes = reading_of(0);
     }
 }
 
@@ -649,7 +734,9 @@ int main(void)
         cmocka_unit_test_setup(a_task_of_two_gpus_is_as_fast_as_its_slower_one, idle_machine),
         cmocka_unit_test_setup(two_gpus_are_taken_where_both_together_gain_most, idle_machine),
         cmocka_unit_test_setup(of_many_gpus_those_are_taken_where_most_is_gained, idle_machine),
+        cmocka_unit_test_setup(servers_are_asked_only_where_more_is_gained, idle_machine),
         cmocka_unit_test_setup(an_unexplained_refusal_reads_no_resident, idle_machine),
+        cmocka_unit_test_setup(a_refusal_by_what_is_noted_reads_no_gpu, idle_machine),
         cmocka_unit_test_setup(what_was_promised_is_not_free, idle_machine),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -48,6 +48,36 @@ static void numbers_stay(void **state)
     node_table_fini(&table);
 }
 
+/* Slurm lists the nodes in another order, and one has other shards, or none for a while. */
+static void shards_change(void **state)
+{
+    bool changed;
+    struct node_table table = {.mem_usual_bytes = 80 * GIB};
+    struct slurm_node now[] = {nodes[2], nodes[0]};
+    assert_int_equal(node_table_update(&table, nodes, 4, &changed), 0);
+    now[0].gres = "gpu:i3:1,shard:i3:20,gpu:i4:1,shard:i4:20";
+    assert_int_equal(node_table_update(&table, now, 2, &changed), 0);
+    assert_true(changed);
+    assert_int_equal(table.n_gpus, 4);
+    assert_int_equal(table.gpus[0].shards, 80);
+    assert_int_equal(table.gpus[2].shards, 20);
+    assert_int_equal(table.gpus[3].index, 4);
+    assert_int_equal(table.nodes[1]->n_gpus, 2);
+    const char *after = now[0].gres;
+    now[0].gres = "gpu:2";
+    assert_int_equal(node_table_update(&table, now, 2, &changed), 0);
+    assert_false(table.nodes[1]->is_listed);
+    now[0].gres = after;
+    now[0].cpus = 17;
+    assert_int_equal(node_table_update(&table, now, 2, &changed), 0);
+    assert_true(table.nodes[1]->is_listed);
+    assert_int_equal(table.nodes[1]->cpus, 17);
+    now[0].gres = nodes[2].gres;
+    assert_int_equal(node_table_update(&table, now, 2, &changed), 0);
+    assert_int_equal(table.gpus[2].shards, 40);
+    node_table_fini(&table);
+}
+
 static void other_jobs_occupy(void **state)
 {
     bool changed;
@@ -87,6 +117,7 @@ static void lists_are_searched_by_whole_names(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(numbers_stay),
-        cmocka_unit_test(other_jobs_occupy), cmocka_unit_test(lists_are_searched_by_whole_names)};
+        cmocka_unit_test(shards_change), cmocka_unit_test(other_jobs_occupy),
+        cmocka_unit_test(lists_are_searched_by_whole_names)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

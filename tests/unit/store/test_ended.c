@@ -221,6 +221,60 @@ static void the_last_usage_of_each_user_stays(void **state)
     store_close(store);
 }
 
+/* How many events a check of the closed log misses. */
+static int64_t missing_events(const char *folder)
+{
+    struct fault fault = {""};
+    struct store *store;
+    int64_t missing;
+    if (store_open_to_check(path_in(folder, "colloc.db"), &fault, &store) < 0 ||
+        store_count_missing_events(store, &fault, &missing) < 0)
+        fail_msg("%s", fault.text);
+    store_close(store);
+    return missing;
+}
+
+/* Tasks 1 to 4 are forgotten in all orders of their last events, one of them the last of all. */
+static void forgotten_events_are_not_missing(void **state)
+{
+    static const int64_t befores[] = {15000000, 25000000, 35000000, 45000000};
+    struct store *store = open_history(*state);
+    begin(store);
+    append(store, end_event(5, 2));
+    append(store, end_event(1, 3));
+    append(store, end_event(4, 4));
+    append(store, end_event(2, 5));
+    commit(store);
+    for (size_t i = 0; i < sizeof befores / sizeof *befores; i++) {
+        assert_int_equal(forget(store, befores[i], 10), 1);
+        store_close(store);
+        assert_int_equal(missing_events(*state), 0);
+        store = open_log(*state);
+        begin(store);
+        append(store, plain_event(EVENT_USAGE, 0, 100));
+        commit(store);
+    }
+    store_close(store);
+    assert_int_equal(missing_events(*state), 0);
+}
+
+static void an_event_that_was_deleted_is_missing(void **state)
+{
+    struct store *store = open_history(*state);
+    assert_int_equal(forget(store, 15000000, 10), 1);
+    store_close(store);
+    execute(*state, "DELETE FROM events WHERE task = 3");
+    assert_int_equal(missing_events(*state), 1);
+    store = open_log(*state);
+    assert_int_equal(forget(store, 25000000, 10), 1);
+    store_close(store);
+    assert_int_equal(missing_events(*state), 1);
+    store = open_log(*state);
+    assert_int_equal(store_accept_loss(store, NULL), 0);
+    store_close(store);
+    assert_int_equal(missing_events(*state), 0);
+}
+
 static void the_highest_id_is_never_forgotten(void **state)
 {
     struct store *store = open_history(*state);
@@ -265,6 +319,8 @@ int main(void)
         TEST(what_has_not_ended_gets_no_record),
         TEST(old_tasks_are_forgotten_in_chunks),
         TEST(the_last_usage_of_each_user_stays),
+        TEST(forgotten_events_are_not_missing),
+        TEST(an_event_that_was_deleted_is_missing),
         TEST(the_highest_id_is_never_forgotten),
         TEST(a_text_stays_as_long_as_a_task_uses_it),
     };

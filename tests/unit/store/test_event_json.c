@@ -281,6 +281,12 @@ static void samples_keep_their_numbers_to_the_bit(void **state)
     assert_stored_as(&event, "{\"gpu\":0,\"mem_used_bytes\":1.0000000000000001e300}");
 }
 
+#define TEXT_OF_32  "A100,A100,A100,A100,A100,A100,A1"
+#define TEXT_OF_128 TEXT_OF_32 TEXT_OF_32 TEXT_OF_32 TEXT_OF_32
+#define OF_SUBMISSION                                                                              \
+    "{\"uid\":0,\"held\":false,\"gpus\":1,\"exclusive\":false,\"sharing\":\"mps\","                \
+    "\"need\":\"unknown\",\"need_bytes\":0,\"time_limit_us\":0,"
+
 static void what_is_wrong_is_refused_with_its_key(void **state)
 {
     static const struct {
@@ -333,6 +339,13 @@ static void what_is_wrong_is_refused_with_its_key(void **state)
             "{\"uid\":0,\"held\":false,\"gpus\":1,\"policy\":\"best\",\"exclusive\":false,"
             "\"sharing\":\"mps\",\"need\":\"unknown\",\"need_bytes\":0,\"time_limit_us\":0}",
             "policy: 'best'"},
+        {EVENT_SUBMIT, OF_SUBMISSION "\"gpu_kind\":7}", "gpu_kind: missing, or not a text"},
+        {EVENT_SUBMIT, OF_SUBMISSION "\"gpu_kind\":\"" TEXT_OF_128 "\"}", "longer than 127"},
+        {EVENT_SUBMIT, OF_SUBMISSION "\"gpu_kind\":\"A100\",\"after\":7}", "after"},
+        {EVENT_SUBMIT,
+            OF_SUBMISSION "\"gpu_kind\":\"A100\",\"after\":[{\"kind\":\"ok\",\"first\":1,"
+                          "\"last\":1}],\"array\":7}",
+            "array"},
     };
     for (size_t i = 0; i < ARRAY_SIZE(table); i++) {
         struct event event = {.kind = table[i].kind};

@@ -16,13 +16,6 @@
 #include "base/file.h"
 #include "unit.h"
 
-static char *path_in(const char *folder, const char *name)
-{
-    static char path[PATH_MAX + 32];
-    snprintf(path, sizeof path, "%s/%s", folder, name);
-    return path;
-}
-
 static void write_log(const char *folder, const char *data, size_t size)
 {
     FILE *file = fopen(path_in(folder, "colloc.db"), "w");
@@ -57,14 +50,6 @@ static void fill(const char *folder)
     commit(store);
     json_decref(record);
     store_close(store);
-}
-
-static void execute(const char *folder, const char *sql)
-{
-    sqlite3 *db;
-    assert_int_equal(sqlite3_open(path_in(folder, "colloc.db"), &db), SQLITE_OK);
-    assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
-    sqlite3_close(db);
 }
 
 static void the_folder_is_made_and_the_log_is_private(void **state)

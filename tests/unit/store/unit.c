@@ -3,6 +3,8 @@
 #include "unit.h"
 
 #include <ftw.h>
+#include <limits.h>
+#include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -148,4 +150,19 @@ const char *replayed(struct store *store)
     if (store_replay(store, find_policy, note_event, story, &fault) < 0)
         fail_msg("%s", fault.text);
     return story;
+}
+
+char *path_in(const char *folder, const char *name)
+{
+    static char path[PATH_MAX + 32];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    return path;
+}
+
+void execute(const char *folder, const char *sql)
+{
+    sqlite3 *db;
+    assert_int_equal(sqlite3_open(path_in(folder, "colloc.db"), &db), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
+    sqlite3_close(db);
 }

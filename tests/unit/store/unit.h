@@ -18,6 +18,12 @@
 int make_folder(void **state);
 int remove_folder(void **state);
 
+/* The path of a file in the folder. The next call overwrites it. */
+char *path_in(const char *folder, const char *name);
+
+/* Changes the database of a closed log. */
+void execute(const char *folder, const char *sql);
+
 /* Opens the log there, or fails the test with the fault. */
 struct store *open_log(const char *folder);
 
