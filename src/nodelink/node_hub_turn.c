@@ -71,16 +71,17 @@ static void in_pool(uv_work_t *work)
 /* ---- in the loop ---- */
 
 /* What is left in the connection's queue is cancelled by its end: an answer that is the last is
- * written at once where the peer reads. */
+ * written at once where the peer reads. A connection that has lost an answer ends, since within TLS
+ * it cannot be used further, and a job may depend on the answer. */
 static void finish_answer(struct hub_connection *connection)
 {
     struct node_transport *transport = &connection->transport;
-    if (connection->sealed)
-        node_transport_send(transport, connection->sealed);
+    int r = connection->sealed ? node_transport_send(transport, connection->sealed) : 0;
     free(connection->answer_text);
     free(connection->sealed);
     connection->answer_text = connection->sealed = NULL;
-    if (connection->ends_after_answer || node_transport_unsent(transport) > WRITES_MAX_BYTES)
+    if (r < 0 || connection->ends_after_answer ||
+        node_transport_unsent(transport) > WRITES_MAX_BYTES)
         hub_drop(connection);
 }
 

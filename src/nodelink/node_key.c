@@ -5,7 +5,6 @@
 
 #include <errno.h>
 #include <string.h>
-#include <sys/random.h>
 
 #include "base/secret_file.h"
 
@@ -17,9 +16,9 @@ static int read_line(const char *path, struct fault *fault, char line[static LIN
         "node-key-file", path, SECRET_OF_ROOT, fault, line, (size_t)LINE_MAX_SIZE);
     if (r == -ENOENT)
         return fault_set(fault, ENOENT,
-            "node-key-file: there is no %s: make one with `colloc slurm setup --node-auth=tls "
-            "--write`, and copy it to the machines of colloc-slurm and of all agents",
-            path);
+            "node-key-file: there is no %s: make one with `(umask 277; openssl rand -hex 32 >%s)`, "
+            "and copy it to the machines of colloc-slurm and of all agents",
+            path, path);
     if (r >= 0 && r < LINE_MIN)
         return fault_set(fault, EINVAL,
             "node-key-file: %s: its first line must have at least %d characters: make one with "
@@ -41,21 +40,12 @@ int node_key_read(
     if (auth == NODE_AUTH_MUNGE)
         return 0;
     int r = read_line(*path ? path : NODE_KEY_USUAL, fault, line);
-    if (r < 0)
-        return r;
-    sha256_begin(&hash);
-    sha256_add(&hash, line, (size_t)r);
-    sha256_end(&hash, ret_key);
-    explicit_bzero(line, sizeof line);
-    return 1;
-}
-
-int node_key_make(struct fault *fault, char ret_line[static SHA256_HEX_SIZE])
-{
-    uint8_t key[SHA256_SIZE];
-    if (getrandom(key, sizeof key, GRND_NONBLOCK) != sizeof key)
-        return fault_set(fault, EAGAIN, "the kernel has no random numbers yet");
-    sha256_format(key, ret_line);
-    explicit_bzero(key, sizeof key);
-    return 0;
+    if (r >= 0) {
+        sha256_begin(&hash);
+        sha256_add(&hash, line, (size_t)r);
+        sha256_end(&hash, ret_key);
+    }
+    explicit_bzero(line, sizeof line); /* also one that is too short */
+    explicit_bzero(&hash, sizeof hash);
+    return r < 0 ? r : 1;
 }

@@ -26,8 +26,4 @@ enum node_auth { NODE_AUTH_MUNGE, NODE_AUTH_TLS };
 int node_key_read(enum node_auth auth, const char *path, struct fault *fault,
     uint8_t ret_key[static SHA256_SIZE]);
 
-/* Makes the line of such a file: 64 random digits, and a NUL. Returns 0, or -EAGAIN with a fault:
- * the kernel has no random numbers yet. */
-int node_key_make(struct fault *fault, char ret_line[static SHA256_HEX_SIZE]);
-
 #endif

@@ -289,9 +289,9 @@ static void in_pool(uv_work_t *work)
     free(text);
 }
 
-static void send_line(struct node_uplink *uplink, const char *line)
+static int send_line(struct node_uplink *uplink, const char *line)
 {
-    node_transport_send(&uplink->connection->transport, line);
+    return node_transport_send(&uplink->connection->transport, line);
 }
 
 static void begin_session(struct node_uplink *uplink, const char *key)
@@ -360,10 +360,10 @@ static void on_turn(uv_work_t *work, int status)
 static void send_at_once(struct node_uplink *uplink)
 {
     char *line = NULL;
-    if (uplink->credentials)
-        send_line(uplink, uplink->text);
-    else if (report_session_seal(
-                 &uplink->connection->session, uplink->text, uplink->text_size, &line) == 0)
+    if (uplink->credentials && send_line(uplink, uplink->text) < 0)
+        fail_uplink(uplink, "out of memory"); /* TLS cannot go on without what was not sent */
+    else if (!uplink->credentials && report_session_seal(&uplink->connection->session, uplink->text,
+                                         uplink->text_size, &line) == 0)
         send_line(uplink, line);
     free(line);
     free(uplink->text);

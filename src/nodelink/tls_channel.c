@@ -245,6 +245,13 @@ static bool is_alert_of_key(const struct tls_channel *channel)
            alert == GNUTLS_A_UNKNOWN_PSK_IDENTITY;
 }
 
+/* The peer's byte may be no alert that has a name. */
+static const char *name_alert(const struct tls_channel *channel)
+{
+    const char *name = gnutls_alert_get_name(gnutls_alert_get(channel->session));
+    return name ? name : "unknown alert";
+}
+
 /* The sentence for a handshake that has failed. */
 static int explain_handshake(struct tls_channel *channel, int error, struct fault *fault)
 {
@@ -260,9 +267,7 @@ static int explain_handshake(struct tls_channel *channel, int error, struct faul
             channel->peer);
     return fault_set(fault, EPROTO,
         "it does not speak TLS 1.3 with a shared key (%s): is node-auth tls on both machines?",
-        error == GNUTLS_E_FATAL_ALERT_RECEIVED
-            ? gnutls_alert_get_name(gnutls_alert_get(channel->session))
-            : gnutls_strerror(error));
+        error == GNUTLS_E_FATAL_ALERT_RECEIVED ? name_alert(channel) : gnutls_strerror(error));
 }
 
 static int explain_end(struct tls_channel *channel, int error, struct fault *fault)
