@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The hub, the uplink and the sockets of link_fixture.h, over one loop. */
 #include "link_fixture.h"
 
 #include <setjmp.h>

@@ -166,7 +166,7 @@ static void expect_refused(struct fixture *f, struct client *client, const char 
     end_client(client);
 }
 
-/* Who has the key is told why. */
+/* A peer with the key is told why. */
 static void test_refused_reports(void **state)
 {
     struct fixture *f = *state;
@@ -381,7 +381,7 @@ static void test_not_tls(void **state)
     assert_int_equal(f->reports, 0);
 }
 
-/* A first message that never ends: it counts as idle, and pushes out nobody. */
+/* A first message that never ends: it counts as idle, and pushes out no other. */
 static void test_flood_of_hellos(void **state)
 {
     struct fixture *f = *state;

@@ -150,7 +150,7 @@ static void test_not_a_file(void **state)
     assert_int_equal(mkdir(path, 0700), 0);
     assert_refused(path, EPERM, "must be a file");
     assert_int_equal(rmdir(path), 0);
-    assert_int_equal(mkfifo(path, 0600), 0); /* nobody writes */
+    assert_int_equal(mkfifo(path, 0600), 0); /* without a writer */
     assert_refused(path, EPERM, "must be a file");
     unlink(path);
     assert_int_equal(symlink("link", path), 0); /* in a circle */
