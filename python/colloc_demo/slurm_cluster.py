@@ -60,14 +60,17 @@ class SlurmCluster:
     programs:   the folder that copy_programs made
     slurm:      other settings of slurm.conf
     partitions: lines of slurm.conf beside those of colloc's partitions
+    has_tls:    colloc-slurm and the agents have a key instead of munge
     settings:   those of colloc-slurm; none: plain Slurm with exclusive GPUs
     """
 
-    def __init__(self, name, programs, options, slurm=None, partitions=(), **settings):
+    def __init__(
+        self, name, programs, options, slurm=None, partitions=(), has_tls=False, **settings
+    ):
         self.name, self.programs = name, programs
         self.options, self.settings = options, settings
         self.slurm_settings = {"MinJobAge": 36000, **(slurm or {})}
-        self.partitions = partitions
+        self.partitions, self.has_tls = partitions, has_tls
         self.began, self.submitted = 0, {}
         self.parts = contextlib.ExitStack()
         self.first_sums, self.final = None, None
@@ -145,7 +148,7 @@ class SlurmCluster:
 
     def start_colloc(self):
         slurm, address = self.slurm, f"127.0.0.1:{free_ports(1)[0]}"
-        munge = slurm.path("munge/socket")
+        link = self.link_settings()
         settings = {
             "intake-partition": "gpu",
             "run-partition": "gpu-run",
@@ -153,7 +156,7 @@ class SlurmCluster:
             "state-dir": slurm.path("run/colloc-slurm"),
             "listen": address,
             "socket": slurm.path("run/api/socket"),
-            "munge-socket": munge,
+            **link,
             "gpu-memory": "40GiB",
             "mps-users-together": "yes",  # the emulated MPS serves all users as one
             "smact-max": "0.80",
@@ -166,15 +169,26 @@ class SlurmCluster:
         }
         given = [f"--{key}={value}" for key, value in settings.items()]
         self.controller = slurm.spawn(self.program(CONTROLLER), *given, log="colloc-slurm")
-        agents = [self.start_agent(node, address, munge) for node in slurm.nodes]
+        agents = [self.start_agent(node, address, link) for node in slurm.nodes]
         slurm.until(lambda: all(map(self.is_connected, agents)), "the agents' first reports")
 
-    def start_agent(self, node, address, munge):
+    def link_settings(self):
+        """What proves to colloc-slurm and the agents who the other is."""
+        if not self.has_tls:
+            return {"munge-socket": self.slurm.path("munge/socket")}
+        self.slurm.write("etc/node.key", os.urandom(32).hex() + "\n", mode=0o400)
+        return {
+            "node-auth": "tls",
+            "node-key-file": self.slurm.path("etc/node.key"),
+            "munge-socket": self.slurm.path("munge/none"),
+        }
+
+    def start_agent(self, node, address, link):
         slurm = self.slurm
         settings = {
             "controller": address,
             "node-name": node,
-            "munge-socket": munge,
+            **link,
             "node-socket": slurm.path(f"run/agent-{node}.sock"),
             "state-dir": slurm.path(f"run/agent-{node}"),
             "nvml-library": os.path.join(self.programs, "libnvidia-ml.so.1"),

@@ -312,9 +312,11 @@ static const struct option {
         "with --node: Slurm's name of this node; empty: the host's name up to its first dot"},
     {"node-socket", FIELD(node_socket), &setting_text, "PATH", "/run/colloc/node.sock",
         "with --node: Unix socket on which Slurm's job steps ask"},
+    {"node-auth", FIELD(node_auth), &setting_node_auth, "HOW", NULL,
+        "with --node: what proves to colloc-slurm who reports: munge; or tls, by a key that both "
+        "have, for clusters without munge"},
     {"node-key-file", FIELD(node_key_file), &setting_text, "FILE", "",
-        "with --node: file with the key that colloc-slurm has, too, for clusters without munge; "
-        "empty: munge proves what the agent reports"},
+        "with --node: file of that key; empty: " NODE_KEY_USUAL},
     {"munge-socket", FIELD(munge_socket), &setting_text, "PATH", "",
         "with --node: munged's Unix socket; empty: that of the system's munge"},
     {"log-level", LIVE(log_level), &setting_log_level, "LEVEL", NULL,

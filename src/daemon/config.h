@@ -13,6 +13,7 @@
 #include "core/core.h"
 #include "daemon/setting_kind.h"
 #include "estimator/estimator.h"
+#include "nodelink/node_key.h"
 
 struct config {
     char socket_path[108];
@@ -85,7 +86,8 @@ struct config {
     char node_name[64];       /* "": the host's */
     char node_socket[108];    /* on which job steps ask */
     char munge_socket[256];   /* "": libmunge's own */
-    char node_key_file[512];  /* "": munge proves what the agent reports */
+    enum node_auth node_auth; /* what proves who reports */
+    char node_key_file[512];  /* "": with TLS the usual one */
 };
 
 /* For root: /run/colloc, /var/lib/colloc; otherwise below XDG_RUNTIME_DIR and XDG_STATE_HOME. */

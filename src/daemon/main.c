@@ -296,8 +296,21 @@ static int run_node_agent(struct config *config)
 #if HAVE_SLURM
     return node_run(config);
 #else
-    fprintf(stderr, "collocd: --node: built without libmunge and Slurm's headers\n");
+    fprintf(stderr, "collocd: --node: built without libmunge, GnuTLS or Slurm's headers\n");
     return 2;
+#endif
+}
+
+/* What `--node --check` finds beyond the settings themselves. */
+static int check_node_agent(const struct config *config, struct fault *fault)
+{
+#if HAVE_SLURM
+    uint8_t key[SHA256_SIZE];
+    int r = node_key_read(config->node_auth, config->node_key_file, fault, key);
+    explicit_bzero(key, sizeof key);
+    return r;
+#else
+    return 0;
 #endif
 }
 
@@ -339,6 +352,8 @@ int main(int argc, char **argv)
     case CONFIG_CHECK:
         if (!is_node)
             operators_check(&daemon.config);
+        else if (check_node_agent(&daemon.config, &fault) < 0)
+            return report_mistake(argc, argv, &fault);
         puts("configuration is fine");
         return 0;
     default:

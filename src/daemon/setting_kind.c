@@ -19,6 +19,7 @@
 #include "core/core.h"
 #include "estimator/estimator.h"
 #include "message/message_address.h"
+#include "nodelink/node_key.h"
 #include "policy/policies.h"
 
 enum { SAMPLES_MAX = 1000000 }; /* of one ring; chosen: 100 MB */
@@ -169,6 +170,19 @@ static int set_sharing(void *field, size_t size, const char *value)
     return sharing_parse(value, field);
 }
 
+/* The names of enum node_auth. */
+static const char *const node_auth_names[] = {"munge", "tls"};
+
+static int set_node_auth(void *field, size_t size, const char *value)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(node_auth_names); i++)
+        if (strcmp(value, node_auth_names[i]) == 0) {
+            *(enum node_auth *)field = (enum node_auth)i;
+            return 0;
+        }
+    return -EINVAL;
+}
+
 static int set_statistic(void *field, size_t size, const char *value)
 {
     return window_statistic_parse(value, field);
@@ -317,6 +331,11 @@ static void format_sharing(const void *field, char *text, size_t size)
     snprintf(text, size, "%s", sharing_name(*(const enum sharing *)field));
 }
 
+static void format_node_auth(const void *field, char *text, size_t size)
+{
+    snprintf(text, size, "%s", node_auth_names[*(const enum node_auth *)field]);
+}
+
 static void format_statistic(const void *field, char *text, size_t size)
 {
     snprintf(text, size, "%s", window_statistic_name(*(const enum window_statistic *)field));
@@ -382,6 +401,7 @@ const struct setting_kind setting_percentage = {
 const struct setting_kind setting_flag = {set_flag, format_flag, "yes or no"};
 const struct setting_kind setting_policy = {set_policy, format_policy, "the name of a policy"};
 const struct setting_kind setting_sharing = {set_sharing, format_sharing, "streams, mps or auto"};
+const struct setting_kind setting_node_auth = {set_node_auth, format_node_auth, "munge or tls"};
 const struct setting_kind setting_statistic = {
     set_statistic, format_statistic, "mean, p95 or ewma"};
 const struct setting_kind setting_order = {set_order, format_order, "fair or fifo"};

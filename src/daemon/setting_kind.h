@@ -32,6 +32,6 @@ extern const struct setting_kind setting_text, setting_size, setting_request_mem
     setting_count, setting_percentage, setting_flag, setting_policy, setting_sharing,
     setting_statistic, setting_order, setting_half_life, setting_usage_window, setting_samples,
     setting_log_level, setting_web, setting_address, setting_mail_server, setting_mail_address,
-    setting_alerts, setting_host_port, setting_user;
+    setting_alerts, setting_host_port, setting_user, setting_node_auth;
 
 #endif

@@ -5,12 +5,13 @@
  *
  *     accepted --line--> waiting for a turn --> opened by munge --> judged --> reads on
  *                        (node_hub_turn.c)                          (node_hub_report.c)
- *                 line signed by the connection's key ------------> judged
+ *             line within TLS, or signed by the connection's key -> judged
  *
  * An unproven connection is one without an accepted report. There are few places for these, and
  * each is closed after some seconds. A new one beyond them costs another its place: one of the
- * network that most of them come from, that has not sent a line yet. So a flood pushes out its own
- * connections, neither an agent elsewhere nor one beside it whose report waits to be opened:
+ * network that most of them come from, that has not sent a line yet, nor proven by TLS that it has
+ * the key. So a flood pushes out its own connections, neither an agent elsewhere nor one beside it
+ * whose report waits to be opened:
  *
  *     10.0.0.9   120 connections, 3 of which have sent a line      the oldest of the other 117
  *     10.0.0.5   9 connections                                     none
@@ -33,7 +34,7 @@ enum {
     LINE_MAX_SIZE = REPORT_SIZE_MAX / 3 * 4 + 4096, /* a credential is base64 */
     SWEEP_MS = 1000,
     UNPROVEN_MAX_MS = 10 * 1000, /* chosen: a report follows within a second */
-    SILENCE_MAX_MS = 30 * 1000,  /* chosen: 30 reports */
+    SILENCE_MAX_MS = 30 * 1000,  /* without a line; chosen: 30 reports */
     BACKLOG = 96, /* chosen: below HUB_UNPROVEN_MAX: what came is read between new ones */
 };
 
@@ -66,7 +67,7 @@ static void unlink_it(struct hub_connection *connection)
 
 static void free_connection(struct hub_connection *connection)
 {
-    line_buffer_fini(&connection->input);
+    node_transport_fini(&connection->transport);
     node_report_fini(&connection->report);
     free(connection->outbox);
     free(connection->answer_text);
@@ -74,9 +75,9 @@ static void free_connection(struct hub_connection *connection)
     free(connection);
 }
 
-static void on_closed(uv_handle_t *handle)
+static void on_closed(struct node_transport *transport)
 {
-    struct hub_connection *connection = handle->data;
+    struct hub_connection *connection = transport->owner;
     connection->is_gone = true;
     hub_reap(connection);
 }
@@ -94,7 +95,7 @@ void hub_drop(struct hub_connection *connection)
     if (!connection->link)
         return;
     unlink_it(connection);
-    uv_close((uv_handle_t *)&connection->tcp, on_closed);
+    node_transport_close(&connection->transport);
     if (!node || node->connection != connection)
         return;
     node->connection = NULL;
@@ -106,50 +107,55 @@ void hub_drop(struct hub_connection *connection)
 
 /* ---- reading ---- */
 
-/* Opens at once what the connection's key has signed; another line waits for a turn. */
+/* Opens at once what needs no munged; another line waits for a turn. */
 static void take_lines(struct hub_connection *connection)
 {
-    while (connection->line && report_session_is_line(connection->line)) {
-        hub_open_session_line(connection);
+    while (connection->line && hub_is_quick(connection)) {
+        hub_open_quick_line(connection);
         if (!connection->link)
             return;
-        connection->line = connection->is_refused ? NULL : line_buffer_next(&connection->input);
+        connection->line = connection->is_refused
+                               ? NULL
+                               : node_transport_next_line(&connection->transport);
     }
     if (connection->line || connection->is_refused)
-        uv_read_stop((uv_stream_t *)&connection->tcp);
+        node_transport_pause(&connection->transport);
     if (connection->line || connection->outbox)
         hub_wait_for_turn(connection);
 }
 
-static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *room)
+static void on_line(struct node_transport *transport, char *line)
 {
-    struct hub_connection *connection = stream->data;
-    if (n == 0)
-        return;
-    if (n < 0) { /* closed, broken, or a line that is too long (UV_ENOBUFS) */
-        connection->hub->counts.refused += n == UV_ENOBUFS;
-        hub_drop(connection);
-        return;
-    }
+    struct hub_connection *connection = transport->owner;
     connection->heard_ms = uv_now(connection->hub->parts.loop);
-    connection->line = line_buffer_add(&connection->input, (size_t)n);
+    connection->line = line;
     take_lines(connection);
+}
+
+static void on_end(struct node_transport *transport, enum transport_end end, const char *why)
+{
+    struct hub_connection *connection = transport->owner;
+    connection->hub->counts.refused += end == TRANSPORT_TOO_LONG;
+    if (end == TRANSPORT_REFUSED)
+        hub_log_refusal(connection, why);
+    hub_drop(connection);
 }
 
 void hub_resume(struct hub_connection *connection)
 {
-    connection->line = line_buffer_next(&connection->input);
+    connection->line = node_transport_next_line(&connection->transport);
     take_lines(connection);
     if (connection->link && !connection->line && !connection->is_refused)
-        uv_read_start((uv_stream_t *)&connection->tcp, line_buffer_on_room, on_read);
+        node_transport_resume(&connection->transport);
 }
 
 /* ---- new connections ---- */
 
-/* Has it sent no whole line? */
+/* Has it sent neither a whole line nor a proof of the key? */
 static bool is_idle(const struct hub_connection *connection)
 {
-    return !connection->line && !connection->is_waiting && !connection->is_in_turn;
+    return !connection->line && !connection->is_waiting && !connection->is_in_turn &&
+           !node_transport_is_proven(&connection->transport);
 }
 
 /* Of the network that crowds the places, or of all where each has another: the oldest connection
@@ -177,7 +183,8 @@ static void note_peer(struct hub_connection *connection)
 {
     struct tcp_address address = {.size = sizeof address.storage};
     int size = (int)sizeof address.storage;
-    if (uv_tcp_getpeername(&connection->tcp, (struct sockaddr *)&address.storage, &size) < 0)
+    if (uv_tcp_getpeername(&connection->transport.tcp, (struct sockaddr *)&address.storage, &size) <
+        0)
         return;
     address.size = (socklen_t)size;
     tcp_address_format(&address, connection->peer);
@@ -195,24 +202,24 @@ static void limit_silence(uv_tcp_t *tcp)
 
 static void on_connection(uv_stream_t *listener, int status)
 {
+    static const struct node_transport_hooks hooks = {NULL, on_line, on_end, on_closed};
     struct node_hub *hub = listener->data;
     struct hub_connection *connection = status == 0 ? calloc(1, sizeof *connection) : NULL;
     if (!connection)
         return;
-    *connection = (struct hub_connection){.hub = hub,
-        .begun_ms = uv_now(hub->parts.loop),
-        .heard_ms = uv_now(hub->parts.loop),
-        .input = {.max = LINE_MAX_SIZE}};
-    uv_tcp_init(hub->parts.loop, &connection->tcp);
-    connection->tcp.data = connection;
+    *connection = (struct hub_connection){
+        .hub = hub, .begun_ms = uv_now(hub->parts.loop), .heard_ms = uv_now(hub->parts.loop)};
+    struct node_transport *transport = &connection->transport;
+    int r = node_transport_init(
+        transport, hub->parts.loop, hub->credentials, LINE_MAX_SIZE, &hooks, connection);
     link_last(connection);
-    if (uv_accept(listener, (uv_stream_t *)&connection->tcp) < 0) {
+    if (uv_accept(listener, (uv_stream_t *)&transport->tcp) < 0 || r < 0) {
         hub_drop(connection);
         return;
     }
     note_peer(connection);
-    limit_silence(&connection->tcp);
-    uv_read_start((uv_stream_t *)&connection->tcp, line_buffer_on_room, on_read);
+    limit_silence(&transport->tcp);
+    node_transport_start(transport);
     if (hub->n_unproven > HUB_UNPROVEN_MAX)
         drop_of_crowd(hub);
 }
@@ -247,6 +254,15 @@ static int start_listening(struct node_hub *hub, struct fault *fault)
     return 0;
 }
 
+static int prepare_proof(struct node_hub *hub, struct fault *fault)
+{
+    const struct node_hub_options *options = &hub->parts;
+    if (options->key)
+        return tls_credentials_create(options->key, NULL, fault, &hub->credentials);
+    hub->seal = munge_seal_create(options->munge_socket, options->agents, options->agents);
+    return hub->seal ? 0 : fault_set(fault, ENOMEM, "out of memory");
+}
+
 int node_hub_create(
     const struct node_hub_options *options, struct fault *fault, struct node_hub **ret_hub)
 {
@@ -258,12 +274,8 @@ int node_hub_create(
     hub->last = &hub->first;
     hub->last_waiting = &hub->first_waiting;
     hub->refusal_logged_us = -TIME_NEVER / 2;
-    const struct seal_options seal = {.end = SEAL_CONTROLLER,
-        .key = options->key,
-        .munge_socket = options->munge_socket,
-        .user = options->agents};
-    hub->seal = seal_create(&seal);
-    int r = hub->seal ? 0 : fault_set(fault, ENOMEM, "out of memory");
+    int r = prepare_proof(hub, fault);
+    hub->parts.key = NULL;
     if (r == 0 && tcp_address_parse(options->address, &hub->address) < 0)
         r = fault_set(fault, EINVAL, "%s: not a numeric address with a port, such as 0.0.0.0:7490",
             options->address);
@@ -301,7 +313,8 @@ void node_hub_destroy(struct node_hub *hub)
     for (size_t i = 0; i < hub->n_nodes; i++)
         free(hub->nodes[i]);
     free(hub->nodes);
-    seal_destroy(hub->seal);
+    munge_seal_destroy(hub->seal);
+    tls_credentials_destroy(hub->credentials);
     free(hub);
 }
 

@@ -14,9 +14,11 @@
  * Contract:
  *   1. munged is called in the loop's thread pool only, so the loop never waits for it. The pool
  *      needs a thread that nothing else blocks. It is called for the first report of a connection
- *      and for answers; later reports are signed by a key (report_session.h).
- *   2. on_report sees only reports of the user `agents` that are of a known node, newer than the
- *      last one of it, and not too frequent. All hooks are called in the loop.
+ *      and for answers; later reports are signed by a key (report_session.h). With TLS it is not
+ *      called at all.
+ *   2. on_report sees only reports of the user `agents`, or within TLS by the key, that are of a
+ *      known node, newer than the last one of it, and not too frequent. All hooks are called in the
+ *      loop.
  *   3. Whatever connects, memory is bounded: HUB_UNPROVEN_MAX connections that have not proven yet
  *      what they are, one for each known node, one line each.
  */
@@ -50,7 +52,7 @@ struct node_hub_options {
     const char *address;      /* to listen on: numeric, "0.0.0.0:7490"; port 0: a free one */
     const char *munge_socket; /* NULL or "": libmunge's own */
     uid_t agents;             /* the user that agents run as: 0 */
-    const uint8_t *key;       /* SHA256_SIZE bytes, of the call; NULL: munge (seal.h) */
+    const uint8_t *key;       /* SHA256_SIZE bytes, of the call: TLS by it; NULL: munge */
     struct node_hub_hooks hooks;
 };
 

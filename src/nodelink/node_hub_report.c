@@ -10,18 +10,48 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/hash.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "nodelink/node_hub_state.h"
 
 #define REFUSAL_LOG_US (5 * SECOND_US) /* chosen: an attacker does not fill the log */
 
-static void log_refusal(struct hub_connection *connection, const char *why)
+/* By the peer's address without its port. */
+static uint64_t hash_address(const struct hub_connection *connection)
+{
+    const char *colon = strrchr(connection->peer, ':');
+    return hash_bytes(HASH_START, connection->peer, colon ? (size_t)(colon - connection->peer) : 0);
+}
+
+/* Notes it, unless it is known. */
+static bool is_known_refusal(const struct hub_connection *connection, const char *why)
+{
+    struct node_hub *hub = connection->hub;
+    const struct hub_refusal refusal = {hash_address(connection), hash_text(HASH_START, why)};
+    for (size_t i = 0; i < hub->n_refusals && i < REFUSALS_KNOWN; i++)
+        if (hub->refusals[i].address == refusal.address && hub->refusals[i].why == refusal.why)
+            return true;
+    hub->refusals[hub->n_refusals++ % REFUSALS_KNOWN] = refusal;
+    return false;
+}
+
+/* A report of this address was accepted: if it is refused again, that is news. */
+static void forget_refusals(const struct hub_connection *connection)
+{
+    struct node_hub *hub = connection->hub;
+    uint64_t address = hash_address(connection);
+    for (size_t i = 0; i < REFUSALS_KNOWN; i++)
+        if (hub->refusals[i].address == address)
+            hub->refusals[i] = (struct hub_refusal){0};
+}
+
+void hub_log_refusal(struct hub_connection *connection, const char *why)
 {
     struct node_hub *hub = connection->hub;
     int64_t now_us = clock_monotonic_us();
     hub->counts.refused++;
-    if (now_us - hub->refusal_logged_us < REFUSAL_LOG_US) {
+    if (now_us - hub->refusal_logged_us < REFUSAL_LOG_US || is_known_refusal(connection, why)) {
         hub->refusals_not_logged++;
         return;
     }
@@ -46,7 +76,7 @@ struct node_answer *hub_outbox(struct hub_connection *connection)
 static void refuse_report(struct hub_connection *connection, const char *why)
 {
     struct node_answer *answer = hub_outbox(connection);
-    log_refusal(connection, why);
+    hub_log_refusal(connection, why);
     if (!answer) {
         hub_drop(connection);
         return;
@@ -86,18 +116,19 @@ static void become_node(struct hub_connection *connection, struct hub_node *node
     connection->hub->n_unproven--;
     if (earlier)
         hub_drop(earlier);
+    forget_refusals(connection);
     log_info("node %s: its agent reports from %s", node->name, connection->peer);
     struct node_answer *answer = hub_outbox(connection);
     if (!answer)
         return;
-    if (report_session_begin(&connection->session) == 0) { /* else the next is sealed, too */
+    bool is_tls = connection->hub->credentials;
+    if (!is_tls && report_session_begin(&connection->session) == 0) /* else the next is sealed */
         report_session_key(&connection->session, answer->key);
-        seal_derive_key(connection->hub->seal, connection->session.key);
-    }
     hub_wait_for_turn(connection);
 }
 
-/* munge refuses what is that late; a report that a key signs was not seen by munge. */
+/* munge refuses what is that late; a report by a key or within TLS was not seen by munge, and may
+ * have been held back. */
 static bool is_late(const struct node_report *report)
 {
     return llabs(report->time_us - clock_wall_us()) > SEAL_TTL_S * SECOND_US;
@@ -107,11 +138,19 @@ static void watch_clock(struct hub_node *node)
 {
     bool is_apart = node_stream_is_clock_apart(&node->stream);
     if (is_apart && !node->is_clock_logged)
-        log_warning("node %s: its clock is %.0f s %s this machine's; munge refuses all reports "
+        log_warning("node %s: its clock is %.0f s %s this machine's; all its reports are refused "
                     "from %d s: check NTP",
             node->name, llabs(node->stream.clock_ahead_us) / 1e6,
             node->stream.clock_ahead_us > 0 ? "ahead of" : "behind", SEAL_TTL_S);
     node->is_clock_logged = is_apart;
+}
+
+/* Within TLS the peer has named its node with its key. */
+static bool is_of_another(const struct hub_connection *connection, const struct hub_node *node)
+{
+    const struct tls_channel *tls = connection->transport.tls;
+    return (connection->node && connection->node != node) ||
+           (tls && strcmp(tls_channel_peer(tls), node->name) != 0);
 }
 
 /* ---- the judgement ---- */
@@ -122,7 +161,7 @@ static void take_signed(struct hub_connection *connection)
     const struct node_report *report = &connection->report;
     struct hub_node *node = find_node(hub, report->node);
     struct fault fault = {0};
-    if (!node || (connection->node && connection->node != node)) {
+    if (!node || is_of_another(connection, node)) {
         snprintf(fault.text, sizeof fault.text, "%s %s",
             node ? "the connection is of another node than" : "Slurm has no node", report->node);
         refuse_report(connection, fault.text);
@@ -139,7 +178,7 @@ static void take_signed(struct hub_connection *connection)
         refuse_report(connection, fault.text);
         return;
     case STREAM_TOO_OFTEN:
-        log_refusal(connection, fault.text);
+        hub_log_refusal(connection, fault.text);
         return;
     case STREAM_ACCEPTED:
         break;
@@ -158,7 +197,7 @@ void hub_take_report(struct hub_connection *connection)
     } else if (connection->is_signed) {
         refuse_report(connection, connection->fault.text);
     } else {
-        log_refusal(connection, connection->fault.text);
+        hub_log_refusal(connection, connection->fault.text);
         if (connection->opened != -EAGAIN && connection->opened != -ENOMEM)
             hub_drop(connection); /* but munged that does not answer is not the agent's fault */
     }

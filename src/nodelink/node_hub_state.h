@@ -3,29 +3,28 @@
 #ifndef COLLOC_NODELINK_NODE_HUB_STATE_H
 #define COLLOC_NODELINK_NODE_HUB_STATE_H
 
-#include "nodelink/line_buffer.h"
 #include "nodelink/munge_seal.h"
 #include "nodelink/node_answer.h"
 #include "nodelink/node_hub.h"
 #include "nodelink/node_stream.h"
+#include "nodelink/node_transport.h"
 #include "nodelink/report_session.h"
-#include "nodelink/seal.h"
 
-enum { TURN_MAX = 256 }; /* connections in one visit of the pool; chosen: 20 ms of munge */
+enum { REFUSALS_KNOWN = 64 }; /* chosen */
+enum { TURN_MAX = 256 };      /* connections in one visit of the pool; chosen: 20 ms of munge */
 
 /* A connection. It is freed once it is closed and in no turn. */
 struct hub_connection {
-    struct line_buffer input; /* first: line_buffer_on_room */
+    struct node_transport transport;
     struct node_hub *hub;
     struct hub_connection *next, **link; /* in the hub's list, oldest first; NULL: closed */
     struct hub_connection *next_waiting; /* for a turn */
-    uv_tcp_t tcp;
     uint64_t begun_ms, heard_ms;
     char peer[TCP_ADDRESS_TEXT_SIZE];
     uint64_t network; /* that it comes from: an address of IPv4, or a /64 of IPv6 */
     struct report_session session;
     struct hub_node *node;      /* NULL: unproven, until its first accepted report */
-    char *line;                 /* complete and not yet used, within `input`; NULL: none */
+    char *line;                 /* complete and not yet used, within `transport`; NULL: none */
     struct node_answer *outbox; /* to be sealed and sent; NULL: nothing */
     bool is_waiting, is_in_turn, is_gone;
     bool is_refused;        /* nothing more is read from it, */
@@ -33,12 +32,17 @@ struct hub_connection {
 
     /* The pool thread's while is_in_turn: */
     const char *credential; /* to open; NULL: none */
-    int opened;             /* as seal_decode or node_report_decode returned */
+    int opened;             /* as munge_seal_decode or node_report_decode returned */
     bool is_signed;         /* by the agents' user, whatever the text is */
     struct fault fault;
     struct node_report report;
     char *answer_text; /* to seal; NULL: none */
     char *sealed;      /* the result; NULL: it failed */
+};
+
+/* A refusal that was logged, by hashes of the two. */
+struct hub_refusal {
+    uint64_t address, why;
 };
 
 /* A node that has reported. */
@@ -51,6 +55,7 @@ struct hub_node {
 
 struct node_hub {
     struct node_hub_options parts;
+    struct tls_credentials *credentials; /* NULL: munge */
     struct tcp_address address;
     uv_tcp_t listener;
     uv_timer_t sweep;
@@ -63,7 +68,7 @@ struct node_hub {
     struct node_hub_counts counts;
 
     /* node_hub_turn.c */
-    struct seal *seal;
+    struct munge_seal *seal; /* NULL: within TLS nothing is sealed */
     struct hub_connection *first_waiting, **last_waiting;
     uv_timer_t gather; /* while reports wait for others */
     uv_work_t work;
@@ -72,6 +77,8 @@ struct node_hub {
 
     int64_t refusal_logged_us; /* monotonic */
     int refusals_not_logged;
+    struct hub_refusal refusals[REFUSALS_KNOWN]; /* that were logged; the oldest is overwritten */
+    size_t n_refusals;
 };
 
 /* ---- node_hub.c ---- */
@@ -87,16 +94,22 @@ void hub_resume(struct hub_connection *connection);
 
 /* ---- node_hub_turn.c ---- */
 
-/* Opens a line that is signed by the connection's key, and judges it. */
-void hub_open_session_line(struct hub_connection *connection);
+/* Can its line be opened at once: came it within TLS, or is it signed by the connection's key? */
+bool hub_is_quick(const struct hub_connection *connection);
 
-/* The connection has a line or an answer for the next turn. */
+/* Opens such a line, and judges it. */
+void hub_open_quick_line(struct hub_connection *connection);
+
+/* The connection has a line or an answer for the next turn; within TLS the answer is sent. */
 void hub_wait_for_turn(struct hub_connection *connection);
 
 /* ---- node_hub_report.c ---- */
 
-/* Judges what a turn has opened of the connection. */
+/* Judges what was opened of the connection. */
 void hub_take_report(struct hub_connection *connection);
+
+/* Counts a refusal and logs it, once for each address and reason, and not too often. */
+void hub_log_refusal(struct hub_connection *connection, const char *why);
 
 /* The answer that is to be sent, made when there is none yet. Returns NULL when memory is out. */
 struct node_answer *hub_outbox(struct hub_connection *connection);

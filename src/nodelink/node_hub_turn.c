@@ -3,7 +3,7 @@
  * Turns: what needs munged waits in a queue, and goes to the thread pool by up to TURN_MAX
  * connections at a time, one turn after the other. In a turn each connection's line is opened and
  * parsed, and each connection's answer is sealed. Lines that are signed by the key of their
- * connection need neither munged nor a turn.
+ * connection need neither munged nor a turn; within TLS nothing does.
  *
  * A report alone does not start a turn: it waits GATHER_MS for others, because waking the pool and
  * the loop once for each report is a third of the cost of a thousand agents. An answer starts one
@@ -19,18 +19,13 @@ enum { GATHER_MS = 50 }; /* chosen: agents report once a second */
 
 enum { WRITES_MAX_BYTES = 256 * 1024 }; /* unsent; chosen: a peer that reads nothing is closed */
 
-struct write {
-    uv_write_t request;
-    char text[]; /* a line */
-};
-
 /* ---- in the pool ---- */
 
 static void open_line(struct node_hub *hub, struct hub_connection *connection)
 {
     char *text;
     size_t size;
-    connection->opened = seal_decode(
+    connection->opened = munge_seal_decode(
         hub->seal, connection->credential, &connection->fault, &text, &size);
     connection->is_signed = connection->opened == 0;
     if (connection->is_signed)
@@ -39,11 +34,18 @@ static void open_line(struct node_hub *hub, struct hub_connection *connection)
     free(text);
 }
 
-void hub_open_session_line(struct hub_connection *connection)
+bool hub_is_quick(const struct hub_connection *connection)
 {
-    const char *text;
-    connection->opened = report_session_open(
-        &connection->session, connection->line, &connection->fault, &text);
+    return connection->hub->credentials || report_session_is_line(connection->line);
+}
+
+void hub_open_quick_line(struct hub_connection *connection)
+{
+    const char *text = connection->line;
+    connection->opened = 0;
+    if (!connection->hub->credentials)
+        connection->opened = report_session_open(
+            &connection->session, connection->line, &connection->fault, &text);
     connection->is_signed = connection->opened == 0;
     if (connection->is_signed)
         connection->opened = node_report_decode(
@@ -61,43 +63,25 @@ static void in_pool(uv_work_t *work)
         if (connection->credential)
             open_line(hub, connection);
         if (connection->answer_text)
-            seal_encode(hub->seal, connection->answer_text, strlen(connection->answer_text),
+            munge_seal_encode(hub->seal, connection->answer_text, strlen(connection->answer_text),
                 &ignored, &connection->sealed);
     }
 }
 
 /* ---- in the loop ---- */
 
-static void on_written(uv_write_t *request, int status)
-{
-    free(request->data);
-}
-
-static void send_sealed(struct hub_connection *connection)
-{
-    size_t size = strlen(connection->sealed);
-    struct write *write = malloc(sizeof *write + size + 2);
-    if (!write)
-        return;
-    memcpy(write->text, connection->sealed, size);
-    memcpy(write->text + size, "\n", 2);
-    write->request.data = write;
-    uv_buf_t buffer = uv_buf_init(write->text, (unsigned)size + 1);
-    if (uv_write(&write->request, (uv_stream_t *)&connection->tcp, &buffer, 1, on_written) < 0)
-        free(write);
-}
-
 /* What is left in the connection's queue is cancelled by its end: an answer that is the last is
- * written at once where the peer reads. */
+ * written at once where the peer reads. A connection that has lost an answer ends, since within TLS
+ * it cannot be used further, and a job may depend on the answer. */
 static void finish_answer(struct hub_connection *connection)
 {
-    uv_stream_t *stream = (uv_stream_t *)&connection->tcp;
-    if (connection->sealed)
-        send_sealed(connection);
+    struct node_transport *transport = &connection->transport;
+    int r = connection->sealed ? node_transport_send(transport, connection->sealed) : 0;
     free(connection->answer_text);
     free(connection->sealed);
     connection->answer_text = connection->sealed = NULL;
-    if (connection->ends_after_answer || uv_stream_get_write_queue_size(stream) > WRITES_MAX_BYTES)
+    if (r < 0 || connection->ends_after_answer ||
+        node_transport_unsent(transport) > WRITES_MAX_BYTES)
         hub_drop(connection);
 }
 
@@ -143,21 +127,25 @@ static void on_turn(uv_work_t *work, int status)
         plan_turn(hub, has_answer(hub));
 }
 
-/* Gives the pool what is to do of one connection. One whose answer cannot be encoded is dropped:
- * its agent connects again. */
-static void prepare_connection(struct hub_connection *connection)
+/* One whose answer cannot be encoded is dropped: its agent connects again. */
+static void encode_outbox(struct hub_connection *connection)
 {
-    connection->is_in_turn = true;
-    connection->credential = connection->line;
-    connection->line = NULL;
-    if (!connection->outbox || connection->answer_text)
-        return;
     if (node_answer_encode(connection->outbox, &connection->answer_text) == 0)
         connection->ends_after_answer = *connection->outbox->refused;
     else
         hub_drop(connection);
     free(connection->outbox);
     connection->outbox = NULL;
+}
+
+/* Gives the pool what is to do of one connection. */
+static void prepare_connection(struct hub_connection *connection)
+{
+    connection->is_in_turn = true;
+    connection->credential = connection->line;
+    connection->line = NULL;
+    if (connection->outbox && !connection->answer_text)
+        encode_outbox(connection);
 }
 
 static struct hub_connection *take_waiting(struct node_hub *hub)
@@ -205,9 +193,25 @@ static void plan_turn(struct node_hub *hub, bool is_urgent)
         uv_timer_start(&hub->gather, on_gathered, GATHER_MS, 0);
 }
 
+/* Within TLS. */
+static void send_at_once(struct hub_connection *connection)
+{
+    if (!connection->outbox || !connection->link)
+        return;
+    encode_outbox(connection);
+    connection->sealed = connection->answer_text;
+    connection->answer_text = NULL;
+    if (connection->link)
+        finish_answer(connection);
+}
+
 void hub_wait_for_turn(struct hub_connection *connection)
 {
     struct node_hub *hub = connection->hub;
+    if (hub->credentials) {
+        send_at_once(connection);
+        return;
+    }
     if (connection->is_waiting || connection->is_in_turn)
         return;
     connection->is_waiting = true;

@@ -9,7 +9,8 @@
  *
  * munge signs and opens in turns in the thread pool, one turn at a time. A turn belongs to the
  * connection that was there when it began, by its number; its result is dropped when that has
- * ended. Once an answer has brought a key, reports are signed by it, at once.
+ * ended. Once an answer has brought a key, reports are signed by it, at once. Within TLS there are
+ * no turns.
  */
 #include "nodelink/node_uplink.h"
 
@@ -21,8 +22,8 @@
 #include <sys/random.h>
 
 #include "base/log.h"
-#include "nodelink/line_buffer.h"
-#include "nodelink/seal.h"
+#include "nodelink/munge_seal.h"
+#include "nodelink/node_transport.h"
 
 enum {
     PAUSE_MIN_MS = 1000,        /* chosen */
@@ -41,8 +42,7 @@ enum uplink_state {
 };
 
 struct uplink_connection {
-    struct line_buffer input; /* first: line_buffer_on_room */
-    uv_tcp_t tcp;
+    struct node_transport transport;
     uv_connect_t connecting;
     struct node_uplink *uplink;
     uint64_t number; /* among all connections so far */
@@ -54,6 +54,7 @@ struct node_uplink {
     uv_loop_t *loop;
     void *context;
     void (*on_answer)(void *context, const struct node_answer *answer);
+    struct tls_credentials *credentials; /* NULL: munge */
     char controller[280], host[256], port[8], node[NODE_NAME_SIZE];
     enum uplink_state state;
     struct uplink_connection *connection; /* from UPLINK_CONNECTING on */
@@ -71,8 +72,8 @@ struct node_uplink {
     /* The turn; the pool thread's while `is_in_turn`: */
     uv_work_t work;
     bool is_in_turn;
-    uint64_t turn_of; /* the number of its connection */
-    struct seal *seal;
+    uint64_t turn_of;        /* the number of its connection */
+    struct munge_seal *seal; /* NULL: TLS */
     char *turn_text, *sealed, *credential;
     size_t turn_text_size;
     int seal_answer, open_answer;
@@ -80,28 +81,24 @@ struct node_uplink {
     struct node_answer answer;
 };
 
-struct write {
-    uv_write_t request;
-    char text[];
-};
-
 static void begin_resolving(struct node_uplink *uplink);
 static void connect_next(struct node_uplink *uplink, const char *why);
+static void take_answer(struct node_uplink *uplink);
 static void start_turn(struct node_uplink *uplink);
 
 /* ---- the end of a connection ---- */
 
-static void on_closed(uv_handle_t *handle)
+static void on_closed(struct node_transport *transport)
 {
-    struct uplink_connection *connection = handle->data;
-    line_buffer_fini(&connection->input);
+    struct uplink_connection *connection = transport->owner;
+    node_transport_fini(transport);
     free(connection);
 }
 
 static void drop_connection(struct node_uplink *uplink)
 {
     if (uplink->connection)
-        uv_close((uv_handle_t *)&uplink->connection->tcp, on_closed);
+        node_transport_close(&uplink->connection->transport);
     uplink->connection = NULL;
 }
 
@@ -145,32 +142,43 @@ static void on_timer(uv_timer_t *timer)
 
 /* ---- reading ---- */
 
-static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *room)
+/* Within TLS an answer needs no turn. */
+static void take_lines(struct uplink_connection *connection, const char *line)
 {
-    struct uplink_connection *connection = stream->data;
     struct node_uplink *uplink = connection->uplink;
-    if (uplink->connection != connection || n == 0)
-        return;
-    if (n < 0) {
-        fail_uplink(uplink, n == UV_EOF       ? "it closed the connection"
-                            : n == UV_ENOBUFS ? "its answer is too long"
-                                              : uv_strerror((int)n));
+    while (line && uplink->connection == connection) {
+        uplink->open_answer = node_answer_decode(
+            line, strlen(line), &uplink->open_fault, &uplink->answer);
+        take_answer(uplink);
+        line = node_transport_next_line(&connection->transport);
+    }
+}
+
+static void on_line(struct node_transport *transport, char *line)
+{
+    struct uplink_connection *connection = transport->owner;
+    if (connection->uplink->credentials) {
+        take_lines(connection, line);
         return;
     }
-    connection->line = line_buffer_add(&connection->input, (size_t)n);
-    if (connection->line) {
-        uv_read_stop(stream);
-        start_turn(uplink);
-    }
+    node_transport_pause(transport);
+    connection->line = line;
+    start_turn(connection->uplink);
+}
+
+static void on_end(struct node_transport *transport, enum transport_end end, const char *why)
+{
+    struct uplink_connection *connection = transport->owner;
+    fail_uplink(connection->uplink, end == TRANSPORT_TOO_LONG ? "its answer is too long" : why);
 }
 
 /* The line was opened: on to the next one. */
 static void resume_uplink(struct node_uplink *uplink)
 {
     struct uplink_connection *connection = uplink->connection;
-    connection->line = line_buffer_next(&connection->input);
+    connection->line = node_transport_next_line(&connection->transport);
     if (!connection->line)
-        uv_read_start((uv_stream_t *)&connection->tcp, line_buffer_on_room, on_read);
+        node_transport_resume(&connection->transport);
 }
 
 /* ---- connecting ---- */
@@ -184,6 +192,13 @@ static void limit_unacked(uv_tcp_t *tcp)
         setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &limit_ms, sizeof limit_ms);
 }
 
+/* Reports can be sent. */
+static void on_open(struct node_transport *transport)
+{
+    struct uplink_connection *connection = transport->owner;
+    start_turn(connection->uplink);
+}
+
 static void on_connected(uv_connect_t *request, int status)
 {
     struct uplink_connection *connection = request->data;
@@ -195,27 +210,29 @@ static void on_connected(uv_connect_t *request, int status)
         return;
     }
     uplink->state = UPLINK_UNPROVEN;
-    uv_tcp_keepalive(&connection->tcp, 1, 20);
-    limit_unacked(&connection->tcp);
-    uv_read_start((uv_stream_t *)&connection->tcp, line_buffer_on_room, on_read);
-    start_turn(uplink);
+    uv_tcp_keepalive(&connection->transport.tcp, 1, 20);
+    limit_unacked(&connection->transport.tcp);
+    node_transport_start(&connection->transport);
 }
 
 /* Returns 0 or an error of libuv. */
 static int connect_to(struct node_uplink *uplink, const struct sockaddr *address)
 {
+    static const struct node_transport_hooks hooks = {on_open, on_line, on_end, on_closed};
     struct uplink_connection *connection = calloc(1, sizeof *connection);
     if (!connection)
         return UV_ENOMEM;
     connection->uplink = uplink;
     connection->number = ++uplink->n_connections;
-    connection->input.max = ANSWER_LINE_MAX;
-    uv_tcp_init(uplink->loop, &connection->tcp);
-    connection->tcp.data = connection->connecting.data = connection;
+    connection->connecting.data = connection;
     uplink->connection = connection;
     uplink->state = UPLINK_CONNECTING;
     uv_timer_start(&uplink->timer, on_timer, PROOF_MAX_MS, 0);
-    return uv_tcp_connect(&connection->connecting, &connection->tcp, address, on_connected);
+    struct node_transport *transport = &connection->transport;
+    int r = node_transport_init(
+        transport, uplink->loop, uplink->credentials, ANSWER_LINE_MAX, &hooks, connection);
+    return r < 0 ? UV_ENOMEM
+                 : uv_tcp_connect(&connection->connecting, &transport->tcp, address, on_connected);
 }
 
 /* Tries the addresses that are left; pauses, for the last reason, when there is none. */
@@ -261,35 +278,20 @@ static void in_pool(uv_work_t *work)
     char *text = NULL;
     size_t size;
     if (uplink->turn_text)
-        uplink->seal_answer = seal_encode(uplink->seal, uplink->turn_text, uplink->turn_text_size,
-            &uplink->seal_fault, &uplink->sealed);
+        uplink->seal_answer = munge_seal_encode(uplink->seal, uplink->turn_text,
+            uplink->turn_text_size, &uplink->seal_fault, &uplink->sealed);
     if (!uplink->credential)
         return;
-    uplink->open_answer = seal_decode(
+    uplink->open_answer = munge_seal_decode(
         uplink->seal, uplink->credential, &uplink->open_fault, &text, &size);
     if (uplink->open_answer == 0)
         uplink->open_answer = node_answer_decode(text, size, &uplink->open_fault, &uplink->answer);
     free(text);
 }
 
-static void on_written(uv_write_t *request, int status)
+static int send_line(struct node_uplink *uplink, const char *line)
 {
-    free(request->data);
-}
-
-static void send_line(struct node_uplink *uplink, const char *line)
-{
-    size_t size = strlen(line);
-    struct write *write = malloc(sizeof *write + size + 1);
-    if (!write)
-        return;
-    memcpy(write->text, line, size);
-    write->text[size] = '\n';
-    write->request.data = write;
-    uv_buf_t buffer = uv_buf_init(write->text, (unsigned)size + 1);
-    uv_stream_t *stream = (uv_stream_t *)&uplink->connection->tcp;
-    if (uv_write(&write->request, stream, &buffer, 1, on_written) < 0)
-        free(write);
+    return node_transport_send(&uplink->connection->transport, line);
 }
 
 static void begin_session(struct node_uplink *uplink, const char *key)
@@ -298,8 +300,6 @@ static void begin_session(struct node_uplink *uplink, const char *key)
     if (report_session_take_key(session, key) < 0)
         log_warning("controller %s: its key is not valid: all reports are sealed like the first",
             uplink->controller);
-    else
-        seal_derive_key(uplink->seal, session->key);
 }
 
 static void accept_answer(struct node_uplink *uplink)
@@ -356,12 +356,14 @@ static void on_turn(uv_work_t *work, int status)
     start_turn(uplink);
 }
 
-/* A report that the connection's key signs needs no turn. */
-static void send_by_key(struct node_uplink *uplink)
+/* A report within TLS, or one that the connection's key signs, needs no turn. */
+static void send_at_once(struct node_uplink *uplink)
 {
-    char *line;
-    if (report_session_seal(&uplink->connection->session, uplink->text, uplink->text_size, &line) ==
-        0)
+    char *line = NULL;
+    if (uplink->credentials && send_line(uplink, uplink->text) < 0)
+        fail_uplink(uplink, "out of memory"); /* TLS cannot go on without what was not sent */
+    else if (!uplink->credentials && report_session_seal(&uplink->connection->session, uplink->text,
+                                         uplink->text_size, &line) == 0)
         send_line(uplink, line);
     free(line);
     free(uplink->text);
@@ -371,11 +373,13 @@ static void send_by_key(struct node_uplink *uplink)
 static void start_turn(struct node_uplink *uplink)
 {
     struct uplink_connection *connection = uplink->connection;
-    if (uplink->is_closing || uplink->state < UPLINK_UNPROVEN)
+    if (uplink->is_closing || uplink->state < UPLINK_UNPROVEN || !connection->transport.is_open)
         return;
-    bool can_send = uv_stream_get_write_queue_size((uv_stream_t *)&connection->tcp) == 0;
-    if (uplink->text && can_send && connection->session.has_key)
-        send_by_key(uplink);
+    bool can_send = node_transport_unsent(&connection->transport) == 0;
+    if (uplink->text && can_send && (uplink->credentials || connection->session.has_key))
+        send_at_once(uplink);
+    if (uplink->credentials)
+        return;
     if (uplink->is_in_turn)
         return;
     if (uplink->text && can_send) {
@@ -433,12 +437,14 @@ static int split_address(struct node_uplink *uplink, const char *address)
     return 0;
 }
 
-static struct seal *create_seal(const struct node_uplink_options *options)
+static int prepare_proof(
+    struct node_uplink *uplink, const struct node_uplink_options *options, struct fault *fault)
 {
-    return seal_create(&(struct seal_options){.end = SEAL_AGENT,
-        .key = options->key,
-        .munge_socket = options->munge_socket,
-        .user = options->controller_uid});
+    uid_t user = options->controller_uid;
+    if (options->key)
+        return tls_credentials_create(options->key, options->node, fault, &uplink->credentials);
+    uplink->seal = munge_seal_create(options->munge_socket, user, user);
+    return uplink->seal ? 0 : fault_set(fault, ENOMEM, "out of memory");
 }
 
 int node_uplink_create(
@@ -454,8 +460,8 @@ int node_uplink_create(
             options->controller);
     else if (!node_name_is_valid(options->node))
         r = fault_set(fault, EINVAL, "%s: not the name of a node", options->node);
-    else if (!(uplink->seal = create_seal(options)))
-        r = fault_set(fault, ENOMEM, "out of memory");
+    else
+        r = prepare_proof(uplink, options, fault);
     if (r < 0) {
         free(uplink);
         return r;
@@ -488,7 +494,8 @@ void node_uplink_destroy(struct node_uplink *uplink)
 {
     if (!uplink)
         return;
-    seal_destroy(uplink->seal);
+    munge_seal_destroy(uplink->seal);
+    tls_credentials_destroy(uplink->credentials);
     uv_freeaddrinfo(uplink->addresses);
     free(uplink->text);
     free(uplink->turn_text);

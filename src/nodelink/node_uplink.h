@@ -6,7 +6,8 @@
  *
  * Contract:
  *   1. Only the newest report is sent: one that could not be sent meanwhile is dropped.
- *   2. An answer reaches on_answer only when the user `controller` signed it for this node.
+ *   2. An answer reaches on_answer only when the user `controller` signed it for this node, or the
+ *      controller has proven by TLS that it has the key.
  *   3. munged and name services are called in the loop's thread pool only.
  */
 #ifndef COLLOC_NODELINK_NODE_UPLINK_H
@@ -21,7 +22,7 @@ struct node_uplink_options {
     const char *controller;   /* "login1:7490", "10.0.0.1:7490", "[::1]:7490"; copied */
     const char *munge_socket; /* NULL or "": libmunge's own */
     uid_t controller_uid;     /* the user that the controller runs as */
-    const uint8_t *key;       /* as of the hub (seal.h) */
+    const uint8_t *key;       /* as of the hub: TLS by it; NULL: munge */
     const char *node;         /* Slurm's name of this node; copied */
     void *context;
     void (*on_answer)(void *context, const struct node_answer *answer); /* may be NULL */

@@ -10,8 +10,8 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "core/pass.h"
-#include "daemon/node_key.h"
 #include "nodelink/node_hub.h"
+#include "nodelink/node_key.h"
 #include "slurm/node_table.h"
 
 struct slurm_agents {
@@ -75,13 +75,15 @@ int slurm_agents_create(uv_loop_t *loop, const struct slurm_config *config,
     *ret_agents = NULL;
     if (strcmp(config->listen, "none") == 0)
         return 0;
-    uint8_t key[SHA256_SIZE];
-    int has_key = node_key_read(config->node_key_file, fault, key);
-    if (has_key < 0)
-        return has_key;
     struct slurm_agents *agents = calloc(1, sizeof *agents);
     if (!agents)
         return fault_set(fault, ENOMEM, "out of memory");
+    uint8_t key[SHA256_SIZE];
+    int has_key = node_key_read(config->node_auth, config->node_key_file, fault, key);
+    if (has_key < 0) {
+        free(agents);
+        return has_key;
+    }
     *agents = (struct slurm_agents){
         .controller = controller, .on_news = on_news, .on_samples = on_samples, .context = context};
     const struct node_hub_options options = {.loop = loop,
@@ -90,6 +92,7 @@ int slurm_agents_create(uv_loop_t *loop, const struct slurm_config *config,
         .key = has_key ? key : NULL,
         .hooks = {agents, knows_node, on_report, on_gone}};
     int r = node_hub_create(&options, fault, &agents->hub);
+    explicit_bzero(key, sizeof key);
     if (r < 0) {
         free(agents);
         return r;

@@ -53,9 +53,11 @@ static const struct setting {
     {"web", FIELD(web), &setting_web, "ADDRESS:PORT",
         "where the web page is served, such as 127.0.0.1:7480; on-demand: at 127.0.0.1 once `colloc "
         "web` asks for it; none: never"},
+    {"node-auth", FIELD(node_auth), &setting_node_auth, "HOW",
+        "what proves which agent reports: munge; or tls, by a key that the agents have, too, for "
+        "clusters without munge"},
     {"node-key-file", FIELD(node_key_file), &setting_text, "FILE",
-        "file with the key that the agents of the nodes have, too, for clusters without munge; "
-        "empty: munge proves which agent reports"},
+        "file of that key; empty: " NODE_KEY_USUAL},
     {"munge-socket", FIELD(munge_socket), &setting_text, "PATH",
         "socket of munged; empty: the usual one"},
     {"state-dir", FIELD(state_dir), &setting_text, "FOLDER",

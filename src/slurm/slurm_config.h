@@ -8,18 +8,20 @@
 #include "base/fault.h"
 #include "core/core.h"
 #include "estimator/estimator.h"
+#include "nodelink/node_key.h"
 
 struct slurm_config {
     char intake_partition[64], run_partition[64];
-    char wake_file[512];     /* "none": only polls */
-    char state_dir[512];     /* holds the lock */
-    char listen[64];         /* "none" or an address with its port */
-    char login_listen[64];   /* "none" or the address for requests of other machines */
-    char login_name[300];    /* "none" or the host and port by which other machines name it */
-    char socket[512];        /* "none" or the path of the API's Unix socket */
-    char web[64];            /* "none", "on-demand" or an address */
-    char node_key_file[512]; /* "": munge proves which agent reports */
-    char munge_socket[512];  /* "": libmunge's own */
+    char wake_file[512];      /* "none": only polls */
+    char state_dir[512];      /* holds the lock */
+    char listen[64];          /* "none" or an address with its port */
+    char login_listen[64];    /* "none" or the address for requests of other machines */
+    char login_name[300];     /* "none" or the host and port by which other machines name it */
+    char socket[512];         /* "none" or the path of the API's Unix socket */
+    char web[64];             /* "none", "on-demand" or an address */
+    enum node_auth node_auth; /* what proves which agent reports */
+    char node_key_file[512];  /* "": with TLS the usual one */
+    char munge_socket[512];   /* "": libmunge's own */
     char estimator[32];
     enum quantile reserve_quantile;
     enum sharing sharing;

@@ -47,6 +47,16 @@ static int run_controller(const struct slurm_config *config, struct fault *fault
     return r;
 }
 
+/* What --check finds beyond the settings themselves. */
+static int check_key(const struct slurm_config *config, struct fault *fault)
+{
+    uint8_t key[SHA256_SIZE];
+    bool listens = strcmp(config->listen, "none") != 0;
+    int r = listens ? node_key_read(config->node_auth, config->node_key_file, fault, key) : 0;
+    explicit_bzero(key, sizeof key);
+    return r < 0 ? r : 0;
+}
+
 static void print_help(void)
 {
     puts("usage: colloc-slurm [--config=FILE] [--SETTING=VALUE ...]\n"
@@ -68,6 +78,8 @@ int main(int argc, char **argv)
         print_help();
     else if (r == SLURM_CONFIG_VERSION)
         puts("colloc-slurm " COLLOC_VERSION);
+    else if (r == SLURM_CONFIG_CHECK)
+        r = check_key(&config, &fault);
     else if (r == 0) {
         log_set_level((enum log_level)config.log_level);
         r = run_controller(&config, &fault);

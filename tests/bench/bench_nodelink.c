@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the reports of a thousand agents cost the controller: each agent sends one a second, with
- * eight GPUs and three processes on each. A child process sends as all agents, the first reports in
- * munge credentials, the others signed by the keys that come back; the parent's processor time is
- * the controller's. Then munged's time is shown.
+ * eight GPUs and three processes on each. A child process sends as all agents; the parent's
+ * processor time is the controller's. By munge the first reports are credentials, and the others
+ * are signed by the keys that come back; munged's time is shown, too. Within TLS the handshakes are
+ * measured as well. Each way is measured where it can be: without munged only TLS is.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -23,10 +24,12 @@
 #include "nodelink/munge_seal.h"
 #include "nodelink/node_answer.h"
 #include "nodelink/node_hub.h"
+#include "nodelink/tls_channel.h"
 
 enum { AGENTS = 1000, SECONDS = 10, GPUS = 8, PROCESSES = 3 };
 
 static struct munged munged;
+static const uint8_t key[SHA256_SIZE] = "of all nodes";
 static int n_reports;
 
 /* ---- the agents ---- */
@@ -68,12 +71,25 @@ static int connect_agent(const struct tcp_address *address)
     return fd;
 }
 
+static void send_all(int fd, const void *bytes, size_t n)
+{
+    if (send(fd, bytes, n, MSG_NOSIGNAL) != (ssize_t)n)
+        _exit(1);
+}
+
+/* Waits for the instant at which the next agent sends. */
+static void await_us(int64_t due_us)
+{
+    int64_t wait_us = due_us - clock_monotonic_us();
+    if (wait_us > 0)
+        usleep((useconds_t)wait_us);
+}
+
 static void send_line(int fd, char *line)
 {
     size_t size = strlen(line);
     line[size] = '\n';
-    if (send(fd, line, size + 1, MSG_NOSIGNAL) != (ssize_t)size + 1)
-        _exit(1);
+    send_all(fd, line, size + 1);
     free(line);
 }
 
@@ -119,7 +135,7 @@ static void send_next(struct report_session *session, int agent, int fd)
     send_line(fd, line);
 }
 
-_Noreturn static void run_agents(const struct tcp_address *address)
+_Noreturn static void run_munge_agents(const struct tcp_address *address)
 {
     static int fds[AGENTS];
     static struct report_session sessions[AGENTS];
@@ -134,10 +150,72 @@ _Noreturn static void run_agents(const struct tcp_address *address)
         take_key(seal, fds[i], &sessions[i]);
     int64_t due_us = clock_monotonic_us();
     for (int i = 0;; i = (i + 1) % AGENTS, due_us += SECOND_US / AGENTS) {
-        int64_t wait_us = due_us - clock_monotonic_us();
-        if (wait_us > 0)
-            usleep((useconds_t)wait_us);
+        await_us(due_us);
         send_next(&sessions[i], i, fds[i]);
+    }
+}
+
+/* ---- the agents within TLS ---- */
+
+struct tls_agent {
+    int fd;
+    struct tls_credentials *credentials;
+    struct tls_channel *channel;
+};
+
+static void send_output(const struct tls_agent *agent)
+{
+    size_t n;
+    void *output = tls_channel_take_output(agent->channel, &n);
+    if (output)
+        send_all(agent->fd, output, n);
+    free(output);
+}
+
+static void open_agent(struct tls_agent *agent, int number, const struct tcp_address *address)
+{
+    char node[NODE_NAME_SIZE], bytes[4096], text[4096];
+    struct fault fault;
+    snprintf(node, sizeof node, "n%d", number);
+    agent->fd = connect_agent(address);
+    if (tls_credentials_create(key, node, &fault, &agent->credentials) < 0)
+        _exit(1);
+    agent->channel = tls_channel_create(agent->credentials);
+    for (ssize_t n = 0; !tls_channel_is_open(agent->channel);) {
+        tls_channel_take(agent->channel, bytes, (size_t)n);
+        if (tls_channel_read(agent->channel, text, sizeof text, &fault) < 0)
+            _exit(1);
+        send_output(agent);
+        if (!tls_channel_is_open(agent->channel) &&
+            (n = recv(agent->fd, bytes, sizeof bytes, 0)) <= 0)
+            _exit(1);
+    }
+}
+
+static void send_within_tls(const struct tls_agent *agent, int number)
+{
+    size_t size;
+    char *text = encode_report(number, &size);
+    text[size] = '\n';
+    if (tls_channel_write(agent->channel, text, size + 1) < 0)
+        _exit(1);
+    free(text);
+    send_output(agent);
+}
+
+_Noreturn static void run_tls_agents(const struct tcp_address *address)
+{
+    static struct tls_agent agents[AGENTS];
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    for (int i = 0; i < AGENTS; i++) {
+        open_agent(&agents[i], i, address);
+        send_within_tls(&agents[i], i);
+        usleep(2000);
+    }
+    int64_t due_us = clock_monotonic_us();
+    for (int i = 0;; i = (i + 1) % AGENTS, due_us += SECOND_US / AGENTS) {
+        await_us(due_us);
+        send_within_tls(&agents[i], i);
     }
 }
 
@@ -179,55 +257,84 @@ static double munged_cpu_s(void)
     return (double)stat.cpu_ticks / (double)sysconf(_SC_CLK_TCK);
 }
 
+static void run_until_reports(uv_loop_t *loop, int n)
+{
+    while (n_reports < n)
+        uv_run(loop, UV_RUN_ONCE);
+}
+
+/* From the first connection to the first report of all. */
+static void measure_begin(uv_loop_t *loop, const char *way)
+{
+    char label[80];
+    double cpu = cpu_s();
+    run_until_reports(loop, AGENTS);
+    double cost = 1e3 * (cpu_s() - cpu) / AGENTS;
+    snprintf(label, sizeof label, "controller, to take on an agent, %s", way);
+    bench_row(label, "ms", "", &cost, 1);
+}
+
 /* One value for each second. */
-static void measure(uv_loop_t *loop)
+static void measure(uv_loop_t *loop, const char *way, bool has_munged)
 {
     double hub[SECONDS], munge[SECONDS], rate[SECONDS];
-    while (n_reports < 3 * AGENTS)
-        uv_run(loop, UV_RUN_ONCE);
+    char label[80];
+    measure_begin(loop, way);
+    run_until_reports(loop, 3 * AGENTS);
     for (int i = 0; i < SECONDS; i++) {
         int before = n_reports;
-        double cpu = cpu_s(), munge_cpu = munged_cpu_s();
+        double cpu = cpu_s(), munge_cpu = has_munged ? munged_cpu_s() : 0;
         int64_t begun_us = clock_monotonic_us();
         while (clock_monotonic_us() - begun_us < SECOND_US)
             uv_run(loop, UV_RUN_ONCE);
         double span_s = (double)(clock_monotonic_us() - begun_us) / 1e6;
         hub[i] = 100 * (cpu_s() - cpu) / span_s;
-        munge[i] = 100 * (munged_cpu_s() - munge_cpu) / span_s;
+        munge[i] = has_munged ? 100 * (munged_cpu_s() - munge_cpu) / span_s : 0;
         rate[i] = (n_reports - before) / span_s;
     }
-    bench_row("reports of 1,000 agents accepted", "1/s", "median > 950", rate, SECONDS);
-    bench_row("controller's part of a core for them", "%", "median < 10", hub, SECONDS);
-    bench_row("munged's", "%", "", munge, SECONDS);
+    snprintf(label, sizeof label, "reports of 1,000 agents accepted, %s", way);
+    bench_row(label, "1/s", "median > 950", rate, SECONDS);
+    snprintf(label, sizeof label, "controller's part of a core for them, %s", way);
+    bench_row(label, "%", "median < 10", hub, SECONDS);
+    if (has_munged)
+        bench_row("munged's", "%", "", munge, SECONDS);
+}
+
+/* `way`: "munge" or "TLS". Returns 0 or 1. */
+static int measure_way(const char *way, const struct node_hub_options *options,
+    void (*run_agents)(const struct tcp_address *address))
+{
+    struct fault fault;
+    struct node_hub *hub;
+    n_reports = 0;
+    if (node_hub_create(options, &fault, &hub) < 0) {
+        fprintf(stderr, "%s\n", fault.text);
+        return 1;
+    }
+    pid_t agents = fork();
+    if (agents == 0)
+        run_agents(node_hub_address(hub));
+    measure(options->loop, way, !options->key);
+    node_hub_close(hub); /* first: the end of an agent is a mistake */
+    kill(agents, SIGKILL);
+    waitpid(agents, NULL, 0);
+    uv_run(options->loop, UV_RUN_DEFAULT);
+    node_hub_destroy(hub);
+    return 0;
 }
 
 int main(void)
 {
-    struct fault fault;
-    struct node_hub *hub;
     uv_loop_t *loop = uv_default_loop();
-    log_set_level(LOG_LEVEL_WARNING);
-    int r = munged_start(&munged);
-    if (r != 0) {
-        munged_remove(&munged);
-        return r < 0;
-    }
-    const struct node_hub_options options = {.loop = loop,
+    struct node_hub_options options = {.loop = loop,
         .address = "127.0.0.1:0",
-        .munge_socket = munged.socket,
         .agents = geteuid(),
         .hooks = {NULL, knows_node, on_report, on_gone}};
-    if (node_hub_create(&options, &fault, &hub) < 0)
-        return 1;
-    pid_t agents = fork();
-    if (agents == 0)
-        run_agents(node_hub_address(hub));
-    measure(loop);
-    kill(agents, SIGKILL);
-    waitpid(agents, NULL, 0);
+    log_set_level(LOG_LEVEL_WARNING);
+    int r = munged_start(&munged);
+    options.munge_socket = munged.socket;
+    bool has_failed = r < 0 || (r == 0 && measure_way("munge", &options, run_munge_agents));
     munged_remove(&munged);
-    node_hub_close(hub);
-    uv_run(loop, UV_RUN_DEFAULT);
-    node_hub_destroy(hub);
-    return 0;
+    options.key = key;
+    return measure_way("TLS", &options, run_tls_agents) || has_failed;
 }

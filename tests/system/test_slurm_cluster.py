@@ -29,6 +29,8 @@ def why_not():
 
 @unittest.skipIf(why_not(), why_not())
 class Cluster(unittest.TestCase):
+    has_tls = False
+
     def setUp(self):
         folder = tempfile.mkdtemp(prefix="colloc-test-")
         self.addCleanup(shutil.rmtree, folder)
@@ -36,7 +38,12 @@ class Cluster(unittest.TestCase):
             build=os.path.abspath(BUILD), nodes=1, gpus=2, speed=20, keep=False
         )
         self.cluster = SlurmCluster(
-            "test", copy_programs(folder, options), options, policy="magm", sharing="mps"
+            "test",
+            copy_programs(folder, options),
+            options,
+            has_tls=self.has_tls,
+            policy="magm",
+            sharing="mps",
         )
         self.addCleanup(self.cluster.close)
         self.cluster.start()
@@ -114,6 +121,12 @@ class Cluster(unittest.TestCase):
         self.assertIn(" START ", self.colloc("queue", "--start", user=ADA))
         self.assertIn("no job 999", self.colloc("show", "999", status=1))
         self.assertRegex(self.colloc("info"), r"slurm +true")
+
+
+class ClusterWithTls(Cluster):
+    """colloc without munge, which only Slurm itself has."""
+
+    has_tls = True
 
 
 if __name__ == "__main__":

@@ -328,6 +328,7 @@ class Login(unittest.TestCase):
             "--node",
             f"--controller=127.0.0.1:{port}",
             "--node-name=n0",
+            "--node-auth=tls",
             f"--node-key-file={key_file}",
             f"--munge-socket={self.slurm.path('no-munge')}",
             f"--node-socket={self.slurm.path(f'run/{name}.sock')}",
@@ -338,31 +339,63 @@ class Login(unittest.TestCase):
         )
 
     def test_agents_with_a_key(self):
-        """The link of the agents without munge."""
+        """The link of the agents within TLS, without munge."""
         for name in ("node-key", "node-key-other"):
             self.slurm.write(name, os.urandom(32).hex() + "\n", mode=0o400)
         key, (port,) = self.slurm.path("node-key"), loopback.free_ports(1)
-        settings = [f"--listen=127.0.0.1:{port}", f"--node-key-file={key}"]
+        settings = [f"--listen=127.0.0.1:{port}", "--node-auth=tls", f"--node-key-file={key}"]
         controller = self.start_second("controller-key", *settings)
         other = self.start_agent("agent-other", port, self.slurm.path("node-key-other"))
-        line = "not signed by the key of node-key-file"
+        line = "node n0 has another key: copy the file of node-key-file from this machine"
         until(lambda: line in read(controller.log), "the refusal of another key")
+        line = "it has another key than this node: copy the file of node-key-file"
+        until(lambda: line in read(other.log), "the other agent's log")
         agent = self.start_agent("agent-key", port, key)
         until(lambda: "accepts the reports of node n0" in read(agent.log), "the agent's reports")
+        line = "node n0: its agent reports from 127.0.0.1"
+        until(lambda: line in read(controller.log), "the controller's log")
         self.assertNotIn("accepts", read(other.log))
-        for process in (other, agent, controller):
+        agent.kill()
+        until(lambda: "its agent has gone" in read(controller.log), "the agent's end")
+        for process in (other, controller):
+            process.kill()
+
+    def test_agent_of_munge_and_controller_of_tls(self):
+        """Both logs say which setting differs."""
+        self.slurm.write("node-key", os.urandom(32).hex() + "\n", mode=0o400)
+        key, (port,) = self.slurm.path("node-key"), loopback.free_ports(1)
+        controller = self.start_second("controller-munge", f"--listen=127.0.0.1:{port}")
+        agent = self.start_agent("agent-tls", port, key)
+        line = "it speaks TLS: is node-auth munge on both machines?"
+        until(lambda: line in read(controller.log), "the controller's log")
+        line = "during the handshake of TLS: is node-auth tls there, too?"
+        until(lambda: line in read(agent.log), "the agent's log")
+        for process in (agent, controller):
             process.kill()
 
     def test_bad_key_files(self):
-        for text, mode, said in (
-            ("x" * 64, 0o644, "must be a file that other users cannot read"),
-            ("short", 0o400, "must have at least 32 characters"),
+        for text, mode, auth, said in (
+            ("x" * 64, 0o644, "tls", "must be a file that other users cannot read"),
+            ("short", 0o400, "tls", "must have at least 32 characters"),
+            ("x" * 64, 0o400, "munge", "node-auth is munge; set node-auth to tls"),
         ):
             self.slurm.write("node-key-bad", text, mode=mode)
-            file = f"--node-key-file={self.slurm.path('node-key-bad')}"
-            process = self.start_second("controller-bad", "--listen=127.0.0.1:0", file)
+            settings = [
+                f"--node-auth={auth}",
+                f"--node-key-file={self.slurm.path('node-key-bad')}",
+                "--listen=127.0.0.1:0",
+            ]
+            process = self.start_second("controller-bad", *settings)
             process.wait()
             self.assertIn(said, read(process.log))
+            check = [program("collocd"), "--node", "--check", "--controller=ctl1:7490"]
+            done = subprocess.run([*check, *settings[:2]], text=True, capture_output=True)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn(said, done.stderr)
+            check = [CONTROLLER, "--check", *settings]
+            done = subprocess.run(check, text=True, capture_output=True)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn(said, done.stderr)
             os.unlink(self.slurm.path("node-key-bad"))
 
     # ---- what is refused ----

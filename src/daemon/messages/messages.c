@@ -29,9 +29,9 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/secret_file.h"
 #include "daemon/jobs.h"
 #include "daemon/messages/message_text.h"
-#include "daemon/secret_file.h"
 #include "daemon/user_helper.h"
 #include "policy/policies.h"
 #include "store/message_db.h"
@@ -331,7 +331,8 @@ void messages_note_gpu(struct messages *messages, const struct gpu_health_change
 static char *add_login(const struct config *config, const char *text, struct fault *fault)
 {
     char line[LOGIN_SIZE], *colon, *whole = NULL;
-    if (secret_file_read("mail-login-file", config->mail_login_file, fault, line, sizeof line) < 0)
+    if (secret_file_read("mail-login-file", config->mail_login_file, SECRET_OF_ANYBODY, fault, line,
+            sizeof line) < 0)
         return NULL;
     json_t *message = json_loads(text, 0, NULL);
     colon = strchr(line, ':');

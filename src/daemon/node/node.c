@@ -22,7 +22,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "daemon/node/node_state.h"
-#include "daemon/node_key.h"
+#include "nodelink/node_key.h"
 
 enum { POLLS_MISSED = 3 };                  /* chosen: as config_complete */
 #define CRASH_REPORTED_US (600 * SECOND_US) /* chosen: the controller may be restarted meanwhile */
@@ -141,7 +141,7 @@ static int open_uplink(struct node *node, struct fault *fault)
         return fault_set(
             fault, EINVAL, "controller-user: there is no user %s", config->controller_user);
     uint8_t key[SHA256_SIZE];
-    int has_key = node_key_read(config->node_key_file, fault, key);
+    int has_key = node_key_read(config->node_auth, config->node_key_file, fault, key);
     if (has_key < 0)
         return has_key;
     const struct node_uplink_options options = {.loop = node->parts.loop,
@@ -152,7 +152,9 @@ static int open_uplink(struct node *node, struct fault *fault)
         .node = node->name,
         .context = node,
         .on_answer = on_answer};
-    return node_uplink_create(&options, fault, &node->uplink);
+    int r = node_uplink_create(&options, fault, &node->uplink);
+    explicit_bzero(key, sizeof key);
+    return r;
 }
 
 int node_open(struct node *node, struct fault *fault)

@@ -21,8 +21,8 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/secret_file.h"
 #include "daemon/exposition.h"
-#include "daemon/secret_file.h"
 #include "daemon/tcp_server.h"
 
 #define IDLE_TIMEOUT_S 30 /* chosen: twice Prometheus' usual scrape interval */
@@ -77,7 +77,7 @@ static bool admit_reader(void *data, struct api_request *request, struct api_pee
 static int read_token(struct scrape *scrape, const char *path, struct fault *fault)
 {
     int length = secret_file_read(
-        "metrics-token-file", path, fault, scrape->token, sizeof scrape->token);
+        "metrics-token-file", path, SECRET_OF_ANYBODY, fault, scrape->token, sizeof scrape->token);
     if (length == -EINVAL || (length >= 0 && length < TOKEN_LENGTH_MIN) ||
         (length >= 0 && strchr(scrape->token, ' '))) {
         *scrape->token = '\0';

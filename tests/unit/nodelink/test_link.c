@@ -23,84 +23,13 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "link_fixture.h"
 #include "munged.h"
 #include "nodelink/munge_seal.h"
-#include "nodelink/node_hub.h"
 #include "nodelink/node_stream.h"
-#include "nodelink/node_uplink.h"
 
 static struct munged munged;
 static bool has_munge;
-
-struct fixture {
-    uv_loop_t loop;
-    uv_timer_t limit;
-    struct node_hub *hub;
-    struct node_uplink *uplink;
-    const uint8_t *hub_key, *agent_key; /* NULL: munge */
-    char address[TCP_ADDRESS_TEXT_SIZE];
-    int reports, gone, answers;
-    int64_t last_sequence;
-    struct node_answer last_answer;
-};
-
-/* ---- the controller's hooks ---- */
-
-static bool knows_node(void *context, const char *node)
-{
-    return strcmp(node, "n1") == 0 || strcmp(node, "n2") == 0;
-}
-
-static void on_report(void *context, const struct node_report *report)
-{
-    struct fixture *f = context;
-    f->reports++;
-    f->last_sequence = report->sequence;
-}
-
-static void on_gone(void *context, const char *node)
-{
-    struct fixture *f = context;
-    assert_string_equal(node, "n1");
-    f->gone++;
-}
-
-static void on_answer(void *context, const struct node_answer *answer)
-{
-    struct fixture *f = context;
-    f->answers++;
-    f->last_answer = *answer;
-}
-
-/* ---- the fixture ---- */
-
-static void on_limit(uv_timer_t *timer)
-{
-    fail_msg("nothing happened for a minute");
-}
-
-/* Runs the loop until the condition holds. */
-#define RUN_UNTIL(f, condition)                                                                    \
-    do {                                                                                           \
-        uv_timer_start(&(f)->limit, on_limit, 60 * 1000, 0);                                       \
-        while (!(condition))                                                                       \
-            uv_run(&(f)->loop, UV_RUN_ONCE);                                                       \
-        uv_timer_stop(&(f)->limit);                                                                \
-    } while (0)
-
-static void listen_on(struct fixture *f, const char *address)
-{
-    struct fault fault = {0};
-    const struct node_hub_options options = {.loop = &f->loop,
-        .address = address,
-        .munge_socket = munged.socket,
-        .key = f->hub_key,
-        .agents = geteuid(),
-        .hooks = {f, knows_node, on_report, on_gone}};
-    if (node_hub_create(&options, &fault, &f->hub) < 0)
-        fail_msg("%s", fault.text);
-    tcp_address_format(node_hub_address(f->hub), f->address);
-}
 
 /* The name service of this test, before that of the C library. */
 int getaddrinfo(
@@ -114,72 +43,27 @@ int getaddrinfo(
     return r == 0 ? real("127.0.0.1", port, hints, &(*ret_found)->ai_next) : r;
 }
 
-static void create_uplink_to(struct fixture *f, const char *address)
-{
-    struct fault fault = {0};
-    const struct node_uplink_options options = {.loop = &f->loop,
-        .controller = address,
-        .munge_socket = munged.socket,
-        .key = f->agent_key,
-        .controller_uid = geteuid(),
-        .node = "n1",
-        .context = f,
-        .on_answer = on_answer};
-    assert_int_equal(node_uplink_create(&options, &fault, &f->uplink), 0);
-}
-
-static void create_uplink(struct fixture *f)
-{
-    create_uplink_to(f, f->address);
-}
+static const uint8_t key[SHA256_SIZE] = "of all nodes";
 
 static int set_up(void **state)
 {
-    if (!has_munge)
-        return 0;
-    struct fixture *f = calloc(1, sizeof *f);
-    uv_loop_init(&f->loop);
-    uv_timer_init(&f->loop, &f->limit);
-    listen_on(f, "127.0.0.1:0");
-    *state = f;
+    if (has_munge)
+        *state = link_create(munged.socket, NULL);
     return 0;
 }
 
-static void end_hub(struct fixture *f)
+static int set_up_tls(void **state)
 {
-    node_hub_close(f->hub);
-    RUN_UNTIL(f, uv_run(&f->loop, UV_RUN_NOWAIT) >= 0 && node_hub_counts(f->hub).connections == 0);
+    *state = link_create(NULL, key);
+    return 0;
 }
 
 static int tear_down(void **state)
 {
-    struct fixture *f = *state;
-    if (!f)
-        return 0;
-    node_hub_close(f->hub);
-    node_uplink_close(f->uplink);
-    uv_close((uv_handle_t *)&f->limit, NULL);
-    uv_run(&f->loop, UV_RUN_DEFAULT);
-    node_hub_destroy(f->hub);
-    node_uplink_destroy(f->uplink);
-    int r = uv_loop_close(&f->loop);
-    free(f);
-    return r;
+    return link_destroy(*state);
 }
 
 /* ---- clients ---- */
-
-static char *text_of(const char *node, int64_t sequence)
-{
-    const struct node_report report = {
-        .boot = "b", .sequence = sequence, .time_us = clock_wall_us()};
-    struct node_report named = report;
-    char *text;
-    size_t size;
-    snprintf(named.node, sizeof named.node, "%s", node);
-    assert_int_equal(node_report_encode(&named, &text, &size), 0);
-    return text;
-}
 
 /* A credential of any text; the caller frees it. */
 static char *sign(const char *text)
@@ -195,45 +79,9 @@ static char *sign(const char *text)
 
 static char *sign_report(const char *node, int64_t sequence)
 {
-    char *text = text_of(node, sequence), *credential = sign(text);
+    char *text = link_report_text(node, sequence), *credential = sign(text);
     free(text);
     return credential;
-}
-
-static int connect_client(const struct fixture *f)
-{
-    const struct tcp_address *address = node_hub_address(f->hub);
-    int fd = socket(address->storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    assert_int_equal(connect(fd, (const struct sockaddr *)&address->storage, address->size), 0);
-    return fd;
-}
-
-static void send_line(int fd, const char *line)
-{
-    size_t size = strlen(line);
-    for (size_t sent = 0; sent < size;) {
-        ssize_t n = send(fd, line + sent, size - sent, MSG_NOSIGNAL);
-        assert_true(n > 0);
-        sent += (size_t)n;
-    }
-    assert_int_equal(send(fd, "\n", 1, MSG_NOSIGNAL), 1);
-}
-
-/* Reads until the end of the connection. Returns what came, in one buffer of the fixture's. */
-static const char *read_to_end(struct fixture *f, int fd)
-{
-    static char text[8192];
-    size_t used = 0;
-    for (;;) {
-        ssize_t n = recv(fd, text + used, sizeof text - 1 - used, MSG_DONTWAIT);
-        if (n == 0 || (n < 0 && errno != EAGAIN))
-            break;
-        used += n > 0 ? (size_t)n : 0;
-        RUN_UNTIL(f, uv_run(&f->loop, UV_RUN_NOWAIT) >= 0);
-    }
-    close(fd);
-    text[used] = '\0';
-    return text;
 }
 
 /* What the hub says in the one signed answer of a connection. */
@@ -255,7 +103,7 @@ static struct node_answer opened(const char *line)
 }
 
 #define NEEDS_MUNGE(state)                                                                         \
-    if (!has_munge)                                                                                \
+    if (!*(state))                                                                                 \
         skip();                                                                                    \
     struct fixture *f = *(state)
 
@@ -266,7 +114,7 @@ static void test_reports_and_pins(void **state)
     NEEDS_MUNGE(state);
     struct node_report report = {
         .node = "n1", .boot = "b", .sequence = 1, .time_us = clock_wall_us()};
-    create_uplink(f);
+    link_create_uplink(f);
     assert_int_equal(
         node_hub_pin(f->hub, "n1", &(struct node_pin){.job = 12, .is_mps = true}), -ENOTCONN);
     node_uplink_send(f->uplink, &report);
@@ -294,7 +142,7 @@ static void test_all_addresses_are_tried(void **state)
         .node = "n1", .boot = "b", .sequence = 1, .time_us = clock_wall_us()};
     char address[64];
     snprintf(address, sizeof address, "two-addresses%s", strrchr(f->address, ':'));
-    create_uplink_to(f, address);
+    link_create_uplink_to(f, address);
     node_uplink_send(f->uplink, &report);
     RUN_UNTIL(f, f->reports == 1 && node_uplink_is_accepted(f->uplink));
 }
@@ -305,14 +153,14 @@ static void test_connects_again(void **state)
     NEEDS_MUNGE(state);
     struct node_report report = {
         .node = "n1", .boot = "b", .sequence = 1, .time_us = clock_wall_us()};
-    create_uplink(f);
+    link_create_uplink(f);
     node_uplink_send(f->uplink, &report);
     RUN_UNTIL(f, f->reports == 1 && node_uplink_is_accepted(f->uplink));
-    end_hub(f);
+    link_end_hub(f);
     RUN_UNTIL(f, !node_uplink_is_accepted(f->uplink));
     uv_run(&f->loop, UV_RUN_NOWAIT);
     node_hub_destroy(f->hub);
-    listen_on(f, f->address);
+    link_listen(f, f->address);
     report.sequence = 2;
     node_uplink_send(f->uplink, &report);
     RUN_UNTIL(f, f->reports == 2 && node_uplink_is_accepted(f->uplink));
@@ -321,60 +169,11 @@ static void test_connects_again(void **state)
 static void expect_closed_silently(struct fixture *f, const char *line)
 {
     uint64_t refused = node_hub_counts(f->hub).refused;
-    int fd = connect_client(f);
-    send_line(fd, line);
-    assert_string_equal(read_to_end(f, fd), "");
+    int fd = link_connect(f);
+    link_send_line(fd, line);
+    assert_string_equal(link_read_to_end(f, fd), "");
     assert_int_equal(node_hub_counts(f->hub).refused, refused + 1);
     assert_int_equal(f->reports, 0);
-}
-
-static const uint8_t key[SHA256_SIZE] = "of all nodes", other_key[SHA256_SIZE] = "another";
-
-/* The hub of the test, with a key instead of munge. */
-static void listen_by_key(struct fixture *f)
-{
-    end_hub(f);
-    uv_run(&f->loop, UV_RUN_NOWAIT);
-    node_hub_destroy(f->hub);
-    f->hub_key = key;
-    listen_on(f, "127.0.0.1:0");
-}
-
-static void test_key_instead_of_munge(void **state)
-{
-    NEEDS_MUNGE(state);
-    listen_by_key(f);
-    f->agent_key = key;
-    struct node_report report = {
-        .node = "n1", .boot = "b", .sequence = 1, .time_us = clock_wall_us()};
-    create_uplink(f);
-    node_uplink_send(f->uplink, &report);
-    RUN_UNTIL(f, f->reports == 1 && node_uplink_is_accepted(f->uplink));
-    report.sequence = 2; /* by the key of the session */
-    node_uplink_send(f->uplink, &report);
-    RUN_UNTIL(f, f->last_sequence == 2);
-    assert_int_equal(node_hub_counts(f->hub).refused, 0);
-    assert_int_equal(node_hub_pin(f->hub, "n1", &(struct node_pin){.job = 12, .is_mps = true}), 0);
-    RUN_UNTIL(f, f->last_answer.n_pins == 1);
-    assert_int_equal(f->last_answer.pins[0].job, 12);
-}
-
-/* Neither an agent with another key nor one with munge is heard. */
-static void test_another_key(void **state)
-{
-    NEEDS_MUNGE(state);
-    listen_by_key(f);
-    f->agent_key = other_key;
-    struct node_report report = {
-        .node = "n1", .boot = "b", .sequence = 1, .time_us = clock_wall_us()};
-    create_uplink(f);
-    node_uplink_send(f->uplink, &report);
-    RUN_UNTIL(f, node_hub_counts(f->hub).refused == 1);
-    assert_int_equal(f->reports, 0);
-    assert_false(node_uplink_is_accepted(f->uplink));
-    char *line = sign_report("n1", 1);
-    expect_closed_silently(f, line);
-    free(line);
 }
 
 /* munged is needed to prove which user reports, not for each report. */
@@ -383,7 +182,7 @@ static void test_munged_stops(void **state)
     NEEDS_MUNGE(state);
     struct node_report report = {
         .node = "n1", .boot = "b", .sequence = 1, .time_us = clock_wall_us()};
-    create_uplink(f);
+    link_create_uplink(f);
     node_uplink_send(f->uplink, &report);
     RUN_UNTIL(f, f->reports == 1 && node_uplink_is_accepted(f->uplink));
     munged_stop(&munged);
@@ -414,7 +213,7 @@ static void test_too_long(void **state)
     const size_t size = 2 * REPORT_SIZE_MAX;
     char *line = malloc(size);
     memset(line, 'x', size);
-    int fd = connect_client(f);
+    int fd = link_connect(f);
     for (size_t sent = 0; sent < size;) {
         ssize_t n = send(fd, line + sent, size - sent, MSG_NOSIGNAL | MSG_DONTWAIT);
         if (n < 0 && errno != EAGAIN)
@@ -422,7 +221,7 @@ static void test_too_long(void **state)
         sent += n > 0 ? (size_t)n : 0;
         uv_run(&f->loop, UV_RUN_NOWAIT);
     }
-    assert_string_equal(read_to_end(f, fd), "");
+    assert_string_equal(link_read_to_end(f, fd), "");
     assert_int_equal(node_hub_counts(f->hub).refused, 1);
     free(line);
 }
@@ -438,7 +237,7 @@ static void test_wrong_user(void **state)
     assert_int_equal(pipe(ends), 0);
     pid_t pid = fork();
     if (pid == 0) {
-        char *text = text_of("n1", 1), *made = NULL;
+        char *text = link_report_text("n1", 1), *made = NULL;
         if (setgid(65534) < 0 || setuid(65534) < 0)
             _exit(1);
         struct munge_seal *seal = munge_seal_create(munged.socket, 0, 0);
@@ -459,12 +258,12 @@ static void test_replayed(void **state)
 {
     NEEDS_MUNGE(state);
     char *credential = sign_report("n1", 1);
-    int fd = connect_client(f);
-    send_line(fd, credential);
+    int fd = link_connect(f);
+    link_send_line(fd, credential);
     char first;
     RUN_UNTIL(f, recv(fd, &first, 1, MSG_PEEK | MSG_DONTWAIT) == 1);
-    send_line(fd, credential);
-    opened(read_to_end(f, fd)); /* the answer to the first */
+    link_send_line(fd, credential);
+    opened(link_read_to_end(f, fd)); /* the answer to the first */
     assert_int_equal(f->reports, 1);
     assert_int_equal(node_hub_counts(f->hub).refused, 1);
     free(credential);
@@ -474,11 +273,11 @@ static void test_replayed(void **state)
 static void test_report_during_an_answer(void **state)
 {
     NEEDS_MUNGE(state);
-    int fd = connect_client(f);
+    int fd = link_connect(f);
     for (int i = 1; i <= 50; i++) {
         char *credential = sign_report("n1", i);
         node_hub_pin(f->hub, "n1", &(struct node_pin){.job = (uint32_t)i, .is_mps = true});
-        send_line(fd, credential);
+        link_send_line(fd, credential);
         free(credential);
         RUN_UNTIL(f, f->reports == i || node_hub_counts(f->hub).refused > 0);
         if (node_hub_counts(f->hub).refused > 0) { /* more than five a second */
@@ -491,9 +290,9 @@ static void test_report_during_an_answer(void **state)
 
 static void expect_refused(struct fixture *f, char *credential, const char *why)
 {
-    int fd = connect_client(f);
-    send_line(fd, credential);
-    struct node_answer answer = opened(read_to_end(f, fd));
+    int fd = link_connect(f);
+    link_send_line(fd, credential);
+    struct node_answer answer = opened(link_read_to_end(f, fd));
     if (!strstr(answer.refused, why))
         fail_msg("'%s' instead of '%s'", answer.refused, why);
     free(credential);
@@ -506,17 +305,17 @@ static void test_signed_and_refused(void **state)
     expect_refused(f, sign("{}"), "install the same colloc");
     expect_refused(f, sign("no report"), "not JSON");
     assert_int_equal(f->reports, 0);
-    int fd = connect_client(f);
+    int fd = link_connect(f);
     char *credential = sign_report("n1", 5);
-    send_line(fd, credential);
+    link_send_line(fd, credential);
     free(credential);
     RUN_UNTIL(f, f->reports == 1);
     expect_refused(f, sign_report("n1", 5), "second agent");
     expect_refused(f, sign_report("n1", 4), "second agent");
     credential = sign_report("n2", 6);
-    send_line(fd, credential); /* a connection is of one node */
+    link_send_line(fd, credential); /* a connection is of one node */
     free(credential);
-    read_to_end(f, fd);
+    link_read_to_end(f, fd);
     assert_int_equal(f->reports, 1);
     assert_int_equal(f->gone, 1);
 }
@@ -525,17 +324,17 @@ static void test_signed_and_refused(void **state)
 static void test_second_connection(void **state)
 {
     NEEDS_MUNGE(state);
-    int first = connect_client(f);
+    int first = link_connect(f);
     char *credential = sign_report("n1", 1);
-    send_line(first, credential);
+    link_send_line(first, credential);
     free(credential);
     RUN_UNTIL(f, f->reports == 1);
-    int second = connect_client(f);
+    int second = link_connect(f);
     credential = sign_report("n1", 2);
-    send_line(second, credential);
+    link_send_line(second, credential);
     free(credential);
     RUN_UNTIL(f, f->reports == 2);
-    read_to_end(f, first);
+    link_read_to_end(f, first);
     assert_int_equal(f->gone, 0);
     assert_int_equal(node_hub_counts(f->hub).nodes, 1);
     close(second);
@@ -549,11 +348,11 @@ static void test_unproven_are_few(void **state)
     struct node_report report = {
         .node = "n1", .boot = "b", .sequence = 1, .time_us = clock_wall_us()};
     for (size_t i = 0; i < sizeof fds / sizeof *fds; i++) {
-        fds[i] = connect_client(f);
+        fds[i] = link_connect(f);
         uv_run(&f->loop, UV_RUN_NOWAIT);
     }
     RUN_UNTIL(f, node_hub_counts(f->hub).connections <= HUB_UNPROVEN_MAX);
-    create_uplink(f);
+    link_create_uplink(f);
     node_uplink_send(f->uplink, &report);
     RUN_UNTIL(f, node_uplink_is_accepted(f->uplink));
     assert_true(node_hub_counts(f->hub).connections <= HUB_UNPROVEN_MAX + 1);
@@ -568,9 +367,9 @@ static int begin_session(struct fixture *f, struct report_session *session)
 {
     static char line[8192];
     char *credential = sign_report("n1", clock_monotonic_us());
-    int fd = connect_client(f), reports = f->reports;
+    int fd = link_connect(f), reports = f->reports;
     size_t used = 0;
-    send_line(fd, credential);
+    link_send_line(fd, credential);
     free(credential);
     while (used == 0 || line[used - 1] != '\n') {
         ssize_t n = recv(fd, line + used, sizeof line - 1 - used, MSG_DONTWAIT);
@@ -602,8 +401,8 @@ static void expect_end(struct fixture *f, int fd, char *line)
 {
     int reports = f->reports;
     uint64_t refused = node_hub_counts(f->hub).refused;
-    send_line(fd, line);
-    assert_string_equal(read_to_end(f, fd), "");
+    link_send_line(fd, line);
+    assert_string_equal(link_read_to_end(f, fd), "");
     assert_int_equal(f->reports, reports);
     assert_int_equal(node_hub_counts(f->hub).refused, refused + 1);
     free(line);
@@ -615,7 +414,7 @@ static void test_key_signs_reports(void **state)
     struct report_session session, earlier;
     int fd = begin_session(f, &session);
     char *line = seal_report(&session, "n1", 0);
-    send_line(fd, line);
+    link_send_line(fd, line);
     RUN_UNTIL(f, f->reports == 2);
     expect_end(f, fd, line); /* repeated */
     earlier = session;
@@ -629,8 +428,8 @@ static void test_key_signs_reports(void **state)
     line = seal_report(&session, "n1", 0);
     line[strlen(line) - 3] ^= 1;
     expect_end(f, fd, line);
-    expect_end(f, connect_client(f), seal_report(&session, "n1", 0)); /* nothing is proven yet */
-    expect_end(f, connect_client(f), strdup("HMAC:"));
+    expect_end(f, link_connect(f), seal_report(&session, "n1", 0)); /* nothing is proven yet */
+    expect_end(f, link_connect(f), strdup("HMAC:"));
     fd = begin_session(f, &session);
     expect_end(f, fd, strdup("HMAC:00:1:{}"));
 }
@@ -642,13 +441,13 @@ static void test_key_is_of_a_node(void **state)
     struct report_session session;
     int fd = begin_session(f, &session);
     char *line = seal_report(&session, "n2", 0);
-    send_line(fd, line);
-    assert_non_null(strstr(opened(read_to_end(f, fd)).refused, "another node"));
+    link_send_line(fd, line);
+    assert_non_null(strstr(opened(link_read_to_end(f, fd)).refused, "another node"));
     free(line);
     fd = begin_session(f, &session);
     line = seal_report(&session, "n1", 61 * SECOND_US); /* held back on its way */
-    send_line(fd, line);
-    assert_non_null(strstr(opened(read_to_end(f, fd)).refused, "over a minute off"));
+    link_send_line(fd, line);
+    assert_non_null(strstr(opened(link_read_to_end(f, fd)).refused, "over a minute off"));
     free(line);
     assert_int_equal(f->reports, 2);
 }
@@ -668,52 +467,21 @@ munge_err_t __wrap_munge_decode(
     return __real_munge_decode(credential, context, text, size, uid, gid);
 }
 
-/* ---- floods ---- */
-
-enum { FLOOD = 3 * HUB_UNPROVEN_MAX };
-
-static int connect_from(const struct fixture *f, const char *source)
-{
-    const struct tcp_address *address = node_hub_address(f->hub);
-    struct sockaddr_in from = {.sin_family = AF_INET};
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    inet_pton(AF_INET, source, &from.sin_addr);
-    assert_int_equal(bind(fd, (const struct sockaddr *)&from, sizeof from), 0);
-    assert_int_equal(connect(fd, (const struct sockaddr *)&address->storage, address->size), 0);
-    return fd;
-}
-
-/* Connections that never send anything. */
-static void flood_from(struct fixture *f, const char *source, int fds[static FLOOD])
-{
-    for (int i = 0; i < FLOOD; i++) {
-        fds[i] = connect_from(f, source);
-        uv_run(&f->loop, UV_RUN_NOWAIT);
-    }
-    RUN_UNTIL(f, node_hub_counts(f->hub).connections <= HUB_UNPROVEN_MAX + 1);
-}
-
-static void end_flood(const int fds[static FLOOD])
-{
-    for (int i = 0; i < FLOOD; i++)
-        close(fds[i]);
-}
-
 /* One machine connects again and again: an agent elsewhere keeps its place before it reports, and
  * after it. */
 static void test_flood_of_another_machine(void **state)
 {
     NEEDS_MUNGE(state);
-    int fds[FLOOD], agent = connect_client(f);
+    int fds[FLOOD], agent = link_connect(f);
     char *credential = sign_report("n1", 1);
     RUN_UNTIL(f, node_hub_counts(f->hub).connections == 1);
-    flood_from(f, "127.0.0.2", fds);
-    send_line(agent, credential);
+    link_flood_from(f, "127.0.0.2", fds);
+    link_send_line(agent, credential);
     RUN_UNTIL(f, f->reports == 1);
-    end_flood(fds);
-    flood_from(f, "127.0.0.2", fds);
+    link_end_flood(fds);
+    link_flood_from(f, "127.0.0.2", fds);
     assert_int_equal(node_hub_counts(f->hub).nodes, 1);
-    end_flood(fds);
+    link_end_flood(fds);
     close(agent);
     free(credential);
 }
@@ -722,14 +490,14 @@ static void test_flood_of_another_machine(void **state)
 static void test_flood_of_the_same_machine(void **state)
 {
     NEEDS_MUNGE(state);
-    int fds[FLOOD], agent = connect_client(f);
+    int fds[FLOOD], agent = link_connect(f);
     char *credential = sign_report("n1", 1);
     atomic_store(&is_munge_held, true);
-    send_line(agent, credential);
-    flood_from(f, "127.0.0.1", fds);
+    link_send_line(agent, credential);
+    link_flood_from(f, "127.0.0.1", fds);
     atomic_store(&is_munge_held, false);
     RUN_UNTIL(f, f->reports == 1);
-    end_flood(fds);
+    link_end_flood(fds);
     close(agent);
     free(credential);
 }
@@ -792,11 +560,11 @@ static void test_turn_of_an_ended_connection(void **state)
     assert_int_equal(listen(listener, 4), 0);
     assert_int_equal(getsockname(listener, (struct sockaddr *)&here, &size), 0);
     snprintf(address, sizeof address, "127.0.0.1:%d", ntohs(here.sin_port));
-    create_uplink_to(f, address);
+    link_create_uplink_to(f, address);
     reuse.is_on = true;
     int first = accept_uplink(f, listener);
     atomic_store(&is_munge_held, true);
-    send_line(first, credential); /* an answer, which is opened in a turn */
+    link_send_line(first, credential); /* an answer, which is opened in a turn */
     for (int i = 0; i < 20; i++)
         uv_run(&f->loop, UV_RUN_NOWAIT);
     close(first);
@@ -836,7 +604,7 @@ static void test_bad_options(void **state)
     struct fault fault = {0};
     uv_loop_t loop;
     uv_loop_init(&loop);
-    struct node_hub_options hub = {.loop = &loop, .hooks = {&loop, knows_node, on_report, on_gone}};
+    struct node_hub_options hub = {.loop = &loop};
     struct node_uplink_options uplink = {.loop = &loop, .node = "n1"};
     struct node_hub *created;
     struct node_uplink *connected;
@@ -868,12 +636,17 @@ static int end_munge(void **state)
 int main(void)
 {
 #define LINK_TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+#define TLS_TEST(name)                                                                             \
+    {                                                                                              \
+#name " with TLS", name, set_up_tls, tear_down, NULL                                       \
+    }
     const struct CMUnitTest tests[] = {
         LINK_TEST(test_reports_and_pins),
+        TLS_TEST(test_reports_and_pins),
         LINK_TEST(test_all_addresses_are_tried),
+        TLS_TEST(test_all_addresses_are_tried),
         LINK_TEST(test_connects_again),
-        LINK_TEST(test_key_instead_of_munge),
-        LINK_TEST(test_another_key),
+        TLS_TEST(test_connects_again),
         LINK_TEST(test_munged_stops),
         LINK_TEST(test_not_munge),
         LINK_TEST(test_too_long),
@@ -883,6 +656,7 @@ int main(void)
         LINK_TEST(test_signed_and_refused),
         LINK_TEST(test_second_connection),
         LINK_TEST(test_unproven_are_few),
+        TLS_TEST(test_unproven_are_few),
         LINK_TEST(test_key_signs_reports),
         LINK_TEST(test_key_is_of_a_node),
         LINK_TEST(test_flood_of_another_machine),
