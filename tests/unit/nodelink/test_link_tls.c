@@ -166,7 +166,7 @@ static void expect_refused(struct fixture *f, struct client *client, const char 
     end_client(client);
 }
 
-/* A peer with the key is told why. */
+/* A peer with the key gets the reason. */
 static void test_refused_reports(void **state)
 {
     struct fixture *f = *state;
