@@ -74,6 +74,7 @@ class Between:
 
     def serve(self):
         client, _ = self.listener.accept()
+        self.listener.close()  # before the client's end: then the next one takes the port
         with client, socket.create_connection(("127.0.0.1", self.target), LIMIT_S) as controller:
             data = b""
             while b"\r\n\r\n" not in data:
@@ -82,7 +83,6 @@ class Between:
             controller.shutdown(socket.SHUT_WR)
             data = b"".join(iter(lambda: controller.recv(65536), b""))
             client.sendall(data.replace(*self.answer) if self.answer else data)
-        self.listener.close()
 
 
 @unittest.skipIf(why_not(), why_not())
