@@ -6,27 +6,24 @@
  * is the text:
  *
  *     held                      by its user
- *     suspended or paused       why, and what lets it go on
- *     not eligible              its begin, its dependencies, a limit
+ *     suspended or paused       why, and what lets it go on (explain_yield.c)
+ *     not eligible              its begin, its dependencies, a limit (explain_gate.c)
  *     a task comes before it    which, and why it may not be backfilled
  *     host                      CPUs or main memory of the server
  *     GPUs                      the policy's verdict on each of them (verdict_text.c)
  */
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 
-#include "base/clock.h"
-#include "base/units.h"
 #include "core/core_private.h"
+#include "core/explain_parts.h"
 #include "core/node_choice.h"
 #include "core/node_spread.h"
 #include "core/text_line.h"
 #include "core/verdict_text.h"
 
 /* Chosen: what fits on a line of a terminal; further GPUs are counted. */
-#define GPUS_LISTED         8
-#define DEPENDENCIES_LISTED 8
+#define GPUS_LISTED 8
 
 static bool is_any_of_another_kind(const struct core *core, const struct task *task)
 {
@@ -171,188 +168,6 @@ static void explain_placement(
     free(chosen);
 }
 
-/* Does it have a process that does not compute? */
-static bool task_has_stopped(const struct task *task)
-{
-    return task->state == TASK_PAUSED || task->state == TASK_SUSPENDED ||
-           task_state_is_changing(task->state);
-}
-
-static void add_yield_reason(struct text_line *line, const struct task *task)
-{
-    static const char *const texts[YIELD_REASONS] = {
-        [YIELD_TO_USER] = "by its user",
-        [YIELD_TO_MEMORY] = "for want of GPU memory",
-        [YIELD_TO_TASK] = "to let another task run",
-        [YIELD_TO_SLOT] = "because its time slot was over",
-        [YIELD_TO_ROOM] = "to make room on its GPU",
-        [YIELD_GPU_FAILING] = "because its GPU is failing",
-        [YIELD_UNUSED] = "because it did not use its GPUs",
-        [YIELD_TO_SERVICE] = "because a service beside it missed its latency target",
-    };
-    if (task->run->yield.reason == YIELD_TO_SERVICE && task->run->yield.to_task) {
-        text_line_add(line, "for task %" PRIu64 ", a service that missed its latency target",
-            task->run->yield.to_task);
-        return;
-    }
-    bool names_task = task->run->yield.reason == YIELD_TO_MEMORY ||
-                      task->run->yield.reason == YIELD_TO_TASK ||
-                      task->run->yield.reason == YIELD_TO_ROOM;
-    if (task->run->yield.to_task == task->id)
-        text_line_add(line, "because its allocation waits for GPU memory");
-    else if (task->run->yield.to_task && names_task)
-        text_line_add(line, "for task %" PRIu64, task->run->yield.to_task);
-    else
-        text_line_add(line, "%s", texts[task->run->yield.reason]);
-}
-
-/* "its allocation of 6.0 GiB waits for GPU memory; task 3 gives way to it" */
-static void add_memory_wait(
-    struct text_line *line, const struct core *core, const struct task *task)
-{
-    char text[32];
-    text_line_add(line, "its allocation of %s waits for GPU memory",
-        format_size(task->run->memory_wait.bytes, text, sizeof text));
-    for (int i = 0; i < core->n_tasks; i++) {
-        const struct task *other = core->tasks[i];
-        bool gives_way = task_state_is_changing(other->state) &&
-                         other->run->yield.reason == YIELD_TO_MEMORY &&
-                         other->run->yield.to_task == task->id;
-        if (gives_way && other != task)
-            text_line_add(line, "; task %" PRIu64 " gives way to it", other->id);
-    }
-}
-
-/* "suspended for task 12; to resume it: ", "paused by its user; `colloc resume 3` lets it go on" */
-static void add_yield(struct text_line *line, const struct core *core, const struct task *task)
-{
-    static const char *const verbs[TASK_STATES] = {
-        [TASK_PAUSED] = "paused ",
-        [TASK_SUSPENDING] = "being suspended ",
-        [TASK_SUSPENDED] = "suspended ",
-        [TASK_RESUMING] = "being resumed; it was suspended ",
-        [TASK_MOVING] = "being moved ",
-    };
-    text_line_add(line, "%s%s", line->used ? "; " : "", verbs[task->state]);
-    if (task->state == TASK_MOVING)
-        text_line_add(line, "to GPU %s ", core->view.gpus[task->run->yield.to_gpus[0]].id.label);
-    add_yield_reason(line, task);
-    if (task->ending)
-        text_line_add(line, "; it is being ended");
-    else if (task->run->yield.by_user)
-        text_line_add(line, "; `colloc resume %" PRIu64 "` lets it go on", task->id);
-    else if (task->run->yield.is_unused)
-        text_line_add(
-            line, "; it goes on when it calls CUDA, or by `colloc resume %" PRIu64 "`", task->id);
-    else if (task->state == TASK_SUSPENDED)
-        text_line_add(line, "; to resume it: ");
-}
-
-/* "the GPU hours charged to its user within the last 168 h, 20.5, have reached 20" */
-static void add_usage_limit(
-    struct text_line *line, const struct core *core, const struct task *task, int64_t now_us)
-{
-    bool is_project = task->gate == GATE_PROJECT_USAGE;
-    const struct core_settings *settings = &core->settings;
-    int64_t limit_us = is_project ? settings->project_limits.usage_us
-                                  : settings->user_limits.usage_us;
-    const char *who = is_project ? "project" : "user";
-    long long limit_h = limit_us / (3600 * SECOND_US);
-    uint32_t id = is_project ? (uint32_t)core_find_user(core, task->uid)->fair.project : task->uid;
-    char text[64];
-    if (!settings->usage_window_us) {
-        text_line_add(line,
-            "the GPU hours charged to its %s, decayed by usage-half-life, have reached %lld "
-            "(gpu-hours-per-%s)",
-            who, limit_h, who);
-        return;
-    }
-    text_line_add(line,
-        "the GPU hours charged to its %s within the last %.4g h, %.1f, have reached %lld "
-        "(gpu-hours-per-%s)",
-        who, (double)settings->usage_window_us / 3600e6,
-        (double)core_usage_of(core, is_project, id, now_us) / 3600e6, limit_h, who);
-    int64_t then_us = core_usage_falls_below(core, is_project, id, limit_us, now_us);
-    if (then_us > now_us)
-        text_line_add(line, "; if nothing more is charged, they are fewer in %s",
-            format_elapsed(then_us - now_us, text, sizeof text));
-}
-
-/* A limit of the task's user or project. */
-static void add_use_limit(
-    struct text_line *line, const struct core *core, const struct task *task, int64_t now_us)
-{
-    bool is_project = task->gate >= GATE_PROJECT_TASKS;
-    const struct core_settings *settings = &core->settings;
-    const struct use_limits *limits = is_project ? &settings->project_limits
-                                                 : &settings->user_limits;
-    const char *who = is_project ? "project" : "user";
-    char text[32];
-    switch (task->gate) {
-    case GATE_USER_TASKS:
-    case GATE_PROJECT_TASKS:
-        text_line_add(line,
-            "%d tasks of its %s are at work, as many as one may have (running-per-%s)",
-            limits->tasks, who, who);
-        break;
-    case GATE_USER_GPUS:
-    case GATE_PROJECT_GPUS:
-        text_line_add(line, "with it, its %s would have more than %d GPUs (gpus-per-%s)", who,
-            limits->gpus, who);
-        break;
-    case GATE_USER_MEMORY:
-    case GATE_PROJECT_MEMORY:
-        text_line_add(line,
-            "with it, its %s would have more than %s of GPU memory (gpu-memory-per-%s)", who,
-            format_size(limits->memory_bytes, text, sizeof text), who);
-        break;
-    default:
-        add_usage_limit(line, core, task, now_us);
-        break;
-    }
-}
-
-/* The limit that keeps the task, which has no open dependency and may begin. */
-static void add_limit(
-    struct text_line *line, const struct core *core, const struct task *task, int64_t now_us)
-{
-    switch (task->gate) {
-    case GATE_ARRAY:
-        text_line_add(line,
-            "%d tasks of its array %" PRIu64 " are at work, as many as its limit allows",
-            task->array.limit, task->array.id);
-        break;
-    case GATE_NONE:
-        text_line_add(line, "becomes eligible at once");
-        break;
-    default:
-        add_use_limit(line, core, task, now_us);
-        break;
-    }
-}
-
-/* "may begin in 1:30:00", "waits for the end of ok:12, any:13" */
-static void add_gate(
-    struct text_line *line, const struct core *core, const struct task *task, int64_t now_us)
-{
-    char text[64];
-    if (task->request.begin_us > now_us)
-        text_line_add(line,
-            task->run->service.restarts ? "it has ended and is started again in %s"
-                                        : "may begin in %s",
-            format_elapsed(task->request.begin_us - now_us, text, sizeof text));
-    for (int i = 0; i < task->n_after && i < DEPENDENCIES_LISTED; i++)
-        text_line_add(line, "%s%s",
-            i            ? ", "
-            : line->used ? "; waits for "
-                         : "waits for ",
-            dependency_format(&task->after[i], text, sizeof text));
-    if (task->n_after > DEPENDENCIES_LISTED)
-        text_line_add(line, " and %d more", task->n_after - DEPENDENCIES_LISTED);
-    if (line->used == 0)
-        add_limit(line, core, task, now_us);
-}
-
 const char *core_explain(
     const struct core *core, uint64_t id, int64_t now_us, char *buffer, size_t size)
 {
@@ -362,13 +177,13 @@ const char *core_explain(
     if (task && task->state == TASK_HELD)
         text_line_add(&line, "held; `colloc release %" PRIu64 "` lets it go on", id);
     if (task && task->run->memory_wait.bytes)
-        add_memory_wait(&line, core, task);
-    if (task && task_has_stopped(task))
-        add_yield(&line, core, task);
+        explain_memory_wait(&line, core, task);
+    if (task && explain_has_stopped(task))
+        explain_yield(&line, core, task);
     if (!task || !task->queue)
         return buffer;
     if (task->state == TASK_BLOCKED) {
-        add_gate(&line, core, task, now_us);
+        explain_gate(&line, core, task, now_us);
         return buffer;
     }
     if (task->state == TASK_SUSPENDED) {
@@ -473,27 +288,12 @@ const char *core_explain_order(
     return buffer;
 }
 
-static const char *gate_word(const struct task *task)
-{
-    static const char *const words[TASK_GATES] = {[GATE_NONE] = "BeginTime",
-        [GATE_ARRAY] = "JobArrayTaskLimit",
-        [GATE_USER_TASKS] = "QOSMaxJobsPerUserLimit",
-        [GATE_USER_GPUS] = "QOSMaxGRESPerUser",
-        [GATE_USER_MEMORY] = "QOSMaxMemoryPerUser",
-        [GATE_USER_USAGE] = "AssocGrpGRESMinutes",
-        [GATE_PROJECT_TASKS] = "AssocGrpJobsLimit",
-        [GATE_PROJECT_GPUS] = "AssocGrpGRES",
-        [GATE_PROJECT_MEMORY] = "AssocGrpMemLimit",
-        [GATE_PROJECT_USAGE] = "AssocGrpGRESMinutes"};
-    return task->n_after ? "Dependency" : words[task->gate];
-}
-
 const char *core_reason_word(const struct core *core, uint64_t id)
 {
     const struct task *task = core_find_task(core, id);
     if (task && task->state == TASK_HELD)
         return "JobHeldUser";
-    if (task && task_has_stopped(task))
+    if (task && explain_has_stopped(task))
         return task->run->yield.by_user     ? "SuspendedByUser"
                : task->run->yield.is_unused ? "SuspendedUnused"
                                             : "Suspended";
@@ -502,7 +302,7 @@ const char *core_reason_word(const struct core *core, uint64_t id)
     if (!task || !task->queue)
         return "None";
     if (task->state == TASK_BLOCKED)
-        return gate_word(task);
+        return explain_gate_word(task);
     if (task->state == TASK_RECOVERING)
         return "Recovering";
     return suspended_before(core, task) || head_before(core, task) ? "Priority" : "Resources";

@@ -13,7 +13,6 @@
  *     gpus=4 memory=60G        no: there are only two of that size
  */
 #include <errno.h>
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
