@@ -1,191 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Why a task waits, as text for its user; and whether a request can ever be met.
+ * Why a task waits, as text for its user.
  *
- * The verdicts of a policy become text here and nowhere else: one line, GPU by GPU, with the figure
- * and the limit that it exceeds.
+ * The reasons are tried in the order in which they hold a task back. Mostly the first that applies
+ * is the text:
+ *
+ *     held                      by its user
+ *     suspended or paused       why, and what lets it go on (explain_yield.c)
+ *     not eligible              its begin, its dependencies, a limit (explain_gate.c)
+ *     a task comes before it    which, and why it may not be backfilled
+ *     host                      CPUs or main memory of the server
+ *     GPUs                      the policy's verdict on each of them (verdict_text.c)
  */
-#include <errno.h>
 #include <inttypes.h>
-#include <math.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "base/clock.h"
-#include "base/units.h"
 #include "core/core_private.h"
-#include "core/kind_match.h"
+#include "core/explain_parts.h"
 #include "core/node_choice.h"
 #include "core/node_spread.h"
+#include "core/text_line.h"
+#include "core/verdict_text.h"
 
 /* Chosen: what fits on a line of a terminal; further GPUs are counted. */
-#define GPUS_LISTED         8
-#define DEPENDENCIES_LISTED 8
-
-struct line {
-    char *text;
-    size_t size, used;
-};
-
-static void line_add(struct line *line, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
-
-static void line_add(struct line *line, const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    int n = vsnprintf(line->text + line->used, line->size - line->used, format, args);
-    va_end(args);
-    line->used += (size_t)n;
-    if (line->used >= line->size)
-        line->used = line->size - 1;
-}
-
-static void add_memory_short(struct line *line, const struct verdict *verdict)
-{
-    char text[32];
-    line_add(line, "%s short",
-        format_size((int64_t)(verdict->limit - verdict->have), text, sizeof text));
-}
-
-/* In per cent; with decimals where the value is close to its limit. */
-static void add_activity(
-    struct line *line, const char *what, const struct verdict *verdict, const char *remark)
-{
-    int decimals = verdict->have - verdict->limit < 0.005 ? 2 : 0;
-    line_add(line, "%s %.*f %% over %.4g %%%s", what, decimals, 100 * verdict->have,
-        100 * verdict->limit, remark);
-}
-
-static void add_not_idle(struct line *line, const struct verdict *verdict)
-{
-    if (verdict->have > 0)
-        line_add(
-            line, "%.0f task%s there, has to be idle", verdict->have, verdict->have > 1 ? "s" : "");
-    else if (verdict->limit > 0)
-        line_add(line, "in use by %.0f external process%s, has to be idle", verdict->limit,
-            verdict->limit > 1 ? "es" : "");
-    else
-        line_add(line, "not known to be idle (memory in use, or no list of processes)");
-}
-
-static void add_one_process(struct line *line, const struct verdict *verdict)
-{
-    line_add(line, "its compute mode admits one process, now ");
-    if (verdict->task)
-        line_add(line, "task %" PRIu64, verdict->task);
-    else
-        line_add(line, "an external one");
-}
-
-/* "4 of 32 CPUs are free, it needs 8" */
-static void add_host(struct line *line, const struct core *core, const struct verdict *verdict)
-{
-    const struct host_resources *all = &core->settings.host;
-    char free_text[32], all_text[32], needed[32];
-    if (verdict->kind == VERDICT_HOST_CPUS)
-        line_add(line, "%.0f of %d CPUs are free, it needs %.0f", verdict->have, all->cpus,
-            verdict->limit);
-    else
-        line_add(line, "%s of %s of main memory are free, it needs %s",
-            format_size((int64_t)verdict->have, free_text, sizeof free_text),
-            format_size(all->memory_bytes, all_text, sizeof all_text),
-            format_size((int64_t)verdict->limit, needed, sizeof needed));
-}
-
-/* The text of a verdict without figures, and what follows the id of its task, if that has to be
- * there. */
-static const struct verdict_text {
-    const char *text, *behind_task;
-} verdict_texts[VERDICT_KINDS] = {
-    [VERDICT_FITS] = {"fits", NULL},
-    [VERDICT_NOT_A_PLACE] = {"split into MIG instances", NULL},
-    [VERDICT_OTHER_KIND] = {"of another kind", NULL},
-    [VERDICT_LOST] = {"lost", NULL},
-    [VERDICT_FAULTY] = {"faulty", NULL},
-    [VERDICT_NO_SAMPLE] = {"no recent reading", NULL},
-    [VERDICT_MIG_ONE_ONLY] = {"MIG instances serve tasks of one GPU only", NULL},
-    [VERDICT_EXCLUSIVE] = {"task ", " has it to itself"},
-    [VERDICT_DRAINED] = {"drained for task ", ", which recovers"},
-    [VERDICT_RESERVED] = {"reserved for task ", ""},
-    [VERDICT_SET_ASIDE] = {"kept free for reservation ", ""},
-    [VERDICT_HOLD_OFF] = {"task ", " is still taking its memory"},
-    [VERDICT_LEAVING] = {"task ", " is still leaving it"},
-    [VERDICT_MEMORY_UNKNOWN] = {"free memory not known", NULL},
-    [VERDICT_SMACT_UNKNOWN] = {"activity not known", NULL},
-    [VERDICT_POWER_UNKNOWN] = {"power not known", NULL},
-    [VERDICT_PCIE_UNKNOWN] = {"PCIe traffic not known", NULL},
-    [VERDICT_OTHER_MPS_USER] = {"task ",
-        " of another user shares it by MPS, which serves one user at a time"},
-    [VERDICT_SERVICE] = {"task ", ", a service, has not met its latency target for long enough"},
-    [VERDICT_NODE] = {"its server lacks CPUs, host memory or a slot", NULL},
-};
-
-/* VERDICT_HOST_CPUS and VERDICT_HOST_MEMORY are not of one GPU: add_host. */
-static void add_figures(struct line *line, const struct verdict *verdict)
-{
-    switch (verdict->kind) {
-    case VERDICT_NOT_IDLE:
-        add_not_idle(line, verdict);
-        break;
-    case VERDICT_FULL:
-        line_add(line, "%.0f tasks there already", verdict->have);
-        break;
-    case VERDICT_MEMORY_SHORT:
-        add_memory_short(line, verdict);
-        break;
-    case VERDICT_SERVER_POWER:
-        line_add(line, "all GPUs would draw %.0f W with it, at most %.0f W (server-power-max)",
-            verdict->have, verdict->limit);
-        break;
-    case VERDICT_POWER_HIGH:
-        line_add(line, "power %.0f W over %.0f W", verdict->have, verdict->limit);
-        break;
-    case VERDICT_PCIE_HIGH:
-        line_add(line, "PCIe traffic %.1f GB/s over %.1f GB/s", verdict->have / 1e9,
-            verdict->limit / 1e9);
-        break;
-    case VERDICT_SMACT_HIGH:
-        add_activity(line, "SMACT", verdict, "");
-        break;
-    case VERDICT_UTILISATION_HIGH:
-        add_activity(line, "utilisation", verdict, " (SMACT not reported)");
-        break;
-    case VERDICT_SLOWDOWN:
-        line_add(line, "a task would take %.2f times as long as alone, at most %.2f is allowed",
-            verdict->have, verdict->limit);
-        break;
-    case VERDICT_NO_GAIN:
-        line_add(line,
-            "shared, all tasks together would %s %.0f %% of a GPU, at least %.0f %% is required",
-            verdict->have < 0 ? "lose" : "gain", 100 * fabs(verdict->have), 100 * verdict->limit);
-        break;
-    case VERDICT_SERVICE_SLOWED:
-        line_add(line,
-            "requests of task %" PRIu64 ", a service, would take %.2f times as long, at most %.2f "
-            "meets its latency target",
-            verdict->task, verdict->have, verdict->limit);
-        break;
-    case VERDICT_ONE_PROCESS:
-        add_one_process(line, verdict);
-        break;
-    default:
-        break;
-    }
-}
-
-static void add_verdict(struct line *line, const struct verdict *verdict)
-{
-    const struct verdict_text *entry = &verdict_texts[verdict->kind];
-    if (!entry->text)
-        add_figures(line, verdict);
-    else if (entry->behind_task)
-        line_add(line, "%s%" PRIu64 "%s", entry->text, verdict->task, entry->behind_task);
-    else
-        line_add(line, "%s", entry->text);
-}
+#define GPUS_LISTED 8
 
 static bool is_any_of_another_kind(const struct core *core, const struct task *task)
 {
@@ -196,26 +34,26 @@ static bool is_any_of_another_kind(const struct core *core, const struct task *t
 }
 
 /* "waits for a GPU of kind A100: "; nothing where all GPUs are of the kind */
-static void add_kind(struct line *line, const struct core *core, const struct task *task)
+static void add_kind(struct text_line *line, const struct core *core, const struct task *task)
 {
     const char *what = task->request.gpus > 1 ? "GPUs" : "a GPU";
     if (!is_any_of_another_kind(core, task))
         return;
     if (task->state == TASK_SUSPENDED)
-        line_add(line, "goes on only on %s of the same model (%s): ", what,
+        text_line_add(line, "goes on only on %s of the same model (%s): ", what,
             core->view.gpus[task->run->yield.from_gpu].id.name);
     else
-        line_add(line, "waits for %s of kind %s: ", what, task->request.gpu_kind);
+        text_line_add(line, "waits for %s of kind %s: ", what, task->request.gpu_kind);
 }
 
 /* GPUs of a kind that the task cannot have are left out. */
-static void add_verdicts(struct line *line, const struct core *core, const struct task *task,
+static void add_verdicts(struct text_line *line, const struct core *core, const struct task *task,
     const struct verdict *verdicts)
 {
     int listed = 0, more = 0;
     add_kind(line, core, task);
     if (node_spread_is_wanted(&task->request))
-        line_add(line, "needs the same GPUs of %d nodes: ", task->request.nodes);
+        text_line_add(line, "needs the same GPUs of %d nodes: ", task->request.nodes);
     for (int i = 0; i < core->view.n_gpus; i++) {
         if (verdicts[i].kind == VERDICT_NOT_A_PLACE ||
             !cluster_view_is_of_kind(&core->view, i, task))
@@ -224,14 +62,14 @@ static void add_verdicts(struct line *line, const struct core *core, const struc
             more++;
             continue;
         }
-        line_add(line, "%sGPU %s: ", listed ? "; " : "", core->view.gpus[i].id.label);
-        add_verdict(line, &verdicts[i]);
+        text_line_add(line, "%sGPU %s: ", listed ? "; " : "", core->view.gpus[i].id.label);
+        verdict_text_add(line, &verdicts[i]);
         listed++;
     }
     if (more)
-        line_add(line, "; and %d more", more);
+        text_line_add(line, "; and %d more", more);
     if (listed == 0)
-        line_add(line, "there is no GPU");
+        text_line_add(line, "there is no GPU");
 }
 
 /* The head of the main queue, when the task waits behind it; else NULL. A task that cannot be
@@ -247,13 +85,14 @@ static const struct task *head_before(const struct core *core, const struct task
 }
 
 /* "3 tasks are before it in the queue, 2 of other users, who come first by fair share ..." */
-static void add_ahead(struct line *line, const struct core *core, const struct task *task)
+static void add_ahead(struct text_line *line, const struct core *core, const struct task *task)
 {
     int others, n = core_ahead_of(core, task, &others);
-    line_add(line, "%d task%s before it in the queue", n, n > 1 ? "s are" : " is");
+    text_line_add(line, "%d task%s before it in the queue", n, n > 1 ? "s are" : " is");
     if (others)
-        line_add(line, ", %d of other users, who come first by fair share (rank of its user: %d)",
-            others, core_fair_rank(core, task->uid));
+        text_line_add(line,
+            ", %d of other users, who come first by fair share (rank of its user: %d)", others,
+            core_fair_rank(core, task->uid));
 }
 
 /* While a suspended task waits that the GPUs could serve, no task of the main queue starts. Those
@@ -285,34 +124,34 @@ static bool may_be_backfilled(
     return core_backfills(core, head) && is_tried;
 }
 
-static void add_head(
-    struct line *line, const struct core *core, const struct task *head, const struct task *task)
+static void add_head(struct text_line *line, const struct core *core, const struct task *head,
+    const struct task *task)
 {
     int rank = core_fair_rank(core, head->uid), own_rank = core_fair_rank(core, task->uid);
-    line_add(line, "task %" PRIu64 " is the head of the queue: ", head->id);
+    text_line_add(line, "task %" PRIu64 " is the head of the queue: ", head->id);
     if (head->queue != task->queue && rank != own_rank)
-        line_add(line, "its user's fair rank is %d, this task's %d", rank, own_rank);
+        text_line_add(line, "its user's fair rank is %d, this task's %d", rank, own_rank);
     else if (head->queue != task->queue)
-        line_add(line, "it came first of those whose users have the fair rank %d", rank);
+        text_line_add(line, "it came first of those whose users have the fair rank %d", rank);
     else if (head->previous)
-        line_add(line, "it takes longest, as far as is known");
+        text_line_add(line, "it takes longest, as far as is known");
     else if (head->passed_count)
-        line_add(line, "it came first, and %d later task%s started before it", head->passed_count,
-            head->passed_count > 1 ? "s have" : " has");
+        text_line_add(line, "it came first, and %d later task%s started before it",
+            head->passed_count, head->passed_count > 1 ? "s have" : " has");
     else
-        line_add(line, "it came first");
+        text_line_add(line, "it came first");
 }
 
 /* What stands against placing the task now, GPU by GPU. */
 static void explain_placement(
-    struct line *line, const struct core *core, const struct task *task, int64_t now_us)
+    struct text_line *line, const struct core *core, const struct task *task, int64_t now_us)
 {
     struct verdict host = core_check_host_turn(core, task);
     if (host.kind != VERDICT_FITS && task->state != TASK_SUSPENDED) {
         if (core_check_host(core, task).kind == VERDICT_FITS)
-            line_add(line,
+            text_line_add(line,
                 "task %" PRIu64 ", which recovers, comes first: ", core->recovery_queue.first->id);
-        add_host(line, core, &host);
+        verdict_text_add_host(line, core, &host);
         return;
     }
     struct verdict *verdicts = calloc((size_t)core->view.n_gpus + 1, sizeof *verdicts);
@@ -321,7 +160,7 @@ static void explain_placement(
         struct task waiting = core_as_waiting(task);
         struct placement_query query = core_query(core, &waiting, now_us);
         if (node_choice_choose(core_task_policy(core, task), &query, chosen, verdicts) == PLACE_NOW)
-            line_add(line, "nothing, its turn comes");
+            text_line_add(line, "nothing, its turn comes");
         else
             add_verdicts(line, core, task, verdicts);
     }
@@ -329,200 +168,22 @@ static void explain_placement(
     free(chosen);
 }
 
-/* Does it have a process that does not compute? */
-static bool task_has_stopped(const struct task *task)
-{
-    return task->state == TASK_PAUSED || task->state == TASK_SUSPENDED ||
-           task_state_is_changing(task->state);
-}
-
-static void add_yield_reason(struct line *line, const struct task *task)
-{
-    static const char *const texts[YIELD_REASONS] = {
-        [YIELD_TO_USER] = "by its user",
-        [YIELD_TO_MEMORY] = "for want of GPU memory",
-        [YIELD_TO_TASK] = "to let another task run",
-        [YIELD_TO_SLOT] = "because its time slot was over",
-        [YIELD_TO_ROOM] = "to make room on its GPU",
-        [YIELD_GPU_FAILING] = "because its GPU is failing",
-        [YIELD_UNUSED] = "because it did not use its GPUs",
-        [YIELD_TO_SERVICE] = "because a service beside it missed its latency target",
-    };
-    if (task->run->yield.reason == YIELD_TO_SERVICE && task->run->yield.to_task) {
-        line_add(line, "for task %" PRIu64 ", a service that missed its latency target",
-            task->run->yield.to_task);
-        return;
-    }
-    bool names_task = task->run->yield.reason == YIELD_TO_MEMORY ||
-                      task->run->yield.reason == YIELD_TO_TASK ||
-                      task->run->yield.reason == YIELD_TO_ROOM;
-    if (task->run->yield.to_task == task->id)
-        line_add(line, "because its allocation waits for GPU memory");
-    else if (task->run->yield.to_task && names_task)
-        line_add(line, "for task %" PRIu64, task->run->yield.to_task);
-    else
-        line_add(line, "%s", texts[task->run->yield.reason]);
-}
-
-/* "its allocation of 6.0 GiB waits for GPU memory; task 3 gives way to it" */
-static void add_memory_wait(struct line *line, const struct core *core, const struct task *task)
-{
-    char text[32];
-    line_add(line, "its allocation of %s waits for GPU memory",
-        format_size(task->run->memory_wait.bytes, text, sizeof text));
-    for (int i = 0; i < core->n_tasks; i++) {
-        const struct task *other = core->tasks[i];
-        bool gives_way = task_state_is_changing(other->state) &&
-                         other->run->yield.reason == YIELD_TO_MEMORY &&
-                         other->run->yield.to_task == task->id;
-        if (gives_way && other != task)
-            line_add(line, "; task %" PRIu64 " gives way to it", other->id);
-    }
-}
-
-/* "suspended for task 12; to resume it: ", "paused by its user; `colloc resume 3` lets it go on" */
-static void add_yield(struct line *line, const struct core *core, const struct task *task)
-{
-    static const char *const verbs[TASK_STATES] = {
-        [TASK_PAUSED] = "paused ",
-        [TASK_SUSPENDING] = "being suspended ",
-        [TASK_SUSPENDED] = "suspended ",
-        [TASK_RESUMING] = "being resumed; it was suspended ",
-        [TASK_MOVING] = "being moved ",
-    };
-    line_add(line, "%s%s", line->used ? "; " : "", verbs[task->state]);
-    if (task->state == TASK_MOVING)
-        line_add(line, "to GPU %s ", core->view.gpus[task->run->yield.to_gpus[0]].id.label);
-    add_yield_reason(line, task);
-    if (task->ending)
-        line_add(line, "; it is being ended");
-    else if (task->run->yield.by_user)
-        line_add(line, "; `colloc resume %" PRIu64 "` lets it go on", task->id);
-    else if (task->run->yield.is_unused)
-        line_add(
-            line, "; it goes on when it calls CUDA, or by `colloc resume %" PRIu64 "`", task->id);
-    else if (task->state == TASK_SUSPENDED)
-        line_add(line, "; to resume it: ");
-}
-
-/* "the GPU hours charged to its user within the last 168 h, 20.5, have reached 20" */
-static void add_usage_limit(
-    struct line *line, const struct core *core, const struct task *task, int64_t now_us)
-{
-    bool is_project = task->gate == GATE_PROJECT_USAGE;
-    const struct core_settings *settings = &core->settings;
-    int64_t limit_us = is_project ? settings->project_limits.usage_us
-                                  : settings->user_limits.usage_us;
-    const char *who = is_project ? "project" : "user";
-    long long limit_h = limit_us / (3600 * SECOND_US);
-    uint32_t id = is_project ? (uint32_t)core_find_user(core, task->uid)->fair.project : task->uid;
-    char text[64];
-    if (!settings->usage_window_us) {
-        line_add(line,
-            "the GPU hours charged to its %s, decayed by usage-half-life, have reached %lld "
-            "(gpu-hours-per-%s)",
-            who, limit_h, who);
-        return;
-    }
-    line_add(line,
-        "the GPU hours charged to its %s within the last %.4g h, %.1f, have reached %lld "
-        "(gpu-hours-per-%s)",
-        who, (double)settings->usage_window_us / 3600e6,
-        (double)core_usage_of(core, is_project, id, now_us) / 3600e6, limit_h, who);
-    int64_t then_us = core_usage_falls_below(core, is_project, id, limit_us, now_us);
-    if (then_us > now_us)
-        line_add(line, "; if nothing more is charged, they are fewer in %s",
-            format_elapsed(then_us - now_us, text, sizeof text));
-}
-
-/* A limit of the task's user or project. */
-static void add_use_limit(
-    struct line *line, const struct core *core, const struct task *task, int64_t now_us)
-{
-    bool is_project = task->gate >= GATE_PROJECT_TASKS;
-    const struct core_settings *settings = &core->settings;
-    const struct use_limits *limits = is_project ? &settings->project_limits
-                                                 : &settings->user_limits;
-    const char *who = is_project ? "project" : "user";
-    char text[32];
-    switch (task->gate) {
-    case GATE_USER_TASKS:
-    case GATE_PROJECT_TASKS:
-        line_add(line, "%d tasks of its %s are at work, as many as one may have (running-per-%s)",
-            limits->tasks, who, who);
-        break;
-    case GATE_USER_GPUS:
-    case GATE_PROJECT_GPUS:
-        line_add(line, "with it, its %s would have more than %d GPUs (gpus-per-%s)", who,
-            limits->gpus, who);
-        break;
-    case GATE_USER_MEMORY:
-    case GATE_PROJECT_MEMORY:
-        line_add(line, "with it, its %s would have more than %s of GPU memory (gpu-memory-per-%s)",
-            who, format_size(limits->memory_bytes, text, sizeof text), who);
-        break;
-    default:
-        add_usage_limit(line, core, task, now_us);
-        break;
-    }
-}
-
-/* The limit that keeps the task, which has no open dependency and may begin. */
-static void add_limit(
-    struct line *line, const struct core *core, const struct task *task, int64_t now_us)
-{
-    switch (task->gate) {
-    case GATE_ARRAY:
-        line_add(line, "%d tasks of its array %" PRIu64 " are at work, as many as its limit allows",
-            task->array.limit, task->array.id);
-        break;
-    case GATE_NONE:
-        line_add(line, "becomes eligible at once");
-        break;
-    default:
-        add_use_limit(line, core, task, now_us);
-        break;
-    }
-}
-
-/* "may begin in 1:30:00", "waits for the end of ok:12, any:13" */
-static void add_gate(
-    struct line *line, const struct core *core, const struct task *task, int64_t now_us)
-{
-    char text[64];
-    if (task->request.begin_us > now_us)
-        line_add(line,
-            task->run->service.restarts ? "it has ended and is started again in %s"
-                                        : "may begin in %s",
-            format_elapsed(task->request.begin_us - now_us, text, sizeof text));
-    for (int i = 0; i < task->n_after && i < DEPENDENCIES_LISTED; i++)
-        line_add(line, "%s%s",
-            i            ? ", "
-            : line->used ? "; waits for "
-                         : "waits for ",
-            dependency_format(&task->after[i], text, sizeof text));
-    if (task->n_after > DEPENDENCIES_LISTED)
-        line_add(line, " and %d more", task->n_after - DEPENDENCIES_LISTED);
-    if (line->used == 0)
-        add_limit(line, core, task, now_us);
-}
-
 const char *core_explain(
     const struct core *core, uint64_t id, int64_t now_us, char *buffer, size_t size)
 {
-    struct line line = {buffer, size, 0};
+    struct text_line line = {buffer, size, 0};
     buffer[0] = '\0';
     const struct task *task = core_find_task(core, id);
     if (task && task->state == TASK_HELD)
-        line_add(&line, "held; `colloc release %" PRIu64 "` lets it go on", id);
+        text_line_add(&line, "held; `colloc release %" PRIu64 "` lets it go on", id);
     if (task && task->run->memory_wait.bytes)
-        add_memory_wait(&line, core, task);
-    if (task && task_has_stopped(task))
-        add_yield(&line, core, task);
+        explain_memory_wait(&line, core, task);
+    if (task && explain_has_stopped(task))
+        explain_yield(&line, core, task);
     if (!task || !task->queue)
         return buffer;
     if (task->state == TASK_BLOCKED) {
-        add_gate(&line, core, task, now_us);
+        explain_gate(&line, core, task, now_us);
         return buffer;
     }
     if (task->state == TASK_SUSPENDED) {
@@ -531,7 +192,7 @@ const char *core_explain(
     }
     const struct task *before = suspended_before(core, task);
     if (before) {
-        line_add(&line, "task %" PRIu64 ", which is suspended, goes on before it", before->id);
+        text_line_add(&line, "task %" PRIu64 ", which is suspended, goes on before it", before->id);
         return buffer;
     }
     const struct task *head = head_before(core, task);
@@ -543,19 +204,19 @@ const char *core_explain(
     if (head && !may_be_backfilled(core, task, head))
         return buffer;
     if (head && core->reserved_for != head->id) {
-        line_add(&line, "; no task starts before it while no GPUs can be reserved for it");
+        text_line_add(&line, "; no task starts before it while no GPUs can be reserved for it");
         return buffer;
     }
     if (head && core_leaves_host_to(core, task, head)) {
-        line_add(&line, "; it needs CPUs or main memory, which those behind it leave to it");
+        text_line_add(&line, "; it needs CPUs or main memory, which those behind it leave to it");
         return buffer;
     }
     if (in_order)
-        line_add(&line, "; to start before task %" PRIu64 ": ", head->id);
+        text_line_add(&line, "; to start before task %" PRIu64 ": ", head->id);
     else if (head)
-        line_add(&line, "; to start before it: ");
+        text_line_add(&line, "; to start before it: ");
     if (task->request.need.kind == NEED_PENDING) {
-        line_add(&line, "its memory is being estimated");
+        text_line_add(&line, "its memory is being estimated");
         return buffer;
     }
 
@@ -565,7 +226,7 @@ const char *core_explain(
 
 const char *core_explain_ahead(const struct core *core, uint64_t id, char *buffer, size_t size)
 {
-    struct line line = {buffer, size, 0};
+    struct text_line line = {buffer, size, 0};
     const struct task *task = core_find_task(core, id);
     buffer[0] = '\0';
     if (task && task->queue)
@@ -574,12 +235,12 @@ const char *core_explain_ahead(const struct core *core, uint64_t id, char *buffe
 }
 
 /* "task 3 does not wait: it is RUNNING" */
-static bool add_not_waiting(struct line *line, const struct task *task, uint64_t id)
+static bool add_not_waiting(struct text_line *line, const struct task *task, uint64_t id)
 {
     if (!task)
-        line_add(line, "there is no task %" PRIu64 " that waits or runs", id);
+        text_line_add(line, "there is no task %" PRIu64 " that waits or runs", id);
     else if (task->state != TASK_QUEUED && task->state != TASK_RECOVERING)
-        line_add(line, "task %" PRIu64 " does not wait in the queue: it is %s", id,
+        text_line_add(line, "task %" PRIu64 " does not wait in the queue: it is %s", id,
             task->state == TASK_HELD ? "held" : task_state_word(task->state));
     else
         return false;
@@ -587,29 +248,30 @@ static bool add_not_waiting(struct line *line, const struct task *task, uint64_t
 }
 
 /* `first` comes before `other`; both wait. */
-static void add_order(
-    struct line *line, const struct core *core, const struct task *first, const struct task *other)
+static void add_order(struct text_line *line, const struct core *core, const struct task *first,
+    const struct task *other)
 {
     int rank = core_fair_rank(core, first->uid), other_rank = core_fair_rank(core, other->uid);
-    line_add(line, "task %" PRIu64 " comes before task %" PRIu64 ": ", first->id, other->id);
+    text_line_add(line, "task %" PRIu64 " comes before task %" PRIu64 ": ", first->id, other->id);
     if (first->state != other->state)
-        line_add(line, "it ran out of GPU memory, and such tasks recover first");
+        text_line_add(line, "it ran out of GPU memory, and such tasks recover first");
     else if (first->request.priority != other->request.priority)
-        line_add(line, "its priority is %s, that of the other is %s",
+        text_line_add(line, "its priority is %s, that of the other is %s",
             priority_name(first->request.priority), priority_name(other->request.priority));
     else if (first->queue == other->queue || rank == other_rank)
-        line_add(line, "it was submitted earlier%s",
+        text_line_add(line, "it was submitted earlier%s",
             first->uid == other->uid             ? ""
             : core->settings.order == ORDER_FAIR ? ", and their users have the same fair rank"
                                                  : "");
     else
-        line_add(line, "its user's fair rank is %d, that of the other's is %d", rank, other_rank);
+        text_line_add(
+            line, "its user's fair rank is %d, that of the other's is %d", rank, other_rank);
 }
 
 const char *core_explain_order(
     const struct core *core, uint64_t one, uint64_t other, char *buffer, size_t size)
 {
-    struct line line = {buffer, size, 0};
+    struct text_line line = {buffer, size, 0};
     const struct task *a = core_find_task(core, one), *b = core_find_task(core, other);
     buffer[0] = '\0';
     if (add_not_waiting(&line, a, one) || add_not_waiting(&line, b, other))
@@ -618,7 +280,7 @@ const char *core_explain_order(
                     : a->queue == b->queue ? queue_ahead_of(a) < queue_ahead_of(b)
                                            : core_comes_before(core, a, b);
     if (a == b)
-        line_add(&line, "this is one task");
+        text_line_add(&line, "this is one task");
     else if (is_first)
         add_order(&line, core, a, b);
     else
@@ -626,27 +288,12 @@ const char *core_explain_order(
     return buffer;
 }
 
-static const char *gate_word(const struct task *task)
-{
-    static const char *const words[TASK_GATES] = {[GATE_NONE] = "BeginTime",
-        [GATE_ARRAY] = "JobArrayTaskLimit",
-        [GATE_USER_TASKS] = "QOSMaxJobsPerUserLimit",
-        [GATE_USER_GPUS] = "QOSMaxGRESPerUser",
-        [GATE_USER_MEMORY] = "QOSMaxMemoryPerUser",
-        [GATE_USER_USAGE] = "AssocGrpGRESMinutes",
-        [GATE_PROJECT_TASKS] = "AssocGrpJobsLimit",
-        [GATE_PROJECT_GPUS] = "AssocGrpGRES",
-        [GATE_PROJECT_MEMORY] = "AssocGrpMemLimit",
-        [GATE_PROJECT_USAGE] = "AssocGrpGRESMinutes"};
-    return task->n_after ? "Dependency" : words[task->gate];
-}
-
 const char *core_reason_word(const struct core *core, uint64_t id)
 {
     const struct task *task = core_find_task(core, id);
     if (task && task->state == TASK_HELD)
         return "JobHeldUser";
-    if (task && task_has_stopped(task))
+    if (task && explain_has_stopped(task))
         return task->run->yield.by_user     ? "SuspendedByUser"
                : task->run->yield.is_unused ? "SuspendedUnused"
                                             : "Suspended";
@@ -655,140 +302,8 @@ const char *core_reason_word(const struct core *core, uint64_t id)
     if (!task || !task->queue)
         return "None";
     if (task->state == TASK_BLOCKED)
-        return gate_word(task);
+        return explain_gate_word(task);
     if (task->state == TASK_RECOVERING)
         return "Recovering";
     return suspended_before(core, task) || head_before(core, task) ? "Priority" : "Resources";
-}
-
-static bool can_ever_serve(
-    const struct gpu_identity *id, const struct task_request *request, int64_t bytes)
-{
-    return id->is_place && !(id->is_mig_instance && request->gpus > 1) &&
-           kind_match_any(request->gpu_kind, id->name) && id->mem_total_bytes >= bytes;
-}
-
-/* How many places can ever serve the request with `bytes` on each, counted up to `enough`: of one
- * node for a task of several GPUs. A MIG instance serves a task of one GPU only. */
-static int count_places(
-    const struct core *core, const struct task_request *request, int64_t bytes, int enough)
-{
-    int most = 0, n = 0;
-    for (int i = 0; i < core->view.n_gpus && most < enough; i++) {
-        const struct gpu_identity *id = &core->view.gpus[i].id;
-        if (i > 0 && request->gpus > 1 && id->node != core->view.gpus[i - 1].id.node)
-            n = 0;
-        n += can_ever_serve(id, request, bytes);
-        most = n > most ? n : most;
-    }
-    return most;
-}
-
-static int64_t largest_gpu_bytes(const struct core *core, const struct task_request *request)
-{
-    int64_t largest = 0;
-    for (int i = 0; i < core->view.n_gpus; i++) {
-        const struct gpu_identity *id = &core->view.gpus[i].id;
-        if (id->is_place && kind_match_any(request->gpu_kind, id->name) &&
-            id->mem_total_bytes > largest)
-            largest = id->mem_total_bytes;
-    }
-    return largest;
-}
-
-/* The names of all GPUs, each once. */
-static void add_names(struct line *line, const struct core *core)
-{
-    for (int i = 0, listed = 0; i < core->view.n_gpus; i++) {
-        int first = 0;
-        while (strcmp(core->view.gpus[first].id.name, core->view.gpus[i].id.name) != 0 ||
-               !core->view.gpus[first].id.is_place)
-            if (first++ == i)
-                break;
-        if (first == i)
-            line_add(line, "%s%s", listed++ ? ", " : "", core->view.gpus[i].id.name);
-    }
-}
-
-static int refuse_kind(
-    const struct core *core, const struct task_request *request, int places, struct fault *fault)
-{
-    char names[400] = "";
-    struct line line = {names, sizeof names, 0};
-    add_names(&line, core);
-    if (places == 0)
-        return fault_set(fault, EINVAL, "gpu_kinds=%s: no GPU here is of that kind; there are: %s",
-            request->gpu_kind, names);
-    return fault_set(fault, EINVAL,
-        "gpus=%d: a task can have at most %d of kind %s here; the GPUs are: %s", request->gpus,
-        places, request->gpu_kind, names);
-}
-
-/* Why a task can have no more than `places` GPUs although there are others. */
-static const char *why_fewer(const struct core *core, int places)
-{
-    if (places == core->view.n_gpus)
-        return "";
-    if (cluster_view_node_end(&core->view, 0) < core->view.n_gpus)
-        return " on one node";
-    return " (MIG instances serve tasks of one GPU only)";
-}
-
-/* The request, and the memory that each of its GPUs has to have. */
-struct servable {
-    const struct core *core;
-    const struct task_request *request;
-    int64_t bytes;
-};
-
-static bool is_servable(const void *context, int gpu)
-{
-    const struct servable *servable = context;
-    return can_ever_serve(&servable->core->view.gpus[gpu].id, servable->request, servable->bytes);
-}
-
-static int check_over_nodes(
-    const struct core *core, const struct task_request *request, struct fault *fault)
-{
-    const struct servable servable = {
-        core, request, request->need.kind == NEED_DECLARED ? request->need.bytes : 0};
-    int *gpus = calloc((size_t)core->view.n_gpus + 1, sizeof *gpus);
-    if (!gpus)
-        return fault_set(fault, ENOMEM, "out of memory");
-    bool is_found = request->gpus <= core->view.n_gpus &&
-                    node_spread_find(&core->view, request, is_servable, &servable, gpus);
-    free(gpus);
-    if (is_found)
-        return 0;
-    return fault_set(fault, EINVAL,
-        "gpus=%d: there are no %d nodes with as many GPUs of the same indices, large enough for it",
-        request->gpus, request->nodes);
-}
-
-int core_check_request(
-    const struct core *core, const struct task_request *request, struct fault *fault)
-{
-    if (request->gpus < 1)
-        return fault_set(fault, EINVAL, "gpus=%d: a task takes one GPU or more", request->gpus);
-    if (node_spread_is_wanted(request))
-        return check_over_nodes(core, request, fault);
-    int places = count_places(core, request, 0, request->gpus);
-    if (core->view.n_gpus == 0)
-        return fault_set(fault, EINVAL, "gpus=%d: this server has no GPU, or its driver shows none",
-            request->gpus);
-    if (request->gpus > places && request->gpu_kind)
-        return refuse_kind(core, request, places, fault);
-    if (request->gpus > places)
-        return fault_set(fault, EINVAL, "gpus=%d: a task can have at most %d here%s", request->gpus,
-            places, why_fewer(core, places));
-    if (request->need.kind == NEED_DECLARED &&
-        count_places(core, request, request->need.bytes, request->gpus) < request->gpus) {
-        char text[32], largest[32];
-        return fault_set(fault, EINVAL,
-            "memory=%s: this server has too few GPUs that large (the largest: %s), the task could never "
-            "start",
-            format_size(request->need.bytes, text, sizeof text),
-            format_size(largest_gpu_bytes(core, request), largest, sizeof largest));
-    }
-    return core_check_host_request(core, &request->host, fault);
 }

@@ -21,7 +21,6 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/units.h"
 #include "slurm/job_gpu_oom.h"
 #include "slurm/job_place.h"
 #include "slurm/job_request.h"
