@@ -19,7 +19,6 @@ from daemon_case import LIMIT_S, DaemonCase, until
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 WEB = os.path.join(HERE, "..", "..", "web")
-PICTURES = os.environ.get("COLLOC_PICTURES", "")
 
 
 @functools.lru_cache()
@@ -72,7 +71,7 @@ class WebPage(DaemonCase):
                 playwright(),
                 chromium(),
                 check,
-                json.dumps({"url": url, "pictures": PICTURES, **given}),
+                json.dumps({"url": url, **given}),
             ],
             env={**self.env, "HOME": self.folder},
             text=True,

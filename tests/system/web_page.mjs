@@ -65,9 +65,6 @@ async function eventually(get, condition) {
   }
 }
 
-const picture = (page, name, full = true) =>
-  pictures ? page.screenshot({ path: `${pictures}/${name}.png`, fullPage: full }) : null;
-
 const here = (address) => new URL("/", address).href;
 
 const checks = {
@@ -82,7 +79,6 @@ const checks = {
     await eventually(() => page.evaluate(countColours), (colours) => colours > 8);
     const why = await page.textContent("tr[data-task] .why:not(:empty)");
     assert.ok(why.length > 5, "a waiting task says why");
-    await picture(page, "overview-dark", false);
 
     await page.keyboard.press("j");
     await page.keyboard.press("Enter");
@@ -94,7 +90,6 @@ const checks = {
     await page.goto(here(url) + `#/task/${crashed}`);
     await page.waitForSelector(".story .bad");
     await page.waitForSelector(".chart canvas");
-    await picture(page, "task-light");
 
     await page.keyboard.press("2");
     await page.locator(".state", { hasText: "COMPLETED" }).first().waitFor();
@@ -107,7 +102,6 @@ const checks = {
     assert.deepEqual(await page.locator(".report tbody th").allTextContents(), ["root", "all"]);
     await page.selectOption(".report select >> nth=1", "gpu");
     await page.locator(".report tbody th", { hasText: /^1$/ }).waitFor();
-    await picture(page, "report-light", false);
     await page.keyboard.press("1");
     await page.waitForSelector(".lane canvas");
     assert.match(await page.textContent(".host"), /Memory: .*GiB in use/);
@@ -125,8 +119,28 @@ const checks = {
     assert.ok(wide <= 0, `the page is ${wide} px wider than a phone`);
     const head = await phone.evaluate(() => document.querySelector("header").offsetHeight);
     assert.ok(head < 90, `the head of the page is ${head} px high on a phone`);
-    await picture(phone, "overview-phone", false);
     assert.deepEqual(problems, []);
+  },
+
+  // The pictures of docs/, for scripts/draw-web.
+  async pictures() {
+    const draw = (page, name) => page.screenshot({ path: `${pictures}/${name}.png` });
+    const { page, context } = await open(url, { colorScheme: "dark", viewport: { width: 1280, height: 720 } });
+    await page.waitForSelector("tr[data-task]");
+    await page.waitForSelector(".lane canvas");
+    await eventually(() => page.evaluate(countColours), (colours) => colours > 8);
+    await draw(page, "overview-dark");
+    await page.emulateMedia({ colorScheme: "light" });
+    await page.goto(here(url) + `#/task/${task}`);
+    await page.waitForSelector(".chart canvas");
+    await draw(page, "task-light");
+    await page.setViewportSize({ width: 390, height: 800 });
+    await page.emulateMedia({ colorScheme: "dark" });
+    await page.goto(here(url));
+    await page.waitForSelector(".lane canvas");
+    await eventually(() => page.evaluate(countColours), (colours) => colours > 8);
+    await draw(page, "overview-phone");
+    await context.close();
   },
 
   // What happens is shown without loading the page again, also after the daemon was away.

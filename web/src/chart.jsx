@@ -3,7 +3,9 @@
 import { useEffect, useRef } from "preact/hooks";
 import uPlot from "uplot";
 
+import { tick } from "./format.js";
 import { hatch } from "./hatch.js";
+import { timeRange } from "./model.js";
 
 const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
@@ -48,7 +50,10 @@ function drawBands(bands) {
   };
 }
 
-export function Chart({ title, data, colour, format, levels = [], bands = [], max }) {
+// A single value is no curve: it is drawn as a point.
+const isSingle = (plot, series) => plot.data[series].filter((value) => value !== null).length === 1;
+
+export function Chart({ title, data, colour, format, levels = [], bands = [], max, steps }) {
   const host = useRef(null);
   const plot = useRef(null);
   const key = JSON.stringify([title, colour, levels, bands, max]);
@@ -62,11 +67,14 @@ export function Chart({ title, data, colour, format, levels = [], bands = [], ma
         height: 150,
         legend: { show: false },
         cursor: { y: false, sync: { key: "task" } },
-        scales: { x: { range: (u, low, high) => (high - low < 60 ? [high - 60, high] : [low, high]) }, y: { range: (u, low, high) => [0, Math.max(most, (high ?? 0) * 1.08) || 1] } },
-        axes: [axis, { ...axis, size: 64, values: (u, splits) => splits.map(format) }],
+        scales: { x: { range: (u) => timeRange(u.data[0]) }, y: { range: (u, low, high) => [0, Math.max(most, (high ?? 0) * 1.08) || 1] } },
+        axes: [
+          { ...axis, size: 30, space: 70, values: (u, splits, i, space, step) => splits.map((at) => tick(at, step)) },
+          { ...axis, size: 64, values: (u, splits) => splits.map(format), ...(steps && { incrs: steps }) },
+        ],
         series: [
           {},
-          { stroke: line, width: 1.5, spanGaps: false, points: { show: false } },
+          { stroke: line, width: 1.5, spanGaps: false, points: { show: isSingle, size: 6, fill: line } },
           { stroke: "transparent", points: { show: false } },
           { stroke: "transparent", points: { show: false } },
         ],

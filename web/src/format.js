@@ -42,6 +42,17 @@ export function moment(seconds, now = Date.now() / 1000) {
   return new Date(now * 1000).toDateString() === date.toDateString() ? clock : `${day} ${clock}`;
 }
 
+// What an axis of time says at `seconds`, where it says something every `step` seconds: midnight is the
+// day that begins.
+export function tick(seconds, step) {
+  if (!isNumber(seconds)) return UNKNOWN;
+  const date = new Date(seconds * 1000);
+  const two = (n) => String(n).padStart(2, "0");
+  const clock = `${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}`;
+  if (step >= 86400 || clock === "00:00:00") return date.toDateString().slice(4, 10);
+  return step < 60 ? clock : clock.slice(0, 5);
+}
+
 export const gpuName = (name) => (name || "").replace(/^NVIDIA /, "");
 
 export const listOr = (list, otherwise) => (list && list.length ? list.join(", ") : otherwise);

@@ -2,7 +2,7 @@
 // One GPU over time on a canvas: tasks stacked by memory, below it SM activity and power.
 import { useEffect, useRef, useState } from "preact/hooks";
 
-import { duration, memory, moment, percent, watts } from "./format.js";
+import { duration, memory, moment, percent, tick, watts } from "./format.js";
 import { hatch } from "./hatch.js";
 import { hueOf, indexAt, layerAt, powerScale, stackLane } from "./model.js";
 
@@ -123,8 +123,9 @@ function draw(canvas, { lane, stack, total, powerLimit, since, until, marks, tas
   pen.scale(ratio, ratio);
   const xOf = (at) => ((at - since) / (until - since)) * width;
   const step = lane.step;
+  // Whole pixels: between bars that end within one the ground would be seen.
   const x = (i) =>
-    xOf(i < stack.times.length ? stack.times[i] : (stack.times[stack.times.length - 1] ?? since) + step);
+    Math.round(xOf(i < stack.times.length ? stack.times[i] : (stack.times[stack.times.length - 1] ?? since) + step));
   const y = (mib) => MEMORY_HEIGHT * (1 - mib / (total || 1));
   pen.fillStyle = css("--lane");
   pen.fillRect(0, 0, width, MEMORY_HEIGHT);
@@ -152,11 +153,7 @@ function drawAxis(pen, since, until, width, xOf) {
   pen.textBaseline = "bottom";
   const offset = new Date(since * 1000).getTimezoneOffset() * 60;
   for (let at = Math.ceil((since - offset) / step) * step + offset; at < until; at += step) {
-    const date = new Date(at * 1000);
-    const two = (n) => String(n).padStart(2, "0");
-    const clock = `${two(date.getHours())}:${two(date.getMinutes())}`;
-    const text =
-      step < 60 ? `${clock}:${two(date.getSeconds())}` : step < 86400 ? clock : date.toDateString().slice(4, 10);
+    const text = tick(at, step);
     const x = xOf(at);
     if (x > 20 && x < width - 20) pen.fillText(text, x, HEIGHT - 1);
     pen.globalAlpha = 0.25;

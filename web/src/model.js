@@ -160,6 +160,15 @@ export function withGaps(times, columns, step) {
   return [outTimes, ...out];
 }
 
+// The first and last moment of an axis for these times: a minute at least, also for a single moment.
+export function timeRange(times) {
+  const last = times[times.length - 1];
+  return [Math.min(times[0], last - 60), last];
+}
+
+// Steps of an axis in MiB: powers of two, so that labels in GiB are whole.
+export const MEMORY_STEPS = Array.from({ length: 24 }, (_, i) => 2 ** i);
+
 // What a filter's words match: id, name, user, state.
 export function matches(task, filter) {
   const text = `${task.id} ${task.name} ${task.user} ${task.state} ${task.reason}`.toLowerCase();

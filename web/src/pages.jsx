@@ -11,7 +11,7 @@ import {
 import { Lane } from "./lane.jsx";
 import { Host, Shares } from "./overview_sums.jsx";
 import {
-  bandsOf, hasEnded, hueOf, lanesOf, marksOf, matches, memoryVerdict, sortLive, withGaps,
+  MEMORY_STEPS, bandsOf, hasEnded, hueOf, lanesOf, marksOf, matches, memoryVerdict, sortLive, withGaps,
 } from "./model.js";
 
 const open = (id) => (location.hash = `#/task/${id}`);
@@ -205,15 +205,15 @@ export function Overview({ gpus, live, counts, loadAll }) {
 // ---- a task ----
 
 const CURVES = [
-  ["mem_used_mib", "GPU memory", "--memory", memory],
+  ["mem_used_mib", "GPU memory", "--memory", memory, 0, MEMORY_STEPS],
   ["smact", "SM activity", "--activity", percent, 1],
   ["smocc", "SM occupancy", "--activity", percent, 1],
   ["dram_active", "Memory bandwidth", "--activity", percent, 1],
   ["power_w", "Power", "--power", watts],
-  ["pcie_rx_mib_s", "PCIe in", "--host", (v) => (v === null ? UNKNOWN : `${v.toFixed(1)} MiB/s`)],
-  ["cpu_cores", "CPU", "--host", (v) => (v === null ? UNKNOWN : `${v.toFixed(1)} cores`)],
-  ["host_mem_mib", "Host memory", "--host", memory],
-  ["disk_read_mib_s", "Disk read", "--host", (v) => (v === null ? UNKNOWN : `${v.toFixed(1)} MiB/s`)],
+  ["pcie_rx_mib_s", "PCIe in", "--host", (v) => (v === null ? UNKNOWN : `${v.toFixed(1)} MiB/s`), 1],
+  ["cpu_cores", "CPU", "--host", (v) => (v === null ? UNKNOWN : `${v.toFixed(1)} cores`), 1],
+  ["host_mem_mib", "Host memory", "--host", memory, 0, MEMORY_STEPS],
+  ["disk_read_mib_s", "Disk read", "--host", (v) => (v === null ? UNKNOWN : `${v.toFixed(1)} MiB/s`), 1],
 ];
 
 function levelsOf(task, metric) {
@@ -229,13 +229,13 @@ function Curves({ task, answer }) {
   const charts = [];
   const bands = bandsOf([{ ...task, attempts: task.attempts?.map((one) => ({ ...one, gpus: one.gpus?.slice(0, 1) })) }]);
   for (const series of answer.series)
-    for (const [metric, title, colour, format, max] of CURVES) {
+    for (const [metric, title, colour, format, max, steps] of CURVES) {
       const values = series.values[metric];
       if (!values?.some((value) => value !== null)) continue;
       const data = withGaps(series.times, [values, series.min[metric], series.max[metric]], answer.step_s);
       const where = series.gpu !== null ? `GPU ${series.gpu}: ` : series.uuid ? "former GPU: " : "";
       charts.push(
-        <Chart key={`${series.uuid} ${metric}`} title={where + title} data={data} colour={colour} format={format} max={max} levels={levelsOf(task, metric)} bands={bands} />,
+        <Chart key={`${series.uuid} ${metric}`} title={where + title} data={data} colour={colour} format={format} max={max} steps={steps} levels={levelsOf(task, metric)} bands={bands} />,
       );
     }
   return <div class="charts">{charts.length ? charts : <p class="dim">No metrics are stored of this task.</p>}</div>;

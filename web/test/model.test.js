@@ -34,6 +34,25 @@ test("an idle GPU's power is a part of its limit, not the whole strip", () => {
   assert.equal(model.powerScale(undefined, []), 1);
 });
 
+test("an axis of time has a minute at least, also for a single moment", () => {
+  assert.deepEqual(model.timeRange([1000]), [940, 1000]);
+  assert.deepEqual(model.timeRange([990, 1000]), [940, 1000]);
+  assert.deepEqual(model.timeRange([800, 1000]), [800, 1000]);
+});
+
+test("an axis names hours of 24, and days where they matter", () => {
+  const at = new Date(2026, 10, 22, 18, 5, 9).getTime() / 1000;
+  assert.equal(format.tick(at, 10), "18:05:09");
+  assert.equal(format.tick(at, 300), "18:05");
+  assert.equal(format.tick(at, 86400), "Nov 22");
+  assert.equal(format.tick(new Date(2026, 10, 23).getTime() / 1000, 3600), "Nov 23");
+});
+
+test("memory in GiB has whole labels", () => {
+  const steps = model.MEMORY_STEPS.filter((step) => step >= 1024);
+  for (const step of steps) assert.match(format.memory(step), /^\d+\.0 GiB$/);
+});
+
 test("running tasks come before waiting ones, those in order of their queue", () => {
   const order = model.sortLive([...live].reverse());
   const states = order.map((task) => task.state);
