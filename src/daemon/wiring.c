@@ -47,7 +47,8 @@
 #include "exec/tree.h"
 #include "preload/page.h"
 
-#define METRIC_BATCH_US (5 * SECOND_US) /* chosen: what a crash may cost of the metrics */
+#define METRIC_BATCH_US      (5 * SECOND_US)  /* chosen: what a crash may cost of the metrics */
+#define METRIC_IDLE_BATCH_US (30 * SECOND_US) /* chosen: the same while no task runs */
 
 /* ---- the driver's ---- */
 
@@ -358,6 +359,7 @@ static struct metric_recorder *create_metrics(struct daemon *daemon)
         .bytes_max = daemon->config.metrics_bytes_max,
         .keep_us = daemon->config.history_us,
         .batch_us = METRIC_BATCH_US,
+        .idle_batch_us = METRIC_IDLE_BATCH_US,
         .hooks = {daemon, metrics_list_roots, metrics_failed},
     };
     if (options.bytes_max == 0)

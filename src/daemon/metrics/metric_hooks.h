@@ -26,11 +26,12 @@ struct metric_hooks {
 };
 
 struct metric_options {
-    uv_loop_t *loop;   /* borrowed */
-    const char *path;  /* of the database; borrowed until metric_recorder_create returns */
-    int64_t bytes_max; /* of the database */
-    int64_t keep_us;   /* the coarsest buckets are kept so long */
-    int64_t batch_us;  /* time between two batches, which a crash may cost */
+    uv_loop_t *loop;       /* borrowed */
+    const char *path;      /* of the database; borrowed until metric_recorder_create returns */
+    int64_t bytes_max;     /* of the database */
+    int64_t keep_us;       /* the coarsest buckets are kept so long */
+    int64_t batch_us;      /* time between two batches, which a crash may cost */
+    int64_t idle_batch_us; /* the same while no task runs; under METRIC_BATCH_MS */
     struct metric_hooks hooks;
 };
 

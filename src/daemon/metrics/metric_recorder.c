@@ -3,7 +3,8 @@
  * Records metrics over time in a database. Samples come many times a second, in the loop. They are
  * only collected there:
  *
- *     loop     add, add, add ...  | every few seconds the batch goes to the thread
+ *     loop     add, add, add ...  | every few seconds the batch goes to the thread; more seldom
+ *                                 | while no task runs, for a batch costs more than its samples
  *     thread                      | reads the tasks' processes (exec/process_usage.h), writes the
  *                                 | batch in one transaction, and once a minute thins and prunes
  *
@@ -47,6 +48,7 @@ struct batch {
     int64_t first_ms; /* wall clock of the first sample; 0: there is none yet */
     struct metric_root *roots;
     size_t n_roots;
+    bool has_tasks; /* samples of a task */
 };
 
 struct job {
@@ -74,8 +76,9 @@ struct former_usage {
 
 struct metric_recorder {
     struct metric_hooks hooks;
-    struct batch *batch; /* under way */
-    uint64_t batch_ms;   /* how long a batch may be */
+    struct batch *batch;   /* under way */
+    uint64_t batch_ms;     /* how long a batch may be */
+    int64_t idle_batch_us; /* the same of GPUs without tasks */
     uv_timer_t *timer;
     uv_async_t *wake; /* jobs are done */
     uv_thread_t thread;
@@ -397,14 +400,28 @@ static struct batch *begin_batch(struct metric_recorder *recorder)
     return recorder->batch;
 }
 
+static void list_roots(struct metric_recorder *recorder, struct batch *batch)
+{
+    free(batch->roots);
+    batch->roots = NULL;
+    batch->n_roots = recorder->hooks.list_roots(recorder->hooks.context, &batch->roots);
+}
+
+static bool may_wait(const struct metric_recorder *recorder, const struct batch *batch)
+{
+    return batch->n_roots == 0 && !batch->has_tasks &&
+           clock_monotonic_us() < batch->begun_us + recorder->idle_batch_us;
+}
+
 static void on_flush(uv_timer_t *timer)
 {
     struct metric_recorder *recorder = timer->data;
     aligned_timer_start(timer, on_flush, recorder->batch_ms);
     struct batch *batch = begin_batch(recorder);
     if (batch)
-        batch->n_roots = recorder->hooks.list_roots(recorder->hooks.context, &batch->roots);
-    flush_batch(recorder);
+        list_roots(recorder, batch);
+    if (!batch || !may_wait(recorder, batch))
+        flush_batch(recorder);
 }
 
 void metric_recorder_add(struct metric_recorder *recorder, const struct metric_key *key,
@@ -428,6 +445,7 @@ void metric_recorder_add(struct metric_recorder *recorder, const struct metric_k
         return;
     if (!batch->first_ms)
         batch->first_ms = at_ms;
+    batch->has_tasks |= key->task != 0;
     collect_value(batch, key, at_ms, floats, n);
 }
 
@@ -498,6 +516,7 @@ struct metric_recorder *metric_recorder_create(
     recorder->hooks = options->hooks;
     recorder->bytes_max = options->bytes_max;
     recorder->batch_ms = (uint64_t)(options->batch_us / MS_US);
+    recorder->idle_batch_us = options->idle_batch_us;
     uv_mutex_init(&recorder->mutex);
     uv_cond_init(&recorder->has_work);
     uv_timer_init(options->loop, timer);

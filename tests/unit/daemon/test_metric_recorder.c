@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The recorder of metrics in a loop: what was added is answered, also by the next recorder; queries
- * that wait when it closes are answered; a disk that takes nothing is reported; and a week of eight
- * GPUs and 200 tasks is smaller than the setting's default.
+ * that wait when it closes are answered; GPUs without tasks are written more seldom; a disk that
+ * takes nothing is reported; and a week of eight GPUs and 200 tasks is smaller than the setting's
+ * default.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -32,14 +33,16 @@ struct world {
     struct metric_recorder *recorder;
     char folder[64], path[96];
     char *answer;
-    int answers, failures;
+    int answers, failures, batches; /* batches that were due */
+    int64_t idle_batch_us;
     size_t n_roots;
     int64_t begin_ms; /* wall clock; recent, or it would be removed as old */
 };
 
 static size_t on_list_roots(void *context, struct metric_root **ret_roots)
 {
-    const struct world *world = context;
+    struct world *world = context;
+    world->batches++;
     *ret_roots = calloc(world->n_roots + 1, sizeof **ret_roots);
     for (size_t i = 0; i < world->n_roots; i++)
         (*ret_roots)[i] = (struct metric_root){7, getpid()};
@@ -61,6 +64,7 @@ static void create(struct world *world)
         .bytes_max = 200 * MIB,
         .keep_us = 90LL * 86400 * 1000000,
         .batch_us = 20000,
+        .idle_batch_us = world->idle_batch_us,
         .hooks = {world, on_list_roots, on_failed}};
     world->recorder = metric_recorder_create(&options, &fault);
     if (!world->recorder)
@@ -215,6 +219,42 @@ static void test_processes_of_a_task(void **state)
     assert_null(strstr(world->answer, "\"host_mem_mib\":[null"));
 }
 
+static int count_rows(const struct world *world)
+{
+    sqlite3 *other;
+    sqlite3_stmt *count;
+    assert_int_equal(sqlite3_open(world->path, &other), SQLITE_OK);
+    sqlite3_busy_timeout(other, LIMIT_MS);
+    assert_int_equal(
+        sqlite3_prepare_v2(other, "SELECT count(*) FROM rows", -1, &count, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_step(count), SQLITE_ROW);
+    int n = sqlite3_column_int(count, 0);
+    sqlite3_finalize(count);
+    sqlite3_close(other);
+    return n;
+}
+
+/* GPUs without tasks are written more seldom; a task's samples take the batch along. */
+static void test_idle_gpus_wait(void **state)
+{
+    struct world *world = *state;
+    close_recorder(world);
+    world->idle_batch_us = 3600 * SECOND_US;
+    world->batches = 0;
+    create(world);
+    add(world, 0, "GPU-a", 0, 0.25);
+    while (world->batches < 5)
+        uv_run(&world->loop, UV_RUN_ONCE);
+    assert_int_equal(count_rows(world), 0);
+    add(world, 7, "GPU-a", 0, 0.25);
+    while (count_rows(world) < 2)
+        uv_run(&world->loop, UV_RUN_ONCE);
+    add(world, 0, "GPU-b", 1000, 0.25);
+    world->n_roots = 1; /* a task runs, of which there is no sample yet */
+    while (count_rows(world) < 3)
+        uv_run(&world->loop, UV_RUN_ONCE);
+}
+
 /* A batch that cannot be written is dropped and reported, and the recorder goes on. */
 static void test_a_disk_that_takes_nothing(void **state)
 {
@@ -341,6 +381,7 @@ int main(void)
         TEST(test_the_wall_clock_is_set),
         TEST(test_waiting_queries_are_answered_at_the_end),
         TEST(test_processes_of_a_task),
+        TEST(test_idle_gpus_wait),
         TEST(test_a_disk_that_takes_nothing),
         TEST(test_size_of_a_week),
         cmocka_unit_test(test_steps),
