@@ -226,7 +226,7 @@ static int64_t missing_events(const char *folder)
 {
     struct fault fault = {""};
     struct store *store;
-    int64_t missing;
+    int64_t missing = -1;
     if (store_open_to_check(path_in(folder, "colloc.db"), &fault, &store) < 0 ||
         store_count_missing_events(store, &fault, &missing) < 0)
         fail_msg("%s", fault.text);
