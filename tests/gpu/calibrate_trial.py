@@ -41,6 +41,7 @@ def calibrate(programs, output, name, options):
 def main():
     if len(sys.argv) != 3:
         sys.exit(__doc__)
+    os.makedirs(sys.argv[2], exist_ok=True)
     done = [name for name in RUNS if calibrate(*sys.argv[1:], name, RUNS[name])]
     found = {name: constants(f"{sys.argv[2]}/{name}.txt") for name in done}
     for constant in sorted({constant for values in found.values() for constant in values}):

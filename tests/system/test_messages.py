@@ -19,6 +19,7 @@ from daemon_case import LIMIT_S, DaemonCase, processes_with, program, read, unti
 
 SECRET = "s3cr3t-t0ken"
 MAIL_PYTHON = "/usr/bin/python3"  # of Debian's package python3-aiosmtpd
+MAILDIR = ("tmp", "new", "cur")
 
 
 class Receiver(http.server.ThreadingHTTPServer):
@@ -342,7 +343,8 @@ class Mail(MessageCase):
 
     def mails(self, count):
         def find():
-            if not os.path.isdir(os.path.join(self.box, "new")):
+            # The server makes three folders, one after the other.
+            if not all(os.path.isdir(os.path.join(self.box, part)) for part in MAILDIR):
                 return None
             found = list(mailbox.Maildir(self.box, create=False))
             return found if len(found) >= count else None
