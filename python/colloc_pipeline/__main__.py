@@ -7,6 +7,7 @@
 import argparse
 import os
 import shutil
+import signal
 import sys
 import tempfile
 from typing import Any, Dict, List
@@ -100,14 +101,17 @@ class Bench:
         with shared_envs(mode, self.arguments.gpu, 1) as envs:
             env = {**envs[0], "COLLOC_PIPELINE_SHM": self.shm}
             seconds = self.arguments.matrix
-            self.cells += measure_matrix(pipelines, env, self.settings, mode, seconds)
-        self._write()
-        for cell in self.cells:
-            if cell["mode"] == mode and cell["slowdown"] is not None:
-                print(
-                    f"{mode:>8} {cell['stage']} beside {cell['beside']}: {cell['slowdown']:.2f}",
-                    flush=True,
-                )
+            for cells in measure_matrix(pipelines, env, self.settings, mode, seconds):
+                self.cells += cells
+                self._write()
+                for cell in cells:
+                    print_cell(cell)
+
+
+def print_cell(cell: Dict[str, Any]) -> None:
+    """Says how much a stage is slowed down, or that it failed."""
+    slowdown = "failed" if cell["slowdown"] is None else f"{cell['slowdown']:.2f}"
+    print(f"{cell['mode']:>8} {cell['stage']} beside {cell['beside']}: {slowdown}", flush=True)
 
 
 def run_bench(arguments: argparse.Namespace, pipelines: List[Pipeline], shm: str) -> int:
@@ -137,14 +141,23 @@ def make_report(folder: str) -> None:
     print(write_report(folder))
 
 
+def end_by_signal(number: int, _frame: object) -> None:
+    """Leaves by way of every `finally`: no stage, no MPS server and no file is left behind."""
+    sys.exit(128 + number)
+
+
 def main(words: List[str]) -> int:
     """Returns the exit status."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, end_by_signal)
     arguments = parse_arguments(words)
     try:
         pipelines = read_all(arguments)
         for mode in arguments.sharing.split(","):
             if not is_mode(mode):
                 raise SpecError(f"--sharing={mode}: apart, streams, mps or a MIG profile")
+        if arguments.matrix > 0 and not {"streams", "mps"} & set(arguments.sharing.split(",")):
+            raise SpecError("--matrix: needs streams or mps in --sharing, in which stages share")
     except SpecError as error:
         print(f"colloc bench: {error}", file=sys.stderr)
         return 2

@@ -12,7 +12,7 @@ other:
 
 import threading
 import time
-from typing import Any, Dict, List, Tuple
+from typing import Any, Dict, Iterator, List, Tuple
 
 from colloc_pipeline.run import Settings, start_stage
 from colloc_pipeline.spec import Pipeline, Stage
@@ -57,14 +57,13 @@ def measure_rates(pairs: List[Tuple[Stage, StageProcess]], seconds: float) -> Li
 
 def measure_matrix(
     pipelines: List[Pipeline], env: Dict[str, str], settings: Settings, mode: str, seconds: float
-) -> List[Dict[str, Any]]:
-    """A row for each stage beside each other one, itself included; only stages on the GPU where any
-    is there."""
+) -> Iterator[List[Dict[str, Any]]]:
+    """Yields the rows of each pair of stages, a stage beside itself included, as soon as they are
+    measured; only stages on the GPU where any is there."""
     stages = [(pipeline, stage) for pipeline in pipelines for stage in pipeline.stages]
     if any(stage.device == "gpu" for _, stage in stages):
         stages = [(pipeline, stage) for pipeline, stage in stages if stage.device == "gpu"]
     started: List[Tuple[str, Stage, List[StageProcess]]] = []
-    rows = []
     try:
         for pipeline, stage in stages:
             pair: List[StageProcess] = []
@@ -79,14 +78,14 @@ def measure_matrix(
             for other_name, other, other_pair in started[i:]:
                 j = [each[0] for each in started].index(other_name)
                 rates = measure_rates([(stage, pair[0]), (other, other_pair[1])], seconds)
-                rows.append(make_row(mode, name, other_name, alone[i], rates[0]))
+                rows = [make_row(mode, name, other_name, alone[i], rates[0])]
                 if i != j:
                     rows.append(make_row(mode, other_name, name, alone[j], rates[1]))
+                yield rows
     finally:
         for _, _, pair in started:
             for process in pair:
                 process.kill()
-    return rows
 
 
 def make_row(mode: str, stage: str, beside: str, alone: float, rate: float) -> Dict[str, Any]:

@@ -220,6 +220,10 @@ def run_together(
     except StageFailed as error:
         for run in runs:
             run.error = run.error or f"not run: {error}"
+    except (KeyboardInterrupt, SystemExit):
+        for run in runs:
+            run.error = "interrupted"  # its processes are killed, they need not finish
+        raise
     finally:
         for run in runs:
             run.close()

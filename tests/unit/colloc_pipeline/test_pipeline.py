@@ -4,6 +4,7 @@
 import csv
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -15,6 +16,7 @@ sys.path.insert(0, os.path.join(ROOT, "python"))
 
 from colloc_pipeline import recording, sharing, spec, statistics  # noqa: E402
 from colloc_pipeline.stage_queue import Entry, StageQueue  # noqa: E402
+from colloc_slurm.loopback import until  # noqa: E402
 
 BUILD = os.environ.get("COLLOC_BUILD", os.path.join(ROOT, "build"))
 COLLOC = os.path.join(BUILD, "src", "cli", "colloc")
@@ -29,6 +31,15 @@ def stage(name, *after, **more):
 
 def pipeline(*stages, **more):
     return {"name": "p", "requests": 20, "warmup": 2, "in_flight": 4, "stages": stages, **more}
+
+
+def is_in_a_file(folder, text):
+    for root, _, names in os.walk(folder):
+        for name in names:
+            with open(os.path.join(root, name), encoding="utf-8", errors="replace") as file:
+                if text in file.read():
+                    return True
+    return False
 
 
 def processes_of(words):
@@ -290,8 +301,27 @@ class Bench(unittest.TestCase):
         )
         self.assertIn("not done after 1 s", done.stdout)
 
+    def test_a_signal_leaves_nothing_behind(self):
+        """A stage that ignores the end of its input, too."""
+        marker = f"marker-{os.getpid()}"
+        script = (
+            "import sys, time\nprint('{\"ready\": true}', flush=True)\n"
+            "sys.stdin.readline(); print('works', file=sys.stderr, flush=True); time.sleep(600)"
+        )
+        words = [sys.executable, "-c", script, marker]
+        path = self.write(pipeline({"name": "a", "program": words}))
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            output = os.path.join(self.folder, f"by-{number}")
+            command = [COLLOC, "bench", "--sharing=streams", "--no-report", "-o", output, path]
+            with subprocess.Popen(command, stderr=subprocess.DEVNULL) as bench:
+                until(lambda: processes_of(words) and is_in_a_file(output, "works"), "the stage")
+                bench.send_signal(number)
+                self.assertNotEqual(bench.wait(LIMIT_S), 0)
+            until(lambda: not processes_of(words), "the stage's end")
+
     def test_what_is_refused(self):
         path = self.write(pipeline(stage("a")))
+        self.assertIn("--matrix", self.bench("--sharing=apart", "--matrix=1s", path, code=2).stderr)
         self.assertIn("--sharing=sideways", self.bench("--sharing=sideways", path, code=2).stderr)
         self.assertIn("--daemon", self.bench("--daemon", path, code=2).stderr)
         self.assertIn("--rate", self.bench("--rate=5", self.folder + "/table.csv", code=2).stderr)
