@@ -12,6 +12,10 @@ digits        two convolutions, 28x28, batch 64
 decoder       GPT-2 small, 512 tokens, batch 8
 encoder       BERT base, 128 tokens, batch 32
 recommender   DLRM-like: 26 embedding tables, small MLPs, batch 4096
+recommender29 the same with tables of 29 GB
+bert_large    BERT large, 512 tokens, batch 8; bert_base: batch 32
+gpt2_large    GPT-2 large, 512 tokens, batch 8
+xlnet_large   XLNet large, 512 tokens, batch 8; xlnet_base likewise
 
 The collocation paper (EuroMLSys 2024) names resnet26, resnet50 and resnet152 "small", "medium" and
 "large". Precision is PyTorch's default fp32 (convolutions in TF32). The optimizer is SGD with
@@ -147,6 +151,33 @@ def bert(data):
     return BertForMaskedLM(BertConfig())
 
 
+def bert_large(data):
+    from transformers import BertConfig, BertForMaskedLM
+
+    return BertForMaskedLM(
+        BertConfig(
+            hidden_size=1024, num_hidden_layers=24, num_attention_heads=16, intermediate_size=4096
+        )
+    )
+
+
+def gpt2_large(data):
+    from transformers import GPT2Config, GPT2LMHeadModel
+
+    return GPT2LMHeadModel(GPT2Config(n_embd=1280, n_layer=36, n_head=20))
+
+
+def xlnet(width, layers, heads):
+    def build(data):
+        from transformers import XLNetConfig, XLNetLMHeadModel
+
+        return XLNetLMHeadModel(
+            XLNetConfig(d_model=width, n_layer=layers, n_head=heads, d_inner=4 * width)
+        )
+
+    return build
+
+
 def language_loss(output, words):
     """Cross-entropy of each word with the output at its place.
 
@@ -186,8 +217,19 @@ TRAININGS = {
         sgd_for_sparse,
         nn.functional.binary_cross_entropy_with_logits,
     ),
+    "recommender29": Training(
+        Clicks(4096, 4_200_000),
+        recommender,
+        sgd_for_sparse,
+        nn.functional.binary_cross_entropy_with_logits,
+    ),
     "decoder": Training(Tokens(8, 512, 50257), gpt2, adamw, language_loss),
     "encoder": Training(Tokens(32, 128, 30522), bert, adamw, language_loss),
+    "bert_base": Training(Tokens(32, 512, 30522), bert, adamw, language_loss),
+    "bert_large": Training(Tokens(8, 512, 30522), bert_large, adamw, language_loss),
+    "gpt2_large": Training(Tokens(8, 512, 50257), gpt2_large, adamw, language_loss),
+    "xlnet_base": Training(Tokens(8, 512, 32000), xlnet(768, 12, 12), adamw, language_loss),
+    "xlnet_large": Training(Tokens(8, 512, 32000), xlnet(1024, 24, 16), adamw, language_loss),
     "digits": Training(Images(64, 28, 10, channels=1), digits, sgd, nn.functional.cross_entropy),
     "heavy": by_torchvision("resnet50", Images(128, 224, 1000)),
 }

@@ -8,7 +8,9 @@ WHY = [
     "How much sharing gains depends on the SM activity of the tasks, which was never published: it "
     "is assumed (`data/traces/tasks.txt`). With 90 % or 110 % of it the gain changes by more than "
     "the difference between our and the published figures: see the last two columns of the first "
-    "table, on the project's own copy of tasks and traces.",
+    "table, on the project's own copy of tasks and traces. Derived from measurements on an H100, "
+    "the gains of the oracle are 19 to 29 %, by how much slower the A100 is taken to be "
+    "(`docs/measured/activity.md`).",
     "The interference model is fitted to an H200 (`docs/measured/sharing.md`); the dissertation's "
     "GPUs are A100s. On the H200 a task alone under MPS waits longer for its launches, which "
     "others did not find on an A100. This explains little: the column `free launches` is without "
