@@ -20,6 +20,8 @@ from colloc_pipeline.sharing import SharingError, is_mode, shared_envs
 from colloc_pipeline.spec import Pipeline, SpecError, read_pipeline
 from colloc_pipeline.stage import StageFailed
 
+END_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
 
 def parse_arguments(words: List[str]) -> argparse.Namespace:
     """The command line."""
@@ -93,12 +95,12 @@ class Bench:
         """All pipelines in one mode."""
         groups = [[pipeline] for pipeline in pipelines] if mode == "apart" else [pipelines]
         for group in groups:
-            with shared_envs(mode, self.arguments.gpu, len(group)) as envs:
+            with shared_envs(mode, self.arguments.gpu, len(group), self.settings.logs) as envs:
                 self._measure(group, envs, mode, repeat)
 
     def run_matrix(self, pipelines: List[Pipeline], mode: str) -> None:
         """The matrix of the stages in one mode, in which all share a GPU."""
-        with shared_envs(mode, self.arguments.gpu, 1) as envs:
+        with shared_envs(mode, self.arguments.gpu, 1, self.settings.logs) as envs:
             env = {**envs[0], "COLLOC_PIPELINE_SHM": self.shm}
             seconds = self.arguments.matrix
             for cells in measure_matrix(pipelines, env, self.settings, mode, seconds):
@@ -142,13 +144,16 @@ def make_report(folder: str) -> None:
 
 
 def end_by_signal(number: int, _frame: object) -> None:
-    """Leaves by way of every `finally`: no stage, no MPS server and no file is left behind."""
+    """Leaves by way of every `finally`: no stage, no MPS server and no file is left behind. Another
+    signal does not interrupt these."""
+    for other in END_SIGNALS:
+        signal.signal(other, signal.SIG_IGN)
     sys.exit(128 + number)
 
 
 def main(words: List[str]) -> int:
     """Returns the exit status."""
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    for number in END_SIGNALS:
         signal.signal(number, end_by_signal)
     arguments = parse_arguments(words)
     try:

@@ -19,6 +19,7 @@ from colloc_pipeline.spec import Pipeline, Stage
 from colloc_pipeline.stage import StageFailed, StageProcess
 
 WARMUP_BATCHES = 2
+ANSWER_S = 60.0  # chosen: a stage that has not answered so long after the end hangs
 
 
 def work_until(
@@ -41,17 +42,23 @@ def work_until(
 
 
 def measure_rates(pairs: List[Tuple[Stage, StageProcess]], seconds: float) -> List[float]:
-    """Items per second of processes that work at the same time."""
+    """Items per second of processes that work at the same time. Raises StageFailed where one hangs:
+    under MPS one client that hangs can hold up all, and then nothing more can be measured."""
     rates = [0.0] * len(pairs)
     end = time.monotonic() + seconds
     threads = [
-        threading.Thread(target=work_until, args=(stage, process, end, rates, slot))
+        threading.Thread(target=work_until, args=(stage, process, end, rates, slot), daemon=True)
         for slot, (stage, process) in enumerate(pairs)
     ]
     for thread in threads:
         thread.start()
-    for thread in threads:
-        thread.join()
+    for thread, (stage, _) in zip(threads, pairs):
+        thread.join(max(0.0, end + ANSWER_S - time.monotonic()))
+        if thread.is_alive():
+            raise StageFailed(
+                f"{stage.name}: no answer within {ANSWER_S:.0f} s: the matrix ends here; under MPS "
+                "see mps-server.log"
+            )
     return rates
 
 

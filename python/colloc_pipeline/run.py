@@ -216,7 +216,6 @@ def run_together(
         end = time.monotonic() + settings.limit_s
         for run in runs:
             run.wait(max(0.0, end - time.monotonic()))
-        recording.close()
     except StageFailed as error:
         for run in runs:
             run.error = run.error or f"not run: {error}"
@@ -225,6 +224,7 @@ def run_together(
             run.error = "interrupted"  # its processes are killed, they need not finish
         raise
     finally:
+        recording.close()
         for run in runs:
             run.close()
     return runs

@@ -46,8 +46,9 @@ def list_gpus() -> str:
 
 
 @contextlib.contextmanager
-def mps_daemon(gpu: str) -> Iterator[Dict[str, str]]:
-    """A control daemon of our own for one GPU, and the environment of its clients."""
+def mps_daemon(gpu: str, logs: str) -> Iterator[Dict[str, str]]:
+    """A control daemon of our own for one GPU, and the environment of its clients. Its logs are
+    added to those in `logs`, as mps-control.log and mps-server.log."""
     folder = tempfile.mkdtemp(prefix="colloc-mps-")
     env = {"CUDA_MPS_PIPE_DIRECTORY": folder, "CUDA_MPS_LOG_DIRECTORY": folder}
     own = {**os.environ, **env, "CUDA_VISIBLE_DEVICES": gpu}
@@ -62,15 +63,20 @@ def mps_daemon(gpu: str) -> Iterator[Dict[str, str]]:
     finally:
         with contextlib.suppress(OSError, subprocess.SubprocessError):
             subprocess.run([control], env=own, input=b"quit\n", timeout=60, check=False)
+        for name in ("control.log", "server.log"):
+            with contextlib.suppress(OSError), open(os.path.join(folder, name), "rb") as log:
+                with open(os.path.join(logs, f"mps-{name}"), "ab") as kept:
+                    shutil.copyfileobj(log, kept)
         shutil.rmtree(folder, ignore_errors=True)
 
 
 @contextlib.contextmanager
-def shared_envs(mode: str, gpu: str, n: int) -> Iterator[List[Dict[str, str]]]:
-    """The environments of `n` pipelines that run at the same time in this mode."""
+def shared_envs(mode: str, gpu: str, n: int, logs: str) -> Iterator[List[Dict[str, str]]]:
+    """The environments of `n` pipelines that run at the same time in this mode. What MPS
+    logs goes to the folder `logs`."""
     base = {**os.environ, "CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
     if mode == "mps":
-        with mps_daemon(gpu) as client:
+        with mps_daemon(gpu, logs) as client:
             yield [{**base, **client} for _ in range(n)]
         return
     devices = [gpu] * n

@@ -10,11 +10,13 @@ import sys
 import tempfile
 import threading
 import unittest
+import unittest.mock
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..")
 sys.path.insert(0, os.path.join(ROOT, "python"))
 
-from colloc_pipeline import recording, sharing, spec, statistics  # noqa: E402
+from colloc_pipeline import matrix, recording, sharing, spec, statistics  # noqa: E402
+from colloc_pipeline.stage import StageFailed  # noqa: E402
 from colloc_pipeline.stage_queue import Entry, StageQueue  # noqa: E402
 from colloc_slurm.loopback import until  # noqa: E402
 
@@ -42,13 +44,13 @@ def is_in_a_file(folder, text):
     return False
 
 
-def processes_of(words):
-    """The processes that run this command."""
-    found = []
+def processes_with(*words):
+    """The processes whose command has these words, one after the other, or as part of one."""
+    wanted, found = "\0".join(words), []
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
             with open(f"/proc/{pid}/cmdline", encoding="utf-8", errors="replace") as file:
-                if file.read().split("\0")[:-1] == words:
+                if wanted in file.read() and int(pid) != os.getpid():
                     found.append(int(pid))
         except OSError:
             pass  # it has ended
@@ -166,6 +168,30 @@ class Queue(unittest.TestCase):
         self.assertFalse(queue.put(Entry(1)))
 
 
+class HangingStage:
+    """Works on its first batch until it may end."""
+
+    def __init__(self):
+        self.may_end = threading.Event()
+
+    def make_items(self, n):
+        return [{"id": i} for i in range(n)]
+
+    def process_batch(self, items):
+        self.may_end.wait()
+        return items
+
+
+class Matrix(unittest.TestCase):
+    def test_a_stage_that_hangs(self):
+        process = HangingStage()
+        self.addCleanup(process.may_end.set)
+        hung = spec.Stage("infer", PRETEND)
+        with unittest.mock.patch.object(matrix, "ANSWER_S", 0.1):
+            with self.assertRaisesRegex(StageFailed, "infer: no answer within"):
+                matrix.measure_rates([(hung, process)], 0.01)
+
+
 class Bench(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
@@ -265,7 +291,7 @@ class Bench(unittest.TestCase):
                 self.assertIn("No such file or directory: install it, or correct", line)
         self.assertEqual(len(self.table("pipelines.csv")), 2)
         self.assertEqual(done.stdout.count(error), 2)
-        self.assertEqual(processes_of(sleep), [])
+        self.assertEqual(processes_with(*sleep), [])
 
     def test_a_program_that_is_not_there_in_the_matrix(self):
         # It is there for the run of the pipeline, and removes itself.
@@ -314,10 +340,11 @@ class Bench(unittest.TestCase):
             output = os.path.join(self.folder, f"by-{number}")
             command = [COLLOC, "bench", "--sharing=streams", "--no-report", "-o", output, path]
             with subprocess.Popen(command, stderr=subprocess.DEVNULL) as bench:
-                until(lambda: processes_of(words) and is_in_a_file(output, "works"), "the stage")
+                until(lambda: processes_with(*words) and is_in_a_file(output, "works"), "the stage")
                 bench.send_signal(number)
                 self.assertNotEqual(bench.wait(LIMIT_S), 0)
-            until(lambda: not processes_of(words), "the stage's end")
+            until(lambda: not processes_with(*words), "the stage's end")
+            self.assertEqual(processes_with(output), [], "the recording has ended, too")
 
     def test_what_is_refused(self):
         path = self.write(pipeline(stage("a")))
