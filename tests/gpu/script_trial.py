@@ -154,6 +154,16 @@ def follow(name, folder, words, output):
     return round(time.monotonic() - started, 1)
 
 
+def settled_use(gpu):
+    """Of the idle GPU: what ended before this began may still hold memory for a while."""
+    used = gpu.used()
+    while True:
+        time.sleep(1)
+        before, used = used, gpu.used()
+        if used >= before:
+            return used
+
+
 def wait_until_free(gpu, idle):
     """The driver frees the memory of an ended process some time after its end."""
     end = time.monotonic() + FREE_LIMIT_S
@@ -192,8 +202,8 @@ def save(place, name, value):
 
 
 def measure(path, output, seconds="120"):
-    gpu, deadline = Gpu(), time.monotonic() + float(seconds)
-    idle = gpu.used()
+    gpu = Gpu()
+    idle, deadline = settled_use(gpu), time.monotonic() + float(seconds)
     rows = list(read_list(path))
     for name, _, _ in rows:
         os.makedirs(os.path.join(output, name), exist_ok=True)
