@@ -204,6 +204,11 @@ def recommender(data):
     return Recommender(rows=data.rows)
 
 
+def by_clicks(data):
+    loss = nn.functional.binary_cross_entropy_with_logits
+    return Training(data, recommender, sgd_for_sparse, loss)
+
+
 TRAININGS = {
     "resnet18": Training(Images(128, 32, 10), cifar_resnet18, sgd, nn.functional.cross_entropy),
     "resnet26": by_timm("resnet26", Images(128, 32, 10)),
@@ -211,18 +216,8 @@ TRAININGS = {
     "efficientnet": by_torchvision("efficientnet_v2_s", Images(128, 64, 1000)),
     "resnet152": by_torchvision("resnet152", Images(32, 224, 1000)),
     "cait": by_timm("cait_xxs24_224", Images(32, 224, 1000), is_for_one_size=True),
-    "recommender": Training(
-        Clicks(4096, 1_000_000),
-        recommender,
-        sgd_for_sparse,
-        nn.functional.binary_cross_entropy_with_logits,
-    ),
-    "recommender29": Training(
-        Clicks(4096, 4_200_000),
-        recommender,
-        sgd_for_sparse,
-        nn.functional.binary_cross_entropy_with_logits,
-    ),
+    "recommender": by_clicks(Clicks(4096, 1_000_000)),
+    "recommender29": by_clicks(Clicks(4096, 4_200_000)),
     "decoder": Training(Tokens(8, 512, 50257), gpt2, adamw, language_loss),
     "encoder": Training(Tokens(32, 128, 30522), bert, adamw, language_loss),
     "bert_base": Training(Tokens(32, 512, 30522), bert, adamw, language_loss),

@@ -5,6 +5,7 @@
 """
 
 import argparse
+import contextlib
 import os
 import shutil
 import signal
@@ -16,7 +17,7 @@ from colloc_pipeline import results
 from colloc_pipeline.matrix import measure_matrix
 from colloc_pipeline.recording import Recording, summarise
 from colloc_pipeline.run import Settings, run_together
-from colloc_pipeline.sharing import SharingError, is_mode, shared_envs
+from colloc_pipeline.sharing import SHARED_MODES, SharingError, is_mode, shared_envs
 from colloc_pipeline.spec import Pipeline, SpecError, read_pipeline
 from colloc_pipeline.stage import StageFailed
 
@@ -103,10 +104,11 @@ class Bench:
         with shared_envs(mode, self.arguments.gpu, 1, self.settings.logs) as envs:
             env = {**envs[0], "COLLOC_PIPELINE_SHM": self.shm}
             seconds = self.arguments.matrix
-            for cells in measure_matrix(pipelines, env, self.settings, mode, seconds):
-                self.cells += cells
-                self._write()
+            cells = measure_matrix(pipelines, env, self.settings, mode, seconds)
+            with contextlib.closing(cells):  # its processes end before the MPS server does
                 for cell in cells:
+                    self.cells.append(cell)
+                    self._write()
                     print_cell(cell)
 
 
@@ -125,7 +127,7 @@ def run_bench(arguments: argparse.Namespace, pipelines: List[Pipeline], shm: str
         try:
             for repeat in range(1, arguments.repeat + 1):
                 bench.run_mode(pipelines, mode, repeat)
-            if arguments.matrix > 0 and mode in ("streams", "mps"):
+            if arguments.matrix > 0 and mode in SHARED_MODES:
                 bench.run_matrix(pipelines, mode)
         except (SharingError, StageFailed) as error:
             print(f"colloc bench: {error}", file=sys.stderr)
@@ -158,10 +160,11 @@ def main(words: List[str]) -> int:
     arguments = parse_arguments(words)
     try:
         pipelines = read_all(arguments)
-        for mode in arguments.sharing.split(","):
+        modes = arguments.sharing.split(",")
+        for mode in modes:
             if not is_mode(mode):
                 raise SpecError(f"--sharing={mode}: apart, streams, mps or a MIG profile")
-        if arguments.matrix > 0 and not {"streams", "mps"} & set(arguments.sharing.split(",")):
+        if arguments.matrix > 0 and not any(mode in SHARED_MODES for mode in modes):
             raise SpecError("--matrix: needs streams or mps in --sharing, in which stages share")
     except SpecError as error:
         print(f"colloc bench: {error}", file=sys.stderr)

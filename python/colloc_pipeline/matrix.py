@@ -12,7 +12,7 @@ other:
 
 import threading
 import time
-from typing import Any, Dict, Iterator, List, Tuple
+from typing import Any, Dict, Generator, List, Tuple
 
 from colloc_pipeline.run import Settings, start_stage
 from colloc_pipeline.spec import Pipeline, Stage
@@ -64,9 +64,10 @@ def measure_rates(pairs: List[Tuple[Stage, StageProcess]], seconds: float) -> Li
 
 def measure_matrix(
     pipelines: List[Pipeline], env: Dict[str, str], settings: Settings, mode: str, seconds: float
-) -> Iterator[List[Dict[str, Any]]]:
-    """Yields the rows of each pair of stages, a stage beside itself included, as soon as they are
-    measured; only stages on the GPU where any is there."""
+) -> Generator[Dict[str, Any], None, None]:
+    """Yields a row for each stage beside each other one, itself included, as soon as it is
+    measured; only stages on the GPU where any is there. Its caller closes it, which ends the
+    processes."""
     stages = [(pipeline, stage) for pipeline in pipelines for stage in pipeline.stages]
     if any(stage.device == "gpu" for _, stage in stages):
         stages = [(pipeline, stage) for pipeline, stage in stages if stage.device == "gpu"]
@@ -85,10 +86,9 @@ def measure_matrix(
             for other_name, other, other_pair in started[i:]:
                 j = [each[0] for each in started].index(other_name)
                 rates = measure_rates([(stage, pair[0]), (other, other_pair[1])], seconds)
-                rows = [make_row(mode, name, other_name, alone[i], rates[0])]
+                yield make_row(mode, name, other_name, alone[i], rates[0])
                 if i != j:
-                    rows.append(make_row(mode, other_name, name, alone[j], rates[1]))
-                yield rows
+                    yield make_row(mode, other_name, name, alone[j], rates[1])
     finally:
         for _, _, pair in started:
             for process in pair:

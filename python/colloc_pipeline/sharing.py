@@ -15,7 +15,8 @@ import subprocess
 import tempfile
 from typing import Dict, Iterator, List
 
-MODES = ("apart", "streams", "mps")
+SHARED_MODES = ("streams", "mps")  # all stages on one GPU
+MODES = ("apart", *SHARED_MODES)
 PROFILE = re.compile(r"^\d+g\.\d+gb$")
 INSTANCE = re.compile(r"MIG (\S+)\s+Device\s+\d+:\s+\(UUID: (MIG-[0-9a-f/-]+|MIG-GPU-[^)]+)\)")
 

@@ -42,14 +42,19 @@ WARM_UP_S = 1
 LIMIT_S = 60
 
 
-def trainings(path):
-    """(model, data set, batch) of each line, each once."""
+def read_tasks(path):
+    """A dictionary for each line, by the names in the first one."""
     with open(path, encoding="utf-8") as file:
         lines = [line.split() for line in file if line.strip() and not line.startswith("#")]
-    columns = lines[0]
-    found = [dict(zip(columns, line)) for line in lines[1:]]
+    return [dict(zip(lines[0], line)) for line in lines[1:]]
+
+
+def trainings(path):
+    """(model, data set, batch) of each line, each once."""
     return list(
-        dict.fromkeys((task["model"], task["dataset"], int(task["batch"])) for task in found)
+        dict.fromkeys(
+            (task["model"], task["dataset"], int(task["batch"])) for task in read_tasks(path)
+        )
     )
 
 
@@ -181,26 +186,19 @@ IMAGES = {"imagenet": 1281167, "cifar100": 50000, "mnist": 60000}  # of an epoch
 def print_tasks(folder, tasks, ratio):
     with open(os.path.join(folder, "means.csv"), newline="", encoding="utf-8") as file:
         means = {(r["model"], r["dataset"], r["batch"]): r for r in csv.DictReader(file)}
-    columns = None
-    with open(tasks, encoding="utf-8") as file:
-        for line in file:
-            if not line.strip() or line.startswith("#"):
-                continue
-            if not columns:
-                columns = line.split()
-                print(*columns)
-                continue
-            task = dict(zip(columns, line.split()))
-            mean = means[task["model"], task["dataset"], task["batch"]]
-            smact = float(mean["smact"])
-            if task["dataset"] in IMAGES:
-                rate = IMAGES[task["dataset"]] * int(task["epochs"]) / float(task["solo_s"])
-                smact *= ratio * rate / float(mean["samples_per_s"])
-            smact = min(float(mean["smact"]), smact)  # more it has not when it waits for nothing
-            power = 85 + 190 * (min(1, 0.2 + 0.9 * smact) / 4 + smact * 3 / 4)
-            task.update(smact=f"{smact:.2f}", smocc=f"{0.45 * smact:.2f}")
-            task.update(dram=f"{0.5 * smact:.2f}", power_w=f"{power:.0f}")
-            print(*task.values())
+    lines = read_tasks(tasks)
+    print(*lines[0])
+    for task in lines:
+        mean = means[task["model"], task["dataset"], task["batch"]]
+        smact = float(mean["smact"])
+        if task["dataset"] in IMAGES:
+            rate = IMAGES[task["dataset"]] * int(task["epochs"]) / float(task["solo_s"])
+            smact *= ratio * rate / float(mean["samples_per_s"])
+        smact = min(float(mean["smact"]), smact)  # more it has not when it waits for nothing
+        power = 85 + 190 * (min(1, 0.2 + 0.9 * smact) / 4 + smact * 3 / 4)
+        task.update(smact=f"{smact:.2f}", smocc=f"{0.45 * smact:.2f}")
+        task.update(dram=f"{0.5 * smact:.2f}", power_w=f"{power:.0f}")
+        print(*task.values())
     return 0
 
 

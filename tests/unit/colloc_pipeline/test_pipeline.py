@@ -13,12 +13,13 @@ import unittest
 import unittest.mock
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..")
-sys.path.insert(0, os.path.join(ROOT, "python"))
+sys.path[:0] = [os.path.join(ROOT, "python"), os.path.join(ROOT, "tests", "system")]
 
 from colloc_pipeline import matrix, recording, sharing, spec, statistics  # noqa: E402
 from colloc_pipeline.stage import StageFailed  # noqa: E402
 from colloc_pipeline.stage_queue import Entry, StageQueue  # noqa: E402
 from colloc_slurm.loopback import until  # noqa: E402
+from daemon_case import processes_with  # noqa: E402
 
 BUILD = os.environ.get("COLLOC_BUILD", os.path.join(ROOT, "build"))
 COLLOC = os.path.join(BUILD, "src", "cli", "colloc")
@@ -42,19 +43,6 @@ def is_in_a_file(folder, text):
                 if text in file.read():
                     return True
     return False
-
-
-def processes_with(*words):
-    """The processes whose command has these words, one after the other, or as part of one."""
-    wanted, found = "\0".join(words), []
-    for pid in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            with open(f"/proc/{pid}/cmdline", encoding="utf-8", errors="replace") as file:
-                if wanted in file.read() and int(pid) != os.getpid():
-                    found.append(int(pid))
-        except OSError:
-            pass  # it has ended
-    return found
 
 
 class Spec(unittest.TestCase):
@@ -291,7 +279,7 @@ class Bench(unittest.TestCase):
                 self.assertIn("No such file or directory: install it, or correct", line)
         self.assertEqual(len(self.table("pipelines.csv")), 2)
         self.assertEqual(done.stdout.count(error), 2)
-        self.assertEqual(processes_with(*sleep), [])
+        self.assertEqual(processes_with("\0".join(sleep)), [])
 
     def test_a_program_that_is_not_there_in_the_matrix(self):
         # It is there for the run of the pipeline, and removes itself.
@@ -340,10 +328,10 @@ class Bench(unittest.TestCase):
             output = os.path.join(self.folder, f"by-{number}")
             command = [COLLOC, "bench", "--sharing=streams", "--no-report", "-o", output, path]
             with subprocess.Popen(command, stderr=subprocess.DEVNULL) as bench:
-                until(lambda: processes_with(*words) and is_in_a_file(output, "works"), "the stage")
+                until(lambda: processes_with(marker) and is_in_a_file(output, "works"), "the stage")
                 bench.send_signal(number)
                 self.assertNotEqual(bench.wait(LIMIT_S), 0)
-            until(lambda: not processes_with(*words), "the stage's end")
+            until(lambda: not processes_with(marker), "the stage's end")
             self.assertEqual(processes_with(output), [], "the recording has ended, too")
 
     def test_what_is_refused(self):
