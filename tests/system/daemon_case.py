@@ -38,8 +38,8 @@ MIB = 1 << 20
 
 # Python has no sanitizer's runtime, which a libcuda of the sanitizer's build wants.
 with open(os.path.join(BUILD, "emulator", "libcuda.so.1"), "rb") as library:
-    PYTHON_HAS_CUDA = b"__asan_init" not in library.read()
-needs_cuda_in_python = unittest.skipUnless(PYTHON_HAS_CUDA, "the emulator's libcuda is sanitized")
+    SANITIZED = b"__asan_init" in library.read()
+needs_cuda_in_python = unittest.skipIf(SANITIZED, "the emulator's libcuda is sanitized")
 
 
 def program(name):

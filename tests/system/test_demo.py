@@ -11,10 +11,11 @@ import sys
 import tempfile
 import unittest
 
-from daemon_case import BUILD, LIMIT_S, processes_with, until
+from daemon_case import BUILD, LIMIT_S, SANITIZED, processes_with, until
 
 DEMO = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "scripts", "demo")
-SPEED = 500  # the faster, the more of a hold-off is gone before a slow build has started a process
+# The faster, the more of a hold-off is gone before a process has started, and sanitizers start slowly.
+SPEED = 100 if SANITIZED else 500
 
 # On four GPUs of 40336 MiB: beside four tasks with 19018 MiB each a task of 22978 MiB does not fit.
 # But more is free than the 5 GiB that MAGM requires of an unknown task, and SM activity is low. So

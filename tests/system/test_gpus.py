@@ -68,6 +68,8 @@ class KindSpeeds(DaemonCase):
     gpus = "T4,A100-40GB"
 
     def test_predictive_takes_the_faster_idle_gpu(self):
+        for index in range(2):  # without a reading it is not known to be idle
+            self.wait_gpu(lambda gpu: gpu["smact"] is not None, index)
         task = self.submit("exec sleep 1000", policy="predictive", memory_mib=1000)
         self.assertEqual(self.wait_state(task, "RUNNING")["gpus"], ["1"])
 
