@@ -14,7 +14,7 @@ import unittest
 from daemon_case import BUILD, LIMIT_S, SANITIZED, processes_with, until
 
 DEMO = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "scripts", "demo")
-# The faster, the more of a hold-off is gone before a process has started, and sanitizers start slowly.
+# The faster, the more of a hold-off is gone before a process has started. Sanitizers start slowly.
 SPEED = 100 if SANITIZED else 500
 
 # On four GPUs of 40336 MiB: beside four tasks with 19018 MiB each a task of 22978 MiB does not fit.
