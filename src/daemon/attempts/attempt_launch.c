@@ -176,6 +176,17 @@ static char *join_gpu_minors(const struct attempts *attempts, const struct task 
     return text;
 }
 
+/* A server that starts a process for the task puts it there (exec/process_owner.h). */
+static int name_cgroup(
+    const struct attempts *attempts, const struct task *task, struct launch *launch)
+{
+    char folder[STATE_PATH_SIZE], cgroup[CGROUP_PATH_SIZE];
+    attempts_folder(attempts, task, folder, sizeof folder);
+    return cgroups_name(attempts, folder, cgroup, sizeof cgroup)
+               ? environment_add(&launch->added, "COLLOC_CGROUP=%s", cgroup)
+               : 0;
+}
+
 /* Returns 0, ATTEMPTS_MPS_WAIT or a fault. */
 static int fill_environment(
     struct attempts *attempts, const struct task *task, struct launch *launch, struct fault *fault)
@@ -190,6 +201,8 @@ static int fill_environment(
     bool by_index = !launch->gpu_minors && hooks->cuda_counts_as_nvml(hooks->context, by_mps);
     if (r == 0)
         r = environment_name_gpus(&launch->added, view, task, by_index);
+    if (r == 0)
+        r = name_cgroup(attempts, task, launch);
     if (r == 0)
         r = environment_name_array(&launch->added, task, launch->detail);
     if (r == 0)
