@@ -12,7 +12,7 @@ import os
 
 import torch
 
-from colloc_export.export import CLASSES, VERSION
+from colloc_export.describe import CLASSES, VERSION
 from colloc_export.operations import convs_use_channels_last
 from colloc_export.tracker import NEVER, tensors_in
 

@@ -76,6 +76,7 @@ const char *evidence_name(enum evidence evidence)
         "several runs",
         "same run",
         "other optimizer",
+        "compiled step",
     };
     return names[evidence];
 }

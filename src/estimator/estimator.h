@@ -58,6 +58,7 @@ enum evidence {
     EVIDENCE_RUNS,     /* runs at two other batches or more */
     EVIDENCE_SAME_RUN, /* a run at this batch */
     EVIDENCE_OTHER_OPTIMIZER, /* a run at this batch with another optimizer */
+    EVIDENCE_COMPILED,        /* a training step that JAX compiled */
     EVIDENCE_KINDS,
 };
 

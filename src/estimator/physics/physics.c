@@ -4,9 +4,10 @@
  * notes.
  *
  * A summary becomes a tape (tape.h), which the allocator's replay plays for two training steps
- * (allocator_replay.h); an export is played as it is. Both give the footprint above the CUDA
- * context. The roofline adds step time and activity. Each doubt goes into the note and into the
- * kind of evidence, which decides the quantiles.
+ * (allocator_replay.h); an export is played as it is, and so is a step that JAX compiled
+ * (compiled_replay.h). All give the footprint above the CUDA context. The roofline adds step time
+ * and activity. Each doubt goes into the note and into the kind of evidence, which decides the
+ * quantiles.
  */
 #include "estimator/physics/physics.h"
 
@@ -14,7 +15,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/units.h"
 #include "estimator/estimator_table.h"
+#include "estimator/physics/compiled_replay.h"
 #include "training/name_list.h"
 
 /* Chosen: from this share of unknown parameters, activations or layers on the estimate is doubtful;
@@ -265,6 +268,46 @@ static int play_export(const struct physics_constants *constants,
     return r;
 }
 
+/* Adds notes about a compiled step: what it is like in the pool, and what is not known. */
+static void describe_compiled(const struct estimate_request *request,
+    const struct footprint *footprint, struct estimate *ret_estimate)
+{
+    const struct compiled_step *step = &request->export->compiled;
+    estimate_note(ret_estimate, 0,
+        "of JAX with XLA_PYTHON_CLIENT_PREALLOCATE=false, else it takes three quarters of the GPU: "
+        "%.0f MiB in use at the peak, in a pool that grows by doubling",
+        footprint->live / (double)MIB);
+    if (!step->is_for_gpu)
+        estimate_note(ret_estimate, 0,
+            "not compiled for a GPU, where temporaries are other ones: export on a GPU");
+    if (!step->code_bytes.known)
+        estimate_note(ret_estimate, 0, "without the program's code, whose size is not known");
+}
+
+/*
+ * JAX's context is not measured yet (tests/gpu/jax_trial.py does): taken for that of PyTorch with
+ * cuBLAS and cuDNN. The program's code lies beside the pool.
+ */
+static int play_compiled(const struct physics_constants *constants,
+    const struct estimate_request *request, struct fault *fault, struct estimate *ret_estimate,
+    struct physics *physics)
+{
+    const struct export *export = request->export;
+    int64_t batch = estimate_batch(request).value;
+    if (batch != export->model->batch.value)
+        return estimate_note(ret_estimate, ESTIMATE_UNKNOWN,
+            "the step was compiled for a batch of %lld alone",
+            (long long)export->model->batch.value);
+    physics->context_bytes = gpu_traits_context(constants->gpu, true, true) +
+                             (export->compiled.code_bytes.known
+                                     ? (double)export->compiled.code_bytes.value
+                                     : 0);
+    int r = compiled_replay(&export->compiled, fault, &physics->footprint);
+    if (r == 0)
+        describe_compiled(request, &physics->footprint, ret_estimate);
+    return r;
+}
+
 /*
  * A network whose map the loss enlarges labels pixels; others end in such a map, too, and their
  * losses read it as it is (heatmaps, codebooks). The enlargement is the last operation of the tape,
@@ -316,6 +359,8 @@ static enum evidence evidence_of(
     const struct estimate_request *request, const struct physics *physics)
 {
     const struct tape_doubts *doubts = &physics->doubts;
+    if (request->export && request->export->compiled.is_there)
+        return EVIDENCE_COMPILED;
     if (request->export && strcmp(request->export->method, "script") == 0)
         return EVIDENCE_SCRIPT;
     if (request->export)
@@ -341,8 +386,10 @@ int physics_run_with(const struct physics_constants *constants,
     if (!estimate_batch(request).known)
         return estimate_note(
             estimate, ESTIMATE_UNKNOWN, "neither the task nor the summary says the batch size");
-    int r = (request->export ? play_export : play_summary)(
-        constants, request, fault, estimate, ret_physics);
+    bool is_compiled = request->export && request->export->compiled.is_there;
+    int r = (is_compiled       ? play_compiled
+             : request->export ? play_export
+                               : play_summary)(constants, request, fault, estimate, ret_physics);
     if (r == 0) {
         describe_division(request, estimate);
         estimate->evidence = evidence_of(request, ret_physics);
