@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What one process of a training on several GPUs holds, by how the processes divide the model.
 
-    tests/gpu/parallel_trial.py measure OUTPUT [SECONDS [GPU,GPU]]    on a machine with two GPUs
+    tests/gpu/parallel_trial.py measure OUTPUT [SECONDS [GPU,GPU]]    on a machine with GPUs
     tests/gpu/parallel_trial.py price COLLOC OUTPUT                   anywhere
 
 `measure` trains each model in each way for a few steps, on GPUs 0 and 1 unless others are named,
