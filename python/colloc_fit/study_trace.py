@@ -10,6 +10,9 @@ It measures the run exclusively and collocated, and compares it with the simulat
         that many equal trainings at once, the longest first, instead of the trace
     scripts/study-trace --simulate PROGRAMS OUTPUT.json
         prints what `colloc simulate` predicts of the runs in OUTPUT.json; runs anywhere
+    scripts/study-trace --draw OUTPUT.json PICTURE.svg
+        draws memory and SM activity of the GPUs in each run
+    (OUTPUT.json may be packed by xz here.)
 
 PROGRAMS is a folder with collocd, colloc and colloc-shim (scripts/bundle makes one). Needs PyTorch,
 torchvision, timm, transformers and MPS.
@@ -31,6 +34,7 @@ import argparse
 import concurrent.futures
 import csv
 import json
+import lzma
 import os
 import statistics
 import subprocess
@@ -557,9 +561,13 @@ def simulate(programs, seen, way):
     }
 
 
+def read_results(path):
+    with (lzma.open if path.endswith(".xz") else open)(path, "rt", encoding="utf-8") as file:
+        return json.load(file)
+
+
 def compare(programs, path):
-    with open(path, encoding="utf-8") as file:
-        seen = json.load(file)
+    seen = read_results(path)
     for way, result in seen["ways"].items():
         if "error" in result or way not in SIMULATED:
             continue
@@ -575,9 +583,54 @@ def compare(programs, path):
     return 0
 
 
+def smoothed(values, n=8):
+    """The mean of the last `n` values at each; unknown ones are left out."""
+    parts = [
+        [v for v in values[max(0, i - n + 1) : i + 1] if v is not None] for i in range(len(values))
+    ]
+    return [statistics.fmean(part) if part else float("nan") for part in parts]
+
+
+def draw(path, picture):
+    import matplotlib
+
+    matplotlib.use("svg")
+    matplotlib.rcParams["svg.hashsalt"] = "colloc"
+    import matplotlib.pyplot as plt
+
+    seen = read_results(path)
+    ways = {way: result for way, result in seen["ways"].items() if "error" not in result}
+    longest = max(result["total_s"] for result in ways.values())
+    figure, grid = plt.subplots(
+        len(ways), 2, figsize=(10, 2.1 * len(ways)), sharex=True, squeeze=False
+    )
+    for (way, result), row in zip(ways.items(), grid):
+        began = result["looks"][0][0]
+        times = [at - began for at, _ in result["looks"]]
+        for gpu in range(seen["gpus"]):
+            used = [gpus[gpu]["mem_used_mib"] for _, gpus in result["looks"]]
+            active = [gpus[gpu]["smact"] for _, gpus in result["looks"]]
+            row[0].plot(times, [v / 1024 if v is not None else float("nan") for v in used], lw=0.8)
+            row[1].plot(times, smoothed(active), lw=0.8, label=f"GPU {gpu}")
+        for axes in row:
+            axes.axvline(result["total_s"], color="grey", lw=0.8, ls="--")
+            axes.set_xlim(0, 1.02 * longest)
+        row[0].set_ylabel(f"{way}\nmemory, GiB")
+        row[1].set_ylabel("SM activity")
+        row[1].set_ylim(0, 1)
+    grid[0][1].legend(fontsize=7, ncol=seen["gpus"], loc="lower center")
+    for axes in grid[-1]:
+        axes.set_xlabel("seconds")
+    figure.tight_layout()
+    figure.savefig(picture, metadata={"Date": None})
+    return 0
+
+
 def main():
     if sys.argv[1:2] == ["--simulate"] and len(sys.argv) == 4:
         return compare(*sys.argv[2:])
+    if sys.argv[1:2] == ["--draw"] and len(sys.argv) == 4:
+        return draw(*sys.argv[2:])
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

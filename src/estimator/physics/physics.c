@@ -192,7 +192,16 @@ static void measure_tape(const struct tape *tape, enum optimizer optimizer,
         tape, optimizer_traits(optimizer), constants->gpu, &constants->rates);
 }
 
-/* Adds notes about several GPUs: what was assumed, and what is not included. */
+/* Of one process: CUDA, the libraries, and NCCL where several processes train together. */
+static double context_of(const struct physics_constants *constants,
+    const struct estimate_request *request, bool multiplies, bool convolves_or_half)
+{
+    enum parallel parallel = parallel_assumed(request->parallel, request->gpus);
+    double nccl = parallel_traits(parallel)->communicates ? (double)GPU_TRAITS_NCCL_BYTES : 0;
+    return gpu_traits_context(constants->gpu, multiplies, convolves_or_half) + nccl;
+}
+
+/* Adds notes about several GPUs: what was assumed. */
 static void describe_division(const struct estimate_request *request, struct estimate *ret_estimate)
 {
     enum parallel parallel = parallel_assumed(request->parallel, request->gpus);
@@ -201,7 +210,8 @@ static void describe_division(const struct estimate_request *request, struct est
             "%d GPUs without --parallel: estimated as one process of DistributedDataParallel",
             request->gpus);
     if (parallel_traits(parallel)->communicates)
-        estimate_note(ret_estimate, 0, "what NCCL holds beside the allocator is not included");
+        estimate_note(ret_estimate, 0, "with %d MiB for NCCL, as on H200s of one host",
+            GPU_TRAITS_NCCL_BYTES >> 20);
 }
 
 /*
@@ -252,8 +262,8 @@ static int play_export(const struct physics_constants *constants,
         tape_fini(&tape);
     }
     bool half = precision_is_autocast(export->precision);
-    physics->context_bytes = gpu_traits_context(
-        constants->gpu, export->multiplies, export->n_convs > 0 || half);
+    physics->context_bytes = context_of(
+        constants, request, export->multiplies, export->n_convs > 0 || half);
     struct export_replay how = {.batch = (double)batch, .use_measured = physics->knows_kernels};
     r = allocator_replay_export(
         export, &how, constants->gpu, &constants->shares, fault, &physics->footprint);
@@ -298,7 +308,7 @@ static int play_compiled(const struct physics_constants *constants,
         return estimate_note(ret_estimate, ESTIMATE_UNKNOWN,
             "the step was compiled for a batch of %lld alone",
             (long long)export->model->batch.value);
-    physics->context_bytes = gpu_traits_context(constants->gpu, true, true) +
+    physics->context_bytes = context_of(constants, request, true, true) +
                              (export->compiled.code_bytes.known
                                      ? (double)export->compiled.code_bytes.value
                                      : 0);
@@ -340,8 +350,8 @@ static int play_summary(const struct physics_constants *constants,
     int r = tape_build(request, fault, &tape, &why);
     if (r != 0)
         return r < 0 ? r : estimate_note(ret_estimate, ESTIMATE_UNKNOWN, "%s", why);
-    physics->context_bytes = gpu_traits_context(
-        constants->gpu, tape.multiplies, tape.convolves || tape.autocast);
+    physics->context_bytes = context_of(
+        constants, request, tape.multiplies, tape.convolves || tape.autocast);
     const struct optimizer_traits *optimizer = optimizer_traits(request->optimizer);
     r = allocator_replay_tape(
         &tape, optimizer, constants->gpu, &constants->shares, fault, &physics->footprint);

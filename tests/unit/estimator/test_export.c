@@ -200,7 +200,8 @@ static void test_several_gpus(void **state)
     assert_true(two.floor_bytes.value > one.floor_bytes.value);
     assert_non_null(strstr(two.note, "DistributedDataParallel"));
     assert_non_null(strstr(two.note, "NCCL"));
-    assert_true(divided.bytes.value == one.bytes.value);
+    assert_true(divided.bytes.value >= one.bytes.value + 850 * (double)MIB);
+    assert_true(divided.bytes.value < one.bytes.value + 950 * (double)MIB);
     assert_non_null(strstr(divided.note, "what fsdp saves is not taken away"));
 }
 
