@@ -155,7 +155,7 @@ static int await_address(struct client *client, int64_t id, const char *token)
         if (*address)
             break;
         if (is_over) {
-            code = interactive_follow(client, id); /* what it printed says why */
+            code = interactive_follow(client, id); /* its output has the reason */
             return code == EXIT_OK ? EXIT_REFUSED : code;
         }
         nanosleep(&(struct timespec){.tv_nsec = LOOK_MS * 1000000L}, NULL);

@@ -3,7 +3,7 @@
  * `colloc move`: moves a running task to other GPUs.
  *
  * The task is suspended, its memory copied to the host and from there to the other GPUs, and it
- * goes on (docs/suspend.md). The daemon answers when that is done or has failed, so this command
+ * continues (docs/suspend.md). The daemon answers when that is done or has failed, so this command
  * may take a minute.
  */
 #include <inttypes.h>

@@ -2,8 +2,8 @@
 /*
  * `colloc resume`: lets suspended or paused tasks continue. change.c sends the requests.
  *
- * It returns at once. A suspended task waits for a GPU with room, before the tasks of the queue; a
- * paused one has its GPU memory still, and goes on there.
+ * It returns at once. A suspended task waits for a GPU with enough free memory, before the tasks of
+ * the queue; a paused one still has its GPU memory, and continues there.
  */
 #include "cli/change.h"
 

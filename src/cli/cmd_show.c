@@ -247,8 +247,8 @@ static void print_submitted_options(const json_t *task)
     }
 }
 
-/* Writes what the letter after "%" stands for in the path of an output file. Returns whether it
- * stands for anything. */
+/* Writes the value of the letter after "%" in the path of an output file. Returns whether the
+ * letter has one. */
 static bool write_pattern(FILE *out, const json_t *task, char letter)
 {
     double id = member_number(task, "id", 0);
@@ -306,8 +306,8 @@ static void print_array(const json_t *array)
         member_number(array, "last", 0));
 }
 
-/* In the order in which people ask: what it is and how it is, what it was submitted with, where it
- * ran, what happened, and last its script. */
+/* In the order of people's questions: its name and state, its submission, where it ran, what
+ * happened, and last its script. */
 static void print_task(json_t *task)
 {
     char id[CELL_SIZE];

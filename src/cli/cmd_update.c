@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `colloc update`: changes what was requested for tasks that have not ended.
+ * `colloc update`: changes the requests of tasks that have not ended.
  *
  *     colloc update 12 --time=2h --priority=5      {"time_limit_s": 7200, "priority": 5}
  *
