@@ -192,9 +192,8 @@ const struct command command_jupyter = {
     .summary = "start Jupyter on a GPU, and print its address",
     .description = "Runs JupyterLab, or the Jupyter notebook where that is not installed, as a "
                    "task, waits for its turn, and prints the address with its token. The arguments "
-                   "are Jupyter's. It listens on this machine only, and runs on after colloc has "
-                   "returned; it ends by itself when nothing has been done with it for long "
-                   "(--idle), and by `colloc cancel`.",
+                   "are Jupyter's. It listens on this machine only, and continues after colloc has "
+                   "returned; it ends after a time without use (--idle), and by `colloc cancel`.",
     COMMAND_OPTIONS(options),
     .task_options = TASK_OPTIONS_ALL,
     .max_operands = -1,

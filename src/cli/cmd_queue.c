@@ -50,10 +50,9 @@ static const struct option_spec options[] = {
                 "and for root of all"},
     [QUEUE_START] = {.name = "start",
         .kind = OPTION_FLAG,
-        .help =
-            "show when the first 64 waiting tasks are expected to start, by expected times "
-            "and time limits; \"after\" a moment: only that of --begin is known; - where neither "
-            "is; with --json instead of the tasks"},
+        .help = "show when the first 64 waiting tasks are expected to start, by expected times "
+                "and time limits; \"after\" a moment: only the moment of --begin is known; -: "
+                "unknown; with --json instead of the tasks"},
 };
 
 static const struct table_column columns[] = {

@@ -16,8 +16,8 @@ const struct command command_resume = {
     .name = "resume",
     .usage = "[OPTION...] ID...",
     .summary = "let suspended or paused tasks continue",
-    .description = "A suspended task is put on a GPU as soon as one has room for it, "
-                   "before waiting tasks.",
+    .description = "A suspended task continues as soon as a GPU has enough free memory for "
+                   "it, before waiting tasks.",
     .operand = OPERAND_TASK,
     .min_operands = 1,
     .max_operands = -1,

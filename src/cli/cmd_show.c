@@ -392,13 +392,13 @@ const struct command command_show = {
     .usage = "[OPTION...] ID",
     .summary = "show everything about one task",
     .description =
-        "ID is a task (12), a task of an array (12_7), or an array, of which it prints how "
-        "many tasks are in which state.\n\n"
+        "ID is a task (12), a task of an array (12_7), or an array: then it prints the "
+        "number of tasks in each state.\n\n"
         "Prints the options of the task, its GPUs, its use of them, how it ended and "
         "its events; for its owner and root also the script as it was submitted. "
         "With --json the task is one object.\n\n"
-        "With --plot it prints how the task's GPU memory, SM activity, power and the "
-        "like went over time, and its processes' CPU, memory and disk use, with its "
+        "With --plot it prints the task's GPU memory, SM activity, power and the like "
+        "over time, and its processes' CPU, memory and disk use, with its "
         "attempts (x: one that failed, /: suspended, -: paused, >: moved to other "
         "GPUs) and the tasks beside it. Occupancy, bandwidth and PCIe traffic are known only while the task is alone on its GPU.",
     COMMAND_OPTIONS(options),
