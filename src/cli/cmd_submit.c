@@ -272,7 +272,7 @@ const struct command command_submit = {
         "PET_NPROC_PER_NODE and PET_MASTER_PORT are set so that `torchrun train.py` "
         "runs a rank on each of the task's GPUs.\n\n"
         "With --estimate=script the training first runs here, as you, in the sandbox of "
-        "`colloc estimate -- COMMAND`; the daemon estimates from what it saw. A training that "
+        "`colloc estimate -- COMMAND`; the daemon estimates from that run. A training that "
         "cannot be followed is not submitted.\n\n"
         "Prints \"Submitted task 12\" when the task is stored on disk.",
     COMMAND_OPTIONS(options),

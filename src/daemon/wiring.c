@@ -47,7 +47,7 @@
 #include "exec/process_owner.h"
 #include "preload/page.h"
 
-#define METRIC_BATCH_US      (5 * SECOND_US)  /* chosen: what a crash may cost of the metrics */
+#define METRIC_BATCH_US      (5 * SECOND_US)  /* chosen: a crash may lose this much */
 #define METRIC_IDLE_BATCH_US (30 * SECOND_US) /* chosen: the same while no task runs */
 
 /* ---- the driver's ---- */

@@ -10,12 +10,14 @@
  *   3. MPS, compute mode and the limit of tasks allow the task beside the residents.
  *      A service beside which it would run has met its latency target for long enough, and is
  *      predicted to meet it then, too (service_guard.c).
- *   4. No resident's memory is still rising: how much it will take is not seen yet.
+ *   4. No resident's memory is still rising: its final size is unknown.
  *   5. Free memory, less the requirements of residents that have not allocated yet, is enough for
- *      the task: for its requirement and the margin, or min_free_bytes when nothing is known of it.
+ *      the task: for its requirement and the margin, or min_free_bytes if its requirement is
+ *      unknown.
  *   6. SMACT over the window is at most smact_max. Utilisation, which is never lower, replaces an
  *      unknown SMACT.
- *   7. A task of SHARING_AUTO joins others in turns only where all together are predicted to gain.
+ *   7. A task of SHARING_AUTO is time-sliced with others only where all together are predicted to
+ *      gain.
  *   8. Power and PCIe traffic are below their limits, where these are set (load_limits.c).
  *   9. In a cluster: the GPU's server has the CPUs and the host memory that the task needs.
  *  10. The head of the queue, for which GPUs are reserved, is not delayed (backfill.h).
@@ -57,7 +59,7 @@ static enum verdict_kind kind_of_closed(const struct gpu_view *gpu)
     return is_leaving ? VERDICT_LEAVING : VERDICT_HOLD_OFF;
 }
 
-/* Is the GPU kept from all tasks, or from this one? Most are from none: one test says so. */
+/* Is the GPU kept from all tasks, or from this one? Most are not: one test finds that. */
 static inline bool is_open(
     const struct placement_query *query, const struct gpu_view *gpu, struct verdict *ret_verdict)
 {
@@ -139,7 +141,8 @@ static const struct resident *find_rising(
     return NULL;
 }
 
-/* What residents will still take: those that have not begun to, and those that were backfilled. */
+/* Memory that residents will still take: those that have not begun to, and those that were
+ * backfilled. */
 static double promised_bytes(const struct placement_query *query, const struct gpu_view *gpu)
 {
     double bytes = gpu_view_pending_bytes(gpu);
@@ -314,7 +317,7 @@ bool conditions_check_place(
     return true;
 }
 
-/* ---- the best of those that meet all ---- */
+/* ---- the best of the GPUs that meet all conditions ---- */
 
 struct order {
     const struct placement_query *query;
@@ -346,8 +349,8 @@ static bool are_equally_good(const struct order *order, int a, int b)
     return a == b || (order->before && !order->before(query, a, b) && !order->before(query, b, a));
 }
 
-/* Of a task of several GPUs, where distances are known (closest.h): the best ones stay; those that
- * are as good as the last of them are chosen by distance. */
+/* Of a task of several GPUs, where distances are known (closest.h): the best ones stay; GPUs as
+ * good as the last of them are chosen by distance. */
 static bool choose_closest(
     const struct order *order, const int *fitting, int n, int wanted, int *ret_gpus)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a GPU has to meet before it may take a task, whatever the policy, and the choice of the best
- * GPUs among those that meet it. A policy is then little more than an order among GPUs.
+ * The conditions that a GPU must meet before it may take a task under any policy, and the choice of
+ * the best GPUs that meet them. A policy is then little more than an order among GPUs.
  */
 #ifndef COLLOC_POLICY_CONDITIONS_H
 #define COLLOC_POLICY_CONDITIONS_H
@@ -49,7 +49,7 @@ double conditions_wanted_bytes(const struct placement_query *query);
 bool conditions_check_free(
     const struct placement_query *query, const struct gpu_view *gpu, struct verdict *ret_verdict);
 
-/* The same from the view's list of what is open, without the view of the GPU. */
+/* The same from the view's list of open capacity, without the view of the GPU. */
 struct conditions_filter {
     const double *open_bytes; /* NULL: reasons are read, or nothing is noted */
     double wanted_bytes;

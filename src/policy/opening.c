@@ -4,8 +4,8 @@
  * its residents leave one after the other, and before each the head's policy is asked whether it
  * would place the head there.
  *
- * A pass tries up to 64 tasks behind the head, and asks about each on each of the head's GPUs: does
- * the head still start in time? What makes that cheap:
+ * A pass tries up to 64 tasks behind the head, and tests each on each of the head's GPUs: does the
+ * head still start in time? Two things make that cheap:
  *
  *   1. After how many residents the head is admitted without the task is the same for all tasks. It
  *      is noted for the rest of the pass (struct head_outlook).

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What becomes of one GPU: its residents run on at the speeds of the interference model and leave
- * one after the other, those of unknown time last, the oldest first. No I/O, nothing outlives a
- * call.
+ * Predicts one GPU: its residents continue at the speeds of the interference model and leave one
+ * after the other, those of unknown time last, the oldest first. No I/O, nothing outlives a call.
  *
- * The model is the dearest part of it. A speed is of use only to a resident of which the time is
- * known: work that has no known end has none at any speed. So a GPU of which no resident's time is
- * known is predicted without the model.
+ * The model is the most expensive part. Only a resident of known time needs a speed: work without a
+ * known end has none at any speed. So a GPU without residents of known time is predicted without
+ * the model.
  */
 #include "policy/stage.h"
 
@@ -16,8 +15,8 @@
 #include "base/clock.h"
 #include "core/core.h"
 
-/* Returns the memory that the resident has taken. Without a reading, one that has not settled has
- * taken nothing yet. */
+/* Returns the memory that the resident has taken. Without a reading, a resident that has not
+ * settled counts as having taken nothing. */
 static double taken_bytes(const struct resident *resident)
 {
     double settled = residence_has_settled(resident->residence)
@@ -26,7 +25,7 @@ static double taken_bytes(const struct resident *resident)
     return reading_assume(resident->mem_used_bytes, settled);
 }
 
-/* What it has taken, or is known to need. */
+/* Its memory, or its known requirement. */
 static double held_bytes(const struct resident *resident)
 {
     return fmax(taken_bytes(resident), reading_assume(resident->need_bytes, 0));
@@ -110,7 +109,7 @@ static struct reading expected_smact(const struct gpu_view *gpu)
     return sum;
 }
 
-/* What was measured beyond what is expected of the residents. */
+/* The measured activity beyond the expected one of the residents. */
 static struct reading unexpected_smact(const struct gpu_view *gpu)
 {
     struct reading expected = expected_smact(gpu);
@@ -275,8 +274,8 @@ void stage_copy(const struct stage *stage, struct stage *ret_copy)
     ret_copy->view.gpus = &ret_copy->gpu;
 }
 
-/* Would the policy place the task beside those that are there now? Of a task of several GPUs one
- * part is placed. */
+/* Would the policy place the task beside the present residents? Of a task of several GPUs one part
+ * is placed. */
 bool stage_admits(const struct placement_query *query, const struct stage *stage)
 {
     struct placement_query alone = *query;

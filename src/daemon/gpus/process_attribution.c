@@ -4,8 +4,8 @@
  *
  * A process is a task's when it descends from the shim of a task that was placed on that GPU, or is
  * in the task's cgroup (exec/process_owner.h); a server of MPS is neither a task's nor external;
- * every other process is external. A task of which the driver lists no process may still
- * have memory there: old drivers do not list the clients of MPS. It is taken to have none only
+ * every other process is external. A task of which the driver lists no process may still have
+ * memory there: old drivers do not list the clients of MPS. It counts as having none only
  * where the listed processes explain all memory in use:
  *
  *     in use 10.0 GiB, listed 6.1 (task 3) and 3.8 (external)    task 4 has none
