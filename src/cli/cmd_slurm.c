@@ -16,6 +16,7 @@
 #include "cli/controller_link.h"
 #include "cli/print.h"
 #include "cli/slurm_folder.h"
+#include "cli/slurm_link.h"
 #include "cli/slurm_plan.h"
 #include "slurmconf/slurm_check.h"
 
@@ -32,6 +33,8 @@ enum {
     SLURM_GPU_MEMORY,
     SLURM_LOGIN,
     SLURM_CONTROLLER_USER,
+    SLURM_NODE_AUTH,
+    SLURM_SETTINGS,
 };
 
 static const struct option_spec options[] = {
@@ -97,7 +100,26 @@ static const struct option_spec options[] = {
         .argument = "USER",
         .max = LOGIN_USER_SIZE - 1,
         .default_text = "root",
-        .help = "user that colloc-slurm runs as, for --login; default: {default}"},
+        .help = "user that colloc-slurm runs as, for --login and the key of node-auth tls; "
+                "default: {default}"},
+    [SLURM_NODE_AUTH] = {.name = "node-auth",
+        .kind = OPTION_TEXT,
+        .argument = "HOW",
+        .max = 16,
+        .help = "setup: what proves the agents of the nodes to colloc-slurm: munge; or tls, by a "
+                "key; default: as slurm.yaml says, else tls where AuthType of slurm.conf is not "
+                "auth/munge"},
+    [SLURM_SETTINGS] = {.name = "settings",
+        .kind = OPTION_FILE,
+        .argument = "DIR",
+        .default_text = "/etc/colloc",
+        .help = "folder of slurm.yaml, collocd.yaml and node.key; default: {default}"},
+};
+
+/* What an action works on. */
+struct slurm_target {
+    struct slurm_folder slurm;
+    struct slurm_link link;
 };
 
 static const char *text_option(const struct invocation *invocation, int option)
@@ -145,6 +167,9 @@ static int check_options(const struct invocation *invocation, struct fault *faul
     if (login && !tcp_address_is_host_port(login))
         return fault_set(
             fault, EINVAL, "slurm: --login: %s: give a host and a port such as ctl1:7491", login);
+    const char *auth = invocation->values[SLURM_NODE_AUTH].text;
+    if (auth && strcmp(auth, "munge") != 0 && strcmp(auth, "tls") != 0)
+        return fault_set(fault, EINVAL, "slurm: --node-auth: %s: give munge or tls", auth);
     if (!is_partition_name(text_option(invocation, SLURM_CONTROLLER_USER)))
         return fault_set(
             fault, EINVAL, "slurm: --controller-user is the name of a user, or a number");
@@ -159,56 +184,104 @@ static const char *find_folder(const struct invocation *invocation, char *buffer
 
 /* ---- actions ---- */
 
-/* Prints or writes the planned changes. */
+/* Prints or writes the planned changes of a folder. Returns how many files, or -errno with a
+ * fault. */
 static int carry_out(const struct invocation *invocation, struct slurm_folder *folder,
     bool removing, struct fault *fault)
 {
-    int r = 0;
-    if (!invocation->values[SLURM_WRITE].number) {
-        if (slurm_folder_print(folder) == 0)
-            printf("Nothing is to be changed in %s.\n", folder->path);
-        else
-            printf("Nothing was written; add --write to do it.\n");
-        return 0;
-    }
-    r = slurm_folder_write(folder, removing, fault);
-    if (r == 0)
-        printf("Nothing was to be changed in %s.\n", folder->path);
-    else if (r > 0)
-        printf("%d files in %s were changed. Copy them to all nodes, then restart slurmctld and "
-               "every slurmd.\n",
-            r, folder->path);
-    return r < 0 ? r : 0;
+    return invocation->values[SLURM_WRITE].number ? slurm_folder_write(folder, removing, fault)
+                                                  : slurm_folder_print(folder);
 }
 
+static void report_changes(
+    const struct invocation *invocation, const struct slurm_target *target, int slurm, int settings)
+{
+    bool writes = invocation->values[SLURM_WRITE].number;
+    if (slurm == 0)
+        printf("Nothing %s to be changed in %s.\n", writes ? "was" : "is", target->slurm.path);
+    if (writes && slurm > 0)
+        printf("%d files in %s were changed. Copy them to all nodes, then restart slurmctld and "
+               "every slurmd.\n",
+            slurm, target->slurm.path);
+    if (writes && settings > 0)
+        printf("%d files in %s were changed.\n", settings, target->link.files.path);
+    if (!writes && slurm + settings > 0)
+        printf("Nothing was written; add --write to do it.\n");
+}
+
+/* The key is no file of a folder: it is not copied with others, and never printed. Returns 1 when
+ * it changes, 0, or -errno with a fault. */
+static int carry_out_key(const struct invocation *invocation, const struct slurm_link *link,
+    bool removing, struct fault *fault)
+{
+    bool writes = invocation->values[SLURM_WRITE].number;
+    bool is_changed = removing ? slurm_link_made_key(link) : link->is_tls && !link->has_key;
+    int r = 0;
+    if (is_changed && writes)
+        r = removing
+                ? slurm_link_remove_key(link, fault)
+                : slurm_link_make_key(link, text_option(invocation, SLURM_CONTROLLER_USER), fault);
+    if (is_changed && r >= 0)
+        printf("%s%s\n\n", link->key_path,
+            removing
+                ? writes ? " was removed: remove the copies on the nodes, too" : " would be removed"
+            : writes ? " was made: a random key that only colloc-slurm's user can read"
+                     : " (new): a random key that only colloc-slurm's user can read");
+    return r < 0 ? r : is_changed;
+}
+
+/* Slurm's files first: they are refused as a whole where one cannot be written. */
+static int carry_out_all(const struct invocation *invocation, struct slurm_target *target,
+    bool removing, struct fault *fault)
+{
+    int slurm = carry_out(invocation, &target->slurm, removing, fault);
+    int settings = slurm < 0 ? slurm : carry_out(invocation, &target->link.files, removing, fault);
+    int key = settings < 0 ? settings : carry_out_key(invocation, &target->link, removing, fault);
+    if (key < 0)
+        return key;
+    if (!removing && target->link.is_tls)
+        slurm_link_print_nodes(&target->link);
+    report_changes(invocation, target, slurm, settings + key);
+    return EXIT_OK;
+}
+
+static enum link_choice link_choice_of(const struct invocation *invocation)
+{
+    const char *auth = invocation->values[SLURM_NODE_AUTH].text;
+    return !auth ? LINK_AS_SLURM : strcmp(auth, "tls") == 0 ? LINK_TLS : LINK_MUNGE;
+}
+
+/* The first tier has no agents. */
 static int set_up_slurm(
-    const struct invocation *invocation, struct slurm_folder *folder, struct fault *fault)
+    const struct invocation *invocation, struct slurm_target *target, struct fault *fault)
 {
     const struct slurm_choices choices = choices_of(invocation);
     int r = 0;
     if (invocation->values[SLURM_WRITE].number)
         r = slurm_plan_require_controller(&choices, fault);
     if (r == 0)
-        r = slurm_plan_setup(&choices, folder, fault);
+        r = slurm_plan_setup(&choices, &target->slurm, fault);
     if (r == 0)
-        r = carry_out(invocation, folder, false, fault);
-    return r < 0 ? r : EXIT_OK;
+        r = choices.estimates_only
+                ? slurm_plan_remove(&target->link.files, fault)
+                : slurm_link_plan(&target->link, &target->slurm, link_choice_of(invocation), fault);
+    return r == 0 ? carry_out_all(invocation, target, false, fault) : r;
 }
 
 static int take_out(
-    const struct invocation *invocation, struct slurm_folder *folder, struct fault *fault)
+    const struct invocation *invocation, struct slurm_target *target, struct fault *fault)
 {
-    int r = slurm_plan_remove(folder, fault);
+    int r = slurm_plan_remove(&target->slurm, fault);
     if (r == 0)
-        r = carry_out(invocation, folder, true, fault);
-    return r < 0 ? r : EXIT_OK;
+        r = slurm_plan_remove(&target->link.files, fault);
+    return r == 0 ? carry_out_all(invocation, target, true, fault) : r;
 }
 
 static int print_script(
-    const struct invocation *invocation, struct slurm_folder *folder, struct fault *fault)
+    const struct invocation *invocation, struct slurm_target *target, struct fault *fault)
 {
     const struct slurm_choices choices = choices_of(invocation);
-    char *text = slurm_plan_script(&choices, folder, invocation->operands[1]);
+    char *text = slurm_plan_script(&choices, &target->slurm, invocation->operands[1]);
     if (!text)
         return fault_set(fault, EINVAL,
             "slurm script: there is no script '%.80s': give job_submit.lua, jobcomp.lua or "
@@ -237,7 +310,7 @@ static char *read_command(const char *command, int *ret_status)
 /* What Slurm's own clients print is gathered first, and src/slurmconf judges the texts: so each
  * check has a test without a cluster. A client that is missing gives an empty text. */
 static int check_cluster(
-    const struct invocation *invocation, struct slurm_folder *folder, struct fault *fault)
+    const struct invocation *invocation, struct slurm_target *target, struct fault *fault)
 {
     static const char *const queries[] = {"LC_ALL=C scontrol ping 2>&1",
         "LC_ALL=C scontrol show config 2>/dev/null",
@@ -250,11 +323,20 @@ static int check_cluster(
     const struct slurm_choices choices = choices_of(invocation);
     for (size_t i = 0; i < ARRAY_SIZE(queries); i++)
         texts[i] = read_command(queries[i], &status[i]);
-    char *wanted = slurm_plan_script(&choices, folder, "job_submit.lua");
-    const struct folder_file *guard = slurm_folder_find(folder, "job_submit.lua");
-    const struct slurm_facts_read facts = {texts[0], status[1] == 0 ? texts[1] : "", texts[2],
-        texts[3], status[1] == 0 || status[4] == 0, choices.intake, choices.run,
-        guard ? guard->old_text : NULL, wanted ? wanted : "", time(NULL)};
+    char *wanted = slurm_plan_script(&choices, &target->slurm, "job_submit.lua");
+    const struct folder_file *guard = slurm_folder_find(&target->slurm, "job_submit.lua");
+    struct slurm_facts_read facts = {.ping = texts[0],
+        .config = status[1] == 0 ? texts[1] : "",
+        .nodes = texts[2],
+        .partitions = texts[3],
+        .munge_works = status[1] == 0 || status[4] == 0,
+        .intake = choices.intake,
+        .run = choices.run,
+        .guard = guard ? guard->old_text : NULL,
+        .guard_wanted = wanted ? wanted : "",
+        .now_s = time(NULL),
+        .agents = slurm_link_ask_agents(&target->link)};
+    slurm_link_find_sides(&target->link, &facts.controller, &facts.agent);
     size_t count = slurm_check_run(&facts, checks);
     bool is_ok = check_table_print(checks, count, invocation->common[COMMON_JSON].number);
     for (size_t i = 0; i < ARRAY_SIZE(queries); i++)
@@ -268,7 +350,7 @@ static const struct {
     int operands;
     bool prints_json;
     /* Returns an exit code, or -errno with a fault. */
-    int (*run)(const struct invocation *, struct slurm_folder *, struct fault *);
+    int (*run)(const struct invocation *, struct slurm_target *, struct fault *);
 } actions[] = {
     {"setup", 1, false, set_up_slurm},
     {"check", 1, true, check_cluster},
@@ -298,7 +380,7 @@ static int find_action(const struct invocation *invocation, struct fault *fault,
 static int run(const struct invocation *invocation)
 {
     struct fault fault = {0};
-    struct slurm_folder folder = {0};
+    struct slurm_target target = {0};
     char buffer[4096];
     size_t i = 0;
     int r = find_action(invocation, &fault, &i);
@@ -308,12 +390,15 @@ static int run(const struct invocation *invocation)
         print_error("%s", fault.text);
         return EXIT_USAGE;
     }
-    r = slurm_folder_open(find_folder(invocation, buffer, sizeof buffer), &fault, &folder);
+    r = slurm_folder_open(find_folder(invocation, buffer, sizeof buffer), &fault, &target.slurm);
     if (r == 0)
-        r = actions[i].run(invocation, &folder, &fault);
+        r = slurm_link_open(text_option(invocation, SLURM_SETTINGS), &fault, &target.link);
+    if (r == 0)
+        r = actions[i].run(invocation, &target, &fault);
     if (r < 0)
         print_error("%s", fault.text);
-    slurm_folder_close(&folder);
+    slurm_folder_close(&target.slurm);
+    slurm_link_close(&target.link);
     return r < 0 ? EXIT_REFUSED : r;
 }
 
@@ -325,10 +410,12 @@ const struct command command_slurm = {
         "setup prints what slurm.conf, gres.conf, plugstack.conf and Slurm's Lua scripts "
         "need so that colloc can share the GPUs of the nodes in slurm.conf; with "
         "--write it changes the files, between markers and only in the folder of "
-        "slurm.conf. Run it on slurmctld's machine; Slurm has to be restarted "
+        "slurm.conf; and node-auth in slurm.yaml and its key, where the agents of the nodes "
+        "do without munge. Run it on slurmctld's machine; Slurm has to be restarted "
         "afterwards.\n\n"
         "check tests the running cluster: slurmctld, munge, Slurm's version, nodes, "
-        "partitions, the Lua script, clocks. The exit status is 0 if all checks pass, "
+        "partitions, the Lua script, clocks, and what proves the agents, which can be "
+        "checked on a node, too. The exit status is 0 if all checks pass, "
         "else 1. Give it the options that setup was given.\n\n"
         "remove takes out what setup wrote; the files are then what they were, byte "
         "for byte.\n\n"

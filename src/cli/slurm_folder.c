@@ -36,7 +36,7 @@ static int add_file(
     int r = file_read(path, CONF_MAX_BYTES, fault, &file.old_text, &size);
     if (r == 0 && strlen(file.old_text) != size)
         r = fault_set(fault, EINVAL, "%s: has a NUL byte", path);
-    bool may_miss = folder->n_confs > 0 && r == -ENOENT;
+    bool may_miss = (folder->n_confs > 0 || folder->has_no_conf) && r == -ENOENT;
     if (r == 0 || may_miss)
         file.text = marked_text_remove(span_of(file.old_text ? file.old_text : ""), comment, NULL);
     folder->files[folder->count++] = file;
@@ -94,6 +94,18 @@ int slurm_folder_open(const char *path, struct fault *fault, struct slurm_folder
         r = add_named(ret_folder, LOGIN_CONF_NAME, "#", fault);
     for (size_t i = 0; lua_names[i] && r == 0; i++)
         r = add_named(ret_folder, lua_names[i], "--", fault);
+    return r;
+}
+
+int slurm_folder_open_files(const char *path, const char *const *names, struct fault *fault,
+    struct slurm_folder *ret_folder)
+{
+    *ret_folder = (struct slurm_folder){.path = realpath(path, NULL), .has_no_conf = true};
+    if (!ret_folder->path && errno == ENOENT)
+        ret_folder->path = strdup(path);
+    int r = ret_folder->path ? 0 : fault_set(fault, errno, "%s: %s", path, strerror(errno));
+    for (size_t i = 0; names[i] && r == 0; i++)
+        r = add_named(ret_folder, names[i], "#", fault);
     return r;
 }
 
@@ -169,6 +181,9 @@ int slurm_folder_write(struct slurm_folder *folder, bool removing, struct fault 
 {
     char place[PATH_MAX];
     int r = 0, written = 0;
+    for (size_t i = 0; i < folder->count && r == 0 && folder->has_no_conf; i++)
+        if (is_changed(&folder->files[i]) && mkdir(folder->path, 0755) < 0 && errno != EEXIST)
+            r = fault_set(fault, errno, "%s: %s", folder->path, strerror(errno));
     for (size_t i = 0; i < folder->count && r == 0; i++)
         if (is_changed(&folder->files[i]))
             r = find_place(folder, &folder->files[i], place, fault);

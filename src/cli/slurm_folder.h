@@ -24,6 +24,7 @@ struct slurm_folder {
     char *path; /* without links */
     struct folder_file files[FOLDER_FILES_MAX];
     size_t count, n_confs; /* the first n_confs are slurm.conf and its included files */
+    bool has_no_conf;      /* it is not Slurm's folder */
 };
 
 /*
@@ -36,6 +37,11 @@ struct slurm_folder {
  * Returns 0, or -errno with a fault; slurm_folder_close must follow in both cases.
  */
 int slurm_folder_open(const char *path, struct fault *fault, struct slurm_folder *ret_folder);
+
+/* Reads files of another folder, of which none need be there, nor the folder. As above. `names`
+ * ends with NULL. */
+int slurm_folder_open_files(const char *path, const char *const *names, struct fault *fault,
+    struct slurm_folder *ret_folder);
 void slurm_folder_close(struct slurm_folder *folder);
 
 /* Returns the file of this name in the folder, or NULL. */
@@ -44,7 +50,7 @@ struct folder_file *slurm_folder_find(struct slurm_folder *folder, const char *n
 /*
  * Writes the files whose new text differs, slurm.conf last (first when `removing`); a file that
  * would be left empty and is not slurm.conf is deleted. Nothing is written when one of them is not
- * in the folder. Mode and owner stay.
+ * in the folder. Mode and owner stay. A folder that is not there is made.
  *
  * Returns how many were written, or -errno with a fault.
  */

@@ -88,10 +88,8 @@ static int apply_gpus(struct core *core, const struct event *event)
     if (!gpus || !chosen || !verdicts || !outlooks || !open_bytes)
         return -ENOMEM;
 
-    for (int i = 0; i < view->n_gpus; i++) {
-        view->gpus[i].health = VIEW_LOST;
+    for (int i = 0; i < view->n_gpus; i++)
         view->gpus[i].is_listed = false;
-    }
     for (int i = 0, next = 0; i < event->gpus.n; i++) {
         int known = find_gpu(core, event->gpus.list[i].uuid, next);
         next = known >= 0 ? known + 1 : view->n_gpus + 1;
@@ -102,8 +100,15 @@ static int apply_gpus(struct core *core, const struct event *event)
         }
         gpu->id = event->gpus.list[i];
         gpu->is_listed = true;
-        gpu->health = gpu->id.is_gone ? VIEW_LOST : VIEW_UNSEEN;
+        bool is_sampled = gpu->health == VIEW_OK || gpu->health == VIEW_FAULTY;
+        if (gpu->id.is_gone)
+            gpu->health = VIEW_LOST;
+        else if (!event->gpus.keeps_samples || !is_sampled)
+            gpu->health = VIEW_UNSEEN;
     }
+    for (int i = 0; i < view->n_gpus; i++)
+        if (!view->gpus[i].is_listed)
+            view->gpus[i].health = VIEW_LOST;
     set_distances(core, event);
     core->any_gone = false;
     double largest = 0;

@@ -122,6 +122,7 @@ struct event {
         struct {
             const struct gpu_identity *list;
             int n;
+            bool keeps_samples; /* what known GPUs were sampled to do still holds; not stored */
         } gpus;
         struct {
             uint32_t uid;

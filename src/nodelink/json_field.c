@@ -77,6 +77,19 @@ int json_field_integer(const json_t *object, const char *key, int64_t min, int64
     return 0;
 }
 
+int json_field_reading_value(const json_t *value, const char *key, double max, struct fault *fault,
+    struct reading *ret_reading)
+{
+    *ret_reading = READING_NONE;
+    if (json_is_null(value))
+        return 0;
+    double number = json_number_value(value);
+    if (!json_is_number(value) || !isfinite(number) || number < 0 || number > max)
+        return fault_set(fault, EINVAL, "%s: not a number from 0 to %g", key, max);
+    *ret_reading = reading_of(number);
+    return 0;
+}
+
 int json_field_reading(const json_t *object, const char *key, double max, struct fault *fault,
     struct reading *ret_reading)
 {
@@ -84,11 +97,9 @@ int json_field_reading(const json_t *object, const char *key, double max, struct
     *ret_reading = READING_NONE;
     if (!value)
         return 0;
-    double number = json_number_value(value);
-    if (!json_is_number(value) || !isfinite(number) || number < 0 || number > max)
+    if (json_is_null(value))
         return fault_set(fault, EINVAL, "%s: not a number from 0 to %g", key, max);
-    *ret_reading = reading_of(number);
-    return 0;
+    return json_field_reading_value(value, key, max, fault, ret_reading);
 }
 
 int json_field_list(const json_t *object, const char *key, size_t count_max, struct fault *fault,
@@ -104,10 +115,16 @@ int json_field_list(const json_t *object, const char *key, size_t count_max, str
     return 0;
 }
 
+json_t *json_field_of_reading(struct reading reading, bool is_integer)
+{
+    if (!reading.valid)
+        return json_null();
+    return is_integer ? json_integer((json_int_t)reading.value) : json_real(reading.value);
+}
+
 int json_field_add_reading(json_t *object, const char *key, struct reading reading, bool is_integer)
 {
     if (!reading.valid)
         return 0;
-    return json_object_set_new(object, key,
-        is_integer ? json_integer((json_int_t)reading.value) : json_real(reading.value));
+    return json_object_set_new(object, key, json_field_of_reading(reading, is_integer));
 }

@@ -41,11 +41,15 @@ int json_field_integer(const json_t *object, const char *key, int64_t min, int64
     struct fault *fault, int64_t *ret_value);
 int json_field_reading(const json_t *object, const char *key, double max, struct fault *fault,
     struct reading *ret_reading);
+int json_field_reading_value(const json_t *value, const char *key, double max, struct fault *fault,
+    struct reading *ret_reading); /* of a list: null is not valid; `key` is for the fault */
 int json_field_list(const json_t *object, const char *key, size_t count_max, struct fault *fault,
     const json_t **ret_list);
 
-/* Adds a reading, unless it is not valid. `is_integer`: without a fraction. Returns 0 or -1, as
- * jansson's functions. */
+/* Returns a reading as JSON, null when it is not valid. `is_integer`: without a fraction. */
+json_t *json_field_of_reading(struct reading reading, bool is_integer);
+
+/* Adds a reading, unless it is not valid. Returns 0 or -1, as jansson's functions. */
 int json_field_add_reading(
     json_t *object, const char *key, struct reading reading, bool is_integer);
 

@@ -31,6 +31,10 @@ int node_answer_encode(const struct node_answer *answer, char **ret_text)
         pins);
     if (*answer->key)
         r |= json_object_set_new(object, "key", json_string(answer->key));
+    if (answer->takes_changes)
+        r |= json_object_set_new(object, "takes_changes", json_true());
+    if (answer->wants_whole)
+        r |= json_object_set_new(object, "wants_whole", json_true());
     *ret_text = object && r == 0 ? json_dumps(object, JSON_COMPACT) : NULL;
     json_decref(object);
     return *ret_text ? 0 : -ENOMEM;
@@ -70,6 +74,8 @@ static int read_answer(const json_t *object, struct fault *fault, void *ret_valu
         r = json_field_text(object, "refused", fault, answer->refused, sizeof answer->refused);
     if (r == 0)
         r = json_field_text(object, "key", fault, answer->key, sizeof answer->key);
+    answer->takes_changes = json_is_true(json_object_get(object, "takes_changes"));
+    answer->wants_whole = json_is_true(json_object_get(object, "wants_whole"));
     return r == 0 ? read_pins(object, fault, answer) : r;
 }
 

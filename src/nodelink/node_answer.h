@@ -5,7 +5,7 @@
  *
  *     {"v": 1, "node": "n1", "sequence": 81, "refused": "", "pins": [{"job": 12, "mps": true,
  *      "elsewhere": true}, {"job": 15, "task": 3, "mps": false, "elsewhere": true}],
- *      "key": "5f1c..."}
+ *      "key": "5f1c...", "takes_changes": true, "wants_whole": true}
  */
 #ifndef COLLOC_NODELINK_NODE_ANSWER_H
 #define COLLOC_NODELINK_NODE_ANSWER_H
@@ -30,6 +30,8 @@ struct node_answer {
     int64_t sequence;             /* of the last report that was accepted; 0: none yet */
     char refused[NODE_TEXT_SIZE]; /* why the report was refused; "": it was accepted */
     char key[SESSION_KEY_SIZE];   /* that signs the next reports (report_session.h); "": none */
+    bool takes_changes;           /* further reports may be changes (node_changes.h) */
+    bool wants_whole;             /* changes did not fit: the next report is to be a whole one */
     struct node_pin pins[NODE_PINS_MAX];
     size_t n_pins;
 };

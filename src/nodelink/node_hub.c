@@ -69,6 +69,7 @@ static void free_connection(struct hub_connection *connection)
 {
     node_transport_fini(&connection->transport);
     node_report_fini(&connection->report);
+    node_report_fini(&connection->last);
     free(connection->outbox);
     free(connection->answer_text);
     free(connection->sealed);

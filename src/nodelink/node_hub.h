@@ -20,7 +20,10 @@
  *      known node, newer than the last one of it, and not too frequent. All hooks are called in the
  *      loop.
  *   3. Whatever connects, memory is bounded: HUB_UNPROVEN_MAX connections that have not proven yet
- *      what they are, one for each known node, one line each.
+ *      what they are, one for each known node, one line and one report each.
+ *   4. on_report sees whole reports, also where an agent sends what has changed. Changes that do
+ *      not build on the last accepted report of their connection reach nothing: the agent is asked
+ *      for a whole report.
  */
 #ifndef COLLOC_NODELINK_NODE_HUB_H
 #define COLLOC_NODELINK_NODE_HUB_H

@@ -13,6 +13,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "nodelink/node_changes.h"
 #include "nodelink/node_hub_state.h"
 
 #define REFUSAL_LOG_US (5 * SECOND_US) /* chosen: an attacker does not fill the log */
@@ -90,11 +91,14 @@ static void refuse_report(struct hub_connection *connection, const char *why)
 /* ---- nodes ---- */
 
 /* Returns NULL when it is not of the cluster, or memory is out. */
-static struct hub_node *find_node(struct node_hub *hub, const char *name)
+static struct hub_node *find_node(const struct hub_connection *connection, const char *name)
 {
+    struct node_hub *hub = connection->hub;
     const struct node_hub_hooks *hooks = &hub->parts.hooks;
     if (!hooks->knows_node(hooks->context, name))
         return NULL;
+    if (connection->node && strcmp(connection->node->name, name) == 0)
+        return connection->node;
     for (size_t i = 0; i < hub->n_nodes; i++)
         if (strcmp(hub->nodes[i]->name, name) == 0)
             return hub->nodes[i];
@@ -121,6 +125,7 @@ static void become_node(struct hub_connection *connection, struct hub_node *node
     struct node_answer *answer = hub_outbox(connection);
     if (!answer)
         return;
+    answer->takes_changes = true;
     bool is_tls = connection->hub->credentials;
     if (!is_tls && report_session_begin(&connection->session) == 0) /* else the next is sealed */
         report_session_key(&connection->session, answer->key);
@@ -155,11 +160,32 @@ static bool is_of_another(const struct hub_connection *connection, const struct 
 
 /* ---- the judgement ---- */
 
+/* It is the last one of its connection now. */
+static void keep_report(struct hub_connection *connection)
+{
+    node_report_fini(&connection->last);
+    connection->last = connection->report;
+    connection->report = (struct node_report){0};
+    connection->is_whole_wanted = false;
+}
+
+/* Changes do not build on the last accepted report: one between was refused, for coming too often.
+ * The agent is asked once, since the connection loses nothing. */
+static void ask_for_whole(struct hub_connection *connection)
+{
+    hub_log_refusal(connection, connection->fault.text);
+    struct node_answer *answer = connection->is_whole_wanted ? NULL : hub_outbox(connection);
+    if (!answer)
+        return;
+    answer->wants_whole = connection->is_whole_wanted = true;
+    hub_wait_for_turn(connection);
+}
+
 static void take_signed(struct hub_connection *connection)
 {
     struct node_hub *hub = connection->hub;
     const struct node_report *report = &connection->report;
-    struct hub_node *node = find_node(hub, report->node);
+    struct hub_node *node = find_node(connection, report->node);
     struct fault fault = {0};
     if (!node || is_of_another(connection, node)) {
         snprintf(fault.text, sizeof fault.text, "%s %s",
@@ -179,6 +205,7 @@ static void take_signed(struct hub_connection *connection)
         return;
     case STREAM_TOO_OFTEN:
         hub_log_refusal(connection, fault.text);
+        connection->is_whole_wanted = false; /* if it was the whole one, it has to come again */
         return;
     case STREAM_ACCEPTED:
         break;
@@ -187,13 +214,16 @@ static void take_signed(struct hub_connection *connection)
         become_node(connection, node);
     watch_clock(node);
     hub->counts.accepted++;
-    hub->parts.hooks.on_report(hub->parts.hooks.context, report);
+    keep_report(connection);
+    hub->parts.hooks.on_report(hub->parts.hooks.context, &connection->last);
 }
 
 void hub_take_report(struct hub_connection *connection)
 {
     if (connection->opened == 0) {
         take_signed(connection);
+    } else if (connection->opened == CHANGES_UNFIT && connection->is_signed) {
+        ask_for_whole(connection);
     } else if (connection->is_signed) {
         refuse_report(connection, connection->fault.text);
     } else {

@@ -26,13 +26,15 @@ struct hub_connection {
     struct hub_node *node;      /* NULL: unproven, until its first accepted report */
     char *line;                 /* complete and not yet used, within `transport`; NULL: none */
     struct node_answer *outbox; /* to be sealed and sent; NULL: nothing */
+    struct node_report last;    /* that was accepted: what changes build on */
+    bool is_whole_wanted;       /* the agent was asked for a whole report, which has not come yet */
     bool is_waiting, is_in_turn, is_gone;
     bool is_refused;        /* nothing more is read from it, */
     bool ends_after_answer; /* and it ends when the answer of this turn is sent */
 
     /* The pool thread's while is_in_turn: */
     const char *credential; /* to open; NULL: none */
-    int opened;             /* as munge_seal_decode or node_report_decode returned */
+    int opened;             /* as munge_seal_decode or node_changes_decode returned */
     bool is_signed;         /* by the agents' user, whatever the text is */
     struct fault fault;
     struct node_report report;

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "nodelink/node_changes.h"
 #include "nodelink/node_hub_state.h"
 
 enum { GATHER_MS = 50 }; /* chosen: agents report once a second */
@@ -41,15 +42,16 @@ bool hub_is_quick(const struct hub_connection *connection)
 
 void hub_open_quick_line(struct hub_connection *connection)
 {
-    const char *text = connection->line;
+    const char *line = connection->line, *text = line;
+    connection->line = NULL; /* an answer that the judgement brings must not take it to munged */
     connection->opened = 0;
     if (!connection->hub->credentials)
         connection->opened = report_session_open(
-            &connection->session, connection->line, &connection->fault, &text);
+            &connection->session, line, &connection->fault, &text);
     connection->is_signed = connection->opened == 0;
     if (connection->is_signed)
-        connection->opened = node_report_decode(
-            text, strlen(text), &connection->fault, &connection->report);
+        connection->opened = node_changes_decode(
+            &connection->last, text, strlen(text), &connection->fault, &connection->report);
     hub_take_report(connection);
     node_report_fini(&connection->report);
 }

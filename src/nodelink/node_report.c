@@ -10,12 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "nodelink/json_field.h"
-
-enum { REPORT_VERSION = 1 };
-
-#define BYTES_MAX 1e15 /* chosen: beyond any GPU's memory, exact in a double */
-#define POWER_MAX 1e5  /* watts; chosen */
+#include "nodelink/node_report_json.h"
 
 bool node_name_is_valid(const char *name)
 {
@@ -47,7 +42,7 @@ static json_t *process_json(const struct node_process *process)
     return NULL;
 }
 
-static json_t *gpu_json(const struct node_gpu *gpu)
+json_t *node_gpu_json(const struct node_gpu *gpu)
 {
     json_t *object = json_pack("{s:i}", "index", gpu->index), *processes = json_array();
     int r = add_text(object, "uuid", gpu->uuid);
@@ -74,6 +69,21 @@ static json_t *crash_json(const struct node_crash *crash)
         (json_int_t)crash->restarts, "evidence", crash->evidence);
 }
 
+json_t *node_crashes_json(const struct node_report *report)
+{
+    json_t *crashes = json_array();
+    int r = 0;
+    for (size_t i = 0; i < report->n_crashes; i++) {
+        json_t *crash = crash_json(&report->crashes[i]);
+        if (crash)
+            r |= json_array_append_new(crashes, crash);
+    }
+    if (r == 0)
+        return crashes;
+    json_decref(crashes);
+    return NULL;
+}
+
 static bool is_within_bounds(const struct node_report *report)
 {
     for (size_t i = 0; i < report->n_gpus; i++)
@@ -84,37 +94,33 @@ static bool is_within_bounds(const struct node_report *report)
 
 static json_t *report_json(const struct node_report *report)
 {
-    json_t *gpus = json_array(), *crashes = json_array();
+    json_t *gpus = json_array();
     int r = 0;
     for (size_t i = 0; i < report->n_gpus; i++)
-        r |= json_array_append_new(gpus, gpu_json(&report->gpus[i]));
-    for (size_t i = 0; i < report->n_crashes; i++) {
-        json_t *crash = crash_json(&report->crashes[i]);
-        if (crash)
-            r |= json_array_append_new(crashes, crash);
-    }
+        r |= json_array_append_new(gpus, node_gpu_json(&report->gpus[i]));
     json_t *object = json_pack("{s:i, s:s, s:s, s:I, s:I, s:o, s:o}", "v", REPORT_VERSION, "node",
         report->node, "boot", report->boot, "sequence", (json_int_t)report->sequence, "time_us",
-        (json_int_t)report->time_us, "gpus", gpus, "crashes", crashes);
+        (json_int_t)report->time_us, "gpus", gpus, "crashes", node_crashes_json(report));
     if (r == 0)
         return object;
     json_decref(object);
     return NULL;
 }
 
+int node_json_write(json_t *object, char **ret_text, size_t *ret_size)
+{
+    char *text = object ? json_dumps(object, JSON_COMPACT | JSON_REAL_PRECISION(6)) : NULL;
+    json_decref(object);
+    *ret_text = text;
+    *ret_size = text ? strlen(text) : 0;
+    return text ? 0 : -ENOMEM;
+}
+
 int node_report_encode(const struct node_report *report, char **ret_text, size_t *ret_size)
 {
     *ret_text = NULL;
-    if (!is_within_bounds(report))
-        return -EMSGSIZE;
-    json_t *object = report_json(report);
-    char *text = object ? json_dumps(object, JSON_COMPACT | JSON_REAL_PRECISION(6)) : NULL;
-    json_decref(object);
-    if (!text)
-        return -ENOMEM;
-    *ret_size = strlen(text);
-    *ret_text = text;
-    return 0;
+    return is_within_bounds(report) ? node_json_write(report_json(report), ret_text, ret_size)
+                                    : -EMSGSIZE;
 }
 
 /* ---- decoding ---- */
@@ -151,7 +157,7 @@ static int read_processes(const json_t *object, struct fault *fault, struct node
     return r;
 }
 
-static int read_gpu(const json_t *object, struct fault *fault, struct node_gpu *gpu)
+int node_gpu_read(const json_t *object, struct fault *fault, struct node_gpu *gpu)
 {
     int64_t index;
     int r = json_field_integer(object, "index", 0, 255, fault, &index);
@@ -191,14 +197,14 @@ static int read_gpus(const json_t *object, struct fault *fault, struct node_repo
         return fault_set(fault, ENOMEM, "out of memory");
     for (size_t i = 0; i < json_array_size(list) && r == 0; i++) {
         report->n_gpus++;
-        r = read_gpu(json_array_get(list, i), fault, &report->gpus[i]);
+        r = node_gpu_read(json_array_get(list, i), fault, &report->gpus[i]);
         if (r < 0)
             fault_prefix(fault, r, "GPU %zu of the list", i);
     }
     return r == 0 ? refuse_second_index(report, fault) : r;
 }
 
-static int read_crashes(const json_t *object, struct fault *fault, struct node_report *report)
+int node_crashes_read(const json_t *object, struct fault *fault, struct node_report *report)
 {
     const json_t *list;
     int r = json_field_list(object, "crashes", NODE_CRASHES_MAX, fault, &list);
@@ -222,7 +228,7 @@ static int read_crashes(const json_t *object, struct fault *fault, struct node_r
     return r;
 }
 
-static int read_report(const json_t *object, struct fault *fault, void *ret_value)
+int node_report_read(const json_t *object, struct fault *fault, void *ret_value)
 {
     struct node_report *report = ret_value;
     int r = json_field_text(object, "node", fault, report->node, sizeof report->node);
@@ -236,15 +242,45 @@ static int read_report(const json_t *object, struct fault *fault, void *ret_valu
         r = json_field_integer(object, "time_us", 0, INT64_MAX, fault, &report->time_us);
     if (r == 0)
         r = read_gpus(object, fault, report);
-    return r == 0 ? read_crashes(object, fault, report) : r;
+    return r == 0 ? node_crashes_read(object, fault, report) : r;
 }
 
 int node_report_decode(
     const char *text, size_t size, struct fault *fault, struct node_report *ret_report)
 {
-    static const struct json_format format = {REPORT_SIZE_MAX, REPORT_VERSION, read_report};
+    static const struct json_format format = {REPORT_SIZE_MAX, REPORT_VERSION, node_report_read};
     *ret_report = (struct node_report){0};
     return json_field_decode(&format, text, size, fault, ret_report);
+}
+
+/* ---- its life ---- */
+
+/* Copies `n` items. Returns NULL for none, or when memory is out. */
+static void *copy_items(const void *items, size_t n, size_t size)
+{
+    void *copy = n ? malloc(n * size) : NULL;
+    return copy ? memcpy(copy, items, n * size) : NULL;
+}
+
+int node_report_copy(const struct node_report *report, struct node_report *ret_copy)
+{
+    struct node_report *copy = ret_copy;
+    *copy = *report;
+    copy->gpus = NULL;
+    copy->crashes = NULL;
+    copy->n_gpus = copy->n_crashes = 0;
+    if (!is_within_bounds(report))
+        return -EMSGSIZE;
+    copy->gpus = copy_items(report->gpus, report->n_gpus, sizeof *copy->gpus);
+    copy->crashes = copy_items(report->crashes, report->n_crashes, sizeof *copy->crashes);
+    copy->n_crashes = copy->crashes ? report->n_crashes : 0;
+    bool is_whole = copy->n_crashes == report->n_crashes;
+    for (; copy->gpus && copy->n_gpus < report->n_gpus; copy->n_gpus++) {
+        struct node_gpu *gpu = &copy->gpus[copy->n_gpus];
+        gpu->processes = copy_items(gpu->processes, gpu->n_processes, sizeof *gpu->processes);
+        is_whole &= gpu->processes || gpu->n_processes == 0;
+    }
+    return is_whole && copy->n_gpus == report->n_gpus ? 0 : -ENOMEM;
 }
 
 void node_report_fini(struct node_report *report)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the agent of a Slurm node reports of its GPUs, and its form as JSON. A report
- * describes the whole node: it repeats what still holds, so a lost report costs nothing.
+ * What the agent of a Slurm node reports of its GPUs, and its form as JSON. A report describes the
+ * whole node: it repeats what still holds. On a connection it may be sent as what has changed since
+ * the one before (node_changes.h).
  *
  *     {"v": 1, "node": "n1", "boot": "...", "sequence": 81, "time_us": ..., "gpus": [{"index": 0,
  *      "uuid": "GPU-...", "memory_total": 85899345920, "memory_used": 1073741824, "smact": 0.53,
@@ -94,6 +95,15 @@ int node_report_encode(const struct node_report *report, char **ret_text, size_t
  */
 int node_report_decode(
     const char *text, size_t size, struct fault *fault, struct node_report *ret_report);
+
+/*
+ * Copies a report.
+ *
+ * ret_copy: to be released with node_report_fini, also after an error
+ *
+ * Returns 0; -EMSGSIZE beyond the bounds; or -ENOMEM.
+ */
+int node_report_copy(const struct node_report *report, struct node_report *ret_copy);
 
 /* Releases what the report holds. All zero is fine. */
 void node_report_fini(struct node_report *report);

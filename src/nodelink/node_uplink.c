@@ -23,12 +23,14 @@
 
 #include "base/log.h"
 #include "nodelink/munge_seal.h"
+#include "nodelink/node_changes.h"
 #include "nodelink/node_transport.h"
 
 enum {
     PAUSE_MIN_MS = 1000,        /* chosen */
     PAUSE_MAX_MS = 30 * 1000,   /* chosen: jobs start without MPS meanwhile, no longer */
     PROOF_MAX_MS = 15 * 1000,   /* from an address to the first accepted report; chosen */
+    CHANGES_MAX = 59,           /* between whole reports; chosen: a mistake ends in a minute */
     UNACKED_MAX_MS = 30 * 1000, /* chosen: a report a second; the kernel's own limit is 15 min */
     ANSWER_LINE_MAX = ANSWER_SIZE_MAX / 3 * 4 + 4096,
 };
@@ -47,7 +49,10 @@ struct uplink_connection {
     struct node_uplink *uplink;
     uint64_t number; /* among all connections so far */
     struct report_session session;
-    char *line; /* complete and not yet opened; NULL: none */
+    char *line;              /* complete and not yet opened; NULL: none */
+    struct node_report sent; /* the last one, which the next one builds on; no `node`: none */
+    bool takes_changes;
+    int n_changes; /* that were sent since the last whole report */
 };
 
 struct node_uplink {
@@ -66,8 +71,7 @@ struct node_uplink {
     char why[512]; /* the last reason for a pause, logged once */
     bool is_closing;
 
-    char *text; /* the newest report, not yet given to a turn; NULL: none */
-    size_t text_size;
+    struct node_report newest; /* not sent yet, nor given to a turn; no `node`: none */
 
     /* The turn; the pool thread's while `is_in_turn`: */
     uv_work_t work;
@@ -92,6 +96,7 @@ static void on_closed(struct node_transport *transport)
 {
     struct uplink_connection *connection = transport->owner;
     node_transport_fini(transport);
+    node_report_fini(&connection->sent);
     free(connection);
 }
 
@@ -313,6 +318,9 @@ static void accept_answer(struct node_uplink *uplink)
     uv_timer_stop(&uplink->timer);
     if (*answer->key)
         begin_session(uplink, answer->key);
+    uplink->connection->takes_changes |= answer->takes_changes;
+    if (answer->wants_whole)
+        node_report_fini(&uplink->connection->sent);
     if (uplink->on_answer)
         uplink->on_answer(uplink->context, answer);
 }
@@ -356,18 +364,55 @@ static void on_turn(uv_work_t *work, int status)
     start_turn(uplink);
 }
 
-/* A report within TLS, or one that the connection's key signs, needs no turn. */
+/* ---- sending ---- */
+
+/* Sends without munged: within TLS, or signed by the connection's key. */
+static bool is_quick(const struct node_uplink *uplink)
+{
+    return uplink->credentials || uplink->connection->session.has_key;
+}
+
+/* Writes the newest report: what has changed since the last one of the connection, where that will
+ * do. */
+static int write_newest(struct node_uplink *uplink, char **ret_text, size_t *ret_size)
+{
+    struct uplink_connection *connection = uplink->connection;
+    bool may_be_changes = connection->takes_changes && is_quick(uplink) && *connection->sent.node &&
+                          connection->n_changes < CHANGES_MAX;
+    int r = may_be_changes
+                ? node_changes_encode(&connection->sent, &uplink->newest, ret_text, ret_size)
+                : CHANGES_UNFIT;
+    connection->n_changes = r == CHANGES_UNFIT ? 0 : connection->n_changes + 1;
+    return r == CHANGES_UNFIT ? node_report_encode(&uplink->newest, ret_text, ret_size) : r;
+}
+
+/* Returns the text of the newest report, after which the next one builds on it; or NULL. */
+static char *take_newest(struct node_uplink *uplink, size_t *ret_size)
+{
+    char *text;
+    if (write_newest(uplink, &text, ret_size) < 0) {
+        log_warning("a report could not be made: out of memory");
+        node_report_fini(&uplink->newest);
+        return NULL;
+    }
+    node_report_fini(&uplink->connection->sent);
+    uplink->connection->sent = uplink->newest;
+    uplink->newest = (struct node_report){0};
+    return text;
+}
+
 static void send_at_once(struct node_uplink *uplink)
 {
     char *line = NULL;
-    if (uplink->credentials && send_line(uplink, uplink->text) < 0)
+    size_t size;
+    char *text = take_newest(uplink, &size);
+    if (text && uplink->credentials && send_line(uplink, text) < 0)
         fail_uplink(uplink, "out of memory"); /* TLS cannot go on without what was not sent */
-    else if (!uplink->credentials && report_session_seal(&uplink->connection->session, uplink->text,
-                                         uplink->text_size, &line) == 0)
+    else if (text && !uplink->credentials &&
+             report_session_seal(&uplink->connection->session, text, size, &line) == 0)
         send_line(uplink, line);
     free(line);
-    free(uplink->text);
-    uplink->text = NULL;
+    free(text);
 }
 
 static void start_turn(struct node_uplink *uplink)
@@ -376,17 +421,14 @@ static void start_turn(struct node_uplink *uplink)
     if (uplink->is_closing || uplink->state < UPLINK_UNPROVEN || !connection->transport.is_open)
         return;
     bool can_send = node_transport_unsent(&connection->transport) == 0;
-    if (uplink->text && can_send && (uplink->credentials || connection->session.has_key))
+    if (*uplink->newest.node && can_send && is_quick(uplink))
         send_at_once(uplink);
     if (uplink->credentials)
         return;
     if (uplink->is_in_turn)
         return;
-    if (uplink->text && can_send) {
-        uplink->turn_text = uplink->text;
-        uplink->turn_text_size = uplink->text_size;
-        uplink->text = NULL;
-    }
+    if (*uplink->newest.node && can_send)
+        uplink->turn_text = take_newest(uplink, &uplink->turn_text_size);
     if (connection->line) {
         uplink->credential = strdup(connection->line);
         connection->line = NULL;
@@ -401,14 +443,12 @@ static void start_turn(struct node_uplink *uplink)
 
 int node_uplink_send(struct node_uplink *uplink, const struct node_report *report)
 {
-    char *text;
-    size_t size;
-    int r = node_report_encode(report, &text, &size);
-    if (r < 0)
+    node_report_fini(&uplink->newest);
+    int r = node_report_copy(report, &uplink->newest);
+    if (r < 0) {
+        node_report_fini(&uplink->newest);
         return r;
-    free(uplink->text);
-    uplink->text = text;
-    uplink->text_size = size;
+    }
     start_turn(uplink);
     return 0;
 }
@@ -497,7 +537,7 @@ void node_uplink_destroy(struct node_uplink *uplink)
     munge_seal_destroy(uplink->seal);
     tls_credentials_destroy(uplink->credentials);
     uv_freeaddrinfo(uplink->addresses);
-    free(uplink->text);
+    node_report_fini(&uplink->newest);
     free(uplink->turn_text);
     free(uplink->sealed);
     free(uplink->credential);

@@ -5,7 +5,9 @@
  * anew with the first answer that accepts a report.
  *
  * Contract:
- *   1. Only the newest report is sent: one that could not be sent meanwhile is dropped.
+ *   1. Only the newest report is sent: one that could not be sent meanwhile is dropped. Where the
+ *      controller takes it, what has changed since the last one that was sent on this connection is
+ *      sent instead, at most for a minute without a whole report.
  *   2. An answer reaches on_answer only when the user `controller` signed it for this node, or the
  *      controller has proven by TLS that it has the key.
  *   3. munged and name services are called in the loop's thread pool only.
@@ -35,8 +37,7 @@ struct node_uplink;
 int node_uplink_create(const struct node_uplink_options *options, struct fault *fault,
     struct node_uplink **ret_uplink);
 
-/* Sends a report, borrowed for the call, as soon as munged has signed it. Returns 0, -EMSGSIZE, or
- * -ENOMEM. */
+/* Sends a report, copied, as soon as munged has signed it. Returns 0, -EMSGSIZE, or -ENOMEM. */
 int node_uplink_send(struct node_uplink *uplink, const struct node_report *report);
 
 /* Has the controller accepted a report of this connection? */

@@ -87,6 +87,8 @@ void controller_apply(struct slurm_controller *controller, struct event event)
 
 /* ---- nodes ---- */
 
+/* The agents' samples stay: otherwise each agent that is new would stop all placement for the
+ * second until all others have reported again. Nodes without one are sampled in each update. */
 static void feed_gpus(struct slurm_controller *controller)
 {
     const struct node_table *nodes = &controller->nodes;
@@ -98,6 +100,7 @@ static void feed_gpus(struct slurm_controller *controller)
     struct event event = {.kind = EVENT_GPUS};
     event.gpus.n = node_table_list_gpus(nodes, list);
     event.gpus.list = list;
+    event.gpus.keeps_samples = true;
     controller_apply(controller, event);
     controller->is_gpu_changed = false;
     free(list);

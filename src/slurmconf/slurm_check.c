@@ -59,12 +59,18 @@ static void check_slurmctld(const struct slurm_facts_read *facts, struct doctor_
             "does not answer: %.150s", *facts->ping ? facts->ping : "scontrol cannot be run");
 }
 
+/* Does Slurm itself do without munge? */
+static bool is_without_munge(const struct slurm_facts_read *facts, struct span *ret_type)
+{
+    return find_setting(facts->config, "AuthType", ret_type) && !span_is(*ret_type, "auth/munge");
+}
+
 static void check_munge(const struct slurm_facts_read *facts, struct doctor_check *check)
 {
     struct span type;
-    if (find_setting(facts->config, "AuthType", &type) && !span_is(type, "auth/munge"))
-        doctor_fail(check, "use auth/munge, by which colloc's agents sign their reports",
-            "AuthType=%.*s", (int)type.size, type.at);
+    if (is_without_munge(facts, &type))
+        doctor_pass(check, "not needed: AuthType=%.*s (colloc's commands on login nodes need it)",
+            (int)type.size, type.at);
     else if (facts->munge_works)
         doctor_pass(check, "makes credentials here");
     else
@@ -261,6 +267,80 @@ static void check_clocks(const struct slurm_facts_read *facts, struct doctor_che
         doctor_pass(check, "no difference was found (a node that is behind cannot be seen)");
 }
 
+/* ---- the link between colloc-slurm and the agents ---- */
+
+static const char *auth_name(const struct link_side *side)
+{
+    return side->is_tls ? "tls" : "munge";
+}
+
+/* Returns false when the side alone is wrong. */
+static bool check_side(
+    const struct slurm_facts_read *facts, const struct link_side *side, struct doctor_check *check)
+{
+    struct span type;
+    if (!side->is_there)
+        return true;
+    if (!side->is_tls && is_without_munge(facts, &type))
+        doctor_fail(check,
+            "run `colloc slurm setup --write` on colloc-slurm's machine and follow what it prints",
+            "%s has node-auth munge, but Slurm has AuthType=%.*s", side->path, (int)type.size,
+            type.at);
+    else if (side->is_tls && !*side->key_digest)
+        doctor_fail(check,
+            "copy the key of colloc-slurm's machine (`scp -p`), where `colloc slurm setup --write` "
+            "makes it; run this check as root",
+            "%s has node-auth tls: %.300s", side->path, side->key_fault);
+    else
+        return true;
+    return false;
+}
+
+static void check_node_auth(const struct slurm_facts_read *facts, struct doctor_check *check)
+{
+    const struct link_side *ours = &facts->controller, *agent = &facts->agent;
+    const struct link_side *any = ours->is_there ? ours : agent;
+    struct span type;
+    if (!any->is_there && is_without_munge(facts, &type))
+        doctor_fail(check, "run `colloc slurm setup --write`, and follow what it prints",
+            "%s has no node-auth, but Slurm has AuthType=%.*s", ours->path, (int)type.size,
+            type.at);
+    else if (!any->is_there)
+        doctor_pass(check, "munge (neither colloc-slurm nor an agent has settings here)");
+    else if (!check_side(facts, ours, check) || !check_side(facts, agent, check))
+        return;
+    else if (ours->is_there && agent->is_there && ours->is_tls != agent->is_tls)
+        doctor_fail(check, "set the same in both, and on all nodes; then restart what has changed",
+            "%s has node-auth %s, %s has %s", ours->path, auth_name(ours), agent->path,
+            auth_name(agent));
+    else if (ours->is_there && agent->is_there && strcmp(ours->key_digest, agent->key_digest) != 0)
+        doctor_fail(check, "give both the same file, and copy it to all nodes",
+            "the keys of %s (%s) and %s (%s) differ", ours->path, ours->key_digest, agent->path,
+            agent->key_digest);
+    else if (any->is_tls)
+        doctor_pass(check, "tls, by key %s: this check has to print the same on every node",
+            any->key_digest);
+    else
+        doctor_pass(check, "munge");
+}
+
+static void check_agents(const struct slurm_facts_read *facts, struct doctor_check *check)
+{
+    const struct agents_seen *seen = &facts->agents;
+    if (!seen->is_known)
+        doctor_pass(check, "not known: colloc-slurm does not answer on this machine");
+    else if (!seen->is_wanted)
+        doctor_pass(check, "none: colloc-slurm has no setting listen, and estimates alone decide");
+    else if (seen->silent > 0)
+        doctor_fail(check,
+            "there: `systemctl status colloc-node`, and `colloc slurm check`, whose node-auth has "
+            "to be as here; the log of colloc-slurm names agents that it refuses",
+            "%d of %d nodes do not report: %s%s", seen->silent, seen->nodes, seen->first_silent,
+            seen->silent > 1 ? ", ..." : "");
+    else
+        doctor_pass(check, "%d nodes report their GPUs", seen->nodes);
+}
+
 static const struct {
     const char *name;
     void (*run)(const struct slurm_facts_read *, struct doctor_check *);
@@ -275,6 +355,8 @@ static const struct {
     {"guard", check_guard},
     {"job-ends", check_job_ends},
     {"clocks", check_clocks},
+    {"node-auth", check_node_auth},
+    {"agents", check_agents},
 };
 
 _Static_assert(ARRAY_SIZE(checks) <= SLURM_CHECKS_MAX, "room for all checks");

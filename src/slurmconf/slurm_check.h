@@ -10,6 +10,23 @@
 
 #include "doctor/doctor.h"
 
+/* What one of colloc's programs has here for the link between colloc-slurm and the agents. */
+struct link_side {
+    bool is_there;       /* its file of settings is on this machine */
+    char path[512];      /* of the file */
+    bool is_tls;         /* node-auth; else munge */
+    char key_digest[9];  /* of the key, to compare it by; "": it cannot be read */
+    char key_fault[512]; /* why not */
+};
+
+/* Which agents report, as colloc-slurm says; a node counts when it has GPUs and is not down. */
+struct agents_seen {
+    bool is_known;  /* colloc-slurm answers on this machine */
+    bool is_wanted; /* its setting `listen` is set */
+    int nodes, silent;
+    char first_silent[64];
+};
+
 struct slurm_facts_read {
     const char *ping;       /* of `scontrol ping`; each of the four may be "" */
     const char *config;     /* of `scontrol show config` */
@@ -20,6 +37,8 @@ struct slurm_facts_read {
     const char *guard,
         *guard_wanted; /* job_submit.lua, NULL: missing; the part that setup writes */
     int64_t now_s;     /* this machine's clock */
+    struct link_side controller, agent; /* colloc-slurm, and the agent of this machine */
+    struct agents_seen agents;
 };
 
 enum { SLURM_CHECKS_MAX = 12 };

@@ -1,10 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the reports of a thousand agents cost the controller: each agent sends one a second, with
- * eight GPUs and three processes on each. A child process sends as all agents; the parent's
- * processor time is the controller's. By munge the first reports are credentials, and the others
- * are signed by the keys that come back; munged's time is shown, too. Within TLS the handshakes are
- * measured as well. Each way is measured where it can be: without munged only TLS is.
+ * eight GPUs and three processes on each. From one to the next the SM activity, the power and the
+ * used memory of each GPU change, and with the latter that of one of its processes; every tenth
+ * report a process has come to one GPU, or has gone. Agents send what has changed, and a whole
+ * report each minute, as node_uplink.c does; those of an older version send whole reports only.
+ *
+ * A child process sends as all agents; the parent's processor time is the controller's, which sees
+ * whole reports in the end: on_report holds some of their readings against what was sent. By munge
+ * the first reports are credentials, and the others are signed by the keys that come back; munged's
+ * time is shown, too. Within TLS the handshakes are measured as well. Each way is measured where it
+ * can be: without munged only TLS is.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -23,10 +29,18 @@
 #include "munged.h"
 #include "nodelink/munge_seal.h"
 #include "nodelink/node_answer.h"
+#include "nodelink/node_changes.h"
 #include "nodelink/node_hub.h"
 #include "nodelink/tls_channel.h"
 
-enum { AGENTS = 1000, SECONDS = 10, GPUS = 8, PROCESSES = 3 };
+enum {
+    AGENTS = 1000,
+    SECONDS = 10,
+    GPUS = 8,
+    PROCESSES = 3,
+    WHOLE_EVERY = 60,   /* as CHANGES_MAX of node_uplink.c */
+    PROCESS_EVERY = 10, /* reports of an agent, in which a process comes or goes */
+};
 
 static struct munged munged;
 static const uint8_t key[SHA256_SIZE] = "of all nodes";
@@ -34,32 +48,84 @@ static int n_reports;
 
 /* ---- the agents ---- */
 
-static char *encode_report(int agent, size_t *ret_size)
-{
-    struct node_process processes[PROCESSES];
+/* The state of a node at its n-th report, in the memory of the other one. */
+struct node_state {
+    struct node_report report;
     struct node_gpu gpus[GPUS];
-    struct node_report report = {.boot = "6e5f2f0c-9a3c-4a4e-8f55-6c9f0b6f7a11",
+    struct node_process processes[GPUS][PROCESSES + 1];
+};
+
+/* What an agent sent last, and what it sends next; n: reports made so far. */
+struct agent_state {
+    struct node_state states[2];
+    int n;
+};
+
+static bool sends_changes;
+static struct agent_state agent_states[AGENTS];
+
+/* The power tells the receiver what the SM activity has to be. */
+static double power_at(int agent, int n, int gpu)
+{
+    return 300 + (agent * 7 + n * 13 + gpu * 31) % 1000 / 10.0;
+}
+
+static double smact_at(double power)
+{
+    return (double)((int)(power * 10 + 0.5) * 37 % 997) / 1000;
+}
+
+static double used_at(int agent, int n)
+{
+    return 20.0 * (1 << 30) + (double)((agent + n * 3) % 512) * (2 << 20);
+}
+
+static void fill_gpu(struct node_state *state, int agent, int n, int i)
+{
+    struct node_process *processes = state->processes[i];
+    bool has_another = i == agent % GPUS && (n + agent) / PROCESS_EVERY % 2;
+    for (int k = 0; k < PROCESSES + 1; k++)
+        processes[k] = (struct node_process){.pid = 100000 + k,
+            .memory_bytes = reading_of(k == 0 ? used_at(agent, n) : 21474836480.0),
+            .job = 123456};
+    state->gpus[i] = (struct node_gpu){.index = i,
+        .memory_total_bytes = reading_of(85899345920.0),
+        .memory_used_bytes = reading_of(used_at(agent, n) + 2 * 21474836480.0),
+        .smact = reading_of(smact_at(power_at(agent, n, i))),
+        .power_w = reading_of(power_at(agent, n, i)),
+        .processes_known = true,
+        .processes = processes,
+        .n_processes = PROCESSES + has_another};
+    snprintf(state->gpus[i].uuid, sizeof state->gpus[i].uuid,
+        "GPU-6e5f2f0c-9a3c-4a4e-8f55-6c9f0b6f7a1%d", i);
+}
+
+static void fill_state(struct node_state *state, int agent, int n)
+{
+    state->report = (struct node_report){.boot = "6e5f2f0c-9a3c-4a4e-8f55-6c9f0b6f7a11",
         .sequence = clock_monotonic_us(),
         .time_us = clock_wall_us(),
-        .gpus = gpus,
+        .gpus = state->gpus,
         .n_gpus = GPUS};
-    char *text;
-    snprintf(report.node, sizeof report.node, "n%d", agent);
-    for (int i = 0; i < PROCESSES; i++)
-        processes[i] = (struct node_process){
-            .pid = 100000 + i, .memory_bytes = reading_of(21474836480.0), .job = 123456};
+    snprintf(state->report.node, sizeof state->report.node, "n%d", agent);
     for (int i = 0; i < GPUS; i++)
-        gpus[i] = (struct node_gpu){.index = i,
-            .uuid = "GPU-6e5f2f0c-9a3c-4a4e-8f55-6c9f0b6f7a11",
-            .memory_total_bytes = reading_of(85899345920.0),
-            .memory_used_bytes = reading_of(64424509440.0),
-            .smact = reading_of(0.731),
-            .power_w = reading_of(412.5),
-            .processes_known = true,
-            .processes = processes,
-            .n_processes = PROCESSES};
-    if (node_report_encode(&report, &text, ret_size) < 0)
+        fill_gpu(state, agent, n, i);
+}
+
+/* The first one is whole. */
+static char *encode_report(int agent, size_t *ret_size)
+{
+    struct agent_state *of = &agent_states[agent];
+    struct node_state *now = &of->states[of->n % 2];
+    const struct node_state *base = &of->states[(of->n + 1) % 2];
+    char *text;
+    fill_state(now, agent, of->n);
+    int r = sends_changes && (of->n + agent * (of->n > 0)) % WHOLE_EVERY
+                ? node_changes_encode(&base->report, &now->report, &text, ret_size)
+                : node_report_encode(&now->report, &text, ret_size);
+    if (r != 0)
         _exit(1);
+    of->n++;
     return text;
 }
 
@@ -229,6 +295,14 @@ static bool knows_node(void *context, const char *node)
 static void on_report(void *context, const struct node_report *report)
 {
     n_reports++;
+    for (size_t i = 0; i < report->n_gpus; i++) {
+        const struct node_gpu *gpu = &report->gpus[i];
+        double off = gpu->smact.value - smact_at(gpu->power_w.value);
+        if (off < -1e-6 || off > 1e-6 || gpu->n_processes < PROCESSES) {
+            fprintf(stderr, "%s: GPU %d is not as it was sent\n", report->node, gpu->index);
+            exit(1);
+        }
+    }
 }
 
 static void on_gone(void *context, const char *node)
@@ -300,7 +374,7 @@ static void measure(uv_loop_t *loop, const char *way, bool has_munged)
         bench_row("munged's", "%", "", munge, SECONDS);
 }
 
-/* `way`: "munge" or "TLS". Returns 0 or 1. */
+/* Returns 0 or 1. */
 static int measure_way(const char *way, const struct node_hub_options *options,
     void (*run_agents)(const struct tcp_address *address))
 {
@@ -319,8 +393,23 @@ static int measure_way(const char *way, const struct node_hub_options *options,
     kill(agents, SIGKILL);
     waitpid(agents, NULL, 0);
     uv_run(options->loop, UV_RUN_DEFAULT);
+    uint64_t refused = node_hub_counts(hub).refused;
+    if (refused)
+        fprintf(stderr, "%llu reports were refused, by %s\n", (unsigned long long)refused, way);
     node_hub_destroy(hub);
-    return 0;
+    return refused > 0;
+}
+
+/* By agents of an older version, then by those of this one. */
+static int measure_both(const char *way, const struct node_hub_options *options,
+    void (*run_agents)(const struct tcp_address *address))
+{
+    char label[80];
+    snprintf(label, sizeof label, "%s, whole reports", way);
+    sends_changes = false;
+    int r = measure_way(label, options, run_agents);
+    sends_changes = true;
+    return measure_way(way, options, run_agents) || r;
 }
 
 int main(void)
@@ -333,8 +422,8 @@ int main(void)
     log_set_level(LOG_LEVEL_WARNING);
     int r = munged_start(&munged);
     options.munge_socket = munged.socket;
-    bool has_failed = r < 0 || (r == 0 && measure_way("munge", &options, run_munge_agents));
+    bool has_failed = r < 0 || (r == 0 && measure_both("munge", &options, run_munge_agents));
     munged_remove(&munged);
     options.key = key;
-    return measure_way("TLS", &options, run_tls_agents) || has_failed;
+    return measure_both("TLS", &options, run_tls_agents) || has_failed;
 }

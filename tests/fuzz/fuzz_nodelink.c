@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a node's agent, the controller and colloc on login nodes decode, once munge has let it
- * through. What is accepted is in range, and encodes to a text that decodes to the same. */
+ * through. What is accepted is in range, and encodes to a text that decodes to the same. Where the
+ * input has two lines, the second one is decoded onto the report that the first one is. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "fuzz.h"
 #include "nodelink/node_answer.h"
+#include "nodelink/node_changes.h"
 #include "nodelink/node_report.h"
 #include "nodelink/signed_request.h"
 
@@ -44,6 +46,42 @@ static void try_report(const char *text, size_t size)
     node_report_fini(&report);
 }
 
+/* What has changed leads from one report to the other, where that is possible at all. */
+static void try_chain(const struct node_report *base, const struct node_report *now)
+{
+    struct node_report again;
+    char *changes, *must, *is;
+    size_t size;
+    if (node_changes_encode(base, now, &changes, &size) != 0)
+        return;
+    require(node_changes_decode(base, changes, size, NULL, &again) == 0);
+    require(node_report_encode(now, &must, &size) == 0);
+    require(node_report_encode(&again, &is, &size) == 0);
+    require(strcmp(is, must) == 0);
+    free(changes);
+    free(must);
+    free(is);
+    node_report_fini(&again);
+}
+
+static void try_changes(const char *text, size_t size)
+{
+    struct node_report base, now;
+    const char *end = memchr(text, '\n', size), *next = end + 1;
+    if (!end)
+        return;
+    if (node_report_decode(text, (size_t)(end - text), NULL, &base) == 0) {
+        if (node_changes_decode(&base, next, size - (size_t)(next - text), NULL, &now) == 0) {
+            require(now.n_gpus <= NODE_GPUS_MAX && now.n_crashes <= NODE_CRASHES_MAX);
+            for (size_t i = 0; i < now.n_gpus; i++)
+                check_gpu(&now.gpus[i]);
+            try_chain(&base, &now);
+        }
+        node_report_fini(&now);
+    }
+    node_report_fini(&base);
+}
+
 static void try_request(const char *text, size_t size)
 {
     struct signed_request request, again;
@@ -61,6 +99,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     static struct node_answer answer;
     char *text;
     try_report((const char *)data, size);
+    if (size > 0)
+        try_changes((const char *)data, size);
     try_request((const char *)data, size);
     if (node_answer_decode((const char *)data, size, NULL, &answer) == 0) {
         require(answer.n_pins <= NODE_PINS_MAX);

@@ -41,16 +41,23 @@ class Setup(unittest.TestCase):
         self.slurm.write("work/colloc-slurm", "")
 
     def colloc(self, *words, code=0):
-        wake = f"--wake-file={self.slurm.wake_file}"
-        done = self.slurm.run(self.program, *words, wake, check=False)
+        done = self.run_colloc(*words)
         self.assertEqual(done.returncode, code, done.stdout + done.stderr)
         return done.stdout + done.stderr
 
+    def run_colloc(self, *words):
+        wake = f"--wake-file={self.slurm.wake_file}"
+        settings = f"--settings={self.slurm.path('work/settings')}"
+        return self.slurm.run(self.program, *words, wake, settings, check=False)
+
     def check(self, code):
         """{name of the check: (passed, its text)}"""
-        found = json.loads(self.colloc("slurm", "check", "--json", code=code))
+        done = self.run_colloc("slurm", "check", "--json")
+        if code is not None:
+            self.assertEqual(done.returncode, code, done.stdout + done.stderr)
         return {
-            c["name"]: (c["ok"], f"{c['detail']} {c['advice']}".strip()) for c in found["checks"]
+            c["name"]: (c["ok"], f"{c['detail']} {c['advice']}".strip())
+            for c in json.loads(done.stdout)["checks"]
         }
 
     def restart(self):
@@ -127,6 +134,64 @@ class Setup(unittest.TestCase):
         wide = self.slurm.sbatch(script, "--gres=gpu:2", *options, user=user)
         pin = self.slurm.wait_job(wide, "RUNNING")
         self.assertRegex(pin["TresPerNode"], "^gres[:/]shard:i[0-3]:[0-9]+,gres[:/]shard:i[0-3]:")
+
+    @unittest.skipUnless(os.path.exists(CONTROLLER), "colloc-slurm is not built")
+    @unittest.skipUnless(os.geteuid() == 0, "the agent needs root")
+    def test_agents_by_tls(self):
+        """What setup writes for both sides lets an agent report; check says what keeps it away."""
+        slurm, port = self.slurm, loopback.free_ports(1)[0]
+        gpus = slurm.path("work/gpus")
+        slurm.run(program("emulator"), "create", "--gpus", "4xA100-40GB", gpus)
+        os.mkdir(slurm.path("work/settings"))
+        controller = {
+            "listen": f"127.0.0.1:{port}",
+            "socket": slurm.path("run/controller.sock"),
+            "state-dir": slurm.path("run/colloc"),
+        }
+        agent = {
+            "controller": f"127.0.0.1:{port}",
+            "node-name": "n0",
+            "munge-socket": slurm.path("munge/none"),
+            "node-socket": slurm.path("run/node.sock"),
+            "state-dir": slurm.path("run/agent"),
+            "nvml-library": os.path.join(BUILD, "emulator", "libnvidia-ml.so.1"),
+        }
+        for name, lines in (("slurm.yaml", controller), ("collocd.yaml", agent)):
+            text = "".join(f"{key}: {value}\n" for key, value in lines.items())
+            slurm.write(f"work/settings/{name}", text)
+        printed = self.colloc("slurm", "setup", "--write", "--node-auth=tls")
+        with open(slurm.path("work/settings/slurm.yaml"), "a", encoding="utf-8") as file:
+            file.write(re.sub("(?m)^    ", "", find_settings(printed)))
+        self.restart()
+        files = {
+            name: slurm.path(f"work/settings/{name}") for name in ("slurm.yaml", "collocd.yaml")
+        }
+        slurm.spawn(CONTROLLER, f"--config={files['slurm.yaml']}", log="controller")
+        slurm.until(lambda: "does not answer" not in self.agents(), "the controller's answer")
+        self.assertIn("2 of 2 nodes do not report: n0, ...", self.agents())
+        spawned = slurm.spawn(
+            program("collocd"),
+            "--node",
+            f"--config={files['collocd.yaml']}",
+            log="agent",
+            COLLOC_EMULATOR=gpus,
+        )
+        slurm.until(lambda: "1 of 2 nodes do not report: n1 " in self.agents(), "n0's report")
+        found = self.check(code=1)
+        self.assertRegex(found["node-auth"][1], "^tls, by key [0-9a-f]{8}: ")
+        # The agent gets another key: what check says here is what it says on the node.
+        spawned.kill()
+        other = slurm.path("work/other.key")
+        slurm.write("work/other.key", "another key of at least 32 characters\n")
+        os.chmod(other, 0o400)
+        with open(files["collocd.yaml"], "a", encoding="utf-8") as file:
+            file.write(f"node-key-file: {other}\n")
+        self.assertIn("differ", self.check(code=1)["node-auth"][1])
+        os.unlink(other)
+        self.assertIn("other.key", self.check(code=1)["node-auth"][1])
+
+    def agents(self):
+        return self.check(code=None)["agents"][1]
 
     def alter_what_check_sees(self):
         guard = self.slurm.path("etc/job_submit.lua")

@@ -25,6 +25,7 @@ class SlurmCase(CliCase):
         super().setUp()
         self.etc = os.path.join(self.folder, "etc")
         os.mkdir(self.etc)
+        self.settings = os.path.join(self.folder, "settings")
         # Setup asks whether the controller is installed beside it.
         self.installed = os.path.join(self.folder, "bin", "colloc")
         os.mkdir(os.path.dirname(self.installed))
@@ -40,7 +41,8 @@ class SlurmCase(CliCase):
             file.write(data)
 
     def slurm(self, action, *options, code=0):
-        done = self.run_program(self.installed, "slurm", action, f"--folder={self.etc}", *options)
+        folders = (f"--folder={self.etc}", f"--settings={self.settings}")
+        done = self.run_program(self.installed, "slurm", action, *folders, *options)
         self.assertEqual(done.returncode, code, done.stdout + done.stderr)
         return done.stdout + done.stderr
 
@@ -225,6 +227,89 @@ class Refusals(SlurmCase):
         self.refuse(node, "--intake=a b", says="names of partitions", code=2)
         self.refuse(node, "--run=x\nNodeName=y", says="control character", code=2)
 
+    def setting(self, name):
+        with open(os.path.join(self.settings, name), newline="", encoding="utf-8") as file:
+            return file.read()
+
+    def give_setting(self, name, text):
+        os.makedirs(self.settings, exist_ok=True)
+        with open(os.path.join(self.settings, name), "w", encoding="utf-8") as file:
+            file.write(text)
+
+    def test_tls_where_slurm_has_no_munge(self):
+        """Both sides get node-auth, and a key; remove leaves nothing of it."""
+        node = b"NodeName=n Gres=gpu:1\nAuthType=auth/slurm\n"
+        self.give("slurm.conf", data=node)
+        printed = self.slurm("setup")
+        self.assertFalse(os.path.exists(self.settings))
+        self.assertIn("+node-auth: tls\n", printed)
+        key = os.path.join(self.settings, "node.key")
+        self.assertIn(f"{key} (new)", printed)
+        self.assertIn(f"    scp -p {key} NODE:{key}\n", printed)
+        self.assertNotIn("--write to do it", self.slurm("setup", "--write"))
+        self.assertIn("\nnode-auth: tls\n", self.setting("slurm.yaml"))
+        self.assertEqual(stat.S_IMODE(os.stat(key).st_mode), 0o400)
+        made = self.setting("node.key")
+        self.assertRegex(made, r"\A[0-9a-f]{64}\n# made by colloc slurm setup\n\Z")
+        again = self.slurm("setup", "--write")
+        self.assertIn("Nothing was to be changed", again)
+        self.assertEqual(self.setting("node.key"), made)
+        self.assertIn("would be removed", self.slurm("remove"))
+        self.assertEqual(self.setting("node.key"), made)
+        self.slurm("remove", "--write")
+        self.assertEqual(os.listdir(self.settings), [])
+        self.assertEqual(self.files(), {"slurm.conf": node})
+
+    def test_tls_where_it_is_asked_for(self):
+        """A line that is there is changed where it stands, and comes back; so does an agent's."""
+        self.give("slurm.conf", data=b"NodeName=n Gres=gpu:1\n")
+        ours, agent = (
+            "listen: 0.0.0.0:7490\nnode-auth: munge # so far\npoll: 5s\n",
+            "controller: c:1\n",
+        )
+        self.give_setting("slurm.yaml", ours)
+        self.give_setting("collocd.yaml", agent)
+        self.assertNotIn("node-auth: tls", self.slurm("setup"))
+        self.slurm("setup", "--write", "--node-auth=tls")
+        self.assertRegex(
+            self.setting("slurm.yaml"),
+            r"\Alisten: 0.0.0.0:7490\n# BEGIN [^\n]*\n#was: [^\n]*\nnode-auth: tls\n"
+            r"# END[^\n]*\npoll",
+        )
+        self.assertIn("\nnode-auth: tls\n", self.setting("collocd.yaml"))
+        self.slurm("setup", "--write")  # nothing asks for it any more
+        self.assertEqual(self.setting("slurm.yaml"), ours)
+        self.slurm("setup", "--write", "--node-auth=tls")
+        self.slurm("remove", "--write")
+        self.assertEqual(self.setting("slurm.yaml"), ours)
+        self.assertEqual(self.setting("collocd.yaml"), agent)
+        self.assertEqual(sorted(os.listdir(self.settings)), ["collocd.yaml", "slurm.yaml"])
+        said = self.slurm("setup", "--node-auth=none", code=2)
+        self.assertIn("give munge or tls", said)
+
+    def test_tls_of_the_site_stays(self):
+        """A site that has set it by hand keeps its lines and its key."""
+        self.give("slurm.conf", data=b"NodeName=n Gres=gpu:1\n")
+        key = os.path.join(self.settings, "own.key")
+        ours = f"node-auth: 'tls'\nnode-key-file: {key}\n"
+        self.give_setting("slurm.yaml", ours)
+        self.give_setting("own.key", "0123456789abcdef0123456789abcdef\n")
+        said = self.slurm("setup", "--write", code=1)
+        self.assertIn("chmod 600", said)
+        os.chmod(key, 0o600)
+        printed = self.slurm("setup", "--write")
+        self.assertIn(f"scp -p {key} NODE:{key}", printed)
+        self.assertIn(f"node-key-file: {key}", printed)
+        self.slurm("remove", "--write")
+        self.assertEqual(self.setting("slurm.yaml"), ours)
+        self.assertTrue(os.path.exists(key))
+        self.slurm("setup", "--write", "--node-auth=munge")
+        text = self.setting("slurm.yaml")
+        self.assertIn("\nnode-auth: munge\n", text)
+        self.assertIn('\nnode-key-file: ""\n', text)
+        self.slurm("remove", "--write")
+        self.assertEqual(self.setting("slurm.yaml"), ours)
+
     def test_no_controller(self):
         """Its jobs would wait for ever."""
         os.unlink(self.installed + "-slurm")
@@ -282,7 +367,9 @@ class Refusals(SlurmCase):
         bin_folder = os.path.join(self.folder, "empty")
         os.mkdir(bin_folder)
         os.symlink(shutil.which("sh"), os.path.join(bin_folder, "sh"))
-        done = self.run_colloc("slurm", "check", f"--folder={self.etc}", PATH=bin_folder)
+        done = self.run_colloc(
+            "slurm", "check", f"--folder={self.etc}", f"--settings={self.settings}", PATH=bin_folder
+        )
         self.assertEqual(done.returncode, 1, done.stderr)
         self.assertRegex(done.stdout, r"slurmctld +failed +does not answer: .*scontrol")
         self.assertRegex(done.stdout, r"munge +failed")

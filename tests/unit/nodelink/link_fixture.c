@@ -32,6 +32,8 @@ static void on_report(void *context, const struct node_report *report)
     struct fixture *f = context;
     f->reports++;
     f->last_sequence = report->sequence;
+    node_report_fini(&f->last_report);
+    assert_int_equal(node_report_copy(report, &f->last_report), 0);
 }
 
 static void on_gone(void *context, const char *node)
@@ -115,6 +117,7 @@ int link_destroy(struct fixture *f)
     uv_run(&f->loop, UV_RUN_DEFAULT);
     node_hub_destroy(f->hub);
     node_uplink_destroy(f->uplink);
+    node_report_fini(&f->last_report);
     int r = uv_loop_close(&f->loop);
     free(f);
     return r;

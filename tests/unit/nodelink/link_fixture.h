@@ -16,6 +16,7 @@ struct fixture {
     char address[TCP_ADDRESS_TEXT_SIZE];
     int reports, gone, answers;
     int64_t last_sequence;
+    struct node_report last_report; /* as on_report saw it */
     struct node_answer last_answer;
 };
 

@@ -452,6 +452,227 @@ static void test_key_is_of_a_node(void **state)
     assert_int_equal(f->reports, 2);
 }
 
+/* ---- reports as changes ---- */
+
+/* A report of one GPU. */
+static void send_smact(struct fixture *f, int64_t sequence, double smact)
+{
+    struct node_gpu gpu = {.uuid = "GPU-1", .smact = reading_of(smact), .processes_known = true};
+    const struct node_report report = {.node = "n1",
+        .boot = "b",
+        .sequence = sequence,
+        .time_us = clock_wall_us(),
+        .gpus = &gpu,
+        .n_gpus = 1};
+    assert_int_equal(node_uplink_send(f->uplink, &report), 0);
+}
+
+static void expect_smact(struct fixture *f, double smact)
+{
+    assert_int_equal(f->last_report.n_gpus, 1);
+    assert_string_equal(f->last_report.gpus[0].uuid, "GPU-1");
+    assert_true(f->last_report.gpus[0].smact.valid && f->last_report.gpus[0].processes_known);
+    assert_true(f->last_report.gpus[0].smact.value == smact);
+}
+
+static void test_changes_are_whole_reports(void **state)
+{
+    NEEDS_MUNGE(state);
+    link_create_uplink(f);
+    send_smact(f, 1, 0.25);
+    RUN_UNTIL(f, f->reports == 1 && node_uplink_is_accepted(f->uplink));
+    assert_true(f->last_answer.takes_changes);
+    for (int i = 2; i < 6; i++) {
+        send_smact(f, i, i / 8.0);
+        RUN_UNTIL(f, f->reports == i);
+        expect_smact(f, i / 8.0);
+        assert_int_equal(f->last_sequence, i);
+    }
+    assert_int_equal(node_hub_counts(f->hub).refused, 0);
+}
+
+/* A report that is dropped as one too many takes the base from the next ones: the agent is asked
+ * for a whole one, until one is accepted, and what is accepted is right. */
+static void test_changes_without_their_base(void **state)
+{
+    NEEDS_MUNGE(state);
+    link_create_uplink(f);
+    send_smact(f, 1, 1 / 1000.0);
+    RUN_UNTIL(f, f->reports == 1 && node_uplink_is_accepted(f->uplink));
+    int i = 2, answers = f->answers;
+    for (; f->answers == answers; i++) {
+        uint64_t taken = f->reports + node_hub_counts(f->hub).refused;
+        send_smact(f, i, i / 1000.0);
+        RUN_UNTIL(f, f->reports + node_hub_counts(f->hub).refused > taken);
+        if (f->last_sequence == i)
+            expect_smact(f, i / 1000.0);
+        uv_run(&f->loop, UV_RUN_NOWAIT);
+    }
+    assert_true(f->last_answer.wants_whole);
+    int reports = f->reports;
+    for (; f->reports < reports + 2; i++) { /* wholes, of which some may come too often, too */
+        uint64_t taken = f->reports + node_hub_counts(f->hub).refused;
+        usleep(100000);
+        send_smact(f, i, i / 1000.0);
+        RUN_UNTIL(f, f->reports + node_hub_counts(f->hub).refused > taken);
+        uv_run(&f->loop, UV_RUN_NOWAIT);
+    }
+    expect_smact(f, (i - 1) / 1000.0);
+    assert_int_equal(f->gone, 0);
+}
+
+/* The controller was restarted: the first report that it gets is whole. */
+static void test_changes_after_a_restart(void **state)
+{
+    NEEDS_MUNGE(state);
+    link_create_uplink(f);
+    send_smact(f, 1, 0.25);
+    RUN_UNTIL(f, f->reports == 1 && node_uplink_is_accepted(f->uplink));
+    send_smact(f, 2, 0.5);
+    RUN_UNTIL(f, f->reports == 2);
+    link_end_hub(f);
+    RUN_UNTIL(f, !node_uplink_is_accepted(f->uplink));
+    uv_run(&f->loop, UV_RUN_NOWAIT);
+    node_hub_destroy(f->hub);
+    link_listen(f, f->address);
+    send_smact(f, 3, 0.75);
+    RUN_UNTIL(f, f->reports == 3 && node_uplink_is_accepted(f->uplink));
+    expect_smact(f, 0.75);
+    assert_int_equal(node_hub_counts(f->hub).refused, 0);
+}
+
+/* ---- a controller that is only a socket ---- */
+
+/* Accepts the uplink's next connection. */
+static int accept_uplink(struct fixture *f, int listener)
+{
+    int fd = -1;
+    RUN_UNTIL(f, uv_run(&f->loop, UV_RUN_NOWAIT) >= 0 &&
+                     (fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK)) >= 0);
+    return fd;
+}
+
+/* Creates the uplink to it. Returns the socket that listens. */
+static int listen_for_uplink(struct fixture *f)
+{
+    struct sockaddr_in here = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t size = sizeof here;
+    char address[64];
+    int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    assert_int_equal(bind(listener, (struct sockaddr *)&here, size), 0);
+    assert_int_equal(listen(listener, 4), 0);
+    assert_int_equal(getsockname(listener, (struct sockaddr *)&here, &size), 0);
+    snprintf(address, sizeof address, "127.0.0.1:%d", ntohs(here.sin_port));
+    link_create_uplink_to(f, address);
+    return listener;
+}
+
+/* What the uplink has sent, valid until the next call. */
+static const char *read_line(struct fixture *f, int fd)
+{
+    static char line[8192];
+    size_t used = 0;
+    ssize_t n;
+    while (used == 0 || line[used - 1] != '\n') {
+        RUN_UNTIL(f, uv_run(&f->loop, UV_RUN_NOWAIT) >= 0 &&
+                         (n = recv(fd, line + used, sizeof line - used, 0)) > 0);
+        used += (size_t)n;
+    }
+    line[used - 1] = '\0';
+    return line;
+}
+
+/* Signs an answer. */
+static void answer_uplink(struct fixture *f, int fd, const char *text)
+{
+    int answers = f->answers;
+    char *credential = sign(text);
+    link_send_line(fd, credential);
+    free(credential);
+    RUN_UNTIL(f, f->answers > answers);
+}
+
+static void expect_sealed_whole(struct fixture *f, int fd, int64_t sequence)
+{
+    struct munge_seal *seal = munge_seal_create(munged.socket, geteuid(), geteuid());
+    struct node_report report;
+    struct fault fault;
+    size_t size;
+    char *text;
+    assert_int_equal(munge_seal_decode(seal, read_line(f, fd), &fault, &text, &size), 0);
+    assert_int_equal(node_report_decode(text, size, &fault, &report), 0);
+    assert_int_equal(report.sequence, sequence);
+    assert_int_equal(report.n_gpus, 1);
+    node_report_fini(&report);
+    munge_seal_destroy(seal);
+    free(text);
+}
+
+/* Returns the text of a line that the key signs. */
+static const char *opened_text(struct fixture *f, int fd, struct report_session *session)
+{
+    struct fault fault;
+    const char *text;
+    assert_int_equal(report_session_open(session, read_line(f, fd), &fault, &text), 0);
+    return text;
+}
+
+static const char zero_key[] = "0000000000000000000000000000000000000000000000000000000000000000";
+
+/* Changes are for a controller that takes them, and on lines that a key signs. */
+static void test_controller_of_an_older_version(void **state)
+{
+    NEEDS_MUNGE(state);
+    struct report_session session = {0};
+    char with_key[256];
+    int listener = listen_for_uplink(f), fd = accept_uplink(f, listener);
+    send_smact(f, 1, 0.25);
+    expect_sealed_whole(f, fd, 1);
+    answer_uplink(f, fd, "{\"v\":1,\"node\":\"n1\",\"sequence\":1,\"takes_changes\":true}");
+    send_smact(f, 2, 0.5); /* there is no key */
+    expect_sealed_whole(f, fd, 2);
+    close(fd);
+    fd = accept_uplink(f, listener);
+    send_smact(f, 3, 0.5);
+    expect_sealed_whole(f, fd, 3);
+    snprintf(with_key, sizeof with_key, "{\"v\":1,\"node\":\"n1\",\"sequence\":3,\"key\":\"%s\"}",
+        zero_key);
+    answer_uplink(f, fd, with_key);
+    report_session_take_key(&session, zero_key);
+    send_smact(f, 4, 0.5); /* nor does it say that it takes changes */
+    assert_non_null(strstr(opened_text(f, fd, &session), "\"uuid\""));
+    close(fd);
+    close(listener);
+}
+
+static void test_what_the_uplink_sends(void **state)
+{
+    NEEDS_MUNGE(state);
+    struct report_session session = {0};
+    char with_key[256];
+    int listener = listen_for_uplink(f), fd = accept_uplink(f, listener), n_wholes = 0;
+    send_smact(f, 1, 0.25);
+    expect_sealed_whole(f, fd, 1);
+    snprintf(with_key, sizeof with_key,
+        "{\"v\":1,\"node\":\"n1\",\"sequence\":1,\"key\":\"%s\",\"takes_changes\":true}", zero_key);
+    answer_uplink(f, fd, with_key);
+    report_session_take_key(&session, zero_key);
+    send_smact(f, 2, 0.5);
+    assert_non_null(strstr(opened_text(f, fd, &session), "\"since\":1,\"sequence\":2"));
+    answer_uplink(f, fd, "{\"v\":1,\"node\":\"n1\",\"sequence\":2,\"wants_whole\":true}");
+    send_smact(f, 3, 0.5);
+    assert_non_null(strstr(opened_text(f, fd, &session), "\"uuid\""));
+    for (int i = 4; i < 4 + 120; i++) { /* two minutes */
+        send_smact(f, i, 0.5);
+        const char *text = opened_text(f, fd, &session);
+        n_wholes += strstr(text, "\"uuid\"") != NULL;
+        assert_true(!strstr(text, "\"since\"") == !!strstr(text, "\"uuid\""));
+    }
+    assert_int_equal(n_wholes, 2);
+    close(fd);
+    close(listener);
+}
+
 /* Keeps a thread of the pool in munge while the test wants it. */
 static atomic_bool is_munge_held;
 munge_err_t __real_munge_decode(
@@ -538,29 +759,13 @@ void __wrap_free(void *block)
         __real_free(block);
 }
 
-/* Accepts the uplink's next connection to a controller of the test's own. */
-static int accept_uplink(struct fixture *f, int listener)
-{
-    int fd = -1;
-    RUN_UNTIL(f, uv_run(&f->loop, UV_RUN_NOWAIT) >= 0 &&
-                     (fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK)) >= 0);
-    return fd;
-}
-
 static void test_turn_of_an_ended_connection(void **state)
 {
     NEEDS_MUNGE(state);
-    struct sockaddr_in here = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t size = sizeof here;
-    char address[64], byte, *credential = sign("{\"v\":1,\"node\":\"n1\",\"sequence\":1}");
+    char byte, *credential = sign("{\"v\":1,\"node\":\"n1\",\"sequence\":1}");
     struct node_report report = {
         .node = "n1", .boot = "b", .sequence = 1, .time_us = clock_wall_us()};
-    int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    assert_int_equal(bind(listener, (struct sockaddr *)&here, size), 0);
-    assert_int_equal(listen(listener, 4), 0);
-    assert_int_equal(getsockname(listener, (struct sockaddr *)&here, &size), 0);
-    snprintf(address, sizeof address, "127.0.0.1:%d", ntohs(here.sin_port));
-    link_create_uplink_to(f, address);
+    int listener = listen_for_uplink(f);
     reuse.is_on = true;
     int first = accept_uplink(f, listener);
     atomic_store(&is_munge_held, true);
@@ -659,6 +864,14 @@ int main(void)
         TLS_TEST(test_unproven_are_few),
         LINK_TEST(test_key_signs_reports),
         LINK_TEST(test_key_is_of_a_node),
+        LINK_TEST(test_changes_are_whole_reports),
+        TLS_TEST(test_changes_are_whole_reports),
+        LINK_TEST(test_changes_without_their_base),
+        TLS_TEST(test_changes_without_their_base),
+        LINK_TEST(test_changes_after_a_restart),
+        TLS_TEST(test_changes_after_a_restart),
+        LINK_TEST(test_controller_of_an_older_version),
+        LINK_TEST(test_what_the_uplink_sends),
         LINK_TEST(test_flood_of_another_machine),
         LINK_TEST(test_flood_of_the_same_machine),
         LINK_TEST(test_turn_of_an_ended_connection),

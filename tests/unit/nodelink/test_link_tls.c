@@ -155,6 +155,49 @@ static void test_reports(void **state)
     assert_int_equal(node_hub_counts(f->hub).refused, 0);
 }
 
+static void send_changes(struct client *client, int64_t since, int64_t sequence)
+{
+    char text[256];
+    snprintf(text, sizeof text, "{\"v\":1,\"since\":%lld,\"sequence\":%lld,\"time_us\":%lld}",
+        (long long)since, (long long)sequence, (long long)clock_wall_us());
+    send_text(client, text);
+}
+
+/* An agent that sends changes of anything gets no further than its own connection. */
+static void test_changes(void **state)
+{
+    struct fixture *f = *state;
+    struct client client;
+    open_client(f, &client, "n1");
+    send_report(&client, "n1", 5);
+    send_changes(&client, 5, 6);
+    RUN_CLIENT_UNTIL(f, &client, f->reports == 2 && client.n_text > 0);
+    assert_int_equal(f->last_sequence, 6);
+    assert_string_equal(f->last_report.boot, "b");
+    assert_true(last_answer(&client).takes_changes && !last_answer(&client).wants_whole);
+    client.n_text = 0;
+    send_changes(&client, 5, 7); /* of an older report */
+    send_changes(&client, 7, 8); /* of the one that was refused */
+    RUN_CLIENT_UNTIL(f, &client, node_hub_counts(f->hub).refused == 2 && client.n_text > 0);
+    assert_int_equal(f->reports, 2);
+    assert_true(last_answer(&client).wants_whole);
+    assert_ptr_equal(strchr(client.text, '\n'), client.text + client.n_text - 1); /* once */
+    send_report(&client, "n1", 9);
+    send_changes(&client, 9, 10);
+    RUN_CLIENT_UNTIL(f, &client, f->reports == 4);
+    client.n_text = 0;
+    send_changes(&client, 10, 10); /* repeated */
+    RUN_CLIENT_UNTIL(f, &client, client.is_ended);
+    assert_non_null(strstr(last_answer(&client).refused, "second agent"));
+    end_client(&client);
+    open_client(f, &client, "n1");
+    send_changes(&client, 10, 11); /* of another connection */
+    RUN_CLIENT_UNTIL(f, &client, client.is_ended);
+    assert_non_null(strstr(last_answer(&client).refused, "without a report before"));
+    assert_int_equal(f->reports, 4);
+    end_client(&client);
+}
+
 static void expect_refused(struct fixture *f, struct client *client, const char *why)
 {
     int reports = f->reports;
@@ -417,6 +460,7 @@ int main(void)
 #define LINK_TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         LINK_TEST(test_reports),
+        LINK_TEST(test_changes),
         LINK_TEST(test_refused_reports),
         LINK_TEST(test_old_reports),
         LINK_TEST(test_second_connection),

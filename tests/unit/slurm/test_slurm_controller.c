@@ -1627,6 +1627,32 @@ static void a_report_replaces_expectations(void **state)
     end_cluster();
 }
 
+/* The first report of an agent says how much memory the GPUs of its node have. That is news of
+ * these GPUs alone: jobs go on to be placed on all that were sampled. */
+static void a_new_agent_stops_no_placement(void **state)
+{
+    struct slurm_gpu_reading reading = {.mem_total_bytes = reading_of(80.0 * (double)GIB),
+        .mem_used_bytes = reading_of(0),
+        .smact = reading_of(0),
+        .processes_known = true};
+    begin_cluster(2, 1);
+    update();
+    assert_int_equal(slurm_controller_report(controller, "n0", &reading, 1, now_us), 0);
+    update();
+    struct fake_job *job = fake_slurm_submit(&fake, 5);
+    job->job.required_nodes = "n0";
+    update(); /* its script is read */
+    reading.mem_total_bytes = reading_of(141.0 * (double)GIB);
+    assert_int_equal(slurm_controller_report(controller, "n1", &reading, 1, now_us), 0);
+    const struct gpu_view *gpus = core_view(slurm_controller_core(controller))->gpus;
+    update();
+    assert_int_equal(gpus[0].health, VIEW_OK);
+    assert_int_equal(gpus[1].health, VIEW_OK);
+    fake_slurm_start(&fake);
+    assert_int_equal(job->starts, 1);
+    end_cluster();
+}
+
 /* Without cgroups a process says itself which job it is of: another user's is not charged for it,
  * and the GPU has a program that colloc did not place. */
 static void a_claim_of_another_user_is_not_believed(void **state)
@@ -1772,6 +1798,7 @@ int main(void)
         cmocka_unit_test(a_drained_or_lost_node_gets_no_job),
         cmocka_unit_test(a_job_of_a_lost_node_stops_no_other),
         cmocka_unit_test(a_report_replaces_expectations),
+        cmocka_unit_test(a_new_agent_stops_no_placement),
         cmocka_unit_test(a_claim_of_another_user_is_not_believed),
         cmocka_unit_test(random_acts_lose_nothing)};
     return cmocka_run_group_tests(tests, NULL, NULL);

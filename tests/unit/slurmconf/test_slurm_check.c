@@ -42,7 +42,7 @@ static void assert_fails(const struct slurm_facts_read *facts, const char *name,
 {
     struct doctor_check checks[SLURM_CHECKS_MAX];
     size_t count = slurm_check_run(facts, checks);
-    assert_int_equal(count, 10);
+    assert_int_equal(count, 12);
     for (size_t i = 0; i < count; i++) {
         if (!name || strcmp(checks[i].name, name) != 0) {
             if (!checks[i].is_ok)
@@ -94,7 +94,7 @@ static void test_all_is_well(void **state)
 
 static void test_configuration(void **state)
 {
-    assert_config_fails("auth/munge", "auth/slurm", "munge", "auth/slurm");
+    assert_config_fails("auth/munge", "auth/slurm", "node-auth", "auth/slurm");
     assert_config_fails("24.11.5", "21.08.2", "version", "21.08.2");
     assert_config_fails("gpu,shard", "gpu", "select", "no shard");
     assert_config_fails("cons_tres", "linear", "select", "cannot place");
@@ -135,6 +135,72 @@ static void test_nodes(void **state)
     assert_fails(&facts, "nodes", "no node has GPUs");
 }
 
+/* The one check that is named passes, and has the words. */
+static void assert_passes(const struct slurm_facts_read *facts, const char *name, const char *words)
+{
+    struct doctor_check checks[SLURM_CHECKS_MAX];
+    size_t count = slurm_check_run(facts, checks);
+    for (size_t i = 0; i < count; i++) {
+        if (strcmp(checks[i].name, name) != 0)
+            continue;
+        assert_true(checks[i].is_ok);
+        assert_has(checks[i].detail, words);
+        return;
+    }
+    fail_msg("no check %s", name);
+}
+
+static struct link_side side_of(const char *path, bool is_tls, const char *digest)
+{
+    struct link_side side = {.is_there = true, .is_tls = is_tls, .key_fault = "there is no key"};
+    snprintf(side.path, sizeof side.path, "%s", path);
+    snprintf(side.key_digest, sizeof side.key_digest, "%s", digest);
+    return side;
+}
+
+/* Both sides of the link have to say the same, with the same key, and what Slurm can do. */
+static void test_node_auth(void **state)
+{
+    struct slurm_facts_read facts = good_facts();
+    assert_passes(&facts, "node-auth", "munge");
+    facts.controller = side_of("slurm.yaml", false, "");
+    facts.agent = side_of("collocd.yaml", false, "");
+    assert_passes(&facts, "node-auth", "munge");
+    facts.agent = side_of("collocd.yaml", true, "1111aaaa");
+    assert_fails(&facts, "node-auth", "slurm.yaml has node-auth munge, collocd.yaml has tls");
+    facts.controller = side_of("slurm.yaml", true, "2222bbbb");
+    assert_fails(&facts, "node-auth", "slurm.yaml (2222bbbb) and collocd.yaml (1111aaaa) differ");
+    facts.controller = side_of("slurm.yaml", true, "");
+    assert_fails(&facts, "node-auth", "there is no key");
+    facts.controller = side_of("slurm.yaml", true, "1111aaaa");
+    assert_passes(&facts, "node-auth", "tls, by key 1111aaaa");
+    facts.controller = (struct link_side){0}; /* on a node */
+    assert_passes(&facts, "node-auth", "tls, by key 1111aaaa");
+    char *without = with(config, "auth/munge", "auth/slurm");
+    facts.config = without;
+    facts.munge_works = false;
+    assert_passes(&facts, "node-auth", "tls");
+    assert_passes(&facts, "munge", "not needed: AuthType=auth/slurm");
+    facts.agent = side_of("collocd.yaml", false, "");
+    assert_fails(&facts, "node-auth", "collocd.yaml has node-auth munge, but Slurm has");
+    free(without);
+}
+
+static void test_agents(void **state)
+{
+    struct slurm_facts_read facts = good_facts();
+    assert_passes(&facts, "agents", "does not answer");
+    facts.agents.is_known = true;
+    facts.agents.nodes = facts.agents.silent = 3;
+    assert_passes(&facts, "agents", "estimates alone decide");
+    facts.agents.is_wanted = true;
+    facts.agents.silent = 2;
+    strcpy(facts.agents.first_silent, "n2");
+    assert_fails(&facts, "agents", "2 of 3 nodes do not report: n2, ...");
+    facts.agents.silent = 0;
+    assert_passes(&facts, "agents", "3 nodes report");
+}
+
 static void test_partitions_and_guard(void **state)
 {
     struct slurm_facts_read facts = good_facts();
@@ -171,6 +237,8 @@ int main(void)
         cmocka_unit_test(test_configuration),
         cmocka_unit_test(test_versions),
         cmocka_unit_test(test_nodes),
+        cmocka_unit_test(test_node_auth),
+        cmocka_unit_test(test_agents),
         cmocka_unit_test(test_partitions_and_guard),
         cmocka_unit_test(test_no_slurmctld),
     };

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What `colloc slurm` does in the folder of colloc's settings on this machine: slurm.yaml of
+ * colloc-slurm, collocd.yaml of an agent, and the key that they share where munge does not prove
+ * them (docs/slurm-node.md). It is another folder than Slurm's, which is copied to all nodes.
+ */
+#ifndef COLLOC_CLI_SLURM_LINK_H
+#define COLLOC_CLI_SLURM_LINK_H
+
+#include "cli/slurm_folder.h"
+#include "slurmconf/slurm_check.h"
+
+enum link_choice { LINK_AS_SLURM, LINK_MUNGE, LINK_TLS };
+
+struct slurm_link {
+    struct slurm_folder files;
+    bool is_tls;              /* as planned */
+    char key_path[4096 + 16]; /* of this machine */
+    bool has_key;             /* there is such a file */
+};
+
+/* Reads the folder, which need not be there. Returns 0, or -errno with a fault; slurm_link_close
+ * must follow in both cases. */
+int slurm_link_open(const char *path, struct fault *fault, struct slurm_link *ret_link);
+void slurm_link_close(struct slurm_link *link);
+
+/*
+ * Plans what setup makes of the files, as `folder` says for LINK_AS_SLURM: TLS where Slurm has
+ * another AuthType than munge, or colloc-slurm's own line asks for it.
+ *
+ * Returns 0; or -errno with a fault: the key is there, and not fit to be used.
+ */
+int slurm_link_plan(struct slurm_link *link, const struct slurm_folder *folder,
+    enum link_choice choice, struct fault *fault);
+
+/* Makes the key where TLS was planned and there is none, readable for `user` alone. Returns 1: it
+ * was made; 0: nothing to do; or -errno with a fault. */
+int slurm_link_make_key(const struct slurm_link *link, const char *user, struct fault *fault);
+
+/* Removes a key that slurm_link_make_key made. Returns 1, 0: there is none, or -errno with a
+ * fault. */
+int slurm_link_remove_key(const struct slurm_link *link, struct fault *fault);
+
+/* Is the key one that slurm_link_make_key made? */
+bool slurm_link_made_key(const struct slurm_link *link);
+
+/* Prints what the nodes need. */
+void slurm_link_print_nodes(const struct slurm_link *link);
+
+/* What is set here, for the checks. */
+void slurm_link_find_sides(
+    struct slurm_link *link, struct link_side *ret_controller, struct link_side *ret_agent);
+
+/* Asks colloc-slurm on this machine which agents report. */
+struct agents_seen slurm_link_ask_agents(struct slurm_link *link);
+
+#endif
