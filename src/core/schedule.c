@@ -403,10 +403,15 @@ static void note_external_memory(struct core *core)
  * answering, or be kept from it by a reservation in advance. */
 static bool does_choice_hold(const struct core *core, const struct task *head, int64_t now_us)
 {
+    int left = head->request.gpus;
     core_set_aside(core, head, now_us);
-    for (int i = 0; i < core->view.n_gpus; i++)
-        if (core->view.gpus[i].is_choice_of_head && !can_serve(core, i, head, now_us))
+    for (int i = 0; i < core->view.n_gpus && left > 0; i++) {
+        if (!core->view.gpus[i].is_choice_of_head)
+            continue;
+        if (!can_serve(core, i, head, now_us))
             return false;
+        left--;
+    }
     return true;
 }
 
@@ -570,10 +575,15 @@ static int list_behind(
     int depth = order.shortest_first ? CORE_QUEUE_DEPTH_MAX / (queues > 0 ? queues : 1) : most + 1;
     for (int i = 0; (queue = core_main_queue(core, i)); i++) {
         int seen = depth ? 0 : -1;
-        for (struct task *task = queue->first; task && seen < depth; task = task->next, seen++)
-            if (task != head && task->request.need.kind != NEED_PENDING)
-                n = top_k_insert(ret_tasks, n, (size_t)most, sizeof *ret_tasks, &task,
-                    is_backfilled_sooner, &order);
+        for (struct task *task = queue->first; task && seen < depth; task = task->next, seen++) {
+            if (task == head || task->request.need.kind == NEED_PENDING)
+                continue;
+            if (n == (size_t)most && !order.shortest_first &&
+                !is_backfilled_sooner(&task, &ret_tasks[n - 1], &order))
+                break; /* nor do those behind it in its queue come before the last of the list */
+            n = top_k_insert(
+                ret_tasks, n, (size_t)most, sizeof *ret_tasks, &task, is_backfilled_sooner, &order);
+        }
     }
     return (int)n;
 }

@@ -103,15 +103,15 @@ struct task_request {
     const struct policy *policy; /* NULL: the core's default */
     bool exclusive;              /* no other task on its GPUs as long as it runs */
     bool takes_turns;            /* it is suspended when its time slot has ended and others wait */
+    bool limited;                /* the limits of its user apply (core_settings) */
+    bool once;                   /* it is not run again after an attempt, whatever ended that */
     enum sharing sharing;
     int thread_percent; /* of the SMs, by MPS; 0: as the core sees fit */
+    int priority;       /* PRIORITY_LOW to PRIORITY_URGENT */
     struct need need;
     int64_t time_limit_us; /* of one attempt; 0: none */
     struct expectation expect;
-    int priority; /* PRIORITY_LOW to PRIORITY_URGENT */
     struct service_request service;
-    bool limited;                   /* the limits of its user apply (core_settings) */
-    bool once;                      /* it is not run again after an attempt, whatever ended that */
     int64_t begin_us;               /* it does not start before; 0: at once */
     const struct dependency *after; /* of SUBMIT; a task holds those that are open: see below */
     int n_after;
@@ -234,6 +234,7 @@ struct task_run {
     struct memory_wait memory_wait;
 };
 
+/* A daemon may have tens of thousands: members are in an order without holes. */
 struct task {
     uint64_t id;
     struct task_array array;
@@ -241,29 +242,30 @@ struct task {
     struct task_queue *queue;     /* the one it is in, or NULL */
     int64_t number;               /* rising along the queue: see queue.c */
     uint32_t uid;
+    enum task_state state;
     struct task_request request;
     struct task_run *run; /* never NULL; shared until the first placement */
-    enum task_state state;
+
+    int *gpus;                 /* those it holds: indices into the view; NULL when it holds none */
+    int n_gpus;                /* 0 when it holds none */
     enum failure_class ending; /* why colloc ends it: FAILURE_CANCELLED, FAILURE_TIME_LIMIT or
                                   FAILURE_GPU_GONE; FAILURE_NONE: it does not */
-
-    int *gpus;            /* those it holds: indices into the view; NULL when it holds none */
-    int n_gpus;           /* 0 when it holds none */
-    bool has_process;     /* known to run (or to have been spawned) */
-    bool exclusive;       /* its GPUs take no other task as long as it runs */
-    bool had_coresidents; /* another task or external process was beside it in this attempt */
-    int attempts;         /* begun: the number of the last */
+    bool has_process;          /* known to run (or to have been spawned) */
+    bool exclusive;            /* its GPUs take no other task as long as it runs */
+    bool had_coresidents;      /* another task or external process was beside it in this attempt */
+    bool not_at_fault;         /* the task did not cause its last end, or may not have: its MPS
+                                  server or GPU failed, or a fault under MPS may be a
+                                  co-resident's */
+    bool possible_cause;       /* a fault under MPS ended it: its own or a co-resident's */
+    int attempts;              /* begun: the number of the last */
     int oom_count;
     int passed_count;         /* later tasks that have started before it */
     int n_backfilled;         /* residents that were placed on GPUs reserved for it */
     int requeue_count;        /* ends that the task did not cause, or may not have caused */
     int mps_failures;         /* of those, by MPS */
-    bool not_at_fault;        /* the last end was such: its MPS server or GPU failed, or a fault
-                                 under MPS may be a co-resident's */
-    bool possible_cause;      /* a fault under MPS ended it: its own or a co-resident's */
     enum task_gate gate;      /* of a BLOCKED task: what kept it so when it was last examined */
+    int n_after;              /* of `after` */
     struct dependency *after; /* dependencies that are open; on the heap, NULL without one */
-    int n_after;              /* of them */
 
     int64_t latest_start_us; /* with preemption: it comes first from then on; 0: it has none,
                                 because its time is not known */

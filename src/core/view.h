@@ -163,13 +163,19 @@ const char *gpu_view_explain_hold(const struct gpu_view *gpu, char *text, size_t
 /* The newest resident that has not settled. Returns NULL when all have. */
 const struct resident *gpu_view_unsettled(const struct gpu_view *gpu);
 
+/* As gpu_view_is_idle, but for the residents. */
+bool gpu_view_is_idle_otherwise(const struct gpu_view *gpu);
+
 /*
  * Is the GPU idle? No resident, no external process, and hardly any memory in use (memory that a
  * crash left behind is not idle). Where the driver lists no processes, utilisation has to be 0.
  *
  * Returns false for everything unknown.
  */
-bool gpu_view_is_idle(const struct gpu_view *gpu);
+static inline bool gpu_view_is_idle(const struct gpu_view *gpu)
+{
+    return gpu->n_residents == 0 && gpu_view_is_idle_otherwise(gpu);
+}
 
 /* Does the GPU hold external processes, or memory of unknown origin? It may never become idle. */
 bool gpu_view_is_used_externally(const struct gpu_view *gpu, int64_t settle_us);

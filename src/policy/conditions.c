@@ -166,12 +166,12 @@ double conditions_wanted_bytes(const struct placement_query *query)
     return fmax(wanted, query->recovery_free_bytes);
 }
 
-bool conditions_check_free(
+bool conditions_has_free(
     const struct placement_query *query, const struct gpu_view *gpu, struct verdict *ret_verdict)
 {
     struct reading free_bytes = gpu_view_free_bytes(gpu);
-    double wanted = query->is_unexplained ? conditions_wanted_bytes(query) : 0;
-    return !query->is_unexplained || !free_bytes.valid || free_bytes.value >= wanted ||
+    double wanted = conditions_wanted_bytes(query);
+    return !free_bytes.valid || free_bytes.value >= wanted ||
            refuse_gpu(ret_verdict, VERDICT_MEMORY_SHORT, 0, free_bytes.value, wanted);
 }
 
@@ -207,6 +207,13 @@ bool conditions_check_activity(
            refuse_gpu(ret_verdict, kind, 0, activity.value, max);
 }
 
+/* Can may_join refuse any resident? Mostly not: then none is read. */
+static bool may_resident_refuse(const struct placement_query *query, const struct gpu_view *gpu)
+{
+    return gpu->id.one_process ||
+           (query->task->request.sharing == SHARING_MPS && !query->conditions->mps_users_together);
+}
+
 /* An MPS server serves one user at a time; a compute mode may admit a single process, which several
  * tasks of one user can share through MPS. */
 static bool may_join(const struct placement_query *query, const struct gpu_view *gpu,
@@ -228,7 +235,8 @@ bool conditions_check_coresidents(
 {
     if (gpu->id.one_process && gpu->external_processes.valid && gpu->external_processes.value > 0)
         return refuse_gpu(ret_verdict, VERDICT_ONE_PROCESS, 0, 0, 0);
-    for (int i = 0; i < gpu->n_residents; i++)
+    int n_asked = may_resident_refuse(query, gpu) ? gpu->n_residents : 0;
+    for (int i = 0; i < n_asked; i++)
         if (!may_join(query, gpu, &gpu->residents[i], ret_verdict))
             return false;
     int most = query->conditions->tasks_per_gpu_max;
@@ -268,31 +276,43 @@ bool conditions_check_node(const struct placement_query *query, int i, struct ve
            refuse_gpu(ret_verdict, VERDICT_NODE, 0, 0, 0);
 }
 
-/* Tested last: the most expensive condition. */
-static bool delays_none(const struct placement_query *query, int i, struct verdict *ret_verdict)
+/* Tested last: the most expensive condition. Not inlined: a predictor takes much of the stack. */
+static __attribute__((noinline)) bool delays_no_task(
+    const struct placement_query *query, int i, struct verdict *ret_verdict)
 {
     struct predictor predictor;
-    if (!query->head && !query->view->gpus[i].reserved_for)
-        return true;
     predictor_init(&predictor, query, query->view);
     uint64_t delayed = backfill_delayed_task(query, &predictor, i);
     return !delayed || refuse_gpu(ret_verdict, VERDICT_RESERVED, delayed, 0, 0);
 }
 
-static bool are_all_met(const struct placement_query *query, int i, struct verdict *ret_verdict)
+static bool is_anything_reserved(const struct placement_query *query, int i)
+{
+    return query->head || query->view->gpus[i].reserved_for;
+}
+
+/* The conditions behind those of conditions_check_place. */
+static bool are_later_met(const struct placement_query *query, int i, struct verdict *ret_verdict)
+{
+    return (gpu_view_is_idle(&query->view->gpus[i]) || may_share(query, i, ret_verdict)) &&
+           load_limits_admit(query, i, ret_verdict) &&
+           conditions_check_node(query, i, ret_verdict) &&
+           (!is_anything_reserved(query, i) || delays_no_task(query, i, ret_verdict));
+}
+
+/* Inlined, as is_usable: most GPUs of a full server are refused by its first lines. */
+static inline __attribute__((always_inline)) bool are_all_met(
+    const struct placement_query *query, int i, struct verdict *ret_verdict)
 {
     const struct gpu_view *gpu = &query->view->gpus[i];
-    *ret_verdict = fits;
     if (!is_usable(query, i, ret_verdict) || !is_large_enough(query, i, ret_verdict))
         return false;
-    if (!gpu_view_is_idle(gpu)) {
-        if (query->idle_only)
-            return refuse_not_idle(gpu, ret_verdict);
-        if (!may_share(query, i, ret_verdict))
-            return false;
-    }
-    return load_limits_admit(query, i, ret_verdict) &&
-           conditions_check_node(query, i, ret_verdict) && delays_none(query, i, ret_verdict);
+    if (query->idle_only && !gpu_view_is_idle(gpu))
+        return refuse_not_idle(gpu, ret_verdict);
+    if (!are_later_met(query, i, ret_verdict))
+        return false;
+    *ret_verdict = fits;
+    return true;
 }
 
 struct verdict conditions_check(const struct placement_query *query, int i)

@@ -124,7 +124,7 @@ static bool is_under_pcie_limit(
            refuse_load(ret_verdict, VERDICT_PCIE_HIGH, gpu->pcie_level.value, limit);
 }
 
-bool load_limits_admit(const struct placement_query *query, int i, struct verdict *ret_verdict)
+bool load_limits_test(const struct placement_query *query, int i, struct verdict *ret_verdict)
 {
     const struct conditions *conditions = query->conditions;
     const struct gpu_view *gpu = &query->view->gpus[i];

@@ -25,8 +25,12 @@ static double taken_bytes(const struct resident *resident)
     return reading_assume(resident->mem_used_bytes, settled);
 }
 
+<<<<<<< HEAD
 /* Its memory, or its known requirement. */
 static double held_bytes(const struct resident *resident)
+=======
+double stage_held_bytes(const struct resident *resident)
+>>>>>>> bench
 {
     return fmax(taken_bytes(resident), reading_assume(resident->need_bytes, 0));
 }
@@ -35,7 +39,7 @@ static double held_bytes(const struct resident *resident)
 static struct resident resident_alone(const struct resident *resident)
 {
     struct resident copy = *resident;
-    copy.mem_used_bytes = reading_of(held_bytes(resident));
+    copy.mem_used_bytes = reading_of(stage_held_bytes(resident));
     copy.residence = RESIDENCE_SETTLED;
     copy.gpus = 1;
     return copy;
@@ -125,8 +129,8 @@ struct reading stage_used_bytes(const struct gpu_view *gpu)
     struct reading used = gpu->mem_used_bytes;
     double held = 0, promised = 0;
     for (int i = 0; i < gpu->n_residents; i++) {
-        held += held_bytes(&gpu->residents[i]);
-        promised += held_bytes(&gpu->residents[i]) - taken_bytes(&gpu->residents[i]);
+        held += stage_held_bytes(&gpu->residents[i]);
+        promised += stage_held_bytes(&gpu->residents[i]) - taken_bytes(&gpu->residents[i]);
     }
     used.value += promised;
     return reading_assume(gpu->external_processes, 1) == 0 ? reading_of(held) : used;
@@ -174,12 +178,16 @@ static void predict_activity(struct stage *stage)
     gpu->utilisation_level = READING_NONE;
 }
 
-void stage_add_task(struct stage *stage, const struct task *task, double kind_speed, int64_t now_us)
+double stage_task_bytes(const struct gpu_view *gpu, const struct task *task)
 {
     const struct need *need = &task->request.need;
+    return (double)(need->kind >= NEED_ESTIMATED ? need->bytes : gpu->id.mem_total_bytes);
+}
+
+void stage_add_task(struct stage *stage, const struct task *task, double kind_speed, int64_t now_us)
+{
     int n = stage->gpu.n_residents++;
-    double bytes = (double)(need->kind >= NEED_ESTIMATED ? need->bytes
-                                                         : stage->gpu.id.mem_total_bytes);
+    double bytes = stage_task_bytes(&stage->gpu, task);
     stage->speed_max[n] = 1;
     stage->left_s[n] = stage_expected_s(&task->request.expect);
     stage->ends_s[n] = stage->passed_s + stage_limit_s(task);

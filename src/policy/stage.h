@@ -36,6 +36,12 @@ void stage_init(struct stage *stage, const struct placement_query *query, int gp
  * known to need, and what others use. */
 struct reading stage_used_bytes(const struct gpu_view *gpu);
 
+/* Returns the memory that the resident has taken, or is known to need: what it holds in a stage. */
+double stage_held_bytes(const struct resident *resident);
+
+/* Returns the memory that the task holds in a stage of the GPU: all of it, if it is not known. */
+double stage_task_bytes(const struct gpu_view *gpu, const struct task *task);
+
 /* Adds a task, which is placed now, to the residents. One of unknown memory fills the GPU.
  * kind_speed: of the task there (core/kind_speed.h). */
 void stage_add_task(
