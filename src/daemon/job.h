@@ -40,7 +40,7 @@ struct job {
     struct reading predicted_bytes, p99_bytes; /* the estimate itself, and its P99 */
     enum preallocation preallocation;          /* as its environment sets it */
     int64_t text_bytes; /* of its script, environment and summary in the log */
-    char *subject; /* JSON by which the next run of this network is recognised; or NULL */
+    char *subject;      /* JSON by which the next run of this network is recognised; or NULL */
 
     int port;               /* of a service that is probed; 0: none */
     const char *probe_path; /* path to request there; "": "/" */
