@@ -347,7 +347,7 @@ static int read_kinds(const char *path, struct gpu_kinds *kinds, struct fault *f
     return r;
 }
 
-/* The file is the machine: it lives as long as the file does, whoever has it open. */
+/* The file is the machine: it lives as long as the file does, whichever programs have it open. */
 static int run_create(int argc, char **argv, struct fault *fault)
 {
     static const struct option options[] = {{"gpus", required_argument, NULL, 'g'},
