@@ -190,7 +190,8 @@ static void wake_processes(struct world *world, int gpu)
                 world_wake(&world->processes[i]);
 }
 
-/* What is the machine's and not a GPU's: the version of CUDA, host memory, a driver that hangs. */
+/* Settings of the machine rather than a GPU: the version of CUDA, host memory, a driver that
+ * hangs. */
 static int set_machine_key(struct world *world, const char *assignment, struct fault *fault)
 {
     const char *value = strchr(assignment, '=');
