@@ -46,7 +46,7 @@ struct job {
     struct reading estimate_bytes; /* memory reserved for it */
     struct reading predicted_bytes, p99_bytes; /* the estimate itself, and its P99 */
     int64_t text_bytes; /* of its script, environment and summary in the log */
-    char *subject; /* JSON by which the next run of this network is recognised; or NULL */
+    char *subject;      /* JSON by which the next run of this network is recognised; or NULL */
 
 <<<<<<< HEAD
     int port;               /* of a service that is probed; 0: none */
