@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
-<<<<<<< HEAD
  * The daemon's data about a task that has not ended, beside the core's: names and texts of its
- * submission, its attempts, and its usage.
-=======
- * What the daemon knows of a task that has not ended, beside what the core knows: names and texts
- * of its submission, its attempts, and what it has used. A daemon may have tens of thousands of
- * jobs: members are in an order without holes.
->>>>>>> bench
+ * submission, its attempts, and its usage. A daemon may have
+ * tens of thousands of jobs: members are in an order without holes.
  */
 #ifndef COLLOC_DAEMON_JOB_H
 #define COLLOC_DAEMON_JOB_H
@@ -48,13 +43,8 @@ struct job {
     int64_t text_bytes; /* of its script, environment and summary in the log */
     char *subject;      /* JSON by which the next run of this network is recognised; or NULL */
 
-<<<<<<< HEAD
-    int port;               /* of a service that is probed; 0: none */
-    const char *probe_path; /* path to request there; "": "/" */
-=======
->>>>>>> bench
     char *new_name;         /* of an UPDATE; or NULL */
-    const char *probe_path; /* of a service: what is asked for there; "": "/" */
+    const char *probe_path; /* of a service: the path to request there; "": "/" */
     int port;               /* of a service that is probed; 0: none */
 
     /* its attempts */
@@ -64,13 +54,9 @@ struct job {
     json_t *overruns;           /* overruns_beside at the last GPU OOM; or NULL */
     enum failure_class failure; /* the last */
 
-<<<<<<< HEAD
     /* its usage; written by the part gpus */
-=======
-    /* what it uses; written by the part gpus */
     int peak_gpu; /* index in the core's view of a GPU where `mem_peak_bytes` was seen, or
                      JOB_GPU_UNKNOWN */
->>>>>>> bench
     struct reading mem_used_bytes, mem_peak_bytes; /* on all its GPUs together */
     int idle_reports;                              /* since it last used its GPUs; idle_holders.c */
     bool peak_whole;                               /* it had its GPUs to itself at that peak */

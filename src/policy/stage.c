@@ -25,12 +25,7 @@ static double taken_bytes(const struct resident *resident)
     return reading_assume(resident->mem_used_bytes, settled);
 }
 
-<<<<<<< HEAD
-/* Its memory, or its known requirement. */
-static double held_bytes(const struct resident *resident)
-=======
 double stage_held_bytes(const struct resident *resident)
->>>>>>> bench
 {
     return fmax(taken_bytes(resident), reading_assume(resident->need_bytes, 0));
 }
