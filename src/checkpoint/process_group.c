@@ -4,7 +4,7 @@
  * next call follows from the goal and the states alone, so there is no position in a procedure that
  * could be lost:
  *
- *     goal SUSPENDED    ask unknown states; lock whoever runs; when none runs, checkpoint each
+ *     goal SUSPENDED    ask unknown states; lock each running one; when none runs, checkpoint each
  *     goal RUNNING      ask unknown states; reserve memory for all; restore each; unlock each
  *
  * Two processes, the second is under a profiler:

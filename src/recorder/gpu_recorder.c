@@ -105,7 +105,7 @@ static void print_value(FILE *csv, struct reading value, double unit)
         fputc(',', csv);
 }
 
-/* What the command uses of the host: totals since its start, and its memory now. */
+/* The command's use of the host: totals since its start, and its memory now. */
 static void print_host(FILE *csv, const struct process_usage *host)
 {
     print_value(csv, host->cpu_s, 1);

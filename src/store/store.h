@@ -44,7 +44,7 @@ typedef const struct policy *store_find_policy(const char *name);
  *
  * Returns 0, or with a fault: -EBUSY (another process has it open, after a second of trying),
  * -EPROTO (a newer version wrote it), -EUCLEAN (damaged, or not a log of colloc), -EPERM (the
- * folder belongs to another user, or everybody may write to it), or what the system refuses
+ * folder belongs to another user, or all users may write to it), or what the system refuses
  * (-EACCES, -EROFS, -ENOSPC, ...).
  */
 int store_open(const char *folder, struct fault *fault, struct store **ret_store);

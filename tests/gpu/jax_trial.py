@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Training steps of JAX on a real GPU: what they take, and what colloc estimates from their export.
+"""Training steps of JAX on a real GPU: their memory, and colloc's estimate from their export.
 
     tests/gpu/jax_trial.py PROGRAMS [OUTPUT [SECONDS [CASE ...]]]
 
 PROGRAMS is a folder with colloc (scripts/bundle makes one). Needs a GPU and a Python with JAX for
 it; cases of flax, optax and equinox are skipped where these are not installed. Each case runs in a
-process of its own, which trains a few steps without preallocation, reads the memory, and then
+separate process, which trains a few steps without preallocation, reads the memory, and then
 exports the step. OUTPUT (default: jax_trial.jsonl) gets a line of JSON as soon as a case has ended,
 also a failed one. No case begins after SECONDS (default: 60).
 
@@ -358,10 +358,11 @@ def read_json(path):
 def estimate(programs, path, gpu):
     """colloc's answer to the export; or why there is none."""
     answer = {"estimate_error": "no answer"}
+    command = [os.path.join(programs, "colloc"), "estimate", "--json", f"--export={path}"]
     for options in ([f"--gpu={gpu}"], []):
         try:
             done = subprocess.run(
-                [os.path.join(programs, "colloc"), "estimate", "--json", f"--export={path}", *options],
+                [*command, *options],
                 capture_output=True, text=True, timeout=60, check=False,
             )  # fmt: skip
             if done.returncode == 0:

@@ -15,7 +15,7 @@
  *
  * The driver decides the addresses of segments (address_space.h).
  *
- * XLA's allocator, BFC, which JAX and TensorFlow use, goes by rules 3 to 5, too (set to grow):
+ * XLA's allocator, BFC, which JAX and TensorFlow use, follows rules 3 to 5, too (set to grow):
  *
  *   1. Requests round up to 256 bytes.
  *   2. All are cut from regions. The first has 2 MiB, each further one twice as much as the one

@@ -21,9 +21,9 @@ struct gpu_traits {
 /* Returns the bytes of the CUDA context of a process that does these things. */
 double gpu_traits_context(const struct gpu_traits *gpu, bool multiplies, bool convolves_or_half);
 
-/* What NCCL takes besides, in a process that exchanges gradients with others of its host by NVLink:
- * 1,593 to 1,616 MiB outside of the allocator were measured on two H200s (14 trainings,
- * docs/measured/parallel.md), less the context of a process alone. Assumed of other kinds. */
+/* The further memory that NCCL takes in a process that exchanges gradients with others of its host
+ * by NVLink: 1,593 to 1,616 MiB outside of the allocator were measured on two H200s (14 trainings,
+ * docs/measured/parallel.md), less the context of a process alone. Assumed for other kinds. */
 #define GPU_TRAITS_NCCL_BYTES (850 << 20)
 
 /*
