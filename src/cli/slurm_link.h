@@ -51,6 +51,9 @@ void slurm_link_print_nodes(const struct slurm_link *link);
 void slurm_link_find_sides(
     struct slurm_link *link, struct link_side *ret_controller, struct link_side *ret_agent);
 
+/* Finds the wake file that colloc-slurm watches by its settings. */
+void slurm_link_find_wake_file(struct slurm_link *link, char *ret_path, size_t size);
+
 /* Asks colloc-slurm on this machine which agents report. */
 struct agents_seen slurm_link_ask_agents(struct slurm_link *link);
 

@@ -47,7 +47,8 @@ struct link_conf link_conf_read(struct span text)
         size_t size;
     } fields[] = {{"node-auth", conf.node_auth, sizeof conf.node_auth},
         {"node-key-file", conf.key_file, sizeof conf.key_file},
-        {"listen", conf.listen, sizeof conf.listen}, {"socket", conf.socket, sizeof conf.socket}};
+        {"listen", conf.listen, sizeof conf.listen}, {"socket", conf.socket, sizeof conf.socket},
+        {"wake-file", conf.wake_file, sizeof conf.wake_file}};
     struct span line, value;
     while (span_next_line(&text, &line))
         for (size_t i = 0; i < ARRAY_SIZE(fields); i++)

@@ -19,7 +19,7 @@ struct link_conf {
     char node_auth[32]; /* "": no line has it, which is munge */
     char key_file[LINK_PATH_SIZE];
     char listen[64]; /* of colloc-slurm; "": no line has it, which is none */
-    char socket[LINK_PATH_SIZE];
+    char socket[LINK_PATH_SIZE], wake_file[LINK_PATH_SIZE];
 };
 
 /* Reads the settings from the text of a file; of several lines the last counts. What is too long
