@@ -58,8 +58,8 @@ static void torch_neighbours(
     }
 }
 
-/* The figures fit each other as PyTorch's do: free is what is left of the GPU, or of the limit of
- * the process where that is less; all but the context is PyTorch's, 97 % of it allocated. */
+/* The figures fit each other as PyTorch's do: free is the rest of the GPU, or of the process's
+ * limit where that is less; all but the context is PyTorch's, 97 % of it allocated. */
 static void torch_oom(
     FILE *out, const struct world *world, const struct process *p, int ordinal, int64_t bytes)
 {

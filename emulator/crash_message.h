@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a training framework prints when its GPU fails it. */
+/* The messages of a training framework when its GPU fails. */
 #ifndef COLLOC_EMULATOR_CRASH_MESSAGE_H
 #define COLLOC_EMULATOR_CRASH_MESSAGE_H
 
@@ -17,7 +17,7 @@ int framework_find(const char *name);
  *
  * p:       the process.
  * ordinal: which of its seats had too little memory.
- * bytes:   what it asked for.
+ * bytes:   of the request.
  */
 void crash_message_oom(FILE *out, enum framework framework, const struct world *world,
     const struct process *p, int ordinal, int64_t bytes);

@@ -103,7 +103,7 @@ struct field {
     const char *id, *name;
     int digits, width;
     double (*value)(const struct gpu_sample *);
-    unsigned trouble; /* with that it is N/A */
+    unsigned trouble; /* the one that makes it N/A */
 };
 
 static const struct field fields[] = {
@@ -135,7 +135,7 @@ struct dmon {
 
 /* ---- discovery -l ---- */
 
-/* The name and the UUID are what a client finds its GPU by; the bus numbers are made up. */
+/* A client finds its GPU by the name and the UUID; the bus numbers are invented. */
 static void print_list(struct world *world)
 {
     static const char line[] =

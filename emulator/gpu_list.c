@@ -32,7 +32,7 @@ static void name_unit(struct unit *unit, const char *prefix, int gpu, int number
         (unsigned)number, (unsigned)gpu);
 }
 
-/* Unit 0 is the whole GPU, also while it is divided: what it has as a whole is measured there. */
+/* Unit 0 is the whole GPU, also while it is divided: values of the whole GPU are measured there. */
 static void init_whole(struct gpu *gpu, int index)
 {
     const struct gpu_kind *kind = &gpu->kind;
@@ -81,8 +81,8 @@ static int find_number(const struct gpu *gpu)
     return gpu->unit_count < UNITS_MAX ? gpu->unit_count : -1;
 }
 
-/* An instance has its part of the SMs and of the bandwidth; what it has no part of, such as power,
- * is the card's. */
+/* An instance has its part of the SMs and of the bandwidth; other values, such as power, are the
+ * card's. */
 struct unit *gpu_add_instance(struct gpu *gpu, int index, int profile_index, int start)
 {
     const struct gpu_kind *kind = &gpu->kind;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * An emulated nvidia-cuda-mps-server: allocates its memory on the GPUs in CUDA_VISIBLE_DEVICES,
- * writes one byte to its standard output, and waits for a signal. What a server changes for its
- * clients is in the interference model (src/sharing).
+ * writes one byte to its standard output, and waits for a signal. Its effect on clients is in the
+ * interference model (src/sharing).
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -13,7 +13,7 @@
 #include "emulator/memory.h"
 #include "emulator/visible.h"
 
-/* What a server holds on each GPU. Assumed. */
+/* The memory that a server holds on each GPU. Assumed. */
 static const int64_t SERVER_BYTES = 30 * MIB;
 
 /* 0 or -errno. */

@@ -3,8 +3,8 @@
  * The part of NVML's binary interface that the emulator answers, in our own declarations: names,
  * numbers and layouts are facts of NVIDIA's public reference ("NVML API Reference Guide",
  * docs.nvidia.com/deploy/nvml-api), which also says what each function means. Every function here
- * answers as documented there; what is not listed is not there, and a client that looks it up finds
- * no symbol, as with an older driver.
+ * answers as documented there; the others do not exist, and a client that looks one up finds no
+ * symbol, as with an older driver.
  */
 #ifndef COLLOC_EMULATOR_NVML_INTERFACE_H
 #define COLLOC_EMULATOR_NVML_INTERFACE_H

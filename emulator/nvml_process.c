@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The processes on a GPU: three lists (compute, graphics, MPS), and three versions of each call,
  * whose entries differ in size. A client must use the size of the version that it calls; a wrong
- * one shows as impossible process ids. When the client's array is too small, the answer is the
+ * size shows in impossible process ids. When the client's array is too small, the answer is the
  * number of processes, as NVML's is:
  *
  *     count = 0     NVML_ERROR_INSUFFICIENT_SIZE, count = 3
@@ -63,7 +63,8 @@ static unsigned collect_processes(
     return count;
 }
 
-/* The number is given also when there is no room, so that a client can come again with enough. */
+/* The number is set also when the array is too small, so that a client can call again with a larger
+ * one. */
 static nvmlReturn_t list_new(
     nvmlDevice_t device, enum list list, unsigned *count, nvmlProcessInfo_v2_t *infos)
 {

@@ -180,8 +180,8 @@ nvmlReturn_t nvmlDeviceGetMaxClockInfo(nvmlDevice_t device, unsigned type, unsig
     return give_clock(device, type, true, mhz);
 }
 
-/* Counter 0 is what the GPU sends, 1 what it receives; gradients and logs go back at a tenth of the
- * rate of the data.
+/* Counter 0 counts sent bytes, 1 received ones; gradients and logs are sent at a tenth of the rate
+ * of the data.
  */
 nvmlReturn_t nvmlDeviceGetPcieThroughput(nvmlDevice_t device, unsigned counter, unsigned *kib_per_s)
 {

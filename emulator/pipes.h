@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Metrics that the interference model does not have, as fractions of those that it has. Assumed:
+/* Metrics that are not in the interference model, as fractions of those that are. Assumed:
  * trainings in mixed precision, half of their SM time in tensor cores. */
 #ifndef COLLOC_EMULATOR_PIPES_H
 #define COLLOC_EMULATOR_PIPES_H

@@ -4,7 +4,7 @@
  * in steps, makes progress at the speed that the model gives it beside its co-residents, prints
  * epochs, and fails with the messages of its framework.
  *
- * It never polls fast. It computes when its next event is due at the present speed (a step of
+ * It never polls fast. It computes the time of its next event at the present speed (a step of
  * memory, the end of an epoch) and sleeps on its futex until then; every change of its speed wakes
  * it:
  *
@@ -71,7 +71,7 @@ static double step_due_s(const struct run *run)
     return run->started_s + memory_step_due_s(run->options->ramp_s, run->steps_taken);
 }
 
-/* Each step is rounded up, so it is at most what is left; the last step is all that is left. */
+/* Each step is rounded up, so it is limited to the rest; the last step is the whole rest. */
 static int64_t step_bytes(const struct run *run, int step)
 {
     int64_t left = run->options->memory_bytes - memory_of(run->self, run->self->seats[0]);
@@ -81,8 +81,8 @@ static int64_t step_bytes(const struct run *run, int step)
     return step == MEMORY_STEPS - 1 || bytes > left ? left : bytes;
 }
 
-/* A data-parallel training takes the same memory on each of its GPUs; the first that has no room
- * ends it, with the message that its framework would print. */
+/* A data-parallel training takes the same memory on each of its GPUs; the first with too little
+ * memory ends it, with the message that its framework would print. */
 static int take_everywhere(struct run *run, int64_t bytes)
 {
     struct process *self = run->self;
@@ -259,8 +259,8 @@ static int check_faults(const struct run *run)
     return run->self->terminated ? -ECANCELED : 0;
 }
 
-/* While it is locked or suspended, each of its CUDA calls waits: its next step is due so much
- * later. Returns whether it is. */
+/* While it is locked or suspended, each of its CUDA calls waits: its next step is due that much
+ * later. Returns whether it is locked or suspended. */
 static bool is_held(struct run *run)
 {
     double now_s = world_now_s(run->world);
@@ -310,7 +310,7 @@ static int run_step(struct run *run)
     return r;
 }
 
-/* What the failed call would say: CUDA's words, which are the same in all frameworks. */
+/* The failed call's message: CUDA's words, which are the same in all frameworks. */
 static const char *cuda_error(int r)
 {
     switch (r) {

@@ -76,7 +76,7 @@ static void solve_unit(struct world *world, struct seat seat, double *speeds)
         speeds[sharing.slots[i]] = fmin(speeds[sharing.slots[i]], sharing.sharers[i].speed);
 }
 
-/* What the processes of a unit do to it at their speeds, as fractions of the unit. */
+/* The activity of a unit from its processes at their speeds, as fractions of the unit. */
 static void rate_unit(struct world *world, struct seat seat)
 {
     struct unit *unit = world_unit(world, seat);
@@ -131,7 +131,8 @@ static void rate_gpu(struct world *world, int g)
 }
 
 /* Called after each change of the table: a process that starts, ends or is suspended changes the
- * speeds of its neighbours. Each whose speed has changed is woken, to plan its next moment anew. */
+ * speeds of its neighbours. Each whose speed has changed is woken, to compute its next event
+ * again. */
 void world_solve(struct world *world)
 {
     double speeds[PROCESSES_MAX];

@@ -104,7 +104,7 @@ static void begin_copy(
 }
 
 /* The driver's answers in the order in which it gives them: a process in the wrong state, with
- * managed memory, on a MIG instance, or one for whose memory the host has no room: that one is
+ * managed memory, on a MIG instance, or one whose memory does not fit into the host's: the last is
  * killed, as by the kernel. */
 int suspension_checkpoint(struct world *world, struct process *p)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the driver's checkpoint functions do to an emulated process: its states, its memory's way to
- * the host and back, and the traps that were met on an H200 (docs/emulator.md, "Suspension").
+ * The effect of the driver's checkpoint functions on an emulated process: its states, the copies of
+ * its memory to the host and back, and the pitfalls met on an H200 (docs/emulator.md,
+ * "Suspension").
  *
  *     RUNNING -- lock --> LOCKED -- checkpoint (a copy) --> CHECKPOINTED
  *             <-- unlock --     <-- restore (a copy) ----        '-- restore, no room --> FAILED

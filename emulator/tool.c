@@ -190,7 +190,8 @@ static void wake_processes(struct world *world, int gpu)
                 world_wake(&world->processes[i]);
 }
 
-/* What is the machine's and not a GPU's: the version of CUDA, host memory, a driver that hangs. */
+/* Settings of the machine rather than a GPU: the version of CUDA, host memory, a driver that
+ * hangs. */
 static int set_machine_key(struct world *world, const char *assignment, struct fault *fault)
 {
     const char *value = strchr(assignment, '=');
@@ -347,7 +348,7 @@ static int read_kinds(const char *path, struct gpu_kinds *kinds, struct fault *f
     return r;
 }
 
-/* The file is the machine: it lives as long as the file does, whoever has it open. */
+/* The file is the machine: it lives as long as the file does, whichever programs have it open. */
 static int run_create(int argc, char **argv, struct fault *fault)
 {
     static const struct option options[] = {{"gpus", required_argument, NULL, 'g'},

@@ -9,8 +9,8 @@
  * Lists the units that a process can use, in the order in which it numbers them.
  *
  * list:  indices, GPU UUIDs (or the beginnings of such) and MIG UUIDs; NULL: all GPUs. An unknown
- *        or repeated item hides itself and all after it. A GPU with MIG enabled stands for its
- *        first instance; items after an instance are hidden.
+ *        or repeated item hides itself and all after it. A GPU with MIG enabled means its first
+ *        instance; items after an instance are hidden.
  * seats: at least SEATS_MAX.
  *
  * Returns how many units there are.

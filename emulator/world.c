@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The file of the emulated machine, and what keeps it right when processes are killed.
+ * The file of the emulated machine, and how it stays right when processes are killed.
  *
  * An integral is stored twice, and world->turn says which copy is valid. To advance, the other copy
  * is computed completely, then one store changes `turn`. A process that is killed before that store
@@ -123,7 +123,7 @@ int world_create(const char *path, const struct gpu_kinds *kinds, const char *gp
     return r;
 }
 
-/* The size of the struct stands for its layout: programs of another version of colloc would find
+/* The size of the struct identifies its layout: programs of another version of colloc would find
  * other members at the same offsets. */
 static bool is_world(const struct world *world)
 {

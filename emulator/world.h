@@ -6,9 +6,9 @@
  * Between two changes all rates are constant, so nothing has to run meanwhile.
  *
  * Contract:
- * 1. Any process may be killed at any instant. The next world_enter repairs what it left.
- * 2. Each process in the table holds its own robust mutex until it ends, so a zombie or a
- *    reused pid is not taken for it.
+ * 1. Any process may be killed at any instant. The next world_enter repairs the file.
+ * 2. Each process in the table holds its own robust mutex until it ends, so a zombie or a reused
+ *    pid is not mistaken for it.
  * 3. Numbers that must not be half-updated are stored twice; one store of `turn` switches over.
  * 4. After a change of demands, residents, shares or troubles, world_solve is called before
  *    world_leave.
@@ -26,7 +26,7 @@
 #include "sharing/gpu_kind.h"
 
 /*
- * What a GPU does, as fractions 0..1, and watts: its present rates, or their integrals over
+ * The activity of a GPU, as fractions 0..1, and watts: its present rates, or their integrals over
  * emulated time.
  */
 struct activity {
@@ -67,7 +67,8 @@ enum trouble {
     TROUBLE_HIDDEN_PROCESSES = 1 << 13, /* none is listed, as from within a container */
 };
 
-/* What a task runs on: unit 0 of a GPU is the whole GPU, the others are its MIG instances. */
+/* The unit that a task runs on: unit 0 of a GPU is the whole GPU, the others are its MIG
+ * instances. */
 struct unit {
     enum unit_state {
         UNIT_READY,

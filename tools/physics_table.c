@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * colloc-physics: what the physical model says of many tasks at once, before anything learned. The
- * fits (python/colloc_fit/physics.py) ask it thousands of times with other constants.
+ * colloc-physics: the estimates of the physical model for many tasks at once, without the learned
+ * corrections. The fits (python/colloc_fit/physics.py) ask it thousands of times with other
+ * constants.
  *
  *     colloc-physics TASKS < CONSTANTS
  *

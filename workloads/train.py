@@ -3,7 +3,7 @@
 """Trains one of the models of the collocation studies, and prints how long each epoch took.
 
     workloads/train.py MODEL [--epochs N] [--steps N] [--batch N] [--side N --classes N]
-                       [--data FOLDER] [--device cuda|cpu]
+                       [--data FOLDER] [--device cuda|cpu] [--processes N]
 
 MODEL is small, medium, large, a name in models.py, timm/NAME or torchvision/NAME. An epoch is
 --steps batches of synthetic data that stay on the device. With --data it is all data of the folder:
@@ -14,6 +14,9 @@ MODEL is small, medium, large, a name in models.py, timm/NAME or torchvision/NAM
                     text files
     recommender     Criteo's click logs
 
+With --processes=N the model is trained by N processes on N GPUs, by DistributedDataParallel; the
+batch is that of one of them, and the first one prints the samples of all.
+
 The output is for `colloc bench`: a JSON object per line, for an epoch
 
     {"event": "epoch", "epoch": 2, "seconds": 12.3456, "samples": 25600,
@@ -21,9 +24,11 @@ The output is for `colloc bench`: a JSON object per line, for an epoch
 """
 import argparse
 import contextlib
+import ctypes
 import dataclasses
 import json
 import os
+import signal
 import sys
 import time
 
@@ -31,10 +36,12 @@ import torch
 from models import SIZES, TRAININGS, Images, Stepper, training_of
 
 WARM_UP_STEPS = 3  # compile, choose algorithms, fill the allocator
+PR_SET_PDEATHSIG = 1  # prctl(2)
 
 
 def say(**what):
-    print(json.dumps(what), flush=True)
+    if os.environ.get("RANK", "0") == "0":
+        print(json.dumps(what), flush=True)
 
 
 def synthetic_epochs(data, steps, device):
@@ -71,7 +78,7 @@ def train(stepper, epochs, count, device):
         began, since, samples = time.time(), time.monotonic(), 0
         for batch in batches:
             stepper.step(batch)
-            samples += len(batch[0])
+            samples += len(batch[0]) * int(os.environ.get("WORLD_SIZE", "1"))
         finish(device)
         say(
             event="epoch",
@@ -99,9 +106,10 @@ def arguments():
         help="GPU memory that is held and not used, to stand for a larger model",
     )
     parser.add_argument("--data")
+    parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--device", default="cuda", choices=("cuda", "cpu"))
     options = parser.parse_args()
-    for name in ("epochs", "steps", "batch", "side", "classes"):
+    for name in ("epochs", "steps", "batch", "side", "classes", "processes"):
         if getattr(options, name) is not None and getattr(options, name) < 1:
             parser.error(f"--{name} must be 1 or more")
     try:
@@ -137,12 +145,56 @@ def shaped(data, options):
     return dataclasses.replace(data, **asked)
 
 
+def fork_ranks(count):
+    """Makes this process rank 0 of `count`, which are its children. Returns their process ids.
+
+    They are forked before CUDA is used, and end with this one.
+    """
+    os.environ.update({"RANK": "0", "WORLD_SIZE": str(count)})
+    os.environ.setdefault("MASTER_ADDR", "127.0.0.1")
+    os.environ.setdefault("MASTER_PORT", "29500")
+    children, parent = [], os.getpid()
+    for rank in range(1, count):
+        child = os.fork()
+        if child == 0:
+            ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+            if os.getppid() != parent:
+                os._exit(1)
+            os.environ["RANK"] = str(rank)
+            return []
+        children.append(child)
+    return children
+
+
+def train_together(stepper, device):
+    """Connects this rank with the others: each step's gradients are averaged over all."""
+    stepper.model = torch.nn.parallel.DistributedDataParallel(
+        stepper.model,
+        device_ids=[torch.cuda.current_device()] if device == "cuda" else None,
+        static_graph=True,  # some models have parameters that are not used
+    )
+
+
+def wait_for_ranks(children):
+    """Ends this process if another rank failed."""
+    failed = [child for child in children if os.waitpid(child, 0)[1]]
+    if failed:
+        sys.exit(f"{len(failed)} other processes of this training failed")
+
+
 def main():
     options = arguments()
+    children = fork_ranks(options.processes) if options.processes > 1 else []
+    if options.processes > 1:
+        if options.device == "cuda":
+            torch.cuda.set_device(int(os.environ["RANK"]))
+        torch.distributed.init_process_group("nccl" if options.device == "cuda" else "gloo")
     say(event="begin", at=time.time(), model=SIZES.get(options.model, options.model))
     training = training_of(options.model)
     training.data = shaped(training.data, options)
     stepper = Stepper(training, options.device)
+    if options.processes > 1:
+        train_together(stepper, options.device)
     warm_up = next(synthetic_epochs(training.data, WARM_UP_STEPS, options.device))
     for batch in warm_up:
         stepper.step(batch)
@@ -157,6 +209,7 @@ def main():
     train(stepper, epochs, options.epochs, options.device)
     reserved = torch.cuda.max_memory_reserved() / 2**20 if options.device == "cuda" else None
     say(event="end", at=time.time(), reserved_mib=reserved)
+    wait_for_ranks(children)
 
 
 if __name__ == "__main__":

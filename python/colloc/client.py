@@ -305,7 +305,7 @@ class Client:
                 attempt = int(reply.headers["Colloc-Attempt"])
 
     def array(self, array: int) -> Object:
-        """An array: its indices, and how many of its tasks are in which state."""
+        """An array: its indices, and the number of its tasks in each state."""
         return self.get(f"/v1/tasks/{array}")["array"]
 
     def cancel(self, task: TaskId) -> Object:
@@ -328,7 +328,7 @@ class Client:
         return self._change(task, "suspend", timeout_s=MOVE_S)
 
     def resume(self, task: TaskId) -> Object:
-        """Lets a task that a user suspended go on as soon as a GPU has room for it."""
+        """Lets a suspended task continue as soon as a GPU has enough free memory for it."""
         return self._change(task, "resume", timeout_s=MOVE_S)
 
     def move(self, task: TaskId, gpus: Sequence[str]) -> Object:

@@ -10,7 +10,7 @@
 
 A script that is run by itself behaves as if the lines were not there. When the environment names
 an MLflow run (MLFLOW_RUN_ID, or RADT_RUN_ID, and MLFLOW_TRACKING_URI), values are sent to it, and
-so is what colloc measures of the task, as system/colloc_*. When RADT_MAX_EPOCH or RADT_MAX_TIME
+so are colloc's metrics of the task, as system/colloc_*. When RADT_MAX_EPOCH or RADT_MAX_TIME
 (seconds) is reached, the script ends, with exit status 0.
 
 Everything else of mlflow (`run.log_param`, `run.log_artifact`, ...) is that of the package mlflow,
@@ -53,7 +53,7 @@ def find_mlflow() -> Optional[ModuleType]:
 
 
 class TaskMetrics(threading.Thread):
-    """Sends what the daemon records of this task until it is stopped."""
+    """Sends the daemon's metrics of this task until it is stopped."""
 
     def __init__(self, sender: Sender, task: int):
         super().__init__(name="colloc-metrics", daemon=True)
@@ -61,11 +61,11 @@ class TaskMetrics(threading.Thread):
         self.series = TaskSeries(Client(timeout_s=CLOSE_LIMIT_S), task, time.time(), PERIOD_S)
 
     def take(self, is_last: bool) -> None:
-        """Passes on what is new."""
+        """Sends the new points."""
         try:
             self.sender.add(self.series.take(time.time(), is_last))
         except (OSError, DaemonError, ValueError):
-            pass  # the daemon may be restarting: what it has recorded comes later
+            pass  # the daemon may be restarting: its metrics come later
 
     def run(self) -> None:
         while not self.stopping.wait(PERIOD_S):

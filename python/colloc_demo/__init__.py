@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the demos share: the trace, the progress and the table."""
+"""Shared by the demos: the trace, the progress and the table."""

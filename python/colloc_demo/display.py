@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a demo prints: its progress, and the table of its figures."""
+"""The output of a demo: its progress, and the table of its figures."""
 
 import shutil
 import sys

@@ -173,7 +173,7 @@ class SlurmCluster:
         slurm.until(lambda: all(map(self.is_connected, agents)), "the agents' first reports")
 
     def link_settings(self):
-        """What proves to colloc-slurm and the agents who the other is."""
+        """How colloc-slurm and the agents authenticate each other."""
         if not self.has_tls:
             return {"munge-socket": self.slurm.path("munge/socket")}
         self.slurm.write("etc/node.key", os.urandom(32).hex() + "\n", mode=0o400)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The trace that a demo replays: when a training task arrives, and what it does."""
+"""The trace that a demo replays: when each training task arrives, and its properties."""
 
 import os
 
@@ -19,7 +19,7 @@ def read_table(path):
 
 
 def read_trace(path, limit):
-    """[(arrival in seconds, what the task is)]"""
+    """[(arrival in seconds, the task)]"""
     catalogue = {row["task"]: row for row in read_table(os.path.join(TRACES, "tasks.txt"))}
     try:
         trace = [(float(row["arrival_s"]), catalogue[row["task"]]) for row in read_table(path)][

@@ -18,7 +18,7 @@ ACTIVITIES = (90, 110)
 
 
 class Inputs:
-    """What the runs read.
+    """The input files of the runs.
 
     folder: where files for the runs are written
     traces: path by number of tasks

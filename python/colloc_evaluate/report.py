@@ -204,13 +204,17 @@ class Report:
 
     def write_chapter(self):
         page = self.page
-        page.heading("What the text of the chapter claims")
+        page.text(
+            "After this page you know how far colloc's simulated results are from chapter 6 of the "
+            "dissertation, which settings that depends on, and how all policies compare."
+        )
+        page.heading("Claims in the text of the chapter")
         self.claims()
         page.text(
-            "Ours are medians over the seeds, with the least and the most of them. "
+            "Our values are medians over the seeds, with the least and the most of them. "
             + self.runs.inputs.story
         )
-        page.heading("Why ours differs")
+        page.heading("Why our results differ")
         page.list(self.why)
         page.heading("Oracles: memory exactly known, 90 tasks")
         self.totals(ORACLES, "figure-6-5", "Figure 6.5: total time, 90 tasks, memory known")
@@ -219,7 +223,7 @@ class Report:
             "figure-6-6",
             "Figure 6.6: waiting, execution and completion, 90 tasks, memory known",
         )
-        page.heading("Recovery alone: nothing known of memory, 90 tasks")
+        page.heading("Recovery only: memory unknown, 90 tasks")
         self.crashes("table 6.3", "Table 6.3: out-of-memory crashes, 90 tasks")
         self.totals(RECOVERY, "figure-6-7", "Figure 6.7: total time, 90 tasks, memory unknown")
         self.times(
@@ -279,7 +283,7 @@ class Report:
                 ("completed", 0),
             ],
             rows,
-            "Medians; no policy can be under the lower bound (docs/simulate.md)",
+            "Medians; no policy can be below the lower bound (docs/simulate.md)",
         )
         for sharing in ("mps", "streams"):
             self._over_bound(trace, sharing, settings)
@@ -305,7 +309,7 @@ class Report:
             )
         self.page.heading(f"Suspending and moving tasks: {trace} tasks", 3)
         self.page.text(
-            "Wanted of preemption: completion at least 15 % shorter than that of predictive "
+            "Goals for preemption: a completion time at least 15 % shorter than that of predictive "
             "without it, a total of at most 1.08 of the lower bound, which holds with preemption "
             "too, and no completion longer than 1.5 times that of first come, first served."
         )
@@ -343,7 +347,7 @@ class Report:
                 series,
                 "times the lower bound",
                 x="policy",
-                title=f"How far every policy is from the least possible: {trace} tasks, {sharing}",
+                title=f"Every policy relative to the lower bound: {trace} tasks, {sharing}",
                 flat=True,
             )
         )
@@ -368,11 +372,11 @@ class Report:
                     sum(self.runs.of(setting, "oom").median for setting in mine),
                 ]
             )
-        self.page.heading(f"Other traces, drawn from the one of {trace} tasks")
+        self.page.heading(f"Other traces, resampled from the one of {trace} tasks")
         self.page.text(
-            f"{len(settings['exclusive'])} traces with as many tasks, drawn with the gaps between "
-            "them from this one: per cent less "
-            "than exclusive on the same trace, and the crashes on all of them."
+            f"{len(settings['exclusive'])} traces of the same number of tasks. The tasks and the "
+            "gaps between them are resampled from this trace. Per cent less than exclusive on the "
+            "same trace, and the sum of crashes over all traces:"
         )
         self.page.table(
             ["policy", "total time", "least", "most", "completion", "energy", "OOM"], rows

@@ -1,16 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Makes the model and its batches that the command line names."""
 import importlib
-import importlib.util
 import os
-import sys
 from dataclasses import dataclass
 
 import torch
 
-
-class Mistake(Exception):
-    """A mistake of the user; its text says how to correct it."""
+from .user_code import Mistake, load
 
 
 @dataclass
@@ -39,17 +35,6 @@ class Input:
         if self.dtype.is_floating_point:
             return torch.randn(n, *self.shape, dtype=self.dtype)
         return torch.randint(0, self.below, (n, *self.shape), dtype=self.dtype)
-
-
-def _load(path):
-    if path.endswith(".py"):
-        spec = importlib.util.spec_from_file_location(os.path.basename(path)[:-3], path)
-        module = importlib.util.module_from_spec(spec)
-        sys.modules[spec.name] = module
-        spec.loader.exec_module(module)
-        return module
-    sys.path.insert(0, os.getcwd())
-    return importlib.import_module(path)
 
 
 def _from_transformers(name):
@@ -84,7 +69,7 @@ def maker_of(source):
             return lambda: make(weights=None)
         if library == "transformers":
             return _from_transformers(name)
-        return getattr(_load(library), name)
+        return getattr(load(library), name)
     except (ImportError, AttributeError, FileNotFoundError) as error:
         raise Mistake(f"{source}: {error}") from None
 

@@ -396,6 +396,10 @@ def study(model, mixes, present, files):
     best = fit(model, mixes, present)
     out = held_out(model, mixes, best)
     page.text(
+        "After this page you know how far the predicted speeds of trainings that share a GPU are "
+        "from measured ones."
+    )
+    page.text(
         "Predicted against measured: the formulae of `src/sharing/interference.c` and the "
         "measurements of `scripts/measure-sharing` in "
         + ", ".join(f"`{os.path.relpath(path, ROOT)}`" for path in files)
@@ -407,7 +411,7 @@ def study(model, mixes, present, files):
     page.text(
         "The fit to all: " + ", ".join(f"{name} {value:.3f}" for name, value in best.items()) + "."
     )
-    add_errors(page, "Held out, one mix after the other, by streams and by MPS", parts(out))
+    add_errors(page, "Held out, one mix after the other, time-sliced and by MPS", parts(out))
     add_limits(page, out)
     uniform = [mix for mix in mixes if len(set(mix.names)) == 1]
     alike = fit(model, uniform, best, but=["weight_power"])

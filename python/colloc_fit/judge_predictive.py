@@ -30,8 +30,8 @@ ROWS = {
     "predictive": ["--policy=predictive"],
     "predictive, times known too": ["--policy=predictive", "--known=all"],
     "predictive, only memory known": ["--policy=predictive", "--known=none"],
-    "magm, needs wrong by 20 %": ["--policy=magm", IN_ORDER, *ERROR],
-    "predictive, needs wrong by 20 %": ["--policy=predictive", *ERROR],
+    "magm, memory wrong by 20 %": ["--policy=magm", IN_ORDER, *ERROR],
+    "predictive, memory wrong by 20 %": ["--policy=predictive", *ERROR],
     "predictive, the same, recovery-step 5 GiB": [
         "--policy=predictive",
         *ERROR,

@@ -78,7 +78,7 @@ def estimate_run(colloc, runs, run):
     return row
 
 
-# ---- what it says ----
+# ---- the report ----
 
 
 def percentile(values, q):

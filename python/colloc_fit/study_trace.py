@@ -3,12 +3,16 @@
 
 It measures the run exclusively and collocated, and compares it with the simulator.
 
-    scripts/study-trace [--tasks=N] [--compress=C] [--gpus=0,1,2,3] [--spare-gpus=4,5,6,7]
-                        [--alone=EARLIER.json] PROGRAMS OUTPUT.json [WAY ...]
+    scripts/study-trace [--first=N] [--tasks=N] [--compress=C] [--gpus=0,1,2,3]
+                        [--spare-gpus=4,5,6,7] [--alone=EARLIER.json | --catalogue=MEANS.csv]
+                        [--fork] PROGRAMS OUTPUT.json [WAY ...]
     scripts/study-trace --equal=8 ... OUTPUT.json fifo slots
         that many equal trainings at once, the longest first, instead of the trace
     scripts/study-trace --simulate PROGRAMS OUTPUT.json
         prints what `colloc simulate` predicts of the runs in OUTPUT.json; runs anywhere
+    scripts/study-trace --draw OUTPUT.json PICTURE.svg
+        draws memory and SM activity of the GPUs in each run
+    (OUTPUT.json may be packed by xz here.)
 
 PROGRAMS is a folder with collocd, colloc and colloc-shim (scripts/bundle makes one). Needs PyTorch,
 torchvision, timm, transformers and MPS.
@@ -16,13 +20,21 @@ torchvision, timm, transformers and MPS.
 Arrivals and run times are those of data/traces, C times faster. Each task trains the model that the
 trace names (workloads/train.py), for as many steps as it makes alone in its compressed run time.
 That speed is measured first, one training on each GPU at a time, or taken from an earlier output of
-the same kind of GPU (--alone). A task allocates unused memory until it has the same share of the
-GPU as it had of an A100's 40 GiB. Tasks on two GPUs are left out. The ways run one after another,
-or two at a time when --spare-gpus names as many GPUs as --gpus. Each result is written at once.
+the same kind of GPU (--alone), or from what tests/gpu/catalogue_trial.py has measured of all
+trainings (--catalogue). A task allocates unused memory until it has the same share of the GPU as it
+had of an A100's 40 GiB. Tasks on two GPUs are left out, except with --catalogue. The ways run one
+after another, or two at a time when --spare-gpus names as many GPUs as --gpus. Each result is
+written at once.
+
+With --fork the trainings are forked by workloads/fork_server.py, so that a task starts in 1 s
+instead of 9. That needs root and cgroups, and times that are nearer to those of the trace are set:
+--first and --tasks then choose a window of the trace, and the windows' totals add up.
 """
 import argparse
 import concurrent.futures
+import csv
 import json
+import lzma
 import os
 import statistics
 import subprocess
@@ -35,6 +47,13 @@ from colloc_fit.machine import nvidia_smi, wait_for_daemon
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 TRAIN = os.path.join(TOP, "workloads", "train.py")
+FORK_SERVER = os.path.join(TOP, "workloads", "fork_server.py")
+LIBRARIES = (
+    "torch", "torchvision", "timm", "transformers.models.bert.modeling_bert",
+    "transformers.models.gpt2.modeling_gpt2", "transformers.models.xlnet.modeling_xlnet",
+    "torch.nn.parallel", "torch.distributed",
+)  # fmt: skip
+LOAD_LIMIT_S = 90
 A100_MIB = 40960
 CONTEXT_MIB = 700  # of a PyTorch process on an H200, outside its allocator: docs/measured/h200.md
 MODELS = {  # of the catalogue: what train.py calls it
@@ -52,9 +71,12 @@ MODELS = {  # of the catalogue: what train.py calls it
     "mnist_cnn": "digits",
 }
 SHAPES = {"cifar100": ("--side=32", "--classes=100")}
+OWN_NAMES = ("bert_base", "bert_large", "gpt2_large", "xlnet_base", "xlnet_large")
+SIDES = {"inception_v3": 299, "xception": 299}  # as tests/gpu/catalogue_trial.py trains them
 # The times of the thesis, compressed like the trace: memory that settles in seconds is sampled more
 # often.
 SETTINGS = ["--sample-period=100ms", "--window=4s", "--settle=1s", "--settle-max=6s"]
+FORK_SETTINGS = ["--sample-period=100ms", "--window=1s", "--settle=500ms", "--settle-max=2s"]
 ENDED = ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "OUT_OF_MEMORY")
 # No estimates, no margins, no limits: each task starts at once on the next GPU.
 ANYWHERE = ["--policy=rr", "--sharing=streams", "--smact-max=1", "--min-free=0", "--margin=0"]
@@ -65,6 +87,10 @@ WAYS = {
     "magm-mps": (["--policy=magm", "--sharing=mps"], ()),
     "magm-mps-declared": (["--policy=magm", "--sharing=mps"], ("memory",)),
     "foresee-mps": (  # check-words: alias (stored results have it)
+        ["--policy=predictive", "--sharing=mps"],
+        ("memory", "smact", "expect"),
+    ),
+    "predictive-mps": (
         ["--policy=predictive", "--sharing=mps"],
         ("memory", "smact", "expect"),
     ),
@@ -87,6 +113,20 @@ def rows_of(name):
 
 def arguments_of(task):
     return (MODELS[task["model"]], f"--batch={task['batch']}", *SHAPES.get(task["dataset"], ()))
+
+
+def catalogue_arguments_of(task):
+    """The training itself, not one that stands for it."""
+    if task["model"] in OWN_NAMES:
+        return (task["model"], f"--batch={task['batch']}")
+    name = MODELS[task["model"]]
+    if name == "digits":
+        return (name, f"--batch={task['batch']}")
+    shapes = SHAPES.get(task["dataset"]) or (
+        f"--side={SIDES.get(task['model'], 224)}",
+        "--classes=1000",
+    )
+    return (name, f"--batch={task['batch']}", *shapes)
 
 
 def measured_alone(programs, arguments, gpu):
@@ -156,29 +196,52 @@ def read_alone(path):
         return {tuple(kind.split()): seen for kind, seen in json.load(file)["alone"].items()}
 
 
-def read_tasks(count, compress):
+def read_catalogue(path):
+    """Of each training alone, by its arguments."""
+    with open(path, encoding="utf-8") as file:
+        return {
+            catalogue_arguments_of(row): {
+                "steps_per_s": float(row["samples_per_s"]) / float(row["batch"]),
+                "memory_mib": float(row["gpu_mib"]),
+                "smact": float(row["smact"]),
+            }
+            for row in csv.DictReader(file)
+        }
+
+
+def read_tasks(first, count, compress, arguments_of):
+    """`count` tasks from number `first` on; those of two GPUs only if all trainings are known."""
     catalogue = {row["task"]: row for row in rows_of("tasks.txt")}
-    tasks = []
-    for row in rows_of("philly-60.txt"):
-        task = catalogue[row["task"]]
-        if task["gpus"] == "1" and len(tasks) < count:
-            share = (
-                float(task["memory_mib"] if task["memory_mib"] != "-" else task["rerun_mib"])
-                / A100_MIB
-            )
-            tasks.append(
-                {
-                    "name": row["task"],
-                    "at_s": float(row["arrival_s"]) / compress,
-                    "alone_s": float(task["solo_s"]) / compress,
-                    "memory_share": share,
-                    "arguments": arguments_of(task),
-                }
-            )
+    gpus = ("1", "2") if arguments_of is catalogue_arguments_of else ("1",)
+    rows = [row for row in rows_of("philly-60.txt") if catalogue[row["task"]]["gpus"] in gpus]
+    return [
+        task_of(catalogue[row["task"]], float(row["arrival_s"]), compress, arguments_of)
+        for row in rows[first - 1 : first - 1 + count]
+    ]
+
+
+def task_of(task, arrival_s, compress, arguments_of):
+    memory_mib = task["memory_mib"] if task["memory_mib"] != "-" else task["rerun_mib"]
+    return {
+        "name": task["task"],
+        "gpus": int(task["gpus"]),
+        "at_s": arrival_s / compress,
+        "alone_s": float(task["solo_s"]) / compress,
+        "memory_share": float(memory_mib) / A100_MIB,
+        "arguments": arguments_of(task),
+    }
+
+
+def begin_at_zero(tasks):
     first = tasks[0]["at_s"]
     for task in tasks:
         task["at_s"] -= first
     return tasks
+
+
+def kind_of(name):
+    """The simulator's name of this GPU."""
+    return "H100" if "H100" in name else "H200"
 
 
 def equal_tasks(count):
@@ -188,6 +251,7 @@ def equal_tasks(count):
     return [
         {
             "name": f"resnet18-{i}",
+            "gpus": 1,
             "at_s": 0,
             "alone_s": 12 + 3 * i,
             "memory_share": 0,
@@ -210,6 +274,32 @@ def plan(tasks, alone, gpu_mib):
         )
 
 
+class ForkServer:
+    """Starts trainings with their libraries loaded; without it Python does."""
+
+    def __init__(self):
+        self.socket = os.path.join(tempfile.mkdtemp(prefix="colloc-fork-"), "s")
+        self.process = subprocess.Popen(
+            [sys.executable, FORK_SERVER, "serve", self.socket, *LIBRARIES],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        timer = threading.Timer(LOAD_LIMIT_S, self.process.kill)
+        timer.start()
+        line = self.process.stdout.readline()
+        timer.cancel()
+        if line != "ready\n":
+            sys.exit("the fork server did not start")
+
+    def command(self):
+        return [sys.executable, "-I", "-S", FORK_SERVER, "run", self.socket]
+
+    def close(self):
+        self.process.kill()
+        self.process.wait()
+
+
 class Server:
     """One collocd on some of the GPUs."""
 
@@ -222,7 +312,6 @@ class Server:
             f"--state-dir={self.folder}/state",
             f"--shim={programs}/colloc-shim",
             f"--gpus={','.join(gpus)}",
-            *SETTINGS,
             *settings,
         ]
         self.log = open(os.path.join(self.folder, "log"), "w+", encoding="utf-8")
@@ -265,24 +354,39 @@ class Server:
         return self.log_text()
 
 
-def submit(server, task, declared):
+def submit(server, task, declared, launcher):
     options = {
         "memory": f"--memory={task['memory_mib']}MiB",
         "smact": f"--smact={task['smact']:.3f}" if task["smact"] is not None else None,
-        "expect": f"--expect={task['alone_s'] + 8:.1f}s",
+        "expect": f"--expect={task['alone_s'] + launcher.start_s:.1f}s",
     }
     chosen = [options[word] for word in declared if options[word]]
     work = [
-        sys.executable,
+        *launcher.command,
         TRAIN,
         *task["arguments"],
         "--epochs=1",
         f"--steps={task['steps']}",
         f"--ballast-gib={task['ballast_gib']}",
+        f"--processes={task['gpus']}",
     ]
     return json.loads(
-        server.colloc("submit", "--json", f"--name={task['name']}", *chosen, "--", *work)
-    )["id"]
+        server.colloc(
+            "submit", "--json", f"--name={task['name']}", f"--gpus={task['gpus']}", *chosen, "--",
+            *work,
+        )
+    )["id"]  # fmt: skip
+
+
+class Launcher:
+    """How trainings start, and the daemon's settings that are as quick."""
+
+    def __init__(self, fork_server):
+        self.command = fork_server.command() if fork_server else [sys.executable]
+        self.settings = FORK_SETTINGS if fork_server else SETTINGS
+        self.start_s = 1 if fork_server else 8
+        self.window_s = 1 if fork_server else 4.5
+        self.settle_max_s = 2 if fork_server else 6
 
 
 class Meter(threading.Thread):
@@ -329,14 +433,14 @@ def end_all(server, ids):
             server.colloc("wait", "--timeout=30s", number)
 
 
-def run_way(programs, gpus, tasks, way, limit_s):
+def run_way(programs, gpus, tasks, way, limit_s, launcher):
     settings, declared = WAYS[way]
-    server = Server(programs, gpus, settings)
+    server = Server(programs, gpus, [*launcher.settings, *settings])
     meter, ids, began = Meter(server), [], time.monotonic()
     meter.start()
     for task in tasks:
         time.sleep(max(0, task["at_s"] - (time.monotonic() - began)))
-        ids.append(submit(server, task, declared))
+        ids.append(submit(server, task, declared, launcher))
     server.colloc(
         "wait", f"--timeout={max(1, limit_s - (time.monotonic() - began)):.0f}s", *map(str, ids)
     )
@@ -387,18 +491,25 @@ SIMULATED = {
     "exclusive": ["--policy=exclusive", IN_ORDER],
     "magm-mps": ["--policy=magm", IN_ORDER, "--sharing=mps", "--estimator=none"],
     "magm-mps-declared": ["--policy=magm", IN_ORDER, "--sharing=mps"],
+    "predictive-mps": ["--policy=predictive", "--sharing=mps", "--known=all"],
     "foresee-mps": [  # check-words: alias (stored results have it)
         "--policy=predictive",
         "--sharing=mps",
         "--known=all",
     ],
 }
-STRETCH = 20  # the daemon averaged SMACT over 4 s; the simulator averages over 90 s
+WINDOW_S = 90  # over which the simulator averages SMACT; the daemon did so over `window_s`
 SMACT_UNKNOWN = 0.5
+
+
+def memory_of(task, ended):
+    """Of one GPU, in MiB."""
+    return ended["mem_peak_mib"] / task.get("gpus", 1)
 
 
 def simulate(programs, seen, way):
     """The simulator's totals for tasks that take alone what they took in the way "exclusive"."""
+    stretch, settle_s = WINDOW_S / seen.get("window_s", 4.5), seen.get("settle_max_s", 6)
     starts = [
         ended["exec_s"] - task["alone_s"]
         for task, ended in zip(seen["tasks"], seen["ways"]["exclusive"]["tasks"])
@@ -413,43 +524,50 @@ def simulate(programs, seen, way):
             tasks, "w", encoding="utf-8"
         ) as tasks_file:
             trace_file.write("submit_s,task\n")
-            tasks_file.write("task,solo_s,memory_mib,smact\n")
+            tasks_file.write("task,gpus,solo_s,memory_mib,smact\n")
             for i, (task, ended) in enumerate(
                 zip(seen["tasks"], seen["ways"]["exclusive"]["tasks"])
             ):
                 active = task["smact"] if task["smact"] and task["smact"] > 0.05 else SMACT_UNKNOWN
-                solo_s = STRETCH * max(0.1, ended["exec_s"] - start_s)
-                trace_file.write(f"{STRETCH * task['at_s']:.3f},t{i}\n")
-                tasks_file.write(f"t{i},{solo_s:.3f},{ended['mem_peak_mib']:.0f},{active:.4f}\n")
+                solo_s = stretch * max(0.1, ended["exec_s"] - start_s)
+                trace_file.write(f"{stretch * task['at_s']:.3f},t{i}\n")
+                tasks_file.write(
+                    f"t{i},{task.get('gpus', 1)},{solo_s:.3f},{memory_of(task, ended):.0f},"
+                    f"{active:.4f}\n"
+                )
         with open(kinds, "w", encoding="utf-8") as file:
-            file.write(f"constant startup_s {STRETCH * start_s:.1f}\n")
+            file.write(f"constant startup_s {stretch * start_s:.1f}\n")
         command = [
             os.path.join(programs, "colloc"),
             "simulate",
             "--json",
             f"--trace={trace}",
             f"--tasks={tasks}",
-            f"--gpus={seen['gpus']}xH200",
+            f"--gpus={seen['gpus']}x{seen.get('gpu', 'H200')}",
             f"--gpu-kinds={kinds}",
-            f"--hold-off={6 * STRETCH}s",
+            f"--hold-off={settle_s * stretch:.0f}s",
             *SIMULATED[way],
         ]
         totals = json.loads(
             subprocess.run(command, capture_output=True, text=True, check=True).stdout
         )
     return {
-        "total_s": totals["total_s"] / STRETCH,
-        "mean_wait_s": totals["avg_wait_s"] / STRETCH,
-        "mean_exec_s": totals["avg_exec_s"] / STRETCH,
-        "mean_jct_s": totals["avg_jct_s"] / STRETCH,
+        "total_s": totals["total_s"] / stretch,
+        "mean_wait_s": totals["avg_wait_s"] / stretch,
+        "mean_exec_s": totals["avg_exec_s"] / stretch,
+        "mean_jct_s": totals["avg_jct_s"] / stretch,
         "oom": totals["oom"],
         "completed": totals["completed"],
     }
 
 
+def read_results(path):
+    with (lzma.open if path.endswith(".xz") else open)(path, "rt", encoding="utf-8") as file:
+        return json.load(file)
+
+
 def compare(programs, path):
-    with open(path, encoding="utf-8") as file:
-        seen = json.load(file)
+    seen = read_results(path)
     for way, result in seen["ways"].items():
         if "error" in result or way not in SIMULATED:
             continue
@@ -465,18 +583,66 @@ def compare(programs, path):
     return 0
 
 
+def smoothed(values, n=8):
+    """The mean of the last `n` values at each; unknown ones are left out."""
+    parts = [
+        [v for v in values[max(0, i - n + 1) : i + 1] if v is not None] for i in range(len(values))
+    ]
+    return [statistics.fmean(part) if part else float("nan") for part in parts]
+
+
+def draw(path, picture):
+    import matplotlib
+
+    matplotlib.use("svg")
+    matplotlib.rcParams["svg.hashsalt"] = "colloc"
+    import matplotlib.pyplot as plt
+
+    seen = read_results(path)
+    ways = {way: result for way, result in seen["ways"].items() if "error" not in result}
+    longest = max(result["total_s"] for result in ways.values())
+    figure, grid = plt.subplots(
+        len(ways), 2, figsize=(10, 2.1 * len(ways)), sharex=True, squeeze=False
+    )
+    for (way, result), row in zip(ways.items(), grid):
+        began = result["looks"][0][0]
+        times = [at - began for at, _ in result["looks"]]
+        for gpu in range(seen["gpus"]):
+            used = [gpus[gpu]["mem_used_mib"] for _, gpus in result["looks"]]
+            active = [gpus[gpu]["smact"] for _, gpus in result["looks"]]
+            row[0].plot(times, [v / 1024 if v is not None else float("nan") for v in used], lw=0.8)
+            row[1].plot(times, smoothed(active), lw=0.8, label=f"GPU {gpu}")
+        for axes in row:
+            axes.axvline(result["total_s"], color="grey", lw=0.8, ls="--")
+            axes.set_xlim(0, 1.02 * longest)
+        row[0].set_ylabel(f"{way}\nmemory, GiB")
+        row[1].set_ylabel("SM activity")
+        row[1].set_ylim(0, 1)
+    grid[0][1].legend(fontsize=7, ncol=seen["gpus"], loc="lower center")
+    for axes in grid[-1]:
+        axes.set_xlabel("seconds")
+    figure.tight_layout()
+    figure.savefig(picture, metadata={"Date": None})
+    return 0
+
+
 def main():
     if sys.argv[1:2] == ["--simulate"] and len(sys.argv) == 4:
         return compare(*sys.argv[2:])
+    if sys.argv[1:2] == ["--draw"] and len(sys.argv) == 4:
+        return draw(*sys.argv[2:])
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
+    parser.add_argument("--first", type=int, default=1, help="the number of the first task")
     parser.add_argument("--tasks", type=int, default=24)
     parser.add_argument("--equal", type=int, metavar="N", help="equal trainings, not the trace")
     parser.add_argument("--compress", type=float, default=150)
     parser.add_argument("--gpus", default="0")
     parser.add_argument("--spare-gpus", default="")
     parser.add_argument("--alone", metavar="EARLIER.json")
+    parser.add_argument("--catalogue", metavar="MEANS.csv")
+    parser.add_argument("--fork", action="store_true", help="trainings by a fork server")
     parser.add_argument("--limit", type=float, default=1800, help="seconds of one way")
     parser.add_argument("programs")
     parser.add_argument("output")
@@ -486,17 +652,31 @@ def main():
         part.split(",") for part in (options.gpus, options.spare_gpus) if part
     ]
     tasks = equal_tasks(options.equal) if options.equal else None
-    tasks = tasks or read_tasks(options.tasks, options.compress)
-    alone = (
-        read_alone(options.alone)
-        if options.alone
-        else measure_alone(programs, tasks, [gpu for part in sets for gpu in part])
+    tasks = tasks or begin_at_zero(
+        read_tasks(
+            options.first,
+            options.tasks,
+            options.compress,
+            catalogue_arguments_of if options.catalogue else arguments_of,
+        )
     )
+    if options.catalogue:
+        alone = read_catalogue(options.catalogue)
+    elif options.alone:
+        alone = read_alone(options.alone)
+    else:
+        alone = measure_alone(programs, tasks, [gpu for part in sets for gpu in part])
     missing = {task["arguments"] for task in tasks} - set(alone)
     if missing:
         sys.exit(f"{options.alone} has not measured {' '.join(sorted(missing)[0])}")
     plan(tasks, alone, float(nvidia_smi("memory.total")[0]))
+    fork_server = ForkServer() if options.fork else None
+    launcher = Launcher(fork_server)
     seen = {
+        "gpu": kind_of(nvidia_smi("name")[0]),
+        "window_s": launcher.window_s,
+        "settle_max_s": launcher.settle_max_s,
+        "first": options.first,
         "compress": options.compress,
         "gpus": len(sets[0]),
         "tasks": tasks,
@@ -512,7 +692,7 @@ def main():
                     return
                 way = left.pop(0)
             try:
-                result = run_way(programs, gpus, tasks, way, options.limit)
+                result = run_way(programs, gpus, tasks, way, options.limit, launcher)
             except (
                 RuntimeError,
                 OSError,
@@ -540,6 +720,8 @@ def main():
         worker.start()
     for worker in workers:
         worker.join()
+    if fork_server:
+        fork_server.close()
     return 1 if any("error" in result for result in seen["ways"].values()) else 0
 
 

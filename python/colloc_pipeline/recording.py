@@ -71,7 +71,7 @@ def read_samples(path: str) -> List[Dict[str, str]]:
 
 
 def read_number(row: Dict[str, str], key: str) -> Optional[float]:
-    """A value of a sample; None: it is not known."""
+    """A value of a sample; None: unknown."""
     try:
         return float(row.get(key) or "")
     except ValueError:

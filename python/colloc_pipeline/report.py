@@ -13,7 +13,7 @@ from colloc_report import Page, figure
 
 
 def read_table(folder: str, name: str) -> List[Dict[str, str]]:
-    """The rows of a table; none when it is not there."""
+    """The rows of a table; none if it does not exist."""
     try:
         with open(os.path.join(folder, name), encoding="utf-8", newline="") as file:
             return list(csv.DictReader(file))
@@ -32,7 +32,7 @@ def names_of(rows: List[Dict[str, str]], key: str) -> List[str]:
 
 
 def find_value(rows: List[Dict[str, str]], value: str, **keys: str) -> Optional[float]:
-    """The value of the first row with these keys; None: there is none, or it is not known."""
+    """The value of the first row with these keys; None: no such row, or unknown."""
     for row in rows:
         if all(row[key] == wanted for key, wanted in keys.items()):
             return number(row[value])

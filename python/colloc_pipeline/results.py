@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tables of a bench of pipelines: CSV files, of which an unknown value is empty."""
+"""The tables of a bench of pipelines: CSV files, in which an unknown value is empty."""
 
 import csv
 import os
@@ -81,7 +81,7 @@ def format_ms(value: Any) -> str:
 
 
 def print_run(rows: List[Dict[str, Any]], stages: List[Dict[str, Any]]) -> None:
-    """What a person wants to see at once."""
+    """The figures to print."""
     for row in rows:
         rate = row["requests_per_s"]
         per_s = "-" if rate is None else f"{rate:.1f}"

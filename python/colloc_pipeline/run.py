@@ -71,7 +71,7 @@ class Run:
         self.processes: List[Tuple[Stage, StageProcess]] = []
 
     def start_processes(self) -> None:
-        """Starts the processes of all stages. After StageFailed, `close` ends those that run."""
+        """Starts the processes of all stages. After StageFailed, `close` ends the running ones."""
         for stage in self.pipeline.stages:
             for number in range(stage.processes):
                 process = start_stage(self.pipeline, stage, number, self.env, self.settings)
@@ -182,7 +182,7 @@ class Run:
             self._threads.append(thread)
 
     def wait(self, limit_s: float) -> None:
-        """Returns once all requests are done, or the limit is over."""
+        """Returns when all requests are done, or at the time limit."""
         if not self._is_over.wait(limit_s):
             limit = self.settings.limit_s
             self._fail(f"{self.pipeline.name}: not done after {limit:g} s")

@@ -18,7 +18,7 @@ from typing import Any, Dict, List, Optional, Set
 
 
 class SpecError(Exception):
-    """What is wrong with a pipeline, and where."""
+    """A mistake in a pipeline, and its place."""
 
 
 @dataclass
@@ -34,7 +34,7 @@ class Stage:
     queue: int = 64  # items that wait before the stage, at most: those before it stop then
     processes: int = 1
     cpus: int = 0  # that its processes may use; 0: all
-    pretend_ms: float = 1.0  # with --pretend: what a batch takes, and each of its items
+    pretend_ms: float = 1.0  # with --pretend: time for a batch, and for each of its items
     pretend_item_ms: float = 0.0
 
 
@@ -105,7 +105,7 @@ def read_numbers(source: Dict[str, Any], limits: Dict[str, Any], where: str) -> 
 
 
 def check_keys(source: Any, known: Set[str], where: str) -> None:
-    """Refuses what is no object, or has a key that is not known."""
+    """Refuses a value that is no object or has an unknown key."""
     if not isinstance(source, dict):
         raise SpecError(f"{where}: not an object")
     for key in source:

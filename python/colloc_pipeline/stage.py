@@ -21,7 +21,7 @@ import threading
 from typing import Any, Dict, List, Optional
 
 END_S = 20.0  # chosen: a process that has not ended by then is killed
-READY_S = 600.0  # chosen: nor one that has not loaded what it needs by then
+READY_S = 600.0  # chosen: nor one that has not loaded its data by then
 
 
 class StageFailed(Exception):
@@ -90,7 +90,7 @@ class StageProcess:
         )
 
     def wait_ready(self, limit_s: float = READY_S) -> None:
-        """Returns once it has loaded what it needs."""
+        """Returns when it has loaded its data."""
         timer = threading.Timer(limit_s, self._kill_group)
         timer.start()
         try:

@@ -61,7 +61,7 @@ class StageQueue:
             return batch
 
     def close(self) -> None:
-        """Ends all waiting. What is in the queue is lost."""
+        """Ends all waiting. Items in the queue are lost."""
         with self._changed:
             self._is_closed = True
             self._changed.notify_all()

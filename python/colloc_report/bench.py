@@ -135,7 +135,7 @@ def by_degree(groups):
 
 
 def draw_bars_by_degree(page, name, of_sharing, title, y, value):
-    """None when nothing is known."""
+    """None if all values are unknown."""
     degrees = sorted({degree for of_degree in of_sharing.values() for degree in of_degree})
     series, spread = {}, {}
     for sharing in sharing_order(

@@ -37,7 +37,7 @@ def _where(trace):
 
 
 def _advice(error):
-    """What a user can do about a common error."""
+    """Advice about a common error."""
     if isinstance(error, ModuleNotFoundError):
         return " (the Python that runs the script does not have this package)"
     if isinstance(error, EOFError):

@@ -12,7 +12,7 @@ import os
 
 import torch
 
-from colloc_export.export import CLASSES, VERSION
+from colloc_export.describe import CLASSES, VERSION
 from colloc_export.operations import convs_use_channels_last
 from colloc_export.tracker import NEVER, tensors_in
 
@@ -41,7 +41,7 @@ def _foreach(optimizer):
 
 
 def _mark(training):
-    """Says what the storages are that live at the end."""
+    """Finds the kinds of the storages that exist at the end."""
     storages = training.device.storages
     for network in training.networks():
         for kind, tensors in (("param", network.parameters()), ("buffer", network.buffers())):
@@ -167,7 +167,7 @@ def _tries_kernels(training):
 
 
 def _seen(training, optimizer, precision, start):
-    """What the loop does, for people."""
+    """The properties of the loop, for people."""
     backwards = sum(1 for e in training.events if e.name == "backward" and e.tick >= start)
     steppers = max(1, len([s for s in training.steps.values() if s]))
     return {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Proves to a client on another machine that an answer is the controller's. What is signed is "200
+/* Proves to a client on another machine that an answer is the controller's. The signed text is "200
  * 9f86d081...": the status and the digest of the body. */
 #include "api/answer_code.h"
 

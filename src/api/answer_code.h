@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The code that proves that an answer is the controller's, and to this request: an HMAC by a key
- * that only the two ends have and that no other request has. For requests from other machines,
- * whose answers the kernel does not protect.
+ * The code that proves that an answer comes from the controller and belongs to this request: an
+ * HMAC with a key that only the two ends have, and that no other request uses. For requests from
+ * other machines, whose answers the kernel does not protect.
  */
 #ifndef COLLOC_API_ANSWER_CODE_H
 #define COLLOC_API_ANSWER_CODE_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Requests by libcurl, which keeps a connection to a Unix socket open between them. One to another
- * machine is not used again: libcurl sends a request again by itself when such a connection turns
- * out to be closed, and a signed request is good once.
+ * Requests by libcurl, which keeps a connection to a Unix socket open between them. A connection to
+ * another machine is not used again: libcurl sends a request again by itself when such a connection
+ * turns out to be closed, and a signed request is valid only once.
  */
 #include "api/client.h"
 
@@ -240,7 +240,8 @@ static int add_credential(const struct client *client, const char *method, const
     return line ? 0 : fault_set(fault, ENOMEM, "out of memory");
 }
 
-/* Only a refusal may be without a code: who does not know the user has no key to sign it by. */
+/* Only a refusal may lack a code: a server that does not know the user has no key to sign it
+ * with. */
 static int check_answer(const struct client *client, const struct reply *reply,
     const uint8_t key[static SHA256_SIZE], struct fault *fault)
 {

@@ -54,7 +54,7 @@ struct client_signer {
  * address: "HOST:PORT"
  * signer:  copied; taken over, also on failure
  *
- * Returns 0, or -errno with a fault: -EINVAL for what is no address.
+ * Returns 0, or -errno with a fault: -EINVAL for a text that is not an address.
  */
 int client_open_remote(const char *address, const struct client_signer *signer, struct fault *fault,
     struct client **ret_client);

@@ -7,8 +7,8 @@
 
 #include "base/fault.h"
 
-/* Of the controller of a Slurm cluster (docs/slurm-controller.md). Only root can make a folder in
- * /run, so whoever owns this one is the user that root lets the controller run as. */
+/* The socket of a Slurm cluster's controller (docs/slurm-controller.md). Only root can make a
+ * folder in /run, so the owner of this one is the user that root lets the controller run as. */
 #define SLURM_SOCKET_USUAL "/run/colloc-slurm/colloc-slurm.sock"
 
 /*

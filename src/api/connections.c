@@ -45,8 +45,8 @@ static struct connection *connection_add(struct api_server *server, uid_t uid, i
     return added;
 }
 
-/* Answers the request whose user is still being found out: its connection is suspended, and
- * libmicrohttpd would not close it. */
+/* Answers a request whose user is not yet known: its connection is suspended, and libmicrohttpd
+ * would not close it. */
 static void refuse_judged(struct api_server *server, const struct unproven *judged)
 {
     struct api_request *request = server->suspended;

@@ -133,8 +133,7 @@ static struct connection *find_counted(struct MHD_Connection *connection)
     return MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
 }
 
-/* libmicrohttpd decodes the path and splits it where it lies: `admit` may want it as it was
- * sent. */
+/* libmicrohttpd decodes and splits the path in place, but `admit` may need it as it was sent. */
 static void note_target(
     const struct api_server *server, const char *path, struct MHD_Connection *connection)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Values of docs/protocol.md: what is not known is null, never 0. */
+/* Values of docs/protocol.md: an unknown value is null, never 0. */
 #ifndef COLLOC_API_JSON_VALUE_H
 #define COLLOC_API_JSON_VALUE_H
 

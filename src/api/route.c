@@ -4,8 +4,8 @@
 
 #include "api/server_private.h"
 
-/* Parses the {id} at the start of the path, "12", or "12_7", of which "7" is the name. Returns its
- * length; 0: there is none. */
+/* Parses the {id} at the start of the path: "12", or "12_7", whose name is "7". Returns its length;
+ * 0: there is none. */
 static size_t match_id(const char *path, uint64_t *ret_id, char ret_name[ROUTE_NAME_SIZE])
 {
     char digits[20] = "";

@@ -25,8 +25,8 @@ struct api_route {
                            matches any text of at least one byte without '/' */
     /*
      * Answers with one of api_reply_*, at once or later; until then the request is suspended and
-     * stays valid. A later answer is sent by the next api_server_run. What is unanswered when the
-     * server is destroyed is answered with 503.
+     * stays valid. A later answer is sent by the next api_server_run. When the server is destroyed,
+     * requests without an answer get 503.
      */
     void (*handle)(void *context, struct api_request *request);
 };
@@ -127,7 +127,7 @@ const char *api_request_bytes(const struct api_request *request, size_t *ret_siz
  * Admits a request that `admit` has left unanswered: its connection counts for the user from now
  * on, and the handler is called.
  *
- * peer: the user that it is proven to be from
+ * peer: the user that is proven to have sent it
  * key:  signs the answer (api/answer_code.h)
  */
 void api_request_admit(struct api_request *request, const struct api_peer *peer,

@@ -55,7 +55,7 @@ struct api_server {
     struct MHD_Daemon *http;
     struct quota quota;
     struct connection *connections; /* accepted ones */
-    struct unproven_list unproven;  /* those that lack a user; empty unless options.proves_users */
+    struct unproven_list unproven;  /* without a user; empty unless options.proves_users */
     struct api_request *suspended;  /* requests that wait for their answer */
     struct api_stream *streams;     /* answers without an end */
     bool is_stopping;
@@ -88,7 +88,7 @@ struct api_request {
 /* Binds and listens. Returns 0, or -errno with a fault: see api_server_create. */
 int listener_open(struct api_server *server, struct fault *fault, int *ret_fd);
 
-/* Removes the socket file, unless a newer daemon has replaced it by its own. */
+/* Removes the socket file, unless a newer daemon has put its own there. */
 void listener_remove_file(const struct api_server *server);
 
 /* ---- connections.c ---- */

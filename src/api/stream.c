@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Answers that go on, such as the events of a web page. libmicrohttpd asks for the next bytes of a
- * stream whenever the socket accepts some. When there is no piece to send, the connection is
+ * Answers without an end, such as the events for a web page. libmicrohttpd asks for the next bytes
+ * of a stream whenever the socket accepts some. When there is no piece to send, the connection is
  * suspended until the next one comes, so that an idle stream costs nothing. While a piece is being
  * sent, the server's idle timeout applies: it closes the connection of a reader that has stopped
  * reading.

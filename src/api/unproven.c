@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Chooses which connection whose user is not proven yet is closed. The list has the oldest first:
- * behind one that is neither judged nor late, none is late. */
+/* Chooses which of the connections without a proven user is closed. The list begins with the
+ * oldest: after one that is neither judged nor late, none is late. */
 #include "api/unproven.h"
 
 #include <stddef.h>

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Connections over TCP whose user is not proven yet: which is to be closed, because it is late or
- * because there are too many. Pure: the server reports what comes and goes, and closes.
+ * Connections over TCP whose user is not proven yet. One is closed when it is late, or when there
+ * are too many. Pure: the server reports which connections begin and end, and closes them.
  *
  * Contract:
  *   1. A connection without a whole request is late UNPROVEN_MAX_US after it was accepted, however
- *      often it sends a byte. One whose request is judged is late after JUDGED_MAX_US; a refused
- *      one as before that.
+ *      often it sends a byte. One whose request is being judged is late after JUDGED_MAX_US; a
+ *      refused one after UNPROVEN_MAX_US, as before.
  *   2. Of too many, the network with the most of them loses its oldest one without a whole request,
  *      or else its newest. So a flood pushes out its own connections; see base/crowd.h.
  */
@@ -22,7 +22,7 @@ enum {
     JUDGED_MAX_US = 30 * 1000 * 1000,   /* chosen: libmunge gives munged up after some 10 s */
 };
 
-/* One of them, part of its connection. */
+/* One such connection; a member of the server's record of it. */
 struct unproven {
     int fd;                        /* borrowed */
     uint64_t network;              /* that it comes from (tcp_address_network) */
@@ -38,7 +38,7 @@ struct unproven_list {
 
 void unproven_init(struct unproven_list *list);
 
-/* Appends one, whose fields are set but for the list's. */
+/* Appends one; all fields but the list's are set. */
 void unproven_add(struct unproven_list *list, struct unproven *added);
 
 /* Removes one; does nothing for one that is not in the list. */
@@ -47,7 +47,7 @@ void unproven_remove(struct unproven_list *list, struct unproven *gone);
 /* Returns one that must be closed at `now_us`, or NULL. */
 struct unproven *unproven_find_late(const struct unproven_list *list, int64_t now_us);
 
-/* Returns the one that loses its place, or NULL while there are UNPROVEN_PLACES or fewer. */
+/* Returns the one to close for the next, or NULL while there are UNPROVEN_PLACES or fewer. */
 struct unproven *unproven_find_excess(const struct unproven_list *list);
 
 #endif

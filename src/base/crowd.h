@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which network most connections come from: it is the one to lose a connection when there are too
- * many, so that a flood pushes out its own. */
+/* Finds the network that most connections come from. It loses a connection when there are too many,
+ * so that a flood pushes out its own. */
 #ifndef COLLOC_BASE_CROWD_H
 #define COLLOC_BASE_CROWD_H
 

@@ -21,7 +21,7 @@ struct latency_window {
 void latency_window_add(struct latency_window *window, int64_t at_us, int64_t took_us);
 
 /*
- * Finds the latency that the fraction `q` (0 to 1) of the requests did not exceed: of those that
+ * Finds the latency that the fraction `q` (0 to 1) of the requests did not exceed, among those that
  * ended since `since_us`.
  *
  * Returns it in microseconds; not valid with fewer than `least` requests.

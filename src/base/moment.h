@@ -18,9 +18,9 @@
 int moment_parse(const char *text, int64_t now_s, int64_t *ret_s);
 
 /*
- * Parses a moment to come: dates as above; "16:00": the next time that it is so; "tomorrow" (its
- * midnight); "now+2h" or "2h": that long after now. Slurm's "now+60" (seconds) and "now+2hours" are
- * read, too.
+ * Parses a moment to come: dates as above; "16:00": the next moment with this time of day;
+ * "tomorrow" (its midnight); "now+2h" or "2h": that long after now. Slurm's "now+60" (seconds) and
+ * "now+2hours" are read, too.
  *
  * Returns as moment_parse. The moment may have passed: dates are taken as they are.
  */

@@ -11,7 +11,7 @@
 enum { PROCESS_NAME_SIZE = 64 };
 
 struct process_facts {
-    char name[PROCESS_NAME_SIZE]; /* of its program, truncated by the kernel to 15 bytes; UTF-8
+    char name[PROCESS_NAME_SIZE]; /* program, cut to 15 bytes by the kernel; UTF-8
                                      without control characters */
     uid_t uid;                    /* real user id */
     int64_t age_us;               /* since it was started */

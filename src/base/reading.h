@@ -23,7 +23,7 @@ static inline bool reading_equals(struct reading a, struct reading b)
     return a.valid == b.valid && !(a.valid && (a.value < b.value || a.value > b.value));
 }
 
-/* Returns the reading in another unit, or a part of it; what is not valid stays so. */
+/* Returns the reading in another unit, or a part of it; an invalid reading stays invalid. */
 static inline struct reading reading_times(struct reading r, double factor)
 {
     return r.valid ? reading_of(r.value * factor) : r;

@@ -9,7 +9,7 @@
 #include "base/fault.h"
 
 enum secret_owner {
-    SECRET_OF_ANYBODY, /* whoever owns the file may choose the secret */
+    SECRET_OF_ANYBODY, /* the owner of the file may choose the secret */
     SECRET_OF_ROOT,    /* root, or the user of this process */
 };
 

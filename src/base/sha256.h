@@ -29,7 +29,7 @@ bool sha256_parse(const char *hex, uint8_t ret_digest[static SHA256_SIZE]);
 /* The digest of a whole text in lower-case hex, with a NUL. */
 void sha256_hex(const void *data, size_t size, char ret_hex[static SHA256_HEX_SIZE]);
 
-/* The code that proves, to all who have the key, that the text is of one of them. */
+/* The code that proves to each holder of the key that a holder of it wrote the text. */
 void sha256_hmac(const uint8_t key[static SHA256_SIZE], const void *data, size_t size,
     uint8_t ret_code[static SHA256_SIZE]);
 

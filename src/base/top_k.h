@@ -41,7 +41,8 @@ static inline size_t top_k_insert(void *items, size_t count, size_t limit, size_
     if (at == limit)
         return count;
     size_t kept = count < limit ? count : limit - 1;
-    memmove(bytes + (at + 1) * item_size, bytes + at * item_size, (kept - at) * item_size);
+    if (kept > at) /* mostly nothing has to give way */
+        memmove(bytes + (at + 1) * item_size, bytes + at * item_size, (kept - at) * item_size);
     memcpy(bytes + at * item_size, candidate, item_size);
     return kept + 1;
 }

@@ -8,8 +8,8 @@
 
 /*
  * Writes into FOLDER/environment: pip.txt (packages of the interpreter), conda.txt (where conda
- * is), driver.txt (driver and GPUs). What cannot be found out has no file. A file that is there and
- * says something else stays; the new text goes to pip-2.txt, pip-3.txt, ...
+ * is), driver.txt (driver and GPUs). There is no file for a fact that cannot be determined. An
+ * existing file with another text is kept; the new text goes to pip-2.txt, pip-3.txt, ...
  *
  * python: a path, or a name on PATH
  * set:    NULL: no driver

@@ -58,7 +58,7 @@ struct experiment {
     bool is_radt;
 };
 
-/* Values for what the table leaves out. */
+/* Values for the columns that the table lacks. */
 struct experiment_defaults {
     const char *python;    /* the interpreter of the trainings */
     const char *workloads; /* the folder with colloc's train.py */

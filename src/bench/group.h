@@ -12,8 +12,8 @@ int bench_sharing_parse(const char *text, struct bench_task *task);
 /* Sets group->sharing from the tasks, once all are there. Returns 0 or -ENOMEM. */
 int bench_group_name_sharing(struct bench_group *group);
 
-/* Appends an empty group or task. Returns it, or NULL without memory. What was returned before may
- * have moved. */
+/* Appends an empty group or task. Returns it, or NULL without memory. Pointers returned before may
+ * no longer be valid. */
 struct bench_group *experiment_add(struct experiment *experiment);
 struct bench_task *bench_group_add(struct bench_group *group);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* radT's listeners: what a row of its tables wants recorded beside the training. */
+/* radT's listeners: what to record beside the training, by a row of its tables. */
 #ifndef COLLOC_BENCH_RADT_LISTENERS_H
 #define COLLOC_BENCH_RADT_LISTENERS_H
 
@@ -16,8 +16,8 @@ enum listener_answer {
  * record is in each group's samples anyway.
  *
  * ret_profiler: the list's profiler, or PROFILER_NONE
- * ret_name:     where the listener begins that the answer is about, and
- * ret_size:     the length of its name
+ * ret_name:     where the name of the listener starts that the answer is about
+ * ret_size:     the length of that name
  *
  * Returns 0 or a listener_answer.
  */

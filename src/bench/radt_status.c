@@ -22,7 +22,7 @@ enum { TABLE_MAX = 64 << 20 };
 static const char *const columns_written[] = {"Status", "Run"};
 enum { STATUS, RUN, WRITTEN };
 
-/* What a row gets. */
+/* What is written into a row. */
 struct outcome {
     int line;
     char value[WRITTEN][256];

@@ -17,7 +17,7 @@
 #include "base/fault.h"
 #include "bench/trainer_group.h"
 
-/* A table as it was read or written last. */
+/* A table as it was last read or written. */
 struct radt_table {
     char *path; /* without symbolic links */
     char *text;

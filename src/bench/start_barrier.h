@@ -5,8 +5,8 @@
  *
  * The barrier is a pipe. Each training inherits its end for reading, as the file descriptor that
  * COLLOC_BENCH_START_FD names, and reads from it once it is ready. Nothing is ever written: the
- * read ends when the bench closes the other end, or dies. A training that does not know of it just
- * goes on.
+ * read ends when the bench closes the other end, or dies. A training that does not know of it does
+ * not wait.
  *
  *     training 1   load ---- ready  read ......... | epochs
  *     training 2   load ----------------- ready    | epochs
@@ -23,8 +23,8 @@ struct start_barrier {
 /* A barrier that stops no training. */
 #define START_BARRIER_NONE ((struct start_barrier){-1, -1})
 
-/* Does the group need one? Its trainings run at the same time, and each tells when it is ready:
- * that is not known of users' scripts. */
+/* Does the group need a barrier? Yes, if its trainings run at the same time and each reports when
+ * it is ready. Users' scripts may not report it. */
 bool start_barrier_is_for(const struct bench_group *group);
 
 /* Returns 0 or -errno. */

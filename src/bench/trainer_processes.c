@@ -2,7 +2,7 @@
 /*
  * Runs a group of trainings as child processes in one thread: polls their outputs, their pidfds and
  * the signalfd, with the next sample and the time limit as its timeout. Outputs are read while the
- * trainings run, since a full pipe would stop a training and so falsify its times; what is read is
+ * trainings run, since a full pipe would stop a training and so falsify its times; the text is
  * parsed and stored. Trainings that share a GPU begin their epochs together (start_barrier.h). A
  * group that is ended gets SIGTERM, and SIGKILL KILL_DELAY_US later.
  */
@@ -69,7 +69,7 @@ static void set_environment(const struct trainer_group *trainers, int i)
     const struct bench_task *task = &trainers->group->tasks[i];
     char share[8];
     if (task->is_script)
-        setenv("PYTHONUNBUFFERED", "1", 1); /* so that what it printed last is stored, too */
+        setenv("PYTHONUNBUFFERED", "1", 1); /* so that its last lines are stored, too */
     if (trainers->devices)
         setenv("CUDA_VISIBLE_DEVICES", trainers->devices[i], 1);
     if (!trainers->mps_pipe || task->sharing != BENCH_MPS)
@@ -128,8 +128,8 @@ static int open_copy(struct group_processes *group, int i)
     return fd < 0 ? fault_set(group->fault, errno, "%s: %s", path, strerror(errno)) : fd;
 }
 
-/* Starts the task's command, under its profiler if it has one. A program that cannot be started is
- * the failure of its task, like a script that is not there: the other tasks and groups run. */
+/* Starts the task's command, under its profiler if it has one. If the program cannot be started,
+ * its task has failed, as with a missing script: the other tasks and groups run. */
 static int spawn_trainer(struct group_processes *group, int i, int output)
 {
     const struct bench_task *task = &group->trainers->group->tasks[i];

@@ -2,7 +2,7 @@
 /*
  * colloc-checkpoint: calls the CUDA driver for the daemon, one call at a time (helper_line.h). A
  * call may take minutes, or never return: then the daemon kills this process and starts another.
- * What the driver has begun in a suspended process goes on meanwhile.
+ * An operation that the driver has begun in a suspended process continues meanwhile.
  *
  *     colloc-checkpoint           serves requests until its input ends
  *     colloc-checkpoint --probe   holds GPU memory, to be suspended itself (probe_process.h)
@@ -165,7 +165,7 @@ static int open_driver(struct helper *helper, struct fault *fault)
     return r;
 }
 
-/* A process that ends during the call is gone, whatever the driver said of it. */
+/* A process that ends during the call has ended, whatever the driver returned. */
 static int call_for_process(
     struct helper *helper, const struct helper_request *request, struct helper_reply *reply)
 {

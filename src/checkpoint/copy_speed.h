@@ -30,7 +30,7 @@ int64_t copy_speed_limit_us(const struct copy_speed *speed, enum copy_way way, i
 /* Writes the speed as text, for a file. Returns its length. */
 size_t copy_speed_write(const struct copy_speed *speed, char *text, size_t size);
 
-/* Reads such a text; any bytes are fine. What it does not say, or says wrongly, is the default. */
+/* Reads such a text; any bytes are fine. A missing or invalid value is the default. */
 struct copy_speed copy_speed_read(struct span text);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the CUDA driver's checkpoint functions take, declared from the CUDA Driver API reference
- * (docs.nvidia.com/cuda/cuda-driver-api, "CUDA Checkpointing", 12.8 to 13.4), so that neither a
- * build nor a start needs CUDA.
+ * The arguments of the CUDA driver's checkpoint functions, declared from the CUDA Driver API
+ * reference (docs.nvidia.com/cuda/cuda-driver-api, "CUDA Checkpointing", 12.8 to 13.4), so that
+ * neither a build nor a start needs CUDA.
  *
  * Contract: every argument is zeroed before it is filled. The reserved bytes have got meanings
  * since (13.3, 13.4), and zero means the old behaviour.

@@ -30,7 +30,7 @@
 static const char *const profilers[] = {
     "libToolsInjection", "libcuda-injection", "libInjection64", "libcudadebugger"};
 
-/* A process that has ended and was not waited for yet counts as gone. */
+/* A process that has ended and is not reaped yet counts as ended. */
 static int read_born(pid_t pid, uint64_t *ret_born)
 {
     struct process_stat stat;
@@ -96,8 +96,8 @@ void cuda_process_parse_environ(struct span variables, struct cuda_process *proc
     }
 }
 
-/* The class byte of its program's ELF header. A program that cannot be read is taken for 64 bits:
- * the driver answers by itself. */
+/* The class byte of its program's ELF header. A program that cannot be read counts as 64 bits: the
+ * driver decides. */
 static bool is_32_bit(pid_t pid)
 {
     static const char magic[] = "\177ELF\1";
@@ -233,7 +233,7 @@ struct reading host_memory_available(void)
     return available;
 }
 
-/* A file of one number or "max". Returns false when it is not there: the root, or no controller. */
+/* A file of one number or "max". Returns false if it does not exist: the root, or no controller. */
 static bool read_limit(const char *folder, const char *name, double *ret_bytes)
 {
     char path[4200], *data;

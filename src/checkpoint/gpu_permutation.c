@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Finds the pairs of GPUs that a move needs. The driver restores a process on other GPUs when it is
- * given a pair (old GPU, new GPU) for every GPU of the machine, each once on either side. Given
- * fewer it fails, and the process never comes back (measured on two H200s, driver 580.159.04). So
- * the moves of one task are completed:
+ * given a pair (old GPU, new GPU) for every GPU of the machine, each once on either side. With
+ * fewer pairs it fails, and the process can never be restored (measured on two H200s, driver
+ * 580.159.04). So the moves of one task are completed:
  *
  *     four GPUs, move 0 to 2      0 -> 2  1 -> 1  2 -> 0  3 -> 3
  *     moves 0 to 2 and 2 to 3     0 -> 2  1 -> 1  2 -> 3  3 -> 0     a chain's end leads back

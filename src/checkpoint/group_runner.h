@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Brings one task's processes to their goal by the helper: process_group says which call is next,
- * helper_client makes it, copy_speed says how long it may take and learns how long it took.
+ * Brings one task's processes to their goal by the helper: process_group chooses the next call,
+ * helper_client makes it, copy_speed computes its time limit and learns from its duration.
  */
 #ifndef COLLOC_CHECKPOINT_GROUP_RUNNER_H
 #define COLLOC_CHECKPOINT_GROUP_RUNNER_H

@@ -2,7 +2,7 @@
 /*
  * A helper process is an object, with three handles of the loop: the process and two
  * pipes. A client drops it (and kills it) when it is stuck, and it is freed when the kernel has let
- * it go. So a helper that hangs in the driver keeps nothing but its own memory.
+ * it go. So a helper that hangs in the driver blocks only its own memory.
  *
  *     helper_client_call   starts a helper when there is none, writes a line, starts the limit
  *     on_read              a whole line: the reply

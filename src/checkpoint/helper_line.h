@@ -61,20 +61,20 @@ struct helper_request {
     size_t n_moves;
 };
 
-/* What the driver says of a process, and what is known without it. */
+/* States of a process: the driver's, and further ones. */
 enum process_state {
     PROCESS_UNKNOWN,
     PROCESS_RUNNING,
     PROCESS_LOCKED,
     PROCESS_SUSPENDED,
-    PROCESS_FAILED, /* it never comes back */
+    PROCESS_FAILED, /* it can never be restored */
     PROCESS_GONE,
 };
 
 struct helper_reply {
     int result;
     int64_t took_us;
-    enum process_state state; /* PROCESS_UNKNOWN: not asked for */
+    enum process_state state; /* PROCESS_UNKNOWN: not queried */
     char text[HELPER_LINE_MAX];
 };
 

@@ -7,7 +7,7 @@
 
 #include "checkpoint/cuda_driver.h"
 
-enum { PROBE_BYTES = 1 << 20 }; /* chosen: enough to see whether memory comes back as it was */
+enum { PROBE_BYTES = 1 << 20 }; /* chosen: enough to see whether memory is restored unchanged */
 
 static unsigned char pattern[PROBE_BYTES], seen[PROBE_BYTES];
 

@@ -4,7 +4,7 @@
  * next call follows from the goal and the states alone, so there is no position in a procedure that
  * could be lost:
  *
- *     goal SUSPENDED    ask unknown states; lock whoever runs; when none runs, checkpoint each
+ *     goal SUSPENDED    ask unknown states; lock each running one; when none runs, checkpoint each
  *     goal RUNNING      ask unknown states; reserve memory for all; restore each; unlock each
  *
  * Two processes, the second is under a profiler:
@@ -120,7 +120,7 @@ static void forget_reservations(struct group_process *process)
         process->memory[i].is_reserved = false;
 }
 
-/* What a helper had reserved died with it. Which calls it had made is asked for anew. */
+/* A helper's reservations ended with it. The calls that it had made are found by a new query. */
 static void take_lost_helper(struct process_group *group, const struct group_step *step)
 {
     group->helper_losses++;
@@ -165,7 +165,7 @@ static void take_failure(struct process_group *group, const struct group_step *s
     case HELPER_RESUME:
         group->is_broken = true;
         break;
-    default: /* what the process does is not known, or it does not go on */
+    default: /* the state of the process is unknown, or it does not continue */
         group->is_stuck = true;
         break;
     }
@@ -189,7 +189,7 @@ static void take_success(
     case HELPER_RESERVE:
         process->memory[step->memory].is_reserved = true;
         break;
-    case HELPER_RELEASE: /* all that was reserved for the process */
+    case HELPER_RELEASE: /* all reservations for the process */
         forget_reservations(process);
         break;
     case HELPER_RESUME:

@@ -8,8 +8,8 @@
  *         ... make the call ...; process_group_take(&group, &step, result, state);
  *
  * Contract:
- * 1. A state that is not known is asked for before anything is decided. So a group whose daemon or
- *    helper was killed at any instant is begun anew, all states unknown, and reaches its goal.
+ * 1. An unknown state is queried before anything is decided. So a group whose daemon or helper was
+ *    killed at any instant starts again, with all states unknown, and reaches its goal.
  * 2. No process is checkpointed before all are locked.
  * 3. When a process cannot be suspended, all run again.
  * 4. No process is restored before memory is reserved for all.
@@ -51,7 +51,7 @@ struct process_group {
     size_t count;
     enum group_goal goal;
     bool is_undoing;  /* the goal was SUSPENDED; now all are to run again */
-    bool has_no_room; /* a reservation failed: what is reserved is released */
+    bool has_no_room; /* a reservation failed: all reservations are released */
     bool is_broken;   /* a restore failed */
     bool is_stuck;    /* the driver or the helper says nothing of a process */
     bool was_touched; /* a call was made that changes something */
@@ -72,8 +72,8 @@ enum group_answer {
     GROUP_DONE = 0, /* the goal is reached */
     GROUP_CALL,     /* a call is due */
     GROUP_UNDONE,   /* it could not be suspended, `error` says why: all run as before */
-    GROUP_NO_ROOM,  /* the GPU has no room for a process: all stay suspended */
-    GROUP_BROKEN,   /* a process never comes back: the task must be ended */
+    GROUP_NO_ROOM,  /* a GPU has too little memory for a process: all stay suspended */
+    GROUP_BROKEN,   /* a process can never be restored: the task must be ended */
     GROUP_STUCK,    /* the driver does not answer: nothing more can be done now */
     GROUP_EMPTY,    /* none of the processes is left */
 };

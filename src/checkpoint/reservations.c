@@ -2,8 +2,8 @@
 /*
  * Holds GPU memory free for a task that is to be resumed. Memory is taken with cuMemCreate:
  * physical memory that is mapped nowhere, which drivers give without a context. A context would
- * take half a GiB itself, and a process that just fitted could not come back. Where the driver
- * wants a context, it gets one until the memory is freed.
+ * take half a GiB itself, and a process that just fits could not be restored. If the driver
+ * requires a context, there is one until the memory is freed.
  */
 #include "checkpoint/reservations.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Placeholders: GPU memory that is held for a suspended process until it is restored. A restore on
- * a full GPU destroys the process for ever. So the memory is taken first, which may fail without
+ * Placeholders: GPU memory that is held for a suspended process until it is restored. After a
+ * restore on a full GPU the process is lost. So the memory is taken first, which may fail without
  * harm, and freed in the moment of the restore.
  */
 #ifndef COLLOC_CHECKPOINT_RESERVATIONS_H
@@ -29,7 +29,7 @@ struct reservations {
 int reservations_add(struct reservations *reservations, const struct cuda_driver *driver, pid_t pid,
     int device, int64_t bytes);
 
-/* Frees what is held for the process. */
+/* Frees the memory held for the process. */
 void reservations_drop(
     struct reservations *reservations, const struct cuda_driver *driver, pid_t pid);
 

@@ -12,9 +12,9 @@
 
 #include "base/units.h"
 
-/* Chosen: page cache, the daemon and other users' programs go on. */
+/* Chosen: for page cache, the daemon and other users' programs. */
 static const double RESERVE_PART = 0.05;
-/* Chosen: what a small machine needs for the same. */
+/* Chosen: for the same on a small machine. */
 static const int64_t RESERVE_MIN_BYTES = 2 * GIB;
 
 int64_t suspend_host_reserve(int64_t available_bytes)

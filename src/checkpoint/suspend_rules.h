@@ -13,10 +13,10 @@
 #include "base/reading.h"
 #include "checkpoint/cuda_abi.h"
 
-/* What is known of a task and its machine. A fact that is not known is no obstacle but for host
- * memory: the driver refuses the rest by itself, and the processes run on. */
+/* The known facts about a task and its machine. An unknown fact is no obstacle, except host memory:
+ * the driver itself refuses in the other cases, and the processes continue. */
 struct suspend_facts {
-    bool has_helper;    /* libcuda and a GPU are there */
+    bool has_helper;    /* libcuda and a GPU exist */
     int cuda_version;   /* of the driver, or CUDA_VERSION_UNKNOWN */
     bool may_hang_host; /* its kernel module does, when a resumed process ends (kernel_module.h) */
     bool is_move;       /* to other GPUs */
@@ -30,7 +30,7 @@ struct suspend_facts {
     bool has_nccl;               /* NCCL is loaded */
     bool is_paused;              /* stopped or frozen: the driver would hang on it */
     bool uses_managed, uses_ipc; /* kinds of GPU memory, as its preloaded library reports them */
-    struct reading gpu_bytes;    /* what the host has to hold */
+    struct reading gpu_bytes;    /* memory that the host has to hold */
     struct reading host_available_bytes; /* MemAvailable of /proc/meminfo */
     struct reading cgroup_left_bytes;    /* of the tightest limit above its processes */
     int64_t suspended_bytes;             /* of other tasks, on the host now */

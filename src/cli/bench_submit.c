@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Submits a training of `colloc bench` to the daemon: the command of its table as a task, with the
- * way of sharing, the name and the number of GPUs that the table says. */
+ * way of sharing, the name and the number of GPUs from the table. */
 #include "cli/bench_submit.h"
 
 #include <errno.h>
@@ -20,8 +20,7 @@ static int count_gpus(const char *list)
     return n;
 }
 
-/* With MIG no way of sharing is asked for: the instances that the table names keep the tasks
- * apart. */
+/* With MIG no way of sharing is requested: the instances in the table separate the tasks. */
 static int describe_task(
     const struct bench_group *group, int i, struct fault *fault, struct task_description *task)
 {

@@ -24,7 +24,7 @@
 #include "cli/task_words.h"
 
 /* Adds the task, or the array with the number of its tasks that changed, to `changed`. Returns the
- * exit code of this request alone: the caller goes on with the other tasks. */
+ * exit code of this request only: the caller continues with the other tasks. */
 static int change_one(
     struct client *client, const char *verb, const json_t *body, const char *id, json_t *changed)
 {
@@ -144,7 +144,7 @@ static int get_live(const struct invocation *invocation, json_t **ret_reply)
     return session_get(invocation, path, ret_reply);
 }
 
-/* A selection leaves out what cannot be held or released, such as a running task. */
+/* A selection skips tasks that cannot be held or released, such as a running one. */
 static bool is_changeable(const json_t *task, const char *verb)
 {
     if (strcmp(verb, "release") == 0)
@@ -234,7 +234,7 @@ static int check_selection(const struct invocation *invocation)
     return EXIT_USAGE;
 }
 
-/* What the command line names and selects. */
+/* The tasks that the command line names and selects. */
 static int list_ids(const struct invocation *invocation, const char *verb, json_t **ret_ids)
 {
     const char **words = calloc((size_t)invocation->operand_count + 1, sizeof *words);

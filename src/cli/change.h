@@ -15,7 +15,7 @@ extern const struct option_spec change_options[CHANGE_OPTIONS];
 #define CHANGE_WORDS                                                                               \
     "ID is a task (12), several (12-40), a task of an array (12_7), several of them (12_[3-9]) "   \
     "or a whole array. --user, --mine, --name and --state select tasks that have not ended; "      \
-    "those that have all that is given are changed."
+    "those that match all given options are changed."
 
 /*
  * Sends POST /v1/tasks/ID/VERB for each operand, and prints "Task 12 STATE" for each. A refusal

@@ -60,7 +60,7 @@ const struct command command_attach = {
     .usage = "[OPTION...] ID",
     .summary = "connect this terminal to a task's",
     .description = "For your tasks of `colloc run --pty` and `colloc shell`. Shows the last 64 KiB "
-                   "of output first. Another terminal that is attached is let go. Ctrl-] d leaves "
+                   "of output first, and detaches another attached terminal. Ctrl-] d leaves "
                    "the task running; Ctrl-] twice sends one Ctrl-].\n\n"
                    "The exit status is that of the task's command.",
     .operand = OPERAND_TASK,

@@ -4,9 +4,9 @@
  * does the work).
  *
  * Each group is run --repeat times: its trainings at the same time on one GPU, which is sampled
- * meanwhile. What was seen is appended to a journal in the folder of the results, so a measurement
- * of a night can be interrupted: the same command continues it, and does not run again what is
- * complete.
+ * meanwhile. The measurements are appended to a journal in the folder of the results, so a bench
+ * that runs all night can be interrupted: the same command continues it, and does not repeat
+ * complete groups.
  */
 #include <errno.h>
 #include <limits.h>
@@ -154,7 +154,7 @@ static const struct option_spec options[] = {
         .help = "of pipelines: run stages that only take time in place of their programs"},
 };
 
-/* What the callbacks of a bench share. */
+/* The data that the callbacks of a bench share. */
 struct bench_context {
     struct client *client;
     struct radt_table table; /* path NULL: no Status is written */
@@ -210,7 +210,7 @@ static void on_end(void *context, const struct bench_progress *progress)
     write_status(&((struct bench_context *)context)->table, progress);
 }
 
-/* Of a training only what differs from its group, whose line is above it. */
+/* Prints only the properties of a training that differ from its group, whose line is above it. */
 static void print_task(const struct bench_group *group, const struct bench_task *task)
 {
     const char *profiler = profiler_program(task->profiler);
@@ -273,7 +273,7 @@ static int read_experiment(const struct invocation *invocation, struct experimen
     return r < 0 ? EXIT_USAGE : EXIT_OK;
 }
 
-/* Says what the user can do next; without a message everything was measured. */
+/* Prints the next step for the user; without a message everything was measured. */
 static int report_end(int r, const struct fault *fault, const char *folder)
 {
     if (r < 0)
@@ -291,7 +291,7 @@ static int report_end(int r, const struct fault *fault, const char *folder)
     return r == 0 ? EXIT_OK : EXIT_REFUSED;
 }
 
-/* Says what is not run, and why a table of radT will not have its Status written. */
+/* Prints the rows that are not run, and why the Status of a radT table will not be written. */
 static void open_table(const struct invocation *invocation, const struct experiment *experiment,
     const struct journal *journal, struct radt_table *ret_table)
 {
@@ -329,7 +329,7 @@ static int run_groups(const struct invocation *invocation, const struct experime
     return bench_run(&settings, journal, fault);
 }
 
-/* summary.csv is there after every bench, also without a result; the report needs one. */
+/* Every bench writes summary.csv, also without a result; the report needs one. */
 static int write_results(
     const struct invocation *invocation, const struct journal *journal, const char *folder)
 {

@@ -207,8 +207,7 @@ static void format_today(char *text, size_t size)
     strftime(text, size, "%Y-%m-%d", localtime_r(&now, &parts));
 }
 
-/* The file names what it was measured with: another driver or other trainings may give other
- * constants. */
+/* The file names its driver and trainings: others may give other constants. */
 static int fit_and_write(const char *path, const struct calibration_plan *plan,
     const struct calibration_data *data, const char *why_no_mps)
 {

@@ -2,7 +2,7 @@
 /*
  * `colloc check`: is an event log damaged or incomplete? Three checks:
  *
- *   1. the rows are as they were written (SQLite's check, checksums, numbers), and all are there;
+ *   1. the rows are unchanged (SQLite's check, checksums, numbers), and none is missing;
  *   2. each event is possible after those before it (they are applied to an empty scheduler, as at
  *      a start of collocd);
  *   3. the tasks' folders beside the log have no task that the log lacks.
@@ -199,8 +199,8 @@ static void find_database(const char *operand, char *path, size_t size)
         snprintf(path, size, "%s/.local/state/colloc/colloc.db", home ? home : "");
 }
 
-/* What is lost stays lost. The log notes that an administrator knows of it, and collocd's warning
- * at each start ends. */
+/* Lost data stays lost. The log notes that an administrator accepts it, which ends collocd's
+ * warning at each start. */
 static int accept_loss(const char *database)
 {
     char folder[4096];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * `colloc doctor`: what works on this machine. The checks are in src/doctor; here they are printed.
- * No daemon is asked: what it could not use, a user can look up before one runs.
+ * It needs no daemon, so a machine can be checked before one runs.
  */
 #include <limits.h>
 

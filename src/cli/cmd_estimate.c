@@ -435,18 +435,27 @@ static json_t *estimates_json(const struct estimation *estimation)
     return array;
 }
 
-static json_t *model_json(const struct model *model)
+/* A compiled step shows no layers and no parameters. */
+static bool is_compiled(const struct network *network)
 {
+    return network->export && network->export->compiled.is_there;
+}
+
+static json_t *model_json(const struct network *network)
+{
+    const struct model *model = network->model;
     if (!model)
         return json_null();
+    bool has_layers = !is_compiled(network);
     char fingerprint[17];
     snprintf(fingerprint, sizeof fingerprint, "%016" PRIx64, model_fingerprint(model));
-    return json_pack("{ss,ss,sI,so,so,so,so,sI}", "fingerprint", fingerprint, "format",
-        summary_format_name(model->format), "parameters", (json_int_t)model->parameters,
-        "parameters_printed", count_json(model->parameters_printed), "trainable_printed",
+    return json_pack("{ss,ss,so,so,so,so,so,so}", "fingerprint", fingerprint, "format",
+        summary_format_name(model->format), "parameters",
+        count_json((struct count){model->parameters, has_layers}), "parameters_printed",
+        count_json(model->parameters_printed), "trainable_printed",
         count_json(model->trainable_printed), "batch", count_json(model->batch),
         "activations_per_sample", count_json(model->activations), "layers",
-        (json_int_t)model->n_layers);
+        count_json((struct count){(int64_t)model->n_layers, has_layers}));
 }
 
 static json_t *warnings_json(const struct model *model)
@@ -560,6 +569,17 @@ static void print_seen(const json_t *seen)
     puts("as the script ran");
 }
 
+static void print_network(const struct network *network)
+{
+    const struct model *model = network->model;
+    if (is_compiled(network))
+        printf("a step that JAX compiled, with %zu arguments\n\n",
+            network->export->compiled.n_arguments);
+    else if (model)
+        printf("%lld parameters in %zu layers (%s)\n\n", (long long)model->parameters,
+            model->n_layers, summary_format_name(model->format));
+}
+
 /* Warnings go to standard error, so that a script reads the JSON alone. */
 static void print_all(const struct invocation *invocation, const struct estimation *estimation)
 {
@@ -569,7 +589,7 @@ static void print_all(const struct invocation *invocation, const struct estimati
     if (invocation->common[COMMON_JSON].number) {
         json_t *object = json_pack("{so,so,so,so}", "reserve_mib",
             scaled_json(reserve_mib(main_answer(estimation)), 1), "estimates",
-            estimates_json(estimation), "model", model_json(model), "warnings",
+            estimates_json(estimation), "model", model_json(&estimation->network), "warnings",
             warnings_json(model));
         if (seen) {
             json_object_set_new(object, "evidence", json_string(evidence_name(EVIDENCE_SCRIPT)));
@@ -584,9 +604,7 @@ static void print_all(const struct invocation *invocation, const struct estimati
         print_reserve(estimation);
         if (seen)
             print_seen(seen);
-        if (model)
-            printf("%lld parameters in %zu layers (%s)\n\n", (long long)model->parameters,
-                model->n_layers, summary_format_name(model->format));
+        print_network(&estimation->network);
         print_answers(estimation);
     }
     json_decref(seen);

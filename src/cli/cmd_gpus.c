@@ -219,7 +219,7 @@ static void print_past_csv(const json_t *reply)
     }
 }
 
-/* With --since: what the daemon has recorded, as CSV or JSON. */
+/* With --since: the daemon's stored samples, as CSV or JSON. */
 static int print_past(const struct invocation *invocation)
 {
     char path[64];

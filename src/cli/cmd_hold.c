@@ -19,7 +19,7 @@ const struct command command_hold = {
     .summary = "keep waiting tasks from starting",
     .description = "A held task keeps its place in the queue and does not start until `colloc "
                    "release`."
-                   "\n\n" CHANGE_WORDS " Of a range or selection, those that wait are held.",
+                   "\n\n" CHANGE_WORDS " Of a range or selection only waiting tasks are held.",
     COMMAND_OPTIONS(change_options),
     .operand = OPERAND_TASK,
     .min_operands = 0,

@@ -155,7 +155,7 @@ static int await_address(struct client *client, int64_t id, const char *token)
         if (*address)
             break;
         if (is_over) {
-            code = interactive_follow(client, id); /* what it printed says why */
+            code = interactive_follow(client, id); /* its output has the reason */
             return code == EXIT_OK ? EXIT_REFUSED : code;
         }
         nanosleep(&(struct timespec){.tv_nsec = LOOK_MS * 1000000L}, NULL);
@@ -192,9 +192,8 @@ const struct command command_jupyter = {
     .summary = "start Jupyter on a GPU, and print its address",
     .description = "Runs JupyterLab, or the Jupyter notebook where that is not installed, as a "
                    "task, waits for its turn, and prints the address with its token. The arguments "
-                   "are Jupyter's. It listens on this machine only, and runs on after colloc has "
-                   "returned; it ends by itself when nothing has been done with it for long "
-                   "(--idle), and by `colloc cancel`.",
+                   "are Jupyter's. It listens on this machine only, and continues after colloc has "
+                   "returned; it ends after a time without use (--idle), and by `colloc cancel`.",
     COMMAND_OPTIONS(options),
     .task_options = TASK_OPTIONS_ALL,
     .max_operands = -1,

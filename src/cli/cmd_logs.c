@@ -102,8 +102,8 @@ static int prepare_task(
     return code;
 }
 
-/* A task whose log cannot be read does not keep the others from being printed: its exit code is
- * returned at the end. When the daemon cannot be reached any more, the rest is left out. */
+/* If the log of a task cannot be read, the other logs are still printed, and its exit code is
+ * returned at the end. If the daemon cannot be reached any more, the rest is skipped. */
 static int print_all(
     const struct invocation *invocation, struct client *client, struct task_log *tasks, int count)
 {

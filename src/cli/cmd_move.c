@@ -3,7 +3,7 @@
  * `colloc move`: moves a running task to other GPUs.
  *
  * The task is suspended, its memory copied to the host and from there to the other GPUs, and it
- * goes on (docs/suspend.md). The daemon answers when that is done or has failed, so this command
+ * continues (docs/suspend.md). The daemon answers when that is done or has failed, so this command
  * may take a minute.
  */
 #include <inttypes.h>
@@ -72,7 +72,7 @@ const struct command command_move = {
     .summary = "move a running task to other GPUs",
     .description = "The task is suspended and resumed on the given GPUs of the same model, and "
                    "continues where it was. It keeps its own GPUs until that is done. A move "
-                   "that fails leaves it running, or suspended until a GPU has room for it.",
+                   "that fails leaves it running, or suspended until a GPU has enough free memory.",
     COMMAND_OPTIONS(options),
     .operand = OPERAND_TASK,
     .min_operands = 1,

@@ -6,8 +6,8 @@
  *     12  train  ada   RUNNING  3:04     1  11.4 GiB  2
  *     13  bert   bob   PENDING  0:41     2         -  (Resources) GPU 0: 3.1 GiB short
  *
- * The daemon sorts and filters (GET /v1/tasks); here its answer only becomes lines. The table asks
- * for arrays to be folded: their waiting tasks share a line, such as 14_[3-99]. JSON has each task.
+ * The daemon sorts and filters (GET /v1/tasks); here its answer is only formatted. The table
+ * requests folded arrays: their waiting tasks share a line, such as 14_[3-99]. JSON has each task.
  */
 #include <stdlib.h>
 
@@ -50,10 +50,9 @@ static const struct option_spec options[] = {
                 "and for root of all"},
     [QUEUE_START] = {.name = "start",
         .kind = OPTION_FLAG,
-        .help =
-            "show when the first 64 waiting tasks are expected to start, by expected times "
-            "and time limits; \"after\" a moment: only that of --begin is known; - where neither "
-            "is; with --json instead of the tasks"},
+        .help = "show when the first 64 waiting tasks are expected to start, by expected times "
+                "and time limits; \"after\" a moment: only the moment of --begin is known; -: "
+                "unknown; with --json instead of the tasks"},
 };
 
 static const struct table_column columns[] = {
@@ -91,10 +90,10 @@ static const struct table_column start_columns[] = {
     {"GPU(REASON)", TABLE_REST},
 };
 
-/* What to show besides what is always shown. */
+/* The optional columns. */
 struct form {
     bool is_long;
-    const json_t *starts; /* of GET /v1/starts; NULL: not asked for */
+    const json_t *starts; /* of GET /v1/starts; NULL: not requested */
 };
 
 /* The task's entry in an answer of GET /v1/starts; NULL: it has none. */
@@ -186,8 +185,8 @@ static void list_query(const struct invocation *invocation, char *path, size_t s
     query_add(path, size, "page", PAGE);
 }
 
-/* Arrays are folded, and tasks cut to what is shown, for people only: a program that reads JSON
- * gets each task in full. `starts`: NULL, or an answer of GET /v1/starts. */
+/* Arrays are folded, and tasks reduced to the shown members, for people only: JSON has each task in
+ * full. `starts`: NULL, or an answer of GET /v1/starts. */
 static int show_queue(const struct invocation *invocation, const json_t *starts)
 {
     char path[1024] = "/v1/tasks";

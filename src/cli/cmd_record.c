@@ -132,8 +132,8 @@ static bool is_of_interest(const struct recording *recording, const struct recor
     return gpu->totals.has_grown;
 }
 
-/* Only GPUs that the command used. Where the driver does not list its processes, as in some
- * containers, those whose memory use rose are taken for used. */
+/* Only GPUs that the command used. If the driver does not list its processes, as in some
+ * containers, GPUs whose memory use increased count as used. */
 static void print_gpus(FILE *out, const struct recording *recording)
 {
     size_t shown = 0;
@@ -155,7 +155,7 @@ static void print_gpus(FILE *out, const struct recording *recording)
             out);
 }
 
-/* The last line says what the measurement itself took, and how many of its samples were late. */
+/* The last line has the cost of the measurement itself, and the number of late samples. */
 static void print_summary(FILE *out, const struct recording *recording)
 {
     char elapsed[32], memory[32];

@@ -18,8 +18,7 @@ const struct command command_release = {
     .usage = "[OPTION...] [ID...]",
     .summary = "release held tasks",
     .description = "A released task can start again; it has kept its place in the queue."
-                   "\n\n" CHANGE_WORDS
-                   " Of a range or selection, those that are held are released.",
+                   "\n\n" CHANGE_WORDS " Of a range or selection only held tasks are released.",
     COMMAND_OPTIONS(change_options),
     .operand = OPERAND_TASK,
     .min_operands = 0,

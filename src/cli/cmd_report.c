@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `colloc report`: what was used of the GPUs in a period, by user, project or GPU.
+ * `colloc report`: the use of the GPUs in a period, by user, project or GPU.
  *
  *     USER  TASKS    HELD      USED    IDLE  REPEATED   SAVED      ENERGY
  *     ada      41  96.0 h   >61.0 h   9.4 h     1.5 h  22.4 h  >31.20 kWh
@@ -127,7 +127,7 @@ static const struct table_column columns[] = {
     {"FAIRNESS", TABLE_RIGHT},
 };
 
-/* A sum of which a part is not known is at least as large; "-", if nothing of it is known. */
+/* Prints a lower bound if a part of the sum is unknown; "-" if all of it is. */
 static void add_sum(struct table *table, const char *format, double sum, double unknown_h,
     const struct report_row *row)
 {
@@ -193,8 +193,8 @@ static json_t *known_json(double value, bool is_known)
     return is_known ? json_real(value) : json_null();
 }
 
-/* A sum of which nothing is known is null. Where a part is not known, the sum is a lower bound, and
- * the hours of which it is not known stand beside it. */
+/* A sum without a known part is null. If a part is unknown, the sum is a lower bound, and another
+ * member has the hours of the unknown part. */
 static json_t *row_json(const struct report_query *query, const struct report_row *row)
 {
     bool has_activity = row->unknown_activity_h < row->held_h || row->held_h <= 0;

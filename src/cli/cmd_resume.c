@@ -2,8 +2,8 @@
 /*
  * `colloc resume`: lets suspended or paused tasks continue. change.c sends the requests.
  *
- * It returns at once. A suspended task waits for a GPU with room, before the tasks of the queue; a
- * paused one has its GPU memory still, and goes on there.
+ * It returns at once. A suspended task waits for a GPU with enough free memory, before the tasks of
+ * the queue; a paused one still has its GPU memory, and continues there.
  */
 #include "cli/change.h"
 
@@ -16,8 +16,8 @@ const struct command command_resume = {
     .name = "resume",
     .usage = "[OPTION...] ID...",
     .summary = "let suspended or paused tasks continue",
-    .description = "A suspended task is put on a GPU as soon as one has room for it, "
-                   "before waiting tasks.",
+    .description = "A suspended task continues as soon as a GPU has enough free memory for "
+                   "it, before waiting tasks.",
     .operand = OPERAND_TASK,
     .min_operands = 1,
     .max_operands = -1,

@@ -131,11 +131,11 @@ const struct command command_run = {
     .usage = "[OPTION...] [--] COMMAND [ARGUMENT...]",
     .summary = "run a command as a task, here: wait for its turn and see its output",
     .description = "Submits the command, prints why it waits, then its output as it is written, "
-                   "and exits as the command does. Ctrl-C cancels the task; a second Ctrl-C "
-                   "leaves at once.\n\n"
+                   "and exits with the command's exit status. Ctrl-C cancels the task; a second "
+                   "Ctrl-C exits at once.\n\n"
                    "With --pty the command has a terminal: keys, Ctrl-C and the window's size "
                    "reach it, so that shells, debuggers and progress bars work. Ctrl-] d leaves "
-                   "it running; `colloc attach ID` returns to it. What it prints also goes to "
+                   "it running; `colloc attach ID` returns to it. Its output also goes to "
                    "the task's output file (`colloc logs ID`). It is run once: not again after a "
                    "crash, unless --requeue says so.\n\n"
                    "The exit status is the command's; see EXIT STATUS in colloc(1).",

@@ -124,13 +124,14 @@ const struct command command_share = {
     .name = "share",
     .usage = "[OPTION...] [ID ID]",
     .summary = "show whose tasks come first by fair share, and why",
-    .description = "RANK is the place of a user in the order of the queue: the user with rank 1 "
-                   "has used least of the own share, and that user's oldest task is next. USAGE "
-                   "is the GPU time charged, in GPU hours; half of it is forgotten after the "
-                   "setting usage-half-life. GPUS are those that the user's tasks hold now. "
-                   "WINDOW is what was charged within the setting gpu-hours-window, where "
-                   "it is set.\n\n"
-                   "With two tasks it says which comes first and why.",
+    .description =
+        "RANK is the place of a user in the order of the queue: the user with rank 1 "
+        "has the smallest usage for its share, and that user's oldest task is next. USAGE "
+        "is the GPU time charged, in GPU hours; half of it is forgotten after the "
+        "setting usage-half-life. GPUS are those that the user's tasks hold now. "
+        "WINDOW is the time charged within the setting gpu-hours-window, if "
+        "that is set.\n\n"
+        "With two tasks it says which comes first and why.",
     .operand = OPERAND_TASK,
     .max_operands = 2,
     .run = run,

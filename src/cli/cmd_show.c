@@ -247,8 +247,8 @@ static void print_submitted_options(const json_t *task)
     }
 }
 
-/* Writes what the letter after "%" stands for in the path of an output file. Returns whether it
- * stands for anything. */
+/* Writes the value of the letter after "%" in the path of an output file. Returns whether the
+ * letter has one. */
 static bool write_pattern(FILE *out, const json_t *task, char letter)
 {
     double id = member_number(task, "id", 0);
@@ -306,8 +306,8 @@ static void print_array(const json_t *array)
         member_number(array, "last", 0));
 }
 
-/* In the order in which people ask: what it is and how it is, what it was submitted with, where it
- * ran, what happened, and last its script. */
+/* In the order of people's questions: its name and state, its submission, where it ran, what
+ * happened, and last its script. */
 static void print_task(json_t *task)
 {
     char id[CELL_SIZE];
@@ -392,13 +392,13 @@ const struct command command_show = {
     .usage = "[OPTION...] ID",
     .summary = "show everything about one task",
     .description =
-        "ID is a task (12), a task of an array (12_7), or an array, of which it prints how "
-        "many tasks are in which state.\n\n"
+        "ID is a task (12), a task of an array (12_7), or an array: then it prints the "
+        "number of tasks in each state.\n\n"
         "Prints the options of the task, its GPUs, its use of them, how it ended and "
         "its events; for its owner and root also the script as it was submitted. "
         "With --json the task is one object.\n\n"
-        "With --plot it prints how the task's GPU memory, SM activity, power and the "
-        "like went over time, and its processes' CPU, memory and disk use, with its "
+        "With --plot it prints the task's GPU memory, SM activity, power and the like "
+        "over time, and its processes' CPU, memory and disk use, with its "
         "attempts (x: one that failed, /: suspended, -: paused, >: moved to other "
         "GPUs) and the tasks beside it. Occupancy, bandwidth and PCIe traffic are known only while the task is alone on its GPU.",
     COMMAND_OPTIONS(options),

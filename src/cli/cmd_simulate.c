@@ -5,9 +5,9 @@
  *
  *     colloc simulate --trace=60-tasks.csv --gpus=4xA100-40GB --policy=predictive
  *
- * The scheduler is the daemon's own: the same core, policies and admission test. What is simulated
- * are the GPUs and the trainings. So a policy or a limit can be tried on a trace before the daemon
- * gets it. --trace-out writes a line for each event and decision.
+ * The scheduler is the daemon's own: the same core, policies and admission test. Only the GPUs and
+ * the trainings are simulated. So a policy or a limit can be tested on a trace before the daemon
+ * uses it. --trace-out writes a line for each event and decision.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -354,8 +354,8 @@ static int set_suspension(
     return 0;
 }
 
-/* The power of a card is no sample of its instances here. Power decides at other moments than those
- * at which sampling.c samples. */
+/* The power of a card is no sample of its instances here. Power changes decisions at other moments
+ * than those at which sampling.c samples. */
 static int prepare_power(struct setup *setup, struct fault *fault)
 {
     const struct conditions *conditions = &setup->simulation.settings.conditions;

@@ -309,7 +309,8 @@ static int print_script(
     return EXIT_OK;
 }
 
-/* What a command prints, on the heap; "" when it cannot be run. `command` is no user's text. */
+/* Returns the output of a command, on the heap; "" if it cannot be run. `command` is never a user's
+ * text. */
 static char *read_command(const char *command, int *ret_status)
 {
     char *text = NULL, buffer[4096];

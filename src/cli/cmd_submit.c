@@ -260,8 +260,8 @@ const struct command command_submit = {
         "The environment of the task has CUDA_VISIBLE_DEVICES (its GPUs by index in "
         "the order of nvidia-smi, or by UUID if a GPU has MIG instances), "
         "CUDA_DEVICE_ORDER=PCI_BUS_ID, COLLOC_GPUS (its GPUs as `colloc gpus` names "
-        "them), COLLOC_TASK_ID, for a task of an array COLLOC_ARRAY_ID, _INDEX, _COUNT, "
-        "_MIN and _MAX, and COLLOC_ATTEMPT, which identifies the processes of "
+        "them), COLLOC_TASK_ID, COLLOC_CGROUP (the folder of the task's cgroup), for a task of "
+        "an array COLLOC_ARRAY_ID, _INDEX, _COUNT, _MIN and _MAX, and COLLOC_ATTEMPT, which identifies the processes of "
         "the attempt and must not be changed. With MPS it also has "
         "CUDA_MPS_PIPE_DIRECTORY and the limits. With the preloaded library (--preload) "
         "LD_PRELOAD begins with it. Unless you set them, colloc sets "
@@ -272,7 +272,7 @@ const struct command command_submit = {
         "PET_NPROC_PER_NODE and PET_MASTER_PORT are set so that `torchrun train.py` "
         "runs a rank on each of the task's GPUs.\n\n"
         "With --estimate=script the training first runs here, as you, in the sandbox of "
-        "`colloc estimate -- COMMAND`; the daemon estimates from what it saw. A training that "
+        "`colloc estimate -- COMMAND`; the daemon estimates from that run. A training that "
         "cannot be followed is not submitted.\n\n"
         "Prints \"Submitted task 12\" when the task is stored on disk.",
     COMMAND_OPTIONS(options),

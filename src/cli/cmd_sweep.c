@@ -195,7 +195,7 @@ static int read_axes(const struct invocation *invocation, struct axes *axes, str
     return r < 0 ? r : read_seeds(invocation, SWEEP_SEED, fault, &axes->seeds);
 }
 
-/* What is the same in all runs. */
+/* The options that all runs share. */
 static int read_base(
     const struct invocation *invocation, struct sweep_base *base, struct fault *fault)
 {
@@ -300,8 +300,8 @@ static int close_rows(FILE *out, const char *path, struct fault *fault)
                   : 0;
 }
 
-/* Threads simulate, this one writes the rows in the order of the combinations. So the file has no
- * gap at any time, and --resume goes on after its last row. */
+/* Threads simulate, this one writes the rows in the order of the combinations. So the file never
+ * has a gap, and --resume continues after its last row. */
 static int run_grid(const struct sweep_grid *grid, const struct invocation *invocation,
     struct fault *fault, int64_t *ret_failed)
 {

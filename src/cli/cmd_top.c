@@ -46,7 +46,7 @@ static json_t *fetch_reply(struct client *client, const char *path, struct fault
     return NULL;
 }
 
-/* Without a reply, the picture stays as it was, and the last line shows the error. */
+/* Without a reply the picture is unchanged, and the last line shows the error. */
 static void poll_daemon(struct top *top, struct client *client)
 {
     struct fault fault = {0};
@@ -123,7 +123,7 @@ static void move_selection(struct top *top, int by)
     top->selected = json_integer_value(json_object_get(top->shown[at], "id"));
 }
 
-/* What the daemon would refuse is not asked. */
+/* No request that the daemon would refuse. */
 static void ask_to_cancel(struct top *top)
 {
     int at = top_selected(top);
@@ -259,8 +259,8 @@ static bool on_key(struct top *top, struct client *client, int key)
 
 /* ---- the loop ---- */
 
-/* A key is answered at once. The daemon is polled when the interval is over, and not more often for
- * keys. */
+/* A key is handled at once. The daemon is polled at the end of each interval, and not more often
+ * because of keys. */
 static void run_loop(struct top *top, struct client *client, int64_t interval_us)
 {
     int64_t next_us = clock_monotonic_us() + interval_us;
@@ -279,7 +279,7 @@ static void run_loop(struct top *top, struct client *client, int64_t interval_us
     }
 }
 
-/* The first answer is there before the screen is, so an unreachable daemon is an ordinary
+/* The first answer comes before the screen is set up, so an unreachable daemon is an ordinary
  * message. */
 static int start_display(struct top *top, struct client *client, int64_t interval_us)
 {

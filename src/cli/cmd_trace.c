@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `colloc trace`: imports, generates and describes traces for the simulator, and exports what the
- * daemon recorded.
+ * `colloc trace`: imports, generates and describes traces for the simulator, and exports the
+ * daemon's records.
  *
  *     import   a log of another cluster -> a trace (and a catalogue of its tasks)
  *     synth    random jobs like those of a published cluster -> a trace

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `colloc update`: changes what was requested for tasks that have not ended.
+ * `colloc update`: changes the requests of tasks that have not ended.
  *
  *     colloc update 12 --time=2h --priority=5      {"time_limit_s": 7200, "priority": 5}
  *
@@ -29,10 +29,10 @@ const struct command command_update = {
     .usage = "OPTION... ID...",
     .summary = "change what was requested for tasks",
     .description =
-        "Of a task that has started, the time limit can be shortened, and the priority and the "
-        "name changed; root and operators can also raise the time limit, and change the CPUs and "
-        "the main memory. Until it has started all of these can be changed. The name is that in "
-        "tables: output files keep theirs."
+        "All of these can be changed until a task starts. Then its time limit can be shortened, and "
+        "its priority and name changed; root and operators can also raise the time limit, and "
+        "change the CPUs and the main memory. The new name is shown in tables: output files keep "
+        "theirs."
         "\n\n"
         "ID is a task (12), several (12-40), a task of an array (12_7), several of them "
         "(12_[3-9]) or a whole array.",

@@ -76,8 +76,8 @@ const struct command command_wait = {
     .usage = "[OPTION...] ID...",
     .summary = "wait until tasks have ended",
     .description =
-        "ID is a task (12), a task of an array (12_7), or an array, of which all tasks are "
-        "waited for. Prints how each task ended. The exit code is that of the first task, in the "
+        "ID is a task (12), a task of an array (12_7), or an array: then it waits for all "
+        "its tasks. Prints how each task ended. The exit code is that of the first task, in the "
         "given order, that did not complete; see EXIT STATUS in colloc(1).",
     COMMAND_OPTIONS(options),
     .operand = OPERAND_TASK,

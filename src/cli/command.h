@@ -14,7 +14,7 @@
 /* Exit codes; `wait` and `submit --wait` give the task's own as well (cli/task_end.h). */
 enum exit_code { EXIT_OK = 0, EXIT_REFUSED = 1, EXIT_USAGE = 2, EXIT_UNREACHABLE = 3 };
 
-/* What the operands are: for completion. */
+/* The kind of the operands: for completion. */
 enum operand_kind { OPERAND_NONE, OPERAND_TASK, OPERAND_FILE, OPERAND_COMMAND };
 
 /* Options every subcommand takes. */

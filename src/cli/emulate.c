@@ -4,9 +4,9 @@
  *
  * They are a file that `colloc-emulator create` makes in a new temporary folder, and everything
  * that finds its path in COLLOC_EMULATOR uses them: collocd through the emulator's NVML library,
- * trainings that pretend, the pretend MPS. collocd is a child here, because the folder has to go
- * when it ends. So have its tasks: elsewhere tasks outlive the daemon, but not the GPUs. This
- * process adopts them when collocd ends (PR_SET_CHILD_SUBREAPER), and kills those that are left.
+ * trainings that pretend, the pretend MPS. collocd is a child here, because the folder has to be
+ * removed when it ends. Its tasks have to end, too: elsewhere tasks outlive the daemon, but not the
+ * GPUs. This process adopts them when collocd ends (PR_SET_CHILD_SUBREAPER), and kills the rest.
  */
 #include "cli/emulate.h"
 
@@ -78,7 +78,7 @@ static int wait_for(pid_t pid)
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-/* The emulator says itself what is wrong with a list of GPUs. */
+/* The emulator itself prints the mistake in a list of GPUs. */
 static int create_gpus(const char *gpus, const char *file)
 {
     char tool[PATH_MAX], option[512];
@@ -182,7 +182,7 @@ static int supervise_collocd(const char *file, void (*become_collocd)(void *), v
     return status;
 }
 
-/* Each run has its own folder: two of them do not see each other's GPUs. */
+/* Each run has its own folder, so two runs do not share GPUs. */
 int emulate_run(const char *gpus, void (*become_collocd)(void *context), void *context)
 {
     char folder[PATH_MAX - 8], file[PATH_MAX], tool[PATH_MAX];

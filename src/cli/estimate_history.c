@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How good the daemon's estimates were so far.
+ * The errors of the daemon's estimates so far.
  *
  *     47 tasks, median error 0.8 %, none above P99
  *
- * An estimate is compared with the peak that was measured, before anything is added for safety;
- * `colloc report --estimates` compares what was reserved. Declared memory is no estimate.
+ * The estimate without a safety margin is compared with the measured peak; `colloc report
+ * --estimates` compares the reserved memory. Declared memory is no estimate.
  */
 #include "cli/estimate_history.h"
 

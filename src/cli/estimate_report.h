@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How good the estimates of GPU memory were: `colloc report --estimates`, `colloc estimate
+ * The errors of the estimates of GPU memory: `colloc report --estimates`, `colloc estimate
  * --history`.
  *
  * A task counts when it has completed, when it had an estimate, when its peak is known, and when
@@ -32,7 +32,7 @@ struct estimate_report {
  * Compares estimates and peaks.
  *
  * tasks:        TASK objects (docs/protocol.md)
- * member:       theirs that is compared: "estimate_mib", what was reserved, or "predicted_mib", the
+ * member:       the compared one: "estimate_mib", the reserved memory, or "predicted_mib", the
  *               estimate itself
  * from_s, to_s: seconds since 1970; tasks that ended in [from_s, to_s) count
  *

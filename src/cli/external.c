@@ -3,9 +3,8 @@
  * Describes external processes. The daemon reports what the kernel shows to every user without
  * delay: the program's name, the uid and the time of the start. Two things are added here, as the
  * user: the user's name, since a name service may be slow, and the command line. Only the kernel
- * decides whether this user may read that (hidepid), and reading it may block on a process that
- * hangs. If the process that has the pid now is not as old as the daemon reported, it is another
- * one.
+ * decides whether this user may read it (hidepid), and reading it may block on a process that
+ * hangs. If the process with this pid has another start time than reported, it is another process.
  */
 #include "cli/external.h"
 

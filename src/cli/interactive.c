@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An interactive task is an ordinary one that its user does not leave. The daemon knows nothing of
- * terminals: colloc puts a relay (src/terminal/relay.c) before the task's command, whose arguments
- * name the link between the two, so that `colloc attach` finds it in the task's description.
+ * An interactive task is an ordinary task with a terminal. The daemon has no code for terminals:
+ * colloc puts a relay (src/terminal/relay.c) before the task's command, whose arguments name the
+ * link between the two, so that `colloc attach` finds it in the task's description.
  */
 #include "cli/interactive.h"
 
@@ -164,7 +164,7 @@ int interactive_wait_start(struct client *client, int64_t id)
     return code == EXIT_OK && interrupted ? EXIT_CANCELLED : code;
 }
 
-/* An interrupt while the task waits cancels it: no terminal would show what it prints. */
+/* An interrupt while the task waits cancels it: no terminal would show its output. */
 int interactive_submit(struct client *client, const json_t *request, int64_t *ret_id)
 {
     json_t *reply, *warning;
@@ -187,7 +187,7 @@ int interactive_submit(struct client *client, const json_t *request, int64_t *re
 
 /* ---- its output ---- */
 
-/* The code of its end; a message when that is not the command's. */
+/* The exit code of the task; prints a message if it is not the command's. */
 static int end_code(struct client *client, int64_t id)
 {
     json_t *reply;

@@ -12,7 +12,8 @@
 /*
  * Lets a request's command run in a terminal of the task (src/terminal/relay.c).
  *
- * keep_us: how long the command goes on without a terminal after a lost connection; 0: for ever
+ * keep_us: how long the command continues without a terminal after a lost connection; 0: without
+ *          limit
  *
  * Returns EXIT_OK; or EXIT_REFUSED, with a message printed.
  */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Streams are polled: the daemon answers each request at once, with what a file has. A restarted
- * task has a new file for each attempt: the rest of the old one is printed before the new one.
+ * Streams are polled: the daemon answers each request at once, with the present end of a file. A
+ * restarted task has a new file for each attempt: the rest of the old one is printed before the new
+ * one.
  */
 #include "cli/log_follow.h"
 
@@ -40,8 +41,8 @@ static void print_title(struct log_printer *printer, const struct log_stream *st
     fflush(stdout);
 }
 
-/* What the daemon no longer has is said before what follows it, so that a gap is not taken for the
- * task's own output. */
+/* A line reports dropped output before the next output, so that a gap does not look like the task's
+ * own output. */
 static int print_piece(
     struct log_printer *printer, struct log_stream *stream, struct client_log *log)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Prints the output of tasks, what is there and what follows. */
+/* Prints the output of tasks, the present and the future part. */
 #ifndef COLLOC_CLI_LOG_FOLLOW_H
 #define COLLOC_CLI_LOG_FOLLOW_H
 
@@ -27,7 +27,7 @@ struct task_log {
     int code;         /* EXIT_OK, or the exit code of the first error */
 };
 
-/* What was printed last; `has_titles` is for the caller to set, the rest is zero. */
+/* The state of the output; the caller sets `has_titles`, the rest is zero. */
 struct log_printer {
     bool has_titles; /* logs of several tasks */
     char title[64];

@@ -63,7 +63,7 @@ static int64_t find_begin(const char *text, int64_t size, int64_t *lines)
 }
 
 /* Reads backwards, a piece at a time, until `lines` line ends were counted, and begins after the
- * last one. The beginning of the log, or of what is left of it, ends the search. */
+ * last one. The beginning of the log, or of its kept part, ends the search. */
 int log_reader_seek_lines(struct log_reader *reader, int64_t lines)
 {
     struct client_log log;

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The man page colloc(1), printed as roff from the tables of commands and options: what `colloc
- * help` prints and what the page has cannot differ. What belongs to no command (forms of task
- * files, exit codes, environment) is text in this file. The build runs it once, and docs/ installs
- * the result.
+ * The man page colloc(1), printed as roff from the tables of commands and options, so `colloc help`
+ * and the page cannot differ. Text about no command (forms of task files, exit codes, environment)
+ * is in this file. The build runs it once, and docs/ installs the result.
  *
  *     .SS colloc wait [OPTION...] ID...        from struct command
  *     ID is a task (12), ...                   its description
@@ -15,7 +14,7 @@
 #include "cli/help.h"
 #include "cli/task_end.h"
 
-/* Text with what roff would take for its own escaped; an empty line begins a paragraph. */
+/* Text with roff's special characters escaped; an empty line begins a paragraph. */
 static void print_roff(const char *text)
 {
     bool at_line_start = true, in_quotes = false;
@@ -141,8 +140,7 @@ static const char examples[] = "colloc submit --gpus=2 --memory=12G -- python tr
                                "colloc logs -f 12\n"
                                "colloc queue --json | jq '.tasks[].reason_text'";
 
-/* The page is printed by the program itself: what it lists are the tables by which the program
- * works. */
+/* The program itself prints the page, from the tables by which it works. */
 int help_print_man(void)
 {
     printf(".TH COLLOC 1 2026-11-20 \"colloc %s\" \"User Commands\"\n", COLLOC_VERSION);

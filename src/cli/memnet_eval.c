@@ -140,7 +140,7 @@ static void write_answers(
     }
 }
 
-/* One row for each training task, with all that the networks see of it. */
+/* One row for each training task, with all inputs of the networks. */
 static void write_features(FILE *out, const struct dataset *dataset)
 {
     fputs(

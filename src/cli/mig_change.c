@@ -3,7 +3,8 @@
  * Changes the MIG instances of one GPU, after three checks: root, no task, no process.
  *
  * Between the check of the tasks and the change, milliseconds later, the daemon may place a task on
- * an instance that is about to go. That task is requeued, as any whose instance is gone.
+ * an instance that is about to be removed. That task is requeued, like any task whose instance was
+ * removed.
  */
 #include "cli/mig_change.h"
 

@@ -13,8 +13,8 @@ struct mig_plan;
 /*
  * Replaces the instances of a GPU by those of the plan.
  *
- * All checks come first: an instance that was destroyed does not come back with what ran on it. A
- * task may hold the GPU before it has a process there, so the daemon is asked, if one runs.
+ * All checks come first: a destroyed instance cannot be restored with its processes. A task may
+ * hold the GPU before it has a process there, so the daemon is asked, if one runs.
  *
  * invocation: whose --socket names the daemon.
  *

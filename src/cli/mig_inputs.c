@@ -4,8 +4,8 @@
  * healthy, its kind is one that the simulator knows (data/gpu-kinds.txt), and neither it nor an
  * instance of it has a task or an external process; where the processes are unknown, it does not.
  *
- * Tasks: the first ones of the queue, in its order. What is not known is assumed as `colloc
- * simulate` does: 5 GiB, which is also what the daemon requires to be free, an SM activity of 50 %,
+ * Tasks: the first ones of the queue, in its order. Unknown values are assumed as in `colloc
+ * simulate`: 5 GiB, which is also the free memory that the daemon requires, an SM activity of 50 %,
  * and an hour for each.
  */
 #include "cli/mig_inputs.h"
@@ -41,7 +41,7 @@ static bool is_free(const json_t *gpu)
            json_array_size(processes) == 0;
 }
 
-/* Does no task use the card or an instance of it? What a card with MIG does is seen at its
+/* Does no task use the card or an instance of it? The activity of a card with MIG is that of its
  * instances. */
 static bool is_card_free(const json_t *list, const json_t *card, bool has_mig)
 {
@@ -107,7 +107,7 @@ static int read_gpus(
 
 /* ---- tasks ---- */
 
-/* `known`: JSON null is unknown. Counts what is assumed. */
+/* `known`: JSON null is unknown. Counts the assumptions. */
 static double known_or(const json_t *known, double assumed, int *count)
 {
     bool is_known = json_is_number(known) && json_number_value(known) > 0;

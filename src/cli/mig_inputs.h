@@ -16,15 +16,15 @@ struct mig_inputs {
     struct catalogue queue;
     const struct policy *policy;
     enum sharing sharing;
-    int n_without_memory, n_without_smact, n_without_time; /* tasks of which it is assumed */
+    int n_without_memory, n_without_smact, n_without_time; /* tasks with this assumption */
 };
 
 /*
  * Reads replies of the daemon.
  *
  * gpus, tasks: of GET /v1/gpus and GET /v1/tasks?state=live.
- * what_if:     take all GPUs whose kind has MIG, whatever runs there, and tasks that run, too;
- *              otherwise GPUs without tasks and processes, and tasks that wait.
+ * what_if:     take all GPUs whose kind has MIG, even if tasks run there, and live tasks; otherwise
+ *              GPUs without tasks and processes, and waiting tasks.
  *
  * Returns 0, or -errno with a fault; mig_inputs_fini must follow in both cases.
  */

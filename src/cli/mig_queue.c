@@ -131,7 +131,7 @@ static void print_advice_json(const struct mig_inputs *inputs, const struct mig_
 
 /* ---- applying ---- */
 
-/* A GPU that has got a task meanwhile stays as it is; the others are changed. */
+/* A GPU that has a new task meanwhile is not changed; the others are. */
 static int apply_advice(const struct invocation *invocation, const char *nvml_library,
     const struct mig_inputs *inputs, const struct mig_advice *advice)
 {

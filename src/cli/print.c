@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Text of users, tasks and processes may contain anything. Before it is printed, what a terminal
- * obeys is escaped: control characters, and characters that reorder a line.
+ * Text of users, tasks and processes may contain anything. Before it is printed, characters that
+ * control a terminal are escaped: control characters, and characters that reorder a line.
  */
 #include "cli/print.h"
 

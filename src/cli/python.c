@@ -3,10 +3,10 @@
  * Runs colloc's Python programs: finds their folder and the interpreter, collects the output,
  * bounds its size and time.
  *
- * The modules are looked for beside colloc (an installation, or a build). The interpreter is the
- * one that the user's shell would run, because that has the user's PyTorch, and the user's
- * PYTHONPATH stays. A program whose output is wanted runs in a separate process group, which is
- * killed when it takes too long, and with colloc.
+ * The modules are searched beside colloc (an installation, or a build). The interpreter is the one
+ * that the user's shell would run, because that has the user's PyTorch, and the user's PYTHONPATH
+ * is kept. A program whose output is collected runs in a separate process group, which is killed
+ * when it takes too long, and with colloc.
  */
 #include "cli/python.h"
 
@@ -71,8 +71,8 @@ int python_become(const char *interpreter, const char *const *words, struct faul
     become(name, words, folder);
 }
 
-/* A report is a convenience: where it cannot be made, the results are there and the command to
- * repeat it is printed. */
+/* A report is optional: if it cannot be made, the results still exist, and the command to repeat it
+ * is printed. */
 void python_report(const char *interpreter, const char *module, const char *folder)
 {
     char path[PATH_MAX];
@@ -315,7 +315,7 @@ int python_ask(
 
 #define IMPORT_LIMIT_US (300 * SECOND_US) /* PyTorch from a cold network disk takes minutes */
 
-/* Starts the interpreter for it: whether a module is there depends on its version and its paths. */
+/* Starts the interpreter for it: whether a module exists depends on its version and its paths. */
 int python_imports(const char *interpreter, const char *module, struct fault *fault)
 {
     char path[PATH_MAX], statement[64], said[COMPLAINT_MOST];

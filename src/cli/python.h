@@ -41,7 +41,7 @@ void python_report(const char *interpreter, const char *module, const char *fold
 int python_feed(const char *const *words, int input, pid_t *ret_pid);
 
 /*
- * Becomes a program: this process goes on as it.
+ * Becomes a program: replaces this process.
  *
  * interpreter: a path or a name on PATH; NULL: python3.
  * words:       the module and its arguments; ended by NULL.

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How `colloc record` feeds a tracker, such as MLflow's. The tracker reads the lines of the CSV
- * from a socket that keeps messages apart, a line each. A line that the socket has no room for is
- * dropped: sampling never waits for a server.
+ * from a socket that keeps messages apart, a line each. A line is dropped if the socket is full:
+ * sampling never waits for a server.
  */
 #include "cli/record_tracker.h"
 

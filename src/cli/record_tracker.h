@@ -9,7 +9,7 @@
 #include "base/fault.h"
 
 struct record_tracker {
-    FILE *csv;  /* what is written here goes to the tracker, and to `also` */
+    FILE *csv;  /* text written here goes to the tracker and to `also` */
     FILE *also; /* or NULL */
     int socket;
     pid_t pid;

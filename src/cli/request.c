@@ -6,9 +6,9 @@
  *     --time=2h               "time_limit_s": 7200.0
  *     train.sh --lr 0.1       "script": "#!/bin/bash ...", "arguments": ["--lr", "0.1"]
  *
- * The text of the script goes along, not its path: what is edited afterwards does not change a task
- * that waits. So do the current folder, the umask and the environment, as sbatch takes them. A
- * script with #SBATCH lines also gets the variables that Slurm would set.
+ * The request has the text of the script, not its path: a later edit does not change a waiting
+ * task. It also has the current folder, the umask and the environment, as with sbatch. A script
+ * with #SBATCH lines also gets the variables that Slurm would set.
  */
 #include "cli/request.h"
 
@@ -157,7 +157,7 @@ static void add_exported(json_t *environment, const char *exported)
     }
 }
 
-/* What sbatch sets of what is known here. By the first the daemon knows that it adds the others. */
+/* The variables of sbatch that are known here. The first one makes the daemon add the others. */
 static void add_slurm_variables(json_t *environment, const struct task_description *task)
 {
     char text[PATH_MAX];
@@ -180,7 +180,8 @@ static void add_slurm_variables(json_t *environment, const struct task_descripti
     add_exported(environment, task->slurm.exported);
 }
 
-/* What the user wants for all tasks is in the environment. An address alone asks for nothing. */
+/* The user's settings for all tasks are in the environment. An address alone requests no
+ * messages. */
 static void add_notify_default(json_t *request)
 {
     static const char *const defaults[][2] = {

@@ -35,7 +35,7 @@ enum screen_key {
     KEY_PAGE_DOWN,
     KEY_HOME,
     KEY_END,
-    KEY_CLOSED /* the terminal is gone */
+    KEY_CLOSED /* the terminal was closed */
 };
 
 struct screen;

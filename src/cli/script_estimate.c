@@ -28,15 +28,15 @@
 
 enum { REASON_MOST = 4096, SETTING_SIZE = 3 * PATH_MAX, WORDS_MOST = 4096, FOLDERS_MOST = 16 };
 
-#define LIMIT_USUAL_US (300 * SECOND_US) /* chosen: five times what the slowest scripts took */
+#define LIMIT_USUAL_US (300 * SECOND_US) /* chosen: five times the time of the slowest scripts */
 #define MEMORY_MOST    (16 * GIB)        /* chosen: data and imports, while tensors are fake */
 
 struct folder {
     char path[PATH_MAX], result[PATH_MAX], failure[PATH_MAX], script[PATH_MAX];
 };
 
-/* What the environment says beside the user's own: no GPU, no network, no windows, no compilers
- * that would look into tensors. */
+/* Variables beside the user's own: no GPU, no network, no windows, no compilers that would read
+ * tensors. */
 static const char *const settings[] = {
     "CUDA_VISIBLE_DEVICES=",
     "PYTORCH_JIT=0",
@@ -147,7 +147,7 @@ static int make_python_path(char setting[static SETTING_SIZE], struct fault *fau
 
 /* ---- the end ---- */
 
-/* What is read as the last line of the output. */
+/* Size of the buffer for the last line of the output. */
 static struct span last_line(const char *text)
 {
     struct span line = {"", 0}, rest = span_trim(span_of(text)), next;

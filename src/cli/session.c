@@ -23,7 +23,7 @@
 enum { AWAY_MAX_S = 60 }; /* chosen: a restart of the daemon with a large log takes some seconds */
 
 /*
- * What is named counts, the option before the variable; otherwise a daemon on this machine comes
+ * A named address is used, the option before the variable; otherwise a daemon on this machine comes
  * before the controller of colloc.conf.
  */
 static int open_client(

@@ -38,7 +38,7 @@ int session_call_patiently(
  *
  * give_up_us: kept between calls; 0 before the first, which prints that colloc waits.
  *
- * Returns false if the daemon never answered, or a minute is over.
+ * Returns false if the daemon never answered, or a minute has passed.
  */
 bool session_may_come_back(const struct client *client, int64_t *give_up_us);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What `simulate` and `sweep` share: policies by name, the catalogue, GPU models, what the
- * scheduler knows of tasks.
+ * What `simulate` and `sweep` share: policies by name, the catalogue, GPU models, the scheduler's
+ * knowledge of tasks.
  */
 #include "cli/simulating.h"
 
@@ -31,7 +31,7 @@ int simulating_kinds(const char *path, struct fault *fault, struct gpu_kinds *re
     return r;
 }
 
-/* Policies of the daemon and those that only a simulation can have, such as an oracle's. */
+/* Policies of the daemon, and policies that only a simulation can have, such as an oracle's. */
 int simulating_policy(const char *name, struct fault *fault, struct sim_policy *ret_policy)
 {
     struct near_name near = {0};

@@ -16,13 +16,13 @@ int simulating_kinds(const char *path, struct fault *fault, struct gpu_kinds *re
 /* Finds a policy or oracle. Returns 0, or -EINVAL with the known names in the fault. */
 int simulating_policy(const char *name, struct fault *fault, struct sim_policy *ret_policy);
 
-/* The values of --known: what the scheduler knows of a task besides memory; ended by NULL. */
+/* The values of --known: the scheduler's knowledge of a task besides memory; ended by NULL. */
 extern const char *const simulating_knowns[];
 
-/* Sets what the scheduler knows, by such a value. Returns 0, or -EINVAL with a fault. */
+/* Sets the scheduler's knowledge by such a value. Returns 0, or -EINVAL with a fault. */
 int simulating_known(const char *name, struct fault *fault, struct simulation *simulation);
 
-/* Does what catalogue_read does, and prints to stderr what it had to assume. */
+/* Does the same as catalogue_read, and prints its assumptions to stderr. */
 int simulating_catalogue(const char *path, const struct catalogue_settings *settings,
     struct fault *fault, struct catalogue *ret_catalogue);
 

@@ -22,7 +22,7 @@
 
 enum { CONF_MAX_BYTES = 16 << 20 };
 
-/* Keeps what the file has and the same without colloc's earlier part: setup begins from the latter,
+/* Keeps the text of the file, with and without colloc's earlier part: setup begins from the latter,
  * so that it can be repeated. Included files must exist, others need not. */
 static int add_file(
     struct slurm_folder *folder, char *path, const char *comment, struct fault *fault)

@@ -15,11 +15,11 @@ struct folder_file {
     char *path;
     char *old_text; /* NULL: there is no such file */
     char *text;     /* without what setup wrote before */
-    char *new_text; /* NULL: it stays as it is */
+    char *new_text; /* NULL: unchanged */
     const char *comment;
 };
 
-/* slurm.conf first, then those that it includes. */
+/* slurm.conf first, then its included files. */
 struct slurm_folder {
     char *path; /* without links */
     struct folder_file files[FOLDER_FILES_MAX];
@@ -28,7 +28,7 @@ struct slurm_folder {
 };
 
 /*
- * Reads slurm.conf and what it includes, gres.conf, plugstack.conf, colloc.conf and the Lua
+ * Reads slurm.conf and its included files, gres.conf, plugstack.conf, colloc.conf and the Lua
  * scripts. Missing files other than slurm.conf have no text. Included names with * or % are not
  * read.
  *

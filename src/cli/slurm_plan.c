@@ -19,7 +19,7 @@
 #include "slurmconf/login_conf.h"
 #include "slurmconf/lua_text.h"
 
-/* What the scripts get; `administrators` and `colloc` have to outlive it. */
+/* The values for the scripts; `administrators` and `colloc` have to outlive it. */
 struct script_context {
     struct lua_settings settings;
     uid_t administrators[2];
@@ -42,8 +42,8 @@ static uid_t find_slurm_user(const struct slurm_folder *folder)
     return slurm_folder_setting(folder, "SlurmUser", name, sizeof name) ? read_user(name, 0) : 0;
 }
 
-/* What the Lua scripts need to know is written into them: they run inside slurmctld, where a file
- * that has to be read may not be there. */
+/* The settings of the Lua scripts are written into them: they run inside slurmctld, where another
+ * file may be missing. */
 static void prepare_scripts(const struct slurm_choices *choices, const struct slurm_folder *folder,
     struct script_context *context)
 {
@@ -83,7 +83,7 @@ static int add_lines(struct folder_file *file, char *lines, struct fault *fault)
     return r < 0 ? fault_set(fault, ENOMEM, "out of memory") : 0;
 }
 
-/* A script of the site stays as it is; what colloc needs in it is for the administrator to add. */
+/* A script of the site is not changed; the administrator adds colloc's part. */
 static int plan_script(struct folder_file *file, const char *name,
     const struct script_context *context, struct fault *fault)
 {
@@ -206,7 +206,8 @@ static void print_settings(const struct slurm_choices *choices)
     putchar('\n');
 }
 
-/* Begins with what a removal leaves, so that a setup with other options replaces the former one. */
+/* Begins with the text after a removal, so that a setup with other options replaces the former
+ * one. */
 int slurm_plan_setup(
     const struct slurm_choices *choices, struct slurm_folder *folder, struct fault *fault)
 {

@@ -21,12 +21,12 @@ struct slurm_choices {
     const char *controller_user; /* that colloc-slurm runs as */
 };
 
-/* Fills the new texts of the files; prints what the administrator should know. Returns 0 or -errno
- * with a fault. */
+/* Fills the new texts of the files; prints notes for the administrator. Returns 0 or -errno with a
+ * fault. */
 int slurm_plan_setup(
     const struct slurm_choices *choices, struct slurm_folder *folder, struct fault *fault);
 
-/* Fills the new texts with what was there before any setup. Returns 0, or -ENOMEM with a fault. */
+/* Fills the new texts with the texts before any setup. Returns 0, or -ENOMEM with a fault. */
 int slurm_plan_remove(struct slurm_folder *folder, struct fault *fault);
 
 /* Returns the text of a Lua script on the heap; NULL when memory is out or the name is unknown. */

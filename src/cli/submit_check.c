@@ -3,10 +3,10 @@
  * Finds mistakes in the arguments of `colloc submit`.
  *
  * A task may start hours after its submission, so a mistake is reported before. The client checks,
- * as the user: the daemon never opens files that users name. What cannot become right is an error:
- * a command line quoted as one argument, a name that is no program on PATH, an output file that is
- * a folder, indices of an array or dependencies that cannot be read. What may exist by the time the
- * task starts is a warning: a path, a folder, a script that another task writes.
+ * as the user: the daemon never opens files that users name. A mistake that will remain is an
+ * error: a command line quoted as one argument, a name that is no program on PATH, an output file
+ * that is a folder, indices of an array or dependencies that cannot be read. A file that may exist
+ * when the task starts causes a warning: a path, a folder, a script that another task writes.
  */
 #include "cli/submit_check.h"
 
@@ -94,7 +94,7 @@ int submit_check_command(const char *const *words, struct fault *fault)
 
 /* ---- the file, and the arguments after it ---- */
 
-/* Joins arguments with blanks between, as many as fit into `buffer`. */
+/* Joins as many arguments as fit into `buffer`, with blanks between them. */
 static void join_words(const char *const *words, char *buffer, size_t size)
 {
     size_t used = 0;

@@ -16,8 +16,8 @@
 int submit_check_command(const char *const *words, struct fault *fault);
 
 /*
- * Improves the fault of a FILE that could not be read: if FILE is a program, adds what was meant,
- * `colloc submit -- python train.py`.
+ * Improves the fault of a FILE that could not be read: if FILE is a program, adds the probable
+ * intention, `colloc submit -- python train.py`.
  *
  * words: FILE and the arguments after it; NULL-terminated.
  * r:     the error of reading FILE.

@@ -180,7 +180,7 @@ static int add_thresholds(struct sweep_grid *grid, const struct axes *axes,
     return r;
 }
 
-/* Each value is one that `colloc simulate --backfill` takes. */
+/* Each value has the form of `colloc simulate --backfill`. */
 static int add_backfills(struct sweep_grid *grid, const struct axes *axes,
     const struct sweep_base *base, struct point *point, struct fault *fault)
 {

@@ -209,8 +209,8 @@ static size_t smaller_of(size_t a, size_t b)
 /*
  * Returns the width of a column with TABLE_CUT.
  *
- * `left`: the width for it and the last column together. It gets what the last column does not
- * need; but at least the width of a short name if LAST_LEAST remains for the last.
+ * `left`: the width for it and the last column together. It gets the rest of the last column; but
+ * at least the width of a short name, if LAST_LEAST remains for the last column.
  */
 static size_t cut_width(size_t left, size_t last_width)
 {

@@ -6,8 +6,8 @@
  *     GET /v1/tasks/12/wait?timeout_s=30   the daemon holds the request; 200 when the task has
  *                                         ended or 30 s are over: then the next request follows
  *
- * So an end is known at once without polling, and a connection that a restart of the daemon cut
- * costs one request: the next one is tried for a minute.
+ * So an end is known at once without polling. If a restart of the daemon cuts a connection, only
+ * one request fails: the next one is tried for a minute.
  */
 #include "cli/task_end.h"
 

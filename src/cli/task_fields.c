@@ -169,8 +169,8 @@ static void print_csv_text(const struct task_field *field, const json_t *task)
     free(text);
 }
 
-/* A field that is one member of TASK has that member's key as its title and its plain value; what a
- * table shows in words is for people. */
+/* A field that is one member of TASK has that member's key as its title and its plain value; texts
+ * of a table are for people. */
 void task_fields_print_csv(const struct task_field *const *chosen, int count, const json_t *tasks)
 {
     size_t k;

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The daemon lists tasks that run, then those that wait, then those that have ended. Between two
- * pages a task may change from one part of the list to another:
+ * The daemon lists running tasks, then waiting ones, then ended ones. Between two pages a task may
+ * change from one part of the list to another:
  *
  *     page 1:  1 RUNNING, 2 PENDING      then task 3 starts, and task 1 ends
  *     page 2:  4 PENDING, 1 COMPLETED
  *
- * Task 1 came twice: what came first counts. Task 3 is missing: where tasks that have not ended
- * came in several pages, the pages with those that run are asked for again at the end, and the
- * tasks that have started meanwhile are added where running tasks are, before the others.
+ * Task 1 came twice: the first one counts. Task 3 is missing: if live tasks came in several pages,
+ * the pages with running tasks are requested again at the end, and the tasks that have started
+ * meanwhile are added to the running ones, before the others.
  *
- * An entry may stand for waiting tasks of an array, "7_[0-9]". It counts as each of them: 7_2 that
- * runs by the end is in the list already, and of an entry that comes after 7_2 the rest is taken.
+ * An entry may be several waiting tasks of an array, "7_[0-9]". It counts as each of them: if 7_2
+ * runs at the end, it is in the list already, and of an entry after 7_2 only the rest is added.
  */
 #include "cli/task_pages.h"
 

@@ -8,10 +8,10 @@
 #include "api/client.h"
 
 /*
- * Asks for the pages after the first, and adds their tasks to it.
+ * Requests the pages after the first, and adds their tasks to it.
  *
  * path:  of the first page's request.
- * reply: the first page; any other answer stays as it is.
+ * reply: the first page; any other reply is not changed.
  *
  * Returns as session_call; after an error `reply` is incomplete.
  */

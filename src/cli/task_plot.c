@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Draws what a task did over time: `colloc show --plot`. All lines have the same time axis, from
- * the first to the last sample:
+ * Draws the metrics of a task over time: `colloc show --plot`. All lines have the same time axis,
+ * from the first to the last sample:
  *
  *     16:02:11 to 16:20:41, a column is 20 s
  *     attempt          1111111111x  2222///2>22--222
@@ -167,7 +167,7 @@ static void print_line(const char *label, const struct line *line, const struct 
         value_text(line->total / line->known, metric->unit, mean));
 }
 
-/* A metric of which no sample is known has no line. */
+/* A metric without a known sample has no line. */
 static void print_series(const json_t *series, const struct axis *axis, bool blocks)
 {
     const char *gpu = member_text(series, "gpu", NULL);

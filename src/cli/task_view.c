@@ -8,7 +8,7 @@
  *     "gpus": [0, 2]             0,2
  *     "reason": "Resources"      (Resources) GPU 0: 3.1 GiB short
  *
- * A member that is null or missing is "-": what the daemon does not know is never shown as 0.
+ * A member that is null or missing is "-": an unknown value is never shown as 0.
  */
 #include "cli/task_view.h"
 

@@ -48,8 +48,8 @@ static void end_terminal(struct terminal *terminal, enum terminal_end how)
     terminal->end = how;
 }
 
-/* Keys are few: one that does not fit into the link's buffer is waited for. When the other end is
- * gone, read_link finds what it sent before that. */
+/* There are few keys: if one does not fit into the link's buffer, the program waits. When the other
+ * end has closed, read_link reads the output that it sent before. */
 static void send_packet(
     struct terminal *terminal, enum link_packet packet, const void *data, size_t size)
 {
@@ -64,7 +64,7 @@ static void send_size(struct terminal *terminal)
     send_packet(terminal, LINK_SIZE, &size, sizeof size);
 }
 
-/* Sends the keys, without those that are ours. */
+/* Sends the keys, except colloc's own. */
 static void press_keys(struct terminal *terminal, const char *keys, size_t n)
 {
     char sent[LINK_DATA_MAX];
@@ -96,7 +96,7 @@ static void read_keys(struct terminal *terminal)
 }
 
 /* The relay says how it ends: the command has exited, another terminal has taken over, or the
- * connection is just gone. */
+ * connection was lost. */
 static void read_link(struct terminal *terminal)
 {
     struct link_message message;

@@ -14,7 +14,7 @@ enum terminal_end {
     TERMINAL_DETACHED, /* the user left it with Ctrl-] d */
     TERMINAL_TAKEN,    /* the task is attached to another terminal now */
     TERMINAL_CLOSED,   /* this terminal's window or connection was closed */
-    TERMINAL_LOST,     /* the task's side is gone: ended by collocd, or killed */
+    TERMINAL_LOST,     /* the task's side was ended by collocd, or killed */
 };
 
 /* Are standard input and output a terminal? */

@@ -6,9 +6,8 @@
  *     GPU  NAME  MEMORY                   SMACT             RECENTLY    POWER   TEMP
  *     0    H200  [▊       ]  11.4/140.1G  [████▊   ]   61%  ▁▂▅█▆▅▅▅    412 W   52 C
  *
- * The widths of bars and graphs follow from the screen's; a narrow one has no NAME and no TEMP. A
- * GPU that is not well has the reason in the place of its figures. The picture is drawn whole each
- * time.
+ * The widths of bars and graphs follow from the screen's; a narrow screen has no NAME and no TEMP.
+ * An unhealthy GPU has the reason in place of its figures. The whole picture is drawn each time.
  */
 #include <math.h>
 #include <stdio.h>

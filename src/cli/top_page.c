@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The page of a task in `colloc top`: what it is and has, its attempts, and its past, as
- * `colloc show --plot` draws it. The page is text, which is scrolled by lines.
+ * The page of a task in `colloc top`: its properties, its attempts, and its metrics over time, as
+ * `colloc show --plot` draws them. The page is text, which is scrolled by lines.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,11 +3,11 @@
  * The tasks of `colloc top`: filter, order, selection, and the cancel key. And the histories of
  * GPUs that their graphs show.
  *
- * The daemon's answer is replaced with each sample, so nothing here points into it for longer: the
- * selection is a task's id. When the selected task has gone, the one that moves to its line is
- * selected, so the cursor stays in its place.
+ * The daemon's answer is replaced with each sample, so nothing here points into an old answer: the
+ * selection is a task's id. When the selected task is no longer listed, the one that moves to its
+ * line is selected, so the cursor stays in its place.
  *
- * Before the first sample, the graphs are filled with those that the daemon has stored.
+ * Before the first sample, the graphs are filled with the daemon's stored samples.
  */
 #include <math.h>
 #include <stdint.h>

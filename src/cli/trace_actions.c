@@ -8,8 +8,8 @@
  *     info     log or trace -> its statistics
  *
  * A job of a log has a length and GPUs, but no memory or activity. So it becomes a task of the
- * catalogue with as many GPUs and about the same length (src/trace/mapping.h); with --tasks-out it
- * becomes a new task, which keeps its length.
+ * catalogue with the same number of GPUs and about the same length (src/trace/mapping.h); with
+ * --tasks-out it becomes a new task, which keeps its length.
  */
 #include <errno.h>
 #include <inttypes.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the actions of `colloc trace` share: options as numbers, input and output files, the
+ * Shared by the actions of `colloc trace`: options as numbers, input and output files, the
  * catalogue.
  *
  * A log of months may be incomplete at its end. That is an error, which says how many jobs can be
- * read; with --keep-partial those are used. A job that is not understood is counted and left out.
+ * read; with --keep-partial these are used. A job that cannot be parsed is counted and left out.
  */
 #include "cli/trace_run.h"
 

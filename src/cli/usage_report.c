@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Adds up what tasks used of the GPUs, for `colloc report`. The attempts of all tasks become spans:
+ * Adds up the tasks' use of the GPUs, for `colloc report`. The attempts of all tasks become spans:
  * one for each GPU and for each time between interruptions in which the task had it. The spans of a
  * GPU, sorted by their beginnings, are then swept: between two moments at which a task comes or
  * goes, n tasks hold the GPU, and each of them
@@ -169,7 +169,7 @@ static struct report_row *find_row(struct report *report, const char *name)
 
 /* ---- the sweep ---- */
 
-/* `hours` of a span, of which others held the GPU too: `saved`. */
+/* `hours` of a span while other tasks held the GPU too: `saved`. */
 static void add_hours(struct report_row *row, const struct span *span, const struct task_info *info,
     double hours, double saved)
 {
@@ -237,7 +237,7 @@ static int count_segment(
     return r;
 }
 
-/* Spans that have ended before all that follow are left behind, so that a sweep is short. */
+/* Spans that have ended before all following ones are skipped, so that a sweep is short. */
 static int sweep_gpu(struct making *making, struct span *spans, size_t n)
 {
     int r = 0;
@@ -311,7 +311,7 @@ static int by_time(const void *a, const void *b)
     return (one > other) - (one < other);
 }
 
-/* The tasks of the row alone on `n` GPUs, whose times of becoming free are in `free_s`. */
+/* The tasks of the row alone on `n` GPUs, which become free at the times in `free_s`. */
 static void add_ideal(const struct making *making, struct report_row *row, double *free_s, int n)
 {
     for (int i = 0; i < n; i++)
@@ -361,7 +361,7 @@ static int count_tasks(struct making *making)
 
 /* ---- all of it ---- */
 
-/* A GPU of which the MIG instances take the tasks takes none itself. */
+/* If the tasks run on a GPU's MIG instances, the GPU itself has none. */
 static bool is_parent(const json_t *gpus, const char *uuid)
 {
     size_t i;

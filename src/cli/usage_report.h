@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What was used of the GPUs in a period, by user, project or GPU: `colloc report`.
+ * The use of the GPUs in a period, by user, project or GPU: `colloc report`.
  *
  * A GPU hour is an hour of one GPU. Two tasks that share a GPU for an hour hold two GPU hours
- * together, and occupy one: the other is what sharing saved, of which each task has half.
+ * together, and occupy one: sharing saved the other, and each task has half of that.
  */
 #ifndef COLLOC_CLI_USAGE_REPORT_H
 #define COLLOC_CLI_USAGE_REPORT_H
@@ -20,8 +20,8 @@ struct report_query {
     double co2_g_per_kwh;
 };
 
-/* Hours are GPU hours. What a record lacks (activity, energy) is not counted as 0: the hours of
- * which it is missing are counted instead. */
+/* Hours are GPU hours. Missing values of a record (activity, energy) are not counted as 0: the
+ * hours without them are counted instead. */
 struct report_row {
     char *name; /* of a user, project or GPU; NULL: of all */
     int64_t tasks, attempts;

@@ -3,12 +3,12 @@
  * Reservations in advance: N GPUs for some users from a time on, for a while.
  *
  * Before and while it lasts, another user's task may be placed on these GPUs only if it ends before
- * the reservation begins, by its time limit, or else by what it is expected to take. A task of
- * unknown time never fits. No task is ended for a reservation.
+ * the reservation begins, by its time limit, or else by its expected time. A task of unknown time
+ * never fits. No task is ended for a reservation.
  *
- * A reservation is of a number of GPUs. Which ones are kept free is decided for each task that is
- * to be placed: those with tasks of the reservation's users, then those that will be free of others
- * when it begins, then those with the fewest tasks; of equal ones the last.
+ * A reservation is for a number of GPUs. The GPUs to keep free are chosen for each task that has to
+ * be placed: first GPUs with tasks of the reservation's users, then GPUs without other tasks when
+ * it begins, then those with the fewest tasks; of equal ones the last.
  *
  *     4 GPUs, a runs on GPU 0 until 14:00      reserve 2 GPUs, 16:00 to 18:00, for bob
  *     12:00  ada's task of 3 h: GPUs 0 and 1   kept free: GPUs 3 and 2
@@ -128,7 +128,7 @@ int64_t core_advance_deadline_us(const struct core *core, int64_t now_us)
     return earliest;
 }
 
-/* ---- what is kept free ---- */
+/* ---- the GPUs to keep free ---- */
 
 static bool is_member(const struct advance *advance, uint32_t uid)
 {
@@ -153,7 +153,7 @@ static int64_t ends_us(const struct core *core, const struct task *task, int64_t
 /* What makes a GPU one to keep free. */
 struct candidate {
     int gpu;
-    bool has_member;   /* a task of a user of the reservation is there */
+    bool has_member;   /* a task of a user of the reservation is on it */
     bool is_held_past; /* a task of another user may be there when it begins */
     bool is_choice;    /* the head of the queue is predicted to start there */
     int n_others;      /* tasks of other users there */

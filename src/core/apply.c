@@ -12,11 +12,11 @@
  *   - its process: known exactly from RUNNING to ENDING;
  *   - its times: waiting, executing and being stopped are added up when they end.
  *
- * How a running task gives way and comes back is in apply_yield.c.
+ * How a running task gives way and is resumed is in apply_yield.c.
  *
  * Nothing is decided here, no effect is left, and no clock is read: time is in the event. So a
- * replayed log gives the same state, event by event. What is not in the log, and lost in a restart,
- * is what samples say; it is back with the next samples.
+ * replayed log gives the same state, event by event. Only the samples are not in the log and lost
+ * in a restart; the next samples replace them.
  */
 #include <assert.h>
 #include <errno.h>
@@ -45,8 +45,8 @@ static void set_distance(struct cluster_view *view, int a, int b, char distance)
         view->distances[a * view->n_gpus + b] = view->distances[b * view->n_gpus + a] = distance;
 }
 
-/* The distances of the list, which names GPUs in its own order. Without memory they are not known:
- * they only order sets that are equally good otherwise. */
+/* The distances of the list, which names GPUs in its own order. When memory is out they stay
+ * unknown: they only order sets that are otherwise equal. */
 static void set_distances(struct core *core, const struct event *event)
 {
     struct cluster_view *view = &core->view;
@@ -224,7 +224,8 @@ static void forget_drains(struct core *core, uint64_t id)
         core_stop_draining(core);
 }
 
-/* The memory that the task requires on each GPU. A suspended task requires what it held. */
+/* The memory that the task requires on each GPU. A suspended task requires the memory that it
+ * held. */
 static struct reading required_bytes(const struct task *task)
 {
     if (task->run->yield.bytes.valid)
@@ -434,8 +435,8 @@ static int apply_started(struct core *core, struct task *task, const struct even
 
 /*
  * The start never happened: the task has been waiting since its placement. STARTED may have been
- * logged for a shim that then did not come to claim the attempt. So a time limit that is over
- * meanwhile says nothing of the task; a cancel does.
+ * logged for a shim that then did not claim the attempt. So a time limit that was reached meanwhile
+ * does not end the task; a cancel does.
  */
 static int apply_unstarted(struct core *core, struct task *task, const struct event *event)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Applying the events by which a running task gives way and comes back (suspension.h has the
+ * Applying the events by which a running task gives way and is resumed (suspension.h has the
  * states). As in apply.c, nothing is decided here.
  *
  * A suspended task holds no GPUs. It waits in a separate queue, unless a user suspended it, it did
- * not use its GPUs, or it is to end. A task that moves holds both its GPUs and those it moves to,
- * until the answer comes: whatever happens meanwhile, no other task can take either.
+ * not use its GPUs, or it is to end. A task that moves holds both its old and its new GPUs until
+ * the answer comes, so no other task can take either.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -339,8 +339,8 @@ static void retry_later(struct task *task, int64_t now_us)
     task->run->yield.retry_us = now_us + (RETRY_FIRST_US << doubled);
 }
 
-/* A process that was to leave its GPUs runs where it was; one that was to get some is suspended;
- * after a move, either. */
+/* A process that should leave its GPUs still runs there; one that should get some is still
+ * suspended; after a move, either. */
 static int apply_suspension_failed(struct core *core, struct task *task, const struct event *event)
 {
     bool is_suspended = event->suspension_failed.is_suspended;

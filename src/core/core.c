@@ -4,7 +4,7 @@
  *
  *   1. Apply (apply.c): the state changes as the event says. An event that does not suit the state
  *      is refused: nothing changes, and nothing below happens.
- *   2. React: what has to follow from an input at once. An exit becomes END, RECOVER or REQUEUE; a
+ *   2. React: the immediate consequences of an input. An exit becomes END, RECOVER or REQUEUE; a
  *      cancel of a waiting task becomes END, of a running one EFFECT_KILL; a tick expires tasks; a
  *      lost MIG instance evicts its tasks.
  *   3. After a replay, once: the reactions that the end of the log cut off.
@@ -240,7 +240,7 @@ static int evict_task(struct core *core, uint64_t id, int64_t now_us)
     return r < 0 ? r : core_kill_task(core, task);
 }
 
-/* Ends the tasks on MIG instances that are gone. They see no error, and would run for ever. */
+/* Ends the tasks on removed MIG instances. They get no error, and would run without end. */
 static int evict_all(struct core *core, int64_t now_us)
 {
     int r = 0;
@@ -301,7 +301,7 @@ int64_t core_deadline_us(const struct core *core)
     return earliest;
 }
 
-/* The last task of a submission: an array's elements have rising ids above its own. */
+/* The last task of a submission: an array's tasks have rising ids above its own. */
 static uint64_t last_submitted(const struct event *submit)
 {
     int n = submit->submit.n_elements;

@@ -56,7 +56,7 @@ struct core_settings {
     bool preload;           /* EFFECT_GRANT_MEMORY and DENY_MEMORY, and reports MEMORY_WAIT */
     bool preempt;           /* running tasks give way by priority and rank (core/preempt.c) */
     bool make_room;         /* a task is moved so that a waiting one can start (core/make_room.c) */
-    bool expires_elsewhere; /* another resource manager ends tasks when their time limit is over */
+    bool expires_elsewhere; /* another resource manager ends tasks at their time limit */
     bool backfill; /* tasks start before the head of the queue where that does not delay it */
     struct use_limits user_limits;    /* of each user */
     struct use_limits project_limits; /* of each project but "default" */
@@ -66,12 +66,11 @@ struct core_settings {
     int64_t slot_us;           /* the time slot of tasks that take turns (core/slots.c) */
     struct suspension_cost suspension_cost;
     int64_t service_hold_us; /* a service meets its target so long before a task joins it */
-    bool is_calibrated;      /* sharing_constants are set; otherwise those that are built in hold */
+    bool is_calibrated;      /* sharing_constants are set; otherwise the built-in ones are used */
     struct interference_constants sharing_constants;
     enum queue_order order;
     int64_t usage_half_life_us; /* of charges (users.c); 0: nothing is charged */
-    int64_t usage_window_us;    /* limits of GPU time count what was charged within it; 0: what has
-                                decayed */
+    int64_t usage_window_us;    /* for limits of GPU time: charges within it; 0: decayed usage */
     const struct share_table *shares; /* copied with the settings; NULL: all users are equal */
 };
 
@@ -88,7 +87,7 @@ enum effect_kind {
     EFFECT_RESUME,  /* put it on its GPUs; answer with RESUMED or SUSPENSION_FAILED */
     EFFECT_MOVE,    /* to task->run->yield.to_gpus; answer with MOVED or SUSPENSION_FAILED */
     EFFECT_PAUSE,   /* freeze its processes */
-    EFFECT_CONTINUE,     /* let frozen processes go on */
+    EFFECT_CONTINUE,     /* let frozen processes continue */
     EFFECT_GRANT_MEMORY, /* its allocation that waits is tried again */
     EFFECT_DENY_MEMORY,  /* its allocation that waits fails as it would have */
 };
@@ -96,7 +95,7 @@ enum effect_kind {
 struct effect {
     enum effect_kind kind;
     uint64_t task;
-    struct event event; /* of EFFECT_APPEND; what it points to lives until the next step */
+    struct event event; /* of EFFECT_APPEND; its data is valid until the next step */
 };
 
 struct core;
@@ -106,8 +105,8 @@ struct core;
 struct core *core_create(const struct core_settings *settings);
 void core_destroy(struct core *core);
 
-/* From now on `check` is asked whether the server of a GPU admits a task. Copied; its context is
- * borrowed until core_destroy. */
+/* From now on the core calls `check` to find out whether the server of a GPU admits a task. Copied;
+ * its context is borrowed until core_destroy. */
 void core_set_node_check(struct core *core, const struct node_check *check);
 
 /* Returns the check that was set, borrowed; NULL: there is none. */
@@ -132,16 +131,15 @@ int core_step(struct core *core, const struct event *event);
  * After the log's end the driver feeds STARTED, UNSTARTED or EXITED for each task that has an
  * attempt (task_state_has_attempt; core_next_task lists all tasks). STARTED of a task that is
  * ENDING leaves its EFFECT_KILL again; of one that is being suspended, resumed, moved or is paused,
- * that effect. An allocation that waited is not answered from then on until the driver feeds its
- * MEMORY_WAIT again, or MEMORY_WAIT_END where it waits no more. The first step after a replay also
- * decides what the log's last inputs left undecided, such as an EXITED or a CANCEL whose END was
- * never written.
+ * that effect. A waiting allocation is not answered until the driver feeds its MEMORY_WAIT again,
+ * or MEMORY_WAIT_END if it waits no more. The first step after a replay also decides what the log's
+ * last inputs left undecided, such as an EXITED or a CANCEL whose END was never written.
  *
  * Returns as core_step does.
  */
 int core_apply(struct core *core, const struct event *event);
 
-/* What the last step left to do, in order. Valid until the next step. */
+/* The effects that the last step left, in order. Valid until the next step. */
 const struct effect *core_effects(const struct core *core, int *ret_n);
 
 /* Returns when the core needs a TICK at the latest (a task's time limit or begin); 0: at once,
@@ -170,15 +168,15 @@ int core_check_move(
     const struct core *core, uint64_t id, const int *gpus, int n, struct fault *fault);
 
 /*
- * Can the UPDATE be applied now? What was requested can be changed until the task starts; then its
- * time limit can be shortened, and its priority changed for when it is queued again.
+ * Can the UPDATE be applied now? The request can be changed until the task starts; then its time
+ * limit can be shortened, and its priority for a later requeue changed.
  *
  * Returns 0, or with the reason in the fault -ENOENT, -EBUSY or -EINVAL.
  */
 int core_check_update(
     const struct core *core, uint64_t id, const struct task_update *update, struct fault *fault);
 
-/* The reservations in advance, those that are over included, by rising id. */
+/* The reservations in advance, including past ones, by rising id. */
 const struct advance *core_advances(const struct core *core, int *ret_n);
 
 /* Returns the id that the next of them has. */
@@ -237,7 +235,7 @@ struct user_standing {
     const char *project; /* valid until the settings change */
     int shares;
     int64_t usage_us;    /* GPU time charged, decayed to now; */
-    int64_t recorded_us; /* of that, what the log had last, as of then */
+    int64_t recorded_us; /* the part of it in the log's last usage event */
     int64_t window_us;   /* GPU time charged within the window; 0: there is none */
     int n_gpus;          /* held now; a GPU that two of the user's tasks share counts twice */
     int fair_rank;       /* 1: comes first; users may have the same rank */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of src/core share: the state of the core, and what each file does to it. */
+/* Shared by the files of src/core: the state of the core, and the functions of each file on it. */
 #ifndef COLLOC_CORE_PRIVATE_H
 #define COLLOC_CORE_PRIVATE_H
 
@@ -27,7 +27,7 @@ struct ahead_of_user {
     int n;
 };
 
-/* A user: what the user was charged (users.c), and with ORDER_FAIR the tasks that wait. */
+/* A user: the charges (users.c), and with ORDER_FAIR the waiting tasks. */
 struct core_user {
     struct task_queue queue; /* the first member: main_queue.c finds the user of a queue */
     uint32_t uid;
@@ -89,7 +89,7 @@ struct core {
     bool fills_kept;       /* tasks behind the head are tried, on GPUs that are kept from it only */
     struct fifo_schedule fifo;
     struct host_resources host_used; /* by tasks that have an attempt */
-    bool any_wanted;                 /* a GPU is closed for one that waits, or waited */
+    bool any_wanted;                 /* a GPU is closed for a waiting one, or was */
     int n_memory_waits;              /* tasks of which an allocation waits */
     size_t tasks_capacity;
     struct task_queue main_queue; /* with ORDER_FIFO */
@@ -105,7 +105,7 @@ struct core {
         struct opening *list;
         size_t n, capacity;
     } openings;
-    struct group_use *group_uses; /* scratch: what users and projects have at work (eligible.c) */
+    struct group_use *group_uses; /* scratch: active tasks of users and projects (eligible.c) */
     size_t n_group_uses, group_uses_capacity;
     bool is_gate_open;     /* any blocked task may have become eligible */
     int64_t next_begin_us; /* when the next blocked task may begin */
@@ -150,7 +150,7 @@ void core_free_tasks(struct core *core);
 /* Returns NULL when there is none. */
 struct core_user *core_find_user(const struct core *core, uint32_t uid);
 
-/* Finds the user, or adds one that has used nothing. Returns NULL when memory is out. */
+/* Finds the user, or adds a user without usage. Returns NULL when memory is out. */
 struct core_user *core_add_user(struct core *core, uint32_t uid, int64_t now_us);
 void core_free_users(struct core *core);
 
@@ -241,11 +241,11 @@ void core_stop_draining(struct core *core);
 void core_take_host(struct core *core, const struct task *task);
 void core_return_host(struct core *core, const struct task *task);
 
-/* Has the server what the task needs besides GPUs? Returns VERDICT_FITS, VERDICT_HOST_CPUS or
- * VERDICT_HOST_MEMORY. */
+/* Does the server have the task's other requirements besides GPUs? Returns VERDICT_FITS,
+ * VERDICT_HOST_CPUS or VERDICT_HOST_MEMORY. */
 struct verdict core_check_host(const struct core *core, const struct task *task);
 
-/* The same, and a task of the main queue leaves the first recovering one what it needs. */
+/* The same, and a task of the main queue leaves enough for the first recovering one. */
 struct verdict core_check_host_turn(const struct core *core, const struct task *task);
 
 /* Does the task wait because the head would lack CPUs or main memory once it has its part? */
@@ -313,7 +313,7 @@ bool core_is_gated(const struct task *task);
 /* The task is blocked: unless dependencies are open, it is examined now or when it may begin. */
 void core_note_blocked(struct core *core, const struct task *task, int64_t now_us);
 
-/* The task leaves the queues: another of its array or its user may enter one. */
+/* The task leaves the queues: another task of its array or its user may enter one. */
 void core_leave_slot(struct core *core, const struct task *task);
 
 /* Lets blocked tasks into their queue that may start now. Returns 0 or -ENOMEM. */
@@ -328,7 +328,7 @@ int core_apply_yield(struct core *core, struct task *task, const struct event *e
 /* A new attempt: what held of the last one only is forgotten. */
 void core_begin_attempt(struct task *task);
 
-/* The attempt is over since `ended_us`: a stop ends then at the latest. */
+/* The attempt ended at `ended_us`: a stop ends then at the latest. */
 void core_end_attempt(struct core *core, struct task *task, int64_t ended_us);
 
 /* The task is to end. It becomes ENDING, unless it is suspended or about to change its state:
@@ -337,7 +337,7 @@ void core_begin_ending(struct task *task, int64_t now_us);
 
 /* ---- view_update.c, residence.c ---- */
 
-/* Notes what is open on the GPU. To be called when its residents, its size or its sample have
+/* Notes the open capacity of the GPU. Call it when its residents, its size or its sample have
  * changed. */
 static inline void core_note_open(struct core *core, int gpu)
 {
@@ -381,8 +381,8 @@ bool core_is_command_possible(const struct core *core, const struct event *event
 int core_stop_task(struct core *core, const struct task *task, enum yield_reason reason,
     uint64_t to_task, int64_t now_us);
 
-/* Moves a running task to as many other GPUs as it has. `bytes`: what it will hold on each. Returns
- * 0 or -ENOMEM. */
+/* Moves a running task to as many other GPUs as it has. `bytes`: its memory on each of them.
+ * Returns 0 or -ENOMEM. */
 int core_move_task(struct core *core, const struct task *task, const int *gpus,
     struct reading bytes, enum yield_reason reason, uint64_t to_task, int64_t now_us);
 
@@ -393,7 +393,7 @@ int core_resume_task(struct core *core, const struct task *task, const int *gpus
 int core_try_resume(
     struct core *core, const struct task *task, bool passes_reservation, int64_t now_us);
 
-/* Lets a paused task go on. Returns 0 or -ENOMEM. */
+/* Lets a paused task continue. Returns 0 or -ENOMEM. */
 int core_continue_task(struct core *core, const struct task *task, int64_t now_us);
 
 /* What suspending and resuming the task would take, as far as its memory is known. */
@@ -409,7 +409,7 @@ int core_after_yield(struct core *core, const struct task *task, const struct ev
 /* Leaves the effect of the task's state again, after STARTED was repeated. Returns 0 or -ENOMEM. */
 int core_repeat_effect(struct core *core, const struct task *task);
 
-/* Decides what a user's command still calls for after a replay. Returns 0 or -ENOMEM. */
+/* Decides the rest of a user's command after a replay. Returns 0 or -ENOMEM. */
 int core_decide_yield_leftovers(struct core *core, const struct task *task, int64_t now_us);
 
 /* A suspended task as policies see it: it needs the memory that it held. */
@@ -445,7 +445,8 @@ void core_note_gave_way(struct core *core, const struct task *task, int64_t now_
 struct resident_service core_resident_service(
     const struct core *core, const struct task *task, int64_t now_us);
 
-/* Lets tasks give way to services that miss their targets, and come back. Returns 0 or -ENOMEM. */
+/* Lets tasks give way to services that miss their targets, and resumes them. Returns 0 or
+ * -ENOMEM. */
 int core_schedule_services(struct core *core, int64_t now_us);
 
 /* Does the task not compute because a service missed its target? */
@@ -473,8 +474,8 @@ struct stop_rule {
     enum yield_reason reason;
 };
 
-/* Has a GPU that suits the head not been sampled since a task came or left? What is free there is
- * not known then. */
+/* Has a GPU that suits the head not been sampled since its residents changed? Then its free memory
+ * is unknown. */
 bool core_awaits_sample(const struct core *core, const struct task *head);
 
 /* Stops tasks for the head, if it has to wait and that helps. Returns 0 or -ENOMEM. */
@@ -553,7 +554,7 @@ int core_record_external(struct core *core, int gpu, int64_t now_us);
 /* Chosen: tasks tried for backfill in a pass. */
 enum { CORE_BACKFILL_TRIES_MAX = 64 };
 
-/* Returns how many are tried here: fewer on many GPUs, each of which costs a verdict. */
+/* Returns the number of tasks to try: fewer on many GPUs, each of which costs a verdict. */
 int core_backfill_tries(const struct core *core);
 
 /* May tasks start before the head of the queue, where its policy sees that this does not delay
@@ -566,7 +567,7 @@ enum { CORE_PASSED_MAX = 100 };
 /* The task's policy, or the default. */
 const struct policy *core_task_policy(const struct core *core, const struct task *task);
 
-/* The question that a policy is asked about the task. */
+/* The query for a policy about the task. */
 struct placement_query core_query(const struct core *core, const struct task *task, int64_t now_us);
 
 /* Chosen: tasks of the main queue among which the head and the shortest are found. */
@@ -584,7 +585,7 @@ int core_place_task(struct core *core, struct task *task, int64_t now_us);
 /* Places what can be placed of the main queue. Returns 0 or -ENOMEM. */
 int core_schedule_main(struct core *core, int64_t now_us);
 
-/* Do enough healthy GPUs suit the task? One that is lost may never come back. */
+/* Do enough healthy GPUs suit the task? A lost GPU may never return. */
 bool core_can_be_served(const struct core *core, const struct task *task);
 
 /* Do enough of them, of those that no reservation in advance keeps from it? To be asked of a

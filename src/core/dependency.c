@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a dependency says, and its text.
+ * The meaning of a dependency, and its text.
  *
  *     ok:12        task 12 has completed        never, if it ends otherwise
  *     any:12       task 12 has ended
@@ -8,8 +8,8 @@
  *
  *     each:12      of an array: task 12_7 has completed, for the task with index 7
  *
- * Of several tasks (an array), ok wants all of them, and notok is content with one. So both can be
- * decided before all have ended, and no count of those that ended before has to be kept.
+ * Of several tasks (an array), ok requires all of them, and notok requires one. So both can be
+ * decided before all have ended, without a count of the tasks that ended before.
  */
 #include "core/dependency.h"
 

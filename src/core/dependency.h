@@ -12,12 +12,12 @@
 
 #include "base/fault.h"
 
-enum { DEPENDENCIES_MAX = 64 }; /* of one task; chosen: more can be had through a task between */
+enum { DEPENDENCIES_MAX = 64 }; /* of one task; chosen: for more, depend on a task in between */
 
 enum dependency_kind {
     DEPENDENCY_OK,     /* all have completed */
     DEPENDENCY_ANY,    /* all have ended */
-    DEPENDENCY_NOT_OK, /* one has ended otherwise than completed */
+    DEPENDENCY_NOT_OK, /* one has ended without completing */
     DEPENDENCY_KINDS
 };
 
@@ -30,7 +30,7 @@ struct dependency {
 /* Returns "ok", "any" or "notok": stored in logs. */
 const char *dependency_kind_name(int kind);
 
-/* What a dependency has come to. */
+/* The state of a dependency. */
 struct dependency_end {
     struct dependency dependency;
     bool holds;  /* else it never can */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a step leaves for the driver. A decision is applied at once, by the same code that applies
- * it when a log is replayed, and its EFFECT_APPEND is left before the effects that depend on it.
+ * The effects that a step leaves for the driver. A decision is applied at once, by the same code
+ * that applies it when a log is replayed, and its EFFECT_APPEND is left before the effects that
+ * depend on it.
  */
 #include <assert.h>
 #include <errno.h>

@@ -2,8 +2,8 @@
 /*
  * Which tasks may start at all. A task with a begin time or dependencies, or of an array or user
  * with a limit of tasks at a time, is BLOCKED: it waits in a separate queue, where it delays no
- * other task, until nothing but its turn keeps it from starting. Then the core decides ELIGIBLE,
- * and the task goes into the queue that it would have been in.
+ * other task, until it only has to wait for its turn. Then the core decides ELIGIBLE, and the task
+ * enters its normal queue.
  *
  *     t=0   submit a; submit b after=ok:a; submit c after=ok:b      a starts, b and c are blocked
  *     t=9   a completes    DEPENDENCY b: ok:a holds                 ELIGIBLE b: it starts
@@ -12,9 +12,9 @@
  * dependents.c judges dependencies. The decision is in the log of the task that waits: a replay
  * needs no events of tasks that have long ended.
  *
- * Of 10,000 blocked tasks a step examines only those that something has happened to: an opening
- * names a task that became blocked or lost its last dependency, or an array of which a task has
- * left the queues. All are examined when one may begin, a user's limit has room again, or the
+ * Of 10,000 blocked tasks a step examines only those whose state may have changed: an opening names
+ * a task that became blocked or lost its last dependency, or an array of which a task has left the
+ * queues. All are examined when one may begin, when a user is below a limit again, or when the
  * settings have changed.
  */
 #include <errno.h>
@@ -73,7 +73,7 @@ static bool has_user_limits(const struct core *core)
     return has_limits(&core->settings.user_limits) || has_limits(&core->settings.project_limits);
 }
 
-/* A task that was not at work had no place. */
+/* A task that was not active had no place. */
 void core_leave_slot(struct core *core, const struct task *task)
 {
     if (!is_at_work(task) || !core->blocked_queue.first)
@@ -84,7 +84,7 @@ void core_leave_slot(struct core *core, const struct task *task)
         open_gate(core, task->array.id, true);
 }
 
-/* How many tasks of an array are at work. */
+/* Number of active tasks of an array. */
 struct array_use {
     uint64_t array;
     int n;

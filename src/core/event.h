@@ -27,9 +27,9 @@ enum event_kind {
     EVENT_CANCEL,    /* an authorised user cancels the task */
     EVENT_HOLD,
     EVENT_RELEASE,
-    EVENT_UPDATE,            /* an authorised user changes what was requested */
+    EVENT_UPDATE,            /* an authorised user changes the request */
     EVENT_SUSPEND,           /* an authorised user suspends the task */
-    EVENT_RESUME,            /* an authorised user lets it go on */
+    EVENT_RESUME,            /* an authorised user lets it continue */
     EVENT_MOVE,              /* an authorised user moves it to these GPUs */
     EVENT_SUSPENDED,         /* it is off its GPUs */
     EVENT_RESUMED,           /* it runs on the GPUs of RESUMING */
@@ -48,8 +48,8 @@ enum event_kind {
     EVENT_TICK,            /* time has passed */
     /* decisions */
     EVENT_PLACE,         /* the task gets these GPUs */
-    EVENT_EXPIRE,        /* its time limit is over: it is ended */
-    EVENT_EVICT,         /* its MIG instance is gone: it is ended, then requeued */
+    EVENT_EXPIRE,        /* its time limit is reached: it is ended */
+    EVENT_EVICT,         /* its MIG instance was removed: it is ended, then requeued */
     EVENT_EXTERNAL_SEEN, /* external processes were beside it: an OOM may not be its own fault */
     EVENT_RECOVER,       /* OOM beside others or under a limit of colloc: into the recovery queue */
     EVENT_REQUEUE,       /* its GPU, its MPS server or perhaps a co-resident failed it */
@@ -59,7 +59,7 @@ enum event_kind {
     EVENT_RESUMING,      /* it is put on these GPUs */
     EVENT_MOVING,        /* it is moved to these GPUs */
     EVENT_PAUSE,         /* its processes are frozen */
-    EVENT_CONTINUE,      /* they go on */
+    EVENT_CONTINUE,      /* they continue */
     EVENT_MEMORY_ANSWER, /* the waiting allocation is tried again, or fails */
     EVENT_ELIGIBLE,      /* nothing but its turn keeps the task from starting: into its queue */
     EVENT_USAGE,         /* what a user has used so far (users.c); of no task */
@@ -76,12 +76,12 @@ struct array_element {
 struct task_update {
     bool sets_time_limit, sets_priority, sets_need, sets_begin, sets_after, sets_host;
     bool may_raise;             /* limits of a task that has started: an operator asks for it */
-    struct host_resources host; /* what is 0 stays as it is */
+    struct host_resources host; /* 0: unchanged */
     int64_t time_limit_us;
     int priority;
     struct need need;
     int64_t begin_us;               /* 0: at once */
-    const struct dependency *after; /* instead of those that are open */
+    const struct dependency *after; /* instead of the open ones */
     int n_after;
 };
 
@@ -155,10 +155,10 @@ struct event {
             int n;
             enum yield_reason reason; /* of SUSPENDING, MOVING and PAUSE */
             uint64_t to_task;         /* the task that it gives way to; 0: none */
-            struct reading bytes;     /* of MOVING: what it will hold on each GPU; never 0 */
+            struct reading bytes;     /* of MOVING: its memory on each new GPU; never 0 */
         } yield;
         struct {
-            struct reading bytes; /* of SUSPENDED: what it held on each GPU; never 0 */
+            struct reading bytes; /* of SUSPENDED: its memory on each GPU; never 0 */
             int64_t took_us;      /* of SUSPENDED, RESUMED and MOVED */
         } yielded;
         struct {

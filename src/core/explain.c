@@ -2,8 +2,8 @@
 /*
  * Why a task waits, as text for its user.
  *
- * The reasons are tried in the order in which they hold a task back. Mostly the first that applies
- * is the text:
+ * The reasons are tested in the order in which they block a task. Mostly the first that applies is
+ * the text:
  *
  *     held                      by its user
  *     suspended or paused       why, and what lets it go on (explain_yield.c)
@@ -73,7 +73,7 @@ static void add_verdicts(struct text_line *line, const struct core *core, const 
 }
 
 /* The head of the main queue, when the task waits behind it; else NULL. A task that cannot be
- * served now waits for no head: other users' tasks go on (main_queue.c). Nor does one that runs on
+ * served now waits for no head: other users' tasks are placed (main_queue.c). Nor does a task for
  * other kinds of GPUs (other_kinds.c). */
 static const struct task *head_before(const struct core *core, const struct task *task)
 {

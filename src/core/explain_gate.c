@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Why a task is not eligible, so that no policy is asked about it (eligible.c), as text for its
- * user and as one of Slurm's words for reasons.
+ * Why a task is not eligible, so that no policy is called for it (eligible.c), as text for its user
+ * and as one of Slurm's words for reasons.
  *
  *     its time of begin        "may begin in 1:30:00"                        BeginTime
  *     dependencies             "waits for the end of ok:12, any:13"          Dependency

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Parts of the text why a task waits: of a task that has stopped, and of one that may not start. */
+/* Parts of the text why a task waits: for a stopped task, and for a task that may not start. */
 #ifndef COLLOC_CORE_EXPLAIN_PARTS_H
 #define COLLOC_CORE_EXPLAIN_PARTS_H
 
@@ -14,7 +14,7 @@ bool explain_has_stopped(const struct task *task);
 /* Adds the allocation of the task that waits, and which tasks give way to it. */
 void explain_memory_wait(struct text_line *line, const struct core *core, const struct task *task);
 
-/* Adds why a task that has stopped did so, and what lets it go on. */
+/* Adds why a task was stopped, and when it continues. */
 void explain_yield(struct text_line *line, const struct core *core, const struct task *task);
 
 /* ---- explain_gate.c ---- */

@@ -7,7 +7,7 @@
  *     suspended for task 12; to resume it: GPU 0: 3.1 GiB short
  *     its allocation of 6.0 GiB waits for GPU memory; task 3 gives way to it
  *
- * Behind "to resume it: " the caller adds what stands against that now.
+ * After "to resume it: " the caller adds the present obstacle.
  */
 #include <inttypes.h>
 

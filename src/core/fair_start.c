@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What preemption must not cost a task: it should end no later than half as long again after its
- * submission as first come, first served on whole GPUs would have it (finish-time fairness, as in
- * Themis, NSDI 2020). When that would be is known with its submission, where the times of the tasks
- * before it are: each gets the GPUs that are free first, no task starts before one that came
- * earlier, and none is disturbed.
+ * A limit for the cost of preemption: a task should end within 1.5 times its completion time under
+ * first come, first served on whole GPUs (finish-time fairness, as in Themis, NSDI 2020). That time
+ * is known at its submission, if the times of the tasks before it are: each gets the GPUs that are
+ * free first, no task starts before one that came earlier, and none is disturbed.
  *
  * Example: one GPU, tasks of 60, 30 and 10 min at once: they would end after 60, 90 and 100 min. So
  * they have to end within 90, 135 and 150 min. By rank the order is 10, 30, 60: the first would

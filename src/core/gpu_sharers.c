@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is expected of tasks is part of their requests; the model needs all fractions. */
+/* Expected values are part of the tasks' requests; the model needs all fractions. */
 #include "core/gpu_sharers.h"
 
 #include <math.h>

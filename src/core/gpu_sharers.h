@@ -8,12 +8,12 @@
 
 enum { GPU_SHARERS_MAX = 32 }; /* chosen: with more tasks on a GPU nothing is predicted */
 
-/* Sets a sharer from what is expected of a task. Unknown activity counts as the whole GPU;
- * fractions that are not known follow from SMACT. */
+/* Sets a sharer from a task's expected values. Unknown activity counts as the whole GPU; unknown
+ * fractions follow from SMACT. */
 void gpu_sharer_set(struct sharer *sharer, const struct expectation *expect, enum sharing sharing,
     int thread_percent);
 
-/* Sets a sharer for each resident of the GPU; one that is stopped does next to nothing. */
+/* Sets a sharer for each resident of the GPU; a stopped one has almost no activity. */
 void gpu_sharers_list(const struct gpu_view *gpu, struct sharer *ret_sharers);
 
 #endif

@@ -2,9 +2,9 @@
 /*
  * CPUs and main memory of the server, which tasks share besides its GPUs.
  *
- * A task that names what it needs (or gets the settings' part for each of its GPUs) starts only
- * while that much is left, and has it until its attempt ends, also while it is suspended: its
- * processes stay in main memory. A task that names nothing is not counted.
+ * A task that requests them (or gets the settings' part for each of its GPUs) starts only if that
+ * much is left. It keeps them until its attempt ends, also while it is suspended: its processes
+ * stay in main memory. A task without a request is not counted.
  *
  *     32 CPUs; a has 16, b has 12       c needs 8: it waits, "4 of 32 CPUs are free, it needs 8"
  *                                       d, behind c, needs 2: it waits too, or c might starve

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How fast GPUs of different kinds are for a task. Only ratios of speeds are used. If the speed of
- * one place is not known, or all are equal, speeds are not compared, and each ratio is 1: nothing
- * then differs from a server of one kind.
+ * The relative speed of GPUs of different kinds for a task. Only ratios of speeds are used. If one
+ * speed is unknown, or all are equal, speeds are not compared, and each ratio is 1, as on a server
+ * with one kind.
  *
  * An example: GPU 0 has the speed 800, GPU 1 the speed 200. A task that is expected to take an hour
  * takes an hour on GPU 0 and four on GPU 1. If it names the kind of GPU 1, it takes an hour there.

@@ -9,9 +9,9 @@
  *   2. the fair rank of the user (users.c): the one with less usage for each share comes first;
  *   3. the age of the queue's first task.
  *
- * Each placement changes the rank of its user, so the order is decided anew for each head. A queue
- * is passed over while its first task cannot be served by the GPUs that work now, or waits for its
- * estimate: other users do not wait for that. With one user there is one queue, as with ORDER_FIFO.
+ * Each placement changes the rank of its user, so the order is decided again for each head. A queue
+ * is skipped while its first task cannot be served by the healthy GPUs, or waits for its estimate:
+ * other users do not wait for that. With one user there is one queue, as with ORDER_FIFO.
  */
 #include <errno.h>
 #include <string.h>

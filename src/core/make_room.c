@@ -5,17 +5,17 @@
  *
  * The task that waits is the head of the main queue, and one GPU more would let it start. A GPU
  * that a single task keeps from it is emptied by moving that task to another GPU of the same kind,
- * where its memory is free with the margin, and where the kernels of all tasks together are running
- * at most all of the time: so none of them is slowed down much, though they are time-sliced. A task
- * or a GPU of which that is not known is left alone, and so is a task of a higher priority.
+ * where its memory is free with the margin, and where the kernels of all tasks together need at
+ * most all of the time: so time-slicing slows none of them down much. A task or a GPU without these
+ * values is not touched, nor is a task of a higher priority.
  *
  * The cost: the moved task stands still while it is suspended and resumed, as long as this machine
- * takes for its memory (EVENT_SUSPENSION_COST), and the head waits for that. The gain: how long the
- * head would wait else, until a GPU is empty. A task whose time is known ends after the rest of it;
- * another is taken to run for as long as the head has waited already (what has kept it waiting for
- * an hour seldom ends within the next minute). A task is moved if the gain is over twice the cost,
- * and if its stops together cost at most 5 % of the time that it has computed. So moves are
- * bounded; and none is made for a head for which one was made.
+ * takes for its memory (EVENT_SUSPENSION_COST), and the head waits for that. The gain: the time
+ * that the head would otherwise wait until a GPU is empty. A task whose time is known ends after
+ * the rest of it; another is assumed to run for as long as the head has waited already (a task that
+ * has run for an hour seldom ends within the next minute). A task is moved if the gain is over
+ * twice the cost, and if its stops together cost at most 5 % of the time that it has computed. So
+ * moves are bounded; and there is at most one for each head.
  *
  * Example: tasks 1 and 2 hold 8 GiB each, on two GPUs of 40 GiB, with kernels in 40 % of the time,
  * and how long they take is not known. Task 3 needs 35 GiB. To move task 1 takes 7 s: when task 3
@@ -36,7 +36,7 @@ struct move {
 
 /* ---- the gain ---- */
 
-/* How long the task still runs; one that has overrun its time may end at any moment. */
+/* The remaining time of the task; a task beyond its expected time may end at any moment. */
 static int64_t rest_us(const struct task *task, const struct task *head, int64_t now_us)
 {
     bool is_known = task->request.expect.time_us.valid;
@@ -76,7 +76,7 @@ static bool has_no_external(const struct gpu_view *gpu)
     return gpu->external_processes.valid && gpu->external_processes.value == 0;
 }
 
-/* Is one task all that keeps the head from the GPU? */
+/* Does only one task block the head on this GPU? */
 static bool is_kept_by_one(const struct core *core, int i, const struct task *head)
 {
     const struct gpu_view *gpu = &core->view.gpus[i];
@@ -102,7 +102,8 @@ static bool may_be_moved(
 
 /* ---- the GPU that it goes to ---- */
 
-/* The part of the time in which the GPU runs kernels: as expected of its tasks, or as measured. */
+/* The part of the time in which the GPU runs kernels: from its tasks' expected values, or
+ * measured. */
 static struct reading busy_part(const struct gpu_view *gpu)
 {
     struct reading sum = {.valid = has_no_external(gpu)};

@@ -2,20 +2,20 @@
 /*
  * Allocations that wait for GPU memory, and which task gives way to them. A task whose allocation
  * finds too little free memory does not crash where the library that colloc preloads into it is at
- * work: the allocation waits in the process, and MEMORY_WAIT reports how much it wants. The rules,
- * of which the first that applies decides:
+ * work: the allocation waits in the process, and MEMORY_WAIT reports how much it wants. The first
+ * of these rules that applies decides:
  *
- *   1. The task would hold more than its GPU has: the allocation fails at once, as it would have.
+ *   1. The task would hold more than its GPU has: the allocation fails at once.
  *   2. That much is free on its GPU, or how much is free is not known: the allocation is tried
  *      again, one on a GPU between two samples of it.
  *   3. A task on its GPU is ending, about to leave, or expected to end before it could be suspended
  *      and resumed: the allocation waits for it.
- *   4. Another GPU has room for the waiting task: it is moved there.
+ *   4. Another GPU has enough memory for the waiting task: it is moved there.
  *   5. A task on its GPU of no higher priority is suspended: one that waits itself, before one that
  *      computes; one of lower priority; one whose memory is enough, before one whose memory is not;
  *      then the one whose suspension and
- *      resumption cost least; of equals the youngest. It is resumed when there is room again
- *      (yield.c). An older task that waits does not give way to a younger one.
+ *      resumption cost least; of equals the youngest. It is resumed when enough memory is free
+ *      again (yield.c). An older task that waits does not give way to a younger one.
  *   6. All tasks on the GPU wait, no external process is there, and none can be suspended, as
  *      clients of MPS: the allocation of the youngest fails. That task runs again when there is
  *      room.
@@ -79,7 +79,7 @@ static bool is_beyond_gpu(const struct core *core, const struct task *task)
     return false;
 }
 
-/* Rule 2. On which of several GPUs the allocation waits is not known: all must have that much. */
+/* Rule 2. The GPU of the allocation is unknown if the task has several: all must have that much. */
 static bool is_free(const struct core *core, const struct task *task)
 {
     for (int i = 0; i < task->n_gpus; i++) {
@@ -259,8 +259,8 @@ static int settle_wait(struct core *core, const struct task *task, int64_t now_u
     return fails ? answer_task(core, task, false, now_us) : 0;
 }
 
-/* No other task is placed on the GPUs of a task that waits, or of which no sample shows yet what it
- * got. */
+/* No other task is placed on the GPUs of a task that waits, or whose new memory no sample shows
+ * yet. */
 static void mark_wanted(struct core *core)
 {
     core->any_wanted = core->n_memory_waits > 0;

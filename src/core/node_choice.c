@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Asking a policy for the GPUs of a task in a cluster of many servers.
+ * Asks a policy for the GPUs of a task in a cluster of many servers.
  *
  * A task of several GPUs runs on one node, so its policy is asked about one node after the other,
  * in their order; a task of one GPU has the choice among all GPUs at once. On a single server both
  * are the same.
  *
- * For a task over several nodes the policy is asked about each GPU alone, as if the task wanted
- * only that one: so it says which are open. Which of these the task gets is node_spread.c's
+ * For a task over several nodes the policy is asked about each GPU alone, as if the task requested
+ * only that one: this finds the open GPUs. Which of these the task gets is node_spread.c's
  * decision, idle ones first: the task runs at the speed of its slowest GPU.
  *
  * An example. Nodes a and b of two GPUs each; GPU a:1 and all of b are idle. A task of two GPUs is

@@ -12,7 +12,7 @@ static inline bool node_spread_is_wanted(const struct task_request *request)
 }
 
 /*
- * Finds nodes and indices of which every GPU is open: the lowest indices that are open on enough
+ * Finds nodes and indices such that every GPU is open: the lowest indices that are open on enough
  * nodes, and the first of these nodes.
  *
  * is_open:  may the GPU be one of them?

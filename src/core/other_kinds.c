@@ -13,7 +13,7 @@
  */
 #include "core/core_private.h"
 
-/* Chosen, to keep a pass short: tasks that are looked at, and of those the ones that are tried. */
+/* Chosen, to keep a pass short: the number of tasks examined, and of those the number tried. */
 #define PASS_DEPTH_MAX 256
 #define PASS_TRIES_MAX 32
 

@@ -57,7 +57,7 @@ struct verdict {
 
 struct core_settings;
 
-/* Does the server of a GPU have what a task needs beside the GPU? */
+/* Does the server of a GPU meet a task's other requirements? */
 enum node_admission {
     NODE_ADMITS,
     NODE_NOT_NOW, /* it would once other tasks have ended */
@@ -74,9 +74,9 @@ struct node_check {
 };
 
 /*
- * What is predicted of the head of the queue on one GPU, if no further task comes there. It is the
- * same for all tasks that are tried behind the head: the first of them that needs it notes it here
- * (policy/opening.c). The core forgets it when the view or the time changes.
+ * The prediction for the head of the queue on one GPU, if no further task is placed there. It is
+ * the same for all tasks that are tried behind the head: the first of them that needs it stores it
+ * here (policy/opening.c). The core forgets it when the view or the time changes.
  */
 struct head_outlook {
     bool is_noted;
@@ -97,10 +97,9 @@ struct placement_query {
     bool idle_only;  /* only idle GPUs: the task is exclusive, or recovers alone */
     double recovery_free_bytes; /* free on each GPU for a task that recovers; 0: no requirement */
     bool passes_reservation;    /* the task recovers: reservations do not concern it */
-    bool is_unexplained;        /* with PLACE_WAIT, the verdicts are not read: a cheaper condition
-                                   may be tested before the one that would be the reason */
+    bool is_unexplained;        /* with PLACE_WAIT no verdict is read: cheap tests come first */
     int first_gpu, end_gpu;     /* only these are considered: a node's; 0, 0: all */
-    const struct node_check *node_check; /* NULL: the server has all that tasks need */
+    const struct node_check *node_check; /* NULL: the server meets all requirements */
 };
 
 /* Returns the index behind the last GPU that the query considers. */
@@ -154,8 +153,7 @@ struct policy {
      *      its outlooks.
      *   2. Time alone does not turn PLACE_WAIT into PLACE_NOW, but for tasks behind a reservation
      *      (the core asks again for them every 30 s) and for samples that become too old.
-     *   3. A resident that allocates memory it is known to need does not turn PLACE_WAIT into
-     *      PLACE_NOW.
+     *   3. A resident that allocates its known requirement does not turn PLACE_WAIT into PLACE_NOW.
      *   4. A change of an activity level does not turn PLACE_WAIT into PLACE_NOW, unless the level
      *      becomes known, unknown or 0, or crosses conditions->smact_max. (It may change the order
      *      among GPUs that fit.) A rise of power or PCIe traffic does not either.

@@ -3,25 +3,24 @@
  * Preemption: a running task gives way to one of a higher priority, or to one of the same priority
  * that its policy ranks before it.
  *
- * The rank of a task (struct policy, `rank`) is a time: how long it still runs, where that is
- * known, or how much it has had. With preemption the head of the main queue is, within the highest
- * priority, the task of the smallest rank (or one whose latest start has come: fair_start.c). If it
- * has to wait, running tasks are stopped for it (stop_choice.c): suspended, or paused where the
- * driver cannot suspend them. Those of the lowest priority are stopped first; of one priority those
- * of the largest rank; of one rank those that are suspended and resumed most quickly.
+ * The rank of a task (struct policy, `rank`) is a time: its remaining time, where that is known, or
+ * its GPU time so far. With preemption the head of the main queue is, within the highest priority,
+ * the task of the smallest rank (or one whose latest start has come: fair_start.c). If it has to
+ * wait, running tasks are stopped for it (stop_choice.c): suspended, or paused where the driver
+ * cannot suspend them. Those of the lowest priority are stopped first; of one priority those of the
+ * largest rank; of one rank those that are suspended and resumed most quickly.
  *
  * A task of a lower priority than the head's is stopped as soon as it has begun to use its GPUs;
- * when it was stopped before, not until it has computed 20 times as long as stopping it costs since
- * it came back. So it may be stopped often, but loses at most 5 % of its time by that after the
- * first stop. A task of a higher priority is not stopped. One of the same priority is stopped only
- * if
+ * when it was stopped before, not until it has computed 20 times as long as a stop costs since it
+ * was resumed. So it may be stopped often, but loses at most 5 % of its time after the first stop.
+ * A task of a higher priority is not stopped. One of the same priority is stopped only if
  *
  *   1. its rank is over four times that of the head, also less twice what stopping it costs;
  *   2. it has computed so long that all its stops together cost at most 5 % of that.
  *
- * A suspended task is resumed when its turn by priority and rank has come, or where it delays no
- * task before it; a paused one, when the task that it gave way to has left its GPU. Under a policy
- * that ranks no tasks, the main queue waits for suspended tasks that come before its head.
+ * A suspended task is resumed when it is its turn by priority and rank, or where it delays no task
+ * before it; a paused one when the task that it gave way to has left its GPU. Under a policy that
+ * ranks no tasks, the main queue waits for suspended tasks that come before its head.
  *
  * Example, rank by rest: task 1 has 5 h left on the only GPU and holds 20 GiB, task 2 needs 10 min.
  * To suspend and resume task 1 costs 18 s: task 2 starts at once and ends 5 h earlier, task 1 ends
@@ -110,7 +109,7 @@ static bool is_stopped_rather(
 
 static const struct stop_rule by_rank = {may_be_stopped, is_stopped_rather, YIELD_TO_TASK};
 
-/* ---- which task comes back ---- */
+/* ---- which task is resumed ---- */
 
 static int continue_paused(struct core *core, int64_t now_us)
 {

@@ -3,10 +3,10 @@
  * Can a request ever be met here? Asked when a task is submitted: one that can never start would
  * wait for ever.
  *
- * What counts is what the server or the cluster has, not what is free now: as many GPUs of its
- * kind on one node, or the same on several, large enough for the memory that it declares, and the
- * host's CPUs and memory. An estimate of its memory refuses nothing, since it may be wrong. On two
- * nodes, one with four A100 of 40 GiB, the other with two of 80 GiB:
+ * The test uses the totals of the server or the cluster, not what is free now: enough GPUs of its
+ * kind on one node, or on each of several, large enough for its declared memory, and the host's
+ * CPUs and memory. An estimate of its memory refuses nothing, since it may be wrong. On two nodes,
+ * one with four A100 of 40 GiB, the other with two of 80 GiB:
  *
  *     gpus=4                   yes
  *     gpus=6                   no: at most 4 on one node
@@ -95,7 +95,7 @@ static const char *why_fewer(const struct core *core, int places)
     return " (MIG instances serve tasks of one GPU only)";
 }
 
-/* The request, and the memory that each of its GPUs has to have. */
+/* The request, and the memory that each of its GPUs must have. */
 struct servable {
     const struct core *core;
     const struct task_request *request;

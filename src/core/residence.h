@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A task's memory on a GPU, from its placement on. Other tasks are held off the GPU until a
- * resident has settled, so that the memory it is about to take is not given away.
+ * A task's memory on a GPU, from its placement on. No other task is placed on the GPU until a
+ * resident has settled, so that its memory is not given to another task.
  *
  *                 no memory seen                          memory seen
  *
@@ -18,8 +18,8 @@
  *                `-------------------------------------'
  *
  * "Anew": a task that was seen without memory (it was loading data) and takes its first is held off
- * for up to settle_max_us again. A task of which nothing was seen is not: its memory may have been
- * there all the time.
+ * for up to settle_max_us again. A task without any reading is not: its memory may have been there
+ * all the time.
  */
 #ifndef COLLOC_CORE_RESIDENCE_H
 #define COLLOC_CORE_RESIDENCE_H
@@ -27,7 +27,7 @@
 #include <stdbool.h>
 
 enum residence {
-    RESIDENCE_PLACED,          /* nothing is known of its memory yet */
+    RESIDENCE_PLACED,          /* its memory is not known yet */
     RESIDENCE_ABSENT,          /* a reading showed no memory */
     RESIDENCE_PLACED_SETTLED,  /* as PLACED, after settle_max_us */
     RESIDENCE_ABSENT_SETTLED,  /* as ABSENT, after settle_max_us */

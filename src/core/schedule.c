@@ -4,12 +4,12 @@
  *
  * The recovery queue comes first: tasks that ran out of GPU memory, by submission. If the first of
  * them has to wait, as many GPUs as it wants are drained: no other task is placed there, so that
- * they become idle. Those behind it take what they can elsewhere.
+ * they become idle. Recovering tasks behind it are placed on other GPUs.
  *
  * Before it, allocations that wait for memory are answered (memory_answer.c), and tasks give way to
- * services that miss their latency targets, or come back (service.c). After it, suspended
- * tasks are resumed and tasks on GPUs that fail are moved away (yield.c). While a suspended task
- * waits, no task of the main queue starts.
+ * services that miss their latency targets, or are resumed (service.c). After it, suspended tasks
+ * are resumed and tasks on GPUs that fail are moved away (yield.c). While a suspended task waits,
+ * no task of the main queue starts.
  *
  * Then the main queue, by class of priority and in the order of main_queue.c: its head
  * (core_head_of_queue) is placed, and the next head, until one has to wait. All others then wait
@@ -44,9 +44,9 @@ const struct policy *core_task_policy(const struct core *core, const struct task
 }
 
 /*
- * What a task that ran out of memory needs free on each GPU for its next attempt (dissertation,
- * section 7.2): what was free when it started, or its estimate, and a step more for every crash.
- * Returns 0 when it needs GPUs to itself, as it does for the last attempt.
+ * The free memory that a task needs on each GPU for its next attempt after it ran out of memory
+ * (dissertation, section 7.2): the free memory at its start, or its estimate, and a step more for
+ * every crash. Returns 0 when it needs GPUs without other tasks, as for the last attempt.
  */
 static double recovery_free_bytes(const struct core *core, const struct task *task)
 {
@@ -208,8 +208,8 @@ static void release_reservation_of_chosen(struct core *core, const struct task *
         core_release_reservation(core);
 }
 
-/* The GPUs of one node that are drained soonest. Returns how many, at most as many as the task
- * wants. */
+/* The GPUs of one node that are drained soonest. Returns their number, at most the number that the
+ * task requests. */
 static size_t list_drainable(const struct core *core, const struct task *task, int first, int end,
     const struct drain_order *order, int64_t now_us, int *ret_gpus)
 {
@@ -220,8 +220,8 @@ static size_t list_drainable(const struct core *core, const struct task *task, i
     return n;
 }
 
-/* The node with as many drainable GPUs as the task wants of which the slowest is drained soonest:
- * sets core->chosen. Returns false when there is none. */
+/* The node with enough drainable GPUs whose slowest one is drained soonest: sets core->chosen.
+ * Returns false when there is none. */
 static bool choose_drained(
     struct core *core, const struct task *task, const struct drain_order *order, int64_t now_us)
 {
@@ -262,7 +262,7 @@ static bool may_drain_for(const void *context, int gpu)
            may_drain(from->core, gpu, from->task, from->now_us);
 }
 
-/* The nodes and indices of which the GPU with most residents has the fewest: sets core->chosen. */
+/* The nodes and indices whose fullest GPU has the fewest residents: sets core->chosen. */
 static bool choose_drained_over_nodes(struct core *core, const struct task *task, int64_t now_us)
 {
     struct drainable from = {core, task, 0, now_us};
@@ -278,8 +278,8 @@ static bool choose_drained_over_nodes(struct core *core, const struct task *task
 
 /*
  * Drains as many GPUs as the task wants, so that it starts even when the main queue never runs dry.
- * The GPUs stay the same unless enough others are empty already. None is drained when too few
- * could be: GPUs must not stand idle for nothing.
+ * The GPUs stay the same unless enough others are empty already. None is drained when too few could
+ * be: GPUs must not be idle for nothing.
  */
 static void drain_gpus(struct core *core, const struct task *task, int64_t now_us)
 {
@@ -389,7 +389,7 @@ static void reserve_whole_nodes(struct core *core, uint64_t id)
     }
 }
 
-/* What a later sample is compared with (view_update.c). */
+/* The value that a later sample is compared with (view_update.c). */
 static void note_external_memory(struct core *core)
 {
     for (int i = 0; i < core->view.n_gpus; i++) {
@@ -399,14 +399,19 @@ static void note_external_memory(struct core *core)
     }
 }
 
-/* Can the GPUs that were chosen for the head still serve it? One may have failed or gone silent, or
- * be kept from it by a reservation in advance. */
+/* Can the GPUs that were chosen for the head still serve it? One may have failed or stopped
+ * answering, or be kept from it by a reservation in advance. */
 static bool does_choice_hold(const struct core *core, const struct task *head, int64_t now_us)
 {
+    int left = head->request.gpus;
     core_set_aside(core, head, now_us);
-    for (int i = 0; i < core->view.n_gpus; i++)
-        if (core->view.gpus[i].is_choice_of_head && !can_serve(core, i, head, now_us))
+    for (int i = 0; i < core->view.n_gpus && left > 0; i++) {
+        if (!core->view.gpus[i].is_choice_of_head)
+            continue;
+        if (!can_serve(core, i, head, now_us))
             return false;
+        left--;
+    }
     return true;
 }
 
@@ -570,10 +575,15 @@ static int list_behind(
     int depth = order.shortest_first ? CORE_QUEUE_DEPTH_MAX / (queues > 0 ? queues : 1) : most + 1;
     for (int i = 0; (queue = core_main_queue(core, i)); i++) {
         int seen = depth ? 0 : -1;
-        for (struct task *task = queue->first; task && seen < depth; task = task->next, seen++)
-            if (task != head && task->request.need.kind != NEED_PENDING)
-                n = top_k_insert(ret_tasks, n, (size_t)most, sizeof *ret_tasks, &task,
-                    is_backfilled_sooner, &order);
+        for (struct task *task = queue->first; task && seen < depth; task = task->next, seen++) {
+            if (task == head || task->request.need.kind == NEED_PENDING)
+                continue;
+            if (n == (size_t)most && !order.shortest_first &&
+                !is_backfilled_sooner(&task, &ret_tasks[n - 1], &order))
+                break; /* nor do those behind it in its queue come before the last of the list */
+            n = top_k_insert(
+                ret_tasks, n, (size_t)most, sizeof *ret_tasks, &task, is_backfilled_sooner, &order);
+        }
     }
     return (int)n;
 }
@@ -641,8 +651,8 @@ static int try_behind(
     return r;
 }
 
-/* Places tasks behind the head, where their policies see that it is not delayed. They leave it
- * the CPUs and the main memory that it needs. */
+/* Places tasks behind the head, where their policies see that it is not delayed. They leave enough
+ * CPUs and main memory for it. */
 static int backfill_behind(struct core *core, const struct task *head, int64_t now_us)
 {
     struct task *behind[CORE_BACKFILL_TRIES_MAX];

@@ -4,10 +4,10 @@
  *
  * The driver reports the latency of their requests (LATENCY). While a service misses its target,
  * the tasks beside it give way, one after the other: those of the lowest priority first, and of
- * these the one that came last. They are suspended, or paused where that is all that is possible.
- * Once the target has been met for the hold (core_settings.service_hold_us), one of them comes
- * back, or another task may be placed there (policy/service_guard.c). If the target is missed again
- * soon after that, the hold is doubled: what does not fit is not tried all the time.
+ * these the newest. They are suspended, or paused where that is all that is possible. Once the
+ * target has been met for the hold (core_settings.service_hold_us), one of them is resumed, or
+ * another task may be placed there (policy/service_guard.c). If the target is missed again soon
+ * after that, the hold is doubled, so that a task that does not fit is not tried all the time.
  *
  *     t=0    the service runs alone          p99 20 ms of 50
  *     t=60   task a is placed beside it      p99 80 ms
@@ -15,11 +15,11 @@
  *     t=190  a goes on                       p99 80 ms
  *     t=200  a is paused                     p99 20 ms; the hold is 240 s now
  *
- * What has been reported is not in the log. After a restart nothing is known of a service, nothing
- * comes beside it, and what is paused stays so, until the hold is over again.
+ * Reports are not in the log. After a restart the latency of a service is unknown: no task is
+ * placed beside it, and paused tasks stay paused, until the hold has passed again.
  *
- * A service that ends is run again: after a second, or after twice as long for each end that came
- * soon, up to 4 min 16 s.
+ * A service that ends is run again: after a second, and after twice as long for each further early
+ * end, up to 4 min 16 s.
  */
 #include <math.h>
 
@@ -34,7 +34,7 @@ enum { HOLDS_PER_MISS = 12, HOLDS_PER_SETTLE = 6 };
  * be the cause. */
 enum { HOLDS_TO_BLAME = 5, DOUBLINGS_MAX = 4 };
 
-/* Chosen: an attempt that lasts longer has not ended soon. */
+/* Chosen: the end of a longer attempt is not early. */
 #define QUICK_END_US (300 * SECOND_US)
 
 enum { RESTART_DOUBLINGS_MAX = 8 }; /* chosen: 2^8 s is 4 min 16 s */
@@ -71,7 +71,7 @@ int core_apply_restart(struct core *core, struct task *task, const struct event 
     return 0;
 }
 
-/* ---- what is known of a service ---- */
+/* ---- the state of a service ---- */
 
 void core_begin_service(struct task *task)
 {
@@ -221,7 +221,7 @@ static int help_service(struct core *core, const struct task *service, int64_t n
     return task ? core_stop_task(core, task, YIELD_TO_SERVICE, service->id, now_us) : 0;
 }
 
-/* Do the services beside the paused task let it go on? True also when none is there any more. */
+/* Do the services beside the paused task let it continue? True also when there is none any more. */
 static bool may_go_on(const struct core *core, const struct task *task, int64_t now_us)
 {
     for (int i = 0; i < task->n_gpus; i++) {
@@ -237,7 +237,7 @@ static bool may_go_on(const struct core *core, const struct task *task, int64_t 
     return true;
 }
 
-/* Of those that share a GPU, the one that was paused first goes on first. */
+/* Of paused tasks on a GPU, the one that was paused first continues first. */
 static bool comes_back_first(const struct core *core, const struct task *task)
 {
     for (int i = 0; i < core->n_tasks; i++) {

@@ -3,11 +3,11 @@
  * The choice between time-slicing and MPS, rule by rule in the order of sharing_choose. A reason
  * has a stored name, which does not change, and a text for people.
  *
- * What SHARING_AUTO chooses where nothing forces one mode follows from the interference model. An
+ * Where no rule forces a mode, SHARING_AUTO follows the interference model. An
  * example: of two recommenders, which keep the GPU busy for a fifth of their time, each runs at
  * 0.92 of its speed in turns and, waiting for its launches, at 0.77 by MPS. The sums are 1.84 and
- * 1.53: in turns. But the first one has started by MPS, when it was alone: it is not known what
- * will come beside a task, and most trainings gain from MPS.
+ * 1.53: in turns. But the first one has started by MPS, when it was alone: its later co-residents
+ * are unknown, and most trainings gain from MPS.
  */
 #include "core/sharing_choice.h"
 
@@ -18,9 +18,9 @@
 #include "sharing/interference_cache.h"
 
 /* A mode other than MPS has to be predicted to let all together get this many times as much done.
- * It stays until the task ends, and its co-residents change meanwhile: on resampled traces 1.02 and
- * 1.05 were worse than 1.1, and 1.15 no better (docs/measured/auto.md, "Other rules that were
- * tried", also says where that is from). */
+ * The mode stays until the task ends, and its co-residents change meanwhile: on resampled traces
+ * 1.02 and 1.05 were worse than 1.1, and 1.15 no better (docs/measured/auto.md, "Rules that were
+ * tried and rejected", has the source). */
 #define ADVANTAGE_MIN 1.1
 
 /* After this many failures of its MPS server a task runs without MPS. Chosen: one may be chance. */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Which running tasks are stopped so that a waiting one, the head, can start or be resumed: one on
- * each GPU that it lacks. A rule of the caller says which tasks may be (preempt.c: by priority and
- * rank; slots.c: when their time slot is over). Of those a task is chosen only if the head then has
- * the memory that it needs on that GPU, and the tasks that stay leave it SMs. No other task is
- * stopped for a head for which one has been, nor while a GPU was not sampled since a task came or
- * left.
+ * each GPU that it lacks. A rule of the caller selects the tasks that may be stopped (preempt.c: by
+ * priority and rank; slots.c: when their time slot is over). Of those a task is chosen only if the
+ * head then has the memory that it needs on that GPU, and the tasks that stay leave it SMs. No
+ * other task is stopped for a head for which one has been, nor while a GPU was not sampled since a
+ * task came or left.
  *
  * Example: the head needs 30 GiB. On a GPU of 40 GiB run task 1 (20 GiB) and task 2 (15 GiB). Task
  * 1 is not enough, nor is task 2: none is stopped. On another runs task 3 alone: it is stopped.
@@ -26,8 +26,8 @@ static double needed_bytes(const struct core *core, const struct task *task)
                     : (double)conditions->min_free_bytes;
 }
 
-/* Would `in` have its memory on the GPU, and SMs, when `out` had left it? What a resident will take
- * but has not taken yet is not free. */
+/* Would `in` have its memory on the GPU, and SMs, when `out` had left it? Memory that a resident
+ * will still take is not free. */
 static bool would_fit(const struct core *core, const struct gpu_view *gpu, const struct task *out,
     const struct task *in)
 {
@@ -50,7 +50,7 @@ static bool would_fit(const struct core *core, const struct gpu_view *gpu, const
 }
 
 /* Would the head still be kept off the GPU after the stop? A task that can only be paused stays on
- * its GPU; and what a service does not admit does not depend on the tasks beside it. */
+ * its GPU; and the admission of a service does not depend on the other tasks. */
 static bool stays_closed(const struct core *core, const struct task *out, enum verdict_kind present)
 {
     switch (present) {
@@ -73,7 +73,7 @@ struct stop {
     const struct task *task; /* NULL: the GPU admits the head already */
 };
 
-/* What the order of stops depends on. */
+/* The criteria for the order of stops. */
 struct stop_order {
     const struct core *core;
     const struct stop_rule *rule;

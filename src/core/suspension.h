@@ -15,8 +15,8 @@
  * The core decides SUSPENDING, RESUMING, MOVING, PAUSE and CONTINUE, and leaves an effect for each;
  * the driver of the core answers the first three with SUSPENDED, RESUMED, MOVED or
  * SUSPENSION_FAILED. All effects may be repeated: after a restart, STARTED leaves the effect of the
- * state again, and a process that is there already is answered for at once. So a daemon or a helper
- * that is killed between any two events leaves a task that runs or is suspended, and is found so.
+ * state again, and an effect that is already done is answered at once. So if a daemon or a helper
+ * is killed between any two events, the task runs or is suspended, and is found in that state.
  */
 #ifndef COLLOC_CORE_SUSPENSION_H
 #define COLLOC_CORE_SUSPENSION_H
@@ -29,10 +29,10 @@ enum yield_reason {
     YIELD_TO_USER,     /* a user's command */
     YIELD_TO_MEMORY,   /* a task waits for GPU memory */
     YIELD_TO_TASK,     /* a task that ends sooner, or has a higher priority, takes its place */
-    YIELD_TO_SLOT,     /* its time slot is over */
+    YIELD_TO_SLOT,     /* its time slot has ended */
     YIELD_TO_ROOM,     /* it makes room for a task that needs a GPU to itself */
     YIELD_GPU_FAILING, /* its GPU is emptied */
-    YIELD_UNUSED,      /* it has not used its GPUs for long; it comes back when it calls CUDA */
+    YIELD_UNUSED,      /* it has not used its GPUs for long; it is resumed when it calls CUDA */
     YIELD_TO_SERVICE,  /* a service beside it misses its latency target */
     YIELD_REASONS
 };
@@ -45,9 +45,8 @@ enum suspension_failure {
     SUSPENSION_REFUSED,   /* the task cannot be suspended: not tried again in this attempt */
     SUSPENSION_TIMED_OUT, /* the helper was ended after its time limit */
     SUSPENSION_NO_MEMORY, /* too little memory on the host or on the GPUs: may be tried again */
-    SUSPENSION_NOT_NOW, /* no process of it uses CUDA now, or one has not come back to a new daemon:
-                             may be tried again */
-    SUSPENSION_LOST,    /* the process can never be resumed: it is ended and run again */
+    SUSPENSION_NOT_NOW,   /* no process uses CUDA, or one has not reconnected: may be tried again */
+    SUSPENSION_LOST,      /* the process can never be resumed: it is ended and run again */
     SUSPENSION_FAILURES
 };
 

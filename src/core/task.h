@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A task: what was requested, which state it is in (task.c draws its life), what it holds. The core
- * keeps no more of a task than decisions need; its script, environment and name are the driver's.
+ * has only the data that decisions need; the driver has its script, environment and name.
  */
 #ifndef COLLOC_CORE_TASK_H
 #define COLLOC_CORE_TASK_H
@@ -19,8 +19,8 @@ struct task_queue;
 
 /* What the scheduler may assume of the GPU memory a task takes on each of its GPUs. */
 enum need_kind {
-    NEED_UNKNOWN,   /* nothing is known: the policies' floor of free memory applies */
-    NEED_PENDING,   /* an estimator is at work: the task waits for it */
+    NEED_UNKNOWN,   /* unknown: the policies' minimum of free memory applies */
+    NEED_PENDING,   /* an estimate is being made: the task waits for it */
     NEED_ESTIMATED, /* may be wrong: more than every GPU has means "a GPU to itself" */
     NEED_DECLARED,  /* by the user: more than every GPU has is refused */
 };
@@ -55,7 +55,7 @@ struct sharing_mode {
         SHARE_AS_NEIGHBOURS, /* the residents are time-sliced */
         SHARE_OTHER_USER,    /* a resident is a client of another user's MPS server */
         SHARE_BESIDE_FILLER, /* of old logs: a resident nearly fills the GPU, and both took turns */
-        SHARE_CAPPED,        /* it nearly fills a GPU, and others are there: they keep some SMs */
+        SHARE_CAPPED,        /* it nearly fills a GPU, and co-residents keep some SMs */
         SHARE_MPS_FAILED,    /* MPS has failed it before */
         SHARE_POSSIBLE_CAUSE, /* it may have caused a fault under MPS, so it runs without */
         SHARE_TURNS_FASTER,   /* all together are predicted to get more done in turns */
@@ -102,16 +102,16 @@ struct task_request {
     struct host_resources host;  /* of all its processes together */
     const struct policy *policy; /* NULL: the core's default */
     bool exclusive;              /* no other task on its GPUs as long as it runs */
-    bool takes_turns;            /* it is suspended when its time slot is over and others wait */
+    bool takes_turns;            /* it is suspended when its time slot has ended and others wait */
+    bool limited;                /* the limits of its user apply (core_settings) */
+    bool once;                   /* it is not run again after an attempt, whatever ended that */
     enum sharing sharing;
     int thread_percent; /* of the SMs, by MPS; 0: as the core sees fit */
+    int priority;       /* PRIORITY_LOW to PRIORITY_URGENT */
     struct need need;
     int64_t time_limit_us; /* of one attempt; 0: none */
     struct expectation expect;
-    int priority; /* PRIORITY_LOW to PRIORITY_URGENT */
     struct service_request service;
-    bool limited;                   /* the limits of its user apply (core_settings) */
-    bool once;                      /* it is not run again after an attempt, whatever ended that */
     int64_t begin_us;               /* it does not start before; 0: at once */
     const struct dependency *after; /* of SUBMIT; a task holds those that are open: see below */
     int n_after;
@@ -196,11 +196,11 @@ enum task_gate {
     TASK_GATES
 };
 
-/* How a service does (service.c). What is reported of it is not in the log. */
+/* The state of a service (service.c). Its reports are not in the log. */
 struct task_service {
     struct reading p99_us; /* of its last report; not valid: not known */
     int64_t reported_us;   /* when that was; 0: never in this attempt */
-    int64_t met_since_us;  /* since when it meets its target; 0: it does not, or is not known to */
+    int64_t met_since_us;  /* since when it meets its target; 0: it does not, or that is unknown */
     int64_t missed_since_us;
     int64_t joined_us;  /* when a task last came beside it */
     int64_t changed_us; /* when one last came, or gave way */
@@ -234,6 +234,7 @@ struct task_run {
     struct memory_wait memory_wait;
 };
 
+/* A daemon may have tens of thousands: members are in an order without holes. */
 struct task {
     uint64_t id;
     struct task_array array;
@@ -241,29 +242,30 @@ struct task {
     struct task_queue *queue;     /* the one it is in, or NULL */
     int64_t number;               /* rising along the queue: see queue.c */
     uint32_t uid;
+    enum task_state state;
     struct task_request request;
     struct task_run *run; /* never NULL; shared until the first placement */
-    enum task_state state;
+
+    int *gpus;                 /* those it holds: indices into the view; NULL when it holds none */
+    int n_gpus;                /* 0 when it holds none */
     enum failure_class ending; /* why colloc ends it: FAILURE_CANCELLED, FAILURE_TIME_LIMIT or
                                   FAILURE_GPU_GONE; FAILURE_NONE: it does not */
-
-    int *gpus;            /* those it holds: indices into the view; NULL when it holds none */
-    int n_gpus;           /* 0 when it holds none */
-    bool has_process;     /* known to run (or to have been spawned) */
-    bool exclusive;       /* its GPUs take no other task as long as it runs */
-    bool had_coresidents; /* another task or external process was beside it in this attempt */
-    int attempts;         /* begun: the number of the last */
+    bool has_process;          /* known to run (or to have been spawned) */
+    bool exclusive;            /* its GPUs take no other task as long as it runs */
+    bool had_coresidents;      /* another task or external process was beside it in this attempt */
+    bool not_at_fault;         /* the task did not cause its last end, or may not have: its MPS
+                                  server or GPU failed, or a fault under MPS may be a
+                                  co-resident's */
+    bool possible_cause;       /* a fault under MPS ended it: its own or a co-resident's */
+    int attempts;              /* begun: the number of the last */
     int oom_count;
     int passed_count;         /* later tasks that have started before it */
     int n_backfilled;         /* residents that were placed on GPUs reserved for it */
     int requeue_count;        /* ends that the task did not cause, or may not have caused */
     int mps_failures;         /* of those, by MPS */
-    bool not_at_fault;        /* the last end was such: its MPS server or GPU failed, or a fault
-                                 under MPS may be a co-resident's */
-    bool possible_cause;      /* a fault under MPS ended it: its own or a co-resident's */
     enum task_gate gate;      /* of a BLOCKED task: what kept it so when it was last examined */
+    int n_after;              /* of `after` */
     struct dependency *after; /* dependencies that are open; on the heap, NULL without one */
-    int n_after;              /* of them */
 
     int64_t latest_start_us; /* with preemption: it comes first from then on; 0: it has none,
                                 because its time is not known */
@@ -353,7 +355,7 @@ static inline int64_t task_runs_since_us(const struct task *task)
     return task->run->yield.resumed_us ? task->run->yield.resumed_us : task->started_us;
 }
 
-/* Does colloc end the task for good? Not if its GPU is gone: then it goes back to its queue. */
+/* Does colloc end the task finally? Not if its GPU was lost: then it is requeued. */
 static inline bool task_was_ended(const struct task *task)
 {
     return task->ending && task->ending != FAILURE_GPU_GONE;
@@ -365,8 +367,8 @@ bool task_may_move(enum task_state from, enum task_state to);
 /* Returns whether the two tasks have a GPU in common. */
 bool task_shares_gpu(const struct task *a, const struct task *b);
 
-/* Returns whether the task, once it is suspended, does not come back as soon as a GPU has room: a
- * user suspended it, it did not use its GPUs, or it is to end. */
+/* Returns whether a suspended task is not resumed as soon as enough memory is free: a user
+ * suspended it, it did not use its GPUs, or it has to end. */
 bool task_stays_suspended(const struct task *task);
 
 /*
@@ -377,8 +379,8 @@ bool task_stays_suspended(const struct task *task);
  */
 bool task_is_sound(const struct task *task);
 
-/* Moves the task to a state. Aborts the program on a move that the table does not allow: to go on
- * with a wrong state would risk other users' tasks. */
+/* Moves the task to a state. Aborts the program on a move that the table does not allow: to
+ * continue with a wrong state would risk other users' tasks. */
 void task_move(struct task *task, enum task_state to);
 
 #endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Text for users of a length that is not known before: reasons why a task waits. Each piece is
- * printed behind the ones before; once the buffer is full, further pieces are lost and the text
- * ends there.
+ * Text for users whose length is not known before: reasons why a task waits. Each piece is
+ * appended; once the buffer is full, further pieces are lost and the text ends there.
  */
 #include "core/text_line.h"
 

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Changes of what was requested for a task: `colloc update`.
+ * Changes the request of a task: `colloc update`.
  *
- * A task that waits leaves its queue and enters it again, where it then belongs: with another
- * priority at another place, with a begin or dependencies among the blocked tasks. Its age stays.
+ * A waiting task leaves its queue and enters a queue again: with another priority at another place,
+ * with a begin or dependencies among the blocked tasks. Its age does not change.
  *
  *     t=0   submit a; submit b; submit c           c waits behind b
  *     t=5   update c priority=high                 b waits behind c
  *     t=9   update c begin=60                      c is blocked until t=60, and b is next
  *
- * A task that has started keeps what its processes were started with. Its owner can shorten its
- * time limit; operators can also raise it, and change its CPUs and main memory, of which it gets
- * more only as far as that is free.
+ * A task that has started keeps the options of its processes. Its owner can shorten its time limit;
+ * operators can also raise it, and change its CPUs and main memory; more is granted only as far as
+ * it is free.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -54,7 +54,7 @@ static struct host_resources changed_host(const struct task *task, const struct 
         after->memory_bytes ? after->memory_bytes : before->memory_bytes};
 }
 
-/* What a task that has its part already may still get: no more than is free. */
+/* The further part that a task may get: at most what is free. */
 static int check_more_host(const struct core *core, const struct task *task,
     const struct task_update *update, struct fault *fault)
 {

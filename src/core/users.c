@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The users of the core: what each was charged, and whose turn it is (fairness/fair_tree.h).
+ * The users of the core: the charges of each, and their order (fairness/fair_tree.h).
  *
  * Samples are not in the log, so what they charge must not decide anything until it is: it is added
  * up in `accrued_us`, and each CHARGE_PERIOD_US, and when a task of the user ends, the decision
@@ -14,9 +14,9 @@
  * more.
  *
  * With the setting usage_window_us the event also has the user's charges within that window
- * (fairness/usage_window.h), for the limits of GPU hours. The user keeps the window of the event as
- * it was; whatever reads it moves a copy to now, and to the length that the settings have. So a
- * replayed log gives the same window, whenever the setting changed.
+ * (fairness/usage_window.h), for the limits of GPU hours. The user keeps the window of the event
+ * unchanged; readers move a copy to now, and to the length in the settings. So a replayed log gives
+ * the same window, whenever the setting changed.
  *
  * Example, two free GPUs and equal users: ada has queued 100 tasks and bob, after her, one. All
  * usage is 0, so the oldest task starts: ada's. She now holds one GPU and bob none: his task is
@@ -132,8 +132,8 @@ static double size_of(const struct core *core, const struct gpu_view *gpu)
 }
 
 /*
- * The GPU's activity is divided among its residents that compute: by what each is expected to do
- * alone; equally, where that is not known of all.
+ * The GPU's activity is divided among its computing residents: by the expected activity of each
+ * alone; equally, if one of these is unknown.
  */
 struct activity {
     struct reading level;
@@ -303,7 +303,7 @@ int64_t core_usage_falls_below(
     return usage_window_falls_below(&window, (double)limit_us);
 }
 
-/* What is replayed was charged by another process: its charges are in the usage. */
+/* Replayed time was charged by another process: its charges are in the usage. */
 int core_apply_usage(struct core *core, const struct event *event)
 {
     struct core_user *user = core_add_user(core, event->usage.uid, event->time_us);

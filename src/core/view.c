@@ -72,10 +72,9 @@ struct reading gpu_view_unaccounted_bytes(const struct gpu_view *gpu)
     return bytes;
 }
 
-bool gpu_view_is_idle(const struct gpu_view *gpu)
+bool gpu_view_is_idle_otherwise(const struct gpu_view *gpu)
 {
-    if (gpu->n_residents || !gpu->mem_used_bytes.valid ||
-        gpu->mem_used_bytes.value > (double)IDLE_MEM_BYTES)
+    if (!gpu->mem_used_bytes.valid || gpu->mem_used_bytes.value > (double)IDLE_MEM_BYTES)
         return false;
     if (gpu->external_processes.valid)
         return gpu->external_processes.value == 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The view of the GPUs: what the core knows of each place a task can go (a whole GPU or a MIG
- * instance). Policies read it, only the core writes it.
+ * The view of the GPUs: the core's data about each place for tasks (a whole GPU or a MIG instance).
+ * Policies read it, only the core writes it.
  */
 #ifndef COLLOC_CORE_VIEW_H
 #define COLLOC_CORE_VIEW_H
@@ -52,7 +52,7 @@ enum view_health {
 /* Of a predicted start: later than every start that is known. */
 #define START_UNKNOWN INT64_MAX
 
-/* What a service on a GPU lets come beside it (core/service.c). */
+/* The tasks that a service on a GPU admits beside it (core/service.c). */
 struct resident_service {
     bool is_service;
     bool is_open;     /* it has met its target for long enough; or has none */
@@ -109,7 +109,7 @@ struct gpu_view {
     int64_t granted_us;               /* when an allocation that waited there last got its memory */
     size_t residents_capacity;
     struct gpu_identity id;
-    int64_t mix_since_us; /* since when the same tasks have been at work there */
+    int64_t mix_since_us; /* since when the same tasks have been active there */
     struct window smact, utilisation;
     struct window power, pcie;                /* empty unless a setting limits them */
     struct reading power_level, pcie_level;   /* watts, bytes a second; as smact_level */
@@ -142,7 +142,7 @@ struct cluster_view {
 /* The policies' settings. */
 struct conditions {
     double smact_max;        /* the dissertation: 0.80 (section 6.2.2) */
-    int64_t min_free_bytes;  /* when nothing is known of the task; the dissertation: 5 GB */
+    int64_t min_free_bytes;  /* for a task of unknown requirement; the dissertation: 5 GB */
     int64_t margin_bytes;    /* beyond the task's requirement; the dissertation: 2 GB */
     int64_t sample_valid_us; /* older samples count as none */
     int tasks_per_gpu_max;   /* 0: no limit */
@@ -163,13 +163,19 @@ const char *gpu_view_explain_hold(const struct gpu_view *gpu, char *text, size_t
 /* The newest resident that has not settled. Returns NULL when all have. */
 const struct resident *gpu_view_unsettled(const struct gpu_view *gpu);
 
+/* As gpu_view_is_idle, but for the residents. */
+bool gpu_view_is_idle_otherwise(const struct gpu_view *gpu);
+
 /*
  * Is the GPU idle? No resident, no external process, and hardly any memory in use (memory that a
  * crash left behind is not idle). Where the driver lists no processes, utilisation has to be 0.
  *
  * Returns false for everything unknown.
  */
-bool gpu_view_is_idle(const struct gpu_view *gpu);
+static inline bool gpu_view_is_idle(const struct gpu_view *gpu)
+{
+    return gpu->n_residents == 0 && gpu_view_is_idle_otherwise(gpu);
+}
 
 /* Does the GPU hold external processes, or memory of unknown origin? It may never become idle. */
 bool gpu_view_is_used_externally(const struct gpu_view *gpu, int64_t settle_us);
@@ -188,8 +194,8 @@ static inline bool task_takes_any_kind(const struct task *task)
 bool cluster_view_matches_kind(const struct cluster_view *view, int gpu, const struct task *task);
 
 /*
- * Is the GPU of a kind on which the task may run? A task names kinds; a suspended task goes on only
- * on the model that it was taken off: the driver restores no process on another.
+ * Is the GPU of a kind on which the task may run? A task names kinds; a suspended task continues
+ * only on the model that it was taken off: the driver restores no process on another.
  */
 static inline bool cluster_view_is_of_kind(
     const struct cluster_view *view, int gpu, const struct task *task)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A sample updates the view of its GPU: health, memory, the monitoring windows, what each resident
- * uses (residence.h), and what a task alone on the GPU shows of its activity.
+ * A sample updates the view of its GPU: health, memory, the monitoring windows, the memory of each
+ * resident (residence.h), and the activity of a task alone on the GPU.
  *
  * Most samples change nothing that a placement depends on, and a scheduling pass after each would
  * be most of the daemon's work. So a sample causes a pass only when it may turn a policy's
@@ -90,7 +90,7 @@ static struct reading in_steps(struct reading level, double step)
     return level.valid ? reading_of(floor(level.value / step)) : READING_NONE;
 }
 
-/* What a policy's answer depends on, as far as a sample can change it. */
+/* The inputs of a policy's answer that a sample can change. */
 struct admission_state {
     enum view_health health;
     int64_t sampled_us;
@@ -201,7 +201,7 @@ int core_apply_sample(struct core *core, const struct event *event)
 
     struct gpu_view *gpu = &core->view.gpus[sample->gpu];
     struct admission_state before = admission_state(core, gpu);
-    if (!gpu->exclusive_for) /* otherwise the sample does not change what is charged */
+    if (!gpu->exclusive_for) /* otherwise the sample does not change the charges */
         core_accrue(core, gpu, event->time_us);
     gpu->health = sample->lost ? VIEW_LOST : sample->faulty ? VIEW_FAULTY : VIEW_OK;
     gpu->sampled_us = event->time_us;

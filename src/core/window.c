@@ -81,21 +81,35 @@ int window_add(struct window *window, int64_t time_us, int64_t length_us, struct
     return 0;
 }
 
+/* Sums of every other valid value each: an addition need not wait for the one before it. */
+struct two_sums {
+    double sum, next; /* `next` gets the next value */
+    int n;            /* of values in both */
+};
+
+static void add_if_valid(struct two_sums *sums, double value)
+{
+    if (!isnan(value))
+        *sums = (struct two_sums){sums->next + value, sums->sum, sums->n + 1};
+}
+
 struct reading window_mean_since(const struct window *window, int64_t since_us, int enough)
 {
-    /* Of every other value each: an addition need not wait for the one before it. */
-    double sum = 0, second = 0;
-    int n = 0;
-    for (int i = first_since(window, since_us); i < window->count; i++) {
-        double value = entry_at(window, i)->value;
-        if (isnan(value))
-            continue;
-        double former = sum;
-        sum = second + value;
-        second = former;
-        n++;
+    struct two_sums sums = {0};
+    int i = first_since(window, since_us);
+    for (; i + 1 < window->count; i += 2) {
+        double value = entry_at(window, i)->value, second = entry_at(window, i + 1)->value;
+        if (isunordered(value, second)) { /* at least one is not valid */
+            add_if_valid(&sums, value);
+            add_if_valid(&sums, second);
+        } else {
+            sums = (struct two_sums){sums.sum + second, sums.next + value, sums.n + 2};
+        }
     }
-    return n > 0 && n >= enough ? reading_of((sum + second) / n) : READING_NONE;
+    if (i < window->count)
+        add_if_valid(&sums, entry_at(window, i)->value);
+    return sums.n > 0 && sums.n >= enough ? reading_of((sums.sum + sums.next) / sums.n)
+                                          : READING_NONE;
 }
 
 static int compare_values(const void *a, const void *b)

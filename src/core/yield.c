@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Deciding that a task gives way or comes back: what follows from users' commands and from the
- * answers of the driver, and when a suspended task is resumed. (suspension.h has the states,
- * apply_yield.c applies the decisions.)
+ * Decides that a task gives way or is resumed: after users' commands, after the answers of the
+ * driver, and when a suspended task finds a GPU. (suspension.h has the states, apply_yield.c
+ * applies the decisions.)
  *
- * A task is suspended where the driver can do that, and else paused. Suspended tasks come before
+ * A task is suspended if the driver can do that, and otherwise paused. Suspended tasks come before
  * the main queue: they have been started already. The oldest is resumed first; while it finds no
  * GPU, younger ones may, but no task of the main queue starts, unless what it waits for is a
  * service (service.c).
@@ -20,7 +20,7 @@
 /* Chosen, to keep a pass short: suspended tasks that are tried in a pass. */
 #define RESUME_TRIES_MAX 64
 
-/* ---- what is possible ---- */
+/* ---- what the driver can do ---- */
 
 static bool is_on_instance(const struct core *core, const struct task *task)
 {
@@ -128,8 +128,8 @@ int64_t core_yield_cost_us(const struct core *core, const struct task *task)
     return suspension_time_us(cost, bytes) + resumption_time_us(cost, bytes);
 }
 
-/* What stands against moving the task to the GPU; NULL: nothing. The driver loses a process whose
- * memory is not there when it is put back. */
+/* The obstacle to moving the task to the GPU; NULL: none. The driver loses a process that is
+ * restored without enough free memory. */
 static const char *why_not_moved(const struct core *core, const struct task *task, int to)
 {
     const struct gpu_view *gpu = &core->view.gpus[to];

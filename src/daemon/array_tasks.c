@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The SUBMIT of an array, which is the only event of the array's own id, has the ids and indices of
- * its tasks. The core has those that live, so that the log is read for ended ones only.
+ * The SUBMIT of an array, the only event with the array's own id, has the ids and indices of its
+ * tasks. The core has the live tasks, so the log is read only for ended ones.
  */
 #include "daemon/array_tasks.h"
 

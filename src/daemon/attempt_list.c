@@ -2,7 +2,7 @@
 /*
  * The attempts of a task: on which GPUs each ran, from when to when, and how it ended.
  *
- * The core forgets where a task ran as soon as its GPUs are free again. The events of the log say
+ * The core forgets where a task ran as soon as its GPUs are free again. The events of the log have
  * it: PLACE names the GPUs, EXITED the end. Each event of a live task is noted here once: when it
  * is decided or, after a restart, when the log is replayed. So the list survives the daemon, and
  * the record of an ended task holds it:
@@ -12,7 +12,7 @@
  *     PLACE task 7 on GPU 0         a second element follows
  *
  * An attempt has a list of its interruptions: from SUSPENDING, MOVING or PAUSE until the task
- * computes again, and the GPUs on which it then does.
+ * continues, and the GPUs on which it continues.
  */
 #include "daemon/attempt_list.h"
 
@@ -57,7 +57,7 @@ static void set_gpus(json_t *object, const struct cluster_view *view, const int 
 
 /* ---- interruptions ---- */
 
-/* The last interruption, if it goes on; NULL: the task computes. */
+/* The last interruption, if it has not ended; NULL: the task computes. */
 static json_t *open_interruption(const json_t *attempt)
 {
     const json_t *list = json_object_get(attempt, "interruptions");

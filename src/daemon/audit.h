@@ -9,7 +9,7 @@
 #include "daemon/jobs.h"
 
 /*
- * Writes the line of an event. Events that are no news for a person have none.
+ * Writes the line of an event. Events that do not interest people have none.
  *
  * core:   has the event's task, except for SUBMIT
  * event:  is durable

@@ -51,7 +51,7 @@ static const struct option {
     {"policy", LIVE(core.policy), &setting_policy, "NAME", NULL,
         "placement policy of tasks that name none: {choices}"},
     {"order", LIVE(core.order), &setting_order, "HOW", NULL,
-        "whose queued task comes first: fair (that of the user with the smaller usage per share "
+        "which user's queued task comes first: fair (that of the user with the smaller usage per share "
         "of the GPUs; docs/fair-share.md) or fifo (the oldest)"},
     {"usage-half-life", LIVE(core.usage_half_life_us), &setting_half_life, "TIME", NULL,
         "after this time, half of what a user has used counts for the order"},
@@ -229,8 +229,8 @@ static const struct option {
         "grams of CO2 for each kWh that the GPUs draw, for `colloc report`; the default is the "
         "world's mean of 2024"},
     {"web", FIELD(web), &setting_web, "ADDRESS:PORT", "on-demand",
-        "where the web page is served, such as 127.0.0.1:7480; on-demand: at 127.0.0.1 once `colloc "
-        "web` asks for it; none: never"},
+        "where the web page is served, such as 127.0.0.1:7480; on-demand: at 127.0.0.1 after the "
+        "first `colloc web`; none: never"},
     {"metrics-listen", FIELD(metrics_listen), &setting_address, "ADDRESS:PORT", "none",
         "where Prometheus reads `GET /metrics`, such as 127.0.0.1:7481; none: nowhere"},
     {"metrics-token-file", FIELD(metrics_token_file), &setting_text, "FILE", "",
@@ -248,7 +248,7 @@ static const struct option {
         "empty: the system's"},
     {"alerts-to", FIELD(alerts_to), &setting_alerts, "ADDRESS", "none",
         "mail address or https:// URL that gets a message when a GPU is lost or faulty, and when it "
-        "is well again (docs/messages.md)"},
+        "is healthy again (docs/messages.md)"},
     {"message-retry", LIVE(message_retry_us), &setting_period, "TIME", NULL,
         "after this time a message that could not be delivered is tried again; each further time "
         "is twice the last, up to 1h, and 12 attempts are made"},
@@ -296,8 +296,8 @@ static const struct option {
         "time slot of tasks that take turns; the slot of a task with much memory is longer, so "
         "that suspensions take at most 5 % of its time"},
     {"service-hold", LIVE(core.service_hold_us), &setting_period, "TIME", NULL,
-        "a service has to meet its latency target for so long before a task comes beside it or goes "
-        "on there; a twelfth of it is how long the target is missed before a task gives way "
+        "a service has to meet its latency target for this long before a task is placed or resumed "
+        "beside it; when the target is missed for a twelfth of this time, a task gives way "
         "(docs/services.md)"},
     {"services-for-all", LIVE(services_for_all), &setting_flag, "yes|no", NULL,
         "let every user submit services, which other users' tasks give way to; no: root and the "
@@ -311,10 +311,10 @@ static const struct option {
     {"node-name", FIELD(node_name), &setting_text, "NODE", "",
         "with --node: Slurm's name of this node; empty: the host's name up to its first dot"},
     {"node-socket", FIELD(node_socket), &setting_text, "PATH", "/run/colloc/node.sock",
-        "with --node: Unix socket on which Slurm's job steps ask"},
+        "with --node: Unix socket for requests of Slurm's job steps"},
     {"node-auth", FIELD(node_auth), &setting_node_auth, "HOW", NULL,
-        "with --node: what proves to colloc-slurm who reports: munge; or tls, by a key that both "
-        "have, for clusters without munge"},
+        "with --node: how the node authenticates to colloc-slurm: munge; or tls, by a shared key, for "
+        "clusters without munge"},
     {"node-key-file", FIELD(node_key_file), &setting_text, "FILE", "",
         "with --node: file of that key; empty: " NODE_KEY_USUAL},
     {"munge-socket", FIELD(munge_socket), &setting_text, "PATH", "",

@@ -25,7 +25,7 @@ struct config {
     bool suspend_any_driver;    /* also where the host may hang (checkpoint/kernel_module.h) */
     bool suspend_without_gate;  /* tasks without the preloaded library are suspended, too */
     bool slots;                 /* tasks that say nothing else take turns (core/slots.c) */
-    bool services_for_all;      /* users who are no operators may submit services */
+    bool services_for_all;      /* users other than operators may submit services */
     int64_t suspend_memory_max; /* host memory for suspended tasks; 0: half of the host's */
     char preload_library[512];  /* path of libcolloc-preload.so */
     bool host_memory_share;     /* tasks that name no host memory get their GPUs' part of it */
@@ -84,9 +84,9 @@ struct config {
     char controller[280];     /* "none", or host and port */
     char controller_user[64]; /* that the controller runs as */
     char node_name[64];       /* "": the host's */
-    char node_socket[108];    /* on which job steps ask */
+    char node_socket[108];    /* for requests of job steps */
     char munge_socket[256];   /* "": libmunge's own */
-    enum node_auth node_auth; /* what proves who reports */
+    enum node_auth node_auth; /* how reporting nodes are authenticated */
     char node_key_file[512];  /* "": with TLS the usual one */
 };
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Judges the dependencies of a submission on tasks that the core no longer knows. The core forgets
- * a task when its end is durable, and judges dependencies before that. What a user names at submit
- * may have ended long ago: its record in the event log says how.
+ * a task when its end is durable, and judges dependencies before that. A task that a user names at
+ * submit may have ended long ago: its record in the event log says how.
  *
  * Between the check of a submission and its SUBMIT, a task that it depends on may end. So once the
  * core has the task, its dependencies are compared with the log again; and so they are at the
@@ -28,7 +28,7 @@ static bool is_live(const struct task *task)
     return task && !task_state_is_done(task->state);
 }
 
-/* The core has the tasks that live, the log those that have ended. */
+/* The core has the live tasks, the log the ended ones. */
 static int count_ends(const struct core *core, struct store *store,
     const struct dependency *dependency, struct fault *fault, struct ends *ret_ends)
 {
@@ -136,7 +136,7 @@ int dependencies_resolve(const struct core *core, struct store *store,
 
 /* ---- after it ---- */
 
-/* What was found of a dependency: tasks of an array have the same ones. */
+/* The result for a dependency: tasks of an array have the same ones. */
 struct finding {
     struct dependency dependency;
     enum dependency_answer answer; /* WAITS also where the core knows all of its tasks */

@@ -2,7 +2,7 @@
 /*
  * Events into the core, decisions into the log, and only then effects into the world.
  *
- * One call of driver_feed goes like this:
+ * One call of driver_feed has these steps:
  *
  *     1. core_step applies the event and leaves effects.
  *     2. The event and each decision (EFFECT_APPEND) get an entry at the end of the queue.
@@ -11,7 +11,7 @@
  *     4. Each entry that is durable goes to the hook `recorded`. A task whose END is durable goes
  *        to the hook `ended`, and the core forgets it.
  *     5. Starts and kills are carried out by their hooks. A hook may feed the next event (STARTED):
- *        that call does steps 1 and 2, and the loop that is under way does the rest.
+ *        that call does steps 1 and 2, and the running loop does the rest.
  *
  * The one exception to that order: a running task is killed also while the log cannot be written
  * (carry_out_kills).
@@ -424,7 +424,7 @@ static void on_tick(uv_timer_t *timer)
     driver_feed_logged(driver, &tick);
 }
 
-/* Not by a timer of 0 ms: one that starts itself again keeps everything else from running. */
+/* Not by a timer of 0 ms: a timer that restarts itself blocks everything else. */
 static void schedule_tick(struct driver *driver)
 {
     int64_t deadline_us = core_deadline_us(driver->core);

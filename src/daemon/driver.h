@@ -27,7 +27,7 @@ void driver_close(struct driver *driver);
  * be written. NULL is fine. */
 void driver_destroy(struct driver *driver);
 
-/* Ends the process: a driver that cannot keep its log in memory must not go on deciding. */
+/* Ends the process: a driver that cannot keep its log in memory must not decide any more. */
 _Noreturn void driver_die_of_memory(void);
 
 /* Returns the core's time now, in microseconds; never less than before. */

@@ -17,7 +17,7 @@ struct driver_hooks {
     /* Start the task on its GPUs, and feed STARTED, UNSTARTED or EXITED. */
     void (*start)(void *context, uint64_t task);
 
-    /* End the task's processes; EXITED follows when they are gone. */
+    /* End the task's processes; EXITED follows when they have ended. */
     void (*kill)(void *context, uint64_t task);
 
     /* Suspend the task, resume it on its GPUs, or move it to those of its task_yield; SUSPENDED,
@@ -26,7 +26,7 @@ struct driver_hooks {
     void (*resume)(void *context, uint64_t task);
     void (*move)(void *context, uint64_t task);
 
-    /* Freeze the task's processes, or let them go on. */
+    /* Freeze the task's processes, or let them continue. */
     void (*pause)(void *context, uint64_t task);
     void (*unpause)(void *context, uint64_t task);
 

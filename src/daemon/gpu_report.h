@@ -10,7 +10,7 @@
 #include "gpu/attribution.h"
 #include "gpu/gpu.h"
 
-/* A task or an external process on a GPU, and its part of what the GPU did until the last
+/* A task or an external process on a GPU, and its part of the GPU's activity up to the last
  * sample. */
 struct share {
     uint64_t task; /* 0: an external process */

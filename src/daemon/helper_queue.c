@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Work waits in one list until there is a slot for its user. A slot is taken from the start of a
- * helper until it is reaped, which the kernel may put off: a process that waits for a file system
- * does not die. So a timer ends what has waited too long.
+ * helper until it is reaped, which the kernel may delay: a process that waits for a file system
+ * does not die. So a timer ends work that has waited too long.
  */
 #include "daemon/helper_queue.h"
 
@@ -37,7 +37,7 @@ struct helper_queue {
 
 /* ---- one entry ---- */
 
-/* Returns NULL when the user, or all users, have as many helpers as they may. */
+/* Returns NULL when the user, or all users together, have the maximum number of helpers. */
 static struct slot *find_slot(struct helper_queue *queue, uid_t uid)
 {
     struct slot *unused = NULL;

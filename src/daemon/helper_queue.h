@@ -8,7 +8,7 @@
  *    does.
  * 2. A user has at most `per_user` helpers, including those that were killed and that the kernel
  *    keeps; all users together have `helpers`. Further work waits, first in, first out, except that
- *    a user with as many helpers as it may have lets others pass.
+ *    other users pass a user with the maximum number of helpers.
  * 3. The queue never blocks the loop: it forks, and waits for events.
  */
 #ifndef COLLOC_DAEMON_HELPER_QUEUE_H

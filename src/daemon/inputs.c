@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The setting record-inputs: everything that the core is fed and decides goes to a file, too, for
- * `colloc replay`. A line that cannot be written, or a file beyond the size wanted, ends the
- * recording with a warning; the daemon goes on.
+ * The setting record-inputs: each input and decision of the core also goes to a file, for `colloc
+ * replay`. A line that cannot be written, or a file beyond its size limit, ends the recording with
+ * a warning; the daemon continues.
  */
 #include "daemon/inputs.h"
 

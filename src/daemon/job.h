@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the daemon knows of a task that has not ended, beside what the core knows: names and texts
- * of its submission, its attempts, and what it has used.
+ * The daemon's data about a task that has not ended, beside the core's: names and texts of its
+ * submission, its attempts, and its usage. A daemon may have
+ * tens of thousands of jobs: members are in an order without holes.
  */
 #ifndef COLLOC_DAEMON_JOB_H
 #define COLLOC_DAEMON_JOB_H
@@ -17,7 +18,7 @@
 #include "daemon/preallocation.h"
 #include "store/store.h"
 
-/* What a task has had of its GPUs so far, all attempts together. */
+/* A task's use of its GPUs so far, all attempts together. */
 struct usage {
     struct reading energy_j;
     double smact_s, span_s; /* its part of SMACT over time, and that time: GPU-seconds of which
@@ -30,35 +31,35 @@ enum { JOB_GPU_UNKNOWN = -1 };
 struct job {
     uint64_t id;
     uid_t uid;
+    enum preallocation preallocation; /* as its environment sets it */
 
     /* from the submission; the texts are in `texts` */
     const char *name; /* or `new_name` */
     const char *user;
     const char *command;           /* the command line as people read it; "": not known */
     const char *estimator;         /* "" when nothing was estimated */
-    struct reading estimate_bytes; /* what was reserved for it */
+    struct reading estimate_bytes; /* memory reserved for it */
     struct reading predicted_bytes, p99_bytes; /* the estimate itself, and its P99 */
-    enum preallocation preallocation;          /* as its environment sets it */
     int64_t text_bytes; /* of its script, environment and summary in the log */
-    char *subject;      /* what the next run of this network is known by, as JSON; or NULL */
+    char *subject;      /* JSON by which the next run of this network is recognised; or NULL */
 
-    int port;               /* of a service that is probed; 0: none */
-    const char *probe_path; /* what is asked for there; "": "/" */
     char *new_name;         /* of an UPDATE; or NULL */
+    const char *probe_path; /* of a service: the path to request there; "": "/" */
+    int port;               /* of a service that is probed; 0: none */
 
     /* its attempts */
-    json_t *attempts;           /* attempt_list.h; NULL before the first */
     int started_attempt;        /* the last whose start is in the log; 0: none */
-    enum failure_class failure; /* the last */
+    json_t *attempts;           /* attempt_list.h; NULL before the first */
     char *evidence;             /* of the last failure, or NULL */
     json_t *overruns;           /* overruns_beside at the last GPU OOM; or NULL */
+    enum failure_class failure; /* the last */
 
-    /* what it uses; written by the part gpus */
+    /* its usage; written by the part gpus */
+    int peak_gpu; /* index in the core's view of a GPU where `mem_peak_bytes` was seen, or
+                     JOB_GPU_UNKNOWN */
     struct reading mem_used_bytes, mem_peak_bytes; /* on all its GPUs together */
-    int peak_gpu;     /* index in the core's view of a GPU where that peak was seen, or
-                        JOB_GPU_UNKNOWN */
-    bool peak_whole;  /* it had its GPUs to itself then */
-    int idle_reports; /* since it last used its GPUs; idle_holders.c */
+    int idle_reports;                              /* since it last used its GPUs; idle_holders.c */
+    bool peak_whole;                               /* it had its GPUs to itself at that peak */
     struct usage usage;
 
     char texts[]; /* each with its NUL */

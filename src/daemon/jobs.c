@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Two search trees: jobs by the task's id, and users with their counts. A user's entry stays when
- * the last job is gone, because the texts of ended tasks count for a day.
+ * Two search trees: jobs by the task's id, and users with their counts. A user's entry stays after
+ * the user's last job, because the texts of ended tasks count for a day.
  *
- * A user that the database lacks is added to the sums of all unlisted users. Whether it lacks one
- * may become known, or change, while the user has jobs: then that user's sums move to the other
- * side.
+ * A user that is not in the user database is added to the sums of all unlisted users. Whether a
+ * user is listed may become known, or change, while the user has jobs: then the user's sums are
+ * moved.
  */
 #include "daemon/jobs.h"
 

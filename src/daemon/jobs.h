@@ -75,7 +75,7 @@ int jobs_count(const struct jobs *jobs);
 /* Returns how many jobs this user has; all unlisted users together are one. */
 int jobs_of_user(const struct jobs *jobs, uid_t uid);
 
-/* Returns how many jobs this user has alone, also one that the user database lacks. */
+/* Returns the number of jobs of this user only, also if the user is not in the user database. */
 int jobs_of_uid(const struct jobs *jobs, uid_t uid);
 
 /* Returns the bytes of those jobs' texts, and of the tasks' that ended in the last 24 hours.

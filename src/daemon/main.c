@@ -7,7 +7,7 @@
  *     end     submissions refused --> driver decides nothing more --> parts close their handles
  *             --> the loop runs until it is empty --> all is released
  *
- * Tasks go on when the daemon ends.
+ * Tasks continue when the daemon ends.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -41,8 +41,8 @@ static void close_signal(uv_signal_t *signal)
         uv_close((uv_handle_t *)signal, NULL);
 }
 
-/* Closes all that keeps the loop alive; a poll of the GPUs that is under way in the pool ends by
- * itself. A second call does nothing. */
+/* Closes all handles that keep the loop alive; a poll of the GPUs in the pool ends by itself. A
+ * second call does nothing. */
 static void stop_daemon(struct daemon *daemon)
 {
     signal(SIGHUP, SIG_IGN); /* a reload now comes too late */
@@ -118,8 +118,8 @@ static bool has_terminal(void)
 
 /*
  * SIGHUP has two senders. An administrator (or systemd, or logrotate) wants the configuration to be
- * read again. A terminal that was closed takes the daemon that was started in it along, as every
- * program there, unless nohup made it ignore that: it ends as by SIGTERM, and tasks go on.
+ * read again. A closed terminal ends the programs that were started in it, unless nohup made them
+ * ignore that: the daemon then ends as by SIGTERM, and tasks continue.
  */
 static void on_hangup(uv_signal_t *signal, int number)
 {
@@ -234,7 +234,7 @@ static int print_usage(FILE *out, int status)
     return status;
 }
 
-/* libjansson goes on after some failed allocations, and would lose a part of the object. */
+/* libjansson continues after some failed allocations, and would lose a part of the object. */
 static void *allocate_or_die(size_t size)
 {
     void *memory = malloc(size);
@@ -314,8 +314,8 @@ static int check_node_agent(const struct config *config, struct fault *fault)
 #endif
 }
 
-/* A list of all tasks has megabytes of text. glibc keeps such blocks for the next time once it has
- * seen one, unless this threshold is set; where blocks are mapped, their memory is given back. */
+/* A list of all tasks has megabytes of text. Without this threshold glibc keeps such blocks for the
+ * next time, once one was freed. Mapped blocks are returned to the system. */
 static void give_large_blocks_back(void)
 {
 #ifdef M_MMAP_THRESHOLD

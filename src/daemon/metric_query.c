@@ -23,7 +23,7 @@
 
 int64_t metric_query_step(int64_t span_ms, int64_t wanted_ms)
 {
-    /* Seconds; those from 10 on are whole buckets of what is stored for older times. */
+    /* Seconds; from 10 on they are whole buckets of the older data. */
     static const int steps[] = {1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200,
         14400, 28800, 86400, 7 * 86400, 28 * 86400};
     int64_t least_ms = wanted_ms > 0 ? wanted_ms : span_ms / METRIC_POINTS_USUAL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is stored of tasks and GPUs over time, as the JSON of docs/protocol.md. */
+/* The stored metrics of tasks and GPUs over time, as the JSON of docs/protocol.md. */
 #ifndef COLLOC_DAEMON_METRIC_QUERY_H
 #define COLLOC_DAEMON_METRIC_QUERY_H
 
@@ -22,7 +22,7 @@ struct metric_query {
     int64_t until_ms;
     int64_t step_ms; /* 0: METRIC_POINTS_USUAL buckets */
     size_t n_gpus;   /* all that have an index now, */
-    size_t only_gpu; /* of which this one is wanted; n_gpus: all */
+    size_t only_gpu; /* of which this one is requested; n_gpus: all */
     struct metric_gpu gpus[];
 };
 
@@ -36,7 +36,7 @@ enum { METRIC_POINTS_USUAL = 500, METRIC_POINTS_MAX = 5000 }; /* chosen: a graph
 typedef void metric_on_answer(void *context, char *text, const struct fault *fault);
 
 /*
- * Reads what a query asks for.
+ * Answers a query.
  *
  * head: further members of the answer's object, such as "\"task\":12"; not empty
  *

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Divides the GPUs by MIG anew for the tasks that wait (setting mig-plan). While tasks wait, every
+ * Divides the GPUs by MIG again for the waiting tasks (setting mig-plan). While tasks wait, every
  * period of the setting mig-plan: `colloc mig plan --apply`, which divides the GPUs that have MIG
  * enabled and no task. It is another process since a plan takes many simulations, and NVML may take
  * seconds to create an instance; the loop does not wait for it. The daemon finds the new instances
- * as it finds those that an administrator makes.
+ * in the same way as those of an administrator.
  */
 #include "daemon/mig_replan.h"
 
@@ -45,7 +45,7 @@ static void on_planned(uv_process_t *process, int64_t status, int signal)
     uv_close((uv_handle_t *)process, on_process_closed);
 }
 
-/* What it prints is for people; what goes wrong is in the daemon's log. */
+/* Its output is for people; errors are in the daemon's log. */
 static int start_plan(struct mig_replan *replan, const char *program)
 {
     char path[512], mig[] = "mig", plan[] = "plan", apply[] = "--apply", socket[600], library[600];

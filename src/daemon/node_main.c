@@ -6,7 +6,7 @@
  *     node   prepare_mps, mps_step_ended ---> mps
  *     mps    ready, count_clients, list_gpus -> node
  *
- * Jobs go on when the agent ends.
+ * Jobs continue when the agent ends.
  */
 #include "daemon/node_main.h"
 

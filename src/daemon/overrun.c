@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tasks that take more GPU memory than was set aside for them.
+ * Tasks that take more GPU memory than was reserved for them.
  *
- * A task is placed beside another because what the other declared leaves enough free. When the
- * other then takes more, the newcomer runs out of memory. Both owners should read that:
+ * A task is placed beside another because the other's declared memory leaves enough free. If the
+ * other then takes more, the new task runs out of memory. Both owners should see that:
  *
  *     task 19 declared 12.0 GiB, has taken 23.4   colloc show 19: took 11.4 GiB more than declared
  *     task 20 beside it runs out of GPU memory    colloc show 20: task 19 took 11.4 GiB more than
  *                                                 it declared
  *
- * A task's peak is known of all its GPUs together; of several GPUs the mean is compared. The
- * overruns beside a task that crashes are written to the log with its end (EXITED), because the
- * other task goes on and ends.
+ * The peak of a task is known only for all its GPUs together; with several GPUs the mean is
+ * compared. The overruns beside a task that crashes are written to the log with its end (EXITED),
+ * because the other task may end before they are shown.
  */
 #include "daemon/overrun.h"
 
@@ -78,7 +78,7 @@ void overruns_write(FILE *out, const json_t *list)
     }
 }
 
-/* What the task itself took beyond its memory requirement. */
+/* The task's own memory beyond its requirement. */
 static void write_own(FILE *out, const struct task *task, const struct job *job)
 {
     struct reading over = overrun_bytes(task, job);

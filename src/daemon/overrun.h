@@ -10,7 +10,7 @@
 #include "daemon/jobs.h"
 
 /* Returns the bytes that the task took on each of its GPUs beyond its memory requirement; 0: none;
- * not known without a requirement or a peak. `job` may be NULL. */
+ * unknown without a requirement or a peak. `job` may be NULL. */
 struct reading overrun_bytes(const struct task *task, const struct job *job);
 
 /* Returns the tasks that share a GPU with this one and overran, as {"task", "over_mib",

@@ -4,8 +4,8 @@
  * quarters. Such a peak says nothing about the memory requirement of the network, so it must not be
  * learned.
  *
- * The rule: a peak is not learned where the task's environment asks for preallocation, or where it
- * leaves it on and the task took 70 % of a GPU that it had to itself.
+ * The rule: a peak is not learned if the task's environment requests preallocation, or if it leaves
+ * preallocation on and the task, alone on a GPU, took 70 % of it.
  */
 #ifndef COLLOC_DAEMON_PREALLOCATION_H
 #define COLLOC_DAEMON_PREALLOCATION_H

@@ -2,9 +2,9 @@
 /*
  * The configuration is read again while the daemon runs (SIGHUP, `systemctl reload`).
  *
- * It is read as at the start: defaults, then the file, then the command line. A mistake changes
- * nothing. Otherwise each setting that differs is logged with its old and new value; one that
- * cannot change while the daemon runs keeps its value, which is logged too.
+ * It is read as at the start: defaults, then the file, then the command line. With a mistake
+ * nothing changes. Otherwise each changed setting is logged with its old and new value; a setting
+ * that cannot change while the daemon runs keeps its value, which is logged too.
  *
  * Contract: the scheduler's settings change between two of its steps, and a recording (inputs.c)
  * has them at that place, so that `colloc replay` decides as the daemon did.

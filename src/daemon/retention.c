@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Forgets old tasks. Each hour, ended tasks that are older than the configured time leave the log,
- * some hundred in one transaction so that the loop goes on in between. Then their folders, with
- * their output, are removed: each folder of a task that is neither live nor in the log.
+ * Forgets old tasks. Each hour, ended tasks that are older than the configured time are removed
+ * from the log, some hundred in a transaction so that the loop runs in between. Then their folders,
+ * with their output, are removed: each folder of a task that is neither live nor in the log.
  */
 #include "daemon/retention.h"
 

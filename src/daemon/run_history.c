@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A ring of the last runs of networks that are known by their fingerprint (model/fingerprint.h).
- * What a record says of the memory requirement:
+ * What a record says about the memory requirement:
  *
  *     COMPLETED, peak 11.2 GiB        the run took 11.2 GiB
  *     OUT_OF_MEMORY, peak 38 GiB      it takes more than 38 GiB

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The file names users, the core knows numbers. While the loop runs it must not wait for the user
- * database (LDAP, perhaps), so the file is read twice: first to find its mistakes and to list its
- * users, who are looked up in the background; when all answers have come, with their numbers.
+ * The file has names of users, the core uses numbers. While the loop runs it must not wait for the
+ * user database (LDAP, perhaps), so the file is read twice: first to find its mistakes and to list
+ * its users, who are looked up in the background; when all answers have come, with their numbers.
  */
 #include "daemon/share_file.h"
 

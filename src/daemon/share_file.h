@@ -15,7 +15,7 @@
  */
 int share_file_read(const char *path, struct fault *fault, struct share_table *ret_table);
 
-/* Called once. `table`: the new shares, valid during the call; NULL: `fault` says what is wrong. */
+/* Called once. `table`: the new shares, valid during the call; NULL: `fault` has the mistake. */
 typedef void share_file_on_read(
     void *context, const struct share_table *table, const struct fault *fault);
 

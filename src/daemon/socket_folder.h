@@ -10,9 +10,9 @@
 enum { SOCKET_PATH_MAX = 512 }; /* longer than any socket's path */
 
 /*
- * Makes the folder of the socket with this mode, if it is not there. With the right to rename files
- * in the folder, a user could put another socket there and read the requests of other users: such a
- * folder is refused.
+ * Makes the folder of the socket with this mode, if it does not exist. With the right to rename
+ * files in the folder, a user could put another socket there and read the requests of other users:
+ * such a folder is refused.
  *
  * Returns 0, or -errno with a fault; -EPERM: other users may write to the folder.
  */

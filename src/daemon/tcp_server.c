@@ -2,7 +2,7 @@
 /*
  * Runs an HTTP server over TCP in the loop. libmicrohttpd has one descriptor to poll and one
  * timeout: the server runs when the descriptor is readable and when the timeout has passed, and
- * asks for its next timeout after each run.
+ * sets its next timeout after each run.
  */
 #include "daemon/tcp_server.h"
 
@@ -15,7 +15,7 @@ struct tcp_server {
     uv_loop_t *loop;
     struct tcp_address address;
     struct api_server *api; /* NULL: it does not listen */
-    uv_poll_t poll;         /* initialised while `api` is there */
+    uv_poll_t poll;         /* initialised while `api` exists */
     uv_timer_t timer;
     bool is_closed;
 };

@@ -20,8 +20,7 @@ struct tcp_server *tcp_server_create(uv_loop_t *loop);
  * address: "127.0.0.1:7480"; with port 0 a free one
  * options: of the API server; its listen_fd is set here
  *
- * Returns 0; or -errno with a fault: -EINVAL for what is no address, -EADDRINUSE for a port that is
- * taken.
+ * Returns 0; or -errno with a fault: -EINVAL for an invalid address, -EADDRINUSE for a port in use.
  */
 int tcp_server_listen(struct tcp_server *server, const char *address,
     const struct api_server_options *options, struct fault *fault);
@@ -36,10 +35,11 @@ bool tcp_server_is_listening(const struct tcp_server *server);
 /* Returns the address, borrowed; meaningful once it listens. */
 const struct tcp_address *tcp_server_address(const struct tcp_server *server);
 
-/* Sends what was answered outside of the server's own turns. */
+/* Sends answers that were made outside of the server's own turns. */
 void tcp_server_run(struct tcp_server *server);
 
-/* Ends listening and answers what is pending with 503. A second call does nothing; NULL is fine. */
+/* Ends listening and answers pending requests with 503. A second call does nothing; NULL is
+ * fine. */
 void tcp_server_close(struct tcp_server *server);
 
 /* Releases the server once the loop has run after tcp_server_close. NULL is fine. */

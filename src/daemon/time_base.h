@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The core's clock: time since boot plus an offset that is chosen once a boot and kept in the state
- * folder's file `clock`. A daemon that is started again in the same boot goes on with the same
- * clock, whatever the wall clock shows by then; so a wrong wall clock neither ends tasks by their
- * time limit nor lasts in the times of later events.
+ * folder's file `clock`. A daemon that is started again in the same boot continues with the same
+ * clock, whatever the wall clock shows then; so a wrong wall clock neither ends tasks by their time
+ * limit nor affects the times of later events.
  *
- * The offset makes the core's time near the wall's when it is chosen. People are shown wall time.
+ * When the offset is chosen, the core's time is near the wall clock's. People see wall time.
  *
  * Example: a machine boots with a clock that is 40 years ahead, until NTP sets it. The core's time
  * never goes back, so a task that was queued before the boot would have waited for 40 years. While
@@ -26,7 +26,7 @@ struct time_base {
     int64_t offset_us;          /* the core's time = time since boot + this */
 };
 
-/* What the daemon finds at its start: all in microseconds. */
+/* The clocks at the daemon's start: all in microseconds. */
 struct time_now {
     char boot_id[BOOT_ID_SIZE]; /* "": not known */
     int64_t boot_us, wall_us;
@@ -35,7 +35,7 @@ struct time_now {
 };
 
 /*
- * The clock to go on with. Pure.
+ * The clock to continue with. Pure.
  *   kept: of the daemon before, or NULL
  * Returns the kept one when it is of this boot and not behind the log; otherwise one that begins at
  * the wall's time, or at the log's last where the wall clock shows less or is not to be believed.

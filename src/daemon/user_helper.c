@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Runs a function in a child process that is a user, with a time limit. The parent forks, and
- * watches two descriptors of the child and a timer, whichever comes first:
+ * Runs a function in a child process as a user, with a time limit. The parent forks, and watches
+ * two descriptors of the child and a timer, whichever comes first:
  *
  *     a pipe     the child's report, or its end before that
  *     a timer    the order's limit: the child is killed

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A helper process for one action that may block: on a user's file system, a name service or an MPS
- * control daemon. It has a time limit, and the loop goes on meanwhile. The process may become a
- * user, and that user may then stop or kill it. A process that exceeds its limit is killed. One
- * that the kernel keeps nevertheless, as in a file system that does not answer, is reaped later.
+ * control daemon. It has a time limit, and the loop runs meanwhile. The process may become a user,
+ * and that user may then stop or kill it. A process that exceeds its limit is killed. If the kernel
+ * keeps it nevertheless, as in a file system that does not answer, it is reaped later.
  *
  *     child = user_helper_begin(&helper, loop, &order, fault);
  *     if (child == USER_HELPER_CHILD) {
@@ -73,8 +73,8 @@ int user_helper_become(const struct user_helper_order *order);
 /* In the child: reports and ends it. */
 _Noreturn void user_helper_end(struct user_helper *helper, const struct user_helper_report *report);
 
-/* Stops watching: on_done is not called, and the child goes on by itself. Does nothing when none is
- * under way. */
+/* Stops watching: on_done is not called, and the child continues by itself. Does nothing without a
+ * child. */
 void user_helper_leave(struct user_helper *helper);
 
 #endif

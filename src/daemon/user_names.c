@@ -2,9 +2,9 @@
 /*
  * Names of users without waiting for the user database. A table of entries, by number or by name,
  * and rounds. In a round, one helper process looks up all queued entries, up to NAMES_PER_ROUND,
- * and writes the answers into shared memory one after the other. When the round's time is over, the
- * rest are NAME_NO_ANSWER. There is one round at a time: a question waits for at most two, even
- * where the name service does not answer.
+ * and writes the answers into shared memory one after the other. After the round's time limit the
+ * rest are NAME_NO_ANSWER. There is one round at a time: a question waits for at most two, even if
+ * the name service does not answer.
  */
 #include "daemon/user_names.h"
 
@@ -98,8 +98,8 @@ static bool is_entry_of(const struct name_entry *entry, uid_t uid, const char *n
     return name ? strcmp(entry->name.name, name) == 0 : entry->name.uid == uid;
 }
 
-/* Returns a free entry, or the one answered longest ago of those that no request waits for; NULL:
- * requests wait for all. */
+/* Returns a free entry, or the entry answered longest ago that no request waits for; NULL: requests
+ * wait for all. */
 static struct name_entry *find_free(struct names *names)
 {
     struct name_entry *oldest = NULL;
@@ -272,7 +272,7 @@ static void find_or_look_up(
     entry->is_queued |= is_due(entry);
     bool may_exist_now = entry->name.state == NAME_NONE && entry->is_queued;
     if (entry->name.state != NAME_ASKED && !may_exist_now)
-        answer_waiters(entry); /* with what was known: the new answer is for the next one */
+        answer_waiters(entry); /* with the old answer: the new one is for the next request */
     begin_round(names);
 }
 

@@ -13,7 +13,7 @@
 
 enum {
     NAME_MAX_BYTES = 64,   /* with its NUL; a longer name is shown as its number */
-    NAMES_LIMIT_MS = 2000, /* of one round; chosen: what a person waits for a list */
+    NAMES_LIMIT_MS = 2000, /* of one round; chosen: as long as a person waits for a list */
     NAMES_PER_ROUND = 64,  /* chosen */
     NAMES_KEPT = 4096,     /* chosen: 400 KiB */
 };
@@ -28,9 +28,8 @@ enum name_state {
 struct name {
     enum name_state state;
     uid_t uid;
-    gid_t gid; /* of a known user, from the user database */
-    char
-        name[NAME_MAX_BYTES]; /* of a known user; otherwise the number as text, or what was asked */
+    gid_t gid;                 /* of a known user, from the user database */
+    char name[NAME_MAX_BYTES]; /* of a known user; otherwise the number as text, or the question */
 };
 
 struct names;
@@ -42,14 +41,14 @@ struct names;
 struct names *names_create(
     uv_loop_t *loop, void (*on_change)(void *context, const struct name *name), void *context);
 
-/* Ends all questions with what is known. NULL is fine. */
+/* Ends all questions with the known answers. NULL is fine. */
 void names_close(struct names *names);
 
 /* Releases it once the loop has run for the last time. NULL is fine. */
 void names_destroy(struct names *names);
 
-/* Returns what is known of this user now, valid until the loop goes on. Never waits: a name that is
- * not known, or was looked up long ago, is looked up for the next call. */
+/* Returns the known answer about this user, valid until the loop's next turn. Never waits: an
+ * unknown name, or one that was looked up long ago, is looked up for the next call. */
 const struct name *names_of_uid(struct names *names, uid_t uid);
 
 /* Returns whether the user database is known to lack this user. Looks nothing up. */

@@ -44,10 +44,10 @@
 #include "daemon/http/http_answers.h"
 #include "daemon/mps/mps_by_hand.h"
 #include "daemon/time_base.h"
-#include "exec/tree.h"
+#include "exec/process_owner.h"
 #include "preload/page.h"
 
-#define METRIC_BATCH_US      (5 * SECOND_US)  /* chosen: what a crash may cost of the metrics */
+#define METRIC_BATCH_US      (5 * SECOND_US)  /* chosen: a crash may lose this much */
 #define METRIC_IDLE_BATCH_US (30 * SECOND_US) /* chosen: the same while no task runs */
 
 /* ---- the driver's ---- */
@@ -428,13 +428,13 @@ static int64_t suspension_poll_gpus(void *context)
     return gpus_poll_closely(daemon->gpus);
 }
 
-/* The processes of one GPU that descend from the task's shim. */
-static size_t add_processes(const struct gpu_report *report, pid_t shim,
+/* The task's processes on one GPU. */
+static size_t add_processes(const struct gpu_report *report, const struct attempt_roots *task,
     struct suspension_process *list, size_t n, size_t capacity)
 {
     const struct gpu_sample *sample = report->sample;
     for (size_t i = 0; sample->processes.valid && i < sample->processes.count; i++)
-        if (n < capacity && tree_find_root(sample->processes.item[i].pid, &shim, 1) == 0)
+        if (n < capacity && process_owner_find(sample->processes.item[i].pid, task) == 0)
             list[n++] = (struct suspension_process){
                 .pid = sample->processes.item[i].pid,
                 .gpu = report->info->uuid,
@@ -448,10 +448,16 @@ static size_t suspension_find_processes(
 {
     struct daemon *daemon = context;
     struct gpu_report report;
+    const struct task *known = core_task(daemon->core, task);
     pid_t shim = attempts_find_shim(daemon->attempts, task);
+    const struct attempt_roots root = {.shims = &shim,
+        .count = 1,
+        .state_dir = daemon->config.state_dir,
+        .tasks = &task,
+        .attempts = known ? &known->attempts : NULL};
     size_t n = 0;
-    for (size_t i = 0; shim && gpus_report(daemon->gpus, i, &report); i++)
-        n = add_processes(&report, shim, ret_list, n, capacity);
+    for (size_t i = 0; shim && known && gpus_report(daemon->gpus, i, &report); i++)
+        n = add_processes(&report, &root, ret_list, n, capacity);
     return n;
 }
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The table of checks, in the order in which their failures explain each other: without a driver
- * there are no GPUs, and without GPUs nothing can be suspended. A user repairs what failed first
+ * there are no GPUs, and without GPUs nothing can be suspended. A user repairs the first failure
  * and runs the command again.
  *
  *     driver  ok      version 580.159.04
  *     mps     failed  nvidia-cuda-mps-control is not on PATH. Advice: install the driver's ...
  *
- * The GPUs are opened once, before the first check, and all checks read what was found.
+ * The GPUs are opened once, before the first check, and all checks read the results.
  */
 #include "doctor/doctor.h"
 

@@ -25,7 +25,7 @@ struct doctor_options {
     const char *preload;      /* path of libcolloc-preload.so; likewise */
 };
 
-/* What the checks share. */
+/* The state that the checks share. */
 struct doctor {
     struct doctor_options options;
     int gpus_answer; /* of gpu_set_open: 0, a gpu_answer or -errno */
@@ -44,7 +44,7 @@ size_t doctor_run(const struct doctor_options *options, struct doctor_check *ret
 
 /* ---- for the checks ---- */
 
-/* Say how a check went. `detail`: what was found; `advice`: what to do. */
+/* Report the result of a check. `detail`: what was found; `advice`: what to do. */
 void doctor_pass(struct doctor_check *check, const char *detail, ...)
     __attribute__((format(printf, 2, 3)));
 void doctor_fail(struct doctor_check *check, const char *advice, const char *detail, ...)

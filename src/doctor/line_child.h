@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A child process that is asked line by line, with a time limit for each answer. */
+/* A child process that answers line by line, with a time limit for each answer. */
 #ifndef COLLOC_DOCTOR_LINE_CHILD_H
 #define COLLOC_DOCTOR_LINE_CHILD_H
 

@@ -76,6 +76,7 @@ const char *evidence_name(enum evidence evidence)
         "several runs",
         "same run",
         "other optimizer",
+        "compiled step",
     };
     return names[evidence];
 }
@@ -155,7 +156,7 @@ static int check_request(const struct estimate_request *request, struct fault *f
     return 0;
 }
 
-/* In bytes. A larger estimate, or one that is not a number, means that the input is wrong. */
+/* In bytes. The input is wrong where an estimate is larger than this, or not a number. */
 static const double bytes_max = 0x1p62;
 
 static int check_answer(const struct estimate *estimate, struct fault *fault)

@@ -22,12 +22,12 @@
 
 enum { ESTIMATE_UNKNOWN = 1 }; /* no error: the estimator has no answer, and its note says why */
 
-/* "Not given", for numbers of a request of which 0 would be a user's mistake. */
+/* "Not given", for those numbers of a request where 0 would be a user's mistake. */
 #define ESTIMATE_NOT_GIVEN INT64_MIN
 #define ESTIMATE_BATCH_MAX ((int64_t)1000000000) /* chosen: a larger batch is a mistake */
 
-/* What is known of a task. Only `batch` has to be set; in the other members zero and NULL mean "not
- * given". */
+/* The known facts of a task. Only `batch` has to be set; in the other members zero and NULL mean
+ * "not given". */
 struct estimate_request {
     const struct model *model;   /* parsed summary, or the layers of the export */
     const struct export *export; /* its model is the one above */
@@ -58,6 +58,7 @@ enum evidence {
     EVIDENCE_RUNS,     /* runs at two other batches or more */
     EVIDENCE_SAME_RUN, /* a run at this batch */
     EVIDENCE_OTHER_OPTIMIZER, /* a run at this batch with another optimizer */
+    EVIDENCE_COMPILED,        /* a training step that JAX compiled */
     EVIDENCE_KINDS,
 };
 

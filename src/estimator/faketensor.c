@@ -2,7 +2,7 @@
 /*
  * The estimator faketensor, a baseline of the RAD thesis (chapter 5): the peak of all tensors that
  * live at the same time in one forward and backward pass. It leaves out the CUDA context, the
- * optimizer and what the allocator wastes, so it is always too low. colloc_export runs the model on
+ * optimizer and the allocator's waste, so it is always too low. colloc_export runs the model on
  * PyTorch's fake tensors; this file returns its figure.
  */
 #include <inttypes.h>

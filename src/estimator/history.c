@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The estimator history: what the same network took before, on the same kind of GPU, with the same
- * optimizer and precision, or at the same batch with another optimizer.
+ * The estimator history: the peaks of earlier runs of the same network on the same kind of GPU,
+ * with the same optimizer and precision, or at the same batch with another optimizer.
  *
  *   - Runs at the same batch: the highest peak.
  *   - A run at the same batch with another optimizer: its peak, and the difference of the two
@@ -11,7 +11,7 @@
  *     physical memory at that other batch (both above the CUDA context).
  *   - Runs at two batches or more: the line through the two nearest ones.
  *   - A run that ran out of memory is only a lower bound.
- *   - Peaks that fall while the batch grows are those of runs with a memory limit: no answer.
+ *   - Peaks that fall while the batch grows come from runs with a memory limit: no answer.
  *
  * Example: runs at batches 32 and 64 took 6 and 8 GiB. The line gives 7 GiB for 48, and 12 GiB for
  * 128.
@@ -32,7 +32,7 @@ enum { BATCHES_MAX = 64 }; /* chosen: different batches of one network; further 
  * equal trainings differ by up to 0.4 % in most cases (docs/measured/estimators.md). */
 static const double falling_most = 0.02;
 
-/* What is known of one batch, from all its completed runs. */
+/* The facts about one batch, from all its completed runs. */
 struct point {
     int64_t batch;
     double peak;  /* bytes, the highest */
@@ -98,7 +98,7 @@ static void gather_points(const struct estimate_request *request, struct points 
         if (!matches_request(run, fingerprint, request))
             continue;
         if (!is_compatible(request->optimizer, run->optimizer, OPTIMIZER_NOT_GIVEN)) {
-            /* What an optimizer takes of which only the name is known cannot be taken away. */
+            /* The memory of an optimizer that is known by name only cannot be subtracted. */
             bool are_known = run->optimizer != OPTIMIZER_OTHER &&
                              request->optimizer != OPTIMIZER_OTHER;
             if (are_known && !run->lower_bound && run->batch == estimate_batch(request).value)

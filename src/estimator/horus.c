@@ -8,14 +8,14 @@
  * left as published: it multiplies gradients by the batch, which is wrong, and knows no optimizer.
  *
  * The published figures for CARMA's tasks follow from it with four bytes per element, G = P, d =
- * 800 MiB and A = the outputs of the layers but for pooling over windows, dropout and layers that
+ * 800 MiB and A = the outputs of the layers except pooling over windows, dropout and layers that
  * only rename a tensor (identity, flatten). That gives ResNet-50, Xception, MobileNetV2 and
  * ResNet-18/34 within 0.001 MiB, Inception, EfficientNet-B0 and VGG-16 within 0.05 %. Not followed:
  * efficientNet_cifar100 (its reader missed BatchNormAct2d), mobilenet_cifar100 (the same figures
  * once more), mnist (a batch of 64 under the name of 32), values cut at 40000, and the figures for
  * BERT, GPT-2 and XLNet, whose summaries hold no output shape: P there was the printed total that
  * counts every level of the tree, and A a number that does not follow from the text. Without shapes
- * A is not known, and so is the estimate.
+ * A is not known, and neither is the estimate.
  */
 #include <errno.h>
 #include <inttypes.h>

@@ -7,25 +7,26 @@
 
 #include "base/clock.h"
 #include "base/hash.h"
-#include "exec/tree.h"
 
-static int index_of(pid_t root, const pid_t *roots, size_t count)
+static int index_of(pid_t root, const struct attempt_roots *roots)
 {
-    for (size_t i = 0; i < count; i++)
-        if (roots[i] == root)
+    for (size_t i = 0; i < roots->count; i++)
+        if (roots->shims[i] == root)
             return (int)i;
     return -1;
 }
 
 int ancestry_cache_find_root(
-    struct ancestry_cache *cache, pid_t pid, const pid_t *roots, size_t count, int64_t now_us)
+    struct ancestry_cache *cache, pid_t pid, const struct attempt_roots *roots, int64_t now_us)
 {
     struct ancestry_entry *entry = &cache->entries[(unsigned)pid & (ANCESTRY_CACHE_ENTRIES - 1)];
-    uint64_t hash = hash_bytes(HASH_START, roots, count * sizeof *roots);
+    uint64_t hash = hash_bytes(HASH_START, roots->shims, roots->count * sizeof *roots->shims);
     if (entry->pid == pid && entry->roots == hash && now_us - entry->checked_us < SECOND_US)
-        return index_of(entry->root, roots, count);
-    int found = tree_find_root(pid, roots, count);
-    *entry = (struct ancestry_entry){
-        .pid = pid, .root = found < 0 ? 0 : roots[found], .roots = hash, .checked_us = now_us};
+        return index_of(entry->root, roots);
+    int found = process_owner_find(pid, roots);
+    *entry = (struct ancestry_entry){.pid = pid,
+        .root = found < 0 ? 0 : roots->shims[found],
+        .roots = hash,
+        .checked_us = now_us};
     return found;
 }

@@ -95,7 +95,7 @@ void attempt_clean(const char *folder)
     }
 }
 
-/* Reserves disk space for what the shim writes: on a full disk it could neither start the task nor
+/* Reserves disk space for the shim's files: on a full disk it could neither start the task nor
  * record its end. */
 static int reserve_space(const char *folder, struct fault *fault)
 {

@@ -41,13 +41,13 @@ enum attempt_state {
                                 * claim taken */
     ATTEMPT_RUNNING,
     ATTEMPT_ENDED,
-    ATTEMPT_NO_FOLDER, /* it cannot start any more; whether it ever started is not known */
+    ATTEMPT_NO_FOLDER, /* it cannot start any more; whether it ever started is unknown */
     ATTEMPT_LOST, /* it ran, but its shim was killed or the machine went down: processes may remain,
                      so call attempt_sweep */
 };
 
 /* The file of an attempt's folder with a time limit in microseconds that counts instead of the
- * spec's. The shim reads it when the limit that it knows is over. */
+ * spec's. The shim reads it when it reaches its present limit. */
 #define ATTEMPT_TIME_LIMIT "time-limit"
 
 /* Why the daemon ends a running attempt. */

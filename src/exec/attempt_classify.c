@@ -24,7 +24,7 @@
  * waited for. */
 #define READ_LIMIT_MS 5000
 
-/* What FILE.1 has of the attempt's output comes before what the file has. */
+/* The attempt's output in FILE.1 comes before the output in the file. */
 static void scan_before(
     struct logscan *scan, const struct attempt_spec *spec, enum output_renewal renewal)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Why an attempt failed: from how it ended and from what it wrote. */
+/* Finds why an attempt failed, from its end and its output. */
 #ifndef COLLOC_EXEC_ATTEMPT_CLASSIFY_H
 #define COLLOC_EXEC_ATTEMPT_CLASSIFY_H
 
@@ -11,8 +11,8 @@
  * Reads the attempt's output and classifies its end (exec/failure_classify.h).
  *
  * folder:      of the attempt.
- * file:        the files it wrote, as output_open found them. One that is gone, is not regular or
- *              cannot be read counts as empty; where the file system does not answer within 5 s all
+ * file:        the files it wrote, as output_open found them. A file that is missing, not regular
+ *              or not readable counts as empty; if the file system does not answer within 5 s all
  *              do, and the evidence says so.
  * end:         how the main process ended.
  * ret_failure: filled, also for an attempt that succeeded (FAILURE_NONE).

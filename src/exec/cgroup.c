@@ -24,8 +24,8 @@
 
 #define READ_LIMIT   MIB
 #define ENTER_TRIES  5            /* a sweep may remove it between making and entering */
-#define KILL_WAIT_US (10 * MS_US) /* between two tries to remove what is not empty yet */
-#define DEPTH_MAX    16           /* of cgroups that a task of root's has made in its own */
+#define KILL_WAIT_US (10 * MS_US) /* between two tries to remove cgroups that are not empty yet */
+#define DEPTH_MAX    16           /* of cgroups that a task of root has made in its own cgroup */
 
 #define CPU_PERIOD_US   100000 /* the kernel's default; cpu.max is CPU time within it */
 #define CPU_PERIOD_TEXT "100000"
@@ -50,7 +50,7 @@ static int write_entry(const char *path, const char *name, const char *text)
     return r;
 }
 
-/* A file that is not there belongs to a controller that the cgroup has not. */
+/* A missing file belongs to a controller that the cgroup does not have. */
 static int set_limit(const char *path, const char *name, const char *format, int64_t value)
 {
     char text[64];
@@ -69,9 +69,9 @@ int cgroup_limit(const char *path, const struct cgroup_limits *limits)
     return r == 0 ? set_limit(path, "pids.max", "%lld", limits->processes) : r;
 }
 
-/* At memory.max the kernel takes page cache back before it kills. memory.high below it was tried: a
- * process whose anonymous memory reached it was throttled for minutes and neither went on nor ended
- * (docs/measured/people.md). It is reset for attempts of a daemon that had set it. */
+/* At memory.max the kernel reclaims page cache before it kills. A memory.high below it was tested:
+ * a process whose anonymous memory reached it was throttled for minutes and neither continued nor
+ * ended (docs/measured/people.md). It is reset for attempts of a daemon that had set it. */
 int cgroup_limit_attempt(const char *path, const struct cgroup_limits *limits)
 {
     int r = limits->memory_bytes > 0 ? write_entry(path, "memory.high", "max") : 0;
@@ -244,7 +244,7 @@ struct cgroup_controllers cgroup_available(const char *path)
     return read_controllers(path, "cgroup.controllers");
 }
 
-/* Each alone: one that the kernel lacks does not keep the others from being enabled. */
+/* One at a time: a controller that the kernel lacks does not prevent the others. */
 struct cgroup_controllers cgroup_enable(const char *path)
 {
     static const char *const orders[] = {"+cpu", "+memory", "+pids"};

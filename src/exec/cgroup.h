@@ -41,7 +41,7 @@ int cgroup_open_home(char *ret_home, struct cgroup_controllers *ret_enabled, str
 struct cgroup_controllers cgroup_available(const char *path);
 
 /* Enables the controllers for the children of the cgroup, as far as the kernel allows it. Returns
- * those that are enabled then. */
+ * the enabled ones. */
 struct cgroup_controllers cgroup_enable(const char *path);
 
 /* The largest amounts for all processes of a cgroup together; 0: no limit. */
@@ -81,8 +81,8 @@ int cgroup_enter(const char *path, const struct cgroup_limits *limits);
  * Returns how many there were, 0 if there is no such cgroup; or -errno. */
 int cgroup_kill(const char *path);
 
-/* Freezes all processes in it and below it, or lets them go on; the kernel does it soon after. 0 or
- * -errno (-ENOENT: no such cgroup, or a kernel before 5.2). */
+/* Freezes all processes in it and below it, or lets them continue; the kernel does it soon after. 0
+ * or -errno (-ENOENT: no such cgroup, or a kernel before 5.2). */
 int cgroup_freeze(const char *path, bool is_frozen);
 
 /*

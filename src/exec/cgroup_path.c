@@ -85,6 +85,21 @@ bool cgroup_parse_name(
            hash == hash_of(state_dir, strlen(state_dir));
 }
 
+bool cgroup_parse_attempt(
+    const char *own, const char *state_dir, uint64_t *ret_task, int *ret_attempt)
+{
+    static const char home[] = "/" CGROUP_HOME "/";
+    for (const char *at = own; (at = strstr(at, home)); at++) {
+        const char *name = at + sizeof home - 1;
+        char text[64]; /* the longest name has 40 */
+        int length = (int)strcspn(name, "/");
+        if (snprintf(text, sizeof text, "%.*s", length, name) < (int)sizeof text &&
+            cgroup_parse_name(text, state_dir, ret_task, ret_attempt))
+            return true;
+    }
+    return false;
+}
+
 int64_t cgroup_parse_value(const char *text, const char *key)
 {
     size_t length = strlen(key);

@@ -47,6 +47,16 @@ bool cgroup_of_attempt(const char *home, const char *folder, char *ret_path, siz
 bool cgroup_parse_name(
     const char *name, const char *state_dir, uint64_t *ret_task, int *ret_attempt);
 
+/*
+ * Finds the attempt in whose cgroup a process is, or in one below it.
+ *
+ * own: the process's cgroup, as cgroup_parse_own writes it.
+ *
+ * Returns true, with the task and the attempt, when that attempt belongs to `state_dir`.
+ */
+bool cgroup_parse_attempt(
+    const char *own, const char *state_dir, uint64_t *ret_task, int *ret_attempt);
+
 /* Returns the value of `key` in a text of "KEY NUMBER" lines, such as cgroup.events; -1:
  * missing. */
 int64_t cgroup_parse_value(const char *text, const char *key);

@@ -2,6 +2,13 @@
 /*
  * The claim file: its POSIX lock shows that the shim is running; its name, which can be taken only
  * once, keeps other shims from starting. claim.h has an example.
+ *
+ * A claim is a regular file, a fence is a symbolic link: both are known by what they are, not by
+ * what is in them. So only the name has to be on the disk before the task runs, which takes one
+ * flush of the disk. If the contents told them apart, they would have to be there as well. A claim
+ * that a power cut has emptied is still a claim. (Versions up to 0.2 made an empty file as a fence.
+ * Should one of them have been killed right after that, this version calls the attempt lost: never
+ * the other way round.)
  */
 #include "exec/claim.h"
 
@@ -10,15 +17,14 @@
 #include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/file.h"
 
 #define RESERVED_BYTES 4096 /* a block of the usual file systems; the claim holds a process id */
+#define FENCE          "never-started" /* where the link points: for people who list the folder */
 
-/* Does not change the size of the file: an empty claim is a fence. */
 int claim_reserve(const char *folder)
 {
     char path[PATH_MAX];
@@ -47,15 +53,6 @@ static int open_locked(const char *path, int flags)
     return r < 0 ? r : fd;
 }
 
-/*
- * Syncs the claim and its name, not the new folders above: ext4, XFS and btrfs write the name of a
- * new folder together with a file that is synced in it, and each fsync costs a flush of the disk.
- */
-static int make_durable(int fd, const char *path)
-{
-    return fsync(fd) < 0 ? -errno : file_sync_folder_of(path);
-}
-
 /* Renames the file unless the new name is taken. Where the file system cannot do that (NFS), a
  * second name is made by link(2), which may need an inode. */
 static int rename_new(const char *from, const char *to)
@@ -70,8 +67,14 @@ static int rename_new(const char *from, const char *to)
     return 0;
 }
 
-/* There is no reserved file if the claim is taken already, or if an earlier version of colloc made
- * the attempt: then a new file gets the name, if that is free. */
+/*
+ * There is no reserved file if the claim is taken already, or if an earlier version of colloc made
+ * the attempt: then a new file gets the name, if that is free.
+ *
+ * The folder is synced, but not those above it, which may be new as well: ext4, XFS and btrfs write
+ * the name of a new folder before or together with what is synced in it, and each fsync costs a
+ * flush of the disk.
+ */
 int claim_take(const char *folder)
 {
     char path[PATH_MAX], from[PATH_MAX];
@@ -87,7 +90,7 @@ int claim_take(const char *folder)
     int r = fd == -EAGAIN || fd == -EACCES ? 1 : fd < 0 ? fd : rename_new(from, path);
     if (is_own)
         unlink(from);
-    if (fd >= 0 && r == 0 && (r = make_durable(fd, path)) < 0)
+    if (fd >= 0 && r == 0 && (r = file_sync_folder_of(path)) < 0)
         unlink(path); /* nothing has run: the attempt counts as never started */
     if (fd >= 0 && r != 0)
         close(fd);
@@ -130,20 +133,14 @@ int claim_probe(const char *folder, pid_t *ret_shim, int *ret_pidfd)
 {
     char path[PATH_MAX];
     snprintf(path, sizeof path, "%s/" CLAIM_NAME, folder);
-    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    if (fd >= 0) {
-        close(fd);
+    if (symlink(FENCE, path) == 0)
         return CLAIM_FENCED;
-    }
     if (errno != EEXIST)
         return -errno;
-    fd = open(path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+    int fd = open(path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0)
-        return -errno;
-    struct stat status;
-    int r = fstat(fd, &status) < 0 ? -errno
-            : status.st_size       ? open_holder(fd, ret_shim, ret_pidfd)
-                                   : CLAIM_FENCED;
+        return errno == ELOOP ? CLAIM_FENCED : -errno;
+    int r = open_holder(fd, ret_shim, ret_pidfd);
     close(fd);
     return r;
 }

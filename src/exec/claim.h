@@ -2,16 +2,16 @@
 /*
  * A claim is a file that shows whether an attempt was started, is running, or can never start. The
  * shim locks the file and then gives it its name, so the name never exists without the lock. The
- * kernel drops the lock when the shim ends for any reason. A daemon that finds no claim makes an
- * empty one, which stops a shim that comes later. (The lock is a POSIX record lock: it belongs to
- * one process, is not inherited by fork, and the kernel reports its holder.)
+ * kernel drops the lock when the shim ends for any reason. A daemon that finds no claim takes the
+ * name for a fence, which stops a shim that comes later. (The lock is a POSIX record lock: it
+ * belongs to one process, is not inherited by fork, and the kernel reports its holder.)
  *
  * Example: the daemon makes the folder of attempt 1 with an empty `claim.reserved`. Shim 4711 locks
  * that file, writes "4711" into it and renames it to `claim`. The daemon is killed. The next one
  * finds `claim`, and the kernel reports that 4711 holds the lock: CLAIM_HELD, with a pidfd of 4711.
  * If the lock is free, the shim has ended: CLAIM_LEFT, and `exit` has how the task ended. If there
- * is no `claim`, the daemon makes an empty one: CLAIM_FENCED. Should 4711 come only now, it finds
- * the name taken and runs nothing.
+ * is no `claim`, the daemon makes a symbolic link of that name: CLAIM_FENCED. Should 4711 come only
+ * now, it finds the name taken and runs nothing.
  *
  * Contract:
  * 1. A claim is on the disk before the task's first instruction: an attempt without one after a

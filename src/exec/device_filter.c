@@ -16,7 +16,7 @@
  *     return 0
  *     allow: return 1
  *
- * Other devices stay as they are: nvidia-uvm has another major, and holds no GPU's memory by
+ * Other devices are not filtered: nvidia-uvm has another major, and holds no GPU's memory by
  * itself. All MIG instances of a card are behind its one /dev/nvidiaN.
  */
 #include "exec/device_filter.h"

@@ -27,7 +27,7 @@
 #define STATUS_LIMIT  (64 * KIB)      /* chosen: proc(5)'s status has about 1,500 bytes */
 #define CHAIN_MAX     64 /* chosen: ancestors up to the shim; a deeper process counts as foreign */
 
-/* What the child does: list the clients, or drop some. */
+/* The child's action: list the clients, or drop some. */
 struct order {
     const char *pipe_dir;
     const struct drain_clients *drop; /* NULL: list */

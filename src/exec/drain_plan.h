@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The order in which the MPS clients of a task lose their work when the task is to end. A pure
- * function of what is known of the processes.
+ * function of the facts about the processes.
  *
  * There are two opposite demands. A client that a signal kills in the middle of its work may harm
  * the other clients on the GPU, so the MPS server drops its work first (terminate_client). But a
@@ -19,7 +19,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* What the plan depends on, of each process of the task. */
+/* The facts about each process of the task that the plan depends on. */
 struct drain_process {
     enum { SIGTERM_KILLS, SIGTERM_IGNORED, SIGTERM_CAUGHT } on_sigterm;
     bool is_shell;

@@ -7,8 +7,8 @@
  *     "ctxt"  gpu, pid (32 bits each), job (64)                      answered by a "ctxt" of 32 bits
  *     "req"   kinds, number of pids (32 bits each), job (64), pids   answered by a "req" of text
  *
- * The pids are those of the process and its ancestors. They are what the process says; which
- * process sent the datagram, the kernel says.
+ * The pids are those of the process and its ancestors. The process itself states them; the kernel
+ * identifies the sender of the datagram.
  */
 #include "exec/kineto_message.h"
 

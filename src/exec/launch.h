@@ -19,7 +19,7 @@
 #include "exec/spec.h"
 #include "exec/torch_responder.h"
 
-/* A child that becomes the task, and what it has reported so far. */
+/* A child that becomes the task, and its reports so far. */
 struct launch {
     pid_t pid;
     int report; /* the pipe's read end; -1 once the child runs the program, or has failed */

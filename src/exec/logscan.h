@@ -4,7 +4,7 @@
  * and hold any bytes; the memory is constant, and a log that has not grown costs one fstat.
  *
  * Of what was appended since the last call, only the last LOGSCAN_WINDOW bytes are read. An error
- * before them did not end the program, which wrote that much after it.
+ * before them did not end the program, which continued to write.
  */
 #ifndef COLLOC_EXEC_LOGSCAN_H
 #define COLLOC_EXEC_LOGSCAN_H
@@ -50,7 +50,7 @@ struct logscan {
 };
 
 /*
- * Scans what was appended to a file since the last call; all of it if the file has become shorter.
+ * Scans the text appended to a file since the last call; all of it if the file has become shorter.
  *
  * fd: in any other file than a regular one nothing is read.
  *
@@ -58,7 +58,7 @@ struct logscan {
  */
 int logscan_update(struct logscan *scan, int fd);
 
-/* The log goes on in another file, at its beginning. */
+/* The log continues at the beginning of another file. */
 void logscan_next_file(struct logscan *scan);
 
 /* Scans bytes, as if they had been appended to the log. */

@@ -8,7 +8,7 @@
 /*
  * Opens a file as open(2) does, but follows no magic link of the kernel: /dev/stdout and
  * /proc/self/fd/N would be an open file of the calling process, even if the user may not reach it.
- * May wait for the file system for ever: to be called in a helper process that is the user.
+ * May wait for the file system without end: call it in a helper process with the user's rights.
  *
  * Returns a descriptor; -ELOOP for a magic link; or another -errno.
  */

@@ -2,8 +2,8 @@
 /*
  * Keeps a task on the CPUs near its GPUs. A process whose CPUs are of another NUMA node than its
  * GPU copies its data through the connection of the processors. The affinity is a hint for the
- * scheduler of the kernel: a program that knows better sets another one (taskset, numactl, torch's
- * own binding), which a cpuset would forbid.
+ * scheduler of the kernel: a program may set another one (taskset, numactl, torch's own binding),
+ * which a cpuset would forbid.
  */
 #include "exec/near_cpus.h"
 

@@ -17,9 +17,9 @@
 int near_cpus_parse(const char *list, cpu_set_t *ret_set);
 
 /*
- * Lets the calling process, and those that it starts, run on these CPUs only, as far as it might
- * before. It may change that again. Nothing changes when they are fewer than the task needs, or
- * none of them may be used.
+ * Lets the calling process and its children run only on these CPUs, as far as they were allowed
+ * before. The process may change that again. Nothing changes if these are fewer than the task
+ * needs, or if none of them may be used.
  *
  * needed: CPUs; 0: not known
  *

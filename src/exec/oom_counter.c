@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads how many processes the kernel has killed for want of host memory: `oom_kill` in
+/* Reads the number of processes that the kernel has killed for lack of host memory: `oom_kill` in
  * memory.events of this process's cgroup, or in /proc/vmstat for the machine. */
 #include "exec/oom_counter.h"
 

@@ -17,7 +17,7 @@ enum { OUTPUT_STDOUT, OUTPUT_STDERR, OUTPUT_STREAMS };
 /* Has the file begun anew since the attempt started (output_writer.h)? */
 enum output_renewal {
     OUTPUT_NOT_RENEWED,
-    OUTPUT_MOVED_ONCE, /* what it had at first and the attempt's output before are in FILE.1 */
+    OUTPUT_MOVED_ONCE, /* its former content and the attempt's earlier output are in FILE.1 */
     OUTPUT_MOVED,      /* FILE.1 has the attempt's output only */
     OUTPUT_DROPPED,    /* FILE.1 does not have the attempt's output */
 };
@@ -73,8 +73,8 @@ int output_open_again(const char *folder, const struct attempt_spec *spec, int s
     const struct output_file *file);
 
 /*
- * Opens FILE.1, which has what the default file of standard output had before (output_writer.h),
- * for reading. To be called as the user. Another user's file or link of that name is not opened.
+ * Opens FILE.1, the former content of the default file of standard output (output_writer.h), for
+ * reading. To be called as the user. Another user's file or link of that name is not opened.
  *
  * Returns a descriptor or -errno.
  */

@@ -5,16 +5,16 @@
  * The task may hold the file open in any number of processes, and no other process can shorten it
  * then without losing lines. So the task writes into a pipe, and a process beside it writes the
  * file. When the file has half of the limit, its content goes to `colloc-12.out.1`, and it begins
- * anew with a line that says so. What `colloc-12.out.1` had before is dropped.
+ * anew with a line that says so. The former content of `colloc-12.out.1` is dropped.
  *
  *     shim ── program ── pipe ─╮
  *       ╰──── writer  ◄────────╯ ──► colloc-12.out, colloc-12.out.1
  *
- * The file stays the same one (inode), so that a reader which holds it open goes on, and the shim
+ * The file stays the same one (inode), so that a reader which holds it open continues, and the shim
  * finds it again when the task has ended.
  *
- * The writer is the shim's child and is not in the task's cgroup: whatever kills the task, it
- * writes what is left in the pipe. Its exit status says where the attempt's output is.
+ * The writer is the shim's child and is not in the task's cgroup: a kill of the task does not end
+ * it, and it still writes the rest of the pipe. Its exit status says where the attempt's output is.
  */
 #ifndef COLLOC_EXEC_OUTPUT_WRITER_H
 #define COLLOC_EXEC_OUTPUT_WRITER_H
@@ -42,7 +42,7 @@ struct output_writer {
  */
 void output_writer_append(struct output_writer *writer, const char *data, size_t size);
 
-/* What a writer needs to know of its task. */
+/* The task's data for a writer. */
 struct output_writer_task {
     const char *path; /* of the default output file; absolute */
     int64_t max_bytes;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reads what a process has used of CPU, memory and disk. /proc/PID/stat has a process's CPU time
- * and that of its children that it has waited for, and /proc/PID/io likewise its disk bytes. A
- * child's figures move to its parent when it ends, so that the sum over a tree that includes its
- * root goes on as processes come and go:
+ * Reads the use of CPU, memory and disk by a process. /proc/PID/stat has a process's CPU time and
+ * that of its children that it has waited for, and /proc/PID/io likewise its disk bytes. A child's
+ * figures move to its parent when it ends, so the sum over a tree that includes its root never
+ * jumps when processes start and end:
  *
  *     shim (root)   children so far: 10 s        shim            10 s
  *       python      own 50 s, children 5 s   ->    python        50 s, children 12 s

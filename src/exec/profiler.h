@@ -21,8 +21,8 @@ const char *profiler_program(enum profiler profiler);
 /*
  * Makes the command that runs another one under a profiler.
  *
- * output: path of the profile; the profiler appends its ending (.nsys-rep, .ncu-rep) and replaces a
- *         file that is there
+ * output: path of the profile; the profiler appends its ending (.nsys-rep, .ncu-rep) and replaces
+ *         an existing file
  * argv:   the command, NULL-terminated; its words are borrowed
  *
  * Returns an argv in one piece of memory, which the caller frees; NULL without memory.

@@ -57,8 +57,7 @@ struct shim {
     pid_t main_pid; /* 0 once it has ended */
     int main_status;
     enum phase phase;
-    enum attempt_ask asked; /* what the daemon requested; 0: nothing, also after another
-                                   * process's SIGTERM */
+    enum attempt_ask asked; /* daemon's request; 0: none, also after another process's SIGTERM */
     int64_t started_us;
     int64_t deadline_us;         /* the end of the phase */
     int64_t warning_us;          /* when the warning signal is due; TIME_NEVER: not, or not again */
@@ -123,10 +122,10 @@ static void send_warning(struct shim *shim)
         kill(shim->main_pid, spec->warning_signal);
 }
 
-/* Chosen: how often it looks whether a task that is stopped goes on. */
+/* Chosen: how often it checks whether a stopped task continues. */
 #define STOPPED_CHECK_US (2 * SECOND_US)
 
-/* What the daemon writes while the task is stopped. */
+/* The daemon's limit while the task is stopped. */
 static bool is_never(int64_t limit_us)
 {
     return limit_us >= TIME_NEVER / 2;
@@ -278,7 +277,7 @@ static void wait_for_news(struct shim *shim, int64_t check_us)
         end_because(shim, info.si_code == SI_QUEUE ? (enum attempt_ask)info.si_value.sival_int : 0);
 }
 
-/* Of a writer that was killed it is not known. */
+/* If a writer was killed, this is unknown. */
 static void note_writer_end(struct shim *shim, int status)
 {
     shim->launch.writer = 0;

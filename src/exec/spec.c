@@ -270,7 +270,7 @@ static void put_name(FILE *out, const char *name)
         fputc(*at == '/' ? '_' : *at, out);
 }
 
-/* Writes what "%" and the letter stand for. Returns whether they stand for anything. */
+/* Writes the value of "%" and the letter. Returns whether they have one. */
 static bool write_placeholder(FILE *out, const struct attempt_spec *spec, char letter)
 {
     if (letter == 'j')

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What PyTorch's profiler is to record of a task: kept as a line of text in the spec of the attempt
- * and in a file of its folder, which the daemon writes and the task's responder reads.
+ * An order to PyTorch's profiler for a task: a line of text in the spec of the attempt and in a
+ * file of its folder, which the daemon writes and the task's responder reads.
  */
 #ifndef COLLOC_EXEC_TORCH_ORDER_H
 #define COLLOC_EXEC_TORCH_ORDER_H

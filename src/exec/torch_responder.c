@@ -14,7 +14,7 @@
  * the responder reads when a process asks (torch_dispatch.c: which process gets which order).
  *
  * It ends with the task's program, and is no child of it (tracker.c has the reason and the form).
- * It then removes the folder; the shim removes what a responder that was killed has left.
+ * It then removes the folder; the shim removes the files of a killed responder.
  */
 #include "exec/torch_responder.h"
 
@@ -91,7 +91,7 @@ static const char *config_for(struct responder *responder, pid_t pid, char *text
 
 /* ---- datagrams ---- */
 
-/* Who sent it, as the kernel says: 0 for another user. */
+/* The sender by the kernel: 0 for another user. */
 static pid_t sender_of(struct msghdr *header)
 {
     const struct cmsghdr *control = CMSG_FIRSTHDR(header);

@@ -17,7 +17,7 @@
  */
 int tree_signal(pid_t root, int signal);
 
-/* The same for those that have a handler for it: it ends none of them. */
+/* The same for processes that have a handler for it: it ends none of them. */
 int tree_signal_handlers(pid_t root, int signal);
 
 /* The same for those of them whose parent is `root`. */

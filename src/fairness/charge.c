@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the use of a GPU is charged. Who uses a GPU keeps others off it in one of two ways: by its
- * activity, since the SMs are busy, or by its memory, since no further task fits. The larger of the
- * two is what others cannot have, so that is the charge. A task that waits for its data in 60 of 80
- * GiB is charged 0.75 of a GPU, one that computes at 90 % in 10 GiB is charged 0.9.
+ * Computes the charge for the use of a GPU. A task keeps others off its GPU in one of two ways: by
+ * its activity, since the SMs are busy, or by its memory, since no further task fits. Others cannot
+ * have the larger of the two, so that is the charge. A task that waits for its data in 60 of 80 GiB
+ * is charged 0.75 of a GPU, one that computes at 90 % in 10 GiB is charged 0.9.
  */
 #include "fairness/charge.h"
 

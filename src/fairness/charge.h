@@ -11,9 +11,9 @@
 /* Chosen: a suspended task keeps host memory, not GPU memory; small, but not free. */
 #define CHARGE_SUSPENDED 0.05
 
-/* What a task has of one GPU. */
+/* A task's part of one GPU. */
 struct gpu_use {
-    bool is_whole;         /* no other task may come to the GPU while it is there */
+    bool is_whole;         /* no other task may share the GPU with it */
     double equal_part;     /* 1 divided by the number of tasks on the GPU, this one included */
     struct reading smact;  /* 0..1, its part of the GPU's SM activity */
     struct reading memory; /* 0..1, its part of the GPU's memory */
@@ -21,8 +21,8 @@ struct gpu_use {
 
 /*
  * The charge of one GPU for each unit of time: the larger of its part of the SM activity and its
- * part of the memory. All of the GPU, if no other task may come; an equal part, if nothing is known
- * (unknown is never free).
+ * part of the memory. The whole GPU, if no other task may share it; an equal part, if nothing is
+ * known (unknown is never free).
  *
  * Returns 0 to 1. Inlined: each sample of a GPU charges all tasks there.
  */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whose turn it is, by shares and usage: Slurm's Fair Tree, with projects and users as levels. */
+/* Orders users by shares and usage: Slurm's Fair Tree, with projects and users as levels. */
 #ifndef COLLOC_FAIRNESS_FAIR_TREE_H
 #define COLLOC_FAIRNESS_FAIR_TREE_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Parses the file of shares. A line has up to four words, the first of which says what the line is
- * about. A user's project must have been named before, so that a misspelt one is found. */
+/* Parses the file of shares. A line has up to four words, the first of which names the kind of the
+ * line. A user's project must have been named before, so that a misspelt one is found. */
 #include "fairness/share_table.h"
 
 #include <ctype.h>

@@ -10,7 +10,7 @@
  *
  * Shares are whole numbers, relative to those of the other projects, or of the other users of the
  * project; 1 where none are given. A user that the file does not name is in the project "default"
- * with 1 share. Without a file everybody is, so all users are equal.
+ * with 1 share. Without a file every user has 1 share, so all are equal.
  */
 #ifndef COLLOC_FAIRNESS_SHARE_TABLE_H
 #define COLLOC_FAIRNESS_SHARE_TABLE_H
@@ -57,8 +57,8 @@ typedef int share_find_user(void *context, const char *name, uint32_t *ret_uid);
  * find_user, context: called for each user's line
  * ret_table:          set in each case; incomplete after a fault
  *
- * Returns 0, or a fault with file and line: -EINVAL for a line that is wrong, -ENOENT for a user
- * who does not exist, or another error of find_user.
+ * Returns 0, or a fault with file and line: -EINVAL for a line that is wrong, -ENOENT for an
+ * unknown user, or another error of find_user.
  */
 int share_table_parse(const char *text, size_t size, const char *path, share_find_user *find_user,
     void *context, struct fault *fault, struct share_table *ret_table);
@@ -66,7 +66,7 @@ int share_table_parse(const char *text, size_t size, const char *path, share_fin
 /* Returns the project and the shares of the user. */
 struct user_shares share_table_find(const struct share_table *table, uint32_t uid);
 
-/* Do the tables give everybody the same shares? */
+/* Do the tables give all users the same shares? */
 bool share_table_equal(const struct share_table *a, const struct share_table *b);
 
 #endif

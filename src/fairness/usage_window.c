@@ -6,11 +6,11 @@
  * a charge leaves the window as a whole bucket, after at least 31/32 and at most 32/32 of its
  * length.
  *
- * Example, a window of 32 h: what is charged at 10:20 is in the bucket from 10:00 to 11:00, and
- * leaves the window 32 h after 10:00.
+ * Example, a window of 32 h: a charge at 10:20 is in the bucket from 10:00 to 11:00, and leaves the
+ * window 32 h after 10:00.
  *
  * With another length, each old bucket counts in the new one in which it ended. A longer window
- * does not bring back what a shorter one has dropped.
+ * does not restore what a shorter one has dropped.
  */
 #include "fairness/usage_window.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a user was charged within the last days, exactly to 1/32 of them. */
+/* A user's charges within the last days, exact to 1/32 of that time. */
 #ifndef COLLOC_FAIRNESS_USAGE_WINDOW_H
 #define COLLOC_FAIRNESS_USAGE_WINDOW_H
 
@@ -16,7 +16,7 @@ struct usage_window {
 };
 
 /*
- * The window at another time, and of another length: what has left it is dropped.
+ * The window at another time and of another length: older charges are dropped.
  *
  * length_us: 0: the answer is empty
  * now_us:    a charge of a later time, from before the clock was set back, counts as one of now

@@ -39,7 +39,7 @@ bool attribution_weigh(struct gpu_holder *holders, size_t count);
  */
 double attribution_energy_share(double weight, size_t count, double idle_part);
 
-/* What a GPU draws between two samples. Start with {0}. */
+/* The energy of a GPU between two samples. Start with {0}. */
 struct gpu_meter {
     int64_t at_us; /* of the last sample; 0: none yet */
     int64_t activity_at_us;

@@ -41,10 +41,10 @@ enum gpu_compute_mode { /* NVML's numbers */
     GPU_COMPUTE_UNKNOWN = -1,
 };
 
-/* Of two cards of which the driver does not say how near they are. */
+/* Distance of two cards that the driver does not report. */
 #define GPU_DISTANCE_UNKNOWN '~'
 
-/* Cards of which the distances are listed. Chosen: more than a server has. */
+/* Number of cards whose distances are listed. Chosen: more than a server has. */
 enum { GPU_DISTANCES_MAX = 64 };
 
 /* One GPU, or one MIG instance of a GPU. Texts that are not known are "". */
@@ -186,8 +186,8 @@ struct gpu_sample {
     enum gpu_health health;
     char health_reason[112]; /* "" when OK */
 
-    /* What is wrong with a GPU that answers ("": nothing); when is_serious, no task should be
-     * placed on it. */
+    /* The fault of a GPU that answers ("": none); when is_serious, no task should be placed on
+     * it. */
     struct {
         bool is_serious;
         char text[112];

@@ -181,7 +181,7 @@ static void sample_slow(struct sampling *sampling)
     sampling->sample->sm_clock_mhz = slow->sm_clock_mhz;
 }
 
-/* A GPU that is not known to be idle is in use. */
+/* A GPU counts as in use unless it is known to be idle. */
 static bool is_in_use(const struct sampling *sampling)
 {
     const struct gpu_sample *sample = sampling->sample;

@@ -135,7 +135,7 @@ static int make_open_folder(const char *path, struct fault *fault)
     return 0;
 }
 
-/* Only what a control daemon creates, so that a wrong directory loses nothing of value. */
+/* Removes only files of a control daemon, so that a wrong directory loses nothing of value. */
 static bool is_leftover(int folder, const char *name)
 {
     struct stat status;

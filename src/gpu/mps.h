@@ -6,7 +6,7 @@
  * A task becomes a client by CUDA_MPS_PIPE_DIRECTORY set to the pipe directory and
  * CUDA_VISIBLE_DEVICES by UUID, or by index if the server has all cards. The control daemon
  * outlives collocd, which finds it again by the same directory. A healthy daemon starts and stops
- * within milliseconds; the limits below are for one that hangs.
+ * within milliseconds; the limits below are for a daemon that hangs.
  */
 #ifndef COLLOC_GPU_MPS_H
 #define COLLOC_GPU_MPS_H
@@ -68,7 +68,7 @@ int mps_list_clients(
  * Makes the server finish or drop the client's work. From then on every CUDA call of the client
  * fails, and killing the client does not harm other clients.
  *
- * Returns 0, or -errno: the driver cannot (before CUDA 12), or the client is gone.
+ * Returns 0, or -errno: the driver cannot (before CUDA 12), or the client has ended.
  */
 int mps_terminate_client(
     const char *pipe_dir, const struct mps_client *client, struct fault *fault);

@@ -95,7 +95,7 @@ enum {
     NVML_SINCE_DRIVER_LOAD = 0
 }; /* nvmlMemoryErrorType_t, nvmlEccCounterType_t */
 
-enum nvml_held_down { /* nvmlClocksEventReason...: those that mean a faulty card or server */
+enum nvml_held_down { /* nvmlClocksEventReason...: reasons that mean a faulty card or server */
     NVML_HELD_DOWN_HARDWARE = 0x8,
     NVML_HELD_DOWN_HARDWARE_HEAT = 0x40,
     NVML_HELD_DOWN_POWER_BRAKE = 0x80,
@@ -158,7 +158,8 @@ struct nvml_gpm_support { /* nvmlGpmSupport_t */
 typedef struct nvml_gpu_instance_opaque *nvml_gpu_instance;         /* nvmlGpuInstance_t */
 typedef struct nvml_compute_instance_opaque *nvml_compute_instance; /* nvmlComputeInstance_t */
 
-/* Numbers of profiles to ask for: of GPU instances there are 0x17 by now, of compute instances 8.
+/* Numbers of profiles to query: there are 0x17 for GPU instances by now, and 8 for compute
+ * instances.
  */
 enum { NVML_GPU_PROFILES = 32, NVML_COMPUTE_PROFILES = 8, NVML_COMPUTE_ENGINES_SHARED = 0 };
 

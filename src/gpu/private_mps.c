@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Starts an MPS control daemon for measurements, which must not depend on what an MPS server did
- * before. The names of its sockets limit the length of its path, so its folder is in /tmp. */
+/* Starts an MPS control daemon for measurements, which must not depend on an earlier MPS server.
+ * The names of its sockets limit the length of its path, so its folder is in /tmp. */
 #include "gpu/private_mps.h"
 
 #include <errno.h>

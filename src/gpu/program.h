@@ -2,7 +2,7 @@
 /*
  * Runs programs without a shell: a short one to its end within a time limit, with files in memory
  * instead of pipes, so that neither side can block; or a long-running one whose output is read as
- * it comes.
+ * it arrives.
  */
 #ifndef COLLOC_GPU_RUN_H
 #define COLLOC_GPU_RUN_H

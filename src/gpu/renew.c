@@ -37,7 +37,7 @@ static bool is_same(const struct gpu_set *set, size_t card, const struct roster 
     return same;
 }
 
-/* What the driver does not report counts as unchanged. */
+/* A value that the driver does not report counts as unchanged. */
 static bool has_changed(const struct gpu_source *source, size_t card, struct roster *ret_roster)
 {
     nvml_device handle = source->device[card].handle;

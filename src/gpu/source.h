@@ -18,7 +18,7 @@
 struct total {
     bool seen;
     uint64_t last; /* NVML's latest value */
-    uint64_t lost; /* sum of what was counted before each restart */
+    uint64_t lost; /* sum of the counts before each restart */
 };
 
 /* The energy counter; between two queries power times time is added. */
@@ -57,7 +57,7 @@ struct gpu_source {
     struct nvml nvml;
     struct gpu_set set;
     struct gpu_info *info;
-    struct gpu_device *device; /* as many as info, same positions */
+    struct gpu_device *device; /* one for each of info, at the same positions */
     struct dcgm *dcgm;         /* NULL: not used */
     nvml_event_set events;     /* NULL: the driver has none */
     int64_t events_read_us;
@@ -85,7 +85,7 @@ void gpu_source_add_card(
 /* set.c: divides gpm_share equally among the GPUs. */
 void gpu_source_divide_gpm_share(struct gpu_source *source);
 
-/* Tests whether an NVML result means that the GPU is gone, or unusable until it is reset. */
+/* Tests whether an NVML result means that the GPU is lost, or unusable until it is reset. */
 static inline bool nvml_is_lost(int result)
 {
     return result == NVML_GPU_IS_LOST || result == NVML_RESET_REQUIRED;

@@ -12,8 +12,8 @@
  *     'Y'            across NUMA nodes
  *     '~'            not known
  *
- * Links through NVSwitches are not listed by pair: the driver says of each pair whether it can use
- * NVLink, and such a pair has as many links as the card with fewer.
+ * Links through NVSwitches are not listed by pair: the driver reports for each pair whether it can
+ * use NVLink, and such a pair has the links of the card with fewer.
  */
 #include "gpu/topology.h"
 

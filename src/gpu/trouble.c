@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Queries a card's memory errors and clocks, and words what is wrong for the user. */
+/* Queries a card's memory errors and clocks, and describes faults for the user. */
 #include "gpu/trouble.h"
 
 #include <stdio.h>

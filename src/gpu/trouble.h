@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is wrong with a GPU that still answers: Xids, uncorrectable ECC errors, throttled clocks. */
+/* Faults of a GPU that still answers: Xids, uncorrectable ECC errors, throttled clocks. */
 #ifndef COLLOC_GPU_TROUBLE_H
 #define COLLOC_GPU_TROUBLE_H
 

@@ -198,7 +198,7 @@ static CURLcode post_webhook(CURL *curl, const json_t *message)
 
 /* ---- the outcome ---- */
 
-/* 5xx of SMTP and 4xx of HTTP are for ever, but for "too many requests" and "timeout". */
+/* 5xx of SMTP and 4xx of HTTP are permanent, except "too many requests" and "timeout". */
 static bool is_final(bool is_mail, long status)
 {
     if (is_mail)

@@ -252,8 +252,9 @@ static bool count_parameters(
     }
 }
 
-/* What the arguments tell of the layer: whether it works in place, whether it drops at all, its
- * sizes, and from these its parameters. An argument that is not understood leaves that unknown. */
+/* Reads the arguments of the layer: whether it works in place, whether it drops anything, its
+ * sizes, and from these its parameters. What an argument that is not understood would say stays
+ * unknown. */
 int arguments_apply(struct parser *parser, struct layer *layer, struct count *ret_parameters)
 {
     struct arguments arguments;

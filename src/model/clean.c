@@ -79,9 +79,9 @@ static bool ends_line(struct span s)
     return i == s.size || s.at[i] == '\n';
 }
 
-/* The text becomes printable ASCII and line ends, with as many bytes or fewer: colours and progress
- * bars of a terminal's log go, boxes of Keras become | and -. Other control characters mean that
- * the file is no text. */
+/* Reduces the text to printable ASCII and line ends, with as many bytes or fewer: colours and
+ * progress bars of a terminal's log are removed, the boxes of Keras become | and -. Other control
+ * characters mean that the file is not a text. */
 int text_clean(const char *text, size_t size, char *out, struct fault *fault, size_t *ret_size)
 {
     struct span s = {text, size};

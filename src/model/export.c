@@ -23,6 +23,7 @@ void export_destroy(struct export *export)
     free(export->tensors);
     free(export->holds);
     free(export->convs);
+    compiled_step_fini(&export->compiled);
     free(export);
 }
 
@@ -596,20 +597,45 @@ static void read_warnings(const json_t *root, struct model *model)
             model_warn(model, 0, "%s", json_string_value(json_array_get(warnings, i)));
 }
 
-/* Tensors come before holds and convolutions, which are checked against their clock. */
-static int read_all(const json_t *root, struct export *export, struct fault *fault)
+/* The compiler shows no layers. One stands for all, so that the run history knows the program. */
+static int read_program(const json_t *root, struct export *export, struct fault *fault)
 {
-    int r = read_head(root, export, fault);
-    if (r == 0)
-        r = read_tensors(root, export, fault);
+    struct model *model = export->model;
+    const json_t *program = json_object_get(root, "program");
+    size_t used = 0;
+    if (json_string_length(program) == 0)
+        return report_member(fault, "program", "a text that is the same for the same training");
+    model->layers = calloc(1, sizeof *model->layers);
+    model->text = malloc(json_string_length(program));
+    if (!model->layers || !model->text)
+        return fault_set(fault, ENOMEM, "out of memory");
+    model->layers[0] = (struct layer){
+        .type = keep_text(model, &used, program), .line = 1, .leaf = true};
+    model->n_layers = 1;
+    return 0;
+}
+
+/* Tensors come before holds and convolutions, which are checked against their clock. */
+static int read_tensors_and_layers(const json_t *root, struct export *export, struct fault *fault)
+{
+    int r = read_tensors(root, export, fault);
     if (r == 0)
         r = read_holds(root, export, fault);
     if (r == 0) {
         read_products(root, export);
         r = read_convs(root, export, fault);
     }
+    return r == 0 ? read_layers(root, export, fault) : r;
+}
+
+static int read_all(const json_t *root, struct export *export, struct fault *fault)
+{
+    int r = read_head(root, export, fault);
     if (r == 0)
-        r = read_layers(root, export, fault);
+        r = compiled_step_read(root, fault, &export->compiled);
+    if (r == 0)
+        r = (export->compiled.is_there ? read_program : read_tensors_and_layers)(
+            root, export, fault);
     read_warnings(root, export->model);
     return r;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The exporter's file (docs/export.md): the layers of a model, and every storage that training it
- * allocates on the device, with the times of allocation and release.
+ * allocates on the device, with the times of allocation and release. Of a training step of JAX it
+ * has what the compiler planned instead.
  */
 #ifndef COLLOC_MODEL_EXPORT_H
 #define COLLOC_MODEL_EXPORT_H
@@ -11,6 +12,7 @@
 #include <stdint.h>
 
 #include "base/fault.h"
+#include "model/compiled_step.h"
 #include "model/model.h"
 #include "training/optimizer.h"
 #include "training/precision.h"
@@ -78,10 +80,11 @@ struct export_measured {
 
 struct export
 {
-    struct model *model;     /* its layers, format "export"; `batch` is the one that the user
-                              * exported for */
-    bool every_batch;        /* false: the sizes hold for that batch only */
-    int64_t sequence_length; /* 0: none */
+    struct model *model;           /* its layers, format "export"; `batch` is the one that the user
+                              * exported for; of a compiled step one layer, named by the program */
+    struct compiled_step compiled; /* of JAX: there are no tensors and no clock then */
+    bool every_batch;              /* false: the sizes hold for that batch only */
+    int64_t sequence_length;       /* 0: none */
     enum optimizer optimizer;
     enum precision precision;
     char method[16];

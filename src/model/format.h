@@ -75,7 +75,7 @@ int parser_count(struct parser *parser, struct span cell, int64_t *ret_count);
 int number_parse(struct span s, int64_t *ret_value);
 
 /* Parses a line of the totals ("Total params: ..." and the lines around it) into the model. Returns
- * false when the line is none of them. */
+ * false for any other line. */
 bool totals_take(struct parser *parser, struct span line);
 bool totals_begin(struct span line); /* Tests whether this is the first line of the totals. */
 
@@ -85,8 +85,8 @@ bool line_is_head(struct span line);
 /* Tests whether the line consists of rules only: "=====", "_____", "+---+". */
 bool line_is_rule(struct span line);
 
-/* Returns the kind of a layer by the name of its class: "Conv2d"; LAYER_OTHER where it is none that
- * we know. */
+/* Returns the kind of a layer by the name of its class: "Conv2d"; LAYER_OTHER for a class that is
+ * not known. */
 enum layer_kind layer_kind_of(struct span type);
 
 /*
@@ -118,7 +118,7 @@ struct window {
 };
 
 /* Reads the window of a layer over `rank` dimensions (1 to 3) from its arguments. Returns false
- * where they do not tell. */
+ * where they do not say it. */
 bool arguments_window(const struct layer *layer, int rank, struct window *ret_window);
 
 /* Reads output_size of an adaptive pooling in the same way. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Goes through the layers in the order in which they are printed and keeps the current map: its
- * channels and its places (height and width, or what there is).
+ * channels and its places (height and width, or the dimensions that it has).
  *
  *     Conv2d(3, 64, kernel_size=7, stride=2, padding=3)    3 x 224 x 224  ->  64 x 112 x 112
  *     MaxPool2d(kernel_size=3, stride=2, padding=1)                       ->  64 x 56 x 56
@@ -34,7 +34,7 @@ enum { LOOK_BACK = 400, LOOK_AHEAD = 400 };
 
 static const double elements_most = 1e12; /* of one sample; chosen */
 
-/* What a layer puts out, for one sample. */
+/* The output of a layer for one sample. */
 struct map {
     int64_t channels; /* 0: there is none */
     int64_t places[PLACES_MAX];
@@ -56,7 +56,7 @@ struct open_module {
 struct walk {
     struct model *model;
     struct map current;
-    struct map *made; /* by layer: its output; no channels where it is not known */
+    struct map *made; /* the output of each layer; no channels: not known */
     struct open_module open[MODEL_DEPTH_MAX];
     int n_open;
     size_t n_leaves;        /* seen so far */
@@ -146,8 +146,8 @@ static const struct map *find_map(const struct walk *walk, size_t layer, int64_t
     return NULL;
 }
 
-/* The module that ended last put several maps together: what it made, and what modules that began
- * since have read, has their channels. */
+/* The module that ended last put several maps together: its output has the channels of all, and so
+ * have the inputs of the modules that began since. */
 static void join_output(struct walk *walk, size_t layer, int64_t channels)
 {
     struct map *made = &walk->made[walk->ended];
@@ -416,8 +416,8 @@ static void enter_branch(struct walk *walk, size_t i)
     module->before = walk->current;
 }
 
-/* Tests whether a module adds its branches: all have as many channels, and what follows reads no
- * more. */
+/* Tests whether a module adds its branches: all have equally many channels, and the next layer
+ * reads no more. */
 static bool adds_branches(const struct walk *walk, const struct open_module *module)
 {
     int64_t channels = walk->current.channels;

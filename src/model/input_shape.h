@@ -19,7 +19,7 @@ int input_shape_parse(const char *text, struct fault *fault, struct input_shape 
 
 /*
  * Sets the shapes of all layers that follow from the input's, and the model's sums. A model that
- * has shapes, or reads tokens, stays as it is, with a warning.
+ * has shapes, or reads tokens, is not changed, and gets a warning.
  *
  * Returns 0; or with a fault -ERANGE (a sum is beyond 64 bits) or -ENOMEM.
  */

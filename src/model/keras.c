@@ -63,8 +63,8 @@ static enum cell cell_of(struct span title)
 }
 
 /*
- * Where each column begins, and what it is. The titles tell, since their order and number differ
- * between versions:
+ * Where each column begins, and which it is, by its title: order and number differ between
+ * versions.
  *
  *     Layer (type)        Output Shape         Param #   Connected to
  *     |                   |                    |         |

@@ -256,8 +256,8 @@ static int parse_text(struct parser *parser)
             parser->head_line);
     if (!format && is_of_jax(start))
         return fault_set(parser->fault, EINVAL,
-            "a summary of JAX (Flax, Equinox), which is not understood: give the task's memory with "
-            "--memory");
+            "a summary of JAX (Flax, Equinox), which is not understood: export its training step "
+            "(python3 -m colloc_export --jax), or give the task's memory with --memory");
     if (!format)
         return fault_set(parser->fault, EINVAL,
             "no model summary in it: none of torchsummary, torchinfo, a printed module, Keras begins on any line");

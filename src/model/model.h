@@ -3,9 +3,9 @@
  * Model summaries: the text in which a program prints a network, parsed into a list of layers.
  *
  * Five forms are known: torchsummary, torchinfo, a module's repr with and without counts, Keras 2
- * and Keras 3. The form is detected by the text, never by a file's name. The parser accepts any
- * bytes: what is no summary is a fault that names the line; what is odd but readable becomes a
- * warning.
+ * and Keras 3. The form is detected from the text, never from a file's name. The parser accepts any
+ * bytes: a text that is no summary is a fault that names the line; what is odd but readable becomes
+ * a warning.
  */
 #ifndef COLLOC_MODEL_MODEL_H
 #define COLLOC_MODEL_MODEL_H
@@ -72,7 +72,7 @@ struct layer {
     enum tristate trainable;
     enum tristate in_place;
     enum tristate drops;           /* of a dropout: with a probability above 0 */
-    int rank;                      /* of its shape in the text, or LAYER_RANK_UNKNOWN */
+    int rank;                      /* number of dimensions in the text, or LAYER_RANK_UNKNOWN */
     int64_t shape[MODEL_RANK_MAX]; /* of the (first) output, without the batch */
     struct count activations;      /* elements of all outputs, per sample */
     int64_t parameters;            /* its own, without those of the layers in it */

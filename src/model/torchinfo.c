@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * torchinfo: a tree, "├─Conv2d: 1-1   [1, 64, 112, 112]   9,408". The user chooses the columns, so the
- * header decides which there are and in what order. Every cell is filled ("--" without a value), so
- * that cells can be split at blanks outside of brackets; not by position, which long cells shift. A
+ * torchinfo: a tree, "├─Conv2d: 1-1 [1, 64, 112, 112] 9,408". The user chooses the columns, so the
+ * header is read for their names and order. Every cell is filled ("--" without a value), so that
+ * cells can be split at blanks outside of brackets; not by position, which long cells shift. A
  * row's count is its own, except where the depth limit hides its layers. "(1,234)" is frozen,
  * "(recursive)" was counted before.
  */

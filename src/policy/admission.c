@@ -5,15 +5,15 @@
  *   1. MPS, compute mode and the limit of tasks allow the task beside the residents.
  *      A service there admits it (service_guard.c).
  *   2. No resident's memory is still rising, unless its requirement and its activity are known.
- *   3. Memory: what is free, less what residents are known to need and have not taken yet, is at
+ *   3. Memory: free memory, minus the known requirements that residents have not taken yet, is at
  *      least the task's requirement and the margin.
  *   4. Speed: predicted by the interference model where the activity of every task is known, else
  *      the dissertation's limit on SM activity.
  *
  * An example. A GPU of 40 GiB runs one resident that declared 20 GiB and has taken 5 GiB so far; 35
  * GiB are free. A task that declares 15 GiB arrives. Free memory alone would admit it. But 15 GiB
- * of the free memory will be taken by the resident, so 20 GiB are left. The task wants its 15 GiB
- * and the margin of 2 GiB: it fits. A task of 19 GiB does not: "1.0 GiB short".
+ * of the free memory will be taken by the resident, so 20 GiB are left. The task requires its 15
+ * GiB and the margin of 2 GiB: it fits. A task of 19 GiB does not: "1.0 GiB short".
  */
 #include "policy/admission.h"
 

@@ -18,27 +18,28 @@
  *     B  |333333333   |222222222222222222
  *        0           60 min
  *
- * How long a task takes is what its user expects, divided by the speed of the kind of its GPUs
- * (core/kind_speed.h), at the latest what its time limit is. The head is
- * the first task of the queue, and those behind it are tried in their order. Under the policy
- * predictive the head is the task that takes longest alone, wherever it stands: long tasks last
- * would leave GPUs idle at the end; and the shortest is tried first. There, too, the oldest task is
- * the head if its time is not known, or after 100 later tasks have started before it. A task that
- * too few healthy GPUs suit is never the head unless it is the oldest (core/schedule.c).
+ * The run time of a task is its expected time, divided by the speed of the kind of its GPUs
+ * (core/kind_speed.h), and at most its time limit. The head is the first task of the queue, and
+ * those behind it are tried in their order. Under the policy predictive the head is the task that
+ * takes longest alone, at any place of the queue: long tasks last would leave GPUs idle at the end;
+ * and the shortest is tried first. There, too, the oldest task is the head if its time is not
+ * known, or after 100 later tasks have started before it. A task that too few healthy GPUs suit is
+ * never the head unless it is the oldest (core/schedule.c).
  *
- * Reserved are as many GPUs as the head wants: those predicted to admit it first. If that cannot be
- * predicted because times are not known, all GPUs that suit the head are reserved; under predictive
- * those that the fewest tasks have to leave. In a cluster, all GPUs of their nodes are, too. The
- * reservation stays the same until the head starts or another task becomes the head. For the same
- * head it is chosen anew when what it was predicted from is no longer so: a recovering task takes
- * one of the GPUs; one of them fails, sends no samples any more, or is kept from the head by a
- * reservation in advance; an external process appears there or takes 256 MiB more; the time limit
- * of a running task changes, or what the head itself requests. A task behind the head may start
+ * The reserved GPUs are those predicted to admit the head first, in the number that it requests. If
+ * that cannot be predicted because times are unknown, all GPUs that suit the head are reserved;
+ * under predictive those that the fewest tasks have to leave. In a cluster, all GPUs of their nodes
+ * are reserved, too. The reservation stays the same until the head starts or another task becomes
+ * the head. For the same head it is chosen again when the inputs of the prediction change: a
+ * recovering task takes one of the GPUs; one of them fails, stops sending samples, or is kept from
+ * the head by a reservation in advance; an external process appears there or takes 256 MiB more;
+ * the time limit of a running task changes, or what the head itself requests. A task behind the
+ * head may start
  *
  *   1. on a GPU that is not reserved, unless it would slow down a resident that is also on a
  *      reserved GPU;
  *   2. on a reserved GPU, if the head will be admitted there after the same residents have left,
- *      although the task is still there (a task of unknown memory is taken to fill the GPU);
+ *      although the task is still there (a task of unknown memory counts as filling the GPU);
  *   3. on a reserved GPU, if the head is predicted to be admitted there, in spite of the task, by
  *      the time at which the last of the reserved GPUs was predicted to admit it.
  *

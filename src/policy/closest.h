@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* GPUs for a task of several that are near each other, of those that are equally good. */
+/* Chooses nearby GPUs for a task with several, among equally good ones. */
 #ifndef COLLOC_POLICY_CLOSEST_H
 #define COLLOC_POLICY_CLOSEST_H
 

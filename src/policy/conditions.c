@@ -10,12 +10,14 @@
  *   3. MPS, compute mode and the limit of tasks allow the task beside the residents.
  *      A service beside which it would run has met its latency target for long enough, and is
  *      predicted to meet it then, too (service_guard.c).
- *   4. No resident's memory is still rising: how much it will take is not seen yet.
+ *   4. No resident's memory is still rising: its final size is unknown.
  *   5. Free memory, less the requirements of residents that have not allocated yet, is enough for
- *      the task: for its requirement and the margin, or min_free_bytes when nothing is known of it.
+ *      the task: for its requirement and the margin, or min_free_bytes if its requirement is
+ *      unknown.
  *   6. SMACT over the window is at most smact_max. Utilisation, which is never lower, replaces an
  *      unknown SMACT.
- *   7. A task of SHARING_AUTO joins others in turns only where all together are predicted to gain.
+ *   7. A task of SHARING_AUTO is time-sliced with others only where all together are predicted to
+ *      gain.
  *   8. Power and PCIe traffic are below their limits, where these are set (load_limits.c).
  *   9. In a cluster: the GPU's server has the CPUs and the host memory that the task needs.
  *  10. The head of the queue, for which GPUs are reserved, is not delayed (backfill.h).
@@ -57,7 +59,7 @@ static enum verdict_kind kind_of_closed(const struct gpu_view *gpu)
     return is_leaving ? VERDICT_LEAVING : VERDICT_HOLD_OFF;
 }
 
-/* Is the GPU kept from all tasks, or from this one? Most are from none: one test says so. */
+/* Is the GPU kept from all tasks, or from this one? Most are not: one test finds that. */
 static inline bool is_open(
     const struct placement_query *query, const struct gpu_view *gpu, struct verdict *ret_verdict)
 {
@@ -139,7 +141,8 @@ static const struct resident *find_rising(
     return NULL;
 }
 
-/* What residents will still take: those that have not begun to, and those that were backfilled. */
+/* Memory that residents will still take: those that have not begun to, and those that were
+ * backfilled. */
 static double promised_bytes(const struct placement_query *query, const struct gpu_view *gpu)
 {
     double bytes = gpu_view_pending_bytes(gpu);
@@ -163,12 +166,12 @@ double conditions_wanted_bytes(const struct placement_query *query)
     return fmax(wanted, query->recovery_free_bytes);
 }
 
-bool conditions_check_free(
+bool conditions_has_free(
     const struct placement_query *query, const struct gpu_view *gpu, struct verdict *ret_verdict)
 {
     struct reading free_bytes = gpu_view_free_bytes(gpu);
-    double wanted = query->is_unexplained ? conditions_wanted_bytes(query) : 0;
-    return !query->is_unexplained || !free_bytes.valid || free_bytes.value >= wanted ||
+    double wanted = conditions_wanted_bytes(query);
+    return !free_bytes.valid || free_bytes.value >= wanted ||
            refuse_gpu(ret_verdict, VERDICT_MEMORY_SHORT, 0, free_bytes.value, wanted);
 }
 
@@ -204,6 +207,13 @@ bool conditions_check_activity(
            refuse_gpu(ret_verdict, kind, 0, activity.value, max);
 }
 
+/* Can may_join refuse any resident? Mostly not: then none is read. */
+static bool may_resident_refuse(const struct placement_query *query, const struct gpu_view *gpu)
+{
+    return gpu->id.one_process ||
+           (query->task->request.sharing == SHARING_MPS && !query->conditions->mps_users_together);
+}
+
 /* An MPS server serves one user at a time; a compute mode may admit a single process, which several
  * tasks of one user can share through MPS. */
 static bool may_join(const struct placement_query *query, const struct gpu_view *gpu,
@@ -225,7 +235,8 @@ bool conditions_check_coresidents(
 {
     if (gpu->id.one_process && gpu->external_processes.valid && gpu->external_processes.value > 0)
         return refuse_gpu(ret_verdict, VERDICT_ONE_PROCESS, 0, 0, 0);
-    for (int i = 0; i < gpu->n_residents; i++)
+    int n_asked = may_resident_refuse(query, gpu) ? gpu->n_residents : 0;
+    for (int i = 0; i < n_asked; i++)
         if (!may_join(query, gpu, &gpu->residents[i], ret_verdict))
             return false;
     int most = query->conditions->tasks_per_gpu_max;
@@ -265,31 +276,43 @@ bool conditions_check_node(const struct placement_query *query, int i, struct ve
            refuse_gpu(ret_verdict, VERDICT_NODE, 0, 0, 0);
 }
 
-/* Tested last: the most expensive condition. */
-static bool delays_none(const struct placement_query *query, int i, struct verdict *ret_verdict)
+/* Tested last: the most expensive condition. Not inlined: a predictor takes much of the stack. */
+static __attribute__((noinline)) bool delays_no_task(
+    const struct placement_query *query, int i, struct verdict *ret_verdict)
 {
     struct predictor predictor;
-    if (!query->head && !query->view->gpus[i].reserved_for)
-        return true;
     predictor_init(&predictor, query, query->view);
     uint64_t delayed = backfill_delayed_task(query, &predictor, i);
     return !delayed || refuse_gpu(ret_verdict, VERDICT_RESERVED, delayed, 0, 0);
 }
 
-static bool are_all_met(const struct placement_query *query, int i, struct verdict *ret_verdict)
+static bool is_anything_reserved(const struct placement_query *query, int i)
+{
+    return query->head || query->view->gpus[i].reserved_for;
+}
+
+/* The conditions behind those of conditions_check_place. */
+static bool are_later_met(const struct placement_query *query, int i, struct verdict *ret_verdict)
+{
+    return (gpu_view_is_idle(&query->view->gpus[i]) || may_share(query, i, ret_verdict)) &&
+           load_limits_admit(query, i, ret_verdict) &&
+           conditions_check_node(query, i, ret_verdict) &&
+           (!is_anything_reserved(query, i) || delays_no_task(query, i, ret_verdict));
+}
+
+/* Inlined, as is_usable: most GPUs of a full server are refused by its first lines. */
+static inline __attribute__((always_inline)) bool are_all_met(
+    const struct placement_query *query, int i, struct verdict *ret_verdict)
 {
     const struct gpu_view *gpu = &query->view->gpus[i];
-    *ret_verdict = fits;
     if (!is_usable(query, i, ret_verdict) || !is_large_enough(query, i, ret_verdict))
         return false;
-    if (!gpu_view_is_idle(gpu)) {
-        if (query->idle_only)
-            return refuse_not_idle(gpu, ret_verdict);
-        if (!may_share(query, i, ret_verdict))
-            return false;
-    }
-    return load_limits_admit(query, i, ret_verdict) &&
-           conditions_check_node(query, i, ret_verdict) && delays_none(query, i, ret_verdict);
+    if (query->idle_only && !gpu_view_is_idle(gpu))
+        return refuse_not_idle(gpu, ret_verdict);
+    if (!are_later_met(query, i, ret_verdict))
+        return false;
+    *ret_verdict = fits;
+    return true;
 }
 
 struct verdict conditions_check(const struct placement_query *query, int i)
@@ -314,7 +337,7 @@ bool conditions_check_place(
     return true;
 }
 
-/* ---- the best of those that meet all ---- */
+/* ---- the best of the GPUs that meet all conditions ---- */
 
 struct order {
     const struct placement_query *query;
@@ -346,8 +369,8 @@ static bool are_equally_good(const struct order *order, int a, int b)
     return a == b || (order->before && !order->before(query, a, b) && !order->before(query, b, a));
 }
 
-/* Of a task of several GPUs, where distances are known (closest.h): the best ones stay; those that
- * are as good as the last of them are chosen by distance. */
+/* Of a task of several GPUs, where distances are known (closest.h): the best ones stay; GPUs as
+ * good as the last of them are chosen by distance. */
 static bool choose_closest(
     const struct order *order, const int *fitting, int n, int wanted, int *ret_gpus)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a GPU has to meet before it may take a task, whatever the policy, and the choice of the best
- * GPUs among those that meet it. A policy is then little more than an order among GPUs.
+ * The conditions that a GPU must meet before it may take a task under any policy, and the choice of
+ * the best GPUs that meet them. A policy is then little more than an order among GPUs.
  */
 #ifndef COLLOC_POLICY_CONDITIONS_H
 #define COLLOC_POLICY_CONDITIONS_H
@@ -39,6 +39,10 @@ bool conditions_was_backfilled(
 /* Returns the bytes that must be free for the query's task on a GPU with residents. */
 double conditions_wanted_bytes(const struct placement_query *query);
 
+/* Is the free memory enough if the residents take no more? Returns false with a verdict if not. */
+bool conditions_has_free(
+    const struct placement_query *query, const struct gpu_view *gpu, struct verdict *ret_verdict);
+
 /*
  * Refuses, where the query is unexplained, a GPU of which the free memory is short even if its
  * residents take no more. Most GPUs of a full cluster are such, and no resident is read for that.
@@ -46,10 +50,13 @@ double conditions_wanted_bytes(const struct placement_query *query);
  *
  * Returns false with a verdict where it refuses.
  */
-bool conditions_check_free(
-    const struct placement_query *query, const struct gpu_view *gpu, struct verdict *ret_verdict);
+static inline bool conditions_check_free(
+    const struct placement_query *query, const struct gpu_view *gpu, struct verdict *ret_verdict)
+{
+    return !query->is_unexplained || conditions_has_free(query, gpu, ret_verdict);
+}
 
-/* The same from the view's list of what is open, without the view of the GPU. */
+/* The same from the view's list of open capacity, without the view of the GPU. */
 struct conditions_filter {
     const double *open_bytes; /* NULL: reasons are read, or nothing is noted */
     double wanted_bytes;

@@ -5,16 +5,16 @@
  * task is added to those. So is the next task, which starts no earlier than the one before it. A
  * task with a begin moment takes its place in the queue at that moment, as in the core: if it comes
  * before the task that would start next, it is the next. In a cluster the GPUs of a task are of one
- * node, or of as many as it wants: core/node_choice.h searches them, as for a reservation. What it
- * asks is a copy of the task's policy, of which `reserve` answers by the stages.
+ * node, or of as many as it wants: core/node_choice.h searches them, as for a reservation. It calls
+ * a copy of the task's policy, whose `reserve` answers from the stages.
  *
  * An example: GPU 0 runs a task that ends in 60 min, GPU 1 one that ends in 20 min, neither can be
  * shared. The queue has task 3 (2 GPUs, 30 min) and task 4 (1 GPU). Task 3 starts in 60 min, task 4
  * in 90 min. Task 5 (1 GPU, 10 min, of high priority) begins in 30 min: it starts then on GPU 1,
  * and the others start as before.
  *
- * After a task of which the start is not known, because times of those that run are not, no other
- * start is known. Nor is any while tasks recover: they come first. A task with a begin moment that
+ * After a task of unknown start, because times of running tasks are unknown, no other start is
+ * known. No start is known while tasks recover: they come first. A task with a begin moment that
  * also waits for a dependency, or that a limit may keep out of the queue, has no known start, nor
  * has one behind tasks of the queue that are not forecast. CPUs, main memory, licences and
  * reservations in advance are left out; a node on which the task never runs is not.
@@ -46,7 +46,7 @@ struct stages {
     const struct core *core;
     struct stage *of_gpu;  /* one for each GPU */
     struct stage *trial;   /* scratch */
-    struct entrance *best; /* scratch: as many as there are GPUs */
+    struct entrance *best; /* scratch: one for each GPU */
     int *gpus;             /* likewise: those of the task */
     double passed_s;       /* from now_us to at_us */
     int64_t now_us;

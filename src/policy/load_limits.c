@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The server's power. A GPU whose tasks have settled counts with what it draws. A task that has not
- * settled, or is about to start, may still bring its GPU to more: it counts with its expected SM
- * activity as a part of the GPU's own limit, or, if that is not known, with all of the limit.
+ * The server's power. A GPU whose tasks have settled counts with its power draw. A task that has
+ * not settled, or is about to start, may still bring its GPU to more: it counts with its expected
+ * SM activity as a part of the GPU's own limit, or, if that is not known, with all of the limit.
  *
  *     server-power-max: 900, two GPUs with a limit of 400 W each
  *       GPU 0 draws 310 W, its tasks have settled         310 W
@@ -10,9 +10,9 @@
  *       a task of unknown activity would start on GPU 1   400 W instead: 710 W in all, it starts
  *       one with an SMACT of 0.5 beside those on GPU 0    310 + 200 W, at most 400: 450 W in all
  *
- * What a task draws on each of several GPUs counts for each of them. What a task draws later than
- * it settles, and processes of others, may bring the server over the limit: no task is stopped for
- * that, but none starts until it is under the limit again.
+ * What a task draws on each of several GPUs counts for each of them. Tasks that draw more after
+ * they have settled, and external processes, may bring the server over the limit: no task is
+ * stopped for that, but none starts until it is under the limit again.
  */
 #include "policy/load_limits.h"
 
@@ -28,8 +28,8 @@ static double at_most(double value, double limit)
     return value < limit ? value : limit;
 }
 
-/* What it draws. A GPU that was not sampled of late may draw all that it can. The power of a MIG
- * instance is part of that of its card; one that is not listed is not there. */
+/* Its power draw. A GPU without a recent sample may draw its whole limit. The power of a MIG
+ * instance is part of its card's; a GPU that is not listed does not exist. */
 static struct reading drawn_power(const struct placement_query *query, const struct gpu_view *gpu)
 {
     bool is_stale = query->now_us - gpu->sampled_us > query->conditions->sample_valid_us;
@@ -41,7 +41,7 @@ static struct reading drawn_power(const struct placement_query *query, const str
     return gpu->power_level;
 }
 
-/* What the GPU draws, or may soon draw, without further tasks. */
+/* The present or near power draw of the GPU, without further tasks. */
 static struct reading gpu_power(const struct placement_query *query, const struct gpu_view *gpu)
 {
     struct reading drawn = drawn_power(query, gpu);
@@ -67,7 +67,7 @@ static int gpus_on_server(const struct placement_query *query)
     return request->nodes > 1 ? request->gpus / request->nodes : placement_wanted(query);
 }
 
-/* What the task may add on each of its GPUs of a server, of which this is one. */
+/* The power that the task may add on each of its GPUs of a server, one of which is this GPU. */
 static struct reading added_power(const struct placement_query *query, const struct gpu_view *gpu)
 {
     struct reading power = gpu_power(query, gpu);
@@ -124,7 +124,7 @@ static bool is_under_pcie_limit(
            refuse_load(ret_verdict, VERDICT_PCIE_HIGH, gpu->pcie_level.value, limit);
 }
 
-bool load_limits_admit(const struct placement_query *query, int i, struct verdict *ret_verdict)
+bool load_limits_test(const struct placement_query *query, int i, struct verdict *ret_verdict)
 {
     const struct conditions *conditions = query->conditions;
     const struct gpu_view *gpu = &query->view->gpus[i];

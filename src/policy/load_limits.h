@@ -15,6 +15,16 @@
  * Returns true; or false with VERDICT_SERVER_POWER, VERDICT_POWER_UNKNOWN, VERDICT_POWER_HIGH,
  * VERDICT_PCIE_UNKNOWN or VERDICT_PCIE_HIGH.
  */
-bool load_limits_admit(const struct placement_query *query, int i, struct verdict *ret_verdict);
+bool load_limits_test(const struct placement_query *query, int i, struct verdict *ret_verdict);
+
+/* The same. Most servers have no limit: then it costs a test. */
+static inline bool load_limits_admit(
+    const struct placement_query *query, int i, struct verdict *ret_verdict)
+{
+    const struct conditions *conditions = query->conditions;
+    bool has_any = conditions->server_power_max_w || conditions->pcie_max_bytes ||
+                   conditions->power_max > 0;
+    return !has_any || load_limits_test(query, i, ret_verdict);
+}
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Least utilised GPU (thesis 6.2.2, "LUG"): of the GPUs that meet the conditions the one with the
- * lowest SMACT. Among equally active GPUs the one with more free memory goes first: an idle GPU
- * before one whose task does not compute yet.
+ * Least utilised GPU (dissertation 6.2.2, "LUG"): of the GPUs that meet the conditions the one with
+ * the lowest SMACT. Among equally active GPUs the one with more free memory comes first: an idle
+ * GPU before one whose task does not compute yet.
  */
 #include <stddef.h>
 

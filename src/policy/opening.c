@@ -4,12 +4,14 @@
  * its residents leave one after the other, and before each the head's policy is asked whether it
  * would place the head there.
  *
- * A pass tries up to 64 tasks behind the head, and asks about each on each of the head's GPUs: does
- * the head still start in time? What makes that cheap:
+ * A pass tries up to 64 tasks behind the head, and tests each on each of the head's GPUs: does the
+ * head still start in time? Two things make that cheap:
  *
  *   1. After how many residents the head is admitted without the task is the same for all tasks. It
  *      is noted for the rest of the pass (struct head_outlook).
- *   2. The prediction with the task ends where its answer is certain: the head is not admitted
+ *   2. Most answers follow from the memory alone: even if the largest residents left, too little
+ *      would be free beside the task. Then nothing is predicted.
+ *   3. The prediction with the task ends where its answer is certain: the head is not admitted
  *      although as many residents have left as without the task, and its start has passed.
  *
  * An example. GPU 0 has residents A, B and C, which leave in this order; their times are not known.
@@ -27,6 +29,7 @@
 #include <math.h>
 
 #include "base/clock.h"
+#include "base/top_k.h"
 #include "core/kind_speed.h"
 #include "policy/conditions.h"
 #include "policy/stage.h"
@@ -106,6 +109,15 @@ bool opening_predict(const struct placement_query *query, int gpu, const struct 
     return !before || opening_is_before(opening, before);
 }
 
+/* Sums of the same numbers in another order differ by less. Chosen: far more than that. */
+#define ROUNDING_BYTES 1.0
+
+static bool is_larger(const void *a, const void *b, const void *context)
+{
+    (void)context;
+    return *(const double *)a > *(const double *)b;
+}
+
 /* How many residents have to leave when no further task comes, or OPENING_NEVER. */
 static int count_leaving(const struct placement_query *query, int gpu)
 {
@@ -119,11 +131,42 @@ static int count_leaving(const struct placement_query *query, int gpu)
     return opening.n_left;
 }
 
+/* The most that `n` of the GPU's tasks and the joining one hold together. */
+static double most_held_bytes(const struct gpu_view *gpu, double joining_bytes, int n)
+{
+    double most[PREDICT_RESIDENTS_MAX + 1], sum = 0;
+    size_t count = top_k_insert(most, 0, (size_t)n, sizeof *most, &joining_bytes, is_larger, NULL);
+    for (int i = 0; i < gpu->n_residents; i++) {
+        double bytes = stage_held_bytes(&gpu->residents[i]);
+        count = top_k_insert(most, count, (size_t)n, sizeof *most, &bytes, is_larger, NULL);
+    }
+    for (size_t i = 0; i < count; i++)
+        sum += most[i];
+    return sum;
+}
+
+bool opening_is_ruled_out(
+    const struct placement_query *query, int gpu, const struct task *joining, int n_left)
+{
+    const struct gpu_view *view = &query->view->gpus[gpu];
+    struct reading used = stage_used_bytes(view);
+    double joining_bytes = stage_task_bytes(view, joining);
+    bool may_leave = joining->request.expect.time_us.valid || joining->request.time_limit_us;
+    if (!used.valid || n_left > view->n_residents)
+        return false;
+    double left = used.value + joining_bytes -
+                  most_held_bytes(view, may_leave ? joining_bytes : 0, n_left);
+    return (double)view->id.mem_total_bytes - left + ROUNDING_BYTES <
+           conditions_wanted_bytes(query);
+}
+
 bool opening_lasts(
     const struct placement_query *query, int gpu, const struct task *joining, int64_t start_us)
 {
     struct stage stage;
     int without = count_leaving(query, gpu);
+    if (start_us == START_UNKNOWN && opening_is_ruled_out(query, gpu, joining, without))
+        return false;
     stage_init(&stage, query, gpu);
     stage_add_task(&stage, joining, kind_speed_at(query->view, joining, gpu), query->now_us);
     for (int n_left = 0;; n_left++) {

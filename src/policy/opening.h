@@ -33,6 +33,17 @@ bool opening_predict(const struct placement_query *query, int gpu, const struct 
     struct opening *ret_opening);
 
 /*
+ * Is it certain by the memory alone that the query's task, the head, is not admitted to the GPU
+ * beside another task, however many of the tasks there leave up to `n_left`? Then too little is
+ * free even if those leave that hold most.
+ *
+ * gpu: has fewer than PREDICT_RESIDENTS_MAX residents.
+ * joining: the other task, which would start there now.
+ */
+bool opening_is_ruled_out(
+    const struct placement_query *query, int gpu, const struct task *joining, int n_left);
+
+/*
  * Is the query's task, the head, still admitted to the GPU in time if another task starts there
  * now? That is at once, by `start_us`, or after as many residents have left as without that task.
  *

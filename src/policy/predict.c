@@ -4,7 +4,7 @@
  *
  * The progress of all tasks, in GPUs, is the sum over tasks of speed x number of GPUs. A task that
  * joins a GPU adds its own progress and reduces that of the residents. Where sharing lets the GPU
- * do more than one task can use, the sum grows; gain is by how much, for each GPU joined.
+ * do more than one task can use, the sum grows; the gain is the growth for each GPU joined.
  *
  * An example: a resident runs alone at speed 1. A task joins; the resident then runs at 0.8 and the
  * task at 0.7. The sum goes from 1 to 1.5: the gain is 0.5 GPUs. The slowdown is that of the slower
@@ -77,8 +77,8 @@ static struct sharing_mode sharing_on(const struct predictor *predictor, const i
         .sharing = request->sharing, .thread_percent = request->thread_percent};
 }
 
-/* The speeds on a GPU with at most PREDICT_RESIDENTS_MAX residents. Valid until those of another
- * GPU are asked for: it may have the same slot. */
+/* The speeds on a GPU with at most PREDICT_RESIDENTS_MAX residents. Valid until the next call for
+ * another GPU, which may have the same slot. */
 static const struct gpu_speeds *speeds_at(
     struct predictor *predictor, int gpu, const struct sharing_mode *share)
 {

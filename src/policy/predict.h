@@ -29,13 +29,13 @@ struct prediction {
 };
 
 /* A placement has to gain at least this much, in GPUs for each GPU joined. Chosen: with less, the
- * residents lose as much time as the newcomer saves. */
+ * residents lose as much time as the new task saves. */
 #define PREDICT_GAIN_MIN 0.05
 
 /*
- * Answers many questions about one task and one view that does not change meanwhile. It remembers
- * the speeds of the tasks on each GPU, before and after the task joins: a choice among pairs of
- * GPUs asks for the same ones again and again. Owns nothing, needs no cleanup.
+ * Answers many questions about one task and one view that does not change meanwhile. It caches the
+ * speeds of the tasks on each GPU, before and after the task joins: a choice among pairs of GPUs
+ * needs the same ones repeatedly. Owns nothing, needs no cleanup.
  */
 struct predictor {
     const struct placement_query *query;
@@ -82,7 +82,7 @@ double predict_slowdown_of(
 /*
  * The speeds of the residents of one GPU, as if they were on no other.
  *
- * constants:  of the interference model; NULL: those that are built in.
+ * constants:  of the interference model; NULL: the built-in ones.
  * gpu:        has at most PREDICT_RESIDENTS_MAX + 1 residents.
  * ret_speeds: room for one speed per resident.
  */

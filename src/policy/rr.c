@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Round-robin (thesis 6.2.2): the next GPU in a fixed circle, among those that meet the conditions.
+/* Round-robin (dissertation 6.2.2): the next GPU in a fixed circle, among those that meet the
+ * conditions.
  */
 #include <stddef.h>
 

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What becomes of one GPU: its residents run on at the speeds of the interference model and leave
- * one after the other, those of unknown time last, the oldest first. No I/O, nothing outlives a
- * call.
+ * Predicts one GPU: its residents continue at the speeds of the interference model and leave one
+ * after the other, those of unknown time last, the oldest first. No I/O, nothing outlives a call.
  *
- * The model is the dearest part of it. A speed is of use only to a resident of which the time is
- * known: work that has no known end has none at any speed. So a GPU of which no resident's time is
- * known is predicted without the model.
+ * The model is the most expensive part. Only a resident of known time needs a speed: work without a
+ * known end has none at any speed. So a GPU without residents of known time is predicted without
+ * the model.
  */
 #include "policy/stage.h"
 
@@ -16,8 +15,8 @@
 #include "base/clock.h"
 #include "core/core.h"
 
-/* Returns the memory that the resident has taken. Without a reading, one that has not settled has
- * taken nothing yet. */
+/* Returns the memory that the resident has taken. Without a reading, a resident that has not
+ * settled counts as having taken nothing. */
 static double taken_bytes(const struct resident *resident)
 {
     double settled = residence_has_settled(resident->residence)
@@ -26,8 +25,7 @@ static double taken_bytes(const struct resident *resident)
     return reading_assume(resident->mem_used_bytes, settled);
 }
 
-/* What it has taken, or is known to need. */
-static double held_bytes(const struct resident *resident)
+double stage_held_bytes(const struct resident *resident)
 {
     return fmax(taken_bytes(resident), reading_assume(resident->need_bytes, 0));
 }
@@ -36,7 +34,7 @@ static double held_bytes(const struct resident *resident)
 static struct resident resident_alone(const struct resident *resident)
 {
     struct resident copy = *resident;
-    copy.mem_used_bytes = reading_of(held_bytes(resident));
+    copy.mem_used_bytes = reading_of(stage_held_bytes(resident));
     copy.residence = RESIDENCE_SETTLED;
     copy.gpus = 1;
     return copy;
@@ -110,7 +108,7 @@ static struct reading expected_smact(const struct gpu_view *gpu)
     return sum;
 }
 
-/* What was measured beyond what is expected of the residents. */
+/* The measured activity beyond the expected one of the residents. */
 static struct reading unexpected_smact(const struct gpu_view *gpu)
 {
     struct reading expected = expected_smact(gpu);
@@ -126,8 +124,8 @@ struct reading stage_used_bytes(const struct gpu_view *gpu)
     struct reading used = gpu->mem_used_bytes;
     double held = 0, promised = 0;
     for (int i = 0; i < gpu->n_residents; i++) {
-        held += held_bytes(&gpu->residents[i]);
-        promised += held_bytes(&gpu->residents[i]) - taken_bytes(&gpu->residents[i]);
+        held += stage_held_bytes(&gpu->residents[i]);
+        promised += stage_held_bytes(&gpu->residents[i]) - taken_bytes(&gpu->residents[i]);
     }
     used.value += promised;
     return reading_assume(gpu->external_processes, 1) == 0 ? reading_of(held) : used;
@@ -175,12 +173,16 @@ static void predict_activity(struct stage *stage)
     gpu->utilisation_level = READING_NONE;
 }
 
-void stage_add_task(struct stage *stage, const struct task *task, double kind_speed, int64_t now_us)
+double stage_task_bytes(const struct gpu_view *gpu, const struct task *task)
 {
     const struct need *need = &task->request.need;
+    return (double)(need->kind >= NEED_ESTIMATED ? need->bytes : gpu->id.mem_total_bytes);
+}
+
+void stage_add_task(struct stage *stage, const struct task *task, double kind_speed, int64_t now_us)
+{
     int n = stage->gpu.n_residents++;
-    double bytes = (double)(need->kind >= NEED_ESTIMATED ? need->bytes
-                                                         : stage->gpu.id.mem_total_bytes);
+    double bytes = stage_task_bytes(&stage->gpu, task);
     stage->speed_max[n] = 1;
     stage->left_s[n] = stage_expected_s(&task->request.expect);
     stage->ends_s[n] = stage->passed_s + stage_limit_s(task);
@@ -275,8 +277,8 @@ void stage_copy(const struct stage *stage, struct stage *ret_copy)
     ret_copy->view.gpus = &ret_copy->gpu;
 }
 
-/* Would the policy place the task beside those that are there now? Of a task of several GPUs one
- * part is placed. */
+/* Would the policy place the task beside the present residents? Of a task of several GPUs one part
+ * is placed. */
 bool stage_admits(const struct placement_query *query, const struct stage *stage)
 {
     struct placement_query alone = *query;

@@ -14,7 +14,7 @@
 
 #include "policy/predict.h"
 
-/* One GPU of which the residents run on and leave. */
+/* One GPU whose residents continue and leave. */
 struct stage {
     struct gpu_view gpu;
     struct cluster_view view;
@@ -25,7 +25,7 @@ struct stage {
     double speed_max[PREDICT_RESIDENTS_MAX + 1]; /* on the slowest of its other GPUs */
     double passed_s;
     bool is_used_externally;       /* it may never become idle */
-    struct reading external_smact; /* of what is not its tasks' */
+    struct reading external_smact; /* of external processes */
 };
 
 /* Sets the stage to a GPU of the query's view, at the query's time. The GPU has at most
@@ -35,6 +35,12 @@ void stage_init(struct stage *stage, const struct placement_query *query, int gp
 /* Returns the memory that a stage of the GPU begins with: what its residents have taken or are
  * known to need, and what others use. */
 struct reading stage_used_bytes(const struct gpu_view *gpu);
+
+/* Returns the memory that the resident has taken, or is known to need: what it holds in a stage. */
+double stage_held_bytes(const struct resident *resident);
+
+/* Returns the memory that the task holds in a stage of the GPU: all of it, if it is not known. */
+double stage_task_bytes(const struct gpu_view *gpu, const struct task *task);
 
 /* Adds a task, which is placed now, to the residents. One of unknown memory fills the GPU.
  * kind_speed: of the task there (core/kind_speed.h). */
@@ -51,13 +57,13 @@ void stage_run_until(struct stage *stage, double at_s);
 /* A stage points into itself: it is not assigned, but copied by this. */
 void stage_copy(const struct stage *stage, struct stage *ret_copy);
 
-/* Would the query's policy place the query's task beside those that are there now? Of a task of
+/* Would the query's policy place the query's task beside the present residents? Of a task of
  * several GPUs one part is placed. Without residents the answer is yes, unless the GPU is used
  * externally. */
 bool stage_admits(const struct placement_query *query, const struct stage *stage);
 
-/* Returns how long the task takes alone (core/kind_speed.h has on which kind), or at the most, in
- * seconds; INFINITY: that is not known, or there is no limit. */
+/* Returns the run time of the task alone (core/kind_speed.h has on which kind), or its limit, in
+ * seconds; INFINITY: unknown, or no limit. */
 double stage_expected_s(const struct expectation *expect);
 double stage_limit_s(const struct task *task);
 

@@ -4,8 +4,8 @@
  *
  * A process whose first call after a checkpoint is cuCtxSynchronize or cuStreamSynchronize dies of
  * SIGSEGV inside the driver (seen in 6 of 6 trials on driver 580; kernel launches, copies and
- * allocations wait as they should). So whoever suspends a process closes the gate, waits until no
- * such call is in flight, suspends, resumes, and opens the gate; meanwhile the calls wait here.
+ * allocations wait as they should). So to suspend a process the daemon closes the gate, waits until
+ * no such call is in flight, suspends, resumes, and opens the gate; meanwhile the calls wait here.
  *
  * Between gate_enter and gate_leave a call is counted in the page's `in_flight`.
  */
@@ -15,8 +15,8 @@
 #include "preload/process_state.h"
 
 /*
- * Waits while the gate is closed and counts the call. When the daemon is gone while the gate is
- * closed, the process may be suspended: it waits until a daemon opens the gate.
+ * Waits while the gate is closed and counts the call. If the daemon ends while the gate is closed,
+ * the process may be suspended: it waits until a daemon opens the gate.
  *
  * state: of this process.
  *

@@ -2,7 +2,7 @@
 /*
  * The driver's functions that take and release GPU memory. Each calls the driver's own, waits when
  * that has no memory (memory_wait.h), and counts what the process then holds (ledger.h). Host
- * memory is left alone: its failures have the same number.
+ * memory is not touched: its failures have the same number.
  */
 #include <string.h>
 
@@ -12,12 +12,12 @@
 #include "preload/memory_wait.h"
 #include "preload/process_state.h"
 
-/* What a context takes on an H200 with driver 580; others take 300 to 600 MiB. */
+/* The memory of a context on an H200 with driver 580; on others it is 300 to 600 MiB. */
 #define CONTEXT_BYTES (UINT64_C(512) << 20)
 
 enum { POOLS_BEAT_MS = 100 }; /* chosen */
 
-/* ---- what the driver says ---- */
+/* ---- queries to the driver ---- */
 
 /* A function of the driver that has no hook, looked up once. */
 #define DRIVER(type, name)                                                                         \
@@ -317,7 +317,7 @@ CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void 
 
 /* ---- stream-ordered allocations ---- */
 
-/* What an allocation adds to what the pool has reserved. The driver is asked only under a cap. */
+/* The growth of the pool's reservation by an allocation. The driver is queried only under a cap. */
 static uint64_t fresh_bytes(struct process_state *state, CUmemoryPool pool, uint64_t bytes)
 {
     if (!atomic_load_explicit(&process_page(state)->cap_bytes, memory_order_relaxed))

@@ -13,7 +13,7 @@
 #include "preload/failure_round.h"
 
 enum {
-    /* A daemon that says nothing for so long is taken for gone. It answers within milliseconds. */
+    /* A daemon that is silent for this long counts as ended. It answers within milliseconds. */
     ANSWER_MS = 3000,
     /* Without a daemon, which may be restarting, the allocation is tried again so often. */
     LONE_TRY_MS = 1000,
@@ -89,7 +89,7 @@ static int left_ms(const struct memory_wait *wait)
     return left > INT32_MAX ? INT32_MAX : (int)left;
 }
 
-/* The daemon is gone. The wait goes on as long as it allowed it. */
+/* The daemon has ended. The wait continues up to its last time limit. */
 static bool wait_alone(struct memory_wait *wait)
 {
     int left = left_ms(wait);

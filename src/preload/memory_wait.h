@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What happens to an allocation that the driver refuses with CUDA_ERROR_OUT_OF_MEMORY.
+ * Handles an allocation that the driver refuses with CUDA_ERROR_OUT_OF_MEMORY.
  *
  * Frameworks free what they have cached and try again: their first failures pass (failure_round.h).
  * Elsewhere the first failure waits, for it usually ends the program.
  *
- * While it waits, the daemon says when to try again. What it holds of the framework's locks it goes
- * on holding, so the daemon gives a bound; after that the caller gets the true error. While a
- * stream is being captured nothing waits.
+ * While it waits, the daemon decides when to try again. It keeps the framework's locks, so the
+ * daemon sets a time limit; after that the caller gets the true error. While a stream is being
+ * captured nothing waits.
  */
 #ifndef COLLOC_PRELOAD_MEMORY_WAIT_H
 #define COLLOC_PRELOAD_MEMORY_WAIT_H
@@ -31,7 +31,7 @@ struct memory_wait {
     enum preload_reason reason;
     uint64_t bytes;
     int device;
-    bool lifts_cap;       /* the daemon's bound passed, or it is gone: the driver decides */
+    bool lifts_cap;       /* the time limit has passed, or the daemon ended: the driver decides */
     int socket;           /* -1: none now */
     uint64_t since_ms;    /* 0: it has not waited */
     uint64_t deadline_ms; /* as the daemon said last */

@@ -4,8 +4,8 @@
  * the gate that keeps it from synchronising while it is suspended.
  *
  * The daemon creates the page (a sealed memfd of PRELOAD_PAGE_SIZE bytes) and hands it over in its
- * WELCOME (protocol.h); libcolloc-preload.so maps and fills it. The page outlives the process: the
- * peak of a process that was killed is still there.
+ * WELCOME (protocol.h); libcolloc-preload.so maps and fills it. The page outlives the process: it
+ * still has the peak of a killed process.
  *
  * Contract:
  * 1. Each field is written by one side only, but for `gate`, `window_peak_bytes`, `in_flight` and
@@ -29,7 +29,7 @@ enum {
 
 enum preload_gate { PRELOAD_GATE_OPEN, PRELOAD_GATE_CLOSED };
 
-/* What the process uses that matters to a suspension, and whether the numbers are whole. */
+/* Uses of the process that prevent a suspension, and whether the numbers are complete. */
 enum preload_flag {
     PRELOAD_USES_MANAGED = 1 << 0, /* managed (unified) memory */
     PRELOAD_USES_IPC = 1 << 1,     /* memory shared with another process */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The socket on which the daemon hears of processes with the library. A connection is new until its
- * first packet says what it is. New ones that say nothing are closed after some seconds, so that
- * they cannot take the places of others. One packet is read in each turn of the loop, so that no
- * connection holds up the others.
+ * first packet says what it is. Silent new connections are closed after some seconds, so that they
+ * cannot take the places of others. One packet is read in each turn of the loop, so that no
+ * connection delays the others.
  */
 #include "preload/preload_listener.h"
 
@@ -147,7 +147,7 @@ static bool send_welcome(struct connection *connection, int page_fd)
            (ssize_t)sizeof(welcome);
 }
 
-/* Returns whether the connection keeps to the protocol and goes on. */
+/* Returns whether the connection follows the protocol and continues. */
 static bool take_hello(struct connection *connection)
 {
     const struct preload_hooks *hooks = &connection->listener->hooks;
@@ -193,7 +193,7 @@ static struct connection *connection_of(struct preload_waiter *waiter)
     return (struct connection *)((char *)waiter - offsetof(struct connection, waiter));
 }
 
-/* A connection whose buffer is full, or that is gone, is found closed by the loop. */
+/* If its buffer is full, or the other end has closed, the loop finds the connection closed. */
 void preload_answer(struct preload_waiter *waiter, enum preload_kind kind, uint64_t bound_ms)
 {
     struct connection *connection = connection_of(waiter);
@@ -221,7 +221,7 @@ static bool take_packet(struct connection *connection, const char *packet, size_
     return message.kind == PRELOAD_HELLO ? take_hello(connection) : take_wait(connection, &message);
 }
 
-/* A descriptor that comes with a packet is dropped by the kernel: there is no room for one. */
+/* The kernel drops a descriptor that comes with a packet: the buffer has no space for it. */
 static void on_readable(uv_poll_t *poll, int status, int events)
 {
     struct connection *connection = poll->data;

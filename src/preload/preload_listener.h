@@ -4,7 +4,7 @@
  * (protocol.h), gives each process its page (page.h), and sends the answers of its owner.
  *
  * Contract:
- * 1. Nothing that a process sends is believed but the size of what it waits for: its pid and user
+ * 1. Of the data that a process sends, only the size of its allocation is trusted: its pid and user
  *    are the kernel's, and the hook `admits` says whether that user has this task.
  * 2. No call waits for a process. One that does not keep to the protocol, or does not read its
  *    answers, is disconnected.
@@ -64,7 +64,7 @@ struct preload_hooks {
     /* A process has come, and its page will be handed over now: gate and cap may be set. */
     void (*begins)(void *context, struct preload_process *process);
 
-    /* A process has gone; its page can be read for the last time. */
+    /* A process has ended; its page can be read for the last time. */
     void (*ends)(void *context, struct preload_process *process);
 
     /* A thread waits: at first, and again when its retry failed. It may be answered at once. */
@@ -77,7 +77,7 @@ struct preload_hooks {
 struct preload_listener;
 
 /*
- * Listens. A socket file that is there is replaced.
+ * Listens. An existing socket file is replaced.
  *
  * loop:  borrowed.
  * path:  of the socket, for all users to connect to.
@@ -96,7 +96,7 @@ void preload_listener_close(struct preload_listener *listener);
 void preload_listener_destroy(struct preload_listener *listener);
 
 /*
- * Answers a thread that waits. It may be gone when this returns, but the hook `stops_waiting` is
+ * Answers a thread that waits. It may have ended when this returns, but the hook `stops_waiting` is
  * called only from the loop.
  *
  * kind:     PRELOAD_BOUND, PRELOAD_RETRY or PRELOAD_FAIL.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the library keeps of the process it is in, and its page (page.h).
+ * The library's state in its process, and its page (page.h).
  *
  * The state lies in memory that the kernel clears for a child (MADV_WIPEONFORK): whatever the
  * threads of the parent did at that moment, a child finds no state, no lock held and no connection,

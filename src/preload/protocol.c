@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Checks what a process of a user sent, before anything looks at it. */
+/* Checks a message of a user's process before it is used. */
 #include "preload/protocol.h"
 
 #include <errno.h>

@@ -39,7 +39,7 @@ enum preload_kind {
     PRELOAD_FAIL,
 };
 
-/* What a WAIT waits for. */
+/* The reason of a WAIT. */
 enum preload_reason {
     PRELOAD_NO_REASON,
     PRELOAD_NEEDS_MEMORY,  /* an allocation failed on a GPU without enough free memory */

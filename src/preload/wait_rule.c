@@ -4,10 +4,10 @@
 
 #include <stddef.h>
 
-/* What a process has beside what it counts, at the least: its context. */
+/* The least memory of a process beside its counted bytes: its context. */
 #define CONTEXT_MIN_BYTES (UINT64_C(256) << 20)
 
-/* The driver has memory free and refuses it all the same: another limit is at work. */
+/* The driver has free memory and still refuses: there is another limit. */
 enum { RETRIES_MAX = 20 };
 
 static bool is_over_limit(const struct wait_case *c)

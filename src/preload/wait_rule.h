@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * When a thread that waits for GPU memory gets the true error whatever other tasks do: a pure rule.
- * All else is the core's (core/memory_answer.c).
+ * When a thread that waits for GPU memory gets the true error, independent of other tasks: a pure
+ * rule. The core decides the rest (core/memory_answer.c).
  *
  *     its task is being ended                               true error
  *     with what it holds it is more than its MPS limit      true error
@@ -23,7 +23,7 @@ struct wait_case {
     bool is_ending;   /* its task, or that attempt of it */
 };
 
-/* Returns why the thread gets the true error, for a log; NULL: it may go on waiting. */
+/* Returns why the thread gets the true error, for a log; NULL: it may continue to wait. */
 const char *wait_rule_why_fails(const struct wait_case *c);
 
 #endif

@@ -79,10 +79,11 @@ static struct gpu_occupants count_occupants(
         .other_sm_utilisation = reading_of(0)};
     if (!sample->processes.valid)
         return (struct gpu_occupants){0};
+    const struct attempt_roots roots = {.shims = &root, .count = 1};
     for (size_t i = 0; i < sample->processes.count; i++) {
         const struct gpu_process *process = &sample->processes.item[i];
         bool is_ours = root &&
-                       ancestry_cache_find_root(cache, process->pid, &root, 1, sample->at_us) == 0;
+                       ancestry_cache_find_root(cache, process->pid, &roots, sample->at_us) == 0;
         bool computes = (process->kinds & ~(unsigned)GPU_PROCESS_GRAPHICS) != 0;
         if (is_ours)
             add_reading(&occupants.our_memory_bytes, process->used_bytes);
@@ -104,7 +105,7 @@ static void print_value(FILE *csv, struct reading value, double unit)
         fputc(',', csv);
 }
 
-/* What the command uses of the host: totals since its start, and its memory now. */
+/* The command's use of the host: totals since its start, and its memory now. */
 static void print_host(FILE *csv, const struct process_usage *host)
 {
     print_value(csv, host->cpu_s, 1);

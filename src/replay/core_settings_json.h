@@ -3,7 +3,8 @@
  * All settings of a core as a JSON object.
  *
  * Contract: a setting that the object lacks gets its default, so that records of older versions
- * stay readable. Without an order, the order is by age and nothing is charged, as it was then.
+ * stay readable. Without an order, the order is by age and nothing is charged, as in the versions
+ * that had no such setting.
  */
 #ifndef COLLOC_REPLAY_CORE_SETTINGS_JSON_H
 #define COLLOC_REPLAY_CORE_SETTINGS_JSON_H

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Recorded inputs: what a core was fed and what it decided, one JSON object in each line. That is
- * enough to feed a new core the same and to compare. docs/replay.md describes the form for users:
+ * Recorded inputs: the inputs and decisions of a core, one JSON object in each line. They suffice
+ * to repeat the inputs with a new core and to compare its decisions. docs/replay.md describes the
+ * form for users:
  *
  *     {"colloc_inputs":2,"settings":{...}}
  *     {"input":"SUBMIT","time_us":1795204780251990,"task":1,"event":{...}}
@@ -25,8 +26,8 @@ enum input_line_kind {
     INPUT_LINE_BEGIN,    /* the daemon started: a new core with these settings */
     INPUT_LINE_SETTINGS, /* the core continues with these settings */
     INPUT_LINE_APPLY,    /* core_apply of an event: the daemon replayed its event log */
-    INPUT_LINE_STEP,     /* core_step of an input, and what it returned */
-    INPUT_LINE_DECISION, /* what the core decided in the step before */
+    INPUT_LINE_STEP,     /* core_step of an input, and its return value */
+    INPUT_LINE_DECISION, /* a decision of the core in the step before */
     INPUT_LINE_FORGET,   /* core_forget */
 };
 

@@ -64,7 +64,7 @@ static struct process_table read_table(void)
         if (entry->d_name[0] >= '1' && entry->d_name[0] <= '9' &&
             read_process(entry->d_name, &row) &&
             ARRAY_APPEND(table.rows, table.n, table.capacity, row) < 0)
-            break; /* those that are listed are ended */
+            break; /* no memory: what was read so far */
     if (folder)
         closedir(folder);
     return table;

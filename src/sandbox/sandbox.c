@@ -64,7 +64,7 @@ static int write_text(const char *path, const char *text)
     return r;
 }
 
-/* The user stays what it is; no other user is known in the namespace. */
+/* The user keeps its id; no other user is known in the namespace. */
 static int map_user(uid_t uid, gid_t gid)
 {
     char text[64];

@@ -24,7 +24,7 @@ struct sandbox_program {
     int64_t memory_limit_bytes; /* of all its processes together */
 };
 
-/* What the machine does not allow to protect. */
+/* What the sandbox cannot protect on this machine. */
 enum sandbox_gap {
     SANDBOX_FILES = 1,     /* changes of files stay */
     SANDBOX_NETWORK = 2,   /* the network can be reached */

@@ -33,7 +33,7 @@ enum { MOUNTS_MOST = 4096 }; /* chosen: a container host has hundreds */
 
 struct view {
     char folder[PATH_MAX], root[PATH_MAX];
-    char *mounts[MOUNTS_MOST]; /* paths of what was mounted before */
+    char *mounts[MOUNTS_MOST]; /* paths of the mounts that were there before */
     size_t n_mounts;
     int overlays;
     bool leaks;
@@ -97,7 +97,7 @@ static unsigned long flags_of(const char *path)
     return found;
 }
 
-/* Binds a file or folder in the view, read-only. What cannot be bound is not in the view. */
+/* Binds a file or folder in the view, read-only. If that fails, it is not in the view. */
 static void bind_read_only(struct view *view, const char *source, const char *target)
 {
     if (mount(source, target, NULL, MS_BIND, NULL) == 0 &&

@@ -76,7 +76,7 @@ struct gpu_kinds {
 int gpu_kinds_init(struct gpu_kinds *kinds, struct fault *fault);
 
 /*
- * Adds the kinds and constants of a text. A kind or constant that is there already is replaced.
+ * Adds the kinds and constants of a text. An existing kind or constant is replaced.
  *
  * text: any bytes.
  * name: of the text, for messages.
@@ -92,7 +92,7 @@ const struct gpu_kind *gpu_kinds_find(const struct gpu_kinds *kinds, struct span
 
 /*
  * Finds the kind of a real GPU: that of the product; else one of the same model and about as much
- * memory, as an A100-80GB for "NVIDIA A100 80GB PCIe".
+ * memory, such as A100-80GB for "NVIDIA A100 80GB PCIe".
  *
  * product:     as NVML names it.
  * total_bytes: as NVML has it.
@@ -110,9 +110,9 @@ const struct gpu_kind *gpu_kinds_find_product(
 const char *gpu_kinds_names(const struct gpu_kinds *kinds, char *buffer, size_t size);
 
 /*
- * Returns the speed of training on the kind, of which only ratios have a meaning: the geometric
- * mean of tensor TFLOPS and memory bandwidth, since a training step needs both, times the kind's
- * efficiency. 0: not known.
+ * Returns the speed of training on the kind; only ratios of such speeds have a meaning: the
+ * geometric mean of tensor TFLOPS and memory bandwidth, since a training step needs both, times the
+ * kind's efficiency. 0: not known.
  */
 int gpu_kind_speed(const struct gpu_kind *kind);
 

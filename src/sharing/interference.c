@@ -82,7 +82,7 @@ static const double RESIDENCE_CHANGE_MAX = 1e-6;
 /* The odds of an SM activity have no limit; nothing above 0.9 was measured. Chosen. */
 static const double ODDS_SMACT_MIN = 0.01, ODDS_SMACT_MAX = 0.95;
 
-/* For numbers of which none is NAN: the compiler inlines it, unlike fmax. */
+/* For numbers that are not NAN: the compiler inlines it, unlike fmax. */
 static double larger_of(double a, double b)
 {
     return a > b ? a : b;
@@ -292,7 +292,7 @@ struct demand interference_activity(const struct interference_constants *constan
     return now;
 }
 
-/* Ratios of what is not known to SM activity: means of six trainings alone on an H200
+/* Ratios of the unknown values to SM activity: means of six trainings alone on an H200
  * (data/sharing/h200.csv); scripts/fit-sharing prints their errors. */
 static const double GRACT_LEAST = 0.2, GRACT_PER_SMACT = 0.9, SMOCC_PER_SMACT = 0.33,
                     DRAM_PER_SMACT = 0.24;

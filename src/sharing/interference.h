@@ -35,7 +35,7 @@ struct sharer {
         double service; /* at the server, when no other task is there */
         double think;   /* elsewhere */
         double floor;   /* of service and think time together */
-        double weight;  /* of its claim to the server, against those of the others */
+        double weight;  /* of its claim to the server, relative to the others' claims */
         double service_per_weight;
         double residence; /* at the server, with the others */
     } customer;
@@ -60,9 +60,9 @@ struct demand interference_activity(const struct interference_constants *constan
     double bandwidth, const struct sharer *sharers, int n);
 
 /*
- * Derives from its SMACT what is not known of a demand (NAN).
+ * Derives the unknown values (NAN) of a demand from its SMACT.
  *
- * work_w: what full activity adds to the power of a GPU that is awake.
+ * work_w: the power that full activity adds to that of a GPU that is awake.
  */
 void demand_complete(struct demand *demand, double work_w);
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How a training takes its GPU memory. CUDA's context comes first, and at once. Then a caching
- * allocator asks the driver for ever larger segments until the first step of training is through:
- * here for six parts of what the context leaves, at equal distances in time. Assumed; the last
- * three are a quarter each, so where free memory is in pieces a segment may fit into none of them.
+ * allocator asks the driver for larger and larger segments until the first step of training is
+ * done: here for six parts of what the context leaves, at equal distances in time. Assumed; the
+ * last three are a quarter each, so where free memory is in pieces a segment may fit into none of
+ * them.
  *
  * A training of 8,500 MiB with a ramp of 20 s:
  *
@@ -12,7 +13,7 @@
  */
 #include "sharing/memory_steps.h"
 
-/* Of what the context leaves. Chosen: allocators of frameworks grow by doubling. */
+/* Parts of the memory beyond the context. Chosen: allocators of frameworks grow by doubling. */
 static const double parts[MEMORY_STEPS] = {0, 1. / 16, 1. / 16, 1. / 8, 1. / 4, 1. / 4, 1. / 4};
 
 int64_t memory_step_bytes(int64_t total_bytes, int64_t context_bytes, int step)

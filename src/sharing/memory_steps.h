@@ -12,7 +12,7 @@ enum { MEMORY_STEPS = 7 };
  * The size of one allocation step of a training.
  *
  * total_bytes:   of all steps together.
- * context_bytes: of a CUDA context; a training that takes less has no more than that.
+ * context_bytes: of a CUDA context; a training that takes less has a context of that size.
  * step:          0 is the context, MEMORY_STEPS - 1 the last segment.
  *
  * Returns the bytes; those of all steps add up to the total, but for what is rounded down.

@@ -2,14 +2,13 @@
 /*
  * The driver hands out multiples of 2 MiB, from anywhere: a task that requests more than is free
  * crashes, whichever other tasks are there. With the constant linear_memory the memory is a line
- * instead, allocated first fit, as in the thesis (section 6.2.3): free memory in several holes can
- * then be too little. On an H200 it never was (docs/measured/memory-pieces.md).
+ * instead, allocated first fit, as in the dissertation (section 6.2.3): free memory in several
+ * holes can then be too small. On an H200 it never was (docs/measured/memory-pieces.md).
  *
  *     linear:  |AAAA|BB|....|CCCC|..|     6 free, but a request for 5 fails
  *
- * A catalogue's memory is what the driver shows of a process: what the framework rounds up
- * (PyTorch's segments of 2 and 20 MiB) is in it. What a task takes, and when, is the model of
- * src/sharing/memory_steps.h.
+ * A catalogue's memory is the driver's value for a process: it includes the framework's rounding
+ * (PyTorch's segments of 2 and 20 MiB). src/sharing/memory_steps.h models when a task takes it.
  */
 #include "sim/gpu_model.h"
 

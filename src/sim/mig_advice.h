@@ -16,7 +16,7 @@ enum { MIG_ADVICE_GPUS_MAX = 64 };
 
 struct mig_advice_gpu {
     const struct gpu_kind *kind;
-    bool can_change;       /* otherwise it stays as it is */
+    bool can_change;       /* otherwise it is not divided */
     struct mig_layout now; /* its instances; "": whole, or MIG without instances */
 };
 

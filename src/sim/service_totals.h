@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the services of a run answered, and how quickly: for each service the requests from its
- * first answer on, how many of them were answered within its latency target, and their p99.
+ * The requests that the services of a run answered, and their latency: for each service the
+ * requests from its first answer on, how many of them were answered within its latency target, and
+ * their p99.
  */
 #ifndef COLLOC_SIM_SERVICE_TOTALS_H
 #define COLLOC_SIM_SERVICE_TOTALS_H

@@ -3,10 +3,10 @@
  * Runs a trace of arrivals through the scheduler over simulated GPUs. The core and the policies are
  * those of the daemon; the model of the GPUs is that of src/sharing and gpu_model.c.
  *
- * What is approximated: the daemon samples each GPU once a second, the simulator only where a
- * sample can change a decision (sampling.c says where), and makes up for the others with one of
- * three before the activity changes. So the weight of single samples in the mean over the window is
- * approximate within one window after a change. With `every_second` nothing is approximated.
+ * One thing is approximated: the daemon samples each GPU once a second, the simulator only where a
+ * sample can change a decision (sampling.c has the rules), and adds one of three of the other
+ * samples before the activity changes. So the weight of single samples in the mean over the window
+ * is approximate within one window after a change. With `every_second` nothing is approximated.
  */
 #ifndef COLLOC_SIM_SIMULATE_H
 #define COLLOC_SIM_SIMULATE_H

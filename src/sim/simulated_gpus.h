@@ -93,7 +93,7 @@ void simulated_gpus_set_demand(struct simulated_gpus *gpus, struct running_task 
 double simulated_gpus_speed_as(
     struct simulated_gpus *gpus, const struct running_task *task, const struct demand *demand);
 
-/* Adds what the GPU has done since the last call to its smact_s and energy_j. */
+/* Adds the GPU's activity and energy since the last call to its smact_s and energy_j. */
 void simulated_gpus_account(struct simulated_gpus *gpus, int gpu, int64_t now_us);
 
 #endif

@@ -40,7 +40,7 @@ enum simulation_wakeup {
 /* The daemon reports the p99 of the last ten seconds (docs/services.md). */
 enum { SERVICE_REPORTS = 10 };
 
-/* What a service is besides a task. */
+/* The data of a service beside its task. */
 struct simulated_service {
     int64_t submitted_us;
     int64_t end_us;     /* its time after its first start; TIME_NEVER: before that, or no time */
@@ -81,8 +81,8 @@ struct simulation_run {
     struct simulated_task **tasks; /* by id, from 1; NULL after the task's end */
     uint64_t n_tasks, n_unended;   /* all; trainings that have not ended */
     uint64_t n_services;           /* services that have not ended */
-    uint64_t n_stuck;           /* trainings that never ended beside services; 0: the run goes on */
-    int64_t computed_us;        /* when a training last changed its speed */
+    uint64_t n_stuck;              /* trainings that never ended beside services; 0: none yet */
+    int64_t computed_us;           /* when a training last changed its speed */
     int64_t services_change_us; /* when a service last changes its rate or ends; may be to come */
     struct service_totals services;
     size_t tasks_capacity;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Submits the tasks of the trace. Only the next arrival is in memory, so a trace may have any
- * length. When it is due, its task is submitted with what the settings of the simulation let the
- * scheduler know: the memory requirement (exact, estimated, or with an error), the expected
+ * length. When it is due, its task is submitted with the scheduler's knowledge by the settings of
+ * the simulation: the memory requirement (exact, estimated, or with an error), the expected
  * activity, the expected time.
  */
 #include <errno.h>
@@ -36,7 +36,7 @@ void submission_schedule_next(struct simulation_run *run)
         simulation_run_wake(run, WAKE_ARRIVAL, run->next_arrival.time_us, 0, 0);
 }
 
-/* ---- what the scheduler knows of a task ---- */
+/* ---- the scheduler's knowledge of a task ---- */
 
 static struct reading reading_unless_nan(double value)
 {

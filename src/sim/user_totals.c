@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs of one trace: first as it was asked for, then for each user alone. */
+/* Runs of one trace: first as requested, then for each user alone. */
 #include "sim/user_totals.h"
 
 #include <errno.h>

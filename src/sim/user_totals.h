@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How each user of a trace fares.
+ * The fairness for each user of a trace.
  *
  * Finish-time fairness (Themis, NSDI 2020) compares the mean completion time of a user's tasks with
  * the one that they would have alone, on the user's share of the GPUs. 1: sharing the machine costs
- * the user nothing; above 1: others took a part of the share.
+ * the user nothing; above 1: other users had a part of the share.
  */
 #ifndef COLLOC_SIM_USER_TOTALS_H
 #define COLLOC_SIM_USER_TOTALS_H
@@ -36,9 +36,9 @@ void user_totals_fini(struct user_totals *totals);
 struct reading user_total_fairness(const struct user_total *total);
 
 /*
- * As simulate_trace, and fills in how the users of the trace fare: a second run for each user whose
- * tasks alone are submitted, to as many GPUs as are the user's share (at least one, and as many as
- * the largest of the tasks has). Users have equal shares.
+ * As simulate_trace, and fills in the figures of the trace's users: a second run for each user
+ * whose tasks alone are submitted, to as many GPUs as are the user's share (at least one, and as
+ * many as the largest of the tasks has). Users have equal shares.
  *
  * ret_users: filled; user_totals_fini must follow in each case. Without a second user nothing is
  *            compared.

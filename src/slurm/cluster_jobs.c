@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Slurm's records of the last update, joined with what the controller knows of each job: its
- * memory requirement, its GPUs, and why it waits.
+ * Slurm's records of the last update, joined with the controller's data about each job: its memory
+ * requirement, its GPUs, and why it waits.
  *
  * A page holds PAGE_JOBS jobs. `next` is the place of its last job in the order of the list, such
- * as "1.4294901711.17.4294967295" (part, priority, job, index), so that jobs that come and go
- * between two pages move no other job.
+ * as "1.4294901711.17.4294967295" (part, priority, job, index), so that jobs that appear or
+ * disappear between two pages move no other job.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -124,7 +124,7 @@ static int compare_listed(const void *a, const void *b)
 
 /* ---- one job ---- */
 
-/* What the controller knows of it; of an array that waits, of its first task. NULL: nothing. */
+/* The controller's data about it; for a waiting array, about its first task. NULL: none. */
 static const struct tracked_job *find_job(
     const struct slurm_controller *controller, const struct slurm_job *record)
 {
@@ -352,7 +352,7 @@ int cluster_jobs_json(const struct slurm_controller *controller, const struct cl
     return answer ? 0 : -ENOMEM;
 }
 
-/* How many tasks the record stands for; -1: Slurm has cut a long list. */
+/* Number of tasks of the record; -1: Slurm has cut a long list. */
 static int count_tasks(const struct slurm_job *record)
 {
     struct array_spec spec;

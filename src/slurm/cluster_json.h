@@ -29,8 +29,8 @@ struct cluster_jobs_query {
 };
 
 /*
- * Makes the answer of GET /v1/tasks: a page of the jobs in colloc's partitions, those that run
- * first, then those that wait, by priority.
+ * Makes the answer of GET /v1/tasks: a page of the jobs in colloc's partitions: running jobs first,
+ * then waiting ones, by priority.
  *
  * ret_answer: for the caller to release
  *
@@ -42,11 +42,11 @@ int cluster_jobs_json(const struct slurm_controller *controller, const struct cl
 /*
  * Makes the answer of GET /v1/tasks/ID.
  *
- * id:         a job; or the job id of an array, of which the tasks are counted
+ * id:         a job; or the job id of an array, whose tasks are counted
  * index:      of a task of the array; SLURM_NO_INDEX: not given
  * ret_answer: for the caller to release
  *
- * Returns 0; -ENOENT: there is no such job, or the user may not see it; or -ENOMEM.
+ * Returns 0; -ENOENT: no such job, or the user may not see it; or -ENOMEM.
  */
 int cluster_job_json(const struct slurm_controller *controller, const struct cluster_asker *asker,
     uint32_t id, uint32_t index, json_t **ret_answer);
@@ -63,9 +63,8 @@ struct cluster_starts {
 };
 
 /*
- * Makes the answer of GET /v1/starts: the first jobs that wait, in their order, with the moments at
- * which they are expected to start; then those that wait for their begin moment, with that, the
- * earliest first.
+ * Makes the answer of GET /v1/starts: the first waiting jobs, in their order, with their expected
+ * starts; then the jobs that wait for their begin moment, with that moment, the earliest first.
  *
  * wall_offset_us: wall time less the core's time
  * known:          kept by the caller from one answer to the next
@@ -83,7 +82,7 @@ bool cluster_sees_all_jobs(
 bool cluster_sees_jobs_of(
     const struct slurm_controller *controller, const struct cluster_asker *asker, uid_t uid);
 
-/* Does GET /v1/tasks list the job as one that waits or runs? */
+/* Does GET /v1/tasks list the job as waiting or running? */
 bool cluster_is_live(const struct slurm_controller *controller, const struct slurm_job *record);
 
 /* Counts the jobs of colloc's partitions that wait and that run. */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * When the jobs that wait are expected to start (policy/forecast.h), with Slurm's ids. A forecast
- * takes time in a large cluster, so that it is made once for each update, whoever asks for it.
+ * The expected starts of waiting jobs (policy/forecast.h), with Slurm's ids. A forecast takes time
+ * in a large cluster, so it is made once for each update, for all requests.
  *
- * A job that waits for its begin moment is not in the core, so that it is no part of the forecast:
- * of such jobs the begin moment is listed.
+ * A job that waits for its begin moment is not in the core, so it is no part of the forecast: its
+ * begin moment is listed.
  */
 #include "api/json_value.h"
 #include "base/top_k.h"

@@ -17,7 +17,7 @@ enum { WINDOW_JOBS_MAX = 1024 };
 /* Where a job is, as the controller sees it. */
 enum job_phase {
     JOB_WAITING,  /* pending, and not placed */
-    JOB_PLACED,   /* the core has placed it; its pin is asked for until Slurm shows it */
+    JOB_PLACED,   /* the core has placed it; its pin is requested until Slurm shows it */
     JOB_RUNNING,  /* Slurm has started it on its GPUs */
     JOB_EXAMINED, /* it has failed; its error file is read */
     JOB_DONE,     /* nothing is to be done, until Slurm forgets it */
@@ -61,7 +61,7 @@ struct tracked_job {
     int attempt, ooms;
     int nodes_shown; /* by Slurm, when it was last read how many GPUs and nodes the job wants */
 
-    uint64_t indices; /* of its GPUs on each node; with a former pin: those that it had */
+    uint64_t indices; /* of its GPUs on each node; with a former pin: the former ones */
     int node;         /* number, of several the first; -1: none */
     char *node_list;  /* names of several, comma-separated; on the heap; NULL: it is one */
     int64_t shards;   /* of each of its GPUs; 0: not decided */
@@ -105,7 +105,7 @@ struct slurm_controller {
     bool has_news, is_broken;    /* broken: memory was out */
     struct tracked_job **window; /* what is in the core, in order */
     size_t n_window, window_capacity;
-    struct candidate *candidates; /* the first of those that wait, in order */
+    struct candidate *candidates; /* the first waiting jobs, in order */
     size_t n_candidates, candidates_capacity;
     size_t n_seen;          /* jobs that this update saw */
     bool is_active_counted; /* array_active is of this update */
@@ -114,11 +114,11 @@ struct slurm_controller {
     size_t n_hints, hints_capacity;
     struct slurm_change *changes;
     size_t n_changes, changes_capacity;
-    const struct slurm_job **broken_dependents; /* whose dependency has failed, as Slurm says */
+    const struct slurm_job **broken_dependents; /* whose dependency has failed by Slurm's record */
     size_t n_broken_dependents, broken_dependents_capacity;
     struct id_map ids;    /* of all jobs, or their arrays, that Slurm lists; filled when needed */
     struct id_map causes; /* by id, or the array's: what ran out of GPU memory and is run again */
-    int *found_gpus;      /* scratch: as many as there are GPUs */
+    int *found_gpus;      /* scratch: one for each GPU */
     size_t found_capacity;
     int n_logs_wanted;
     const struct tracked_job *asked; /* the last that the node check was asked about */
@@ -144,7 +144,7 @@ void controller_follow(
 /* Ends the jobs that Slurm has no more. */
 void controller_sweep(struct slurm_controller *controller);
 
-/* Is nothing to be said of the job, or changed? It only waits, or is over. */
+/* Is there nothing to report or change for the job? It only waits, or has ended. */
 static inline bool tracked_job_is_quiet(const struct tracked_job *job)
 {
     return (job->phase == JOB_WAITING || job->phase == JOB_DONE) && !job->task && !job->is_away &&
@@ -167,7 +167,7 @@ void controller_order_window(struct slurm_controller *controller);
 /* Answers the core's node check; `context` is the controller. */
 enum node_admission controller_check_node(void *context, const struct task *task, int gpu);
 
-/* Has the GPU's node what the job asks for, when nothing else runs there and the node is up? */
+/* Does the GPU's node have what the job requests, if nothing else runs there and the node is up? */
 bool controller_can_ever_run(
     const struct slurm_controller *controller, const struct tracked_job *job, int gpu);
 
@@ -207,7 +207,7 @@ void controller_list_changes(struct slurm_controller *controller);
 
 /* ---- job_dependents.c ---- */
 
-/* Notes a record whose dependency has failed, as Slurm shows it; others are none. */
+/* Notes a record whose dependency has failed by Slurm's record; ignores all others. */
 void controller_note_dependent(struct slurm_controller *controller, const struct slurm_job *record);
 
 /* Lists the changes of the records noted that wait for a job that is run again. */

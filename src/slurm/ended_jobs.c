@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Two lists in the order of ids are walked side by side. What was live before and is not now has
- * ended, also where Slurm lists it no more:
+ * Walks two lists in the order of ids side by side. A job that was live before and is not live now
+ * has ended, also if Slurm no longer lists it:
  *
  *     before   12 17 18      now   12 18 19      ended   17
  */

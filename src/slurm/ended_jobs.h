@@ -14,7 +14,7 @@ struct known_job {
 struct ended_jobs {
     struct known_job *live, *before; /* by id: at the last call, and at the one before it */
     size_t n_live, n_before, live_capacity, before_capacity;
-    struct known_job *ended; /* what has ended between the two */
+    struct known_job *ended; /* jobs that have ended between the two */
     size_t n_ended, ended_capacity;
 };
 
@@ -22,12 +22,12 @@ struct ended_jobs {
  * -ENOMEM: then none is known, as before the first. */
 int ended_jobs_update(struct ended_jobs *jobs, const struct slurm_controller *controller);
 
-/* How many of those that have ended may the user see? */
+/* How many of the ended jobs may the user see? */
 size_t ended_jobs_count(const struct ended_jobs *jobs, const struct slurm_controller *controller,
     const struct cluster_asker *asker);
 
-/* Returns {"ids": [17, 18]}, of those that the user may see, for the caller to release; NULL when
- * memory is out. */
+/* Returns {"ids": [17, 18]}, with the ids that the user may see, for the caller to release; NULL
+ * when memory is out. */
 json_t *ended_jobs_json(const struct ended_jobs *jobs, const struct slurm_controller *controller,
     const struct cluster_asker *asker);
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What happens on the GPUs, as samples of the core.
+ * The state of the GPUs, as samples for the core.
  *
- * A node with an agent reports its GPUs each second. Of a GPU without one nothing is measured:
- * there, estimates alone decide. It counts as using what its jobs require and are expected to do,
- * and a job of which that is not known counts as the whole GPU: unknown is never idle.
+ * A node with an agent reports its GPUs each second. A GPU without an agent is not measured: there
+ * only estimates decide. It counts with the memory requirements and expected activities of its
+ * jobs, and a job of unknown requirement or activity counts as the whole GPU: unknown is never
+ * idle.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -23,7 +24,7 @@ bool controller_hears_agent(
     return node->reported_us && controller->now_us - node->reported_us <= REPORT_VALID_US;
 }
 
-/* The sum of what the jobs on the GPU require and do, as far as it is known. */
+/* The sum of the requirements and activities of the jobs on the GPU, as far as they are known. */
 static void expect_use(const struct slurm_controller *controller, int number,
     struct core_sample *sample, struct task_memory *tasks)
 {

@@ -20,7 +20,7 @@ void *id_map_get(const struct id_map *map, uint64_t key);
 /* Sets the value of the key, which is not NULL. Returns 0 or -ENOMEM. */
 int id_map_set(struct id_map *map, uint64_t key, void *value);
 
-/* Removes the key, if it is there. */
+/* Removes the key, if it exists. */
 void id_map_remove(struct id_map *map, uint64_t key);
 
 /* Frees the table, not the values. */

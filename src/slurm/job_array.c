@@ -2,15 +2,15 @@
 /*
  * Waiting tasks of arrays.
  *
- * Slurm has one record for all tasks of an array that wait, and splits one off when it is pinned or
- * starts. So the record of `sbatch --array=0-9%2` (at most two at a time) changes like this:
+ * Slurm has one record for all waiting tasks of an array, and splits a task off when it is pinned
+ * or starts. So the record of `sbatch --array=0-9%2` (at most two at a time) changes like this:
  *
  *     "0-9%2"     none of them runs       0 and 1 are followed, and may be placed
  *     "2-9%2"     0 and 1 run             the limit is reached: none is followed
  *     "2-9%2"     0 has ended             2 is followed
  *
- * A task that is split off has a record like any job. The limit counts those that run and those
- * that are pinned. They are counted once in an update, if there is an array with a limit.
+ * A task that is split off has a record like any job. The limit counts running and pinned tasks.
+ * They are counted once in an update, if there is an array with a limit.
  */
 #include <stdlib.h>
 #include <string.h>

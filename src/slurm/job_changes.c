@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What to change in Slurm, found by comparing the core with Slurm's records after each step:
+ * The changes that Slurm needs, found by comparing the core with Slurm's records after each step:
  *
  *     the core has placed a job, Slurm does not show its pin       pin
  *     a job ran out of GPU memory and has failed                   requeue, held
@@ -12,8 +12,8 @@
  *     another job that waits still has an earlier reason           comment
  *     a job depends on one that failed and is run again            depend (job_dependents.c)
  *
- * A change that failed is asked for again later (slurm_controller_changed). A comment of the user's
- * own is never replaced.
+ * A failed change is requested again later (slurm_controller_changed). A comment of the user is
+ * never replaced.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -146,8 +146,8 @@ static bool is_head(const struct slurm_controller *controller, const struct trac
     return controller->n_window > 0 && controller->window[0] == job;
 }
 
-/* Of the jobs that wait, the first and those that recover have a reason that is their own. The
- * others have no comment, unless an earlier one is to be replaced. */
+/* Only the first waiting job and recovering jobs have a specific reason. The others have no
+ * comment, unless an earlier one has to be replaced. */
 static void add_comment(struct slurm_controller *controller, struct tracked_job *job)
 {
     char text[SLURM_TEXT_MAX], reason[SLURM_TEXT_MAX];

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Jobs that wait for the success of a job that failed and is run again.
+ * Jobs that depend on the success of a job that failed and is run again.
  *
- * A job that ran out of GPU memory is requeued by the agent of its node before Slurm books its end.
- * Where that was not possible (no agent, it was late, slurmctld had crashed and forgotten it), the
- * job FAILED, and the controller requeues it. By then Slurm has judged what depends on it, and does
- * not do so again (seen on 22.05):
+ * A job that ran out of GPU memory is requeued by the agent of its node before Slurm records its
+ * end. If that was not possible (no agent, too late, slurmctld had crashed and forgotten it), the
+ * job FAILED, and the controller requeues it. By then Slurm has judged the dependencies on it, and
+ * does not do so again (observed with 22.05):
  *
  *     job 12    FAILED, then PENDING, at last COMPLETED
  *     job 13    PENDING (DependencyNeverSatisfied): afterok:12(failed)
  *
- * As soon as job 12 is requeued, the dependency of job 13 is set anew, as it was: Slurm judges it
- * by what job 12 is now. Where that failed, it is done later, also when job 12 has succeeded. Where
- * another job has failed for good, job 13 is left alone. All of it is seen in Slurm's records, so
- * that a controller that was killed goes on with it.
+ * As soon as job 12 is requeued, the dependency of job 13 is set again, unchanged: Slurm judges it
+ * by the present state of job 12. A failed request is repeated later, also when job 12 has
+ * succeeded. If another job has finally failed, job 13 is not changed. All of this is in Slurm's
+ * records, so a new controller continues after a kill.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,7 +22,8 @@
 #include "base/clock.h"
 #include "slurm/controller_state.h"
 
-/* Chosen: Slurm may go on to show the dependency as failed, for a reason that is not known here. */
+/* Chosen: Slurm may continue to show the dependency as failed, for a reason that colloc does not
+ *         know. */
 #define RENEWAL_PERIOD_US (60 * SECOND_US)
 
 void controller_note_dependent(struct slurm_controller *controller, const struct slurm_job *record)
@@ -36,7 +37,7 @@ void controller_note_dependent(struct slurm_controller *controller, const struct
         controller->is_broken = true;
 }
 
-/* Chosen: of a renewal that slurmctld could not make. */
+/* Chosen: until a failed renewal is tried again. */
 #define RENEWAL_AGAIN_US (2 * SECOND_US)
 
 /* It ran out of GPU memory, and waits or runs again, or has succeeded by now. */
@@ -46,7 +47,7 @@ static bool is_run_again(const struct tracked_job *job)
            (!slurm_state_is_end(job->record->state) || job->record->state == SLURM_STATE_COMPLETED);
 }
 
-/* Not twice for one job within the period; but for all that depend on it at once. */
+/* Not twice for one job within the period; but for all its dependents at once. */
 static bool is_renewal_due(const struct slurm_controller *controller, const struct tracked_job *job)
 {
     int64_t since_us = controller->now_us - job->renewed_us;
@@ -119,8 +120,8 @@ static void list_ids(struct slurm_controller *controller)
     }
 }
 
-/* Once a condition has failed, slurmctld judges the others no more (22.05): one that it shows as
- * open may be that of a job that has failed since, and that it has forgotten. */
+/* After one condition has failed, slurmctld no longer judges the others (22.05): a condition that
+ * it shows as open may be on a job that has failed since, and that it has forgotten. */
 static bool is_forgotten(struct slurm_controller *controller, const char *condition, size_t size)
 {
     const char *colon = memchr(condition, ':', size);
@@ -133,7 +134,7 @@ static bool is_forgotten(struct slurm_controller *controller, const char *condit
     return !id_map_get(&controller->ids, strtoul(colon + 1, NULL, 10));
 }
 
-/* The job that is run again and on whose success the condition waits; or NULL. */
+/* The job that is run again and whose success the condition requires; or NULL. */
 static struct tracked_job *find_cause_of(
     struct slurm_controller *controller, const char *condition, size_t size)
 {
@@ -144,15 +145,16 @@ static struct tracked_job *find_cause_of(
 }
 
 /*
- * Writes the dependency as it was set, without the states that Slurm shows. slurmctld drops a
+ * Writes the dependency as the user set it, without the states that Slurm shows. slurmctld drops a
  * condition of a job that it has forgotten meanwhile, and would start the dependent although that
- * job failed. So no condition that has failed for good, or may have, is written:
+ * job failed. So no condition that has finally failed, or may have, is written:
  *
  *     afterok:12(failed),afterok:9(failed)    none: it cannot come true
  *     afterok:12(failed)?afterok:9(failed)    afterok:12
  *
  * ret_text: SLURM_DEPENDENCY_MAX bytes
- * Returns whether all or, of a list with "?", some of what has failed is run again.
+ * Returns whether all failed conditions are of jobs that run again; in a list with "?", whether
+ * some are.
  */
 static bool restore_dependency(
     struct slurm_controller *controller, const char *dependency, char *ret_text)

@@ -27,7 +27,7 @@ struct job_files {
     void *context;
 };
 
-/* A script of which the summary is with a helper. */
+/* A script whose summary is read by a helper. */
 struct script_estimate {
     struct job_files *files;
     struct slurm_job_key key;
@@ -57,7 +57,7 @@ struct job_files *job_files_create(uv_loop_t *loop, struct slurm_controller *con
         .context = context};
     if (files->files && files->helpers)
         return files;
-    job_files_close(files); /* the loop still has the handles of what was made */
+    job_files_close(files); /* the loop still has the handles created so far */
     free(files);
     return NULL;
 }
@@ -153,7 +153,7 @@ void job_files_estimate(struct job_files *files, const struct slurm_job_key *key
     finish_estimate(work, r, &estimate, &fault);
 }
 
-/* ---- what a job that failed has written ---- */
+/* ---- the output of a failed job ---- */
 
 static bool proves_lack_of_memory(struct span text, bool is_output)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Files of jobs: the summary that a script names, and what a failed job wrote. Both are read by a
- * helper process that is the job's user, on this machine. */
+/* Files of jobs: the summary that a script names, and the output of a failed job. A helper process
+ * on this machine reads both with the rights of the job's user. */
 #ifndef COLLOC_SLURM_JOB_FILES_H
 #define COLLOC_SLURM_JOB_FILES_H
 
@@ -24,7 +24,7 @@ struct job_files *job_files_create(uv_loop_t *loop, struct slurm_controller *con
 void job_files_estimate(struct job_files *files, const struct slurm_job_key *key, char *script);
 
 /* Searches the end of the job's error file, and then that of its output, for a lack of GPU memory;
- * slurm_controller_log_examined gets the answer. Paths: "": there is none. */
+ * slurm_controller_log_examined gets the answer. Paths: "": none. */
 void job_files_examine(struct job_files *files, const struct slurm_job_key *key,
     const char *error_path, const char *output_path);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One record of Slurm, and the job that it is of.
+ * One record of Slurm, and its job.
  *
- * Each update brings the records of all jobs, most of them as they were. A record is compared with
- * what is known of its job, and finds out which of these it is:
+ * Each update has the records of all jobs, most of them unchanged. A record is compared with the
+ * controller's data about its job; it is one of these:
  *
  *     another partition      its CPUs and memory are counted (node_table.h), nothing else
  *     an array that waits    its first tasks, as far as its limit allows (job_array.c)
@@ -13,8 +13,8 @@
  *     other nodes            a waiting job was changed: it is submitted to the core again
  *     none of these          the same job
  *
- * Then the facts of the record are noted, and the job is followed into its phase (job_phase.c). A
- * job that has no record in an update has been forgotten by Slurm, and ends (controller_sweep).
+ * Then the facts of the record are noted, and the job enters its phase (job_phase.c). A job that
+ * has no record in an update has been forgotten by Slurm, and ends (controller_sweep).
  */
 #include <stdlib.h>
 
@@ -25,9 +25,8 @@
 #include "slurm/job_request.h"
 #include "slurm/job_task.h"
 
-/* Slurm counts the restart of a job that is requeued at once, and sets its time of submission anew
- * when it has left its node, some time later. A job that got an id that is used again has not been
- * restarted. */
+/* Slurm counts the restart of a job that is requeued at once, and sets a new time of submission
+ * when the job has left its node, some time later. A job with a reused id has no restarts. */
 static bool is_same_run(const struct tracked_job *job, const struct slurm_job *record)
 {
     bool is_requeue_complete = record->restarts > 0 && record->submit_s > job->submit_s;
@@ -166,7 +165,7 @@ static void follow_array(struct slurm_controller *controller, const struct slurm
         follow_one(controller, record, controller_find_job(controller, base, index), base, index);
 }
 
-/* The job of the record; most often the one that stood at this place of the list before. */
+/* The job of the record; most often the one at this position of the former list. */
 static struct tracked_job *find_hinted(
     const struct slurm_controller *controller, size_t place, uint32_t base, uint32_t index)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Jobs that ran out of GPU memory, and those that may have.
+ * Jobs that ran out of GPU memory, or may have.
  *
- * A job that shares a GPU is not to fail because of it: out of GPU memory, it is run again, with
- * the GPU to itself in the end. Slurm shows only that it FAILED; there are two ways to know more.
+ * A job must not fail because it shares a GPU: when it runs out of GPU memory, it is run again, in
+ * the end alone on the GPU. Slurm shows only that it FAILED; there are two ways to find the cause.
  *
  *     the agent of its node sees it     it requeues the job, held, and reports "crashed"; the job
  *                                       waits for Slurm to show the requeue (awaits_requeue)
@@ -11,7 +11,7 @@
  *                                       output files; out of GPU memory, the controller requeues it
  *
  * Either may have happened before this controller began, or be lost when slurmctld crashes. Then
- * the job's note says it, with its number of restarts, which a requeue raises:
+ * the job's note has it, with its number of restarts, which a requeue increases:
  *
  *     note                          record               the job
  *     pinned, restart=0             FAILED, restarts 0   is examined, if it failed lately
@@ -26,8 +26,8 @@
 #include "slurm/job_place.h"
 #include "slurm/job_task.h"
 
-/* Chosen: a job that failed this long before the controller started is not examined any more.
- * Slurm forgets jobs after as long (MinJobAge). */
+/* Chosen: a job that failed longer than this before the controller started is not examined. Slurm
+ * forgets jobs after the same time (MinJobAge). */
 #define EXAMINED_AFTER_S 300
 
 bool controller_may_examine(
@@ -91,7 +91,7 @@ void controller_restore_recovering(struct slurm_controller *controller, struct t
     }
 }
 
-/* ---- what the log, or the node's agent, says of a failure ---- */
+/* ---- the answer of the log, or of the node's agent, about a failure ---- */
 
 void slurm_controller_log_examined(
     struct slurm_controller *controller, const struct slurm_job_key *key, bool is_gpu_oom)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Jobs that ran out of GPU memory, and those that may have: these are examined. */
+/* Jobs that ran out of GPU memory, and jobs that may have: the latter are examined. */
 #ifndef COLLOC_SLURM_JOB_GPU_OOM_H
 #define COLLOC_SLURM_JOB_GPU_OOM_H
 

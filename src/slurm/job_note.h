@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What colloc-slurm keeps of a job between two of its runs: a line in the job's admin_comment.
+ * The data about a job that colloc-slurm keeps from one of its runs to the next: a line in the
+ * job's admin_comment.
  *
  *     colloc want=2 attempt=1 restart=0 ooms=0 state=pinned node=n1 gpus=0,3 shards=12 smact=20
  *
  * A job over several nodes has `node=n1,n4`, and the GPUs are those of each. Then `want` is the
- * number on each node; the guard writes `total` where the user asked for all together.
+ * number on each node; the guard writes `total` where the user requested a number for all nodes
+ * together.
  *
- * An administrator may have edited it: it is read with care, and Slurm's own fields are believed
- * before it. `want` may stand alone: the guard in slurmctld writes it when it takes a request for
- * GPUs out of a submission. `bound=1` follows where the user asked for certain nodes: a pin's node
- * takes the place of these in Slurm.
+ * An administrator may have edited the note: it is parsed with care, and Slurm's own fields
+ * override it. `want` may stand alone: the guard in slurmctld writes it when it takes a request for
+ * GPUs out of a submission. `bound=1` follows if the user requested certain nodes: a pin's node
+ * replaces these in Slurm.
  */
 #ifndef COLLOC_SLURM_JOB_NOTE_H
 #define COLLOC_SLURM_JOB_NOTE_H
@@ -38,7 +40,7 @@ struct job_note {
     uint64_t gpus;     /* a bit for each index */
     int64_t shards;    /* of each; its memory follows from it */
     int smact_percent; /* that the job is expected to use of each; -1: not known */
-    bool is_bound;     /* the user asked for certain nodes (-w): `nodes` are of them */
+    bool is_bound;     /* the user requested certain nodes (-w), which include `nodes` */
 };
 
 /*

@@ -13,9 +13,9 @@
  *     pending again, by a user or because    WAITING   returned into the intake: its old pin would
  *     its node failed                                  start it where other jobs are now
  *
- * A state does not follow from the one before: an update sees each job every few seconds, an
- * administrator may have changed it, and slurmctld may have crashed and forgotten the latest. So
- * each function here says what the record means for a job in any phase.
+ * A state need not follow from the one before: an update reads each job only every few seconds, an
+ * administrator may have changed it, and slurmctld may have crashed and lost the latest changes. So
+ * each function here handles the record for a job in any phase.
  */
 #include "slurm/job_phase.h"
 
@@ -47,7 +47,7 @@ static void follow_away(
 }
 
 /* slurmctld has crashed before it saved that the job started, or ended: it shows the job as it was
- * before. What still runs on the node is ended when slurmd reports it, before the job may run
+ * before. Its processes on the node are ended when slurmd reports them, before the job may run
  * again. */
 static void follow_forgotten_start(struct slurm_controller *controller, struct tracked_job *job)
 {

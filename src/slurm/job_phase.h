@@ -6,7 +6,7 @@
 #include "slurm/controller_state.h"
 
 /*
- * Takes the job into the phase of its record, and tells the core.
+ * Moves the job into the phase of its record, and feeds the core.
  *
  * note: of a pending job in the run partition; of any other it may be empty
  */

@@ -2,9 +2,9 @@
 /*
  * Where a job is: its nodes, and the indices of its GPUs, which are the same on each of them.
  *
- * While the controller runs, it has this from the core, which has placed the job. A new controller
- * finds it again in Slurm's records and in the job's note (job_note.h). Here is job 17, pinned to
- * the GPUs 0 and 3 of two nodes, with 12 shards of each:
+ * A running controller has this from the core, which has placed the job. A new controller reads it
+ * from Slurm's records and from the job's note (job_note.h). Here is job 17, pinned to the GPUs 0
+ * and 3 of two nodes, with 12 shards of each:
  *
  *     required nodes   n1,n4                        of a job that runs: its list of nodes
  *     tres_per_node    gres:shard:i0:12,shard:i3:12
@@ -62,7 +62,7 @@ const char *controller_nodes_of(
 /* ---- found again ---- */
 
 /* Lists the GPUs of these indices on each node of the list, node by node. Returns the scratch list;
- * `ret_n` 0: a node is not known, or has not all of them. */
+ * `ret_n` 0: a node is unknown, or lacks one of them. */
 static const int *list_gpus(
     struct slurm_controller *controller, const char *list, uint64_t indices, int *ret_n)
 {
@@ -107,7 +107,7 @@ static const int *find_gpus(struct slurm_controller *controller, const struct sl
     return *ret_n > 0 ? gpus : NULL;
 }
 
-/* What is known of a job that another controller has placed: its shards, and its note. */
+/* The data of a job that another controller has placed: its shards, and its note. */
 static void restore_request(
     const struct slurm_controller *controller, struct tracked_job *job, int gpu)
 {

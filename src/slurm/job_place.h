@@ -28,8 +28,8 @@ void controller_restore_place(
 /* Does it run on the GPUs where the core has placed it? Its pin may have been changed by hand. */
 bool controller_runs_as_placed(struct slurm_controller *controller, const struct tracked_job *job);
 
-/* As many GPUs as the job wants: those that it was on last; any others, if they are not known any
- * more. Returns a list that is valid until the next such call, or NULL: there are not as many. */
+/* GPUs in the number that the job requests: its last ones; or any others, if these are unknown.
+ * Returns a list that is valid until the next such call, or NULL: there are too few. */
 const int *controller_former_gpus(
     struct slurm_controller *controller, const struct tracked_job *job);
 

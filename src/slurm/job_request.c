@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a job asks Slurm for that colloc must know before it reads the job's script: the nodes that
- * its user wants or excludes, their features (-w, -x, -C), and how many GPUs on how many nodes.
+ * The part of a job's request to Slurm that colloc needs before it reads the job's script: the
+ * nodes that its user requests or excludes, their features (-w, -x, -C), and the numbers of GPUs
+ * and nodes.
  *
- * Slurm does not keep these apart from what colloc writes there. A pin stands in the field of -w,
- * so the note (job_note.h) says whether the user had asked for nodes, too:
+ * Slurm stores these in the same fields that colloc writes. A pin is in the field of -w, so the
+ * note (job_note.h) records whether the user had requested nodes, too:
  *
  *     submitted with -w n1,n2    required n1,n2                            rule n1,n2
  *     pinned to n1               required n1, note: node=n1 bound=1        rule n1,n2
  *     a new controller sees it   the same                                  rule n1
  *     returned, -w removed       required "", by an administrator          no rule
  *
- * Slurm's fields do not show the GPUs that a user asked for, either: the guard in slurmctld takes
- * them out of a submission and writes them into the note, and a pin has shards. So the note counts
+ * Slurm's fields do not show the GPUs that a user requested, either: the guard in slurmctld takes
+ * them out of a submission and writes them into the note, and a pin has shards. So the note is read
  * first.
  */
 #include <stdlib.h>
@@ -30,8 +31,8 @@ static void set_rule(struct slurm_controller *controller, char **rule, const cha
     controller->is_broken |= *text && !*rule;
 }
 
-/* Slurm has a pin's node where it has the user's -w. Of a job that was pinned to this node, it is
- * no news: what the job had asked for before still holds, if it had. */
+/* Slurm stores a pin's node in the field of the user's -w. If the job was pinned to this node, the
+ * field says nothing new: its former request remains valid. */
 static void follow_required_nodes(
     struct slurm_controller *controller, struct tracked_job *job, const struct slurm_job *record)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a job asks Slurm for: nodes, features, and the number of its GPUs. */
+/* A job's request to Slurm: nodes, features, and the number of its GPUs. */
 #ifndef COLLOC_SLURM_JOB_REQUEST_H
 #define COLLOC_SLURM_JOB_REQUEST_H
 

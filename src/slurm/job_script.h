@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the #COLLOC lines of a job's script say of its GPUs. Pure. */
+/* The #COLLOC lines of a job's script about its GPUs. Pure. */
 #ifndef COLLOC_SLURM_JOB_SCRIPT_H
 #define COLLOC_SLURM_JOB_SCRIPT_H
 
@@ -18,7 +18,7 @@ struct job_script {
     struct task_request request; /* without its memory requirement, until job_script_use_estimate */
 };
 
-/* What is estimated of a job; without pointers, so that a helper process can return it. */
+/* The estimate of a job; without pointers, so that a helper process can return it. */
 struct job_estimate {
     struct need need;
     struct reading smact; /* of each GPU, 0 to 1 */
@@ -48,8 +48,8 @@ const char *job_script_summary(const struct job_script *script);
 int job_script_estimate(const struct job_script *script, const struct job_script_settings *settings,
     const char *summary, size_t size, struct fault *fault, struct job_estimate *ret_estimate);
 
-/* Completes the request by an estimate of anyone. What the script says of the SM activity counts
- * before it. Returns 0; or -EINVAL with a fault: the estimate makes no sense. */
+/* Completes the request by an estimate from any source. The SM activity in the script overrides it.
+ * Returns 0; or -EINVAL with a fault: the estimate is invalid. */
 int job_script_use_estimate(
     struct job_script *script, const struct job_estimate *estimate, struct fault *fault);
 

@@ -1,35 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The task of the core that stands for a job of Slurm.
+ * The task of the core for a job of Slurm.
  *
- * The core knows only jobs that may start soon, are pinned, run, or recover. Its numbers of tasks
- * are colloc-slurm's own and begin at 1 with each controller; Slurm's ids are used only outside:
+ * The core has only jobs that may start soon, are pinned, run, or recover. Its task numbers are
+ * colloc-slurm's own and begin at 1 with each controller; Slurm's ids are used only outside of it:
  *
  *     job 17 is in the window             SUBMIT, task 1
  *     its user holds it                   CANCEL, and the task is forgotten
  *     its user releases it                SUBMIT, task 2
- *     the core places it                  (a decision of the core)
- *     a new controller finds it pinned    SUBMIT and PLACE
- *     Slurm shows that it runs            STARTED
+ *     the core places it                  PLACE, a decision of the core
+ *     a new controller finds it pinned    SUBMIT and PLACE, from the job's note
+ *     Slurm shows it running              STARTED
  *     it has ended                        EXITED: the core decides what follows
  *
- * These events are applied without a decision; decisions come with the TICK that ends an update.
- */
-/*
- * The task of the core that stands for a job of Slurm.
- *
- * The core knows only jobs that may start soon, are pinned, run, or recover. Its numbers of tasks
- * are colloc-slurm's own and begin at 1 with each controller; Slurm's ids are used only outside:
- *
- *     job 17 is in the window             SUBMIT   task 1
- *     the core, or its note, places it    PLACE
- *     Slurm shows it running              STARTED
- *     it has ended                        EXITED   the core decides what follows
- *     it is held by its user meanwhile    CANCEL   and the task is forgotten
- *     it is released                      SUBMIT   task 2
- *
- * All of these are inputs of the core (core/event.h); what it decides itself comes with the TICK
- * that ends an update.
+ * All but the core's own PLACE are inputs (core/event.h), applied without a decision; decisions
+ * come with the TICK that ends an update.
  */
 #include "slurm/job_task.h"
 

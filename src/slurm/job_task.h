@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The task of the core that stands for a job of Slurm. */
+/* The task of the core for a job of Slurm. */
 #ifndef COLLOC_SLURM_JOB_TASK_H
 #define COLLOC_SLURM_JOB_TASK_H
 
@@ -30,7 +30,7 @@ void controller_exit_task(
 /* The core forgets the job's task. */
 void controller_forget_task(struct slurm_controller *controller, struct tracked_job *job);
 
-/* Takes the job out of the core, whatever the state of its task. */
+/* Removes the job from the core, in any state of its task. */
 void controller_drop_task(struct slurm_controller *controller, struct tracked_job *job);
 
 /* Compares the limit of the job's task, which it has, with the record. */

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Lets the core see the first jobs of the queue only. The core's queue is in the order of Slurm's
- * priority, which stays Slurm's: fair share, age, QOS.
+ * Shows only the first jobs of the queue to the core. The core's queue is in the order of Slurm's
+ * priority, which Slurm computes: fair share, age, QOS.
  *
  * The core orders its queue by the ids of tasks, so a job gets its task's id when its place in the
  * queue is known: of all waiting jobs, the WINDOW_JOBS_MAX of the highest priority are in the core,
- * with rising ids. When the order changes, the tasks from the first difference on leave the core
- * and come back with new ids.
+ * with rising ids. When the order changes, the tasks from the first difference on are removed from
+ * the core and submitted again with new ids.
  *
  *     before    17(1) 12(2) 30(3)          job 30 has priority 5, and job 31 comes with 7
  *     after     17(1) 12(2) 31(4) 30(5)    30 has left as task 3 and is task 5 now
@@ -203,7 +203,7 @@ static bool has_licences(
     return !job->lacks_licences;
 }
 
-/* Returns how many jobs wait for a place in the window; none of them is in order yet. */
+/* Returns the number of jobs that wait for a place in the window; none of them is in order yet. */
 static size_t collect_candidates(struct slurm_controller *controller)
 {
     const struct slurm_snapshot *snapshot = &controller->snapshot;
@@ -286,8 +286,8 @@ static void put_into_window(struct slurm_controller *controller, size_t n, struc
     controller_submit_task(controller, job);
 }
 
-/* Jobs that cannot be placed at all take no places, however many they are; those whose script is
- * still to be read do. */
+/* Jobs that can never be placed take no places, however many there are; jobs whose script is not
+ * read yet do. */
 void controller_order_window(struct slurm_controller *controller)
 {
     size_t n = 0, places = 0, n_waiting = collect_candidates(controller);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * libslurm's records as ours, and our changes as its requests. What works in which version of Slurm
- * was tried on 22.05 and 24.11 (docs/slurm-controller.md):
+ * Converts libslurm's records to ours, and our changes to its requests. This was tested with Slurm
+ * 22.05 and 24.11 (docs/slurm-controller.md):
  *
  *   - A pin is one request: node, shards, partition and note together, so that Slurm never sees
  *     half of it. A job that is in the run partition already gets the priority INFINITE, which ends
- *     a hold and lets Slurm compute its priority anew.
- *   - The number of nodes is part of the pin: otherwise Slurm gives a pinned job of `-N 1-3` more
- *     nodes, and one of `-n 4` whose node has too few CPUs free as well.
+ *     a hold and lets Slurm compute its priority again.
+ *   - The number of nodes is part of the pin: otherwise Slurm gives a pinned job with `-N 1-3` more
+ *     nodes, and also a job with `-n 4` whose node has too few free CPUs.
  *   - "gres:shard:i2:12" is written; "gres/shard:..." is refused by 22.05 with slurmdbd.
  *   - A task of an array is named "12_3": the request splits it off.
  *   - Until 23.02.5 another GRES request is merged with the former one.
@@ -103,7 +103,7 @@ static int slurm_fault(struct fault *fault, const char *what)
 
 /* ---- records ---- */
 
-/* Returns what was allocated, to be released with `loaded`; NULL without memory. */
+/* Returns the allocation, to be released with `loaded`; NULL when memory is out. */
 static void *own_memory(struct loaded *loaded, void *memory)
 {
     if (memory && ARRAY_APPEND(loaded->owned, loaded->n_owned, loaded->owned_capacity, memory) == 0)
@@ -133,8 +133,9 @@ static const char *expand_list(struct loaded *loaded, const char *list)
 }
 
 /* Slurm gives the first of several nodes all CPUs that are free there, and each other one at least
- * what a task needs. Returns NULL for a job of one node, and where it is not known: the CPUs are
- * by the place among all of its nodes, and one that completes lists only those it has not left. */
+ * what a task needs. Returns NULL for a job of one node, and where they are unknown: the CPUs are
+ * listed by the position among all nodes of the job, and a completing job lists only the nodes that
+ * it has not left. */
 static const int *node_cpus_of(struct loaded *loaded, const job_info_t *job)
 {
     if (job->num_nodes < 2 || job->job_state & JOB_COMPLETING || libslurm_node_cpus(job, 0) < 0)
@@ -181,7 +182,7 @@ static int64_t memory_of(const job_info_t *job)
     return mib < (uint64_t)INT64_MAX / MIB ? (int64_t)mib * MIB : 0;
 }
 
-/* Of a job that asks for none, slurmctld gives its partition's. */
+/* For a job that requests none, slurmctld returns its partition's. */
 static int64_t time_limit_of(const job_info_t *job)
 {
     bool is_known = job->time_limit != INFINITE && job->time_limit != NO_VAL;
@@ -290,9 +291,9 @@ static int read_version(struct libslurm *slurm, struct fault *fault)
     return 0;
 }
 
-/* Reads the licences anew, where a job asks for some. Of a slurmctld that lists none, Slurm alone
- * decides. When they cannot be read, the former ones stay: without any, all jobs that wait for one
- * would be pinned. */
+/* Reads the licences again, if a job requests some. If slurmctld lists none, only Slurm decides.
+ * When they cannot be read, the former ones stay: without any, all jobs that wait for one would be
+ * pinned. */
 static int load_licences(struct loaded *loaded, struct fault *fault)
 {
     license_info_msg_t *from = NULL;
@@ -372,7 +373,7 @@ static int load_snapshot(void *context, struct fault *fault, struct slurm_snapsh
     if (r == 0)
         r = load_all(slurm, fault);
     if (r < 0) {
-        slurm->is_known = false; /* another version may come back */
+        slurm->is_known = false; /* another version may return it */
         return r;
     }
     partition_check(slurm->intake, slurm->run, slurm->trouble, sizeof slurm->trouble);
@@ -471,8 +472,8 @@ static char *text_for_slurm(const char *text)
     return *text ? (char *)(uintptr_t)text : NULL;
 }
 
-/* Before it goes to the intake, so that it is not held there if slurmctld crashes in between; its
- * start is put off. */
+/* Before it is moved to the intake, so that it is not held there if slurmctld crashes in between;
+ * its start is delayed. */
 static int release_job(char *id, int64_t begin_s, struct fault *fault)
 {
     job_desc_msg_t update;
@@ -486,10 +487,10 @@ static int release_job(char *id, int64_t begin_s, struct fault *fault)
 /* Chosen: for longer than slurmctld or the controller takes to start again. */
 enum { RENEWAL_DELAY_S = 300 };
 
-/* In a partition that is DOWN, slurmctld does not judge a dependency again that it has taken for
- * one that never comes true (22.05). So such a job is in the run partition while its dependency is
- * set, and waits there for a job that has not ended. If it cannot be moved back here, it is later,
- * as every job without a pin; its start is put off, so that it does not start without a GPU by
+/* In a partition that is DOWN, slurmctld does not judge a dependency again that it has declared as
+ * never satisfied (22.05). So such a job is in the run partition while its dependency is set, and
+ * waits there for a job that has not ended. If it cannot be moved back here, it is moved later,
+ * like every job without a pin. Its start is delayed, so that it does not start without a GPU until
  * then. */
 static int renew_dependency(
     const struct libslurm *slurm, char *id, const struct slurm_change *change, struct fault *fault)

@@ -91,7 +91,7 @@ int licence_table_begin(
     return 0;
 }
 
-/* One of several: the first that is there. Without any name nothing is missing. */
+/* One of several: the first existing one. Without any name nothing is missing. */
 static enum licence_answer take_any(
     struct licence_table *table, struct span request, struct licence_shortage *ret_shortage)
 {

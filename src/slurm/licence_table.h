@@ -16,7 +16,7 @@ struct licence_table {
 enum licence_answer {
     LICENCES_TAKEN,
     LICENCES_NOT_NOW,
-    LICENCES_NEVER, /* the cluster has fewer than the job asks for */
+    LICENCES_NEVER, /* the cluster has fewer than the job requests */
 };
 
 /* A licence that a job lacks. */
@@ -26,7 +26,7 @@ struct licence_shortage {
     int64_t total; /* the cluster's */
 };
 
-/* Has a job that waits or runs asked for licences? If none has, Slurm's need not be read. */
+/* Has a waiting or running job requested licences? If none has, Slurm's need not be read. */
 bool licences_are_wanted(const struct slurm_job *jobs, size_t n_jobs);
 
 /* Begins anew with what Slurm has free. Returns 0 or -ENOMEM. */
@@ -36,16 +36,16 @@ int licence_table_begin(
 /*
  * Takes all licences of a job, or none.
  *
- * request:      as Slurm writes it: "matlab:2,ansys", or "matlab|octave" for one of them; NULL: none
- * ret_shortage: of one that is missing, points into `request`; what Slurm does not list it decides
- *               itself
+ * request:      in Slurm's form: "matlab:2,ansys", or "matlab|octave" for one of them; NULL: none
+ * ret_shortage: of a missing one, points into `request`; Slurm itself decides about licences that
+ *               it does not list
  *
  * Returns LICENCES_TAKEN, LICENCES_NOT_NOW or LICENCES_NEVER.
  */
 enum licence_answer licence_table_take(
     struct licence_table *table, const char *request, struct licence_shortage *ret_shortage);
 
-/* Takes the licences of a job that is about to start, whether they are there or not. */
+/* Takes the licences of a job that is about to start, even if there are too few. */
 void licence_table_charge(struct licence_table *table, const char *request);
 
 void licence_table_fini(struct licence_table *table);

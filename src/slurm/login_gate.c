@@ -21,13 +21,13 @@ enum { TURN_MAX = 64 }; /* chosen: 4 ms of munge */
 
 static const char scheme[] = "Munge ";
 
-/* A request whose credential is to be opened. */
+/* A request whose credential has to be decoded. */
 struct waiting {
     struct api_request *request; /* the loop's only; NULL: it was forgotten in the pool */
     struct waiting *next;
     char *credential; /* a copy: the request may end before the pool has read it */
 
-    /* what the pool has found */
+    /* the pool's result */
     int opened; /* 0; a seal_answer; or -errno */
     struct fault fault;
     struct seal_writer writer;
@@ -85,7 +85,7 @@ static void in_pool(uv_work_t *work)
 
 /* ---- in the loop ---- */
 
-/* What a user, or an administrator, can do about it. */
+/* Advice for a user or an administrator. */
 static const char *advice_of(int opened)
 {
     switch (opened) {

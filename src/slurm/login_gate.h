@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Admits the requests of users on other machines: those that munge proves (nodelink/
+ * Admits the requests of users on other machines that munge authenticates (nodelink/
  * signed_request.h). For an API server on TCP, as its `admit`.
  *
  * Contract:
- *   1. munged is called in the loop's thread pool only, by one thread at a time, so that one that
- *      does not answer holds up neither the loop nor the other work of the pool.
- *   2. A request that is meant for another controller is refused, so that what one has answered is
- *      not answered by another.
- *   3. The user of an admitted request is munge's; a request that is not admitted is answered with
- *      401 and the reason, or with 503 where munged does not answer.
+ *   1. munged is called in the loop's thread pool only, by one thread at a time, so that a munged
+ *      that does not answer blocks neither the loop nor the other work of the pool.
+ *   2. A request for another controller is refused, so that a request is never answered by two
+ *      controllers.
+ *   3. The user of an admitted request is munge's; any other request gets 401 and the reason, or
+ *      503 if munged does not answer.
  */
 #ifndef COLLOC_SLURM_LOGIN_GATE_H
 #define COLLOC_SLURM_LOGIN_GATE_H

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the node of a GPU must have before the core may place a job there: CPUs, host memory and
- * shards of the GPU that no other job has, and what the job's user asked for by -w, -x and -C. A
- * job that Slurm cannot start at once would stop all behind it in its partition.
+ * The conditions that the node of a GPU must meet before the core may place a job there: free CPUs,
+ * host memory and shards of the GPU, and the job's -w, -x and -C. A job that Slurm cannot start at
+ * once would block all jobs behind it in its partition.
  *
- * What a node has is what Slurm says, less the jobs that colloc has not placed, less the residents
- * of its GPUs as the core has them at this moment, those that it has placed in this very step
- * included.
+ * The free resources of a node are Slurm's figures, minus the jobs that colloc has not placed,
+ * minus the residents of its GPUs that the core has at this moment, including those that it has
+ * placed in this step.
  */
 #include <string.h>
 
@@ -102,8 +102,8 @@ static void add_held(const struct slurm_controller *controller, struct cluster_n
     }
 }
 
-/* Counts what the residents of the node have, unless that is known: within an update the core adds
- * residents, and takes none away and puts another one there. */
+/* Counts the resources of the node's residents, unless they are known: within an update the core
+ * only adds residents. */
 static void count_held(const struct slurm_controller *controller, struct cluster_node *node)
 {
     int n = count_residents(controller, node);
@@ -162,7 +162,7 @@ int64_t controller_shards_left(
     return left > 0 ? left : 0;
 }
 
-/* Must no other job have shards of its GPUs? */
+/* Does the job need its GPUs without other jobs' shards? */
 static bool wants_all_shards(const struct slurm_controller *controller,
     const struct tracked_job *job, const struct task *task)
 {

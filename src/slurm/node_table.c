@@ -12,7 +12,7 @@
 
 #include "base/hash.h"
 
-/* The place of the name among the sorted ones; `ret_is_there`: it is there already. */
+/* The position of the name in the sorted list; `ret_is_there`: it is in the list already. */
 static size_t find_place(const struct node_table *table, struct span name, bool *ret_is_there)
 {
     size_t low = 0, high = table->n_nodes;
@@ -94,8 +94,8 @@ static int find_hinted(const struct node_table *table, struct span name, size_t 
     return node_table_find(table, name);
 }
 
-/* Takes over the GPUs of a node: of one that is new, or has others than before. Returns 0, -ENOENT:
- * none of its GPUs has shards, or -ENOMEM. `number`: -1: it is new; set to its number. */
+/* Takes over the GPUs of a node that is new or has other GPUs than before. Returns 0, -ENOENT: none
+ * of its GPUs has shards, or -ENOMEM. `number`: -1: it is new; set to its number. */
 static int update_gpus(
     struct node_table *table, struct span name, const struct slurm_node *from, int *number)
 {
@@ -194,7 +194,7 @@ void node_table_clear_others(struct node_table *table)
         table->gpus[i].other_shards = 0;
 }
 
-/* Which GPUs a job has that named none is not known: then it may be any of the node. */
+/* The GPUs of a job that named none are unknown: they may be any of the node. */
 static void add_other_to_gpus(
     struct node_table *table, const struct cluster_node *node, const struct slurm_job *job)
 {

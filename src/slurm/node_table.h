@@ -2,7 +2,7 @@
 /*
  * The nodes of the cluster and their GPUs. Slurm names a GPU by its node and its index there (the
  * type iK of gres.conf); the core numbers the GPUs from 0 on. A number is never used again for
- * another GPU: a node that comes back has the numbers that it had.
+ * another GPU: a node that returns has its former numbers.
  */
 #ifndef COLLOC_SLURM_NODE_TABLE_H
 #define COLLOC_SLURM_NODE_TABLE_H
@@ -17,7 +17,7 @@ enum { NODE_NAME_MAX = 64 };
 struct cluster_node {
     char name[NODE_NAME_MAX];
     char *features; /* comma-separated; or NULL */
-    char *gres;     /* as Slurm last showed it, with shards of its GPUs */
+    char *gres;     /* in Slurm's last record, with shards of its GPUs */
     bool is_listed; /* Slurm still has it */
     bool is_down, is_drained;
     int cpus;
@@ -27,7 +27,7 @@ struct cluster_node {
     int other_cpus; /* taken by jobs that colloc has not placed */
     int64_t other_memory_bytes;
     int64_t reported_us; /* when its agent last reported; 0: never */
-    struct {             /* what the residents of its GPUs have there (node_rules.c) */
+    struct {             /* resources of the residents of its GPUs (node_rules.c) */
         unsigned update; /* in which that was counted; 0: never */
         int n_residents; /* of all its GPUs, then */
         int cpus;
@@ -51,7 +51,7 @@ struct node_table {
     size_t n_nodes, nodes_capacity, by_name_capacity;
     struct cluster_gpu *gpus; /* by the core's number */
     size_t n_gpus, gpus_capacity;
-    int64_t mem_usual_bytes; /* of a GPU of which the agent has reported nothing */
+    int64_t mem_usual_bytes; /* of a GPU without a report of the agent */
 };
 
 /*
@@ -79,8 +79,8 @@ int node_table_list_gpus(const struct node_table *table, struct gpu_identity *re
 /* Returns the memory of one shard of the GPU, in bytes. */
 int64_t node_table_shard_bytes(const struct node_table *table, int gpu);
 
-/* Returns how many CPUs a job has on the node of this name, or would have if it got as many on each
- * of its nodes. */
+/* Returns the number of CPUs of a job on the node of this name, or its part if all of its nodes had
+ * the same number. */
 int node_cpus_of_job(const struct slurm_job *job, const char *node);
 
 /* Forgets what jobs that colloc has not placed occupy; then each such job is added again. */

@@ -8,8 +8,7 @@
 /*
  * Asks slurmctld.
  *
- * ret_text: what is wrong, and what to do; "": nothing. When slurmctld does not answer it stays as
- *           it is
+ * ret_text: the fault, and what to do; "": none. Unchanged if slurmctld does not answer
  */
 void partition_check(const char *intake, const char *run, char *ret_text, size_t size);
 

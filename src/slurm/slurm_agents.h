@@ -12,10 +12,10 @@
 struct slurm_agents;
 
 /*
- * Listens, if the setting `listen` says so.
+ * Listens, if the setting `listen` has an address.
  *
  * on_news:    called in the loop when the controller has to read Slurm again
- * on_samples: the same when it may place a job that it knows, by what the agents measure
+ * on_samples: the same when it may place a job that it has read, by the agents' measurements
  * ret_agents: NULL without `listen`; for slurm_agents_destroy
  *
  * Returns 0, or -errno with a fault.

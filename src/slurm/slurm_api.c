@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Answers colloc's commands on the controller. The answers are made from what the controller knows
- * since its last update (cluster_json.h), so that no request costs slurmctld anything. The kernel
- * reports the user of a request. Jobs are changed by Slurm's own commands: a request to change one
- * is answered with their names.
+ * Answers colloc's commands on the controller. The answers are made from the controller's data of
+ * the last update (cluster_json.h), so no request costs slurmctld anything. The kernel reports the
+ * user of a request. Jobs are changed by Slurm's own commands: a request to change one is answered
+ * with their names.
  */
 #include "slurm/slurm_api.h"
 
@@ -25,7 +25,7 @@
 #include "slurm/login_gate.h"
 #include "slurm/slurm_events.h"
 
-/* Chosen: requests have no bodies but those that are refused; the rest is as in collocd. */
+/* Chosen: only refused requests have bodies; the rest is as in collocd. */
 enum {
     BODY_MAX = 64 * 1024,
     BYTES_MAX = 64 * 1024 * 1024,
@@ -68,7 +68,7 @@ static struct cluster_asker asker_of(struct slurm_api *api, const struct api_req
 
 /* ---- answers that wait for names ---- */
 
-/* Sends what was answered outside of the servers' own turns. */
+/* Sends answers that were made outside of the servers' own turns. */
 static void run_servers(void *context)
 {
     struct slurm_api *api = context;
@@ -97,7 +97,7 @@ static void on_name(void *context, const struct name *name)
 }
 
 /* Users are looked up by helper processes. An answer without a name is made again, once, when the
- * last of them is known or took too long; then a number stands for the name. */
+ * last name is known or took too long; then the number is shown. */
 static bool waits_for_names(
     struct slurm_api *api, struct api_request *request, handle_request *handle)
 {
@@ -215,7 +215,7 @@ static void refuse_remote_login(struct api_request *request)
         host);
 }
 
-/* The kernel has identified the user, who gets the address of a login to the page. */
+/* The kernel has identified the user, which gets the address of a login to the page. */
 static void route_web(void *context, struct api_request *request)
 {
     struct slurm_api *api = context;

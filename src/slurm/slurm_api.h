@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What `colloc queue`, `show`, `gpus`, `top` and `info` ask of the controller: the GET requests of
- * docs/protocol.md on a Unix socket, for all users of the machine. */
+/* Answers the requests of `colloc queue`, `show`, `gpus`, `top` and `info` to the controller: the
+ * GET requests of docs/protocol.md on a Unix socket, for all users of the machine. */
 #ifndef COLLOC_SLURM_SLURM_API_H
 #define COLLOC_SLURM_SLURM_API_H
 
@@ -22,7 +22,7 @@ struct slurm_api;
 int slurm_api_create(uv_loop_t *loop, const struct slurm_config *config,
     const struct slurm_controller *controller, struct fault *fault, struct slurm_api **ret_api);
 
-/* The controller has been updated: readers of events are sent what has ended. NULL is fine. */
+/* The controller has been updated: sends the ended jobs to readers of events. NULL is fine. */
 void slurm_api_updated(struct slurm_api *api);
 
 /* Ends listening. NULL is fine. */

@@ -51,11 +51,11 @@ static const struct setting {
         "the line Controller= of colloc.conf: requests that are meant for another controller are "
         "refused; none: any with the port of login-listen is accepted"},
     {"web", FIELD(web), &setting_web, "ADDRESS:PORT",
-        "where the web page is served, such as 127.0.0.1:7480; on-demand: at 127.0.0.1 once `colloc "
-        "web` asks for it; none: never"},
+        "where the web page is served, such as 127.0.0.1:7480; on-demand: at 127.0.0.1 after the "
+        "first `colloc web`; none: never"},
     {"node-auth", FIELD(node_auth), &setting_node_auth, "HOW",
-        "what proves which agent reports: munge; or tls, by a key that the agents have, too, for "
-        "clusters without munge"},
+        "how the agents authenticate: munge; or tls, by a key that they share, for clusters without "
+        "munge"},
     {"node-key-file", FIELD(node_key_file), &setting_text, "FILE",
         "file of that key; empty: " NODE_KEY_USUAL},
     {"munge-socket", FIELD(munge_socket), &setting_text, "PATH",

@@ -19,7 +19,7 @@ struct slurm_config {
     char login_name[300];     /* "none" or the host and port by which other machines name it */
     char socket[512];         /* "none" or the path of the API's Unix socket */
     char web[64];             /* "none", "on-demand" or an address */
-    enum node_auth node_auth; /* what proves which agent reports */
+    enum node_auth node_auth; /* how the agents authenticate */
     char node_key_file[512];  /* "": with TLS the usual one */
     char munge_socket[512];   /* "": libmunge's own */
     char estimator[32];

@@ -178,10 +178,10 @@ int slurm_controller_update(struct slurm_controller *controller,
     return controller->is_broken ? -ENOMEM : 0;
 }
 
-/* ---- what is asked from outside ---- */
+/* ---- answers to callers ---- */
 
-/* Chosen: slurmctld refuses for good what it has refused so often, and the job must not keep GPUs
- * from others meanwhile. */
+/* Chosen: after this many refusals slurmctld will refuse again, and the job must not hold GPUs
+ * meanwhile. */
 enum { REFUSALS_MAX = 3 };
 
 static void refuse_job(
@@ -198,7 +198,7 @@ static void refuse_job(
     controller->has_news = true;
 }
 
-/* The change is shown by Slurm at the next update, or asked for again. */
+/* Slurm shows the change at the next update, or it is requested again. */
 void slurm_controller_changed(struct slurm_controller *controller,
     const struct slurm_change *change, const char *reason, int64_t now_us)
 {
@@ -300,8 +300,8 @@ void slurm_controller_want_again(
     controller->n_logs_wanted++;
 }
 
-/* Chosen: what has failed so often most likely fails always, such as a summary that needs too much
- * memory; a helper that the kernel ended by chance succeeds the next time. */
+/* Chosen: after this many failures the next one is likely, as with a summary that needs too much
+ * memory; if the kernel killed a helper by chance, the next one succeeds. */
 enum { TRIES_MAX = 3 };
 
 bool slurm_controller_try_again(

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The third driver of the core, beside the daemon and the simulator: it follows Slurm's jobs and
- * says which of them to pin to which GPUs. Pure: whoever calls it reads Slurm, makes the changes
- * and reports what came of them (slurm_loop.c; tests do so with lists in memory).
+ * decides which of them to pin to which GPUs. Pure: the caller reads Slurm, makes the changes and
+ * reports their results (slurm_loop.c; tests do so with lists in memory).
  *
  *     loop:  read all jobs and nodes from Slurm
  *            slurm_controller_update    -> the core places what fits
@@ -12,9 +12,9 @@
  *            slurm_controller_wanted_log; again
  *
  * Contract:
- *   1. Slurm is the truth. The controller keeps nothing on disk: a new one takes over from Slurm's
- *      own fields and the notes in admin_comment (job_note.h), and places nothing twice.
- *   2. A change is asked for until Slurm shows it; each change may be repeated.
+ *   1. Slurm is the truth. The controller stores nothing on disk: a new one reads Slurm's own
+ *      fields and the notes in admin_comment (job_note.h), and places no job twice.
+ *   2. A change is requested until Slurm shows it; each change may be repeated.
  *   3. A job is known by its id, the time of its submission and its restarts: Slurm uses an id
  *      again after a crash of slurmctld.
  */
@@ -29,7 +29,7 @@ struct slurm_controller;
 struct slurm_controller_options {
     struct core_settings settings;
     const char *intake_partition, *run_partition; /* borrowed */
-    int64_t gpu_memory_bytes;                     /* of a GPU of which no agent has reported */
+    int64_t gpu_memory_bytes;                     /* of a GPU without a report of an agent */
 };
 
 /* Returns the controller, for slurm_controller_destroy; NULL without memory. */
@@ -54,7 +54,7 @@ int slurm_controller_update(struct slurm_controller *controller,
 void slurm_controller_changed(struct slurm_controller *controller,
     const struct slurm_change *change, const char *reason, int64_t now_us);
 
-/* A job of which the controller wants to know something. */
+/* A job whose files the controller needs. */
 struct slurm_job_key {
     uint32_t id;          /* for Slurm's calls */
     uint32_t base, index; /* as in slurm_change */
@@ -65,14 +65,14 @@ struct slurm_job_key {
     uint64_t request; /* its number: the id may be another job's when the answer comes */
 };
 
-/* The next job of which the script is to be read; from then on it counts as being read. Returns
- * false when there is none. */
+/* The next job whose script has to be read; from then on it counts as being read. Returns false
+ * when there is none. */
 bool slurm_controller_wanted_script(
     struct slurm_controller *controller, struct slurm_job_key *ret_key);
 
 /*
- * What a job needs, as its script says (job_script.h). The sizes, policies and so on are the
- * core's; the number of GPUs is not taken from it.
+ * The requirements in a job's script (job_script.h). Sizes, policies and so on are the core's; the
+ * number of GPUs is not taken from it.
  *
  * refusal: why the job cannot be placed; or NULL
  */
@@ -111,8 +111,8 @@ struct slurm_gpu_reading {
     size_t n_processes;
 };
 
-/* Takes over what the agent of a node reports. The next update decides; core_wants_pass says
- * whether it might place a job. Returns 0; -ENOENT: no such node; or -ENOMEM. */
+/* Takes over the report of a node's agent. The next update decides; core_wants_pass says whether it
+ * might place a job. Returns 0; -ENOENT: no such node; or -ENOMEM. */
 int slurm_controller_report(struct slurm_controller *controller, const char *node,
     const struct slurm_gpu_reading *gpus, size_t n, int64_t now_us);
 

@@ -16,7 +16,7 @@
 #include "slurm/ended_jobs.h"
 
 enum {
-    PERIOD_MS = 3000, /* chosen: each reader then asks for three lists */
+    PERIOD_MS = 3000, /* chosen: each reader then requests three lists */
     READERS_MAX = 128,
     READERS_PER_USER = 16, /* pages that a user has open */
     ENDED_MAX = 1000,      /* jobs in an event; chosen: more are a reason to read the lists */

@@ -63,7 +63,7 @@ struct slurm_job {
     const char *gres;       /* tres_per_node: "gres:shard:i2:12" */
     const char *other_gres; /* tres_per_job, tres_per_socket or tres_per_task */
     const char *licences;   /* "matlab:2,ansys" */
-    const char *dependency; /* what is open of it: "afterok:12(unfulfilled),singleton(failed)" */
+    const char *dependency; /* its open conditions: "afterok:12(unfulfilled),singleton(failed)" */
     const char *admin_comment, *comment, *work_dir;
 };
 
@@ -138,7 +138,7 @@ struct slurm_change {
     uint32_t job, index; /* of an array: its id, and the task's index; else SLURM_NO_INDEX */
     uint64_t task;       /* the core's, for the caller */
     bool moves;          /* SLURM_PIN, SLURM_DEPEND: the job is in the intake partition */
-    bool releases;       /* SLURM_RETURN: what was held for colloc is not held any more */
+    bool releases;       /* SLURM_RETURN: also releases a job that was held for colloc */
     int64_t begin_s;     /* SLURM_PIN, SLURM_DEPEND: not before; 0: at once */
     int n_nodes;         /* SLURM_PIN: how many nodes */
     char nodes[SLURM_NODES_MAX]; /* their names, comma-separated */

@@ -9,12 +9,12 @@
  *     loop     report what came of the changes, parse scripts, estimate
  *
  * Calls of libslurm wait for slurmctld, up to some ten seconds where it does not answer. They are
- * made by a thread of the loop's pool, never two at a time, so that the loop goes on taking the
+ * made by a thread of the loop's pool, never two at a time, so that the loop continues to read the
  * agents' reports.
  *
  * A job that has just been read is placed without another reading of Slurm: once its script is
- * known, the core decides on what was read before. So it does when an agent's report may let a job
- * be placed, at most every SAMPLES_MS: a thousand agents report a thousand times a second.
+ * known, the core decides with the records read before. It also does so when an agent's report may
+ * permit a placement, at most every SAMPLES_MS: a thousand agents report a thousand times a second.
  *
  * A line in the wake file comes just before its job exists: after it, the controller reads the
  * jobs again a few times, at growing intervals.
@@ -108,7 +108,7 @@ static void on_timer(uv_timer_t *timer)
     want_round(timer->data);
 }
 
-/* Decides on what was read last. */
+/* Decides with the records read last. */
 static void on_samples_timer(uv_timer_t *timer)
 {
     struct slurm_loop *loop = timer->data;

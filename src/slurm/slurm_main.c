@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * colloc-slurm: places the jobs of a Slurm cluster on shared GPUs (docs/slurm-controller.md). It
- * runs beside slurmctld, as SlurmUser, root or a user with AdminLevel=Admin. When it is not there,
- * jobs wait in the intake partition, and running ones run on.
+ * runs beside slurmctld, as SlurmUser, root or a user with AdminLevel=Admin. While it does not run,
+ * jobs wait in the intake partition, and running ones continue.
  */
 #include <errno.h>
 #include <fcntl.h>

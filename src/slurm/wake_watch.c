@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Wakes the controller when Slurm's scripts have written to the wake file. The folder is watched
- * instead of the file: slurmctld creates the file, and begins it anew when it has become large.
- * What the lines say does not matter: Slurm is asked.
+ * instead of the file: slurmctld creates the file, and truncates it when it has become large. The
+ * contents of the lines do not matter: Slurm is read.
  */
 #include "slurm/wake_watch.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Plans gres.conf: a line for each GPU and one for its shards. Lines of GPUs and shards that are
- * there are replaced; a device file and what else a line says of its devices (Cores) are kept.
+ * Plans gres.conf: a line for each GPU and one for its shards. Existing lines of GPUs and shards
+ * are replaced; a line's device file and other facts about its devices (Cores) are kept.
  *
  *     NodeName=n[0-3] Name=gpu Type=a100 File=/dev/nvidia[0-1] Cores=0-31      becomes
  *
@@ -19,7 +19,7 @@
 #include "slurmconf/host_list.h"
 #include "slurmconf/setup_plan.h"
 
-/* A device of the lines that are there. */
+/* A device of the existing lines. */
 struct device {
     char *nodes; /* as gres.conf writes them; "": all nodes */
     char *file;
@@ -88,7 +88,7 @@ static int add_files(
     return r;
 }
 
-/* What the line says beside name, type, file and count, with a blank before each. */
+/* The line's words besides name, type, file and count, with a blank before each. */
 static char *other_pairs(const char *line)
 {
     static const char *const known[] = {

@@ -2,9 +2,9 @@
 /*
  * Slurm's texts of generic resources: "gres:gpu:2", "gres/shard:i0:20,gres/shard:i3:10" of a job,
  * "gpu:i0:1(S:0-1),shard:i0:80(S:0-1)" of a node, "gpu:a100:4(S:0-1),nvme:1" in slurm.conf. 22.05
- * writes "gres:", 24.11 "gres/"; both read "gres:". The type iK stands for the GPU of index K.
+ * writes "gres:", 24.11 "gres/"; both read "gres:". The type iK means the GPU with index K.
  *
- * Any bytes are accepted. An entry that is no item is skipped.
+ * Any bytes are accepted. An entry that is not an item is skipped.
  */
 #ifndef COLLOC_SLURMCONF_GRES_TEXT_H
 #define COLLOC_SLURMCONF_GRES_TEXT_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writes and parses colloc.conf, which says where the controller is. Slurm's own copies of its
- * folder bring the file to the login nodes, too. */
+/* Writes and parses colloc.conf, which says where the controller is. Slurm copies its folder to the
+ * login nodes, and so this file, too. */
 #include "slurmconf/login_conf.h"
 
 #include <errno.h>

@@ -71,7 +71,8 @@ static void write_choices(FILE *out, const struct option_spec *spec)
     }
 }
 
-/* What the guard can judge without files and other tables; the rest is a text to it. */
+/* The fields that the guard can judge without files and other tables; the rest is only text to
+ * it. */
 static void write_spec(FILE *out, const struct option_spec *spec)
 {
     fputs("{", out);

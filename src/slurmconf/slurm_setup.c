@@ -256,7 +256,7 @@ static void write_partitions(const struct setup_plan *plan, FILE *out)
 
 /* ---- the whole ---- */
 
-/* What has been found in all files so far. */
+/* The findings in all files so far. */
 struct progress {
     unsigned settings; /* bits by the rows of `wanted` */
     int default_gpus;

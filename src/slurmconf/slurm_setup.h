@@ -38,7 +38,7 @@ struct setup_files {
  * Plans the changes of all files.
  *
  * files:     their edits are filled
- * ret_notes: what the administrator should know, a line each, on the heap; may be ""
+ * ret_notes: notes for the administrator, a line each, on the heap; may be ""
  * ret_nodes: how many lines of slurm.conf have nodes with GPUs
  *
  * Returns 0, or -errno with a fault: no node with GPUs, a name that clashes, a setting that colloc

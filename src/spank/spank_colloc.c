@@ -156,7 +156,7 @@ static int64_t now_ms(void)
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-/* Gives the next call what is left of the time. Returns false when nothing is. */
+/* Gives the next call the rest of the time. Returns false when none is left. */
 static bool limit_call(int fd, int64_t deadline_ms)
 {
     const int64_t left_ms = deadline_ms - now_ms();
@@ -212,7 +212,7 @@ static ssize_t exchange_packets(
     return n;
 }
 
-/* How long an agent that is not there, or ended before it answered, may be on its way back. */
+/* How long to wait for an agent that is being restarted, or that ended before it answered. */
 static int64_t find_patience_ms(ssize_t result)
 {
     switch (result) {

@@ -30,7 +30,7 @@ int store_put_ended(
     return r;
 }
 
-/* Of a row with the record in `column`, and behind it whether the row is what was written. */
+/* For a row with the record in `column`, followed by whether the row is unchanged. */
 static int load_record(const struct store *store, sqlite3_stmt *row, int column, uint64_t task,
     struct fault *fault, json_t **ret_record)
 {
@@ -70,8 +70,8 @@ static int prepare_rows(struct store *store, const struct store_ended_filter *fi
     return 0;
 }
 
-/* Only the conditions that are asked for are in the text, so that their index serves. A row without
- * its record is listed, too: one of them is damaged, and load_record says so. */
+/* The text has only the requested conditions, so that an index is used. A row without its record is
+ * listed, too: one of the two is damaged, which load_record reports. */
 static int prepare_list(struct store *store, const struct store_ended_filter *filter,
     struct fault *fault, sqlite3_stmt **ret_rows)
 {

@@ -8,11 +8,11 @@
  *     CANCEL    {}
  *
  * Contract:
- * 1. Stored events stay readable for ever, and the same event is always written as the same bytes:
- *    a new key is optional, and is left out where it has nothing to add.
- * 2. Enumerations and policies stand there by name; the GPUs of a placement by index.
+ * 1. Stored events stay readable by all later versions, and the same event is always written as the
+ *    same bytes: a new key is optional, and is left out where it has nothing to add.
+ * 2. Enumerations and policies are written by name; the GPUs of a placement by index.
  * 3. Numbers are read back bit for bit.
- * 4. event_decode takes any JSON: it refuses what it does not understand and what is out of range.
+ * 4. event_decode takes any JSON: it refuses unknown values and values out of range.
  */
 #ifndef COLLOC_STORE_EVENT_JSON_H
 #define COLLOC_STORE_EVENT_JSON_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Two tables: the messages, and one number, the cursor. Ids are AUTOINCREMENT, so that an id that a
- * receiver has seen never stands for another message.
+ * receiver has seen is never used for another message.
  */
 #include "store/message_db.h"
 

@@ -52,7 +52,7 @@ int message_db_open(
 /* NULL is allowed. */
 void message_db_close(struct message_db *db);
 
-/* The last event of which messages were made. */
+/* The last event whose messages were made. */
 int64_t message_db_cursor(const struct message_db *db);
 
 /* Adds messages (their id and attempts are set here) and moves the cursor. Returns 0, or -errno
@@ -64,9 +64,9 @@ int message_db_add(struct message_db *db, const struct message_row *rows, size_t
 int message_db_withdraw(struct message_db *db, uint64_t task, int kind, struct fault *fault);
 
 /*
- * Finds the message that is due first and none of whose user's is excluded.
+ * Finds the first due message of a user that is not excluded.
  *
- * busy, n_busy: users that are passed over
+ * busy, n_busy: excluded users
  * ret_row:      its text is valid until the next call
  *
  * Returns 1; 0: there is none; or -errno with a fault.

@@ -17,7 +17,7 @@ struct bucket_sum {
 /* Adds a value, or the figures of a finer bucket; an unknown one adds nothing. */
 void bucket_add(struct bucket_sum *sum, struct metric_value value);
 
-/* Returns minimum, mean and maximum of what was added; NAN where nothing was. */
+/* Returns minimum, mean and maximum of the added values; NAN without any. */
 struct metric_value bucket_value(const struct bucket_sum *sum);
 
 /* A growing byte buffer. Start with {0}; the caller frees `data`. */
@@ -33,7 +33,7 @@ int metric_pack_samples(const struct metric_samples *samples, struct metric_byte
 int metric_pack_bucket(
     struct metric_bytes *bytes, uint32_t index, const struct metric_value *values, int n_values);
 
-/* Walks what was packed. */
+/* Walks packed bytes. */
 struct metric_reader {
     const unsigned char *at, *end;
     int64_t start_ms, bucket_ms;

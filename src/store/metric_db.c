@@ -217,7 +217,7 @@ static int open_file(struct metric_db *db, struct fault *fault)
     return r;
 }
 
-/* Also the files beside it, which would be taken for the new one's. */
+/* Also the files beside it, which would otherwise be used with the new one. */
 static int put_aside(const struct metric_db *db)
 {
     static const char *const suffixes[] = {"", "-wal", "-shm"};

@@ -82,8 +82,8 @@ enum { METRIC_DB_MORE = 1 };
 int metric_db_thin(struct metric_db *db, int64_t now_ms, struct fault *fault);
 
 /*
- * Removes what is older than its level keeps and, while the data is larger than `bytes_max`, the
- * oldest block of the coarsest level that has any.
+ * Removes rows older than the time of their level and, while the data is larger than `bytes_max`,
+ * the oldest block of the coarsest level that has any.
  *
  * Returns 0, or -errno with a fault.
  */
@@ -95,7 +95,7 @@ int64_t metric_db_used_bytes(struct metric_db *db, struct fault *fault);
 /* ---- reading ---- */
 
 /*
- * Begins a read transaction: what is read until metric_db_end_read is of one moment. Without one,
+ * Begins a read transaction: all reads until metric_db_end_read see the same state. Without one,
  * each query locks the file by itself, which for many series takes longer than reading them.
  *
  * Returns 0, or -errno with a fault: then there is none to end.
@@ -120,7 +120,7 @@ struct metric_series {
 int metric_db_list(struct metric_db *db, uint64_t task, const char *gpu, int64_t since_ms,
     int64_t until_ms, struct fault *fault, struct metric_series **ret_list);
 
-/* What is known of one value in one bucket. NaN: unknown. */
+/* One value in one bucket. NaN: unknown. */
 struct metric_value {
     float min, mean, max;
 };

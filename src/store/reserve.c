@@ -3,10 +3,10 @@
  * Disk space for the time when the disk is full.
  *
  * A log that cannot be written cannot record that tasks end or are cancelled. So a file of a fixed
- * size, colloc.reserve, lies allocated beside the log. When a write fails for want of space, the
+ * size, colloc.reserve, lies allocated beside the log. When a write fails for lack of space, the
  * file is emptied and its space is allocated to the write-ahead log at once, behind its end, where
- * SQLite writes next: the process that fills the disk cannot take the space first. Once the disk
- * has room, the caller makes the reserve again.
+ * SQLite writes next: the process that fills the disk cannot take the space first. When the disk
+ * has space again, the caller makes the reserve again.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -28,7 +28,7 @@
 #include "base/file.h"
 #include "base/hash.h"
 
-#define HOLD_US (5 * SECOND_US) /* chosen: what a crash may cost, as of the metrics */
+#define HOLD_US (5 * SECOND_US) /* chosen: a crash may lose this much, as of the metrics */
 
 enum { HELD_MAX = 8 }; /* records held back of a ring; chosen */
 

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The event log: all that happened, in one SQLite file. The state of the core follows from it: an
- * event is appended, then applied to the core, then acted on. A restart replays the events that are
- * needed to know each task that has not ended.
+ * The event log: all events, in one SQLite file. The state of the core follows from it: an event is
+ * appended, then applied to the core, then acted on. A restart replays the events that are needed
+ * to know each task that has not ended.
  *
  * Contract:
  * 1. All writing happens in a transaction of the caller (store_begin ... store_commit). Without one
  *    it is refused (-EINVAL).
- * 2. What was written is durable, also after a power cut, once store_commit has returned 0; of a
- *    transaction that was not committed nothing remains.
+ * 2. Written data is durable, also after a power cut, when store_commit has returned 0; a
+ *    transaction that was not committed leaves nothing.
  * 3. If the database fails (any error but -EINVAL), the whole transaction has been rolled back, and
  *    further writing to it is refused. After -EINVAL the transaction continues.
- * 4. One process at a time has a log open: a lock beside it says which.
- * 5. A row that is not what was written is found when it is read (-EUCLEAN), and a log that lost
- *    its end is found when it is opened (store_get_loss).
+ * 4. One process at a time has a log open: the lock file beside it names the process.
+ * 5. A changed row is detected when it is read (-EUCLEAN), and a log that lost its end is detected
+ *    when it is opened (store_get_loss).
  * 6. Task ids are 1 to INT64_MAX, and none is used twice.
  * 7. A store is used by one thread at a time. Callbacks must not call the store.
  */
@@ -44,7 +44,7 @@ typedef const struct policy *store_find_policy(const char *name);
  *
  * Returns 0, or with a fault: -EBUSY (another process has it open, after a second of trying),
  * -EPROTO (a newer version wrote it), -EUCLEAN (damaged, or not a log of colloc), -EPERM (the
- * folder belongs to another user, or everybody may write to it), or what the system refuses
+ * folder belongs to another user, or all users may write to it), or what the system refuses
  * (-EACCES, -EROFS, -ENOSPC, ...).
  */
 int store_open(const char *folder, struct fault *fault, struct store **ret_store);
@@ -117,7 +117,7 @@ int store_append(struct store *store, const struct event *event, int64_t wall_us
  *
  * event, detail: valid during the call; `detail` may be NULL.
  *
- * Returns 0 to go on; any other value ends the walk, which returns it.
+ * Returns 0 to continue; any other value ends the walk, which returns it.
  */
 typedef int store_on_event(
     void *context, const struct event *event, int64_t wall_us, const json_t *detail);
@@ -289,8 +289,8 @@ int store_forget_before(
 /* ---- damage and loss ---- */
 
 /*
- * Returns what the log is known to have lost, as text for people; "": nothing. store_open finds
- * that the log ends before what was committed, or has fewer tasks than it should.
+ * Returns the known losses of the log, as text for people; "": none. store_open finds that the log
+ * ends before what was committed, or has fewer tasks than it should.
  */
 const char *store_get_loss(const struct store *store);
 

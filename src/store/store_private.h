@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of this component share: the open database, its statements, and its errors. */
+/* Shared by the files of this component: the open database, its statements, and its errors. */
 #ifndef COLLOC_STORE_STORE_PRIVATE_H
 #define COLLOC_STORE_STORE_PRIVATE_H
 
@@ -58,7 +58,7 @@ enum statement {
     STATEMENTS
 };
 
-/* What the last owner of the log wrote into the lock file; 0: nothing. */
+/* The numbers of the log's last owner in the lock file; 0: none. */
 struct signature {
     int pid;
     int64_t task, seq; /* the highest numbers that were committed */
@@ -116,7 +116,7 @@ void signature_read(int fd, struct signature *ret_signature);
 /* Reads the highest numbers of tasks and events. */
 int store_read_last(struct store *store, struct fault *fault);
 
-/* Compares the log with what its last owner signed, and notes what it lost. */
+/* Compares the log with the numbers of its last owner, and notes losses. */
 int loss_find(struct store *store, struct fault *fault);
 
 /* Notes the loss in store->loss only, not in the database. */

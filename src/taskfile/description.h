@@ -19,14 +19,14 @@ enum task_option {
 extern const struct option_spec task_options[];
 extern const size_t task_option_count;
 
-/* What a script's #SBATCH lines say beside the options of a task. */
+/* What a script's #SBATCH lines contain besides the options of a task. */
 struct slurm_facts {
     bool is_slurm;                                      /* it has such lines */
     int cpus_per_gpu;                                   /* 0: not given */
     int64_t memory_per_cpu_bytes, memory_per_gpu_bytes; /* 0: not given */
     char *folder;    /* to run in, relative to the current one; NULL: that */
     char *exported;  /* "A=1,B=2": for the environment; or NULL */
-    char *mail_user; /* where mails go, if the script asks for any; or NULL */
+    char *mail_user; /* the address for mails, if the script asks for any; or NULL */
     char *warnings;  /* lines; or NULL */
 };
 

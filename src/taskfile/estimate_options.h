@@ -12,10 +12,10 @@
  * memory of a request. Its other members stay as they are.
  *
  * values:  TASK_OPTION_MAX of them, by enum task_option; `request` points to their texts
- * request: what was not given is ESTIMATE_NOT_GIVEN, 0 or NULL: each estimator decides what it
- *          assumes then, and says so in its note
+ * request: an option that was not given is ESTIMATE_NOT_GIVEN, 0 or NULL: each estimator decides
+ *          what it assumes instead, and says so in its note
  *
- * Returns 0, or -EINVAL with a fault: there is no such precision.
+ * Returns 0, or -EINVAL with a fault: the precision is not known.
  */
 int estimate_options_apply(
     const struct option_value *values, struct fault *fault, struct estimate_request *request);

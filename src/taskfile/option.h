@@ -119,8 +119,8 @@ struct option_word {
  * Splits the next option off words[0..count): "--name=value", "--name value", "-J value",
  * "-Jvalue", or a flag alone. The value is not checked.
  *
- * Returns how many words it takes, 1 or 2; 0 when words[0] is no option, is "--", or count is 0; or
- * -EINVAL with the option, what is wrong with it and a near name in the fault.
+ * Returns how many words it takes, 1 or 2; 0 when words[0] is not an option, is "--", or count is
+ * 0; or -EINVAL with the option, what is wrong with it and a near name in the fault.
  */
 int option_next(const struct option_set *sets, size_t n_sets, const char *const *words, int count,
     struct option_word *ret_word, struct fault *fault);
@@ -130,8 +130,8 @@ const char *option_find_near(const struct option_set *sets, size_t n_sets, const
 
 /*
  * Reads all options at the front of words[0..count) into the sets' values, each checked as its spec
- * says. Stops before the first word that is none, and before "--". A later option overrides an
- * earlier one.
+ * says. Stops before the first word that is not an option, and before "--". A later option
+ * overrides an earlier one.
  *
  * Returns how many words were read, or -errno with the option, what is wrong with it and a near
  * name in the fault.

@@ -10,12 +10,13 @@
  *
  * The relay is a process of the task, as its user. What the command prints goes to the log, which
  * `colloc logs` shows and in which collocd searches for the reason of a crash, and into a
- * scrollback, from which an attached terminal is fed: what it has missed of that comes first.
+ * scrollback, from which an attached terminal is fed, beginning with what it has missed.
  *
  * One terminal is attached at a time; a new one takes over. While it takes no output, the command
- * waits as it would for any terminal, but for TAKES_NOTHING_US at most: then it is let go. When a
- * terminal goes without saying so (a lost connection), the command is ended as by a hang-up after
- * KEEP_S seconds without another, so that a forgotten shell does not keep a GPU. 0: never.
+ * waits as it would for any terminal, but for TAKES_NOTHING_US at most: then the relay drops the
+ * terminal. When a terminal goes without saying so (a lost connection), the command is ended as by
+ * a hang-up after KEEP_S seconds without another, so that a forgotten shell does not keep a GPU. 0:
+ * never.
  *
  * The relay ends as the command does: with its exit code, or by the signal that killed it.
  */
@@ -237,7 +238,7 @@ static bool has_unseen(const struct relay *relay)
     return relay->terminal != NO_FD && relay->position < relay->scrollback.written;
 }
 
-/* What a command prints before its first terminal has attached is not to be lost. */
+/* Output of the command from before its first terminal attaches must not be lost. */
 static bool waits_for_terminal(const struct relay *relay)
 {
     return relay->first_us > clock_monotonic_us() &&

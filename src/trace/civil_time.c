@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The calendar in plain steps, year by year and month by month: the C library's functions depend on
- * the time zone, or accept what is no date.
+ * the time zone, or accept texts that are not dates.
  */
 #include "trace/civil_time.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Picks the task of a catalogue that stands for a job of a log: a log has only its GPUs and its
- * length. */
+/* Picks the task of a catalogue that represents a job of a log. Of the job, the log gives only its
+ * GPUs and its length. */
 #ifndef COLLOC_TRACE_MAPPING_H
 #define COLLOC_TRACE_MAPPING_H
 

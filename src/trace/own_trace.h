@@ -8,7 +8,7 @@
 #include "trace/job_list.h"
 
 /*
- * Writes when each job arrives, and as which task; and of which user, if users are known.
+ * Writes the arrival of each job, its task, and its user if users are known.
  *
  * path:  "-" is standard output.
  * tasks: what each job is; used if `own` is false.

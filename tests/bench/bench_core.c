@@ -2,6 +2,9 @@
 /*
  * What single steps of the core cost over 10,000 tasks and 64 GPUs, in the worst cases that we can
  * think of. Every GPU has a full window of 90 samples first.
+ *
+ * Rows "without backfill" have the setting --backfill=no: a pass tries the head of the queue only,
+ * as in a version that does not backfill.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -70,10 +73,21 @@ static void sample_all(struct core *core, double used_gib)
         sample(core, i, used_gib);
 }
 
-static struct core *make_core(const char *policy)
+/* The policy of a row, and whether tasks behind the head of the queue are tried. */
+struct scheduling {
+    const char *policy;
+    bool has_no_backfill;
+};
+
+static const struct scheduling exclusive = {"exclusive", false}, magm = {"magm", false},
+                               magm_in_order = {"magm", true}, mug = {"mug", false},
+                               predictive = {"predictive", false};
+
+static struct core *make_core(const struct scheduling *how)
 {
     struct core_settings settings = core_settings_default();
-    settings.policy = policy_find(policy);
+    settings.policy = policy_find(how->policy);
+    settings.backfill &= !how->has_no_backfill;
     struct core *core = core_create(&settings);
     if (!core)
         exit(1);
@@ -126,14 +140,16 @@ static void add_recovering(struct core *core, uint64_t id, int gpus)
 
 /* ---- the table ---- */
 
-static void report(const char *what, const char *policy, size_t n)
+static void report(const char *what, const struct scheduling *how, size_t n)
 {
     char text[160];
-    snprintf(text, sizeof text, "%s (%s)", what, policy);
+    snprintf(text, sizeof text, "%s (%s%s)", what, how->policy,
+        how->has_no_backfill ? ", without backfill" : "");
     bench_row(text, "us", "p99 < 1000", took, n);
 }
 
-static void sample_steps(struct core *core, const char *what, const char *policy, double used_gib)
+static void sample_steps(
+    struct core *core, const char *what, const struct scheduling *how, double used_gib)
 {
     for (int i = 0; i < WINDOW; i++)
         sample_all(core, used_gib);
@@ -141,14 +157,14 @@ static void sample_steps(struct core *core, const char *what, const char *policy
         now_us += SECOND_US / GPUS;
         took[i] = sample(core, i % GPUS, used_gib);
     }
-    report(what, policy, STEPS);
+    report(what, how, STEPS);
 }
 
 /* ---- the cases ---- */
 
-static void head_blocked(const char *policy)
+static void head_blocked(const struct scheduling *how)
 {
-    struct core *core = make_core(policy);
+    struct core *core = make_core(how);
     fill_gpus(core);
     sample_all(core, 39);
     for (uint64_t id = 1; id <= TASKS; id++) {
@@ -156,16 +172,16 @@ static void head_blocked(const char *policy)
         if (id > TASKS - STEPS)
             took[id - (TASKS - STEPS) - 1] = us;
     }
-    report("a submission behind 10,000 tasks", policy, STEPS);
-    sample_steps(core, "a sample, 10,000 queued, 8 tasks on each of 64 GPUs", policy, 39);
+    report("a submission behind 10,000 tasks", how, STEPS);
+    sample_steps(core, "a sample, 10,000 queued, 8 tasks on each of 64 GPUs", how, 39);
     core_destroy(core);
 }
 
 /* The first task's estimate arrives, and 64 tasks get a GPU in one step. */
-static void all_free(const char *policy)
+static void all_free(const struct scheduling *how)
 {
     for (int run = 0; run < FRESH; run++) {
-        struct core *core = make_core(policy);
+        struct core *core = make_core(how);
         submit(core, 1, 1, NEED_PENDING);
         for (uint64_t id = 2; id <= TASKS; id++)
             submit(core, id, 1, NEED_UNKNOWN);
@@ -177,12 +193,12 @@ static void all_free(const char *policy)
             exit(1);
         core_destroy(core);
     }
-    report("64 free GPUs filled in one step", policy, FRESH);
+    report("64 free GPUs filled in one step", how, FRESH);
 }
 
 static void all_recovering(const char *what, int gpus, double used_gib, bool one_idle)
 {
-    struct core *core = make_core("magm");
+    struct core *core = make_core(&magm);
     for (int i = one_idle; i < GPUS; i++) {
         uint64_t id = 1000000 + (uint64_t)i;
         struct event begin = {.kind = EVENT_SUBMIT,
@@ -196,7 +212,7 @@ static void all_recovering(const char *what, int gpus, double used_gib, bool one
     }
     for (uint64_t id = 1; id <= TASKS; id++)
         add_recovering(core, id, gpus);
-    sample_steps(core, what, "magm", used_gib);
+    sample_steps(core, what, &magm, used_gib);
     core_destroy(core);
 }
 
@@ -212,10 +228,10 @@ static void explain_all(const struct core *core, const char *what)
 }
 
 /* 200 users with 100 tasks each: one of eight on each GPU ends, and the next user's task starts. */
-static void many_users(const char *policy)
+static void many_users(const struct scheduling *how)
 {
     enum { USERS = 200 };
-    struct core *core = make_core(policy);
+    struct core *core = make_core(how);
     sample_all(core, 0);
     for (uint64_t id = 1; id <= 2 * TASKS; id++) {
         struct event event = {.kind = EVENT_SUBMIT, .time_us = now_us, .task = id};
@@ -234,14 +250,14 @@ static void many_users(const char *policy)
         took[n] = input(core, EVENT_EXITED, id);
         took[n++] += sample(core, gpu, 0);
     }
-    report("an end among 20,000 tasks of 200 users", policy, STEPS);
+    report("an end among 20,000 tasks of 200 users", how, STEPS);
     explain_all(core, "why each of 20,000 tasks of 200 users waits, all of them");
     core_destroy(core);
 }
 
 static void middle_of_the_queue(void)
 {
-    struct core *core = make_core("magm");
+    struct core *core = make_core(&magm);
     sample_all(core, 39);
     for (uint64_t id = 1; id <= TASKS; id++)
         submit(core, id, 1, NEED_ESTIMATED);
@@ -249,22 +265,24 @@ static void middle_of_the_queue(void)
         took[i] = input(core, EVENT_HOLD, TASKS / 4 + (uint64_t)i);
         took[i + 1] = input(core, EVENT_RELEASE, TASKS / 4 + (uint64_t)i);
     }
-    report("a hold and a release in the middle of the queue", "magm", STEPS);
+    report("a hold and a release in the middle of the queue", &magm, STEPS);
     explain_all(core, "why each of 10,000 tasks waits, all of them");
     core_destroy(core);
 }
 
 int main(void)
 {
-    head_blocked("exclusive");
-    head_blocked("magm");
-    all_free("exclusive");
-    all_free("magm");
-    all_free("mug");
+    head_blocked(&exclusive);
+    head_blocked(&magm);
+    head_blocked(&magm_in_order);
+    all_free(&exclusive);
+    all_free(&magm);
+    all_free(&magm_in_order);
+    all_free(&mug);
     all_recovering("a sample, 10,000 recovering, no GPU idle", 1, 39, false);
     all_recovering("a sample, 10,000 recovering want 2 GPUs, 1 idle", 2, 0, true);
     middle_of_the_queue();
-    many_users("exclusive");
-    many_users("predictive");
+    many_users(&exclusive);
+    many_users(&predictive);
     return 0;
 }

@@ -3,9 +3,10 @@
 
 import os
 import signal
+import subprocess
 import unittest
 
-from daemon_case import DaemonCase, cgroup_of, cgroups_of, is_alive, read, until
+from daemon_case import LIMIT_S, DaemonCase, cgroup_of, cgroups_of, is_alive, program, read, until
 
 NO_CGROUPS = "no cgroup per task"
 
@@ -36,6 +37,33 @@ class Cgroups(DaemonCase):
         self.wait(task, "CANCELLED")
         self.assertFalse(is_alive(escaped))
         self.assertEqual(cgroups_of(self.state), [])
+
+    @unittest.skipIf(os.geteuid() != 0, "moving a process into a task's cgroup needs root")
+    def test_what_a_server_starts_in_it_is_the_tasks(self):
+        task = self.submit("echo $COLLOC_CGROUP >cgroup; exec sleep 1000")
+        cgroup = self.wait_file("cgroup").strip()
+        inside = os.path.join(cgroup, "container")
+        os.mkdir(inside)
+        started = subprocess.Popen(
+            [program("pretend-train"), "--memory-mib=9000", "--seconds=1e6", "--ramp-seconds=1"],
+            env=self.env,
+            stdout=subprocess.DEVNULL,
+        )
+        try:
+            with open(f"{inside}/cgroup.procs", "w", encoding="ascii") as file:
+                file.write(str(started.pid))
+            gpu = self.wait_gpu(
+                lambda g: [t for t in g["tasks"] if (t["mem_used_mib"] or 0) > 8900]
+            )
+            self.assertEqual(gpu["foreign_processes"], [])
+            self.act("cancel", task)
+            self.wait(task, "CANCELLED")
+            self.assertEqual(started.wait(LIMIT_S), -signal.SIGKILL)
+        finally:
+            started.kill()
+            started.wait()
+        self.assertGreater(self.task(task)["mem_peak_mib"], 8900)
+        until(lambda: cgroups_of(self.state) == [], "the removal of the cgroups")
 
     def test_many_leave_nothing(self):
         task = self.submit("echo $$ >main; while [ ! -e go ]; do sleep 0.02; done")

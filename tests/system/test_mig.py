@@ -14,7 +14,7 @@ ROOT = os.geteuid() == 0
 
 
 class Answering:
-    """Something that listens where a collocd would, and gives everybody the same answer."""
+    """Something that listens where a collocd would, and gives every client the same answer."""
 
     def __init__(self, path, answer):
         class Handler(socketserver.StreamRequestHandler):

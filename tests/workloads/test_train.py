@@ -56,6 +56,13 @@ class Train(unittest.TestCase):
             self.assertEqual((line["epoch"], line["samples"]), (number, 32))
             self.assertAlmostEqual(line["seconds"], line["to"] - line["from"], delta=0.05)
 
+    def test_two_processes_train_together(self):
+        done = train("digits", "--epochs=1", "--steps=4", "--batch=8", "--processes=2")
+        told = events(done)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual([line["event"] for line in told], ["begin", "ready", "epoch", "end"])
+        self.assertEqual(told[2]["samples"], 64)
+
     def test_a_model_that_is_not_there_and_no_steps(self):
         for arguments in (("nothing",), ("digits", "--steps", "0"), ("digits", "--batch", "-1")):
             done = train(*arguments)

@@ -10,6 +10,13 @@ export function memory(mib) {
   return mib < 1024 ? `${Math.round(mib)} MiB` : `${(mib / 1024).toFixed(1)} GiB`;
 }
 
+// How far a peak is from the memory requirement, which is in whole MiB.
+export function overUnder(mib) {
+  if (!isNumber(mib)) return UNKNOWN;
+  if (Math.abs(mib) < 1) return "as required";
+  return `${mib > 0 ? "over by" : "under by"} ${memory(Math.abs(mib))} per GPU`;
+}
+
 export const percent = (fraction) =>
   isNumber(fraction) ? `${Math.round(100 * fraction)} %` : UNKNOWN;
 

@@ -181,7 +181,7 @@ function App() {
   );
 }
 
-// When the first rows were there: for whoever measures it.
+// When the first rows were there, for measurements.
 const watch = new MutationObserver(() => {
   if (!document.querySelector("tr[data-task], .lane canvas")) return;
   performance.mark("first-view");

@@ -6,7 +6,7 @@ import { useAnswer } from "./answer.js";
 import { get, getLog } from "./api.js";
 import { Chart } from "./chart.jsx";
 import {
-  UNKNOWN, degrees, duration, energy, gpuName, listOr, memory, moment, percent, watts,
+  UNKNOWN, degrees, duration, energy, gpuName, listOr, memory, moment, overUnder, percent, watts,
 } from "./format.js";
 import { Lane } from "./lane.jsx";
 import { Host, Shares } from "./overview_sums.jsx";
@@ -305,7 +305,7 @@ function Facts({ task }) {
     ["Sharing", [task.sharing, task.sharing_text].filter(Boolean).join(": ")],
     ["Memory requirement", task.need_mib && `${memory(task.need_mib)}${task.estimator ? ` (${task.estimator})` : ""}`],
     ["Memory peak", task.mem_peak_mib && memory(task.mem_peak_mib)],
-    ["Against the requirement", verdict && `${verdict.over > 0 ? "over by" : "under by"} ${memory(Math.abs(verdict.over))} per GPU`],
+    ["Against the requirement", verdict && overUnder(verdict.over)],
     ["Memory note", task.mem_text],
     ["SM activity, mean", task.smact_mean != null && percent(task.smact_mean)],
     ["Energy", task.energy_j != null && energy(task.energy_j)],

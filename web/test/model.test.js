@@ -146,6 +146,9 @@ test("places in the address", () => {
 test("the peak against the requirement", () => {
   assert.equal(model.memoryVerdict({ need_mib: null, mem_peak_mib: 5 }), null);
   assert.equal(model.memoryVerdict({ need_mib: 100, mem_peak_mib: 250, gpus_requested: 2 }).over, 25);
+  assert.equal(format.overUnder(25), "over by 25 MiB per GPU");
+  assert.equal(format.overUnder(-2048), "under by 2.0 GiB per GPU");
+  assert.equal(format.overUnder(-0.4), "as required");
 });
 
 test("an interruption is a band where the task was and a mark where it went on", () => {

@@ -24,7 +24,7 @@ from colloc.tracking.sender import Sender, report
 from colloc.tracking.task_series import TaskSeries
 
 PERIOD_S = 10.0  # chosen: as MLflow's own system metrics
-CLOSE_LIMIT_S = 10.0  # for what is left at the end; chosen
+CLOSE_LIMIT_S = 10.0  # for the rest at the end; chosen
 LOOK_S = 0.5  # whether the process is still there; chosen
 
 
@@ -89,13 +89,13 @@ def track_task(senders: List[Sender], task: int, pid: int) -> None:
 
 
 def take_series(series: TaskSeries, senders: List[Sender], is_last: bool) -> None:
-    """Passes on what is new."""
+    """Sends the new points."""
     try:
         points = series.take(time.time(), is_last)
     except (OSError, DaemonError, ValueError) as error:
         if is_last:
             report(f"tracking: the last metrics are not known: {error}")
-        return  # the daemon may be restarting: what it has recorded comes later
+        return  # the daemon may be restarting: its metrics come later
     for sender in senders:
         sender.add(points)
 

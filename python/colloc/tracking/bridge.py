@@ -33,7 +33,7 @@ class Bridge:
         raise NotImplementedError
 
     def close(self) -> None:
-        """Completes what was sent."""
+        """Completes the run."""
 
 
 def open_bridge(place: str, environment: Mapping[str, str]) -> Bridge:

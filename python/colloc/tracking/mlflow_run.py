@@ -50,7 +50,7 @@ def take_user(uri: str, environment: Mapping[str, str]) -> Tuple[str, Mapping[st
 
 
 def tls_context(environment: Mapping[str, str]) -> ssl.SSLContext:
-    """As MLFLOW_TRACKING_SERVER_CERT_PATH and MLFLOW_TRACKING_INSECURE_TLS ask for."""
+    """By MLFLOW_TRACKING_SERVER_CERT_PATH and MLFLOW_TRACKING_INSECURE_TLS."""
     context = ssl.create_default_context(
         cafile=environment.get("MLFLOW_TRACKING_SERVER_CERT_PATH") or None
     )

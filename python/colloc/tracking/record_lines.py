@@ -31,7 +31,7 @@ HOST_RATES = {
 
 
 def number(row: Row, column: str) -> Optional[float]:
-    """The value of a column; None: it is not known."""
+    """The value of a column; None: unknown."""
     text = row.get(column, "")
     return float(text) if text else None
 
@@ -51,7 +51,7 @@ class Means:
             self.sums[name] = (total + value, count + 1)
 
     def grow(self, name: str, time_s: float, value: Optional[float]) -> None:
-        """A value that only grows, of which the rate is wanted."""
+        """A value that only grows; its rate is sent."""
         if value is not None:
             self.grown.setdefault(name, (time_s, value))
             self.now[name] = (time_s, value)

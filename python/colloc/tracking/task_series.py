@@ -13,7 +13,7 @@ LAG_S = 6.0  # the daemon stores metrics every 5 s; until then the mean of a buc
 
 
 class TaskSeries:
-    """What is recorded of a task, piece by piece."""
+    """The recorded metrics of a task, piece by piece."""
 
     def __init__(self, client: Client, task: int, since_s: float, period_s: float):
         self.client, self.task, self.period_s = client, task, period_s

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * After a restart the log says which tasks have GPUs, and each attempt's folder says what became of
- * it meanwhile:
+ * After a restart the log says which tasks have GPUs, and each attempt's folder shows what happened
+ * to it meanwhile:
  *
  *     log: STARTING, no folder           the start was deferred: it is started now
  *     shim runs                          it is watched again, and STARTED fed again
@@ -22,8 +22,8 @@
 #include "daemon/state_dir.h"
 
 /*
- * Whether the attempt was started without the MPS that its placement has. STARTED, which says it
- * too, may have been lost with the daemon. What cannot be read counts as "with MPS".
+ * Whether the attempt was started without the MPS that its placement has. STARTED, which has this
+ * too, may have been lost with the daemon. If the file cannot be read, the answer is "with MPS".
  */
 static bool went_by_streams(
     const struct attempts *attempts, const struct task *task, const char *folder)
@@ -41,7 +41,7 @@ static bool went_by_streams(
 
 /*
  * A start that was deferred before the restart has no folder, so no shim can have started it: it is
- * the same attempt still. On a GPU that is gone it would be none.
+ * still the same attempt, unless its GPU was removed.
  */
 static bool is_still_deferred(
     const struct attempts *attempts, const struct task *task, const char *folder)
@@ -56,8 +56,8 @@ static bool is_still_deferred(
 
 /*
  * No shim had claimed the attempt, and none can. The daemon may have died between logging STARTED
- * and the claim: then, too, the attempt has run nothing, unless processes bear its mark. Where the
- * whole folder is gone, a claim may be gone with it.
+ * and the claim: then, too, the attempt has run nothing, unless processes carry its mark. If the
+ * whole folder was removed, a claim may have been in it.
  */
 static void adopt_unclaimed(struct attempts *attempts, const struct task *task, int state)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The cgroups of attempts, as the daemon sees them: found at start, named for each attempt, and
- * swept of what a shim that was killed has left in them. Making, entering and removing them is the
- * shim's work (exec/cgroup.h).
+ * The cgroups of attempts, for the daemon: it finds them at its start, names one for each attempt,
+ * and removes the processes that a killed shim has left in them. Making, entering and removing them
+ * is the shim's work (exec/cgroup.h).
  */
 #include <dirent.h>
 #include <errno.h>
@@ -15,7 +15,7 @@
 #include "exec/cgroup.h"
 #include "exec/device_filter.h"
 
-/* Chosen: the loop waits no longer for killed processes to be gone; the next start removes the
+/* Chosen: the loop does not wait longer for the end of killed processes; the next start removes the
  * rest. */
 #define REMOVE_LIMIT_US (100 * MS_US)
 
@@ -68,7 +68,7 @@ void cgroups_try_filter(struct attempts *attempts)
         log_warning("gpu-filter: tasks can open GPUs that they were not given: %s", fault.text);
 }
 
-/* What a task that names no main memory may take: its GPUs' part of all. */
+/* The main memory limit of a task that requests none: its GPUs' part of all. */
 static int64_t share_of_memory(const struct attempts *attempts, const struct task *task)
 {
     const struct cluster_view *view = core_view(attempts->parts.core);

@@ -22,8 +22,8 @@
 
 /*
  * When the attempt ended, in the core's time, from the shim's wall time: 0 when that is not known.
- * It lies between the start and the time that the task ran by a clock that does not jump, and now;
- * a wall clock that has jumped since moves it no further.
+ * It is at least the start plus the run time by a monotonic clock, and at most now, so a wall clock
+ * that has jumped since cannot move it further.
  */
 static int64_t end_time(
     struct driver *driver, const struct task *task, const struct attempt_exit *exit)
@@ -49,7 +49,7 @@ static const char *why_gone(const struct attempts *attempts, const struct task *
     return is_instance ? "the MIG instance was not there any more" : PROCESS_LOST;
 }
 
-/* A failure on a GPU that is gone is not the task's fault, unless colloc ended the task. */
+/* A failure on a lost GPU is not the task's fault, unless colloc ended the task. */
 static struct failure judge_failure(
     const struct attempts *attempts, const struct task *task, const struct failure *failure)
 {
@@ -69,7 +69,7 @@ static struct failure judge_failure(
     return was_suspended ? gone : *failure;
 }
 
-/* What the log keeps beside EXITED. The caller releases it. */
+/* The detail that the log stores with EXITED. The caller releases it. */
 static json_t *make_detail(const struct attempts *attempts, const struct task *task,
     const struct attempt_exit *exit, const struct failure *failure)
 {

@@ -158,8 +158,9 @@ static char *join_near_cpus(const struct attempts *attempts, const struct task *
     return text;
 }
 
-/* "0,2": its GPUs' device files. NULL where it is not kept from others: the setting says so, it
- * cannot be done, or the processes of an MPS server, which are not the task's, open the GPUs. */
+/* "0,2": its GPUs' device files. NULL where other GPUs are not hidden from it: by the setting,
+ * because the kernel cannot, or because an MPS server, which is no process of the task, opens the
+ * GPUs. */
 static char *join_gpu_minors(const struct attempts *attempts, const struct task *task, bool by_mps)
 {
     const struct cluster_view *view = core_view(attempts->parts.core);
@@ -176,6 +177,17 @@ static char *join_gpu_minors(const struct attempts *attempts, const struct task 
     return text;
 }
 
+/* A server that starts a process for the task puts it there (exec/process_owner.h). */
+static int name_cgroup(
+    const struct attempts *attempts, const struct task *task, struct launch *launch)
+{
+    char folder[STATE_PATH_SIZE], cgroup[CGROUP_PATH_SIZE];
+    attempts_folder(attempts, task, folder, sizeof folder);
+    return cgroups_name(attempts, folder, cgroup, sizeof cgroup)
+               ? environment_add(&launch->added, "COLLOC_CGROUP=%s", cgroup)
+               : 0;
+}
+
 /* Returns 0, ATTEMPTS_MPS_WAIT or a fault. */
 static int fill_environment(
     struct attempts *attempts, const struct task *task, struct launch *launch, struct fault *fault)
@@ -190,6 +202,8 @@ static int fill_environment(
     bool by_index = !launch->gpu_minors && hooks->cuda_counts_as_nvml(hooks->context, by_mps);
     if (r == 0)
         r = environment_name_gpus(&launch->added, view, task, by_index);
+    if (r == 0)
+        r = name_cgroup(attempts, task, launch);
     if (r == 0)
         r = environment_name_array(&launch->added, task, launch->detail);
     if (r == 0)
@@ -227,7 +241,7 @@ static const char *write_torch_order(struct launch *launch)
     return launch->torch;
 }
 
-/* What the shim is to run; the texts live as long as `launch` and `cgroup`. */
+/* The shim's orders; the texts are valid as long as `launch` and `cgroup`. */
 static struct attempt_spec make_spec(const struct attempts *attempts, const struct task *task,
     struct launch *launch, const char *cgroup)
 {
@@ -302,7 +316,7 @@ static int launch_attempt(struct attempts *attempts, struct live_attempt *live,
     return r;
 }
 
-/* The task was cancelled, or its GPU is gone, before it had been started. */
+/* The task was cancelled, or its GPU was lost, before the start. */
 static void report_unstarted(struct attempts *attempts, uint64_t id)
 {
     struct event never = driver_event(attempts->parts.driver, EVENT_UNSTARTED, id);

@@ -4,13 +4,13 @@
  * and keeps it while the daemon runs. The shim, which keeps it also without a daemon, reads it from
  * the attempt's folder when the old one is over. CPUs and main memory are limits of the cgroup.
  *
- * Time in which a task is suspended or paused does not count. So a task that stops gets a limit
- * that is never over, and when it goes on, the old one and the time that it was stopped:
+ * Time in which a task is suspended or paused does not count. So a stopped task gets a limit
+ * without end, and when it continues, the old limit plus the time that it was stopped:
  *
  *     limit 8 h    suspended after 1 h    never    resumed after 10 h    18 h after the start
  *
  * The shim of an older colloc does not read the file. It ends the task at the limit that it got, so
- * a longer one has no effect; this is said to the user that changes it.
+ * a longer one has no effect; the reply to the change says so.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -91,8 +91,8 @@ int attempts_apply_limits(const struct attempts *attempts, uint64_t id, struct f
     int r = write_time_limit(folder, shim_limit_us(task));
     if (r == 0 && cgroups_name(attempts, folder, cgroup, sizeof cgroup)) {
         struct cgroup_limits limits = cgroups_limits_of(attempts, task);
-        /* A task that names no main memory has a limit from its start, or none. It may have taken
-         * more than would be its part now. The limit of one that is suspended is raised; the new
+        /* A task that requests no main memory has a limit from its start, or none. It may have
+         * taken more than its present part. The limit of one that is suspended is raised; the new
          * one is set when it runs again (suspension/memory_loan.c). */
         bool is_raised = task->state == TASK_SUSPENDED || task_state_is_changing(task->state);
         limits.memory_bytes = is_raised ? 0 : task->request.host.memory_bytes;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A shim is watched by its pidfd, which becomes readable when the shim has ended. What the attempt
- * then left in its folder says how it ended (exec/attempt.h).
+ * A shim is watched by its pidfd, which becomes readable when the shim has ended. The files in the
+ * attempt's folder then say how it ended (exec/attempt.h).
  */
 #include <stdlib.h>
 

@@ -27,7 +27,7 @@ struct attempts *attempts_create(const struct attempts_options *options);
 /* Finds the attempts of an earlier daemon, once the log is replayed and the GPUs are known. */
 void attempts_adopt(struct attempts *attempts);
 
-/* Stops watching; tasks go on. NULL is fine. */
+/* Stops watching; tasks continue. NULL is fine. */
 void attempts_close(struct attempts *attempts);
 
 /* Releases the part once the loop has run after attempts_close. NULL is fine. */

@@ -19,8 +19,8 @@ bool attempts_find_cgroup(const struct attempts *attempts, uint64_t task, char *
 /* Returns the pid of the task's shim; 0: none is watched. */
 pid_t attempts_find_shim(const struct attempts *attempts, uint64_t task);
 
-/* Sends the task the signal of its --signal. Returns for how long it may act on it, in
- * microseconds; 0: it does not handle one. */
+/* Sends the task the signal of its --signal. Returns the time that it may take for it, in
+ * microseconds; 0: it does not handle the signal. */
 int64_t attempts_warn(const struct attempts *attempts, uint64_t task);
 
 #endif

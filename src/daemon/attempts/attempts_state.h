@@ -76,7 +76,7 @@ void attempts_adopt_one(struct attempts *attempts, const struct task *task);
 
 /* ---- attempt_limits.c ---- */
 
-/* Shims get new time limits for tasks that have stopped or gone on. */
+/* Shims get new time limits for tasks that have stopped or continued. */
 void attempts_keep_time_limits(struct attempts *attempts);
 
 /* ---- attempt_ending.c ---- */
@@ -90,8 +90,8 @@ void attempts_report_lost(struct attempts *attempts, const struct task *task, co
 void attempts_report_launch_failure(
     struct attempts *attempts, const struct task *task, const char *why);
 
-/* Kills the processes that a killed shim has left, because their GPUs count as free. Returns how
- * many there were, or -errno when that is not known. */
+/* Kills the processes that a killed shim has left, because their GPUs count as free. Returns their
+ * number, or -errno when it is not known. */
 int attempts_sweep(const struct attempts *attempts, const struct task *task);
 
 /* ---- attempt_cgroups.c ---- */

@@ -52,8 +52,8 @@ int environment_name_port(struct environment *environment, const json_t *detail)
 
 /*
  * Defaults for what the user does not set. Python's output is not buffered, so that `colloc logs
- * -f` shows it at once. TensorFlow and JAX do not allocate the whole GPU when they start, where
- * others may share it.
+ * -f` shows it at once. Where other tasks may share the GPU, TensorFlow and JAX do not allocate all
+ * of it when they start.
  */
 int environment_set_defaults(
     struct environment *environment, const struct task *task, const char *const *submitted);

@@ -4,8 +4,7 @@
  * close poll finds another one.
  *
  * Cards stay for as long as the daemon runs; a lost card stays in the list. MIG instances come and
- * go. One that is gone stays in the core's view, marked `is_gone`, because a task may still name
- * it.
+ * go. A removed one stays in the core's view, marked `is_gone`, because a task may still name it.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -15,7 +14,7 @@
 #include "daemon/gpus/gpus_state.h"
 #include "sharing/gpu_kind.h"
 
-/* What tasks can have of the GPU: free is that less what is used. */
+/* Memory of the GPU that tasks can use; free memory is this minus the used memory. */
 static int64_t usable_bytes(const struct gpu_info *gpu)
 {
     double total = reading_or(gpu->mem_total_bytes, 0);

@@ -70,7 +70,8 @@ int gpus_open(struct gpus *gpus, struct fault *fault)
         return r;
     if (r > 0) {
         snprintf(gpus->why_none, sizeof gpus->why_none, "%s", fault->text);
-        log_warning("no GPUs: %s", fault->text);
+        log_warning(
+            "no GPUs: %s (`colloc serve --emulate=4xA100-40GB` has emulated ones)", fault->text);
         return feed_none(gpus);
     }
     if (set_up_activity(gpus) < 0)

@@ -27,7 +27,7 @@ const char *gpus_why_gone(const struct gpus *gpus, int view);
 bool gpus_cuda_counts_as_nvml(const struct gpus *gpus, bool by_mps);
 
 /*
- * For how long a resident of GPU `i` has held it while no process used it, up to the last sample,
+ * Time for which a resident of GPU `i` has held it while no process used it, up to the last sample,
  * in microseconds; 0: it is in use; unknown without a reading of its activity.
  *
  * ret_is_long: whether that is beyond the setting unused-after

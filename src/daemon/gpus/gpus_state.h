@@ -9,10 +9,10 @@
 #include "exec/ancestry_cache.h"
 #include "store/series.h"
 
-/* What a GPU drew since the sample before. */
+/* Energy of a GPU since the sample before. */
 struct drawn {
     struct reading energy_j, power_w;
-    double idle_part; /* of the energy, 0 to 1: what it would have drawn without work */
+    double idle_part; /* part of the energy, 0 to 1, that it would have drawn without work */
 };
 
 struct gpu_state {
@@ -86,7 +86,7 @@ void gpus_update_dcgmi_period(struct gpus *gpus);
 /* Feeds the list of GPUs to the core. Returns 0 or -ENOMEM. */
 int gpu_list_feed(struct gpus *gpus);
 
-/* Goes on with this set of GPUs, and logs what has changed. */
+/* Continues with this set of GPUs, and logs the changes. */
 void gpu_list_replace(struct gpus *gpus, struct gpu_set *now);
 
 /* Releases the samples and lists of a GPU that is not in the set any more. */
@@ -96,7 +96,7 @@ void gpu_state_fini(struct gpu_state *state);
 
 /*
  * Fills the sample's tasks (space for RESIDENTS_SAMPLED_MAX) and external processes, and the
- * state's shares but for what they did. A task of which the driver lists no process is among the
+ * state's shares except their activity. A task of which the driver lists no process is among the
  * sample's tasks with no memory when all memory in use is accounted for; otherwise it may have the
  * rest, and is not among them.
  */

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tasks that hold a GPU without using it: no process uses the GPU, or others do, and the task's
- * have not called CUDA (the preloaded library sees that, docs/preload.md). The log gets a warning,
- * once each time, and the API `unused_s`. When a task has not used any of its GPUs for
- * `unused-after`, an event goes to the event log, from which its owner gets a message
+ * Tasks that hold a GPU without using it: no process uses the GPU, or only others do and the task's
+ * processes have not called CUDA (the preloaded library detects that, docs/preload.md). The log
+ * gets a warning, once each time, and the API `unused_s`. When a task has not used any of its GPUs
+ * for `unused-after`, an event goes to the event log, from which its owner gets a message
  * (docs/messages.md); after `suspend-unused-after` another one, by which the core suspends it.
  * Unknown is not idle: a sample without a reading of activity, or one that comes too late after the
- * one before, begins the time anew.
+ * one before, restarts the time.
  */
 #include <math.h>
 
@@ -43,8 +43,8 @@ static struct reading gpu_idle_us(const struct gpu_state *state)
     return reading_of(state->is_idle ? (double)(seen->at_us - state->idle_since_us) : 0);
 }
 
-/* For how long the task has not called CUDA; not valid: not known, or it has no process there. One
- * whose kernels the driver sees is at work: it waits for a long one. */
+/* Time since the task called CUDA; not valid: not known, or it has no process there. A task whose
+ * kernels the driver reports is active: it waits for a long kernel. */
 static struct reading calls_idle_us(const struct gpu_state *state, uint64_t task)
 {
     for (size_t i = 0; i < state->n_shares; i++) {
@@ -92,7 +92,7 @@ struct reading gpus_idle_us(
     return idle;
 }
 
-/* For how long the task has used none of its GPUs; 0: it uses one, or that is not known. */
+/* Time for which the task has used none of its GPUs; 0: it uses one, or that is not known. */
 static double task_idle_us(const struct gpus *gpus, const struct task *task)
 {
     double least = INFINITY;

@@ -2,10 +2,10 @@
 /*
  * Which task each process on a GPU belongs to.
  *
- * A process is a task's when it descends from the shim of a task that was placed on that GPU, or
- * carries the attempt's mark (exec/ancestry_cache.h); a server of MPS is neither a task's nor
- * external; every other process is external. A task of which the driver lists no process may still
- * have memory there: old drivers do not list the clients of MPS. It is taken to have none only
+ * A process is a task's when it descends from the shim of a task that was placed on that GPU, or is
+ * in the task's cgroup (exec/process_owner.h); a server of MPS is neither a task's nor external;
+ * every other process is external. A task of which the driver lists no process may still have
+ * memory there: old drivers do not list the clients of MPS. It counts as having none only
  * where the listed processes explain all memory in use:
  *
  *     in use 10.0 GiB, listed 6.1 (task 3) and 3.8 (external)    task 4 has none
@@ -20,6 +20,7 @@
 struct roots {
     pid_t pid[RESIDENTS_SAMPLED_MAX];
     uint64_t task[RESIDENTS_SAMPLED_MAX];
+    int attempt[RESIDENTS_SAMPLED_MAX];
     size_t count;
 };
 
@@ -32,7 +33,9 @@ static void collect_roots(const struct gpus *gpus, const struct gpu_view *gpu, s
         pid_t shim = gpus->parts.hooks.find_shim(gpus->parts.hooks.context, task);
         if (!shim)
             continue;
+        const struct task *known = core_task(gpus->parts.core, task);
         roots->pid[roots->count] = shim;
+        roots->attempt[roots->count] = known ? known->attempts : 0;
         roots->task[roots->count++] = task;
     }
 }
@@ -168,11 +171,16 @@ void gpu_attribute(struct gpus *gpus, struct gpu_state *state, struct core_sampl
     if (!state->sample.processes.valid)
         return;
     collect_roots(gpus, gpu, &roots);
+    const struct attempt_roots attempts = {.shims = roots.pid,
+        .count = roots.count,
+        .state_dir = gpus->parts.config->state_dir,
+        .tasks = roots.task,
+        .attempts = roots.attempt};
     for (size_t i = 0; i < state->sample.processes.count; i++) {
         const struct gpu_process *process = &state->sample.processes.item[i];
         bool computes = (process->kinds & ~(unsigned)GPU_PROCESS_GRAPHICS) != 0;
         int root = ancestry_cache_find_root(
-            &gpus->ancestry, process->pid, roots.pid, roots.count, state->sample.at_us);
+            &gpus->ancestry, process->pid, &attempts, state->sample.at_us);
         if (root >= 0) {
             add_to_task(sample, roots.task[root], process->used_bytes);
         } else if (!process->is_mps_server) {

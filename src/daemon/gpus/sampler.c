@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Polls the GPUs. A poll goes like this:
+ * Polls the GPUs. A poll has these steps:
  *
  *     1. In the loop's thread pool: gpu_set_sample fills each GPU's `incoming`, because a faulty
  *        driver may take its time to answer. A close poll also lists the GPUs.
@@ -24,7 +24,7 @@
 
 /* ---- what follows from a poll ---- */
 
-/* Once for each change: what is wrong with a GPU, and that it is well again. */
+/* Logs each change once: the fault of a GPU, and its end. */
 static void watch_trouble(struct gpu_state *state, const struct gpu_info *info)
 {
     const char *text = state->sample.trouble.text;

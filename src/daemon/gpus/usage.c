@@ -11,11 +11,11 @@
  *              start ^-----------------------^ end
  *               first    whole interval    last
  *
- * - First: the time since its start. The GPU's mean is of the whole interval, so a task that has
- *   the GPU to itself, which was idle before, did all the work of it in that time.
- * - Last: the task ends before the sample is taken. Its share of the sample before goes on to its
- *   end. Where a sample is taken between the end of its processes and its own, it has the weight
- *   that it had before.
+ * - First: the time since its start. The GPU's mean is of the whole interval, so a task alone on a
+ *   GPU that was idle before did all of its work in that time.
+ * - Last: the task ends before the sample is taken. Its share of the sample before is used up to
+ *   its end. Where a sample is taken between the end of its processes and its own, it has the
+ *   weight that it had before.
  */
 #include <math.h>
 
@@ -180,7 +180,7 @@ void usage_divide(struct gpus *gpus, struct gpu_state *state)
     }
 }
 
-/* Chosen: a GPU that was not sampled for longer may not have gone on as before. */
+/* Chosen: after a longer time without samples the GPU's activity may have changed. */
 enum { PERIODS_MAX = 3 };
 
 static void add_rest(

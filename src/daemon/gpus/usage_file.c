@@ -15,7 +15,7 @@
 #include "base/units.h"
 #include "daemon/gpus/gpus_state.h"
 
-#define PERIOD_US  (60 * SECOND_US)   /* chosen: what a crash may lose */
+#define PERIOD_US  (60 * SECOND_US)   /* chosen: a crash may lose this much */
 #define FILE_LIMIT ((size_t)64 << 20) /* chosen: 200 bytes for each of 300,000 tasks */
 
 static void file_path(const struct gpus *gpus, char *path, size_t size)

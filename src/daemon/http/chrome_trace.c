@@ -8,13 +8,14 @@
  *                memory (MiB)                  ▁▃▅▇▇▇▇▇▇▇▇▇▇
  *     GPU 1      12 resnet50 (ada)                                    [ attempt 2 [ suspended ]   ]
  *
- * An interruption is a slice within its attempt. Where the task goes on elsewhere the attempt's
- * slice ends with it, another begins on the new GPU, and an arrow (a flow) leads there. Times are
- * microseconds since 1970. What is not known, such as a counter without a sample, is left out.
+ * An interruption is a slice within its attempt. If the task continues on another GPU, the
+ * attempt's slice ends with the interruption, another begins on the new GPU, and an arrow (a flow)
+ * leads there. Times are microseconds since 1970. Unknown values, such as a counter without a
+ * sample, are left out.
  *
- * Perfetto reads what begins at one time in the file's order, and drops a slice that is longer than
- * the one before it and an arrow that is before its slice. So an attempt's slices come first, then
- * those within them, then the arrows.
+ * Perfetto reads slices that begin at the same time in the file's order. It drops a slice that is
+ * longer than the one before it, and an arrow that is before its slice. So an attempt's slices come
+ * first, then those within them, then the arrows.
  */
 #include "daemon/http/chrome_trace.h"
 

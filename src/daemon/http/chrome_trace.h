@@ -36,7 +36,7 @@ size_t chrome_trace_size(const struct chrome_trace *trace);
 /*
  * Completes the trace.
  *
- * note: what it lacks, for people; "": nothing
+ * note: its missing parts, for people; "": none
  *
  * Returns its text, for the caller to free; NULL when memory was out.
  */

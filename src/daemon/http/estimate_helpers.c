@@ -60,7 +60,7 @@ static void offer_to_oom_killer(void)
     close(fd);
 }
 
-/* On top of what is mapped, which is most of the daemon (a sanitizer's is terabytes). */
+/* In addition to the mapped memory, which is most of the daemon (with a sanitizer terabytes). */
 static void limit_memory(void)
 {
     char text[64];

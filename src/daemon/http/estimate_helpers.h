@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Estimates from large summaries, in helper processes (helper_queue.h). Parsing an export of many
- * MiB takes seconds, which the loop does not have. The helper is a fork: it sees what the daemon
- * knows at its start (run history, GPUs, settings) and becomes the user, who also named the file.
+ * MiB takes seconds, which the loop does not have. The helper is a fork: it has the daemon's data
+ * at its start (run history, GPUs, settings) and becomes the user, which also named the file.
  *
  * Contract:
  * 1. A helper has ESTIMATE_LIMIT_MS, and an estimate waits at most twice as long for one.

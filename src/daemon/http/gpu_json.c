@@ -58,7 +58,7 @@ static void add_external_shares(json_t *object, const struct gpu_report *gpu)
     json_object_set_new(object, "shares_estimated", json_boolean(gpu->shares_estimated));
 }
 
-/* The pid may be another process's by now: one that is younger than the sample. */
+/* The pid may belong to another process by now, which is younger than the sample. */
 static json_t *external_process(
     struct names *names, const struct gpu_report *gpu, const struct gpu_process *process)
 {

@@ -25,7 +25,7 @@ const struct api_route *http_get_routes(void);
 /* Listens on the configured socket. Returns 0 or a fault. */
 int http_open(struct http *http, struct fault *fault);
 
-/* Makes what was submitted so far durable, and refuses further submissions. NULL is fine. */
+/* Makes the submissions so far durable, and refuses further ones. NULL is fine. */
 void http_finish_submissions(struct http *http);
 
 /* Answers all requests and stops listening. NULL is fine. */

@@ -43,7 +43,7 @@ struct http_hooks {
     int (*write_gpu_history)(void *context, int64_t since_us, FILE *out);
 
     /* Runs a query of metrics over time, for metric_recorder_ask. Returns false where none are
-     * recorded: then nothing was taken over. */
+     * recorded: the caller then still owns the arguments. */
     bool (*ask_metrics)(void *context, struct metric_query *query, char *head,
         metric_on_answer *on_answer, void *asker);
 

@@ -4,7 +4,7 @@
  *
  * libmicrohttpd has one descriptor to poll and one timeout. When the descriptor is readable the
  * server runs until all that has arrived is read. Then one group of submissions is made durable
- * (submission_queue.c), and the loop goes on: samples and ends of tasks have their turn between two
+ * (submission_queue.c), and the loop continues: samples and ends of tasks are processed between two
  * groups.
  */
 #include <errno.h>
@@ -43,9 +43,9 @@ static void run_server(struct http *http)
 }
 
 /*
- * Clients that submit one task after the other send the next a moment after the answer. Waiting for
- * as many submissions as there were last time, but no longer than a commit took, makes one commit
- * out of several.
+ * Clients that submit one task after the other send the next one shortly after the reply. If the
+ * server waits for the same number of submissions as last time, but no longer than a commit took,
+ * one commit serves several.
  */
 static void gather_submissions(struct http *http)
 {
@@ -101,7 +101,7 @@ static void on_server_soon(uv_idle_t *soon)
     turn_server(soon->data);
 }
 
-/* Not by a timer of 0 ms: one that starts itself again keeps everything else from running. */
+/* Not by a timer of 0 ms: a timer that restarts itself blocks everything else. */
 void http_serve_soon(struct http *http)
 {
     if (!http->is_closed)

@@ -43,10 +43,10 @@ struct http {
 
 /* ---- submission_queue.c ---- */
 
-/* Queues the submissions whose turn it is; the rest stay for the next. */
+/* Queues the submissions of this turn; the rest wait for the next one. */
 void submissions_flush(struct http *http);
 
-/* Refuses those that are not read yet. */
+/* Refuses the submissions that are not read yet. */
 void submissions_refuse(struct http *http);
 
 /* ---- route_array.c, route_events.c, route_list.c, route_wait.c ---- */

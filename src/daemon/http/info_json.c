@@ -25,7 +25,7 @@ static json_t *settings_json(const struct config *config)
         (double)config->core.usage_window_us / 1e6, "co2_g_per_kwh", config->co2_g_per_kwh);
 }
 
-/* Main memory and CPUs of the server: what is there, and what running tasks have asked for. */
+/* Main memory and CPUs of the server: the totals, and the requests of running tasks. */
 static json_t *host_json(const struct core *core)
 {
     const struct host_resources *most = &core_get_settings(core)->host;

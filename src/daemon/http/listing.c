@@ -54,7 +54,7 @@ static bool is_wanted(const struct listing *list, const struct task *task)
            strcasecmp(public_task_state(list->http, task), list->state) == 0;
 }
 
-/* Is the waiting task of the array of which the last entry is? */
+/* Is this a waiting task of the same array as the last entry? */
 static bool is_folded(const struct listing *list, enum part part, const struct task *task)
 {
     const struct place *last = list->n_live ? &list->live[list->n_live - 1] : NULL;
@@ -84,7 +84,7 @@ static int collect_live(struct listing *list)
     return 0;
 }
 
-/* Adds what a folded entry stands for to the record of its first task. */
+/* Adds the number of folded tasks to the record of the first one. */
 static void add_fold(struct listing *list, json_t *record, const struct place *place)
 {
     const struct core *core = list->http->parts.core;
@@ -279,8 +279,8 @@ void listings_refuse(struct http *http)
     http->listings = NULL;
 }
 
-/* So that only this user's ended tasks are read. The tasks of a name that the system does not know
- * any more are those whose records have it: the others are not decoded. */
+/* So that only this user's ended tasks are read. If the system does not know the name any more, its
+ * tasks are found by their records; other records are not decoded. */
 static void on_user_known(void *context, const struct name *name)
 {
     struct listing *list = context;
@@ -304,7 +304,7 @@ void listing_start(struct listing *list)
         begin_listing(list);
 }
 
-/* ---- what is wanted ---- */
+/* ---- the request ---- */
 
 struct listing *listing_create(struct http *http, struct api_request *request,
     const struct listing_receiver *receiver, void *context)

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Goes through many tasks for a request: those that run and wait, then those that have ended. It
- * does so in slices of a few milliseconds, one in each turn of the loop, with other requests in
- * between.
+ * Goes through many tasks for a request: live tasks first, then ended ones. It does so in slices of
+ * a few milliseconds, one in each turn of the loop, with other requests in between.
  *
  * Contract:
  * 1. The ids of the live tasks are collected first, in order: a task that is placed between two
@@ -25,7 +24,7 @@ struct place {
     uint64_t first; /* of a folded entry, which goes to `id`; 0: none */
 };
 
-/* What a listing is for. */
+/* The purpose of a listing. */
 struct listing_receiver {
     /* Receives a task as the asking user may see it; borrowed. Returns how many bytes of the
      * answer's text there are now, for the quota. */
@@ -42,7 +41,7 @@ struct listing {
     const struct listing_receiver *receiver;
     void *context; /* of the receiver */
 
-    char *user, *state; /* as asked for; user may be NULL */
+    char *user, *state; /* as requested; user may be NULL */
     bool wants_live, wants_ended;
     bool folds;    /* the waiting tasks of an array are one entry */
     bool is_short; /* of live tasks only what http_task_summary_json has */
@@ -60,8 +59,8 @@ struct listing {
     struct fault fault; /* of the log */
 };
 
-/* Returns a listing of nothing, whose fields after `context` are to be set, for listing_start or
- * listing_free; NULL when memory is out. */
+/* Returns an empty listing for listing_start or listing_free; the caller sets the fields after
+ * `context`. NULL when memory is out. */
 struct listing *listing_create(struct http *http, struct api_request *request,
     const struct listing_receiver *receiver, void *context);
 

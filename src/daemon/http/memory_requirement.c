@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What an estimate needs comes from three places: the options and the kinds of GPUs, which the loop
- * knows, and the summary, which may be large. So it is made in two steps, of which the first may
- * run in a helper process that is a fork of this one:
+ * An estimate has three inputs: the options and the kinds of GPUs, which the loop knows, and the
+ * summary, which may be large. So it is made in two steps, of which the first may run in a helper
+ * process that is a fork of this one:
  *
  *     estimate_summary    text of the summary ──► struct requirement_answer, plain data
  *     apply_answer        that ──► the submission's event, detail and warnings, in the loop
@@ -242,7 +242,7 @@ int submission_set_requirement(
 
 /* ---- by a helper ---- */
 
-/* The helper belongs to the user, who may control it: what it wrote must do no harm. */
+/* The helper belongs to the user, which may control it: its output is not trusted. */
 static void make_sane(struct requirement_answer *answer)
 {
     struct reading *smact = &answer->estimate.smact;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The daemon and its GPUs as metrics, named after Prometheus' "Metric and label naming"; tasks are
- * in prometheus_tasks.c. What is not known has no line: it never reads as zero.
+ * in prometheus_tasks.c. An unknown value has no line: it never reads as zero.
  */
 #include "daemon/http/prometheus.h"
 

@@ -12,8 +12,8 @@ char *prometheus_text(const struct http *http, bool is_openmetrics);
 
 /* ---- for the files that write them ---- */
 
-/* Does the GPU answer? The last reading of a lost one, or of one that has not answered for long, is
- * not one of now. */
+/* Does the GPU answer? The last reading of a lost GPU, or of one that has not answered for long, is
+ * out of date. */
 bool prometheus_is_current(const struct http *http, const struct gpu_report *gpu);
 
 /* Writes the metrics of tasks (prometheus_tasks.c). */

@@ -24,7 +24,7 @@ const char *public_gpu_health(
 json_t *public_gpus(const struct http *http);
 json_t *public_info(const struct http *http);
 
-/* Counts the tasks that wait for a start, and those that have GPUs. */
+/* Counts the tasks that wait for a start, and the tasks that have GPUs. */
 void public_counts(const struct http *http, int *ret_queued, int *ret_running);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A whole array: GET /v1/tasks/ID sums it up, and POST .../cancel, hold, release and update change
- * each of its tasks that allows it.
+ * each of its tasks whose state allows it.
  *
  * An array may have 10,000 tasks, so it is changed in slices of a few milliseconds, one in each
  * turn of the loop. The changes of a slice are written to the log together, and the request is
@@ -57,7 +57,7 @@ static void count_state(json_t *states, const char *word, int64_t n)
         json_object_set_new(states, word, json_integer(before + n));
 }
 
-/* How many of its tasks are in which state. */
+/* The number of its tasks in each state. */
 static json_t *states_json(struct http *http, const struct array_tasks *array)
 {
     json_t *states = json_object();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * GET /v1/events: server-sent events for pages and programs that follow what happens.
+ * GET /v1/events: server-sent events for pages and programs that follow the changes.
  *
  *     id: 4711                     the event log's number
  *     event: tasks                 these tasks have changed
@@ -13,12 +13,12 @@
  *     event: reset                 read the lists again: too much has changed since the last event
  *     data: {}
  *
- * Once a second each reader that has taken all before gets what has changed. What all readers get
- * is written once and shared. A reader that is slow misses seconds, and then gets what has changed
- * since its last event: the tasks with later events in the log. So does one that comes back with
+ * Once a second each reader that has received everything so far gets the changes. The text for all
+ * readers is written once and shared. A slow reader misses seconds, and then gets the changes since
+ * its last event: the tasks with later events in the log. So does a reader that reconnects with
  * Last-Event-ID, also to another daemon over the same log.
  *
- * Every reader gets of a task what others than its owner may see.
+ * Every reader gets a task as users other than its owner may see it.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -42,7 +42,7 @@ struct reader {
     struct event_feed *feed;
     struct api_stream *stream;
     uid_t uid;
-    int64_t seq; /* of the last event that it got or that was none of its concern; -1: none */
+    int64_t seq; /* of the last event that it got, or that it did not need; -1: none */
     struct reader *next, **link;
 };
 
@@ -64,7 +64,7 @@ static void write_event(FILE *out, const char *name, json_t *data)
     json_decref(data);
 }
 
-/* A task as everybody may see it; NULL: it is forgotten. */
+/* A task as all users may see it; NULL: it is forgotten. */
 static json_t *find_public_record(struct http *http, uint64_t id)
 {
     const struct task *task = core_task(http->parts.core, id);
@@ -164,7 +164,7 @@ static void send_piece(struct reader *reader, struct api_piece *piece, int64_t s
     reader->seq = seq;
 }
 
-/* Readers that have all until the last turn share one piece; another one gets what it missed. */
+/* Readers that are up to date share one piece; another one gets what it missed. */
 static void serve_readers(struct event_feed *feed)
 {
     struct http *http = feed->http;
@@ -237,8 +237,8 @@ static bool is_full(const struct event_feed *feed, uid_t uid)
     return all >= READERS_MAX || own >= READERS_PER_USER;
 }
 
-/* Where the reader was: by the header that browsers send, or by `after`. Returns -1 for a new one,
- * -EINVAL for what is no number. */
+/* The reader's position: from the header that browsers send, or from `after`. Returns -1 for a new
+ * reader, -EINVAL if the text is no number. */
 static int64_t read_place(const struct api_request *request)
 {
     const char *text = api_request_header(request, "Last-Event-ID");

@@ -6,7 +6,7 @@
 #include "daemon/http/http_answers.h"
 #include "daemon/http/routes.h"
 
-/* Chosen: what is slower is no less missed. */
+/* Chosen: a longer latency makes no difference. */
 #define LATENCY_MAX_MS 1e9
 
 void route_latency(void *context, struct api_request *request)

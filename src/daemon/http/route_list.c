@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * GET /v1/tasks: the tasks that wait and run, then those that have ended, in pages.
+ * GET /v1/tasks: live tasks, then ended ones, in pages.
  *
  * A list may be long, so it is made in slices (listing.h). An answer has at most PAGE_MAX tasks.
  * Where there are more, `next` is the position of the next page: "2.1234.20" is after task 1234 of
@@ -127,7 +127,7 @@ static int parse_next(const char *text, struct listing *list)
     return 0;
 }
 
-/* Query parameter `name`, seconds since 1970, into microseconds; as it was where there is none. */
+/* Query parameter `name`, seconds since 1970, into microseconds; unchanged if it is absent. */
 static int read_moment(struct listing *list, const char *name, struct fault *fault, int64_t *ret_us)
 {
     const char *text = api_request_query(list->request, name);

@@ -201,7 +201,7 @@ static bool is_done(const json_t *record)
     return !json_is_null(json_object_get(record, "ended_at"));
 }
 
-/* Returns the number of the last attempt: those that never started have one, too. Records of
+/* Returns the number of the last attempt. Attempts that never started have one, too. Records of
  * earlier versions have no list, and count every attempt. */
 static int64_t last_attempt(const json_t *record)
 {
@@ -224,8 +224,8 @@ static void serve_log(
         serve_kept(log, path);
 }
 
-/* Reads stream, offset (negative: from the end) and attempt from the query; those that it does not
- * name stay. Returns false after having answered what is wrong with it. */
+/* Reads stream, offset (negative: from the end) and attempt from the query; absent ones are
+ * unchanged. Returns false after a reply with the mistake. */
 static bool read_query(struct api_request *request, uint64_t id, const char **ret_stream,
     int64_t *ret_offset, int64_t *attempt)
 {

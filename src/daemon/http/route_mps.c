@@ -37,7 +37,7 @@ static void carry_out(const struct mps_order *order, uid_t uid, gid_t gid)
         reply_fault(order->request, r, &fault);
 }
 
-/* A user that the database lacks has the group of its last task that used MPS. */
+/* A user that is not in the user database has the group of its last task that used MPS. */
 static void on_owner_known(void *context, const struct name *name)
 {
     struct mps_order *order = context;
@@ -52,7 +52,7 @@ static void on_owner_known(void *context, const struct name *name)
     free(order);
 }
 
-/* A user may change its own control daemon, root any user's. */
+/* A user may change only its own control daemon, root every user's. */
 static void change_mps(struct http *http, struct api_request *request, bool start)
 {
     struct api_peer peer = api_request_peer(request);

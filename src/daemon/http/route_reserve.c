@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reservations in advance (core/advance.c): GET /v1/reservations lists them for everybody; POST
+ * Reservations in advance (core/advance.c): GET /v1/reservations lists them for all users; POST
  * makes one, and POST .../ID/cancel ends one, for root and operators.
  */
 #include <errno.h>
@@ -92,7 +92,7 @@ static int read_advance(
     return r == 0 ? core_check_advance(http->parts.core, advance, now_us, fault) : r;
 }
 
-/* Feeds the event, and answers with the reservation as it is or was. */
+/* Feeds the event, and replies with the present or former reservation. */
 static void feed_reservation(struct http *http, struct api_request *request,
     const struct event *event, const struct advance *advance)
 {

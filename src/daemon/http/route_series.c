@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * GET /v1/tasks/ID/series and GET /v1/gpus/NAME/series: metrics over time. The recorder's thread
- * makes the answer; here the query is read, and what the thread cannot know is added.
+ * makes the answer; here the query is read, and values that the thread does not have are added.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -38,7 +38,7 @@ struct metric_query *series_query_create(const struct http *http)
     return query;
 }
 
-/* Query parameter `name` in seconds, into milliseconds; as it was where there is none. */
+/* Query parameter `name` in seconds, into milliseconds; unchanged if it is absent. */
 static int read_seconds(
     struct api_request *request, const char *name, double max, struct fault *fault, int64_t *ret_ms)
 {
@@ -161,7 +161,7 @@ static bool answer_query(
     return false;
 }
 
-/* Takes over query and head, either of which may be NULL for want of memory. */
+/* Takes over query and head, either of which may be NULL when memory is out. */
 static void start_query(
     struct http *http, struct api_request *request, struct metric_query *query, char *head)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * GET /v1/share: the standing of each user, and why one task is before another.
+ * GET /v1/share: the rank of each user, and why one task is before another.
  *
- * Users are those that have used GPUs or have tasks. Everybody may see all of it: it is the reason
- * why a task waits.
+ * It lists the users with usage or tasks. All users may see all of it, since it explains why a task
+ * waits.
  */
 #include <stdlib.h>
 #include <string.h>

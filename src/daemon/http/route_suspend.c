@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * POST /v1/tasks/ID/suspend, resume and move. What the core refuses is answered at once with its
- * reason; else the answer comes when the suspension, resumption or move is done, or has failed.
+ * POST /v1/tasks/ID/suspend, resume and move. If the core refuses, the reply comes at once with the
+ * reason; otherwise when the suspension, resumption or move is done or has failed.
  */
 #include <errno.h>
 #include <string.h>

@@ -36,7 +36,7 @@ struct tracing {
     double since, until; /* seconds since 1970 */
     size_t next_gpu;     /* whose counters come next */
     size_t held;         /* bytes of the quota */
-    char note[600];      /* what it lacks; "": nothing */
+    char note[600];      /* its missing parts; "": none */
 };
 
 static void tracing_free(struct tracing *tracing)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * POST /v1/tasks/ID/update: changes what was requested for a task, or for all tasks of an array
- * that allow it. The body has some of the keys of a submission. What a task's state allows is the
- * core's decision (core/update.c); the owner and root may ask for it.
+ * POST /v1/tasks/ID/update: changes the request of a task, or of all tasks of an array whose state
+ * allows it. The body has some of the keys of a submission. The core decides what a task's state
+ * allows (core/update.c); only the owner and root may send the request.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -165,7 +165,7 @@ static void route_info(void *context, struct api_request *request)
     api_reply(request, 200, public_info(context));
 }
 
-/* The kernel has identified the asking user, who gets the address of a login to the web page. */
+/* The kernel has identified the user, which gets the address of a login to the web page. */
 static void route_web(void *context, struct api_request *request)
 {
     const struct http *http = context;

@@ -5,15 +5,15 @@
 
 #include "daemon/http/http_state.h"
 
-/* Returns whether the request is of the owner or root: they may change a task and see what it runs
- * and writes. */
+/* Returns whether the request is of the owner or root, which may change a task and see its command
+ * and its output. */
 bool may_touch(const struct api_request *request, uint32_t owner);
 
 /* Returns the uid in the record of a task. */
 uint32_t owner_of(const json_t *record);
 
-/* Returns what the user of the request may see of a record: the command line and the evidence, a
- * line of the task's log, are for its owner and root. Takes over the record. Returns NULL when
+/* Returns the part of a record that the requesting user may see: only the owner and root see the
+ * command line and the evidence, a line of the task's log. Takes over the record. Returns NULL when
  * memory is out. */
 json_t *for_asker(const struct api_request *request, json_t *record);
 
@@ -21,8 +21,8 @@ json_t *for_asker(const struct api_request *request, json_t *record);
  * Returns NULL for NULL, and when memory is out. */
 json_t *public_record(json_t *record);
 
-/* Answers {"task": ...} with what the user may see, and a "note" unless that is "". Takes over the
- * record. */
+/* Replies {"task": ...} with the part that the user may see, and a "note" unless that is "". Takes
+ * over the record. */
 void reply_task_noted(struct api_request *request, int status, json_t *record, const char *note);
 void reply_task(struct api_request *request, json_t *record);
 

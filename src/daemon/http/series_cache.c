@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Keeps the latest answers about metrics, which many pages ask for. There are a few entries,
+/* Keeps the latest answers about metrics, which many pages request. There are a few entries,
  * searched one after the other; a new one replaces its key or the oldest. */
 #include "daemon/http/series_cache.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Answers about the metrics of GPUs that were given lately. Open pages ask for the same lanes at
- * about the same time: one reading of the database serves them all for SERIES_CACHE_MS.
+ * Recent answers about the metrics of GPUs. Open pages request the same lanes at about the same
+ * time: one reading of the database serves them all for SERIES_CACHE_MS.
  */
 #ifndef COLLOC_DAEMON_HTTP_SERIES_CACHE_H
 #define COLLOC_DAEMON_HTTP_SERIES_CACHE_H

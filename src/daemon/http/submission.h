@@ -39,7 +39,7 @@ struct submission {
  */
 int submission_read(const struct http *http, struct submission *submission, struct fault *fault);
 
-/* Forgets what was read, but for the helper's estimate. */
+/* Forgets the fields read, except the helper's estimate. */
 void submission_unread(struct submission *submission);
 void submission_free(struct submission *submission);
 

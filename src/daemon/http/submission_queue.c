@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * POST /v1/tasks: submissions are queued, read and made durable. Reading one can take long, because
- * its model summary is estimated, so each user has some milliseconds of a turn of the loop:
+ * POST /v1/tasks: submissions are queued, read and made durable. To read one can take long, because
+ * its model summary is estimated. So each user has some milliseconds of a turn of the loop:
  *
  *     queued   ada 1, ada 2, ada 3, bob 1      reading one takes 15 ms; a user has 20 ms
  *     turn 1   ada 1, ada 2, bob 1             one transaction, then three answers
  *     turn 2   ada 3
  *
- * One with a large summary leaves the queue, and comes back with the estimate of a helper process
- * (memory_requirement.h) to be read anew: GPUs and other tasks may have changed meanwhile. It gets
- * its id, and its answer, when it is durable, as all others.
+ * A submission with a large summary leaves the queue, and returns with the estimate of a helper
+ * process (memory_requirement.h) to be read again: GPUs and other tasks may have changed meanwhile.
+ * Like all others it gets its id and its reply when it is durable.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -227,9 +227,9 @@ static bool read_or_refuse(struct http *http, struct submission *submission)
     return false;
 }
 
-/* Reads the submissions whose turn it is, and returns those that become tasks; the others have been
- * refused, or are being estimated. Those of users that have had their time in this turn go back to
- * the queue. */
+/* Reads the submissions of this turn, and returns those that become tasks; the others have been
+ * refused, or are being estimated. Submissions of users whose time in this turn is used up go back
+ * to the queue. */
 static struct submission *read_due(struct http *http)
 {
     struct submission *due = NULL, **last = &due;

@@ -2,8 +2,9 @@
 /*
  * From the body of POST /v1/tasks to a submission. (submission_queue.c queues it.)
  *
- * The members of task options are read by the option table into `options`; set_request hands to the
- * core what it decides by, make_detail to the event log what is kept beside the core's event.
+ * The members of task options are read by the option table into `options`; set_request fills the
+ * fields that the core decides by, make_detail those that the event log stores beside the core's
+ * event.
  */
 #include <errno.h>
 #include <stdarg.h>
@@ -194,7 +195,7 @@ static int set_order(const struct http *http, struct submission *submission, str
     return set_dependencies(http, submission, fault);
 }
 
-/* Of printable ASCII without blanks: it goes into a request as it is. */
+/* Printable ASCII without blanks: it goes into a request unchanged. */
 static bool is_probe_path(const char *path)
 {
     for (const char *at = path; *at; at++)
@@ -260,7 +261,7 @@ static bool is_yes(const char *text, bool by_default)
     return strcmp(text, "default") == 0 ? by_default : strcmp(text, "yes") == 0;
 }
 
-/* What it takes of the server besides GPUs; unless given, the settings' part for each GPU. */
+/* Its CPUs and main memory; by default the settings' part for each GPU. */
 static struct host_resources host_of(
     const struct host_resources *per_gpu, const struct option_value *options)
 {
@@ -414,7 +415,7 @@ static int check_notify(
     return r;
 }
 
-/* What the log keeps as it was submitted. */
+/* The fields that the log stores as submitted. */
 static void keep_as_submitted(const json_t *body, json_t *detail)
 {
     json_t *arguments = json_object_get(body, "arguments");
@@ -438,7 +439,7 @@ static void keep_array(const struct array_spec *array, json_t *detail)
     json_object_set_new(detail, "array_max", json_integer(array->indices[array->count - 1]));
 }
 
-/* What the log stores of it beside the core's event. */
+/* The detail that the log stores beside the core's event. */
 static int make_detail(const json_t *body, struct submission *submission, struct fault *fault)
 {
     const struct option_value *options = submission->options;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A task as the TASK object of docs/protocol.md: what the core knows of it, joined with its job.
- * The object of a task that ends is also its record in the log.
+ * A task as the TASK object of docs/protocol.md: the core's data about it, joined with its job. The
+ * object of a task that ends is also its record in the log.
  */
 #include <string.h>
 
@@ -99,7 +99,7 @@ static void add_times(struct http *http, json_t *object, const struct task *task
     json_object_set_new(object, "jct_s", json_seconds(end_us - task->submitted_us));
 }
 
-/* Waits for GPU memory; memory_wait_s also counts one that lasts. */
+/* Waits for GPU memory; memory_wait_s includes a present one. */
 static void add_memory_waits(json_t *object, const struct memory_wait *wait, int64_t now_us)
 {
     int64_t waited_us = wait->waited_us + (wait->bytes ? now_us - wait->since_us : 0);
@@ -107,7 +107,7 @@ static void add_memory_waits(json_t *object, const struct memory_wait *wait, int
     json_object_set_new(object, "memory_wait_s", json_seconds(waited_us));
 }
 
-/* How it gave way; suspended_s also counts a stop that lasts. */
+/* How it gave way; suspended_s includes a present stop. */
 static void add_yield(struct http *http, json_t *object, const struct task *task)
 {
     const struct task_yield *yield = &task->run->yield;
@@ -193,8 +193,7 @@ static void add_request(
         object, "p99_mib", job ? json_reading(job->p99_bytes, (double)MIB) : json_null());
 }
 
-/* The peak may be what a framework took at its start. Its GPUs are taken to have had equal
- * parts. */
+/* The peak may be a framework's allocation at its start. Its GPUs count as having equal parts. */
 static bool is_preallocated(const struct http *http, const struct task *task, const struct job *job)
 {
     const struct gpu_identity *gpu = &core_view(http->parts.core)->gpus[job->peak_gpu].id;

@@ -27,7 +27,7 @@ enum {
 /* In memory that is shared with the helper. */
 struct user_file_piece {
     int64_t offset; /* of `data` in the file, in bytes */
-    int64_t size;   /* of `data`: fewer than there is room for at the file's end */
+    int64_t size;   /* of `data`: less than its capacity at the file's end */
     char data[USER_FILE_PIECE];
 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a message says. Pure. */
+/* The text of a message. Pure. */
 #ifndef COLLOC_DAEMON_MESSAGES_MESSAGE_TEXT_H
 #define COLLOC_DAEMON_MESSAGES_MESSAGE_TEXT_H
 

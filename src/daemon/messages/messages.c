@@ -118,7 +118,7 @@ static int on_event(void *context, const struct event *event, int64_t wall_us, c
     return ARRAY_APPEND(messages->noted, messages->n_noted, messages->noted_capacity, noted);
 }
 
-/* What a user wants of a task, and where to. */
+/* The messages that a user wants about a task, and their address. */
 struct wish {
     json_t *detail; /* of SUBMIT, which has the texts */
     unsigned kinds;
@@ -351,8 +351,8 @@ static char *add_login(const struct config *config, const char *text, struct fau
     return whole;
 }
 
-/* Starts the program with these streams. Not by fork: in a child of a child, libuv's handler of
- * fork closes descriptors that it takes for its own. */
+/* Starts the program with these streams. Not by fork: in a child of a child, libuv's fork handler
+ * closes descriptors that it wrongly considers its own. */
 static int start_program(const char *program, int in, int out, pid_t *ret_pid)
 {
     char *const argv[] = {(char *)(uintptr_t)program, NULL};

@@ -5,7 +5,7 @@
  * Contract:
  *   1. Messages are made from the event log. After a crash, at whatever instant, those of each
  *      event in the log are made once.
- *   2. Each is delivered at least once, or given up with a line in the log: for ever refused, or
+ *   2. Each is delivered at least once, or given up with a line in the log: it was refused, or
  *      MESSAGE_ATTEMPTS_MAX attempts failed. One that was being delivered when the daemon was
  *      killed is delivered again, with the same id.
  *   3. The loop never waits: a helper process, which runs as the user, delivers one message.
@@ -42,9 +42,9 @@ struct gpu_health_change {
     size_t n_tasks;
 };
 
-/* Makes the messages to the administrator (setting alerts-to) and, of a GPU that has failed, to the
- * users of its tasks that want them. They are not made from the event log: a daemon that is killed
- * in the same moment makes none. NULL is fine. */
+/* Makes the messages about a GPU to the administrator (setting alerts-to) and, if it has failed, to
+ * the users of its tasks that want them. They are not made from the event log: a daemon that is
+ * killed in the same moment makes none. NULL is fine. */
 void messages_note_gpu(struct messages *messages, const struct gpu_health_change *change);
 
 /* Nothing is delivered any more. NULL is fine. */

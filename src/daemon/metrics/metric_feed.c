@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is recorded over time of each sample of a GPU: the GPU's own metrics, and each task's part
- * as it was attributed (daemon/gpus/usage.c).
+ * The part of each sample of a GPU that is recorded over time: the GPU's own metrics, and each
+ * task's part as it was attributed (daemon/gpus/usage.c).
  *
- * Occupancy, bandwidth and PCIe traffic are reported for the whole GPU. They are a task's only
- * while it is alone there; with others they are unknown.
+ * Occupancy, bandwidth and PCIe traffic are reported for the whole GPU. They belong to a task only
+ * while it is alone there; with co-residents they are unknown.
  */
 #include "base/clock.h"
 #include "base/units.h"

@@ -6,7 +6,7 @@
  * Contract:
  * 1. No call waits for the disk, except metric_recorder_close, which writes the last batch.
  * 2. Each query is answered once, in the loop.
- * 3. What cannot be written is reported by the hook `failed` and dropped: memory is bounded.
+ * 3. A write error is reported by the hook `failed`, and the data is dropped: memory is bounded.
  */
 #ifndef COLLOC_DAEMON_METRICS_METRIC_RECORDER_H
 #define COLLOC_DAEMON_METRICS_METRIC_RECORDER_H
@@ -37,7 +37,7 @@ void metric_recorder_close(struct metric_recorder *recorder);
 void metric_recorder_destroy(struct metric_recorder *recorder);
 
 /*
- * Adds a sample of one series; one without a known value is ignored.
+ * Adds a sample of one series; a sample without a known value is ignored.
  *
  * key:    whose
  * at_ms:  wall clock

@@ -9,14 +9,14 @@
  *                            anything that the user could name. It has a shorter time limit
  *     scontrol requeuehold   when the output proves that GPU memory ran out
  *
- * While slurmctld does not answer, it is asked again: a job whose end is booked as FAILED takes the
- * jobs that depend on its success with it. A requeue that failed is sent again only once the job is
- * shown as before: its user may have cancelled it meanwhile. The processes end with the agent, and
- * the agent after it judges anew: a requeue must not arrive late, when the job may have run again
- * already.
+ * While slurmctld does not answer, the helper asks again: if a job's end is recorded as FAILED, the
+ * jobs that depend on its success fail with it. A requeue that failed is sent again only once the
+ * job is shown as before: its user may have cancelled it meanwhile. The processes end with the
+ * agent, and the next agent judges again: a requeue must not arrive late, when the job may have run
+ * again already.
  *
  * What users put into the name of a job can look like a field of `scontrol show job`. It can only
- * mislead about their own job: the output is read as them, and the job that is requeued is theirs.
+ * affect their own job: the output is read with their rights, and the requeued job is theirs.
  */
 #include "daemon/node/crash_verdict.h"
 
@@ -124,7 +124,7 @@ static bool is_field(const char *job, const char *key, const char *value)
     return slurm_client_field(job, key, NULL, text, sizeof text) && strcmp(text, value) == 0;
 }
 
-/* The last task of an array has the number of the whole array, which scontrol then takes it for. */
+/* The last task of an array has the number of the whole array, which scontrol would then use. */
 static void write_id(const struct crash_verdict *verdict, char *id, size_t size)
 {
     if (verdict->array_job)
@@ -181,7 +181,7 @@ static int show_job(const char *id, char *job, size_t size)
     return r == 0 || r == -ENOENT ? r : -EAGAIN;
 }
 
-/* As show_job, but asks again until slurmctld answers, or the time is over. */
+/* As show_job, but asks again until slurmctld answers, or the time limit is reached. */
 static int show_job_in_time(const char *id, char *job, size_t size, int64_t begun_us)
 {
     int r;
@@ -191,7 +191,7 @@ static int show_job_in_time(const char *id, char *job, size_t size, int64_t begu
     return r;
 }
 
-/* Returns 0 once the job is requeued and held, 1: it is over meanwhile, or as show_job. */
+/* Returns 0 when the job is requeued and held, 1 if it has ended meanwhile, or as show_job. */
 static int requeue_and_hold(const struct crash_verdict *verdict, const char *id, int restarts,
     char *job, size_t size, int64_t begun_us)
 {
@@ -210,7 +210,7 @@ static int requeue_and_hold(const struct crash_verdict *verdict, const char *id,
     return -EAGAIN;
 }
 
-/* `late`: the message when the time is over. */
+/* `late`: the message when the time limit is reached. */
 static int set_scontrol_fault(struct fault *report, int r, const char *late)
 {
     return fault_set(report, -r, "%s",

@@ -8,12 +8,12 @@
  *
  * Only these two places count: elsewhere users may make folders of any name.
  *
- * Without cgroups the environment says it. A user can set that to what they like, also to the job
- * of another user, who would then be charged for the memory of this process. So such an answer is a
- * claim, and comes with the user of the process: who uses it compares this with the job's.
+ * Without cgroups the environment names the job. A user can set it to any value, also to another
+ * user's job, which would then be charged for the memory of this process. So such an answer is only
+ * a claim, and has the user of the process: the caller compares it with the job's user.
  *
- * A process stays in its job, so an answer holds for as long as the process lives. The cache is a
- * small table by pid; the start time tells a process from a later one with its pid.
+ * A process stays in its job, so an answer is valid as long as the process lives. The cache is a
+ * small table by pid; the start time distinguishes a process from a later one with the same pid.
  */
 #include "daemon/node/job_of_process.h"
 

@@ -22,10 +22,10 @@ uint32_t job_in_cgroup(const char *text);
  */
 uint32_t job_in_environment(const char *environment, size_t size, const char *node);
 
-/* Whose a process is. */
+/* The job and user of a process. */
 struct process_job {
     uint32_t job;    /* 0: of none, or it cannot be read */
-    bool is_claimed; /* only its environment says so, which its user can set; */
+    bool is_claimed; /* only from its environment, which its user can set; */
     uid_t uid;       /* then: that user */
 };
 

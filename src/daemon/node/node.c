@@ -81,7 +81,7 @@ void node_polled(struct node *node)
     send_report(node);
 }
 
-/* Nothing is known any more of what the GPUs do. */
+/* The state of the GPUs is unknown from now on. */
 static void forget_readings(struct node *node)
 {
     for (size_t i = 0; i < node->n_gpus; i++) {

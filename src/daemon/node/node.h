@@ -25,7 +25,7 @@ struct node *node_create(const struct node_options *options);
  * fault: a setting is wrong, or the socket cannot be made. */
 int node_open(struct node *node, struct fault *fault);
 
-/* Ends all of it; jobs go on. NULL is fine. */
+/* Ends all parts; jobs continue. NULL is fine. */
 void node_close(struct node *node);
 
 /* Releases the part once the loop has run after node_close. NULL is fine. */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Samples the GPUs in the thread pool, because a driver may take its time to answer, and makes of
- * the samples what the report shows: whole cards in NVML's order, which is gres.conf's, with the
- * job of each process. NVML is opened there, too, and again while there is none: the agent may
- * start before the driver is loaded.
+ * Samples the GPUs in the thread pool, because a driver may be slow, and converts the samples for
+ * the report: whole cards in NVML's order, which is gres.conf's, with the job of each process. NVML
+ * is opened there, too, and again while there is none: the agent may start before the driver is
+ * loaded.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -7,8 +7,9 @@
  *             daemon has started
  *     end     answered when it is known whether the job is requeued (crash_verdict.c)
  *
- * The plugin waits for a bounded time and goes on without an answer; an answer to a connection that
- * is gone is dropped. After `end` it asks again where the agent was killed before it answered.
+ * The plugin waits for a bounded time and continues without an answer; an answer to a closed
+ * connection is dropped. After `end` the plugin asks again if the agent was killed before it
+ * answered.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -105,7 +106,7 @@ static bool is_pin_of(const struct node_pin *pin, const struct step_request *req
     return request->job == pin->job;
 }
 
-/* What the controller has said of the step's job; NULL: nothing that is still kept. */
+/* The controller's last order for the step's job; NULL: none is stored. */
 static const struct node_pin *find_pin(const struct node *node, const struct step_request *request)
 {
     size_t known = node->n_pins < PINS_KEPT ? node->n_pins : PINS_KEPT;
@@ -164,8 +165,8 @@ static void on_verdict(void *context, const struct node_crash *crash)
     reply_and_close(connection, crash ? "requeued" : "final");
 }
 
-/* A step that is not known began under an earlier agent: it may have shared its GPUs. Where it was
- * alone after all, the setting recoveries bounds its runs. */
+/* An unknown step began under an earlier agent: it may have shared its GPUs. If it was alone, the
+ * setting recoveries limits its runs. */
 static void end_step(struct step_connection *connection, const struct step_request *request)
 {
     struct node *node = connection->server->node;

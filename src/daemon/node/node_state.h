@@ -42,10 +42,10 @@ struct node_poll {
     bool is_polling;
     int64_t begun_us; /* monotonic */
     struct gpu_set *set;
-    struct gpu_sample *samples; /* as many as the set has */
+    struct gpu_sample *samples; /* one for each GPU of the set */
     char why_none[512], why_logged[512];
     int64_t next_open_us;
-    struct node_gpu *gpus; /* the result, as many as whole cards; owned */
+    struct node_gpu *gpus; /* the result, one for each whole card; owned */
     size_t n_gpus;
     struct job_cache *jobs;
 };
@@ -104,7 +104,7 @@ struct node_step *node_step_find(const struct node *node, pid_t stepd);
 /* Notes which steps share their GPUs with processes of others, by the last poll. */
 void node_steps_note_sharing(struct node *node);
 
-/* Stops watching all steps; they go on. */
+/* Stops watching all steps; they continue. */
 void node_steps_close(struct node *node);
 
 /* ---- node_socket.c ---- */

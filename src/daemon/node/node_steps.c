@@ -3,10 +3,10 @@
  * The steps that run on the node. slurmstepd says when one starts (node_socket.c); its end needs no
  * message: a pidfd of slurmstepd shows it, also when it was killed.
  *
- * A step's memory crash is worth a second run only if the step was not alone: from its start on it
- * is noted whether another job, or a program that is no job's, was on one of its GPUs. The batch
- * script of a job over several nodes runs on the first one, whose agent sees nothing of the others:
- * it counts as one that was not alone, unless the job has all its GPUs to itself.
+ * A step's memory crash is worth a second run only if the step was not alone: from its start on the
+ * agent notes whether another job, or a program of no job, was on one of its GPUs. The batch script
+ * of a job over several nodes runs on the first one, whose agent has no data of the others: it
+ * counts as not alone, unless the job has all its GPUs to itself.
  */
 #include <stdlib.h>
 #include <sys/pidfd.h>

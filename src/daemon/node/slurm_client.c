@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Asks Slurm, and changes jobs, by its program scontrol. libslurm differs from one version of Slurm
- * to the next, and a program is built for one of them; scontrol is always the one that fits. It is
+ * to the next, and a program is built for one of them; the installed scontrol always fits. It is
  * called seldom: when the agent starts, and when a job has failed.
  */
 #include "daemon/node/slurm_client.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Fencing: when slurmd is gone, slurmctld takes the node for lost after SlurmdTimeout and runs its
- * jobs again elsewhere, but their processes here go on until slurmd comes back. So that no job runs
- * twice, the agent ends them before that.
+ * Fencing: when slurmd has ended, slurmctld declares the node lost after SlurmdTimeout and runs its
+ * jobs again elsewhere. But their processes here continue until slurmd runs again. So that no job
+ * runs twice, the agent ends them before that.
  *
  *     slurmd's last answer          gone                 fence               node DOWN
  *     |--- up to a third of SlurmdTimeout ---|---- two thirds ----|    (at the earliest)
@@ -10,9 +10,9 @@
  * slurmctld counts from slurmd's last answer, which is up to a ping before slurmd's end, and it
  * pings each third of SlurmdTimeout: hence two thirds. SlurmdTimeout=0 means never.
  *
- * slurmd is the process of SlurmdPidFile. The settings are asked for again while it is gone: they
- * may have been changed for a longer stop. Where a slurmd of this node runs that the file does not
- * name, the file is not the right one, and nothing is ended.
+ * slurmd is the process of SlurmdPidFile. The settings are read again while it does not run: they
+ * may have been changed for a longer stop. If a slurmd of this node runs that is not in the file,
+ * the file is the wrong one, and nothing is ended.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -45,7 +45,7 @@ struct slurmd_watch {
     uv_timer_t timer;
     struct user_helper helper;
     int64_t timeout_us;                 /* SlurmdTimeout; 0: never; -1: not known yet */
-    int64_t next_ask_us, gone_since_us; /* monotonic; gone_since_us 0: it is there */
+    int64_t next_ask_us, gone_since_us; /* monotonic; gone_since_us 0: it runs */
     char pid_file[512];
     bool is_warning_logged;
 };

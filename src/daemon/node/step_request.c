@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Parses what slurmstepd's plugin asks the agent: key=value pairs in any order. A key that is not
- * known is ignored: the plugin may be of a later version. */
+/* Parses what slurmstepd's plugin asks the agent: key=value pairs in any order. An unknown key is
+ * ignored: the plugin may be of a later version. */
 #include "daemon/node/step_request.h"
 
 #include <errno.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What slurmstepd's plugin (src/spank) asks the agent, as one packet of a SOCK_SEQPACKET socket:
+ * A request of slurmstepd's plugin (src/spank) to the agent, as one packet of a SOCK_SEQPACKET
+ * socket:
  *
  *     start job=12 step=-5 uid=1000 gid=1000 gpus=0,3 sharing=mps
  *     end job=12 step=-5 uid=1000 gid=1000 gpus=0,3 status=256

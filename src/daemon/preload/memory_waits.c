@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Threads of tasks that wait for GPU memory, and the core, which decides about them
- * (core/memory_answer.c): MEMORY_WAIT reports a thread to the core, and the core's answer is
- * handed on as RETRY or FAIL.
+ * (core/memory_answer.c): MEMORY_WAIT reports a thread to the core, and the core's answer is sent
+ * on as RETRY or FAIL.
  *
  * The core knows one wait of a task; a task may have many threads. So one thread of each task is
- * with the core, the one that waits longest, and the next one when that has its answer:
+ * reported to the core, the one that waits longest, and the next one when that has its answer:
  *
  *     thread 1  WAIT -> MEMORY_WAIT .. granted -> RETRY .. gone
  *     thread 2      WAIT .................. MEMORY_WAIT .. granted -> RETRY
  *
- * A thread is reported at the next poll of the GPUs: the driver has just refused what the last one
- * showed as free. Each report is an event of the log, and a program cannot make more of them than
- * there are polls.
+ * A thread is reported at the next poll of the GPUs: the driver has just refused memory that the
+ * last poll showed as free. Each report is an event of the log, and a program cannot make more of
+ * them than there are polls.
  *
- * While a task is suspended or paused its bound does not run: BOUND is sent anew.
+ * While a task is suspended or paused its time limit does not run: BOUND is sent again.
  *
- * After a restart the core knows the waits from the log, but the threads have to come back first.
- * A wait whose thread does not come back has ended meanwhile.
+ * After a restart the core has the waits from the log, but the threads have to reconnect first. A
+ * wait whose thread does not reconnect has ended meanwhile.
  */
 #include "base/clock.h"
 #include "base/log.h"
@@ -134,7 +134,7 @@ static void fail_wait(
     preload_answer(waiter, PRELOAD_FAIL, 0);
 }
 
-/* A soft cap: the memory is there, so the process may have it. */
+/* A soft cap: the memory is free, so the process may have it. */
 static void lift_cap(struct preload_manager *manager, const struct preload_waiter *waiter)
 {
     const struct preload_process *process = NULL;
@@ -210,7 +210,7 @@ static void end_lost_waits(struct preload_manager *manager)
             end_wait(manager, task->id);
 }
 
-/* What was reported before the task's attempt was found again has to be reported once more. */
+/* A wait that was reported before the task's attempt was adopted has to be reported again. */
 static void check_report(struct preload_manager *manager, struct preload_waiter *waiter)
 {
     const struct task *task = task_of(manager, waiter);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Processes with the library come, show their pages and go. At each poll of the GPUs each process's
- * counted peak is joined with what the driver reports for it (preload/exact_peak.h); then the
- * threads that wait for memory are seen to (memory_waits.c).
+ * Processes with the library connect, share their pages and end. At each poll of the GPUs each
+ * process's counted peak is joined with the driver's value for it (preload/exact_peak.h); then the
+ * threads that wait for memory are answered (memory_waits.c).
  */
 #include "daemon/preload/preload_state.h"
 
@@ -18,7 +18,7 @@
 #include "preload/exact_peak.h"
 #include "preload/futex.h"
 
-/* What is kept of a process beside its page. */
+/* A process, beside its page. */
 struct known_process {
     struct exact_peak peaks[PRELOAD_DEVICES_MAX];
     int64_t called_us; /* when it was last seen to call CUDA; 0: never */
@@ -59,8 +59,8 @@ static struct reading used_by(
     return READING_NONE;
 }
 
-/* One GPU of a process: what it had at its peak; 0 where it has none; not valid when that is not
- * known. Numbers in the page may change under our eyes: each is read once. */
+/* One GPU of a process: its memory at its peak; 0 where it has none; not valid when unknown.
+ * Numbers in the page may change at any time: each is read once. */
 static struct reading peak_on_device(
     const struct preload_manager *manager, struct preload_process *process, int i, bool is_poll)
 {
@@ -134,7 +134,7 @@ static void note_calls(struct preload_process *process)
         known->called_us = clock_monotonic_us();
 }
 
-/* A task that was suspended because it did not use its GPUs comes back when it wants to. */
+/* A task that was suspended because it did not use its GPUs is resumed when it calls CUDA. */
 static void wake_if_unused(struct preload_manager *manager, const struct preload_process *process)
 {
     const struct task *task = core_task(manager->parts.core, process->peer.task);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The preloaded library's place in the daemon (docs/preload.md): threads of tasks that wait for
- * GPU memory are answered, and what processes count becomes the exact peak of their task.
+ * GPU memory are answered, and the counts of processes become the exact peak of their task.
  *
  * Contract:
- * 1. Where the socket or the library cannot be had, tasks run without it, and the log says why
- *    once. That is no fault of the daemon.
- * 2. A thread that waits is reported to the core, whose answer it gets; at the latest when the
- *    setting memory-wait is over it gets the true error.
+ * 1. Without the socket or the library, tasks run without it, and the log has the reason once. That
+ *    is no error of the daemon.
+ * 2. A waiting thread is reported to the core and gets the core's answer; after the time of the
+ *    setting memory-wait it gets the true error.
  */
 #ifndef COLLOC_DAEMON_PRELOAD_PRELOAD_MANAGER_H
 #define COLLOC_DAEMON_PRELOAD_PRELOAD_MANAGER_H

@@ -11,7 +11,7 @@ struct preload_manager {
     struct preload_listener *listener; /* NULL: tasks run without the library */
     char socket[sizeof(((struct config *)0)->socket_path) + 16];
     uint64_t opened_ms;   /* in the loop's time */
-    bool has_ended_waits; /* those that threads had begun before this daemon, and ended meanwhile */
+    bool has_ended_waits; /* waits that threads had begun before this daemon, and ended meanwhile */
 };
 
 /* ---- preload_manager.c ---- */
@@ -28,7 +28,7 @@ void memory_waits_add(struct preload_manager *manager, struct preload_waiter *wa
 /* A thread does not wait any more. */
 void memory_waits_remove(struct preload_manager *manager, struct preload_waiter *waiter);
 
-/* The GPUs were polled: bounds are enforced, and what the core does not know yet is reported. */
+/* The GPUs were polled: enforces time limits, and reports new waits to the core. */
 void memory_waits_poll(struct preload_manager *manager);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A scrape goes like this:
+ * An example of a scrape:
  *
  *     Prometheus   GET /metrics, Accept: application/openmetrics-text, Authorization: Bearer 6a...
- *     collocd      the text of now, or that of less than half a second ago
+ *     collocd the present text, or that of less than half a second ago
  *
  * The token is the first line of a file that only the daemon's user can read; Prometheus reads its
  * copy by `authorization: {credentials_file: ...}`. Without a token the Host header must name this
@@ -37,7 +37,7 @@ struct made_text {
 struct scrape {
     struct scrape_options options;
     struct tcp_server *server;
-    char token[TOKEN_SIZE];   /* NULs behind it; "": none is asked for */
+    char token[TOKEN_SIZE];   /* NULs behind it; "": none is required */
     struct made_text made[2]; /* in the text format, and as OpenMetrics */
 };
 

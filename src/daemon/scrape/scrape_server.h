@@ -3,13 +3,12 @@
  * GET /metrics over TCP, for Prometheus.
  *
  * Contract:
- *   1. Nothing is answered but the metrics, and only to a request that may read them: with the
- *      setting metrics-token-file, one that shows the token; without, one of this machine, since
+ *   1. Only the metrics are served, and only to a request that may read them: with the setting
+ *      metrics-token-file, a request with the token; without it, a request from this machine, since
  *      each of its users may read the same over the Unix socket. An address that other machines
  *      reach needs a token.
- *   2. However often it is asked for, the text is made at most once in SCRAPE_REUSED_MS. What
- *      scrapers can hold is bounded by SCRAPE_CONNECTIONS_MAX, and they share it with no other
- *      server of the daemon.
+ *   2. However often it is requested, the text is made at most once in SCRAPE_REUSED_MS. Scrapers
+ *      have at most SCRAPE_CONNECTIONS_MAX connections, which no other server of the daemon uses.
  */
 #ifndef COLLOC_DAEMON_SCRAPE_SCRAPE_SERVER_H
 #define COLLOC_DAEMON_SCRAPE_SCRAPE_SERVER_H
@@ -21,7 +20,7 @@
 
 enum {
     SCRAPE_CONNECTIONS_MAX = 32, /* chosen: a few Prometheus servers, and someone with curl */
-    SCRAPE_REUSED_MS = 500,      /* chosen: Prometheus asks each 15 s, at most each second */
+    SCRAPE_REUSED_MS = 500,      /* chosen: Prometheus scrapes each 15 s, at most each second */
 };
 
 /* What the part calls. All must be set; each gets `context`. */

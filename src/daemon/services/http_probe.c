@@ -20,7 +20,7 @@ struct http_probe {
     uv_tcp_t tcp;
     uv_connect_t connect;
     uv_write_t write;
-    http_probe_done *done; /* NULL: it was stopped, or is over */
+    http_probe_done *done; /* NULL: it was stopped, or has ended */
     void *context;
     int64_t began_us;
     size_t received;

@@ -12,8 +12,8 @@
 
 struct http_probe;
 
-/* The request is over: `has_answered` with a status of 2xx, after so many microseconds. Not called
- * for a probe that was stopped. */
+/* The request has ended: `has_answered` with a status of 2xx, after this many microseconds. Not
+ * called for a stopped probe. */
 typedef void http_probe_done(void *context, bool has_answered, int64_t took_us);
 
 /*

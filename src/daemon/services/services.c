@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * While there are services, a timer runs ten times a second and sends a request to each service
- * that has none under way. Once a second the list of services is brought in line with the residents
- * of the GPUs, and the p99 of each goes to the core: of the requests of the last ten seconds, but
- * only of those since a task last came beside the service or left it, so that the effect is seen at
+ * without an open one. Once a second the list of services is compared with the residents of the
+ * GPUs, and the p99 of each goes to the core. It is that of the requests of the last ten seconds,
+ * but only of those since the service's co-residents last changed, so that the effect shows at
  * once.
  */
 #include "daemon/services/services.h"

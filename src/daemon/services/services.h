@@ -5,9 +5,9 @@
  * /v1/tasks/ID/latency.
  *
  * Contract:
- * 1. No request keeps the loop waiting, and there is at most one at a time for each service.
- * 2. Until a service has answered once in an attempt, its latency is not known. Then a request that
- *    fails or gets no answer in time counts as one of SERVICES_TIMEOUT_US.
+ * 1. No request blocks the loop, and there is at most one at a time for each service.
+ * 2. Until a service has answered once in an attempt, its latency is unknown. After that a request
+ *    that fails or gets no answer in time counts as SERVICES_TIMEOUT_US.
  */
 #ifndef COLLOC_DAEMON_SERVICES_SERVICES_H
 #define COLLOC_DAEMON_SERVICES_SERVICES_H

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The memory limit of a task's cgroup is for what the task itself holds. While it is off its GPUs,
+ * The memory limit of a task's cgroup is for the task's own memory. While the task is off its GPUs,
  * the driver keeps their memory in its processes, too, which the limit would not allow:
  *
  *     host-memory-share: 64 GiB    task: 9 GiB, GPU memory 70 GiB    suspended: 79 GiB
  *
- * So the limit is raised before the task is suspended, and set back when it runs again. What the
- * record has is the limit before, so that each of these may be repeated, by another daemon, too.
+ * So the limit is raised before the task is suspended, and restored when it runs again. The record
+ * has the former limit, so that each of these steps may be repeated, also by another daemon.
  */
 #include <string.h>
 
@@ -14,7 +14,7 @@
 #include "daemon/suspension/suspension_state.h"
 #include "exec/cgroup.h"
 
-/* Chosen: room for what the driver allocates besides the copies. */
+/* Chosen: for the driver's allocations besides the copies. */
 enum { MARGIN_DIVISOR = 16 };
 
 static bool find_cgroup(const struct suspension *s, char path[CGROUP_PATH_SIZE])

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is to be known before a task is suspended: its processes by the last poll of the GPUs, what
- * /proc shows of each (read by the helper: a process's program may lie on a file system that does
- * not answer), the driver's version, and host memory.
+ * The facts that a suspension needs: the task's processes by the last poll of the GPUs, the data of
+ *  /proc about each (read by the helper, because a process's program may be on a file system that
+ *  does not answer), the driver's version, and host memory.
  */
 #include <errno.h>
 #include <math.h>
@@ -139,13 +139,13 @@ static struct group_process *process_of(struct suspension_record *record, pid_t 
     return &record->processes[record->n_processes++];
 }
 
-/* The record of what the last poll saw. */
+/* A record of the last poll. */
 static void collect_processes(struct suspension *s, const struct task *task)
 {
     struct suspension_process list[GROUP_PROCESSES_MAX];
     size_t n = s->parts.hooks.find_processes(
         s->parts.hooks.context, task->id, list, GROUP_PROCESSES_MAX);
-    int n_gpus = task->request.gpus; /* while it moves, those that it moves to follow */
+    int n_gpus = task->request.gpus; /* during a move followed by the GPUs that it moves to */
     s->record = (struct suspension_record){.attempt = task->attempts,
         .number = suspension_count_stops(task),
         .n_gpus = (size_t)n_gpus};

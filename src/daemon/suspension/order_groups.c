@@ -11,15 +11,15 @@
 #include "base/log.h"
 #include "daemon/suspension/suspension_state.h"
 
-/* Chosen: synchronising calls return when the GPU has done what it was given. */
+/* Chosen: synchronising calls return when the GPU has done its work. */
 static const uint64_t GATE_POLL_MS = 5;
 static const int64_t GATE_LIMIT_US = 30 * SECOND_US;
 /* Chosen: a call of a task that does not use its GPUs, which had just passed the gate, has reached
  * the driver by then. Later ones wait at the gate, where they are seen. */
 static const int64_t GATE_UNUSED_US = 1 * SECOND_US;
 /* Chosen: a driver that does not answer, or a GPU that another program has filled, is tried again
- * for a quarter of an hour before the task is given up. The orders of other tasks go on between the
- * tries. */
+ * for a quarter of an hour before the task is given up. Orders of other tasks are carried out
+ * between the tries. */
 static const uint64_t RETRY_MS = 5000;
 enum { RETRIES_MAX = 180 };
 
@@ -113,7 +113,7 @@ static void end_resumption(struct suspension *s, enum group_answer answer)
         suspension_remove_record(
             s, task); /* after the log: until then it would have to be repeated */
         break;
-    case GROUP_NO_ROOM: /* of a move, too: the core resumes it where there is room */
+    case GROUP_NO_ROOM: /* also of a move: the core resumes it where memory is free */
         suspension_fail_order(
             s, SUSPENSION_NO_MEMORY, true, "the GPU has too little free memory for it now");
         break;

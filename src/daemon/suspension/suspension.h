@@ -6,8 +6,8 @@
  * Contract:
  * 1. Each suspend, resume and move is answered with one event: SUSPENDED, RESUMED, MOVED or
  *    SUSPENSION_FAILED. One is carried out at a time, in the order in which they came.
- * 2. Each may be repeated, also by another daemon after a kill at any instant: what was done
- *    already is not done again.
+ * 2. Each may be repeated, also by another daemon after a kill at any instant: finished steps are
+ *    not done again.
  * 3. A suspended process is restored only where its memory could be reserved before.
  */
 #ifndef COLLOC_DAEMON_SUSPENSION_SUSPENSION_H
@@ -20,7 +20,7 @@ struct suspension;
 /* Creates the part; `options` is copied. Returns NULL when memory is out. */
 struct suspension *suspension_create(const struct suspension_options *options);
 
-/* Stops; what is under way is found again by the next daemon. NULL is fine. */
+/* Stops; the next daemon finds an unfinished order again. NULL is fine. */
 void suspension_close(struct suspension *suspension);
 
 /* Releases the part once the loop has run after suspension_close. NULL is fine. */
@@ -31,7 +31,7 @@ void suspension_suspend(struct suspension *suspension, uint64_t task);
 void suspension_resume(struct suspension *suspension, uint64_t task);
 void suspension_move(struct suspension *suspension, uint64_t task);
 
-/* Freezes the task's processes, or lets them go on. */
+/* Freezes the task's processes, or lets them continue. */
 void suspension_pause(struct suspension *suspension, uint64_t task);
 void suspension_continue(struct suspension *suspension, uint64_t task);
 
@@ -44,8 +44,8 @@ void suspension_task_ended(struct suspension *suspension, uint64_t task);
 /* Why the last suspension or move of the task failed, for users; "": none did. */
 const char *suspension_why_failed(const struct suspension *suspension, uint64_t task);
 
-/* Answers a request when what is under way for the task is done or has failed. Returns false when
- * nothing is: the caller answers. */
+/* Answers a request when the task's present order is done or has failed. Returns false when there
+ * is none: the caller answers. */
 bool suspension_answer_later(
     struct suspension *suspension, uint64_t task, struct api_request *request);
 

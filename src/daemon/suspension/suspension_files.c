@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The files of the part in the state folder: a record for each task off its GPUs, and the speed of
- * copies that was learned. The core reckons with that speed, too. It learns of it by an event,
- * which is in the log: so a replayed log decides the same.
+ * The files of the part in the state folder: a record for each task off its GPUs, and the learned
+ * speed of copies. The core uses that speed, too. It gets it by an event, which is in the log, so
+ * that a replayed log decides the same.
  */
 #include <errno.h>
 #include <math.h>
@@ -18,7 +18,7 @@
 
 static const size_t FILE_MAX = MIB;
 
-/* Chosen: single copies differ by as much, and the log stays small. */
+/* Chosen: single copies differ by this much, and the log stays small. */
 static const double REPORT_PART = 0.1;
 
 static void record_path(const struct suspension *s, uint64_t task, char *path, size_t size)
@@ -36,8 +36,8 @@ int suspension_count_stops(const struct task *task)
     return task->run->yield.suspensions + task->run->yield.moves;
 }
 
-/* Returns whether there is a record of this order: one that was left by an earlier suspension of
- * the attempt has a lower number. */
+/* Returns whether there is a record of this order: a record of an earlier suspension of the attempt
+ * has a lower number. */
 bool suspension_load_record(struct suspension *s, const struct task *task)
 {
     char path[600], *data;

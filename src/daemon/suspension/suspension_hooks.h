@@ -21,7 +21,7 @@ struct suspension_process {
 enum suspension_gate {
     SUSPENSION_GATE_CLEAR, /* no synchronizing call is in flight */
     SUSPENSION_GATE_BUSY,  /* one is */
-    SUSPENSION_GATE_AWAY,  /* it runs with the library, but has not come back to this daemon */
+    SUSPENSION_GATE_AWAY,  /* it runs with the library, but has not reconnected to this daemon */
     SUSPENSION_GATE_NONE,  /* the process runs without the preloaded library */
 };
 
@@ -44,16 +44,16 @@ struct suspension_hooks {
     /* Returns the pid of the task's shim; 0: it has none. */
     pid_t (*find_shim)(void *context, uint64_t task);
 
-    /* Sends the task the signal of its --signal. Returns for how long it may act on it, in
-     * microseconds; 0: it does not handle one. */
+    /* Sends the task the signal of its --signal. Returns the time that it may take for it, in
+     * microseconds; 0: it does not handle the signal. */
     int64_t (*warn_task)(void *context, uint64_t task);
 
     /* Writes the path of the attempt's cgroup. Returns false when it has none. */
     bool (*find_cgroup)(void *context, uint64_t task, char *path, size_t size);
 
-    /* Closes or opens the gate that keeps a process of the task, or all of them (`pid` 0), from
-     * synchronizing calls: the driver crashes a process whose first call after a suspension is
-     * one. */
+    /* Closes or opens the gate that blocks synchronizing calls of a process of the task, or of all
+     * of them (`pid` 0): the driver crashes a process whose first call after a suspension is such a
+     * call. */
     enum suspension_gate (*set_gate)(void *context, uint64_t task, pid_t pid, bool is_closed);
 
     /* Returns which kinds of memory the process of the task has taken, as its preloaded library

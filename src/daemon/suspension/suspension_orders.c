@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The queue of orders, and one order's way:
+ * The queue of orders, and the steps of an order:
  *
  *     suspend   poll the GPUs -> inspect each process -> may it be? -> record -> group SUSPENDED
  *               -> SUSPENDED
  *     move      the same -> record says resuming -> group RUNNING elsewhere -> MOVED
  *     resume    record -> group RUNNING -> RESUMED
  *
- * A record that is there already is of an order that a killed daemon had begun: it goes on from
- * there. The states of the processes say how far it had come (checkpoint/process_group.h).
+ * If a record exists already, a killed daemon had begun this order, which is continued. The states
+ * of the processes show its progress (checkpoint/process_group.h).
  *
  * Before a suspension a task with --signal gets its signal, and the order waits as long as the task
  * may take to save a checkpoint. A daemon that starts in that time sends the signal again.
  *
- * An order whose driver does not answer, or whose GPU is full, is begun again some seconds later.
+ * If the driver does not answer, or the GPU is full, the order is begun again some seconds later.
  * Meanwhile it waits in the queue, and orders of other tasks are carried out.
  */
 #include "daemon/suspension/suspension.h"
@@ -198,15 +198,15 @@ static void start_retry_timer(struct suspension *s)
             &s->timer, on_retry_timer, earliest_ms > now_ms ? earliest_ms - now_ms : 0, 0);
 }
 
-/* Of stops that come again and again (time slots), or whose cause cannot wait (services), a task is
- * not warned. */
+/* A task gets no warning of repeated stops (time slots), and of stops whose cause cannot wait
+ * (services). */
 static bool is_worth_a_warning(enum yield_reason reason)
 {
     return reason != YIELD_TO_SLOT && reason != YIELD_TO_SERVICE;
 }
 
 /* Warns the task of its suspension, unless that has begun already. Returns whether the order waits
- * for what the task does then. */
+ * for the task. */
 static bool warn_first(struct suspension *s, struct order *order, const struct task *task)
 {
     const struct suspension_hooks *hooks = &s->parts.hooks;
@@ -223,7 +223,7 @@ static bool warn_first(struct suspension *s, struct order *order, const struct t
     return true;
 }
 
-/* Orders whose task has meanwhile ended, or is in another state, are void. */
+/* Orders of tasks that have meanwhile ended, or are in another state, are void. */
 static void next_order(struct suspension *s)
 {
     while (!s->is_closed && !(s->orders && s->orders->is_under_way)) {

@@ -42,9 +42,9 @@ int suspension_record_read(struct span text, struct suspension_record *ret_recor
 /*
  * Maps the GPUs of the record to others: those that stay keep their place, the others follow in
  * order.
- *   gpus:      as many as the record has
+ *   gpus:      the same number as in the record
  *   ret_moves: HELPER_MOVES_MAX entries; only GPUs that change
- * Returns how many moves there are, or -EINVAL: another number of GPUs.
+ * Returns the number of moves, or -EINVAL: another number of GPUs.
  */
 int suspension_record_map(const struct suspension_record *record, const struct gpu_name *gpus,
     size_t n_gpus, struct gpu_move *ret_moves);

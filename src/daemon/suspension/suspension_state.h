@@ -39,7 +39,7 @@ struct suspension {
     int cuda_version; /* of the driver; CUDA_VERSION_UNKNOWN before it was queried */
     size_t n_gpus;
     bool may_hang_host;   /* the driver's kernel module */
-    struct order *orders; /* one that is under way is the first */
+    struct order *orders; /* the present one is the first */
     struct failure *failures;
     uv_timer_t timer;
     bool is_closed, is_asking;
@@ -76,8 +76,8 @@ void suspension_drop_order(struct suspension *s);
 
 /* ---- suspension_files.c ---- */
 
-/* Loads the record of the task's order; one that was left by an earlier suspension of the attempt
- * is another's. Returns whether there is one. */
+/* Loads the record of the task's order; a record of an earlier suspension of the attempt does not
+ * count. Returns whether there is one. */
 bool suspension_load_record(struct suspension *s, const struct task *task);
 
 /* Returns 0 or -errno. */
@@ -87,14 +87,14 @@ void suspension_remove_record(const struct suspension *s, uint64_t task);
 /* Returns how often the task was suspended or moved. */
 int suspension_count_stops(const struct task *task);
 
-/* Sets what the driver's kernel module is known for. */
+/* Sets the known faults of the driver's kernel module. */
 void suspension_load_module(struct suspension *s);
 
 /* The learned copy speed. */
 void suspension_load_speed(struct suspension *s);
 void suspension_save_speed(const struct suspension *s);
 
-/* Reports the learned speed to the core, when it differs from what the core reckons with. */
+/* Reports the learned speed to the core, if it differs from the core's. */
 void suspension_report_speed(struct suspension *s);
 
 /* ---- memory_loan.c ---- */
@@ -110,7 +110,7 @@ void suspension_return_memory(const struct suspension *s);
 
 /* ---- order_facts.c ---- */
 
-/* Collects the task's processes and what is to be known of them, then decides. */
+/* Collects the task's processes and the facts about them, then decides. */
 void suspension_gather_facts(struct suspension *s);
 
 /* ---- order_groups.c ---- */

@@ -43,7 +43,7 @@ int sessions_make_token(struct sessions *sessions, uid_t uid, gid_t gid, int64_t
 int sessions_redeem(struct sessions *sessions, const char *token, int64_t now_us,
     char ret_session[SESSION_SECRET_SIZE]);
 
-/* Whose session is it? Returns false for one that is not good (any more). */
+/* Finds the user of a session. Returns false for an invalid or ended session. */
 bool sessions_find(const struct sessions *sessions, const char *session, int64_t now_us,
     uid_t *ret_uid, gid_t *ret_gid);
 

@@ -34,13 +34,13 @@ struct web *web_create(const struct web_options *options);
 /* Listens if the setting `web` is an address. Returns 0 or a fault. */
 int web_open(struct web *web, struct fault *fault);
 
-/* Ends listening and answers what is pending with 503. NULL is fine. */
+/* Ends listening and answers pending requests with 503. NULL is fine. */
 void web_close(struct web *web);
 
 /* Releases the part once the loop has run after web_close. NULL is fine. */
 void web_destroy(struct web *web);
 
-/* Sends what was answered outside of the server's own turns. NULL is fine. */
+/* Sends answers that were made outside of the server's own turns. NULL is fine. */
 void web_run(struct web *web);
 
 /*

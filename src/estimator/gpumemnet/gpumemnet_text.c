@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A network as text: a line with the version, lines of "name value", a checksum, and then all
- * weights as the bits of IEEE single-precision numbers in hexadecimal: exactly those that were
- * trained.
+ * weights as the bits of IEEE single-precision numbers in hexadecimal: exactly the trained ones.
  */
 #include <errno.h>
 #include <inttypes.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The rules of PyTorch's caching allocator (allocator.h), over a table of blocks and a sorted list
+ * The rules of the caching allocators (allocator.h), over a table of blocks and a sorted list
  * of free ones for each pool.
  *
  * Example: an empty allocator gets a request of 3 MiB. That is a large one below 10 MiB, so a
@@ -25,11 +25,21 @@ static const int64_t round_to = 512;
 static const int64_t small_most = MIB, small_segment = 2 * MIB;
 static const int64_t own_segment_from = 10 * MIB, large_segment = 20 * MIB, segment_step = 2 * MIB;
 
+/* xla/tsl/framework/bfc_allocator: kMinAllocationSize, the first region, and
+ * kMaxInternalFragmentation, in bytes. */
+static const int64_t bfc_round_to = 256, bfc_first_region = 2 * MIB, bfc_rest_most = 128 * MIB;
+
 enum { CAPACITY_FIRST = 256 }; /* chosen: blocks of the first allocation */
 
 void allocator_init(struct allocator *allocator)
 {
     *allocator = (struct allocator){.spare = NONE};
+}
+
+void allocator_init_bfc(struct allocator *allocator)
+{
+    *allocator = (struct allocator){
+        .rules = ALLOCATOR_BFC, .region = bfc_first_region, .spare = NONE};
 }
 
 void allocator_fini(struct allocator *allocator)
@@ -40,13 +50,35 @@ void allocator_fini(struct allocator *allocator)
     allocator_init(allocator);
 }
 
-int64_t allocator_round(int64_t bytes)
+static int64_t round_up(int64_t bytes, int64_t step)
 {
-    return bytes <= round_to ? round_to : (bytes + round_to - 1) / round_to * round_to;
+    return bytes <= step ? step : (bytes + step - 1) / step * step;
 }
 
-static int64_t segment_size(int64_t size)
+int64_t allocator_round(int64_t bytes)
 {
+    return round_up(bytes, round_to);
+}
+
+/* A region that had to be doubled for a request is not doubled again for the next one. */
+static int64_t region_size(struct allocator *allocator, int64_t size)
+{
+    int64_t region = allocator->region;
+    while (region < size)
+        region *= 2;
+    allocator->region = region > allocator->region ? region : 2 * region;
+    return region;
+}
+
+static int pool_of(const struct allocator *allocator, int64_t size)
+{
+    return allocator->rules == ALLOCATOR_PYTORCH && size <= small_most ? SMALL : LARGE;
+}
+
+static int64_t segment_size(struct allocator *allocator, int64_t size)
+{
+    if (allocator->rules == ALLOCATOR_BFC)
+        return region_size(allocator, size);
     if (size <= small_most)
         return small_segment;
     return size < own_segment_from ? large_segment
@@ -131,14 +163,22 @@ static int take_segment(struct allocator *allocator, int64_t size, int *ret_hand
     int r = new_record(allocator, ret_handle);
     if (r < 0)
         return r;
-    int64_t segment = segment_size(size);
+    int64_t segment = segment_size(allocator, size);
     allocator->blocks[*ret_handle] = (struct block){.size = segment,
         .previous = NONE,
         .next = NONE,
         .address = address_space_place(&allocator->addresses, segment),
-        .pool = size <= small_most ? SMALL : LARGE};
+        .pool = (uint8_t)pool_of(allocator, size)};
     allocator->reserved += segment;
     return 0;
+}
+
+static bool is_worth_a_block(
+    const struct allocator *allocator, int handle, int64_t left, int64_t size)
+{
+    if (allocator->rules == ALLOCATOR_BFC)
+        return left > 0 && (left >= size || left >= bfc_rest_most);
+    return allocator->blocks[handle].pool == SMALL ? left >= round_to : left > small_most;
 }
 
 /* Makes the rest of a block, after its first `size` bytes, a free block if it is large enough. */
@@ -146,8 +186,7 @@ static int split_block(struct allocator *allocator, int handle, int64_t size)
 {
     int rest;
     int64_t left = allocator->blocks[handle].size - size;
-    bool worth = allocator->blocks[handle].pool == SMALL ? left >= round_to : left > small_most;
-    if (!worth)
+    if (!is_worth_a_block(allocator, handle, left, size))
         return 0;
     int r = new_record(allocator, &rest);
     if (r < 0)
@@ -170,8 +209,8 @@ int allocator_take(struct allocator *allocator, int64_t bytes)
 {
     if (bytes < 0 || bytes > ALLOCATOR_REQUEST_MAX || allocator->reserved > ALLOCATOR_REQUEST_MAX)
         return -ERANGE;
-    int64_t size = allocator_round(bytes);
-    const struct free_list *list = &allocator->pools[size <= small_most ? SMALL : LARGE];
+    int64_t size = round_up(bytes, allocator->rules == ALLOCATOR_BFC ? bfc_round_to : round_to);
+    const struct free_list *list = &allocator->pools[pool_of(allocator, size)];
     size_t at = find_place(allocator, list, size, INT64_MIN);
     int handle, r = 0;
     if (at < list->n) {

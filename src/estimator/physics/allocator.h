@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A model of PyTorch's caching allocator: how much memory it takes from the device for a sequence
- * of requests and releases.
+ * of requests and releases; and of XLA's.
  *
  * The rules are those of c10/cuda/CUDACachingAllocator (one stream, default settings):
  *
@@ -14,6 +14,13 @@
  *   5. Segments are never returned, as long as the device has free memory.
  *
  * The driver decides the addresses of segments (address_space.h).
+ *
+ * XLA's allocator, BFC, which JAX and TensorFlow use, follows rules 3 to 5, too (set to grow):
+ *
+ *   1. Requests round up to 256 bytes.
+ *   2. All are cut from regions. The first has 2 MiB, each further one twice as much as the one
+ *      before it, and more doublings where the request needs them.
+ *   3. The rest of a block becomes a free block if it is as large as the request, or has 128 MiB.
  */
 #ifndef COLLOC_PHYSICS_ALLOCATOR_H
 #define COLLOC_PHYSICS_ALLOCATOR_H
@@ -38,7 +45,11 @@ struct free_list {
     size_t n, capacity;
 };
 
+enum allocator_rules { ALLOCATOR_PYTORCH, ALLOCATOR_BFC };
+
 struct allocator {
+    enum allocator_rules rules;
+    int64_t region; /* BFC: bytes of the next one */
     struct block *blocks;
     size_t n_blocks, capacity;
     int spare; /* first of the unused block records, linked by `next`; -1: none */
@@ -51,8 +62,11 @@ struct allocator {
 /* Bytes of one request. Chosen: sums of a few thousand do not overflow. */
 #define ALLOCATOR_REQUEST_MAX ((int64_t)1 << 52)
 
-/* Begins without blocks or segments, and releases all of them. */
+/* Begins without blocks or segments: by PyTorch's rules, or by BFC's. */
 void allocator_init(struct allocator *allocator);
+void allocator_init_bfc(struct allocator *allocator);
+
+/* Releases all blocks and segments. */
 void allocator_fini(struct allocator *allocator);
 
 /* Allocates a block of at least `bytes`. Returns its handle (0 or more); -ENOMEM (this program has
@@ -62,7 +76,7 @@ int allocator_take(struct allocator *allocator, int64_t bytes);
 /* Frees a block. The handle -1 is allowed. */
 void allocator_release(struct allocator *allocator, int handle);
 
-/* Returns the size to which a request is rounded up. */
+/* Returns the size to which PyTorch rounds a request up. */
 int64_t allocator_round(int64_t bytes);
 
 #endif

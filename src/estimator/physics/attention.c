@@ -38,7 +38,7 @@ enum {
     CHANNEL_COPIES =
         3, /* between channels: queries and keys over their norms, and values, in another
                            layout */
-    /* Of attention with relative positions (arXiv:1901.02860, 1906.08237): two more copies of the
+    /* Attention with relative positions (arXiv:1901.02860, 1906.08237) keeps two more copies of the
      * queries, each with a bias; and the keys of positions, twice as many as tokens, with their
      * input. */
     POSITION_COPIES = 2 + 2 + 2,
@@ -195,8 +195,8 @@ int attention_scores(struct builder *builder, const struct layer *layer)
     const struct tensor *result = &builder->tape->tensors[builder->current];
     double scores = (double)layer->activations.value,
            copies = scope->channels ? CHANNEL_COPIES * result->elements * result->element_bytes : 0;
-    /* A linear layer has mixed the heads (arXiv:2003.02436): the product reads its result, of which
-     * autocast's copy is counted for each pair. */
+    /* A linear layer has mixed the heads (arXiv:2003.02436): the product reads its result, and
+     * autocast's copy of that is counted for each pair. */
     if (result->elements == scores && !builder->tape->autocast)
         copies += scores * SINGLE_BYTES;
     return keep_pairs(builder, scores, copies);

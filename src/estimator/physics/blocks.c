@@ -4,15 +4,15 @@
  * layer shows.
  *
  * torchinfo and a printed module show a tree, in which a block's row has the size of the block's
- * output. The difference from its last layer's output shows what the block itself did:
+ * output. The difference from its last layer's output shows the block's own operation:
  *
  *     the same size       a residual block adds its input; a block with parameters outside of its
  *                         layers scales the result by them; a gating unit multiplies two halves
  *     another size        it concatenated or enlarged maps, or scaled its input by one number for
  *                         each channel (squeeze-and-excitation)
  *
- * Each becomes an operation of the tape. A block that has ended hides the tensors made in it: as a
- * rule, layers outside read only the block's output.
+ * Each becomes an operation of the tape. A block that has ended hides the tensors that were made in
+ * it: as a rule, layers outside read only the block's output.
  */
 #include "estimator/physics/blocks.h"
 

@@ -6,9 +6,8 @@
 #include "estimator/physics/builder.h"
 
 /*
- * Called before layer `i` is taken: ends a branch and begins the next one, which reads what the
- * block reads; after the last one the sum of all is current. Returns 0, or a fault as
- * builder_tensor.
+ * Called before layer `i` is taken: ends a branch and begins the next one, which reads the block's
+ * input; after the last one the sum of all is current. Returns 0, or a fault as builder_tensor.
  */
 int branches_enter(struct builder *builder, size_t i);
 

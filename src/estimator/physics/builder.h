@@ -77,7 +77,7 @@ int builder_op(struct builder *builder, const struct op *op);
  * Appends an operation that the text does not show: an addition, a product or a concatenation.
  * first, second: the tensors it reads, or TAPE_NONE.
  * keeps: autograd keeps them until the backward pass.
- * extent: what it puts out.
+ * extent: of its output.
  * Returns the index of its output, or a fault as builder_tensor.
  */
 int builder_merge(struct builder *builder, int first, int second, bool keeps, struct extent extent);

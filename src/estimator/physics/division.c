@@ -3,9 +3,9 @@
  * How a training on several GPUs divides its model.
  *
  * With FSDP a process holds 1/N of each unit's parameters, and gathers the whole unit while it
- * computes with it. Units are what the user wraps: as a rule, the repeated block of a transformer.
- * So the unit is the largest block that the summary lists twice or more with as many parameters;
- * without one, the whole network, as FSDP without a wrapping policy has it.
+ * computes with it. A unit is a module that the user wraps: as a rule, the repeated block of a
+ * transformer. So the unit is the largest block that the summary lists twice or more with as many
+ * parameters; without one, the whole network, as in FSDP without a wrapping policy.
  *
  * Example: 12 layers of 7 million parameters and an embedding of 38 million, on 4 GPUs. Each
  * process holds 30.5 million, and gathers 7 million at a time.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What one of several processes of a training keeps of the model: the shares of weights, gradients
- * and optimizer states, and what it allocates for the others. */
+/* One process's part of the model in a training with several: its shares of weights, gradients and
+ * optimizer states, and what it allocates for the shares of the others. */
 #ifndef COLLOC_PHYSICS_DIVISION_H
 #define COLLOC_PHYSICS_DIVISION_H
 

@@ -21,7 +21,8 @@ static inline bool extent_is_known(struct extent extent)
     return extent.elements != 0;
 }
 
-/* Tokens per sample of a network that does not read tokens, or of which they are not known. */
+/* Tokens per sample of a network that does not read tokens, or whose number of tokens is not
+ * known. */
 #define SEQUENCE_UNKNOWN 0
 
 /* The properties of one model that decide all its extents. */

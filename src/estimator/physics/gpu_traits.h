@@ -21,6 +21,11 @@ struct gpu_traits {
 /* Returns the bytes of the CUDA context of a process that does these things. */
 double gpu_traits_context(const struct gpu_traits *gpu, bool multiplies, bool convolves_or_half);
 
+/* The further memory that NCCL takes in a process that exchanges gradients with others of its host
+ * by NVLink: 1,593 to 1,616 MiB outside of the allocator were measured on two H200s (14 trainings,
+ * docs/measured/parallel.md), less the context of a process alone. Assumed for other kinds. */
+#define GPU_TRAITS_NCCL_BYTES (850 << 20)
+
 /*
  * Finds a kind of GPU by its name in upper or lower case: "NVIDIA A100-SXM4-40GB", "h100". An RTX
  * A1000 is no A100.

@@ -5,12 +5,12 @@
  * The first of these that fits the layer's parameters and output is taken for the input: the tensor
  * made last; the nearest earlier tensor, first of those outside of ended blocks, then of those
  * hidden in them; a merge of the last tensor with an earlier one (a concatenation, a gate, a
- * scaling). If nothing fits, a layer without parameters gets an input of the size of its output;
- * for any other the tensor made last is taken, and counted as a guess.
+ * scaling). If nothing fits, a layer without parameters gets an input with the size of its output;
+ * any other layer gets the tensor made last, which is counted as a guess.
  *
  * Example: Conv2d with 36,928 parameters that puts out 64 channels has 36,928 / 64 - 1 = 576
  * weights per output channel: 64 channels in a window of 3 x 3. A tensor of 128 channels does not
- * fit (576 / 128 is no window); an earlier one of 64 channels does, so the convolution is a
+ * fit (576 / 128 is not a window); an earlier one of 64 channels does, so the convolution is a
  * parallel branch.
  *
  * All sizes here are chosen so that they hold for the published networks in data/memory
@@ -215,7 +215,7 @@ static int search_next(struct search *search)
     return TAPE_NONE;
 }
 
-/* Tests whether maps, or vectors, side by side are what the layer reads. */
+/* Tests whether the layer reads maps, or vectors, side by side. */
 static bool joined_fits(
     const struct layer *layer, struct extent both, struct extent extent, struct op *op)
 {
@@ -227,7 +227,7 @@ static bool joined_fits(
 }
 
 /* Tests whether an embedding has made a tensor. Its operations are searched from the newest one on,
- * since the tensors that are asked for are near the end. */
+ * since the tensors in question are near the end. */
 static bool is_embedded(const struct builder *builder, int tensor)
 {
     for (size_t k = builder->embeddings.n; k-- > 0;) {
@@ -251,9 +251,9 @@ static int find_factor(const struct builder *builder, int tensor)
 }
 
 /*
- * Joins the current tensor and an earlier one. An embedded vector that was joined before is there
- * again as a factor: what the layer reads is its product with the vector beside it (matrix
- * factorisation, arXiv:1708.05031), which keeps both.
+ * Joins the current tensor and an earlier one. An embedded vector that was joined before appears
+ * again as a factor: the layer reads its product with the vector beside it (matrix factorisation,
+ * arXiv:1708.05031), which keeps both.
  */
 static int join_tensors(
     struct builder *builder, const struct layer *layer, int earlier, struct extent both)

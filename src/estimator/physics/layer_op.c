@@ -3,9 +3,9 @@
  * Makes an operation of one layer: its input, its parameters, the tensors that autograd keeps, and
  * what autocast changes.
  *
- * saved_tensors.c says what autograd keeps of a layer of its type in 32 bit. Here follow the things
- * that depend on the layer's place: its input (layer_input.c); the split of its parameters into
- * weight and bias, since the allocator rounds each by itself; a weight that it shares with an
+ * saved_tensors.c says what autograd keeps of a layer of its type in 32 bit. This file adds the
+ * facts that depend on the layer's place: its input (layer_input.c); the split of its parameters
+ * into weight and bias, since the allocator rounds each by itself; a weight that it shares with an
  * embedding; the casts of torch.autocast (docs of torch.amp: which operations run in 16 and in 32
  * bit); the reserve of a recurrent layer.
  *

@@ -4,9 +4,10 @@
  * notes.
  *
  * A summary becomes a tape (tape.h), which the allocator's replay plays for two training steps
- * (allocator_replay.h); an export is played as it is. Both give the footprint above the CUDA
- * context. The roofline adds step time and activity. Each doubt goes into the note and into the
- * kind of evidence, which decides the quantiles.
+ * (allocator_replay.h); an export is played as it is, and so is a step that JAX compiled
+ * (compiled_replay.h). All give the footprint above the CUDA context. The roofline adds step time
+ * and activity. Each doubt goes into the note and into the kind of evidence, which decides the
+ * quantiles.
  */
 #include "estimator/physics/physics.h"
 
@@ -14,7 +15,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/units.h"
 #include "estimator/estimator_table.h"
+#include "estimator/physics/compiled_replay.h"
 #include "training/name_list.h"
 
 /* Chosen: from this share of unknown parameters, activations or layers on the estimate is doubtful;
@@ -189,7 +192,16 @@ static void measure_tape(const struct tape *tape, enum optimizer optimizer,
         tape, optimizer_traits(optimizer), constants->gpu, &constants->rates);
 }
 
-/* Adds notes about several GPUs: what was assumed, and what is not included. */
+/* Of one process: CUDA, the libraries, and NCCL where several processes train together. */
+static double context_of(const struct physics_constants *constants,
+    const struct estimate_request *request, bool multiplies, bool convolves_or_half)
+{
+    enum parallel parallel = parallel_assumed(request->parallel, request->gpus);
+    double nccl = parallel_traits(parallel)->communicates ? (double)GPU_TRAITS_NCCL_BYTES : 0;
+    return gpu_traits_context(constants->gpu, multiplies, convolves_or_half) + nccl;
+}
+
+/* Adds notes about several GPUs: what was assumed. */
 static void describe_division(const struct estimate_request *request, struct estimate *ret_estimate)
 {
     enum parallel parallel = parallel_assumed(request->parallel, request->gpus);
@@ -198,7 +210,8 @@ static void describe_division(const struct estimate_request *request, struct est
             "%d GPUs without --parallel: estimated as one process of DistributedDataParallel",
             request->gpus);
     if (parallel_traits(parallel)->communicates)
-        estimate_note(ret_estimate, 0, "what NCCL holds beside the allocator is not included");
+        estimate_note(ret_estimate, 0, "with %d MiB for NCCL, as on H200s of one host",
+            GPU_TRAITS_NCCL_BYTES >> 20);
 }
 
 /*
@@ -249,8 +262,8 @@ static int play_export(const struct physics_constants *constants,
         tape_fini(&tape);
     }
     bool half = precision_is_autocast(export->precision);
-    physics->context_bytes = gpu_traits_context(
-        constants->gpu, export->multiplies, export->n_convs > 0 || half);
+    physics->context_bytes = context_of(
+        constants, request, export->multiplies, export->n_convs > 0 || half);
     struct export_replay how = {.batch = (double)batch, .use_measured = physics->knows_kernels};
     r = allocator_replay_export(
         export, &how, constants->gpu, &constants->shares, fault, &physics->footprint);
@@ -262,6 +275,48 @@ static int play_export(const struct physics_constants *constants,
                                                                 (double)export->model->parameters;
     physics->footprint.states = physics->footprint.weights *
                                 optimizer_traits(export->optimizer)->states;
+    return r;
+}
+
+/* Adds notes about a compiled step: what it is like in the pool, and what is not known. */
+static void describe_compiled(const struct estimate_request *request,
+    const struct footprint *footprint, struct estimate *ret_estimate)
+{
+    const struct compiled_step *step = &request->export->compiled;
+    estimate_note(ret_estimate, 0,
+        "of JAX with XLA_PYTHON_CLIENT_PREALLOCATE=false, else it takes three quarters of the GPU: "
+        "%.0f MiB in use at the peak, in a pool that grows by doubling",
+        footprint->live / (double)MIB);
+    if (!step->is_for_gpu)
+        estimate_note(ret_estimate, 0,
+            "not compiled for a GPU, where temporaries are other ones: export on a GPU");
+    if (!step->code_bytes.known)
+        estimate_note(ret_estimate, 0, "without the program's code, whose size is not known");
+}
+
+/*
+ * JAX's context is not measured yet (tests/gpu/jax_trial.py does): taken for that of PyTorch with
+ * cuBLAS and cuDNN. The program's code lies beside the pool.
+ */
+static int play_compiled(const struct physics_constants *constants,
+    const struct estimate_request *request, struct fault *fault, struct estimate *ret_estimate,
+    struct physics *physics)
+{
+    const struct export *export = request->export;
+    int64_t batch = estimate_batch(request).value;
+    if (batch != export->model->batch.value)
+        return estimate_note(ret_estimate, ESTIMATE_UNKNOWN,
+            "the step was compiled for a batch of %lld alone",
+            (long long)export->model->batch.value);
+    /* 618 to 634 MiB with the code were measured on an H200 (docs/measured/jax.md): XLA's libraries
+     * add nothing to the context. */
+    physics->context_bytes = context_of(constants, request, false, false) +
+                             (export->compiled.code_bytes.known
+                                     ? (double)export->compiled.code_bytes.value
+                                     : 0);
+    int r = compiled_replay(&export->compiled, fault, &physics->footprint);
+    if (r == 0)
+        describe_compiled(request, &physics->footprint, ret_estimate);
     return r;
 }
 
@@ -297,8 +352,8 @@ static int play_summary(const struct physics_constants *constants,
     int r = tape_build(request, fault, &tape, &why);
     if (r != 0)
         return r < 0 ? r : estimate_note(ret_estimate, ESTIMATE_UNKNOWN, "%s", why);
-    physics->context_bytes = gpu_traits_context(
-        constants->gpu, tape.multiplies, tape.convolves || tape.autocast);
+    physics->context_bytes = context_of(
+        constants, request, tape.multiplies, tape.convolves || tape.autocast);
     const struct optimizer_traits *optimizer = optimizer_traits(request->optimizer);
     r = allocator_replay_tape(
         &tape, optimizer, constants->gpu, &constants->shares, fault, &physics->footprint);
@@ -316,6 +371,8 @@ static enum evidence evidence_of(
     const struct estimate_request *request, const struct physics *physics)
 {
     const struct tape_doubts *doubts = &physics->doubts;
+    if (request->export && request->export->compiled.is_there)
+        return EVIDENCE_COMPILED;
     if (request->export && strcmp(request->export->method, "script") == 0)
         return EVIDENCE_SCRIPT;
     if (request->export)
@@ -341,8 +398,10 @@ int physics_run_with(const struct physics_constants *constants,
     if (!estimate_batch(request).known)
         return estimate_note(
             estimate, ESTIMATE_UNKNOWN, "neither the task nor the summary says the batch size");
-    int r = (request->export ? play_export : play_summary)(
-        constants, request, fault, estimate, ret_physics);
+    bool is_compiled = request->export && request->export->compiled.is_there;
+    int r = (is_compiled       ? play_compiled
+             : request->export ? play_export
+                               : play_summary)(constants, request, fault, estimate, ret_physics);
     if (r == 0) {
         describe_division(request, estimate);
         estimate->evidence = evidence_of(request, ret_physics);

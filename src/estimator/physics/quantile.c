@@ -41,11 +41,12 @@ const char *network_kind_name(enum network_kind kind)
 }
 
 /* The evidence whose errors are taken for those of an estimate. A script's export knows as much of
- * the kernels as any export; where cuDNN tries kernels, most of the memory may be missing. */
+ * the kernels as any export; where cuDNN tries kernels, most of the memory may be missing. Steps
+ * that JAX compiled are doubtful until enough of them are measured. */
 static enum evidence calibrated_as(const struct physics *physics, enum evidence evidence)
 {
     bool of_export = evidence == EVIDENCE_SCRIPT || evidence == EVIDENCE_EXPORT;
-    if (of_export && physics->tries_kernels)
+    if ((of_export && physics->tries_kernels) || evidence == EVIDENCE_COMPILED)
         return EVIDENCE_DOUBTFUL;
     return of_export ? EVIDENCE_EXPORT : evidence;
 }

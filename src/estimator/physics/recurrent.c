@@ -4,9 +4,9 @@
  *
  * A summary shows a recurrent layer as one row with its parameters and its output. Its number of
  * layers and directions follows from them: the search tries stacks until one has that many
- * parameters. The terms of reserve and workspace were read off what the allocator of an H200 saw
- * for LSTM and GRU of one and two layers (cuDNN 9.19; python/colloc_export/recurrent.py has the
- * same terms).
+ * parameters. The terms of reserve and workspace were read off the requests to the allocator of an
+ * H200 for LSTM and GRU of one and two layers (cuDNN 9.19; python/colloc_export/recurrent.py has
+ * the same terms).
  *
  * Example: LSTM(64, 64) has 33,280 parameters, 4 gates * 64 units * (64 + 64 + 2). Its output of 64
  * numbers for each step fits one layer in one direction; each unit keeps 5 numbers for each step.

@@ -6,8 +6,8 @@
  * linear function of twenty ratios: y = w . features. The estimate is physics times exp(y). w is in
  * graph_weights.inc, one row for each kind of evidence; its entries carry the feature's name, so
  * their order means nothing. scripts/fit-estimators makes it from the measured runs in data/memory.
- * A row that is not there means no correction: the fit found none that helps networks of families
- * it had not seen.
+ * A missing row means no correction: the fit found none that helps networks of families that it had
+ * not seen.
  *
  * Example: a summary's intercept of -0.021 alone would lower all estimates above the context by 2
  * %.

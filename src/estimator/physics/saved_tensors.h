@@ -19,7 +19,7 @@ struct saved_tensors {
                       them */
     bool single_precision; /* autocast runs it in 32 bit */
     bool half_precision;   /* autocast runs it in 16 bit */
-    bool promotes;         /* its output has the type of its parameters: 32 bit */
+    bool promotes;         /* its output has its parameters' type: 32 bit */
 };
 
 /* Returns what autograd saves for the gradient of this layer. */

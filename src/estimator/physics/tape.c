@@ -4,9 +4,10 @@
  * other.
  *
  * A summary lists layers, not the program that calls them. So the tape is put together in order:
- * layer_op.c makes an operation of a layer, layer_input.c finds what the layer is applied to,
- * attention.c, blocks.c and branches.c add the operations in the code of the modules around it, and
- * library_rules.c has the rules of published libraries. Each guess is counted in the tape's doubts.
+ * layer_op.c makes an operation of a layer, layer_input.c finds the tensor that the layer is
+ * applied to, attention.c, blocks.c and branches.c add the operations in the code of the modules
+ * around it, and library_rules.c has the rules of published libraries. Each guess is counted in the
+ * tape's doubts.
  *
  * Example: for the rows Conv2d [64, 56, 56], BatchNorm2d [64, 56, 56], ReLU [64, 56, 56] the tape
  * has the batch (its size from the convolution's parameters) and three operations. The batch norm
@@ -167,7 +168,7 @@ static int take_all(struct builder *builder)
     return r < 0 ? r : blocks_end(builder, &blocks, 0);
 }
 
-/* A convolution whose output is a result of the network beside the last. */
+/* A convolution whose output is a result of the network, besides the last one. */
 static bool is_head(const struct builder *builder, size_t i)
 {
     const struct op *op = &builder->tape->ops[i];
@@ -176,11 +177,10 @@ static bool is_head(const struct builder *builder, size_t i)
 }
 
 /*
- * Keeps what the loss of a detector needs of the maps of its heads, which no layer reads. A head is
- * a convolution that is applied at three scales or more. The focal loss
- * (arXiv:1708.02002, torchvision.ops.sigmoid_focal_loss) computes in 32 bit for each element and
- * keeps logits, probability, targets and their complement, cross-entropy, its weight, the power and
- * its base.
+ * Keeps the tensors that a detector's loss needs of the maps of its heads, which no layer reads. A
+ * head is a convolution that is applied at three scales or more. The focal loss (arXiv:1708.02002,
+ * torchvision.ops.sigmoid_focal_loss) computes in 32 bit for each element and keeps logits,
+ * probability, targets and their complement, cross-entropy, its weight, the power and its base.
  */
 static void keep_maps_of_head(struct builder *builder, size_t i)
 {

@@ -31,7 +31,7 @@ struct tensor {
 
 struct op {
     enum layer_kind kind;
-    int layer; /* index in the model; TAPE_NONE for what the text does not show */
+    int layer;                     /* index in the model; TAPE_NONE: not in the text */
     int inputs[OP_INPUTS], output; /* tensors; TAPE_NONE */
     bool keeps_inputs, keeps_output;
     bool in_place;     /* the output is the input's memory */
@@ -51,10 +51,10 @@ struct op {
 
 /* Doubts of the construction: features of the residual, which decide how wide the quantiles are. */
 struct tape_doubts {
-    double unknown_share;  /* of the outputs, made by layers of a type that is not known */
+    double unknown_share;  /* of outputs of layers whose type is not known */
     int unknown_layer;     /* the first of them; TAPE_NONE */
     double unshaped_share; /* of the leaves, without a shape */
-    double hidden_share;   /* of the parameters, in blocks whose insides are left out */
+    double hidden_share;   /* of the parameters in blocks whose layers are left out */
     double most_taps;      /* of a convolution in 32 bit over anything but the data */
     size_t n_merges;       /* tensors that no layer of the text makes */
     size_t n_guessed;      /* operations whose input was not found */

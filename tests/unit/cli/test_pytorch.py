@@ -238,7 +238,7 @@ class FakeInterpreter(Case):
                 self.wait_gone(int(file.read()))
 
     def wait_gone(self, pid):
-        """Killed; whoever takes in orphans may not have looked yet."""
+        """Killed; its new parent may not have reaped it yet."""
         end = time.monotonic() + 30
         while time.monotonic() < end:
             try:

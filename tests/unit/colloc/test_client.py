@@ -239,7 +239,7 @@ class Socket(ClientCase):
         )
         with mock.patch.dict(os.environ, {"COLLOC_SOCKET": ""}), places:
             self.assertEqual(colloc.Client().socket, self.socket)
-            os.chmod(self.folder, 0o777)  # anybody may have put the socket there
+            os.chmod(self.folder, 0o777)  # any user may have put the socket there
             with self.assertRaisesRegex(ConnectionRefusedError, "/no/such or .*colloc serve"):
                 colloc.Client()
 

@@ -12,7 +12,7 @@ from needs_torch import nn, torch  # noqa: E402
 
 from colloc_export import Task, export  # noqa: E402
 from colloc_export.attention import attention_with, kernel_of  # noqa: E402
-from colloc_export.export import NotLinear, Pairs  # noqa: E402
+from colloc_export.describe import NotLinear, Pairs  # noqa: E402
 from colloc_export.recurrent import Shape  # noqa: E402
 from colloc_export.scratch import scratch_of  # noqa: E402
 from colloc_export.tracker import Storages, Tracker  # noqa: E402

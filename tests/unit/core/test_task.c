@@ -188,6 +188,13 @@ static void an_estimator_gives_a_kind_of_requirement(void **state)
     assert_int_equal(need_kind_of_estimator(""), NEED_ESTIMATED);
 }
 
+/* 10,000 queued tasks are 3.7 MiB of a daemon's memory (docs/measured/bench.md). What only a placed
+ * task has is in task_run. */
+static void a_task_is_small(void **state)
+{
+    assert_true(sizeof(struct task) <= 376);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -198,6 +205,7 @@ int main(void)
         cmocka_unit_test(a_move_that_is_not_allowed_ends_the_program),
         cmocka_unit_test(names_go_there_and_back),
         cmocka_unit_test(an_estimator_gives_a_kind_of_requirement),
+        cmocka_unit_test(a_task_is_small),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -102,10 +102,10 @@ void gpu_sample_fini(struct gpu_sample *sample)
 }
 
 int ancestry_cache_find_root(
-    struct ancestry_cache *cache, pid_t pid, const pid_t *roots, size_t count, int64_t now_us)
+    struct ancestry_cache *cache, pid_t pid, const struct attempt_roots *roots, int64_t now_us)
 {
-    for (size_t i = 0; i < count; i++)
-        if (roots[i] == SHIM && pid == TASKS_PROCESS)
+    for (size_t i = 0; i < roots->count; i++)
+        if (roots->shims[i] == SHIM && pid == TASKS_PROCESS)
             return (int)i;
     return -1;
 }

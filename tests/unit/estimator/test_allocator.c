@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The rules of PyTorch's caching allocator, one by one. */
+/* The rules of PyTorch's caching allocator, one by one; and those of XLA's that differ. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -216,6 +216,46 @@ static void test_random_walk(void **state)
     allocator_fini(&a);
 }
 
+/* BFC: 2 MiB, then twice as much for each further region, and more where a request needs it: that
+ * one is not doubled once more. */
+static void test_regions_grow(void **state)
+{
+    static const struct {
+        int64_t request, reserved;
+    } steps[] = {
+        {MIB, 2 * MIB},
+        {2 * MIB, 6 * MIB}, /* a region of 4 MiB, split */
+        {2 * MIB, 6 * MIB},
+        {2 * MIB, 14 * MIB}, /* of 8 MiB */
+        {5 * MIB, 14 * MIB},
+        {40 * MIB, 78 * MIB}, /* of 64 MiB; the next one has as many */
+        {30 * MIB, 142 * MIB},
+        {65 * MIB, 270 * MIB},
+    };
+    struct allocator a;
+    allocator_init_bfc(&a);
+    for (size_t i = 0; i < ARRAY_SIZE(steps); i++) {
+        take(&a, steps[i].request);
+        assert_int_equal(a.reserved, steps[i].reserved);
+    }
+    allocator_fini(&a);
+}
+
+/* BFC: the rest of a block stays in it while it is smaller than the request and than 128 MiB. */
+static void test_rests_of_bfc(void **state)
+{
+    struct allocator a;
+    allocator_init_bfc(&a);
+    int whole = take(&a, 3 * MIB);
+    assert_int_equal(a.blocks[whole].size, 4 * MIB);
+    int small = take(&a, 1);
+    assert_int_equal(a.blocks[small].size, 256);
+    int large = take(&a, 300 * MIB);
+    assert_int_equal(a.blocks[large].size, 300 * MIB);
+    assert_int_equal(a.reserved, (4 + 4 + 512) * MIB);
+    allocator_fini(&a);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -229,6 +269,8 @@ int main(void)
         cmocka_unit_test(test_addresses),
         cmocka_unit_test(test_impossible_requests),
         cmocka_unit_test(test_random_walk),
+        cmocka_unit_test(test_regions_grow),
+        cmocka_unit_test(test_rests_of_bfc),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

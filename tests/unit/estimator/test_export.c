@@ -12,6 +12,7 @@
 #include "base/units.h"
 #include "estimator/estimator.h"
 #include "estimator/physics/allocator_replay.h"
+#include "estimator/physics/compiled_replay.h"
 
 static const struct gpu_traits bare = {.match = ""};
 static const struct export_replay once = {.batch = 1};
@@ -199,7 +200,8 @@ static void test_several_gpus(void **state)
     assert_true(two.floor_bytes.value > one.floor_bytes.value);
     assert_non_null(strstr(two.note, "DistributedDataParallel"));
     assert_non_null(strstr(two.note, "NCCL"));
-    assert_true(divided.bytes.value == one.bytes.value);
+    assert_true(divided.bytes.value >= one.bytes.value + 850 * (double)MIB);
+    assert_true(divided.bytes.value < one.bytes.value + 950 * (double)MIB);
     assert_non_null(strstr(divided.note, "what fsdp saves is not taken away"));
 }
 
@@ -217,6 +219,38 @@ static void test_contradictions_are_told(void **state)
             "made in fp32"));
 }
 
+static struct footprint replay_compiled(const struct compiled_step *step)
+{
+    struct footprint footprint;
+    struct fault fault = {""};
+    assert_int_equal(compiled_replay(step, &fault, &footprint), 0);
+    return footprint;
+}
+
+/* Parameters of 48 MiB and a batch of 1 MiB; temporaries of 50 MiB; a loss. */
+static void test_compiled_step(void **state)
+{
+    int64_t arguments[] = {48 * MIB, MIB};
+    struct compiled_output outputs[] = {{4, COMPILED_NO_ARGUMENT}, {48 * MIB, 0}};
+    struct compiled_step step = {.is_there = true,
+        .arguments = arguments,
+        .n_arguments = 2,
+        .outputs = outputs,
+        .n_outputs = 1,
+        .temp_bytes = 50 * MIB};
+    struct footprint donated = replay_compiled(&step);
+    assert_true(donated.live == 99.0 * MIB + 4);
+    assert_true(donated.reserved == (64 + 64) * MIB);
+    step.n_outputs = 2; /* old and new parameters at once: in the region of the temporaries */
+    struct footprint held = replay_compiled(&step);
+    assert_true(held.live == 147.0 * MIB + 4);
+    assert_true(held.reserved == (64 + 64 + 128) * MIB);
+    step.argument_bytes = (struct count){60 * MIB, true}; /* padded by the compiler */
+    assert_true(replay_compiled(&step).live == 158.0 * MIB + 4);
+    step.argument_bytes = (struct count){MIB, true}; /* parameters that the step does not read */
+    assert_true(replay_compiled(&step).live == held.live);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -228,6 +262,7 @@ int main(void)
         cmocka_unit_test(test_loop_goes_on),
         cmocka_unit_test(test_several_gpus),
         cmocka_unit_test(test_contradictions_are_told),
+        cmocka_unit_test(test_compiled_step),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

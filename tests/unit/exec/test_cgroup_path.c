@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include <stdio.h>
 #include <string.h>
 
 #include "exec/cgroup_path.h"
@@ -83,6 +84,37 @@ static void attempts_have_names_and_back(void **state)
     assert_false(cgroup_of_attempt("/c", "/tasks/12/3", path, 8));
 }
 
+static void assert_attempt(const char *own, uint64_t task, int attempt)
+{
+    uint64_t found_task = 0;
+    int found_attempt = 0;
+    assert_int_equal(
+        cgroup_parse_attempt(own, "/var/lib/colloc", &found_task, &found_attempt), task > 0);
+    if (task)
+        assert_int_equal(found_task, task);
+    assert_int_equal(found_attempt, task ? attempt : found_attempt);
+}
+
+static void attempts_are_found_above_a_process(void **state)
+{
+    char below[300];
+    assert_true(cgroup_of_attempt("/x/colloc", "/var/lib/colloc/tasks/12/3", path, sizeof path));
+    assert_attempt(path, 12, 3);
+    snprintf(below, sizeof below, "/colloc/other%s/docker/5e0b", path);
+    assert_attempt(below, 12, 3);
+    assert_true(cgroup_of_attempt("/x/colloc", "/srv/tasks/12/3", path, sizeof path));
+    assert_attempt(path, 0, 0); /* another daemon's */
+    assert_true(cgroup_of_attempt("/x/slurm", "/var/lib/colloc/tasks/12/3", path, sizeof path));
+    assert_attempt(path, 0, 0); /* not below the home of attempts */
+    assert_attempt("/", 0, 0);
+    assert_attempt("/x/colloc", 0, 0);
+    assert_attempt("/x/colloc/", 0, 0);
+    memset(below, '9', sizeof below - 1);
+    memcpy(below, "/colloc/1f0c9a77-", 17);
+    below[sizeof below - 1] = '\0';
+    assert_attempt(below, 0, 0);
+}
+
 static void counters_are_read(void **state)
 {
     assert_int_equal(cgroup_parse_value("low 0\noom 2\noom_kill 1\n", "oom_kill"), 1);
@@ -99,6 +131,7 @@ int main(void)
         cmocka_unit_test(the_own_cgroup_is_found),
         cmocka_unit_test(controllers_are_enabled_only_where_no_process_is),
         cmocka_unit_test(attempts_have_names_and_back),
+        cmocka_unit_test(attempts_are_found_above_a_process),
         cmocka_unit_test(counters_are_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -82,17 +82,18 @@ static void test_ancestry_is_cached_for_a_second(void **state)
 {
     static struct ancestry_cache cache;
     pid_t grandchild, child = start_two(&grandchild);
-    const pid_t roots[] = {1, child};
+    const pid_t tops[] = {1, child};
+    const struct attempt_roots roots = {.shims = tops, .count = 2},
+                               one = {.shims = &tops[1], .count = 1};
     const int64_t second_us = 1000000;
-    assert_int_equal(ancestry_cache_find_root(&cache, grandchild, roots, 2, second_us), 1);
+    assert_int_equal(ancestry_cache_find_root(&cache, grandchild, &roots, second_us), 1);
     kill(grandchild, SIGKILL);
     kill(child, SIGKILL);
     waitpid(child, NULL, 0);
-    assert_int_equal(ancestry_cache_find_root(&cache, grandchild, roots, 2, 2 * second_us - 1), 1);
-    assert_int_equal(
-        ancestry_cache_find_root(&cache, grandchild, &roots[1], 1, 2 * second_us - 1), -1);
+    assert_int_equal(ancestry_cache_find_root(&cache, grandchild, &roots, 2 * second_us - 1), 1);
+    assert_int_equal(ancestry_cache_find_root(&cache, grandchild, &one, 2 * second_us - 1), -1);
     assert_int_not_equal(
-        ancestry_cache_find_root(&cache, grandchild, roots, 2, 2 * second_us + 1), 1);
+        ancestry_cache_find_root(&cache, grandchild, &roots, 2 * second_us + 1), 1);
 }
 
 int main(void)

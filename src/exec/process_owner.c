@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Finds the attempt of a process. Most processes of a task descend from its shim. A process that a
+ * server starts for the task does not, such as a container that dockerd starts, or a training that
+ * a fork server with loaded libraries forks. Such a server puts it into the task's cgroup
+ * (COLLOC_CGROUP) or one below, where it is also limited and ended with the task:
+ *
+ *     /colloc/1f0c9a77-12.1/docker-5e0b...    is task 12's, while its attempt 1 runs
+ *
+ * Only root may move processes there, so a user cannot charge a process to another user's task.
+ */
+#include "exec/process_owner.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "base/file.h"
+#include "exec/cgroup_path.h"
+#include "exec/tree.h"
+
+#define CGROUP_TEXT_SIZE 8192 /* chosen: a path of 4096, and short ones of v1's hierarchies */
+
+static int find_by_cgroup(pid_t pid, const struct attempt_roots *roots)
+{
+    char path[32], own[CGROUP_PATH_SIZE], text[CGROUP_TEXT_SIZE];
+    uint64_t task;
+    int attempt;
+    snprintf(path, sizeof path, "/proc/%d/cgroup", (int)pid);
+    bool is_attempt = file_read_start(path, text, sizeof text) > 0 &&
+                      cgroup_parse_own(text, own, sizeof own) &&
+                      cgroup_parse_attempt(own, roots->state_dir, &task, &attempt);
+    for (size_t i = 0; is_attempt && i < roots->count; i++)
+        if (roots->tasks[i] == task && roots->attempts[i] == attempt)
+            return (int)i;
+    return -1;
+}
+
+int process_owner_find(pid_t pid, const struct attempt_roots *roots)
+{
+    int found = tree_find_root(pid, roots->shims, roots->count);
+    return found < 0 && roots->count > 0 && roots->state_dir ? find_by_cgroup(pid, roots) : found;
+}
