@@ -107,9 +107,10 @@ static const struct option_spec options[] = {
         .kind = OPTION_TEXT,
         .argument = "HOW",
         .max = 16,
-        .help = "setup: what proves the agents of the nodes to colloc-slurm: munge; or tls, by a "
-                "key; default: as slurm.yaml says, else tls where AuthType of slurm.conf is not "
-                "auth/munge"},
+        .help =
+            "setup: how the nodes' agents and colloc-slurm prove their identity: munge; or tls, "
+            "by a shared key; default: as slurm.yaml says, else tls if AuthType of slurm.conf "
+            "is not auth/munge"},
     [SLURM_SETTINGS] = {.name = "settings",
         .kind = OPTION_FILE,
         .argument = "DIR",
@@ -428,18 +429,16 @@ const struct command command_slurm = {
     .usage = "[OPTION...] setup|check|remove|script [NAME]",
     .summary = "prepare a Slurm cluster for sharing GPUs, check it, and undo that",
     .description =
-        "setup prints what slurm.conf, gres.conf, plugstack.conf and Slurm's Lua scripts "
-        "need so that colloc can share the GPUs of the nodes in slurm.conf; with "
-        "--write it changes the files, between markers and only in the folder of "
-        "slurm.conf; and node-auth in slurm.yaml and its key, where the agents of the nodes "
-        "do without munge. Run it on slurmctld's machine; Slurm has to be restarted "
-        "afterwards.\n\n"
+        "setup prints the changes of slurm.conf, gres.conf, plugstack.conf and Slurm's Lua "
+        "scripts that colloc needs to share the GPUs of the nodes in slurm.conf. With --write it "
+        "changes the files, between markers and only in the folder of slurm.conf. If the nodes' "
+        "agents do not use munge, it also sets node-auth in slurm.yaml and makes the key. Run it "
+        "on slurmctld's machine, and restart Slurm afterwards.\n\n"
         "check tests the running cluster: slurmctld, munge, Slurm's version, nodes, "
-        "partitions, the Lua script, clocks, and what proves the agents, which can be "
-        "checked on a node, too. The exit status is 0 if all checks pass, "
+        "partitions, the Lua script, clocks, and how the agents prove their identity, which can "
+        "be checked on a node, too. The exit status is 0 if all checks pass, "
         "else 1. Give it the options that setup was given.\n\n"
-        "remove takes out what setup wrote; the files are then what they were, byte "
-        "for byte.\n\n"
+        "remove takes back the changes of setup and restores the files, byte for byte.\n\n"
         "script prints job_submit.lua, jobcomp.lua or cli_filter.lua, for a site that "
         "has one already.\n\n"
         "docs/slurm.md is the guide.",

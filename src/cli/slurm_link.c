@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The link between colloc-slurm and the agents, as far as it is set on this machine. Setup writes
- * `node-auth: tls` into slurm.yaml, and into collocd.yaml where this machine has an agent, and
- * makes the key. It cannot write on other machines, so it prints what they need; there `colloc
- * slurm check` prints a digest of the key, by which two machines are compared.
+ * This machine's settings of the link between colloc-slurm and the agents. Setup makes the key, and
+ * writes `node-auth: tls` into slurm.yaml, and into collocd.yaml if this machine has an agent. It
+ * cannot write on other machines, so it prints the commands for them; there `colloc slurm check`
+ * prints a digest of the key, by which two machines are compared.
  *
- * A key that setup has made says so in its second line, which nothing reads: so remove takes it out
- * again, and leaves one that the site has made.
+ * A key made by setup has a second line that says so, which the programs do not read. By it
+ * `remove` deletes such a key, and keeps one that the site has made.
  */
 #include "cli/slurm_link.h"
 
@@ -161,7 +161,7 @@ static bool is_without_munge(const struct slurm_folder *folder)
            strcmp(type, "auth/munge") != 0;
 }
 
-/* A key in another place than the programs' own is named. */
+/* The key's path is written if it is not the programs' default. */
 static int plan_file(const struct slurm_link *link, struct folder_file *file, struct fault *fault)
 {
     struct text_edits edits;
@@ -189,7 +189,7 @@ int slurm_link_plan(struct slurm_link *link, const struct slurm_folder *folder,
         r = plan_file(link, agent, fault);
     if (r == 0 && link->is_tls && link->has_key)
         r = read_key(link->key_path, fault, digest);
-    return r == -EACCES ? 0 : r; /* who only prints need not be root */
+    return r == -EACCES ? 0 : r; /* printing does not need root */
 }
 
 void slurm_link_print_nodes(const struct slurm_link *link)
@@ -237,7 +237,7 @@ void slurm_link_find_wake_file(struct slurm_link *link, char *ret_path, size_t s
     snprintf(ret_path, size, "%s", *conf.wake_file ? conf.wake_file : WAKE_FILE_USUAL);
 }
 
-/* A GPU that is well, but has a text: its node's agent is silent, or has never reported. */
+/* A healthy GPU with a text: its node's agent is silent, or has never reported. */
 static void count_agents(const json_t *gpus, struct agents_seen *seen)
 {
     const char *last = "";

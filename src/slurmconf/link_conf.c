@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Reads lines "setting: value" of a YAML file that has nothing else. The programs themselves parse
- * it by libyaml; here it is enough to find the few lines that setup and check are about.
+ * it by libyaml; here it is enough to find the few lines that setup and check need.
  */
 #include "slurmconf/link_conf.h"
 
@@ -12,7 +12,7 @@
 
 #include "base/array.h"
 
-/* The value without what YAML has around it: quotes, or a comment behind it. */
+/* The value without YAML's quotes around it or a comment after it. */
 static struct span value_of(struct span rest)
 {
     struct span value = span_trim(rest);
