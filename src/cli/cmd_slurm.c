@@ -18,6 +18,7 @@
 #include "cli/slurm_folder.h"
 #include "cli/slurm_link.h"
 #include "cli/slurm_plan.h"
+#include "slurmconf/link_conf.h"
 #include "slurmconf/slurm_check.h"
 
 enum {
@@ -70,10 +71,10 @@ static const struct option_spec options[] = {
     [SLURM_WAKE] = {.name = "wake-file",
         .kind = OPTION_FILE,
         .argument = "FILE",
-        .default_text = "/run/colloc/wake",
         .help =
             "file that slurmctld writes a line to for each submission and end, and colloc-slurm "
-            "watches; default: {default}"},
+            "watches; default: colloc-wake in the StateSaveLocation of slurm.conf, which is "
+            "SlurmUser's"},
     [SLURM_SPANK] = {.name = "spank",
         .kind = OPTION_FILE,
         .argument = "FILE",
@@ -106,9 +107,10 @@ static const struct option_spec options[] = {
         .kind = OPTION_TEXT,
         .argument = "HOW",
         .max = 16,
-        .help = "setup: what proves the agents of the nodes to colloc-slurm: munge; or tls, by a "
-                "key; default: as slurm.yaml says, else tls where AuthType of slurm.conf is not "
-                "auth/munge"},
+        .help =
+            "setup: how the nodes' agents and colloc-slurm prove their identity: munge; or tls, "
+            "by a shared key; default: as slurm.yaml says, else tls if AuthType of slurm.conf "
+            "is not auth/munge"},
     [SLURM_SETTINGS] = {.name = "settings",
         .kind = OPTION_FILE,
         .argument = "DIR",
@@ -128,13 +130,27 @@ static const char *text_option(const struct invocation *invocation, int option)
     return text ? text : options[option].default_text;
 }
 
-static struct slurm_choices choices_of(const struct invocation *invocation)
+/* slurmctld must be able to write the file, as SlurmUser: its own folder is always there. */
+static void find_wake_file(
+    const struct invocation *invocation, const struct slurm_folder *folder, char *path, size_t size)
+{
+    const char *given = invocation->values[SLURM_WAKE].text;
+    char state[4000];
+    if (given)
+        snprintf(path, size, "%s", given);
+    else if (slurm_folder_setting(folder, "StateSaveLocation", state, sizeof state))
+        snprintf(path, size, "%s/colloc-wake", state);
+    else
+        snprintf(path, size, WAKE_FILE_USUAL);
+}
+
+static struct slurm_choices choices_of(
+    const struct invocation *invocation, const struct slurm_folder *folder)
 {
     const struct option_value *shards = &invocation->values[SLURM_SHARDS];
-    return (struct slurm_choices){
+    struct slurm_choices choices = {
         .intake = text_option(invocation, SLURM_INTAKE),
         .run = text_option(invocation, SLURM_RUN),
-        .wake_file = text_option(invocation, SLURM_WAKE),
         .spank = invocation->values[SLURM_SPANK].text,
         .takes_partition = invocation->values[SLURM_TAKE].number,
         .estimates_only = invocation->values[SLURM_ESTIMATES].number,
@@ -143,6 +159,8 @@ static struct slurm_choices choices_of(const struct invocation *invocation)
         .login = invocation->values[SLURM_LOGIN].text,
         .controller_user = text_option(invocation, SLURM_CONTROLLER_USER),
     };
+    find_wake_file(invocation, folder, choices.wake_file, sizeof choices.wake_file);
+    return choices;
 }
 
 static bool is_partition_name(const char *name)
@@ -255,7 +273,7 @@ static enum link_choice link_choice_of(const struct invocation *invocation)
 static int set_up_slurm(
     const struct invocation *invocation, struct slurm_target *target, struct fault *fault)
 {
-    const struct slurm_choices choices = choices_of(invocation);
+    const struct slurm_choices choices = choices_of(invocation, &target->slurm);
     int r = 0;
     if (invocation->values[SLURM_WRITE].number)
         r = slurm_plan_require_controller(&choices, fault);
@@ -280,7 +298,7 @@ static int take_out(
 static int print_script(
     const struct invocation *invocation, struct slurm_target *target, struct fault *fault)
 {
-    const struct slurm_choices choices = choices_of(invocation);
+    const struct slurm_choices choices = choices_of(invocation, &target->slurm);
     char *text = slurm_plan_script(&choices, &target->slurm, invocation->operands[1]);
     if (!text)
         return fault_set(fault, EINVAL,
@@ -320,7 +338,7 @@ static int check_cluster(
     char *texts[ARRAY_SIZE(queries)];
     int status[ARRAY_SIZE(queries)];
     struct doctor_check checks[SLURM_CHECKS_MAX];
-    const struct slurm_choices choices = choices_of(invocation);
+    const struct slurm_choices choices = choices_of(invocation, &target->slurm);
     for (size_t i = 0; i < ARRAY_SIZE(queries); i++)
         texts[i] = read_command(queries[i], &status[i]);
     char *wanted = slurm_plan_script(&choices, &target->slurm, "job_submit.lua");
@@ -336,7 +354,11 @@ static int check_cluster(
         .guard_wanted = wanted ? wanted : "",
         .now_s = time(NULL),
         .agents = slurm_link_ask_agents(&target->link)};
+    char wake_file[LINK_PATH_SIZE];
     slurm_link_find_sides(&target->link, &facts.controller, &facts.agent);
+    slurm_link_find_wake_file(&target->link, wake_file, sizeof wake_file);
+    facts.wake_file = wake_file;
+    facts.wake_wanted = choices.wake_file;
     size_t count = slurm_check_run(&facts, checks);
     bool is_ok = check_table_print(checks, count, invocation->common[COMMON_JSON].number);
     for (size_t i = 0; i < ARRAY_SIZE(queries); i++)
@@ -407,18 +429,16 @@ const struct command command_slurm = {
     .usage = "[OPTION...] setup|check|remove|script [NAME]",
     .summary = "prepare a Slurm cluster for sharing GPUs, check it, and undo that",
     .description =
-        "setup prints what slurm.conf, gres.conf, plugstack.conf and Slurm's Lua scripts "
-        "need so that colloc can share the GPUs of the nodes in slurm.conf; with "
-        "--write it changes the files, between markers and only in the folder of "
-        "slurm.conf; and node-auth in slurm.yaml and its key, where the agents of the nodes "
-        "do without munge. Run it on slurmctld's machine; Slurm has to be restarted "
-        "afterwards.\n\n"
+        "setup prints the changes of slurm.conf, gres.conf, plugstack.conf and Slurm's Lua "
+        "scripts that colloc needs to share the GPUs of the nodes in slurm.conf. With --write it "
+        "changes the files, between markers and only in the folder of slurm.conf. If the nodes' "
+        "agents do not use munge, it also sets node-auth in slurm.yaml and makes the key. Run it "
+        "on slurmctld's machine, and restart Slurm afterwards.\n\n"
         "check tests the running cluster: slurmctld, munge, Slurm's version, nodes, "
-        "partitions, the Lua script, clocks, and what proves the agents, which can be "
-        "checked on a node, too. The exit status is 0 if all checks pass, "
+        "partitions, the Lua script, clocks, and how the agents prove their identity, which can "
+        "be checked on a node, too. The exit status is 0 if all checks pass, "
         "else 1. Give it the options that setup was given.\n\n"
-        "remove takes out what setup wrote; the files are then what they were, byte "
-        "for byte.\n\n"
+        "remove takes back the changes of setup and restores the files, byte for byte.\n\n"
         "script prints job_submit.lua, jobcomp.lua or cli_filter.lua, for a site that "
         "has one already.\n\n"
         "docs/slurm.md is the guide.",

@@ -133,6 +133,23 @@ struct folder_file *slurm_folder_find(struct slurm_folder *folder, const char *n
     return NULL;
 }
 
+bool slurm_folder_setting(
+    const struct slurm_folder *folder, const char *key, char *ret_value, size_t size)
+{
+    *ret_value = '\0';
+    for (size_t i = 0; i < folder->n_confs; i++) {
+        struct conf_text conf;
+        struct span value;
+        if (conf_text_parse(span_of(folder->files[i].text), &conf) == 0)
+            for (size_t k = 0; k < conf.count; k++)
+                if (conf_find(conf.lines[k].text, key, &value) &&
+                    !span_copy(value, ret_value, size))
+                    *ret_value = '\0';
+        conf_text_fini(&conf);
+    }
+    return *ret_value;
+}
+
 static bool is_changed(const struct folder_file *file)
 {
     return file->new_text && strcmp(file->new_text, file->old_text ? file->old_text : "") != 0;

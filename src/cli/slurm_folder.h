@@ -38,8 +38,8 @@ struct slurm_folder {
  */
 int slurm_folder_open(const char *path, struct fault *fault, struct slurm_folder *ret_folder);
 
-/* Reads files of another folder, of which none need be there, nor the folder. As above. `names`
- * ends with NULL. */
+/* Reads files of another folder. Neither they nor the folder need exist. As above. `names` ends
+ * with NULL. */
 int slurm_folder_open_files(const char *path, const char *const *names, struct fault *fault,
     struct slurm_folder *ret_folder);
 void slurm_folder_close(struct slurm_folder *folder);
@@ -48,9 +48,20 @@ void slurm_folder_close(struct slurm_folder *folder);
 struct folder_file *slurm_folder_find(struct slurm_folder *folder, const char *name);
 
 /*
+ * Finds a setting in slurm.conf and its included files; of several the last one counts, as for
+ * Slurm.
+ *
+ * ret_value: `size` bytes; "" when there is none, or it is longer
+ *
+ * Returns whether there is one.
+ */
+bool slurm_folder_setting(
+    const struct slurm_folder *folder, const char *key, char *ret_value, size_t size);
+
+/*
  * Writes the files whose new text differs, slurm.conf last (first when `removing`); a file that
  * would be left empty and is not slurm.conf is deleted. Nothing is written when one of them is not
- * in the folder. Mode and owner stay. A folder that is not there is made.
+ * in the folder. Mode and owner stay. A missing folder is made.
  *
  * Returns how many were written, or -errno with a fault.
  */

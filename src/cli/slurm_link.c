@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The link between colloc-slurm and the agents, as far as it is set on this machine. Setup writes
- * `node-auth: tls` into slurm.yaml, and into collocd.yaml where this machine has an agent, and makes
- * the key. It cannot write on other machines, so it prints what they need; there `colloc slurm
- * check` prints a digest of the key, by which two machines are compared.
+ * This machine's settings of the link between colloc-slurm and the agents. Setup makes the key, and
+ * writes `node-auth: tls` into slurm.yaml, and into collocd.yaml if this machine has an agent. It
+ * cannot write on other machines, so it prints the commands for them; there `colloc slurm check`
+ * prints a digest of the key, by which two machines are compared.
  *
- * A key that setup has made says so in its second line, which nothing reads: so remove takes it out
- * again, and leaves one that the site has made.
+ * A key made by setup has a second line that says so, which the programs do not read. By it
+ * `remove` deletes such a key, and keeps one that the site has made.
  */
 #include "cli/slurm_link.h"
 
@@ -25,7 +25,7 @@
 #include "base/file.h"
 #include "base/secret_file.h"
 #include "base/sha256.h"
-#include "slurmconf/conf_text.h"
+#include "cli/slurm_plan.h"
 #include "slurmconf/link_conf.h"
 
 #define CONTROLLER_FILE "slurm.yaml"
@@ -153,23 +153,15 @@ void slurm_link_close(struct slurm_link *link)
     slurm_folder_close(&link->files);
 }
 
-/* The last AuthType line counts, as for Slurm; without one it is munge. */
+/* Without a line it is munge. */
 static bool is_without_munge(const struct slurm_folder *folder)
 {
-    bool is_other = false;
-    for (size_t i = 0; i < folder->n_confs; i++) {
-        struct conf_text conf;
-        struct span value;
-        if (conf_text_parse(span_of(folder->files[i].text), &conf) == 0)
-            for (size_t k = 0; k < conf.count; k++)
-                if (conf_find(conf.lines[k].text, "AuthType", &value))
-                    is_other = !span_is(value, "auth/munge");
-        conf_text_fini(&conf);
-    }
-    return is_other;
+    char type[64];
+    return slurm_folder_setting(folder, "AuthType", type, sizeof type) &&
+           strcmp(type, "auth/munge") != 0;
 }
 
-/* A key in another place than the programs' own is named. */
+/* The key's path is written if it is not the programs' default. */
 static int plan_file(const struct slurm_link *link, struct folder_file *file, struct fault *fault)
 {
     struct text_edits edits;
@@ -197,7 +189,7 @@ int slurm_link_plan(struct slurm_link *link, const struct slurm_folder *folder,
         r = plan_file(link, agent, fault);
     if (r == 0 && link->is_tls && link->has_key)
         r = read_key(link->key_path, fault, digest);
-    return r == -EACCES ? 0 : r; /* who only prints need not be root */
+    return r == -EACCES ? 0 : r; /* printing does not need root */
 }
 
 void slurm_link_print_nodes(const struct slurm_link *link)
@@ -239,7 +231,13 @@ void slurm_link_find_sides(
     find_side(link, AGENT_FILE, ret_agent);
 }
 
-/* A GPU that is well, but has a text: its node's agent is silent, or has never reported. */
+void slurm_link_find_wake_file(struct slurm_link *link, char *ret_path, size_t size)
+{
+    const struct link_conf conf = read_conf(link, CONTROLLER_FILE);
+    snprintf(ret_path, size, "%s", *conf.wake_file ? conf.wake_file : WAKE_FILE_USUAL);
+}
+
+/* A healthy GPU with a text: its node's agent is silent, or has never reported. */
 static void count_agents(const json_t *gpus, struct agents_seen *seen)
 {
     const char *last = "";

@@ -16,7 +16,6 @@
 #include "base/array.h"
 #include "base/beside.h"
 #include "base/tcp_address.h"
-#include "slurmconf/conf_text.h"
 #include "slurmconf/login_conf.h"
 #include "slurmconf/lua_text.h"
 
@@ -36,24 +35,11 @@ static uid_t read_user(const char *name, uid_t unknown)
     return isdigit((unsigned char)*name) ? (uid_t)strtoul(name, NULL, 10) : unknown;
 }
 
-/* The last SlurmUser line counts, as for Slurm; without one it is root. */
+/* Without a line it is root. */
 static uid_t find_slurm_user(const struct slurm_folder *folder)
 {
-    uid_t user = 0;
-    for (size_t i = 0; i < folder->n_confs; i++) {
-        struct conf_text conf;
-        if (conf_text_parse(span_of(folder->files[i].text), &conf) == 0)
-            for (size_t k = 0; k < conf.count; k++) {
-                struct span value;
-                char name[256];
-                if (!conf_find(conf.lines[k].text, "SlurmUser", &value) ||
-                    !span_copy(value, name, sizeof name))
-                    continue;
-                user = read_user(name, user);
-            }
-        conf_text_fini(&conf);
-    }
-    return user;
+    char name[256];
+    return slurm_folder_setting(folder, "SlurmUser", name, sizeof name) ? read_user(name, 0) : 0;
 }
 
 /* The settings of the Lua scripts are written into them: they run inside slurmctld, where another
@@ -142,26 +128,15 @@ static int plan_spank(
     return add_lines(slurm_folder_find(folder, "plugstack.conf"), line, fault);
 }
 
-/* "/run/munge/socket" of AuthInfo=socket=/run/munge/socket,ttl=60; the last such line counts. */
+/* "/run/munge/socket" of AuthInfo=socket=/run/munge/socket,ttl=60. */
 static void find_munge_socket(const struct slurm_folder *folder, char *path, size_t size)
 {
     static const char key[] = "socket=";
-    for (size_t i = 0; i < folder->n_confs; i++) {
-        struct conf_text conf;
-        struct span value;
-        char info[1024];
-        if (conf_text_parse(span_of(folder->files[i].text), &conf) == 0)
-            for (size_t k = 0; k < conf.count; k++) {
-                if (!conf_find(conf.lines[k].text, "AuthInfo", &value) ||
-                    !span_copy(value, info, sizeof info))
-                    continue;
-                const char *at = strstr(info, key);
-                if (at)
-                    snprintf(
-                        path, size, "%.*s", (int)strcspn(at + strlen(key), ","), at + strlen(key));
-            }
-        conf_text_fini(&conf);
-    }
+    char info[1024];
+    const char *at = slurm_folder_setting(folder, "AuthInfo", info, sizeof info) ? strstr(info, key)
+                                                                                 : NULL;
+    if (at)
+        snprintf(path, size, "%.*s", (int)strcspn(at + strlen(key), ","), at + strlen(key));
 }
 
 /* The file in which commands on login nodes find the controller. */

@@ -7,11 +7,13 @@
 
 #include "cli/slurm_folder.h"
 
+#define WAKE_FILE_USUAL "/run/colloc-slurm/wake" /* as slurm/slurm_config.c */
+
 /* The options of `colloc slurm`; texts are borrowed. */
 struct slurm_choices {
     const char *intake, *run; /* partitions */
-    const char *wake_file;
-    const char *spank; /* NULL: the installed plugin, if there is one */
+    char wake_file[4096];     /* that slurmctld writes, and colloc-slurm watches */
+    const char *spank;        /* NULL: the installed plugin, if there is one */
     bool takes_partition, estimates_only;
     int shards;
     int64_t gpu_memory_bytes;    /* with estimates_only */

@@ -213,4 +213,7 @@ void controller_note_dependent(struct slurm_controller *controller, const struct
 /* Lists the changes of the records noted that wait for a job that is run again. */
 void controller_list_dependents(struct slurm_controller *controller);
 
+/* slurmctld could not renew a dependency: it is tried again soon. */
+void controller_retry_renewals(struct slurm_controller *controller);
+
 #endif

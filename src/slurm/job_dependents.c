@@ -11,8 +11,9 @@
  *     job 13    PENDING (DependencyNeverSatisfied): afterok:12(failed)
  *
  * As soon as job 12 is requeued, the dependency of job 13 is set again, unchanged: Slurm judges it
- * by the present state of job 12. If another job has finally failed, job 13 is not changed. All of
- * this is in Slurm's records, so a new controller continues after a kill.
+ * by the present state of job 12. A failed request is repeated later, also when job 12 has
+ * succeeded. If another job has finally failed, job 13 is not changed. All of this is in Slurm's
+ * records, so a new controller continues after a kill.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,10 +37,14 @@ void controller_note_dependent(struct slurm_controller *controller, const struct
         controller->is_broken = true;
 }
 
-/* It ran out of GPU memory, and waits or runs again. */
+/* Chosen: until a failed renewal is tried again. */
+#define RENEWAL_AGAIN_US (2 * SECOND_US)
+
+/* It ran out of GPU memory, and waits or runs again, or has succeeded by now. */
 static bool is_run_again(const struct tracked_job *job)
 {
-    return job->ooms > 0 && job->record && !slurm_state_is_end(job->record->state);
+    return job->ooms > 0 && job->record &&
+           (!slurm_state_is_end(job->record->state) || job->record->state == SLURM_STATE_COMPLETED);
 }
 
 /* Not twice for one job within the period; but for all its dependents at once. */
@@ -207,6 +212,17 @@ static void renew_dependency(struct slurm_controller *controller, const struct s
                     strcmp(record->partition, controller->options.intake_partition) == 0;
     change->begin_s = record->begin_s;
     snprintf(change->dependency, sizeof change->dependency, "%s", text);
+}
+
+/* Which causes it had is not known any more: all that were done with are due again soon. What was
+ * renewed meanwhile is not shown as failed, and left alone. */
+void controller_retry_renewals(struct slurm_controller *controller)
+{
+    for (size_t i = 0; i < controller->n_all; i++) {
+        struct tracked_job *job = controller->all[i];
+        if (job->renewed_us)
+            job->renewed_us = controller->now_us - RENEWAL_PERIOD_US + RENEWAL_AGAIN_US;
+    }
 }
 
 void controller_list_dependents(struct slurm_controller *controller)

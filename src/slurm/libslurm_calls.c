@@ -22,6 +22,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/array.h"
 #include "base/units.h"
@@ -426,7 +427,7 @@ static int find_output_files(
 
 /* ---- changing ---- */
 
-static int update_job(job_desc_msg_t *update, struct fault *fault)
+static int update_once(job_desc_msg_t *update)
 {
     job_array_resp_msg_t *answers = NULL;
     int r = slurm_update_job2(update, &answers);
@@ -436,10 +437,25 @@ static int update_job(job_desc_msg_t *update, struct fault *fault)
             r = SLURM_ERROR;
         }
     }
-    r = r == SLURM_SUCCESS ? 0 : slurm_fault(fault, "slurmctld refuses the change");
     if (answers)
         slurm_free_job_array_resp(answers);
     return r;
+}
+
+/* Without slurmdbd a job has no association. slurmctld then answers a change of its partition with
+ * the errno that an earlier call in the same thread has left (_update_job in its job_mgr.c, 22.05
+ * to 25.05), of 24.11 in more than half of the requests: EAGAIN. Nothing was changed, and another
+ * thread may have none. */
+enum { UPDATE_TRIES = 12, UPDATE_PAUSE_US = 5000 }; /* chosen: 60 ms, of this thread of the pool */
+
+static int update_job(job_desc_msg_t *update, struct fault *fault)
+{
+    int r = update_once(update);
+    for (int i = 1; i < UPDATE_TRIES && r != SLURM_SUCCESS && libslurm_error() == EAGAIN; i++) {
+        usleep(UPDATE_PAUSE_US);
+        r = update_once(update);
+    }
+    return r == SLURM_SUCCESS ? 0 : slurm_fault(fault, "slurmctld refuses the change");
 }
 
 static int requeue_job(char *id, struct fault *fault)

@@ -203,6 +203,8 @@ void slurm_controller_changed(struct slurm_controller *controller,
     const struct slurm_change *change, const char *reason, int64_t now_us)
 {
     struct tracked_job *job = controller_find_job(controller, change->job, change->index);
+    if (change->kind == SLURM_DEPEND && change->result == -EAGAIN)
+        controller_retry_renewals(controller);
     if (!job)
         return;
     if (change->result == 0) {

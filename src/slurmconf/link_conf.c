@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Reads lines "setting: value" of a YAML file that has nothing else. The programs themselves parse
- * it by libyaml; here it is enough to find the few lines that setup and check are about.
+ * it by libyaml; here it is enough to find the few lines that setup and check need.
  */
 #include "slurmconf/link_conf.h"
 
@@ -12,7 +12,7 @@
 
 #include "base/array.h"
 
-/* The value without what YAML has around it: quotes, or a comment behind it. */
+/* The value without YAML's quotes around it or a comment after it. */
 static struct span value_of(struct span rest)
 {
     struct span value = span_trim(rest);
@@ -47,7 +47,8 @@ struct link_conf link_conf_read(struct span text)
         size_t size;
     } fields[] = {{"node-auth", conf.node_auth, sizeof conf.node_auth},
         {"node-key-file", conf.key_file, sizeof conf.key_file},
-        {"listen", conf.listen, sizeof conf.listen}, {"socket", conf.socket, sizeof conf.socket}};
+        {"listen", conf.listen, sizeof conf.listen}, {"socket", conf.socket, sizeof conf.socket},
+        {"wake-file", conf.wake_file, sizeof conf.wake_file}};
     struct span line, value;
     while (span_next_line(&text, &line))
         for (size_t i = 0; i < ARRAY_SIZE(fields); i++)

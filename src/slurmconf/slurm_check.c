@@ -217,6 +217,19 @@ static void check_job_ends(const struct slurm_facts_read *facts, struct doctor_c
                                : "noticed by polling, within seconds (JobCompType is not lua)");
 }
 
+static void check_wake_file(const struct slurm_facts_read *facts, struct doctor_check *check)
+{
+    if (!facts->controller.is_there)
+        doctor_pass(check, "not known: colloc-slurm has no settings here");
+    else if (strcmp(facts->wake_file, facts->wake_wanted) != 0)
+        doctor_fail(check,
+            "set wake-file there to what `colloc slurm setup` prints, and restart colloc-slurm",
+            "%s has wake-file %s, Slurm's scripts write %s: submissions are seen late",
+            facts->controller.path, facts->wake_file, facts->wake_wanted);
+    else
+        doctor_pass(check, "submissions are seen at once, by %s", facts->wake_file);
+}
+
 /* Seconds since 1970 of "2026-11-22T23:00:00" in local time, or 0. */
 static int64_t read_time(struct span text)
 {
@@ -354,6 +367,7 @@ static const struct {
     {"partitions", check_partitions},
     {"guard", check_guard},
     {"job-ends", check_job_ends},
+    {"wake-file", check_wake_file},
     {"clocks", check_clocks},
     {"node-auth", check_node_auth},
     {"agents", check_agents},

@@ -39,9 +39,10 @@ struct slurm_facts_read {
     int64_t now_s;     /* this machine's clock */
     struct link_side controller, agent; /* colloc-slurm, and the agent of this machine */
     struct agents_seen agents;
+    const char *wake_file, *wake_wanted; /* that colloc-slurm watches, and that Slurm writes */
 };
 
-enum { SLURM_CHECKS_MAX = 12 };
+enum { SLURM_CHECKS_MAX = 13 };
 
 /*
  * Makes the checks. Without slurmctld's answers only the first two are made.

@@ -46,9 +46,8 @@ class Setup(unittest.TestCase):
         return done.stdout + done.stderr
 
     def run_colloc(self, *words):
-        wake = f"--wake-file={self.slurm.wake_file}"
         settings = f"--settings={self.slurm.path('work/settings')}"
-        return self.slurm.run(self.program, *words, wake, settings, check=False)
+        return self.slurm.run(self.program, *words, settings, check=False)
 
     def check(self, code):
         """{name of the check: (passed, its text)}"""
@@ -179,6 +178,10 @@ class Setup(unittest.TestCase):
         slurm.until(lambda: "1 of 2 nodes do not report: n1 " in self.agents(), "n0's report")
         found = self.check(code=1)
         self.assertRegex(found["node-auth"][1], "^tls, by key [0-9a-f]{8}: ")
+        self.assertRegex(found["wake-file"][1], "seen at once, by /.*/colloc-wake$")
+        wake_file = found["wake-file"][1].split()[-1]
+        job = self.slurm.sbatch("true", "--partition=gpu")
+        self.slurm.until(lambda: os.path.exists(wake_file), f"a line for job {job}")
         # The agent gets another key: what check says here is what it says on the node.
         spawned.kill()
         other = slurm.path("work/other.key")

@@ -110,6 +110,17 @@ class Sites(SlurmCase):
         self.assertIn("+GresTypes=gpu,shard\n", printed)
         self.assertIn("administrators = {[0] = true},", self.text("job_submit.lua"))
 
+    def test_wake_file(self):
+        """slurmctld writes it as SlurmUser: in a folder that belongs to that user anyway."""
+        node = b"NodeName=n Gres=gpu:1\n"
+        self.give("slurm.conf", data=node + b"StateSaveLocation=/var/a\nStateSaveLocation=/var/b\n")
+        self.assertIn("    wake-file: /var/b/colloc-wake\n", self.slurm("setup", "--write"))
+        for name in ("job_submit.lua", "jobcomp.lua"):
+            self.assertIn('wake_file = "/var/b/colloc-wake"', self.text(name))
+        self.assertIn("    wake-file: /run/w\n", self.slurm("setup", "--wake-file=/run/w"))
+        self.give("slurm.conf", data=node)
+        self.assertIn("    wake-file: /run/colloc-slurm/wake\n", self.slurm("setup"))
+
     def test_login_nodes(self):
         with open(os.path.join(DATA, "plain.conf"), "rb") as file:
             auth = b"AuthInfo=ttl=60,socket=/run/other/munge.socket,cred_expire=60\n"

@@ -25,6 +25,7 @@ static struct {
     slurm_job_info_t job;
     job_desc_msg_t updates[2];
     int n_updates;
+    int stale_errors, n_refused; /* updates that are refused with EAGAIN, and that were */
 } server;
 
 static char version[] = "22.05.8", node_name[] = "n0", matlab[] = "matlab", intake[] = "intake",
@@ -120,6 +121,10 @@ void slurm_free_partition_info_msg(partition_info_msg_t *partitions)
 
 int slurm_update_job2(job_desc_msg_t *update, job_array_resp_msg_t **ret_answers)
 {
+    if (server.n_refused < server.stale_errors) {
+        server.n_refused++;
+        return fail_with(EAGAIN);
+    }
     assert_true(server.n_updates < 2);
     server.updates[server.n_updates++] = *update;
     return SLURM_SUCCESS;
@@ -240,11 +245,32 @@ static void a_renewed_dependency_starts_nothing(void **state)
     }
 }
 
+/* slurmctld refuses a change by the errno of another call: it is asked again, some times. */
+static void a_stale_errno_is_no_answer(void **state)
+{
+    struct slurm_calls calls;
+    const struct slurm_change change = {
+        .kind = SLURM_PIN, .job = 7, .index = SLURM_NO_INDEX, .nodes = "n0", .moves = true};
+    struct fault fault = {0};
+    begin_server(&calls);
+    server.stale_errors = 3;
+    assert_int_equal(calls.change(calls.context, &change, &fault), 0);
+    assert_int_equal(server.n_updates, 1);
+    assert_int_equal(server.n_refused, 3);
+    server.stale_errors = 1000;
+    assert_int_equal(calls.change(calls.context, &change, &fault), -EAGAIN);
+    assert_int_equal(server.n_updates, 1);
+    assert_true(server.n_refused < 100);
+    server.stale_errors = 0;
+    libslurm_calls_fini(&calls);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(licences_that_cannot_be_read_end_the_round),
         cmocka_unit_test(trouble_ends_only_by_an_answer),
         cmocka_unit_test(cpus_of_nodes_are_known_until_it_completes),
-        cmocka_unit_test(a_renewed_dependency_starts_nothing)};
+        cmocka_unit_test(a_renewed_dependency_starts_nothing),
+        cmocka_unit_test(a_stale_errno_is_no_answer)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -932,6 +932,35 @@ static void dependents_wait_for_the_second_run(void **state)
     end_cluster();
 }
 
+/* slurmctld cannot renew the dependency at first: it does later, also when the second run has
+ * succeeded. */
+static void a_renewal_that_fails_is_made_later(void **state)
+{
+    struct fake_job *jobs[3];
+    begin_cluster(1, 2);
+    share_and_fail(jobs);
+    struct fake_job *dependent = submit_dependent("afterok:%u(failed)", jobs[1]->job.id);
+    examine_logs(true);
+    update(); /* it is requeued */
+    fake.failing = 1000;
+    for (int i = 0; i < 10; i++)
+        update();
+    fake.failing = 0;
+    for (int i = 0; i < 4; i++)
+        update();
+    assert_int_equal(dependent->renewals, 1);
+    fake_slurm_end(&fake, jobs[2], SLURM_STATE_COMPLETED);
+    settle();
+    assert_int_equal(jobs[1]->job.state, SLURM_STATE_RUNNING);
+    fake_slurm_end(&fake, jobs[1], SLURM_STATE_COMPLETED);
+    dependent->job.dependency = "afterok:2(failed)"; /* as if that had failed until now */
+    now_us += 100 * SECOND_US;
+    settle();
+    assert_int_equal(dependent->renewals, 2);
+    assert_string_equal(dependent->dependency, "afterok:2");
+    end_cluster();
+}
+
 /* One that Slurm goes on to show as failed is not renewed at each turn, nor after the last end. */
 static void dependents_are_renewed_seldom(void **state)
 {
@@ -1771,6 +1800,7 @@ int main(void)
         cmocka_unit_test(a_crash_counts_once_beside_an_older_record),
         cmocka_unit_test(a_job_with_another_end_is_not_requeued),
         cmocka_unit_test(dependents_wait_for_the_second_run),
+        cmocka_unit_test(a_renewal_that_fails_is_made_later),
         cmocka_unit_test(dependents_are_renewed_seldom),
         cmocka_unit_test(many_failed_conditions_hold_no_loop),
         cmocka_unit_test(company_of_earlier_counts),

@@ -34,6 +34,8 @@ static struct slurm_facts_read good_facts(void)
         .run = "gpu-run",
         .guard = "-- of the site\n-- guard\n",
         .guard_wanted = "-- guard\n",
+        .wake_file = "/w",
+        .wake_wanted = "/w",
         .now_s = mktime(&when)};
 }
 
@@ -42,7 +44,7 @@ static void assert_fails(const struct slurm_facts_read *facts, const char *name,
 {
     struct doctor_check checks[SLURM_CHECKS_MAX];
     size_t count = slurm_check_run(facts, checks);
-    assert_int_equal(count, 12);
+    assert_int_equal(count, 13);
     for (size_t i = 0; i < count; i++) {
         if (!name || strcmp(checks[i].name, name) != 0) {
             if (!checks[i].is_ok)
@@ -186,6 +188,17 @@ static void test_node_auth(void **state)
     free(without);
 }
 
+static void test_wake_file(void **state)
+{
+    struct slurm_facts_read facts = good_facts();
+    facts.wake_wanted = "/v";
+    assert_passes(&facts, "wake-file", "no settings here");
+    facts.controller = side_of("slurm.yaml", false, "");
+    assert_fails(&facts, "wake-file", "wake-file /w, Slurm's scripts write /v");
+    facts.wake_wanted = "/w";
+    assert_passes(&facts, "wake-file", "at once, by /w");
+}
+
 static void test_agents(void **state)
 {
     struct slurm_facts_read facts = good_facts();
@@ -239,6 +252,7 @@ int main(void)
         cmocka_unit_test(test_nodes),
         cmocka_unit_test(test_node_auth),
         cmocka_unit_test(test_agents),
+        cmocka_unit_test(test_wake_file),
         cmocka_unit_test(test_partitions_and_guard),
         cmocka_unit_test(test_no_slurmctld),
     };
