@@ -443,8 +443,8 @@ static int update_once(job_desc_msg_t *update)
 
 /* Without slurmdbd a job has no association. Then slurmctld answers a change of its partition with
  * the errno of an earlier call in the same thread (_update_job in its job_mgr.c, 22.05 to 25.05).
- * With 24.11 this was EAGAIN in 5 of 8 requests of a test. Nothing has changed after such an answer,
- * and another thread may have no errno. */
+ * With 24.11 this was EAGAIN for 5 of 7 requests of a test. Nothing has changed after such an
+ * answer, and another thread may have no errno. */
 enum { UPDATE_TRIES = 12, UPDATE_PAUSE_US = 5000 }; /* chosen: 60 ms, of this thread of the pool */
 
 static int update_job(job_desc_msg_t *update, struct fault *fault)
