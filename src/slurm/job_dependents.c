@@ -11,8 +11,9 @@
  *     job 13    PENDING (DependencyNeverSatisfied): afterok:12(failed)
  *
  * As soon as job 12 is requeued, the dependency of job 13 is set anew, as it was: Slurm judges it
- * by what job 12 is now. Where another job has failed for good, job 13 is left alone. All of it is
- * seen in Slurm's records, so that a controller that was killed goes on with it.
+ * by what job 12 is now. Where that failed, it is done later, also when job 12 has succeeded. Where
+ * another job has failed for good, job 13 is left alone. All of it is seen in Slurm's records, so
+ * that a controller that was killed goes on with it.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,6 +35,9 @@ void controller_note_dependent(struct slurm_controller *controller, const struct
             controller->broken_dependents_capacity, record) < 0)
         controller->is_broken = true;
 }
+
+/* Chosen: of a renewal that slurmctld could not make. */
+#define RENEWAL_AGAIN_US (2 * SECOND_US)
 
 /* It ran out of GPU memory, and waits or runs again, or has succeeded by now. */
 static bool is_run_again(const struct tracked_job *job)
@@ -208,11 +212,8 @@ static void renew_dependency(struct slurm_controller *controller, const struct s
     snprintf(change->dependency, sizeof change->dependency, "%s", text);
 }
 
-/* Chosen: after a renewal that slurmctld could not make. */
-#define RENEWAL_AGAIN_US (2 * SECOND_US)
-
-/* The causes of that renewal are not known here, so those of all renewals are due again soon. A
- * dependency that was renewed meanwhile is not shown as failed, and is not changed. */
+/* Which causes it had is not known any more: all that were done with are due again soon. What was
+ * renewed meanwhile is not shown as failed, and left alone. */
 void controller_retry_renewals(struct slurm_controller *controller)
 {
     for (size_t i = 0; i < controller->n_all; i++) {
