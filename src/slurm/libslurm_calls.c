@@ -442,10 +442,10 @@ static int update_once(job_desc_msg_t *update)
     return r;
 }
 
-/* Without slurmdbd a job has no association. slurmctld then answers a change of its partition with
- * the errno that an earlier call in the same thread has left (_update_job in its job_mgr.c, 22.05
- * to 25.05), of 24.11 in more than half of the requests: EAGAIN. Nothing was changed, and another
- * thread may have none. */
+/* Without slurmdbd a job has no association. Then slurmctld answers a change of its partition with
+ * the errno of an earlier call in the same thread (_update_job in its job_mgr.c, 22.05 to 25.05).
+ * With 24.11 this was EAGAIN for 5 of 7 requests of a test. Nothing has changed after such an
+ * answer, and another thread may have no errno. */
 enum { UPDATE_TRIES = 12, UPDATE_PAUSE_US = 5000 }; /* chosen: 60 ms, of this thread of the pool */
 
 static int update_job(job_desc_msg_t *update, struct fault *fault)

@@ -342,7 +342,7 @@ static void check_agents(const struct slurm_facts_read *facts, struct doctor_che
     const struct agents_seen *seen = &facts->agents;
     if (!seen->is_known)
         doctor_pass(check, "not known: colloc-slurm does not answer on this machine");
-    else if (!seen->is_wanted)
+    else if (!seen->is_wanted && seen->silent == seen->nodes) /* it may be set elsewhere */
         doctor_pass(check, "none: colloc-slurm has no setting listen, and estimates alone decide");
     else if (seen->silent > 0)
         doctor_fail(check,

@@ -206,9 +206,13 @@ static void test_agents(void **state)
     facts.agents.is_known = true;
     facts.agents.nodes = facts.agents.silent = 3;
     assert_passes(&facts, "agents", "estimates alone decide");
-    facts.agents.is_wanted = true;
     facts.agents.silent = 2;
     strcpy(facts.agents.first_silent, "n2");
+    assert_fails(&facts, "agents", "2 of 3 nodes do not report: n2, ...");
+    facts.agents.is_wanted = true;
+    facts.agents.silent = 3;
+    assert_fails(&facts, "agents", "3 of 3 nodes");
+    facts.agents.silent = 2;
     assert_fails(&facts, "agents", "2 of 3 nodes do not report: n2, ...");
     facts.agents.silent = 0;
     assert_passes(&facts, "agents", "3 nodes report");
