@@ -266,6 +266,12 @@ static pid_t gpus_find_shim(void *context, uint64_t task)
     return attempts_find_shim(daemon->attempts, task);
 }
 
+static const char *gpus_cgroup_home(void *context)
+{
+    struct daemon *daemon = context;
+    return attempts_cgroup_home(daemon->attempts);
+}
+
 static void gpus_polled(void *context, int64_t poll)
 {
     struct daemon *daemon = context;
@@ -316,6 +322,7 @@ static struct gpus *create_gpus(struct daemon *daemon)
         .driver = daemon->driver,
         .hooks = {.context = daemon,
             .find_shim = gpus_find_shim,
+            .cgroup_home = gpus_cgroup_home,
             .polled = gpus_polled,
             .health_changed = gpus_health_changed,
             .calls_idle_us = gpus_calls_idle_us,
@@ -452,6 +459,7 @@ static size_t suspension_find_processes(
     pid_t shim = attempts_find_shim(daemon->attempts, task);
     const struct attempt_roots root = {.shims = &shim,
         .count = 1,
+        .cgroup_home = attempts_cgroup_home(daemon->attempts),
         .state_dir = daemon->config.state_dir,
         .tasks = &task,
         .attempts = known ? &known->attempts : NULL};

@@ -198,6 +198,16 @@ static int find_base(char *ret_base, bool *ret_may_enable, struct fault *fault)
     return found ? 0 : fault_set(fault, ENOENT, "no cgroup v2 hierarchy is mounted");
 }
 
+bool cgroup_find_name(const char *path, char *ret_name)
+{
+    char mount[CGROUP_PATH_SIZE], own[CGROUP_PATH_SIZE];
+    if (!cgroup_find_own(mount, own))
+        return false;
+    size_t length = strlen(mount);
+    return strncmp(path, mount, length) == 0 && path[length] == '/' &&
+           snprintf(ret_name, CGROUP_PATH_SIZE, "%s", path + length) < CGROUP_PATH_SIZE;
+}
+
 /* Tests whether a process can enter: only that reveals a read-only mount, a sandbox or missing
  * rights. */
 static int try_to_enter(const char *home)

@@ -37,6 +37,10 @@ struct cgroup_controllers {
  */
 int cgroup_open_home(char *ret_home, struct cgroup_controllers *ret_enabled, struct fault *fault);
 
+/* Writes how /proc/PID/cgroup names a cgroup (CGROUP_PATH_SIZE bytes). `path`: absolute. Returns
+ * false when it is not below the mounted hierarchy. */
+bool cgroup_find_name(const char *path, char *ret_name);
+
 /* Returns the controllers that the cgroup has itself. */
 struct cgroup_controllers cgroup_available(const char *path);
 

@@ -86,18 +86,15 @@ bool cgroup_parse_name(
 }
 
 bool cgroup_parse_attempt(
-    const char *own, const char *state_dir, uint64_t *ret_task, int *ret_attempt)
+    const char *own, const char *home, const char *state_dir, uint64_t *ret_task, int *ret_attempt)
 {
-    static const char home[] = "/" CGROUP_HOME "/";
-    for (const char *at = own; (at = strstr(at, home)); at++) {
-        const char *name = at + sizeof home - 1;
-        char text[64]; /* the longest name has 40 */
-        int length = (int)strcspn(name, "/");
-        if (snprintf(text, sizeof text, "%.*s", length, name) < (int)sizeof text &&
-            cgroup_parse_name(text, state_dir, ret_task, ret_attempt))
-            return true;
-    }
-    return false;
+    size_t length = strlen(home);
+    if (strncmp(own, home, length) != 0 || own[length] != '/')
+        return false;
+    const char *name = own + length + 1;
+    char text[64]; /* the longest name has 40 */
+    return snprintf(text, sizeof text, "%.*s", (int)strcspn(name, "/"), name) < (int)sizeof text &&
+           cgroup_parse_name(text, state_dir, ret_task, ret_attempt);
 }
 
 int64_t cgroup_parse_value(const char *text, const char *key)

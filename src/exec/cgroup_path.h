@@ -50,12 +50,14 @@ bool cgroup_parse_name(
 /*
  * Finds the attempt in whose cgroup a process is, or in one below it.
  *
- * own: the process's cgroup, as cgroup_parse_own writes it.
+ * own:  the process's cgroup, as cgroup_parse_own writes it.
+ * home: that of the attempts, in the same form. A cgroup elsewhere does not count, whatever its
+ *       name: systemd gives users cgroups in which they make others.
  *
  * Returns true, with the task and the attempt, when that attempt belongs to `state_dir`.
  */
 bool cgroup_parse_attempt(
-    const char *own, const char *state_dir, uint64_t *ret_task, int *ret_attempt);
+    const char *own, const char *home, const char *state_dir, uint64_t *ret_task, int *ret_attempt);
 
 /* Returns the value of `key` in a text of "KEY NUMBER" lines, such as cgroup.events; -1:
  * missing. */

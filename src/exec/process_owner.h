@@ -12,8 +12,9 @@ struct attempt_roots {
     const pid_t *shims; /* or other processes that stand at the top */
     size_t count;
 
-    /* For a search by cgroup. NULL: by descent only. */
-    const char *state_dir; /* of the daemon that made the cgroups */
+    /* For a search by cgroup. */
+    const char *cgroup_home; /* of the attempts, as /proc names it; NULL: by descent only */
+    const char *state_dir;   /* of the daemon that made the cgroups */
     const uint64_t *tasks;
     const int *attempts; /* the number of each task's attempt */
 };

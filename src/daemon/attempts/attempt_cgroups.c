@@ -48,6 +48,8 @@ void cgroups_open(struct attempts *attempts)
     if (!enabled.memory)
         log_info("a kill for want of host memory is judged by the machine's counter");
     attempts->enforced = enabled;
+    if (!cgroup_find_name(attempts->cgroup_home, attempts->cgroup_name))
+        attempts->cgroup_name[0] = '\0';
     attempts_limit_all(attempts);
 }
 

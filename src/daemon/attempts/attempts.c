@@ -222,6 +222,11 @@ int64_t attempts_warn(const struct attempts *attempts, uint64_t id)
     return wait_us < 0 ? 0 : wait_us;
 }
 
+const char *attempts_cgroup_home(const struct attempts *attempts)
+{
+    return attempts->cgroup_name[0] ? attempts->cgroup_name : NULL;
+}
+
 bool attempts_find_cgroup(const struct attempts *attempts, uint64_t id, char *path, size_t size)
 {
     char folder[STATE_PATH_SIZE];

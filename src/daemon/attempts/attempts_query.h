@@ -16,6 +16,9 @@ bool attempts_is_watched(const struct attempts *attempts, uint64_t task);
 /* Writes the path of the cgroup of the task's attempt. Returns false when it has none. */
 bool attempts_find_cgroup(const struct attempts *attempts, uint64_t task, char *path, size_t size);
 
+/* Returns the home of the attempts' cgroups as /proc/PID/cgroup names it; NULL: there is none. */
+const char *attempts_cgroup_home(const struct attempts *attempts);
+
 /* Returns the pid of the task's shim; 0: none is watched. */
 pid_t attempts_find_shim(const struct attempts *attempts, uint64_t task);
 

@@ -31,6 +31,7 @@ struct live_attempt {
 struct attempts {
     struct attempts_options parts;
     char cgroup_home[CGROUP_PATH_SIZE]; /* "": attempts have no cgroups */
+    char cgroup_name[CGROUP_PATH_SIZE]; /* of the home in /proc/PID/cgroup; "": not known */
     struct cgroup_controllers enforced; /* the limits that they have */
     bool can_filter;                    /* these can be kept from GPUs, and are to be */
     void *live;                         /* a tsearch tree of struct live_attempt by task */

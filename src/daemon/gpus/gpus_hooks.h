@@ -18,6 +18,9 @@ struct gpus_hooks {
     /* Returns the pid of the task's shim; 0: it has none. */
     pid_t (*find_shim)(void *context, uint64_t task);
 
+    /* Returns the home of the tasks' cgroups as /proc/PID/cgroup names it; NULL: they have none. */
+    const char *(*cgroup_home)(void *context);
+
     /* How long the task's process has not called CUDA, in microseconds. Not valid: not known. */
     struct reading (*calls_idle_us)(void *context, uint64_t task, pid_t pid);
 

@@ -173,6 +173,7 @@ void gpu_attribute(struct gpus *gpus, struct gpu_state *state, struct core_sampl
     collect_roots(gpus, gpu, &roots);
     const struct attempt_roots attempts = {.shims = roots.pid,
         .count = roots.count,
+        .cgroup_home = gpus->parts.hooks.cgroup_home(gpus->parts.hooks.context),
         .state_dir = gpus->parts.config->state_dir,
         .tasks = roots.task,
         .attempts = roots.attempt};

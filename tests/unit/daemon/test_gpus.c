@@ -143,6 +143,11 @@ static pid_t on_find_shim(void *context, uint64_t task)
     return SHIM;
 }
 
+static const char *on_cgroup_home(void *context)
+{
+    return NULL;
+}
+
 static struct reading on_calls_idle_us(void *context, uint64_t task, pid_t pid)
 {
     assert_int_equal(task, 1);
@@ -200,8 +205,8 @@ static int begin(void **state)
         .core = pretend.core,
         .jobs = pretend.jobs,
         .driver = pretend.driver,
-        .hooks = {NULL, on_find_shim, on_calls_idle_us, on_polled, on_health_changed,
-            on_write_failed},
+        .hooks = {NULL, on_find_shim, on_cgroup_home, on_calls_idle_us, on_polled,
+            on_health_changed, on_write_failed},
     };
     seen.gpus = gpus_create(&options);
     return 0;

@@ -89,28 +89,36 @@ static void assert_attempt(const char *own, uint64_t task, int attempt)
     uint64_t found_task = 0;
     int found_attempt = 0;
     assert_int_equal(
-        cgroup_parse_attempt(own, "/var/lib/colloc", &found_task, &found_attempt), task > 0);
-    if (task)
+        cgroup_parse_attempt(own, "/x/colloc", "/var/lib/colloc", &found_task, &found_attempt),
+        task > 0);
+    if (task) {
         assert_int_equal(found_task, task);
-    assert_int_equal(found_attempt, task ? attempt : found_attempt);
+        assert_int_equal(found_attempt, attempt);
+    }
 }
 
 static void attempts_are_found_above_a_process(void **state)
 {
-    char below[300];
+    static const char users[] = "/user.slice/user@1000.service";
+    char below[400];
     assert_true(cgroup_of_attempt("/x/colloc", "/var/lib/colloc/tasks/12/3", path, sizeof path));
     assert_attempt(path, 12, 3);
-    snprintf(below, sizeof below, "/colloc/other%s/docker/5e0b", path);
+    snprintf(below, sizeof below, "%s/docker/5e0b", path);
     assert_attempt(below, 12, 3);
+    snprintf(below, sizeof below, "%s%s", users, path);
+    assert_attempt(below, 0, 0); /* a user's own cgroup of that name */
+    snprintf(below, sizeof below, "/x/colloc/other%s", path);
+    assert_attempt(below, 0, 0);
     assert_true(cgroup_of_attempt("/x/colloc", "/srv/tasks/12/3", path, sizeof path));
     assert_attempt(path, 0, 0); /* another daemon's */
-    assert_true(cgroup_of_attempt("/x/slurm", "/var/lib/colloc/tasks/12/3", path, sizeof path));
+    assert_true(cgroup_of_attempt("/x/collocs", "/var/lib/colloc/tasks/12/3", path, sizeof path));
     assert_attempt(path, 0, 0); /* not below the home of attempts */
     assert_attempt("/", 0, 0);
+    assert_attempt("", 0, 0);
     assert_attempt("/x/colloc", 0, 0);
     assert_attempt("/x/colloc/", 0, 0);
     memset(below, '9', sizeof below - 1);
-    memcpy(below, "/colloc/1f0c9a77-", 17);
+    memcpy(below, "/x/colloc/1f0c9a77-", 19);
     below[sizeof below - 1] = '\0';
     assert_attempt(below, 0, 0);
 }
