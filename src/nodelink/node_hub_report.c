@@ -82,7 +82,8 @@ static void refuse_report(struct hub_connection *connection, const char *why)
         hub_drop(connection);
         return;
     }
-    snprintf(answer->node, sizeof answer->node, "%s", connection->report.node);
+    if (connection->report.node[0]) /* else that of the connection, if it is known */
+        snprintf(answer->node, sizeof answer->node, "%s", connection->report.node);
     snprintf(answer->refused, sizeof answer->refused, "%s", why);
     text_mend(answer->refused); /* it may quote what was sent, or be cut */
     connection->is_refused = true;
@@ -212,6 +213,8 @@ static void take_signed(struct hub_connection *connection)
     }
     if (!connection->node)
         become_node(connection, node);
+    if (!connection->link) /* the answer could not be sent */
+        return;
     watch_clock(node);
     hub->counts.accepted++;
     keep_report(connection);

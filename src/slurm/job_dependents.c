@@ -55,7 +55,8 @@ static bool is_renewal_due(const struct slurm_controller *controller, const stru
     return is_due && is_run_again(job);
 }
 
-/* Lists the jobs that are run again, so that no text of a user is compared with all jobs. Returns
+/* Lists by their arrays the jobs that are run again and have not ended: a condition on a whole array
+ * may have failed by another of its tasks, which a completed one says nothing about. So that no text of a user is compared with all jobs. Returns
  * whether the dependents of one of them are due. */
 static bool list_causes(struct slurm_controller *controller)
 {
@@ -67,7 +68,8 @@ static bool list_causes(struct slurm_controller *controller)
             continue;
         bool is_due = is_renewal_due(controller, job);
         is_any_due |= is_due;
-        if ((is_due || !id_map_get(&controller->causes, job->base)) &&
+        if (!slurm_state_is_end(job->record->state) &&
+            (is_due || !id_map_get(&controller->causes, job->base)) &&
             id_map_set(&controller->causes, job->base, job) < 0)
             controller->is_broken = true;
     }

@@ -954,10 +954,12 @@ static void a_renewal_that_fails_is_made_later(void **state)
     assert_int_equal(jobs[1]->job.state, SLURM_STATE_RUNNING);
     fake_slurm_end(&fake, jobs[1], SLURM_STATE_COMPLETED);
     dependent->job.dependency = "afterok:2(failed)"; /* as if that had failed until now */
+    struct fake_job *of_array = submit_dependent("afterok:%u_*(failed)", jobs[1]->job.id);
     now_us += 100 * SECOND_US;
     settle();
     assert_int_equal(dependent->renewals, 2);
     assert_string_equal(dependent->dependency, "afterok:2");
+    assert_int_equal(of_array->renewals, 0); /* another task of the array may have failed */
     end_cluster();
 }
 
