@@ -66,7 +66,7 @@ def _shape_on_device(leaf):
 
 
 def _arrays(tree, warnings):
-    """The arrays of a tree; its other leaves (functions, Python's numbers) take no memory of note."""
+    """The arrays of a tree; its other leaves (functions, Python's numbers) take hardly any."""
     tree_util = importlib.import_module("jax").tree_util
     try:
         leaves = [

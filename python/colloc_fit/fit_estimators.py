@@ -3,11 +3,10 @@
 
 usage: scripts/fit-estimators [--data=data/memory] [--build=build] [--write] [--families]
 
-Fits the shares of the workspaces (src/estimator/physics/workspace_shares.inc) and the rates of the
-roofline (activity_rates.inc) on the training families, the coefficients of the correction
-(graph_weights.inc) and the quantiles by kind of evidence and of network (calibration.inc), and
-prints how well they do on networks whose whole family was left out. With --write the tables are
-replaced, and those of docs/measured/estimators.md; rebuild afterwards.
+Fits the rates of the roofline (src/estimator/physics/activity_rates.inc), the coefficients of the
+correction (graph_weights.inc) and the quantiles by kind of evidence and of network
+(calibration.inc), and prints how well they do on networks whose whole family was left out. With
+--write the tables are replaced, and those of docs/measured/estimators.md; rebuild afterwards.
 """
 import collections
 import math
@@ -19,7 +18,7 @@ import tempfile
 from colloc_fit import tables
 from colloc_fit.algebra import order_statistic
 from colloc_fit.memory_runs import MemoryRuns
-from colloc_fit.physics import MIB, RATES, SHARES, START, ask, fit_rates, fit_shares, is_training
+from colloc_fit.physics import MIB, RATES, START, ask, fit_rates, is_training
 from colloc_fit.quantiles import Outcome, calibrate, reserves, with_parents
 from colloc_fit.residual import NO_CORRECTION, choose_strength, learn, left_out, predict
 
@@ -245,8 +244,7 @@ class Fit:
         ]
         kernels = [(row, data.export_with_kernels_of(row), *rest) for row, _, *rest in exports]
         self.n_exports = len(exports)
-        self.chosen = fit_shares(build, exports + declared, START, scratch)
-        self.chosen, self.activity = fit_rates(build, declared, self.chosen, scratch)
+        self.chosen, self.activity = fit_rates(build, declared, START, scratch)
         self.declared, self.names = ask(build, declared, self.chosen, scratch, "summaries")
         self.bare, _ = ask(build, bare, self.chosen, scratch, "bare summaries")
         self.exported, _ = ask(build, exports, self.chosen, scratch, "exports")
@@ -330,7 +328,6 @@ class Fit:
                 {constant: with_parents(name, rows) for name, constant in EVIDENCE.items()}
             ),
             "activity_rates": tables.rates_row(self.chosen, RATES),
-            "workspace_shares": tables.share_rows(self.chosen, SHARES),
         }
         for name, text in texts.items():
             with open(f"{folder}/{name}.inc", "w", encoding="utf-8") as file:

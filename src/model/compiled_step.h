@@ -18,7 +18,7 @@ struct json_t;
 
 #define COMPILED_NO_ARGUMENT (-1)
 
-/* An output with memory of its own, not that of an argument that the step may overwrite. */
+/* An output that does not take the memory of an argument. */
 struct compiled_output {
     int64_t bytes;
     int64_t replaces; /* the argument whose place it takes in the next step, or

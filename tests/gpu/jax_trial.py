@@ -6,7 +6,7 @@
 
 PROGRAMS is a folder with colloc (scripts/bundle makes one). Needs a GPU and a Python with JAX for
 it; cases of flax, optax and equinox are skipped where these are not installed. Each case runs in a
-process of its own, which trains a few steps without preallocation, reads the memory, and then
+separate process, which trains a few steps without preallocation, reads the memory, and then
 exports the step. OUTPUT (default: jax_trial.jsonl) gets a line of JSON as soon as a case has ended,
 also a failed one. No case begins after SECONDS (default: 60).
 
@@ -360,8 +360,9 @@ def estimate(programs, path, gpu):
     answer = {"estimate_error": "no answer"}
     for options in ([f"--gpu={gpu}"], []):
         try:
+            program = os.path.join(programs, "colloc")
             done = subprocess.run(
-                [os.path.join(programs, "colloc"), "estimate", "--json", f"--export={path}", *options],
+                [program, "estimate", "--json", f"--export={path}", *options],
                 capture_output=True, text=True, timeout=60, check=False,
             )  # fmt: skip
             if done.returncode == 0:

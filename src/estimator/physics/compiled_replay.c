@@ -76,7 +76,7 @@ static double sum_outputs(const struct compiled_step *step)
     return sum;
 }
 
-static void play(
+static void play_steps(
     struct player *player, const struct compiled_step *step, struct footprint *ret_footprint)
 {
     double held = sum_arguments(step);
@@ -103,7 +103,7 @@ int compiled_replay(
     *ret_footprint = (struct footprint){0};
     allocator_init_bfc(&player.pool);
     if (player.arguments && player.outputs)
-        play(&player, step, ret_footprint);
+        play_steps(&player, step, ret_footprint);
     else
         player.error = -ENOMEM;
     allocator_fini(&player.pool);
