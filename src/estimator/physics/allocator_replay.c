@@ -541,7 +541,7 @@ static void replay_steps(struct replay *replay, int *temporaries)
     }
 }
 
-static int replay_variant(const struct tape *tape, const struct optimizer_traits *optimizer,
+int allocator_replay_tape(const struct tape *tape, const struct optimizer_traits *optimizer,
     const struct gpu_traits *gpu, uint32_t variant, struct fault *fault,
     struct footprint *ret_footprint)
 {
@@ -568,37 +568,5 @@ static int replay_variant(const struct tape *tape, const struct optimizer_traits
     if (replay.error < 0)
         return fault_set(fault, -replay.error,
             replay.error == -ENOMEM ? "out of memory" : "more than any GPU holds");
-    return 0;
-}
-
-int allocator_replay_tape(const struct tape *tape, const struct optimizer_traits *optimizer,
-    const struct gpu_traits *gpu, struct fault *fault, struct footprint *ret_footprint)
-{
-    return replay_variant(tape, optimizer, gpu, 0, fault, ret_footprint);
-}
-
-static int by_size(const void *a, const void *b)
-{
-    double left = *(const double *)a, right = *(const double *)b;
-    return (left > right) - (left < right);
-}
-
-int allocator_replay_typical(const struct tape *tape, const struct optimizer_traits *optimizer,
-    const struct gpu_traits *gpu, struct fault *fault, struct footprint *ret_footprint)
-{
-    double reserved[WORKSPACE_VARIANTS + 1];
-    int r = allocator_replay_tape(tape, optimizer, gpu, fault, ret_footprint);
-    if (r < 0 || !tape->convolves)
-        return r;
-    reserved[0] = ret_footprint->reserved;
-    for (uint32_t variant = 1; variant <= WORKSPACE_VARIANTS; variant++) {
-        struct footprint footprint;
-        r = replay_variant(tape, optimizer, gpu, variant, fault, &footprint);
-        if (r < 0)
-            return r;
-        reserved[variant] = footprint.reserved;
-    }
-    qsort(reserved, WORKSPACE_VARIANTS + 1, sizeof reserved[0], by_size);
-    ret_footprint->reserved = reserved[WORKSPACE_VARIANTS / 2];
     return 0;
 }

@@ -20,21 +20,18 @@ struct footprint {
     double weights, gradients, states, saved, largest_workspace, largest_map, loss;
 };
 
-/* Replays a tape. Returns 0, or with a fault: -ERANGE (more than any device has) or -ENOMEM. */
-int allocator_replay_tape(const struct tape *tape, const struct optimizer_traits *optimizer,
-    const struct gpu_traits *gpu, struct fault *fault, struct footprint *ret_footprint);
-
 /*
- * Replays a tape that convolves WORKSPACE_VARIANTS times more, with slightly other workspaces.
- * Small changes decide which segments are taken again, and workspaces that a rule makes equal fit
- * into each other's segments better than those of a real training.
+ * Replays a tape.
  *
- * ret_footprint: that of the tape, with the median of `reserved`
+ * variant: of the workspaces (workspace.h). Small changes decide which segments are taken again,
+ *          and workspaces that a rule makes equal fit into each other's segments better than those
+ *          of a real training; so an estimate takes another variant than 0
  *
- * Returns as allocator_replay_tape.
+ * Returns 0, or with a fault: -ERANGE (more than any device has) or -ENOMEM.
  */
-int allocator_replay_typical(const struct tape *tape, const struct optimizer_traits *optimizer,
-    const struct gpu_traits *gpu, struct fault *fault, struct footprint *ret_footprint);
+int allocator_replay_tape(const struct tape *tape, const struct optimizer_traits *optimizer,
+    const struct gpu_traits *gpu, uint32_t variant, struct fault *fault,
+    struct footprint *ret_footprint);
 
 /* How to replay an export. */
 struct export_replay {

@@ -37,7 +37,7 @@ static inline void build(
     if (r != 0)
         fail_msg("%s%s", fault.text, why);
     assert_int_equal(allocator_replay_tape(&ret->tape, optimizer_traits(optimizer_parse(optimizer)),
-                         &bare, &fault, &ret->footprint),
+                         &bare, 0, &fault, &ret->footprint),
         0);
 }
 
