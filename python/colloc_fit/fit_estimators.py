@@ -130,11 +130,10 @@ def other_optimizers(pairs):
     for p, c in pairs:
         groups[p.row["model"], p.row["batch"], p.row["precision"]].append((p, c))
     for group in groups.values():
-        for p, c in group:
-            for o, k in group:
+        for p, _ in group:
+            for o, _ in group:
                 if o.row["optimizer"] != p.row["optimizer"]:
-                    ours, theirs = p.reserved * math.exp(c), o.reserved * math.exp(k)
-                    changed = ours + o.measured - theirs
+                    changed = p.reserved + o.measured - o.reserved
                     found.append((p, math.log(max(changed, p.live) / p.reserved)))
     return found
 

