@@ -12,7 +12,7 @@
  * The first line of the output names its columns. Then each line of standard input is a set of
  * constants, as NAME=VALUE words that replace the built-in ones:
  *
- *     launch_us=110 matrix_share=0.3 bandwidth_share=0.3 fp32/larger/forward/input=0.5 ...
+ *     launch_us=110 matrix_share=0.3 bandwidth_share=0.3
  *
  * and is answered by a line for each task: context, reserved, active and live memory in bytes, step
  * in us, SM and DRAM activity, evidence, the kind of network and the scale of its quantiles
@@ -75,26 +75,13 @@ static int find_name(const char *word, const char *const names[], int n)
 }
 
 /* The constant of this name. NULL: there is none. */
-static double *find_constant(struct physics_constants *constants, char *name)
+static double *find_constant(struct physics_constants *constants, const char *name)
 {
-    static const char *const precisions[CONV_PRECISIONS] = {"fp32", "amp"};
-    static const char *const taps[CONV_TAPS] = {"larger", "1x1"};
-    static const char *const passes[CONV_PASSES] = {"forward", "input-gradient", "weight-gradient"};
-    static const char *const sides[] = {"input", "output"};
     static const char *const rates[] = {"launch_us", "matrix_share", "bandwidth_share"};
     struct activity_rates *r = &constants->rates;
     double *const places[] = {&r->launch_us, &r->matrix_share, &r->bandwidth_share};
     int rate = find_name(name, rates, 3);
-    if (rate >= 0)
-        return places[rate];
-    int precision = find_name(strsep(&name, "/"), precisions, CONV_PRECISIONS);
-    int tap = find_name(strsep(&name, "/"), taps, CONV_TAPS);
-    int pass = find_name(strsep(&name, "/"), passes, CONV_PASSES);
-    int side = find_name(name, sides, 2);
-    if (precision < 0 || tap < 0 || pass < 0 || side < 0)
-        return NULL;
-    struct workspace_share *share = &constants->shares.at[precision][tap][pass];
-    return side == 0 ? &share->input : &share->output;
+    return rate >= 0 ? places[rate] : NULL;
 }
 
 /* Returns whether every word of the line is a constant. */

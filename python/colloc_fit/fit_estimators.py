@@ -3,11 +3,10 @@
 
 usage: scripts/fit-estimators [--data=data/memory] [--build=build] [--write] [--families]
 
-Fits the shares of the workspaces (src/estimator/physics/workspace_shares.inc) and the rates of the
-roofline (activity_rates.inc) on the training families, the coefficients of the correction
-(graph_weights.inc) and the quantiles by kind of evidence and of network (calibration.inc), and
-prints how well they do on networks whose whole family was left out. With --write the tables are
-replaced, and those of docs/measured/estimators.md; rebuild afterwards.
+Fits the rates of the roofline (src/estimator/physics/activity_rates.inc), the coefficients of the
+correction (graph_weights.inc) and the quantiles by kind of evidence and of network
+(calibration.inc), and prints how well they do on networks whose whole family was left out. With
+--write the tables are replaced, and those of docs/measured/estimators.md; rebuild afterwards.
 """
 import collections
 import math
@@ -19,7 +18,8 @@ import tempfile
 from colloc_fit import tables
 from colloc_fit.algebra import order_statistic
 from colloc_fit.memory_runs import MemoryRuns
-from colloc_fit.physics import MIB, RATES, SHARES, START, ask, fit_rates, fit_shares, is_training
+from colloc_fit.other_runs import from_all_runs, from_one_run
+from colloc_fit.physics import MIB, RATES, START, ask, fit_rates, is_training
 from colloc_fit.quantiles import Outcome, calibrate, reserves, with_parents
 from colloc_fit.residual import NO_CORRECTION, choose_strength, learn, left_out, predict
 
@@ -34,6 +34,7 @@ EVIDENCE = {
     "several runs": "EVIDENCE_RUNS",
     "same run": "EVIDENCE_SAME_RUN",
     "other optimizer": "EVIDENCE_OTHER_OPTIMIZER",
+    "other runs": "EVIDENCE_OTHER_RUNS",
 }
 NETWORKS = (
     ("convolutions", lambda row: row["n_conv"] and not row["n_layer_norm"]),
@@ -99,18 +100,16 @@ def outcomes_of(pairs):
 # ---- evidence
 
 
-def histories(pairs):
-    """The estimates from a run at one other batch of the same network, and from the nearest two."""
-    groups = collections.defaultdict(list)
+def lines(pairs):
+    """The estimates from runs with the same optimizer and precision at the nearest two batches."""
+    groups, found = collections.defaultdict(list), []
     for p, c in pairs:
         groups[p.row["model"], p.row["optimizer"], p.row["precision"]].append((p, c))
-    one, more = [], []
     for group in groups.values():
         group.sort(key=lambda pair: pair[0].row["batch"])
-        for p, c in group:
+        for p, _ in group:
             batch = p.row["batch"]
             others = [(o, k) for o, k in group if o.row["batch"] != batch]
-            one += [(p, c + o.y - k) for o, k in others]
             if len(others) < 2:
                 continue
             others.sort(key=lambda pair, b=batch: abs(math.log(pair[0].row["batch"] / b)))
@@ -120,8 +119,8 @@ def histories(pairs):
             slope = (b.measured - a.measured) / (b.row["batch"] - a.row["batch"])
             line = a.measured + slope * (batch - a.row["batch"])
             if line > 0:
-                more.append((p, math.log(line / p.reserved)))
-    return one, more
+                found.append((p, math.log(line / p.reserved)))
+    return found
 
 
 def other_optimizers(pairs):
@@ -131,11 +130,10 @@ def other_optimizers(pairs):
     for p, c in pairs:
         groups[p.row["model"], p.row["batch"], p.row["precision"]].append((p, c))
     for group in groups.values():
-        for p, c in group:
-            for o, k in group:
+        for p, _ in group:
+            for o, _ in group:
                 if o.row["optimizer"] != p.row["optimizer"]:
-                    ours, theirs = p.reserved * math.exp(c), o.reserved * math.exp(k)
-                    changed = ours + o.measured - theirs
+                    changed = p.reserved + o.measured - o.reserved
                     found.append((p, math.log(max(changed, p.live) / p.reserved)))
     return found
 
@@ -225,6 +223,27 @@ def parts_table(name, points, table):
             )
 
 
+def other_runs_table(pairs, one):
+    """The errors of the layers alone and of the layers with one other run, by what it differs in;
+    and with all other runs."""
+    table, alone = [], {id(p): c for p, c in pairs}
+
+    def add(name, some):
+        before = relative_errors([(p, alone[id(p)]) for p, _ in some])
+        table.append(
+            [name, str(len(some)), *cells_of(before)[:2], *cells_of(relative_errors(some))[:2]]
+        )
+
+    for kind in sorted({kind for *_, kind in one}):
+        add(
+            f"one run with another {kind.replace('+', ' and ')}",
+            [(p, c) for p, c, k in one if k == kind and p.row["kind"] == "real"],
+        )
+    add("one run with another optimizer alone", other_optimizers(pairs))
+    add("all others in other configurations", from_all_runs(pairs))
+    return table
+
+
 # ---- the fit
 
 
@@ -245,8 +264,7 @@ class Fit:
         ]
         kernels = [(row, data.export_with_kernels_of(row), *rest) for row, _, *rest in exports]
         self.n_exports = len(exports)
-        self.chosen = fit_shares(build, exports + declared, START, scratch)
-        self.chosen, self.activity = fit_rates(build, declared, self.chosen, scratch)
+        self.chosen, self.activity = fit_rates(build, declared, START, scratch)
         self.declared, self.names = ask(build, declared, self.chosen, scratch, "summaries")
         self.bare, _ = ask(build, bare, self.chosen, scratch, "bare summaries")
         self.exported, _ = ask(build, exports, self.chosen, scratch, "exports")
@@ -276,15 +294,16 @@ class Fit:
     def tables(self):
         """The rows of calibration.inc by kind of evidence, and the page's tables by name."""
         rows, errors, aside, parts = {}, [], [], []
-        one, more = histories(self.pairs)
+        one = from_one_run(self.pairs)
         exported, asked = outcomes_of(self.export_pairs), outcomes_of(self.asked_pairs)
         for name, some in (
             ("summary", outcomes_of(self.bare_pairs)),
             ("declared", outcomes_of(self.pairs)),
             ("export", exported),
             ("export with kernels", asked),
-            ("one other run", outcomes_of(one)),
-            ("several runs", outcomes_of(more)),
+            ("one other run", outcomes_of([(p, c) for p, c, _ in one])),
+            ("other runs", outcomes_of(from_all_runs(self.pairs))),
+            ("several runs", outcomes_of(lines(self.pairs))),
             ("other optimizer", outcomes_of(other_optimizers(self.pairs))),
             ("same run", repeated(self.declared, self.data.reserved_again)),
             ("doubtful summary", outcomes_of(self.doubtful)),
@@ -307,7 +326,13 @@ class Fit:
             missed = relative_errors(set_aside(some, strength))
             aside.append([f"`{name}`", str(len(missed)), *cells_of(missed)])
             parts_table(name, some, parts)
-        return rows, {"errors": errors, "aside": aside, "parts": parts, "activity": self.activity}
+        return rows, {
+            "errors": errors,
+            "aside": aside,
+            "parts": parts,
+            "activity": self.activity,
+            "runs before": other_runs_table(self.pairs, one),
+        }
 
     def _named(self, weights):
         return dict(zip(self.names, weights))
@@ -330,7 +355,6 @@ class Fit:
                 {constant: with_parents(name, rows) for name, constant in EVIDENCE.items()}
             ),
             "activity_rates": tables.rates_row(self.chosen, RATES),
-            "workspace_shares": tables.share_rows(self.chosen, SHARES),
         }
         for name, text in texts.items():
             with open(f"{folder}/{name}.inc", "w", encoding="utf-8") as file:
@@ -362,6 +386,14 @@ class Fit:
                 "p90",
             ],
             "activity": ["what", "runs", "rank correlation", "mean absolute error"],
+            "runs before": [
+                "known of earlier runs",
+                "pairs",
+                "layers alone: median",
+                "p95",
+                "with the runs: median",
+                "p95",
+            ],
         }
         real = sum(row["kind"] == "real" for row in self.data.runs)
         blocks = {

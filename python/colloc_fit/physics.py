@@ -9,7 +9,6 @@ import math
 import statistics
 import subprocess
 import tempfile
-from typing import Any, Dict
 
 from colloc_fit.algebra import descend, rank_correlation
 from colloc_fit.memory_runs import GPU
@@ -24,32 +23,12 @@ RATES = {
     "matrix_share": (0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.6),
     "bandwidth_share": (0.1, 0.15, 0.2, 0.3, 0.4, 0.55, 0.7),
 }
-# Shares of a convolution's input and output that its workspace holds.
-WINDOWS = ((0, 0), (1, 0), (0, 1), (0.5, 0.5), (0.75, 0.75), (1, 1), (1, 2), (2, 1), (1.5, 1.5))
-POINTWISE = ((0, 0), (0.25, 0.25), (0.5, 0.5), (1, 1))
-PRECISIONS, TAPS = ("fp32", "amp"), ("larger", "1x1")
-PASSES = ("forward", "input gradient", "weight gradient")
-SHARES = {
-    (precision, taps, name): POINTWISE if taps == "1x1" else WINDOWS
-    for precision in PRECISIONS
-    for taps in TAPS
-    for name in PASSES
-}
-START: Dict[Any, Any] = {  # rates by name; input and output by precision, taps and pass
-    "launch_us": 5,
-    "matrix_share": 0.3,
-    "bandwidth_share": 0.55,
-    **{key: (0, 0) if key[1] == "1x1" else (1, 1) for key in SHARES},
-}
+START = {"launch_us": 5, "matrix_share": 0.3, "bandwidth_share": 0.55}
 
 
 def constants_line(chosen):
-    """The constants as colloc-physics reads them: "launch_us=5 ... fp32/1x1/forward/input=0.5"."""
-    words = [f"{name}={chosen[name]:g}" for name in RATES]
-    for key in SHARES:
-        path = "/".join(key).replace(" ", "-")
-        words += [f"{path}/{side}={x:g}" for side, x in zip(("input", "output"), chosen[key])]
-    return " ".join(words)
+    """The constants as colloc-physics reads them: "launch_us=5 matrix_share=0.3 ..."."""
+    return " ".join(f"{name}={chosen[name]:g}" for name in RATES)
 
 
 class Point:
@@ -134,38 +113,6 @@ def ask(build, questions, chosen, scratch, what):
         f"{dict(program.silent.most_common(3))}"
     )
     return points, program.feature_names
-
-
-def misfit(points):
-    """Mean error of what is held and, at half its weight, of what is in use. Errors are bounded,
-    and a family counts by the root of its size, so that none decides alone."""
-    sizes = collections.Counter(p.row["family"] for p in points)
-    weights = [weight_of(p) / math.sqrt(sizes[p.row["family"]]) for p in points]
-    errors = [min(abs(p.y), 0.2) + 0.5 * min(abs(p.peak_y), 0.1) for p in points]
-    return sum(w * error for w, error in zip(weights, errors)) / sum(weights)
-
-
-def fit_shares(build, questions, chosen, scratch):
-    """Chooses the shares of the workspaces, for each precision separately, on training families
-    that have convolutions."""
-    for precision in PRECISIONS:
-        some = Physics(
-            build,
-            [
-                q
-                for q in questions
-                if q[0]["n_conv"] and is_training(q[0]) and q[0]["precision"] == precision
-            ],
-            scratch,
-        )
-        grid = {key: values for key, values in SHARES.items() if key[0] == precision}
-        chosen, least = descend(grid, chosen, lambda trial, some=some: misfit(some.points(trial)))
-        some.close()
-        print(
-            f"workspaces, {precision}: {least:.4f} with input and output "
-            + ", ".join(f"{taps} {name} {chosen[precision, taps, name]}" for _, taps, name in grid)
-        )
-    return chosen
 
 
 def step_error(points):

@@ -24,6 +24,7 @@ PARENTS = {
     "export with kernels": "export",
     "one other run": "declared",
     "several runs": "one other run",
+    "other runs": "one other run",
 }
 
 

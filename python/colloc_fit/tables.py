@@ -56,19 +56,6 @@ def rates_row(chosen, names):
     return f"{HEAD}{{{rates}}}\n"
 
 
-def share_rows(chosen, shares):
-    """The shares of the workspaces. shares: their keys, (precision, taps, pass)."""
-    text = HEAD + "{.at = {\n"
-    for precision, taps, name in shares:
-        half = "CONV_HALF" if precision == "amp" else "CONV_SINGLE"
-        taps_name = "CONV_POINTWISE" if taps == "1x1" else "CONV_WINDOWED"
-        pass_name = "CONV_" + name.replace(" ", "_").upper()
-        first, second = chosen[precision, taps, name]
-        share = f"{{.input = {first:g}, .output = {second:g}}}"
-        text += f"    [{half}][{taps_name}][{pass_name}] = {share},\n"
-    return text + "}}\n"
-
-
 def markdown(head, rows):
     """A table of a page."""
     return "\n".join("| " + " | ".join(row) + " |" for row in [head, ["---"] * len(head), *rows])

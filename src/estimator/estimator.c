@@ -77,6 +77,7 @@ const char *evidence_name(enum evidence evidence)
         "same run",
         "other optimizer",
         "compiled step",
+        "other runs",
     };
     return names[evidence];
 }

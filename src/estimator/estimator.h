@@ -54,11 +54,12 @@ enum evidence {
     EVIDENCE_EXPORT,
     EVIDENCE_SCRIPT,   /* an export of the training script itself, as its loop ran */
     EVIDENCE_KERNELS,  /* an export with the measured workspaces of its convolutions on this GPU */
-    EVIDENCE_ONE_RUN,  /* runs of the network at one other batch */
-    EVIDENCE_RUNS,     /* runs at two other batches or more */
+    EVIDENCE_ONE_RUN,  /* a run of the network with another batch, optimizer or precision */
+    EVIDENCE_RUNS,     /* runs at two other batches or more, with this optimizer and precision */
     EVIDENCE_SAME_RUN, /* a run at this batch */
     EVIDENCE_OTHER_OPTIMIZER, /* a run at this batch with another optimizer */
     EVIDENCE_COMPILED,        /* a training step that JAX compiled */
+    EVIDENCE_OTHER_RUNS,      /* several runs with other batches, optimizers or precisions */
     EVIDENCE_KINDS,
 };
 

@@ -27,7 +27,8 @@ static int apply_history(
         return r < 0 ? r : 0;
     if (estimate->evidence == EVIDENCE_KERNELS && past.evidence != EVIDENCE_SAME_RUN)
         return 0; /* exact layers and kernels are nearer than a run at another batch */
-    if (request->export && past.evidence == EVIDENCE_ONE_RUN)
+    if (request->export &&
+        (past.evidence == EVIDENCE_ONE_RUN || past.evidence == EVIDENCE_OTHER_RUNS))
         return 0; /* so are exact layers, though less: docs/measured/estimators.md */
     estimate->bytes = past.bytes;
     estimate->evidence = past.evidence;

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The estimator history: the peaks of earlier runs of the same network on the same kind of GPU,
- * with the same optimizer and precision, or at the same batch with another optimizer.
+ * The estimator history: the peaks of earlier runs of the same network on the same kind of GPU.
  *
  *   - Runs at the same batch: the highest peak.
  *   - A run at the same batch with another optimizer: its peak, and the difference of the two
  *     physical estimates. Most of the error is in the forward and backward pass, where both are
  *     the same.
- *   - Runs at one other batch: the physical estimate of the batch, times the ratio of measured to
- *     physical memory at that other batch (both above the CUDA context).
- *   - Runs at two batches or more: the line through the two nearest ones.
+ *   - Runs with the same optimizer and precision at two batches or more: the line through the two
+ *     nearest ones.
+ *   - Otherwise runs at other batches, with other optimizers and precisions: the physical estimate,
+ *     corrected by what they took more than it says of them (other_runs.h).
  *   - A run that ran out of memory is only a lower bound.
  *   - Peaks that fall while the batch grows come from runs with a memory limit: no answer.
  *
@@ -22,9 +22,9 @@
 
 #include "base/units.h"
 #include "estimator/estimator_table.h"
+#include "estimator/other_runs.h"
 #include "estimator/physics/physics.h"
 #include "estimator/physics/quantile.h"
-#include "estimator/physics/residual.h"
 
 enum { BATCHES_MAX = 64 }; /* chosen: different batches of one network; further ones are ignored */
 
@@ -35,8 +35,7 @@ static const double falling_most = 0.02;
 /* The facts about one batch, from all its completed runs. */
 struct point {
     int64_t batch;
-    double peak;  /* bytes, the highest */
-    double ratio; /* measured to physical memory, both above the context */
+    double peak; /* bytes, the highest */
 };
 
 struct points {
@@ -44,6 +43,7 @@ struct points {
     int n;
     double at_least; /* bytes: from runs that ran out of memory at this batch or a smaller one */
     const struct past_run *other; /* at this batch with another optimizer, the newest; or NULL */
+    struct other_runs others;     /* of all other configurations that physics knows */
 };
 
 static bool is_compatible(int wanted, int ran, int not_given)
@@ -66,7 +66,6 @@ static bool matches_request(
     const struct past_run *run, uint64_t fingerprint, const struct estimate_request *request)
 {
     return run->fingerprint == fingerprint && has_as_many_gpus(run, request) &&
-           is_compatible(request->precision, run->precision, PRECISION_NOT_GIVEN) &&
            is_same_kind(request->gpu_kind, run->gpu_kind) &&
            (request->sequence_length == 0 || run->sequence_length == 0 ||
                request->sequence_length == run->sequence_length);
@@ -89,6 +88,22 @@ static void add_point(struct points *points, const struct past_run *run)
     points->n++;
 }
 
+/* An export holds for its own optimizer and precision. What an optimizer takes of which only the
+ * name is known cannot be taken away. */
+static void add_other(
+    const struct estimate_request *request, const struct past_run *run, struct points *points)
+{
+    bool same_precision = is_compatible(request->precision, run->precision, PRECISION_NOT_GIVEN);
+    bool same_optimizer = is_compatible(request->optimizer, run->optimizer, OPTIMIZER_NOT_GIVEN);
+    bool are_known = run->optimizer != OPTIMIZER_OTHER && request->optimizer != OPTIMIZER_OTHER;
+    if (run->lower_bound || (!same_optimizer && !are_known))
+        return;
+    if (same_precision && !same_optimizer && run->batch == estimate_batch(request).value)
+        points->other = run;
+    if ((same_precision && same_optimizer) || !request->export)
+        other_runs_add(request, run, &points->others);
+}
+
 static void gather_points(const struct estimate_request *request, struct points *ret_points)
 {
     uint64_t fingerprint = model_fingerprint(request->model);
@@ -97,14 +112,10 @@ static void gather_points(const struct estimate_request *request, struct points 
         const struct past_run *run = &request->history[i];
         if (!matches_request(run, fingerprint, request))
             continue;
-        if (!is_compatible(request->optimizer, run->optimizer, OPTIMIZER_NOT_GIVEN)) {
-            /* The memory of an optimizer that is known by name only cannot be subtracted. */
-            bool are_known = run->optimizer != OPTIMIZER_OTHER &&
-                             request->optimizer != OPTIMIZER_OTHER;
-            if (are_known && !run->lower_bound && run->batch == estimate_batch(request).value)
-                ret_points->other = run;
+        add_other(request, run, ret_points);
+        if (!is_compatible(request->optimizer, run->optimizer, OPTIMIZER_NOT_GIVEN) ||
+            !is_compatible(request->precision, run->precision, PRECISION_NOT_GIVEN))
             continue;
-        }
         if (!run->lower_bound)
             add_point(ret_points, run);
         else if (run->batch <= estimate_batch(request).value &&
@@ -128,56 +139,6 @@ static bool has_falling_peaks(const struct points *points)
     return false;
 }
 
-/* Returns the physical estimate above the context at a batch, by rules alone, without the measured
- * kernels of an export. 0: there is none. */
-static double physics_at(
-    const struct estimate_request *request, int64_t batch, struct physics *ret_physics)
-{
-    struct estimate_request other = *request;
-    struct export by_rule;
-    if (request->export) {
-        by_rule = *request->export;
-        by_rule.measured.batch = 0;
-        other.export = &by_rule;
-    }
-    struct fault fault;
-    struct estimate unused = {.note = ""};
-    other.batch = batch;
-    bool known = physics_run(&other, &fault, &unused, ret_physics) == 0;
-    return known ? ret_physics->footprint.reserved * residual_factor(ret_physics) : 0;
-}
-
-static int set_ratios(const struct estimate_request *request, struct points *points)
-{
-    struct physics physics;
-    for (int i = 0; i < points->n; i++) {
-        double reserved = physics_at(request, points->at[i].batch, &physics);
-        double measured = points->at[i].peak - physics.context_bytes;
-        if (reserved <= 0 || measured <= 0)
-            return -1;
-        points->at[i].ratio = measured / reserved;
-    }
-    return 0;
-}
-
-/* Returns the ratio at a batch: between two batches interpolated in the logarithm of the batch,
- * beyond them that of the nearest. */
-static double ratio_at(const struct points *points, int64_t batch)
-{
-    const struct point *first = &points->at[0], *last = &points->at[points->n - 1];
-    if (batch <= first->batch)
-        return first->ratio;
-    if (batch >= last->batch)
-        return last->ratio;
-    const struct point *after = first;
-    while (after->batch < batch)
-        after++;
-    const struct point *before = after - 1;
-    double part = log((double)batch / (double)before->batch) /
-                  log((double)after->batch / (double)before->batch);
-    return before->ratio + part * (after->ratio - before->ratio);
-}
-
 /* Returns the line through the two nearest batches, at `batch`. */
 static double line_at(const struct points *points, int64_t batch)
 {
@@ -197,26 +158,21 @@ static const struct point *find_exact(const struct points *points, int64_t batch
     return NULL;
 }
 
-/* Returns the physical estimate of the layers above the context, with this optimizer. 0: none. */
-static double physics_with(
-    const struct estimate_request *request, enum optimizer optimizer, struct physics *ret_physics)
-{
-    struct estimate_request other = *request;
-    other.export = NULL; /* it holds for its own optimizer */
-    other.optimizer = optimizer;
-    return physics_at(&other, estimate_batch(request).value, ret_physics);
-}
-
-/* Estimates from the run with another optimizer. Returns whether that is possible. */
+/* Estimates from the run with another optimizer: what it took, and the difference of the physical
+ * estimates as they are, since their correction is learned for what cancels out here. Returns
+ * whether that is possible. */
 static bool change_optimizer(const struct estimate_request *request, const struct past_run *run,
     struct estimate *ret_estimate, struct physics *ret_physics, double *ret_bytes)
 {
-    double theirs = physics_with(request, run->optimizer, ret_physics),
-           ours = physics_with(request, request->optimizer, ret_physics);
-    double least = ret_physics->context_bytes + ret_physics->footprint.live;
-    if (theirs <= 0 || ours <= 0)
+    struct estimate_request layers = *request;
+    struct physics theirs;
+    layers.export = NULL; /* it holds for its own optimizer */
+    if (physics_of_run(&layers, run, &theirs) <= 0 ||
+        physics_of_run(&layers, NULL, ret_physics) <= 0)
         return false;
-    *ret_bytes = fmax((double)run->peak_bytes + ours - theirs, least);
+    double least = ret_physics->context_bytes + ret_physics->footprint.live;
+    double more = ret_physics->footprint.reserved - theirs.footprint.reserved;
+    *ret_bytes = fmax((double)run->peak_bytes + more, least);
     ret_estimate->evidence = EVIDENCE_OTHER_OPTIMIZER;
     ret_estimate->floor_bytes = reading_of(least);
     return true;
@@ -235,21 +191,23 @@ static int predict_bytes(const struct estimate_request *request, struct points *
     if (points->other &&
         change_optimizer(request, points->other, ret_estimate, ret_physics, ret_bytes))
         return 0;
-    if (points->n == 0)
+    double reserved = physics_of_run(request, NULL, ret_physics);
+    int used = 0;
+    double factor = reserved > 0 ? other_runs_factor(request, &points->others, &used) : 0;
+    if (used == 0)
         return estimate_note(ret_estimate, ESTIMATE_UNKNOWN,
-            "the only earlier run had another optimizer, and the layers do not show what that "
-            "changes");
-    double reserved = physics_at(request, batch, ret_physics);
-    if (reserved <= 0 || set_ratios(request, points) < 0)
-        return estimate_note(ret_estimate, ESTIMATE_UNKNOWN,
-            "earlier runs had other batches, and the layers do not show how memory grows with the "
-            "batch");
-    double scaled = ret_physics->context_bytes + ratio_at(points, batch) * reserved;
-    double floor_bytes = ret_physics->context_bytes + ret_physics->footprint.live;
-    double line = points->n == 1 ? scaled : line_at(points, batch);
-    ret_estimate->evidence = points->n == 1 ? EVIDENCE_ONE_RUN : EVIDENCE_RUNS;
+            "earlier runs had other batches or settings, and the layers do not show what these "
+            "change");
+    double context = ret_physics->context_bytes;
+    double floor_bytes = context + ret_physics->footprint.live;
+    bool has_line = points->n > 1;
+    double line = has_line ? line_at(points, batch) : 0;
+    ret_estimate->evidence = has_line    ? EVIDENCE_RUNS
+                             : used == 1 ? EVIDENCE_ONE_RUN
+                                         : EVIDENCE_OTHER_RUNS;
     /* A steep line falls below the least memory that the task needs, even below 0. */
-    *ret_bytes = line >= floor_bytes ? line : scaled;
+    *ret_bytes = has_line && line >= floor_bytes ? line
+                                                 : fmax(context + factor * reserved, floor_bytes);
     ret_estimate->floor_bytes = reading_of(floor_bytes);
     return 0;
 }
@@ -267,7 +225,7 @@ static int run(
         return estimate_note(
             ret_estimate, ESTIMATE_UNKNOWN, "neither the task nor the summary says the batch size");
     gather_points(request, &points);
-    if (points.n == 0 && !points.other)
+    if (points.n == 0 && !points.other && points.others.n == 0)
         return estimate_note(
             ret_estimate, ESTIMATE_UNKNOWN, "no earlier run of this network is known");
     if (has_falling_peaks(&points))

@@ -355,15 +355,19 @@ static int read_conv(const json_t *row, size_t i, const struct export *export, s
         return fault_set(fault, EINVAL,
             "convs[%zu]: tick, batch, input, output and weight must be there and in range", i);
     for (size_t k = 2; k < json_array_size(weight); k++)
-        taps *= whole_number(json_array_get(weight, k), EXPORT_BYTES_MAX, &dim) ? dim : 1;
+        if (!whole_number(json_array_get(weight, k), EXPORT_BYTES_MAX, &dim) ||
+            __builtin_mul_overflow(taps, dim, &taps))
+            return report_member(fault, "convs", "weights of at most 2^52 elements");
     ret->weight *= element;
-    ret->dense = !whole_number(json_object_get(row, "groups"), INT64_MAX, &groups) || groups == 1;
-    ret->pointwise = taps == 1;
+    ret->groups = whole_number(json_object_get(row, "groups"), INT64_MAX, &groups) ? groups : 1;
+    ret->taps = taps;
     ret->half = element == 2;
     ret->pass = phase && strcmp(phase, "backward") == 0 ? EXPORT_WEIGHT_GRADIENT : EXPORT_FORWARD;
     if (!whole_number(json_array_get(json_object_get(row, "input"), 0), INT64_MAX, &ret->inputs) ||
         !whole_number(json_array_get(json_object_get(row, "output"), 0), INT64_MAX, &ret->outputs))
         return report_member(fault, "convs", "shapes with channels in front");
+    ret->in_positions = ret->inputs > 0 ? input / ret->inputs : 0;
+    ret->out_positions = ret->outputs > 0 ? output / ret->outputs : 0;
     return 0;
 }
 

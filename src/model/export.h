@@ -64,10 +64,10 @@ enum export_pass { EXPORT_FORWARD, EXPORT_INPUT_GRADIENT, EXPORT_WEIGHT_GRADIENT
 struct export_conv {
     int64_t tick;
     struct linear_size input, output;
-    int64_t weight, inputs, outputs; /* the last two indices are channels */
-    bool dense;                      /* has one group */
-    bool pointwise;                  /* its window has one tap */
-    bool half;                       /* in 16 bit */
+    int64_t weight, inputs, outputs;     /* the last two indices are channels */
+    int64_t in_positions, out_positions; /* of a map for one sample: height times width */
+    int64_t taps, groups;
+    bool half; /* in 16 bit */
     enum export_pass pass;
     struct count workspace; /* bytes, as the library reported to the exporter */
 };

@@ -55,9 +55,13 @@ static bool is_renewal_due(const struct slurm_controller *controller, const stru
     return is_due && is_run_again(job);
 }
 
-/* Lists by their arrays the jobs that are run again and have not ended: a condition on a whole array
- * may have failed by another of its tasks, which a completed one says nothing about. So that no text of a user is compared with all jobs. Returns
- * whether the dependents of one of them are due. */
+/*
+ * Lists the jobs that are run again and have not ended, by their arrays, so that no text of a user is
+ * compared with all jobs. A condition on a whole array may have failed by another of its tasks, so a
+ * completed task is no cause.
+ *
+ * Returns whether the dependents of a job that is run again are due.
+ */
 static bool list_causes(struct slurm_controller *controller)
 {
     bool is_any_due = false;

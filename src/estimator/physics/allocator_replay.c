@@ -24,6 +24,7 @@
 #include "estimator/physics/allocator_replay.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -62,7 +63,6 @@ struct tensor_life {
 struct replay {
     const struct tape *tape;
     const struct optimizer_traits *optimizer;
-    const struct workspace_shares *shares;
     struct allocator allocator;
     struct parameter_blocks *parameters; /* by operation */
     struct tensor_life *lives;           /* by tensor */
@@ -73,6 +73,7 @@ struct replay {
     bool has_workspace[2];  /* of the thread that runs forward, and of autograd's */
     int error;
     struct footprint footprint;
+    uint32_t variant; /* workspace.h */
 };
 
 /* ---- blocks ---- */
@@ -126,6 +127,15 @@ static double tensor_bytes(const struct replay *replay, int tensor)
     return t->elements * replay->tape->batch * t->element_bytes;
 }
 
+/* Returns the groups of a convolution, by the size of its weight. */
+static double groups_of(const struct op *op, const struct tensor *in, const struct tensor *out)
+{
+    if (op->depthwise)
+        return in->first;
+    double dense = in->first * out->first * op->window;
+    return op->weight > 0 && dense > op->weight ? round(dense / op->weight) : 1;
+}
+
 /* The scratch memory of a convolution's kernel. */
 static void use_conv_workspace(struct replay *replay, const struct op *op, enum conv_pass pass)
 {
@@ -135,15 +145,21 @@ static void use_conv_workspace(struct replay *replay, const struct op *op, enum 
         (pass == CONV_INPUT_GRADIENT && (!has_input || tape->tensors[op->inputs[0]].is_data)))
         return;
     double element = tape->autocast ? HALF_BYTES : WEIGHT_BYTES, scale = element * tape->batch;
-    struct convolution convolution = {
-        .input = has_input ? tape->tensors[op->inputs[0]].elements * scale : 0,
-        .output = tape->tensors[op->output].elements * scale,
+    const struct tensor none = {0}, *out = &tape->tensors[op->output],
+                        *in = has_input ? &tape->tensors[op->inputs[0]] : &none;
+    struct convolution convolution = {.input = in->elements * scale,
+        .output = out->elements * scale,
         .weight = op->weight * element,
-        .dense = !op->depthwise,
-        .precision = tape->autocast ? CONV_HALF : CONV_SINGLE,
-        .taps = op->window == 1 ? CONV_POINTWISE : CONV_WINDOWED,
+        .in_channels = in->first,
+        .out_channels = out->first,
+        .in_positions = in->first > 0 ? in->elements / in->first : 0,
+        .out_positions = out->first > 0 ? out->elements / out->first : 0,
+        .taps = op->window,
+        .groups = groups_of(op, in, out),
+        .half = tape->autocast,
         .pass = pass};
-    pass_through(replay, workspace_of(&convolution, replay->shares));
+    size_t number = (size_t)(op - tape->ops) * CONV_PASSES + pass;
+    pass_through(replay, workspace_of(&convolution) * workspace_variant(replay->variant, number));
 }
 
 static void take_scratch(struct replay *replay, const struct op *op, enum conv_pass pass)
@@ -526,10 +542,10 @@ static void replay_steps(struct replay *replay, int *temporaries)
 }
 
 int allocator_replay_tape(const struct tape *tape, const struct optimizer_traits *optimizer,
-    const struct gpu_traits *gpu, const struct workspace_shares *shares, struct fault *fault,
+    const struct gpu_traits *gpu, uint32_t variant, struct fault *fault,
     struct footprint *ret_footprint)
 {
-    struct replay replay = {.tape = tape, .optimizer = optimizer, .shares = shares};
+    struct replay replay = {.tape = tape, .optimizer = optimizer, .variant = variant};
     int *temporaries = malloc(2 * tape->n_ops * sizeof *temporaries);
     replay.parameters = malloc(tape->n_ops * sizeof *replay.parameters);
     replay.lives = malloc(tape->n_tensors * sizeof *replay.lives);

@@ -9,7 +9,6 @@
 #include "base/fault.h"
 #include "estimator/physics/gpu_traits.h"
 #include "estimator/physics/tape.h"
-#include "estimator/physics/workspace.h"
 #include "model/export.h"
 #include "training/optimizer.h"
 
@@ -21,9 +20,17 @@ struct footprint {
     double weights, gradients, states, saved, largest_workspace, largest_map, loss;
 };
 
-/* Replays a tape. Returns 0, or with a fault: -ERANGE (more than any device has) or -ENOMEM. */
+/*
+ * Replays a tape.
+ *
+ * variant: of the workspaces (workspace.h). Small changes decide which segments are taken again,
+ *          and workspaces that a rule makes equal fit into each other's segments better than those
+ *          of a real training; so an estimate takes another variant than 0
+ *
+ * Returns 0, or with a fault: -ERANGE (more than any device has) or -ENOMEM.
+ */
 int allocator_replay_tape(const struct tape *tape, const struct optimizer_traits *optimizer,
-    const struct gpu_traits *gpu, const struct workspace_shares *shares, struct fault *fault,
+    const struct gpu_traits *gpu, uint32_t variant, struct fault *fault,
     struct footprint *ret_footprint);
 
 /* How to replay an export. */
@@ -31,17 +38,13 @@ struct export_replay {
     double batch;      /* one that the export allows */
     bool use_measured; /* the workspaces that were measured for convolutions, where it has them */
     uint32_t variant;  /* 0: workspaces as they are known; else each is changed by up to
-                          WORKSPACE_CHANGE_MAX, in another way for each number */
+                          WORKSPACE_CHANGE_MAX (workspace.h), in another way for each number */
 };
-
-/* Chosen on families left out: changes of 1 to 5 % tell steady networks from others as well. */
-#define WORKSPACE_CHANGE_MAX 0.03
 
 /* Replays an export, which includes the optimizer and the life of each tensor. Returns as
  * allocator_replay_tape. */
 int allocator_replay_export(const struct export *export, const struct export_replay *how,
-    const struct gpu_traits *gpu, const struct workspace_shares *shares, struct fault *fault,
-    struct footprint *ret_footprint);
+    const struct gpu_traits *gpu, struct fault *fault, struct footprint *ret_footprint);
 
 /*
  * Replays the export eight times more with slightly other workspaces. Where a small change makes
@@ -52,8 +55,7 @@ int allocator_replay_export(const struct export *export, const struct export_rep
  * Returns as allocator_replay_tape.
  */
 int allocator_replay_range(const struct export *export, const struct export_replay *how,
-    const struct gpu_traits *gpu, const struct workspace_shares *shares, struct fault *fault,
-    double *ret_range);
+    const struct gpu_traits *gpu, struct fault *fault, double *ret_range);
 
 /* Tests whether the export has the measured kernels of all convolutions for this batch and this
  * kind of GPU. `gpu`: NULL: unknown. */

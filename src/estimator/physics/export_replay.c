@@ -12,8 +12,6 @@
 
 enum { MORE_ITERATIONS = 2 }; /* chosen: after these and the export's two, the peak is steady */
 
-enum { VARIANTS = 8 }; /* chosen: sixteen tell no more */
-
 enum { NOTHING = 0 }; /* at a tick; else the tensor's number from 1, negative if it is freed */
 
 struct player {
@@ -22,7 +20,6 @@ struct player {
     double batch, live;
     int *handles; /* by tensor */
     size_t next_conv, next_hold;
-    const struct workspace_shares *shares;
     int error;
     struct footprint footprint;
 };
@@ -75,30 +72,22 @@ static double scratch_of(const struct player *player, const struct export_conv *
     struct convolution shape = {.input = at_batch(conv->input, player->batch),
         .output = at_batch(conv->output, player->batch),
         .weight = (double)conv->weight,
-        .dense = conv->dense,
-        .precision = conv->half ? CONV_HALF : CONV_SINGLE,
-        .taps = conv->pointwise ? CONV_POINTWISE : CONV_WINDOWED,
+        .in_channels = (double)conv->inputs,
+        .out_channels = (double)conv->outputs,
+        .in_positions = (double)conv->in_positions,
+        .out_positions = (double)conv->out_positions,
+        .taps = (double)conv->taps,
+        .groups = (double)conv->groups,
+        .half = conv->half,
         .pass = passes[conv->pass]};
-    return player->how->use_measured && conv->workspace.known
-               ? (double)conv->workspace.value
-               : workspace_of(&shape, player->shares);
-}
-
-/* Returns the factor on workspace `i` in this variant: a hash of both (the mixer of SplitMix64),
- * so that the same export always gives the same range. */
-static double variant_factor(uint32_t variant, size_t i)
-{
-    if (variant == 0)
-        return 1;
-    uint64_t x = ((uint64_t)variant << 32) + i + 1;
-    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
-    x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
-    return 1 + WORKSPACE_CHANGE_MAX * (2 * (double)(x >> 32) / UINT32_MAX - 1);
+    return player->how->use_measured && conv->workspace.known ? (double)conv->workspace.value
+                                                              : workspace_of(&shape);
 }
 
 static void run_conv(struct player *player, const struct export *export, size_t i)
 {
-    double bytes = scratch_of(player, &export->convs[i]) * variant_factor(player->how->variant, i);
+    double bytes = scratch_of(player, &export->convs[i]) *
+                   workspace_variant(player->how->variant, i);
     allocator_release(&player->allocator, take_block(player, bytes));
     if (bytes > player->footprint.largest_workspace)
         player->footprint.largest_workspace = bytes;
@@ -199,10 +188,9 @@ bool allocator_replay_knows_kernels(const struct export *export, double batch, c
 }
 
 int allocator_replay_export(const struct export *export, const struct export_replay *how,
-    const struct gpu_traits *gpu, const struct workspace_shares *shares, struct fault *fault,
-    struct footprint *ret_footprint)
+    const struct gpu_traits *gpu, struct fault *fault, struct footprint *ret_footprint)
 {
-    struct player player = {.how = how, .batch = how->batch, .shares = shares};
+    struct player player = {.how = how, .batch = how->batch};
     int32_t *schedule = make_schedule(export);
     player.handles = malloc(export->n_tensors * sizeof *player.handles);
     allocator_init(&player.allocator);
@@ -227,15 +215,14 @@ int allocator_replay_export(const struct export *export, const struct export_rep
 }
 
 int allocator_replay_range(const struct export *export, const struct export_replay *how,
-    const struct gpu_traits *gpu, const struct workspace_shares *shares, struct fault *fault,
-    double *ret_range)
+    const struct gpu_traits *gpu, struct fault *fault, double *ret_range)
 {
     double least = INFINITY, most = 0;
-    for (uint32_t variant = 0; variant <= VARIANTS; variant++) {
+    for (uint32_t variant = 0; variant <= WORKSPACE_VARIANTS; variant++) {
         struct export_replay changed = *how;
         struct footprint footprint;
         changed.variant = variant;
-        int r = allocator_replay_export(export, &changed, gpu, shares, fault, &footprint);
+        int r = allocator_replay_export(export, &changed, gpu, fault, &footprint);
         if (r < 0)
             return r;
         least = fmin(least, footprint.reserved);

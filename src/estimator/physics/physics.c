@@ -24,6 +24,10 @@
  * unknown activations are noted from a smaller share on. */
 static const double doubtful_share = 0.05, remarkable_share = 0.01;
 
+/* The variant of a summary's workspaces. Chosen: one replay instead of a median of several, which
+ * did as well on networks of others and took as many times longer. */
+enum { TAPE_VARIANT = 1 };
+
 enum { WEIGHT_BYTES = 4 }; /* of fp32, in which weights stay under autocast */
 
 /* Tensor cores take channels in multiples of 16 bytes (cuDNN's developer guide). */
@@ -265,11 +269,10 @@ static int play_export(const struct physics_constants *constants,
     physics->context_bytes = context_of(
         constants, request, export->multiplies, export->n_convs > 0 || half);
     struct export_replay how = {.batch = (double)batch, .use_measured = physics->knows_kernels};
-    r = allocator_replay_export(
-        export, &how, constants->gpu, &constants->shares, fault, &physics->footprint);
-    if (r == 0 && physics->knows_kernels)
-        r = allocator_replay_range(
-            export, &how, constants->gpu, &constants->shares, fault, &physics->replay_range);
+    r = allocator_replay_export(export, &how, constants->gpu, fault, &physics->footprint);
+    physics->convolves = export->n_convs > 0;
+    if (r == 0 && physics->convolves)
+        r = allocator_replay_range(export, &how, constants->gpu, fault, &physics->replay_range);
     divide_export(request, ret_estimate, &physics->footprint);
     physics->footprint.weights = physics->footprint.gradients = WEIGHT_BYTES *
                                                                 (double)export->model->parameters;
@@ -335,7 +338,7 @@ static int measure_guess(const struct tape *tape, const struct physics_constants
     smaller.n_ops--;
     smaller.n_tensors--;
     int r = allocator_replay_tape(
-        &smaller, optimizer, constants->gpu, &constants->shares, fault, &footprint);
+        &smaller, optimizer, constants->gpu, TAPE_VARIANT, fault, &footprint);
     if (r < 0)
         return r;
     physics->guess_reserved = fmax(0, physics->footprint.reserved - footprint.reserved);
@@ -356,7 +359,7 @@ static int play_summary(const struct physics_constants *constants,
         constants, request, tape.multiplies, tape.convolves || tape.autocast);
     const struct optimizer_traits *optimizer = optimizer_traits(request->optimizer);
     r = allocator_replay_tape(
-        &tape, optimizer, constants->gpu, &constants->shares, fault, &physics->footprint);
+        &tape, optimizer, constants->gpu, TAPE_VARIANT, fault, &physics->footprint);
     r = r == 0 ? measure_guess(&tape, constants, optimizer, fault, physics) : r;
     if (r == 0) {
         measure_tape(&tape, request->optimizer, constants, physics);
@@ -412,8 +415,7 @@ int physics_run_with(const struct physics_constants *constants,
 struct physics_constants physics_constants_of(const char *gpu_kind)
 {
     const struct gpu_traits *gpu = gpu_traits_find(gpu_kind);
-    return (struct physics_constants){
-        gpu ? gpu : gpu_traits_assumed(), activity_rates, workspace_shares};
+    return (struct physics_constants){gpu ? gpu : gpu_traits_assumed(), activity_rates};
 }
 
 int physics_run(const struct estimate_request *request, struct fault *fault,

@@ -19,8 +19,9 @@ struct physics {
     double fourier_bytes;              /* the largest workspace that one of these may take */
     double guess_reserved, guess_live; /* of the footprint, for a loss at the image's size, which is
                                         * a guess: the network may do without */
-    double replay_range; /* allocator_replay_range, where the kernels are known; else 0 */
-    bool tries_kernels;  /* by cudnn.benchmark: workspaces are unknown, and may be large */
+    double replay_range;               /* allocator_replay_range of an export; else 0 */
+    bool convolves;                    /* an export with convolutions */
+    bool tries_kernels; /* by cudnn.benchmark: workspaces are unknown, and may be large */
     bool autocast, is_export, knows_kernels;
 };
 
@@ -28,7 +29,6 @@ struct physics {
 struct physics_constants {
     const struct gpu_traits *gpu;
     struct activity_rates rates;
-    struct workspace_shares shares;
 };
 
 /* Returns the fitted constants of this kind of GPU; those of an A100 for an unknown one. */

@@ -21,8 +21,8 @@ const char *network_kind_name(enum network_kind kind);
 
 /*
  * Returns the unit in which the errors of such estimates are counted, a logarithm. It is 1 with two
- * exceptions. With known kernels it grows with the range of slightly changed replays, since what is
- * left is which segments the allocator takes. For a doubtful summary it is the share that is not
+ * exceptions. Of an export it grows with the range of slightly changed replays, since what is left
+ * is which segments the allocator takes. For a doubtful summary it is the share that is not
  * the context, since layers that are missing may be many times those that are there.
  */
 double quantile_scale(const struct physics *physics, enum evidence evidence);

@@ -9,10 +9,10 @@ import unittest
 import fit_case
 from colloc_fit import tables
 from colloc_fit.fit_estimators import EVIDENCE
-from colloc_fit.physics import FEATURES_FROM, SHARES
+from colloc_fit.physics import FEATURES_FROM
 
 PHYSICS = os.path.join(fit_case.ROOT, "src", "estimator", "physics")
-TABLES = ("graph_weights", "calibration", "activity_rates", "workspace_shares")
+TABLES = ("graph_weights", "calibration", "activity_rates")
 
 
 def read(name):
@@ -51,19 +51,9 @@ class Tables(unittest.TestCase):
         for row, weights in tables.read_weight_rows(read("graph_weights.inc")).items():
             self.assertGreater(max(map(abs, weights.values())), 1e-4, row)
 
-    def test_every_share_and_kind_of_evidence_is_there_once(self):
-        self.assertEqual(read("workspace_shares.inc").count(".input = "), len(SHARES))
+    def test_every_kind_of_evidence_is_there_once(self):
         for name in EVIDENCE.values():
             self.assertEqual(read("calibration.inc").count(f"[{name}]"), 1)
-
-    def test_share_rows_name_their_place(self):
-        text = tables.share_rows(
-            {("amp", "1x1", "weight gradient"): (0.25, 2)}, [("amp", "1x1", "weight gradient")]
-        )
-        self.assertIn(
-            "[CONV_HALF][CONV_POINTWISE][CONV_WEIGHT_GRADIENT] = " "{.input = 0.25, .output = 2},",
-            text,
-        )
 
     def test_blocks_of_a_page(self):
         page = "a\n<!-- x -->\nold\n<!-- end -->\nb\n<!-- y -->\n<!-- end -->\n"

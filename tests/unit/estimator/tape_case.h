@@ -25,9 +25,6 @@ struct built {
 };
 
 static const struct gpu_traits bare = {.match = ""};
-static const struct workspace_shares shares = {
-    .at = {{{{1, 1}, {1, 1}, {1, 1}}, {{1, 1}, {1, 1}, {1, 1}}},
-        {{{1, 1}, {1, 1}, {1, 1}}, {{1, 1}, {1, 1}, {1, 1}}}}};
 
 static inline void build(
     const char *text, struct estimate_request request, const char *optimizer, struct built *ret)
@@ -40,7 +37,7 @@ static inline void build(
     if (r != 0)
         fail_msg("%s%s", fault.text, why);
     assert_int_equal(allocator_replay_tape(&ret->tape, optimizer_traits(optimizer_parse(optimizer)),
-                         &bare, &shares, &fault, &ret->footprint),
+                         &bare, 0, &fault, &ret->footprint),
         0);
 }
 

@@ -16,9 +16,6 @@
 
 static const struct gpu_traits bare = {.match = ""};
 static const struct export_replay once = {.batch = 1};
-static const struct workspace_shares shares = {
-    .at = {{{{1, 1}, {1, 1}, {1, 1}}, {{1, 1}, {1, 1}, {1, 1}}},
-        {{{1, 1}, {1, 1}, {1, 1}}, {{1, 1}, {1, 1}, {1, 1}}}}};
 
 /* 64 MiB that stay, then 32 MiB per sample twice: together, and one after the other. */
 static struct export_tensor together[] = {
@@ -35,7 +32,7 @@ static struct footprint play(
     struct fault fault = {""};
     export.n_convs = conv != NULL;
     struct export_replay how = {.batch = batch};
-    assert_int_equal(allocator_replay_export(&export, &how, &bare, &shares, &fault, &footprint), 0);
+    assert_int_equal(allocator_replay_export(&export, &how, &bare, &fault, &footprint), 0);
     return footprint;
 }
 
@@ -51,11 +48,8 @@ static void test_lives(void **state)
 /* A workspace is taken, but a task that is short of memory can do without. */
 static void test_workspace(void **state)
 {
-    struct export_conv conv = {.tick = 1,
-        .input = {0, 24 << 20},
-        .output = {0, 40 << 20},
-        .weight = 4 << 20,
-        .dense = true};
+    struct export_conv conv = {
+        .tick = 1, .input = {0, 24 << 20}, .output = {0, 40 << 20}, .weight = 4 << 20};
     struct footprint with = play(in_turn, 3, 1, &conv), without = play(in_turn, 3, 1, NULL);
     assert_true(with.reserved > without.reserved);
     assert_true(with.live == without.live);
@@ -69,7 +63,6 @@ static void test_kernels(void **state)
                                        .input = {0, 24 << 20},
                                        .output = {0, 40 << 20},
                                        .weight = 4 << 20,
-                                       .dense = true,
                                        .workspace = {200 << 20, true}},
         {.tick = 2, .workspace = {0, true}}};
     struct export export = {.every_batch = true,
@@ -82,11 +75,9 @@ static void test_kernels(void **state)
     struct footprint footprint;
     struct fault fault = {""};
     struct export_replay measured = {1, true, 0}, by_rule = {1, false, 0};
-    assert_int_equal(
-        allocator_replay_export(&export, &measured, &bare, &shares, &fault, &footprint), 0);
+    assert_int_equal(allocator_replay_export(&export, &measured, &bare, &fault, &footprint), 0);
     assert_true(footprint.largest_workspace == 200.0 * MIB);
-    assert_int_equal(
-        allocator_replay_export(&export, &by_rule, &bare, &shares, &fault, &footprint), 0);
+    assert_int_equal(allocator_replay_export(&export, &by_rule, &bare, &fault, &footprint), 0);
     assert_true(footprint.largest_workspace == 68.0 * MIB);
     assert_true(allocator_replay_knows_kernels(&export, 1, "NVIDIA H200"));
     assert_false(allocator_replay_knows_kernels(&export, 2, "NVIDIA H200"));
@@ -113,10 +104,10 @@ static void test_range(void **state)
     struct export_replay how = {1, true, 0};
     struct fault fault = {""};
     double range = -1;
-    assert_int_equal(allocator_replay_range(&export, &how, &bare, &shares, &fault, &range), 0);
+    assert_int_equal(allocator_replay_range(&export, &how, &bare, &fault, &range), 0);
     assert_true(range > 0.2 && range < 0.4); /* 128 MiB for 96: log(4 / 3) = 0.29 */
     conv.workspace.value = 4 << 10;
-    assert_int_equal(allocator_replay_range(&export, &how, &bare, &shares, &fault, &range), 0);
+    assert_int_equal(allocator_replay_range(&export, &how, &bare, &fault, &range), 0);
     assert_true(range == 0);
 }
 
@@ -136,12 +127,10 @@ static void test_names_hold(void **state)
     struct footprint footprint;
     struct fault fault = {""};
     export.holds = &early;
-    assert_int_equal(
-        allocator_replay_export(&export, &once, &bare, &shares, &fault, &footprint), 0);
+    assert_int_equal(allocator_replay_export(&export, &once, &bare, &fault, &footprint), 0);
     assert_true(footprint.reserved == 64.0 * MIB);
     export.holds = &late;
-    assert_int_equal(
-        allocator_replay_export(&export, &once, &bare, &shares, &fault, &footprint), 0);
+    assert_int_equal(allocator_replay_export(&export, &once, &bare, &fault, &footprint), 0);
     assert_true(footprint.reserved == 96.0 * MIB);
 }
 
@@ -161,12 +150,10 @@ static void test_loop_goes_on(void **state)
         .last_iteration = 1};
     struct footprint footprint;
     struct fault fault = {""};
-    assert_int_equal(
-        allocator_replay_export(&export, &once, &bare, &shares, &fault, &footprint), 0);
+    assert_int_equal(allocator_replay_export(&export, &once, &bare, &fault, &footprint), 0);
     assert_true(footprint.reserved == (32 + 40) * MIB);
     hold.heir = -1; /* not the same loop: played once */
-    assert_int_equal(
-        allocator_replay_export(&export, &once, &bare, &shares, &fault, &footprint), 0);
+    assert_int_equal(allocator_replay_export(&export, &once, &bare, &fault, &footprint), 0);
     assert_true(footprint.live == (32 + 40) * (double)MIB);
 }
 

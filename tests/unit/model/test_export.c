@@ -55,7 +55,10 @@ static void test_reads_all(void **state)
     assert_int_equal(export->tensors[0].last, -1);
     assert_int_equal(export->n_convs, 1);
     assert_int_equal(export->convs[0].input.per_sample, 3 * 8 * 8 * 2);
-    assert_true(export->convs[0].dense && !export->convs[0].pointwise && export->convs[0].half);
+    assert_true(export->convs[0].groups == 1 && export->convs[0].half);
+    assert_int_equal(export->convs[0].taps, 9);
+    assert_int_equal(export->convs[0].in_positions, 64);
+    assert_int_equal(export->convs[0].outputs, 16);
     assert_int_equal(export->convs[0].pass, EXPORT_WEIGHT_GRADIENT);
     assert_int_equal(export->n_holds, 0);
     network_fini(&network);
