@@ -127,13 +127,15 @@ static double tensor_bytes(const struct replay *replay, int tensor)
     return t->elements * replay->tape->batch * t->element_bytes;
 }
 
-/* Returns the groups of a convolution, by the size of its weight. */
-static double groups_of(const struct op *op, const struct tensor *in, const struct tensor *out)
+/* Returns the groups of a convolution of `channels`, by the size of its weight. */
+static double groups_of(const struct op *op, double channels, double out_channels)
 {
     if (op->depthwise)
-        return in->first;
-    double dense = in->first * out->first * op->window;
-    return op->weight > 0 && dense > op->weight ? round(dense / op->weight) : 1;
+        return channels;
+    double dense = channels * out_channels * op->window;
+    double groups = op->weight > 0 ? round(dense / op->weight) : 1;
+    bool divides = groups > 1 && fmod(channels, groups) == 0 && fmod(out_channels, groups) == 0;
+    return divides ? groups : 1;
 }
 
 /* The scratch memory of a convolution's kernel. */
@@ -147,15 +149,16 @@ static void use_conv_workspace(struct replay *replay, const struct op *op, enum 
     double element = tape->autocast ? HALF_BYTES : WEIGHT_BYTES, scale = element * tape->batch;
     const struct tensor none = {0}, *out = &tape->tensors[op->output],
                         *in = has_input ? &tape->tensors[op->inputs[0]] : &none;
+    double channels = op->turned ? in->last : in->first;
     struct convolution convolution = {.input = in->elements * scale,
         .output = out->elements * scale,
         .weight = op->weight * element,
-        .in_channels = in->first,
+        .in_channels = channels,
         .out_channels = out->first,
-        .in_positions = in->first > 0 ? in->elements / in->first : 0,
+        .in_positions = channels > 0 ? in->elements / channels : 0,
         .out_positions = out->first > 0 ? out->elements / out->first : 0,
         .taps = op->window,
-        .groups = groups_of(op, in, out),
+        .groups = groups_of(op, channels, out->first),
         .half = tape->autocast,
         .pass = pass};
     size_t number = (size_t)(op - tape->ops) * CONV_PASSES + pass;

@@ -128,6 +128,7 @@ static bool conv_fits(
         return false;
     op->window = window;
     op->depthwise = depthwise;
+    op->turned = false;
     return true;
 }
 
@@ -139,7 +140,9 @@ static bool turned_fits(
     bool tokens = input.elements == input.first * input.last;
     bool map = input.elements == input.first * input.first * input.last;
     struct extent turned = {.elements = input.elements, .first = input.last, .last = input.first};
-    return (tokens || map) && conv_fits(layer, turned, extent, op);
+    bool fits = (tokens || map) && conv_fits(layer, turned, extent, op);
+    op->turned = fits;
+    return fits;
 }
 
 static bool linear_fits(const struct layer *layer, struct extent input, struct extent extent)

@@ -46,6 +46,7 @@ struct op {
     double macs;         /* multiply-adds per sample */
     double window;       /* of a convolution: taps of its kernel; 0 elsewhere */
     bool depthwise;
+    bool turned;       /* a convolution whose input has its channels last */
     bool standardizes; /* a convolution that standardises its weight at each step */
 };
 
