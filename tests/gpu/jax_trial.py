@@ -320,7 +320,7 @@ def run_case(name, path):
         process_mib=own_memory_mib(),
         device_mib=device_memory_mib(),
     )
-    sys.path.insert(0, PYTHON)
+    sys.path.insert(0, os.environ.get("COLLOC_TRIAL_PYTHON", PYTHON))
     from colloc_export import jax_step
 
     keep("done", export=jax_step(step, *arguments, batch=batch, name=name))
@@ -464,6 +464,9 @@ def main():
         sys.exit(__doc__)
     programs, output, seconds = arguments[:3] + ["", "jax_trial.jsonl", "60"][len(arguments[:3]) :]
     names = arguments[3:] or list(CASES)
+    bundled = os.path.join(os.path.abspath(programs), "python")
+    if not os.path.isdir(PYTHON) and os.path.isdir(bundled):
+        os.environ["COLLOC_TRIAL_PYTHON"] = bundled
     with tempfile.TemporaryDirectory(prefix="colloc-jax-") as folder:
         Trial(programs, output, float(seconds), folder).run_all(names)
 
