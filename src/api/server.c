@@ -6,12 +6,15 @@
  * Contract:
  *   1. Every byte of a body and of a long answer is counted in the quota (api/quota.h) until the
  *      request has ended; a connection that the quota refuses is closed and never handled.
- *   2. The caller runs the server at least once in RUN_AGAIN_MS: when accept fails for lack of
- *      descriptors, libmicrohttpd stops listening until its next run, and no event wakes it.
+ *   2. The caller runs the server again in time: when accept fails for lack of descriptors,
+ *      libmicrohttpd stops listening until its next run, and no event wakes it. Then connections
+ *      are open, or one waits to be accepted, and the server runs each RUN_AGAIN_MS. Otherwise it
+ *      runs each IDLE_AGAIN_MS, for a connection that gave up in between.
  *   3. A body is parsed only when there is memory for it: libjansson does not survive a failed
  *      allocation.
  */
 #include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -24,6 +27,7 @@
 #define BYTES_RESERVED       ((size_t)(64 * MIB)) /* for root */
 #define LAST_RUNS            64                   /* of the server, to send answers when it stops */
 #define RUN_AGAIN_MS         1000
+#define IDLE_AGAIN_MS        10000
 
 /* Half of the descriptors that the process may have; the rest is for the caller. */
 static int connections_max(void)
@@ -132,9 +136,19 @@ void api_server_run(struct api_server *server)
     connections_drop_late(server);
 }
 
+/* Is a connection open, or one not accepted yet? */
+static bool is_in_use(struct api_server *server)
+{
+    struct pollfd listening = {
+        .fd = MHD_get_daemon_info(server->http, MHD_DAEMON_INFO_LISTEN_FD)->listen_fd,
+        .events = POLLIN};
+    return server->connections || poll(&listening, 1, 0) != 0;
+}
+
 int64_t api_server_timeout_ms(struct api_server *server)
 {
     MHD_UNSIGNED_LONG_LONG timeout;
     bool is_due = MHD_get_timeout(server->http, &timeout) == MHD_YES;
-    return is_due && timeout < RUN_AGAIN_MS ? (int64_t)timeout : RUN_AGAIN_MS;
+    int64_t most_ms = is_in_use(server) ? RUN_AGAIN_MS : IDLE_AGAIN_MS;
+    return is_due && timeout < (MHD_UNSIGNED_LONG_LONG)most_ms ? (int64_t)timeout : most_ms;
 }

@@ -21,12 +21,12 @@ static inline uint64_t aligned_wait_ms(const uv_loop_t *loop, uint64_t period_ms
     return period_ms - uv_now(loop) % period_ms;
 }
 
-/* Returns `wait_ms`, or less where a whole second of the loop's clock comes before: for work that
- * may be done early. */
+/* Returns the wait until the last whole second of the loop's clock that comes within `wait_ms`, or
+ * `wait_ms` where none does: for work that may be done early. */
 static inline uint64_t aligned_earlier_ms(const uv_loop_t *loop, uint64_t wait_ms)
 {
     uint64_t second_ms = aligned_wait_ms(loop, 1000);
-    return wait_ms < second_ms ? wait_ms : second_ms;
+    return wait_ms < second_ms ? wait_ms : wait_ms - (wait_ms - second_ms) % 1000;
 }
 
 /* Calls `on_time` once, at the next multiple of the period (above 0). For the next call the

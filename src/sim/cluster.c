@@ -10,6 +10,7 @@
 #include "sim/cluster.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -194,9 +195,17 @@ static void set_speeds(struct cluster *cluster)
         cluster->places[i].speed = cluster->identities[i].speed;
 }
 
+static void note_fastest(struct cluster *cluster)
+{
+    for (int i = 0; i < cluster->n_places; i++)
+        cluster->speed_max = fmax(cluster->speed_max, cluster->places[i].speed);
+}
+
 double cluster_fastest(const struct cluster *cluster, const char *kinds)
 {
     double fastest = 0;
+    if (!kinds || !*kinds) /* most tasks run on any */
+        return cluster->speed_max;
     for (int i = 0; i < cluster->n_places; i++)
         if (cluster->places[i].speed > fastest &&
             kind_match_any(kinds, cluster->identities[i].name))
@@ -214,8 +223,10 @@ int cluster_parse(const struct gpu_kinds *kinds, const char *text, struct fault 
         r = add_item(kinds, &rest, fault, ret_cluster);
     if (r == 0)
         r = refuse_gpus_between_nodes(ret_cluster, fault);
-    if (r == 0)
+    if (r == 0) {
         set_speeds(ret_cluster);
+        note_fastest(ret_cluster);
+    }
     free(copy);
     return r;
 }

@@ -24,6 +24,7 @@ struct cluster {
     struct gpu_identity *identities; /* of the places */
     size_t places_capacity, identities_capacity;
     int n_places;
+    double speed_max;  /* of all places */
     int n_nodes, node; /* those in braces, from 1 on; and the one being read, 0: outside */
 };
 

@@ -45,6 +45,9 @@ static void test_timers_share_their_wakeups(void **state)
     assert_memory_equal(of_first.at_ms, of_second.at_ms, sizeof of_first.at_ms);
     assert_in_range(aligned_wait_ms(&loop, PERIOD_MS), 1, PERIOD_MS);
     assert_int_equal(aligned_earlier_ms(&loop, 0), 0);
+    uint64_t second_ms = aligned_wait_ms(&loop, 1000);
+    assert_int_equal(aligned_earlier_ms(&loop, 1000), second_ms);
+    assert_int_equal(aligned_earlier_ms(&loop, 10000), 9000 + second_ms);
     uv_close((uv_handle_t *)&first, NULL);
     uv_close((uv_handle_t *)&second, NULL);
     uv_run(&loop, UV_RUN_DEFAULT);
