@@ -29,7 +29,7 @@ struct plain_text {
 
 static json_t *parse_value(struct plain_text *text);
 
-static bool take_char(struct plain_text *text, char c)
+static bool take(struct plain_text *text, char c)
 {
     if (text->at == text->end || *text->at != c)
         return false;
@@ -48,14 +48,14 @@ static bool take_word(struct plain_text *text, const char *word, size_t size)
 /* Takes a string with its quotes. Returns its first byte, or NULL. */
 static const char *take_string(struct plain_text *text, size_t *ret_size)
 {
-    if (!take_char(text, '"'))
+    if (!take(text, '"'))
         return NULL;
     const char *first = text->at;
     while (text->at < text->end && *text->at >= ' ' && *text->at < 0x7f && *text->at != '"' &&
            *text->at != '\\')
         text->at++;
     *ret_size = (size_t)(text->at - first);
-    return take_char(text, '"') ? first : NULL;
+    return take(text, '"') ? first : NULL;
 }
 
 static json_t *parse_string(struct plain_text *text)
@@ -68,7 +68,7 @@ static json_t *parse_string(struct plain_text *text)
 /* What follows has to be the end of a value: '.' or 'e' is refused there. */
 static json_t *parse_integer(struct plain_text *text)
 {
-    bool is_negative = take_char(text, '-');
+    bool is_negative = take(text, '-');
     const char *first = text->at;
     int64_t value = 0;
     while (text->at < text->end && *text->at >= '0' && *text->at <= '9' &&
@@ -85,7 +85,7 @@ static bool add_member(struct plain_text *text, json_t *object)
     char key[KEY_MAX + 1];
     size_t size;
     const char *first = take_string(text, &size);
-    if (!first || size > KEY_MAX || !take_char(text, ':'))
+    if (!first || size > KEY_MAX || !take(text, ':'))
         return false;
     memcpy(key, first, size);
     key[size] = '\0';
@@ -104,11 +104,11 @@ static json_t *parse_list(struct plain_text *text, json_t *list, char end,
     bool (*add)(struct plain_text *text, json_t *list))
 {
     bool is_good = list && ++text->depth <= DEPTH_MAX;
-    if (is_good && !take_char(text, end)) {
+    if (is_good && !take(text, end)) {
         do
             is_good = add(text, list);
-        while (is_good && take_char(text, ','));
-        is_good = is_good && take_char(text, end);
+        while (is_good && take(text, ','));
+        is_good = is_good && take(text, end);
     }
     text->depth--;
     if (is_good)
@@ -119,9 +119,9 @@ static json_t *parse_list(struct plain_text *text, json_t *list, char end,
 
 static json_t *parse_value(struct plain_text *text)
 {
-    if (take_char(text, '{'))
+    if (take(text, '{'))
         return parse_list(text, json_object(), '}', add_member);
-    if (take_char(text, '['))
+    if (take(text, '['))
         return parse_list(text, json_array(), ']', add_element);
     if (text->at < text->end && *text->at == '"')
         return parse_string(text);
