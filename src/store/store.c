@@ -25,7 +25,6 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "store/plain_json.h"
 #include "store/store_private.h"
 
 #define LOCK_PATIENCE_US 1000000 /* chosen: children were seen to hold it for up to 90 ms */
@@ -53,11 +52,9 @@ char *store_dump_json(const json_t *object)
 json_t *store_load_json(sqlite3_stmt *statement, int column)
 {
     const char *text = (const char *)sqlite3_column_text(statement, column);
-    if (!text)
-        return NULL;
-    size_t size = (size_t)sqlite3_column_bytes(statement, column);
-    json_t *plain = plain_json_load(text, size);
-    return plain ? plain : json_loadb(text, size, JSON_ALLOW_NUL, NULL);
+    return text ? json_loadb(
+                      text, (size_t)sqlite3_column_bytes(statement, column), JSON_ALLOW_NUL, NULL)
+                : NULL;
 }
 
 /* Another user with write permission to the folder could replace the log by a file or a link. */
