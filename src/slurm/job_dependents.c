@@ -56,9 +56,9 @@ static bool is_renewal_due(const struct slurm_controller *controller, const stru
 }
 
 /*
- * Lists the jobs that are run again and have not ended, by their arrays. A text of a user is
- * compared with these only. A condition on a whole array may have failed by another of its tasks, so
- * a completed task is no cause.
+ * Lists the jobs that are run again and have not ended, by their arrays: a text of a user is
+ * compared with these only. A condition on a whole array may have failed by another of its tasks,
+ * so a completed task is no cause.
  *
  * Returns whether the dependents of a job that is run again are due.
  */
