@@ -234,18 +234,15 @@ static int replace_gpu(const json_t *object, struct fault *fault, struct node_re
 {
     struct node_gpu gpu = {0}, *known = NULL;
     int r = node_gpu_read(object, fault, &gpu);
+    if (r == 0 && !(known = find_gpu(report, gpu.index)))
+        r = fault_set(fault, EINVAL, "gpus: there was no GPU %d", gpu.index);
     if (r == 0) {
-        known = find_gpu(report, gpu.index);
-        if (!known)
-            r = fault_set(fault, EINVAL, "gpus: there was no GPU %d", gpu.index);
+        struct node_gpu former = *known;
+        *known = gpu;
+        gpu = former;
     }
-    if (r < 0) {
-        free(gpu.processes);
-        return r;
-    }
-    free(known->processes);
-    *known = gpu;
-    return 0;
+    free(gpu.processes);
+    return r;
 }
 
 static int replace_gpus(const json_t *object, struct fault *fault, struct node_report *report)

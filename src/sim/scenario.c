@@ -499,7 +499,8 @@ static bool is_over(const struct scenario_run *run)
 static int run_to_end(struct scenario_run *run)
 {
     const struct scenario *scenario = &run->scenario;
-    struct event gpus = {.kind = EVENT_GPUS, .gpus = {scenario->gpus, scenario->n_gpus}};
+    struct event gpus = {
+        .kind = EVENT_GPUS, .gpus = {.list = scenario->gpus, .n = scenario->n_gpus}};
     note_error(run, sim_schedule_event(run->sim, &gpus));
     schedule_wakeup(run, WAKE_SAMPLE, 0, 0, 0);
     for (int i = 0; i < scenario->n_inputs; i++)

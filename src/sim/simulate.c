@@ -162,7 +162,8 @@ static void schedule_first(struct simulation_run *run)
 {
     const struct simulation *simulation = run->simulation;
     const struct cluster *cluster = simulation->cluster;
-    struct event gpus = {.kind = EVENT_GPUS, .gpus = {cluster->identities, cluster->n_places}};
+    struct event gpus = {
+        .kind = EVENT_GPUS, .gpus = {.list = cluster->identities, .n = cluster->n_places}};
     simulation_run_check(run, sim_schedule_event(run->sim, &gpus));
     run->sampling = (struct sampling){.sim = run->sim,
         .gpus = &run->gpus,

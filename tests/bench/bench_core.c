@@ -52,7 +52,7 @@ static void add_gpus(struct core *core)
         snprintf(gpus[i].uuid, sizeof gpus[i].uuid, "GPU-%d", i);
         snprintf(gpus[i].label, sizeof gpus[i].label, "%d", i);
     }
-    struct event event = {.kind = EVENT_GPUS, .gpus = {gpus, GPUS}};
+    struct event event = {.kind = EVENT_GPUS, .gpus = {.list = gpus, .n = GPUS}};
     step(core, &event);
 }
 

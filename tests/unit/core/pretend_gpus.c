@@ -26,7 +26,7 @@ struct core *world_core(const struct policy *policy, int n_gpus)
         list[i].is_place = true;
         list[i].mem_total_bytes = 40 * GIB;
     }
-    struct event event = {.kind = EVENT_GPUS, .gpus = {list, n_gpus}};
+    struct event event = {.kind = EVENT_GPUS, .gpus = {.list = list, .n = n_gpus}};
     assert_int_equal(core_step(core, &event), 0);
     return core;
 }

@@ -443,7 +443,7 @@ static void gpus_come_and_go_under_the_same_index(void **state)
     struct core *core = start(2);
     struct gpu_identity list[] = {
         {.uuid = "GPU-new", .is_place = true}, {.uuid = "GPU-1", .is_place = true}};
-    struct event event = {.kind = EVENT_GPUS, .time_us = 2, .gpus = {list, 2}};
+    struct event event = {.kind = EVENT_GPUS, .time_us = 2, .gpus = {.list = list, .n = 2}};
     assert_int_equal(core_step(core, &event), 0);
     const struct cluster_view *view = core_view(core);
     assert_int_equal(view->n_gpus, 3);
@@ -466,7 +466,7 @@ static void the_head_gets_another_gpu_for_one_that_is_gone(void **state)
     assert_int_equal(gpus[0].reserved_for, 3);
     assert_int_equal(gpus[1].reserved_for, 0);
     struct gpu_identity left = {.uuid = "GPU-1", .is_place = true, .mem_total_bytes = 40 * GIB};
-    struct event event = {.kind = EVENT_GPUS, .time_us = 3, .gpus = {&left, 1}};
+    struct event event = {.kind = EVENT_GPUS, .time_us = 3, .gpus = {.list = &left, .n = 1}};
     assert_int_equal(core_step(core, &event), 0);
     assert_int_equal(world_sample(core, 4, 1, 1, 0.1, 0), 0);
     gpus = core_view(core)->gpus;
@@ -481,7 +481,7 @@ static int list_instances(struct core *core, int64_t time_us, bool gone)
     struct gpu_identity list[] = {{.uuid = "MIG-a", .is_place = true, .is_mig_instance = true},
         {.uuid = "MIG-b", .is_place = !gone, .is_mig_instance = true, .is_gone = gone}};
     list[0].mem_total_bytes = list[1].mem_total_bytes = 20 * GIB;
-    struct event event = {.kind = EVENT_GPUS, .time_us = time_us, .gpus = {list, 2}};
+    struct event event = {.kind = EVENT_GPUS, .time_us = time_us, .gpus = {.list = list, .n = 2}};
     return core_step(core, &event);
 }
 

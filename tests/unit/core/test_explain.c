@@ -161,7 +161,7 @@ static void gpus_of_other_sizes_and_kinds_count_for_what_they_are(void **state)
         {.uuid = "c", .is_place = false, .mem_total_bytes = 80 * GIB},
         {.uuid = "d", .is_place = true, .is_mig_instance = true, .mem_total_bytes = 10 * GIB},
     };
-    struct event event = {.kind = EVENT_GPUS, .gpus = {list, 4}};
+    struct event event = {.kind = EVENT_GPUS, .gpus = {.list = list, .n = 4}};
     struct fault fault = {""};
     assert_refused(core, (struct task_request){.gpus = 1}, "has no GPU");
     assert_int_equal(core_step(core, &event), 0);
@@ -184,7 +184,7 @@ static void unknown_and_rare_kinds_are_refused_with_the_list(void **state)
         {.uuid = "c", .is_place = true, .mem_total_bytes = 16 * GIB, .name = "Tesla T4"},
         {.uuid = "d", .is_place = false, .mem_total_bytes = 16 * GIB, .name = "Tesla V100"},
     };
-    struct event event = {.kind = EVENT_GPUS, .gpus = {list, ARRAY_SIZE(list)}};
+    struct event event = {.kind = EVENT_GPUS, .gpus = {.list = list, .n = ARRAY_SIZE(list)}};
     struct fault fault = {""};
     assert_int_equal(core_step(core, &event), 0);
     assert_int_equal(

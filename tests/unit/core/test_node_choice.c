@@ -38,7 +38,8 @@ static void begin_cluster(const struct policy *policy)
         snprintf(list[i].uuid, sizeof list[i].uuid, "GPU-%d", i);
         snprintf(list[i].label, sizeof list[i].label, "%d", i);
     }
-    struct event event = {.kind = EVENT_GPUS, .time_us = now_us, .gpus = {list, ARRAY_SIZE(list)}};
+    struct event event = {
+        .kind = EVENT_GPUS, .time_us = now_us, .gpus = {.list = list, .n = ARRAY_SIZE(list)}};
     assert_int_equal(core_step(core, &event), 0);
 }
 

@@ -567,8 +567,9 @@ static void settle_dependencies(struct walk *walk, const struct task *task)
 static void unblock(struct walk *walk)
 {
     struct fault fault;
-    struct event event = {
-        .kind = EVENT_GPUS, .time_us = walk->now_us, .gpus = {walk->gpus, walk->n_gpus}};
+    struct event event = {.kind = EVENT_GPUS,
+        .time_us = walk->now_us,
+        .gpus = {.list = walk->gpus, .n = walk->n_gpus}};
     for (int i = 0; i < walk->n_gpus; i++) {
         walk->gpus[i].is_place = true;
         walk->gpus[i].is_gone = false;

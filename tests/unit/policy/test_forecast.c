@@ -224,7 +224,7 @@ static struct core *start_cluster(int nodes)
             .label = {(char)('0' + i)},
             .node = i / 2,
             .index_on_node = i % 2};
-    struct event event = {.kind = EVENT_GPUS, .time_us = 1, .gpus = {list, 2 * nodes}};
+    struct event event = {.kind = EVENT_GPUS, .time_us = 1, .gpus = {.list = list, .n = 2 * nodes}};
     assert_int_equal(core_step(core, &event), 0);
     for (int i = 0; i < 2 * nodes; i++)
         assert_int_equal(world_sample(core, 1, i, 0, 0, 0), 0);

@@ -213,7 +213,7 @@ static void play(struct world *world)
     const struct sim_world behind = {world, on_start, on_kill, on_wake, NULL};
     const struct sim_observer observer = {world, on_event, on_wait};
     world->sim = sim_create(&world->settings, &behind, &observer);
-    struct event gpus = {.kind = EVENT_GPUS, .gpus = {world->gpus, world->n_gpus}};
+    struct event gpus = {.kind = EVENT_GPUS, .gpus = {.list = world->gpus, .n = world->n_gpus}};
     struct sim_wakeup samples = {.time_us = 0};
     assert_int_equal(sim_schedule_event(world->sim, &gpus), 0);
     assert_int_equal(sim_schedule_wakeup(world->sim, &samples), 0);

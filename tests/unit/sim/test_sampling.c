@@ -89,7 +89,7 @@ static int set_up(void **state)
     machine->world = (struct sim_world){machine, on_start, on_start, on_wake, NULL};
     machine->observer = (struct sim_observer){machine, on_event, on_wait};
     machine->sim = sim_create(&machine->settings, &machine->world, &machine->observer);
-    struct event gpus = {.kind = EVENT_GPUS, .gpus = {machine->cluster.identities, 1}};
+    struct event gpus = {.kind = EVENT_GPUS, .gpus = {.list = machine->cluster.identities, .n = 1}};
     assert_int_equal(sim_schedule_event(machine->sim, &gpus), 0);
     machine->sampling = (struct sampling){.sim = machine->sim,
         .gpus = &machine->gpus,

@@ -109,7 +109,7 @@ static void a_time_limit_is_met_without_anyone_ticking(void **state)
     struct sim_world world;
     struct sim *sim = start(&order, &world);
     struct gpu_identity gpu = {.uuid = "GPU-0", .is_place = true, .mem_total_bytes = 40 * GIB};
-    struct event gpus = {.kind = EVENT_GPUS, .gpus = {&gpu, 1}};
+    struct event gpus = {.kind = EVENT_GPUS, .gpus = {.list = &gpu, .n = 1}};
     struct event idle = {.kind = EVENT_SAMPLE};
     idle.sample.mem_used_bytes = idle.sample.external_processes = reading_of(0);
     struct event submit = {.kind = EVENT_SUBMIT, .time_us = 3, .task = 1};
@@ -154,7 +154,7 @@ static void an_observer_sees_inputs_decisions_and_waits_in_order(void **state)
     settings.policy = &policy_exclusive;
     struct sim *sim = sim_create(&settings, &world, &observer);
     struct gpu_identity gpu = {.uuid = "GPU-0", .is_place = true, .mem_total_bytes = 40 * GIB};
-    struct event gpus = {.kind = EVENT_GPUS, .gpus = {&gpu, 1}};
+    struct event gpus = {.kind = EVENT_GPUS, .gpus = {.list = &gpu, .n = 1}};
     struct event idle = {.kind = EVENT_SAMPLE};
     idle.sample.mem_used_bytes = idle.sample.external_processes = reading_of(0);
     sim_schedule_event(sim, &gpus);
