@@ -236,12 +236,10 @@ static int replace_gpu(const json_t *object, struct fault *fault, struct node_re
     int r = node_gpu_read(object, fault, &gpu);
     if (r == 0 && !(known = find_gpu(report, gpu.index)))
         r = fault_set(fault, EINVAL, "gpus: there was no GPU %d", gpu.index);
-    if (r == 0) {
-        struct node_gpu former = *known;
-        *known = gpu;
-        gpu = former;
-    }
-    free(gpu.processes);
+    if (r == 0)
+        node_gpu_replace(known, &gpu);
+    else
+        free(gpu.processes);
     return r;
 }
 

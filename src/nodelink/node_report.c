@@ -157,6 +157,12 @@ static int read_processes(const json_t *object, struct fault *fault, struct node
     return r;
 }
 
+void node_gpu_replace(struct node_gpu *known, const struct node_gpu *gpu)
+{
+    free(known->processes);
+    *known = *gpu;
+}
+
 int node_gpu_read(const json_t *object, struct fault *fault, struct node_gpu *gpu)
 {
     int64_t index;

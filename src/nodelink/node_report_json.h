@@ -31,6 +31,9 @@ int node_json_write(json_t *object, char **ret_text, size_t *ret_size);
  * -EINVAL or -ENOMEM with a fault. */
 int node_gpu_read(const json_t *object, struct fault *fault, struct node_gpu *gpu);
 
+/* Gives `known` the values of `gpu`, whose list of processes is taken over; its own is freed. */
+void node_gpu_replace(struct node_gpu *known, const struct node_gpu *gpu);
+
 /* Reads the list "crashes" into a report that has none. Returns as node_gpu_read. */
 int node_crashes_read(const json_t *object, struct fault *fault, struct node_report *report);
 

@@ -67,9 +67,10 @@ static void try_chain(const struct node_report *base, const struct node_report *
 static void try_changes(const char *text, size_t size)
 {
     struct node_report base, now;
-    const char *end = memchr(text, '\n', size), *next = end + 1;
+    const char *end = memchr(text, '\n', size);
     if (!end)
         return;
+    const char *next = end + 1;
     if (node_report_decode(text, (size_t)(end - text), NULL, &base) == 0) {
         if (node_changes_decode(&base, next, size - (size_t)(next - text), NULL, &now) == 0) {
             require(now.n_gpus <= NODE_GPUS_MAX && now.n_crashes <= NODE_CRASHES_MAX);

@@ -1675,8 +1675,8 @@ static void a_new_agent_stops_no_placement(void **state)
     update(); /* its script is read */
     reading.mem_total_bytes = reading_of(141.0 * (double)GIB);
     assert_int_equal(slurm_controller_report(controller, "n1", &reading, 1, now_us), 0);
-    const struct gpu_view *gpus = core_view(slurm_controller_core(controller))->gpus;
     update();
+    const struct gpu_view *gpus = core_view(slurm_controller_core(controller))->gpus;
     assert_int_equal(gpus[0].health, VIEW_OK);
     assert_int_equal(gpus[1].health, VIEW_OK);
     fake_slurm_start(&fake);
