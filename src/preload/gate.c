@@ -21,7 +21,7 @@ static void wait_for_opening(struct process_state *state, struct preload_page *p
     errno = error;
 }
 
-/* The call is counted before it looks at the gate, and the daemon that closes the gate reads the
+/* The call is counted before it reads the gate, and the daemon that closes the gate reads the
  * count afterwards: one of the two sees the other. */
 struct preload_page *gate_enter(struct process_state *state)
 {

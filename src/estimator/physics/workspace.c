@@ -45,7 +45,8 @@ enum { IMAGE_CHANNELS_MOST = 4, IMAGE_TAPS_MOST = 9, IMAGE_NARROW_MOST = 16 }; /
  * are always, and mostly never, made. Measured. */
 enum { POINTWISE_POSITIONS = 8, POINTWISE_WIDE = 256, POINTWISE_NARROW = 64 };
 
-/* Forward in 32 bit, from so many channels to twice as many. Measured. */
+/* Of the forward pass in 32 bit, where the output has twice as many channels as the input: the most
+ * channels of that. Measured. */
 enum { DOUBLING_MOST = 64, HALVED_POSITIONS = 3 };
 
 static double round_up(double x, double step)
