@@ -86,10 +86,6 @@ WAYS = {
     "exclusive": (["--policy=exclusive", "--sharing=streams"], ()),
     "magm-mps": (["--policy=magm", "--sharing=mps"], ()),
     "magm-mps-declared": (["--policy=magm", "--sharing=mps"], ("memory",)),
-    "foresee-mps": (  # check-words: alias (stored results have it)
-        ["--policy=predictive", "--sharing=mps"],
-        ("memory", "smact", "expect"),
-    ),
     "predictive-mps": (
         ["--policy=predictive", "--sharing=mps"],
         ("memory", "smact", "expect"),
@@ -103,6 +99,8 @@ WAYS = {
         (),
     ),
 }
+
+FORMER_NAMES = {"foresee-mps": "predictive-mps"}  # check-words: alias (stored results have it)
 
 
 def rows_of(name):
@@ -434,7 +432,7 @@ def end_all(server, ids):
 
 
 def run_way(programs, gpus, tasks, way, limit_s, launcher):
-    settings, declared = WAYS[way]
+    settings, declared = WAYS[FORMER_NAMES.get(way, way)]
     server = Server(programs, gpus, [*launcher.settings, *settings])
     meter, ids, began = Meter(server), [], time.monotonic()
     meter.start()
@@ -491,8 +489,7 @@ SIMULATED = {
     "exclusive": ["--policy=exclusive", IN_ORDER],
     "magm-mps": ["--policy=magm", IN_ORDER, "--sharing=mps", "--estimator=none"],
     "magm-mps-declared": ["--policy=magm", IN_ORDER, "--sharing=mps"],
-    "predictive-mps": ["--policy=predictive", "--sharing=mps", "--known=all"],
-    "foresee-mps": [  # check-words: alias (stored results have it)
+    "predictive-mps": [
         "--policy=predictive",
         "--sharing=mps",
         "--known=all",
@@ -546,7 +543,7 @@ def simulate(programs, seen, way):
             f"--gpus={seen['gpus']}x{seen.get('gpu', 'H200')}",
             f"--gpu-kinds={kinds}",
             f"--hold-off={settle_s * stretch:.0f}s",
-            *SIMULATED[way],
+            *SIMULATED[FORMER_NAMES.get(way, way)],
         ]
         totals = json.loads(
             subprocess.run(command, capture_output=True, text=True, check=True).stdout
@@ -569,7 +566,7 @@ def read_results(path):
 def compare(programs, path):
     seen = read_results(path)
     for way, result in seen["ways"].items():
-        if "error" in result or way not in SIMULATED:
+        if "error" in result or FORMER_NAMES.get(way, way) not in SIMULATED:
             continue
         predicted = simulate(os.path.abspath(programs), seen, way)
         print(way)

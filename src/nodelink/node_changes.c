@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "nodelink/node_report_json.h"
 
 /* A reading that each GPU has, and its list. */
@@ -28,8 +29,6 @@ static const struct column columns[] = {
     {"smact", offsetof(struct node_gpu, smact), false, 1},
     {"power", offsetof(struct node_gpu, power_w), false, POWER_MAX},
 };
-
-enum { N_COLUMNS = sizeof columns / sizeof *columns };
 
 static struct reading *reading_in(const struct column *column, struct node_gpu *gpu)
 {
@@ -159,7 +158,7 @@ int node_changes_encode(const struct node_report *base, const struct node_report
         (json_int_t)base->sequence, "sequence", (json_int_t)now->sequence, "time_us",
         (json_int_t)now->time_us);
     int r = 0;
-    for (size_t i = 0; i < N_COLUMNS; i++)
+    for (size_t i = 0; i < ARRAY_SIZE(columns); i++)
         r |= add_column(object, &columns[i], base, now);
     r |= add_gpus(object, base, now);
     if (!is_same_crashes(base, now))
@@ -291,7 +290,7 @@ static int read_changes(const json_t *object, struct fault *fault, struct next_r
         r = json_field_integer(object, "time_us", 0, INT64_MAX, fault, &report->time_us);
     if (r == 0)
         r = replace_gpus(object, fault, report);
-    for (size_t i = 0; i < N_COLUMNS && r == 0; i++)
+    for (size_t i = 0; i < ARRAY_SIZE(columns) && r == 0; i++)
         r = read_column(object, &columns[i], fault, report);
     if (r == 0)
         r = read_process_memory(object, fault, report);

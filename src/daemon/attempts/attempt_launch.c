@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "daemon/attempts/attempts_query.h"
 #include "daemon/attempts/attempts_state.h"
 #include "daemon/attempts/rendezvous_port.h"
 #include "daemon/attempts/task_environment.h"
@@ -181,9 +182,8 @@ static char *join_gpu_minors(const struct attempts *attempts, const struct task 
 static int name_cgroup(
     const struct attempts *attempts, const struct task *task, struct launch *launch)
 {
-    char folder[STATE_PATH_SIZE], cgroup[CGROUP_PATH_SIZE];
-    attempts_folder(attempts, task, folder, sizeof folder);
-    return cgroups_name(attempts, folder, cgroup, sizeof cgroup)
+    char cgroup[CGROUP_PATH_SIZE];
+    return attempts_find_cgroup(attempts, task->id, cgroup, sizeof cgroup)
                ? environment_add(&launch->added, "COLLOC_CGROUP=%s", cgroup)
                : 0;
 }
