@@ -6,8 +6,9 @@ It measures the run exclusively and collocated, and compares it with the simulat
     scripts/study-trace [--first=N] [--tasks=N] [--compress=C] [--gpus=0,1,2,3]
                         [--spare-gpus=4,5,6,7] [--alone=EARLIER.json | --catalogue=MEANS.csv]
                         [--fork] PROGRAMS OUTPUT.json [WAY ...]
-    scripts/study-trace --equal=8 ... OUTPUT.json fifo slots
-        that many equal trainings at once, the longest first, instead of the trace
+    scripts/study-trace --mixed=8 ... OUTPUT.json fifo slots
+        that many trainings at once, few long and many short, the longest first, instead of the
+        trace
     scripts/study-trace --simulate PROGRAMS OUTPUT.json
         prints what `colloc simulate` predicts of the runs in OUTPUT.json; runs anywhere
     scripts/study-trace --draw OUTPUT.json PICTURE.svg
@@ -27,7 +28,8 @@ after another, or two at a time when --spare-gpus names as many GPUs as --gpus. 
 written at once.
 
 With --fork the trainings are forked by workloads/fork_server.py, so that a task starts in 1 s
-instead of 9. That needs root and cgroups, and times that are nearer to those of the trace are set:
+instead of 9. The server has loaded libcolloc-preload.so where a way lets allocations wait. That
+needs root and cgroups, and times that are nearer to those of the trace are set:
 --first and --tasks then choose a window of the trace, and the windows' totals add up.
 """
 import argparse
@@ -80,7 +82,7 @@ FORK_SETTINGS = ["--sample-period=100ms", "--window=1s", "--settle=500ms", "--se
 ENDED = ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "OUT_OF_MEMORY")
 # No estimates, no margins, no limits: each task starts at once on the next GPU.
 ANYWHERE = ["--policy=rr", "--sharing=streams", "--smact-max=1", "--min-free=0", "--margin=0"]
-# A slot is never shorter than 20 times what a suspension costs: 25 s for 1.2 GiB.
+# A slot is never shorter than 20 times what a suspension costs: about 25 s for 1.2 GiB.
 TURNS = ["--slots=yes", "--slot-length=20s"]
 WAYS = {
     "exclusive": (["--policy=exclusive", "--sharing=streams"], ()),
@@ -93,6 +95,7 @@ WAYS = {
     "anywhere-recovery": ([*ANYWHERE, "--preload=no"], ()),
     "anywhere-waiting": ([*ANYWHERE, "--preload=yes"], ()),
     "magm-streams-declared": (["--policy=magm", "--sharing=streams"], ("memory",)),
+    "magm-streams-waiting": (["--policy=magm", "--sharing=streams", "--preload=yes"], ()),
     "fifo": (["--policy=exclusive", "--sharing=streams"], ()),
     "slots": (
         ["--policy=exclusive", "--sharing=streams", "--preload=yes", *TURNS],
@@ -242,20 +245,20 @@ def kind_of(name):
     return "H100" if "H100" in name else "H200"
 
 
-def equal_tasks(count):
-    """Trainings of ResNet-18 on small images for 12 s, 15 s and so on: the longest first, which is
-    the worst order to run them in."""
+def mixed_tasks(count):
+    """Trainings of ResNet-18 on small images for 100 s, 70 s, 49 s and so on: the longest first,
+    as when long trainings are in the way of short ones."""
     arguments = ("torchvision/resnet18", "--batch=64", "--side=32", "--classes=100")
     return [
         {
             "name": f"resnet18-{i}",
             "gpus": 1,
             "at_s": 0,
-            "alone_s": 12 + 3 * i,
+            "alone_s": 100 * 0.7**i,
             "memory_share": 0,
             "arguments": arguments,
         }
-        for i in reversed(range(count))
+        for i in range(count)
     ]
 
 
@@ -275,13 +278,14 @@ def plan(tasks, alone, gpu_mib):
 class ForkServer:
     """Starts trainings with their libraries loaded; without it Python does."""
 
-    def __init__(self):
+    def __init__(self, library=None):
         self.socket = os.path.join(tempfile.mkdtemp(prefix="colloc-fork-"), "s")
         self.process = subprocess.Popen(
             [sys.executable, FORK_SERVER, "serve", self.socket, *LIBRARIES],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             text=True,
+            env={**os.environ, **({"LD_PRELOAD": library} if library else {})},
         )
         timer = threading.Timer(LOAD_LIMIT_S, self.process.kill)
         timer.start()
@@ -350,6 +354,12 @@ class Server:
         self.process.terminate()
         self.process.wait(timeout=60)
         return self.log_text()
+
+
+def preloaded_library(programs, ways):
+    """The library that lets allocations wait, if some way wants it."""
+    wanted = any("--preload=yes" in WAYS[FORMER_NAMES.get(way, way)][0] for way in ways)
+    return os.path.join(programs, "libcolloc-preload.so") if wanted else None
 
 
 def submit(server, task, declared, launcher):
@@ -633,7 +643,7 @@ def main():
     )
     parser.add_argument("--first", type=int, default=1, help="the number of the first task")
     parser.add_argument("--tasks", type=int, default=24)
-    parser.add_argument("--equal", type=int, metavar="N", help="equal trainings, not the trace")
+    parser.add_argument("--mixed", type=int, metavar="N", help="long and short, not the trace")
     parser.add_argument("--compress", type=float, default=150)
     parser.add_argument("--gpus", default="0")
     parser.add_argument("--spare-gpus", default="")
@@ -648,7 +658,7 @@ def main():
     programs, sets = os.path.abspath(options.programs), [
         part.split(",") for part in (options.gpus, options.spare_gpus) if part
     ]
-    tasks = equal_tasks(options.equal) if options.equal else None
+    tasks = mixed_tasks(options.mixed) if options.mixed else None
     tasks = tasks or begin_at_zero(
         read_tasks(
             options.first,
@@ -667,7 +677,7 @@ def main():
     if missing:
         sys.exit(f"{options.alone} has not measured {' '.join(sorted(missing)[0])}")
     plan(tasks, alone, float(nvidia_smi("memory.total")[0]))
-    fork_server = ForkServer() if options.fork else None
+    fork_server = ForkServer(preloaded_library(programs, options.ways)) if options.fork else None
     launcher = Launcher(fork_server)
     seen = {
         "gpu": kind_of(nvidia_smi("name")[0]),

@@ -5,11 +5,17 @@ library before a pretend libcuda, whose memory the test takes and frees."""
 import os
 import signal
 import struct
+import subprocess
+import sys
 import unittest
 
 from daemon_case import BUILD, MIB, DaemonCase, needs_cuda_in_python, until
 
 TOOLS = os.path.abspath(os.path.join(BUILD, "tests", "preload"))
+LIBRARY = os.path.abspath(os.path.join(BUILD, "src", "preload", "libcolloc-preload.so"))
+FORK_SERVER = os.path.abspath(
+    os.path.join(os.path.dirname(__file__), "..", "..", "workloads", "fork_server.py")
+)
 PROBE = os.path.join(TOOLS, "probe")
 
 
@@ -159,13 +165,15 @@ for word in sys.argv[1:]:
 class Takes(DaemonCase):
     """Tasks whose program takes memory by the emulator's libcuda, with the preloaded library."""
 
+    python = "python3"
+
     def take(self, *words, memory_mib=500):
         path = self.write("takes.py", TAKES)
         words = [
             self.path(word) if str(word).isidentifier() and word not in KINDS else word
             for word in words
         ]
-        program = f"exec python3 {path} {' '.join(map(str, words))}"
+        program = f"exec {self.python} {path} {' '.join(map(str, words))}"
         return self.submit(program, memory_mib=memory_mib, preload="yes")
 
     def path(self, name):
@@ -270,6 +278,26 @@ class GivingWay(Takes):
         self.assertEqual(self.task(self.neighbour)["suspensions"], 0)
         self.go("end")
         self.wait(task, "COMPLETED")
+
+
+@unittest.skipIf(os.geteuid() != 0, "the fork server needs root")
+class ForkedGivingWay(GivingWay):
+    """The same for a script that a fork server runs. The server loads the library, and the fork
+    has the socket of its task."""
+
+    def setUp(self):
+        super().setUp()
+        address = os.path.join(self.folder, "fork-server")
+        server = subprocess.Popen(
+            [sys.executable, FORK_SERVER, "serve", address],
+            stdout=subprocess.PIPE,
+            text=True,
+            env={**self.env, "LD_PRELOAD": LIBRARY},
+        )
+        self.addCleanup(server.communicate)
+        self.addCleanup(server.kill)
+        self.assertEqual(server.stdout.readline(), "ready\n")
+        self.python = f"{sys.executable} -I -S {FORK_SERVER} run {address}"
 
 
 class WithoutIt(PretendCuda):
