@@ -29,6 +29,7 @@ import dataclasses
 import json
 import os
 import signal
+import socket
 import sys
 import time
 
@@ -145,25 +146,52 @@ def shaped(data, options):
     return dataclasses.replace(data, **asked)
 
 
-def fork_ranks(count):
-    """Makes this process rank 0 of `count`, which are its children. Returns their process ids.
+def free_port():
+    """Of this host: another training of several processes may run beside this one."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
 
-    They are forked before CUDA is used, and end with this one.
-    """
-    os.environ.update({"RANK": "0", "WORLD_SIZE": str(count)})
+
+def end_at_once(*error):
+    """Without the clean-up of NCCL, which may wait for a rank that waits for this one."""
+    sys.__excepthook__(*error)
+    sys.stderr.flush()
+    os._exit(1)
+
+
+def end_with(ranks):
+    """Waits for the ranks. When one fails the others end, as with torchrun: they would wait for it
+    in their next step."""
+    failed = False
+    while ranks:
+        ended, status = os.wait()
+        ranks.remove(ended)
+        if status and not failed:
+            failed = True
+            for rank in ranks:
+                os.kill(rank, signal.SIGKILL)
+    sys.exit("a process of this training failed" if failed else 0)
+
+
+def split_into_ranks(count):
+    """Forks `count` ranks, before CUDA is used. Returns in each of them; this process ends with
+    them, and they end if it is killed."""
+    os.environ["WORLD_SIZE"] = str(count)
     os.environ.setdefault("MASTER_ADDR", "127.0.0.1")
-    os.environ.setdefault("MASTER_PORT", "29500")
-    children, parent = [], os.getpid()
-    for rank in range(1, count):
+    os.environ.setdefault("MASTER_PORT", str(free_port()))
+    ranks, parent = [], os.getpid()
+    for rank in range(count):
         child = os.fork()
         if child == 0:
             ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
             if os.getppid() != parent:
                 os._exit(1)
             os.environ["RANK"] = str(rank)
-            return []
-        children.append(child)
-    return children
+            sys.excepthook = end_at_once
+            return
+        ranks.append(child)
+    end_with(ranks)
 
 
 def train_together(stepper, device):
@@ -175,17 +203,10 @@ def train_together(stepper, device):
     )
 
 
-def wait_for_ranks(children):
-    """Ends this process if another rank failed."""
-    failed = [child for child in children if os.waitpid(child, 0)[1]]
-    if failed:
-        sys.exit(f"{len(failed)} other processes of this training failed")
-
-
 def main():
     options = arguments()
-    children = fork_ranks(options.processes) if options.processes > 1 else []
     if options.processes > 1:
+        split_into_ranks(options.processes)
         if options.device == "cuda":
             torch.cuda.set_device(int(os.environ["RANK"]))
         torch.distributed.init_process_group("nccl" if options.device == "cuda" else "gloo")
@@ -209,7 +230,6 @@ def main():
     train(stepper, epochs, options.epochs, options.device)
     reserved = torch.cuda.max_memory_reserved() / 2**20 if options.device == "cuda" else None
     say(event="end", at=time.time(), reserved_mib=reserved)
-    wait_for_ranks(children)
 
 
 if __name__ == "__main__":

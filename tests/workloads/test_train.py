@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -62,6 +63,30 @@ class Train(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual([line["event"] for line in told], ["begin", "ready", "epoch", "end"])
         self.assertEqual(told[2]["samples"], 64)
+
+    def test_all_end_when_one_of_them_fails(self):
+        command = (os.path.join(WORKLOADS, "train.py"), "digits", "--epochs=1", "--steps=1000000")
+        training = subprocess.Popen(
+            [PYTHON, *command, "--batch=8", "--processes=2", "--device=cpu"],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        try:
+            for word in ("begin", "ready"):
+                self.assertEqual(json.loads(training.stdout.readline())["event"], word)
+            with open(
+                f"/proc/{training.pid}/task/{training.pid}/children", encoding="ascii"
+            ) as file:
+                ranks = file.read().split()
+            self.assertEqual(len(ranks), 2)
+            os.kill(int(ranks[1]), signal.SIGKILL)
+            _, told = training.communicate(timeout=100)
+        finally:
+            training.kill()
+        self.assertEqual(training.returncode, 1)
+        self.assertIn("a process of this training failed", told)
+        self.assertFalse(os.path.exists(f"/proc/{ranks[0]}"))
 
     def test_a_model_that_is_not_there_and_no_steps(self):
         for arguments in (("nothing",), ("digits", "--steps", "0"), ("digits", "--batch", "-1")):
