@@ -16,6 +16,34 @@
  * HOOK(function, name, version, streams): an exported function; the name and a version with which
  * cuGetProcAddress returns this form of it, not an older or newer one; and the kind of stream.
  */
+/* Functions that may load code into GPU memory (hooks_code.c). */
+#define CODE_HOOK_LIST(HOOK)                                                                       \
+    HOOK(cuModuleLoad, "cuModuleLoad", 2000, 1)                                                    \
+    HOOK(cuModuleLoadData, "cuModuleLoadData", 2000, 1)                                            \
+    HOOK(cuModuleLoadDataEx, "cuModuleLoadDataEx", 2010, 1)                                        \
+    HOOK(cuModuleLoadFatBinary, "cuModuleLoadFatBinary", 2000, 1)                                  \
+    HOOK(cuModuleGetFunction, "cuModuleGetFunction", 2000, 1)                                      \
+    HOOK(cuModuleGetGlobal_v2, "cuModuleGetGlobal", 3020, 1)                                       \
+    HOOK(cuLibraryLoadData, "cuLibraryLoadData", 12000, 1)                                         \
+    HOOK(cuLibraryGetModule, "cuLibraryGetModule", 12000, 1)                                       \
+    HOOK(cuLibraryGetGlobal, "cuLibraryGetGlobal", 12000, 1)                                       \
+    HOOK(cuKernelGetFunction, "cuKernelGetFunction", 12000, 1)                                     \
+    HOOK(cuKernelGetAttribute, "cuKernelGetAttribute", 12000, 1)                                   \
+    HOOK(cuKernelSetAttribute, "cuKernelSetAttribute", 12000, 1)                                   \
+    HOOK(cuFuncLoad, "cuFuncLoad", 12040, 1)                                                       \
+    HOOK(cuFuncGetAttribute, "cuFuncGetAttribute", 2020, 1)                                        \
+    HOOK(cuFuncSetAttribute, "cuFuncSetAttribute", 9000, 1)                                        \
+    HOOK(cuOccupancyMaxActiveBlocksPerMultiprocessor,                                              \
+        "cuOccupancyMaxActiveBlocksPerMultiprocessor", 6050, 1)                                    \
+    HOOK(cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags,                                     \
+        "cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags", 7000, 1)                           \
+    HOOK(cuLaunchKernel, "cuLaunchKernel", 4000, 1)                                                \
+    HOOK(cuLaunchKernel_ptsz, "cuLaunchKernel", 7000, 2)                                           \
+    HOOK(cuLaunchKernelEx, "cuLaunchKernelEx", 11060, 1)                                           \
+    HOOK(cuLaunchKernelEx_ptsz, "cuLaunchKernelEx", 11060, 2)                                      \
+    HOOK(cuLaunchCooperativeKernel, "cuLaunchCooperativeKernel", 9000, 1)                          \
+    HOOK(cuLaunchCooperativeKernel_ptsz, "cuLaunchCooperativeKernel", 9000, 2)
+
 #define HOOK_LIST(HOOK)                                                                            \
     HOOK(cuGetProcAddress, "cuGetProcAddress", 11030, 1)                                           \
     HOOK(cuGetProcAddress_v2, "cuGetProcAddress", 12000, 1)                                        \
@@ -48,7 +76,8 @@
     HOOK(cuStreamSynchronize, "cuStreamSynchronize", 2000, 1)                                      \
     HOOK(cuStreamSynchronize_ptsz, "cuStreamSynchronize", 7000, 2)                                 \
     HOOK(cuCtxSynchronize, "cuCtxSynchronize", 2000, 1)                                            \
-    HOOK(cuCtxSynchronize_v2, "cuCtxSynchronize", 13000, 1)
+    HOOK(cuCtxSynchronize_v2, "cuCtxSynchronize", 13000, 1)                                        \
+    CODE_HOOK_LIST(HOOK)
 
 #define HOOK_ID(function, name, version, streams) HOOK_##function,
 enum hook { HOOK_LIST(HOOK_ID) HOOK_COUNT };
@@ -102,6 +131,42 @@ CUresult cuStreamBeginCaptureToGraph(CUstream stream, CUgraph graph, const void 
 CUresult cuStreamBeginCaptureToGraph_ptsz(CUstream stream, CUgraph graph, const void *dependencies,
     const void *edges, size_t count, int mode);
 
+CUresult cuModuleLoad(CUmodule *module, const char *path);
+CUresult cuModuleLoadData(CUmodule *module, const void *image);
+CUresult cuModuleLoadDataEx(
+    CUmodule *module, const void *image, unsigned count, int *options, void **values);
+CUresult cuModuleLoadFatBinary(CUmodule *module, const void *image);
+CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *name);
+CUresult cuModuleGetGlobal_v2(CUdeviceptr *at, size_t *bytes, CUmodule module, const char *name);
+CUresult cuLibraryLoadData(CUlibrary *library, const void *image, int *jit_options,
+    void **jit_values, unsigned jit_count, int *options, void **values, unsigned count);
+CUresult cuLibraryGetModule(CUmodule *module, CUlibrary library);
+CUresult cuLibraryGetGlobal(CUdeviceptr *at, size_t *bytes, CUlibrary library, const char *name);
+CUresult cuKernelGetFunction(CUfunction *function, CUkernel kernel);
+CUresult cuKernelGetAttribute(int *value, int attribute, CUkernel kernel, CUdevice device);
+CUresult cuKernelSetAttribute(int attribute, int value, CUkernel kernel, CUdevice device);
+CUresult cuFuncLoad(CUfunction function);
+CUresult cuFuncGetAttribute(int *value, int attribute, CUfunction function);
+CUresult cuFuncSetAttribute(CUfunction function, int attribute, int value);
+CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(
+    int *blocks, CUfunction function, int threads, size_t shared_bytes);
+CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
+    int *blocks, CUfunction function, int threads, size_t shared_bytes, unsigned flags);
+
+/* The same with each kind of stream. */
+#define LAUNCH_FUNCTIONS(SUFFIX)                                                                   \
+    CUresult cuLaunchKernel##SUFFIX(CUfunction function, unsigned grid_x, unsigned grid_y,         \
+        unsigned grid_z, unsigned block_x, unsigned block_y, unsigned block_z,                     \
+        unsigned shared_bytes, CUstream stream, void **parameters, void **extra);                  \
+    CUresult cuLaunchKernelEx##SUFFIX(                                                             \
+        const void *config, CUfunction function, void **parameters, void **extra);                 \
+    CUresult cuLaunchCooperativeKernel##SUFFIX(CUfunction function, unsigned grid_x,               \
+        unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y, unsigned block_z,    \
+        unsigned shared_bytes, CUstream stream, void **parameters)
+LAUNCH_FUNCTIONS();
+LAUNCH_FUNCTIONS(_ptsz);
+#undef LAUNCH_FUNCTIONS
+
 /* Returns which hook is exported by this name, or -1. */
 int hook_find(const char *function);
 
@@ -124,5 +189,14 @@ any_function *hook_driver_function(enum hook hook);
 
 /* Returns a function of the driver that has no hook, or NULL. */
 any_function *driver_function(const char *name);
+
+/* In a function's body: declares `call`, a function of the driver that has no hook, looked up once;
+ * NULL: the driver has none. */
+#define DRIVER(type, name)                                                                         \
+    static _Atomic(any_function *) slot;                                                           \
+    any_function *function = atomic_load_explicit(&slot, memory_order_relaxed);                    \
+    if (!function && (function = driver_function(name)))                                           \
+        atomic_store_explicit(&slot, function, memory_order_relaxed);                              \
+    type *call = (type *)function
 
 #endif

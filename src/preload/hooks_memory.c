@@ -4,8 +4,7 @@
  * that has no memory (memory_wait.h), and counts what the process then holds (ledger.h). Host
  * memory is not touched: its failures have the same number.
  */
-#include <string.h>
-
+#include "preload/allocation.h"
 #include "preload/futex.h"
 #include "preload/gate.h"
 #include "preload/hook_table.h"
@@ -19,33 +18,8 @@ enum { POOLS_BEAT_MS = 100 }; /* chosen */
 
 /* ---- queries to the driver ---- */
 
-/* A function of the driver that has no hook, looked up once. */
-#define DRIVER(type, name)                                                                         \
-    static _Atomic(any_function *) slot;                                                           \
-    any_function *function = atomic_load_explicit(&slot, memory_order_relaxed);                    \
-    if (!function && (function = driver_function(name)))                                           \
-        atomic_store_explicit(&slot, function, memory_order_relaxed);                              \
-    type *call = (type *)function
-
-typedef CUresult get_device(CUdevice *device);
-typedef CUresult get_uuid(unsigned char *uuid, CUdevice device);
 typedef CUresult get_pool(CUmemoryPool *pool, CUdevice device);
 typedef CUresult get_attribute(CUmemoryPool pool, int attribute, void *value);
-
-/* The GPU of the current context, or -1. */
-static int current_device(void)
-{
-    DRIVER(get_device, "cuCtxGetDevice");
-    CUdevice device;
-    return call && call(&device) == CUDA_SUCCESS ? device : -1;
-}
-
-static void read_uuid(unsigned char *ret_uuid, int device)
-{
-    DRIVER(get_uuid, "cuDeviceGetUuid_v2"); /* of a MIG instance its own */
-    if (!call || call(ret_uuid, device) != CUDA_SUCCESS)
-        memset(ret_uuid, 0, 16);
-}
 
 static uint64_t pool_attribute(CUmemoryPool pool, int attribute)
 {
@@ -104,34 +78,6 @@ static void note_pool(struct process_state *state, CUmemoryPool pool, int device
 
 /* ---- an allocation ---- */
 
-static void know_uuid(struct process_state *state, int device)
-{
-    uint32_t bit = UINT32_C(1) << device;
-    if (atomic_load_explicit(&state->known_uuids, memory_order_acquire) & bit)
-        return;
-    unsigned char uuid[16];
-    read_uuid(uuid, device);
-    futex_lock(&state->lock);
-    memcpy(state->uuids[device], uuid, sizeof(uuid));
-    process_publish(state, device);
-    futex_unlock(&state->lock);
-    atomic_fetch_or_explicit(&state->known_uuids, bit, memory_order_release);
-}
-
-/* Returns whether the library takes part: it knows the process and the GPU. */
-static bool allocation_begin(
-    struct memory_wait *wait, enum failure_kind kind, uint64_t bytes, int device)
-{
-    struct process_state *state = process_state_get();
-    if (!state || device < 0 || device >= PRELOAD_DEVICES_MAX)
-        return false;
-    process_beat(state);
-    know_uuid(state, device);
-    *wait = (struct memory_wait){
-        .state = state, .kind = kind, .bytes = bytes, .device = device, .socket = -1};
-    return true;
-}
-
 /* `fresh_bytes`: what the allocation adds to the memory that the process holds. */
 static bool is_over_cap(struct memory_wait *wait, uint64_t fresh_bytes)
 {
@@ -183,7 +129,8 @@ CUresult cuMemAlloc_v2(CUdeviceptr *at, size_t bytes)
 {
     struct memory_wait wait;
     CUresult r;
-    if (!at || !bytes || !allocation_begin(&wait, FAILURE_OF_BLOCK, bytes, current_device()))
+    if (!at || !bytes ||
+        !allocation_begin(&wait, FAILURE_OF_BLOCK, bytes, allocation_current_device()))
         return HOOK_CALL(cuMemAlloc_v2)(at, bytes);
     ALLOCATE(r, &wait, bytes, HOOK_CALL(cuMemAlloc_v2)(at, bytes));
     count_block(&wait, r, *at, bytes);
@@ -197,7 +144,7 @@ CUresult cuMemAllocPitch_v2(
     size_t bytes = width * height; /* at least */
     CUresult r;
     if (!at || !pitch || !bytes ||
-        !allocation_begin(&wait, FAILURE_OF_BLOCK, bytes, current_device()))
+        !allocation_begin(&wait, FAILURE_OF_BLOCK, bytes, allocation_current_device()))
         return HOOK_CALL(cuMemAllocPitch_v2)(at, pitch, width, height, element);
     ALLOCATE(r, &wait, bytes, HOOK_CALL(cuMemAllocPitch_v2)(at, pitch, width, height, element));
     count_block(&wait, r, *at, *pitch * height);
@@ -356,7 +303,7 @@ static CUresult allocate_async(
 {
     struct memory_wait wait;
     CUresult r;
-    if (!bytes || !pool_allocation_begin(&wait, bytes, current_device()))
+    if (!bytes || !pool_allocation_begin(&wait, bytes, allocation_current_device()))
         return driver(at, bytes, stream);
     CUmemoryPool pool = current_pool(wait.state, wait.device);
     ALLOCATE(r, &wait, fresh_bytes(wait.state, pool, bytes), driver(at, bytes, stream));
@@ -379,7 +326,7 @@ static CUresult allocate_from_pool(__typeof__(&cuMemAllocFromPoolAsync) driver, 
 {
     struct memory_wait wait;
     CUresult r;
-    if (!bytes || !pool_allocation_begin(&wait, bytes, current_device()))
+    if (!bytes || !pool_allocation_begin(&wait, bytes, allocation_current_device()))
         return driver(at, bytes, pool, stream);
     ALLOCATE(r, &wait, fresh_bytes(wait.state, pool, bytes), driver(at, bytes, pool, stream));
     memory_wait_end(&wait, r == CUDA_SUCCESS);

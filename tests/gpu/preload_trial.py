@@ -14,6 +14,8 @@ Parts:
     wait      a training that does not fit beside another one waits until that has ended, for each
               allocator, and ends with the losses of an undisturbed run
     error     an allocation that no GPU could hold fails at once
+    full      a training of convolutions that starts on a GPU with room for little more than its
+              context, with and without the library: the code of its kernels waits for memory
     gate      a process whose first call after a checkpoint is cudaDeviceSynchronize survives
 """
 import ctypes
@@ -65,6 +67,41 @@ print("result", json.dumps(dict(times=times[len(times) // 4:], losses=losses, go
       reserved=torch.cuda.max_memory_reserved())), flush=True)
 if os.environ.get("STAY"):
     sys.stdin.readline()
+"""
+
+# The kernels of cuDNN are loaded after the context was made.
+CONVOLUTIONS = """
+import json, torch
+torch.manual_seed(0)
+net = torch.nn.Sequential(torch.nn.Conv2d(3, 64, 3), torch.nn.ReLU(),
+                          torch.nn.Conv2d(64, 64, 3, groups=64), torch.nn.Conv2d(64, 64, 1),
+                          torch.nn.BatchNorm2d(64), torch.nn.Flatten(1),
+                          torch.nn.LazyLinear(10))
+x = torch.randn(8, 3, 36, 36)
+net(x)
+net, x = net.cuda(), x.cuda()
+optimizer = torch.optim.SGD(net.parameters(), 1e-3)
+losses = []
+for _ in range(10):
+    optimizer.zero_grad()
+    loss = net(x).square().mean()
+    loss.backward()
+    optimizer.step()
+    losses.append(loss.item())
+print("result", json.dumps(dict(losses=losses)), flush=True)
+"""
+
+# Leaves as many MiB of the GPU as each line of its input says.
+FILLER = """
+import sys, torch
+torch.zeros(1, device="cuda")
+held = None
+for line in sys.stdin:
+    held = None
+    torch.cuda.empty_cache()
+    free = torch.cuda.mem_get_info()[0]
+    held = torch.empty(max(1, free - (int(line) << 20)), dtype=torch.uint8, device="cuda")
+    print("left", torch.cuda.mem_get_info()[0] >> 20, flush=True)
 """
 
 
@@ -128,8 +165,11 @@ class Trial:
         return env
 
     def start(self, numbers, allocator="", preload=True, **more):
+        return self.start_python([self.script, *map(str, numbers)], allocator, preload, **more)
+
+    def start_python(self, arguments, allocator="", preload=True, **more):
         return subprocess.Popen(
-            [sys.executable, self.script, *map(str, numbers)],
+            [sys.executable, *arguments],
             env=self.environment(allocator, preload, **more),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -234,6 +274,40 @@ class Trial:
             text=True,
         )
         return {"said": out.stdout.strip(), "seconds": time.monotonic() - begin}
+
+    def full(self):
+        """The GPU is emptied 1 s after the first wait, or when the training has ended."""
+        filler = self.start_python(["-c", FILLER], preload=False)
+        seen = []
+
+        def leave(mib):
+            filler.stdin.write(f"{mib}\n")
+            filler.stdin.flush()
+            return int(filler.stdout.readline().split()[-1])
+
+        for mib in (650, 800, 950, 1100):
+            for preload in (False, True):
+                begun = len(self.daemon.waits)
+                run = {"left_mib": leave(mib), "preload": preload}
+                program = self.start_python(["-c", CONVOLUTIONS], preload=preload)
+                end = time.monotonic() + 40
+                while program.poll() is None and time.monotonic() < end:
+                    if len(self.daemon.waits) > begun:
+                        time.sleep(1)
+                        break
+                    time.sleep(0.1)
+                leave(20000)
+                result, error = self.result(program)
+                program.wait()
+                run.update(
+                    exit=program.returncode,
+                    error=error,
+                    losses=result and result["losses"][-1],
+                    waits=[(w.reason, w.bytes >> 20) for w in self.daemon.waits[begun:]][:9],
+                )
+                seen.append(run)
+        filler.communicate()
+        return seen
 
     def gate(self):
         """Needs root and a driver from 570 on. The state is queried by no one meanwhile."""

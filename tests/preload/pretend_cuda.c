@@ -330,14 +330,27 @@ CUresult cuStreamEndCapture(CUstream stream, CUgraph *graph)
     return ERROR_ILLEGAL_STATE;
 }
 
-/* ---- what the library has no hook for ---- */
+/* ---- code ---- */
 
-/* Returns what shows that each argument came, in registers or on the stack. */
+EXPORT CUresult cuLibraryLoadData(CUlibrary *library, const void *image, int *jit_options,
+    void **jit_values, unsigned jit_count, int *options, void **values, unsigned count);
+CUresult cuLibraryLoadData(CUlibrary *library, const void *image, int *jit_options,
+    void **jit_values, unsigned jit_count, int *options, void **values, unsigned count)
+{
+    enum { CODE_BYTES = 64 << 20 };
+    *library = (CUlibrary)gpu;
+    return take(CODE_BYTES);
+}
+
+/* Returns what shows that each argument came, in registers or on the stack. On a GPU that is full
+ * to the last byte there is no room for the kernel's code. */
 EXPORT CUresult cuLaunchKernel(void *function, unsigned x, unsigned y, unsigned z, unsigned bx,
     unsigned by, unsigned bz, unsigned shared, CUstream stream, void **parameters, void **extra);
 CUresult cuLaunchKernel(void *function, unsigned x, unsigned y, unsigned z, unsigned bx,
     unsigned by, unsigned bz, unsigned shared, CUstream stream, void **parameters, void **extra)
 {
+    if (gpu && atomic_load(&gpu->used_bytes) >= atomic_load(&gpu->total_bytes))
+        return CUDA_ERROR_OUT_OF_MEMORY;
     const uintptr_t each[] = {(uintptr_t)function, x, y, z, bx, by, bz, shared, (uintptr_t)stream,
         (uintptr_t)parameters, (uintptr_t)extra};
     uintptr_t sum = 0;
@@ -345,6 +358,8 @@ CUresult cuLaunchKernel(void *function, unsigned x, unsigned y, unsigned z, unsi
         sum += each[i] * (i + 1);
     return (CUresult)sum;
 }
+
+/* ---- what the library has no hook for ---- */
 
 EXPORT CUresult cuTexRefSetMipmapLevelBias(void *texture, float bias);
 CUresult cuTexRefSetMipmapLevelBias(void *texture, float bias)
@@ -380,6 +395,7 @@ static const struct form {
     FORM("cuInit", 2000, 1, cuInit),
     FORM("cuCtxGetDevice", 2000, 1, cuCtxGetDevice),
     FORM("cuLaunchKernel", 4000, 1, cuLaunchKernel),
+    FORM("cuLibraryLoadData", 12000, 1, cuLibraryLoadData),
     FORM("cuTexRefSetMipmapLevelBias", 5000, 1, cuTexRefSetMipmapLevelBias),
     FORM("cuDriverGetVersion", 2020, 1, cuDriverGetVersion),
     FORM("cuGetProcAddress", 12000, 1, cuGetProcAddress_v2),

@@ -191,6 +191,53 @@ class Found(Preload):
         self.assertNotIn("GLIBC", text)
 
 
+class Code(Preload):
+    """On a full GPU a kernel's code has no room: the call that loads it waits."""
+
+    def check(self, program, result):
+        """506 is what the pretend launch returns: no success of the driver."""
+        wait = self.wait_for_wait()
+        self.assertEqual((wait.bytes, wait.reason), (256 * MIB, pd.CONTEXT))
+        self.gpu.set("used", 0)
+        self.daemon.answer(wait, pd.RETRY)
+        self.assertEqual(self.output(program), result)
+        page = self.daemon.pages[program.pid]
+        self.assertEqual(page.u64(pd.WAITS), 1)
+        self.assertEqual(page.u64(pd.FAILURES), int("506" in result))
+
+    def test_a_launch(self):
+        for way in ("table", "dlsym"):
+            self.start_daemon()
+            self.gpu.set("used", 0)
+            program = self.probe(way, "launch")
+            self.assertEqual(program.stdout.readline(), "ready\n")
+            self.gpu.set("used", 1000 * MIB)
+            program.stdin.write("\n")
+            program.stdin.flush()
+            self.check(program, ["13000", "506", "25"])
+            self.daemon.close()
+            os.unlink(self.socket)
+
+    def test_a_library(self):
+        self.start_daemon()
+        self.gpu.set("used", 990 * MIB)
+        none = ", None" * 3
+        program = self.python(
+            f"""
+            init()
+            library = c.c_void_p()
+            say(cuda.cuLibraryLoadData(c.byref(library), None{none}, 0, None, None, 0))
+            """
+        )
+        self.check(program, ["0"])
+
+    def test_without_a_daemon_the_error(self):
+        self.gpu.set("used", 1000 * MIB)
+        program = self.probe("table", "launch")
+        program.stdin.write("\n")
+        self.assertEqual(self.output(program), ["ready", "13000", "2", "25"])
+
+
 class Waiting(Preload):
     def test_the_true_error_when_the_daemon_says_so(self):
         self.start_daemon(on_wait=lambda wait: [(pd.FAIL, 0)])

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The driver's functions that may load code into GPU memory. By default a kernel is loaded when it
+ * is first asked for or launched, so on a full GPU these functions fail long after the context was
+ * made: cuDNN then reports CUDNN_STATUS_INTERNAL_ERROR (seen on driver 580). Each waits for memory
+ * like an allocation (memory_wait.h). A call that failed for want of memory has done nothing, so it
+ * can be made again.
+ */
+#include "preload/allocation.h"
+#include "preload/hook_table.h"
+
+/* The code of one library: cuDNN's largest takes about as much on an H100. */
+#define CODE_BYTES (UINT64_C(256) << 20)
+
+/* `wait` is filled in if the library takes part in the failure `r`. */
+static bool is_failure_that_waits(CUresult r, struct memory_wait *wait)
+{
+    if (r != CUDA_ERROR_OUT_OF_MEMORY ||
+        !allocation_begin(wait, FAILURE_FINAL, CODE_BYTES, allocation_current_device()))
+        return false;
+    wait->reason = PRELOAD_NEEDS_CONTEXT;
+    return true;
+}
+
+#define LOAD(CALL)                                                                                 \
+    do {                                                                                           \
+        struct memory_wait wait;                                                                   \
+        CUresult r = (CALL);                                                                       \
+        if (!is_failure_that_waits(r, &wait))                                                      \
+            return r;                                                                              \
+        while (r == CUDA_ERROR_OUT_OF_MEMORY && memory_wait_after_failure(&wait))                  \
+            r = (CALL);                                                                            \
+        memory_wait_end(&wait, r == CUDA_SUCCESS);                                                 \
+        return r;                                                                                  \
+    } while (0)
+
+CUresult cuModuleLoad(CUmodule *module, const char *path)
+{
+    LOAD(HOOK_CALL(cuModuleLoad)(module, path));
+}
+
+CUresult cuModuleLoadData(CUmodule *module, const void *image)
+{
+    LOAD(HOOK_CALL(cuModuleLoadData)(module, image));
+}
+
+CUresult cuModuleLoadDataEx(
+    CUmodule *module, const void *image, unsigned count, int *options, void **values)
+{
+    LOAD(HOOK_CALL(cuModuleLoadDataEx)(module, image, count, options, values));
+}
+
+CUresult cuModuleLoadFatBinary(CUmodule *module, const void *image)
+{
+    LOAD(HOOK_CALL(cuModuleLoadFatBinary)(module, image));
+}
+
+CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *name)
+{
+    LOAD(HOOK_CALL(cuModuleGetFunction)(function, module, name));
+}
+
+CUresult cuModuleGetGlobal_v2(CUdeviceptr *at, size_t *bytes, CUmodule module, const char *name)
+{
+    LOAD(HOOK_CALL(cuModuleGetGlobal_v2)(at, bytes, module, name));
+}
+
+CUresult cuLibraryLoadData(CUlibrary *library, const void *image, int *jit_options,
+    void **jit_values, unsigned jit_count, int *options, void **values, unsigned count)
+{
+    LOAD(HOOK_CALL(cuLibraryLoadData)(
+        library, image, jit_options, jit_values, jit_count, options, values, count));
+}
+
+CUresult cuLibraryGetModule(CUmodule *module, CUlibrary library)
+{
+    LOAD(HOOK_CALL(cuLibraryGetModule)(module, library));
+}
+
+CUresult cuLibraryGetGlobal(CUdeviceptr *at, size_t *bytes, CUlibrary library, const char *name)
+{
+    LOAD(HOOK_CALL(cuLibraryGetGlobal)(at, bytes, library, name));
+}
+
+CUresult cuKernelGetFunction(CUfunction *function, CUkernel kernel)
+{
+    LOAD(HOOK_CALL(cuKernelGetFunction)(function, kernel));
+}
+
+CUresult cuKernelGetAttribute(int *value, int attribute, CUkernel kernel, CUdevice device)
+{
+    LOAD(HOOK_CALL(cuKernelGetAttribute)(value, attribute, kernel, device));
+}
+
+CUresult cuKernelSetAttribute(int attribute, int value, CUkernel kernel, CUdevice device)
+{
+    LOAD(HOOK_CALL(cuKernelSetAttribute)(attribute, value, kernel, device));
+}
+
+CUresult cuFuncLoad(CUfunction function)
+{
+    LOAD(HOOK_CALL(cuFuncLoad)(function));
+}
+
+CUresult cuFuncGetAttribute(int *value, int attribute, CUfunction function)
+{
+    LOAD(HOOK_CALL(cuFuncGetAttribute)(value, attribute, function));
+}
+
+CUresult cuFuncSetAttribute(CUfunction function, int attribute, int value)
+{
+    LOAD(HOOK_CALL(cuFuncSetAttribute)(function, attribute, value));
+}
+
+CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(
+    int *blocks, CUfunction function, int threads, size_t shared_bytes)
+{
+    LOAD(HOOK_CALL(cuOccupancyMaxActiveBlocksPerMultiprocessor)(
+        blocks, function, threads, shared_bytes));
+}
+
+CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
+    int *blocks, CUfunction function, int threads, size_t shared_bytes, unsigned flags)
+{
+    LOAD(HOOK_CALL(cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags)(
+        blocks, function, threads, shared_bytes, flags));
+}
+
+CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
+    unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes, CUstream stream,
+    void **parameters, void **extra)
+{
+    LOAD(HOOK_CALL(cuLaunchKernel)(function, grid_x, grid_y, grid_z, block_x, block_y, block_z,
+        shared_bytes, stream, parameters, extra));
+}
+
+CUresult cuLaunchKernelEx(const void *config, CUfunction function, void **parameters, void **extra)
+{
+    LOAD(HOOK_CALL(cuLaunchKernelEx)(config, function, parameters, extra));
+}
+
+CUresult cuLaunchCooperativeKernel(CUfunction function, unsigned grid_x, unsigned grid_y,
+    unsigned grid_z, unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes,
+    CUstream stream, void **parameters)
+{
+    LOAD(HOOK_CALL(cuLaunchCooperativeKernel)(function, grid_x, grid_y, grid_z, block_x, block_y,
+        block_z, shared_bytes, stream, parameters));
+}
+
+CUresult cuLaunchKernel_ptsz(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
+    unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes, CUstream stream,
+    void **parameters, void **extra)
+{
+    LOAD(HOOK_CALL(cuLaunchKernel_ptsz)(function, grid_x, grid_y, grid_z, block_x, block_y, block_z,
+        shared_bytes, stream, parameters, extra));
+}
+
+CUresult cuLaunchKernelEx_ptsz(
+    const void *config, CUfunction function, void **parameters, void **extra)
+{
+    LOAD(HOOK_CALL(cuLaunchKernelEx_ptsz)(config, function, parameters, extra));
+}
+
+CUresult cuLaunchCooperativeKernel_ptsz(CUfunction function, unsigned grid_x, unsigned grid_y,
+    unsigned grid_z, unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes,
+    CUstream stream, void **parameters)
+{
+    LOAD(HOOK_CALL(cuLaunchCooperativeKernel_ptsz)(function, grid_x, grid_y, grid_z, block_x,
+        block_y, block_z, shared_bytes, stream, parameters));
+}
