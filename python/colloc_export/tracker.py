@@ -15,6 +15,11 @@ def storage_of(tensor):
     return tensor.untyped_storage() if hasattr(tensor, "untyped_storage") else tensor.storage()
 
 
+def has_storage(tensor):
+    """False for a sparse tensor: its indices and values are tensors, which have one each."""
+    return tensor.layout == torch.strided
+
+
 def name_of(function):
     """The name of an operator, without its namespace and overload."""
     return getattr(function, "_schema", None) and function._schema.name.split("::")[-1]
@@ -105,6 +110,8 @@ class Storages:
 
     def add(self, tensor, kind):
         """Notes the tensor's storage if it is new."""
+        if not has_storage(tensor):
+            return
         storage = storage_of(tensor)
         key, size = storage._cdata, storage.nbytes()
         if size == 0 or key in self._alive:
@@ -130,7 +137,7 @@ class Storages:
 
     def mark(self, tensor, kind):
         """Sets the class of a storage that is already recorded."""
-        entry = self._alive.get(storage_of(tensor)._cdata)
+        entry = has_storage(tensor) and self._alive.get(storage_of(tensor)._cdata)
         if entry:
             entry[0].kind = kind
 

@@ -17,6 +17,7 @@ NAME = "NVIDIA H200"
 CAPABILITY = (9, 0)
 MULTIPROCESSORS = 132
 TOTAL_BYTES = 141 * 1000**3
+VERSION = "13.0"  # of CUDA, where this PyTorch was built without it
 
 PROPERTIES = types.SimpleNamespace(
     name=NAME,
@@ -260,6 +261,7 @@ def patch(device):
             setattr(torch.cuda.nvtx, name, _nothing)
         torch.cuda.nvtx.range = _Context
     torch.backends.cuda.is_built = _always(True)
+    torch.version.cuda = torch.version.cuda or VERSION
     _patch_random()
     _patch_constructors()
     _patch_accelerator()

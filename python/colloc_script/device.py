@@ -21,7 +21,7 @@ from colloc_export.tracker import (
     tensors_in,
 )
 
-from .values import Values
+from .values import MOST_INTEGERS, Values
 
 HOST = torch.device("cpu")
 GPU = torch.device("cuda", 0)
@@ -42,6 +42,13 @@ _amp_foreach_non_finite_check_and_unscale_ _amp_update_scale_ _fused_adam_ _fuse
 _fused_adagrad_
 """.split()
 )
+
+
+# Operations that give Python a number; in inference mode PyTorch does not split up the second.
+SCALARS = ("_local_scalar_dense", "item")
+
+# Operations whose result has a size that depends on values.
+SELECTIONS = ("nonzero", "nms", "masked_select", "_unique2", "unique_dim")
 
 
 def is_fake(tensor):
@@ -137,7 +144,7 @@ class Device(TorchDispatchMode):
         return fake
 
     def _on_gpu(self, function, name, args, kwargs):
-        if name == "_local_scalar_dense":
+        if name in SCALARS:
             return self.values.scalar(args[0])
         if name in IN_PLACE_ON_CUDA:
             return args[0] if name == "_amp_update_scale_" else None
@@ -146,7 +153,7 @@ class Device(TorchDispatchMode):
         self.storages.collect()
         tick = self.storages.clock
         is_factory = not tensors_in((args, kwargs))
-        real = None if is_factory else self.values.compute(function, name, args, kwargs, mapped)
+        real = None if is_factory else self._real(function, name, args, kwargs)
         args, kwargs = mapped(self._fake, args), mapped(self._fake, kwargs)
         results = self._run(function, name, args, kwargs, real)
         if is_factory and isinstance(results, torch.Tensor) and results.numel() <= DRAWN_MOST:
@@ -159,6 +166,19 @@ class Device(TorchDispatchMode):
         self.operations.phase = self._phase_of(name)
         self.operations(function, args, results, tick)
         return results
+
+    def _real(self, function, name, args, kwargs):
+        """The operation's result on real tensors where it is known or chosen, else None."""
+        known = self.values.compute(function, name, args, kwargs, mapped)
+        if known is None and name in ("nonzero", "nms") and args[0].numel() <= MOST_INTEGERS:
+            self._note_selection(name)
+            return _all_indices(name, args[0])
+        return known
+
+    def _note_selection(self, name):
+        self.note(
+            f"{name}: the size of its result depends on values; taken as if all were selected"
+        )
 
     def _phase_of(self, name):
         """Of a convolution by its kernel, also where a forward pass is run again; else by time."""
@@ -184,14 +204,12 @@ class Device(TorchDispatchMode):
             return lambda weights, count, *_, **__: torch.empty(
                 (*weights.shape[:-1], count), dtype=torch.int64
             )
-        if not has_mask and name not in ("nonzero", "masked_select", "_unique2", "unique_dim"):
+        if not has_mask and name not in SELECTIONS:
             return None
         if real is not None:
             shapes = mapped(lambda t: (t.shape, t.dtype), real)
             return lambda *_, **__: _empties(shapes)
-        self.note(
-            f"{name}: the size of its result depends on values; taken as if all were selected"
-        )
+        self._note_selection(name)
         return lambda *_, **__: self._all_selected(name, args)
 
     @staticmethod
@@ -199,6 +217,8 @@ class Device(TorchDispatchMode):
         first = args[0]
         if name == "nonzero":
             return torch.empty((first.numel(), first.dim()), dtype=torch.int64)
+        if name == "nms":
+            return torch.empty(len(first), dtype=torch.int64)
         if name == "index":
             place, mask = next((i, m) for i, m in enumerate(args[1]) if m is not None)
             shape = list(first.shape)
@@ -210,6 +230,13 @@ class Device(TorchDispatchMode):
             return torch.empty(shape.numel(), dtype=first.dtype)
         counts = [torch.empty(first.numel(), dtype=torch.int64) for _ in range(2)]
         return (torch.empty(first.numel(), dtype=first.dtype), *counts)
+
+
+def _all_indices(name, tensor):
+    """What nonzero, or torchvision's nms, returns where it selects all."""
+    if name == "nms":
+        return torch.arange(len(tensor))
+    return torch.ones(tensor.shape, dtype=torch.bool).nonzero()
 
 
 def _empties(shapes):

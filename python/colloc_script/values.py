@@ -5,6 +5,8 @@ Fake tensors have shapes and no data, but training scripts read some values: the
 scaler, the number of labels in a batch, whether a loss is finite. A tensor that was copied from the
 CPU or made of constants keeps its value beside the fake one, as long as every operation on it has
 known inputs. A number that is not known is 1, a comparison that is not known is false.
+Where values decide how many elements are selected, all are, and their indices are known: so is what
+a detector then samples from them. A random permutation is drawn as on the GPU.
 
 Example: `(labels.cuda() != -100).sum().item()` gives the real number, `loss.item()` gives 1.
 """
@@ -19,11 +21,14 @@ MOST_FLOATS = 1 << 12  # chosen: positions and scales, but no weights
 
 UNKNOWN_RESULTS = set(
     """
-rand randn randint randperm normal normal_ uniform_ random_ bernoulli bernoulli_ multinomial
+rand randn randint normal normal_ uniform_ random_ bernoulli bernoulli_ multinomial
 native_dropout exponential_ geometric_ cauchy_ log_normal_ rand_like randn_like randint_like empty
 empty_like empty_strided new_empty new_empty_strided
 """.split()
 )
+
+# Results that depend on their input's shape alone.
+OF_SHAPE = set("zeros_like ones_like full_like new_zeros new_ones new_full".split())
 
 PASS_TRUTH_ON = set(
     """
@@ -107,18 +112,22 @@ class Values:
     def _real_input(self, tensor):
         return self.known(tensor) if self._is_fake(tensor) else tensor
 
+    def _shaped_input(self, tensor):
+        return torch.empty(tensor.shape, dtype=tensor.dtype)
+
     def compute(self, function, name, args, kwargs, mapped):
         """The operation on real tensors, or None where an input or the result is not known.
 
         mapped(f, tree): a copy of the arguments with each tensor replaced by f(tensor)
         """
         inputs = tensors_in((args, kwargs))
+        real_input = self._shaped_input if name in OF_SHAPE else self._real_input
         if name in UNKNOWN_RESULTS or any(
-            self._real_input(tensor) is None or not _is_small(tensor) for tensor in inputs
+            not _is_small(tensor) or real_input(tensor) is None for tensor in inputs
         ):
             return None
         try:
-            return function(*mapped(self._real_input, args), **mapped(self._real_input, kwargs))
+            return function(*mapped(real_input, args), **mapped(real_input, kwargs))
         except (RuntimeError, NotImplementedError, TypeError, IndexError):
             return None
 

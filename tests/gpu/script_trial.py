@@ -3,101 +3,143 @@
 """Training scripts followed without a GPU, and the same scripts on a real one.
 
     tests/gpu/script_trial.py measure LIST OUTPUT [SECONDS]     on the machine with a GPU
+    tests/gpu/script_trial.py follow LIST OUTPUT [NAME ...]     without one
     tests/gpu/script_trial.py price COLLOC OUTPUT               anywhere
 
-LIST has a line for each script: its name, the folder that it runs in (relative to LIST) and its
-words, separated by "|". `measure` follows each script (on the CPU, several at once) and runs it for
-a few steps on GPU 0 (one at a time), and leaves in OUTPUT/NAME the export or the reason, and the
-peak of the GPU's used memory above what it was before: context, workspaces and all. No new script
-starts after SECONDS (default 120). `price` estimates from the exports and prints a table.
+LIST has a line for each script, with four parts separated by "|": its name, the folder that it
+runs in (relative to LIST), its words (as Python takes them: a script, `-m MODULE` or `-c CODE`),
+and the libraries that it imports.
+
+`measure` follows each script (on the CPU, several at once) and runs it for a few steps on
+GPU 0 (one at a time). It leaves in OUTPUT/NAME, as soon as they are known, the export or the
+reason, and the peak of the GPU's used memory above what it was before: context, workspaces and all.
+After SECONDS (default 120) no new script starts. `price` estimates from the exports and prints a
+table. script_hooks.py tells what is changed in the scripts' processes, script_data.py makes data.
+
+On the GPU a script starts as a fork of a process that has imported its libraries
+(workloads/fork_server.py): importing them takes longer than the steps. That process has not touched
+CUDA, so the fork's context is the one that a new process would have.
 """
 import concurrent.futures
 import contextlib
 import json
 import os
 import runpy
+import signal
 import statistics
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-PYTHON = os.path.join(HERE, "..", "..", "python")
+ROOT = os.path.join(HERE, "..", "..")
+PYTHON = os.path.join(ROOT, "python")
+FORK_SERVER = os.path.join(ROOT, "workloads", "fork_server.py")
 STEPS = 6  # of each optimizer on the GPU: the allocator's peak is steady
-LIMIT_S = 60
-FREE_LIMIT_S = 20
+ENOUGH_S = 12  # after which half as many do
+FOLLOW_LIMIT_S, RUN_LIMIT_S = 60, 30
+PATIENT_LIMIT_S = 240  # without a GPU: machines that are busy or have two cores
+FREE_LIMIT_S = 10
+AT_ONCE = min(6, os.cpu_count() or 1)
 MIB = 1 << 20
 
 
 # ---- inside the script's process ----
 
 
-def use_data_that_is_here():
-    """Data sets of torchvision without their checksums and downloads."""
-    try:
-        import torchvision
-    except ImportError:
-        return
-    sets = torchvision.datasets
-    for kind in (sets.CIFAR10, sets.MNIST):
-        kind._check_integrity = lambda self: True
-        kind.download = lambda self: None
-    sets.MNIST._check_exists = lambda self: True
-    sets.CIFAR10._load_meta = lambda self: setattr(self, "classes", list("abcdefghij"))
-
-
-def end_process():
-    import torch
-
-    torch.cuda.synchronize()
-    time.sleep(0.3)  # for the poll of the other process
-    os._exit(0)
-
-
-def stop_after(steps):
-    """Ends this process once each optimizer has made its steps, or the loop as many by hand."""
-    import torch
-
-    counts, backwards = {}, [0]
-    initialize, backward = torch.optim.Optimizer.__init__, torch.autograd.backward
-
-    def initialized(optimizer, *args, **kwargs):
-        initialize(optimizer, *args, **kwargs)
-        counts[id(optimizer)] = 0
-        step = type(optimizer).step
-
-        def stepped(self, *args, **kwargs):
-            result = step(self, *args, **kwargs)
-            counts[id(self)] += 1
-            if min(counts.values()) >= steps or max(counts.values()) >= 6 * steps:
-                end_process()
-            return result
-
-        if not getattr(step, "_trial", False):
-            stepped._trial = True
-            stepped.__name__ = "step"
-            type(optimizer).step = stepped
-
-    def ran(*args, **kwargs):
-        backward(*args, **kwargs)
-        backwards[0] += 1
-        if not counts and backwards[0] >= steps:
-            end_process()
-
-    torch.optim.Optimizer.__init__, torch.autograd.backward = initialized, ran
-
-
 def run_script(words):
-    use_data_that_is_here()
-    if os.environ.get("COLLOC_TRIAL_STEPS"):
-        stop_after(int(os.environ["COLLOC_TRIAL_STEPS"]))
-    sys.argv = words
-    sys.path[0] = os.path.dirname(os.path.abspath(words[0]))
-    runpy.run_path(words[0], run_name="__main__")
+    import script_hooks
+
+    script_hooks.install()
+    has_option = words[0] in ("-m", "-c")
+    sys.argv = words[1:] if has_option else words
+    sys.path[0] = os.getcwd() if has_option else os.path.dirname(os.path.abspath(words[0]))
+    if words[0] == "-m":
+        runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
+    elif words[0] == "-c":
+        exec(sys.argv[0], {"__name__": "__main__"})
+    else:
+        runpy.run_path(sys.argv[0], run_name="__main__")
 
 
-# ---- measuring ----
+# ---- starting scripts ----
+
+
+class Script:
+    """A line of the list."""
+
+    def __init__(self, line, folder):
+        name, place, words, libraries = (line.rstrip("\n") + "|").split("|")[:4]
+        self.name, self.words = name, words.split()
+        self.folder = os.path.join(folder, place)
+        self.libraries = ("torch", *libraries.split())
+
+
+def read_list(path):
+    folder = os.path.dirname(os.path.abspath(path))
+    with open(path, encoding="utf-8") as file:
+        return [Script(line, folder) for line in file if line.strip() and line[0] != "#"]
+
+
+def python_path(*folders):
+    own = os.environ.get("PYTHONPATH")
+    return os.pathsep.join([*map(os.path.abspath, folders), *([own] if own else [])])
+
+
+def surroundings(bundle, *folders, **more):
+    """The environment of a script: the hooks of every Python in it, and the data."""
+    return {
+        **os.environ,
+        "PYTHONPATH": python_path(
+            *folders, os.path.join(HERE, "script_inject"), HERE, os.path.join(bundle, "site")
+        ),
+        "PATH": os.path.join(HERE, "standins", "bin") + os.pathsep + os.environ["PATH"],
+        "COLLOC_TRIAL_DATA": os.path.join(bundle, "data"),
+        "TORCH_HOME": os.path.join(bundle, "data"),
+        "HF_HUB_OFFLINE": "1",
+        "NO_ALBUMENTATIONS_UPDATE": "1",
+        "MPLBACKEND": "Agg",
+        "TOKENIZERS_PARALLELISM": "false",
+        **more,
+    }
+
+
+def run(command, script, environment, log, limit):
+    """Runs a command in its own process group, which is gone afterwards. Its status, or "time"."""
+    with open(log, "w", encoding="utf-8") as file:
+        process = subprocess.Popen(
+            command, cwd=script.folder, env=environment, stdin=subprocess.DEVNULL,
+            stdout=file, stderr=file, start_new_session=True,
+        )  # fmt: skip
+        try:
+            return process.wait(limit)
+        except subprocess.TimeoutExpired:
+            return "time"
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
+def follow(script, bundle, place, limit):
+    """Runs the script on the GPU that is not there. Returns seconds."""
+    for name in ("result", "failure"):
+        with contextlib.suppress(FileNotFoundError):
+            os.remove(os.path.join(place, name))
+    environment = surroundings(
+        bundle, os.path.join(PYTHON, "colloc_script", "inject"), PYTHON,
+        COLLOC_SCRIPT_FOLDER=place, CUDA_VISIBLE_DEVICES="", PYTORCH_JIT="0",
+        TORCHDYNAMO_DISABLE="1", OMP_NUM_THREADS="2",
+    )  # fmt: skip
+    started = time.monotonic()
+    log = os.path.join(place, "follow.log")
+    run([sys.executable, *script.words], script, environment, log, limit)
+    return round(time.monotonic() - started, 1)
+
+
+# ---- the GPU ----
 
 
 class Gpu:
@@ -112,46 +154,31 @@ class Gpu:
     def used(self):
         return self._nvml.nvmlDeviceGetMemoryInfo(self._handle).used
 
-
-def read_list(path):
-    with open(path, encoding="utf-8") as file:
-        for line in file:
-            if line.strip() and not line.startswith("#"):
-                name, folder, words = line.rstrip("\n").split("|")
-                yield name, os.path.join(
-                    os.path.dirname(os.path.abspath(path)), folder
-                ), words.split()
+    def facts(self):
+        return {
+            "gpu": self._nvml.nvmlDeviceGetName(self._handle),
+            "driver": self._nvml.nvmlSystemGetDriverVersion(),
+        }
 
 
-def command_of(words):
-    return [sys.executable, os.path.abspath(__file__), "run", *words]
+class Peak:
+    """The most memory in use while it is entered, by a poll every 5 ms."""
 
+    def __init__(self, gpu):
+        self._gpu, self._ended, self.bytes = gpu, threading.Event(), 0
 
-def python_path(*folders):
-    own = os.environ.get("PYTHONPATH")
-    return os.pathsep.join([*map(os.path.abspath, folders), *([own] if own else [])])
+    def _poll(self):
+        while not self._ended.wait(0.005):
+            self.bytes = max(self.bytes, self._gpu.used())
 
+    def __enter__(self):
+        self._poller = threading.Thread(target=self._poll)
+        self._poller.start()
+        return self
 
-def follow(name, folder, words, output):
-    """Runs the script on the GPU that is not there. Returns seconds."""
-    place = os.path.join(output, name)
-    environment = {
-        **os.environ,
-        "PYTHONPATH": python_path(os.path.join(PYTHON, "colloc_script", "inject"), PYTHON),
-        "COLLOC_SCRIPT_FOLDER": place,
-        "CUDA_VISIBLE_DEVICES": "",
-        "PYTORCH_JIT": "0",
-        "TORCHDYNAMO_DISABLE": "1",
-        "HF_HUB_OFFLINE": "1",
-    }
-    started = time.monotonic()
-    with open(os.path.join(place, "follow.log"), "w", encoding="utf-8") as log:
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            subprocess.run(
-                command_of(words), cwd=folder, env=environment, stdin=subprocess.DEVNULL,
-                stdout=log, stderr=log, timeout=LIMIT_S, check=False,
-            )  # fmt: skip
-    return round(time.monotonic() - started, 1)
+    def __exit__(self, *error):
+        self._ended.set()
+        self._poller.join()
 
 
 def settled_use(gpu):
@@ -165,35 +192,65 @@ def settled_use(gpu):
 
 
 def wait_until_free(gpu, idle):
-    """The driver frees the memory of an ended process some time after its end."""
+    """The driver frees the memory of an ended process some time after its end. False: not yet."""
     end = time.monotonic() + FREE_LIMIT_S
     while gpu.used() > idle + MIB:
         if time.monotonic() > end:
-            sys.exit(f"the GPU has {(gpu.used() - idle) / MIB:.0f} MiB more in use than before")
+            return False
         time.sleep(0.02)
+    return True
 
 
-def run_on_gpu(gpu, idle, folder, words, place):
-    """(peak of used memory above that of the idle GPU, status, seconds)."""
-    peak, ended = [0], threading.Event()
-    wait_until_free(gpu, idle)
+class ForkServers:
+    """One for each set of libraries that scripts import."""
 
-    def poll():
-        while not ended.wait(0.01):
-            peak[0] = max(peak[0], gpu.used() - idle)
+    def __init__(self, scripts, bundle):
+        self._folder, self._servers = tempfile.TemporaryDirectory(), {}
+        for libraries in {script.libraries for script in scripts}:
+            socket = os.path.join(self._folder.name, str(len(self._servers)))
+            words = [sys.executable, FORK_SERVER, "serve", socket, *libraries]
+            server = subprocess.Popen(words, env=surroundings(bundle), stdout=subprocess.PIPE)
+            self._servers[libraries] = socket, server
 
-    poller = threading.Thread(target=poll)
-    poller.start()
-    started, status = time.monotonic(), "time"
-    with open(os.path.join(place, "run.log"), "w", encoding="utf-8") as log:
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            status = subprocess.run(
-                command_of(words), cwd=folder, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                env={**os.environ, "COLLOC_TRIAL_STEPS": str(STEPS)}, timeout=LIMIT_S, check=False,
-            ).returncode  # fmt: skip
-    ended.set()
-    poller.join()
-    return peak[0], status, round(time.monotonic() - started, 1)
+    def command(self, script):
+        """That runs the script in a fork, or in a new process if its libraries are not here."""
+        socket, server = self._servers[script.libraries]
+        if server.poll() is None and server.stdout and server.stdout.readline():
+            server.stdout.close()
+            server.stdout = None
+        is_ready = server.poll() is None and server.stdout is None
+        start = [FORK_SERVER, "run", socket] if is_ready else []
+        return [sys.executable, *start, os.path.abspath(__file__), "run", *script.words]
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        for _, server in self._servers.values():
+            server.kill()
+            server.wait()
+        self._folder.cleanup()
+
+
+def run_on_gpu(gpu, idle, script, bundle, place, servers):
+    """What is known of the run: the peak above the idle GPU, and what PyTorch says itself."""
+    report = os.path.join(place, "report.json")
+    environment = surroundings(
+        bundle, COLLOC_TRIAL_STEPS=str(STEPS), COLLOC_TRIAL_SECONDS=str(ENOUGH_S),
+        COLLOC_TRIAL_REPORT=report,
+    )  # fmt: skip
+    command, log = servers.command(script), os.path.join(place, "run.log")
+    is_free, started = wait_until_free(gpu, idle), time.monotonic()
+    before = gpu.used()
+    with Peak(gpu) as peak:
+        status = run(command, script, environment, log, RUN_LIMIT_S)
+    return {
+        "peak_mib": (peak.bytes - before) / MIB,
+        "is_known": is_free and status == 0,
+        "status": status,
+        "seconds": round(time.monotonic() - started, 1),
+        **(load(place, "report.json") or {}),
+    }
 
 
 def save(place, name, value):
@@ -201,34 +258,49 @@ def save(place, name, value):
         json.dump(value, file)
 
 
-def measure(path, output, seconds="120"):
-    gpu = Gpu()
-    idle, deadline = settled_use(gpu), time.monotonic() + float(seconds)
-    rows = list(read_list(path))
-    for name, _, _ in rows:
-        os.makedirs(os.path.join(output, name), exist_ok=True)
+def follow_all(scripts, bundle, output, deadline, limit=FOLLOW_LIMIT_S):
+    """Starts to follow the scripts, AT_ONCE at a time. Returns the futures."""
+    pool = concurrent.futures.ThreadPoolExecutor(AT_ONCE)
 
-    def follow_one(row):
+    def one(script):
         if time.monotonic() < deadline:
-            save(os.path.join(output, row[0]), "follow.json", follow(*row, output))
+            place = os.path.join(output, script.name)
+            seconds = follow(script, bundle, place, limit)
+            save(place, "follow.json", seconds)
+            is_followed = os.path.exists(os.path.join(place, "result"))
+            reason = "followed" if is_followed else load(place, "failure") or "no answer in time"
+            print(f"{script.name}: {reason} ({seconds} s)", flush=True)
 
-    with concurrent.futures.ThreadPoolExecutor(6) as pool:
-        followed = [pool.submit(follow_one, row) for row in rows]
-        for name, folder, words in rows:
+    return [pool.submit(one, script) for script in scripts]
+
+
+def measure(path, output, seconds="120"):
+    gpu, scripts, output = Gpu(), read_list(path), os.path.abspath(output)
+    bundle, deadline = os.path.dirname(os.path.abspath(path)), time.monotonic() + float(seconds)
+    for script in scripts:
+        os.makedirs(os.path.join(output, script.name), exist_ok=True)
+    with ForkServers(scripts, bundle) as servers:
+        followed = follow_all(scripts, bundle, output, deadline)
+        idle = settled_use(gpu)
+        save(output, "gpu.json", {**gpu.facts(), "idle_mib": idle / MIB})
+        for script in scripts:
             if time.monotonic() > deadline:
                 break
-            place = os.path.join(output, name)
-            peak, status, took = run_on_gpu(gpu, idle, folder, words, place)
-            save(place, "run.json", {"peak_mib": peak / MIB, "status": status, "seconds": took})
-            print(f"{name}: {peak / MIB:.0f} MiB, status {status}, {took} s", flush=True)
+            place = os.path.join(output, script.name)
+            known = run_on_gpu(gpu, idle, script, bundle, place, servers)
+            save(place, "run.json", known)
+            print(f"{script.name}: {json.dumps(known)}", flush=True)
         for one in followed:
             one.result()
-    for name, _, _ in rows:
-        place = os.path.join(output, name)
-        reason = os.path.join(place, "failure")
-        if not os.path.exists(os.path.join(place, "result")):
-            with contextlib.suppress(OSError), open(reason, encoding="utf-8") as file:
-                print(f"{name}: not followed: {file.read().strip()}")
+
+
+def follow_only(path, output, *names):
+    scripts = [one for one in read_list(path) if not names or one.name in names]
+    bundle, output = os.path.dirname(os.path.abspath(path)), os.path.abspath(output)
+    for script in scripts:
+        os.makedirs(os.path.join(output, script.name), exist_ok=True)
+    for one in follow_all(scripts, bundle, output, float("inf"), PATIENT_LIMIT_S):
+        one.result()
 
 
 # ---- pricing ----
@@ -240,15 +312,10 @@ def load(place, name):
     return None
 
 
-def estimate(colloc, place):
+def estimate(colloc, place, gpu):
     """(MiB, P99 in MiB) of the export, or None."""
-    words = [
-        colloc,
-        "estimate",
-        "--json",
-        "--gpu=H200",
-        f"--export={os.path.join(place, 'result')}",
-    ]
+    export = os.path.join(place, "result")
+    words = [colloc, "estimate", "--json", f"--gpu={gpu}", f"--export={export}"]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     if done.returncode:
         return None
@@ -258,21 +325,22 @@ def estimate(colloc, place):
 
 def price(colloc, output):
     errors, above = [], 0
+    gpu = "H200" if "H200" in (load(output, "gpu.json") or {}).get("gpu", "H200") else "H100"
     print("| script | measured MiB | estimate | error | P99 | seconds | what is wrong |")
     print("| ------ | ------------ | -------- | ----- | --- | ------- | ------------- |")
     for name in sorted(os.listdir(output)):
         place = os.path.join(output, name)
-        run, answer = load(place, "run.json"), estimate(colloc, place)
-        if not run:
+        measured, answer = load(place, "run.json"), estimate(colloc, place, gpu)
+        if not measured:
             continue
-        is_measured = run["status"] == 0 and run["peak_mib"] > 0
-        cells = [name, f"{run['peak_mib']:.0f}" if is_measured else "-", "-", "-", "-"]
+        peak, is_known = measured["peak_mib"], measured["is_known"]
+        cells = [name, f"{peak:.0f}" if is_known else "-", "-", "-", "-"]
         if answer:
             cells[2], cells[4] = f"{answer[0]:.0f}", f"{answer[1]:.0f}"
-        if answer and is_measured:
-            error = answer[0] / run["peak_mib"] - 1
+        if answer and is_known:
+            error = answer[0] / peak - 1
             errors.append(abs(error))
-            above += run["peak_mib"] > answer[1]
+            above += peak > answer[1]
             cells[3] = f"{100 * error:+.1f} %"
         wrong = "" if answer else load(place, "failure") or "no answer in time"
         print("| " + " | ".join([*cells, str(load(place, "follow.json")), wrong[:200]]) + " |")
@@ -284,14 +352,15 @@ def price(colloc, output):
         )
 
 
+ACTIONS = {"measure": measure, "follow": follow_only, "price": price}
+
+
 def main():
     what, *words = sys.argv[1:] or [""]
     if what == "run":
         run_script(words)
-    elif what == "measure":
-        measure(*words)
-    elif what == "price":
-        price(*words)
+    elif what in ACTIONS:
+        ACTIONS[what](*words)
     else:
         sys.exit(__doc__)
 

@@ -1,13 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Embedding tables and a small network over their products, as recommenders have it."""
+"""Embedding tables and a small network over their products, as recommenders have it.
+
+With the word `sparse` the tables' gradients are sparse tensors.
+"""
+import sys
+
 import torch
 from torch import nn
+
+
+SPARSE = "sparse" in sys.argv
 
 
 class Recommender(nn.Module):
     def __init__(self):
         super().__init__()
-        self.tables = nn.ModuleList(nn.EmbeddingBag(10000, 16, mode="sum") for _ in range(4))
+        self.tables = nn.ModuleList(
+            nn.EmbeddingBag(10000, 16, mode="sum", sparse=SPARSE) for _ in range(4)
+        )
         self.bottom = nn.Sequential(nn.Linear(13, 64), nn.ReLU(), nn.Linear(64, 16))
         self.top = nn.Sequential(nn.Linear(16 + 10, 32), nn.ReLU(), nn.Linear(32, 1))
 
@@ -21,7 +31,7 @@ class Recommender(nn.Module):
 
 
 model = Recommender().cuda()
-optimizer = torch.optim.Adagrad(model.parameters(), lr=0.01)
+optimizer = (torch.optim.SGD if SPARSE else torch.optim.Adagrad)(model.parameters(), lr=0.01)
 criterion = nn.BCEWithLogitsLoss()
 for step in range(5):
     dense = torch.rand(128, 13).cuda()

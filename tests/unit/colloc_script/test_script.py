@@ -199,6 +199,23 @@ class Loops(Case):
             any("index" in warning for warning in result["warnings"]), result["warnings"]
         )
 
+    def test_what_is_drawn_from_an_unknown_selection(self):
+        result = self.result("sampler.py")
+        sizes = {row[0] for row in result["tensors"]}
+        self.assertIn(32 * 1000 * 4, sizes)
+        self.assertNotIn(4000 * 1000 * 4, sizes)
+        self.assertIn(" 32\n", self.output)
+
+    @unittest.skipIf(torch.__version__ < "2", "no sparse fake tensors")
+    def test_sparse_gradients(self):
+        result = self.result("recommender.py", "sparse")
+        sizes = [row[0] for row in result["tensors"]]
+        self.assertEqual(sizes.count(10000 * 16 * 4), 4)  # the tables, and no gradient like them
+        self.assertGreaterEqual(sizes.count(512 * 16 * 4), 4)  # the gradients' values
+
+    def test_the_version_of_cuda(self):
+        self.result("version.py")
+
 
 class Refusals(Case):
     def test_reasons(self):

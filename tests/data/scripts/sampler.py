@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A detector's second stage trains on 32 of 4000 candidates, which it draws; a metric is read."""
+import torch
+from torch import nn
+
+FEATURES, CANDIDATES, DRAWN = 256, 4000, 32
+
+scores = nn.Linear(FEATURES, 1).cuda()
+head = nn.Sequential(nn.Linear(FEATURES, 1000), nn.ReLU(), nn.Linear(1000, 91)).cuda()
+optimizer = torch.optim.SGD([*scores.parameters(), *head.parameters()], lr=0.1)
+for step in range(100):
+    candidates = torch.randn(CANDIDATES, FEATURES).cuda()
+    matches = (scores(candidates)[:, 0] * 3).long()
+    good = torch.where(matches >= 1)[0]
+    order = torch.randperm(good.numel(), device=good.device)[:DRAWN]
+    is_drawn = torch.zeros_like(matches, dtype=torch.uint8)
+    is_drawn[good[order]] = 1
+    chosen = torch.where(is_drawn)[0]
+    classes = head(candidates[chosen])
+    loss = nn.functional.cross_entropy(classes, matches[chosen].clamp(0, 90))
+    loss.backward()
+    optimizer.step()
+    optimizer.zero_grad()
+    with torch.inference_mode():
+        print((classes.argmax(1) == 1).sum().item(), len(chosen))
