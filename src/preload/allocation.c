@@ -39,14 +39,19 @@ static void know_uuid(struct process_state *state, int device)
     atomic_fetch_or_explicit(&state->known_uuids, bit, memory_order_release);
 }
 
-bool allocation_begin(struct memory_wait *wait, enum failure_kind kind, uint64_t bytes, int device)
+bool allocation_begin(
+    struct memory_wait *wait, enum failure_kind kind, uint64_t bytes, int device, void *caller)
 {
     struct process_state *state = process_state_get();
     if (!state || device < 0 || device >= PRELOAD_DEVICES_MAX)
         return false;
     process_beat(state);
     know_uuid(state, device);
-    *wait = (struct memory_wait){
-        .state = state, .kind = kind, .bytes = bytes, .device = device, .socket = -1};
+    *wait = (struct memory_wait){.state = state,
+        .kind = kind,
+        .bytes = bytes,
+        .device = device,
+        .caller = caller,
+        .socket = -1};
     return true;
 }

@@ -9,10 +9,15 @@
 int allocation_current_device(void);
 
 /*
- * Fills in `wait` for an allocation of `bytes` of the GPU `device`.
+ * Fills in `wait` for an allocation of `bytes` of the GPU `device`. `caller`: the code that called
+ * the driver (CALLER).
  *
  * Returns whether the library takes part: it knows the process and the GPU.
  */
-bool allocation_begin(struct memory_wait *wait, enum failure_kind kind, uint64_t bytes, int device);
+bool allocation_begin(
+    struct memory_wait *wait, enum failure_kind kind, uint64_t bytes, int device, void *caller);
+
+/* In a function that stands before the driver's. */
+#define CALLER __builtin_return_address(0)
 
 #endif

@@ -16,7 +16,7 @@
 static bool is_failure_that_waits(CUresult r, struct memory_wait *wait)
 {
     if (r != CUDA_ERROR_OUT_OF_MEMORY ||
-        !allocation_begin(wait, FAILURE_FINAL, CODE_BYTES, allocation_current_device()))
+        !allocation_begin(wait, FAILURE_FINAL, CODE_BYTES, allocation_current_device(), NULL))
         return false;
     wait->reason = PRELOAD_NEEDS_CONTEXT;
     return true;

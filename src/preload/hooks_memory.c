@@ -130,7 +130,7 @@ CUresult cuMemAlloc_v2(CUdeviceptr *at, size_t bytes)
     struct memory_wait wait;
     CUresult r;
     if (!at || !bytes ||
-        !allocation_begin(&wait, FAILURE_OF_BLOCK, bytes, allocation_current_device()))
+        !allocation_begin(&wait, FAILURE_OF_BLOCK, bytes, allocation_current_device(), CALLER))
         return HOOK_CALL(cuMemAlloc_v2)(at, bytes);
     ALLOCATE(r, &wait, bytes, HOOK_CALL(cuMemAlloc_v2)(at, bytes));
     count_block(&wait, r, *at, bytes);
@@ -144,7 +144,7 @@ CUresult cuMemAllocPitch_v2(
     size_t bytes = width * height; /* at least */
     CUresult r;
     if (!at || !pitch || !bytes ||
-        !allocation_begin(&wait, FAILURE_OF_BLOCK, bytes, allocation_current_device()))
+        !allocation_begin(&wait, FAILURE_OF_BLOCK, bytes, allocation_current_device(), CALLER))
         return HOOK_CALL(cuMemAllocPitch_v2)(at, pitch, width, height, element);
     ALLOCATE(r, &wait, bytes, HOOK_CALL(cuMemAllocPitch_v2)(at, pitch, width, height, element));
     count_block(&wait, r, *at, *pitch * height);
@@ -189,7 +189,7 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t bytes,
     struct memory_wait wait;
     CUresult r;
     if (!handle || !prop || prop->location.type != CU_MEM_LOCATION_TYPE_DEVICE || !bytes ||
-        !allocation_begin(&wait, FAILURE_OF_HANDLE, bytes, prop->location.id))
+        !allocation_begin(&wait, FAILURE_OF_HANDLE, bytes, prop->location.id, CALLER))
         return HOOK_CALL(cuMemCreate)(handle, bytes, prop, flags);
     ALLOCATE(r, &wait, bytes, HOOK_CALL(cuMemCreate)(handle, bytes, prop, flags));
     memory_wait_end(&wait, r == CUDA_SUCCESS);
@@ -290,7 +290,7 @@ static CUmemoryPool current_pool(struct process_state *state, int device)
  * all there is when it fails: that failure is final. */
 static bool pool_allocation_begin(struct memory_wait *wait, uint64_t bytes, int device)
 {
-    if (!allocation_begin(wait, FAILURE_FINAL, bytes, device))
+    if (!allocation_begin(wait, FAILURE_FINAL, bytes, device, NULL))
         return false;
     if (!atomic_load(&wait->state->captures) &&
         process_is_due(&wait->state->pools_ms, POOLS_BEAT_MS))
@@ -374,7 +374,7 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
 {
     struct memory_wait wait;
     CUresult r;
-    if (!allocation_begin(&wait, FAILURE_FINAL, CONTEXT_BYTES, device))
+    if (!allocation_begin(&wait, FAILURE_FINAL, CONTEXT_BYTES, device, CALLER))
         return HOOK_CALL(cuDevicePrimaryCtxRetain)(context, device);
     wait.reason = PRELOAD_NEEDS_CONTEXT;
     do
@@ -388,7 +388,7 @@ CUresult cuCtxCreate_v2(CUcontext *context, unsigned flags, CUdevice device)
 {
     struct memory_wait wait;
     CUresult r;
-    if (!allocation_begin(&wait, FAILURE_FINAL, CONTEXT_BYTES, device))
+    if (!allocation_begin(&wait, FAILURE_FINAL, CONTEXT_BYTES, device, CALLER))
         return HOOK_CALL(cuCtxCreate_v2)(context, flags, device);
     wait.reason = PRELOAD_NEEDS_CONTEXT;
     do

@@ -34,6 +34,31 @@ void memory_wait_forget_failures(enum failure_kind kind)
         rounds[kind] = (struct failure_round){0};
 }
 
+static bool is_in(const struct dl_phdr_info *object, uintptr_t address)
+{
+    for (int i = 0; i < object->dlpi_phnum; i++) {
+        uintptr_t begin = object->dlpi_addr + object->dlpi_phdr[i].p_vaddr;
+        if (object->dlpi_phdr[i].p_type == PT_LOAD &&
+            address - begin < object->dlpi_phdr[i].p_memsz)
+            return true;
+    }
+    return false;
+}
+
+/* `data`: an address. NVIDIA's libraries have a CUDA runtime linked into them, so they call the
+ * driver themselves. */
+static int is_in_vendor_library(struct dl_phdr_info *object, size_t size, void *data)
+{
+    static const char *const names[] = {
+        "libcublas", "libcudnn", "libcufft", "libcurand", "libcusolver", "libcusparse", "libnccl"};
+    const char *slash = strrchr(object->dlpi_name, '/');
+    const char *name = slash ? slash + 1 : object->dlpi_name;
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        if (strncmp(name, names[i], strlen(names[i])) == 0)
+            return is_in(object, (uintptr_t)data);
+    return 0;
+}
+
 static int is_framework(struct dl_phdr_info *object, size_t size, void *data)
 {
     static const char *const parts[] = {"libc10_cuda", "/cupy", "jaxlib", "xla_", "tensorflow"};
@@ -47,7 +72,8 @@ static bool may_wait(struct memory_wait *wait)
 {
     if (atomic_load(&wait->state->captures))
         return false;
-    if (wait->kind == FAILURE_FINAL || wait->since_ms)
+    if (wait->kind == FAILURE_FINAL || wait->since_ms ||
+        dl_iterate_phdr(is_in_vendor_library, wait->caller))
         return true;
     bool again = failure_round_add(&rounds[wait->kind], wait->bytes);
     return again || !dl_iterate_phdr(is_framework, NULL);

@@ -3,7 +3,8 @@
  * Handles an allocation that the driver refuses with CUDA_ERROR_OUT_OF_MEMORY.
  *
  * Frameworks free what they have cached and try again: their first failures pass (failure_round.h).
- * Elsewhere the first failure waits, for it usually ends the program.
+ * Elsewhere the first failure waits, for it usually ends the program: also that of cuBLAS, cuDNN and
+ * other libraries of NVIDIA in the process of a framework.
  *
  * While it waits, the daemon decides when to try again. It keeps the framework's locks, so the
  * daemon sets a time limit; after that the caller gets the true error. While a stream is being
@@ -31,6 +32,7 @@ struct memory_wait {
     enum preload_reason reason;
     uint64_t bytes;
     int device;
+    void *caller;         /* the code that called the driver */
     bool lifts_cap;       /* the time limit has passed, or the daemon ended: the driver decides */
     int socket;           /* -1: none now */
     uint64_t since_ms;    /* 0: it has not waited */

@@ -285,7 +285,7 @@ class Trial:
             filler.stdin.flush()
             return int(filler.stdout.readline().split()[-1])
 
-        for mib in (650, 800, 950, 1100):
+        for mib in (700, 900, 1100):
             for preload in (False, True):
                 begun = len(self.daemon.waits)
                 run = {"left_mib": leave(mib), "preload": preload}

@@ -302,6 +302,21 @@ class Waiting(Preload):
         self.assertEqual(words, ["0", "2", "0", "2", "passes", "2", "waited"])
         self.assertEqual([wait.bytes for wait in self.daemon.waits], [900 * MIB])
 
+    def test_a_library_of_nvidia_does_not_try_again(self):
+        """In PyTorch's process, too, the first failure of cuBLAS ends the training."""
+        self.start_daemon(on_wait=lambda wait: [(pd.FAIL, 0)])
+        torch, cublas = (os.path.join(TOOLS, f"lib{name}.so") for name in ("c10_cuda", "cublas"))
+        program = self.python(
+            f"""
+            c.CDLL({torch!r})
+            init()
+            say(c.CDLL({cublas!r}).take_workspace(c.c_size_t(1200 * MIB)))
+            say(alloc(1100)[0], "passes")
+            """
+        )
+        self.assertEqual(self.output(program), ["2", "2", "passes"])
+        self.assertEqual([wait.bytes for wait in self.daemon.waits], [1200 * MIB])
+
     def test_smaller_and_smaller_sizes(self):
         """XLA's way: only the smallest, in the second round, is what it needs."""
         self.start_daemon(on_wait=lambda wait: [(pd.FAIL, 0)])
