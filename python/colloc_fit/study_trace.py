@@ -480,7 +480,9 @@ def run_way(programs, gpus, tasks, way, limit_s, launcher):
         "total_s": total_s,
         "mean_wait_s": statistics.fmean(task["wait_s"] for task in ended),
         "mean_exec_s": statistics.fmean(task["exec_s"] for task in ended),
-        "mean_jct_s": statistics.fmean(task["wait_s"] + task["exec_s"] for task in ended),
+        "mean_jct_s": statistics.fmean(
+            task["wait_s"] + task["exec_s"] + (task["suspended_s"] or 0) for task in ended
+        ),
         "completed": sum(task["state"] == "COMPLETED" for task in ended),
         "oom": sum(task["oom_count"] for task in ended),
         "memory_waits": sum(task["memory_waits"] or 0 for task in ended),

@@ -3,8 +3,8 @@
  * Handles an allocation that the driver refuses with CUDA_ERROR_OUT_OF_MEMORY.
  *
  * Frameworks free what they have cached and try again: their first failures pass (failure_round.h).
- * Elsewhere the first failure waits, for it usually ends the program: also that of cuBLAS, cuDNN and
- * other libraries of NVIDIA in the process of a framework.
+ * Elsewhere the first failure waits, for it usually ends the program. That includes failures of
+ * cuBLAS, cuDNN and other libraries of NVIDIA in the process of a framework.
  *
  * While it waits, the daemon decides when to try again. It keeps the framework's locks, so the
  * daemon sets a time limit; after that the caller gets the true error. While a stream is being
