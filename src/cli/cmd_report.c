@@ -346,19 +346,21 @@ static void print_estimates_csv(const struct estimate_report *report)
 
 /* ---- the requests ---- */
 
-/* --co2, or else the daemon's setting. */
-static int set_co2(const struct invocation *invocation, struct report_query *query)
+/* --co2, or else the daemon's setting. And the period begins with the first task at the earliest:
+ * before, colloc had no GPU to give. */
+static int apply_info(const struct invocation *invocation, struct report_query *query)
 {
     const struct option_value *given = &invocation->values[REPORT_CO2];
     json_t *info;
-    if (given->set) {
-        query->co2_g_per_kwh = (double)given->number;
-        return EXIT_OK;
-    }
     int code = session_get(invocation, "/v1/info", &info);
     if (code != EXIT_OK)
         return code;
-    query->co2_g_per_kwh = member_number(json_object_get(info, "settings"), "co2_g_per_kwh", 0);
+    query->co2_g_per_kwh = given->set ? (double)given->number
+                                      : member_number(
+                                            json_object_get(info, "settings"), "co2_g_per_kwh", 0);
+    double first_s = member_number(info, "first_submitted_at", query->from_s);
+    if (first_s > query->from_s && first_s < query->to_s)
+        query->from_s = first_s;
     json_decref(info);
     return EXIT_OK;
 }
@@ -428,7 +430,7 @@ static int run(const struct invocation *invocation)
     }
     int code = read_period(invocation->values, &query);
     if (code == EXIT_OK)
-        code = set_co2(invocation, &query);
+        code = apply_info(invocation, &query);
     if (code == EXIT_OK)
         code = get_tasks(invocation, &query, &tasks);
     if (code == EXIT_OK)

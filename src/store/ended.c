@@ -156,6 +156,15 @@ int store_get_totals(struct store *store, struct fault *fault, struct store_tota
     return r;
 }
 
+int store_first_submitted(struct store *store, struct fault *fault, int64_t *ret_wall_us)
+{
+    sqlite3_stmt *row = store->statements[FIRST_SUBMITTED];
+    int r = statement_step(store, row, fault);
+    *ret_wall_us = r > 0 ? sqlite3_column_int64(row, 0) : 0;
+    statement_reset(row);
+    return r < 0 ? r : 0;
+}
+
 int store_count_ended(struct store *store, uint64_t first, uint64_t last, struct fault *fault,
     int64_t ret_counts[static TASK_STATES])
 {

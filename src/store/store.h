@@ -267,6 +267,10 @@ struct store_totals {
 };
 int store_get_totals(struct store *store, struct fault *fault, struct store_totals *ret_totals);
 
+/* Finds when the ended task with the lowest id was submitted; 0: no task has ended. Returns 0, or
+ * -errno with a fault. */
+int store_first_submitted(struct store *store, struct fault *fault, int64_t *ret_wall_us);
+
 /* Counts the ended tasks with ids from `first` to `last`, by state. Returns 0, or -errno with a
  * fault. */
 int store_count_ended(struct store *store, uint64_t first, uint64_t last, struct fault *fault,

@@ -37,6 +37,7 @@ enum statement {
     GET_RECORD,
     TOTALS,
     COUNT_ENDED,
+    FIRST_SUBMITTED,
     OLDEST_ENDED,
     DELETE_EVENTS,
     DELETE_USAGES,

@@ -73,6 +73,7 @@ class FakeDaemon:
         self.gpus = []
         self.share = {"users": []}
         self.settings = {}
+        self.first_submitted_at = None
         self.logs = {}  # (task id, stream): [attempt 1, attempt 2, ...]
         self.piece = 7  # bytes of a log in one answer
         self.merged = []  # ids of tasks whose streams go to one file, which is their "stdout"
@@ -167,6 +168,7 @@ class RequestHandler(http.server.BaseHTTPRequestHandler):
                     "pid": 7,
                     "policy": "magm",
                     "settings": {"window_s": 90, **self.daemon.settings},
+                    "first_submitted_at": self.daemon.first_submitted_at,
                 },
             )
         else:

@@ -62,6 +62,18 @@ class History(DaemonCase):
         self.assertIn([str(bad), "0", "3:0"], [line.split() for line in shown])
         self.refused(400, "since=x", path="/v1/tasks?state=ended&since=x", method="GET", body="")
 
+    def test_the_first_submission(self):
+        def first():
+            return self.get("/v1/info")["first_submitted_at"]
+
+        self.assertIsNone(first())
+        tasks = [self.submit("true"), self.submit("exec sleep 1000")]
+        submitted_at = self.task(tasks[0])["submitted_at"]
+        self.assertAlmostEqual(first(), submitted_at, delta=0.01)
+        self.wait(tasks[0], "COMPLETED")
+        self.restart()
+        self.assertAlmostEqual(first(), submitted_at, delta=0.01)
+
     def test_the_kind_of_gpu_survives_a_restart(self):
         self.emulator(
             "create", "--gpus", "1xA100-40GB,1xH200", "--speed", "100", self.env["COLLOC_EMULATOR"]

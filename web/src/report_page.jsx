@@ -63,7 +63,9 @@ async function askFor(month) {
     get("/v1/info"),
   ]);
   const { tasks, warning } = list;
-  return { month, tasks, warning, gpus: gpus.gpus, users: share.users, co2: info.settings.co2_g_per_kwh };
+  // Before the first task colloc had no GPU to give.
+  const from = Math.min(Math.max(month.from, info.first_submitted_at ?? 0), month.until);
+  return { month, from, tasks, warning, gpus: gpus.gpus, users: share.users, co2: info.settings.co2_g_per_kwh };
 }
 
 export function Report() {
@@ -72,10 +74,10 @@ export function Report() {
   const [by, setBy] = useState("user");
   const { data, error } = useAnswer(() => askFor(months.find((month) => month.label === chosen)), null, chosen);
   const report = useMemo(
-    () => data && makeReport({ ...data, from: data.month.from, until: data.month.until, by }),
+    () => data && makeReport({ ...data, until: data.month.until, by }),
     [data, by],
   );
-  const all = data && report.gpuCount * ((data.month.until - data.month.from) / 3600);
+  const all = data && report.gpuCount * ((data.month.until - data.from) / 3600);
   return (
     <section class="report">
       <h2>Report</h2>

@@ -62,16 +62,33 @@ void public_counts(const struct http *http, int *ret_queued, int *ret_running)
         *ret_running += task_state_holds_gpus(task->state);
 }
 
+/* Of all tasks that the daemon knows; null: there are none, or it cannot be read. */
+static json_t *first_submitted_json(const struct http *http)
+{
+    const struct task *task = core_next_task(http->parts.core, 0);
+    struct fault fault = {0};
+    int64_t wall_us = 0;
+    if (store_first_submitted(http->parts.store, &fault, &wall_us) < 0)
+        return json_null();
+    double ended_s = (double)wall_us / 1e6;
+    json_t *first = json_moment(http, task ? task->submitted_us : 0, task != NULL);
+    if (wall_us && (!task || ended_s < json_number_value(first))) {
+        json_decref(first);
+        return json_real(ended_s);
+    }
+    return first;
+}
+
 json_t *public_info(const struct http *http)
 {
     int queued, running;
     public_counts(http, &queued, &running);
     const char *loss = store_get_loss(http->parts.store);
-    return json_pack("{s:s, s:i, s:i, s:s, s:s, s:s, s:s, s:o, s:o, s:i, s:i, s:o, s:o}", "version",
-        COLLOC_VERSION, "api", 1, "pid", (int)getpid(), "policy",
+    return json_pack("{s:s, s:i, s:i, s:s, s:s, s:s, s:s, s:o, s:o, s:i, s:i, s:o, s:o, s:o}",
+        "version", COLLOC_VERSION, "api", 1, "pid", (int)getpid(), "policy",
         http->parts.config->core.policy->name, "sharing", sharing_name(http->parts.config->sharing),
         "estimator", http->parts.config->estimator, "state_dir", http->parts.config->state_dir,
         "settings", settings_json(http->parts.config), "gpu_kinds_not_known", unknown_kinds(http),
         "queued", queued, "running", running, "log_loss", *loss ? json_string(loss) : json_null(),
-        "host", host_json(http->parts.core));
+        "first_submitted_at", first_submitted_json(http), "host", host_json(http->parts.core));
 }

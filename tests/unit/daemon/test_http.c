@@ -265,6 +265,13 @@ int store_get_totals(struct store *store, struct fault *fault, struct store_tota
     return 0;
 }
 
+int store_first_submitted(struct store *store, struct fault *fault, int64_t *ret_wall_us)
+{
+    (void)store, (void)fault;
+    *ret_wall_us = 0;
+    return 0;
+}
+
 const char *store_get_loss(const struct store *store)
 {
     return "";

@@ -130,6 +130,20 @@ static void a_search_is_made_in_steps(void **state)
     store_close(store);
 }
 
+static void first_submission(void **state)
+{
+    struct store *store = open_log(*state);
+    struct fault fault = {""};
+    int64_t wall_us = -1;
+    assert_int_equal(store_first_submitted(store, &fault, &wall_us), 0);
+    assert_int_equal(wall_us, 0);
+    store_close(store);
+    store = open_history(*state);
+    assert_int_equal(store_first_submitted(store, &fault, &wall_us), 0);
+    assert_int_equal(wall_us, 7000000);
+    store_close(store);
+}
+
 static void totals_add_up(void **state)
 {
     struct store *store = open_history(*state);
@@ -314,6 +328,7 @@ int main(void)
         TEST(a_record_is_found_by_id),
         TEST(lists_are_filtered_and_the_last_to_end_is_first),
         TEST(a_search_is_made_in_steps),
+        TEST(first_submission),
         TEST(totals_add_up),
         TEST(totals_of_nothing_are_zero),
         TEST(what_has_not_ended_gets_no_record),
