@@ -31,6 +31,7 @@
 #include "daemon/gpus/gpus_query.h"
 #include "daemon/node_main.h"
 #include "daemon/operators.h"
+#include "daemon/state_dir.h"
 #include "exec/keyring.h"
 
 /* ---- the end ---- */
@@ -167,10 +168,26 @@ static int check_shim(const struct config *config, struct fault *fault)
         strerror(errno));
 }
 
+/* A symbolic link keeps an attempt that was given up from starting (exec/claim.h). */
+static int try_link(const struct config *config, struct fault *fault)
+{
+    char path[STATE_PATH_SIZE];
+    snprintf(path, sizeof path, "%s/link-trial", config->state_dir);
+    unlink(path);
+    if (symlink("nothing", path) < 0)
+        return fault_set(fault, errno,
+            "%s: no symbolic link can be made there (%s): choose a state-dir on another file system",
+            config->state_dir, strerror(errno));
+    unlink(path);
+    return 0;
+}
+
 static int make_state_dir(const struct config *config, struct fault *fault)
 {
     int r = file_make_folders(config->state_dir, 0711);
-    return r < 0 ? fault_set(fault, -r, "%s: %s", config->state_dir, strerror(-r)) : 0;
+    if (r < 0)
+        return fault_set(fault, -r, "%s: %s", config->state_dir, strerror(-r));
+    return try_link(config, fault);
 }
 
 static int start_daemon(struct daemon *daemon, struct fault *fault)

@@ -7,7 +7,7 @@ import sqlite3
 import subprocess
 import unittest
 
-from daemon_case import DaemonCase, is_alive, program, read, until
+from daemon_case import DaemonCase, cgroup_of, is_alive, program, read, until
 
 
 class SecondDaemon(DaemonCase):
@@ -39,6 +39,18 @@ class SecondDaemon(DaemonCase):
     def write_socket(self, text):
         with open(self.socket, "w", encoding="ascii") as file:
             file.write(text)
+
+    def test_a_file_system_without_links(self):
+        """The one of cgroups takes folders, and refuses links."""
+        state = os.path.join(cgroup_of("self") or "/nonexistent", f"colloc-{os.getpid()}")
+        try:
+            os.mkdir(state)
+        except OSError as error:
+            self.skipTest(f"no cgroup can be made: {error}")
+        self.addCleanup(os.rmdir, state)
+        status, words = self.run_daemon(socket=self.folder + "/other", state_dir=state)
+        self.assertEqual(status, 1)
+        self.assertIn(f"{state}: no symbolic link can be made there", words)
 
     def test_bad_settings(self):
         self.stop()
