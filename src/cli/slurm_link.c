@@ -23,17 +23,14 @@
 #include "api/client.h"
 #include "api/client_socket.h"
 #include "base/file.h"
-#include "base/secret_file.h"
 #include "base/sha256.h"
 #include "cli/slurm_plan.h"
+#include "nodelink/node_key.h"
 #include "slurmconf/link_conf.h"
 
 #define CONTROLLER_FILE "slurm.yaml"
 #define AGENT_FILE      "collocd.yaml"
 #define MADE_HERE       "# made by colloc slurm setup\n"
-#define KEY_USUAL       "/etc/colloc/node.key" /* as nodelink/node_key.h, which is built with Slurm */
-
-enum { KEY_LINE_MIN = 32, KEY_LINE_SIZE = 501 }; /* as nodelink/node_key.c */
 
 static struct link_conf read_conf(struct slurm_link *link, const char *name)
 {
@@ -43,29 +40,23 @@ static struct link_conf read_conf(struct slurm_link *link, const char *name)
 
 /* ---- the key ---- */
 
-/* Reads the key, and writes the start of a digest of it. Returns 0, or -errno with a fault. */
+/* Reads the key, and writes the start of its digest. Returns 0, or -errno with a fault. */
 static int read_key(const char *path, struct fault *fault, char ret_digest[static 9])
 {
-    char line[KEY_LINE_SIZE], hex[SHA256_HEX_SIZE];
-    uint8_t digest[SHA256_SIZE];
+    uint8_t key[SHA256_SIZE], digest[SHA256_SIZE];
+    char hex[SHA256_HEX_SIZE];
     struct sha256 hash;
     *ret_digest = '\0';
-    int r = secret_file_read("node-key-file", path, SECRET_OF_ROOT, fault, line, sizeof line);
-    if (r >= 0 && r < KEY_LINE_MIN)
-        r = fault_set(fault, EINVAL,
-            "node-key-file: %s: its first line has less than %d characters", path, KEY_LINE_MIN);
-    if (r >= 0) {
+    int r = node_key_read(NODE_AUTH_TLS, path, fault, key);
+    if (r > 0) {
         sha256_begin(&hash);
-        sha256_add(&hash, line, (size_t)r);
-        sha256_end(&hash, digest); /* which is the key of TLS itself */
-        sha256_begin(&hash);
-        sha256_add(&hash, digest, sizeof digest);
+        sha256_add(&hash, key, sizeof key);
         sha256_end(&hash, digest);
         sha256_format(digest, hex);
         memcpy(ret_digest, hex, 8);
         ret_digest[8] = '\0';
     }
-    explicit_bzero(line, sizeof line);
+    explicit_bzero(key, sizeof key);
     return r < 0 ? r : 0;
 }
 
@@ -165,7 +156,7 @@ static bool is_without_munge(const struct slurm_folder *folder)
 static int plan_file(const struct slurm_link *link, struct folder_file *file, struct fault *fault)
 {
     struct text_edits edits;
-    const char *key = strcmp(link->key_path, KEY_USUAL) == 0 ? NULL : link->key_path;
+    const char *key = strcmp(link->key_path, NODE_KEY_USUAL) == 0 ? NULL : link->key_path;
     int r = link_conf_plan(span_of(file->text), link->is_tls, key, &edits);
     if (r == 0 && (file->old_text || edits.count > 0)) {
         file->new_text = marked_text_apply(span_of(file->text), &edits, file->comment);
@@ -195,7 +186,7 @@ int slurm_link_plan(struct slurm_link *link, const struct slurm_folder *folder,
 void slurm_link_print_nodes(const struct slurm_link *link)
 {
     const char *path = link->key_path;
-    bool is_usual = strcmp(path, KEY_USUAL) == 0;
+    bool is_usual = strcmp(path, NODE_KEY_USUAL) == 0;
     printf("The agents prove themselves by TLS. Each node with GPUs needs the key of this machine, "
            "and a setting. As root, here, for each NODE:\n"
            "    scp -p %s NODE:%s\n"
@@ -220,7 +211,7 @@ static void find_side(struct slurm_link *link, const char *name, struct link_sid
         .is_there = file->old_text != NULL, .is_tls = link_conf_is_tls(&conf)};
     snprintf(ret_side->path, sizeof ret_side->path, "%s", file->path);
     if (ret_side->is_tls &&
-        read_key(*conf.key_file ? conf.key_file : KEY_USUAL, &fault, ret_side->key_digest) < 0)
+        read_key(*conf.key_file ? conf.key_file : NODE_KEY_USUAL, &fault, ret_side->key_digest) < 0)
         snprintf(ret_side->key_fault, sizeof ret_side->key_fault, "%s", fault.text);
 }
 
