@@ -6,11 +6,13 @@
  */
 #include "exec/failure_classify.h"
 
+#include <ctype.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "exec/log_line.h"
+#include "exec/pattern.h"
 
 /* Returns the signal that ended it, directly or as reported by a shell. */
 static int end_signal(const struct attempt_end *end)
@@ -114,4 +116,15 @@ void failure_classify(const struct attempt_end *end, const struct logscan *out,
         set_signal(ret_failure, signal);
     else
         set_unproven(ret_failure, out, err);
+}
+
+bool failure_is_of_library(const struct failure *failure)
+{
+    char lower[EVIDENCE_MAX];
+    size_t i = 0;
+    for (; failure->evidence[i]; i++)
+        lower[i] = (char)tolower((unsigned char)failure->evidence[i]);
+    lower[i] = '\0';
+    const struct pattern *pattern = pattern_find(lower, true);
+    return failure->class == FAILURE_PROGRAM && pattern && pattern->kind == LOG_CAUSE_LIBRARY;
 }

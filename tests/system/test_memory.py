@@ -54,6 +54,31 @@ class OneGpu(DaemonCase):
             r"(?m)^Attempt 1    GPU 0, .* to .*: OutOfMemory$",
         )
 
+    def fail_as_cudnn(self):
+        """The first attempt fails as cuDNN does on a full GPU."""
+        return self.submit(
+            "[ -e failed ] && exit; touch failed; echo 'Traceback (most recent call last):'; "
+            "echo '  File \"train.py\", line 1, in <module>'; "
+            "echo 'RuntimeError: cuDNN error: CUDNN_STATUS_INTERNAL_ERROR'; exit 1",
+            memory_mib=500,
+        )
+
+    def test_a_library_that_finds_no_room(self):
+        self.restart(margin="0", smact_max="1")
+        first = self.train(39300, 300, memory_mib=39300)
+        self.wait_gpu(lambda gpu: (gpu["mem_used_mib"] or 0) > 39000 and not gpu["hold_off"])
+        second = self.fail_as_cudnn()
+        ended = self.wait(second, "COMPLETED")
+        self.assertEqual((ended["oom_count"], ended["attempt_count"]), (1, 2))
+        self.assertEqual(ended["attempts"][0]["reason"], "OutOfMemory")
+        self.wait(first, "COMPLETED")
+
+    def test_a_library_that_had_room(self):
+        self.train(20000, 100, memory_mib=20000)
+        self.wait_gpu(lambda gpu: (gpu["mem_used_mib"] or 0) > 19000 and not gpu["hold_off"])
+        failed = self.wait(self.fail_as_cudnn(), "FAILED")
+        self.assertEqual((failed["oom_count"], failed["failure"]), (0, "program"))
+
     def test_recovery_survives_the_daemon(self):
         first = self.train(28000, 300)
         self.wait_gpu(lambda gpu: (gpu["mem_used_mib"] or 0) > 27000 and not gpu["hold_off"])

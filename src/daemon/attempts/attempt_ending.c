@@ -14,9 +14,14 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/units.h"
 #include "daemon/attempts/attempts_state.h"
 #include "daemon/overrun.h"
 #include "daemon/state_dir.h"
+#include "exec/failure_classify.h"
+
+/* A context and the code of cuDNN take about 1 GiB, which a process that failed has given back. */
+#define LIBRARY_ROOM_BYTES (2.0 * GIB)
 
 #define POLL_LIMIT_US SECOND_US /* chosen: a driver that does not answer delays no exit longer */
 
@@ -49,11 +54,26 @@ static const char *why_gone(const struct attempts *attempts, const struct task *
     return is_instance ? "the MIG instance was not there any more" : PROCESS_LOST;
 }
 
+/* A library of CUDA that found no room on a shared GPU seldom says so. */
+static bool lacked_room(
+    const struct attempts *attempts, const struct task *task, const struct failure *failure)
+{
+    if (!task->had_coresidents || !failure_is_of_library(failure))
+        return false;
+    for (int i = 0; i < task->n_gpus; i++) {
+        struct reading free = gpu_view_free_bytes(
+            &core_view(attempts->parts.core)->gpus[task->gpus[i]]);
+        if (free.valid && free.value < LIBRARY_ROOM_BYTES)
+            return true;
+    }
+    return false;
+}
+
 /* A failure on a lost GPU is not the task's fault, unless colloc ended the task. */
 static struct failure judge_failure(
     const struct attempts *attempts, const struct task *task, const struct failure *failure)
 {
-    struct failure gone = {.class = FAILURE_GPU_GONE};
+    struct failure gone = {.class = FAILURE_GPU_GONE}, no_room = *failure;
     if (task_was_ended(task) || failure->class == FAILURE_NONE)
         return *failure;
     for (int i = 0; i < task->n_gpus; i++) {
@@ -66,7 +86,11 @@ static struct failure judge_failure(
     }
     bool was_suspended = task->ending == FAILURE_GPU_GONE && task->n_gpus == 0;
     snprintf(gone.evidence, sizeof gone.evidence, "%s", PROCESS_LOST);
-    return was_suspended ? gone : *failure;
+    if (was_suspended)
+        return gone;
+    if (lacked_room(attempts, task, failure))
+        no_room.class = FAILURE_GPU_OOM;
+    return no_room;
 }
 
 /* The detail that the log stores with EXITED. The caller releases it. */
