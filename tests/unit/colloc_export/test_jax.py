@@ -9,6 +9,7 @@ import sys
 import tempfile
 import types
 import unittest
+from unittest import mock
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 PYTHON = os.path.join(HERE, "..", "..", "..", "python")
@@ -49,7 +50,7 @@ def analysis(**sizes):
 
 class Case(unittest.TestCase):
     def setUp(self):
-        jax.ANALYSIS, jax.BACKEND = analysis(), "gpu"
+        jax.ANALYSIS, jax.BACKEND, jax.POOL = analysis(), "gpu", None
 
     def export(self, step=train, **options):
         return jax_step(step, PARAMETERS, IMAGES, LABELS, **options)
@@ -134,6 +135,16 @@ class Export(Case):
         self.addCleanup(setattr, jax, "eval_shape", eval_shape)
         jax.ANALYSIS = analysis(alias=BIAS)
         self.assertEqual(self.export(Silent(train, ()))["compiled"]["outputs"], [[WEIGHT + 4, -1]])
+
+    def test_the_pool_when_the_compiler_has_ended(self):
+        self.assertIsNone(self.export()["compiled"]["compiling"])
+        jax.POOL = {"bytes_in_use": 5, "peak_bytes_in_use": 9, "pool_bytes": 16}
+        known = {"in_use_bytes": 5, "peak_bytes": 9, "pool_bytes": 16, "largest_free_bytes": None}
+        with mock.patch.dict(os.environ, XLA_PYTHON_CLIENT_PREALLOCATE="false"):
+            self.assertEqual(self.export()["compiled"]["compiling"], known)
+        with mock.patch.dict(os.environ, XLA_PYTHON_CLIENT_PREALLOCATE="true"):
+            in_advance = {**known, "pool_bytes": None}
+            self.assertEqual(self.export()["compiled"]["compiling"], in_advance)
 
     def test_a_device_holds_its_part_of_a_divided_array(self):
         halved = jax.ShapeDtypeStruct((32, 1024), sharding=jax.HalvedSharding())
