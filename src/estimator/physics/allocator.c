@@ -196,17 +196,17 @@ static void drop_record(struct allocator *allocator, int handle)
     allocator->spare = handle;
 }
 
-static int take_segment(struct allocator *allocator, int64_t size, int *ret_handle)
+/* Makes a segment one block, which is in no list yet. */
+static int add_segment(struct allocator *allocator, int64_t segment, int pool, int *ret_handle)
 {
     int r = new_record(allocator, ret_handle);
     if (r < 0)
         return r;
-    int64_t segment = segment_size(allocator, size);
     allocator->blocks[*ret_handle] = (struct block){.size = segment,
         .previous = NONE,
         .next = NONE,
         .address = address_space_place(&allocator->addresses, segment),
-        .pool = (uint8_t)pool_of(allocator, size)};
+        .pool = (uint8_t)pool};
     allocator->reserved += segment;
     return 0;
 }
@@ -257,10 +257,32 @@ static int find_free(struct allocator *allocator, int64_t size, size_t *ret_at)
     *ret_at = find_place(allocator, list, 0, list->n, size, INT64_MIN);
     if (*ret_at < list->n)
         return 0;
-    int r = take_segment(allocator, size, &handle);
+    int r = add_segment(
+        allocator, segment_size(allocator, size), pool_of(allocator, size), &handle);
     if (r == 0)
         list_add(allocator, handle);
     return r;
+}
+
+/* Regions double, so the next one is as large as all of them together, down to a power of two. */
+static void follow_pool(struct allocator *allocator)
+{
+    while (2 * allocator->region <= allocator->reserved)
+        allocator->region *= 2;
+}
+
+int allocator_reserve(struct allocator *allocator, int64_t bytes)
+{
+    int handle;
+    if (!is_in_range(allocator, bytes))
+        return -ERANGE;
+    int r = add_segment(allocator, round_request(allocator, bytes), LARGE, &handle);
+    if (r < 0)
+        return r;
+    list_add(allocator, handle);
+    if (allocator->rules == ALLOCATOR_BFC)
+        follow_pool(allocator);
+    return 0;
 }
 
 static void count_active(struct allocator *allocator, int64_t size)

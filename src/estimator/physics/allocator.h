@@ -72,6 +72,10 @@ struct allocator {
 void allocator_init(struct allocator *allocator);
 void allocator_init_bfc(struct allocator *allocator);
 
+/* Adds a segment of exactly these bytes, as a free block of large ones: of a pool whose state is
+ * known. BFC goes on from the size of the pool. Returns 0, or the errors of allocator_take. */
+int allocator_reserve(struct allocator *allocator, int64_t bytes);
+
 /* Releases all blocks and segments. */
 void allocator_fini(struct allocator *allocator);
 
