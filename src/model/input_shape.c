@@ -567,6 +567,8 @@ static bool is_pooled_shortcut(const struct model *model, size_t i, int64_t *ret
     struct window window = {.stride = {1}};
     int pools = 0, convolutions = 0;
     for (size_t k = i + 1; k < model->n_layers && layers[k].depth > layers[i].depth; k++) {
+        if (k > i + LOOK_AHEAD)
+            return false;
         bool is_pool = layers[k].kind == LAYER_POOL,
              is_pointwise = layers[k].kind == LAYER_CONV && layers[k].kernel_size == 1;
         if (!is_pool && !is_pointwise && layers[k].kind != LAYER_NORM)
@@ -607,7 +609,7 @@ static void enter_beside_shortcut(struct walk *walk, size_t i)
     const struct open_module *block = walk->n_open > 0 ? &walk->open[walk->n_open - 1] : NULL;
     int64_t stride;
     if (!block || layers[i].depth != layers[block->layer].depth + 1 || i == block->layer + 1 ||
-        !is_pooled_shortcut(walk->model, block->layer + 1, &stride))
+        i > block->layer + LOOK_BACK || !is_pooled_shortcut(walk->model, block->layer + 1, &stride))
         return;
     for (size_t k = block->layer + 2; k < i; k++)
         if (layers[k].depth == layers[i].depth && layers[k].kind != LAYER_RESHAPE &&
