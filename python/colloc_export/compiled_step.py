@@ -8,6 +8,11 @@ parameters and gives them back with a loss:
 
     arguments [40 MB, 1 MB], temp 25 MB, outputs: the loss alone, since the others reuse arguments
 
+The plan lacks the kernels that XLA tries while it compiles: of convolutions, some have far larger
+workspaces than the ones that it chooses. This memory comes from the same pool before the first
+step, and the pool never shrinks. So the pool's figures are read when the compiler has ended
+("compiling").
+
 What a version of JAX does not say is null in the file, never 0. docs/export.md has the form.
 """
 import argparse
@@ -15,12 +20,20 @@ import collections
 import hashlib
 import importlib
 import json
+import os
 import sys
 
 from .user_code import Mistake, load
 
 VERSION = 1
 FIELDS = ("argument", "output", "alias", "temp", "generated_code", "peak")
+POOL_FIELDS = {
+    "in_use_bytes": "bytes_in_use",
+    "peak_bytes": "peak_bytes_in_use",
+    "pool_bytes": "pool_bytes",
+    "largest_free_bytes": "largest_free_block_bytes",
+}
+PREALLOCATE = "XLA_PYTHON_CLIENT_PREALLOCATE"
 NO_ARGUMENT = -1  # of an output that takes no argument's place
 
 # An array that goes in or comes out. kind: what has to be equal for one to take another's place.
@@ -55,6 +68,22 @@ def _figures(compiled, arguments):
     if figures["temp"] is None:
         raise Mistake("the compiler of this JAX does not say what the step's temporaries take")
     return figures
+
+
+def _pool_figures(jax):
+    """What XLA's allocator holds now; None where this JAX, or a device without one, does not say.
+
+    A pool that was allocated in advance shows nothing of what it would have grown to.
+    """
+    try:
+        stats = jax.local_devices()[0].memory_stats()
+        figures = {name: stats.get(key) for name, key in POOL_FIELDS.items()}
+    except Exception:
+        return None
+    if os.environ.get(PREALLOCATE, "").lower() not in ("false", "0"):
+        figures.update(pool_bytes=None, largest_free_bytes=None)
+    known = {n: v if isinstance(v, int) and v >= 0 else None for n, v in figures.items()}
+    return known if any(value is not None for value in known.values()) else None
 
 
 def _shape_on_device(leaf):
@@ -174,7 +203,9 @@ def jax_step(step, *arguments, batch=None, name=None):
     name:      of the model, for people
 
     It is compiled for the device that JAX uses here: only on a GPU is that what a GPU takes. The
-    step does not run. Raises Mistake where this JAX does not know.
+    step does not run. Export before anything else runs in the process, and with the environment
+    variable XLA_PYTHON_CLIENT_PREALLOCATE=false: then the export has what the compiler tries, too.
+    Raises Mistake where this JAX does not know.
     """
     jax = importlib.import_module("jax")
     if not arguments:
@@ -203,6 +234,7 @@ def jax_step(step, *arguments, batch=None, name=None):
             **{f"{key.replace('generated_', '')}_bytes": value for key, value in figures.items()},
             "arguments": [array.bytes for array in held],
             "outputs": own,
+            "compiling": _pool_figures(jax),
         },
         "warnings": warnings,
     }
@@ -231,6 +263,7 @@ def parse(arguments):
 def answer(options):
     """The text of the export that the command line asks for."""
     module, _, function = options.source.rpartition(":")
+    os.environ.setdefault(PREALLOCATE, "false")  # before JAX is imported
     if not module:
         raise Mistake(f"{options.source}: expected MODULE:FUNCTION or FILE.py:FUNCTION")
     try:

@@ -19,7 +19,7 @@ from colloc_fit import tables
 from colloc_fit.algebra import order_statistic
 from colloc_fit.memory_runs import MemoryRuns
 from colloc_fit.other_runs import from_all_runs, from_one_run
-from colloc_fit.physics import MIB, RATES, START, ask, fit_rates, is_training
+from colloc_fit.physics import MIB, RATES, START, activity_rows, ask, fit_rates, is_training
 from colloc_fit.quantiles import Outcome, calibrate, reserves, with_parents
 from colloc_fit.residual import NO_CORRECTION, choose_strength, learn, left_out, predict
 
@@ -241,6 +241,8 @@ def other_runs_table(pairs, one):
         )
     add("one run with another optimizer alone", other_optimizers(pairs))
     add("all others in other configurations", from_all_runs(pairs))
+    bound = [(p, p.peak_y) for p, _ in pairs if p.row["kind"] == "real"]
+    add("no run, but what it had in use at the peak itself, exactly (a bound)", bound)
     return table
 
 
@@ -264,7 +266,7 @@ class Fit:
         ]
         kernels = [(row, data.export_with_kernels_of(row), *rest) for row, _, *rest in exports]
         self.n_exports = len(exports)
-        self.chosen, self.activity = fit_rates(build, declared, START, scratch)
+        self.chosen = fit_rates(build, declared, START, scratch)
         self.declared, self.names = ask(build, declared, self.chosen, scratch, "summaries")
         self.bare, _ = ask(build, bare, self.chosen, scratch, "bare summaries")
         self.exported, _ = ask(build, exports, self.chosen, scratch, "exports")
@@ -330,9 +332,21 @@ class Fit:
             "errors": errors,
             "aside": aside,
             "parts": parts,
-            "activity": self.activity,
+            "activity": self.activity(),
             "runs before": other_runs_table(self.pairs, one),
         }
+
+    def activity(self):
+        """The rows of the page's table of step time and activities."""
+        return [
+            row
+            for evidence, networks, points in (
+                ("declared", "all", self.declared),
+                ("declared", "real", [p for p in self.declared if p.row["kind"] == "real"]),
+                ("export", "real", [p for p in self.exported if p.row["kind"] == "real"]),
+            )
+            for row in activity_rows(evidence, networks, points)
+        ]
 
     def _named(self, weights):
         return dict(zip(self.names, weights))
@@ -385,7 +399,15 @@ class Fit:
                 "held: median",
                 "p90",
             ],
-            "activity": ["what", "runs", "rank correlation", "mean absolute error"],
+            "activity": [
+                "evidence",
+                "networks",
+                "what",
+                "runs",
+                "rank correlation",
+                "median error",
+                "mean error",
+            ],
             "runs before": [
                 "known of earlier runs",
                 "pairs",

@@ -139,16 +139,35 @@ def fit_rates(build, questions, chosen, scratch):
         f"{chosen['matrix_share']}, bandwidth {chosen['bandwidth_share']}: step time off by a "
         f"factor of {math.exp(step_error(points)):.2f} in the geometric mean"
     )
+    return chosen
+
+
+def activity_rows(evidence, networks, points):
+    """Rows of the page's table: how near step time and activities come, over the points whose task
+    ran alone on its GPU. The step time's error is relative, that of the others absolute."""
+    alone = [p for p in points if p.row["alone"] and p.row["step_ms"]]
     table = []
-    for mine, theirs in (("step_us", "step_ms"), ("smact", "smact"), ("dram", "dram")):
-        known = [(getattr(p, mine), p.row[theirs]) for p in points if p.row[theirs] is not None]
-        if len(known) > 2:
-            error = statistics.mean(abs(a - b) for a, b in known)
-            off = "" if theirs == "step_ms" else f"{error:.3f}"
-            rank = rank_correlation(*zip(*known))
-            print(
-                f"  {theirs}: rank correlation {rank:.3f} over {len(known)}, "
-                f"mean absolute error {off}"
-            )
-            table.append([f"`{theirs}`", str(len(known)), f"{rank:.2f}", off])
-    return chosen, table
+    for theirs, mine in (
+        ("step_ms", lambda p: p.step_us / 1000),
+        ("smact", lambda p: p.smact),
+        ("dram", lambda p: p.dram),
+    ):
+        known = [(mine(p), p.row[theirs]) for p in alone if p.row[theirs] is not None]
+        if len(known) < 3:
+            continue
+        is_time = theirs == "step_ms"
+        sizes = [abs(a / b - 1) if is_time else abs(a - b) for a, b in known]
+        median, mean = statistics.median(sizes), statistics.mean(sizes)
+        table.append(
+            [
+                f"`{evidence}`",
+                networks,
+                f"`{theirs}`",
+                str(len(known)),
+                f"{rank_correlation(*zip(*known)):.2f}",
+                f"{median:.1%}" if is_time else f"{median:.3f}",
+                f"{mean:.1%}" if is_time else f"{mean:.3f}",
+            ]
+        )
+        print("  " + " ".join(table[-1]))
+    return table

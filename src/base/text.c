@@ -41,7 +41,9 @@ static bool bytes_equal(const char *a, const char *b, size_t size)
 
 bool span_is(struct span s, const char *text)
 {
-    return strlen(text) == s.size && bytes_equal(s.at, text, s.size);
+    if (s.size == 0 || s.at[0] != text[0]) /* as most comparisons end */
+        return s.size == 0 && text[0] == '\0';
+    return strlen(text) == s.size && memcmp(s.at, text, s.size) == 0;
 }
 
 bool span_starts(struct span s, const char *prefix)

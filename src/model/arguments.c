@@ -325,6 +325,23 @@ bool arguments_output_size(const struct layer *layer, int rank, int64_t ret[stat
     return sizes_of(value, rank, ret);
 }
 
+bool arguments_sides(const struct layer *layer, int64_t *ret_shorter, int64_t *ret_longest)
+{
+    struct arguments arguments;
+    split_arguments(layer->args, &arguments);
+    struct span sizes = keyword_value(&arguments, "min_size"),
+                longest = keyword_value(&arguments, "max_size"), item = {"", 0};
+    if (sizes.size >= 2 && sizes.at[0] == '(')
+        sizes = (struct span){sizes.at + 1, sizes.size - 2};
+    while (sizes.size) {
+        struct span next = take_argument(&sizes);
+        item = next.size ? next : item;
+    }
+    return number_parse(item, ret_shorter) == 0 && number_parse(longest, ret_longest) == 0 &&
+           *ret_shorter > 0 && *ret_shorter <= WINDOW_SIZE_MAX && *ret_longest > 0 &&
+           *ret_longest <= WINDOW_SIZE_MAX;
+}
+
 int64_t arguments_scale(const struct layer *layer)
 {
     struct arguments arguments;

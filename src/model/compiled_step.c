@@ -15,6 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
+
 /* Of one array, and of all: a larger size is a mistake. Chosen: sums do not overflow. */
 #define STEP_BYTES_MAX ((int64_t)1 << 52)
 
@@ -111,6 +113,34 @@ static int read_outputs(const json_t *list, struct fault *fault, struct compiled
     return r;
 }
 
+/* Free and used memory are parts of the pool; a file that says otherwise is wrong. */
+static int check_pool(const struct compiled_pool *pool, struct fault *fault)
+{
+    int64_t used = pool->in_use_bytes.known ? pool->in_use_bytes.value : 0,
+            left = pool->largest_free_bytes.known ? pool->largest_free_bytes.value : 0;
+    bool fits = !pool->pool_bytes.known || used + left <= pool->pool_bytes.value;
+    return fits ? 0
+                : fault_set(
+                      fault, EINVAL, "compiled: compiling: the pool is smaller than its blocks");
+}
+
+static int read_pool(const json_t *value, struct fault *fault, struct compiled_pool *ret_pool)
+{
+    const struct {
+        const char *name;
+        struct count *figure;
+    } figures[] = {
+        {"in_use_bytes", &ret_pool->in_use_bytes},
+        {"peak_bytes", &ret_pool->peak_bytes},
+        {"pool_bytes", &ret_pool->pool_bytes},
+        {"largest_free_bytes", &ret_pool->largest_free_bytes},
+    };
+    int r = 0;
+    for (size_t i = 0; r == 0 && i < ARRAY_SIZE(figures); i++)
+        r = read_figure(value, figures[i].name, fault, figures[i].figure);
+    return r < 0 ? r : check_pool(ret_pool, fault);
+}
+
 int compiled_step_read(
     const struct json_t *root, struct fault *fault, struct compiled_step *ret_step)
 {
@@ -128,6 +158,8 @@ int compiled_step_read(
     int r = read_figure(compiled, "argument_bytes", fault, &ret_step->argument_bytes);
     if (r == 0)
         r = read_figure(compiled, "code_bytes", fault, &ret_step->code_bytes);
+    if (r == 0)
+        r = read_pool(json_object_get(compiled, "compiling"), fault, &ret_step->compiling);
     if (r == 0)
         r = read_arguments(json_object_get(compiled, "arguments"), fault, ret_step);
     return r < 0 ? r : read_outputs(json_object_get(compiled, "outputs"), fault, ret_step);

@@ -25,6 +25,12 @@ struct compiled_output {
                        * COMPILED_NO_ARGUMENT */
 };
 
+/* XLA's allocator when the compiler had ended: also of the kernels that it tried. */
+struct compiled_pool {
+    struct count in_use_bytes, peak_bytes; /* at that time; at most, since the process began */
+    struct count pool_bytes, largest_free_bytes; /* not known of a pool allocated in advance */
+};
+
 struct compiled_step {
     bool is_there;      /* false: the export is of PyTorch, and all else is empty */
     bool is_for_gpu;    /* compiled for a GPU; else its temporaries are other ones */
@@ -35,6 +41,7 @@ struct compiled_step {
     int64_t temp_bytes;
     struct count argument_bytes; /* of all, as the compiler lays them out */
     struct count code_bytes;     /* of the program, outside of the allocator's pool */
+    struct compiled_pool compiling;
 };
 
 /*

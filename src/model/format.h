@@ -125,6 +125,10 @@ bool arguments_window(const struct layer *layer, int rank, struct window *ret_wi
 bool arguments_output_size(
     const struct layer *layer, int rank, int64_t ret[static WINDOW_RANK_MAX]);
 
+/* Reads min_size, of which the last counts, and max_size of a Resize: what the shorter side
+ * becomes, and what the longer one is at most. Returns false where they are not numbers. */
+bool arguments_sides(const struct layer *layer, int64_t *ret_shorter, int64_t *ret_longest);
+
 /* Returns scale_factor of an Upsample as a whole number; 1 where there is none. */
 int64_t arguments_scale(const struct layer *layer);
 

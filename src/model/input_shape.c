@@ -15,12 +15,18 @@
  * them, and that module puts out their channels side by side; or their sum, if all have the
  * channels that the next convolution reads.
  *
+ * Lists of convolutions that all put out as many channels make maps of one kind from several maps
+ * (feature pyramids): each member reads the last map of its channels, or what the member of the
+ * same number in the list before it has made. What comes next reads all of them, taken for the
+ * largest.
+ *
  * Layers over tokens (Linear, LayerNorm) treat places as tokens. A block that ends with one number
  * for each channel of its input scales that input (squeeze-and-excitation).
  */
 #include "model/input_shape.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -51,6 +57,9 @@ struct open_module {
     bool divides;       /* a branch is empty: it passes what the others do not read */
     int64_t channels;   /* of the branches that have ended */
     struct map before;  /* what the part of a branch that began last reads */
+    bool is_map_list;   /* its members do not follow one another: has_map_list */
+    size_t beside; /* of such a list: the next member of the list before it; 0: there is none */
+    struct map largest; /* that a member has made */
 };
 
 struct walk {
@@ -59,8 +68,9 @@ struct walk {
     struct map *made; /* the output of each layer; no channels: not known */
     struct open_module open[MODEL_DEPTH_MAX];
     int n_open;
-    size_t n_leaves;        /* seen so far */
-    size_t guessed;         /* the first convolution whose input is a guess; 0: none */
+    size_t n_leaves; /* seen so far */
+    size_t guessed;  /* the first layer or list whose input, or reader, is a guess; 0: none */
+    size_t map_list; /* that ended last; 0: there is none */
     size_t ended, ended_at; /* the module that ended last, and n_leaves at that time */
     int64_t pooled;         /* its channels, if it joins a pooled copy of its input, too */
 };
@@ -126,16 +136,38 @@ static bool slide_window(const struct layer *layer, const struct window *w, stru
 
 /* ---- the input of a layer ---- */
 
+/* Tests whether the layer is in a list of convolutions that make maps of one kind. */
+static bool is_in_map_list(const struct walk *walk)
+{
+    for (int i = walk->n_open - 1; i >= 0 && i >= walk->n_open - 2; i--)
+        if (walk->open[i].is_map_list)
+            return true;
+    return false;
+}
+
 static bool has_places_of(const struct map *map, const struct map *other)
 {
     return map->rank == other->rank &&
            memcmp(map->places, other->places, (size_t)map->rank * sizeof *map->places) == 0;
 }
 
-/* Finds a map of as many channels: the input of a module around the layer, or one made before with
- * the places of the current one; with any places if the current one is a result or a gate. */
+/* Finds the last output of a module, not of a layer, of as many channels. */
+static const struct map *find_output(const struct walk *walk, size_t layer, int64_t channels)
+{
+    for (size_t k = layer; k > 0 && k + LOOK_BACK > layer; k--)
+        if (walk->made[k - 1].channels == channels && !walk->model->layers[k - 1].leaf)
+            return &walk->made[k - 1];
+    return NULL;
+}
+
+/* Finds a map of as many channels: in a list of maps what a module put out; else the input of a
+ * module around the layer, or one made before with the places of the current one; with any places
+ * if the current one is a result or a gate. */
 static const struct map *find_map(const struct walk *walk, size_t layer, int64_t channels)
 {
+    const struct map *output = is_in_map_list(walk) ? find_output(walk, layer, channels) : NULL;
+    if (output)
+        return output;
     for (int i = walk->n_open - 1; i >= 0; i--)
         if (walk->open[i].entry.channels == channels)
             return &walk->open[i].entry;
@@ -275,6 +307,32 @@ static bool enlarge_map(struct map *map, int64_t scale)
     return true;
 }
 
+static bool is_resize(const struct layer *layer)
+{
+    return span_is(layer->type, "Resize");
+}
+
+/* torchvision's detectors enlarge each image in front of the network, and fill both sides up to
+ * multiples of 32. */
+static bool resize_map(struct map *map, const struct layer *layer)
+{
+    enum { SIDES = 2, FILL = 32 };
+    int64_t shorter, longest;
+    if (map->rank != SIDES || !arguments_sides(layer, &shorter, &longest))
+        return false;
+    const int64_t *sides = map->places;
+    bool is_wide = sides[1] > sides[0];
+    double scale = fmin(
+        (double)shorter / (double)sides[!is_wide], (double)longest / (double)sides[is_wide]);
+    for (int i = 0; i < SIDES; i++) {
+        double side = floor((double)sides[i] * scale);
+        if (side < 1 || side > WINDOW_SIZE_MAX)
+            return false;
+        map->places[i] = ((int64_t)side + FILL - 1) / FILL * FILL;
+    }
+    return true;
+}
+
 static void flatten_map(struct map *map)
 {
     map->channels *= count_places(map);
@@ -304,6 +362,8 @@ static bool apply_layer(struct walk *walk, size_t i, struct map *map)
             flatten_map(map);
         return true;
     case LAYER_MERGE:
+        if (is_resize(layer)) /* of the input, wherever it is printed */
+            return walk->n_leaves == 0;
         return !span_starts(layer->type, "Upsampl") || enlarge_map(map, arguments_scale(layer));
     case LAYER_EMBEDDING:
     case LAYER_RECURRENT:
@@ -330,11 +390,95 @@ static bool is_gate(const struct model *model, size_t i)
     return convolutions == 2 && narrow && span_ends(layers[end - 1].type, "igmoid");
 }
 
+/* Returns the index behind the last layer in a module. */
+static size_t end_of(const struct model *model, size_t module)
+{
+    size_t i = module + 1;
+    while (i < model->n_layers && model->layers[i].depth > model->layers[module].depth)
+        i++;
+    return i;
+}
+
+/* Returns the only convolution in a member of a list, or the member itself; NULL: it is more. */
+static const struct layer *only_convolution(const struct model *model, size_t member, size_t end)
+{
+    const struct layer *found = NULL;
+    for (size_t i = member; i < end; i++) {
+        const struct layer *layer = &model->layers[i];
+        bool is_simple = !layer->leaf || layer->kind == LAYER_CONV || layer->kind == LAYER_NORM ||
+                         layer->kind == LAYER_ACTIVATION;
+        if (!is_simple || (found && layer->kind == LAYER_CONV))
+            return NULL;
+        found = layer->kind == LAYER_CONV ? layer : found;
+    }
+    return found;
+}
+
+/* Tests whether a module is a list of convolutions that make maps of one kind. */
+static bool has_map_list(const struct model *model, size_t list)
+{
+    size_t end = end_of(model, list), members = 0, next;
+    int64_t channels = 0;
+    if (!span_is(model->layers[list].type, "ModuleList"))
+        return false;
+    for (size_t member = list + 1; member < end; member = next) {
+        next = end_of(model, member);
+        const struct layer *convolution = only_convolution(model, member, next);
+        if (!convolution || (channels > 0 && convolution->out_size != channels))
+            return false;
+        channels = convolution->out_size;
+        members++;
+    }
+    return members > 1;
+}
+
+static size_t count_members(const struct model *model, size_t list)
+{
+    size_t members = 0, end = end_of(model, list);
+    for (size_t member = list + 1; member < end; member = end_of(model, member))
+        members++;
+    return members;
+}
+
+/* A list beside one of as many members reads what these have made, one by one. */
+static void enter_map_list(struct walk *walk, struct open_module *list)
+{
+    const struct layer *layers = walk->model->layers;
+    size_t other = walk->map_list;
+    list->is_map_list = has_map_list(walk->model, list->layer);
+    bool is_beside = list->is_map_list && other > 0 &&
+                     layers[other].depth == layers[list->layer].depth &&
+                     end_of(walk->model, other) == list->layer;
+    if (is_beside && count_members(walk->model, other) == count_members(walk->model, list->layer))
+        list->beside = other + 1;
+}
+
+static void enter_member(struct walk *walk, size_t i)
+{
+    struct open_module *list = walk->n_open > 0 ? &walk->open[walk->n_open - 1] : NULL;
+    if (!list || list->beside == 0 ||
+        walk->model->layers[i].depth != walk->model->layers[list->layer].depth + 1)
+        return;
+    if (walk->made[list->beside].channels > 0)
+        walk->current = walk->made[list->beside];
+    list->beside = end_of(walk->model, list->beside);
+}
+
+/* Keeps the largest map of a list that the layer or module `i` is in. */
+static void note_member(struct walk *walk, size_t i)
+{
+    struct open_module *list = walk->n_open > 0 ? &walk->open[walk->n_open - 1] : NULL;
+    if (list && list->is_map_list && walk->made[i].channels > 0 &&
+        count_places(&walk->made[i]) > count_places(&list->largest))
+        list->largest = walk->made[i];
+}
+
 static void enter_module(struct walk *walk, size_t i)
 {
     if (walk->n_open == MODEL_DEPTH_MAX)
         return;
     walk->open[walk->n_open++] = (struct open_module){.layer = i, .entry = walk->current};
+    enter_map_list(walk, &walk->open[walk->n_open - 1]);
     for (int k = 0; is_gate(walk->model, i) && k < walk->current.rank; k++)
         walk->current.places[k] = 1;
 }
@@ -416,6 +560,66 @@ static void enter_branch(struct walk *walk, size_t i)
     module->before = walk->current;
 }
 
+/* Tests whether module `i` only pools and changes the channels. Returns the stride of the pool. */
+static bool is_pooled_shortcut(const struct model *model, size_t i, int64_t *ret_stride)
+{
+    const struct layer *layers = model->layers;
+    struct window window = {.stride = {1}};
+    int pools = 0, convolutions = 0;
+    for (size_t k = i + 1; k < model->n_layers && layers[k].depth > layers[i].depth; k++) {
+        if (k > i + LOOK_AHEAD)
+            return false;
+        bool is_pool = layers[k].kind == LAYER_POOL,
+             is_pointwise = layers[k].kind == LAYER_CONV && layers[k].kernel_size == 1;
+        if (!is_pool && !is_pointwise && layers[k].kind != LAYER_NORM)
+            return false;
+        pools += is_pool && arguments_window(&layers[k], 1, &window);
+        convolutions += is_pointwise;
+    }
+    *ret_stride = window.stride[0];
+    return pools == 1 && convolutions == 1;
+}
+
+/* Tests whether one of the convolutions in a module has this stride. */
+static bool has_stride(const struct model *model, size_t module, int64_t stride)
+{
+    const struct layer *layers = model->layers;
+    struct window window;
+    for (size_t k = module + 1;
+         k < model->n_layers && layers[k].depth > layers[module].depth && k < module + LOOK_AHEAD;
+         k++)
+        if (layers[k].kind == LAYER_CONV && arguments_window(&layers[k], 1, &window) &&
+            window.stride[0] == stride)
+            return true;
+    return false;
+}
+
+/*
+ * A block whose shortcut comes first, and shrinks the map as its other part does:
+ *
+ *     (proj): Sequential(AvgPool2d(kernel_size=3, stride=2), Conv2d(64, 64, kernel_size=1))
+ *     (layers): Sequential(..., Conv2d(256, 256, kernel_size=3, stride=2), ...)
+ *
+ * Both read what the block reads, since their results are added. Between the two stands at most
+ * what changes no map.
+ */
+static void enter_beside_shortcut(struct walk *walk, size_t i)
+{
+    const struct layer *layers = walk->model->layers;
+    const struct open_module *block = walk->n_open > 0 ? &walk->open[walk->n_open - 1] : NULL;
+    int64_t stride;
+    if (!block || layers[i].depth != layers[block->layer].depth + 1 || i == block->layer + 1 ||
+        i > block->layer + LOOK_BACK || !is_pooled_shortcut(walk->model, block->layer + 1, &stride))
+        return;
+    for (size_t k = block->layer + 2; k < i; k++)
+        if (layers[k].depth == layers[i].depth && layers[k].kind != LAYER_RESHAPE &&
+            layers[k].kind != LAYER_DROPOUT)
+            return;
+    if (channels_read(walk->model, i) == block->entry.channels && stride > 1 &&
+        has_stride(walk->model, i, stride))
+        walk->current = block->entry;
+}
+
 /* Tests whether a module adds its branches: all have equally many channels, and the next layer
  * reads no more. */
 static bool adds_branches(const struct walk *walk, const struct open_module *module)
@@ -441,6 +645,20 @@ static int64_t join_branches(struct walk *walk, const struct open_module *module
     return joined.channels + read;
 }
 
+/* A list of maps puts out its largest, and so does the module that it is a part of. */
+static void leave_map_list(struct walk *walk, const struct open_module *module)
+{
+    const struct layer *layers = walk->model->layers;
+    if (module->is_map_list) {
+        walk->current = module->largest.channels > 0 ? module->largest : walk->current;
+        walk->map_list = module->layer;
+        walk->guessed = walk->guessed > 0 ? walk->guessed : module->layer;
+    } else if (walk->map_list > module->layer &&
+               layers[walk->map_list].depth == layers[module->layer].depth + 1) {
+        walk->current = walk->made[walk->map_list];
+    }
+}
+
 static void leave_modules(struct walk *walk, int depth)
 {
     const struct layer *layers = walk->model->layers;
@@ -452,7 +670,9 @@ static void leave_modules(struct walk *walk, int depth)
             walk->current = module->entry;
         bool joins = module->n_branches > 1 && !adds_branches(walk, module);
         walk->pooled = joins ? join_branches(walk, module) : 0;
+        leave_map_list(walk, module);
         walk->made[module->layer] = walk->current;
+        note_member(walk, module->layer);
         walk->ended = module->layer;
         walk->ended_at = walk->n_leaves;
     }
@@ -486,6 +706,8 @@ static void walk_layers(struct walk *walk)
         const struct layer *layer = &model->layers[i];
         leave_modules(walk, layer->depth);
         enter_branch(walk, i);
+        enter_beside_shortcut(walk, i);
+        enter_member(walk, i);
         bool opens = i + 1 < model->n_layers && model->layers[i + 1].depth > layer->depth;
         bool applies = layer->leaf && !is_used_as_function(walk);
         struct map map = walk->current;
@@ -493,6 +715,8 @@ static void walk_layers(struct walk *walk)
             enter_module(walk, i);
         if (applies && apply_layer(walk, i, &map) && is_sane(&map))
             walk->made[i] = walk->current = map;
+        if (!opens)
+            note_member(walk, i);
         walk->n_leaves += layer->leaf;
     }
     leave_modules(walk, 0);
@@ -516,6 +740,16 @@ static bool set_shapes(const struct walk *walk)
             return false;
     }
     return true;
+}
+
+static void resize_input(const struct model *model, struct map *input)
+{
+    struct map resized = *input;
+    for (size_t i = 0; i < model->n_layers; i++)
+        if (is_resize(&model->layers[i]) && resize_map(&resized, &model->layers[i])) {
+            *input = resized;
+            return;
+        }
 }
 
 static bool reads_tokens(const struct model *model)
@@ -545,6 +779,7 @@ int model_set_input(struct model *model, const struct input_shape *input, struct
     }
     for (int i = 1; i < input->rank; i++)
         walk.current.places[i - 1] = input->size[i];
+    resize_input(model, &walk.current);
     walk.made = calloc(model->n_layers, sizeof *walk.made);
     if (!walk.made)
         return fault_set(fault, ENOMEM, "out of memory");

@@ -256,13 +256,23 @@ static void take_arguments(struct parser *parser, struct stack *stack, struct sp
         model_warn(parser->model, parser->line, "not a part of the module, ignored");
 }
 
+/* A transform of the input, which its container prints without a name: Resize(min_size=(800,)). */
+static bool is_transform(struct span line)
+{
+    struct head head;
+    struct span behind;
+    return head_split(line, &head, &behind) && !head.open &&
+           layer_kind_of(head.type) == LAYER_MERGE;
+}
+
 static int parse_line(struct parser *parser, struct stack *stack, struct span line)
 {
     struct head head;
     struct span behind;
     if (span_starts(line, ")") && stack->n)
         return close_block(parser, stack, span_skip(line, 1));
-    if ((stack->n == 0 || is_member(line)) && head_split(line, &head, &behind))
+    if ((stack->n == 0 || is_member(line) || is_transform(line)) &&
+        head_split(line, &head, &behind))
         return open_head(parser, stack, &head, behind);
     if (line.size)
         take_arguments(parser, stack, line);

@@ -175,6 +175,7 @@ static const struct type_row types[] = {
     {"ReplicationPad2d", LAYER_MERGE},
     {"Rescaling", LAYER_MERGE},
     {"Reshape", LAYER_RESHAPE},
+    {"Resize", LAYER_MERGE},
     {"Resizing", LAYER_MERGE},
     {"SELU", LAYER_ACTIVATION},
     {"Scale", LAYER_MERGE},
@@ -199,6 +200,7 @@ static const struct type_row types[] = {
     {"StdConv2dSame", LAYER_CONV},
     {"StochasticDepth", LAYER_DROPOUT},
     {"Subtract", LAYER_MERGE},
+    {"SwapAxes", LAYER_RESHAPE},
     {"Swish", LAYER_ACTIVATION},
     {"SyncBatchNorm", LAYER_NORM},
     {"TFOpLambda", LAYER_MERGE},
@@ -226,6 +228,10 @@ static const struct type_row suffixes[] = {
     {"RMSNorm", LAYER_NORM},
     {"LayerNorm", LAYER_NORM},
     {"BatchNorm2d", LAYER_NORM},
+    {"RoIAlign", LAYER_POOL_GLOBAL}, /* to a fixed size, of each region */
+    {"RoIPool", LAYER_POOL_GLOBAL},
+    {"Partition", LAYER_MERGE}, /* a map is copied into windows, and back: WindowDepartition */
+    {"Departition", LAYER_MERGE},
 };
 
 /* Returns a value below 0, 0 or above 0 when `s` sorts before, equal to or after `type`. */

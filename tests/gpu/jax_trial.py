@@ -6,12 +6,12 @@
 
 PROGRAMS is a folder with colloc (scripts/bundle makes one). Needs a GPU and a Python with JAX for
 it; cases of flax, optax and equinox are skipped where these are not installed. Each case runs in a
-separate process, which trains a few steps without preallocation, reads the memory, and then
-exports the step. OUTPUT (default: jax_trial.jsonl) gets a line of JSON as soon as a case has ended,
-also a failed one. No case begins after SECONDS (default: 60).
+separate process without preallocation, which exports the step, trains a few steps, and reads the
+memory. OUTPUT (default: jax_trial.jsonl) gets a line of JSON as soon as a case has ended, also a
+failed one. No case begins after SECONDS (default: 60).
 
-The first case runs alone. If the driver shows memory by process, the others run four at a time;
-else one by one, since then only the memory of the whole GPU is known.
+The first case runs alone. If the driver shows memory by process, the others run six at a time; else
+one by one, since then only the memory of the whole GPU is known.
 """
 import concurrent.futures
 import contextlib
@@ -30,7 +30,7 @@ PYTHON = os.path.join(HERE, "..", "..", "python")
 MIB = 1 << 20
 STEPS = 6
 CASE_LIMIT_S = 90
-AT_ONCE = 4
+AT_ONCE = 6
 
 
 # ---- the cases: each returns the jitted step, its arguments, the batch, and how many of the
@@ -231,6 +231,129 @@ def equinox_mlp(jax, batch):
     return step, (model, state, inputs, labels(jax, batch, 10)), batch, 2
 
 
+def flax_residual(jax, batch, side, widths):
+    """Residual blocks with batch normalisation, as in flax's ImageNet example; with momentum."""
+    import optax
+    from flax import linen
+
+    class Net(linen.Module):
+        @linen.compact
+        def __call__(self, maps):
+            def convolve(maps, width, window, stride=1):
+                maps = linen.Conv(width, (window, window), (stride, stride), use_bias=False)(maps)
+                return linen.BatchNorm(use_running_average=False)(maps)
+
+            maps = linen.relu(convolve(maps, 64, 7, 2))
+            for width in widths:
+                inner = linen.relu(convolve(maps, width, 1))
+                inner = linen.relu(convolve(inner, width, 3, 2))
+                maps = linen.relu(convolve(inner, 4 * width, 1) + convolve(maps, 4 * width, 1, 2))
+            return linen.Dense(100)(maps.mean((1, 2)))
+
+    net, optimizer = Net(), optax.sgd(0.1, momentum=0.9)
+    inputs = normal(jax, 7, batch, side, side, 3, scale=1)
+    variables = jax.jit(net.init)(jax.random.PRNGKey(0), inputs[:1])
+    state = (variables["batch_stats"], optimizer.init(variables["params"]))
+
+    def step(parameters, state, inputs, wanted):
+        def loss(parameters):
+            variables = {"params": parameters, "batch_stats": state[0]}
+            scores, changed = net.apply(variables, inputs, mutable=["batch_stats"])
+            return cross_entropy(jax, scores, wanted), changed["batch_stats"]
+
+        (value, means), gradients = jax.value_and_grad(loss, has_aux=True)(parameters)
+        updates, velocity = optimizer.update(gradients, state[1], parameters)
+        return optax.apply_updates(parameters, updates), (means, velocity), value
+
+    arguments = (variables["params"], state, inputs, labels(jax, batch, 100))
+    return jax.jit(step, donate_argnums=(0, 1)), arguments, batch, 2
+
+
+def u_net(jax, batch, side, widths, dtype):
+    """Down by strides, up by transposed convolutions, with the maps of the way down; Adam."""
+    numpy, layout = jax.numpy, ("NHWC", "HWIO", "NHWC")
+    channels = [3, *widths]
+
+    def loss(parameters, inputs, wanted):
+        maps, kept = inputs.astype(dtype), []
+        for weight in parameters["down"]:
+            maps = jax.lax.conv_general_dilated(
+                maps, weight.astype(dtype), (2, 2), "SAME", dimension_numbers=layout
+            )
+            maps = jax.nn.relu(maps)
+            kept.append(maps)
+        for weight, beside in zip(parameters["up"], [*kept[-2::-1], None]):
+            maps = jax.lax.conv_transpose(maps, weight.astype(dtype), (2, 2), "SAME")
+            maps = jax.nn.relu(maps) if beside is None else jax.nn.relu(maps) + beside
+        return numpy.mean((maps.astype("float32") - wanted) ** 2)
+
+    pairs = list(zip(channels, channels[1:]))
+    parameters = {
+        "down": [normal(jax, i, 4, 4, a, b) for i, (a, b) in enumerate(pairs)],
+        "up": [normal(jax, 20 + i, 4, 4, b, a) for i, (a, b) in enumerate(pairs[::-1])],
+    }
+    states = (zeros_like(jax, parameters), zeros_like(jax, parameters))
+    inputs = normal(jax, 7, batch, side, side, 3, scale=1)
+    return jax.jit(adam_step(jax, loss)), (parameters, states, inputs, inputs), batch, 2
+
+
+def separable(jax, batch, side, widths, dtype):
+    """Depthwise 3x3 and pointwise convolutions, as in mobile networks; with momentum, donated."""
+
+    def convolve(maps, weight, stride, groups=1):
+        return jax.lax.conv_general_dilated(
+            maps, weight.astype(dtype), (stride, stride), "SAME", feature_group_count=groups,
+            dimension_numbers=("NHWC", "HWIO", "NHWC"),
+        )  # fmt: skip
+
+    def loss(parameters, inputs, wanted):
+        maps = inputs.astype(dtype)
+        for i, (deep, flat) in enumerate(parameters["blocks"]):
+            maps = jax.nn.relu(convolve(maps, deep, 1 + i % 2, maps.shape[-1]))
+            maps = jax.nn.relu(convolve(maps, flat, 1))
+        return cross_entropy(jax, maps.mean((1, 2)) @ parameters["head"].astype(dtype), wanted)
+
+    channels = [3, *widths]
+    parameters = {
+        "blocks": [
+            (normal(jax, i, 3, 3, 1, a), normal(jax, 20 + i, 1, 1, a, b))
+            for i, (a, b) in enumerate(zip(channels, channels[1:]))
+        ],
+        "head": normal(jax, 50, widths[-1], 10),
+    }
+    step = jax.jit(momentum_step(jax, loss), donate_argnums=(0, 1))
+    inputs = normal(jax, 7, batch, side, side, 3, scale=1)
+    arguments = (parameters, zeros_like(jax, parameters), inputs, labels(jax, batch, 10))
+    return step, arguments, batch, 2
+
+
+def recurrent(jax, batch, tokens, width, vocabulary):
+    """A gated recurrent layer by lax.scan over embedded words; with Adam."""
+    numpy = jax.numpy
+
+    def loss(parameters, inputs, wanted):
+        def cell(state, x):
+            gates = x @ parameters["in"] + state @ parameters["own"]
+            forget, new = numpy.split(gates, 2, -1)
+            forget = jax.nn.sigmoid(forget)
+            state = forget * state + (1 - forget) * numpy.tanh(new)
+            return state, state
+
+        embedded = parameters["embedding"][inputs].swapaxes(0, 1)
+        _, states = jax.lax.scan(cell, numpy.zeros((batch, width)), embedded)
+        return cross_entropy(jax, states @ parameters["head"], wanted.T)
+
+    parameters = {
+        "embedding": normal(jax, 1, vocabulary, width),
+        "in": normal(jax, 2, width, 2 * width),
+        "own": normal(jax, 3, width, 2 * width),
+        "head": normal(jax, 4, width, vocabulary),
+    }
+    states = (zeros_like(jax, parameters), zeros_like(jax, parameters))
+    words = jax.random.randint(jax.random.PRNGKey(7), (batch, tokens), 0, vocabulary)
+    return jax.jit(adam_step(jax, loss)), (parameters, states, words, words), batch, 2
+
+
 CASES = {
     "mlp": functools.partial(mlp, batch=512, widths=(1024, 4096, 4096, 1000), donate=False),
     "convolutions": functools.partial(
@@ -251,6 +374,41 @@ CASES = {
     "transformer large": functools.partial(
         transformer, batch=8, tokens=1024, width=1024, layers=12, dtype="float32", donate=True
     ),
+    "residual, flax": functools.partial(
+        flax_residual, batch=64, side=160, widths=(64, 128, 256, 512)
+    ),
+    "u-net": functools.partial(
+        u_net, batch=16, side=256, widths=(64, 128, 256, 512), dtype="float32"
+    ),
+    "separable": functools.partial(
+        separable, batch=64, side=112, widths=(32, 64, 128, 256), dtype="float32"
+    ),
+    "recurrent": functools.partial(recurrent, batch=64, tokens=128, width=1024, vocabulary=10000),
+    "mlp small": functools.partial(mlp, batch=256, widths=(784, 512, 512, 10), donate=False),
+    "mlp wide batch": functools.partial(
+        mlp, batch=16384, widths=(1024, 2048, 2048, 2048, 1000), donate=True
+    ),
+    "convolutions small": functools.partial(
+        convolutions, batch=256, side=32, widths=(32, 64, 64, 128), dtype="float32"
+    ),
+    "convolutions deep": functools.partial(
+        convolutions, batch=32, side=224, widths=(64, 64, 128, 128, 256, 256), dtype="float32"
+    ),
+    "convolutions bf16 small": functools.partial(
+        convolutions, batch=512, side=32, widths=(64, 128, 128, 256), dtype="bfloat16"
+    ),
+    "u-net bf16": functools.partial(
+        u_net, batch=8, side=384, widths=(32, 64, 128, 256), dtype="bfloat16"
+    ),
+    "transformer small": functools.partial(
+        transformer, batch=32, tokens=128, width=256, layers=4, dtype="float32", donate=True
+    ),
+    "transformer bf16": functools.partial(
+        transformer, batch=8, tokens=1024, width=1024, layers=6, dtype="bfloat16", donate=False
+    ),
+    "transformer long": functools.partial(
+        transformer, batch=2, tokens=2048, width=512, layers=6, dtype="float32", donate=False
+    ),
 }
 
 
@@ -258,12 +416,11 @@ CASES = {
 
 
 def train(jax, step, arguments, replaced):
-    arguments = list(arguments)
+    """Replaces the list's first arguments after each step, so that nothing holds the old ones."""
     for _ in range(STEPS):
         result = step(*arguments)
         arguments[:replaced] = result[:replaced]
     jax.block_until_ready([leaf for leaf in jax.tree_util.tree_leaves(result)])
-    return arguments
 
 
 def ask_nvidia_smi(query, *columns):
@@ -311,19 +468,20 @@ def run_case(name, path):
 
     device = jax.local_devices()[0]
     keep("build", jax=jax.__version__, platform=device.platform, gpu=device.device_kind)
+    sys.path.insert(0, os.environ.get("COLLOC_TRIAL_PYTHON", PYTHON))
+    from colloc_export import jax_step
+
     step, arguments, batch, replaced = CASES[name](jax)
-    keep("train", batch=batch, stats_before=device.memory_stats())
-    arguments = train(jax, step, arguments, replaced)
+    arguments = list(arguments)
+    keep("export", batch=batch, stats_before=device.memory_stats())
+    keep("train", export=jax_step(step, *arguments, batch=batch, name=name))
+    train(jax, step, arguments, replaced)
     keep(
-        "export",
+        "done",
         memory_stats=device.memory_stats(),
         process_mib=own_memory_mib(),
         device_mib=device_memory_mib(),
     )
-    sys.path.insert(0, os.environ.get("COLLOC_TRIAL_PYTHON", PYTHON))
-    from colloc_export import jax_step
-
-    keep("done", export=jax_step(step, *arguments, batch=batch, name=name))
 
 
 # ---- the trial

@@ -25,6 +25,7 @@ struct address_space {
     int64_t lowest;
     struct address_rest rests[ADDRESS_RESTS]; /* a ring, the newest, which is the lowest, last */
     size_t n_reserved;                        /* reservations with a rest, ever */
+    int64_t largest;                          /* no rest is larger */
 };
 
 /* Returns the address of a new segment of `size` bytes. */

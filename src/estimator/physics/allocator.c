@@ -29,7 +29,7 @@ static const int64_t own_segment_from = 10 * MIB, large_segment = 20 * MIB, segm
  * kMaxInternalFragmentation, in bytes. */
 static const int64_t bfc_round_to = 256, bfc_first_region = 2 * MIB, bfc_rest_most = 128 * MIB;
 
-enum { CAPACITY_FIRST = 256 }; /* chosen: blocks of the first allocation */
+enum { CAPACITY_FIRST = 256 }; /* chosen: block records that are allocated first */
 
 void allocator_init(struct allocator *allocator)
 {
@@ -50,9 +50,10 @@ void allocator_fini(struct allocator *allocator)
     allocator_init(allocator);
 }
 
+/* step: a power of two */
 static int64_t round_up(int64_t bytes, int64_t step)
 {
-    return bytes <= step ? step : (bytes + step - 1) / step * step;
+    return bytes <= step ? step : (bytes + step - 1) & -step;
 }
 
 int64_t allocator_round(int64_t bytes)
@@ -85,15 +86,21 @@ static int64_t segment_size(struct allocator *allocator, int64_t size)
                                    : (size + segment_step - 1) / segment_step * segment_step;
 }
 
-/* Returns the index in the list of the first block that is not before (size, address). */
-static size_t find_place(
-    const struct allocator *allocator, const struct free_list *list, int64_t size, int64_t address)
+static bool is_before(
+    const struct allocator *allocator, struct free_block entry, int64_t size, int64_t address)
 {
-    size_t low = 0, high = list->n;
+    return entry.size < size ||
+           (entry.size == size && allocator->blocks[entry.handle].address < address);
+}
+
+/* Returns the index of the first of the entries `low` to `high` that is not before (size, address);
+ * `high` where all are. */
+static size_t find_place(const struct allocator *allocator, const struct free_list *list,
+    size_t low, size_t high, int64_t size, int64_t address)
+{
     while (low < high) {
         size_t middle = (low + high) / 2;
-        const struct block *block = &allocator->blocks[list->blocks[middle]];
-        if (block->size < size || (block->size == size && block->address < address))
+        if (is_before(allocator, list->blocks[middle], size, address))
             low = middle + 1;
         else
             high = middle;
@@ -101,35 +108,66 @@ static size_t find_place(
     return low;
 }
 
+static struct free_list *list_of(struct allocator *allocator, int handle)
+{
+    return &allocator->pools[allocator->blocks[handle].pool];
+}
+
+static size_t place_of(struct allocator *allocator, int handle)
+{
+    const struct block *block = &allocator->blocks[handle];
+    const struct free_list *list = list_of(allocator, handle);
+    return find_place(allocator, list, 0, list->n, block->size, block->address);
+}
+
+static void list_shift(struct free_list *list, size_t to, size_t from, size_t n)
+{
+    memmove(&list->blocks[to], &list->blocks[from], n * sizeof list->blocks[0]);
+}
+
 /* The list has room: each block record was allocated together with an entry in each list. */
 static void list_add(struct allocator *allocator, int handle)
 {
-    const struct block *block = &allocator->blocks[handle];
-    struct free_list *list = &allocator->pools[block->pool];
-    size_t at = find_place(allocator, list, block->size, block->address);
-    memmove(&list->blocks[at + 1], &list->blocks[at], (list->n - at) * sizeof *list->blocks);
-    list->blocks[at] = handle;
+    struct free_list *list = list_of(allocator, handle);
+    size_t at = place_of(allocator, handle);
+    list_shift(list, at + 1, at, list->n - at);
+    list->blocks[at] = (struct free_block){allocator->blocks[handle].size, handle};
     list->n++;
 }
 
-static void list_remove(struct allocator *allocator, int handle)
+static void list_remove(struct free_list *list, size_t at)
+{
+    list->n--;
+    list_shift(list, at, at + 1, list->n - at);
+}
+
+/* Puts another block, or the same one with another size, in the place of entry `at`. Most stay
+ * where they are: the rest of the largest block, and one that has grown by a little. */
+static void list_replace(struct allocator *allocator, size_t at, int handle)
 {
     const struct block *block = &allocator->blocks[handle];
-    struct free_list *list = &allocator->pools[block->pool];
-    size_t at = find_place(allocator, list, block->size, block->address);
-    list->n--;
-    memmove(&list->blocks[at], &list->blocks[at + 1], (list->n - at) * sizeof *list->blocks);
+    struct free_list *list = list_of(allocator, handle);
+    size_t to = at;
+    if (at > 0 && !is_before(allocator, list->blocks[at - 1], block->size, block->address)) {
+        to = find_place(allocator, list, 0, at - 1, block->size, block->address);
+        list_shift(list, to + 1, to, at - to);
+    } else if (at + 1 < list->n &&
+               is_before(allocator, list->blocks[at + 1], block->size, block->address)) {
+        to = find_place(allocator, list, at + 2, list->n, block->size, block->address) - 1;
+        list_shift(list, at, at + 1, to - at);
+    }
+    list->blocks[to] = (struct free_block){block->size, handle};
 }
 
 static int grow_blocks(struct allocator *allocator)
 {
-    size_t capacity = allocator->capacity ? 2 * allocator->capacity : CAPACITY_FIRST;
+    size_t capacity = allocator->capacity + allocator->capacity / 2 + CAPACITY_FIRST;
     struct block *blocks = reallocarray(allocator->blocks, capacity, sizeof *blocks);
     if (!blocks)
         return -ENOMEM;
     allocator->blocks = blocks;
     for (int i = 0; i < ALLOCATOR_POOLS; i++) {
-        int *list = reallocarray(allocator->pools[i].blocks, capacity, sizeof *list);
+        struct free_block *list = reallocarray(allocator->pools[i].blocks, capacity, sizeof *list);
         if (!list)
             return -ENOMEM;
         allocator->pools[i].blocks = list;
@@ -158,17 +196,17 @@ static void drop_record(struct allocator *allocator, int handle)
     allocator->spare = handle;
 }
 
-static int take_segment(struct allocator *allocator, int64_t size, int *ret_handle)
+/* Makes a segment one block, which is in no list yet. */
+static int add_segment(struct allocator *allocator, int64_t segment, int pool, int *ret_handle)
 {
     int r = new_record(allocator, ret_handle);
     if (r < 0)
         return r;
-    int64_t segment = segment_size(allocator, size);
     allocator->blocks[*ret_handle] = (struct block){.size = segment,
         .previous = NONE,
         .next = NONE,
         .address = address_space_place(&allocator->addresses, segment),
-        .pool = (uint8_t)pool_of(allocator, size)};
+        .pool = (uint8_t)pool};
     allocator->reserved += segment;
     return 0;
 }
@@ -181,54 +219,118 @@ static bool is_worth_a_block(
     return allocator->blocks[handle].pool == SMALL ? left >= round_to : left > small_most;
 }
 
-/* Makes the rest of a block, after its first `size` bytes, a free block if it is large enough. */
-static int split_block(struct allocator *allocator, int handle, int64_t size)
+/* Makes the rest of a block, after its first `size` bytes, a block that is in no list yet. */
+static int split_block(struct allocator *allocator, int handle, int64_t size, int *ret_rest)
 {
-    int rest;
-    int64_t left = allocator->blocks[handle].size - size;
-    if (!is_worth_a_block(allocator, handle, left, size))
-        return 0;
-    int r = new_record(allocator, &rest);
+    int r = new_record(allocator, ret_rest);
     if (r < 0)
         return r;
-    struct block *block = &allocator->blocks[handle], *behind = &allocator->blocks[rest];
+    struct block *block = &allocator->blocks[handle], *behind = &allocator->blocks[*ret_rest];
     *behind = *block;
-    behind->size = left;
+    behind->size -= size;
     behind->address += size;
     behind->previous = handle;
     behind->used = 0;
     if (block->next != NONE)
-        allocator->blocks[block->next].previous = rest;
+        allocator->blocks[block->next].previous = *ret_rest;
     block->size = size;
-    block->next = rest;
-    list_add(allocator, rest);
+    block->next = *ret_rest;
     return 0;
+}
+
+static int64_t round_request(const struct allocator *allocator, int64_t bytes)
+{
+    return round_up(bytes, allocator->rules == ALLOCATOR_BFC ? bfc_round_to : round_to);
+}
+
+static bool is_in_range(const struct allocator *allocator, int64_t bytes)
+{
+    return bytes >= 0 && bytes <= ALLOCATOR_REQUEST_MAX &&
+           allocator->reserved <= ALLOCATOR_REQUEST_MAX;
+}
+
+/* Finds the smallest free block, or adds one of a new segment to the list. */
+static int find_free(struct allocator *allocator, int64_t size, size_t *ret_at)
+{
+    struct free_list *list = &allocator->pools[pool_of(allocator, size)];
+    int handle;
+    *ret_at = find_place(allocator, list, 0, list->n, size, INT64_MIN);
+    if (*ret_at < list->n)
+        return 0;
+    int r = add_segment(
+        allocator, segment_size(allocator, size), pool_of(allocator, size), &handle);
+    if (r == 0)
+        list_add(allocator, handle);
+    return r;
+}
+
+/* Regions double, so the next one is as large as all of them together, down to a power of two. */
+static void follow_pool(struct allocator *allocator)
+{
+    while (2 * allocator->region <= allocator->reserved)
+        allocator->region *= 2;
+}
+
+int allocator_reserve(struct allocator *allocator, int64_t bytes)
+{
+    int handle;
+    if (!is_in_range(allocator, bytes))
+        return -ERANGE;
+    int r = add_segment(allocator, round_request(allocator, bytes), LARGE, &handle);
+    if (r < 0)
+        return r;
+    list_add(allocator, handle);
+    if (allocator->rules == ALLOCATOR_BFC)
+        follow_pool(allocator);
+    return 0;
+}
+
+static void count_active(struct allocator *allocator, int64_t size)
+{
+    allocator->active += size;
+    if (allocator->active > allocator->active_peak)
+        allocator->active_peak = allocator->active;
 }
 
 int allocator_take(struct allocator *allocator, int64_t bytes)
 {
-    if (bytes < 0 || bytes > ALLOCATOR_REQUEST_MAX || allocator->reserved > ALLOCATOR_REQUEST_MAX)
+    if (!is_in_range(allocator, bytes))
         return -ERANGE;
-    int64_t size = round_up(bytes, allocator->rules == ALLOCATOR_BFC ? bfc_round_to : round_to);
-    const struct free_list *list = &allocator->pools[pool_of(allocator, size)];
-    size_t at = find_place(allocator, list, size, INT64_MIN);
-    int handle, r = 0;
-    if (at < list->n) {
-        handle = list->blocks[at];
-        list_remove(allocator, handle);
-    } else {
-        r = take_segment(allocator, size, &handle);
-    }
-    if (r == 0)
-        r = split_block(allocator, handle, size);
+    int64_t size = round_request(allocator, bytes);
+    struct free_list *list = &allocator->pools[pool_of(allocator, size)];
+    size_t at;
+    int rest, r = find_free(allocator, size, &at);
     if (r < 0)
         return r;
-    struct block *block = &allocator->blocks[handle];
-    block->used = 1;
-    allocator->active += block->size;
-    if (allocator->active > allocator->active_peak)
-        allocator->active_peak = allocator->active;
+    int handle = list->blocks[at].handle;
+    if (is_worth_a_block(allocator, handle, allocator->blocks[handle].size - size, size)) {
+        r = split_block(allocator, handle, size, &rest);
+        if (r < 0)
+            return r;
+        list_replace(allocator, at, rest);
+    } else {
+        list_remove(list, at);
+    }
+    allocator->blocks[handle].used = 1;
+    count_active(allocator, allocator->blocks[handle].size);
     return handle;
+}
+
+int allocator_touch(struct allocator *allocator, int64_t bytes)
+{
+    if (!is_in_range(allocator, bytes))
+        return -ERANGE;
+    int64_t size = round_request(allocator, bytes);
+    size_t at;
+    int r = find_free(allocator, size, &at);
+    if (r < 0)
+        return r;
+    const struct free_block *found = &allocator->pools[pool_of(allocator, size)].blocks[at];
+    bool is_split = is_worth_a_block(allocator, found->handle, found->size - size, size);
+    int64_t used = is_split ? size : found->size;
+    count_active(allocator, used);
+    allocator->active -= used;
+    return 0;
 }
 
 /* Merges `second`, which follows `first` in the segment, into it. */
@@ -242,22 +344,33 @@ static void merge_blocks(struct allocator *allocator, int first, int second)
     drop_record(allocator, second);
 }
 
+static bool is_free(const struct allocator *allocator, int handle)
+{
+    return handle != NONE && !allocator->blocks[handle].used;
+}
+
+/* A free neighbour's entry becomes that of the merged block; of two, one entry goes. */
 void allocator_release(struct allocator *allocator, int handle)
 {
     if (handle == NONE)
         return;
     struct block *block = &allocator->blocks[handle];
     int previous = block->previous, next = block->next;
+    bool merges_previous = is_free(allocator, previous), merges_next = is_free(allocator, next);
     allocator->active -= block->size;
     block->used = 0;
-    if (next != NONE && !allocator->blocks[next].used) {
-        list_remove(allocator, next);
+    if (!merges_previous && !merges_next) {
+        list_add(allocator, handle);
+        return;
+    }
+    size_t at = place_of(allocator, merges_next ? next : previous);
+    if (merges_next)
         merge_blocks(allocator, handle, next);
+    if (merges_previous && merges_next) {
+        list_remove(list_of(allocator, handle), at);
+        at = place_of(allocator, previous);
     }
-    if (previous != NONE && !allocator->blocks[previous].used) {
-        list_remove(allocator, previous);
+    if (merges_previous)
         merge_blocks(allocator, previous, handle);
-        handle = previous;
-    }
-    list_add(allocator, handle);
+    list_replace(allocator, at, merges_previous ? previous : handle);
 }

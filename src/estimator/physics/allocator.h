@@ -40,9 +40,15 @@ struct block {
     uint8_t used;
 };
 
+/* The size is here too, since searches read it most. */
+struct free_block {
+    int64_t size;
+    int handle;
+};
+
 struct free_list {
-    int *blocks; /* by size, then address */
-    size_t n, capacity;
+    struct free_block *blocks; /* by size, then address */
+    size_t n;
 };
 
 enum allocator_rules { ALLOCATOR_PYTORCH, ALLOCATOR_BFC };
@@ -66,6 +72,10 @@ struct allocator {
 void allocator_init(struct allocator *allocator);
 void allocator_init_bfc(struct allocator *allocator);
 
+/* Adds a segment of exactly these bytes, as a free block of large ones: of a pool whose state is
+ * known. BFC goes on from the size of the pool. Returns 0, or the errors of allocator_take. */
+int allocator_reserve(struct allocator *allocator, int64_t bytes);
+
 /* Releases all blocks and segments. */
 void allocator_fini(struct allocator *allocator);
 
@@ -75,6 +85,11 @@ int allocator_take(struct allocator *allocator, int64_t bytes);
 
 /* Frees a block. The handle -1 is allowed. */
 void allocator_release(struct allocator *allocator, int handle);
+
+/* Allocates a block and frees it at once, as a kernel does with its workspace. The free blocks are
+ * the same afterwards, but for a segment that it may need. Returns 0, or the errors of
+ * allocator_take. */
+int allocator_touch(struct allocator *allocator, int64_t bytes);
 
 /* Returns the size to which PyTorch rounds a request up. */
 int64_t allocator_round(int64_t bytes);

@@ -110,13 +110,9 @@ static void pass_through(struct replay *replay, double bytes)
 {
     if (replay->error < 0 || bytes <= 0)
         return;
-    int handle = bytes < (double)ALLOCATOR_REQUEST_MAX
-                     ? allocator_take(&replay->allocator, (int64_t)bytes)
-                     : -ERANGE;
-    if (handle < 0)
-        replay->error = handle;
-    else
-        allocator_release(&replay->allocator, handle);
+    replay->error = bytes < (double)ALLOCATOR_REQUEST_MAX
+                        ? allocator_touch(&replay->allocator, (int64_t)bytes)
+                        : -ERANGE;
     if (bytes > replay->footprint.largest_workspace)
         replay->footprint.largest_workspace = bytes;
 }

@@ -233,6 +233,8 @@ static bool shows_projections(const struct builder *builder, size_t i)
 {
     const struct layer *layers = builder->extents.model->layers;
     bool raw = layers[i].parameters > 0;
+    if (builder->extents.model->format == SUMMARY_REPR && library_uses_windows(layers[i].type))
+        return false; /* a printed module lists layers that are used as functions, too */
     size_t end = builder_end_of(builder->extents.model, i);
     for (size_t k = i + 1; raw && k < end; k++)
         if (layers[k].kind == LAYER_LINEAR && layers[k].depth == layers[i].depth + 1 &&

@@ -41,6 +41,18 @@ static int take_block(struct player *player, double bytes)
     return handle < 0 ? -1 : handle;
 }
 
+/* A workspace, allocated and freed at once. */
+static void pass_through(struct player *player, double bytes)
+{
+    if (player->error < 0 || bytes <= 0)
+        return;
+    player->error = bytes < (double)ALLOCATOR_REQUEST_MAX
+                        ? allocator_touch(&player->allocator, (int64_t)bytes)
+                        : -ERANGE;
+    if (bytes > player->footprint.largest_workspace)
+        player->footprint.largest_workspace = bytes;
+}
+
 static void free_tensor(struct player *player, const struct export *export, size_t tensor)
 {
     int *handle = &player->handles[tensor];
@@ -88,9 +100,7 @@ static void run_conv(struct player *player, const struct export *export, size_t 
 {
     double bytes = scratch_of(player, &export->convs[i]) *
                    workspace_variant(player->how->variant, i);
-    allocator_release(&player->allocator, take_block(player, bytes));
-    if (bytes > player->footprint.largest_workspace)
-        player->footprint.largest_workspace = bytes;
+    pass_through(player, bytes);
 }
 
 /* Makes the list of allocations and releases, by tick. */

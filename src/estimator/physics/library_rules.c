@@ -126,6 +126,13 @@ bool library_scales_branch(struct span type)
     return span_starts(type, "ScaledStdConv");
 }
 
+/* torchvision's Swin transformers (ShiftedWindowAttention): their attention uses the projections as
+ * functions, within windows, and stores the scores. */
+bool library_uses_windows(struct span type)
+{
+    return has_text(type, "WindowAttention");
+}
+
 /* Swin's second version (ShiftedWindowAttentionV2) divides queries and keys by their norms, learns
  * a scale of the scores, and has larger windows. */
 bool library_compares_by_cosine(struct span type)

@@ -37,6 +37,9 @@ bool library_standardizes_weight(struct span type);
  * with by a number. */
 bool library_scales_branch(struct span type);
 
+/* Returns whether attention of this class uses its projections as functions, within windows. */
+bool library_uses_windows(struct span type);
+
 /* Returns whether attention of this class compares queries and keys by their cosine. */
 bool library_compares_by_cosine(struct span type);
 

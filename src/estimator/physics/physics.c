@@ -293,14 +293,14 @@ static void describe_compiled(const struct estimate_request *request,
     if (!step->is_for_gpu)
         estimate_note(ret_estimate, 0,
             "not compiled for a GPU, where temporaries are other ones: export on a GPU");
+    if (!step->compiling.peak_bytes.known)
+        estimate_note(ret_estimate, 0,
+            "without the kernels that the compiler tries, which take several times as much where "
+            "the step convolves");
     if (!step->code_bytes.known)
         estimate_note(ret_estimate, 0, "without the program's code, whose size is not known");
 }
 
-/*
- * JAX's context is not measured yet (tests/gpu/jax_trial.py does): taken for that of PyTorch with
- * cuBLAS and cuDNN. The program's code lies beside the pool.
- */
 static int play_compiled(const struct physics_constants *constants,
     const struct estimate_request *request, struct fault *fault, struct estimate *ret_estimate,
     struct physics *physics)

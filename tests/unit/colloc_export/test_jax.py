@@ -9,6 +9,7 @@ import sys
 import tempfile
 import types
 import unittest
+from unittest import mock
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 PYTHON = os.path.join(HERE, "..", "..", "..", "python")
@@ -49,7 +50,7 @@ def analysis(**sizes):
 
 class Case(unittest.TestCase):
     def setUp(self):
-        jax.ANALYSIS, jax.BACKEND = analysis(), "gpu"
+        jax.ANALYSIS, jax.BACKEND, jax.POOL = analysis(), "gpu", None
 
     def export(self, step=train, **options):
         return jax_step(step, PARAMETERS, IMAGES, LABELS, **options)
@@ -134,6 +135,16 @@ class Export(Case):
         self.addCleanup(setattr, jax, "eval_shape", eval_shape)
         jax.ANALYSIS = analysis(alias=BIAS)
         self.assertEqual(self.export(Silent(train, ()))["compiled"]["outputs"], [[WEIGHT + 4, -1]])
+
+    def test_the_pool_when_the_compiler_has_ended(self):
+        self.assertIsNone(self.export()["compiled"]["compiling"])
+        jax.POOL = {"bytes_in_use": 5, "peak_bytes_in_use": 9, "pool_bytes": 16}
+        known = {"in_use_bytes": 5, "peak_bytes": 9, "pool_bytes": 16, "largest_free_bytes": None}
+        with mock.patch.dict(os.environ, XLA_PYTHON_CLIENT_PREALLOCATE="false"):
+            self.assertEqual(self.export()["compiled"]["compiling"], known)
+        with mock.patch.dict(os.environ, XLA_PYTHON_CLIENT_PREALLOCATE="true"):
+            in_advance = {**known, "pool_bytes": None}
+            self.assertEqual(self.export()["compiled"]["compiling"], in_advance)
 
     def test_a_device_holds_its_part_of_a_divided_array(self):
         halved = jax.ShapeDtypeStruct((32, 1024), sharding=jax.HalvedSharding())
@@ -221,11 +232,36 @@ class Estimate(Case):
         self.assertIsNone(reply["model"]["parameters"])
         self.assertIsNone(reply["model"]["layers"])
 
+    def mib_with(self, **figures):
+        """The estimate above the context of a step with this state of the pool, in MiB."""
+        export = self.export()
+        export["compiled"]["compiling"] = figures or None
+        row = self.estimate(export, "--gpu=H100")["estimates"][0]
+        return row["mib"] - 617  # CUDA alone, and the code
+
+    def test_the_pool_that_the_compiler_left(self):
+        held = WEIGHT + BIAS + BATCH + 128 + MIB
+        pool = {"in_use_bytes": held, "peak_bytes": 900 * MIB, "pool_bytes": 1030 * MIB}
+        roomy = self.mib_with(**pool, largest_free_bytes=1000 * MIB)
+        self.assertAlmostEqual(roomy, 1030, delta=0.01)
+        full = {**pool, "pool_bytes": held + MIB, "largest_free_bytes": MIB}
+        self.assertGreater(self.mib_with(**full), held / MIB + 1 + 10)  # the temporaries' region
+        self.assertLess(self.mib_with(**full), 40)
+
+    def test_what_the_compiler_tried_in_a_pool_of_unknown_size(self):
+        tried = {"in_use_bytes": 10 * MIB, "peak_bytes": 310 * MIB}
+        self.assertGreater(self.mib_with(**tried), self.mib_with() + 256)
+        self.assertLess(self.mib_with(**tried), 600)
+
     def test_says_what_is_not_known(self):
         jax.BACKEND, jax.ANALYSIS = "cpu", analysis(generated_code=None)
         row = self.estimate(self.export())["estimates"][0]
         self.assertIn("not compiled for a GPU", row["note"])
         self.assertIn("code, whose size is not known", row["note"])
+        self.assertIn("kernels that the compiler tries", row["note"])
+        export = self.export()
+        export["compiled"]["compiling"] = {"peak_bytes": MIB}
+        self.assertNotIn("kernels that", self.estimate(export)["estimates"][0]["note"])
 
     def test_other_batches_and_other_estimators(self):
         row = self.estimate(self.export(), "--batch=64")["estimates"][0]
@@ -257,6 +293,8 @@ class Estimate(Case):
             (compiled(temp_bytes=None), "temp_bytes"),
             (compiled(code_bytes=-1), "code_bytes"),
             (compiled(argument_bytes=1 << 53), "argument_bytes"),
+            (compiled(compiling={"peak_bytes": -1}), "peak_bytes"),
+            (compiled(compiling={"in_use_bytes": 9, "pool_bytes": 8}), "smaller than its blocks"),
             (compiled(arguments=None), "arguments"),
             (compiled(arguments=[1, "x"]), "arguments[1]"),
             (compiled(outputs=[[1]]), "outputs[0]"),

@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/array.h"
 #include "base/units.h"
@@ -72,6 +73,46 @@ static void test_remainders(void **state)
     take(&a, 8 * MIB);
     assert_int_equal(a.reserved, 20 * MIB);
     allocator_fini(&a);
+}
+
+/* Draws sizes of all kinds: of small blocks, of large ones, of segments of their own. */
+static int64_t draw_size(uint32_t *state)
+{
+    static const int64_t scales[] = {600, 300 * 1024, 3 * MIB, 40 * MIB};
+    *state = *state * 1664525 + 1013904223;
+    return scales[*state >> 30] * (1 + (*state >> 20) % 7);
+}
+
+/* Passing memory through leaves what taking and releasing it leaves: the same blocks for all later
+ * requests, and the same peak. */
+static void test_touch(void **state)
+{
+    enum { ROUNDS = 4000, HELD = 64 };
+    for (int bfc = 0; bfc < 2; bfc++) {
+        struct allocator touched, taken;
+        int held[HELD], again[HELD];
+        uint32_t random = 20;
+        (bfc ? allocator_init_bfc : allocator_init)(&touched);
+        (bfc ? allocator_init_bfc : allocator_init)(&taken);
+        memset(held, 0xff, sizeof held);
+        memset(again, 0xff, sizeof again);
+        for (int i = 0; i < ROUNDS; i++) {
+            int64_t size = draw_size(&random), passing = draw_size(&random);
+            int slot = (int)(random >> 8) % HELD;
+            allocator_release(&touched, held[slot]);
+            allocator_release(&taken, again[slot]);
+            held[slot] = take(&touched, size);
+            again[slot] = take(&taken, size);
+            assert_int_equal(allocator_touch(&touched, passing), 0);
+            allocator_release(&taken, take(&taken, passing));
+            assert_int_equal(touched.reserved, taken.reserved);
+            assert_int_equal(touched.active_peak, taken.active_peak);
+            assert_int_equal(touched.blocks[held[slot]].address, taken.blocks[again[slot]].address);
+        }
+        assert_int_equal(allocator_touch(&touched, -1), -ERANGE);
+        allocator_fini(&touched);
+        allocator_fini(&taken);
+    }
 }
 
 static void test_best_fit(void **state)
@@ -210,7 +251,7 @@ static void test_random_walk(void **state)
     int64_t free_bytes = 0;
     for (int pool = 0; pool < ALLOCATOR_POOLS; pool++)
         for (size_t i = 0; i < a.pools[pool].n; i++)
-            free_bytes += a.blocks[a.pools[pool].blocks[i]].size;
+            free_bytes += a.pools[pool].blocks[i].size;
     assert_int_equal(free_bytes, a.reserved);
     assert_int_equal(a.active, 0);
     allocator_fini(&a);
@@ -262,6 +303,7 @@ int main(void)
         cmocka_unit_test(test_segments_by_size),
         cmocka_unit_test(test_small_requests_share_a_segment),
         cmocka_unit_test(test_remainders),
+        cmocka_unit_test(test_touch),
         cmocka_unit_test(test_best_fit),
         cmocka_unit_test(test_merging_stays_in_the_segment),
         cmocka_unit_test(test_equal_blocks),

@@ -7,6 +7,7 @@
 #include <stdio.h>
 
 #include "base/units.h"
+#include "model/input_shape.h"
 
 /* A block whose branches are a normalisation and two modules; %s: layers between these. */
 static const char branches_form[] = TREE
@@ -274,6 +275,43 @@ static void test_tokens_after_a_shared_embedding(void **state)
     drop(&b);
 }
 
+/* Bytes that a printed network with this attention needs at least, for 8 images of 224 x 224. */
+static double floor_with(const char *attention)
+{
+    char text[1024];
+    struct fault fault = {""};
+    struct estimate e;
+    struct input_shape input;
+    struct model *model;
+    snprintf(text, sizeof text,
+        "Net(\n"
+        "  (embed): Conv2d(3, 64, kernel_size=(4, 4), stride=(4, 4))\n"
+        "  (norm1): LayerNorm((64,), eps=1e-05, elementwise_affine=True)\n"
+        "  (attn): %s(\n"
+        "    (qkv): Linear(in_features=64, out_features=192, bias=True)\n"
+        "    (proj): Linear(in_features=64, out_features=64, bias=True)\n"
+        "  )\n"
+        "  (norm2): LayerNorm((64,), eps=1e-05, elementwise_affine=True)\n)\n",
+        attention);
+    assert_int_equal(model_parse(text, strlen(text), &fault, &model), 0);
+    assert_int_equal(input_shape_parse("3x224x224", &fault, &input), 0);
+    assert_int_equal(model_set_input(model, &input, &fault), 0);
+    struct estimate_request request = {
+        .model = model, .batch = 8, .precision = PRECISION_FP32, .optimizer = OPTIMIZER_SGD};
+    assert_int_equal(estimate_run("graph", &request, &fault, &e), 0);
+    model_destroy(model);
+    return e.floor_bytes.value;
+}
+
+/* Printed attention within windows: the scores of 2 heads with 49 tokens each are stored for all
+ * 3,136 tokens, while other attention over an image is fused. */
+static void test_printed_windows(void **state)
+{
+    const double scores = 8.0 * 56 * 56 * 2 * 49 * 4;
+    assert_true(floor_with("ShiftedWindowAttention") >= floor_with("SomeAttention") + 0.9 * scores);
+    assert_true(floor_with("ShiftedWindowAttentionV2") > floor_with("ShiftedWindowAttention"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -291,6 +329,7 @@ int main(void)
         cmocka_unit_test(test_windows_as_samples),
         cmocka_unit_test(test_labels_for_each_pixel),
         cmocka_unit_test(test_tokens_after_a_shared_embedding),
+        cmocka_unit_test(test_printed_windows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 
+#include "base/array.h"
 #include "model/input_shape.h"
 
 #define HEAD                                                                                       \
@@ -344,6 +345,124 @@ static void test_tokens(void **state)
     model_destroy(model);
 }
 
+/* MaxViT's MBConv: the shortcut pools, and is printed before the layers that run beside it. */
+static void test_a_pooled_shortcut_first(void **state)
+{
+    static const char form[] =
+        "Net(\n"
+        "  (block): Block(\n"
+        "    (proj): Sequential(\n"
+        "      (0): AvgPool2d(kernel_size=3, stride=2, padding=1)\n"
+        "      (1): Conv2d(8, 8, kernel_size=(1, 1), stride=(1, 1))\n"
+        "    )\n"
+        "    (stochastic_depth): Identity()\n"
+        "    (layers): Sequential(\n"
+        "      (first): Conv2d(8, 32, kernel_size=(1, 1), stride=(1, 1))\n"
+        "      (second): Conv2d(32, 8, kernel_size=(3, 3), stride=(%d, %d), padding=(1, 1))\n"
+        "    )\n"
+        "  )\n"
+        "  (after): Conv2d(8, 8, kernel_size=(1, 1), stride=(1, 1))\n)\n";
+    char text[1024];
+    snprintf(text, sizeof text, form, 2, 2);
+    struct model *model = shaped(text, "8x64x64");
+    assert_shape(model, "first", "32x64x64");
+    assert_shape(model, "second", "8x32x32");
+    assert_shape(model, "after", "8x32x32");
+    assert_false(model->is_suspect);
+    model_destroy(model);
+
+    snprintf(text, sizeof text, form, 1, 1); /* as large as the pooled map: one after the other */
+    model = shaped(text, "8x64x64");
+    assert_shape(model, "first", "32x32x32");
+    model_destroy(model);
+}
+
+/* Windows of attention are copies of the map, and leave its size; no layer of unknown type. */
+static void test_windows_of_a_map(void **state)
+{
+    struct model *model = shaped("Net(\n"
+                                 "  (embed): Conv2d(3, 8, kernel_size=(4, 4), stride=(4, 4))\n"
+                                 "  (partition): WindowPartition()\n"
+                                 "  (swap): SwapAxes()\n"
+                                 "  (norm): LayerNorm((8,), eps=1e-05, elementwise_affine=True)\n"
+                                 "  (up): Linear(in_features=8, out_features=32, bias=True)\n"
+                                 "  (back): WindowDepartition()\n"
+                                 "  (after): Conv2d(32, 8, kernel_size=(1, 1), stride=(1, 1))\n)\n",
+        "3x64x64");
+    assert_shape(model, "up", "16x16x32");
+    assert_shape(model, "after", "8x16x16");
+    assert_int_equal(layer_called(model, "partition")->kind, LAYER_MERGE);
+    assert_int_equal(layer_called(model, "back")->kind, LAYER_MERGE);
+    assert_int_equal(layer_called(model, "swap")->kind, LAYER_RESHAPE);
+    assert_int_equal(model->n_warnings, 0);
+    model_destroy(model);
+}
+
+#define RESIZE                                                                                     \
+    "  (transform): Transform(\n"                                                                  \
+    "      Normalize(mean=[0.5, 0.5, 0.5], std=[0.2, 0.2, 0.2])\n"                                 \
+    "      Resize(min_size=(%s,), max_size=%s, mode='bilinear')\n"                                 \
+    "  )\n"
+#define NETWORK "  (conv): Conv2d(3, 8, kernel_size=(2, 2), stride=(2, 2))\n"
+
+/* A detector enlarges its images, wherever it prints that. */
+static void test_a_resized_input(void **state)
+{
+    static const struct {
+        const char *form, *shorter, *longest, *input, *wanted;
+    } cases[] = {
+        {"Net(\n" RESIZE NETWORK ")\n", "800", "1333", "3x640x640", "8x400x400"},
+        {"Net(\n" NETWORK RESIZE ")\n", "800", "1333", "3x640x640", "8x400x400"},
+        {"Net(\n" RESIZE NETWORK ")\n", "640, 800", "1333", "3x300x400", "8x400x544"},
+        {"Net(\n" RESIZE NETWORK ")\n", "800", "1333", "3x400x1600", "8x176x672"},
+        {"Net(\n" RESIZE NETWORK ")\n", "x", "1333", "3x64x64", "8x32x32"},
+        {"Net(\n" RESIZE NETWORK ")\n", "800", "99999999999999999999", "3x64x64", "8x32x32"},
+    };
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        char text[1024];
+        snprintf(text, sizeof text, cases[i].form, cases[i].shorter, cases[i].longest);
+        struct model *model = shaped(text, cases[i].input);
+        assert_shape(model, "conv", cases[i].wanted);
+        model_destroy(model);
+    }
+}
+
+/* A feature pyramid: each member of the first list reads a stage, each of the second what the first
+ * made of it, and the head reads all of them, which is a guess. */
+static void test_lists_of_maps(void **state)
+{
+    struct model *model = shaped(
+        "Net(\n"
+        "  (stage1): Sequential(\n"
+        "    (a): Conv2d(3, 8, kernel_size=(2, 2), stride=(2, 2))\n"
+        "  )\n"
+        "  (stage2): Sequential(\n"
+        "    (b): Conv2d(8, 16, kernel_size=(2, 2), stride=(2, 2))\n"
+        "    (narrow): Conv2d(16, 8, kernel_size=(1, 1), stride=(1, 1))\n"
+        "    (wide): Conv2d(8, 16, kernel_size=(1, 1), stride=(1, 1))\n"
+        "  )\n"
+        "  (pyramid): Pyramid(\n"
+        "    (inner): ModuleList(\n"
+        "      (inner1): Conv2d(8, 4, kernel_size=(1, 1), stride=(1, 1))\n"
+        "      (inner2): Conv2d(16, 4, kernel_size=(1, 1), stride=(1, 1))\n"
+        "    )\n"
+        "    (outer): ModuleList(\n"
+        "      (outer1): Conv2d(4, 4, kernel_size=(3, 3), stride=(1, 1), padding=(1, 1))\n"
+        "      (outer2): Conv2d(4, 4, kernel_size=(3, 3), stride=(1, 1), padding=(1, 1))\n"
+        "    )\n"
+        "    (extra): MaxPool2d(kernel_size=2, stride=2)\n"
+        "  )\n"
+        "  (head): Conv2d(4, 4, kernel_size=(1, 1), stride=(1, 1))\n)\n",
+        "3x64x64");
+    assert_shape(model, "inner1", "4x32x32"); /* of stage1, not of the narrow layer in stage2 */
+    assert_shape(model, "inner2", "4x16x16");
+    assert_shape(model, "outer1", "4x32x32");
+    assert_shape(model, "outer2", "4x16x16");
+    assert_shape(model, "head", "4x32x32");
+    assert_true(model->is_suspect);
+    model_destroy(model);
+}
+
 static void test_what_does_not_fit_has_no_shape(void **state)
 {
     struct model *model = shaped(HEAD ")\n", "3x1x1"); /* smaller than its window */
@@ -403,6 +522,10 @@ int main(void)
         cmocka_unit_test(test_empty_branches),
         cmocka_unit_test(test_map_before_a_gate),
         cmocka_unit_test(test_tokens),
+        cmocka_unit_test(test_a_pooled_shortcut_first),
+        cmocka_unit_test(test_windows_of_a_map),
+        cmocka_unit_test(test_a_resized_input),
+        cmocka_unit_test(test_lists_of_maps),
         cmocka_unit_test(test_what_does_not_fit_has_no_shape),
         cmocka_unit_test(test_a_summary_with_shapes_keeps_them),
         cmocka_unit_test(test_mistakes),

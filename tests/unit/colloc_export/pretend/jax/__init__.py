@@ -3,6 +3,7 @@
 
 A function's results are given, not computed: `jit(f, donate_argnums=...)` calls f with arrays that
 have shapes and no data, and `ANALYSIS` is what the compiler's memory analysis returns (or raises).
+`POOL` is what a device says of its allocator; None as on a CPU.
 """
 import types
 
@@ -10,6 +11,7 @@ __version__ = "0.9.pretend"
 
 ANALYSIS = types.SimpleNamespace()
 BACKEND = "gpu"
+POOL = None
 
 
 class Dtype:
@@ -104,3 +106,7 @@ def default_backend():
 
 def devices():
     return [types.SimpleNamespace(device_kind="NVIDIA H100 80GB HBM3")]
+
+
+def local_devices():
+    return [types.SimpleNamespace(memory_stats=lambda: POOL)]
