@@ -26,6 +26,7 @@ class Programs(unittest.TestCase):
             "fit-sharing",
             "judge-predictive",
             "judge-preempt",
+            "judge-waits",
             "study-auto",
             "study-bound",
             "study-regression",
