@@ -44,6 +44,7 @@ enum {
     SIMULATE_SERVER_POWER,
     SIMULATE_POWER_MAX,
     SIMULATE_PREEMPT,
+    SIMULATE_LOOK_AHEAD,
     SIMULATE_SLOTS,
     SIMULATE_MAKE_ROOM,
     SIMULATE_PRELOAD,
@@ -155,6 +156,10 @@ static const struct option_spec options[SIMULATE_OPTIONS] = {
         .kind = OPTION_FLAG,
         .help = "running tasks give way to tasks that end sooner (predictive) or have had less "
                 "(las): suspended where tasks are time-sliced, paused under MPS"},
+    [SIMULATE_LOOK_AHEAD] = {.name = "look-ahead",
+        .kind = OPTION_FLAG,
+        .help = "with --preempt and predictive: several orders of the queue are simulated each "
+                "time before a task starts, and the best is taken"},
     [SIMULATE_SLOTS] = {.name = "slots",
         .kind = OPTION_DURATION,
         .argument = "TIME",
@@ -341,6 +346,10 @@ static int set_suspension(
 {
     struct core_settings *settings = &simulation->settings;
     settings->preempt = invocation->values[SIMULATE_PREEMPT].number;
+    settings->look_ahead = invocation->values[SIMULATE_LOOK_AHEAD].number;
+    if (settings->look_ahead && !(settings->preempt && settings->policy->plan))
+        return fault_set(fault, EINVAL,
+            "--look-ahead: only --policy=predictive --preempt simulates orders of the queue");
     if (invocation->values[SIMULATE_BACKFILL].set)
         settings->backfill = invocation->values[SIMULATE_BACKFILL].number;
     settings->make_room = invocation->values[SIMULATE_MAKE_ROOM].number;

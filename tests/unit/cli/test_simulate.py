@@ -611,6 +611,26 @@ class Results(SimulateCase):
         self.assertEqual(self.simulate(*arrivals, **run, preempt="yes")["suspensions"], 1)
         self.assertIn("use predictive or las", self.complaint_of("--policy=magm", "--preempt"))
 
+    def test_orders_that_are_simulated(self):
+        self.tasks = self.write(
+            "tasks.csv",
+            "task,gpus,solo_s,memory_mib,smact,gract,dram,power_w\n"
+            "both,2,100,30000,0.9,1,0.1,135\nlong,1,6000,30000,0.9,1,0.1,135\n"
+            "short,1,2000,30000,0.9,1,0.1,135\nshortest,1,1000,30000,0.9,1,0.1,135\n",
+        )
+        arrivals = (0, "both"), (1, "long"), (2, "short"), (3, "shortest")
+        run = {"policy": "predictive", "known": "all", "gpus": "2xA100-40GB", "preempt": "yes"}
+        soonest_first = self.simulate(*arrivals, **run)
+        self.assertAlmostEqual(soonest_first["total_s"], 100 + 1000 + 6000, delta=5)
+        # The long one first: no task waits for it, and two others have the other GPU in turn.
+        best = self.simulate(*arrivals, **run, look_ahead="yes")
+        self.assertAlmostEqual(best["total_s"], 100 + 6000, delta=5)
+        self.assertAlmostEqual(best["avg_jct_s"], soonest_first["avg_jct_s"], delta=5)
+        for words in (["--policy=predictive"], ["--policy=las", "--preempt"]):
+            self.assertIn(
+                "--policy=predictive --preempt", self.complaint_of("--look-ahead", *words)
+            )
+
     def test_sharing_that_is_chosen(self):
         self.tasks = self.write(
             "launches.csv",
