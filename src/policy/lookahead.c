@@ -19,8 +19,8 @@
  *
  * An example. Two GPUs that cannot be shared are free. Tasks of 60, 20 and 10 min wait. The
  * shortest first, they end after 10, 20 and 70 min, on average after 33 min. That of 60 min first,
- * and then the shortest, they end after 60, 10 and 30 min, on average after 33 min as well: the last
- * one ends 10 min sooner.
+ * and then the shortest, they end after 60, 10 and 30 min, on average after 33 min as well: the
+ * last one ends 10 min sooner.
  */
 #include "policy/lookahead.h"
 

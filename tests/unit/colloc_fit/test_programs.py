@@ -29,6 +29,7 @@ class Programs(unittest.TestCase):
             "judge-waits",
             "study-auto",
             "study-bound",
+            "study-orders",
             "study-regression",
             "study-trace",
         ):
