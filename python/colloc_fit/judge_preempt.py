@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compares predictive with preemption and without it, on the two traces and on resampled ones.
+"""Compares predictive with preemption, and with it and look-ahead, with predictive without.
+
+On the two traces and on resampled ones:
 
     scripts/judge-preempt build/src/cli/colloc
 
-Prints a table in Markdown. The constants of preemption were chosen on the seeds 1001 to 1010:
+Prints a table in Markdown. The constants of both were chosen on the seeds 1001 to 1010:
 judge it by others.
 """
 
@@ -16,10 +18,11 @@ from colloc_fit.judge_predictive import ROOT, TRACES, numbers, resampled, simula
 
 RUN = ["--policy=predictive", "--known=all"]
 GAIN_WANTED = 0.15
+WAYS = {"": ["--preempt"], ", look-ahead": ["--preempt", "--look-ahead"]}
 
 
 def row(name, before, after):
-    """`before`, `after`: results of the same traces without and with preemption."""
+    """`before`, `after`: results of the same traces without preemption and in a way."""
     bound = lambda run: run["total_s"] / run["lower_bound_s"]
     change = [b["avg_jct_s"] / a["avg_jct_s"] - 1 for a, b in zip(before, after)]
     return [
@@ -36,18 +39,20 @@ def row(name, before, after):
 def judge(colloc, seeds):
     folder = os.path.join(ROOT, "data", "traces")
     words = [(), *map(resampled, seeds)]
-    keys = [
-        (trace, word, more) for trace in TRACES for word in words for more in ([], ["--preempt"])
-    ]
+    ways = {None: [], **WAYS}
+    keys = [(trace, word, way) for trace in TRACES for word in words for way in ways]
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        runs = pool.map(lambda key: simulate(colloc, folder, key[0], RUN + key[2], key[1]), keys)
-        results = {(key[0], key[1], bool(key[2])): run for key, run in zip(keys, runs)}
+        runs = pool.map(
+            lambda key: simulate(colloc, folder, key[0], RUN + ways[key[2]], key[1]), keys
+        )
+        results = dict(zip(keys, runs))
     for trace in TRACES:
-        of = lambda chosen, preempts: [results[trace, word, preempts] for word in chosen]
-        yield row(trace, of(words[:1], False), of(words[:1], True))
-        if seeds:
-            name = f"{trace}, {len(seeds)} resampled"
-            yield row(name, of(words[1:], False), of(words[1:], True))
+        of = lambda chosen, way: [results[trace, word, way] for word in chosen]
+        for way in WAYS:
+            yield row(trace + way, of(words[:1], None), of(words[:1], way))
+        for way in WAYS if seeds else ():
+            name = f"{trace}, {len(seeds)} resampled{way}"
+            yield row(name, of(words[1:], None), of(words[1:], way))
 
 
 def main():

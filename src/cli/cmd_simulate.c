@@ -44,8 +44,10 @@ enum {
     SIMULATE_SERVER_POWER,
     SIMULATE_POWER_MAX,
     SIMULATE_PREEMPT,
+    SIMULATE_LOOK_AHEAD,
     SIMULATE_SLOTS,
     SIMULATE_MAKE_ROOM,
+    SIMULATE_PRELOAD,
     SIMULATE_SERVICE_HOLD,
     SIMULATE_BACKFILL,
     SIMULATE_ORDER,
@@ -154,6 +156,10 @@ static const struct option_spec options[SIMULATE_OPTIONS] = {
         .kind = OPTION_FLAG,
         .help = "running tasks give way to tasks that end sooner (predictive) or have had less "
                 "(las): suspended where tasks are time-sliced, paused under MPS"},
+    [SIMULATE_LOOK_AHEAD] = {.name = "look-ahead",
+        .kind = OPTION_FLAG,
+        .help = "with --preempt and predictive: several orders of the queue are simulated each "
+                "time before a task starts, and the best is taken"},
     [SIMULATE_SLOTS] = {.name = "slots",
         .kind = OPTION_DURATION,
         .argument = "TIME",
@@ -164,6 +170,11 @@ static const struct option_spec options[SIMULATE_OPTIONS] = {
         .kind = OPTION_FLAG,
         .help = "a time-sliced task is moved beside others when a waiting one can start on the GPU "
                 "that it leaves, and gains more time than the move costs"},
+    [SIMULATE_PRELOAD] = {.name = "preload",
+        .kind = OPTION_FLAG,
+        .help = "an allocation that finds too little memory waits instead of crashing; time-sliced "
+                "tasks are moved or suspended for it; default: yes with --preempt, --slots or "
+                "--make-room, else no"},
     [SIMULATE_SERVICE_HOLD] = {.name = "service-hold",
         .kind = OPTION_DURATION,
         .argument = "TIME",
@@ -335,6 +346,10 @@ static int set_suspension(
 {
     struct core_settings *settings = &simulation->settings;
     settings->preempt = invocation->values[SIMULATE_PREEMPT].number;
+    settings->look_ahead = invocation->values[SIMULATE_LOOK_AHEAD].number;
+    if (settings->look_ahead && !(settings->preempt && settings->policy->plan))
+        return fault_set(fault, EINVAL,
+            "--look-ahead: only --policy=predictive --preempt simulates orders of the queue");
     if (invocation->values[SIMULATE_BACKFILL].set)
         settings->backfill = invocation->values[SIMULATE_BACKFILL].number;
     settings->make_room = invocation->values[SIMULATE_MAKE_ROOM].number;
@@ -344,8 +359,11 @@ static int set_suspension(
     if (simulation->take_turns && settings->preempt)
         return fault_set(fault, EINVAL,
             "--slots: with --preempt, the policy decides which task gives way: use one of the two");
-    settings->can_suspend = settings->preempt || settings->make_room || simulation->take_turns;
-    settings->preload = settings->can_suspend;
+    settings->can_suspend = settings->preempt || settings->make_room || simulation->take_turns ||
+                            invocation->values[SIMULATE_PRELOAD].number;
+    settings->preload = invocation->values[SIMULATE_PRELOAD].set
+                            ? invocation->values[SIMULATE_PRELOAD].number
+                            : settings->can_suspend;
     settings->can_pause = settings->preempt;
     if (settings->preempt && !settings->policy->rank)
         return fault_set(fault, EINVAL,
@@ -384,6 +402,15 @@ static void hide_speeds(struct cluster *cluster)
 {
     for (int i = 0; i < cluster->n_places; i++)
         cluster->identities[i].speed = 0;
+}
+
+/* What the driver reserves is not free, as the daemon counts it. An allocation that waits and finds
+ * only that much would be tried again and again. Without the option all memory of a GPU counts, and
+ * the margin covers the difference. */
+static void count_reserved_memory(struct cluster *cluster)
+{
+    for (int i = 0; i < cluster->n_places; i++)
+        cluster->identities[i].mem_total_bytes = cluster->places[i].capacity_bytes;
 }
 
 /* Reads all options and files before anything runs. */
@@ -433,6 +460,8 @@ static int prepare_simulation(
     if (r == 0 &&
         strcmp(option_text_or(&invocation->values[SIMULATE_SPEEDS], "known"), "known") != 0)
         hide_speeds(&setup->cluster);
+    if (r == 0 && invocation->values[SIMULATE_PRELOAD].number)
+        count_reserved_memory(&setup->cluster);
     if (r == 0)
         r = prepare_power(setup, fault);
     return r < 0 ? r : read_tasks(invocation, setup, estimator, fault);
@@ -550,11 +579,15 @@ static void print_total_time(const struct simulation_result *result)
 
 static void print_preemption(const struct simulation_result *result)
 {
+    char waited[32];
     printf("Preemption    %" PRId64 " suspensions, %" PRId64 " moves", result->suspensions,
         result->moves);
     if (result->max_stretch.valid)
         printf(", completion at most %.2f times that of FIFO", result->max_stretch.value);
     printf("\n");
+    if (result->memory_waits)
+        printf("Memory        %" PRId64 " allocations waited, %s in all\n", result->memory_waits,
+            format_elapsed((int64_t)(result->memory_wait_s * 1e6), waited, sizeof waited));
 }
 
 /* Preemption is only printed where tasks may be suspended. */
@@ -591,6 +624,8 @@ static void print_result_json(const struct simulation *simulation,
         json_object_set_new(object, "suspensions", json_integer(result->suspensions));
         json_object_set_new(object, "moves", json_integer(result->moves));
         json_object_set_new(object, "max_stretch", reading_json(result->max_stretch, 1));
+        json_object_set_new(object, "memory_waits", json_integer(result->memory_waits));
+        json_object_set_new(object, "memory_wait_s", json_real(result->memory_wait_s));
     }
     if (has_users(users))
         json_object_set_new(object, "users", users_json(users));

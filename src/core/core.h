@@ -57,6 +57,8 @@ struct core_settings {
     bool preempt;           /* running tasks give way by priority and rank (core/preempt.c) */
     bool make_room;         /* a task is moved so that a waiting one can start (core/make_room.c) */
     bool expires_elsewhere; /* another resource manager ends tasks at their time limit */
+    bool look_ahead;        /* with preempt: the order of the queue is chosen by simulating several
+                              (policy/lookahead.c) */
     bool backfill; /* tasks start before the head of the queue where that does not delay it */
     struct use_limits user_limits;    /* of each user */
     struct use_limits project_limits; /* of each project but "default" */
@@ -195,6 +197,14 @@ void core_forget(struct core *core, uint64_t id);
 
 /* To walk all tasks, from 0 on. Returns the task with the smallest id above `id`, or NULL. */
 const struct task *core_next_task(const struct core *core, uint64_t id);
+
+/* Chosen: with preemption, how long a completion may be, relative to that of first come, first
+ * served. */
+#define CORE_STRETCH_MAX 1.5
+
+/* When the task would end after its submission under first come, first served on whole GPUs, in us
+ * (fair_start.c); 0: it is not known. */
+int64_t core_fifo_completion_us(const struct task *task);
 
 /* The queues that the main queue consists of: one, or with ORDER_FAIR one for each user. Returns
  * queue `i`, from 0 on; NULL after the last. */

@@ -88,6 +88,8 @@ struct core {
     uint64_t last_advance; /* the largest id so far */
     bool fills_kept;       /* tasks behind the head are tried, on GPUs that are kept from it only */
     struct fifo_schedule fifo;
+    struct queue_plan plan;          /* of the main queue, with preemption */
+    uint64_t planned_for;            /* a hash of the tasks that it was chosen for */
     struct host_resources host_used; /* by tasks that have an attempt */
     bool any_wanted;                 /* a GPU is closed for a waiting one, or was */
     int n_memory_waits;              /* tasks of which an allocation waits */

@@ -15,7 +15,6 @@
 #include "base/array.h"
 #include "core/core_private.h"
 
-#define STRETCH_MAX   1.5 /* chosen: completion relative to that of FIFO */
 #define SLOWDOWN_MEAN 1.5 /* chosen on resampled traces: what sharing costs a task, about */
 
 static int by_time(const void *a, const void *b)
@@ -53,9 +52,17 @@ int core_set_fair_start(struct core *core, struct task *task)
     for (int i = 0; i < wanted; i++)
         fifo->free_us[i] = start_us + expected_us;
     int64_t fifo_us = start_us + expected_us - task->submitted_us;
-    task->latest_start_us = task->submitted_us + (int64_t)(STRETCH_MAX * (double)fifo_us) -
+    task->latest_start_us = task->submitted_us + (int64_t)(CORE_STRETCH_MAX * (double)fifo_us) -
                             (int64_t)(SLOWDOWN_MEAN * (double)expected_us);
     return 0;
+}
+
+int64_t core_fifo_completion_us(const struct task *task)
+{
+    double expected_us = reading_assume(task->request.expect.time_us, 0);
+    double limit_us = (double)(task->latest_start_us - task->submitted_us) +
+                      SLOWDOWN_MEAN * expected_us;
+    return task->latest_start_us ? (int64_t)(limit_us / CORE_STRETCH_MAX) : 0;
 }
 
 bool core_is_urgent(const struct core *core, const struct task *task)

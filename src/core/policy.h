@@ -7,7 +7,10 @@
 #ifndef COLLOC_CORE_POLICY_H
 #define COLLOC_CORE_POLICY_H
 
+#include "core/queue_plan.h"
 #include "core/view.h"
+
+struct core;
 
 /* Whether a task may be placed on one GPU, or the first thing that is against it. */
 enum verdict_kind {
@@ -176,6 +179,14 @@ struct policy {
      * (core/preempt.c). NULL: its tasks neither preempt others nor are preempted.
      */
     int64_t (*rank)(const struct task *task, int64_t now_us);
+
+    /*
+     * Chooses the order of the main queue where tasks preempt others (core/preempt.c), and the core
+     * looks ahead. NULL: the order is that of the ranks.
+     *
+     * Returns 0, also if no order was chosen (PLAN_NONE), or -ENOMEM.
+     */
+    int (*plan)(const struct core *core, int64_t now_us, struct queue_plan *ret_plan);
 
     /*
      * Reserves GPUs for the query's task, which is the head of the queue and has to wait:

@@ -18,6 +18,10 @@
  *   1. its rank is over four times that of the head, also less twice what stopping it costs;
  *   2. it has computed so long that all its stops together cost at most 5 % of that.
  *
+ * With `look_ahead` the head is not the task of the smallest rank: the policy simulates several
+ * orders of the queue and chooses one, each time when other tasks wait or run (policy/lookahead.c).
+ * Which tasks give way to the head is still decided by the ranks.
+ *
  * A suspended task is resumed when it is its turn by priority and rank, or where it delays no task
  * before it; a paused one when the task that it gave way to has left its GPU. Under a policy that
  * ranks no tasks, the main queue waits for suspended tasks that come before its head.
@@ -28,12 +32,14 @@
  * it took 10 h.
  */
 #include "base/clock.h"
+#include "base/hash.h"
 #include "base/top_k.h"
 #include "core/core_private.h"
 
 #define RANK_FACTOR 4 /* chosen on resampled traces (seeds 1001 to 1010): 2 gains no more */
 #define RUN_MIN_US  (60 * SECOND_US) /* chosen: no task is stopped as soon as it has come */
 #define RESUMES_MAX 64               /* chosen, to keep a pass short */
+#define PLANNED_MAX 64               /* GPUs and waiting tasks: more are not planned */
 
 int64_t core_rank(const struct core *core, const struct task *task, int64_t now_us)
 {
@@ -166,10 +172,38 @@ static int resume_in_order(
     return r;
 }
 
+/* A hash of the tasks that wait and run. */
+static uint64_t hash_tasks(const struct core *core)
+{
+    uint64_t hash = HASH_START;
+    for (const struct task *task = core_first_task(core); task; task = task->next)
+        hash = hash_bytes(hash, &task->id, sizeof task->id);
+    for (int i = 0; i < core->view.n_gpus; i++)
+        for (int k = 0; k < core->view.gpus[i].n_residents; k++)
+            hash = hash_bytes(hash, &core->view.gpus[i].residents[k].task, sizeof(uint64_t));
+    return hash;
+}
+
+/* Chooses the order of the queue again if other tasks wait or run than the last time. */
+static int plan_queue(struct core *core, int64_t now_us)
+{
+    const struct policy *policy = core->settings.policy;
+    bool is_planned = core->settings.look_ahead && policy->plan && core->n_queued > 1 &&
+                      core->n_queued <= PLANNED_MAX && core->view.n_gpus <= PLANNED_MAX;
+    uint64_t hash = is_planned ? hash_tasks(core) : 0;
+    if (hash == core->planned_for)
+        return 0;
+    core->planned_for = hash;
+    core->plan = (struct queue_plan){PLAN_NONE, 0};
+    return is_planned ? policy->plan(core, now_us, &core->plan) : 0;
+}
+
 int core_schedule_preempting(struct core *core, int64_t now_us)
 {
     bool any_waits;
-    int r = continue_paused(core, now_us);
+    int r = plan_queue(core, now_us);
+    if (r == 0)
+        r = continue_paused(core, now_us);
     struct task *head = core_head_of_queue(core);
     if (r == 0)
         r = resume_in_order(core, head, true, now_us, &any_waits);

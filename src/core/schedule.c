@@ -481,6 +481,8 @@ static bool may_be_head(const struct core *core, const struct task *task)
 static bool comes_before(const struct core *core, const struct task *a, const struct task *b)
 {
     bool is_urgent = core_is_urgent(core, a);
+    if (core->plan.order)
+        return queue_plan_is_before(&core->plan, a, b);
     if (is_urgent != core_is_urgent(core, b))
         return is_urgent;
     if (is_urgent)

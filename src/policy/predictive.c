@@ -34,6 +34,7 @@
 #include "policy/closest.h"
 #include "policy/conditions.h"
 #include "policy/load_limits.h"
+#include "policy/lookahead.h"
 #include "policy/policies.h"
 
 /* Sums of the same numbers in another order differ by less. Chosen: far below any gain that
@@ -341,5 +342,6 @@ const struct policy policy_predictive = {
     .longest_first = true,
     .choose = choose,
     .rank = rank,
+    .plan = lookahead_plan,
     .reserve = backfill_reserve,
 };

@@ -45,6 +45,7 @@ static const struct {
     {"can_pause", FLAG, SETTING(can_pause)},
     {"preload", FLAG, SETTING(preload)},
     {"preempt", FLAG, SETTING(preempt)},
+    {"look_ahead", FLAG, SETTING(look_ahead)},
     {"make_room", FLAG, SETTING(make_room)},
     {"user_tasks_max", INT, SETTING(user_limits.tasks)},
     {"user_gpus_max", INT, SETTING(user_limits.gpus)},

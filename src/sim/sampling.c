@@ -7,7 +7,8 @@
  *   - MIX_SAMPLES times after the tasks of a GPU changed: from then on the core trusts the mean
  *     over the new tasks alone;
  *   - each MEAN_US, until the mean over the window is near the present activity;
- *   - when a resident's hold-off ends without a further event.
+ *   - when a resident's hold-off ends without a further event;
+ *   - each second while an allocation on the GPU waits for memory: the core decides on it then.
  *
  * No other sample would change what the core decides, since the activity stays constant. But the
  * core's mean over the window weighs samples by their number. So before the activity changes,
@@ -93,18 +94,23 @@ static double activity_of(const struct sampling *sampling, int place)
     return sampling->gpus->places[place].smact / sampling->gpus->cluster->places[place].sms;
 }
 
+/* Lists the tasks that have memory on the place, also those that do not compute: they are paused,
+ * being suspended, or their allocations wait. */
 static int list_task_memory(
     struct sampling *sampling, const struct place *place, struct core_sample *sample)
 {
-    if (ARRAY_RESERVE(sampling->memory, sampling->memory_capacity, place->n_residents) < 0)
+    const struct gpu_view *gpu = &core_view(sim_core(sampling->sim))->gpus[sample->gpu];
+    if (ARRAY_RESERVE(sampling->memory, sampling->memory_capacity, gpu->n_residents) < 0)
         return -ENOMEM;
-    for (int i = 0; i < place->n_residents; i++) {
-        uint64_t id = place->residents[i].task->id;
-        sampling->memory[i] = (struct task_memory){
-            id, reading_of((double)gpu_memory_of(&place->memory, id))};
-    }
     sample->tasks = sampling->memory;
-    sample->n_tasks = place->n_residents;
+    sample->n_tasks = 0;
+    for (int i = 0; i < gpu->n_residents; i++) {
+        uint64_t id = gpu->residents[i].task;
+        int64_t bytes = gpu_memory_of(&place->memory, id);
+        if (bytes > 0)
+            sampling->memory[sample->n_tasks++] = (struct task_memory){
+                id, reading_of((double)bytes)};
+    }
     return 0;
 }
 
@@ -196,6 +202,8 @@ static int plan_next(struct sampling *sampling, int place)
     if (gpu->exclusive_for)
         return 0; /* no other task may join here: only the end of its task matters */
     if (gpu->mix_since_us > now_us - (MIX_SAMPLES - 1) * SAMPLE_US && gpu->n_residents)
+        r = plan_at(sampling, place, now_us + SAMPLE_US);
+    if (r == 0 && gpu->closed_for)
         r = plan_at(sampling, place, now_us + SAMPLE_US);
     if (r == 0 && !is_mean_current(sampling, place))
         r = plan_at(sampling, place, now_us + MEAN_US);

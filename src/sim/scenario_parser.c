@@ -209,6 +209,7 @@ static int read_setting(
         {"can-pause", FIELD_BOOL, SETTING(can_pause), 0},
         {"preload", FIELD_BOOL, SETTING(preload), 0},
         {"preempt", FIELD_BOOL, SETTING(preempt), 0},
+        {"look-ahead", FIELD_BOOL, SETTING(look_ahead), 0},
         {"backfill", FIELD_BOOL, SETTING(backfill), 0},
         {"make-room", FIELD_BOOL, SETTING(make_room), 0},
         {"slot-length", FIELD_DURATION, SETTING(slot_us), 0},

@@ -61,6 +61,8 @@ struct simulation_result {
     int64_t oom;                              /* crashes for lack of GPU memory */
     int64_t submitted, completed, failed;     /* trainings */
     int64_t suspensions, moves;               /* of tasks that gave way; pauses included */
+    int64_t memory_waits;                     /* allocations that waited for memory */
+    double memory_wait_s;                     /* how long all of them together did */
     struct reading max_stretch;               /* the largest ratio of a task's completion time to
                                                * that of first come, first served on whole GPUs;
                                                * only simulate_with_stretch calculates it, where

@@ -102,6 +102,8 @@ static void add_ended_training(
     run_totals_add_ended(&run->totals, ended);
     run->result.suspensions += ended->run->yield.suspensions + ended->run->yield.pauses;
     run->result.moves += ended->run->yield.moves;
+    run->result.memory_waits += ended->run->memory_wait.count;
+    run->result.memory_wait_s += (double)ended->run->memory_wait.waited_us / (double)SECOND_US;
     if (run->simulation->completions)
         add_completion(run, ended);
     if (run->simulation->users)
@@ -191,30 +193,41 @@ static int64_t next_bytes(const struct simulation_run *run, const struct simulat
 }
 
 /* Tests whether a failed allocation of the task may wait for memory. One that has waited and was
- * denied fails. A task on several GPUs never waits: while it waited on one, it would hold memory on
- * the others. */
+ * denied fails. */
 static bool may_wait(const struct simulation_run *run, const struct simulated_task *task)
 {
-    return run->simulation->settings.preload && !task->is_refused && task->running.n_places == 1;
+    return run->simulation->settings.preload && !task->is_refused;
 }
 
-/* Takes the next memory step on each place. Returns 0, GPU_MEMORY_FULL or -ENOMEM. */
+/* Takes the next memory step on each place, in order; on those that have it already, no more. So a
+ * task that waits on one GPU keeps its memory on the others. Returns 0, GPU_MEMORY_FULL or -ENOMEM.
+ */
 static int take_memory(struct simulation_run *run, struct simulated_task *task)
 {
     int64_t bytes = next_bytes(run, task);
     int r = 0;
-    for (int i = 0; i < task->running.n_places && r == 0 && bytes > 0; i++) {
-        struct place *place = &run->gpus.places[task->running.places[i]];
-        r = gpu_memory_take(&place->memory, task->running.id, bytes);
+    while (r == 0 && task->places_stepped < task->running.n_places) {
+        struct place *place = &run->gpus.places[task->running.places[task->places_stepped]];
+        r = bytes > 0 ? gpu_memory_take(&place->memory, task->running.id, bytes) : 0;
+        task->places_stepped += r == 0;
     }
     return r;
 }
 
+void simulated_task_plan_memory_step(
+    struct simulation_run *run, struct simulated_task *task, int64_t time_us)
+{
+    task->step_us = time_us;
+    simulation_run_wake(run, WAKE_MEMORY_STEP, time_us, task->running.id, task->attempt);
+}
+
+/* At its time after the start, or at once if the task waited or was stopped until after that. */
 static void schedule_memory_step(struct simulation_run *run, struct simulated_task *task)
 {
     double due_s = gpu_memory_due_s(run->simulation->laws, task->solo_s, task->memory_steps);
-    simulation_run_wake(run, WAKE_MEMORY_STEP, task->start_us + llround(due_s * (double)SECOND_US),
-        task->running.id, task->attempt);
+    int64_t due_us = task->start_us + llround(due_s * (double)SECOND_US);
+    int64_t now_us = sim_now_us(run->sim);
+    simulated_task_plan_memory_step(run, task, due_us > now_us ? due_us : now_us);
 }
 
 void simulated_task_on_memory_step(struct simulation_run *run, const struct sim_wakeup *wakeup)
@@ -222,8 +235,9 @@ void simulated_task_on_memory_step(struct simulation_run *run, const struct sim_
     struct simulated_task *task = run->tasks[wakeup->subject];
     if (!task || task->attempt != wakeup->version)
         return; /* of an attempt that has ended */
-    if (task->memory_steps == MEMORY_STEPS && !task->waits)
-        return; /* it was suspended meanwhile: it has all its memory */
+    if (task->step_us != wakeup->time_us)
+        return; /* it was suspended meanwhile, or has taken the step */
+    task->step_us = TIME_NEVER;
     int r = task->is_refused ? GPU_MEMORY_FULL : take_memory(run, task);
     simulation_run_check(run, r);
     if (r == GPU_MEMORY_FULL && may_wait(run, task)) {
@@ -236,6 +250,7 @@ void simulated_task_on_memory_step(struct simulation_run *run, const struct sim_
     }
     bool goes_on = task->waits && task->memory_steps > 0;
     task->waits = false;
+    task->places_stepped = 0;
     if (task->memory_steps == 0 || goes_on) {
         simulated_task_prepare_change(run, &task->running);
         simulation_run_check(
@@ -277,7 +292,7 @@ void simulated_task_start(void *context, struct sim *sim, const struct task *sta
     if (task->service)
         simulated_service_start(run, task);
     task->attempt = started->attempts;
-    task->memory_steps = 0;
+    task->memory_steps = task->places_stepped = 0;
     task->waits = task->is_refused = false;
     simulation_run_check(run, sim_schedule_event(sim, &event));
     simulated_task_plan_samples(run, &task->running);

@@ -2,9 +2,10 @@
 /*
  * Giving way in the simulator: suspensions, resumptions and moves take as long as was measured
  * (core/suspension.h), by the memory that the task holds. Meanwhile it does not compute, and its
- * co-residents are not disturbed. A suspended task holds no GPU memory; it takes all of its memory
- * at once when it is resumed. A paused one keeps its memory. An allocation that finds too little
- * memory waits, where the settings have `preload`, and is tried again when the core grants it.
+ * co-residents are not disturbed. A suspended task holds no GPU memory. When it is resumed, it
+ * takes at once what it held, and then the rest, step by step. A paused one keeps its memory. An
+ * allocation that finds too little memory waits, where the settings have `preload`, and is tried
+ * again when the core grants it.
  */
 #include "base/clock.h"
 #include "sim/simulation_run.h"
@@ -21,14 +22,26 @@ static void free_memory(struct simulation_run *run, const struct simulated_task 
         gpu_memory_release(&run->gpus.places[task->running.places[i]].memory, task->running.id);
 }
 
-/* Takes all memory of the task on its places. Returns 0, GPU_MEMORY_FULL with none taken, or
- * -ENOMEM. */
-static int take_all_memory(struct simulation_run *run, struct simulated_task *task)
+/* What the task holds on each place after the steps that it has taken on all of them. */
+static int64_t restored_bytes(const struct simulation_run *run, const struct simulated_task *task)
+{
+    int64_t bytes = 0;
+    if (task->memory_steps == MEMORY_STEPS)
+        return task->type->memory_bytes;
+    for (int step = 0; step < task->memory_steps; step++)
+        bytes += memory_step_bytes(
+            task->type->memory_bytes, run->simulation->laws->context_bytes, step);
+    return bytes;
+}
+
+/* Takes the memory again that the task held, on its places. Returns 0, GPU_MEMORY_FULL with none
+ * taken, or -ENOMEM. */
+static int take_memory_again(struct simulation_run *run, struct simulated_task *task)
 {
     int r = 0;
     for (int i = 0; i < task->running.n_places && r == 0; i++)
         r = gpu_memory_take(&run->gpus.places[task->running.places[i]].memory, task->running.id,
-            task->type->memory_bytes);
+            restored_bytes(run, task));
     if (r == GPU_MEMORY_FULL)
         free_memory(run, task);
     return r;
@@ -56,10 +69,11 @@ static void begin_suspension(
     const struct suspension_cost *cost = &run->simulation->settings.suspension_cost;
     double bytes = (double)held_bytes(run, task);
     stop_computing(run, task);
-    task->memory_steps = MEMORY_STEPS; /* it gets the rest of its memory when it is resumed */
+    task->places_stepped = 0; /* what it has of the present step on some places is not restored */
+    task->step_us = TIME_NEVER;
     task->yield_us = suspension_time_us(cost, bytes);
     if (is_move)
-        task->yield_us += resumption_time_us(cost, (double)task->type->memory_bytes);
+        task->yield_us += resumption_time_us(cost, (double)restored_bytes(run, task));
     simulation_run_wake(
         run, WAKE_YIELDED, now_us + task->yield_us, task->running.id, task->attempt);
 }
@@ -70,10 +84,10 @@ static void begin_resumption(
     const struct suspension_cost *cost = &run->simulation->settings.suspension_cost;
     task->running.places = resumed->gpus;
     task->running.n_places = resumed->n_gpus;
-    int r = take_all_memory(run, task);
+    int r = take_memory_again(run, task);
     simulation_run_check(run, r);
     task->is_refused = r == GPU_MEMORY_FULL;
-    task->yield_us = resumption_time_us(cost, (double)task->type->memory_bytes);
+    task->yield_us = resumption_time_us(cost, (double)restored_bytes(run, task));
     simulation_run_wake(
         run, WAKE_YIELDED, sim_now_us(run->sim) + task->yield_us, resumed->id, task->attempt);
 }
@@ -102,7 +116,7 @@ void simulated_task_yield(
         break;
     default: /* EFFECT_GRANT_MEMORY, EFFECT_DENY_MEMORY */
         task->is_refused = effect == EFFECT_DENY_MEMORY;
-        simulation_run_wake(run, WAKE_MEMORY_STEP, sim_now_us(sim), yielding->id, task->attempt);
+        simulated_task_plan_memory_step(run, task, sim_now_us(sim));
     }
 }
 
@@ -145,13 +159,17 @@ static void answer_running(
         .task = task->running.id,
         .yielded.took_us = task->yield_us};
     simulation_run_check(run, sim_step(run->sim, &event));
-    if (task->waits) { /* the core has granted it all its memory */
+    if (task->waits) { /* its allocation is tried again */
         task->waits = false;
         event.kind = EVENT_MEMORY_WAIT_END;
         simulation_run_check(run, sim_step(run->sim, &event));
     }
-    if (core_task(sim_core(run->sim), event.task)->state == TASK_RUNNING)
+    if (core_task(sim_core(run->sim), event.task)->state != TASK_RUNNING)
+        return;
+    if (task->memory_steps > 0) /* else it computes from its first step on */
         compute_again(run, task);
+    if (task->memory_steps < MEMORY_STEPS)
+        simulated_task_plan_memory_step(run, task, event.time_us);
 }
 
 static void answer_moved(
@@ -160,7 +178,7 @@ static void answer_moved(
     free_memory(run, task);
     simulated_task_plan_samples(run, &task->running);
     task->running.places = moving->run->yield.to_gpus;
-    int r = take_all_memory(run, task);
+    int r = take_memory_again(run, task);
     simulation_run_check(run, r);
     if (r == GPU_MEMORY_FULL) {
         answer_failed(run, task);

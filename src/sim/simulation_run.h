@@ -60,6 +60,8 @@ struct simulated_task {
     int64_t start_us;   /* of the attempt */
     int attempt;        /* the number of the running attempt; 0: none runs */
     int memory_steps;   /* taken by the attempt */
+    int64_t step_us;    /* when it takes the next step; TIME_NEVER: not before it is resumed */
+    int places_stepped; /* places on which it has taken the step that it is at, from the first */
     int finish_version; /* counts planned ends: only the last plan counts */
     bool waits;         /* an allocation of it waits for memory */
     bool is_refused;    /* its resumption finds too little memory, or its allocation fails */
@@ -125,6 +127,10 @@ void simulated_task_forget_if_done(struct simulation_run *run, uint64_t id);
 
 /* WAKE_MEMORY_STEP: the attempt allocates its next part of memory, or fails to. */
 void simulated_task_on_memory_step(struct simulation_run *run, const struct sim_wakeup *wakeup);
+
+/* Plans the next memory step, instead of one that is planned. */
+void simulated_task_plan_memory_step(
+    struct simulation_run *run, struct simulated_task *task, int64_t time_us);
 
 /* WAKE_FINISH: the attempt has done its work, if the plan is still the last. */
 void simulated_task_on_finish(struct simulation_run *run, const struct sim_wakeup *wakeup);

@@ -33,6 +33,7 @@ KEYS = [
     "failed",
     "left_out",
 ]
+GIVING_WAY = ["suspensions", "moves", "max_stretch", "memory_waits", "memory_wait_s"]
 
 
 def laws():
@@ -596,7 +597,7 @@ class Results(SimulateCase):
         self.assertEqual(list(waits), KEYS)
         self.assertAlmostEqual(waits["total_s"], 7300, delta=5)
         goes_first = self.simulate(*arrivals, **run, preempt="yes")
-        self.assertEqual(list(goes_first), KEYS + ["suspensions", "moves", "max_stretch"])
+        self.assertEqual(list(goes_first), KEYS + GIVING_WAY)
         self.assertEqual((goes_first["suspensions"], goes_first["moves"]), (1, 0))
         # 20.4 s to suspend 29.3 GiB, 100 s, and 6 s to resume it: so much later the long one ends.
         self.assertAlmostEqual(goes_first["total_s"], 7200 + 20.4 + 100 + 6, delta=5)
@@ -609,6 +610,26 @@ class Results(SimulateCase):
         run.update(policy="las", known="none", sharing="streams")
         self.assertEqual(self.simulate(*arrivals, **run, preempt="yes")["suspensions"], 1)
         self.assertIn("use predictive or las", self.complaint_of("--policy=magm", "--preempt"))
+
+    def test_orders_that_are_simulated(self):
+        self.tasks = self.write(
+            "tasks.csv",
+            "task,gpus,solo_s,memory_mib,smact,gract,dram,power_w\n"
+            "both,2,100,30000,0.9,1,0.1,135\nlong,1,6000,30000,0.9,1,0.1,135\n"
+            "short,1,2000,30000,0.9,1,0.1,135\nshortest,1,1000,30000,0.9,1,0.1,135\n",
+        )
+        arrivals = (0, "both"), (1, "long"), (2, "short"), (3, "shortest")
+        run = {"policy": "predictive", "known": "all", "gpus": "2xA100-40GB", "preempt": "yes"}
+        soonest_first = self.simulate(*arrivals, **run)
+        self.assertAlmostEqual(soonest_first["total_s"], 100 + 1000 + 6000, delta=5)
+        # The long one first: no task waits for it, and two others have the other GPU in turn.
+        best = self.simulate(*arrivals, **run, look_ahead="yes")
+        self.assertAlmostEqual(best["total_s"], 100 + 6000, delta=5)
+        self.assertAlmostEqual(best["avg_jct_s"], soonest_first["avg_jct_s"], delta=5)
+        for words in (["--policy=predictive"], ["--policy=las", "--preempt"]):
+            self.assertIn(
+                "--policy=predictive --preempt", self.complaint_of("--look-ahead", *words)
+            )
 
     def test_sharing_that_is_chosen(self):
         self.tasks = self.write(
@@ -633,13 +654,57 @@ class Results(SimulateCase):
         arrivals = (0, "long"), (1, "long")
         run = {"policy": "magm", "gpus": "1xA100-40GB", "sharing": "streams", "slots": "10m"}
         turns = self.simulate(*arrivals, **run)
-        self.assertEqual(list(turns), KEYS + ["suspensions", "moves", "max_stretch"])
+        self.assertEqual(list(turns), KEYS + GIVING_WAY)
         # Slots of at least 20 times 26 s: 5 or 6 for each of the two.
         self.assertIn(turns["suspensions"], (8, 9, 10))
         self.assertGreater(turns["avg_jct_s"], 5600)
         self.assertLess(turns["max_stretch"], 2.1)
         self.assertEqual(self.simulate(*arrivals, **{**run, "sharing": "mps"})["suspensions"], 0)
         self.assertIn("one of the two", self.complaint_of("--slots=10m", "--preempt"))
+
+    def test_allocations_that_wait(self):
+        self.tasks = self.write(
+            "tasks.csv",
+            "task,gpus,solo_s,memory_mib,smact,gract,dram,power_w\n"
+            "a,1,600,20000,0.2,0.3,0.1,135\nb,1,600,30000,0.2,0.3,0.1,135\n"
+            "wide,2,600,30000,0.2,0.3,0.1,135\nb2,1,600,10400,0.2,0.3,0.1,135\n"
+            "tiny,1,600,4000,0.2,0.3,0.1,135\nfull,1,600,40200,0.2,0.3,0.1,135\n"
+            "brief,1,20,4000,0.2,0.3,0.1,135\n",
+        )
+        run = {"policy": "rr", "estimator": "none", "known": "none", "sharing": "streams"}
+        run.update(min_free_gib=0, margin_gib=0, smact_max=1)
+        arrivals = (0, "a"), (90, "b")
+        # 50,000 MiB are more than the GPU has: b crashes, or a gives way to its allocation.
+        crashes = self.simulate(*arrivals, **run, gpus="1xA100-40GB")
+        self.assertEqual((list(crashes), crashes["oom"]), (KEYS, 1))
+        waits = self.simulate(*arrivals, **run, gpus="1xA100-40GB", preload="yes")
+        self.assertEqual(list(waits), KEYS + GIVING_WAY)
+        self.assertEqual((waits["oom"], waits["suspensions"], waits["memory_waits"]), (0, 1, 1))
+        self.assertGreater(waits["memory_wait_s"], 13)  # so long 19.5 GiB take to leave
+        # On GPU 1, beside tiny, there is enough memory: b is moved there.
+        three = (0, "a"), (1, "tiny"), (90, "b")
+        moved = self.simulate(*three, **run, gpus="2xA100-40GB", preload="yes")
+        self.assertEqual((moved["oom"], moved["moves"], moved["suspensions"]), (0, 1, 0))
+        # Not even the context of the last one fits on GPU 0. It computes only after the move.
+        early = (0, "full"), (1, "brief"), (120, "tiny")
+        moved = self.simulate(*early, **run, gpus="2xA100-40GB", preload="yes")
+        self.assertEqual((moved["completed"], moved["oom"], moved["moves"]), (3, 0, 1))
+        self.assertAlmostEqual(moved["total_s"], 720, delta=3)
+        # A task on two GPUs waits for the one that is full.
+        wide = self.simulate((0, "a"), (90, "wide"), **run, gpus="2xA100-40GB", preload="yes")
+        self.assertEqual((wide["completed"], wide["oom"], wide["memory_waits"]), (2, 0, 1))
+        # 624 MiB of a GPU are the driver's: 30,000 + 10,400 do not fit, and one try shows it. If
+        # they count as free, the allocation is tried with each sample.
+        tight = (0, "b"), (90, "b2")
+        short = self.simulate(*tight, **run, gpus="1xA100-40GB", preload="yes")
+        self.assertEqual((short["oom"], short["memory_waits"]), (0, 1))
+        tried = self.simulate(*tight, **run, gpus="1xA100-40GB", make_room="yes")
+        self.assertEqual(tried["oom"], 0)
+        self.assertGreater(tried["memory_waits"], 400)
+        words = [f"--{name.replace('_', '-')}={value}" for name, value in run.items()]
+        trace = ("--trace", self.trace(*arrivals), "--tasks", self.tasks)
+        out = self.colloc("simulate", *trace, "--gpus=A100-40GB", "--preload", *words)
+        self.assertRegex(out, r"Memory +1 allocations waited, 0:\d\d in all\n")
 
     def test_making_room(self):
         self.tasks = self.write(

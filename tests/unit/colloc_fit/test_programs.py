@@ -26,8 +26,10 @@ class Programs(unittest.TestCase):
             "fit-sharing",
             "judge-predictive",
             "judge-preempt",
+            "judge-waits",
             "study-auto",
             "study-bound",
+            "study-orders",
             "study-regression",
             "study-trace",
         ):

@@ -490,6 +490,7 @@ static struct walk start_walk(uint64_t seed)
     settings.suspend_unused_us = seed % 3 == 0 ? 0 : SECOND_US;
     settings.can_pause = seed % 3 != 0;
     settings.preempt = seed % 2 != 0;
+    settings.look_ahead = seed % 4 == 1;
     settings.make_room = seed % 3 != 1;
     settings.user_limits.tasks = (int)draw(&walk, 4);
     settings.user_limits.gpus = seed % 2 ? GPUS_MAX + 2 : 0;
