@@ -2,7 +2,7 @@
 /*
  * Runs trainings in conda environments by `conda run`, which also sets the variables that an
  * environment's activation sets. colloc creates no environment: that downloads packages for
- * minutes, and is a command of its own (`conda env create -f conda.yaml`).
+ * minutes, and is a separate command (`conda env create -f conda.yaml`).
  */
 #include "bench/conda_environment.h"
 
@@ -113,7 +113,7 @@ char **conda_command(const char *program, const char *name, char **argv)
 }
 
 /* Is this name the first word of a line? */
-static bool lists(const char *text, const char *name)
+static bool lists_name(const char *text, const char *name)
 {
     struct span rest = span_of(text), line;
     size_t size = strlen(name);
@@ -143,7 +143,7 @@ int conda_environment_check(const char *program, const char *name, struct fault 
     int r = program_run(&run, text, TEXT_MAX, &status, fault);
     if (r == 0 && status != 0)
         r = fault_set(fault, EIO, "%s env list: exit status %d: %.200s", program, status, text);
-    else if (r == 0 && !lists(text, name))
+    else if (r == 0 && !lists_name(text, name))
         r = fault_set(fault, ENOENT,
             "%s has no environment '%.60s': create it with `%s env create -f conda.yaml`", program,
             name, program);

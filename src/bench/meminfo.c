@@ -33,31 +33,31 @@ static struct reading value_of(const char *text, const char *name)
     return READING_NONE;
 }
 
-static struct reading sum(struct reading a, struct reading b)
+static struct reading reading_add(struct reading a, struct reading b)
 {
     return a.valid && b.valid ? reading_of(a.value + b.value) : READING_NONE;
 }
 
-static struct reading difference(struct reading a, struct reading b)
+static struct reading reading_subtract(struct reading a, struct reading b)
 {
     return a.valid && b.valid && a.value >= b.value ? reading_of(a.value - b.value) : READING_NONE;
 }
 
 void meminfo_parse(const char *text, struct meminfo *ret_memory)
 {
-    struct reading cached = sum(value_of(text, "Cached"), value_of(text, "SReclaimable"));
+    struct reading cached = reading_add(value_of(text, "Cached"), value_of(text, "SReclaimable"));
     *ret_memory = (struct meminfo){
         .total = value_of(text, "MemTotal"),
         .free = value_of(text, "MemFree"),
         .shared = value_of(text, "Shmem"),
-        .buffers_cache = sum(value_of(text, "Buffers"), cached),
+        .buffers_cache = reading_add(value_of(text, "Buffers"), cached),
         .available = value_of(text, "MemAvailable"),
         .swap_total = value_of(text, "SwapTotal"),
         .swap_free = value_of(text, "SwapFree"),
     };
-    ret_memory->used = difference(
-        difference(ret_memory->total, ret_memory->free), ret_memory->buffers_cache);
-    ret_memory->swap_used = difference(ret_memory->swap_total, ret_memory->swap_free);
+    ret_memory->used = reading_subtract(
+        reading_subtract(ret_memory->total, ret_memory->free), ret_memory->buffers_cache);
+    ret_memory->swap_used = reading_subtract(ret_memory->swap_total, ret_memory->swap_free);
 }
 
 void meminfo_print_names(FILE *csv)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Turns a specification into a table. As in radT each combination is a workload of its own, the
+ * Turns a specification into a table. As in radT each combination is a separate workload, the
  * last parameter changes fastest, and a parameter becomes an option of the script:
  *
  *     name: sweep                      Experiment,Workload,Name,...,Devices,...,File,Params
@@ -43,7 +43,7 @@ struct sweep {
     size_t n_parameters, n_combinations;
 };
 
-static int wrong(const struct sweep *sweep, const char *what, const char *name)
+static int report_mistake(const struct sweep *sweep, const char *what, const char *name)
 {
     return fault_set(sweep->fault, EINVAL, "%s: %s%.60s", sweep->path, what, name);
 }
@@ -79,18 +79,18 @@ static int add_parameter(struct sweep *sweep, const char *name, const yaml_node_
 {
     const yaml_node_t *values = member_of(sweep, node, "values");
     if (!name || !*name || strpbrk(name, " \t\r\n"))
-        return wrong(sweep, "a parameter's name must be a word", "");
+        return report_mistake(sweep, "a parameter's name must be a word", "");
     if (sweep->n_parameters == PARAMETERS_MAX)
-        return wrong(sweep, "too many parameters, the first of them: ", name);
+        return report_mistake(sweep, "too many parameters, the first of them: ", name);
     if (!values || values->type != YAML_SEQUENCE_NODE ||
         values->data.sequence.items.start == values->data.sequence.items.top)
-        return wrong(
+        return report_mistake(
             sweep, "a parameter must have a list of values, as in 'values: [1, 2]': ", name);
     size_t n = (size_t)(values->data.sequence.items.top - values->data.sequence.items.start);
     for (size_t i = 0; i < n; i++)
         if (!scalar_of(
                 yaml_document_get_node(sweep->document, values->data.sequence.items.start[i])))
-            return wrong(sweep, "a value is a list or a mapping, of the parameter ", name);
+            return report_mistake(sweep, "a value is a list or a mapping, of the parameter ", name);
     sweep->parameters[sweep->n_parameters++] = (struct parameter){name, values, n};
     if (n > COMBINATIONS_MAX / sweep->n_combinations)
         return fault_set(
@@ -105,9 +105,9 @@ static int read_parameters(struct sweep *sweep, const yaml_node_t *root)
     const char *method = scalar_of(member_of(sweep, root, "method"));
     int r = 0;
     if (method && strcmp(method, "grid") != 0)
-        return wrong(sweep, "the method must be grid, not ", method);
+        return report_mistake(sweep, "the method must be grid, not ", method);
     if (!all || all->type != YAML_MAPPING_NODE)
-        return wrong(sweep, "it has no mapping 'parameters'", "");
+        return report_mistake(sweep, "it has no mapping 'parameters'", "");
     for (const yaml_node_pair_t *pair = all->data.mapping.pairs.start;
          r == 0 && pair < all->data.mapping.pairs.top; pair++)
         r = add_parameter(sweep, scalar_of(yaml_document_get_node(sweep->document, pair->key)),
@@ -183,7 +183,7 @@ static int make_table(struct sweep *sweep, char **ret_table)
     const yaml_node_t *root = yaml_document_get_root_node(sweep->document);
     size_t size;
     if (!scalar_of(member_of(sweep, root, "file")))
-        return wrong(sweep, "it names no 'file'", "");
+        return report_mistake(sweep, "it names no 'file'", "");
     int r = read_parameters(sweep, root);
     if (r < 0)
         return r;

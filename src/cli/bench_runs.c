@@ -29,7 +29,7 @@
 enum { OUTPUT_MAX = 1 << 16, NAME_SIZE = 512 };
 
 /* Runs the program. `file`: NULL for "check". `ret_output`: for the caller to free, or NULL. */
-static int ask(const char *action, const char *file, struct fault *fault, char **ret_output)
+static int run_program(const char *action, const char *file, struct fault *fault, char **ret_output)
 {
     const char *const words[] = {"colloc.tracking.bench_runs", action, file, NULL};
     const struct python_program program = {
@@ -46,7 +46,7 @@ static int ask(const char *action, const char *file, struct fault *fault, char *
 
 int bench_runs_check(struct fault *fault)
 {
-    return ask("check", NULL, fault, NULL);
+    return run_program("check", NULL, fault, NULL);
 }
 
 static int write_description(
@@ -73,7 +73,7 @@ static int send_description(const char *action, const char *folder,
     if (r < 0)
         fault_set(&fault, -r, "%s", strerror(-r));
     else
-        r = ask(action, path, &fault, ret_output);
+        r = run_program(action, path, &fault, ret_output);
     if (r < 0)
         print_error("MLflow: %s", fault.text);
     return r;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The cluster_log.csv of SenseTime's Helios traces (README.md of the repository HeliosData by
- * S-Lab-System-Group): a line of names, then one of each job of a Slurm cluster. `duration` is in
- * seconds; where it is missing, it is the time from start_time to end_time. A job that was cancelled
- * before it started has "None" or nothing as its start_time.
+ * S-Lab-System-Group): a line of names, then one of each job of a Slurm cluster. `duration` is
+ * in seconds; where it is missing, it is the time from start_time to end_time. A job that was
+ * cancelled before it started has "None" or nothing as its start_time.
  *
  *     job_id,user,vc,gpu_num,cpu_num,node_num,state,submit_time,start_time,end_time,duration,queue
  *     1,u1,vc1,8,64,1,FAILED,2020-06-09 18:41:27,2020-06-09 18:41:30,2020-06-09 18:45:39,249,3
