@@ -451,11 +451,14 @@ def measure_runs(output, seconds, gpus, runs):
 def estimate(colloc, output, name, way, gpu):
     _, batch, words, _ = MODELS[name]
     shape = f"--seq={words}" if words else "--input=3x224x224"
+    parallel, _, offload = way.partition("+")
+    more = [f"--offload={offload}"] if offload else []
+    more += [f"--micro-batches={MICRO_BATCHES}"] if way == "pp" else []
     done = subprocess.run(
         [
             colloc, "estimate", os.path.join(output, f"{name}.txt"), f"--batch={batch}", shape,
-            "--optimizer=adamw", "--precision=fp32", f"--gpus={RANKS}", f"--parallel={way}",
-            f"--gpu={gpu}", "--json",
+            "--optimizer=adamw", "--precision=fp32", f"--gpus={RANKS}", f"--parallel={parallel}",
+            f"--gpu={gpu}", "--json", *more,
         ],
         capture_output=True,
         text=True,

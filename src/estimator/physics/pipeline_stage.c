@@ -4,8 +4,8 @@
  * PyTorch's torch.distributed.pipelining runs it.
  *
  * The repeated blocks are divided evenly; the first stage also has what is before them, the last
- * one what is behind. A text without as many blocks as stages is cut where the parameters are. Stage
- * s of p (from 0) begins p - s micro-batches before the first backward pass, so it holds what
+ * one what is behind. A text without as many blocks as stages is cut where the parameters are.
+ * Stage s of p (from 0) begins p - s micro-batches before the first backward pass, so it holds what
  * autograd keeps of that many, or of all if there are fewer:
  *
  *     p = 4, 8 micro-batches: 4, 3, 2 and 1 of them in the stages
@@ -89,7 +89,7 @@ static double mark_received(const struct tape *tape, const struct stage *stage, 
 }
 
 /* An operation that multiplies by the weight of another stage's has a copy of it. */
-static void localise(const struct stage *stage, struct op *op)
+static void localise_weight(const struct stage *stage, struct op *op)
 {
     if (op->tied_to == TAPE_NONE)
         return;
@@ -144,7 +144,7 @@ static int replay_stage(const struct tape *whole, const struct stage *stage,
     if (r == 0) {
         tape.parameters = tape.loose_parameters;
         for (size_t i = 0; i < tape.n_ops; i++) {
-            localise(stage, &tape.ops[i]);
+            localise_weight(stage, &tape.ops[i]);
             tape.parameters += parameters_of(&tape.ops[i]);
         }
         if (!is_last) {

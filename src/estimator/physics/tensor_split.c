@@ -2,14 +2,14 @@
 /*
  * Divides products as Megatron-LM does (arXiv:1909.08053), and PyTorch's parallelize_module with
  * ColwiseParallel and RowwiseParallel. Within a repeated block a product whose input is whole is
- * divided by columns, so each process has a part of its output; a product whose input is such a part
- * is divided by rows, and the processes add their outputs, which are whole again:
+ * divided by columns, so each process has a part of its output; a product whose input is such a
+ * part is divided by rows, and the processes add their outputs, which are whole again:
  *
  *     whole -> query, key, value (columns) -> part -> attention -> part -> output (rows) -> whole
  *     whole -> up (columns) -> part -> activation -> part -> down (rows) -> whole
  *
- * What follows from the dataflow: additions to the whole stream and normalisations stay whole, as do
- * embeddings and the head, which are outside of the blocks. Convolutions are not divided. A text
+ * What follows from the dataflow: additions to the whole stream and normalisations stay whole, as
+ * do embeddings and the head, which are outside of the blocks. Convolutions are not divided. A text
  * without blocks is divided throughout, but for its last product.
  */
 #include "estimator/physics/tensor_split.h"
