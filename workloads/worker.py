@@ -4,8 +4,11 @@
 {"do": "load", "model": NAME}   -> {"ready": true}         builds the model, makes the first steps
 {"do": "run", "seconds": S}     -> {"steps": ..., ...}     trains, synchronises after each step
 {"do": "epoch", "steps": N}     -> {"epoch_s": ..., ...}   trains, synchronises at the end only
+     with "profiled": true                                 under torch.profiler; "profiler_s": what
+                                                           its start and end take besides
 {"do": "drop"}                  -> {"dropped": true}
 """
+import contextlib
 import gc
 import json
 import resource
@@ -45,14 +48,26 @@ def run(step, seconds):
     }
 
 
-def epoch(step, steps):
-    processor_s, began = time.process_time(), time.monotonic()
-    for _ in range(steps):
-        step()
-    torch.cuda.synchronize()
+def profiler(wanted):
+    if not wanted:
+        return contextlib.nullcontext()
+    activity = torch.profiler.ProfilerActivity
+    return torch.profiler.profile(activities=[activity.CPU, activity.CUDA])
+
+
+def epoch(step, steps, profiled=False):
+    asked = time.monotonic()
+    with profiler(profiled):
+        processor_s, began = time.process_time(), time.monotonic()
+        for _ in range(steps):
+            step()
+        torch.cuda.synchronize()
+        epoch_s = time.monotonic() - began
+        processor_s = time.process_time() - processor_s
     return {
-        "epoch_s": time.monotonic() - began,
-        "processor_s": time.process_time() - processor_s,
+        "epoch_s": epoch_s,
+        "profiler_s": time.monotonic() - asked - epoch_s,
+        "processor_s": processor_s,
         "resident_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
         "reserved_mib": torch.cuda.max_memory_reserved() / 2**20,
     }
@@ -71,7 +86,7 @@ def main():
             elif command["do"] == "run":
                 answer = run(step, command["seconds"])
             elif command["do"] == "epoch":
-                answer = epoch(step, command["steps"])
+                answer = epoch(step, command["steps"], command.get("profiled", False))
             else:
                 step = None
                 gc.collect()

@@ -19,6 +19,12 @@ PROGRAMS is a folder with collocd, colloc and colloc-shim (scripts/bundle makes 
     light, heavy
                epochs of a small and of a large training with and without monitors, in turns
                (table 3.2, figures 3.2 and 3.3)
+    light-profilers, heavy-profilers
+               the same trainings beside one monitor of each kind, under PyTorch's profiler, as a
+               task that is ready for `colloc profile`, and while that records (table 3.2); about 90
+               s each
+    light-ncu, heavy-ncu
+               one step under Nsight Compute and without
 
 No setting of the GPU is changed. Each part is written when it is measured: an interrupted study
 keeps what it has.
@@ -26,6 +32,7 @@ keeps what it has.
 import contextlib
 import csv
 import ctypes
+import glob
 import json
 import os
 import shutil
@@ -35,7 +42,7 @@ import sys
 import tempfile
 import time
 
-from colloc_fit.machine import nvidia_smi, run_action
+from colloc_fit.machine import nvidia_smi, run_action, wait_for_daemon
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BLOCKS, THREADS = (1, 32, 132, 1024, 4224), (1, 32, 128, 1024)
@@ -49,6 +56,11 @@ EPOCHS = {
     "heavy": ("heavy", 20, 3),
 }  # the model, steps of an epoch, epochs in a turn
 ROUNDS = 5
+# Of the profilers: shorter epochs, since a trace has a line for each kernel; fewer rounds.
+PROFILED_EPOCHS = {"light": ("digits", 300, 3), "heavy": ("heavy", 15, 2)}
+PROFILED_ROUNDS, PROFILED_FOR_S, TRACE_LIMIT_S = 3, 1, 25
+PROFILED_LIMIT_S = 55  # no round begins later
+NCU_STEPS, NCU_LIMIT_S = 1, 45
 CALLS = 100
 SLICES, SLICE_S = 5, 10
 SMI_QUERY = [
@@ -186,19 +198,23 @@ class Worker:
         self.process = subprocess.Popen(
             [*wrapper, *worker], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
+        self.input, self.output = self.process.stdin, self.process.stdout
         self.reply()
         self.call(do="load", model=model)
 
     def reply(self):
-        return json.loads(self.process.stdout.readline())
+        for line in self.output:  # a profiler may print lines as well
+            if line.startswith("{"):
+                return json.loads(line)
+        raise EOFError("the training process has ended")
 
     def call(self, **command):
-        self.process.stdin.write(json.dumps(command) + "\n")
-        self.process.stdin.flush()
+        self.input.write(json.dumps(command) + "\n")
+        self.input.flush()
         return self.reply()
 
     def close(self):
-        self.process.stdin.close()
+        self.input.close()
         self.process.wait(timeout=60)
 
 
@@ -298,7 +314,7 @@ def running(command, folder):
         )
         time.sleep(0.7)  # the start of the monitor is not measured
         try:
-            yield process.pid
+            yield process
         finally:
             process.terminate()
             process.wait(timeout=30)
@@ -308,7 +324,8 @@ def turn(worker, command, steps, epochs):
     """Times of `epochs` epochs beside one monitor, and what the monitor took."""
     if command is None:
         return {"epochs": [worker.call(do="epoch", steps=steps) for _ in range(epochs)]}
-    with tempfile.TemporaryDirectory() as folder, running(command, folder) as pid:
+    with tempfile.TemporaryDirectory() as folder, running(command, folder) as monitor:
+        pid = monitor.pid
         before = processor_s(pid), bytes_in(folder), time.monotonic()
         times = [worker.call(do="epoch", steps=steps) for _ in range(epochs)]
         took = time.monotonic() - before[2]
@@ -329,6 +346,136 @@ def measure_overhead(study, name):
         for monitor, command in seen.items()
     ]
     worker.close()
+    return {"model": model, "steps": steps, "turns": turns}
+
+
+# ---- what profilers cost ----
+
+
+class TaskWorker(Worker):
+    """The same process as a task of a collocd, ready for `colloc profile`. It reads and writes
+    named pipes, since a task's standard input is empty."""
+
+    def __init__(self, study, model, folder):
+        self.command = [study.colloc, f"--socket={folder}/s"]
+        self.folder = folder
+        pipes = [os.path.join(folder, name) for name in ("commands", "replies")]
+        for pipe in pipes:
+            os.mkfifo(pipe)
+        worker = [sys.executable, os.path.join(TOP, "workloads", "worker.py")]
+        through = ["sh", "-c", 'in=$1 out=$2; shift 2; exec "$@" <"$in" >"$out"', "sh", *pipes]
+        self.task = json.loads(
+            self.colloc("submit", "--json", "--profile=torch", "--gpus=1", "--", *through, *worker)
+        )["id"]
+        # Both ends open at the same time, in the order in which the task's shell opens them.
+        self.input = open(pipes[0], "w", encoding="utf-8")
+        self.output = open(pipes[1], encoding="utf-8")
+        self.reply()
+        self.call(do="load", model=model)
+
+    def colloc(self, *arguments):
+        return subprocess.run(
+            [*self.command, *arguments],
+            cwd=self.folder,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=True,
+        ).stdout
+
+    def traces(self):
+        """How many traces are complete."""
+        return sum(map(is_complete_json, glob.glob(f"{self.folder}/colloc-{self.task}.torch*")))
+
+    def close(self):
+        self.input.close()
+        self.output.close()
+        self.colloc("wait", str(self.task))
+
+
+def is_complete_json(path):
+    try:
+        with open(path, encoding="utf-8") as file:
+            json.load(file)
+    except ValueError:
+        return False
+    return True
+
+
+def recorded_epochs(worker, steps):
+    """The epochs from the request of a recording until its trace is complete, and how long that
+    took."""
+    before, began, epochs = worker.traces(), time.monotonic(), []
+    worker.colloc("profile", f"--for={PROFILED_FOR_S}s", str(worker.task))
+    while worker.traces() == before:
+        if time.monotonic() - began > TRACE_LIMIT_S:
+            raise TimeoutError(f"no trace within {TRACE_LIMIT_S} s")
+        epochs.append(worker.call(do="epoch", steps=steps))
+    return {"epochs": epochs, "until_trace_s": time.monotonic() - began}
+
+
+def profiler_turns(study, name, workers):
+    """One round: each way once, without a profiler first."""
+    _, steps, epochs = PROFILED_EPOCHS[name]
+    plain, profiled, task = workers
+    seen = monitors(study)
+    for monitor in ("none", "top", "nvidia-smi, staying", "colloc, 1 s", "dcgmi, staying"):
+        if monitor in seen:
+            yield {"monitor": monitor, **turn(plain, seen[monitor], steps, epochs)}
+    yield {
+        "monitor": "torch profiler",
+        "epochs": [profiled.call(do="epoch", steps=steps, profiled=True) for _ in range(epochs)],
+    }
+    yield {"monitor": "torch profiler, after it", **turn(profiled, None, steps, epochs)}
+    yield {"monitor": "colloc profile, ready", **turn(task, None, steps, epochs)}
+    yield {"monitor": "colloc profile, recording", **recorded_epochs(task, steps)}
+
+
+def measure_ncu(model):
+    """Few steps under Nsight Compute, and the same without; or why that does not work."""
+    if not shutil.which("ncu"):
+        return {"error": "there is no ncu"}
+    script = (
+        f"import sys; sys.path.insert(0, {os.path.join(TOP, 'workloads')!r})\n"
+        "import json, torch, worker\n"
+        f"step = worker.load({model!r})\n"
+        "torch.cuda.profiler.start()\n"
+        f"print(json.dumps(worker.epoch(step, {NCU_STEPS})))\n"
+    )
+    command, wrapper = [sys.executable, "-c", script], ["ncu", "--profile-from-start=off"]
+    try:
+        done = [
+            subprocess.run(
+                arguments, capture_output=True, text=True, timeout=NCU_LIMIT_S, check=False
+            )
+            for arguments in (command, [*wrapper, *command])
+        ]
+    except subprocess.TimeoutExpired:
+        return {"error": f"longer than {NCU_LIMIT_S} s"}
+    lines = [[line for line in run.stdout.splitlines() if line[:1] == "{"] for run in done]
+    failed = [line for line in done[1].stdout.splitlines() if "==ERROR==" in line]
+    if failed or not all(lines):
+        return {"error": "\n".join(failed) or (done[0].stderr + done[1].stderr)[-2000:]}
+    return {"plain": json.loads(lines[0][0]), "ncu": json.loads(lines[1][0]), "steps": NCU_STEPS}
+
+
+def measure_profilers(study, name):
+    """The daemon of the task runs throughout: what it takes is that of the row "colloc, 1 s"."""
+    model, steps, _ = PROFILED_EPOCHS[name]
+    turns, limit = [], time.monotonic() + PROFILED_LIMIT_S
+    with tempfile.TemporaryDirectory() as folder:
+        command = [study.collocd, f"--socket={folder}/s", f"--state-dir={folder}/state"]
+        with running([*command, f"--shim={study.shim}", "--gpus=0"], folder) as daemon:
+            if not wait_for_daemon(os.path.dirname(study.colloc), f"{folder}/s", daemon):
+                raise OSError("collocd does not answer")
+            task = TaskWorker(study, model, folder)  # first: it is placed on an idle GPU
+            workers = Worker(model), Worker(model), task
+            workers[1].call(do="epoch", steps=2, profiled=True)  # CUPTI's start is not measured
+            for _ in range(PROFILED_ROUNDS):
+                if time.monotonic() < limit:
+                    turns += profiler_turns(study, name, workers)
+            for worker in workers:
+                worker.close()
     return {"model": model, "steps": steps, "turns": turns}
 
 
@@ -432,7 +579,8 @@ def measure_daemon(study):
                     f"--sample-period={period}",
                 ],
                 folder,
-            ) as pid:
+            ) as daemon:
+                pid = daemon.pid
                 for _ in range(SLICES):
                     began, before = time.monotonic(), processor_s(pid)
                     while time.monotonic() - began < SLICE_S:
@@ -457,6 +605,10 @@ PARTS = {
     "daemon": measure_daemon,
     "light": lambda study: measure_overhead(study, "light"),
     "heavy": lambda study: measure_overhead(study, "heavy"),
+    "light-ncu": lambda study: measure_ncu("digits"),
+    "heavy-ncu": lambda study: measure_ncu("heavy"),
+    "light-profilers": lambda study: measure_profilers(study, "light"),
+    "heavy-profilers": lambda study: measure_profilers(study, "heavy"),
 }
 
 
@@ -468,7 +620,13 @@ def measure(programs, output, *parts):
             began = time.monotonic()
             try:
                 raw[name] = PARTS[name](study)
-            except (OSError, ValueError, LookupError, subprocess.SubprocessError) as error:
+            except (
+                OSError,
+                EOFError,
+                ValueError,
+                LookupError,
+                subprocess.SubprocessError,
+            ) as error:
                 raw[name] = {"error": f"{error!r} {getattr(error, 'stderr', '') or ''}"}
             print(f"{name}: {time.monotonic() - began:.0f} s", file=sys.stderr, flush=True)
             with open(output, "w", encoding="utf-8") as file:

@@ -19,7 +19,7 @@ def draw(raw_path, folder):
     for name, part in (("square", draw_square), ("sms", draw_sms), ("memory", draw_memory)):
         if isinstance(raw.get(name), list):
             part(page, raw[name])
-    for name in ("light", "heavy"):
+    for name in ("light", "heavy", "light-profilers", "heavy-profilers"):
         if "turns" in raw.get(name, {}):
             draw_overhead(page, name, raw[name])
     page.write(folder)
@@ -113,7 +113,10 @@ def slowdowns(grouped):
 
 
 def turn_s(turn):
-    return statistics.median(epoch["epoch_s"] for epoch in turn["epochs"])
+    """The time of an epoch in this turn. A recording takes place in one or two of the epochs, so
+    its cost is in their mean."""
+    middle = statistics.mean if "until_trace_s" in turn else statistics.median
+    return middle(epoch["epoch_s"] for epoch in turn["epochs"])
 
 
 def draw_overhead(page, name, part):

@@ -52,7 +52,11 @@ static int read_line(struct columns *columns, struct fault *fault)
 /* Reads the first line of the next row, skipping blank lines and comments. */
 static int read_first_line(struct columns *columns, struct fault *fault)
 {
-    int r;
+    int r = 1;
+    if (columns->has_first) {
+        columns->has_first = false;
+        return 1;
+    }
     while ((r = read_line(columns, fault)) == 1)
         if (columns->raw[0] != '#' && columns->raw[strspn(columns->raw, " \t\r\n")])
             break;
@@ -183,12 +187,26 @@ static int allocate_lines(struct columns *columns, struct fault *fault)
     return 0;
 }
 
-static int read_names(struct columns *columns, struct fault *fault)
+static bool begins_with_name(const char *line, const char *names)
+{
+    size_t size = strcspn(names, ",");
+    return strncmp(line, names, size) == 0 && strchr(",\r\n", line[size]);
+}
+
+/* `names`: of the columns, where the table lacks them; NULL: it has them. */
+static int read_names(struct columns *columns, const char *names, struct fault *fault)
 {
     int r = allocate_lines(columns, fault);
     if (r < 0)
         return r;
     r = read_first_line(columns, fault);
+    if (r >= 0 && names && (r == 0 || !begins_with_name(columns->raw, names))) {
+        columns->has_first = r == 1;
+        columns->named = true;
+        columns->separator = ',';
+        columns->n = read_fields(columns, names, columns->names, columns->name_at, fault);
+        return columns->n < 0 ? columns->n : 0;
+    }
     if (r == 0)
         return fault_set(fault, EINVAL,
             "%s: the file is empty: a line with the names of the columns is missing",
@@ -204,20 +222,32 @@ static int read_names(struct columns *columns, struct fault *fault)
     return columns->n < 0 ? columns->n : 0;
 }
 
-int columns_open(struct columns *columns, const char *path, struct fault *fault)
+int columns_open_file_named(
+    struct columns *columns, FILE *file, const char *name, const char *names, struct fault *fault)
+{
+    *columns = (struct columns){.name = name, .file = file};
+    return read_names(columns, names, fault);
+}
+
+int columns_open_named(
+    struct columns *columns, const char *path, const char *names, struct fault *fault)
 {
     if (strcmp(path, "-") == 0)
-        return columns_open_file(columns, stdin, "standard input", fault);
+        return columns_open_file_named(columns, stdin, "standard input", names, fault);
     *columns = (struct columns){.name = path, .file = fopen(path, "re"), .owned = true};
     if (!columns->file)
         return fault_set(fault, errno, "%s: %s", path, strerror(errno));
-    return read_names(columns, fault);
+    return read_names(columns, names, fault);
+}
+
+int columns_open(struct columns *columns, const char *path, struct fault *fault)
+{
+    return columns_open_named(columns, path, NULL, fault);
 }
 
 int columns_open_file(struct columns *columns, FILE *file, const char *name, struct fault *fault)
 {
-    *columns = (struct columns){.name = name, .file = file};
-    return read_names(columns, fault);
+    return columns_open_file_named(columns, file, name, NULL, fault);
 }
 
 int columns_open_text(
@@ -227,7 +257,7 @@ int columns_open_text(
         .name = name, .file = fmemopen((void *)text, strlen(text), "r"), .owned = true};
     if (!columns->file)
         return fault_set(fault, errno, "%s: %s", name, strerror(errno));
-    return read_names(columns, fault);
+    return read_names(columns, NULL, fault);
 }
 
 void columns_close(struct columns *columns)
@@ -250,8 +280,8 @@ int columns_next(struct columns *columns, struct fault *fault)
         return r;
     int n = read_fields(columns, columns->raw, columns->row, columns->field, fault);
     if (n >= 0 && n != columns->n)
-        return columns_wrong(
-            columns, fault, "%d fields, where the first line names %d columns", n, columns->n);
+        return columns_wrong(columns, fault, "%d fields, where %s %d columns", n,
+            columns->named ? "such a table has" : "the first line names", columns->n);
     return n < 0 ? n : 1;
 }
 

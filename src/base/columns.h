@@ -24,6 +24,8 @@ struct columns {
     int64_t lines;    /* read so far */
     int64_t number;   /* of the line in which the current row begins */
     char separator;   /* ' ' means any blanks */
+    bool has_first;   /* `raw` is the first row: the table has no line of names */
+    bool named;       /* the names are those of the caller */
     struct csv_parser *parser;
     char *raw;         /* the last line that was read */
     char *names, *row; /* the first row and the current one, split into fields */
@@ -37,6 +39,18 @@ int columns_open(struct columns *columns, const char *path, struct fault *fault)
 
 /* The same for an open file, which is borrowed. */
 int columns_open_file(struct columns *columns, FILE *file, const char *name, struct fault *fault);
+
+/*
+ * The same for a comma-separated file that may lack the line of names.
+ *
+ * path:  "-" is standard input
+ * names: the names of its columns, comma-separated, for a file whose first line does not begin with
+ *        the first of them
+ */
+int columns_open_named(
+    struct columns *columns, const char *path, const char *names, struct fault *fault);
+int columns_open_file_named(
+    struct columns *columns, FILE *file, const char *name, const char *names, struct fault *fault);
 
 /* The same for a text in memory, which is borrowed. */
 int columns_open_text(

@@ -7,6 +7,7 @@
 #include "bench/bench.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdio.h>
@@ -18,6 +19,7 @@
 #include "base/array.h"
 #include "base/clock.h"
 #include "bench/environment_record.h"
+#include "bench/meminfo.h"
 #include "bench/visible_devices.h"
 #include "gpu/private_mps.h"
 #include "recorder/gpu_recorder.h"
@@ -47,6 +49,8 @@ struct group_run {
     char devices[BENCH_TASKS_MAX][DEVICES_SIZE];
     const char *device_list[BENCH_TASKS_MAX]; /* each task's entry of `devices` */
     struct private_mps mps;
+    FILE *host_memory; /* samples of the host's memory; NULL: no task asks for them */
+    char run_ids[BENCH_TASKS_MAX][BENCH_RUN_ID_SIZE];
     struct training_result results[BENCH_TASKS_MAX];
 };
 
@@ -57,6 +61,34 @@ static void sample_gpus(void *context)
     struct group_run *run = context;
     if (run->recorder.set)
         gpu_recorder_sample(&run->recorder, getpid());
+    if (run->host_memory)
+        meminfo_sample(run->host_memory, (double)clock_wall_us() / (double)SECOND_US);
+}
+
+/* Opens looks/N-R.free.csv, if a task's row names radT's listener free. */
+static int open_host_memory(struct group_run *run)
+{
+    char base[PATH_MAX], path[PATH_MAX + 16];
+    bool is_wanted = false;
+    for (int i = 0; i < run->group->n_tasks; i++)
+        is_wanted |= run->group->tasks[i].lists_host_memory;
+    if (!is_wanted)
+        return 0;
+    journal_path(run->bench->journal, "looks", run->number, run->repeat, base, sizeof base);
+    snprintf(path, sizeof path, "%s.free.csv", base);
+    run->host_memory = fopen(path, "we");
+    if (!run->host_memory)
+        return fault_set(run->bench->fault, errno, "%s: %s", path, strerror(errno));
+    meminfo_print_names(run->host_memory);
+    return 0;
+}
+
+static int close_file(struct group_run *run, FILE *file, int r)
+{
+    if (file && fclose(file) != 0 && r == 0)
+        return fault_set(
+            run->bench->fault, EIO, "cannot write all samples of '%s'", run->group->name);
+    return r;
 }
 
 static int open_samples(struct group_run *run, FILE **ret_csv)
@@ -125,6 +157,7 @@ static int run_trainings(struct group_run *run)
     const struct trainer_group trainers = {
         .group = run->group,
         .devices = run->bench->set ? run->device_list : NULL,
+        .run_ids = run->run_ids,
         .mps_pipe = *run->mps.pipe ? run->mps.pipe : NULL,
         .log_path = log_path,
         .profile_path = profile_path,
@@ -189,6 +222,8 @@ static int measure_group(struct group_run *run)
 {
     FILE *csv;
     int r = open_samples(run, &csv);
+    if (r == 0)
+        r = open_host_memory(run);
     if (r == 0) {
         gpu_recorder_query_all(&run->recorder);
         sample_gpus(run);
@@ -197,8 +232,8 @@ static int measure_group(struct group_run *run)
         sample_gpus(run);
     }
     gpu_recorder_close(&run->recorder);
-    if (csv && fclose(csv) != 0 && r == 0)
-        r = fault_set(run->bench->fault, EIO, "cannot write all samples of '%s'", run->group->name);
+    r = close_file(run, csv, r);
+    r = close_file(run, run->host_memory, r);
     if (r == 0)
         r = add_to_journal(run);
     recording_fini(&run->recording);
@@ -228,6 +263,30 @@ static void estimate_time_left(struct bench *bench)
                                        : READING_NONE;
 }
 
+/* ---- caches of files ---- */
+
+#define DROP_CACHES "/proc/sys/vm/drop_caches"
+
+int bench_can_drop_caches(struct fault *fault)
+{
+    if (access(DROP_CACHES, W_OK) == 0 && geteuid() == 0)
+        return 0;
+    return fault_set(fault, EPERM,
+        "--drop-caches: " DROP_CACHES " cannot be written: run the bench as root of the host");
+}
+
+/* Drops clean pages and the names of files: what the kernel has to write it writes first. */
+static int drop_caches(struct fault *fault)
+{
+    sync();
+    int fd = open(DROP_CACHES, O_WRONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? -1 : write(fd, "3", 1);
+    int error = errno;
+    if (fd >= 0)
+        close(fd);
+    return n == 1 ? 0 : fault_set(fault, error, DROP_CACHES ": %s", strerror(error));
+}
+
 static int run_group(struct bench *bench, size_t i, int repeat)
 {
     const struct bench_settings *settings = bench->settings;
@@ -247,8 +306,11 @@ static int run_group(struct bench *bench, size_t i, int repeat)
     progress->has_result = true;
     progress->skip = prepare_group(run, why, sizeof why);
     progress->results = progress->skip ? NULL : run->results;
+    progress->run_ids = run->run_ids;
     settings->on_begin(settings->context, progress);
-    int r = progress->skip ? 0 : measure_group(run);
+    int r = progress->skip || !settings->drop_caches ? 0 : drop_caches(bench->fault);
+    if (r == 0 && !progress->skip)
+        r = measure_group(run);
     private_mps_stop(&run->mps);
     if (r == TRAINER_TIMEOUT) {
         progress->skip = "it ran longer than --limit and was killed";
@@ -261,7 +323,10 @@ static int run_group(struct bench *bench, size_t i, int repeat)
     estimate_time_left(bench);
     if (r == 0 || r == TRAINER_TIMEOUT)
         settings->on_end(settings->context, progress);
+    else if (settings->on_stop)
+        settings->on_stop(settings->context, progress);
     progress->skip = NULL;
+    progress->run_ids = NULL;
     free(run);
     return r == TRAINER_TIMEOUT ? 0 : r;
 }

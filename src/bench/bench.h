@@ -19,6 +19,7 @@ struct bench_progress {
     size_t number;                         /* of the group, from 1, as in the names of its files */
     double total_s;                        /* the group's run time; only for on_end */
     const struct training_result *results; /* of each task; only for on_end, NULL: it was not run */
+    char (*run_ids)[BENCH_RUN_ID_SIZE];    /* of each task; on_begin may set them */
     struct reading left_s;                 /* estimated time left */
     int failed;                            /* tasks of the group that failed */
     bool has_result;                       /* all tasks succeeded or ran out of GPU memory */
@@ -35,7 +36,10 @@ struct bench_settings {
     training_submit *submit;
     void (*on_begin)(void *context, const struct bench_progress *progress);
     void (*on_end)(void *context, const struct bench_progress *progress);
-    void *context; /* passed to these three */
+    void (*on_stop)(void *context, const struct bench_progress *progress); /* of an interruption or
+                                                                              an error, instead */
+    void *context;    /* passed to these four */
+    bool drop_caches; /* the kernel's caches of files are dropped before each group */
 };
 
 /* Named answers of bench_run. */
@@ -44,6 +48,9 @@ enum bench_answer {
     BENCH_INCOMPLETE,      /* a group could not be run, or took too long */
     BENCH_FAILED,          /* a training failed for another reason than GPU memory */
 };
+
+/* Can this process drop the kernel's caches of files? Returns 0, or -errno with a fault. */
+int bench_can_drop_caches(struct fault *fault);
 
 /* Is there nothing to do for the group and repeat: is it in the journal, or has its table's Status
  * said FINISHED before this journal began? */

@@ -16,6 +16,7 @@
 #include "base/units.h"
 #include "bench/group.h"
 #include "bench/radt.h"
+#include "bench/radt_sweep.h"
 #include "bench/training_command.h"
 
 /* Chosen: larger values are mistakes. */
@@ -250,6 +251,11 @@ static int read_table(struct columns *columns, const struct experiment_defaults 
         return fault_set(fault, EINVAL,
             "%s: neither a column 'mix' (colloc's form) nor 'Workload' (radT's)", columns->name);
     experiment->is_radt = !is_own_form;
+    if (is_own_form && defaults->conda)
+        return fault_set(fault, EINVAL,
+            "%s: --conda is for the scripts of radT's tables: --python names the interpreter of "
+            "colloc's trainings",
+            columns->name);
     int r = (is_own_form ? read_own_form : radt_read)(columns, defaults, fault, experiment);
     if (r == 0 && experiment->n_groups == 0)
         return fault_set(fault, EINVAL, "%s: the table has no experiments", columns->name);
@@ -259,15 +265,29 @@ static int read_table(struct columns *columns, const struct experiment_defaults 
     return r;
 }
 
+/* Opens the table, or the table of a specification, whose text the caller frees. */
+static int open_table(
+    const char *path, struct fault *fault, struct columns *ret_columns, char **ret_text)
+{
+    *ret_text = NULL;
+    if (!radt_sweep_is(path))
+        return columns_open(ret_columns, path, fault);
+    *ret_columns = (struct columns){0};
+    int r = radt_sweep_table(path, fault, ret_text);
+    return r < 0 ? r : columns_open_text(ret_columns, *ret_text, path, fault);
+}
+
 int experiment_read(const char *path, const struct experiment_defaults *defaults,
     struct fault *fault, struct experiment *ret_experiment)
 {
     struct columns columns;
+    char *text;
     *ret_experiment = (struct experiment){0};
-    int r = columns_open(&columns, path, fault);
+    int r = open_table(path, fault, &columns, &text);
     if (r == 0)
         r = read_table(&columns, defaults, fault, ret_experiment);
     columns_close(&columns);
+    free(text);
     if (r < 0)
         experiment_fini(ret_experiment);
     return r;

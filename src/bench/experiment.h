@@ -36,7 +36,9 @@ struct bench_task {
     int threads;                /* percentage of the SMs under MPS */
     char gpus[BENCH_GPUS_SIZE]; /* indices, comma-separated; "": the group's */
     enum profiler profiler;
-    int line; /* of the task's row in a table of radT; 0: it has none */
+    bool lists_host_memory; /* the host's memory over time is recorded: radT's listener free */
+    char *environment;      /* the conda environment of its command; NULL: none */
+    int line;               /* of the task's row in a table of radT; 0: it has none */
 };
 
 struct bench_group {
@@ -65,12 +67,13 @@ struct experiment_defaults {
     const char *base;      /* folder of a radT table's `File`s; NULL: the current folder, and
                               colloc's train.py stands in for a `File` that is not there */
     const char *current;   /* the current folder; NULL: paths stay relative */
+    const char *conda;     /* runs a radT table's scripts in their conda environments; NULL: none */
     const char *gpu;       /* overrides the table's; NULL: does not */
     int epochs, steps;
 };
 
 /*
- * Reads a table.
+ * Reads a table, or a YAML specification of radT (radt_sweep.h).
  *
  * ret_experiment: ended by experiment_fini
  *

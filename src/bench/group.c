@@ -56,6 +56,7 @@ static void task_fini(struct bench_task *task)
 {
     free(task->name);
     free(task->folder);
+    free(task->environment);
     training_command_free(task->argv);
 }
 

@@ -20,6 +20,7 @@
 
 #include "base/array.h"
 #include "base/units.h"
+#include "bench/conda_environment.h"
 #include "bench/group.h"
 #include "bench/radt_listeners.h"
 #include "bench/radt_params.h"
@@ -89,6 +90,21 @@ static int set_script(const struct reader *reader, struct bench_task *task, cons
     return task->argv && (task->folder || !strchr(path, '/')) ? 0 : out_of_memory(reader);
 }
 
+/* The script runs in the environment of the conda.yaml beside it. */
+static int set_environment(const struct reader *reader, struct bench_task *task)
+{
+    struct fault fault = {0};
+    if (!reader->defaults->conda)
+        return 0;
+    if (conda_environment_name(task->folder, &fault, &task->environment) < 0)
+        return columns_wrong(reader->columns, reader->fault, "%s", fault.text);
+    char **argv = conda_command(reader->defaults->conda, task->environment, task->argv);
+    if (!argv)
+        return out_of_memory(reader);
+    task->argv = argv;
+    return 0;
+}
+
 /* colloc's train.py in place of a script that is not there. */
 static int set_translation(const struct reader *reader, struct bench_task *task, const char *script,
     const struct radt_params *params)
@@ -117,9 +133,10 @@ static int read_command(const struct reader *reader, struct bench_task *task)
     char *path = path_of(reader->defaults, script);
     task->name = radt_params_name(&params, script);
     int r = path && task->name ? 0 : out_of_memory(reader);
-    if (r == 0 && (reader->defaults->base || access(path, F_OK) == 0))
+    if (r == 0 && (reader->defaults->base || access(path, F_OK) == 0)) {
         r = set_script(reader, task, path, &params);
-    else if (r == 0)
+        r = r < 0 ? r : set_environment(reader, task);
+    } else if (r == 0)
         r = set_translation(reader, task, script, &params);
     free(path);
     return r;
@@ -179,7 +196,10 @@ static int read_collocation(const struct reader *reader, struct bench_task *task
 static int read_listeners(const struct reader *reader, struct bench_task *task)
 {
     const char *text = value_of(reader, LISTENERS), *name;
-    int size, r = text ? listeners_parse(text, &task->profiler, &name, &size) : 0;
+    struct listeners listeners = {.profiler = PROFILER_NONE};
+    int size, r = text ? listeners_parse(text, &listeners, &name, &size) : 0;
+    task->profiler = listeners.profiler;
+    task->lists_host_memory = listeners.host_memory;
     return r ? columns_wrong(reader->columns, reader->fault, "the listener '%.*s' %s",
                    size < 40 ? size : 40, name, listener_answer_text(r))
              : 0;

@@ -3,6 +3,8 @@
 #ifndef COLLOC_BENCH_RADT_LISTENERS_H
 #define COLLOC_BENCH_RADT_LISTENERS_H
 
+#include <stdbool.h>
+
 #include "exec/profiler.h"
 
 enum listener_answer {
@@ -11,18 +13,23 @@ enum listener_answer {
     LISTENER_SECOND,      /* a second profiler: a program runs under one */
 };
 
+/* What a list asks for, beyond what each group's samples have. */
+struct listeners {
+    enum profiler profiler; /* or PROFILER_NONE */
+    bool host_memory;       /* of the whole host */
+};
+
 /*
  * Parses a list such as "smi+top+nsys", in letters of any case. What smi, dcgmi, top, ps and iostat
  * record is in each group's samples anyway.
  *
- * ret_profiler: the list's profiler, or PROFILER_NONE
- * ret_name:     where the name of the listener starts that the answer is about
- * ret_size:     the length of that name
+ * ret_name: where the name of the listener starts that the answer is about
+ * ret_size: the length of that name
  *
  * Returns 0 or a listener_answer.
  */
 int listeners_parse(
-    const char *text, enum profiler *ret_profiler, const char **ret_name, int *ret_size);
+    const char *text, struct listeners *ret_listeners, const char **ret_name, int *ret_size);
 
 /* Returns a sentence for an answer: "radT has no such listener". */
 const char *listener_answer_text(int answer);

@@ -196,7 +196,8 @@ static int check_unchanged(const struct radt_table *table, struct fault *fault)
 }
 
 int radt_table_write(struct radt_table *table, const struct bench_group *group, size_t number,
-    int repeat, const struct training_result *results, struct fault *fault)
+    int repeat, const struct training_result *results, char (*run_ids)[BENCH_RUN_ID_SIZE],
+    struct fault *fault)
 {
     struct outcome outcomes[BENCH_TASKS_MAX];
     char letter[BENCH_GPUS_SIZE + 64], *text;
@@ -207,7 +208,11 @@ int radt_table_write(struct radt_table *table, const struct bench_group *group, 
         outcome->line = group->tasks[i].line;
         snprintf(outcome->value[STATUS], sizeof outcome->value[STATUS], "%s %.120s (%.120s)",
             *results[i].failure ? "FAILED" : "FINISHED", group->tasks[i].name, letter);
-        snprintf(outcome->value[RUN], sizeof outcome->value[RUN], "%zu-%d.%d", number, repeat, i);
+        if (run_ids && *run_ids[i])
+            snprintf(outcome->value[RUN], sizeof outcome->value[RUN], "%s", run_ids[i]);
+        else
+            snprintf(
+                outcome->value[RUN], sizeof outcome->value[RUN], "%zu-%d.%d", number, repeat, i);
     }
     int r = check_unchanged(table, fault);
     if (r < 0)

@@ -3,7 +3,8 @@
  * Writes the outcome of tasks into the Status and Run columns of their table, as radT does:
  *
  *     FINISHED resnet26 cifar10 b128 (0_A_MPS)      Status: how it ended, its name, its letter
- *     3-1.0                                         Run: the name of its log in the results
+ *     3-1.0                                         Run: the name of its log in the results, or
+ *                                                   the id of its run of MLflow
  *
  * The letter is radT's: the task's devices; _A, _B, ... where several tasks of the workload have
  * the same; and the way of sharing, if any.
@@ -39,12 +40,14 @@ void radt_table_fini(struct radt_table *table);
  * Writes the outcome of a group's tasks. All other lines stay as they are, byte for byte.
  *
  * number, repeat: of the group, as in the names of its files
+ * run_ids:        of each task, "" where it has none; NULL: none has one
  *
  * Returns 0; -ESTALE with a fault when another program has changed the table since (it stays as it
  * is), or another -errno with a fault.
  */
 int radt_table_write(struct radt_table *table, const struct bench_group *group, size_t number,
-    int repeat, const struct training_result *results, struct fault *fault);
+    int repeat, const struct training_result *results, char (*run_ids)[BENCH_RUN_ID_SIZE],
+    struct fault *fault);
 
 /* Writes the letter of task `i`: "0", "0_B", "2_A_3g.20gb". */
 void radt_letter(const struct bench_group *group, int i, char *buffer, size_t size);

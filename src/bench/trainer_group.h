@@ -16,6 +16,9 @@
 
 struct client;
 
+/* Of a run of MLflow's, whose ids have 32 characters (chosen: twice that). */
+enum { BENCH_RUN_ID_SIZE = 64 };
+
 struct training_result {
     double started_unix_s, ended_unix_s; /* of the process; or submission and end of the task */
     int exit_code;                       /* 128 + N for signal N; -1: never started */
@@ -26,14 +29,15 @@ struct training_result {
 
 struct trainer_group {
     const struct bench_group *group;
-    const char *const *devices; /* each task's CUDA_VISIBLE_DEVICES; NULL: inherited */
-    const char *mps_pipe;       /* pipe directory of their MPS control daemon; NULL: no MPS */
-    const char *log_path;       /* stderr of task N goes to this path with ".N" appended, its stdout
+    const char *const *devices;         /* each task's CUDA_VISIBLE_DEVICES; NULL: inherited */
+    char (*run_ids)[BENCH_RUN_ID_SIZE]; /* each task's MLFLOW_RUN_ID; "": it has none */
+    const char *mps_pipe;     /* pipe directory of their MPS control daemon; NULL: no MPS */
+    const char *log_path;     /* stderr of task N goes to this path with ".N" appended, its stdout
                                  to that with ".out" appended */
-    const char *profile_path;   /* the same for profiles */
-    int64_t period_us;          /* between two calls of `sample` */
-    int64_t limit_us;           /* run time of the whole group */
-    int signals;                /* a signalfd: a signal ends the group */
+    const char *profile_path; /* the same for profiles */
+    int64_t period_us;        /* between two calls of `sample` */
+    int64_t limit_us;         /* run time of the whole group */
+    int signals;              /* a signalfd: a signal ends the group */
     void (*sample)(void *context); /* samples the GPUs */
     void *context;                 /* of `sample` */
 };

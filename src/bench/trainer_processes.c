@@ -70,6 +70,8 @@ static void set_environment(const struct trainer_group *trainers, int i)
     char share[8];
     if (task->is_script)
         setenv("PYTHONUNBUFFERED", "1", 1); /* so that its last lines are stored, too */
+    if (trainers->run_ids && *trainers->run_ids[i])
+        setenv("MLFLOW_RUN_ID", trainers->run_ids[i], 1);
     if (trainers->devices)
         setenv("CUDA_VISIBLE_DEVICES", trainers->devices[i], 1);
     if (!trainers->mps_pipe || task->sharing != BENCH_MPS)

@@ -4,7 +4,9 @@
 #include "cli/bench_check.h"
 
 #include <limits.h>
+#include <string.h>
 
+#include "bench/conda_environment.h"
 #include "cli/print.h"
 #include "cli/python.h"
 #include "gpu/program.h"
@@ -50,9 +52,29 @@ static bool can_profile(const struct experiment *experiment, bool by_daemon)
     return true;
 }
 
+/* Are the environments here that the scripts' conda.yaml name? */
+static bool can_activate(const struct experiment *experiment, const char *conda)
+{
+    struct fault fault = {0};
+    const char *last = "";
+    for (size_t i = 0; i < experiment->n_groups; i++)
+        for (int n = 0; n < experiment->groups[i].n_tasks; n++) {
+            const char *name = experiment->groups[i].tasks[n].environment;
+            if (!name || strcmp(name, last) == 0)
+                continue;
+            if (conda_environment_check(conda, name, &fault) < 0) {
+                print_error(
+                    "line %d of the table: %s", experiment->groups[i].tasks[n].line, fault.text);
+                return false;
+            }
+            last = name;
+        }
+    return true;
+}
+
 bool bench_can_run(
     const struct experiment *experiment, const char *python, bool has_workloads, bool by_daemon)
 {
-    return can_profile(experiment, by_daemon) &&
+    return can_profile(experiment, by_daemon) && can_activate(experiment, conda_find()) &&
            (has_workloads || !uses_own_trainings(experiment) || can_train(python));
 }

@@ -19,9 +19,12 @@
 #include "base/units.h"
 #include "bench/bench.h"
 #include "bench/bench_summary.h"
+#include "bench/conda_environment.h"
 #include "bench/radt_status.h"
+#include "bench/radt_sweep.h"
 #include "cli/bench_check.h"
 #include "cli/bench_pipelines.h"
+#include "cli/bench_runs.h"
 #include "cli/bench_submit.h"
 #include "cli/command.h"
 #include "cli/print.h"
@@ -41,6 +44,9 @@ enum {
     BENCH_PYTHON,
     BENCH_WORKLOADS,
     BENCH_BASE,
+    BENCH_CONDA,
+    BENCH_MLFLOW,
+    BENCH_DROP_CACHES,
     BENCH_RETRY_FAILED,
     BENCH_DRY_RUN,
     BENCH_NO_REPORT,
@@ -114,6 +120,18 @@ static const struct option_spec options[] = {
         .help = "folder of the files that a radT table names; each runs in the folder where "
                 "it is; default: the current folder, and colloc's trainings in place of files "
                 "that are not there"},
+    [BENCH_CONDA] = {.name = "conda",
+        .kind = OPTION_FLAG,
+        .help = "run each script of a radT table in the conda environment that the conda.yaml "
+                "beside it names; the environment must exist"},
+    [BENCH_MLFLOW] = {.name = "mlflow",
+        .kind = OPTION_FLAG,
+        .help = "create a run of MLflow for each training, with parameters and metrics; needs "
+                "MLFLOW_TRACKING_URI in the environment"},
+    [BENCH_DROP_CACHES] = {.name = "drop-caches",
+        .kind = OPTION_FLAG,
+        .help = "drop the kernel's caches of files before each group, so that each reads its data "
+                "from the disk; needs root"},
     [BENCH_RETRY_FAILED] = {.name = "retry-failed",
         .kind = OPTION_FLAG,
         .help = "also repeat groups in which a training ran out of GPU memory; default: that "
@@ -158,6 +176,7 @@ static const struct option_spec options[] = {
 struct bench_context {
     struct client *client;
     struct radt_table table; /* path NULL: no Status is written */
+    const char *runs_folder; /* of the results; NULL: no runs of MLflow */
 };
 
 static int submit_task(
@@ -170,12 +189,21 @@ static int submit_task(
 
 static void on_begin(void *context, const struct bench_progress *progress)
 {
-    (void)context;
+    const struct bench_context *bench = context;
     fprintf(stderr, "[%zu/%zu] %s", progress->done + 1, progress->all, progress->group->name);
     if (progress->repeats > 1)
         fprintf(stderr, ", %d of %d", progress->repeat, progress->repeats);
     fputs(" ... ", stderr);
     fflush(stderr);
+    if (bench->runs_folder && !progress->skip)
+        bench_runs_create(bench->runs_folder, progress);
+}
+
+static void on_stop(void *context, const struct bench_progress *progress)
+{
+    const struct bench_context *bench = context;
+    if (bench->runs_folder)
+        bench_runs_end(bench->runs_folder, progress, true);
 }
 
 /* A table that cannot be written is left alone from then on; the results are in the folder. */
@@ -184,7 +212,7 @@ static void write_status(struct radt_table *table, const struct bench_progress *
     struct fault fault = {0};
     if (!table->path || !progress->results ||
         radt_table_write(table, progress->group, progress->number, progress->repeat,
-            progress->results, &fault) == 0)
+            progress->results, progress->run_ids, &fault) == 0)
         return;
     print_error("the table's Status is not written any more: %s", fault.text);
     radt_table_fini(table);
@@ -194,7 +222,10 @@ static void write_status(struct radt_table *table, const struct bench_progress *
  * expected for the groups still to come. */
 static void on_end(void *context, const struct bench_progress *progress)
 {
+    const struct bench_context *bench = context;
     char left[32];
+    if (bench->runs_folder)
+        bench_runs_end(bench->runs_folder, progress, progress->skip != NULL);
     if (progress->skip) {
         fprintf(stderr, "skipped: %s\n", progress->skip);
         return;
@@ -252,12 +283,17 @@ static int read_experiment(const struct invocation *invocation, struct experimen
                     "folder with --workloads");
         return EXIT_REFUSED;
     }
+    if (invocation->values[BENCH_CONDA].number && !conda_find()) {
+        print_error("--conda: none of conda, mamba and micromamba is on PATH");
+        return EXIT_REFUSED;
+    }
     char current[PATH_MAX], python[2 * PATH_MAX];
     const struct experiment_defaults defaults = {
         .python = python,
         .current = getcwd(current, sizeof current),
         .workloads = given ? given : workloads,
         .base = option_text_or(&invocation->values[BENCH_BASE], NULL),
+        .conda = invocation->values[BENCH_CONDA].number ? conda_find() : NULL,
         .gpu = option_text_or(&invocation->values[BENCH_GPU], NULL),
         .epochs = (int)option_number_or(&invocation->values[BENCH_EPOCHS], 2),
         .steps = (int)option_number_or(&invocation->values[BENCH_STEPS], 200),
@@ -304,7 +340,8 @@ static void open_table(const struct invocation *invocation, const struct experim
         fprintf(stderr,
             "%zu of %zu workloads are FINISHED by their Status: empty it to run them again\n",
             finished, experiment->n_groups);
-    if (experiment->is_radt && radt_table_open(invocation->operands[0], &fault, ret_table) < 0) {
+    if (experiment->is_radt && !radt_sweep_is(invocation->operands[0]) &&
+        radt_table_open(invocation->operands[0], &fault, ret_table) < 0) {
         fprintf(stderr, "the table's Status will not be written: %s\n", fault.text);
         radt_table_fini(ret_table);
     }
@@ -324,6 +361,8 @@ static int run_groups(const struct invocation *invocation, const struct experime
         .submit = submit_task,
         .on_begin = on_begin,
         .on_end = on_end,
+        .on_stop = on_stop,
+        .drop_caches = invocation->values[BENCH_DROP_CACHES].number,
         .context = context,
     };
     return bench_run(&settings, journal, fault);
@@ -344,6 +383,21 @@ static int write_results(
     return EXIT_OK;
 }
 
+/* Options that need something of the machine. */
+static int check_options(const struct invocation *invocation)
+{
+    struct fault fault = {0};
+    int r = invocation->values[BENCH_DROP_CACHES].number ? bench_can_drop_caches(&fault) : 0;
+    if (r == 0 && invocation->values[BENCH_MLFLOW].number &&
+        invocation->values[BENCH_DAEMON].number)
+        r = fault_set(&fault, EINVAL, "--mlflow is not supported with --daemon");
+    if (r == 0 && invocation->values[BENCH_MLFLOW].number && (r = bench_runs_check(&fault)) < 0)
+        fault_prefix(&fault, r, "--mlflow");
+    if (r < 0)
+        print_error("%s", fault.text);
+    return r < 0 ? EXIT_REFUSED : EXIT_OK;
+}
+
 /*
  * In this order, since each step may refuse:
  *
@@ -360,7 +414,9 @@ static int measure_groups(const struct invocation *invocation, const struct expe
     struct fault fault = {0};
     struct journal journal = {0};
     struct bench_context context = {0};
-    int code = by_daemon ? session_open(invocation, &context.client) : EXIT_OK;
+    int code = check_options(invocation);
+    if (code == EXIT_OK && by_daemon)
+        code = session_open(invocation, &context.client);
     if (code != EXIT_OK)
         return code;
     int r = invocation->values[BENCH_RETRY_FAILED].number ? journal_drop_failed(folder, &fault) : 0;
@@ -373,6 +429,7 @@ static int measure_groups(const struct invocation *invocation, const struct expe
         code = EXIT_REFUSED;
     else if (r == 0) {
         open_table(invocation, experiment, &journal, &context.table);
+        context.runs_folder = invocation->values[BENCH_MLFLOW].number ? journal.folder : NULL;
         r = run_groups(invocation, experiment, &journal, &context, &fault);
         radt_table_fini(&context.table);
     }
@@ -400,7 +457,8 @@ static bool has_none_of(
 static int run_pipelines(const struct invocation *invocation)
 {
     static const int others[] = {BENCH_EPOCHS, BENCH_STEPS, BENCH_INTERVAL, BENCH_DAEMON,
-        BENCH_WORKLOADS, BENCH_BASE, BENCH_RETRY_FAILED, BENCH_DRY_RUN};
+        BENCH_WORKLOADS, BENCH_BASE, BENCH_CONDA, BENCH_MLFLOW, BENCH_DROP_CACHES,
+        BENCH_RETRY_FAILED, BENCH_DRY_RUN};
     if (!has_none_of(invocation, others, ARRAY_SIZE(others), "pipelines"))
         return EXIT_USAGE;
     const struct pipeline_bench bench = {

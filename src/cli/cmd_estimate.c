@@ -144,7 +144,8 @@ static int check_command(
     const struct invocation *invocation, const struct task_description *task, struct fault *fault)
 {
     static const int of_task[] = {TASK_SUMMARY, TASK_BATCH, TASK_OPTIMIZER, TASK_PRECISION,
-        TASK_SEQ, TASK_INPUT, TASK_MEMORY, TASK_GPUS, TASK_PARALLEL};
+        TASK_SEQ, TASK_INPUT, TASK_MEMORY, TASK_GPUS, TASK_PARALLEL, TASK_MICRO_BATCHES,
+        TASK_OFFLOAD};
     static const int of_pytorch[] = {
         ESTIMATE_EXPORT, ESTIMATE_PYTORCH, ESTIMATE_CLASSES, ESTIMATE_LABELS, ESTIMATE_KERNELS};
     const char *name = NULL;
@@ -707,7 +708,8 @@ const struct command command_estimate = {
                     TASK_OPTION_BIT(TASK_ESTIMATOR) | TASK_OPTION_BIT(TASK_MEMORY) |
                     TASK_OPTION_BIT(TASK_OPTIMIZER) | TASK_OPTION_BIT(TASK_PRECISION) |
                     TASK_OPTION_BIT(TASK_SEQ) | TASK_OPTION_BIT(TASK_INPUT) |
-                    TASK_OPTION_BIT(TASK_GPUS) | TASK_OPTION_BIT(TASK_PARALLEL),
+                    TASK_OPTION_BIT(TASK_GPUS) | TASK_OPTION_BIT(TASK_PARALLEL) |
+                    TASK_OPTION_BIT(TASK_MICRO_BATCHES) | TASK_OPTION_BIT(TASK_OFFLOAD),
     .operand = OPERAND_FILE,
     .max_operands = -1,
     .run = run,

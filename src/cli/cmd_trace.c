@@ -18,7 +18,7 @@
 #include "cli/print.h"
 #include "cli/trace_run.h"
 
-static const char *const formats[] = {"philly", "sacct", "swf", NULL};
+static const char *const formats[] = {"philly", "helios", "alibaba", "sacct", "swf", NULL};
 static const char *const profiles[] = {"helios", "philly", NULL};
 
 const struct option_spec trace_options[TRACE_OPTIONS] = {
@@ -26,8 +26,14 @@ const struct option_spec trace_options[TRACE_OPTIONS] = {
         .kind = OPTION_CHOICE,
         .argument = "LOG",
         .choices = formats,
-        .help = "import, info: format of FILE: philly (its cluster_job_log), sacct (output "
-                "of sacct --parsable2) or swf (Standard Workload Format)"},
+        .help = "import, info: format of FILE: philly (its cluster_job_log), helios (its "
+                "cluster_log.csv), alibaba (its pai_task_table.csv), sacct (output of sacct "
+                "--parsable2) or swf (Standard Workload Format)"},
+    [TRACE_JOB_TABLE] = {.name = "job-table",
+        .kind = OPTION_FILE,
+        .argument = "FILE",
+        .help = "import, info: pai_job_table.csv of an alibaba log: users and times of submission; "
+                "default: a job is submitted when its first task starts"},
     [TRACE_FROM_TIME] = {.name = "from-time",
         .kind = OPTION_TEXT,
         .argument = "TIME",
@@ -122,15 +128,16 @@ static const struct action {
     {"import", true, true,
         BIT(TRACE_FROM) | BIT(TRACE_FROM_TIME) | BIT(TRACE_WINDOW) | BIT(TRACE_GPUS) |
             BIT(TRACE_SAMPLE) | BIT(TRACE_JOBS) | BIT(TRACE_ARRIVAL_SCALE) | BIT(TRACE_PROCESSORS) |
-            BIT(TRACE_KEEP_PARTIAL) | BIT(TRACE_SEED) | BIT(TRACE_TASKS) | BIT(TRACE_TASKS_OUT) |
-            BIT(TRACE_OUTPUT),
+            BIT(TRACE_JOB_TABLE) | BIT(TRACE_KEEP_PARTIAL) | BIT(TRACE_SEED) | BIT(TRACE_TASKS) |
+            BIT(TRACE_TASKS_OUT) | BIT(TRACE_OUTPUT),
         trace_import},
     {"synth", false, true,
         BIT(TRACE_LIKE) | BIT(TRACE_JOBS) | BIT(TRACE_DAYS) | BIT(TRACE_GPUS) | BIT(TRACE_SEED) |
             BIT(TRACE_TASKS) | BIT(TRACE_TASKS_OUT) | BIT(TRACE_OUTPUT),
         trace_synth},
     {"info", true, false,
-        BIT(TRACE_FROM) | BIT(TRACE_PROCESSORS) | BIT(TRACE_KEEP_PARTIAL) | BIT(TRACE_TASKS),
+        BIT(TRACE_FROM) | BIT(TRACE_PROCESSORS) | BIT(TRACE_JOB_TABLE) | BIT(TRACE_KEEP_PARTIAL) |
+            BIT(TRACE_TASKS),
         trace_info},
     {"export", false, true, BIT(TRACE_SINCE) | BIT(TRACE_UNTIL) | BIT(TRACE_OUTPUT), trace_export},
 };
@@ -201,8 +208,9 @@ const struct command command_trace = {
     .usage = "import|synth|info|export [OPTION...] [FILE]",
     .summary = "make traces for simulate: import logs of other clusters, or generate them; "
                "describe a trace; export what ran here for Perfetto",
-    .description = "`import` reads a log (Philly's cluster_job_log, the output of sacct "
-                   "--parsable2, or Standard Workload Format) and writes a trace for `colloc "
+    .description = "`import` reads a log (Philly's cluster_job_log, Helios' cluster_log.csv, "
+                   "Alibaba's pai_task_table.csv, the output of sacct --parsable2, or Standard "
+                   "Workload Format) and writes a trace for `colloc "
                    "simulate`. Jobs that never ran, had not ended or had no GPU are skipped and "
                    "counted on standard error. Each job becomes the task of the catalogue with "
                    "the same number of GPUs and the nearest run time. With --tasks-out it keeps "

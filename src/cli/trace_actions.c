@@ -91,8 +91,7 @@ int trace_import(struct trace_run *run, struct fault *fault)
     struct selection selection;
     if (!trace_value(run, TRACE_FROM)->set)
         return fault_set(fault, EINVAL,
-            "trace import: no format given: add --from=philly, --from=sacct or "
-            "--from=swf");
+            "trace import: no format given: add --from=philly, helios, alibaba, sacct or swf");
     int r = read_selection(run, fault, &selection);
     if (r == 0)
         r = trace_read_log(run, fault);

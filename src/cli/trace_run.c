@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/units.h"
 #include "cli/print.h"
@@ -93,9 +94,12 @@ static int break_off(const struct trace_run *run, struct fault *fault)
 int trace_read_log(struct trace_run *run, struct fault *fault)
 {
     const struct option_value *processors = trace_value(run, TRACE_PROCESSORS);
+    const char *from = trace_value(run, TRACE_FROM)->text;
+    run->log.job_table = trace_value(run, TRACE_JOB_TABLE)->text;
+    if (run->log.job_table && strcmp(from, "alibaba") != 0)
+        return fault_set(fault, EINVAL, "--job-table: a log of %s has no second table", from);
     run->log.processors_per_gpu = processors->set ? (int)processors->number : 1;
-    int r = cluster_log_read(
-        cluster_log_find_format(trace_value(run, TRACE_FROM)->text), run->name, &run->log, fault);
+    int r = cluster_log_read(cluster_log_find_format(from), run->name, &run->log, fault);
     if (r == -EBADMSG)
         r = break_off(run, fault);
     if (r == 0 && run->log.counts.left_out[LEFT_OUT_NOT_UNDERSTOOD])

@@ -47,6 +47,8 @@ static const struct {
     [SHARE_TURNS_FASTER] = {"turns-faster",
         "it and the tasks on the GPU are predicted to get more done in turns than side by side"},
     [SHARE_MPS_FAILED] = {"mps-failed", "its MPS server has failed before"},
+    [SHARE_GPU_WITHOUT_MPS] = {"gpu-without-mps",
+        "the setting mps-gpus does not list its GPU: tasks are time-sliced there"},
     [SHARE_POSSIBLE_CAUSE] = {"suspect",
         "a fault under MPS stopped it, its own or another task's: without MPS a fault stays in its own process"},
 };
@@ -182,6 +184,15 @@ static bool has_instance(const struct cluster_view *view, const int *gpus, int n
     return false;
 }
 
+/* A task on several GPUs has one MPS server for all of them, or none. */
+static bool has_gpu_without_mps(const struct cluster_view *view, const int *gpus, int n)
+{
+    for (int i = 0; i < n; i++)
+        if (view->gpus[gpus[i]].id.without_mps)
+            return true;
+    return false;
+}
+
 struct sharing_mode sharing_choose(const struct core_settings *settings,
     const struct cluster_view *view, const struct task *task, const int *gpus, int n,
     bool exclusive)
@@ -192,6 +203,8 @@ struct sharing_mode sharing_choose(const struct core_settings *settings,
         return share;
     if (has_instance(view, gpus, n))
         return share_by(SHARING_STREAMS, SHARE_INSTANCE);
+    if (has_gpu_without_mps(view, gpus, n))
+        return share_by(SHARING_STREAMS, SHARE_GPU_WITHOUT_MPS);
     if (task->possible_cause)
         return share_by(SHARING_STREAMS, SHARE_POSSIBLE_CAUSE);
     if (task->mps_failures >= MPS_CHANCES)

@@ -57,8 +57,9 @@ struct sharing_mode {
         SHARE_BESIDE_FILLER, /* of old logs: a resident nearly fills the GPU, and both took turns */
         SHARE_CAPPED,        /* it nearly fills a GPU, and co-residents keep some SMs */
         SHARE_MPS_FAILED,    /* MPS has failed it before */
-        SHARE_POSSIBLE_CAUSE, /* it may have caused a fault under MPS, so it runs without */
-        SHARE_TURNS_FASTER,   /* all together are predicted to get more done in turns */
+        SHARE_POSSIBLE_CAUSE,  /* it may have caused a fault under MPS, so it runs without */
+        SHARE_TURNS_FASTER,    /* all together are predicted to get more done in turns */
+        SHARE_GPU_WITHOUT_MPS, /* the setting mps-gpus does not list the GPU */
         SHARE_REASONS
     } reason;
     int thread_percent;      /* of the SMs, of an MPS client; 0: no limit */

@@ -28,6 +28,7 @@ struct gpu_identity {
     bool is_mig_instance;    /* CUDA lets a process see one instance only */
     bool is_gone;      /* the driver no longer has this MIG instance: no place until listed again */
     bool one_process;  /* compute mode Exclusive_Process: admits several only as MPS clients */
+    bool without_mps;  /* by the setting mps-gpus: its tasks are time-sliced */
     int power_limit_w; /* that the driver keeps; 0: not known */
     int speed;         /* of training, in a unit that all GPUs share; 0: not known */
     int node; /* the server that it is in: the GPUs of a node follow one another in the view */

@@ -39,6 +39,9 @@ struct estimate_request {
     enum precision precision;
     int gpus;               /* of the task: one process on each; 0 and 1 are the same */
     enum parallel parallel; /* how they divide the model */
+    int parallel_degree;    /* of tensor or pipeline parallelism; 0: all GPUs */
+    int micro_batches;      /* of a pipeline, in one step; 0: as many as stages */
+    enum offload offload;   /* to the host's memory */
     const char *gpu_kind;   /* "NVIDIA A100-SXM4-40GB" */
     const struct past_run *history;
     size_t n_history;

@@ -124,6 +124,7 @@ static const struct field gpu_fields[] = {
     {"is_place", FIELD_BOOL, AT(is_place), REQUIRED, 0, 0, NULL},
     {"is_mig_instance", FIELD_BOOL, AT(is_mig_instance), REQUIRED, 0, 0, NULL},
     {"one_process", FIELD_BOOL, AT(one_process), OPTIONAL, 0, 0, NULL},
+    {"without_mps", FIELD_BOOL, AT(without_mps), OPTIONAL, 0, 0, NULL},
     {"is_gone", FIELD_BOOL, AT(is_gone), OPTIONAL, 0, 0, NULL},
     {"distances", FIELD_TEXT, AT(distances), OPTIONAL, 0, sizeof((struct gpu_identity *)0)->distances, NULL},
     {"device", FIELD_INT, AT(device), OPTIONAL, 1, 1000000, NULL},

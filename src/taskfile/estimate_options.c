@@ -18,6 +18,9 @@ int estimate_options_apply(
     request->optimizer = optimizer_parse(request->optimizer_text);
     request->gpus = (int)option_number_or(&values[TASK_GPUS], 1);
     request->parallel = parallel_parse(values[TASK_PARALLEL].text);
+    request->parallel_degree = parallel_degree(values[TASK_PARALLEL].text);
+    request->micro_batches = (int)values[TASK_MICRO_BATCHES].number;
+    request->offload = offload_parse(values[TASK_OFFLOAD].text);
     request->declared_bytes = values[TASK_MEMORY].number;
     return precision_parse("precision", values[TASK_PRECISION].text, fault, &request->precision);
 }

@@ -14,8 +14,8 @@
 
 const struct cluster_log_format *cluster_log_find_format(const char *name)
 {
-    static const struct cluster_log_format *const formats[] = {
-        &cluster_log_philly, &cluster_log_sacct, &cluster_log_swf};
+    static const struct cluster_log_format *const formats[] = {&cluster_log_philly,
+        &cluster_log_sacct, &cluster_log_swf, &cluster_log_helios, &cluster_log_alibaba};
     for (size_t i = 0; i < ARRAY_SIZE(formats); i++)
         if (strcmp(formats[i]->name, name) == 0)
             return formats[i];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Logs of clusters. A format is one file that exports one struct, and a line in cluster_log.c. Logs
- * are read from front to end; memory is needed only for the jobs that are kept (24 bytes each).
+ * are read from front to end; memory is needed only for the jobs that are kept (32 bytes each).
  */
 #ifndef COLLOC_TRACE_CLUSTER_LOG_H
 #define COLLOC_TRACE_CLUSTER_LOG_H
@@ -13,6 +13,7 @@
 
 struct cluster_log {
     int processors_per_gpu;     /* set by the caller, for formats that count processors */
+    const char *job_table;      /* a second file, for formats that have one; or NULL: borrowed */
     struct job_list jobs;       /* kept */
     struct job_counts counts;   /* of all */
     struct fault first_mistake; /* of the first job that was not understood */
@@ -31,7 +32,8 @@ struct cluster_log_format {
     int (*read)(FILE *file, const char *name, struct cluster_log *log, struct fault *fault);
 };
 
-extern const struct cluster_log_format cluster_log_philly, cluster_log_sacct, cluster_log_swf;
+extern const struct cluster_log_format cluster_log_philly, cluster_log_sacct, cluster_log_swf,
+    cluster_log_helios, cluster_log_alibaba;
 
 /* Returns the format of the name, or NULL. */
 const struct cluster_log_format *cluster_log_find_format(const char *name);
@@ -40,7 +42,7 @@ const struct cluster_log_format *cluster_log_find_format(const char *name);
  * Reads a log.
  *
  * path: "-" is standard input.
- * log:  zero but for processors_per_gpu; cluster_log_fini must follow in each case.
+ * log:  zero but for what the caller sets; cluster_log_fini must follow in each case.
  *
  * Returns what the format's `read` returns, or -errno of opening the file.
  */

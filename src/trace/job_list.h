@@ -18,6 +18,7 @@ struct log_job {
     int64_t length_us; /* how long it ran; above 0 */
     int gpus;          /* above 0 */
     int user;          /* in the list's `users`; INTERN_EMPTY: not known */
+    float part;        /* of each GPU that it requested, below 1; 0: whole GPUs */
 };
 
 struct job_list {
@@ -25,6 +26,12 @@ struct job_list {
     size_t n, capacity;
     struct intern users;
 };
+
+/* Returns the GPUs that the job keeps busy, as it requested them: 0.5 for half of one. */
+static inline double job_gpus_requested(const struct log_job *job)
+{
+    return job->gpus * (job->part > 0 ? (double)job->part : 1);
+}
 
 /* Adds a copy of the job at the end. Returns 0 or -ENOMEM. */
 int job_list_add(struct job_list *list, const struct log_job *job);

@@ -70,6 +70,15 @@ static void write_figure(FILE *file, double value)
         fprintf(file, ",%g", value);
 }
 
+static void write_demand(FILE *file, const struct demand *demand)
+{
+    write_figure(file, demand->smact);
+    write_figure(file, demand->gract);
+    write_figure(file, demand->smocc);
+    write_figure(file, demand->dram);
+    write_figure(file, demand->power_w);
+}
+
 int own_tasks_write(const char *path, const struct job_list *jobs,
     const struct sim_task *const *tasks, struct fault *fault)
 {
@@ -79,16 +88,17 @@ int own_tasks_write(const char *path, const struct job_list *jobs,
     fprintf(file, "task,gpus,solo_s,memory_mib,smact,gract,smocc,dram,power_w\n");
     for (size_t i = 0; i < jobs->n; i++) {
         const struct log_job *job = &jobs->jobs[i];
-        const struct demand *demand = &tasks[i]->demand;
+        const struct demand of_part = {.gract = NAN,
+                                .smact = job->part,
+                                .smocc = NAN,
+                                .dram = NAN,
+                                .power_w = NAN},
+                            *demand = job->part > 0 ? &of_part : &tasks[i]->demand;
         char length[32];
         fprintf(file, "j%zu,%d,%s,%" PRId64, i + 1, job->gpus,
             event_line_format_time(job->length_us, length, sizeof length),
             tasks[i]->memory_bytes / MIB);
-        write_figure(file, demand->smact);
-        write_figure(file, demand->gract);
-        write_figure(file, demand->smocc);
-        write_figure(file, demand->dram);
-        write_figure(file, demand->power_w);
+        write_demand(file, demand);
         fputc('\n', file);
     }
     return close_output(file, path, fault);
@@ -103,7 +113,7 @@ int own_trace_read(
     while (r == 0 && (more = arrivals_next(&arrivals, fault, &arrival)) == 1) {
         struct log_job job = {arrival.time_us, llround(arrival.task->solo_s * (double)SECOND_US),
             arrival.task->gpus,
-            intern_text(&list->users, intern_get(&arrivals.users, arrival.user))};
+            intern_text(&list->users, intern_get(&arrivals.users, arrival.user)), 0};
         if (job.user < 0 || job_list_add(list, &job) < 0)
             r = fault_set(fault, ENOMEM, "out of memory");
     }

@@ -20,7 +20,8 @@ int own_trace_write(const char *path, const struct job_list *jobs,
     const struct sim_task *const *tasks, bool own, struct fault *fault);
 
 /* Writes a catalogue in which each job is a task: with its own GPUs and length, memory and
- * activity of tasks[i]. Returns 0, or -errno with a fault. */
+ * activity of tasks[i]. A job that requested a part of a GPU has that part as its SM activity; the
+ * rest of its activity is unknown. Returns 0, or -errno with a fault. */
 int own_tasks_write(const char *path, const struct job_list *jobs,
     const struct sim_task *const *tasks, struct fault *fault);
 

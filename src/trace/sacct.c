@@ -15,6 +15,7 @@
 #include "base/units.h"
 #include "trace/civil_time.h"
 #include "trace/cluster_log.h"
+#include "trace/log_table.h"
 
 enum { ID, SUBMIT, ELAPSED, ELAPSED_RAW, STATE, ALLOCATED, REQUESTED, USER, SACCT_COLUMNS };
 
@@ -167,8 +168,9 @@ static int add_job(
     return r;
 }
 
-static int read_row(struct sacct *sacct, struct cluster_log *log, struct fault *fault)
+static int read_row(void *context, struct cluster_log *log, struct fault *fault)
 {
+    struct sacct *sacct = context;
     struct fault mistake;
     const char *id = get_field(sacct, ID);
     if (id && strchr(id, '.'))
@@ -184,29 +186,14 @@ static int read_row(struct sacct *sacct, struct cluster_log *log, struct fault *
     return 0;
 }
 
-/* After a row that cannot be read. Returns 0 to go on with the next one; -EBADMSG if the file ends
- * within it. */
-static int skip_row(const struct sacct *sacct, struct cluster_log *log, int r, struct fault *fault)
-{
-    if (r != -EINVAL || feof(sacct->columns.file))
-        return r == -EINVAL ? fault_prefix(fault, -EBADMSG, "the log breaks off") : r;
-    cluster_log_not_understood(log, fault);
-    return 0;
-}
-
 static int read_sacct(FILE *file, const char *name, struct cluster_log *log, struct fault *fault)
 {
     struct sacct sacct = {0};
-    int r = columns_open_file(&sacct.columns, file, name, fault), more = 1;
+    int r = columns_open_file(&sacct.columns, file, name, fault);
     if (r == 0)
         r = find_columns(&sacct, fault);
-    while (r == 0 && more) {
-        more = columns_next(&sacct.columns, fault);
-        if (more < 0)
-            r = skip_row(&sacct, log, more, fault);
-        else if (more == 1)
-            r = read_row(&sacct, log, fault);
-    }
+    if (r == 0)
+        r = log_table_read(&sacct.columns, read_row, &sacct, log, fault);
     columns_close(&sacct.columns);
     return r;
 }

@@ -38,7 +38,7 @@ static void measure_lengths(struct log_job *jobs, struct job_statistics *statist
     qsort(jobs, n, sizeof *jobs, by_length);
     for (size_t i = 0; i < n; i++) {
         statistics->mean_length_s += seconds_of(jobs[i].length_us) / (double)n;
-        statistics->gpu_s += jobs[i].gpus * seconds_of(jobs[i].length_us);
+        statistics->gpu_s += job_gpus_requested(&jobs[i]) * seconds_of(jobs[i].length_us);
         under += jobs[i].length_us < TEN_MINUTES_US;
     }
     statistics->under_ten_minutes = (double)under / (double)n;
@@ -63,7 +63,7 @@ static int measure_sizes(struct log_job *jobs, struct job_statistics *statistics
             statistics->sizes[statistics->n_sizes++].gpus = jobs[i].gpus;
         struct size_share *size = &statistics->sizes[statistics->n_sizes - 1];
         size->jobs++;
-        size->gpu_s += jobs[i].gpus * seconds_of(jobs[i].length_us);
+        size->gpu_s += job_gpus_requested(&jobs[i]) * seconds_of(jobs[i].length_us);
     }
     return 0;
 }

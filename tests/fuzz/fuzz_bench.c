@@ -7,7 +7,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/columns.h"
 #include "bench/experiment.h"
+#include "bench/radt_sweep.h"
 #include "bench/training_log.h"
 #include "fuzz.h"
 
@@ -69,9 +71,30 @@ static void check_table(const uint8_t *data, size_t size)
     close(fd);
 }
 
+/* What a specification becomes is a table that can be read, or says what is wrong with it. */
+static void check_specification(const uint8_t *data, size_t size)
+{
+    struct columns columns;
+    struct fault fault = {0};
+    char *table;
+    if (radt_sweep_parse((const char *)data, size, "sweep.yaml", &fault, &table) < 0) {
+        require(*fault.text && !table);
+        return;
+    }
+    fault = (struct fault){0};
+    int r = columns_open_text(&columns, table, "table", &fault);
+    require(r == 0 && columns.n == 10);
+    while ((r = columns_next(&columns, &fault)) > 0)
+        ;
+    require(r == 0 || *fault.text);
+    columns_close(&columns);
+    free(table);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     check_training_log(data, size);
     check_table(data, size);
+    check_specification(data, size);
     return 0;
 }

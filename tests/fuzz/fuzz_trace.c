@@ -47,7 +47,8 @@ static void read_log(const struct cluster_log_format *format, const uint8_t *dat
     for (size_t i = 0; i < log.jobs.n; i++) {
         const struct log_job *job = &log.jobs.jobs[i];
         require(job->length_us > 0 && job->length_us <= JOB_LENGTH_MAX_US && job->gpus > 0 &&
-                job->gpus <= JOB_GPUS_MAX && job->submit_us >= 0);
+                job->gpus <= JOB_GPUS_MAX && job->submit_us >= 0 && job->part >= 0 &&
+                job->part < 1);
     }
     check_selection(&log);
     cluster_log_fini(&log);
@@ -72,7 +73,7 @@ static void read_columns(const uint8_t *data, size_t size)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static const char *const formats[] = {"philly", "sacct", "swf"};
+    static const char *const formats[] = {"philly", "sacct", "swf", "helios", "alibaba"};
     for (size_t i = 0; size && i < ARRAY_SIZE(formats); i++)
         read_log(cluster_log_find_format(formats[i]), data, size);
     if (size)

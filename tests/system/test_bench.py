@@ -7,9 +7,13 @@ import re
 import shutil
 import signal
 import subprocess
+import sys
 import unittest
 
 from daemon_case import DaemonCase, program, read, until
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+from fake_mlflow import FakeMlflow  # noqa: E402
 
 # Stands for workloads/train.py: two epochs of a pretend training.
 TRAIN = """
@@ -452,6 +456,206 @@ class Bench(DaemonCase):
         self.bench(HEAD + "1,2,,,1,-,fit.py,-,again\n1,3,,,1,-,fit.py,,\n")
         self.assertNotIn("torch==1.0", read(f"{folder}/pip-2.txt"))
 
+    def test_the_listener_free(self):
+        self.write("fit.py", "import time; time.sleep(0.5)")
+        self.bench(HEAD + "1,1,,,1,-,fit.py,smi+free,\n1,2,,,1,-,fit.py,smi,\n")
+        samples = self.rows("looks/1-1.free.csv")
+        self.assertGreater(len(samples), 3)
+        with open("/proc/meminfo", encoding="ascii") as file:
+            total_kib = int(file.readline().split()[1])
+        for row in samples:
+            self.assertAlmostEqual(float(row["total_mib"]), total_kib / 1024, delta=0.1)
+            self.assertLess(float(row["used_mib"]) + float(row["free_mib"]), total_kib / 1024)
+            self.assertGreater(float(row["available_mib"]), 0)
+        self.assertFalse(os.path.exists(f"{self.work}/out/looks/2-1.free.csv"))
+
+    def conda(self, *environments):
+        """A conda that knows these environments and says in which one a command runs."""
+        os.makedirs(os.path.join(self.work, "programs"), exist_ok=True)
+        listed = "".join(f"{name}   /envs/{name}\\n" for name in environments)
+        conda = self.write(
+            "programs/conda",
+            "#!/bin/sh\n"
+            f"[ \"$*\" = 'env list' ] && printf '# conda environments:\\n{listed}' && exit\n"
+            '[ "$1 $2 $3" = "run --no-capture-output -n" ] || exit 2\n'
+            'export CONDA_DEFAULT_ENV=$4\nshift 4\nexec "$@"\n',
+        )
+        os.chmod(conda, 0o755)
+        self.env["PATH"] = f"{self.work}/programs:{self.env['PATH']}"
+
+    def test_conda_environments_of_scripts(self):
+        for folder, name in (("one", "torch2"), ("two", "old-torch")):
+            os.mkdir(os.path.join(self.work, folder))
+            self.write(f"{folder}/fit.py", "import os; print(os.environ['CONDA_DEFAULT_ENV'])")
+            self.write(f"{folder}/conda.yaml", f"channels: [main]\nname: {name}\n")
+        table = HEAD + "1,1,,,1,-,one/fit.py,,--a\n1,1,,,1,-,two/fit.py,,\n"
+        self.conda("torch2")
+        done = self.bench(table, "--conda", "--dry-run")
+        self.assertIn(
+            f" conda run --no-capture-output -n torch2 python3 {self.work}/one/fit.py --a\n",
+            done.stdout,
+        )
+        done = self.bench(table, "--conda", code=1)
+        self.assertIn(
+            "line 3 of the table: conda has no environment 'old-torch': create it with `conda env "
+            "create -f conda.yaml`",
+            done.stderr,
+        )
+        self.assertEqual(self.rows("summary.csv"), [])
+        self.conda("base", "torch2", "old-torch")
+        self.bench(table, "--conda")
+        self.assertEqual(
+            [read(f"{self.work}/out/logs/1-1.{i}.out") for i in (0, 1)], ["torch2\n", "old-torch\n"]
+        )
+
+    def test_conda_that_cannot_be(self):
+        self.write("fit.py", "pass")
+        table = HEAD + "1,1,,,1,-,fit.py,,\n"
+        if not any(shutil.which(each) for each in ("conda", "mamba", "micromamba")):
+            done = self.bench(table, "--conda", code=1)
+            self.assertIn("--conda: none of conda, mamba and micromamba is on PATH", done.stderr)
+        self.conda()
+        done = self.bench(table, "--conda", code=2)
+        self.assertIn("table.csv:2: --conda needs a conda.yaml beside the script", done.stderr)
+        self.write("conda.yaml", "dependencies: [python]\n")
+        done = self.bench(table, "--conda", code=2)
+        self.assertIn("conda.yaml: it names no environment", done.stderr)
+        done = self.bench("mix,sharing\none,streams\n", "--conda", code=2)
+        self.assertIn("--conda is for the scripts of radT's tables", done.stderr)
+
+    def sweep(self, text, *options, code=0):
+        path = self.write("sweep.yaml", text)
+        return self.colloc(*self.arguments("", *options)[:-1], path, code=code)
+
+    def test_yaml_specifications(self):
+        self.write("fit.py", "import sys; print(sys.argv[1:])")
+        text = (
+            "name: Sweep\nexperiment: 3\ncollocation: '-'\ndevices: 1\nlisteners: smi+top\n"
+            "file: fit.py\nmethod: grid\nparameters:\n  lr:\n    values: [0.1, 1e-3]\n"
+            "  amp: {values: [true, 'true', no]}\n"
+        )
+        listed = self.sweep(text, "--dry-run").stdout
+        self.assertEqual(
+            [line.split("fit.py ")[1] for line in listed.splitlines() if "fit.py " in line],
+            [f"--lr {lr} --amp {amp}" for lr in ("0.1", "1e-3") for amp in ("True", "true", "no")],
+        )
+        done = self.sweep(text)
+        self.assertNotIn("Status", done.stderr)
+        self.assertEqual(len(self.rows("groups.csv")), 6)
+        self.assertEqual(
+            read(f"{self.work}/out/logs/6-1.0.out"), "['--lr', '1e-3', '--amp', 'no']\n"
+        )
+
+    def test_mistakes_of_specifications_are_named(self):
+        begin = "file: fit.py\ndevices: 0\n"
+        long = ", ".join(["1"] * 200)
+        for text, words in (
+            ("file: [\n", "sweep.yaml:2:"),
+            ("devices: 0\n", "sweep.yaml: it names no 'file'"),
+            (begin, "sweep.yaml: it has no mapping 'parameters'"),
+            (begin + "parameters: {a: 1}\n", "must have a list of values, as in"),
+            (begin + "parameters: {a: {values: []}}\n", "must have a list of values, as in"),
+            (begin + "parameters: {a: {values: [[1]]}}\n", "a value is a list or a mapping"),
+            (begin + "parameters: {'a b': {values: [1]}}\n", "name must be a word"),
+            (begin + "method: random\nparameters: {}\n", "must be grid, not random"),
+            (
+                begin + "parameters:\n" + "".join(f"  p{i}: {{values: [{long}]}}\n" for i in "ab"),
+                "more than 10000 combinations",
+            ),
+        ):
+            self.assertIn(words, self.sweep(text, "--dry-run", code=2).stderr)
+
+    def test_caches_are_dropped_before_each_group(self):
+        def dropped():
+            with open("/proc/vmstat", encoding="ascii") as file:
+                return dict(line.split() for line in file).get("drop_pagecache")
+
+        table = "mix,sharing,gpu\none,streams,1\ntwo,streams,1\n"
+        if os.access("/proc/sys/vm/drop_caches", os.W_OK) and dropped() is not None:
+            before = int(dropped())
+            self.bench(table, "--drop-caches")
+            self.assertGreaterEqual(int(dropped()), before + 2)
+        if os.geteuid() != 0 or not shutil.which("setpriv"):
+            self.skipTest("refusing needs another user, and setpriv")
+        os.chmod(self.folder, 0o755)
+        done = subprocess.run(
+            ["setpriv", "--reuid=65534", "--clear-groups", program("colloc")]
+            + self.arguments(table, "--drop-caches", "--output=/tmp/never-made"),
+            env=self.env, cwd="/", capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        self.assertIn("--drop-caches: /proc/sys/vm/drop_caches cannot be written", done.stderr)
+        self.assertFalse(os.path.exists("/tmp/never-made"))
+
+    def mlflow(self, **given):
+        server = FakeMlflow(**given)
+        self.addCleanup(server.close)
+        self.env["MLFLOW_TRACKING_URI"] = server.uri()
+        return server
+
+    def test_runs_of_mlflow(self):
+        server = self.mlflow()
+        self.env["MLFLOW_EXPERIMENT_NAME"] = "ours"
+        self.bench("mix,sharing,gpu,threads\none+large,mps,1,30/70\n", "--mlflow")
+        one, large = server.runs.values()
+        self.assertEqual((one["name"], large["name"]), ("(1 0) one", "(1 1) large"))
+        self.assertEqual((one["experiment"], one["status"]), ("12", "FINISHED"))
+        self.assertEqual(large["status"], "FAILED")
+        self.assertIn("CUDA out of memory", large["tags"]["colloc.failure"])
+        self.assertNotIn("mlflow.parentRunId", one["tags"])
+        self.assertEqual(large["tags"]["mlflow.parentRunId"], list(server.runs)[0])
+        self.assertEqual(
+            (one["params"]["collocation"], one["params"]["mps_threads"], one["params"]["devices"]),
+            ("mps", "30", "1"),
+        )
+        self.assertRegex(one["params"]["command"], r"^python3 .*/train.py one --epochs 2")
+        epochs = [row for row in self.rows("tasks.csv") if row["name"] == "one"]
+        sent = [each for each in one["metrics"] if each["key"] == "bench/epoch_s"]
+        self.assertEqual([each["step"] for each in sent], [1, 2])
+        for each, row in zip(sent, epochs):
+            self.assertAlmostEqual(each["value"], float(row["epoch_s"]), places=3)
+        names = {each["key"] for each in one["metrics"]}
+        self.assertLessEqual(
+            {"bench/samples_per_s", "bench/reserved_mib", "system/colloc_gpu_1_smact"}, names
+        )
+        self.assertNotIn("bench/epoch_s", {each["key"] for each in large["metrics"]})
+
+    def test_runs_of_mlflow_of_radts_tables(self):
+        server = self.mlflow()
+        self.write("fit.py", "import os; print(os.environ['MLFLOW_RUN_ID'])")
+        self.bench(HEAD + "12,7,,,1,MPS,fit.py,,\n12,7,,,1,MPS,fit.py,,\n", "--mlflow")
+        ids = list(server.runs)
+        self.assertEqual([read(f"{self.work}/out/logs/1-1.{i}.out").strip() for i in (0, 1)], ids)
+        self.assertEqual(
+            [(run["experiment"], run["name"]) for run in server.runs.values()],
+            [("12", "(7 1_A_MPS) fit"), ("12", "(7 1_B_MPS) fit")],
+        )
+        self.assertIn(f"12,7,FINISHED fit (1_A_MPS),{ids[0]},1", read(f"{self.work}/table.csv"))
+
+    def test_without_an_answer_of_mlflow(self):
+        table = "mix,sharing,gpu\none,streams,1\ntwo,streams,1\n"
+        done = self.bench(table, "--mlflow", code=1)
+        self.assertIn("the environment names no server: set MLFLOW_TRACKING_URI", done.stderr)
+        server = self.mlflow(authorization="Bearer no")
+        done = self.bench(table, "--mlflow", code=1)
+        self.assertRegex(done.stderr, r"--mlflow: .*http://127\.0\.0\.1/?: HTTP 401")
+        self.assertFalse(os.path.exists(f"{self.work}/out/groups.csv"))
+        server = self.mlflow()
+        server.experiments = {"0": "Default"}
+        self.env["MLFLOW_EXPERIMENT_ID"] = "0"
+        running = subprocess.Popen(
+            [program("colloc"), *self.arguments(table.replace("two", "endless"), "--mlflow")],
+            env=self.env, cwd=self.work, stderr=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        until(lambda: os.path.exists(f"{self.work}/out/logs/2-1.0"), "the second group")
+        running.send_signal(signal.SIGINT)
+        running.communicate(timeout=20)
+        self.assertEqual([run["status"] for run in server.runs.values()], ["FINISHED", "KILLED"])
+        server.failures = [200, 500]  # the first request is whether it answers
+        done = self.bench(table, "--mlflow")
+        self.assertRegex(done.stderr, "MLflow: .*HTTP 500")
+        self.assertEqual(len(self.rows("groups.csv")), 2)
+        self.assertEqual(len(server.runs), 2)
+
     def test_profilers_of_radts_tables(self):
         self.write("fit.py", "print('fitted')")
         table = HEAD + "1,1,,,1,-,fit.py,smi+nsys,--a\n"
@@ -511,7 +715,7 @@ class Bench(DaemonCase):
     def test_what_is_not_supported_of_radts_tables_is_named(self):
         row = "1,1,,,{},{},timm/train.py,{},--model resnet26\n"
         for rows, words in (
-            (row.format("0", "-", "smi+free"), "table.csv:2: the listener 'free' is not supported"),
+            (row.format("0", "-", "smi+macmon"), "table.csv:2: the listener 'macmon' is not supp"),
             (row.format("0", "-", "smi+fre"), "table.csv:2: the listener 'fre' is not one of"),
             (row.format("0", "-", "nsys+NCU"), "table.csv:2: the listener 'NCU' is a second"),
             (row.format("0", "-", "").replace("train.py", ""), "table.csv:2: File is a folder"),

@@ -54,6 +54,26 @@ class Care(DaemonCase):
         return [self.wait(task, "CANCELLED") for task in tasks]
 
 
+class NamedGpus(Care):
+    gpus = "2xA100-40GB"
+    settings = {"sharing": "mps", "mps-gpus": "1", "policy": "magm"}
+
+    def test_only_the_named_gpus_share_by_mps(self):
+        tasks = [self.small() for _ in range(4)]
+        for task in tasks:
+            until(lambda task=task: self.output(task), f"the first line of task {task}")
+        by_gpu = {}
+        for task in tasks:
+            by_gpu.setdefault(self.task(task)["gpus"][0], []).append("(MPS)" in self.output(task))
+        self.assertEqual(
+            {gpu: set(clients) for gpu, clients in by_gpu.items()}, {"0": {False}, "1": {True}}
+        )
+        turns = next(task for task in tasks if self.task(task)["gpus"][0] == "0")
+        self.assertIn(
+            "the setting mps-gpus does not list its GPU", self.colloc("show", str(turns)).stdout
+        )
+
+
 class Daemons(Care):
     settings = {"sharing": "mps", "mps-linger": "200ms"}
 

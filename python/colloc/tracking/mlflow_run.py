@@ -76,29 +76,32 @@ class NoRedirect(urllib.request.HTTPRedirectHandler):
         return None
 
 
-class RestRun(Bridge):
-    """A run of a tracking server at http:// or https://."""
+class RestServer:
+    """A tracking server at http:// or https://."""
 
-    name = "mlflow"
-
-    def __init__(self, uri: str, run: str, environment: Mapping[str, str]):
+    def __init__(self, uri: str, environment: Mapping[str, str]):
         address, environment = take_user(uri, environment)
-        self.uri, self.run = address.rstrip("/"), run
+        self.uri = address.rstrip("/")
         self.header = authorization(environment)
         self.opener = urllib.request.build_opener(
             NoRedirect(), urllib.request.HTTPSHandler(context=tls_context(environment))
         )
 
-    def post(self, path: str, body: Dict[str, Any]) -> None:
-        """One request. Raises Refused, or OSError."""
-        data = json.dumps(body, allow_nan=False).encode()
-        request = urllib.request.Request(f"{self.uri}/api/2.0/mlflow/{path}", data, method="POST")
+    def request(self, path: str, body: Optional[Dict[str, Any]] = None) -> Dict[str, Any]:
+        """One request, a GET without a body. Returns the answer's object. Raises Refused, OSError,
+        or ValueError for an answer that is no JSON."""
+        data = None if body is None else json.dumps(body, allow_nan=False).encode()
+        request = urllib.request.Request(f"{self.uri}/api/2.0/mlflow/{path}", data)
         request.add_header("Content-Type", "application/json")
         if self.header:
             request.add_header("Authorization", self.header)
+        return json.loads(self.read_answer(request) or b"{}")
+
+    def read_answer(self, request: urllib.request.Request) -> bytes:
+        """The body of the answer. Raises Refused or OSError."""
         try:
             with self.opener.open(request, timeout=TIMEOUT_S) as reply:
-                reply.read()
+                return reply.read()
         except urllib.error.HTTPError as error:
             text = f"{shown_address(self.uri)}: HTTP {error.code} {error.reason}"
             error.close()
@@ -111,6 +114,15 @@ class RestRun(Bridge):
             name = type(error).__name__  # its text may hold a part of the address
             raise OSError(f"{shown_address(self.uri)}: {name}") from None
 
+
+class RestRun(Bridge):
+    """A run of such a server."""
+
+    name = "mlflow"
+
+    def __init__(self, uri: str, run: str, environment: Mapping[str, str]):
+        self.server, self.run = RestServer(uri, environment), run
+
     def send(self, points: Sequence[Point]) -> None:
         for first in range(0, len(points), BATCH_MAX):
             metrics = [
@@ -122,7 +134,7 @@ class RestRun(Bridge):
                 }
                 for p in points[first : first + BATCH_MAX]
             ]
-            self.post("runs/log-batch", {"run_id": self.run, "metrics": metrics})
+            self.server.request("runs/log-batch", {"run_id": self.run, "metrics": metrics})
 
 
 class PackageRun(Bridge):

@@ -42,7 +42,9 @@ static struct gpu_kinds *load_kinds(void)
     return NULL;
 }
 
-static struct gpu_identity identity_of(const struct gpu_kinds *kinds, const struct gpu_info *gpu)
+/* Where the compute mode admits several processes only through MPS, MPS stays. */
+static struct gpu_identity identity_of(
+    const struct gpu_kinds *kinds, const struct gpu_info *gpu, const char *mps_gpus)
 {
     struct gpu_identity id = {.is_place = gpu->is_place, .is_mig_instance = gpu->is_mig};
     snprintf(id.uuid, sizeof id.uuid, "%s", gpu->uuid);
@@ -50,6 +52,7 @@ static struct gpu_identity identity_of(const struct gpu_kinds *kinds, const stru
     snprintf(id.name, sizeof id.name, "%.63s", gpu->name);
     id.one_process = gpu->compute_mode == GPU_COMPUTE_EXCLUSIVE_PROCESS ||
                      gpu->compute_mode == GPU_COMPUTE_EXCLUSIVE_THREAD;
+    id.without_mps = !id.one_process && !gpu_info_is_listed(gpu, mps_gpus);
     id.mem_total_bytes = usable_bytes(gpu);
     id.device = gpu->minor.valid ? 1 + (int)gpu->minor.value : 0;
     memcpy(id.near_cpus, gpu->near_cpus, sizeof id.near_cpus);
@@ -142,7 +145,7 @@ int gpu_list_feed(struct gpus *gpus)
         if (!gpu_info_is_listed(&gpus->set->gpu[i], gpus->parts.config->gpus))
             continue;
         struct gpu_identity *id = &list[event.gpus.n];
-        *id = identity_of(kinds, &gpus->set->gpu[i]);
+        *id = identity_of(kinds, &gpus->set->gpu[i], gpus->parts.config->mps_gpus);
         list_distances(gpus, i, listed, event.gpus.n, id);
         listed[event.gpus.n++] = i;
     }

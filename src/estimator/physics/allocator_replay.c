@@ -391,7 +391,7 @@ static void keep_part(struct replay *replay, int *gradient)
     if (share == 1 || *gradient == NONE)
         return;
     int part = take_block(replay, share * (double)replay->allocator.blocks[*gradient].size);
-    release_block(replay, gradient);
+    release_block(replay, gradient); /* all of it, where gradients are on the host */
     *gradient = part;
 }
 
@@ -447,15 +447,11 @@ static void backward_op(struct replay *replay, size_t i)
  * are computed from them. log_softmax reads 16-bit logits without a copy, unless the model casts
  * them to 32 bit before.
  */
-static void loss_and_backward(struct replay *replay)
+static void compute_loss(struct replay *replay)
 {
     const struct tape *tape = replay->tape;
     const struct tensor *logits = &tape->tensors[tape->n_tensors - 1];
     double bytes = logits->elements * tape->batch * WEIGHT_BYTES;
-    int last_output = replay->output;
-    struct tensor_life *output = &replay->lives[replay->lives[tape->result].root];
-    release_block(replay, &last_output);
-    replay->output = NONE;
     bool raises = logits->element_bytes < WEIGHT_BYTES && tape->raises_logits;
     int single = raises ? take_block(replay, bytes) : NONE;
     replay->loss = take_block(replay, bytes);
@@ -469,6 +465,20 @@ static void loss_and_backward(struct replay *replay)
     release_block(replay, &single);
     release_block(replay, &replay->loss);
     replay->footprint.loss = bytes;
+}
+
+/* A stage of a pipeline gets the gradient of its result from the next stage. */
+static void loss_and_backward(struct replay *replay)
+{
+    const struct tape *tape = replay->tape;
+    int last_output = replay->output;
+    struct tensor_life *output = &replay->lives[replay->lives[tape->result].root];
+    release_block(replay, &last_output);
+    replay->output = NONE;
+    if (tape->division.sends_result)
+        add_gradient(replay, tape->result);
+    else
+        compute_loss(replay);
     for (size_t i = tape->n_ops; i-- > 0;)
         backward_op(replay, i);
     replay->loose_gradient = take_block(replay, tape->loose_parameters * WEIGHT_BYTES);

@@ -51,18 +51,54 @@ static double unit_of(const struct model *model)
     return largest > 0 ? (double)largest : (double)model->parameters;
 }
 
+int division_degree(const struct estimate_request *request)
+{
+    enum parallel parallel = parallel_assumed(request->parallel, request->gpus);
+    if (parallel != PARALLEL_TP && parallel != PARALLEL_PP)
+        return 1;
+    return request->parallel_degree ? request->parallel_degree : request->gpus;
+}
+
+const char *division_conflict(const struct estimate_request *request)
+{
+    int gpus = request->gpus > 1 ? request->gpus : 1;
+    if (request->parallel_degree > 1 && gpus % request->parallel_degree != 0)
+        return "the GPUs are not a multiple of the processes of --parallel";
+    if (request->offload == OFFLOAD_PARAMETERS &&
+        parallel_assumed(request->parallel, request->gpus) != PARALLEL_FSDP)
+        return "--offload=parameters needs --parallel=fsdp and several GPUs";
+    if (request->micro_batches && parallel_assumed(request->parallel, request->gpus) != PARALLEL_PP)
+        return "--micro-batches needs --parallel=pp and several GPUs";
+    return NULL;
+}
+
+/* Several groups of processes that divide the model each are DistributedDataParallel's. */
+static bool has_replicas(const struct estimate_request *request)
+{
+    int degree = division_degree(request);
+    return degree > 1 && request->gpus > degree;
+}
+
 struct division division_of(const struct estimate_request *request)
 {
     enum parallel parallel = parallel_assumed(request->parallel, request->gpus);
     const struct parallel_traits *traits = parallel_traits(parallel);
     double part = request->gpus > 1 ? 1.0 / request->gpus : 1;
     double unit = traits->divides_weights ? unit_of(request->model) : 0;
+    bool keeps_weights = request->offload != OFFLOAD_PARAMETERS,
+         keeps_states = request->offload == OFFLOAD_NONE;
     return (struct division){
-        .weights = traits->divides_weights ? part : 1,
-        .gradients = traits->divides_gradients ? part : 1,
-        .states = traits->divides_states ? part : 1,
+        .weights = !keeps_weights            ? 0
+                   : traits->divides_weights ? part
+                                             : 1,
+        .gradients = !keeps_weights              ? 0
+                     : traits->divides_gradients ? part
+                                                 : 1,
+        .states = !keeps_states            ? 0
+                  : traits->divides_states ? part
+                                           : 1,
         .unit = unit,
         .gathers_next = unit < (double)request->model->parameters,
-        .buckets = traits->fills_buckets,
+        .buckets = traits->fills_buckets || has_replicas(request),
     };
 }

@@ -11,6 +11,7 @@
  */
 #include "estimator/physics/physics.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -18,6 +19,8 @@
 #include "base/units.h"
 #include "estimator/estimator_table.h"
 #include "estimator/physics/compiled_replay.h"
+#include "estimator/physics/pipeline_stage.h"
+#include "estimator/physics/tensor_split.h"
 #include "training/name_list.h"
 
 /* Chosen: from this share of unknown parameters, activations or layers on the estimate is doubtful;
@@ -216,6 +219,10 @@ static void describe_division(const struct estimate_request *request, struct est
     if (parallel_traits(parallel)->communicates)
         estimate_note(ret_estimate, 0, "with %d MiB for NCCL, as on H200s of one host",
             GPU_TRAITS_NCCL_BYTES >> 20);
+    if (request->offload != OFFLOAD_NONE)
+        estimate_note(ret_estimate, 0, "in the host's memory: %s",
+            request->offload == OFFLOAD_OPTIMIZER ? "the optimizer's states"
+                                                  : "states, weights and gradients");
 }
 
 /*
@@ -234,10 +241,11 @@ static void divide_export(const struct estimate_request *request, struct estimat
     footprint->reserved += buckets;
     footprint->active += buckets;
     footprint->live += buckets;
-    if (division.states < 1 && !is_script)
-        estimate_note(ret_estimate, 0,
-            "the export is of one process: what %s saves is not taken away",
-            parallel_name(request->parallel));
+    const char *way = request->offload != OFFLOAD_NONE ? "--offload"
+                                                       : parallel_name(request->parallel);
+    if ((division.states < 1 || division_degree(request) > 1) && !is_script)
+        estimate_note(
+            ret_estimate, 0, "the export is of one process: what %s saves is not taken away", way);
 }
 
 static int play_export(const struct physics_constants *constants,
@@ -346,6 +354,38 @@ static int measure_guess(const struct tape *tape, const struct physics_constants
     return 0;
 }
 
+static int split_tensors(struct tape *tape, const struct estimate_request *request,
+    struct fault *fault, struct estimate *ret_estimate)
+{
+    double all = tape->parameters, divided;
+    int degree = division_degree(request);
+    if (tensor_split(tape, request->model, degree, &divided) < 0)
+        return fault_set(fault, ENOMEM, "out of memory");
+    return divided > 0
+               ? estimate_note(ret_estimate, 0,
+                     "tensor parallelism of %d: the products of the repeated blocks (%.0f %% of the "
+                     "parameters) are divided, all else is whole",
+                     degree, 100 * divided / all)
+               : estimate_note(ret_estimate, 0,
+                     "tensor parallelism of %d divides nothing of this network", degree);
+}
+
+static int replay_pipeline(const struct tape *tape, const struct physics_constants *constants,
+    const struct estimate_request *request, struct fault *fault, struct estimate *ret_estimate,
+    struct physics *physics)
+{
+    int stages = division_degree(request), stage;
+    const struct pipeline pipeline = {
+        stages, request->micro_batches ? request->micro_batches : stages};
+    int r = pipeline_replay(tape, request->model, &pipeline, optimizer_traits(request->optimizer),
+        constants->gpu, TAPE_VARIANT, fault, &physics->footprint, &stage);
+    if (r < 0)
+        return r;
+    return estimate_note(ret_estimate, 0,
+        "a pipeline of %d stages, %d micro-batches by 1F1B: stage %d is the largest", stages,
+        pipeline.micro_batches, stage);
+}
+
 static int play_summary(const struct physics_constants *constants,
     const struct estimate_request *request, struct fault *fault, struct estimate *ret_estimate,
     struct physics *physics)
@@ -358,15 +398,28 @@ static int play_summary(const struct physics_constants *constants,
     physics->context_bytes = context_of(
         constants, request, tape.multiplies, tape.convolves || tape.autocast);
     const struct optimizer_traits *optimizer = optimizer_traits(request->optimizer);
-    r = allocator_replay_tape(
-        &tape, optimizer, constants->gpu, TAPE_VARIANT, fault, &physics->footprint);
-    r = r == 0 ? measure_guess(&tape, constants, optimizer, fault, physics) : r;
+    enum parallel parallel = parallel_assumed(request->parallel, request->gpus);
+    if (parallel == PARALLEL_TP)
+        r = split_tensors(&tape, request, fault, ret_estimate);
+    if (r == 0 && parallel == PARALLEL_PP) {
+        r = replay_pipeline(&tape, constants, request, fault, ret_estimate, physics);
+    } else if (r == 0) {
+        r = allocator_replay_tape(
+            &tape, optimizer, constants->gpu, TAPE_VARIANT, fault, &physics->footprint);
+        r = r == 0 ? measure_guess(&tape, constants, optimizer, fault, physics) : r;
+    }
     if (r == 0) {
         measure_tape(&tape, request->optimizer, constants, physics);
         describe_doubts(&tape, request, ret_estimate);
     }
     tape_fini(&tape);
     return r;
+}
+
+/* No training on GPUs that divides its network in this way was compared with its estimate. */
+static bool is_unmeasured(const struct estimate_request *request)
+{
+    return division_degree(request) > 1 || request->offload != OFFLOAD_NONE;
 }
 
 /* Finds the kind of evidence, which decides the quantiles. */
@@ -382,7 +435,8 @@ static enum evidence evidence_of(
         return physics->knows_kernels ? EVIDENCE_KERNELS : EVIDENCE_EXPORT;
     if (request->model->is_suspect || request->model->format == SUMMARY_KERAS ||
         doubts->hidden_share > doubtful_share || doubts->unknown_share > doubtful_share ||
-        doubts->unshaped_share > doubtful_share || doubts->most_taps >= taps_doubtful)
+        doubts->unshaped_share > doubtful_share || doubts->most_taps >= taps_doubtful ||
+        is_unmeasured(request))
         return EVIDENCE_DOUBTFUL;
     return request->optimizer != OPTIMIZER_NOT_GIVEN && request->optimizer != OPTIMIZER_OTHER &&
                    request->precision != PRECISION_NOT_GIVEN
@@ -401,6 +455,8 @@ int physics_run_with(const struct physics_constants *constants,
     if (!estimate_batch(request).known)
         return estimate_note(
             estimate, ESTIMATE_UNKNOWN, "neither the task nor the summary says the batch size");
+    if (division_conflict(request))
+        return fault_set(fault, EINVAL, "%s", division_conflict(request));
     bool is_compiled = request->export && request->export->compiled.is_there;
     int r = (is_compiled       ? play_compiled
              : request->export ? play_export

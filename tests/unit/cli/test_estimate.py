@@ -142,6 +142,46 @@ class Estimate(CliCase):
             self.complaint("estimate", *summary, "--parallel=pipeline", code=2),
         )
 
+    def test_tensor_and_pipeline_parallelism(self):
+        blocks = "".join(
+            f"├─Block: 1-{i}  [-1, 512]  --\n│    ├─Linear: 2-{2 * i}  [-1, 2048]  1,050,624\n"
+            f"│    ├─Linear: 2-{2 * i + 1}  [-1, 512]  1,049,088\n"
+            for i in range(1, 9)
+        )
+        head = "Layer (type:depth-idx)  Output Shape  Param #\n====\nNet: 0-1  [-1, 512]  --\n"
+        total = "Total params: 16,797,696\n"
+        self.write("blocks.txt", f"{head}{blocks}====\n{total}")
+        given = ("blocks.txt", "--batch=20000", "--optimizer=adam", "--precision=fp32")
+
+        def estimate(*options):
+            return self.estimate(*given, *options)["estimates"][0]
+
+        alone, plain = estimate("--gpus=4", "--parallel=none"), estimate("--gpus=4")
+        for way, words in (
+            ("tp", "tensor parallelism of 4: the products of the repeated blocks (100 % of"),
+            ("pp", "a pipeline of 4 stages, 4 micro-batches by 1F1B: stage"),
+            ("tp:2", "tensor parallelism of 2"),
+        ):
+            found = estimate("--gpus=4", f"--parallel={way}")
+            self.assertIn(words, found["note"])
+            self.assertLess(found["mib"], plain["mib"])
+            # Not measured on GPUs, so how far the estimate may be wrong is not known well.
+            self.assertEqual(found["evidence"], "doubtful summary")
+            self.assertGreater(found["p99_mib"] / found["mib"], plain["p99_mib"] / plain["mib"])
+        offloaded = estimate("--offload=optimizer")
+        self.assertLess(offloaded["mib"], alone["mib"])
+        self.assertIn("in the host's memory: the optimizer's states", offloaded["note"])
+        self.assertIn(
+            "8 micro-batches", estimate("--gpus=2", "--parallel=pp", "--micro-batches=8")["note"]
+        )
+        for options, words in (
+            (("--gpus=4", "--parallel=tp:3"), "the GPUs are not a multiple of"),
+            (("--gpus=4", "--micro-batches=4"), "--micro-batches needs --parallel=pp"),
+            (("--gpus=4", "--offload=parameters"), "--offload=parameters needs --parallel=fsdp"),
+            (("--gpus=64", "--parallel=pp"), "a pipeline of 64 stages over"),
+        ):
+            self.assertIn(words, self.complaint("estimate", *given, *options, code=2))
+
     def test_how_good_the_estimates_were(self):
         self.assertIn("No task completed", self.colloc("estimate", "--history"))
         self.daemon.tasks = [

@@ -53,6 +53,50 @@ SWF = """; Version: 2.2
 """
 
 
+HELIOS = """\
+job_id,user,vc,jobname,gpu_num,cpu_num,node_num,state,submit_time,start_time,end_time,duration,\
+queue
+1,uA,vc1,a,1,4,1,COMPLETED,2020-06-09 18:41:01,2020-06-09 18:41:01,2020-06-09 19:41:01,3600,0
+2,uB,vc1,"b, again",2,8,1,FAILED,2020-06-09 18:41:11,2020-06-09 18:42:00,2020-06-09 18:58:40,1000,49
+3,uA,vc1,c,1,4,1,CANCELLED,2020-06-09 18:41:21,None,2020-06-09 18:42:21,,0
+4,uA,vc1,d,0,4,1,COMPLETED,2020-06-09 18:41:31,2020-06-09 18:41:31,2020-06-09 18:42:31,60,0
+5,uA,vc1,e,1,4,1,FAILED,2020-06-09 18:41:41,2020-06-09 18:41:41,,,0
+6,uA,vc1,f,1,4,1,RUNNING,2020-06-09 18:41:51,2020-06-09 18:41:51,,100,0
+7,,vc1,g,1,4,1,NODE_FAIL,2020-06-09 18:42:01,2020-06-09 18:42:01,2020-06-09 18:43:01,,0
+8,uA,vc1,h,half,4,1,COMPLETED,2020-06-09 18:42:11,2020-06-09 18:42:11,2020-06-09 18:43:11,60,0
+9,uA,vc1,i,1,4,1,COMPLETED,soon,2020-06-09 18:42:11,2020-06-09 18:43:11,60,0
+10,uA,vc1,j,1.5,4,1,COMPLETED,2020-06-09 18:42:11,2020-06-09 18:42:11,2020-06-09 18:43:11,60,0
+11,uA,vc1,k,1,4,1,COMPLETED,2020-06-09 18:42:11,2020-06-09 18:43:11,2020-06-09 18:42:11,,0
+12,uA,vc1,l
+"""
+
+PAI_HEADER = (
+    "job_name,task_name,inst_num,status,start_time,end_time,plan_cpu,plan_mem,plan_gpu,gpu_type\n"
+)
+# In order: a quarter of a GPU; two tasks of one job apart from each other, one without GPUs; eight
+# GPUs; a failed task without an end; one that waits; one that never started; no GPU; mistakes.
+PAI_TASKS = """quarter,tensorflow,1.0,Terminated,1000.0,1060.0,600.0,29.29,25.0,MISC
+halves,worker,3.0,Terminated,2000.0,2900.0,400.0,29.29,50.0,V100
+halves,ps,1.0,Terminated,1990.0,5000.0,400.0,29.29,,
+eight,worker,1.0,Failed,3000.0,3060.0,400.0,29.29,800.0,V100
+failed,worker,1.0,Failed,3000.0,,400.0,29.29,100.0,V100
+waits,worker,1.0,Waiting,,,400.0,29.29,100.0,V100
+never,worker,1.0,Failed,0.0,0.0,400.0,29.29,100.0,V100
+cpu,worker,9.0,Terminated,3000.0,3060.0,400.0,29.29,0.0,MISC
+halves,chief,1.0,Terminated,2010.0,3000.0,400.0,29.29,50.0,V100
+odd,worker,1.0,Terminated,3000.0,2000.0,400.0,29.29,100.0,V100
+odd,worker,many,Terminated,3000.0,4000.0,400.0,29.29,100.0,V100
+,worker,1.0,Terminated,3000.0,4000.0,400.0,29.29,100.0,V100
+short,worker
+"""
+PAI_JOBS = """eight,i8,u8,Failed,2500.0,3060.0
+quarter,i1,u1,Terminated,940.0,1060.0
+unknown,i0,u0,Terminated,1.0,2.0
+halves,i2,u8,Terminated,,3000.0
+broken
+"""
+
+
 def philly_job(submitted, *attempts, number=1):
     return {
         "status": "Pass",
@@ -236,6 +280,78 @@ class Import(TraceCase):
         self.assertEqual(len(rows), 1)
         self.assertIn("1 not understood", said)
 
+    def test_helios(self):
+        rows, said = self.trace(HELIOS, "--from=helios")
+        self.assertEqual(rows, [("0", "long"), ("10", "pair"), ("60", "short")])
+        self.assertIn('log:9: gpu_num is "half", which is not a number', said)
+        for words in [
+            "12 jobs read, 3 kept",
+            "5 not understood",
+            "2 had not ended",
+            "1 never ran",
+            "1 without GPUs",
+        ]:
+            self.assertIn(words, said)
+        self.assertEqual(self.users(HELIOS, "--from=helios"), ["uA", "uB", ""])
+
+    def test_helios_with_other_columns(self):
+        text = (
+            "start_time,end_time,gpu_num,submit_time\n"
+            "2020-06-09 18:00:00,2020-06-09 18:16:40,2,2020-06-09 17:00:00\n"
+        )
+        self.assertEqual(self.trace(text, "--from=helios")[0], [("0", "pair")])
+
+    def test_alibaba(self):
+        for text in (PAI_TASKS, PAI_HEADER + PAI_TASKS):
+            rows, said = self.trace(text, "--from=alibaba")
+            self.assertEqual(rows, [("0", "short"), ("1000", "pair"), ("2000", "pair")])
+            line = 10 + text.startswith("job_name")
+            self.assertIn(f"log:{line}: end_time is before start_time", said)
+            for words in [
+                "10 jobs read, 3 kept",
+                "3 not understood",
+                "2 had not ended",
+                "1 never ran",
+                "1 without GPUs",
+            ]:
+                self.assertIn(words, said)
+
+    def test_alibaba_submissions_and_users(self):
+        jobs = "--job-table=" + self.write("jobs", PAI_JOBS)
+        rows, said = self.trace(PAI_TASKS, "--from=alibaba", jobs, "--keep-partial")
+        self.assertEqual(rows, [("0", "short"), ("1060", "pair"), ("1560", "pair")])
+        self.assertIn("10 jobs read, 3 kept", said)
+        self.assertEqual(
+            self.users(PAI_TASKS, "--from=alibaba", jobs, "--keep-partial"), ["u1", "u8", "u8"]
+        )
+
+    def test_a_part_of_a_gpu_is_its_activity(self):
+        out = self.folder + "/tasks.csv"
+        self.trace(PAI_TASKS, "--from=alibaba", "--tasks-out", out)
+        with open(out, encoding="utf-8") as file:
+            tasks = list(csv.DictReader(file))
+        self.assertEqual(
+            [(row["gpus"], row["solo_s"], row["smact"]) for row in tasks],
+            [("1", "60", "0.25"), ("2", "1000", "0.5"), ("8", "60", "0.5")],
+        )
+        self.assertEqual([row["dram"] for row in tasks[:1]], [""])
+        log = self.write("log", "a,w,1.0,Terminated,10,3610,1,1,25.0,V100\n" * 2)
+        said = json.loads(self.colloc("trace", "info", "--from=alibaba", "--json", log))
+        self.assertEqual(said["gpu_hours"], 0.5)
+
+    def test_a_trace_of_shared_gpus_is_simulated(self):
+        tasks, trace = self.folder + "/tasks.csv", self.folder + "/T.csv"
+        log = "".join(f"j{i},w,1,Terminated,{i},{i + 3600},1,1,25.0,V100\n" for i in range(1, 5))
+        self.trace(log, "--from=alibaba", "--tasks-out", tasks, "-o", trace)
+        result = json.loads(
+            self.colloc(
+                "simulate", "--trace", trace, "--tasks", tasks, "--json", "--policy=magm",
+                "--sharing=mps", "--gpus=1xA100-40GB",
+            )
+        )  # fmt: skip
+        self.assertEqual(result["completed"], 4)
+        self.assertLess(result["total_s"], 2 * 3600)  # together, not one after the other
+
     def test_selection(self):
         log = json.dumps(PHILLY)
         self.assertEqual(
@@ -312,6 +428,21 @@ class BrokenLogs(TraceCase):
         )
         self.assertEqual(len(self.trace(cut, "--from=swf", "--keep-partial")[0]), 2)
 
+    def test_tables_that_break_off(self):
+        cut = HELIOS[: HELIOS.index("7,,vc1") + 20]
+        self.assertEqual(
+            self.refusal(cut, "--from=helios"),
+            "the log breaks off: log:8: 8 fields, where the first line names 13 columns: use the "
+            "2 jobs before that with --keep-partial",
+        )
+        cut = PAI_TASKS[: PAI_TASKS.index("eight") + 20]
+        self.assertEqual(
+            self.refusal(cut, "--from=alibaba"),
+            "the log breaks off: log:4: 4 fields, where such a table has 10 columns: use the "
+            "2 jobs before that with --keep-partial",
+        )
+        self.assertEqual(len(self.trace(cut, "--from=alibaba", "--keep-partial")[0]), 2)
+
     def test_no_logs(self):
         for log, form, complaint in [
             ("", "philly", 'log:1: the list of jobs must begin with "["'),
@@ -331,6 +462,19 @@ class BrokenLogs(TraceCase):
             ),
             ("; nothing\n", "swf", "log: of 0 jobs, none ran on a GPU and ended"),
             ("x" * 70000 + "\n", "swf", "log:1: the line is too long, or binary"),
+            (
+                "job_id,gpu_num,duration\n1,1,60\n",
+                "helios",
+                "log:1: the first line must name submit_time, gpu_num, and duration or start_time "
+                "and end_time, as that of Helios' cluster_log.csv does",
+            ),
+            ("", "alibaba", "log: of 0 jobs, none ran on a GPU and ended"),
+            (
+                "job_name,status,start_time,end_time\n",
+                "alibaba",
+                "log:1: the first line names no plan_gpu: the table must have the columns of "
+                "pai_task_table.header, or no such line",
+            ),
         ]:
             with self.subTest(log[:30], form=form):
                 self.assertEqual(self.refusal(log, f"--from={form}"), complaint)
@@ -396,7 +540,11 @@ class Options(TraceCase):
             ),
             (
                 ["import", log],
-                "trace import: no format given: add --from=philly, --from=sacct or --from=swf",
+                "trace import: no format given: add --from=philly, helios, alibaba, sacct or swf",
+            ),
+            (
+                ["import", "--from=swf", "--job-table=jobs.csv", log],
+                "--job-table: a log of swf has no second table",
             ),
             (["synth", log], "trace synth: unexpected file: this action reads none"),
             (["synth"], "trace synth: no catalogue file given: add --tasks-out=FILE"),

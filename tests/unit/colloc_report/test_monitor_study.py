@@ -62,6 +62,18 @@ RAW = {
             turn("colloc, 1 s", 4.0, cores=0.003, resident_mib=9, bytes_per_s=1024),
         ],
     },
+    "light-profilers": {
+        "model": "digits",
+        "steps": 10,
+        "turns": [
+            turn("none", 2.0),
+            {
+                "monitor": "colloc profile, recording",
+                "epochs": [epoch(2.0), epoch(2.0), epoch(2.6)],
+                "until_trace_s": 7,
+            },
+        ],
+    },
     "heavy": {"error": "no such model"},
 }
 
@@ -87,6 +99,12 @@ class MonitorStudy(unittest.TestCase):
         self.assertEqual(
             self.table("light-time.csv")[1:],
             [["none", "0", "0", "0"], ["colloc, 1 s", "0.5", "0", "1"]],
+        )
+
+    def test_a_recording_counts_though_most_epochs_are_outside_of_it(self):
+        self.assertEqual(
+            self.table("light-profilers-time.csv")[2],
+            ["colloc profile, recording", "10", "10", "10"],
         )
 
     def test_the_page_tells_errors_and_costs(self):

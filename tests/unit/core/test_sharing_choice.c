@@ -75,6 +75,17 @@ static void auto_on_an_idle_gpu(void **state)
     assert_share(&unknown, SHARING_MPS, SHARE_ONE_PROCESS);
 }
 
+/* The setting mps-gpus is the server's, so it holds for a task that asks for MPS as well. */
+static void gpus_without_mps(void **state)
+{
+    struct case_ chosen = no_resident(SHARING_AUTO), asked = no_resident(SHARING_MPS),
+                 streams = no_resident(SHARING_STREAMS);
+    chosen.id.without_mps = asked.id.without_mps = streams.id.without_mps = true;
+    assert_share(&chosen, SHARING_STREAMS, SHARE_GPU_WITHOUT_MPS);
+    assert_share(&asked, SHARING_STREAMS, SHARE_GPU_WITHOUT_MPS);
+    assert_share(&streams, SHARING_STREAMS, SHARE_AS_ASKED);
+}
+
 static void auto_beside_others(void **state)
 {
     struct case_ turns = no_resident(SHARING_AUTO), other_user = turns, unknown = turns;
@@ -197,6 +208,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_asked_for_is_done),
         cmocka_unit_test(auto_on_an_idle_gpu),
+        cmocka_unit_test(gpus_without_mps),
         cmocka_unit_test(auto_beside_others),
         cmocka_unit_test(auto_by_prediction),
         cmocka_unit_test(auto_with_a_limit_of_the_user),

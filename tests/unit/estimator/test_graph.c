@@ -7,8 +7,10 @@
 
 #include "base/array.h"
 #include "base/units.h"
+#include "estimator/physics/pipeline_stage.h"
 #include "estimator/physics/recurrent.h"
 #include "estimator/physics/saved_tensors.h"
+#include "estimator/physics/tensor_split.h"
 #include "model/input_shape.h"
 
 /* One linear layer of 4096 x 4096: 64 MiB. Weight, gradient, two states, and one temporary of Adam.
@@ -72,6 +74,105 @@ static void test_units_are_repeated_blocks(void **state)
         "│    ├─Linear: 2-3  [-1, 4096]  16,777,216\n====\n";
     double sets = sets_of(blocks, PARALLEL_FSDP, 1024);
     assert_true(sets >= 3 + 1 && sets < 3 + 1 + 0.2);
+}
+
+/* States on the host leave weights and gradients. FSDP's part is then on the host, too: two units
+ * and a unit's gradient remain. */
+static void test_offload(void **state)
+{
+    static const char text[] = "Linear-1 [-1, 4096] 16777216\nLinear-2 [-1, 4096] 16777216\n";
+    static const struct {
+        struct estimate_request request;
+        double sets;
+    } cases[] = {
+        {{.gpus = 1, .offload = OFFLOAD_OPTIMIZER}, 4},
+        {{.gpus = 4, .offload = OFFLOAD_OPTIMIZER}, 6},
+        {{.gpus = 4, .parallel = PARALLEL_ZERO2, .offload = OFFLOAD_OPTIMIZER}, 2 + 0.5 + 1},
+        {{.gpus = 4, .parallel = PARALLEL_FSDP, .offload = OFFLOAD_PARAMETERS}, 2 + 2 + 1},
+    };
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        struct built b;
+        struct estimate_request request = cases[i].request;
+        request.batch = 1;
+        build(text, request, "adam", &b);
+        double sets = b.footprint.reserved / (64.0 * MIB);
+        assert_true(sets >= cases[i].sets && sets < cases[i].sets + 0.2);
+        drop(&b);
+    }
+}
+
+/* Four blocks of two products, each a set, behind one of a set and before a small head. */
+static const char four_blocks[] = TREE
+    "Net: 0-1  [-1, 4096]  --\n├─Linear: 1-1  [-1, 4096]  16,777,216\n"
+    "├─Block: 1-2  [-1, 4096]  --\n│    ├─Linear: 2-1  [-1, 4096]  16,777,216\n"
+    "│    ├─Linear: 2-2  [-1, 4096]  16,777,216\n"
+    "├─Block: 1-3  [-1, 4096]  --\n│    ├─Linear: 2-3  [-1, 4096]  16,777,216\n"
+    "│    ├─Linear: 2-4  [-1, 4096]  16,777,216\n"
+    "├─Block: 1-4  [-1, 4096]  --\n│    ├─Linear: 2-5  [-1, 4096]  16,777,216\n"
+    "│    ├─Linear: 2-6  [-1, 4096]  16,777,216\n"
+    "├─Block: 1-5  [-1, 4096]  --\n│    ├─Linear: 2-7  [-1, 4096]  16,777,216\n"
+    "│    ├─Linear: 2-8  [-1, 4096]  16,777,216\n"
+    "├─Linear: 1-6  [-1, 16]  65,536\n====\n";
+
+/* Of tensor parallelism by four the eight products of blocks leave two sets, and the others stay.
+ */
+static void test_tensor_parallelism(void **state)
+{
+    struct built b;
+    double divided;
+    build(four_blocks, (struct estimate_request){.batch = 1}, "adam", &b);
+    assert_int_equal(tensor_split(&b.tape, b.model, 4, &divided), 0);
+    assert_true(divided == 8 * 16777216.0);
+    assert_true(b.tape.parameters == 3 * 16777216.0 + 65536);
+    struct footprint footprint;
+    struct fault fault = {0};
+    assert_int_equal(allocator_replay_tape(
+                         &b.tape, optimizer_traits(OPTIMIZER_ADAM), &bare, 0, &fault, &footprint),
+        0);
+    double sets = footprint.reserved / (64.0 * MIB);
+    assert_true(sets >= 3 * 5 && sets < 3 * 5 + 0.5);
+    size_t parts = 0;
+    for (size_t i = 0; i < b.tape.n_ops; i++)
+        parts += b.tape.tensors[b.tape.ops[i].output].elements == 1024;
+    assert_int_equal(parts, 4); /* the first product of each block; the second adds up */
+    drop(&b);
+}
+
+static double pipeline_sets(int64_t batch, int stages, int micro_batches, int *ret_stage)
+{
+    struct built b;
+    struct footprint footprint;
+    struct fault fault = {0};
+    const struct pipeline pipeline = {stages, micro_batches};
+    build(four_blocks, (struct estimate_request){.batch = batch}, "adam", &b);
+    assert_int_equal(pipeline_replay(&b.tape, b.model, &pipeline, optimizer_traits(OPTIMIZER_ADAM),
+                         &bare, 0, &fault, &footprint, ret_stage),
+        0);
+    drop(&b);
+    return footprint.reserved / (64.0 * MIB);
+}
+
+/* Two of the blocks and the product before them, five sets, are the larger of two stages; one block
+ * and that product, three, of four stages. Maps of a batch of one are nothing beside that. */
+static void test_stages_of_a_pipeline(void **state)
+{
+    int stage;
+    double two = pipeline_sets(1, 2, 1, &stage), four = pipeline_sets(1, 4, 1, &stage);
+    assert_true(two >= 5 * 5 && two < 5 * 5 + 0.5);
+    assert_true(four >= 3 * 5 && four < 3 * 5 + 0.5);
+    assert_int_equal(stage, 1);
+}
+
+/* A map of a batch of 16,384 is four sets. The first of four stages begins four micro-batches
+ * before its first backward pass: the whole batch, or with 16 micro-batches a quarter of it. */
+static void test_micro_batches_in_flight(void **state)
+{
+    int stage;
+    double one = pipeline_sets(16384, 4, 1, &stage), four = pipeline_sets(16384, 4, 4, &stage),
+           sixteen = pipeline_sets(16384, 4, 16, &stage);
+    assert_true(one > sixteen + 1 && four > sixteen + 1);
+    /* What is received, and the gradients, are there for all micro-batches in each case. */
+    assert_true(sixteen > 3 * 5 + 4);
 }
 
 /* Convolution, normalisation, activation: the convolution's output and the normalisation's are
@@ -639,6 +740,10 @@ int main(void)
         cmocka_unit_test(test_optimizers),
         cmocka_unit_test(test_several_gpus),
         cmocka_unit_test(test_units_are_repeated_blocks),
+        cmocka_unit_test(test_offload),
+        cmocka_unit_test(test_tensor_parallelism),
+        cmocka_unit_test(test_stages_of_a_pipeline),
+        cmocka_unit_test(test_micro_batches_in_flight),
         cmocka_unit_test(test_saved_maps),
         cmocka_unit_test(test_hidden_concatenation),
         cmocka_unit_test(test_short_cut),

@@ -11,7 +11,8 @@
 static void each_option_is_in_the_request(void **state)
 {
     (void)state;
-    char optimizer[] = "lion", precision[] = "bfloat16", parallel[] = "zero3";
+    char optimizer[] = "lion", precision[] = "bfloat16", parallel[] = "zero3",
+         offload[] = "optimizer";
     struct option_value values[TASK_OPTION_MAX] = {
         [TASK_BATCH] = {.set = true, .number = 32},
         [TASK_SEQ] = {.set = true, .number = 128},
@@ -19,6 +20,8 @@ static void each_option_is_in_the_request(void **state)
         [TASK_PRECISION] = {.set = true, .text = precision},
         [TASK_GPUS] = {.set = true, .number = 4},
         [TASK_PARALLEL] = {.set = true, .text = parallel},
+        [TASK_OFFLOAD] = {.set = true, .text = offload},
+        [TASK_MICRO_BATCHES] = {.set = true, .number = 8},
         [TASK_MEMORY] = {.set = true, .number = 3 * GIB},
     };
     struct estimate_request request = {.gpu_kind = "NVIDIA H200"};
@@ -31,6 +34,8 @@ static void each_option_is_in_the_request(void **state)
     assert_int_equal(request.precision, PRECISION_BF16);
     assert_int_equal(request.gpus, 4);
     assert_int_equal(request.parallel, parallel_parse("fsdp"));
+    assert_int_equal(request.offload, OFFLOAD_OPTIMIZER);
+    assert_int_equal(request.micro_batches, 8);
     assert_int_equal(request.declared_bytes, 3 * GIB);
     assert_string_equal(request.gpu_kind, "NVIDIA H200");
 }

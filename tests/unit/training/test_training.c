@@ -70,6 +70,23 @@ static void test_every_way_to_divide_has_its_name(void **state)
     assert_int_equal(parallel_parse(NULL), PARALLEL_NOT_GIVEN);
 }
 
+static void test_how_many_divide_tensors_and_layers(void **state)
+{
+    static const char *const others[] = {
+        "tp:1", "tp:", "pp:x", "pp:4x", "ddp:2", "tp:1000000", "tp4"};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        assert_int_equal(parallel_parse(others[i]), PARALLEL_NOT_GIVEN);
+        assert_null(parallel_canonical(others[i]));
+    }
+    assert_int_equal(parallel_parse("TP:4"), PARALLEL_TP);
+    assert_int_equal(parallel_degree("pp:16"), 16);
+    assert_int_equal(parallel_degree("pp"), 0);
+    assert_int_equal(parallel_degree(NULL), 0);
+    assert_string_equal(parallel_canonical("pp:16"), "pp:16");
+    assert_int_equal(offload_parse("parameters"), OFFLOAD_PARAMETERS);
+    assert_int_equal(offload_parse(NULL), OFFLOAD_NONE);
+}
+
 static void test_several_gpus_are_ddp_if_nothing_is_said(void **state)
 {
     assert_int_equal(parallel_assumed(PARALLEL_NOT_GIVEN, 2), PARALLEL_DDP);
@@ -94,6 +111,7 @@ int main(void)
         cmocka_unit_test(test_mixed_precisions_are_autocast_and_say_so),
         cmocka_unit_test(test_every_optimizer_has_its_name),
         cmocka_unit_test(test_every_way_to_divide_has_its_name),
+        cmocka_unit_test(test_how_many_divide_tensors_and_layers),
         cmocka_unit_test(test_several_gpus_are_ddp_if_nothing_is_said),
         cmocka_unit_test(test_adam_is_assumed),
     };
