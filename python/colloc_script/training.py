@@ -249,8 +249,15 @@ def _patch_modules(training):
     def called(module, *args, **kwargs):
         return training.call_module(call, module, args, kwargs)
 
+    @functools.wraps(_applied)
+    def applied(module, *args, **kwargs):
+        result = _applied(module, *args, **kwargs)
+        for optimizer in filter(None, (reference() for reference in training.optimizers)):
+            _move_parameters(optimizer)  # it may be older than the move
+        return result
+
     torch.nn.Module.__call__ = called
-    torch.nn.Module._apply = _applied
+    torch.nn.Module._apply = applied
 
 
 def _wrap_step(kind, training):

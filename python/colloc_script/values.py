@@ -149,6 +149,19 @@ class Values:
             if fake.dtype == torch.bool:
                 fake._colloc_truth = _truth(name, args)
 
+    def choose_order(self, name, args, kwargs, results):
+        """The order of unknown values is taken to be the one that they have."""
+        if name not in ("sort", "topk") or self.known(results[1]) is not None:
+            return
+        indices = results[1]
+        place = 2 if name == "topk" else 1
+        dim = args[place] if len(args) > place else kwargs.get("dim", -1)
+        if indices.dim() and _is_small(indices):
+            line = [1] * indices.dim()
+            line[dim] = indices.shape[dim]
+            order = torch.arange(indices.shape[dim]).view(line).expand(indices.shape).clone()
+            indices._colloc_value = _Value(order, [True])
+
     @staticmethod
     def _matches(fake, real):
         return fake.shape == real.shape and fake.dtype == real.dtype
