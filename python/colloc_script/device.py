@@ -21,7 +21,7 @@ from colloc_export.tracker import (
     tensors_in,
 )
 
-from .values import MOST_INTEGERS, Values
+from .values import MOST_INTEGERS, Values, is_small
 
 HOST = torch.device("cpu")
 GPU = torch.device("cuda", 0)
@@ -156,7 +156,7 @@ class Device(TorchDispatchMode):
         real = None if is_factory else self._real(function, name, args, kwargs)
         args, kwargs = mapped(self._fake, args), mapped(self._fake, kwargs)
         results = self._run(function, name, args, kwargs, real)
-        if is_factory and isinstance(results, torch.Tensor) and results.numel() <= DRAWN_MOST:
+        if is_factory and isinstance(results, torch.Tensor) and is_small(results):
             real = self.values.compute(function, name, args, kwargs, mapped)
         self.storages.collect()
         for tensor in tensors_in(results)[:: -1 if name in LAST_RESULT_FIRST else 1]:

@@ -205,6 +205,8 @@ class Loops(Case):
         self.assertIn(32 * 1000 * 4, sizes)
         self.assertNotIn(4000 * 1000 * 4, sizes)
         self.assertIn(" 32\n", self.output)
+        self.assertIn("level 0", self.output)
+        self.assertLessEqual(self.output.count("level"), 2 * 2)  # two levels in two steps
 
     @unittest.skipIf(torch.__version__ < "2", "no sparse fake tensors")
     def test_sparse_gradients(self):
