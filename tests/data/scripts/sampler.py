@@ -13,7 +13,9 @@ head = nn.Sequential(nn.Linear(FEATURES, 1000), nn.ReLU(), nn.Linear(1000, 91)).
 optimizer = torch.optim.SGD([*scores.parameters(), *head.parameters()], lr=0.1)
 for step in range(100):
     candidates = torch.randn(CANDIDATES, FEATURES).cuda()
-    levels = torch.cat([torch.full((ANCHORS,), level, device="cuda") for level in range(2)])
+    levels = torch.cat(
+        [torch.full((ANCHORS,), level, dtype=torch.int64, device="cuda") for level in range(2)]
+    )
     best = scores(candidates)[:, 0].topk(1000)[1]
     for level in torch.unique(levels[best]):
         print("level", level.item())
