@@ -112,7 +112,9 @@ def images(data, draw):
     attributes = " ".join(
         ["Black_Hair", "Blond_Hair", "Brown_Hair", "Male", "Young"] + [f"a{n}" for n in range(35)]
     )
-    write(os.path.join(data, "faces", "list_attr_celeba.txt"), f"4096\n{attributes}\n{names}".encode())
+    write(
+        os.path.join(data, "faces", "list_attr_celeba.txt"), f"4096\n{attributes}\n{names}".encode()
+    )
 
 
 def detection(data):

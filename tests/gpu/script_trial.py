@@ -38,12 +38,13 @@ ROOT = os.path.join(HERE, "..", "..")
 PYTHON = os.path.join(ROOT, "python")
 FORK_SERVER = os.path.join(ROOT, "workloads", "fork_server.py")
 STEPS = 6  # of each optimizer on the GPU: the allocator's peak is steady
-ENOUGH_S = 12  # after which half as many do
+ENOUGH_S = 8  # after which half as many do
 FOLLOW_LIMIT_S, RUN_LIMIT_S = 90, 30
 PATIENT_LIMIT_S = 240  # without a GPU: machines that are busy or have two cores
-FREE_LIMIT_S = 10
+FREE_LIMIT_S, STEADY_READINGS = 10, 4  # of used memory, 0.1 s apart
 AT_ONCE = min(6, os.cpu_count() or 1)
 MIB = 1 << 20
+OTHERS_MOST = 64 * MIB  # that the driver keeps; less than any context
 
 
 # ---- inside the script's process ----
@@ -181,24 +182,27 @@ class Peak:
         self._poller.join()
 
 
-def settled_use(gpu):
-    """Of the idle GPU: what ended before this began may still hold memory for a while."""
-    used = gpu.used()
-    while True:
-        time.sleep(1)
+def settled_use(gpu, most=float("inf")):
+    """Used memory once it no longer changes and is at most `most`, or None.
+
+    What ended may hold memory for a while.
+    """
+    end, steady, used = time.monotonic() + FREE_LIMIT_S, 0, gpu.used()
+    while time.monotonic() < end:
+        time.sleep(0.1)
         before, used = used, gpu.used()
-        if used >= before:
+        steady = steady + 1 if used == before and used <= most else 0
+        if steady == STEADY_READINGS:
             return used
+    return None
 
 
-def wait_until_free(gpu, idle):
-    """The driver frees the memory of an ended process some time after its end. False: not yet."""
-    end = time.monotonic() + FREE_LIMIT_S
-    while gpu.used() > idle + MIB:
-        if time.monotonic() > end:
-            return False
-        time.sleep(0.02)
-    return True
+def use_after_a_context(gpu):
+    """Used memory of the idle GPU. The driver keeps a few MiB after the first context."""
+    subprocess.run(
+        [sys.executable, "-c", "import torch; torch.zeros(1).cuda()"], check=False, timeout=60
+    )
+    return settled_use(gpu) or gpu.used()
 
 
 class ForkServers:
@@ -240,13 +244,14 @@ def run_on_gpu(gpu, idle, script, bundle, place, servers):
         COLLOC_TRIAL_REPORT=report,
     )  # fmt: skip
     command, log = servers.command(script), os.path.join(place, "run.log")
-    is_free, started = wait_until_free(gpu, idle), time.monotonic()
-    before = gpu.used()
+    before = settled_use(gpu, idle + OTHERS_MOST)
+    is_idle, before, started = before is not None, before or gpu.used(), time.monotonic()
     with Peak(gpu) as peak:
         status = run(command, script, environment, log, RUN_LIMIT_S)
     return {
+        "before_mib": before / MIB,
         "peak_mib": (peak.bytes - before) / MIB,
-        "is_known": is_free and status == 0,
+        "is_known": is_idle and status == 0,
         "status": status,
         "seconds": round(time.monotonic() - started, 1),
         **(load(place, "report.json") or {}),
@@ -281,7 +286,7 @@ def measure(path, output, seconds="120"):
         os.makedirs(os.path.join(output, script.name), exist_ok=True)
     with ForkServers(scripts, bundle) as servers:
         followed = follow_all(scripts, bundle, output, deadline)
-        idle = settled_use(gpu)
+        idle = use_after_a_context(gpu)
         save(output, "gpu.json", {**gpu.facts(), "idle_mib": idle / MIB})
         for script in scripts:
             if time.monotonic() > deadline:
