@@ -218,6 +218,10 @@ class Loops(Case):
         copies = [row for row in rows if row[3] - row[2] == 1]
         self.assertEqual((len(gradients), len(copies)), (2 * 4, 2 * 4), rows)  # in two steps
 
+    def test_evaluations_run_a_few_times(self):
+        self.seen("evaluates.py", batch=32)
+        self.assertIn("passes 5\npasses 6\n", self.output)  # two of each kind, and the steps
+
     def test_the_version_of_cuda(self):
         self.result("version.py")
 
