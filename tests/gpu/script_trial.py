@@ -374,8 +374,8 @@ def print_summary(title, rows):
     above = sum(row["peak_mib"] > row["p99_mib"] for row in rows)
     if errors:
         print(
-            f"{title}: {len(errors)} scripts, median error {100 * statistics.median(errors):.1f} %, "
-            f"nine of ten within {100 * errors[int(0.9 * (len(errors) - 1))]:.1f} %, "
+            f"{title}: {len(errors)} scripts, median error {100 * statistics.median(errors):.1f} "
+            f"%, nine of ten within {100 * errors[int(0.9 * (len(errors) - 1))]:.1f} %, "
             f"largest {100 * errors[-1]:.1f} %, {above} above P99"
         )
 
