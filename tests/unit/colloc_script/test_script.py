@@ -218,6 +218,12 @@ class Loops(Case):
         copies = [row for row in rows if row[3] - row[2] == 1]
         self.assertEqual((len(gradients), len(copies)), (2 * 4, 2 * 4), rows)  # in two steps
 
+    def test_a_policy(self):
+        result = self.seen("policy.py", batch=512, optimizer="adamw")
+        sizes = [row[0] + 512 * row[1] for row in result["tensors"]]
+        self.assertIn(512 * 300 * 4, sizes)
+        self.assertGreaterEqual(sizes.count(512 * 200 * 4), 4)  # also the masked gradient
+
     def test_evaluations_run_a_few_times(self):
         self.seen("evaluates.py", batch=32)
         self.assertIn("passes 5\npasses 6\n", self.output)  # two of each kind, and the steps
