@@ -247,7 +247,15 @@ def _embedding_backward(args, _):
     ]
 
 
+def _add_sparse(args, _):
+    """A sparse tensor is added to a dense one row by row: its scaled values are a copy."""
+    added = args[1] if len(args) > 1 else None
+    is_sparse = isinstance(added, torch.Tensor) and added.layout == torch.sparse_coo
+    return [_bytes(added._values())] if is_sparse else []
+
+
 RULES = {
+    "add_": _add_sparse,
     "sum": _reduce,
     "mean": _reduce,
     "_softmax": _input_copy,

@@ -20,6 +20,12 @@ def has_storage(tensor):
     return tensor.layout == torch.strided
 
 
+def parts_of(tensor):
+    """The tensor itself, or the indices and values of a sparse one."""
+    is_sparse = tensor.layout == torch.sparse_coo
+    return [tensor._indices(), tensor._values()] if is_sparse else [tensor]
+
+
 def name_of(function):
     """The name of an operator, without its namespace and overload."""
     return getattr(function, "_schema", None) and function._schema.name.split("::")[-1]
@@ -42,9 +48,22 @@ def _gradients_of_convolution(_, input, weight, bias_sizes, *rest):
     )
 
 
+def _gradient_of_embedding_bag(gradient, indices, *rest):
+    """A sparse gradient has a row for each index, which fake tensors do not know."""
+    weights, is_sparse = rest[4], rest[7]
+    if not is_sparse:
+        return torch.ops.aten._embedding_bag_backward.default(gradient, indices, *rest)
+    width = gradient.shape[1]
+    rows = gradient.new_empty((indices.numel(), width))
+    return torch.sparse_coo_tensor(indices.view(1, -1), rows, (weights, width))
+
+
 LAST_RESULT_FIRST = {"native_dropout"}  # CUDA makes the mask first
 
-FOR_FAKE_TENSORS = {torch.ops.aten.convolution_backward.default: _gradients_of_convolution}
+FOR_FAKE_TENSORS = {
+    torch.ops.aten.convolution_backward.default: _gradients_of_convolution,
+    torch.ops.aten._embedding_bag_backward.default: _gradient_of_embedding_bag,
+}
 
 
 class Interval:
@@ -109,10 +128,11 @@ class Storages:
             self._end(key, interval)
 
     def add(self, tensor, kind):
-        """Notes the tensor's storage if it is new."""
-        if not has_storage(tensor):
-            return
-        storage = storage_of(tensor)
+        """Notes the tensor's storage, or those of a sparse one, if they are new."""
+        for part in filter(has_storage, parts_of(tensor)):
+            self._add_storage(storage_of(part), kind)
+
+    def _add_storage(self, storage, kind):
         key, size = storage._cdata, storage.nbytes()
         if size == 0 or key in self._alive:
             return
@@ -137,9 +157,10 @@ class Storages:
 
     def mark(self, tensor, kind):
         """Sets the class of a storage that is already recorded."""
-        entry = has_storage(tensor) and self._alive.get(storage_of(tensor)._cdata)
-        if entry:
-            entry[0].kind = kind
+        for part in filter(has_storage, parts_of(tensor)):
+            entry = self._alive.get(storage_of(part)._cdata)
+            if entry:
+                entry[0].kind = kind
 
     def living(self):
         return [entry[0] for entry in self._alive.values()]

@@ -21,7 +21,7 @@ from colloc_export.tracker import (
     tensors_in,
 )
 
-from .values import MOST_INTEGERS, Values
+from .values import MOST_INTEGERS, Values, is_small
 
 HOST = torch.device("cpu")
 GPU = torch.device("cuda", 0)
@@ -156,12 +156,13 @@ class Device(TorchDispatchMode):
         real = None if is_factory else self._real(function, name, args, kwargs)
         args, kwargs = mapped(self._fake, args), mapped(self._fake, kwargs)
         results = self._run(function, name, args, kwargs, real)
-        if is_factory and isinstance(results, torch.Tensor) and results.numel() <= DRAWN_MOST:
+        if is_factory and isinstance(results, torch.Tensor) and is_small(results):
             real = self.values.compute(function, name, args, kwargs, mapped)
         self.storages.collect()
         for tensor in tensors_in(results)[:: -1 if name in LAST_RESULT_FIRST else 1]:
             self.storages.add(tensor, "temp")
         self.values.note(name, args, results, real)
+        self.values.choose_order(name, args, kwargs, results)
         self.storages.add_scratch(scratch_of(name, args, results))
         self.operations.phase = self._phase_of(name)
         self.operations(function, args, results, tick)
@@ -209,22 +210,35 @@ class Device(TorchDispatchMode):
         if real is not None:
             shapes = mapped(lambda t: (t.shape, t.dtype), real)
             return lambda *_, **__: _empties(shapes)
+        selected = self._selected(args[1]) if name == "index" else None
+        if selected is not None:
+            return lambda *_, **__: self._rows(args, selected)
         self._note_selection(name)
         return lambda *_, **__: self._all_selected(name, args)
 
+    def _selected(self, indices):
+        """The number of elements that a mask among the indices selects, where it is known."""
+        known = self.values.known(next(i for i in indices if i is not None))
+        return None if known is None else int(known.count_nonzero())
+
     @staticmethod
-    def _all_selected(name, args):
+    def _rows(args, count):
+        """What indexing by a mask gives if it selects `count` elements."""
+        first, indices = args[:2]
+        place, mask = next((i, m) for i, m in enumerate(indices) if m is not None)
+        shape = list(first.shape)
+        shape[place : place + mask.dim()] = [count]
+        return torch.empty(shape, dtype=first.dtype)
+
+    @classmethod
+    def _all_selected(cls, name, args):
         first = args[0]
         if name == "nonzero":
             return torch.empty((first.numel(), first.dim()), dtype=torch.int64)
         if name == "nms":
             return torch.empty(len(first), dtype=torch.int64)
         if name == "index":
-            place, mask = next((i, m) for i, m in enumerate(args[1]) if m is not None)
-            shape = list(first.shape)
-            return torch.empty(
-                shape[:place] + [mask.numel()] + shape[place + mask.dim() :], dtype=first.dtype
-            )
+            return cls._rows(args, next(m for m in args[1] if m is not None).numel())
         if name == "masked_select":
             shape = torch.broadcast_shapes(first.shape, args[1].shape)
             return torch.empty(shape.numel(), dtype=first.dtype)

@@ -40,6 +40,11 @@ def _patch_recurrent():
     torch.nn.RNNBase.flatten_parameters = flattened
 
 
+def _patch_distributions():
+    """Their checks of samples would find values that are not known outside of the support."""
+    torch.distributions.Distribution.set_default_validate_args(False)
+
+
 def install(folder):
     """Follows this process from now on.
 
@@ -53,6 +58,7 @@ def install(folder):
     several_gpus.patch(seen)
     training.patch(seen)
     _patch_recurrent()
+    _patch_distributions()
     rules = cuda_rules(device.operations.note_attention)
     rules.__enter__()
     device.__enter__()

@@ -19,6 +19,7 @@ from colloc_export.run import _no_profiling, _whole_sequences
 from colloc_export.tracker import tensors_in
 
 from .device import is_fake
+from .evaluations import Evaluations
 
 STEPS = 2  # the optimizer's states appear at the first step; the second is as all others
 STEPS_MOST = 12  # of one optimizer while another has not stepped twice; chosen: five critics' steps
@@ -48,6 +49,7 @@ class Training:
         self.sequence_length = None
         self.loader_batch = None
         self.seen = {"autocast": None, "compiled": False, "checkpointing": False, "ddp": 0}
+        self._evaluations = Evaluations()
         self._depth = 0
         self._in_step = False
 
@@ -60,6 +62,11 @@ class Training:
         """Runs a module's forward pass; outermost ones are the networks."""
         if self._depth or not self._is_network(module):
             return call(module, *args, **kwargs)
+        return self._evaluations.call(
+            lambda: self._call_network(call, module, args, kwargs), module, args, kwargs
+        )
+
+    def _call_network(self, call, module, args, kwargs):
         self._depth += 1
         try:
             self._before_forward(module, args, kwargs)
@@ -249,8 +256,15 @@ def _patch_modules(training):
     def called(module, *args, **kwargs):
         return training.call_module(call, module, args, kwargs)
 
+    @functools.wraps(_applied)
+    def applied(module, *args, **kwargs):
+        result = _applied(module, *args, **kwargs)
+        for optimizer in filter(None, (reference() for reference in training.optimizers)):
+            _move_parameters(optimizer)  # it may be older than the move
+        return result
+
     torch.nn.Module.__call__ = called
-    torch.nn.Module._apply = _applied
+    torch.nn.Module._apply = applied
 
 
 def _wrap_step(kind, training):

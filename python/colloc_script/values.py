@@ -16,7 +16,7 @@ import torch
 
 from colloc_export.tracker import storage_of, tensors_in
 
-MOST_INTEGERS = 1 << 20  # elements of a tensor whose values are kept; chosen: a batch of tokens
+MOST_INTEGERS = 1 << 22  # elements of a tensor whose values are kept; chosen: a detector's anchors
 MOST_FLOATS = 1 << 12  # chosen: positions and scales, but no weights
 
 UNKNOWN_RESULTS = set(
@@ -47,7 +47,7 @@ class _Value:
         self.tensor, self.validity = tensor, validity
 
 
-def _is_small(tensor):
+def is_small(tensor):
     most = MOST_FLOATS if tensor.is_floating_point() else MOST_INTEGERS
     return tensor.layout == torch.strided and tensor.numel() <= most
 
@@ -90,7 +90,7 @@ class Values:
 
     def copied(self, tensor, real):
         """`tensor` is the copy of a tensor of the CPU."""
-        if _is_small(real) and not real.requires_grad:
+        if is_small(real) and not real.requires_grad:
             tensor._colloc_value = _Value(real.detach().clone().to(tensor.dtype), [True])
 
     def forget(self, tensors):
@@ -123,7 +123,7 @@ class Values:
         inputs = tensors_in((args, kwargs))
         real_input = self._shaped_input if name in OF_SHAPE else self._real_input
         if name in UNKNOWN_RESULTS or any(
-            not _is_small(tensor) or real_input(tensor) is None for tensor in inputs
+            not is_small(tensor) or real_input(tensor) is None for tensor in inputs
         ):
             return None
         try:
@@ -140,7 +140,7 @@ class Values:
         reals = tensors_in(real) if real is not None else []
         if len(fakes) == len(reals) and all(map(self._matches, fakes, reals)):
             for fake, value in zip(fakes, reals):
-                if self.known(fake) is not value and _is_small(value):
+                if self.known(fake) is not value and is_small(value):
                     fake._colloc_value = _Value(value, self._validity(value, args))
             return
         if name.endswith("_"):
@@ -148,6 +148,19 @@ class Values:
         for fake in fakes:
             if fake.dtype == torch.bool:
                 fake._colloc_truth = _truth(name, args)
+
+    def choose_order(self, name, args, kwargs, results):
+        """The order of unknown values is taken to be the one that they have."""
+        if name not in ("sort", "topk") or self.known(results[1]) is not None:
+            return
+        indices = results[1]
+        place = 2 if name == "topk" else 1
+        dim = args[place] if len(args) > place else kwargs.get("dim", -1)
+        if indices.dim() and is_small(indices):
+            line = [1] * indices.dim()
+            line[dim] = indices.shape[dim]
+            order = torch.arange(indices.shape[dim]).view(line).expand(indices.shape).clone()
+            indices._colloc_value = _Value(order, [True])
 
     @staticmethod
     def _matches(fake, real):

@@ -64,11 +64,14 @@ def replace_data_sets():
 
     for name, graphs in _kinds(Data).items():
 
-        def initialized(self, root=None, *args, _graphs=graphs, transform=None, **kwargs):
+        def initialized(
+            self, root=None, *args, _graphs=graphs, transform=None, pre_transform=None, **kwargs
+        ):
             InMemoryDataset.__init__(self, None, transform)
+            change = pre_transform or (lambda graph: graph)
             name = args[0] if args else kwargs.get("name", "")
             self.name = name
-            self._data, self.slices = self.collate(_graphs(name))
+            self._data, self.slices = self.collate(list(map(change, _graphs(name))))
 
         kind = type(name, (InMemoryDataset,), {"__init__": initialized})
         setattr(datasets, name, kind)

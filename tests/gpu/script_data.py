@@ -90,7 +90,8 @@ def images(data, draw):
     for one in range(CLASSES):
         link(f"imagenet/train/n{one}", 512, "{}.jpg")
         link(f"imagenet/val/n{one}", 32, "{}.jpg")
-    link("pictures", 4096, "{}.jpg", "{:06}")
+    for folder in ("pictures", "faces"):
+        link(folder, 4096, "{}.jpg", "{:06}")
     for part in ("train", "test", "val"):
         link(f"pairs/{part}", 1024, "pair{}.jpg")
         for side in "AB":
@@ -111,7 +112,9 @@ def images(data, draw):
     attributes = " ".join(
         ["Black_Hair", "Blond_Hair", "Brown_Hair", "Male", "Young"] + [f"a{n}" for n in range(35)]
     )
-    write(os.path.join(data, "list_attr_celeba.txt"), f"4096\n{attributes}\n{names}".encode())
+    write(
+        os.path.join(data, "faces", "list_attr_celeba.txt"), f"4096\n{attributes}\n{names}".encode()
+    )
 
 
 def detection(data):

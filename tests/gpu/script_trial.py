@@ -4,7 +4,8 @@
 
     tests/gpu/script_trial.py measure LIST OUTPUT [SECONDS]     on the machine with a GPU
     tests/gpu/script_trial.py follow LIST OUTPUT [NAME ...]     without one
-    tests/gpu/script_trial.py price COLLOC OUTPUT               anywhere
+    tests/gpu/script_trial.py price COLLOC OUTPUT...            anywhere: rows of JSON
+    tests/gpu/script_trial.py table ROWS                        those rows as tables
 
 LIST has a line for each script, with four parts separated by "|": its name, the folder that it
 runs in (relative to LIST), its words (as Python takes them: a script, `-m MODULE` or `-c CODE`),
@@ -13,8 +14,8 @@ and the libraries that it imports.
 `measure` follows each script (on the CPU, several at once) and runs it for a few steps on
 GPU 0 (one at a time). It leaves in OUTPUT/NAME, as soon as they are known, the export or the
 reason, and the peak of the GPU's used memory above what it was before: context, workspaces and all.
-After SECONDS (default 120) no new script starts. `price` estimates from the exports and prints a
-table. script_hooks.py tells what is changed in the scripts' processes, script_data.py makes data.
+After SECONDS (default 120) no new script starts. `price` estimates from the exports.
+script_hooks.py tells what is changed in the scripts' processes, script_data.py makes data.
 
 On the GPU a script starts as a fork of a process that has imported its libraries
 (workloads/fork_server.py): importing them takes longer than the steps. That process has not touched
@@ -38,12 +39,13 @@ ROOT = os.path.join(HERE, "..", "..")
 PYTHON = os.path.join(ROOT, "python")
 FORK_SERVER = os.path.join(ROOT, "workloads", "fork_server.py")
 STEPS = 6  # of each optimizer on the GPU: the allocator's peak is steady
-ENOUGH_S = 12  # after which half as many do
-FOLLOW_LIMIT_S, RUN_LIMIT_S = 60, 30
+ENOUGH_S = 8  # after which half as many do
+FOLLOW_LIMIT_S, RUN_LIMIT_S = 90, 30
 PATIENT_LIMIT_S = 240  # without a GPU: machines that are busy or have two cores
-FREE_LIMIT_S = 10
+FREE_LIMIT_S, STEADY_READINGS = 10, 4  # of used memory, 0.1 s apart
 AT_ONCE = min(6, os.cpu_count() or 1)
 MIB = 1 << 20
+OTHERS_MOST = 64 * MIB  # that the driver keeps; less than any context
 
 
 # ---- inside the script's process ----
@@ -181,24 +183,27 @@ class Peak:
         self._poller.join()
 
 
-def settled_use(gpu):
-    """Of the idle GPU: what ended before this began may still hold memory for a while."""
-    used = gpu.used()
-    while True:
-        time.sleep(1)
+def settled_use(gpu, most=float("inf")):
+    """Used memory once it no longer changes and is at most `most`, or None.
+
+    What ended may hold memory for a while.
+    """
+    end, steady, used = time.monotonic() + FREE_LIMIT_S, 0, gpu.used()
+    while time.monotonic() < end:
+        time.sleep(0.1)
         before, used = used, gpu.used()
-        if used >= before:
+        steady = steady + 1 if used == before and used <= most else 0
+        if steady == STEADY_READINGS:
             return used
+    return None
 
 
-def wait_until_free(gpu, idle):
-    """The driver frees the memory of an ended process some time after its end. False: not yet."""
-    end = time.monotonic() + FREE_LIMIT_S
-    while gpu.used() > idle + MIB:
-        if time.monotonic() > end:
-            return False
-        time.sleep(0.02)
-    return True
+def use_after_a_context(gpu):
+    """Used memory of the idle GPU. The driver keeps a few MiB after the first context."""
+    subprocess.run(
+        [sys.executable, "-c", "import torch; torch.zeros(1).cuda()"], check=False, timeout=60
+    )
+    return settled_use(gpu) or gpu.used()
 
 
 class ForkServers:
@@ -240,13 +245,14 @@ def run_on_gpu(gpu, idle, script, bundle, place, servers):
         COLLOC_TRIAL_REPORT=report,
     )  # fmt: skip
     command, log = servers.command(script), os.path.join(place, "run.log")
-    is_free, started = wait_until_free(gpu, idle), time.monotonic()
-    before = gpu.used()
+    before = settled_use(gpu, idle + OTHERS_MOST)
+    is_idle, before, started = before is not None, before or gpu.used(), time.monotonic()
     with Peak(gpu) as peak:
         status = run(command, script, environment, log, RUN_LIMIT_S)
     return {
+        "before_mib": before / MIB,
         "peak_mib": (peak.bytes - before) / MIB,
-        "is_known": is_free and status == 0,
+        "is_known": is_idle and status == 0,
         "status": status,
         "seconds": round(time.monotonic() - started, 1),
         **(load(place, "report.json") or {}),
@@ -281,7 +287,7 @@ def measure(path, output, seconds="120"):
         os.makedirs(os.path.join(output, script.name), exist_ok=True)
     with ForkServers(scripts, bundle) as servers:
         followed = follow_all(scripts, bundle, output, deadline)
-        idle = settled_use(gpu)
+        idle = use_after_a_context(gpu)
         save(output, "gpu.json", {**gpu.facts(), "idle_mib": idle / MIB})
         for script in scripts:
             if time.monotonic() > deadline:
@@ -313,46 +319,99 @@ def load(place, name):
 
 
 def estimate(colloc, place, gpu):
-    """(MiB, P99 in MiB) of the export, or None."""
+    """What colloc says of the export: MiB, its P99, its note, or nothing."""
     export = os.path.join(place, "result")
     words = [colloc, "estimate", "--json", f"--gpu={gpu}", f"--export={export}"]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     if done.returncode:
-        return None
+        return {}
     row = json.loads(done.stdout)["estimates"][0]
-    return row["mib"], row["p99_mib"]
+    with open(export, encoding="utf-8") as file:
+        flags = json.load(file)["flags"]
+    return {
+        "estimate_mib": row["mib"],
+        "p99_mib": round(row["p99_mib"]),
+        "tries_kernels": flags["cudnn_benchmark"],
+    }
 
 
-def price(colloc, output):
-    errors, above = [], 0
-    gpu = "H200" if "H200" in (load(output, "gpu.json") or {}).get("gpu", "H200") else "H100"
-    print("| script | measured MiB | estimate | error | P99 | seconds | what is wrong |")
-    print("| ------ | ------------ | -------- | ----- | --- | ------- | ------------- |")
+def answer_of(place):
+    """Why there is no export, without the folders of this machine."""
+    if os.path.exists(os.path.join(place, "result")):
+        return None
+    reason = load(place, "failure") or "no answer in time"
+    words = (word.rpartition("bundle-scripts/")[2] for word in reason.split(" "))
+    return " ".join(words)[:200]
+
+
+def rows_of(colloc, output):
+    """One row for each script of an output folder."""
+    facts = load(output, "gpu.json") or {}
+    gpu = "H100" if "H100" in facts.get("gpu", "") else "H200"
     for name in sorted(os.listdir(output)):
         place = os.path.join(output, name)
-        measured, answer = load(place, "run.json"), estimate(colloc, place, gpu)
-        if not measured:
-            continue
-        peak, is_known = measured["peak_mib"], measured["is_known"]
-        cells = [name, f"{peak:.0f}" if is_known else "-", "-", "-", "-"]
-        if answer:
-            cells[2], cells[4] = f"{answer[0]:.0f}", f"{answer[1]:.0f}"
-        if answer and is_known:
-            error = answer[0] / peak - 1
-            errors.append(abs(error))
-            above += peak > answer[1]
-            cells[3] = f"{100 * error:+.1f} %"
-        wrong = "" if answer else load(place, "failure") or "no answer in time"
-        print("| " + " | ".join([*cells, str(load(place, "follow.json")), wrong[:200]]) + " |")
+        if os.path.isdir(place):
+            known = {
+                "name": name,
+                "gpu": facts.get("gpu"),
+                "driver": facts.get("driver"),
+                "follow_s": load(place, "follow.json"),
+                "reason": answer_of(place),
+                **estimate(colloc, place, gpu),
+                **(load(place, "run.json") or {}),
+            }
+            yield {key: value for key, value in known.items() if value is not None}
+
+
+def error_of(row):
+    """Of the estimate relative to the measured peak, or None where one of them is missing."""
+    is_known = row.get("is_known") and "estimate_mib" in row
+    return row["estimate_mib"] / row["peak_mib"] - 1 if is_known else None
+
+
+def print_summary(title, rows):
+    errors = sorted(abs(error_of(row)) for row in rows)
+    above = sum(row["peak_mib"] > row["p99_mib"] for row in rows)
     if errors:
-        errors.sort()
         print(
-            f"\n{len(errors)} scripts: median error {100 * statistics.median(errors):.1f} %, "
+            f"{title}: {len(errors)} scripts, median error {100 * statistics.median(errors):.1f} "
+            f"%, nine of ten within {100 * errors[int(0.9 * (len(errors) - 1))]:.1f} %, "
             f"largest {100 * errors[-1]:.1f} %, {above} above P99"
         )
 
 
-ACTIONS = {"measure": measure, "follow": follow_only, "price": price}
+def price(colloc, *outputs):
+    """Later outputs replace what earlier ones say of a script."""
+    rows = {}
+    for output in outputs:
+        for row in rows_of(colloc, output):
+            rows[row["name"]] = {**rows.get(row["name"], {}), **row}
+    for row in rows.values():
+        print(json.dumps(row))
+
+
+def table(path):
+    """Prints the rows that `price` wrote as tables of a page."""
+    with open(path, encoding="utf-8") as file:
+        rows = [json.loads(line) for line in file]
+    compared = [row for row in rows if error_of(row) is not None]
+    print("| script | measured MiB | estimate | error | P99 |")
+    print("| --- | --- | --- | --- | --- |")
+    for row in sorted(compared, key=lambda row: (row["tries_kernels"], row["name"])):
+        name = row["name"] + (" *" if row["tries_kernels"] else "")
+        print(
+            f"| {name} | {row['peak_mib']:.0f} | {row['estimate_mib']:.0f} "
+            f"| {100 * error_of(row):+.1f} % | {row['p99_mib']} |"
+        )
+    for row in rows:
+        if "reason" in row and "estimate_mib" not in row:
+            print(f"{row['name']}: {row['reason']}")
+    print_summary("all", compared)
+    print_summary("kernels are tried", [row for row in compared if row["tries_kernels"]])
+    print_summary("others", [row for row in compared if not row["tries_kernels"]])
+
+
+ACTIONS = {"measure": measure, "follow": follow_only, "price": price, "table": table}
 
 
 def main():

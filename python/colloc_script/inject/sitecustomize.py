@@ -65,6 +65,12 @@ def _follow():
     importlib.import_module("colloc_script.follow").install(os.environ["COLLOC_SCRIPT_FOLDER"])
 
 
+def _trace_nothing():
+    """TensorBoard draws a model by tracing it, which has no meaning without data."""
+    writer = sys.modules["torch.utils.tensorboard.writer"].SummaryWriter
+    writer.add_graph = lambda *_, **__: None
+
+
 if os.environ.get("COLLOC_SCRIPT_FOLDER"):
     try:
         _import_hidden()
@@ -74,4 +80,6 @@ if os.environ.get("COLLOC_SCRIPT_FOLDER"):
         sys.path.append(os.path.dirname(os.path.dirname(HERE)))
     importlib.import_module("colloc_script.ending").watch(os.environ["COLLOC_SCRIPT_FOLDER"])
     if not _is_launcher():
-        sys.meta_path.insert(0, _AfterImport({"torch": _follow}))
+        sys.meta_path.insert(
+            0, _AfterImport({"torch": _follow, "torch.utils.tensorboard.writer": _trace_nothing})
+        )

@@ -35,8 +35,8 @@ optimizer = (torch.optim.SGD if SPARSE else torch.optim.Adagrad)(model.parameter
 criterion = nn.BCEWithLogitsLoss()
 for step in range(5):
     dense = torch.rand(128, 13).cuda()
-    indices = [torch.randint(0, 10000, (512,)).cuda() for _ in range(4)]
-    offsets = [torch.arange(0, 512, 4).cuda() for _ in range(4)]
+    indices = [torch.randint(0, 10000, (777,)).cuda() for _ in range(4)]
+    offsets = [torch.arange(0, 768, 6).cuda() for _ in range(4)]
     loss = criterion(model(dense, indices, offsets), torch.rand(128).round().cuda())
     optimizer.zero_grad()
     loss.backward()

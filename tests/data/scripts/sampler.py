@@ -1,15 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A detector's second stage trains on 32 of 4000 candidates, which it draws; a metric is read."""
+"""A detector's second stage trains on 32 of 4000 candidates, which it draws; a metric is read.
+
+The best candidates are looked at level by level, as torchvision's nms does.
+"""
 import torch
 from torch import nn
 
-FEATURES, CANDIDATES, DRAWN = 256, 4000, 32
+FEATURES, CANDIDATES, DRAWN, ANCHORS = 256, 4000, 32, 100_000
 
 scores = nn.Linear(FEATURES, 1).cuda()
 head = nn.Sequential(nn.Linear(FEATURES, 1000), nn.ReLU(), nn.Linear(1000, 91)).cuda()
 optimizer = torch.optim.SGD([*scores.parameters(), *head.parameters()], lr=0.1)
 for step in range(100):
     candidates = torch.randn(CANDIDATES, FEATURES).cuda()
+    levels = torch.cat(
+        [torch.full((ANCHORS,), level, dtype=torch.int64, device="cuda") for level in range(2)]
+    )
+    best = scores(candidates)[:, 0].topk(1000)[1]
+    for level in torch.unique(levels[best]):
+        print("level", level.item())
     matches = (scores(candidates)[:, 0] * 3).long()
     good = torch.where(matches >= 1)[0]
     order = torch.randperm(good.numel(), device=good.device)[:DRAWN]

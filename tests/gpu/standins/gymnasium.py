@@ -13,7 +13,8 @@ EPISODE_STEPS = 200
 
 
 class Space:
-    pass
+    def seed(self, seed=None):
+        pass
 
 
 class Box(Space):

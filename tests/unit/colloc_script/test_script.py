@@ -205,13 +205,28 @@ class Loops(Case):
         self.assertIn(32 * 1000 * 4, sizes)
         self.assertNotIn(4000 * 1000 * 4, sizes)
         self.assertIn(" 32\n", self.output)
+        self.assertIn("level 0", self.output)
+        self.assertLessEqual(self.output.count("level"), 2 * 2)  # two levels in two steps
 
     @unittest.skipIf(torch.__version__ < "2", "no sparse fake tensors")
     def test_sparse_gradients(self):
         result = self.result("recommender.py", "sparse")
         sizes = [row[0] for row in result["tensors"]]
         self.assertEqual(sizes.count(10000 * 16 * 4), 4)  # the tables, and no gradient like them
-        self.assertGreaterEqual(sizes.count(512 * 16 * 4), 4)  # the gradients' values
+        rows = [row for row in result["tensors"] if row[0] == 777 * 16 * 4]
+        gradients = [row for row in rows if row[3] == NEVER or row[3] - row[2] > 20]
+        copies = [row for row in rows if row[3] - row[2] == 1]
+        self.assertEqual((len(gradients), len(copies)), (2 * 4, 2 * 4), rows)  # in two steps
+
+    def test_a_policy(self):
+        result = self.seen("policy.py", batch=512, optimizer="adamw")
+        sizes = [row[0] + 512 * row[1] for row in result["tensors"]]
+        self.assertIn(512 * 300 * 4, sizes)
+        self.assertGreaterEqual(sizes.count(512 * 200 * 4), 4)  # also the masked gradient
+
+    def test_evaluations_run_a_few_times(self):
+        self.seen("evaluates.py", batch=32)
+        self.assertIn("passes 5\npasses 6\n", self.output)  # two of each kind, and the steps
 
     def test_the_version_of_cuda(self):
         self.result("version.py")

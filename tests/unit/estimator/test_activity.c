@@ -151,6 +151,20 @@ static void test_tried_kernels_reserve_more(void **state)
     assert_true(quantiles_of(EVIDENCE_SCRIPT, &physics).p99_bytes.value < 1.2 * 3e9);
 }
 
+/* A vision transformer has one convolution; a network whose work is not known may have many. */
+static void test_tried_kernels_of_few_convolutions(void **state)
+{
+    struct physics physics = {.conv_share = 0.03,
+        .macs = 1e12,
+        .tries_kernels = true,
+        .convolves = true,
+        .context_bytes = 8e8};
+    physics.footprint.reserved = 3.6e9;
+    assert_true(quantiles_of(EVIDENCE_SCRIPT, &physics).p99_bytes.value < 1.3 * 3e9);
+    physics.macs = 0;
+    assert_true(quantiles_of(EVIDENCE_SCRIPT, &physics).p99_bytes.value > 2 * 3e9);
+}
+
 static void test_no_quantile_below_the_context(void **state)
 {
     struct physics physics = {.conv_share = 0.9, .context_bytes = 2.9e9};
@@ -202,6 +216,7 @@ int main(void)
         cmocka_unit_test(test_unsteady_replays_reserve_more),
         cmocka_unit_test(test_no_quantile_below_the_context),
         cmocka_unit_test(test_tried_kernels_reserve_more),
+        cmocka_unit_test(test_tried_kernels_of_few_convolutions),
         cmocka_unit_test(test_a_loss_at_the_image_size_is_a_guess),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
