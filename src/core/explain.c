@@ -135,6 +135,8 @@ static void add_head(struct text_line *line, const struct core *core, const stru
         text_line_add(line, "it came first of those whose users have the fair rank %d", rank);
     else if (core->plan.order)
         text_line_add(line, "of the orders that were simulated, the best begins with it");
+    else if (core->settings.preempt && core_task_policy(core, head)->rank)
+        text_line_add(line, "%s", core_task_policy(core, head)->rank_text);
     else if (head->previous)
         text_line_add(line, "it takes longest, as far as is known");
     else if (head->passed_count)

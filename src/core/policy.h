@@ -179,6 +179,7 @@ struct policy {
      * (core/preempt.c). NULL: its tasks neither preempt others nor are preempted.
      */
     int64_t (*rank)(const struct task *task, int64_t now_us);
+    const char *rank_text; /* why the head is first, for `colloc show`; with `rank` only */
 
     /*
      * Chooses the order of the main queue where tasks preempt others (core/preempt.c), and the core

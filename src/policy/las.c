@@ -36,4 +36,5 @@ const struct policy policy_las = {
     .choose = choose,
     .reserve = backfill_reserve,
     .rank = rank,
+    .rank_text = "it has had least GPU time",
 };

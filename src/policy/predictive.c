@@ -342,6 +342,7 @@ const struct policy policy_predictive = {
     .longest_first = true,
     .choose = choose,
     .rank = rank,
+    .rank_text = "it has least time left, or must start soon not to end late",
     .plan = lookahead_plan,
     .reserve = backfill_reserve,
 };
