@@ -28,9 +28,10 @@ import ctypes
 import dataclasses
 import json
 import os
+import shutil
 import signal
-import socket
 import sys
+import tempfile
 import time
 
 import torch
@@ -146,13 +147,6 @@ def shaped(data, options):
     return dataclasses.replace(data, **asked)
 
 
-def free_port():
-    """Of this host: another training of several processes may run beside this one."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
 def end_at_once(*error):
     """Without the clean-up of NCCL, which may wait for a rank that waits for this one."""
     sys.__excepthook__(*error)
@@ -162,7 +156,7 @@ def end_at_once(*error):
 
 def end_with(ranks):
     """Waits for the ranks. When one fails the others end, as with torchrun: they would wait for it
-    in their next step."""
+    in their next step. Returns whether one failed."""
     failed = False
     while ranks:
         ended, status = os.wait()
@@ -171,15 +165,14 @@ def end_with(ranks):
             failed = True
             for rank in ranks:
                 os.kill(rank, signal.SIGKILL)
-    sys.exit("a process of this training failed" if failed else 0)
+    return failed
 
 
 def split_into_ranks(count):
-    """Forks `count` ranks, before CUDA is used. Returns in each of them; this process ends with
-    them, and they end if it is killed."""
-    os.environ["WORLD_SIZE"] = str(count)
-    os.environ.setdefault("MASTER_ADDR", "127.0.0.1")
-    os.environ.setdefault("MASTER_PORT", str(free_port()))
+    """Forks `count` ranks, before CUDA is used. This process ends with them, and they end if it is
+    killed. Returns in each of them where they meet: colloc gives a task of several GPUs a port of
+    its own; without it a file."""
+    folder = tempfile.mkdtemp(prefix="ranks-")
     ranks, parent = [], os.getpid()
     for rank in range(count):
         child = os.fork()
@@ -187,11 +180,21 @@ def split_into_ranks(count):
             ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
             if os.getppid() != parent:
                 os._exit(1)
-            os.environ["RANK"] = str(rank)
+            os.environ.update({"RANK": str(rank), "WORLD_SIZE": str(count)})
             sys.excepthook = end_at_once
-            return
+            return "env://" if "MASTER_PORT" in os.environ else f"file://{folder}/store"
         ranks.append(child)
-    end_with(ranks)
+    failed = end_with(ranks)
+    shutil.rmtree(folder, ignore_errors=True)
+    sys.exit("a process of this training failed" if failed else 0)
+
+
+def meet(place, device):
+    rank, count = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+    if device == "cuda":
+        torch.cuda.set_device(rank)
+    backend = "nccl" if device == "cuda" else "gloo"
+    torch.distributed.init_process_group(backend, init_method=place, rank=rank, world_size=count)
 
 
 def train_together(stepper, device):
@@ -206,10 +209,7 @@ def train_together(stepper, device):
 def main():
     options = arguments()
     if options.processes > 1:
-        split_into_ranks(options.processes)
-        if options.device == "cuda":
-            torch.cuda.set_device(int(os.environ["RANK"]))
-        torch.distributed.init_process_group("nccl" if options.device == "cuda" else "gloo")
+        meet(split_into_ranks(options.processes), options.device)
     say(event="begin", at=time.time(), model=SIZES.get(options.model, options.model))
     training = training_of(options.model)
     training.data = shaped(training.data, options)

@@ -359,8 +359,8 @@ static int apply_info(const struct invocation *invocation, struct report_query *
                                       : member_number(
                                             json_object_get(info, "settings"), "co2_g_per_kwh", 0);
     double first_s = member_number(info, "first_submitted_at", query->from_s);
-    if (first_s > query->from_s && first_s < query->to_s)
-        query->from_s = first_s;
+    if (first_s > query->from_s)
+        query->from_s = first_s < query->to_s ? first_s : query->to_s;
     json_decref(info);
     return EXIT_OK;
 }

@@ -159,7 +159,7 @@ static const struct option_spec options[SIMULATE_OPTIONS] = {
     [SIMULATE_LOOK_AHEAD] = {.name = "look-ahead",
         .kind = OPTION_FLAG,
         .help = "with --preempt and predictive: several orders of the queue are simulated each "
-                "time before a task starts, and the best is taken"},
+                "time when other tasks run or wait, and the best is taken"},
     [SIMULATE_SLOTS] = {.name = "slots",
         .kind = OPTION_DURATION,
         .argument = "TIME",

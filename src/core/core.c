@@ -123,6 +123,8 @@ void core_configure(struct core *core, const struct core_settings *settings)
     core->settings = *settings;
     set_constants(core);
     core_set_shares(core, settings->shares);
+    core->planned = (struct planned){0};
+    core->plan = (struct queue_plan){PLAN_NONE, 0};
     core->pass_needed = core->is_gate_open = true;
 }
 

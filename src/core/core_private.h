@@ -72,6 +72,12 @@ struct opening {
     bool is_array;
 };
 
+/* What the order of the main queue was chosen for (preempt.c): hashes, and when. All zero: none. */
+struct planned {
+    uint64_t gpus, waiting;
+    int64_t at_us;
+};
+
 struct core {
     struct core_settings settings;
     struct share_table shares; /* the settings point to it */
@@ -89,7 +95,7 @@ struct core {
     bool fills_kept;       /* tasks behind the head are tried, on GPUs that are kept from it only */
     struct fifo_schedule fifo;
     struct queue_plan plan;          /* of the main queue, with preemption */
-    uint64_t planned_for;            /* a hash of the tasks that it was chosen for */
+    struct planned planned;          /* what it was chosen for */
     struct host_resources host_used; /* by tasks that have an attempt */
     bool any_wanted;                 /* a GPU is closed for a waiting one, or was */
     int n_memory_waits;              /* tasks of which an allocation waits */

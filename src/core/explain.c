@@ -133,7 +133,7 @@ static void add_head(struct text_line *line, const struct core *core, const stru
         text_line_add(line, "its user's fair rank is %d, this task's %d", rank, own_rank);
     else if (head->queue != task->queue)
         text_line_add(line, "it came first of those whose users have the fair rank %d", rank);
-    else if (core->plan.order)
+    else if (core->settings.preempt && core->plan.order && head->passed_count < CORE_PASSED_MAX)
         text_line_add(line, "of the orders that were simulated, the best begins with it");
     else if (core->settings.preempt && core_task_policy(core, head)->rank)
         text_line_add(line, "%s", core_task_policy(core, head)->rank_text);

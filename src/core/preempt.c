@@ -36,10 +36,11 @@
 #include "base/top_k.h"
 #include "core/core_private.h"
 
-#define RANK_FACTOR 4 /* chosen on resampled traces (seeds 1001 to 1010): 2 gains no more */
-#define RUN_MIN_US  (60 * SECOND_US) /* chosen: no task is stopped as soon as it has come */
-#define RESUMES_MAX 64               /* chosen, to keep a pass short */
-#define PLANNED_MAX 64               /* GPUs and waiting tasks: more are not planned */
+#define RANK_FACTOR   4 /* chosen on resampled traces (seeds 1001 to 1010): 2 gains no more */
+#define RUN_MIN_US    (60 * SECOND_US) /* chosen: no task is stopped as soon as it has come */
+#define RESUMES_MAX   64               /* chosen, to keep a pass short */
+#define PLANNED_MAX   64               /* GPUs and waiting tasks: more are not planned */
+#define PLAN_AGAIN_US (30 * SECOND_US) /* chosen */
 
 int64_t core_rank(const struct core *core, const struct task *task, int64_t now_us)
 {
@@ -172,16 +173,41 @@ static int resume_in_order(
     return r;
 }
 
-/* A hash of the tasks that wait and run. */
-static uint64_t hash_tasks(const struct core *core)
+/* What a plan depends on, apart from the tasks that wait: the residents of each GPU, whether they
+ * compute, and whether the GPU takes tasks. */
+static uint64_t hash_gpus(const struct core *core)
 {
     uint64_t hash = HASH_START;
-    for (const struct task *task = core_first_task(core); task; task = task->next)
-        hash = hash_bytes(hash, &task->id, sizeof task->id);
-    for (int i = 0; i < core->view.n_gpus; i++)
-        for (int k = 0; k < core->view.gpus[i].n_residents; k++)
-            hash = hash_bytes(hash, &core->view.gpus[i].residents[k].task, sizeof(uint64_t));
+    for (int i = 0; i < core->view.n_gpus; i++) {
+        const struct gpu_view *gpu = &core->view.gpus[i];
+        const int state[] = {gpu->n_residents, (int)gpu->health, gpu->mem_used_bytes.valid};
+        hash = hash_bytes(hash, state, sizeof state);
+        for (int k = 0; k < gpu->n_residents; k++) {
+            uint64_t resident = 2 * gpu->residents[k].task + gpu->residents[k].is_stopped;
+            hash = hash_bytes(hash, &resident, sizeof resident);
+        }
+    }
     return hash;
+}
+
+static uint64_t hash_waiting(const struct core *core)
+{
+    uint64_t hash = hash_bytes(HASH_START, &core->n_queued, sizeof core->n_queued);
+    for (const struct task *task = core_first_task(core); task; task = task->next) {
+        const int64_t of_task[] = {(int64_t)task->id, task->request.priority,
+            task->request.need.kind, task->request.need.bytes};
+        hash = hash_bytes(hash, of_task, sizeof of_task);
+    }
+    return hash;
+}
+
+/* A burst of submissions makes one plan a second. Where none could be made, it is tried again. */
+static bool is_plan_stale(const struct core *core, const struct planned *now, int64_t now_us)
+{
+    const struct planned *before = &core->planned;
+    int64_t age_us = now_us - before->at_us;
+    return before->gpus != now->gpus || (before->waiting != now->waiting && age_us >= SECOND_US) ||
+           (core->plan.order == PLAN_NONE && age_us >= PLAN_AGAIN_US);
 }
 
 /* Chooses the order of the queue again if other tasks wait or run than the last time. */
@@ -190,12 +216,16 @@ static int plan_queue(struct core *core, int64_t now_us)
     const struct policy *policy = core->settings.policy;
     bool is_planned = core->settings.look_ahead && policy->plan && core->n_queued > 1 &&
                       core->n_queued <= PLANNED_MAX && core->view.n_gpus <= PLANNED_MAX;
-    uint64_t hash = is_planned ? hash_tasks(core) : 0;
-    if (hash == core->planned_for)
+    if (!is_planned) {
+        core->planned = (struct planned){0};
+        core->plan = (struct queue_plan){PLAN_NONE, 0};
         return 0;
-    core->planned_for = hash;
-    core->plan = (struct queue_plan){PLAN_NONE, 0};
-    return is_planned ? policy->plan(core, now_us, &core->plan) : 0;
+    }
+    const struct planned now = {hash_gpus(core), hash_waiting(core), now_us};
+    if (!is_plan_stale(core, &now, now_us))
+        return 0;
+    core->planned = now;
+    return policy->plan(core, now_us, &core->plan);
 }
 
 int core_schedule_preempting(struct core *core, int64_t now_us)

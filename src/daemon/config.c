@@ -288,7 +288,7 @@ static const struct option {
         "(docs/suspend.md)"},
     {"look-ahead", LIVE(core.look_ahead), &setting_flag, "yes|no", NULL,
         "with preempt and the policy predictive: simulate several orders of the queue each time "
-        "before a task starts, and take the best (docs/predictive.md)"},
+        "when other tasks run or wait, and take the best (docs/predictive.md)"},
     {"backfill", LIVE(core.backfill), &setting_flag, "yes|no", NULL,
         "let tasks start before the first task of the queue while it waits, where by their expected "
         "times and time limits this does not delay it; no: strictly in order (docs/placement.md)"},

@@ -174,7 +174,7 @@ static int try_link(const struct config *config, struct fault *fault)
     char path[STATE_PATH_SIZE];
     snprintf(path, sizeof path, "%s/link-trial", config->state_dir);
     unlink(path);
-    if (symlink("nothing", path) < 0)
+    if (symlink("nothing", path) < 0 && (errno == EPERM || errno == EOPNOTSUPP || errno == ENOSYS))
         return fault_set(fault, errno,
             "%s: no symbolic link can be made there (%s): choose a state-dir on another file system",
             config->state_dir, strerror(errno));

@@ -31,7 +31,9 @@
 
 #include "base/clock.h"
 #include "core/kind_speed.h"
+#include "core/node_choice.h"
 #include "core/queue_plan.h"
+#include "core/sharing_choice.h"
 #include "policy/policies.h"
 #include "policy/stage.h"
 
@@ -44,7 +46,8 @@ enum {
     WAITING_MAX = 64, /* chosen: more are not planned */
     FIRST_MAX = 8,    /* chosen: tasks that are tried as the first */
     RESIDENTS_MAX = PREDICT_RESIDENTS_MAX + 1,
-    JOBS_MAX = 128 /* chosen: more waiting and running tasks together are not planned */
+    JOBS_MAX = 128,  /* chosen: more waiting and running tasks together are not planned */
+    WORK_MAX = 60000 /* chosen: combinations of GPUs tried for one choice, some 20 ms */
 };
 
 /* Chosen on resampled traces (seeds 1001 to 1010): with 1 and 1, or 2 and 2, completion gains less
@@ -71,6 +74,7 @@ struct rollout {
     struct resident residents[GPUS_MAX][RESIDENTS_MAX];
     struct job jobs[JOBS_MAX];
     int n_jobs;
+    int64_t work; /* combinations of GPUs that were tried so far */
 };
 
 struct outcome {
@@ -132,13 +136,14 @@ static void set_speeds(struct rollout *rollout)
     }
 }
 
-/* The GPU as it will be when its residents have all their memory. Returns whether they can be
- * predicted. */
+/* The GPU as it will be when its residents have all their memory. One without residents and of
+ * unknown memory gets no task. Returns whether its residents can be predicted. */
 static bool add_gpu(struct rollout *rollout, int i)
 {
     const struct gpu_view *from = &core_view(rollout->core)->gpus[i];
     struct gpu_view *gpu = &rollout->gpus[i];
-    bool is_known = from->n_residents <= PREDICT_RESIDENTS_MAX && from->mem_used_bytes.valid;
+    bool is_known = from->n_residents <= PREDICT_RESIDENTS_MAX &&
+                    (from->mem_used_bytes.valid || from->n_residents == 0);
     *gpu = *from;
     gpu->residents = rollout->residents[i];
     gpu->sampled_us = rollout->now_us;
@@ -158,7 +163,8 @@ static bool add_gpu(struct rollout *rollout, int i)
         job->has_started = true;
         memcpy(job->gpus, task->gpus, (size_t)task->n_gpus * sizeof *job->gpus);
     }
-    gpu->mem_used_bytes = is_known ? stage_used_bytes(gpu) : READING_NONE;
+    gpu->mem_used_bytes = is_known && from->mem_used_bytes.valid ? stage_used_bytes(gpu)
+                                                                 : READING_NONE;
     return is_known;
 }
 
@@ -186,6 +192,7 @@ static bool rollout_init(struct rollout *rollout, const struct core *core, int64
     rollout->core = core;
     rollout->now_us = now_us;
     rollout->passed_s = rollout->n_jobs = 0;
+    rollout->work = 0;
     rollout->view = *core_view(core);
     rollout->view.gpus = rollout->gpus;
     rollout->view.open_bytes = NULL;
@@ -222,10 +229,18 @@ static struct job *find_head(struct rollout *rollout, const struct queue_plan *p
     return head;
 }
 
+static const struct policy *policy_of(const struct rollout *rollout, const struct task *task)
+{
+    return task->request.policy ? task->request.policy : core_get_settings(rollout->core)->policy;
+}
+
 static void start_job(struct rollout *rollout, struct job *job)
 {
     const struct task *task = job->task;
     double bytes = (double)task->request.need.bytes;
+    bool is_exclusive = task->request.exclusive || policy_of(rollout, task)->exclusive_gpus;
+    const struct sharing_mode share = sharing_choose(core_get_settings(rollout->core),
+        &rollout->view, task, job->gpus, task->request.gpus, is_exclusive);
     job->has_started = true;
     for (int i = 0; i < task->request.gpus; i++) {
         struct gpu_view *gpu = &rollout->gpus[job->gpus[i]];
@@ -233,8 +248,8 @@ static void start_job(struct rollout *rollout, struct job *job)
             .uid = task->uid,
             .gpus = task->request.gpus,
             .places = job->gpus,
-            .sharing = task->request.sharing,
-            .thread_percent = task->request.thread_percent,
+            .sharing = share.sharing,
+            .thread_percent = share.thread_percent,
             .since_us = rollout->now_us,
             .need_bytes = reading_of(bytes),
             .mem_used_bytes = reading_of(bytes),
@@ -242,16 +257,23 @@ static void start_job(struct rollout *rollout, struct job *job)
             .residence = RESIDENCE_SETTLED,
             .kind_speed = kind_speed_at(&rollout->view, task, job->gpus[i])};
         gpu->mem_used_bytes.value += bytes;
-        gpu->exclusive_for = task->request.exclusive ? task->id : 0;
+        gpu->exclusive_for = is_exclusive ? task->id : 0;
     }
+}
+
+/* For a task of several GPUs a policy may try each pair. */
+static int64_t work_of(const struct rollout *rollout, const struct task *task)
+{
+    int64_t n = rollout->view.n_gpus;
+    return task->request.gpus == 1 ? n : n * n / 2;
 }
 
 static bool place_job(struct rollout *rollout, struct job *job)
 {
     struct verdict verdicts[GPUS_MAX];
     const struct core_settings *settings = core_get_settings(rollout->core);
-    const struct policy *policy = job->task->request.policy ? job->task->request.policy
-                                                            : settings->policy;
+    const struct policy *policy = policy_of(rollout, job->task);
+    rollout->work += work_of(rollout, job->task);
     const struct placement_query query = {.view = &rollout->view,
         .conditions = &settings->conditions,
         .settings = settings,
@@ -261,7 +283,16 @@ static bool place_job(struct rollout *rollout, struct job *job)
         .idle_only = job->task->request.exclusive || policy->exclusive_gpus,
         .is_unexplained = true,
         .node_check = core_node_check(rollout->core)};
-    return policy->choose(&query, job->gpus, verdicts) == PLACE_NOW;
+    return node_choice_choose(policy, &query, job->gpus, verdicts) == PLACE_NOW;
+}
+
+/* More residents are not predicted, nor is there room for them here. */
+static bool may_start(const struct rollout *rollout, const struct job *job)
+{
+    for (int i = 0; i < job->task->request.gpus; i++)
+        if (rollout->gpus[job->gpus[i]].n_residents >= PREDICT_RESIDENTS_MAX)
+            return false;
+    return true;
 }
 
 static void remove_resident(struct gpu_view *gpu, uint64_t id)
@@ -318,16 +349,21 @@ static struct outcome outcome_of(const struct rollout *rollout)
     return outcome;
 }
 
-/* Runs until all tasks have ended. Returns false if a task never starts. */
+/* Runs until all tasks have ended. Returns false if a task never starts, or a GPU would have too
+ * many. */
 static bool rollout_run(
     struct rollout *rollout, const struct queue_plan *plan, struct outcome *ret_outcome)
 {
     struct job *head;
     while ((head = find_head(rollout, plan))) {
-        if (place_job(rollout, head))
+        if (!place_job(rollout, head)) {
+            if (!rollout_advance(rollout))
+                return false;
+        } else if (may_start(rollout, head)) {
             start_job(rollout, head);
-        else if (!rollout_advance(rollout))
+        } else {
             return false;
+        }
     }
     while (rollout_advance(rollout))
         ;
@@ -341,14 +377,27 @@ struct candidates {
     struct queue_plan plans[PLAN_ORDERS + FIRST_MAX];
     struct outcome outcomes[PLAN_ORDERS + FIRST_MAX];
     int n;
+    int64_t work;
 };
 
 static void try_plan(struct candidates *candidates, const struct rollout *base,
     struct rollout *scratch, struct queue_plan plan)
 {
+    if (candidates->work > WORK_MAX)
+        return;
     rollout_copy(base, scratch);
     if (rollout_run(scratch, &plan, &candidates->outcomes[candidates->n]))
         candidates->plans[candidates->n++] = plan;
+    candidates->work += scratch->work;
+}
+
+/* Tasks that were submitted while preemption was off have no latest start. */
+static bool has_key(const struct rollout *base, enum plan_order order)
+{
+    for (int j = 0; j < base->n_jobs && order == PLAN_LATEST_START; j++)
+        if (!base->jobs[j].has_started && base->jobs[j].task->latest_start_us == 0)
+            return false;
+    return true;
 }
 
 static int best_of(const struct candidates *candidates)
@@ -371,12 +420,13 @@ static int best_of(const struct candidates *candidates)
     return best;
 }
 
-/* Tries the orders, then the best of them with other tasks first. */
+/* Tries the orders, then the best of them with other tasks first, as far as WORK_MAX reaches. */
 static struct queue_plan choose_plan(const struct rollout *base, struct rollout *scratch)
 {
     struct candidates candidates = {.n = 0};
     for (enum plan_order order = PLAN_NONE + 1; order < PLAN_ORDERS; order++)
-        try_plan(&candidates, base, scratch, (struct queue_plan){order, 0});
+        if (has_key(base, order))
+            try_plan(&candidates, base, scratch, (struct queue_plan){order, 0});
     int best = best_of(&candidates), n_first = 0;
     if (best < 0)
         return (struct queue_plan){PLAN_NONE, 0};

@@ -34,6 +34,15 @@ static bool is_failure_that_waits(CUresult r, struct memory_wait *wait)
         return r;                                                                                  \
     } while (0)
 
+/* In its first try the driver overwrites some options of the compiler, such as the size of a log: a
+ * call with options is made once. */
+#define LOAD_ONCE_WITH(COUNT, CALL)                                                                \
+    do {                                                                                           \
+        if (COUNT)                                                                                 \
+            return (CALL);                                                                         \
+        LOAD(CALL);                                                                                \
+    } while (0)
+
 CUresult cuModuleLoad(CUmodule *module, const char *path)
 {
     LOAD(HOOK_CALL(cuModuleLoad)(module, path));
@@ -47,7 +56,7 @@ CUresult cuModuleLoadData(CUmodule *module, const void *image)
 CUresult cuModuleLoadDataEx(
     CUmodule *module, const void *image, unsigned count, int *options, void **values)
 {
-    LOAD(HOOK_CALL(cuModuleLoadDataEx)(module, image, count, options, values));
+    LOAD_ONCE_WITH(count, HOOK_CALL(cuModuleLoadDataEx)(module, image, count, options, values));
 }
 
 CUresult cuModuleLoadFatBinary(CUmodule *module, const void *image)
@@ -68,8 +77,8 @@ CUresult cuModuleGetGlobal_v2(CUdeviceptr *at, size_t *bytes, CUmodule module, c
 CUresult cuLibraryLoadData(CUlibrary *library, const void *image, int *jit_options,
     void **jit_values, unsigned jit_count, int *options, void **values, unsigned count)
 {
-    LOAD(HOOK_CALL(cuLibraryLoadData)(
-        library, image, jit_options, jit_values, jit_count, options, values, count));
+    LOAD_ONCE_WITH(jit_count, HOOK_CALL(cuLibraryLoadData)(library, image, jit_options, jit_values,
+                                  jit_count, options, values, count));
 }
 
 CUresult cuLibraryGetModule(CUmodule *module, CUlibrary library)

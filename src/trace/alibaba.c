@@ -265,8 +265,10 @@ static int read_alibaba(FILE *file, const char *name, struct cluster_log *log, s
     if (r == 0)
         r = log_table_read(&pai.columns, read_task, &pai, log, fault);
     broken = r == -EBADMSG ? r : 0;
-    if (r == 0 && log->job_table)
+    if (r == 0 && log->job_table) {
         r = read_job_table(&pai, log, fault);
+        broken = r == -EBADMSG ? r : 0;
+    }
     if (r == 0 || broken) {
         struct fault of_adding = {0};
         r = add_jobs(&pai, name, log, &of_adding);

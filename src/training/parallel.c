@@ -41,7 +41,7 @@ static bool is_named(const char *text, const char *name, enum parallel parallel)
     bool takes_number = parallel == PARALLEL_TP || parallel == PARALLEL_PP;
     if (strncasecmp(text, name, size) != 0)
         return false;
-    return text[size] == '\0' || (takes_number && parallel_degree(text) > 0);
+    return text[size] == '\0' || (takes_number && text[size] == ':' && parallel_degree(text) > 0);
 }
 
 enum parallel parallel_parse(const char *text)

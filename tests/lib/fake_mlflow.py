@@ -35,7 +35,8 @@ def no_constant(text):
 
 
 class FakeMlflow(http.server.ThreadingHTTPServer):
-    """`metrics`: of all runs, in order; `failures`: statuses that the next requests get instead;
+    """`metrics`: of all runs, in order; `failures`: statuses that the next requests get
+    instead (None: an answer);
     `runs`: created, by id; `experiments`: names by id."""
 
     daemon_threads = True
@@ -67,8 +68,9 @@ class FakeMlflow(http.server.ThreadingHTTPServer):
         """A status and an error code."""
         with self.news:
             self.requests.append((path, body))
-            if self.failures:
-                return self.failures.pop(0), "INTERNAL_ERROR"
+            failure = self.failures.pop(0) if self.failures else None
+            if failure:
+                return failure, "INTERNAL_ERROR"
             if self.authorization and header != self.authorization:
                 return 401, "UNAUTHENTICATED"
             parts = urllib.parse.urlsplit(path)

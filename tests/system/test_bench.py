@@ -655,6 +655,11 @@ class Bench(DaemonCase):
         self.assertRegex(done.stderr, "MLflow: .*HTTP 500")
         self.assertEqual(len(self.rows("groups.csv")), 2)
         self.assertEqual(len(server.runs), 2)
+        server.runs.clear()
+        # The second run of a group cannot be made: the first one is ended.
+        server.failures = [None, None, None, 500]
+        self.bench("mix,sharing,gpu\none+one,mps,1\n", "--mlflow")
+        self.assertEqual([run["status"] for run in server.runs.values()], ["KILLED"])
 
     def test_profilers_of_radts_tables(self):
         self.write("fit.py", "print('fitted')")

@@ -74,7 +74,11 @@ class Train(unittest.TestCase):
         )
         try:
             for word in ("begin", "ready"):
-                self.assertEqual(json.loads(training.stdout.readline())["event"], word)
+                line = training.stdout.readline()
+                self.assertTrue(
+                    line, "it has ended: " + ("" if line else training.communicate()[1])
+                )
+                self.assertEqual(json.loads(line)["event"], word)
             with open(
                 f"/proc/{training.pid}/task/{training.pid}/children", encoding="ascii"
             ) as file:

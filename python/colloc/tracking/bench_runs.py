@@ -11,6 +11,7 @@ of the others. Exits with 1 and a line on standard error if a request fails.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import sys
@@ -62,8 +63,28 @@ def milliseconds(seconds: float) -> int:
 def create_runs(
     server: RestServer, described: Mapping[str, Any], environment: Mapping[str, str]
 ) -> List[str]:
-    """The ids of new runs, in the order of the description."""
-    experiment, ids = experiment_id(server, described, environment), []
+    """The ids of new runs, in the order of the description. If one cannot be made, those before it
+    are ended."""
+    ids: List[str] = []
+    try:
+        add_runs(server, described, environment, ids)
+    except (OSError, Refused, ValueError, LookupError, TypeError):
+        with contextlib.suppress(OSError, Refused):
+            for run_id in ids:
+                end = {"status": "KILLED", "end_time": milliseconds(time.time())}
+                server.request("runs/update", {"run_id": run_id, **end})
+        raise
+    return ids
+
+
+def add_runs(
+    server: RestServer,
+    described: Mapping[str, Any],
+    environment: Mapping[str, str],
+    ids: List[str],
+) -> None:
+    """Creates the runs, and appends their ids."""
+    experiment = experiment_id(server, described, environment)
     for run in described["runs"]:
         tags = {"mlflow.runName": run["name"], "mlflow.source.name": "colloc bench"}
         if ids:
@@ -82,7 +103,6 @@ def create_runs(
         for first in range(0, len(params), PARAMS_MAX):
             part = params[first : first + PARAMS_MAX]
             server.request("runs/log-batch", {"run_id": ids[-1], "params": part})
-    return ids
 
 
 def read_samples(described: Mapping[str, Any]) -> List[Point]:

@@ -60,10 +60,14 @@ static bool lacked_room(
 {
     if (!task->had_coresidents || !failure_is_of_library(failure))
         return false;
+    const struct cluster_view *view = core_view(attempts->parts.core);
+    const int64_t now_us = driver_now_us(attempts->parts.driver);
     for (int i = 0; i < task->n_gpus; i++) {
-        struct reading free = gpu_view_free_bytes(
-            &core_view(attempts->parts.core)->gpus[task->gpus[i]]);
-        if (free.valid && free.value < LIBRARY_ROOM_BYTES)
+        const struct gpu_view *gpu = &view->gpus[task->gpus[i]];
+        struct reading free = gpu_view_free_bytes(gpu);
+        bool is_recent = now_us - gpu->sampled_us <=
+                         core_get_settings(attempts->parts.core)->conditions.sample_valid_us;
+        if (free.valid && is_recent && free.value < LIBRARY_ROOM_BYTES)
             return true;
     }
     return false;

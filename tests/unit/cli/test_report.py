@@ -97,11 +97,11 @@ class Report(CliCase):
 
     def test_it_begins_with_the_first_task(self):
         self.daemon.tasks = [ended(1, "ada", attempt(["GPU-a"], 20, 22), submitted_h=20)]
-        for submitted_h, free_h in ((20, 6), (-5, 46), (30, 46)):
+        for submitted_h, free_h, from_h in ((20, 6, 20), (-5, 46, 0), (30, 0, 24)):
             self.daemon.first_submitted_at = BEGIN + submitted_h * HOUR
             answer = Report.report(self)
             self.check(answer, gpu_hours_free=free_h)
-            self.assertEqual(answer["from"], BEGIN + (HOUR * 20 if submitted_h == 20 else 0))
+            self.assertEqual(answer["from"], BEGIN + from_h * HOUR)
 
     def test_what_sharing_saved(self):
         self.daemon.tasks = [

@@ -631,6 +631,17 @@ class Results(SimulateCase):
                 "--policy=predictive --preempt", self.complaint_of("--look-ahead", *words)
             )
 
+    def test_look_ahead_over_more_tasks_than_a_gpu_is_predicted_for(self):
+        self.tasks = self.write(
+            "tiny.csv",
+            "task,solo_s,memory_mib,smact,gract\nfirst,50,2000,0.9,1\ntiny,500,200,0.001,0.01\n",
+        )
+        arrivals = [(0, "first"), *[(1, "tiny")] * 45]
+        run = {"policy": "predictive", "gpus": "1xA100-80GB", "sharing": "mps", "preempt": "yes"}
+        plain = self.simulate(*arrivals, **run)
+        self.assertEqual(self.simulate(*arrivals, **run, look_ahead="yes"), plain)
+        self.assertEqual(plain["completed"], 46)
+
     def test_sharing_that_is_chosen(self):
         self.tasks = self.write(
             "launches.csv",
