@@ -62,6 +62,14 @@ any_function *call_stub_before(const char *symbol, any_function *function)
     return function;
 }
 
+void call_stubs_replace(any_function *from, any_function *to)
+{
+    for (int i = 0; i < CALL_STUBS_MAX; i++) {
+        any_function *there = from;
+        atomic_compare_exchange_strong(&preload_stub_targets[i], &there, to);
+    }
+}
+
 void call_stubs_use(struct preload_page *page)
 {
     atomic_fetch_or(&page->flags, PRELOAD_COUNTS_CALLS);

@@ -29,6 +29,9 @@ enum { CALL_STUBS_MAX = 1024 }; /* CUDA 13's driver has about 600 functions */
  */
 any_function *call_stub_before(const char *symbol, any_function *function);
 
+/* From now on stubs before `from` jump to `to`. */
+void call_stubs_replace(any_function *from, any_function *to);
+
 /* From now on stubs look at this page. It stays mapped as long as the process lives. */
 void call_stubs_use(struct preload_page *page);
 

@@ -7,7 +7,12 @@
  * can be made again.
  */
 #include "preload/allocation.h"
+#include "preload/call_stubs.h"
 #include "preload/hook_table.h"
+
+/* Most kernels are first launched in a program's first steps. After this number of launches the
+ * hook steps aside, since it would make each of them 10 ns longer: about 1 ms in all. */
+#define LAUNCHES_WATCHED 100000
 
 /* The code of one library: cuDNN's largest takes about as much on an H100. */
 #define CODE_BYTES (UINT64_C(256) << 20)
@@ -135,45 +140,62 @@ CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
         blocks, function, threads, shared_bytes, flags));
 }
 
+static void count_launch(enum hook hook)
+{
+    static _Atomic unsigned counts[HOOK_COUNT];
+    unsigned n = atomic_load_explicit(&counts[hook], memory_order_relaxed);
+    if (n > LAUNCHES_WATCHED)
+        return;
+    atomic_store_explicit(&counts[hook], n + 1, memory_order_relaxed); /* threads may lose some */
+    if (n == LAUNCHES_WATCHED)
+        call_stubs_replace(hook_function(hook), hook_driver_function(hook));
+}
+
+#define LAUNCH(FUNCTION, ...)                                                                      \
+    do {                                                                                           \
+        count_launch(HOOK_##FUNCTION);                                                             \
+        LOAD(HOOK_CALL(FUNCTION)(__VA_ARGS__));                                                    \
+    } while (0)
+
 CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
     unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes, CUstream stream,
     void **parameters, void **extra)
 {
-    LOAD(HOOK_CALL(cuLaunchKernel)(function, grid_x, grid_y, grid_z, block_x, block_y, block_z,
-        shared_bytes, stream, parameters, extra));
+    LAUNCH(cuLaunchKernel, function, grid_x, grid_y, grid_z, block_x, block_y, block_z,
+        shared_bytes, stream, parameters, extra);
 }
 
 CUresult cuLaunchKernelEx(const void *config, CUfunction function, void **parameters, void **extra)
 {
-    LOAD(HOOK_CALL(cuLaunchKernelEx)(config, function, parameters, extra));
+    LAUNCH(cuLaunchKernelEx, config, function, parameters, extra);
 }
 
 CUresult cuLaunchCooperativeKernel(CUfunction function, unsigned grid_x, unsigned grid_y,
     unsigned grid_z, unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes,
     CUstream stream, void **parameters)
 {
-    LOAD(HOOK_CALL(cuLaunchCooperativeKernel)(function, grid_x, grid_y, grid_z, block_x, block_y,
-        block_z, shared_bytes, stream, parameters));
+    LAUNCH(cuLaunchCooperativeKernel, function, grid_x, grid_y, grid_z, block_x, block_y, block_z,
+        shared_bytes, stream, parameters);
 }
 
 CUresult cuLaunchKernel_ptsz(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
     unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes, CUstream stream,
     void **parameters, void **extra)
 {
-    LOAD(HOOK_CALL(cuLaunchKernel_ptsz)(function, grid_x, grid_y, grid_z, block_x, block_y, block_z,
-        shared_bytes, stream, parameters, extra));
+    LAUNCH(cuLaunchKernel_ptsz, function, grid_x, grid_y, grid_z, block_x, block_y, block_z,
+        shared_bytes, stream, parameters, extra);
 }
 
 CUresult cuLaunchKernelEx_ptsz(
     const void *config, CUfunction function, void **parameters, void **extra)
 {
-    LOAD(HOOK_CALL(cuLaunchKernelEx_ptsz)(config, function, parameters, extra));
+    LAUNCH(cuLaunchKernelEx_ptsz, config, function, parameters, extra);
 }
 
 CUresult cuLaunchCooperativeKernel_ptsz(CUfunction function, unsigned grid_x, unsigned grid_y,
     unsigned grid_z, unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes,
     CUstream stream, void **parameters)
 {
-    LOAD(HOOK_CALL(cuLaunchCooperativeKernel_ptsz)(function, grid_x, grid_y, grid_z, block_x,
-        block_y, block_z, shared_bytes, stream, parameters));
+    LAUNCH(cuLaunchCooperativeKernel_ptsz, function, grid_x, grid_y, grid_z, block_x, block_y,
+        block_z, shared_bytes, stream, parameters);
 }

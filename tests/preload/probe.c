@@ -7,6 +7,7 @@
  *     probe WAY forms           which forms of functions cuGetProcAddress returns
  *     probe WAY next            calls getppid, which interposer.c may stand before, and asks
  *                               dlsym for names that are not there
+ *     probe WAY launches N      after so many launches and a line of input: what one more returns
  *     probe WAY launch          after a line of input: what calls without a hook return
  *     probe WAY cost            nanoseconds for an allocation with its free, a synchronisation and
  *                               a launch
@@ -117,6 +118,19 @@ static int launch(const struct driver *driver)
     return 0;
 }
 
+static int launch_often(const struct driver *driver, const char *count)
+{
+    CUdeviceptr at;
+    driver->alloc(&at, 1 << 20);
+    for (long i = atol(count); i > 0; i--)
+        driver->launch(NULL, 0, 0, 0, 0, 0, 0, 0, NULL, NULL, NULL);
+    puts("ready");
+    fflush(stdout);
+    getchar();
+    printf("%d\n", driver->launch(NULL, 0, 0, 0, 0, 0, 0, 0, NULL, NULL, NULL));
+    return 0;
+}
+
 static int print_next(void)
 {
     printf("%d\n", getppid() > 0);
@@ -165,6 +179,8 @@ int main(int argc, char **argv)
         return allocate(&driver, argv + 3);
     if (strcmp(argv[2], "launch") == 0)
         return launch(&driver);
+    if (strcmp(argv[2], "launches") == 0 && argc > 3)
+        return launch_often(&driver, argv[3]);
     if (strcmp(argv[2], "forms") == 0)
         return print_forms();
     return strcmp(argv[2], "cost") == 0 ? print_cost(&driver) : 2;

@@ -218,6 +218,18 @@ class Code(Preload):
             self.daemon.close()
             os.unlink(self.socket)
 
+    def test_later_launches_are_the_drivers(self):
+        """After 100,000 the hook steps aside."""
+        self.start_daemon(on_wait=lambda wait: [(pd.FAIL, 0)])
+        for launches, waits in ((99000, 1), (100002, 1)):
+            self.gpu.set("used", 0)
+            program = self.probe("table", "launches", str(launches))
+            self.assertEqual(program.stdout.readline(), "ready\n")
+            self.gpu.set("used", 1000 * MIB)
+            program.stdin.write("\n")
+            self.assertEqual(self.output(program), ["2"])
+            self.assertEqual(len(self.daemon.waits), waits)
+
     def test_a_library(self):
         self.start_daemon()
         self.gpu.set("used", 990 * MIB)
