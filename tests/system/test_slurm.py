@@ -240,9 +240,12 @@ class TimeLimits(ControllerCase):
             lambda: "colloc: waits" in self.slurm.job(head).get("Comment", ""), "the head waits"
         )
         unlimited = self.sbatch(ALONE, "--time=UNLIMITED")
-        short = self.sbatch(ALONE, "--time=30")
+        said = ALONE.replace("sleep", "echo here >FOLDER/work/$SLURM_JOB_ID.started\nsleep")
+        short = self.sbatch(said, "--time=30")
         self.assertEqual(self.slurm.wait_job(short, "RUNNING")["NodeList"], "n1")
         self.assertEqual(self.slurm.job(unlimited)["Partition"], "gpu")
+        # slurmd may miss the end of a script that it is about to start.
+        self.slurm.until(lambda: self.started(short), "the script of the short job")
         self.slurm.run("scancel", short)
         self.slurm.run("scontrol", "update", f"JobId={unlimited}", "TimeLimit=20")
         self.assertEqual(self.slurm.wait_job(unlimited, "RUNNING")["NodeList"], "n1")
