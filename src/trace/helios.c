@@ -75,7 +75,7 @@ static int read_length(const struct helios *helios, struct fault *fault, int64_t
     double seconds;
     int64_t start_us, end_us;
     int r = columns_number(&helios->columns, helios->column[DURATION], 0,
-        (double)(JOB_LENGTH_MAX_US / SECOND_US), fault, &seconds);
+        (double)JOB_LENGTH_MAX_US / (double)SECOND_US, fault, &seconds);
     if (r != 0) {
         *ret_us = r > 0 ? llround(seconds * (double)SECOND_US) : 0;
         return r;
