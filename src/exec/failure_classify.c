@@ -6,7 +6,6 @@
  */
 #include "exec/failure_classify.h"
 
-#include <ctype.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -121,10 +120,7 @@ void failure_classify(const struct attempt_end *end, const struct logscan *out,
 bool failure_is_of_library(const struct failure *failure)
 {
     char lower[EVIDENCE_MAX];
-    size_t i = 0;
-    for (; failure->evidence[i]; i++)
-        lower[i] = (char)tolower((unsigned char)failure->evidence[i]);
-    lower[i] = '\0';
+    pattern_lower(failure->evidence, lower);
     const struct pattern *pattern = pattern_find(lower, true);
     return failure->class == FAILURE_PROGRAM && pattern && pattern->kind == LOG_CAUSE_LIBRARY;
 }

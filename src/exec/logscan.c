@@ -22,13 +22,6 @@
 
 #define TRACEBACK "Traceback (most recent call last)"
 
-static void lower_copy(const char *text, char *lower)
-{
-    do
-        *lower++ = (char)tolower((unsigned char)*text);
-    while (*text++);
-}
-
 /* "ValueError: ...", "torch.cuda.OutOfMemoryError", "RayTaskError(ValueError)": dotted names, the
  * last in CamelCase. */
 static bool looks_thrown(const char *text)
@@ -117,7 +110,7 @@ static void judge_pattern(
 static void judge_line(struct logscan *scan, const char *text, bool thrown)
 {
     char lower[LOGSCAN_PIECE];
-    lower_copy(text, lower);
+    pattern_lower(text, lower);
     const struct pattern *pattern = pattern_find(lower, thrown);
     if (pattern)
         judge_pattern(scan, pattern, shown_part(text, lower, pattern), thrown);

@@ -155,6 +155,13 @@ static bool matches_line(const struct pattern *pattern, const char *line)
     return true;
 }
 
+void pattern_lower(const char *text, char *lower)
+{
+    do
+        *lower++ = (char)tolower((unsigned char)*text);
+    while (*text++);
+}
+
 const struct pattern *pattern_find(const char *line, bool thrown)
 {
     for (size_t i = 0; i < ARRAY_SIZE(patterns); i++)

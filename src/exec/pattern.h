@@ -25,6 +25,9 @@ struct pattern {
     const char *parts[3]; /* in lower case; the line has all, each at the start of a word */
 };
 
+/* Copies the text with its NUL into `lower`, which has as much room, for pattern_find. */
+void pattern_lower(const char *text, char *lower);
+
 /*
  * Finds the first row that matches a line.
  *

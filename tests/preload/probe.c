@@ -7,7 +7,7 @@
  *     probe WAY forms           which forms of functions cuGetProcAddress returns
  *     probe WAY next            calls getppid, which interposer.c may stand before, and asks
  *                               dlsym for names that are not there
- *     probe WAY launches N      after so many launches and a line of input: what one more returns
+ *     probe WAY launches N      launches N times, reads a line, prints what one more returns
  *     probe WAY launch          after a line of input: what calls without a hook return
  *     probe WAY cost            nanoseconds for an allocation with its free, a synchronisation and
  *                               a launch

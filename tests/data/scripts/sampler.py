@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A detector's second stage trains on 32 of 4000 candidates, which it draws; a metric is read.
 
-The best candidates are looked at level by level, as torchvision's nms does.
+torchvision's nms compares the best candidates level by level; so does this script.
 """
 import torch
 from torch import nn
