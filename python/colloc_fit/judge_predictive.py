@@ -174,17 +174,20 @@ def page(results, seeds):
             )
 
 
-def main():
+def make_parser(description, seeds):
+    """Of a program that judges by simulations; `seeds`: its usual ones."""
     parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        description=description, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("colloc", help="the program")
     parser.add_argument(
-        "--seeds",
-        type=numbers,
-        default="4001-4030,5001-5030",
-        help="FIRST-LAST,...; default: %(default)s",
+        "--seeds", type=numbers, default=seeds, help="FIRST-LAST,...; default: %(default)s"
     )
+    return parser
+
+
+def main():
+    parser = make_parser(__doc__, "4001-4030,5001-5030")
     parser.add_argument(
         "--page",
         help="file in Markdown whose block judge-predictive is replaced; default: standard output",

@@ -9,12 +9,11 @@ Prints a table in Markdown. The constants of both were chosen on the seeds 1001 
 judge it by others.
 """
 
-import argparse
 import concurrent.futures
 import os
 import statistics
 
-from colloc_fit.judge_predictive import ROOT, TRACES, numbers, resampled, simulate, table
+from colloc_fit.judge_predictive import ROOT, TRACES, make_parser, resampled, simulate, table
 
 RUN = ["--policy=predictive", "--known=all"]
 GAIN_WANTED = 0.15
@@ -56,13 +55,7 @@ def judge(colloc, seeds):
 
 
 def main():
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("colloc", help="the program")
-    parser.add_argument(
-        "--seeds", type=numbers, default="1-60", help="FIRST-LAST,...; default: %(default)s"
-    )
+    parser = make_parser(__doc__, "1-60")
     arguments = parser.parse_args()
     head = [
         "",

@@ -8,7 +8,6 @@ resampled from each, at the traces' own speed. All tasks are time-sliced. "Anywh
 rr with no estimates, no margin and no limits. Prints a table in Markdown, or writes it into the
 page. Differences of a per cent are chance: compare the means of the resampled traces.
 """
-import argparse
 import concurrent.futures
 import json
 import os
@@ -16,7 +15,7 @@ import statistics
 import subprocess
 import tempfile
 
-from colloc_fit.judge_predictive import ROOT, numbers
+from colloc_fit.judge_predictive import ROOT, make_parser
 from colloc_fit.tables import markdown, write_block
 
 ANYWHERE = ["--policy=rr", "--estimator=none", "--known=none", "--smact-max=1",
@@ -88,13 +87,7 @@ def judge(colloc, seeds, folder):
 
 
 def main():
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("colloc", help="the program")
-    parser.add_argument(
-        "--seeds", type=numbers, default="1-60", help="FIRST-LAST,...; default: %(default)s"
-    )
+    parser = make_parser(__doc__, "1-60")
     parser.add_argument("--page", help="file whose block judge-waits is replaced; default: prints")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
