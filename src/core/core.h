@@ -114,6 +114,9 @@ void core_set_node_check(struct core *core, const struct node_check *check);
 /* Returns the check that was set, borrowed; NULL: there is none. */
 const struct node_check *core_node_check(const struct core *core);
 
+/* The task's policy, or the default. */
+const struct policy *core_task_policy(const struct core *core, const struct task *task);
+
 /* Replaces the settings from now on; the state stays. */
 void core_configure(struct core *core, const struct core_settings *settings);
 

@@ -572,9 +572,6 @@ bool core_backfills(const struct core *core, const struct task *head);
 /* Tasks. Chosen: once this many later ones have started before it, the oldest task is the head. */
 enum { CORE_PASSED_MAX = 100 };
 
-/* The task's policy, or the default. */
-const struct policy *core_task_policy(const struct core *core, const struct task *task);
-
 /* The query for a policy about the task. */
 struct placement_query core_query(const struct core *core, const struct task *task, int64_t now_us);
 

@@ -229,16 +229,12 @@ static struct job *find_head(struct rollout *rollout, const struct queue_plan *p
     return head;
 }
 
-static const struct policy *policy_of(const struct rollout *rollout, const struct task *task)
-{
-    return task->request.policy ? task->request.policy : core_get_settings(rollout->core)->policy;
-}
-
 static void start_job(struct rollout *rollout, struct job *job)
 {
     const struct task *task = job->task;
     double bytes = (double)task->request.need.bytes;
-    bool is_exclusive = task->request.exclusive || policy_of(rollout, task)->exclusive_gpus;
+    bool is_exclusive = task->request.exclusive ||
+                        core_task_policy(rollout->core, task)->exclusive_gpus;
     const struct sharing_mode share = sharing_choose(core_get_settings(rollout->core),
         &rollout->view, task, job->gpus, task->request.gpus, is_exclusive);
     job->has_started = true;
@@ -272,7 +268,7 @@ static bool place_job(struct rollout *rollout, struct job *job)
 {
     struct verdict verdicts[GPUS_MAX];
     const struct core_settings *settings = core_get_settings(rollout->core);
-    const struct policy *policy = policy_of(rollout, job->task);
+    const struct policy *policy = core_task_policy(rollout->core, job->task);
     rollout->work += work_of(rollout, job->task);
     const struct placement_query query = {.view = &rollout->view,
         .conditions = &settings->conditions,
