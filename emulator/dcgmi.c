@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An emulated dcgmi, as far as a monitor needs NVIDIA's: `discovery -l` and `dmon -e IDS [-d MS]
- * [-c COUNT] [-i GPUS]`, in the form that DCGM 3 prints them. After the "DCGM User Guide"
- * (docs.nvidia.com/datacenter/dcgm).
+ * An emulated dcgmi, as far as a monitor needs NVIDIA's: `discovery -l`, `discovery -c` and `dmon -e
+ * IDS [-d MS] [-c COUNT] [-i GPUS]`, in the form that DCGM 3 prints them; -i takes "0" and, of MIG
+ * instances, "0/1". After the "DCGM User Guide" (docs.nvidia.com/datacenter/dcgm) and the tests of
+ * DCGM's sources (github.com/NVIDIA/DCGM).
  */
 #include <errno.h>
 #include <getopt.h>
@@ -20,7 +21,7 @@
 
 enum { COLUMNS_MAX = 32, HEADER_EVERY = 30 };
 
-/* What one GPU does now, and its means since the sample before. */
+/* What one GPU or instance does now, and its means since the sample before. */
 struct gpu_sample {
     struct activity sum, mean, rate;
     double at_s;
@@ -103,37 +104,38 @@ struct field {
     const char *id, *name;
     int digits, width;
     double (*value)(const struct gpu_sample *);
-    unsigned trouble; /* the one that makes it N/A */
+    unsigned trouble;     /* the one that makes it N/A */
+    bool is_of_instances; /* else N/A for them */
 };
 
 static const struct field fields[] = {
-    {"155", "POWER", 3, 13, power, TROUBLE_NO_POWER},
-    {"156", "TOTEC", 0, 22, energy, TROUBLE_NO_ENERGY},
-    {"203", "GPUTL", 0, 18, gputl, TROUBLE_NO_UTILIZATION},
-    {"204", "MCUTL", 0, 18, mcutl, TROUBLE_NO_UTILIZATION},
-    {"1001", "GRACT", 3, 13, gract, 0},
-    {"1002", "SMACT", 3, 13, smact, 0},
-    {"1003", "SMOCC", 3, 13, smocc, 0},
-    {"1004", "TENSO", 3, 13, tensor, 0},
-    {"1005", "DRAMA", 3, 13, dram, 0},
-    {"1006", "FP64A", 3, 13, none, 0},
-    {"1007", "FP32A", 3, 13, fp32, 0},
-    {"1008", "FP16A", 3, 13, fp16, 0},
-    {"1009", "PCITX", 0, 22, pcie_tx, 0},
-    {"1010", "PCIRX", 0, 22, pcie_rx, 0},
-    {"1011", "NVLTX", 0, 22, none, 0},
-    {"1012", "NVLRX", 0, 22, none, 0},
+    {"155", "POWER", 3, 13, power, TROUBLE_NO_POWER, false},
+    {"156", "TOTEC", 0, 22, energy, TROUBLE_NO_ENERGY, false},
+    {"203", "GPUTL", 0, 18, gputl, TROUBLE_NO_UTILIZATION, false},
+    {"204", "MCUTL", 0, 18, mcutl, TROUBLE_NO_UTILIZATION, false},
+    {"1001", "GRACT", 3, 13, gract, 0, true},
+    {"1002", "SMACT", 3, 13, smact, 0, true},
+    {"1003", "SMOCC", 3, 13, smocc, 0, true},
+    {"1004", "TENSO", 3, 13, tensor, 0, true},
+    {"1005", "DRAMA", 3, 13, dram, 0, true},
+    {"1006", "FP64A", 3, 13, none, 0, true},
+    {"1007", "FP32A", 3, 13, fp32, 0, true},
+    {"1008", "FP16A", 3, 13, fp16, 0, true},
+    {"1009", "PCITX", 0, 22, pcie_tx, 0, false},
+    {"1010", "PCIRX", 0, 22, pcie_rx, 0, false},
+    {"1011", "NVLTX", 0, 22, none, 0, false},
+    {"1012", "NVLRX", 0, 22, none, 0, false},
 };
 
 struct dmon {
     const struct field *column[COLUMNS_MAX];
     int columns;
-    bool shown[GPUS_MAX];
+    bool shown[GPUS_MAX][UNITS_MAX];
     int64_t period_us, count; /* count 0: for ever */
-    struct gpu_sample samples[GPUS_MAX];
+    struct gpu_sample samples[GPUS_MAX][UNITS_MAX];
 };
 
-/* ---- discovery -l ---- */
+/* ---- discovery ---- */
 
 /* A client finds its GPU by the name and the UUID; the bus numbers are invented. */
 static void print_list(struct world *world)
@@ -147,6 +149,58 @@ static void print_list(struct world *world)
         printf("| %-6d | Name: %-62s |\n", g, world_kind(world, g)->name);
         printf("|        | PCI Bus ID: %08X:%02X:00.0%40s |\n", 0, g + 1, "");
         printf("|        | Device UUID: %-55s |\n%s", world->gpus[g].units[0].uuid, line);
+    }
+}
+
+/* DCGM numbers instances apart from GPUs, and compute instances apart from both. */
+static int instance_number(struct seat seat)
+{
+    return 100 * seat.gpu + 10 * seat.unit;
+}
+
+static bool is_instance(struct world *world, struct seat seat)
+{
+    const struct gpu *gpu = &world->gpus[seat.gpu];
+    return gpu->mig && seat.unit >= 1 && seat.unit < gpu->unit_count &&
+           gpu->units[seat.unit].state != UNIT_GONE;
+}
+
+static void print_instance(const struct world *world, struct seat seat)
+{
+    char name[32], text[72];
+
+    snprintf(name, sizeof(name), "-> I %d/%d", seat.gpu, seat.unit);
+    snprintf(text, sizeof(text), "GPU Instance (EntityID: %d)", instance_number(seat));
+    printf("| %-17s | %-66s |\n", name, text);
+    if (world->gpus[seat.gpu].units[seat.unit].state == UNIT_EMPTY)
+        return;
+    snprintf(name, sizeof(name), "   -> CI %d/%d/0", seat.gpu, seat.unit);
+    snprintf(text, sizeof(text), "Compute Instance (EntityID: %d)", instance_number(seat) + 1);
+    printf("| %-17s | %-66s |\n", name, text);
+}
+
+/* Only cards with instances are in the tree. */
+static void print_tree(struct world *world)
+{
+    static const char line[] = "+-------------------+----------------------------------------------"
+                               "----------------------+\n";
+
+    printf("%s| %-86s |\n%s", line, "Instance Hierarchy", line);
+    for (int g = 0; g < world->gpu_count; g++) {
+        bool is_listed = false;
+        for (int u = 1; u < world->gpus[g].unit_count; u++) {
+            struct seat seat = {g, u};
+            char name[32], text[72];
+            if (!is_instance(world, seat))
+                continue;
+            snprintf(name, sizeof(name), "GPU %d", g);
+            snprintf(text, sizeof(text), "GPU %s (EntityID: %d)", world->gpus[g].units[0].uuid, g);
+            if (!is_listed)
+                printf("| %-17s | %-66s |\n", name, text);
+            is_listed = true;
+            print_instance(world, seat);
+        }
+        printf("%s", is_listed ? line : "");
     }
 }
 
@@ -167,26 +221,40 @@ static int add_columns(struct dmon *dmon, char *ids)
     return 0;
 }
 
-/* Without -i all GPUs are shown. */
-static int choose_gpus(struct dmon *dmon, char *gpus, int gpu_count)
+/* "0", or "0/1": instance 1 of GPU 0. */
+static int choose_entity(struct dmon *dmon, char *entity, struct world *world)
 {
-    memset(dmon->shown, 0, sizeof(dmon->shown));
-    for (char *gpu = strtok(gpus, ","); gpu; gpu = strtok(NULL, ",")) {
-        int64_t index;
-        if (parse_int64(gpu, 0, gpu_count - 1, &index) < 0)
-            return -EINVAL;
-        dmon->shown[index] = true;
-    }
+    int64_t gpu, unit = 0;
+    char *slash = strchr(entity, '/');
+
+    if (slash)
+        *slash = '\0';
+    if (parse_int64(entity, 0, world->gpu_count - 1, &gpu) < 0 ||
+        (slash && parse_int64(slash + 1, 1, UNITS_MAX - 1, &unit) < 0) ||
+        (slash && !is_instance(world, (struct seat){(int)gpu, (int)unit})))
+        return -EINVAL;
+    dmon->shown[gpu][unit] = true;
     return 0;
 }
 
-static int read_options(struct dmon *dmon, int argc, char **argv, int gpu_count)
+/* Without -i all GPUs are shown. */
+static int choose_entities(struct dmon *dmon, char *entities, struct world *world)
+{
+    int r = 0;
+
+    memset(dmon->shown, 0, sizeof(dmon->shown));
+    for (char *entity = strtok(entities, ","); entity && r == 0; entity = strtok(NULL, ","))
+        r = choose_entity(dmon, entity, world);
+    return r;
+}
+
+static int read_options(struct dmon *dmon, int argc, char **argv, struct world *world)
 {
     int option, r = 0;
     int64_t period_ms = 1000;
 
-    for (int g = 0; g < gpu_count; g++)
-        dmon->shown[g] = true;
+    for (int g = 0; g < world->gpu_count; g++)
+        dmon->shown[g][0] = true;
     while (r == 0 && (option = getopt(argc, argv, "e:d:c:i:")) != -1) {
         if (option == 'e')
             r = add_columns(dmon, optarg);
@@ -195,7 +263,7 @@ static int read_options(struct dmon *dmon, int argc, char **argv, int gpu_count)
         else if (option == 'c')
             r = parse_int64(optarg, 0, INT32_MAX, &dmon->count);
         else if (option == 'i')
-            r = choose_gpus(dmon, optarg, gpu_count);
+            r = choose_entities(dmon, optarg, world);
         else
             r = -EINVAL;
     }
@@ -205,45 +273,59 @@ static int read_options(struct dmon *dmon, int argc, char **argv, int gpu_count)
 
 /* The means of a first sample are those since the machine was made. Real ones are over no time: a
  * client has to ignore them in either case. */
+static void take_sample(struct gpu_sample *sample, struct world *world, struct seat seat)
+{
+    struct activity sum = *world_sum(world, seat);
+    double now_s = world_now_s(world), span_s = now_s - sample->at_s;
+
+    sample->mean = (struct activity){0};
+    activity_add(&sample->mean, &sum, 1 / span_s);
+    activity_add(&sample->mean, &sample->sum, -1 / span_s);
+    sample->sum = sum;
+    sample->at_s = now_s;
+    sample->rate = world_unit(world, seat)->rate;
+    sample->trouble = world->gpus[seat.gpu].trouble;
+}
+
 static void take_samples(struct dmon *dmon, struct world *world)
 {
     world_enter(world);
-    for (int g = 0; g < world->gpu_count; g++) {
-        struct gpu_sample *sample = &dmon->samples[g];
-        struct activity sum = *world_sum(world, (struct seat){g, 0});
-        double now_s = world_now_s(world), span_s = now_s - sample->at_s;
-        sample->mean = (struct activity){0};
-        activity_add(&sample->mean, &sum, 1 / span_s);
-        activity_add(&sample->mean, &sample->sum, -1 / span_s);
-        sample->sum = sum;
-        sample->at_s = now_s;
-        sample->rate = world->gpus[g].units[0].rate;
-        sample->trouble = world->gpus[g].trouble;
-    }
+    for (int g = 0; g < world->gpu_count; g++)
+        for (int u = 0; u < UNITS_MAX; u++)
+            if (dmon->shown[g][u])
+                take_sample(&dmon->samples[g][u], world, (struct seat){g, u});
     world_leave(world);
 }
 
 static void print_header(const struct dmon *dmon)
 {
-    printf("%-10s", "#Entity");
+    printf("%-11s", "#Entity");
     for (int i = 0; i < dmon->columns; i++)
         printf("%-*s", dmon->column[i]->width, dmon->column[i]->name);
-    printf("\n%-10s\n", "ID");
+    printf("\n%-11s\n", "ID");
 }
 
 /* A sensor that the GPU lacks is "N/A" in its column, and so is every one of a lost GPU. */
-static void print_gpu(const struct dmon *dmon, int g)
+static bool is_known(const struct field *field, const struct gpu_sample *sample, struct seat seat)
 {
-    const struct gpu_sample *sample = &dmon->samples[g];
-    char name[16], text[40];
+    return !(sample->trouble & (field->trouble | TROUBLE_LOST)) &&
+           (seat.unit == 0 || field->is_of_instances);
+}
 
-    snprintf(name, sizeof(name), "GPU %d", g);
-    printf("%-10s", name);
+static void print_row(const struct dmon *dmon, struct seat seat)
+{
+    const struct gpu_sample *sample = &dmon->samples[seat.gpu][seat.unit];
+    char name[24], text[40];
+
+    if (seat.unit == 0)
+        snprintf(name, sizeof(name), "GPU %d", seat.gpu);
+    else
+        snprintf(name, sizeof(name), "GPU-I %d", instance_number(seat));
+    printf("%-11s", name);
     for (int i = 0; i < dmon->columns; i++) {
         const struct field *field = dmon->column[i];
         snprintf(text, sizeof(text), "%.*f", field->digits, field->value(sample));
-        printf(
-            "%-*s", field->width, sample->trouble & (field->trouble | TROUBLE_LOST) ? "N/A" : text);
+        printf("%-*s", field->width, is_known(field, sample, seat) ? text : "N/A");
     }
     printf("\n");
 }
@@ -265,8 +347,9 @@ static void print_samples(struct dmon *dmon, struct world *world)
         if (n % HEADER_EVERY == 0)
             print_header(dmon);
         for (int g = 0; g < world->gpu_count; g++)
-            if (dmon->shown[g])
-                print_gpu(dmon, g);
+            for (int u = 0; u < UNITS_MAX; u++)
+                if (dmon->shown[g][u])
+                    print_row(dmon, (struct seat){g, u});
         fflush(stdout);
     }
 }
@@ -282,15 +365,17 @@ int main(int argc, char **argv)
         printf("Error: unable to establish a connection to the specified host: localhost\n");
         return 1;
     }
-    bool lists = argc == 3 && strcmp(argv[1], "discovery") == 0 && strcmp(argv[2], "-l") == 0;
+    bool discovers = argc == 3 && strcmp(argv[1], "discovery") == 0;
     bool watches = argc > 1 && strcmp(argv[1], "dmon") == 0;
-    if (lists) {
+    if (discovers && strcmp(argv[2], "-l") == 0) {
         print_list(world);
-    } else if (watches && read_options(&dmon, argc - 1, argv + 1, world->gpu_count) == 0) {
+    } else if (discovers && strcmp(argv[2], "-c") == 0) {
+        print_tree(world);
+    } else if (watches && read_options(&dmon, argc - 1, argv + 1, world) == 0) {
         print_samples(&dmon, world);
     } else {
         fprintf(stderr,
-            "Error: dcgmi discovery -l, or dcgmi dmon -e IDS [-d MS] [-c COUNT] [-i GPUS]\n");
+            "Error: dcgmi discovery -l or -c, or dcgmi dmon -e IDS [-d MS] [-c COUNT] [-i GPUS]\n");
         return 1;
     }
     return 0;

@@ -89,13 +89,19 @@ static bool next_word(struct span *line, struct span *ret_word)
     return ret_word->size > 0;
 }
 
-static bool parse_gpu(struct span word, unsigned *ret_gpu)
+static bool next_word_is(struct span *line, const char *expected)
+{
+    struct span word;
+    return next_word(line, &word) && span_is(word, expected);
+}
+
+static bool parse_number(struct span word, unsigned *ret_number)
 {
     char text[8];
     int64_t number;
-    if (!span_copy(word, text, sizeof text) || parse_int64(text, 0, DCGM_GPUS_MAX - 1, &number) < 0)
+    if (!span_copy(word, text, sizeof text) || parse_int64(text, 0, DCGM_NUMBER_MAX, &number) < 0)
         return false;
-    *ret_gpu = (unsigned)number;
+    *ret_number = (unsigned)number;
     return true;
 }
 
@@ -155,6 +161,17 @@ static struct reading convert_word(struct span word, enum unit unit)
     return READING_NONE;
 }
 
+/* "GPU 0", or "GPU-I 11". */
+static bool take_entity(struct span *line, struct dcgm_row *ret_row)
+{
+    struct span word;
+    if (!next_word(line, &word))
+        return false;
+    ret_row->is_instance = span_is(word, "GPU-I");
+    return (ret_row->is_instance || span_is(word, "GPU")) && next_word(line, &word) &&
+           parse_number(word, &ret_row->number);
+}
+
 bool dcgm_table_take(struct dcgm_table *table, struct span line, struct dcgm_row *ret_row)
 {
     struct span rest = line, word;
@@ -165,8 +182,7 @@ bool dcgm_table_take(struct dcgm_table *table, struct span line, struct dcgm_row
     }
     *ret_row = (struct dcgm_row){0};
     rest = line;
-    if (!next_word(&rest, &word) || !span_is(word, "GPU") || !next_word(&rest, &word) ||
-        !parse_gpu(word, &ret_row->gpu))
+    if (!take_entity(&rest, ret_row))
         return false;
     for (i = 0; i < table->columns && next_word(&rest, &word); i++)
         if (table->column[i] >= 0)
@@ -174,18 +190,75 @@ bool dcgm_table_take(struct dcgm_table *table, struct span line, struct dcgm_row
     return i > 0 && i == table->columns && !next_word(&rest, &word);
 }
 
-/* ---- the list ---- */
+/* ---- the list of GPUs ---- */
 
 /* "| 0      | Name: NVIDIA A100-SXM4-40GB |", then "|        | Device UUID: GPU-... |". */
 bool dcgm_list_take(struct dcgm_list *list, struct span line, struct span *ret_uuid)
 {
     struct span word;
-    if (!next_word(&line, &word) || !span_is(word, "|") || !next_word(&line, &word))
+    if (!next_word_is(&line, "|") || !next_word(&line, &word))
         return false;
     if (!span_is(word, "|")) {
-        list->known = parse_gpu(word, &list->gpu);
+        list->known = parse_number(word, &list->gpu);
         return false;
     }
-    return list->known && next_word(&line, &word) && span_is(word, "Device") &&
-           next_word(&line, &word) && span_is(word, "UUID:") && next_word(&line, ret_uuid);
+    return list->known && next_word_is(&line, "Device") && next_word_is(&line, "UUID:") &&
+           next_word(&line, ret_uuid);
+}
+
+/* ---- the tree of MIG instances ---- */
+
+/* "(EntityID: 11)" */
+static bool take_number(struct span *line, unsigned *ret_number)
+{
+    struct span word;
+    if (!next_word_is(line, "(EntityID:") || !next_word(line, &word) ||
+        word.at[word.size - 1] != ')')
+        return false;
+    word.size--;
+    return parse_number(word, ret_number);
+}
+
+/* "| GPU 0             | GPU GPU-4d75f16a-... (EntityID: 3)  |": the words after the first. */
+static void take_card(struct dcgm_tree *tree, struct span line)
+{
+    struct span word, uuid;
+    bool is_whole = next_word(&line, &word) && next_word_is(&line, "|") &&
+                    next_word_is(&line, "GPU") && next_word(&line, &uuid) &&
+                    span_copy(uuid, tree->card, sizeof tree->card);
+    if (!is_whole)
+        tree->card[0] = '\0';
+}
+
+/* "0/2" */
+static bool take_place(struct span *line, struct dcgm_instance *ret_instance)
+{
+    struct span word;
+    if (!next_word(line, &word))
+        return false;
+    const char *slash = memchr(word.at, '/', word.size);
+    if (!slash)
+        return false;
+    size_t before = (size_t)(slash - word.at);
+    return parse_number((struct span){word.at, before}, &ret_instance->card) &&
+           parse_number(
+               (struct span){slash + 1, word.size - before - 1}, &ret_instance->gpu_instance);
+}
+
+/* "| -> I 0/2          | GPU Instance (EntityID: 11)         |": the words after the arrow. */
+static bool take_instance(struct span line, struct dcgm_instance *ret_instance)
+{
+    return next_word_is(&line, "I") && take_place(&line, ret_instance) &&
+           next_word_is(&line, "|") && next_word_is(&line, "GPU") &&
+           next_word_is(&line, "Instance") && take_number(&line, &ret_instance->number);
+}
+
+bool dcgm_tree_take(struct dcgm_tree *tree, struct span line, struct dcgm_instance *ret_instance)
+{
+    struct span word;
+    if (!next_word_is(&line, "|") || !next_word(&line, &word))
+        return false;
+    if (span_is(word, "GPU"))
+        take_card(tree, line);
+    return *tree->card && span_is(word, "->") && take_instance(line, ret_instance);
 }

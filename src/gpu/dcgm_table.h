@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Parser of what dcgmi prints, a line at a time: the table of `dcgmi dmon` and the list of `dcgmi
- * discovery -l`. Accepts any bytes and allocates nothing. Columns are found by the names in the
- * header, so their order and further columns do not matter.
+ * Parser of what dcgmi prints, a line at a time: the table of `dcgmi dmon`, the list of GPUs of
+ * `dcgmi discovery -l` and the tree of MIG instances of `dcgmi discovery -c`. Accepts any bytes and
+ * allocates nothing. Columns are found by the names in the header, so their order and further
+ * columns do not matter.
  */
 #ifndef COLLOC_GPU_DCGM_TABLE_H
 #define COLLOC_GPU_DCGM_TABLE_H
@@ -13,7 +14,7 @@
 #include "base/reading.h"
 #include "base/text.h"
 
-enum { DCGM_LINE_MAX = 1024, DCGM_COLUMNS_MAX = 48, DCGM_GPUS_MAX = 64 };
+enum { DCGM_LINE_MAX = 1024, DCGM_COLUMNS_MAX = 48, DCGM_NUMBER_MAX = 999999 };
 
 /* Assembles lines from the pieces that read() returns. Start with {0}. */
 struct dcgm_lines {
@@ -54,7 +55,8 @@ enum dcgm_field { /* in the order of DCGM_FIELD_IDS */
 /* One row: fractions 0..1, bytes per second, watts, joules. N/A and impossible values are invalid
  * readings. */
 struct dcgm_row {
-    unsigned gpu; /* DCGM's number */
+    bool is_instance; /* a MIG instance; else a whole GPU */
+    unsigned number;  /* DCGM's number of it: GPUs and instances are counted apart */
     struct reading field[DCGM_FIELDS];
 };
 
@@ -66,7 +68,8 @@ struct dcgm_table {
 
 /*
  * Parses one line. Returns true with a row; false for headers, units, empty lines, entities that
- * are not whole GPUs, and rows with another number of columns than the header (half of a line).
+ * are neither GPUs nor MIG instances, and rows with another number of columns than the header (half
+ * of a line).
  */
 bool dcgm_table_take(struct dcgm_table *table, struct span line, struct dcgm_row *ret_row);
 
@@ -78,5 +81,18 @@ struct dcgm_list {
 
 /* Parses one line. Returns true with the UUID (within the line) of GPU list->gpu. */
 bool dcgm_list_take(struct dcgm_list *list, struct span line, struct span *ret_uuid);
+
+/* The tree of MIG instances: the card that the following lines belong to. Start with {0}. */
+struct dcgm_tree {
+    char card[96]; /* its UUID; "": not known */
+};
+
+struct dcgm_instance {
+    unsigned card, gpu_instance; /* NVML's numbers: `dcgmi dmon -i` takes "0/2" */
+    unsigned number;             /* DCGM's */
+};
+
+/* Parses one line. Returns true with an instance of tree->card; compute instances are left out. */
+bool dcgm_tree_take(struct dcgm_tree *tree, struct span line, struct dcgm_instance *ret_instance);
 
 #endif

@@ -140,8 +140,11 @@ static void add_instance(
     }
     name_profile(info, &attributes);
     set_place(info);
-    if (nvml_call(nvml, device_gpu_instance, handle, &info->gpu_instance) == NVML_OK)
-        gpm_init(&device->gpm, nvml, source->device[parent].handle, true, info->gpu_instance);
+    unsigned gpu_instance;
+    if (nvml_call(nvml, device_gpu_instance, handle, &gpu_instance) == NVML_OK) {
+        info->gpu_instance = reading_of(gpu_instance);
+        gpm_init(&device->gpm, nvml, source->device[parent].handle, true, gpu_instance);
+    }
 }
 
 void gpu_source_add_card(

@@ -76,7 +76,7 @@ struct gpu_info {
     char profile[32];              /* "3g.20gb", "1c.3g.20gb" */
     struct reading gpu_slices;     /* of seven */
     struct reading compute_slices; /* of gpu_slices */
-    unsigned gpu_instance;         /* NVML's id; compute instances with the same one share memory */
+    struct reading gpu_instance;   /* NVML's id; compute instances with the same one share memory */
 };
 
 struct gpu_source;
@@ -142,9 +142,9 @@ void gpu_set_forget_xids(struct gpu_set *set, size_t i);
 bool gpu_info_is_listed(const struct gpu_info *info, const char *list);
 
 /*
- * Takes the activity of GPUs without GPM (before Hopper; MIG instances excepted) from one
- * long-running `dcgmi dmon`. It starts with the next sample and again when it ends; when it cannot
- * be started the samples say so. Does nothing when all GPUs have GPM.
+ * Takes the activity of GPUs and MIG instances without GPM (before Hopper) from one long-running
+ * `dcgmi dmon`. It starts with the next sample, and again when it ends or MIG instances change;
+ * when it cannot be started the samples say so. Does nothing where all GPUs have GPM.
  *
  * program:   path of dcgmi, or its name on PATH
  * period_us: between two rows of dcgmi

@@ -207,16 +207,23 @@ static void sample_gpm(struct sampling *sampling)
     sampling->sample->activity.at_us = gpm->taken_us;
 }
 
+struct fill {
+    struct reading *reading;
+    enum dcgm_field field;
+};
+
 /* Only readings that NVML did not give, since NVML's are newer. */
-static void fill_from_dcgm(struct sampling *sampling, const struct dcgm_row *row)
+static void fill_readings(const struct fill *fills, size_t n, const struct dcgm_row *row)
 {
-    struct gpu_sample *sample = sampling->sample;
-    const struct {
-        struct reading *reading;
-        enum dcgm_field field;
-    } fills[] = {
-        {&sample->utilisation, DCGM_UTILISATION},
-        {&sample->power_w, DCGM_POWER},
+    for (size_t i = 0; i < n; i++)
+        if (!fills[i].reading->valid)
+            *fills[i].reading = row->field[fills[i].field];
+}
+
+/* What DCGM measures of MIG instances, too. */
+static void fill_activity_from_dcgm(struct gpu_sample *sample, const struct dcgm_row *row)
+{
+    const struct fill fills[] = {
         {&sample->smact, DCGM_SMACT},
         {&sample->smocc, DCGM_SMOCC},
         {&sample->gract, DCGM_GRACT},
@@ -225,14 +232,22 @@ static void fill_from_dcgm(struct sampling *sampling, const struct dcgm_row *row
         {&sample->fp64_active, DCGM_FP64},
         {&sample->fp32_active, DCGM_FP32},
         {&sample->fp16_active, DCGM_FP16},
+    };
+    fill_readings(fills, ARRAY_SIZE(fills), row);
+}
+
+/* Of a MIG instance these would be its card's. */
+static void fill_card_from_dcgm(struct gpu_sample *sample, const struct dcgm_row *row)
+{
+    const struct fill fills[] = {
+        {&sample->utilisation, DCGM_UTILISATION},
+        {&sample->power_w, DCGM_POWER},
         {&sample->pcie_tx_bytes_per_s, DCGM_PCIE_TX},
         {&sample->pcie_rx_bytes_per_s, DCGM_PCIE_RX},
         {&sample->nvlink_tx_bytes_per_s, DCGM_NVLINK_TX},
         {&sample->nvlink_rx_bytes_per_s, DCGM_NVLINK_RX},
     };
-    for (size_t i = 0; i < ARRAY_SIZE(fills); i++)
-        if (!fills[i].reading->valid)
-            *fills[i].reading = row->field[fills[i].field];
+    fill_readings(fills, ARRAY_SIZE(fills), row);
 }
 
 /* DCGM reports NVML's counter. */
@@ -253,15 +268,14 @@ static void explain_no_activity(struct sampling *sampling)
     if (has_gpm || sample->smact.valid)
         return;
     snprintf(sample->activity.reason, sizeof sample->activity.reason, "%s",
-        sampling->info->is_mig
-            ? "only GPM reports the activity of MIG instances, and this GPU has no GPM"
-            : "this GPU has no GPM, and dcgmi is not used");
+        *sampling->source->dcgmi ? "this GPU has no GPM, and dcgmi cannot be asked about it"
+                                 : "this GPU has no GPM, and dcgmi is not used");
 }
 
 static void sample_dcgm(struct sampling *sampling)
 {
     struct gpu_source *source = sampling->source;
-    size_t gpu = sampling->device->dcgm_number;
+    size_t i = (size_t)(sampling->device - source->device);
     struct gpu_sample *sample = sampling->sample;
     const char *why = "dcgmi reports no SM activity of this GPU";
     if (!sampling->device->in_dcgm) {
@@ -270,12 +284,15 @@ static void sample_dcgm(struct sampling *sampling)
     }
     dcgm_poll(source->dcgm, sample->at_us);
     const struct dcgm_row *row = dcgm_latest(
-        source->dcgm, gpu, sample->at_us, &sample->activity.at_us);
+        source->dcgm, i, sample->at_us, &sample->activity.at_us);
     if (row) {
-        fill_from_dcgm(sampling, row);
-        fill_energy_from_dcgm(sampling, row->field[DCGM_ENERGY]);
+        fill_activity_from_dcgm(sample, row);
+        if (!row->is_instance) {
+            fill_card_from_dcgm(sample, row);
+            fill_energy_from_dcgm(sampling, row->field[DCGM_ENERGY]);
+        }
     } else {
-        why = dcgm_missing_reason(source->dcgm);
+        why = dcgm_missing_reason(source->dcgm, i);
     }
     if (sample->smact.valid)
         sample->activity.source = GPU_ACTIVITY_DCGM;

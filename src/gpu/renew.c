@@ -74,8 +74,6 @@ static void keep_device(struct gpu_source *to, size_t at, struct gpu_source *fro
     device->energy = old->energy;
     device->trouble = old->trouble;
     device->process_time = old->process_time;
-    device->in_dcgm = old->in_dcgm;
-    device->dcgm_number = old->dcgm_number;
     keep_gpm(to, at, from, was);
 }
 
@@ -157,6 +155,7 @@ static int renew_set(struct gpu_set *set, struct gpu_set **ret_set)
         gpm_fini(&from->device[i].gpm, &nvml);
     from->nvml = (struct nvml){0};
     gpu_source_divide_gpm_share(to);
+    gpu_source_watch_by_dcgmi(to); /* without memory their activity is not known */
     *ret_set = &to->set;
     return GPU_SET_CHANGED;
 }

@@ -4,6 +4,7 @@
  * gpu_sample.c samples its GPUs, renew.c follows changes of MIG.
  */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -144,25 +145,51 @@ void gpu_set_limit_overhead(struct gpu_set *set, double share)
     gpu_source_divide_gpm_share(set->source);
 }
 
-int gpu_set_use_dcgmi(struct gpu_set *set, const char *program, int64_t period_us)
+static bool needs_dcgmi(const struct gpu_source *source, size_t i)
 {
-    struct gpu_source *source = set->source;
-    for (size_t i = 0; i < set->count && i < DCGM_GPUS_MAX; i++) {
-        if (set->gpu[i].is_mig || !source->device[i].handle || source->device[i].gpm.device)
+    const struct gpu_info *info = &source->info[i];
+    return source->device[i].handle && !source->device[i].gpm.device &&
+           (!info->is_mig || info->gpu_instance.valid);
+}
+
+static void add_to_dcgm(struct gpu_source *source, size_t i)
+{
+    const struct gpu_info *info = &source->info[i];
+    if (info->is_mig)
+        dcgm_add_instance(
+            source->dcgm, i, source->info[info->parent].uuid, (unsigned)info->gpu_instance.value);
+    else
+        dcgm_add_gpu(source->dcgm, i, info->uuid);
+    source->device[i].in_dcgm = true;
+}
+
+int gpu_source_watch_by_dcgmi(struct gpu_source *source)
+{
+    if (source->dcgm)
+        dcgm_watch_none(source->dcgm);
+    for (size_t i = 0; i < source->set.count; i++) {
+        source->device[i].in_dcgm = false;
+        if (!*source->dcgmi || i >= DCGM_WATCHED_MAX || !needs_dcgmi(source, i))
             continue;
         if (!source->dcgm)
-            source->dcgm = dcgm_create(program, period_us);
+            source->dcgm = dcgm_create(source->dcgmi, source->dcgmi_period_us);
         if (!source->dcgm)
             return -ENOMEM;
-        dcgm_add_gpu(source->dcgm, i, set->gpu[i].uuid);
-        source->device[i].in_dcgm = true;
-        source->device[i].dcgm_number = i;
+        add_to_dcgm(source, i);
     }
     return 0;
 }
 
+int gpu_set_use_dcgmi(struct gpu_set *set, const char *program, int64_t period_us)
+{
+    snprintf(set->source->dcgmi, sizeof set->source->dcgmi, "%s", program);
+    set->source->dcgmi_period_us = period_us;
+    return gpu_source_watch_by_dcgmi(set->source);
+}
+
 void gpu_set_change_dcgmi_period(struct gpu_set *set, int64_t period_us)
 {
+    set->source->dcgmi_period_us = period_us;
     if (set->source->dcgm)
         dcgm_set_period(set->source->dcgm, period_us);
 }

@@ -49,8 +49,7 @@ struct gpu_device {
     struct process_cache processes;
     struct process_time process_time;
     struct trouble trouble; /* of a card */
-    bool in_dcgm;
-    size_t dcgm_number; /* when in_dcgm: its number in `dcgm` */
+    bool in_dcgm;           /* `dcgm` has it, by its position in the set */
 };
 
 struct gpu_source {
@@ -58,8 +57,10 @@ struct gpu_source {
     struct gpu_set set;
     struct gpu_info *info;
     struct gpu_device *device; /* one for each of info, at the same positions */
-    struct dcgm *dcgm;         /* NULL: not used */
-    nvml_event_set events;     /* NULL: the driver has none */
+    char dcgmi[512];           /* the program; "": not used */
+    int64_t dcgmi_period_us;
+    struct dcgm *dcgm;     /* NULL: no GPU of the set has needed it */
+    nvml_event_set events; /* NULL: the driver has none */
     int64_t events_read_us;
     struct process_buffer process_buffer;
     struct process_time_buffer time_buffer;
@@ -82,8 +83,13 @@ int gpu_source_discover(struct gpu_source *source, struct fault *fault);
 void gpu_source_add_card(
     struct gpu_source *source, unsigned index, nvml_device handle, const struct roster *roster);
 
-/* set.c: divides gpm_share equally among the GPUs. */
+/* set.c: */
+
+/* Divides gpm_share equally among the GPUs. */
 void gpu_source_divide_gpm_share(struct gpu_source *source);
+
+/* Has dcgmi watch the GPUs and instances that need it. 0 or -ENOMEM, then it watches none. */
+int gpu_source_watch_by_dcgmi(struct gpu_source *source);
 
 /* Tests whether an NVML result means that the GPU is lost, or unusable until it is reset. */
 static inline bool nvml_is_lost(int result)

@@ -15,7 +15,7 @@ static void require(int holds)
 
 static void check(const struct dcgm_row *row)
 {
-    require(row->gpu < DCGM_GPUS_MAX);
+    require(row->number <= DCGM_NUMBER_MAX);
     for (int i = 0; i < DCGM_FIELDS; i++)
         if (row->field[i].valid)
             require(row->field[i].value >= 0 && row->field[i].value <= (i <= DCGM_FP16 ? 1 : 1e13));
@@ -26,20 +26,27 @@ static unsigned long read_in_pieces(const uint8_t *data, size_t size, size_t mos
     struct dcgm_lines lines = {0};
     struct dcgm_table table = {0};
     struct dcgm_list list = {0};
+    struct dcgm_tree tree = {0};
     unsigned long sum = 0;
 
     for (size_t at = 0; at < size;) {
         size_t n = size - at < most ? size - at : most;
         struct span piece = {(const char *)data + at, n}, line, uuid;
         struct dcgm_row row;
+        struct dcgm_instance instance;
         while (dcgm_lines_next(&lines, &piece, &line)) {
             require(line.size <= DCGM_LINE_MAX && !memchr(line.at, '\n', line.size));
             if (dcgm_list_take(&list, line, &uuid))
                 sum = sum * 31 + list.gpu + uuid.size;
+            if (dcgm_tree_take(&tree, line, &instance)) {
+                require(*tree.card && instance.gpu_instance <= DCGM_NUMBER_MAX &&
+                        instance.card <= DCGM_NUMBER_MAX);
+                sum = sum * 31 + instance.number + instance.gpu_instance;
+            }
             if (!dcgm_table_take(&table, line, &row))
                 continue;
             check(&row);
-            sum = sum * 31 + row.gpu + (row.field[DCGM_SMACT].valid ? 7 : 3);
+            sum = sum * 31 + row.number + row.is_instance + (row.field[DCGM_SMACT].valid ? 7 : 3);
         }
         at += n;
     }

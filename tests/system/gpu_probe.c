@@ -41,9 +41,9 @@ static void print_gpu(const struct gpu_info *gpu)
         (int)reading_or(gpu->sm_count, 0), (int)gpu->mig_mode, (int)gpu->compute_mode,
         gpu->is_place ? "yes" : "no: ", gpu->why_not);
     if (gpu->is_mig)
-        printf("  MIG profile %s  slices %d/%d  GPU instance %u  on GPU #%zu\n", gpu->profile,
+        printf("  MIG profile %s  slices %d/%d  GPU instance %d  on GPU #%zu\n", gpu->profile,
             (int)reading_or(gpu->gpu_slices, 0), (int)reading_or(gpu->compute_slices, 0),
-            gpu->gpu_instance, gpu->parent);
+            (int)reading_or(gpu->gpu_instance, -1), gpu->parent);
 }
 
 static void print_reading(const char *name, struct reading r, double unit)

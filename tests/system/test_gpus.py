@@ -344,20 +344,57 @@ class Unused(DaemonCase):
 
 class WithoutGpm(DaemonCase):
     def start(self, **settings):
-        for gpu in "01":
-            self.emulator("set", gpu, "gpm=off")
+        for gpu in range(self.gpus.count("A100")):
+            self.emulator("set", str(gpu), "gpm=off")
         super().start(**settings)
 
 
-class MigWithoutGpm(WithoutGpm):
-    gpus = "A100-40GB,A100-40GB:3g.20gb"
+class MigBeforeHopper(WithoutGpm):
+    """MIG instances without GPM: dcgmi reports their activity, too."""
 
-    def test_an_instance_has_no_activity_and_says_why(self):
-        self.wait_gpu(lambda g: g["smact"] == 0, 0)
-        self.wait_gpu(lambda g: g["smact"] == 0, 1)
-        instance = self.wait_gpu(lambda g: g["activity_text"], 2)
-        self.assertIn("MIG", instance["activity_text"])
-        self.assertIsNone(instance["smact"])
+    gpus = "A100-40GB:3g.20gb+2g.10gb"
+    settings = {"sharing": "streams", "smact-max": "0.8", "tasks-per-gpu": "4"}
+
+    def instance(self, profile):
+        for gpu in self.get("/v1/gpus")["gpus"]:
+            if gpu["mig_profile"] == profile and gpu["health"] == "ok":
+                return gpu
+        return None
+
+    def wait_instance(self, profile, holds):
+        def seen():
+            gpu = self.instance(profile)
+            return gpu if gpu and holds(gpu) else None
+
+        return until(seen, f"instance {profile}")
+
+    def test_activity_is_told_by_dcgmi(self):
+        self.wait_instance("2g.10gb", lambda g: g["smact"] == 0)
+        self.train(12000, 1e6, "--smact=0.5", memory_mib=13000)
+        seen = self.wait_instance("3g.20gb", lambda g: g["smact"])
+        self.assertEqual((seen["activity_source"], seen["activity_text"]), ("dcgm", ""))
+        self.assertIsNone(seen["utilisation"])
+        self.assertEqual(self.instance("2g.10gb")["smact"], 0)
+
+    def test_tasks_share_an_instance_of_known_activity(self):
+        first = self.train(6000, 1e6, "--smact=0.1", memory_mib=8000, policy="magm")
+        self.wait_instance("3g.20gb", lambda g: g["smact"] is not None)
+        self.wait_state(first, "RUNNING")
+        second = self.train(10500, 1e6, "--smact=0.1", memory_mib=11000)
+        self.assertEqual(self.wait_state(second, "RUNNING")["gpus"], self.task(first)["gpus"])
+
+    @unittest.skipUnless(os.geteuid() == 0, "only root makes instances")
+    def test_a_new_instance_is_asked_for(self):
+        self.wait_instance("2g.10gb", lambda g: g["smact"] == 0)
+        self.colloc("mig", "apply", "0", "4g.20gb", "1g.5gb", "--yes")
+        self.wait_instance("4g.20gb", lambda g: g["smact"] == 0)
+        self.wait_instance("1g.5gb", lambda g: g["smact"] == 0)
+
+    def test_without_dcgmi_it_says_so(self):
+        self.restart(dcgmi="none")
+        seen = self.wait_instance("2g.10gb", lambda g: g["activity_text"])
+        self.assertIn("no GPM", seen["activity_text"])
+        self.assertIsNone(seen["smact"])
 
 
 class BeforeHopper(WithoutGpm):

@@ -73,7 +73,7 @@ static void test_all_columns(void **state)
         104857600, 2097152, 0, 0, 251.25, 123456.789};
     for (int i = 0; i < DCGM_FIELDS; i++)
         assert_near(first[i], expected[i]);
-    assert_int_equal(rows.row[1].gpu, 1);
+    assert_int_equal(rows.row[1].number, 1);
     assert_near(rows.row[2].field[DCGM_GRACT], 1); /* 1.001 is rounding */
 }
 
@@ -82,7 +82,7 @@ static void test_not_available_is_not_idle(void **state)
     static struct rows rows;
 
     read_rows_of(getenv("DCGMI_DATA"), "dmon.txt", 1 << 20, &rows);
-    assert_int_equal(rows.row[3].gpu, 1);
+    assert_int_equal(rows.row[3].number, 1);
     assert_false(rows.row[3].field[DCGM_SMACT].valid);
     assert_false(rows.row[3].field[DCGM_UTILISATION].valid);
     assert_near(rows.row[3].field[DCGM_POWER], 51);
@@ -96,7 +96,7 @@ static void test_other_order_and_torn_lines(void **state)
 
     read_rows_of(getenv("DCGMI_DATA"), "other_order.txt", 1 << 20, &rows);
     assert_int_equal(rows.count, 2);
-    assert_int_equal(rows.row[0].gpu, 3);
+    assert_int_equal(rows.row[0].number, 3);
     assert_near(rows.row[0].field[DCGM_SMACT], 0.25);
     assert_near(rows.row[0].field[DCGM_UTILISATION], 0.5);
     assert_near(rows.row[0].field[DCGM_POWER], 70.5);
@@ -129,7 +129,7 @@ static void test_no_row_before_a_header_or_of_too_long_lines(void **state)
     memcpy(text + sizeof text - (sizeof tail - 1), tail, sizeof tail - 1);
     read_rows(text, sizeof text, 100, &rows);
     assert_int_equal(rows.count, 1);
-    assert_int_equal(rows.row[0].gpu, 1);
+    assert_int_equal(rows.row[0].number, 1);
 }
 
 /* Real output, if there is a dcgmi: every line is a row, GPU 0 is the one that works. */
@@ -152,7 +152,7 @@ static void test_real_output(void **state)
         read_rows_of(folder, entry->d_name, 777, &rows);
         assert_true(rows.count >= 10 && rows.count % 5 == 0);
         for (size_t i = 0; i < rows.count; i++) {
-            assert_int_equal(rows.row[i].gpu, i % 5);
+            assert_int_equal(rows.row[i].number, i % 5);
             for (int field = DCGM_GRACT; field <= DCGM_DRAM; field++)
                 assert_true(rows.row[i].field[field].valid);
             assert_false(rows.row[i].field[DCGM_POWER].valid);
@@ -186,6 +186,33 @@ static void test_list(void **state)
     assert_int_equal(gpus[1], 5);
 }
 
+/* Compute instances, and rows that are not whole, are left out. */
+static void test_tree(void **state)
+{
+    static const struct {
+        const char *card;
+        struct dcgm_instance instance;
+    } expected[] = {{"GPU-1", {0, 1, 3}}, {"GPU-1", {0, 2, 11}}, {"GPU-0", {1, 2, 111}}};
+    char path[4096], *text;
+    size_t size, count = 0;
+    struct dcgm_tree tree = {0};
+    struct dcgm_instance instance;
+    struct span line;
+
+    snprintf(path, sizeof path, "%s/instances.txt", getenv("DCGMI_DATA"));
+    assert_int_equal(file_read(path, 1 << 20, NULL, &text, &size), 0);
+    struct span rest = {text, size};
+    while (span_next_line(&rest, &line))
+        if (dcgm_tree_take(&tree, line, &instance)) {
+            assert_true(count < 3);
+            assert_string_equal(tree.card, expected[count].card);
+            assert_memory_equal(&instance, &expected[count].instance, sizeof instance);
+            count++;
+        }
+    free(text);
+    assert_int_equal(count, 3);
+}
+
 /* ---- the program ---- */
 
 #define PERIOD_US (100 * MS_US)
@@ -210,9 +237,10 @@ static struct house house_of(const char *dmon)
     assert_non_null(mkdtemp(h.folder));
     snprintf(h.program, sizeof h.program, "%s/dcgmi", h.folder);
     snprintf(script, sizeof script,
-        "#!/bin/sh\ncd %s\nif [ $1 = discovery ]; then exec cat %s/discovery.txt; fi\n"
+        "#!/bin/sh\ncd %s\ncase $1$2 in discovery-l) exec cat %s/discovery.txt;;\n"
+        "discovery-c) test -e no-instances || exec cat %s/instances.txt; exit 1;; esac\n"
         "echo \"$@\" >> arguments\n%s\n",
-        h.folder, getenv("DCGMI_DATA"), dmon);
+        h.folder, getenv("DCGMI_DATA"), getenv("DCGMI_DATA"), dmon);
     write_text(h.program, script, 0700);
     h.dcgm = dcgm_create(h.program, PERIOD_US);
     assert_non_null(h.dcgm);
@@ -264,7 +292,7 @@ static bool is_told_anew(struct house *h)
 
 static bool has_ended(struct house *h)
 {
-    return strstr(dcgm_missing_reason(h->dcgm), "has ended") != NULL;
+    return strstr(dcgm_missing_reason(h->dcgm, 0), "has ended") != NULL;
 }
 
 static size_t starts(struct house *h)
@@ -281,24 +309,30 @@ static size_t starts(struct house *h)
     return lines;
 }
 
+static void assert_arguments(const struct house *h, const char *expected)
+{
+    char path[160], *text;
+    size_t size;
+
+    snprintf(path, sizeof path, "%s/arguments", h->folder);
+    assert_int_equal(file_read(path, 1 << 16, NULL, &text, &size), 0);
+    assert_string_equal(text, expected);
+    free(text);
+}
+
 #define HEADER   "#Entity SMACT GPUTL\\nID\\n"
 #define TWO_ROWS HEADER "GPU 5 0.0 0\\nGPU 0 0.0 0\\nGPU 5 0.500 50\\nGPU 0 0.100 10\\n"
 
 static void test_numbers_are_mapped_by_uuid_and_age(void **state)
 {
     struct house h = house_of("printf '" TWO_ROWS "GPU 5 0.7'; exec sleep 1000");
-    char path[160], *text;
-    size_t size;
 
     assert_null(latest(&h, 0));
-    assert_true(*dcgm_missing_reason(h.dcgm));
+    assert_true(*dcgm_missing_reason(h.dcgm, 0));
     assert_true(turn_until(&h, both_are_told));
     assert_near(latest(&h, 0)->field[DCGM_SMACT], 0.5); /* the half line does not count */
     assert_near(latest(&h, 1)->field[DCGM_SMACT], 0.1);
-    snprintf(path, sizeof path, "%s/arguments", h.folder);
-    assert_int_equal(file_read(path, 1 << 16, NULL, &text, &size), 0);
-    assert_string_equal(text, "dmon -e " DCGM_FIELD_IDS " -d 100 -i 0,5\n");
-    free(text);
+    assert_arguments(&h, "dmon -e " DCGM_FIELD_IDS " -d 100 -i 5,0\n");
 
     h.now_us += PERIOD_US;
     dcgm_poll(h.dcgm, h.now_us);
@@ -306,7 +340,67 @@ static void test_numbers_are_mapped_by_uuid_and_age(void **state)
     h.now_us += PERIOD_US;
     dcgm_poll(h.dcgm, h.now_us);
     assert_null(latest(&h, 0)); /* it lives and says nothing: noticed within three periods */
-    assert_non_null(strstr(dcgm_missing_reason(h.dcgm), "nothing"));
+    assert_non_null(strstr(dcgm_missing_reason(h.dcgm, 0), "nothing"));
+    house_end(&h);
+}
+
+/* GPU 0 of the caller is DCGM's 5; 1 to 3 are instances: DCGM's 3, and twice 11. */
+static void watch_instances(struct house *h)
+{
+    dcgm_watch_none(h->dcgm);
+    dcgm_add_gpu(h->dcgm, 0, "GPU-0");
+    dcgm_add_instance(h->dcgm, 1, "GPU-1", 1);
+    dcgm_add_instance(h->dcgm, 2, "GPU-1", 2);
+    dcgm_add_instance(h->dcgm, 3, "GPU-1", 2);
+}
+
+#define THREE_ROWS                                                                                 \
+    HEADER "GPU 5 0.0 0\\nGPU-I 3 0.0 N/A\\nGPU-I 11 0.0 N/A\\n"                                   \
+           "GPU 5 0.500 50\\nGPU 3 0.9 90\\nGPU-I 3 0.300 N/A\\nGPU-I 11 0.100 N/A\\n"             \
+           "GPU-CI 9 0.9 N/A\\n"
+
+static bool instances_are_told(struct house *h)
+{
+    return latest(h, 0) && latest(h, 1) && latest(h, 2) && latest(h, 3);
+}
+
+static void test_instances_are_mapped_by_card_and_number(void **state)
+{
+    struct house h = house_of("printf '" THREE_ROWS "'; exec sleep 1000");
+
+    watch_instances(&h);
+    assert_true(turn_until(&h, instances_are_told));
+    assert_near(latest(&h, 0)->field[DCGM_SMACT], 0.5);
+    assert_near(latest(&h, 1)->field[DCGM_SMACT], 0.3); /* not that of GPU 3 */
+    assert_near(latest(&h, 2)->field[DCGM_SMACT], 0.1);
+    assert_near(latest(&h, 3)->field[DCGM_SMACT], 0.1);
+    assert_arguments(&h, "dmon -e " DCGM_FIELD_IDS " -d 100 -i 5,0/1,0/2\n");
+    house_end(&h);
+}
+
+/* DCGM may not know a new instance yet: the GPUs are watched meanwhile. */
+static void test_an_instance_that_is_not_listed_is_asked_for_again(void **state)
+{
+    struct house h = house_of("while printf '" THREE_ROWS "'; do sleep 0.02; done");
+    char path[160];
+
+    snprintf(path, sizeof path, "%s/no-instances", h.folder);
+    write_text(path, "", 0600);
+    watch_instances(&h);
+    assert_true(turn_until(&h, is_told_anew));
+    assert_null(latest(&h, 1));
+    assert_non_null(strstr(dcgm_missing_reason(h.dcgm, 1), "does not list this MIG instance"));
+    unlink(path);
+    for (int i = 0; i < 12; i++) {
+        h.now_us += 5 * SECOND_US;
+        assert_true(turn_until(&h, is_told_anew));
+    }
+    assert_int_equal(starts(&h), 1);
+    h.now_us += 5 * SECOND_US;
+    dcgm_poll(h.dcgm, h.now_us);
+    h.now_us += PERIOD_US;
+    assert_true(turn_until(&h, instances_are_told));
+    assert_int_equal(starts(&h), 2);
     house_end(&h);
 }
 
@@ -329,7 +423,7 @@ static void test_a_silent_one_is_started_anew(void **state)
     h.now_us += 11 * SECOND_US;
     dcgm_poll(h.dcgm, h.now_us);
     assert_null(latest(&h, 0));
-    assert_non_null(strstr(dcgm_missing_reason(h.dcgm), "silent"));
+    assert_non_null(strstr(dcgm_missing_reason(h.dcgm, 0), "silent"));
     h.now_us += PERIOD_US;
     assert_true(turn_until(&h, both_are_told));
     assert_int_equal(starts(&h), 2);
@@ -339,8 +433,6 @@ static void test_a_silent_one_is_started_anew(void **state)
 static void test_another_period_starts_another_stream(void **state)
 {
     struct house h = house_of("printf '" TWO_ROWS "'; exec sleep 1000");
-    char path[160], *text;
-    size_t size;
 
     assert_true(turn_until(&h, both_are_told));
     dcgm_set_period(h.dcgm, PERIOD_US);
@@ -349,11 +441,8 @@ static void test_another_period_starts_another_stream(void **state)
     assert_false(is_told_anew(&h));
     dcgm_set_period(h.dcgm, 3 * PERIOD_US);
     assert_true(turn_until(&h, is_told_anew));
-    snprintf(path, sizeof path, "%s/arguments", h.folder);
-    assert_int_equal(file_read(path, 1 << 16, NULL, &text, &size), 0);
-    assert_string_equal(text,
-        "dmon -e " DCGM_FIELD_IDS " -d 100 -i 0,5\ndmon -e " DCGM_FIELD_IDS " -d 300 -i 0,5\n");
-    free(text);
+    assert_arguments(
+        &h, "dmon -e " DCGM_FIELD_IDS " -d 100 -i 5,0\ndmon -e " DCGM_FIELD_IDS " -d 300 -i 5,0\n");
     h.now_us += 4 * PERIOD_US;
     assert_non_null(latest(&h, 0)); /* a row lasts for one and a half of the new periods */
     h.now_us += PERIOD_US;
@@ -367,7 +456,7 @@ static void test_a_dead_one_is_started_later_each_time(void **state)
     struct house h = house_of("printf '" TWO_ROWS "Lost the host engine.\\n'");
 
     assert_true(turn_until(&h, has_ended));
-    assert_non_null(strstr(dcgm_missing_reason(h.dcgm), "Lost the host engine."));
+    assert_non_null(strstr(dcgm_missing_reason(h.dcgm, 0), "Lost the host engine."));
     assert_non_null(latest(&h, 0));
     for (int64_t rest_us = PERIOD_US; rest_us < 10 * PERIOD_US; rest_us *= 2) {
         size_t before = starts(&h);
@@ -386,7 +475,7 @@ static void test_a_dead_one_is_started_later_each_time(void **state)
 
 static bool says_refused(struct house *h)
 {
-    return strstr(dcgm_missing_reason(h->dcgm), "connection") != NULL;
+    return strstr(dcgm_missing_reason(h->dcgm, 0), "connection") != NULL;
 }
 
 static void test_its_words_when_it_cannot(void **state)
@@ -406,7 +495,7 @@ static void test_not_installed(void **state)
 
     unlink(h.program);
     dcgm_poll(h.dcgm, h.now_us);
-    assert_non_null(strstr(dcgm_missing_reason(h.dcgm), "not on PATH"));
+    assert_non_null(strstr(dcgm_missing_reason(h.dcgm, 0), "not on PATH"));
     assert_null(latest(&h, 0));
     house_end(&h);
 }
@@ -457,7 +546,10 @@ int main(void)
         cmocka_unit_test(test_no_row_before_a_header_or_of_too_long_lines),
         cmocka_unit_test(test_real_output),
         cmocka_unit_test(test_list),
+        cmocka_unit_test(test_tree),
         cmocka_unit_test(test_numbers_are_mapped_by_uuid_and_age),
+        cmocka_unit_test(test_instances_are_mapped_by_card_and_number),
+        cmocka_unit_test(test_an_instance_that_is_not_listed_is_asked_for_again),
         cmocka_unit_test(test_the_first_row_does_not_count),
         cmocka_unit_test(test_a_silent_one_is_started_anew),
         cmocka_unit_test(test_another_period_starts_another_stream),
