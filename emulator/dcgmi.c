@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An emulated dcgmi, as far as a monitor needs NVIDIA's: `discovery -l`, `discovery -c` and `dmon -e
- * IDS [-d MS] [-c COUNT] [-i GPUS]`, in the form that DCGM 3 prints them; -i takes "0" and, of MIG
- * instances, "0/1". After the "DCGM User Guide" (docs.nvidia.com/datacenter/dcgm) and the tests of
+ * An emulated dcgmi, as far as a monitor needs NVIDIA's: `discovery -l`, `discovery -c` and `dmon
+ * -e IDS [-d MS] [-c COUNT] [-i GPUS]`, in the form that DCGM 3 prints them; -i takes "0" and, of
+ * MIG instances, "0/1". After the "DCGM User Guide" (docs.nvidia.com/datacenter/dcgm) and the tests of
  * DCGM's sources (github.com/NVIDIA/DCGM).
  */
 #include <errno.h>
