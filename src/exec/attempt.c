@@ -307,9 +307,11 @@ int attempt_sweep(const char *folder, uid_t uid)
     char mark[PATH_MAX + sizeof MARK];
     snprintf(mark, sizeof mark, MARK "%s", folder);
     uid_t owner = geteuid() == 0 ? uid : geteuid();
+    size_t unknown;
     for (int found = 0, before = -1; found > before;) {
         before = found;
-        found = tree_signal_marked(mark, owner, SIGSTOP);
+        found = tree_signal_marked(mark, owner, SIGSTOP, &unknown);
     }
-    return tree_signal_marked(mark, owner, SIGKILL);
+    int killed = tree_signal_marked(mark, owner, SIGKILL, &unknown);
+    return killed == 0 && unknown > 0 ? -ETIMEDOUT : killed;
 }

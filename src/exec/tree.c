@@ -21,6 +21,7 @@
 #include "base/file.h"
 #include "base/process.h"
 #include "base/units.h"
+#include "exec/marks.h"
 #include "exec/status_mask.h"
 
 #define ENVIRONMENT_LIMIT (8 * MIB)  /* execve accepts 6 MiB at most (execve(2)) */
@@ -230,14 +231,44 @@ static bool belongs_to(pid_t pid, uid_t uid)
     return stat(path, &status) == 0 && status.st_uid == uid;
 }
 
-int tree_signal_marked(const char *variable, uid_t uid, int signal)
+static int compare_process(const void *pid, const void *process)
+{
+    pid_t left = *(const pid_t *)pid, right = ((const struct process *)process)->pid;
+    return (left > right) - (left < right);
+}
+
+/* Marks the user's processes that have the variable. The list is sorted. */
+static int mark_by_variable(
+    struct process_list *list, const char *variable, uid_t uid, size_t *ret_unknown)
+{
+    pid_t *pids = calloc(list->count, sizeof *pids);
+    enum mark *marks = calloc(list->count, sizeof *marks);
+    size_t n = 0;
+    for (size_t i = 0; pids && i < list->count; i++)
+        if (belongs_to(list->at[i].pid, uid))
+            pids[n++] = list->at[i].pid;
+    int r = pids && marks ? marks_read(pids, n, variable, tree_has_variable, marks) : -ENOMEM;
+    for (size_t i = 0; r == 0 && i < n; i++) {
+        struct process *process = bsearch(
+            &pids[i], list->at, list->count, sizeof *list->at, compare_process);
+        process->below = marks[i] == MARK_PRESENT;
+        *ret_unknown += marks[i] == MARK_UNKNOWN;
+    }
+    free(pids);
+    free(marks);
+    return r;
+}
+
+int tree_signal_marked(const char *variable, uid_t uid, int signal, size_t *ret_unknown)
 {
     struct process_list list = {0};
     int r = list_all(&list);
+    *ret_unknown = 0;
     if (r == 0) {
-        for (size_t i = 0; i < list.count; i++)
-            list.at[i].below = belongs_to(list.at[i].pid, uid) &&
-                               tree_has_variable(list.at[i].pid, variable);
+        qsort(list.at, list.count, sizeof *list.at, compare_pids);
+        r = mark_by_variable(&list, variable, uid, ret_unknown);
+    }
+    if (r == 0) {
         mark_descendants(&list, NO_PROCESS);
         r = signal_marked(&list, signal);
     }

@@ -10,17 +10,20 @@ import os
 import struct
 import threading
 
-GETATTR, FORGET, INIT, BATCH_FORGET = 3, 2, 26, 42
+LOOKUP, FORGET, GETATTR, OPEN, RELEASE, FLUSH, INIT, BATCH_FORGET = 1, 2, 3, 14, 18, 25, 26, 42
 HEADER = struct.Struct("<IIQQIIII")
 MNT_FORCE, MNT_DETACH = 1, 2
 LIBC = ctypes.CDLL(None, use_errno=True)
 
 
-def attributes():
-    """Of the root folder: the answer is valid for an hour."""
-    return struct.pack(
-        "<QII6Q10I", 3600, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0o40777, 1, 0, 0, 0, 4096, 0
-    )
+def node(number, mode, size):
+    return struct.pack("<6Q10I", number, size, *(0,) * 7, mode, 1, 0, 0, 0, 4096, 0)
+
+
+def attributes(number):
+    """Of the root folder, or of the file: the answer is valid for an hour."""
+    of = node(1, 0o40777, 0) if number == 1 else node(2, 0o100666, 65536)
+    return struct.pack("<QII", 3600, 0, 0) + of
 
 
 def initialised():
@@ -50,13 +53,18 @@ class HungMount:
                 request = os.read(self.device, 1 << 17)
             except OSError:
                 return  # unmounted
-            _, kind, unique, _, _, _, _, _ = HEADER.unpack_from(request)
-            answer = {INIT: initialised, GETATTR: attributes}.get(kind)
-            if answer:
-                data = answer()
+            _, kind, unique, number, _, _, _, _ = HEADER.unpack_from(request)
+            data = self.answer(kind, number)
+            if data is not None:
                 os.write(self.device, struct.pack("<IiQ", 16 + len(data), 0, unique) + data)
             elif kind not in (FORGET, BATCH_FORGET):
                 self.hung.release()
+
+    def answer(self, kind, number):
+        """None: there is none."""
+        if kind == INIT:
+            return initialised()
+        return attributes(number) if kind == GETATTR else None
 
     def close(self):
         """What waits there fails and goes on, then the mount is gone."""
@@ -67,3 +75,17 @@ class HungMount:
         self.server.join()
         os.close(self.device)
         self.device = None
+
+
+class HungFile(HungMount):
+    """With a file "f" that can be opened, and whose reads are not answered."""
+
+    def answer(self, kind, number):
+        if kind == LOOKUP:
+            return struct.pack("<4Q2I", 2, 1, 3600, 3600, 0, 0) + node(2, 0o100666, 65536)
+        if kind == OPEN:
+            direct_io = 1
+            return struct.pack("<QIi", 1, direct_io, 0)
+        if kind in (FLUSH, RELEASE):
+            return b""
+        return super().answer(kind, number)

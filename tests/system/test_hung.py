@@ -6,21 +6,44 @@ It costs its user a file or a name; the daemon serves all others.
 
 import json
 import os
+import signal
+import subprocess
+import sys
 import time
 import unittest
 
-from daemon_case import BUILD, DaemonCase, program, read, until
-from hung_mount import HungMount
+from daemon_case import BUILD, DaemonCase, is_alive, program, read, until
+from hung_mount import HungFile, HungMount
 
 PROMPT_S = 0.05
 
+# Keeps its memory map locked: it maps a file whose first page waits to be read. It has its parent's
+# environment, and outlives the parent.
+HOLDER = """
+import mmap, os, signal, sys, time
+for number in (signal.SIGHUP, signal.SIGTERM):
+    signal.signal(number, signal.SIG_IGN)
+file = os.open(sys.argv[1], os.O_RDONLY)
+def map_page():
+    return mmap.mmap(file, 4096, flags=mmap.MAP_PRIVATE, prot=mmap.PROT_READ)
+if os.fork() == 0:
+    map_page()[0]
+    os._exit(0)
+while not os.path.exists("go"):
+    time.sleep(0.01)
+print(os.getpid(), flush=True)
+map_page()
+"""
+
 
 @unittest.skipIf(os.geteuid() != 0, "mounting needs root")
-class FileSystem(DaemonCase):
+class Mounted(DaemonCase):
+    mount_kind = HungMount
+
     def setUp(self):
         super().setUp()
         try:
-            self.mount = HungMount(os.path.join(self.folder, "mount"))
+            self.mount = self.mount_kind(os.path.join(self.folder, "mount"))
         except OSError as error:
             self.skipTest(f"no FUSE here: {error}")
         self.addCleanup(self.mount.close)
@@ -38,6 +61,8 @@ class FileSystem(DaemonCase):
 
         self.assertLess(min(seconds() for _ in range(5)), PROMPT_S)
 
+
+class FileSystem(Mounted):
     def test_a_task_whose_output_hangs_can_be_cancelled(self):
         for members in (
             {"output": f"{self.mount.folder}/out"},
@@ -106,6 +131,45 @@ class FileSystem(DaemonCase):
         task = self.submit(f'exec python3 -c "{program}"', output="out")
         self.assertEqual(self.wait(task, "FAILED", limit_s=30)["exit_code"], 3)
         self.assertIn("did not answer", self.task(task)["evidence"])
+
+
+class LockedProcess(Mounted):
+    """A process whose environment cannot be read, since it waits for a file system in mmap()."""
+
+    mount_kind = HungFile
+
+    def lock(self, pid):
+        """Waits until the process is in mmap()."""
+
+        def is_locked():
+            reader = subprocess.Popen(["cat", f"/proc/{pid}/environ"], stdout=subprocess.DEVNULL)
+            try:
+                reader.wait(0.5)
+            except subprocess.TimeoutExpired:
+                reader.kill()
+                reader.wait()
+                return True
+            return False
+
+        until(is_locked, "the wait in mmap()")
+
+    def test_what_a_killed_shim_left_is_looked_for_beside_the_loop(self):
+        with open(self.work + "/holder.py", "w", encoding="utf-8") as file:
+            file.write(HOLDER)
+        task = self.submit(
+            f"(setsid {sys.executable} holder.py {self.mount.folder}/f > holder &\n"
+            "setsid sleep 1000 & echo $! > left); echo $PPID > shim; while :; do sleep 0.1; done"
+        )
+        self.wait_hung()
+        with open(self.work + "/go", "w", encoding="utf-8"):
+            pass
+        self.lock(int(self.wait_file("holder")))
+        left = int(self.wait_file("left"))
+        os.kill(int(self.wait_file("shim")), signal.SIGKILL)
+        until(lambda: not is_alive(left), "the end of what the task left")
+        self.assert_prompt()
+        self.assertEqual(self.wait(task, "FAILED")["reason"], "Lost")
+        self.assert_prompt()
 
 
 @unittest.skipIf(

@@ -59,19 +59,14 @@ static bool is_still_deferred(
  * and the claim: then, too, the attempt has run nothing, unless processes carry its mark. If the
  * whole folder was removed, a claim may have been in it.
  */
-static void adopt_unclaimed(struct attempts *attempts, const struct task *task, int state)
+static void adopt_unclaimed(struct live_attempt *live, const struct task *task, int state)
 {
-    if (task->has_process && (attempts_sweep(attempts, task) != 0 || state == ATTEMPT_NO_FOLDER)) {
-        attempts_report_lost(attempts, task,
-            state == ATTEMPT_NO_FOLDER ? "its attempt folder is gone" : "its claim is gone");
-        return;
-    }
-    if (task->has_process)
-        log_info(
-            "task %llu: its start had come to nothing: queued again", (unsigned long long)task->id);
-    struct event never = driver_event(attempts->parts.driver, EVENT_UNSTARTED, task->id);
-    live_attempt_remove(live_attempt_find(attempts, task->id));
-    driver_feed(attempts->parts.driver, &never, NULL);
+    if (!task->has_process)
+        attempts_report_unstarted(live->attempts, task);
+    else if (state == ATTEMPT_NO_FOLDER)
+        attempts_sweep(live, task, "its attempt folder is gone", false);
+    else
+        attempts_sweep(live, task, "its claim is gone", true);
 }
 
 /* STARTED is fed again, so that a task that is to end meanwhile is killed. */
@@ -84,16 +79,14 @@ static void watch_again(struct attempts *attempts, struct live_attempt *live, bo
     attempts_report_started(attempts, live->task, by_streams);
 }
 
-static void report_end(struct attempts *attempts, const struct task *task, int state,
+static void report_end(struct live_attempt *live, const struct task *task, int state,
     const struct attempt_exit *exit, const struct fault *fault)
 {
-    if (state == ATTEMPT_ENDED) {
-        attempts_take_exit(attempts, task, exit);
-        return;
-    }
-    attempts_sweep(attempts, task);
-    attempts_report_lost(
-        attempts, task, state < 0 ? fault->text : "its shim was killed or the machine went down");
+    if (state == ATTEMPT_ENDED)
+        attempts_take_exit(live->attempts, task, exit);
+    else
+        attempts_sweep(live, task,
+            state < 0 ? fault->text : "its shim was killed or the machine went down", false);
 }
 
 void attempts_adopt_one(struct attempts *attempts, const struct task *task)
@@ -102,6 +95,8 @@ void attempts_adopt_one(struct attempts *attempts, const struct task *task)
     struct attempt_exit exit = {0};
     struct fault fault = {0};
     char folder[STATE_PATH_SIZE];
+    if (user_helper_is_under_way(&live->sweep.helper))
+        return;
     attempts_folder(attempts, task, folder, sizeof folder);
     if (is_still_deferred(attempts, task, folder)) {
         live->to_adopt = false;
@@ -115,7 +110,7 @@ void attempts_adopt_one(struct attempts *attempts, const struct task *task)
     }
     live->to_adopt = false;
     if (state == ATTEMPT_NEVER_STARTED || state == ATTEMPT_NO_FOLDER) {
-        adopt_unclaimed(attempts, task, state);
+        adopt_unclaimed(live, task, state);
         return;
     }
     bool by_streams = went_by_streams(attempts, task, folder);
@@ -125,7 +120,7 @@ void attempts_adopt_one(struct attempts *attempts, const struct task *task)
     }
     if (by_streams)
         attempts_report_started(attempts, task->id, by_streams);
-    report_end(attempts, task, state, &exit, &fault);
+    report_end(live, task, state, &exit, &fault);
 }
 
 void attempts_adopt(struct attempts *attempts)

@@ -190,14 +190,12 @@ void attempts_report_launch_failure(
     report_exit(attempts, task, &exit);
 }
 
-int attempts_sweep(const struct attempts *attempts, const struct task *task)
+void attempts_report_unstarted(struct attempts *attempts, const struct task *task)
 {
-    char folder[STATE_PATH_SIZE];
-    attempts_folder(attempts, task, folder, sizeof folder);
-    int marked = attempt_sweep(folder, task->uid), in_cgroup = cgroups_sweep(attempts, folder);
-    int n = marked > in_cgroup ? marked : in_cgroup;
-    if (n > 0)
-        log_warning(
-            "%s: its shim was killed; %d processes that it left were killed too", folder, n);
-    return n > 0 ? n : marked;
+    struct event never = driver_event(attempts->parts.driver, EVENT_UNSTARTED, task->id);
+    if (task->has_process)
+        log_info(
+            "task %llu: its start had come to nothing: queued again", (unsigned long long)task->id);
+    live_attempt_remove(live_attempt_find(attempts, task->id));
+    driver_feed(attempts->parts.driver, &never, NULL);
 }

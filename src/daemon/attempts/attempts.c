@@ -5,6 +5,7 @@
  *     attempt_launch.c   starts an attempt: its folder, its environment, its shim
  *     attempt_watch.c    waits for the shim's end, by its pidfd
  *     attempt_ending.c   why an attempt ended: EXITED
+ *     attempt_sweep.c    kills what a killed shim has left
  *     attempt_adopt.c    what became of an attempt while the daemon was not watching
  *
  * A live attempt is dropped from the table before its end is fed to the driver, because the core
@@ -57,6 +58,7 @@ void live_attempt_remove(struct live_attempt *live)
         return;
     live->attempts->n_awaiting_poll -= live->poll_awaited > 0;
     live_attempt_unwatch(live);
+    user_helper_leave(&live->sweep.helper);
     tdelete(live, &live->attempts->live, compare_attempts);
     free(live->why_deferred);
     free(live);

@@ -4,6 +4,7 @@
 #define COLLOC_DAEMON_ATTEMPTS_ATTEMPTS_STATE_H
 
 #include "daemon/attempts/attempts.h"
+#include "daemon/user_helper.h"
 #include "exec/attempt.h"
 #include "exec/cgroup.h"
 
@@ -26,6 +27,12 @@ struct live_attempt {
     int64_t poll_awaited;       /* its exit is reported after this poll of the GPUs; 0: none */
     int64_t poll_limit_us;      /* but no later than this (monotonic clock) */
     int64_t shim_limit_us;      /* the time limit that its shim has; 0: that of its start */
+
+    struct {
+        struct user_helper helper;
+        char why[256];         /* its end is not known */
+        bool may_be_unstarted; /* it is, if it has left no process */
+    } sweep;                   /* after its shim was killed (attempt_sweep.c) */
 };
 
 struct attempts {
@@ -91,9 +98,19 @@ void attempts_report_lost(struct attempts *attempts, const struct task *task, co
 void attempts_report_launch_failure(
     struct attempts *attempts, const struct task *task, const char *why);
 
-/* Kills the processes that a killed shim has left, because their GPUs count as free. Returns their
- * number, or -errno when it is not known. */
-int attempts_sweep(const struct attempts *attempts, const struct task *task);
+/* Reports that an attempt has run nothing: the task is queued again. */
+void attempts_report_unstarted(struct attempts *attempts, const struct task *task);
+
+/* ---- attempt_sweep.c ---- */
+
+/*
+ * Begins to kill the processes that a killed shim has left, and reports the attempt when they are
+ * gone: as lost, or, if it may be unstarted and has left none, as unstarted.
+ *
+ * why: for the user
+ */
+void attempts_sweep(
+    struct live_attempt *live, const struct task *task, const char *why, bool may_be_unstarted);
 
 /* ---- attempt_cgroups.c ---- */
 

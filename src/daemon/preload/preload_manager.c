@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "exec/marks.h"
 #include "exec/tree.h"
 #include "preload/exact_peak.h"
 #include "preload/futex.h"
@@ -176,11 +177,16 @@ static void set_page_gate(struct preload_page *page, bool is_closed)
         futex_wake_all(&page->gate);
 }
 
+/* A process whose environment cannot be read in time may have the library, too. */
 static bool is_away(const struct preload_manager *manager, pid_t pid)
 {
     char variable[sizeof manager->socket + sizeof PRELOAD_SOCKET_VARIABLE];
+    enum mark mark = MARK_UNKNOWN;
     snprintf(variable, sizeof variable, "%s=%s", PRELOAD_SOCKET_VARIABLE, manager->socket);
-    return manager->listener && tree_has_variable(pid, variable);
+    if (!manager->listener)
+        return false;
+    marks_read(&pid, 1, variable, tree_has_variable, &mark);
+    return mark != MARK_ABSENT;
 }
 
 enum preload_gate_answer preload_manager_set_gate(

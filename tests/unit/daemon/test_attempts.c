@@ -18,6 +18,7 @@
 
 #include "daemon/attempts/attempts.h"
 #include "daemon/attempts/attempts_query.h"
+#include "daemon/user_helper.h"
 #include "exec/attempt.h"
 #include "exec/cgroup.h"
 #include "exec/device_filter.h"
@@ -37,6 +38,8 @@ static struct {
     bool gpu_is_lost;
     const char *preload_socket;
     int64_t polls;
+    int helper_fault; /* of user_helper_begin */
+    struct user_helper *sweeper;
 } seen;
 
 /* ---- shims ---- */
@@ -122,10 +125,42 @@ int64_t attempt_warn(const char *folder, const struct attempt_watch *watch, stru
     return 0;
 }
 
+/* Only a helper calls it, and none is started here. */
 int attempt_sweep(const char *folder, uid_t uid)
 {
-    tell("sweep; ");
+    fail();
     return 0;
+}
+
+/* ---- the helper that sweeps ---- */
+
+int user_helper_begin(struct user_helper *helper, uv_loop_t *loop,
+    const struct user_helper_order *order, struct fault *fault)
+{
+    static char some_handles;
+    tell("sweep; ");
+    if (seen.helper_fault < 0)
+        return fault_set(fault, -seen.helper_fault, "no process is free");
+    seen.sweeper = helper;
+    helper->handles = (struct user_helper_handles *)(void *)&some_handles;
+    return 0;
+}
+
+void user_helper_leave(struct user_helper *helper)
+{
+    helper->handles = NULL;
+}
+
+_Noreturn void user_helper_end(struct user_helper *helper, const struct user_helper_report *report)
+{
+    abort();
+}
+
+static void end_sweep(int answer)
+{
+    const struct fault fault = {.text = "it did not answer"};
+    seen.sweeper->handles = NULL;
+    seen.sweeper->on_done(seen.sweeper, answer, &fault);
 }
 
 bool cgroup_find_name(const char *path, char *ret_name)
@@ -454,7 +489,30 @@ static void test_a_killed_shim(void **state)
 {
     run_task();
     end_shim(ATTEMPT_LOST, FAILURE_NONE);
+    attempts_retry(seen.attempts);
+    expect_story("sweep; "); /* its GPU is not free yet */
+    end_sweep(3);
+    expect_story("EXITED lost; END; poll; ");
+}
+
+static void test_what_a_killed_shim_left_is_not_known(void **state)
+{
+    run_task();
+    end_shim(ATTEMPT_LOST, FAILURE_NONE);
+    end_sweep(-ETIMEDOUT);
     expect_story("sweep; EXITED lost; END; poll; ");
+}
+
+static void test_a_sweep_that_cannot_begin_is_tried_again(void **state)
+{
+    run_task();
+    seen.helper_fault = -EAGAIN;
+    end_shim(ATTEMPT_LOST, FAILURE_NONE);
+    seen.helper_fault = 0;
+    attempts_retry(seen.attempts);
+    expect_story("sweep; sweep; ");
+    end_sweep(0);
+    expect_story("EXITED lost; END; poll; ");
 }
 
 /* ---- after a restart: a placed task without a watch ---- */
@@ -517,7 +575,39 @@ static void test_a_lost_folder_of_a_started_task(void **state)
     restart(EVENT_STARTED);
     seen.probed = ATTEMPT_NO_FOLDER;
     attempts_adopt(seen.attempts);
+    end_sweep(0);
     expect_story("sweep; EXITED lost; END; poll; ");
+}
+
+/* The claim of a started task is gone: it has run nothing if it is known to have left nothing. */
+static void lose_claim(void)
+{
+    restart(EVENT_STARTED);
+    seen.probed = ATTEMPT_NEVER_STARTED;
+    attempts_adopt(seen.attempts);
+    expect_story("sweep; ");
+    pretend.start = NULL;
+}
+
+static void test_a_lost_claim_without_processes(void **state)
+{
+    lose_claim();
+    end_sweep(0);
+    expect_story("UNSTARTED; PLACE; ");
+}
+
+static void test_a_lost_claim_with_processes(void **state)
+{
+    lose_claim();
+    end_sweep(1);
+    expect_story("EXITED lost; END; poll; ");
+}
+
+static void test_a_lost_claim_whose_processes_are_not_known(void **state)
+{
+    lose_claim();
+    end_sweep(-ETIMEDOUT);
+    expect_story("EXITED lost; END; poll; ");
 }
 
 int main(void)
@@ -540,6 +630,11 @@ int main(void)
         TEST(a_crash_on_a_lost_gpu_is_not_the_tasks),
         TEST(an_exit_that_cannot_be_read_is_read_again),
         TEST(a_killed_shim),
+        TEST(what_a_killed_shim_left_is_not_known),
+        TEST(a_sweep_that_cannot_begin_is_tried_again),
+        TEST(a_lost_claim_without_processes),
+        TEST(a_lost_claim_with_processes),
+        TEST(a_lost_claim_whose_processes_are_not_known),
         TEST(a_running_attempt_is_found_again),
         TEST(an_attempt_that_ended_meanwhile),
         TEST(a_deferred_start_is_started_after_a_restart),

@@ -69,9 +69,10 @@ static void test_signal_marked(void **state)
         execve("/bin/sleep", argv, env);
         _exit(1);
     }
-    assert_int_equal(tree_signal_marked("MARK_OF_TEST=/x/", geteuid(), SIGKILL), 0);
-    assert_int_equal(tree_signal_marked("MARK_OF_TEST=/x/1", geteuid() + 1, SIGKILL), 0);
-    while (tree_signal_marked("MARK_OF_TEST=/x/1", geteuid(), SIGKILL) == 0)
+    size_t unknown;
+    assert_int_equal(tree_signal_marked("MARK_OF_TEST=/x/", geteuid(), SIGKILL, &unknown), 0);
+    assert_int_equal(tree_signal_marked("MARK_OF_TEST=/x/1", geteuid() + 1, SIGKILL, &unknown), 0);
+    while (tree_signal_marked("MARK_OF_TEST=/x/1", geteuid(), SIGKILL, &unknown) == 0)
         assert_int_equal(waitpid(child, NULL, WNOHANG), 0); /* exec is still to come */
     int status;
     assert_int_equal(waitpid(child, &status, 0), child);
