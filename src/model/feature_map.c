@@ -13,7 +13,8 @@
 #include <math.h>
 #include <string.h>
 
-static const double elements_most = 1e12; /* of one sample; chosen: far above any that trains */
+/* Of one sample. Chosen: far above any that trains; input_shape.c names it. */
+static const double elements_most = 1e12;
 
 int64_t feature_map_places(const struct feature_map *map)
 {
@@ -25,8 +26,9 @@ int64_t feature_map_places(const struct feature_map *map)
 
 bool feature_map_is_sane(const struct feature_map *map)
 {
-    return map->channels > 0 &&
-           (double)map->channels * (double)feature_map_places(map) <= elements_most;
+    int64_t places = feature_map_places(map);
+    return map->channels > 0 && places > 0 &&
+           (double)map->channels * (double)places <= elements_most;
 }
 
 bool feature_map_is_vector(const struct feature_map *map)

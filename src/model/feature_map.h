@@ -18,8 +18,8 @@ struct feature_map {
 /* Returns the product of the places: 1 for features alone. */
 int64_t feature_map_places(const struct feature_map *map);
 
-/* Tests whether there is a map, and none so large that it must be a mistake. No product of the
- * sizes of such a map overflows. */
+/* Tests whether there is a map, neither without places nor so large that it must be a mistake. No
+ * product of the sizes of such a map overflows. */
 bool feature_map_is_sane(const struct feature_map *map);
 
 /* Tests whether the map has one number for each channel. */

@@ -13,6 +13,23 @@
 #include "model/layer_shape.h"
 #include "model/shape_inference.h"
 
+static struct feature_map map_of(const struct input_shape *input)
+{
+    struct feature_map map = {.channels = input->size[0], .rank = input->rank - 1};
+    for (int i = 0; i < map.rank; i++)
+        map.places[i] = input->size[i + 1];
+    return map;
+}
+
+static int check_size(const char *text, const struct input_shape *shape, struct fault *fault)
+{
+    struct feature_map map = map_of(shape);
+    return feature_map_is_sane(&map)
+               ? 0
+               : fault_set(
+                     fault, EINVAL, "input=%.60s: one sample has at most 10^12 numbers", text);
+}
+
 int input_shape_parse(const char *text, struct fault *fault, struct input_shape *ret_shape)
 {
     struct span rest = {.at = text, .size = strlen(text)};
@@ -24,18 +41,10 @@ int input_shape_parse(const char *text, struct fault *fault, struct input_shape 
             break;
         rest = span_skip(rest, end + 1);
         if (rest.size == 0 && ret_shape->rank >= 2 && ret_shape->rank <= 1 + FEATURE_MAP_RANK_MAX)
-            return 0;
+            return check_size(text, ret_shape, fault);
     }
     return fault_set(fault, EINVAL,
         "input=%.60s: give channels, height and width of one sample, such as 3x224x224", text);
-}
-
-static struct feature_map map_of(const struct input_shape *input)
-{
-    struct feature_map map = {.channels = input->size[0], .rank = input->rank - 1};
-    for (int i = 0; i < map.rank; i++)
-        map.places[i] = input->size[i + 1];
-    return map;
 }
 
 static void set_shape(const struct feature_map *map, struct layer *layer)

@@ -61,8 +61,10 @@ static bool apply_norm(struct shape_walk *walk, size_t i, struct feature_map *ma
     bool is_beside = of_tokens && width != LAYER_SIZE_UNKNOWN && map->channels != width &&
                      map->rank > 0 && module;
     if (is_beside) {
-        walk->made[i] = module->entry;
-        feature_map_widen_tokens(&walk->made[i], width);
+        struct feature_map beside = module->entry;
+        feature_map_widen_tokens(&beside, width);
+        if (feature_map_is_sane(&beside))
+            walk->made[i] = beside;
         return false;
     }
     if (width == LAYER_SIZE_UNKNOWN || map->channels == width)

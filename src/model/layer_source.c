@@ -62,6 +62,15 @@ static const struct feature_map *find_map(
     return find_made(walk, layer, channels);
 }
 
+/* Sets the channels of a map, unless it would be too large. */
+static void widen_map(struct feature_map *map, int64_t channels)
+{
+    struct feature_map wide = *map;
+    wide.channels = channels;
+    if (feature_map_is_sane(&wide))
+        *map = wide;
+}
+
 /* The module that ended last put several maps together: its output has the channels of all, and so
  * have the inputs of the modules that began since. */
 static void join_output(struct shape_walk *walk, size_t layer, int64_t channels)
@@ -71,10 +80,10 @@ static void join_output(struct shape_walk *walk, size_t layer, int64_t channels)
                    walk->ended_at == walk->n_leaves;
     if (!is_next)
         return;
-    made->channels = channels;
+    widen_map(made, channels);
     for (int i = 0; i < walk->n_open; i++)
         if (walk->open[i].layer > walk->ended)
-            walk->open[i].entry.channels = channels;
+            widen_map(&walk->open[i].entry, channels);
 }
 
 struct feature_map layer_source(struct shape_walk *walk, size_t i, int64_t channels)

@@ -91,7 +91,7 @@ static int64_t join_branches(struct shape_walk *walk, const struct open_module *
     if (!feature_map_is_sane(&joined))
         return 0;
     walk->current = joined;
-    return joined.channels + read;
+    return read < INT64_MAX - joined.channels ? joined.channels + read : 0;
 }
 
 void parallel_branches_leave(struct shape_walk *walk, const struct open_module *module)
