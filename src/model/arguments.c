@@ -297,6 +297,14 @@ static bool sizes_argument(const struct arguments *arguments, const char *key, i
     return value.size == 0 || sizes_of(value, rank, ret);
 }
 
+static bool is_moving(const struct window *w, int rank)
+{
+    for (int i = 0; i < rank; i++)
+        if (w->stride[i] <= 0)
+            return false;
+    return true;
+}
+
 bool arguments_window(const struct layer *layer, int rank, struct window *ret_window)
 {
     struct arguments arguments;
@@ -312,7 +320,7 @@ bool arguments_window(const struct layer *layer, int rank, struct window *ret_wi
            (w->same || sizes_argument(&arguments, "padding", rank, 0, w->padding)) &&
            sizes_argument(&arguments, "dilation", rank, 1, w->dilation) &&
            sizes_argument(&arguments, "output_padding", rank, 0, w->output_padding) &&
-           w->stride[0] > 0 && w->stride[rank - 1] > 0;
+           is_moving(w, rank);
 }
 
 bool arguments_output_size(const struct layer *layer, int rank, int64_t ret[static WINDOW_RANK_MAX])

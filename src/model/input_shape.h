@@ -14,7 +14,7 @@ struct input_shape {
     int64_t size[MODEL_RANK_MAX];
 };
 
-/* Parses "3x224x224". Returns 0, or -EINVAL with a fault that names the form. */
+/* Parses "3x224x224". Returns 0, or -EINVAL with a fault that names the form or the limit. */
 int input_shape_parse(const char *text, struct fault *fault, struct input_shape *ret_shape);
 
 /*

@@ -479,6 +479,35 @@ static void test_what_does_not_fit_has_no_shape(void **state)
         "3x4x4");
     assert_shape(model, "again", "");
     model_destroy(model);
+    model = shaped("Net(\n  (pool): AdaptiveAvgPool2d(output_size=(0, 0))\n)\n", "3x4x4");
+    assert_shape(model, "pool", ""); /* no places */
+    model_destroy(model);
+}
+
+/* A stride of 0 in the middle dimension: nothing is divided by it. */
+static void test_a_window_that_does_not_move(void **state)
+{
+    struct model *model = shaped(
+        "Net(\n  (conv): Conv3d(3, 9, kernel_size=(1, 1, 1), stride=(1, 0, 1))\n)\n", "3x4x4x4");
+    assert_shape(model, "conv", "");
+    model_destroy(model);
+}
+
+/* More channels than a map can have are in no map, and in no sum. */
+static void test_too_many_channels(void **state)
+{
+    struct model *model = shaped(
+        "Net(\n"
+        "  (block): Block(\n    (conv): Conv2d(3, 8, kernel_size=(1, 1), stride=(1, 1))\n  )\n"
+        "  (inner): Block(\n    (next): Conv2d(4000000000000000000, 1, kernel_size=(1, 1), "
+        "stride=(1, 1), bias=False)\n  )\n)\n",
+        "3x224x224");
+    assert_shape(model, "block", "8x224x224");
+    assert_shape(model, "next", "1x224x224");
+    model_destroy(model);
+    model = shaped("Net(\n  (norm): LayerNorm((4000000000000000000,), eps=1e-06)\n)\n", "3x4x4");
+    assert_shape(model, "norm", "");
+    model_destroy(model);
 }
 
 static void test_a_summary_with_shapes_keeps_them(void **state)
@@ -502,6 +531,10 @@ static void test_mistakes(void **state)
         assert_int_equal(input_shape_parse(wrong[i], &fault, &shape), -EINVAL);
         assert_non_null(strstr(fault.text, "such as 3x224x224"));
     }
+    struct fault fault = {""};
+    struct input_shape shape;
+    assert_int_equal(input_shape_parse("1048576x1048576x1048576x1048576", &fault, &shape), -EINVAL);
+    assert_non_null(strstr(fault.text, "one sample has at most 10^12 numbers"));
 }
 
 int main(void)
@@ -527,6 +560,8 @@ int main(void)
         cmocka_unit_test(test_a_resized_input),
         cmocka_unit_test(test_lists_of_maps),
         cmocka_unit_test(test_what_does_not_fit_has_no_shape),
+        cmocka_unit_test(test_a_window_that_does_not_move),
+        cmocka_unit_test(test_too_many_channels),
         cmocka_unit_test(test_a_summary_with_shapes_keeps_them),
         cmocka_unit_test(test_mistakes),
     };
