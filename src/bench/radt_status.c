@@ -16,8 +16,7 @@
 
 #include "base/columns.h"
 #include "base/file.h"
-
-enum { TABLE_MAX = 64 << 20 };
+#include "bench/radt.h"
 
 static const char *const columns_written[] = {"Status", "Run"};
 enum { STATUS, RUN, WRITTEN };
@@ -151,7 +150,7 @@ static int read_table(struct radt_table *table, struct fault *fault)
     if (access(table->path, W_OK) < 0)
         return fault_set(fault, errno, "%s", strerror(errno));
     table->mode = status.st_mode & 07777;
-    int r = file_read(table->path, TABLE_MAX, fault, &table->text, &table->size);
+    int r = file_read(table->path, RADT_TABLE_MAX, fault, &table->text, &table->size);
     if (r == 0 && strlen(table->text) != table->size)
         r = fault_set(fault, EINVAL, "it has binary characters");
     return r;
@@ -187,7 +186,7 @@ static int check_unchanged(const struct radt_table *table, struct fault *fault)
 {
     char *text;
     size_t size;
-    int r = file_read(table->path, TABLE_MAX, fault, &text, &size);
+    int r = file_read(table->path, RADT_TABLE_MAX, fault, &text, &size);
     if (r < 0)
         return r;
     bool same = size == table->size && memcmp(text, table->text, size) == 0;

@@ -26,6 +26,7 @@
 #include "base/array.h"
 #include "base/columns.h"
 #include "base/file.h"
+#include "bench/radt.h"
 
 enum { TEXT_MAX = 1 << 20, COMBINATIONS_MAX = 10000, PARAMETERS_MAX = 64 }; /* chosen */
 
@@ -153,29 +154,43 @@ static char *params_of(const struct sweep *sweep, size_t i)
     return NULL;
 }
 
-static int print_table(const struct sweep *sweep, const yaml_node_t *root, FILE *out)
+static int print_row(const struct sweep *sweep, const yaml_node_t *root, size_t i, FILE *out)
 {
     static const char *const keys[] = {
         "name", "", "", "devices", "collocation", "listeners", "file"};
     const char *experiment = scalar_of(member_of(sweep, root, "experiment"));
-    fputs("Experiment,Workload,Name,Status,Run,Devices,Collocation,Listeners,File,Params\n", out);
-    for (size_t i = 0; i < sweep->n_combinations; i++) {
-        char *params = params_of(sweep, i);
-        if (!params)
-            return fault_set(sweep->fault, ENOMEM, "out of memory");
-        columns_print(out, experiment ? experiment : "0");
-        fprintf(out, ",%03zu", i);
-        for (size_t k = 0; k < ARRAY_SIZE(keys); k++) {
-            const char *value = *keys[k] ? scalar_of(member_of(sweep, root, keys[k])) : NULL;
-            fputc(',', out);
-            columns_print(out, value ? value : "");
-        }
+    char *params = params_of(sweep, i);
+    if (!params)
+        return fault_set(sweep->fault, ENOMEM, "out of memory");
+    columns_print(out, experiment ? experiment : "0");
+    fprintf(out, ",%03zu", i);
+    for (size_t k = 0; k < ARRAY_SIZE(keys); k++) {
+        const char *value = *keys[k] ? scalar_of(member_of(sweep, root, keys[k])) : NULL;
         fputc(',', out);
-        columns_print(out, params);
-        fputc('\n', out);
-        free(params);
+        columns_print(out, value ? value : "");
     }
+    fputc(',', out);
+    columns_print(out, params);
+    fputc('\n', out);
+    free(params);
     return 0;
+}
+
+/* A value is in many rows, and an alias of YAML in many parameters: a short text can be a long
+ * table. */
+static int print_table(const struct sweep *sweep, const yaml_node_t *root, FILE *out)
+{
+    int r = 0;
+    fputs("Experiment,Workload,Name,Status,Run,Devices,Collocation,Listeners,File,Params\n", out);
+    for (size_t i = 0; i < sweep->n_combinations && r == 0; i++) {
+        r = print_row(sweep, root, i, out);
+        if (r == 0 && ftello(out) > RADT_TABLE_MAX)
+            r = fault_set(sweep->fault, EFBIG,
+                "%s: its %zu combinations make a table of more than %d MiB: give fewer or shorter "
+                "values",
+                sweep->path, sweep->n_combinations, RADT_TABLE_MAX >> 20);
+    }
+    return r;
 }
 
 static int make_table(struct sweep *sweep, char **ret_table)

@@ -18,7 +18,8 @@ bool radt_sweep_is(const char *path);
  * ret_table: a comma-separated table with radT's columns; the caller frees it
  *
  * Returns 0, or -errno with a fault that names the file: -EINVAL (it is no such specification, or
- * asks for something that is not supported), -EFBIG (more combinations than a bench may have).
+ * asks for something that is not supported), -EFBIG (more combinations than a bench may have, or a
+ * table of more than RADT_TABLE_MAX bytes).
  */
 int radt_sweep_table(const char *path, struct fault *fault, char **ret_table);
 

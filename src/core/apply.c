@@ -111,12 +111,14 @@ static int apply_gpus(struct core *core, const struct event *event)
             view->gpus[i].health = VIEW_LOST;
     set_distances(core, event);
     core->any_gone = false;
+    view->is_mps_on_some = false;
     double largest = 0;
     for (int i = 0; i < view->n_gpus; i++) {
         const struct gpu_identity *id = &view->gpus[i].id;
         core_note_open(core, i);
         core->any_gone |= id->is_gone;
         view->has_nodes |= id->node != view->gpus[0].id.node;
+        view->is_mps_on_some |= id->without_mps && id->is_place && !id->is_mig_instance;
         if ((double)id->mem_total_bytes > largest)
             largest = (double)id->mem_total_bytes;
     }

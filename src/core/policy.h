@@ -36,6 +36,8 @@ enum verdict_kind {
     VERDICT_UTILISATION_HIGH, /* SMACT is unknown, utilisation `have` exceeds `limit` */
     VERDICT_OTHER_MPS_USER,   /* its resident `task` is a client of another user's MPS server */
     VERDICT_ONE_PROCESS,      /* its compute mode admits one process: `task`'s (0: external) */
+    VERDICT_MPS_ON_SOME,      /* its compute mode admits the task only by MPS, as `task`; but the
+                                 task may be time-sliced for the sake of another of its GPUs */
     VERDICT_SLOWDOWN,         /* a task would take `have` times as long as alone; at most `limit` */
     VERDICT_NO_GAIN,          /* sharing would gain `have` GPUs; at least `limit` is required */
     VERDICT_SERVICE,          /* its service `task` has not met its target for long enough */

@@ -2,16 +2,19 @@
 /* Compares two waiting tasks by a planned order, which depends on nothing but the tasks. Pure. */
 #include "core/queue_plan.h"
 
+#include <math.h>
+
+/* INFINITY: what the order goes by is not known of the task. */
 static double key_of(enum plan_order order, const struct task *task)
 {
-    double time_us = reading_assume(task->request.expect.time_us, 0);
+    double time_us = reading_assume(task->request.expect.time_us, INFINITY);
     switch (order) {
     case PLAN_LONGEST:
-        return -time_us;
+        return isinf(time_us) ? INFINITY : -time_us;
     case PLAN_OLDEST:
         return (double)task->submitted_us;
     case PLAN_LATEST_START:
-        return (double)task->latest_start_us;
+        return task->latest_start_us ? (double)task->latest_start_us : INFINITY;
     case PLAN_FEWEST_GPUS:
         return time_us / task->request.gpus;
     default:

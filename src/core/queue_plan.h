@@ -24,7 +24,8 @@ struct queue_plan {
     uint64_t first; /* a task; 0: none */
 };
 
-/* Does `a` come before `b`? Both are of one priority and of known time. */
+/* Does `a` come before `b`? Both are of one priority. A task of which the time is not known comes
+ * last: a plan is made of tasks of known times, but others are submitted before the next one. */
 bool queue_plan_is_before(
     const struct queue_plan *plan, const struct task *a, const struct task *b);
 

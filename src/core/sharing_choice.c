@@ -151,8 +151,6 @@ static struct sharing_mode choose_automatically(const struct core_settings *sett
     bool can_predict = task->request.expect.smact.valid;
     for (int i = 0; i < n; i++) {
         const struct gpu_view *gpu = &view->gpus[gpus[i]];
-        if (gpu->id.one_process)
-            return share_by(SHARING_MPS, SHARE_ONE_PROCESS);
         enum share_reason reason = reason_of_residents(gpu, task);
         if (reason != SHARE_WITH_ROOM)
             return share_by(SHARING_STREAMS, reason);
@@ -176,21 +174,27 @@ static int64_t memory_limit(const struct core_settings *settings, const struct c
     return need->bytes + margin;
 }
 
-static bool has_instance(const struct cluster_view *view, const int *gpus, int n)
+/* What holds for any of the GPUs: a task has one MPS server for all of them, or none. */
+struct gpu_limits {
+    bool is_instance, without_mps, one_process;
+};
+
+static struct gpu_limits limits_of(const struct cluster_view *view, const int *gpus, int n)
 {
-    for (int i = 0; i < n; i++)
-        if (view->gpus[gpus[i]].id.is_mig_instance)
-            return true;
-    return false;
+    struct gpu_limits limits = {.one_process = false};
+    for (int i = 0; i < n; i++) {
+        const struct gpu_identity *id = &view->gpus[gpus[i]].id;
+        limits.is_instance |= id->is_mig_instance;
+        limits.without_mps |= id->without_mps;
+        limits.one_process |= id->one_process;
+    }
+    return limits;
 }
 
-/* A task on several GPUs has one MPS server for all of them, or none. */
-static bool has_gpu_without_mps(const struct cluster_view *view, const int *gpus, int n)
+bool sharing_rules_out_mps(const struct task *task)
 {
-    for (int i = 0; i < n; i++)
-        if (view->gpus[gpus[i]].id.without_mps)
-            return true;
-    return false;
+    return task->request.sharing == SHARING_STREAMS || task->state == TASK_SUSPENDED ||
+           task->possible_cause || task->mps_failures >= MPS_CHANCES;
 }
 
 struct sharing_mode sharing_choose(const struct core_settings *settings,
@@ -198,20 +202,22 @@ struct sharing_mode sharing_choose(const struct core_settings *settings,
     bool exclusive)
 {
     enum sharing asked = task->request.sharing;
+    const struct gpu_limits limits = limits_of(view, gpus, n);
     struct sharing_mode share = share_by(asked, SHARE_AS_ASKED);
     if (asked == SHARING_STREAMS)
         return share;
-    if (has_instance(view, gpus, n))
+    if (limits.is_instance)
         return share_by(SHARING_STREAMS, SHARE_INSTANCE);
-    if (has_gpu_without_mps(view, gpus, n))
+    if (limits.without_mps)
         return share_by(SHARING_STREAMS, SHARE_GPU_WITHOUT_MPS);
     if (task->possible_cause)
         return share_by(SHARING_STREAMS, SHARE_POSSIBLE_CAUSE);
     if (task->mps_failures >= MPS_CHANCES)
         return share_by(SHARING_STREAMS, SHARE_MPS_FAILED);
     if (asked == SHARING_AUTO)
-        share = exclusive ? share_by(SHARING_STREAMS, SHARE_ALONE)
-                          : choose_automatically(settings, view, task, gpus, n);
+        share = exclusive            ? share_by(SHARING_STREAMS, SHARE_ALONE)
+                : limits.one_process ? share_by(SHARING_MPS, SHARE_ONE_PROCESS)
+                                     : choose_automatically(settings, view, task, gpus, n);
     if (share.sharing == SHARING_MPS) {
         if (task->request.thread_percent)
             share.thread_percent = task->request.thread_percent;

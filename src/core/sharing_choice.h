@@ -23,6 +23,10 @@ struct sharing_mode sharing_choose(const struct core_settings *settings,
     const struct cluster_view *view, const struct task *task, const int *gpus, int n,
     bool exclusive);
 
+/* Is the task time-sliced on whatever GPUs it gets? A suspended task is: no client of MPS can be
+ * suspended. */
+bool sharing_rules_out_mps(const struct task *task);
+
 /* Returns the reason for people: "side by side, ..."; "" for the mode that was requested. */
 const char *sharing_reason_text(enum share_reason reason);
 

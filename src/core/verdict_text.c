@@ -92,6 +92,9 @@ static const struct verdict_text {
     [VERDICT_PCIE_UNKNOWN] = {"PCIe traffic not known", NULL},
     [VERDICT_OTHER_MPS_USER] = {"task ",
         " of another user shares it by MPS, which serves one user at a time"},
+    [VERDICT_MPS_ON_SOME] = {"task ",
+        " has it, and its compute mode admits others only by MPS, which mps-gpus does not allow on "
+        "all GPUs that this task may get"},
     [VERDICT_SERVICE] = {"task ", ", a service, has not met its latency target for long enough"},
     [VERDICT_NODE] = {"its server lacks CPUs, host memory or a slot", NULL},
 };

@@ -133,8 +133,9 @@ struct cluster_view {
     char *distances;                    /* of each pair, n_gpus rows; NULL: not known */
     int last_placed;                    /* the GPU of the newest placement, or -1 */
     bool has_nodes;                     /* the GPUs are of more than one server */
-    int speed_max;     /* of the fastest place; 0: speeds are not compared (kind_speed.c) */
-    bool has_services; /* a task has been a service, or has given way to one; without, residents
+    bool is_mps_on_some; /* the setting mps-gpus leaves out GPUs that a task of several may get */
+    int speed_max;       /* of the fastest place; 0: speeds are not compared (kind_speed.c) */
+    bool has_services;   /* a task has been a service, or has given way to one; without, residents
                           are not examined for it */
     int64_t reservation_start_us; /* predicted start of the head of the queue; or START_UNKNOWN */
     const struct interference_constants *constants; /* of this host; NULL: those built in */

@@ -34,6 +34,7 @@
 #include <string.h>
 
 #include "base/top_k.h"
+#include "core/sharing_choice.h"
 #include "policy/backfill.h"
 #include "policy/closest.h"
 #include "policy/load_limits.h"
@@ -215,15 +216,18 @@ static bool may_resident_refuse(const struct placement_query *query, const struc
 }
 
 /* An MPS server serves one user at a time; a compute mode may admit a single process, which several
- * tasks of one user can share through MPS. */
+ * tasks of one user can share through MPS. A task of several GPUs is time-sliced on all of them if
+ * the setting mps-gpus leaves out one. */
 static bool may_join(const struct placement_query *query, const struct gpu_view *gpu,
     const struct resident *resident, struct verdict *ret_verdict)
 {
     const struct task *task = query->task;
-    bool both_mps = task->request.sharing != SHARING_STREAMS && resident->sharing == SHARING_MPS;
+    bool both_mps = !sharing_rules_out_mps(task) && resident->sharing == SHARING_MPS;
     bool other_user = resident->uid != task->uid;
     if (gpu->id.one_process && (!both_mps || other_user))
         return refuse_gpu(ret_verdict, VERDICT_ONE_PROCESS, resident->task, 0, 0);
+    if (gpu->id.one_process && task->request.gpus > 1 && query->view->is_mps_on_some)
+        return refuse_gpu(ret_verdict, VERDICT_MPS_ON_SOME, resident->task, 0, 0);
     if (task->request.sharing == SHARING_MPS && both_mps && other_user &&
         !query->conditions->mps_users_together)
         return refuse_gpu(ret_verdict, VERDICT_OTHER_MPS_USER, resident->task, 0, 0);

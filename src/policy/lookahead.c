@@ -408,7 +408,7 @@ static int best_of(const struct candidates *candidates)
         const struct outcome *outcome = &candidates->outcomes[i];
         double cost = outcome->end_s / end_s + COMPLETION_WEIGHT * outcome->mean_s / mean_s +
                       STRETCH_WEIGHT * outcome->excess;
-        if (cost < least - ROUNDING) {
+        if (best < 0 || cost < least - ROUNDING) {
             least = cost;
             best = i;
         }

@@ -141,6 +141,7 @@ void stage_init(struct stage *stage, const struct placement_query *query, int pl
     stage->view = (struct cluster_view){.gpus = &stage->gpu,
         .n_gpus = 1,
         .last_placed = -1,
+        .is_mps_on_some = query->view->is_mps_on_some,
         .has_services = query->view->has_services,
         .constants = query->view->constants};
     for (int i = 0; i < gpu->n_residents; i++) {

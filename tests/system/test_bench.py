@@ -562,6 +562,12 @@ class Bench(DaemonCase):
                 begin + "parameters:\n" + "".join(f"  p{i}: {{values: [{long}]}}\n" for i in "ab"),
                 "more than 10000 combinations",
             ),
+            (
+                begin + "parameters:\n"
+                f"  long: {{values: [{'x' * 900000}]}}\n"
+                f"  n: {{values: [{', '.join(str(n) for n in range(100))}]}}\n",
+                "its 100 combinations make a table of more than 64 MiB: give fewer or shorter",
+            ),
         ):
             self.assertIn(words, self.sweep(text, "--dry-run", code=2).stderr)
 

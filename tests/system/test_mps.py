@@ -438,6 +438,29 @@ class ExclusiveProcess(Care):
         self.wait(outsider, "COMPLETED")
 
 
+class ExclusiveProcessBesideAnUnlistedGpu(Care):
+    """GPU 0 admits several tasks only by MPS, GPU 1 none by MPS: one on both has to wait."""
+
+    gpus = "2xA100-40GB"
+    settings = {"sharing": "auto", "mps-gpus": "0", "policy": "magm"}
+
+    def setUp(self):
+        super().setUp()
+        self.emulator("set", "0", "exclusive-process=on")
+        self.restart()
+
+    def test_a_task_on_both_waits_for_the_clients_of_mps(self):
+        (first,) = self.running(1)
+        both = self.small(50, gpus=2)
+        why = f"task {first} has it, and its compute mode admits others only by MPS"
+        until(lambda: why in self.task(both)["reason_text"], why)
+        self.assertIn(why, self.colloc("show", str(both)).stdout)
+        second = self.small(50, options="--smact=0.2")
+        self.cancel(first)
+        for task in (both, second):
+            self.assertEqual(self.wait(task, "COMPLETED")["attempt_count"], 1)
+
+
 class Auto(Care):
     settings = {"sharing": "auto"}
 

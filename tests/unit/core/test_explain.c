@@ -66,6 +66,9 @@ static void every_verdict_has_words_to_act_on(void **state)
             "GPU 0: its compute mode admits one process, now task 7"},
         {{.kind = VERDICT_ONE_PROCESS},
             "GPU 0: its compute mode admits one process, now an external one"},
+        {{.kind = VERDICT_MPS_ON_SOME, .task = 7},
+            "GPU 0: task 7 has it, and its compute mode admits others only by MPS, which mps-gpus "
+            "does not allow on all GPUs that this task may get"},
     };
     struct core *core = world_core(&saying, 1);
     world_submit(core, 1, 1, (struct task_request){.gpus = 1});

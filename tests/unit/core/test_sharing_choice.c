@@ -86,6 +86,24 @@ static void gpus_without_mps(void **state)
     assert_share(&streams, SHARING_STREAMS, SHARE_AS_ASKED);
 }
 
+/* In whatever order the GPUs are listed: the first has a time-sliced resident. */
+static void one_mode_holds_on_all_gpus_of_a_task(void **state)
+{
+    struct core_settings settings = core_settings_default();
+    struct case_ c = no_resident(SHARING_AUTO);
+    add_resident(&c, 1, SHARING_STREAMS, 0.3);
+    struct gpu_view gpus[] = {{.id = c.id, .residents = c.residents, .n_residents = 1},
+        {.id = {.is_place = true, .one_process = true}}};
+    struct cluster_view view = {.gpus = gpus, .n_gpus = 2};
+    c.task.request.gpus = 2;
+    for (int first = 0; first < 2; first++) {
+        const int both[] = {first, 1 - first};
+        struct sharing_mode share = sharing_choose(&settings, &view, &c.task, both, 2, false);
+        assert_int_equal(share.sharing, SHARING_MPS);
+        assert_int_equal(share.reason, SHARE_ONE_PROCESS);
+    }
+}
+
 static void auto_beside_others(void **state)
 {
     struct case_ turns = no_resident(SHARING_AUTO), other_user = turns, unknown = turns;
@@ -185,6 +203,14 @@ static void who_was_failed_by_mps_twice_goes_without(void **state)
     assert_share(&c, SHARING_STREAMS, SHARE_MPS_FAILED);
 }
 
+static void what_was_suspended_is_time_sliced(void **state)
+{
+    struct case_ c = no_resident(SHARING_AUTO);
+    assert_false(sharing_rules_out_mps(&c.task));
+    c.task.state = TASK_SUSPENDED;
+    assert_true(sharing_rules_out_mps(&c.task));
+}
+
 static void suspects_are_kept_apart(void **state)
 {
     struct case_ c = no_resident(SHARING_MPS);
@@ -209,12 +235,14 @@ int main(void)
         cmocka_unit_test(what_is_asked_for_is_done),
         cmocka_unit_test(auto_on_an_idle_gpu),
         cmocka_unit_test(gpus_without_mps),
+        cmocka_unit_test(one_mode_holds_on_all_gpus_of_a_task),
         cmocka_unit_test(auto_beside_others),
         cmocka_unit_test(auto_by_prediction),
         cmocka_unit_test(auto_with_a_limit_of_the_user),
         cmocka_unit_test(auto_on_many_residents),
         cmocka_unit_test(clients_of_mps_are_kept_to_their_need),
         cmocka_unit_test(who_was_failed_by_mps_twice_goes_without),
+        cmocka_unit_test(what_was_suspended_is_time_sliced),
         cmocka_unit_test(suspects_are_kept_apart),
         cmocka_unit_test(reasons_have_names),
     };

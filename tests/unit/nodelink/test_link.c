@@ -674,7 +674,7 @@ static void test_what_the_uplink_sends(void **state)
 }
 
 /* Keeps a thread of the pool in munge while the test wants it. */
-static atomic_bool is_munge_held;
+static atomic_bool is_munge_held, is_munge_asked;
 munge_err_t __real_munge_decode(
     const char *credential, munge_ctx_t context, void **text, int *size, uid_t *uid, gid_t *gid);
 munge_err_t __wrap_munge_decode(
@@ -683,6 +683,7 @@ munge_err_t __wrap_munge_decode(
 munge_err_t __wrap_munge_decode(
     const char *credential, munge_ctx_t context, void **text, int *size, uid_t *uid, gid_t *gid)
 {
+    atomic_store(&is_munge_asked, true);
     while (atomic_load(&is_munge_held))
         usleep(1000);
     return __real_munge_decode(credential, context, text, size, uid, gid);
@@ -759,6 +760,41 @@ void __wrap_free(void *block)
         __real_free(block);
 }
 
+/* The timer of an uplink, which limits what it waits for. */
+static struct {
+    const struct node_uplink *uplink;
+    uv_timer_t *timer;
+    uv_timer_cb on_timer;
+} limit_of_uplink;
+
+int __real_uv_timer_start(uv_timer_t *timer, uv_timer_cb on_timer, uint64_t ms, uint64_t repeat);
+int __wrap_uv_timer_start(uv_timer_t *timer, uv_timer_cb on_timer, uint64_t ms, uint64_t repeat);
+
+int __wrap_uv_timer_start(uv_timer_t *timer, uv_timer_cb on_timer, uint64_t ms, uint64_t repeat)
+{
+    if (limit_of_uplink.uplink && timer->data == limit_of_uplink.uplink) {
+        limit_of_uplink.timer = timer;
+        limit_of_uplink.on_timer = on_timer;
+    }
+    return __real_uv_timer_start(timer, on_timer, ms, repeat);
+}
+
+/* While an answer is opened, the uplink does not read: its connection ends by the limit, which is
+ * now over. */
+static void end_limit_of_uplink(void)
+{
+    __real_uv_timer_start(limit_of_uplink.timer, limit_of_uplink.on_timer, 0, 0);
+}
+
+/* The pool thread does not wake the loop. */
+static void run_until_munged_is_asked(struct fixture *f)
+{
+    uv_timer_start(&f->limit, link_on_limit, 60 * 1000, 0);
+    while (!atomic_load(&is_munge_asked))
+        uv_run(&f->loop, UV_RUN_NOWAIT);
+    uv_timer_stop(&f->limit);
+}
+
 static void test_turn_of_an_ended_connection(void **state)
 {
     NEEDS_MUNGE(state);
@@ -766,13 +802,15 @@ static void test_turn_of_an_ended_connection(void **state)
     struct node_report report = {
         .node = "n1", .boot = "b", .sequence = 1, .time_us = clock_wall_us()};
     int listener = listen_for_uplink(f);
+    limit_of_uplink.uplink = f->uplink;
     reuse.is_on = true;
     int first = accept_uplink(f, listener);
     atomic_store(&is_munge_held, true);
+    atomic_store(&is_munge_asked, false);
     link_send_line(first, credential); /* an answer, which is opened in a turn */
-    for (int i = 0; i < 20; i++)
-        uv_run(&f->loop, UV_RUN_NOWAIT);
+    run_until_munged_is_asked(f);
     close(first);
+    end_limit_of_uplink();
     int second = accept_uplink(f, listener);
     assert_true(reuse.block && !reuse.is_free);
     atomic_store(&is_munge_held, false);
@@ -781,6 +819,7 @@ static void test_turn_of_an_ended_connection(void **state)
     assert_int_equal(f->answers, 0);
     assert_false(node_uplink_is_accepted(f->uplink));
     reuse.is_on = false;
+    limit_of_uplink.uplink = NULL;
     close(second);
     close(listener);
     free(credential);

@@ -266,6 +266,41 @@ static void what_bars_a_gpu_comes_before_what_it_has(void **state)
     assert_int_equal(check(0, false).kind, VERDICT_NOT_A_PLACE);
 }
 
+/* GPU 0 has a client of MPS of the task's user, and its compute mode admits no plain process. */
+static void exclusive_process_gpus_take_only_clients_of_mps(void **state)
+{
+    settle_in(0, 5, 0.1);
+    gpus[0].id.one_process = true;
+    residents[0][0].sharing = SHARING_MPS;
+    task.request.sharing = SHARING_AUTO;
+    assert_int_equal(check(0, false).kind, VERDICT_FITS);
+    task.possible_cause = true;
+    assert_int_equal(check(0, false).kind, VERDICT_ONE_PROCESS);
+    task.possible_cause = false;
+    task.mps_failures = 2;
+    assert_int_equal(check(0, false).kind, VERDICT_ONE_PROCESS);
+    task.mps_failures = 0;
+    task.request.sharing = SHARING_STREAMS;
+    assert_int_equal(check(0, false).kind, VERDICT_ONE_PROCESS);
+}
+
+/* On two GPUs, of which mps-gpus may leave out the other one: the task would be time-sliced. */
+static void a_task_that_may_lack_mps_joins_none_of_its_clients(void **state)
+{
+    settle_in(0, 5, 0.1);
+    gpus[0].id.one_process = true;
+    residents[0][0].sharing = SHARING_MPS;
+    task.request.sharing = SHARING_MPS;
+    task.request.gpus = 2;
+    assert_int_equal(check(0, false).kind, VERDICT_FITS);
+    view.is_mps_on_some = true;
+    assert_int_equal(check(0, false).kind, VERDICT_MPS_ON_SOME);
+    assert_int_equal(check(0, false).task, 60);
+    assert_int_equal(check(1, false).kind, VERDICT_FITS);
+    task.request.gpus = 1;
+    assert_int_equal(check(0, false).kind, VERDICT_FITS);
+}
+
 static void memory_is_asked_to_the_byte(void **state)
 {
     settle_in(0, 35, 0.1);
@@ -721,6 +756,8 @@ int main(void)
         cmocka_unit_test_setup(several_gpus_are_the_best_ones_all_different_or_none, idle_machine),
         cmocka_unit_test_setup(a_choice_leaves_the_view_alone, idle_machine),
         cmocka_unit_test_setup(what_bars_a_gpu_comes_before_what_it_has, idle_machine),
+        cmocka_unit_test_setup(exclusive_process_gpus_take_only_clients_of_mps, idle_machine),
+        cmocka_unit_test_setup(a_task_that_may_lack_mps_joins_none_of_its_clients, idle_machine),
         cmocka_unit_test_setup(memory_is_asked_to_the_byte, idle_machine),
         cmocka_unit_test_setup(activity_is_at_most_the_limit, idle_machine),
         cmocka_unit_test_setup(idle_is_known_not_guessed, idle_machine),
