@@ -4,6 +4,7 @@
 PyTorch is imported once; each script runs in a fork, as it would after its own import.
 """
 import json
+import multiprocessing
 import os
 import runpy
 import shutil
@@ -39,6 +40,8 @@ def run_here(script, words, folder):
         follow.install(folder)
         sys.argv = [script, *words]
         runpy.run_path(os.path.join(SCRIPTS, script), run_name="__main__")
+    except SystemExit:  # which Python does not hand to the hook
+        status = 2
     except BaseException as error:
         sys.excepthook(type(error), error, error.__traceback__)
         status = 1
@@ -75,6 +78,26 @@ class Case(unittest.TestCase):
         return result
 
 
+def network():
+    """That of plain.py."""
+    return nn.Sequential(
+        nn.Conv2d(3, 16, 3, padding=1),
+        nn.BatchNorm2d(16),
+        nn.ReLU(),
+        nn.Dropout(0.1),
+        nn.Flatten(),
+        nn.Linear(16 * 32 * 32, 10),
+    )
+
+
+def pictures(n):
+    return (torch.randn(n, 3, 32, 32),), torch.randint(0, 10, (n,))
+
+
+def exported(batch):
+    return export(Task(network, pictures), batch)
+
+
 def peak(description, batch, start=0):
     """The most that lives at once from the tick `start` on."""
     changes = []
@@ -99,20 +122,8 @@ class Loops(Case):
     def test_plain_loop_is_what_the_exporter_says(self):
         result = self.seen("plain.py", batch=64, optimizer="adam", precision="fp32", accumulation=1)
 
-        def make():
-            return nn.Sequential(
-                nn.Conv2d(3, 16, 3, padding=1),
-                nn.BatchNorm2d(16),
-                nn.ReLU(),
-                nn.Dropout(0.1),
-                nn.Flatten(),
-                nn.Linear(16 * 32 * 32, 10),
-            )
-
-        def batch(n):
-            return (torch.randn(n, 3, 32, 32),), torch.randint(0, 10, (n,))
-
-        made = export(Task(make, batch), 64)
+        with multiprocessing.get_context("fork").Pool(1) as pool:  # no fork follows autograd's use
+            made = pool.apply(exported, (64,))
         here, there = (
             peak(d, 64, d["phases"][1]["forward"]) / MIB for d in (result, made)
         )  # fmt: skip
@@ -245,6 +256,11 @@ class Refusals(Case):
             ),
             ("prints.py", ["3"], "ended, and put nothing on the GPU"),
             ("on_cpu.py", [], "trains on the CPU"),
+            (
+                "options.py",
+                ["--batch=8"],
+                r"options\.py, line 9: sys\.exit\(2\): .* put nothing on",
+            ),
         ]:
             with self.subTest(script=script):
                 result, given = self.follow(script, *words)
