@@ -239,6 +239,12 @@ class Loops(Case):
         self.seen("evaluates.py", batch=32)
         self.assertIn("passes 5\npasses 6\n", self.output)  # two of each kind, and the steps
 
+    def test_texts_that_grow_run_at_some_lengths(self):
+        self.result("writes.py")
+        lengths = [json.loads(line[8:]) for line in self.output.splitlines() if "lengths" in line]
+        grown = [16, 17, 20, 23, 26, 30, 34, 39, 44, 50, 57]
+        self.assertEqual(lengths[0], grown + [64, 64])
+
     def test_the_version_of_cuda(self):
         self.result("version.py")
 
