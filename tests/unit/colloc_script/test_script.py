@@ -245,6 +245,12 @@ class Loops(Case):
         grown = [16, 17, 20, 23, 26, 30, 34, 39, 44, 50, 57]
         self.assertEqual(lengths[0], grown + [64, 64])
 
+    def test_large_batches_are_read_in_part(self):
+        self.seen("large_batch.py", batch=5000)
+        self.assertIn("reads 1000 labels [0, 1, 2, 3, 4] 50\n", self.output)
+        self.seen("large_batch.py", "texts", batch=5000)
+        self.assertIn("reads 6000 labels [0, 1, 2, 3, 4] 50\n", self.output)
+
     def test_the_version_of_cuda(self):
         self.result("version.py")
 
