@@ -3,6 +3,7 @@
 
 PyTorch is imported once; each script runs in a fork, as it would after its own import.
 """
+import collections
 import json
 import multiprocessing
 import os
@@ -20,7 +21,8 @@ from needs_torch import nn, torch  # noqa: E402
 from colloc_export import Task, export  # noqa: E402
 from colloc_script import ending, follow  # noqa: E402
 from colloc_script.result import holds  # noqa: E402
-from colloc_export.tracker import NEVER, Interval  # noqa: E402
+from colloc_script.device import mapped  # noqa: E402
+from colloc_export.tracker import NEVER, Interval, tensors_in  # noqa: E402
 
 SCRIPTS = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", "..", "data", "scripts"))
 MIB = 1 << 20
@@ -235,6 +237,9 @@ class Loops(Case):
         self.assertIn(512 * 300 * 4, sizes)
         self.assertGreaterEqual(sizes.count(512 * 200 * 4), 4)  # also the masked gradient
 
+    def test_labels_that_are_written(self):
+        self.seen("labels.py", batch=10)
+
     def test_evaluations_run_a_few_times(self):
         self.seen("evaluates.py", batch=32)
         self.assertIn("passes 5\npasses 6\n", self.output)  # two of each kind, and the steps
@@ -278,6 +283,16 @@ class Refusals(Case):
                 result, given = self.follow(script, *words)
                 self.assertIsNone(result)
                 self.assertRegex(given, reason)
+
+
+class Trees(unittest.TestCase):
+    def test_tensors_of_a_tree(self):
+        one, two = torch.zeros(1), torch.zeros(2)
+        tree = ({"a": [one, None]}, collections.OrderedDict(b=two), torch.Size([3]), 1.5)
+        self.assertEqual([tensor.numel() for tensor in tensors_in(tree)], [1, 2])
+        sizes = mapped(torch.Tensor.numel, tree)
+        self.assertEqual(sizes, ({"a": [1, None]}, {"b": 2}, torch.Size([3]), 1.5))
+        self.assertEqual(list(map(type, sizes)), list(map(type, tree)))
 
 
 class Holds(unittest.TestCase):
