@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Follows every storage a run makes, from the tick it is made to the tick it is released."""
+import functools
 import weakref
 
 import torch
@@ -8,6 +9,11 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_flatten
 
 NEVER = -1
+
+WITHOUT_TENSORS = {
+    type(None), bool, int, float, str, torch.Size, torch.dtype, torch.device, torch.layout,
+    torch.memory_format,
+}  # fmt: skip
 
 
 def storage_of(tensor):
@@ -26,12 +32,25 @@ def parts_of(tensor):
     return [tensor._indices(), tensor._values()] if is_sparse else [tensor]
 
 
+@functools.lru_cache(maxsize=None)
 def name_of(function):
     """The name of an operator, without its namespace and overload."""
     return getattr(function, "_schema", None) and function._schema.name.split("::")[-1]
 
 
 def tensors_in(value):
+    """The tensors in a tree of lists, tuples, dictionaries and other containers of PyTorch's trees.
+
+    Operators have simple arguments, for which tree_flatten is slow.
+    """
+    if isinstance(value, torch.Tensor):
+        return [value]
+    if type(value) in (list, tuple):
+        return [tensor for one in value for tensor in tensors_in(one)]
+    if type(value) is dict:
+        return [tensor for one in value.values() for tensor in tensors_in(one)]
+    if type(value) in WITHOUT_TENSORS:
+        return []
     return [leaf for leaf in tree_flatten(value)[0] if isinstance(leaf, torch.Tensor)]
 
 

@@ -16,6 +16,7 @@ from colloc_export.scratch import scratch_of
 from colloc_export.tracker import (
     FOR_FAKE_TENSORS,
     LAST_RESULT_FIRST,
+    WITHOUT_TENSORS,
     Storages,
     name_of,
     tensors_in,
@@ -33,6 +34,7 @@ DRAWN_MOST = 1 << 16
 FILLS = set("uniform_ normal_ random_ bernoulli_ exponential_ log_normal_ cauchy_".split())
 DRAWS = set("rand randn randint normal randperm".split()) - {"randperm"}
 DRAWS_LIKE = set("rand_like randn_like randint_like".split())
+RANDOM = FILLS | DRAWS | DRAWS_LIKE
 AFTER_FILLS = set("erfinv_ mul_ add_ clamp_ copy_ zero_ fill_".split())
 
 # Kernels of CUDA alone that write to their operands and allocate nothing.
@@ -43,6 +45,9 @@ _fused_adagrad_
 """.split()
 )
 
+
+# Operations that write to their first operand alone, and take no memory.
+PLAIN_WRITES = set("copy_ fill_ zero_".split())
 
 # Operations that give Python a number; in inference mode PyTorch does not split up the second.
 SCALARS = ("_local_scalar_dense", "item")
@@ -57,6 +62,14 @@ def is_fake(tensor):
 
 def mapped(function, tree):
     """A copy of a tree with each tensor replaced."""
+    if isinstance(tree, torch.Tensor):
+        return function(tree)
+    if type(tree) in WITHOUT_TENSORS:
+        return tree
+    if type(tree) in (list, tuple):
+        return type(tree)([mapped(function, one) for one in tree])
+    if type(tree) is dict:
+        return {key: mapped(function, one) for key, one in tree.items()}
     return tree_map(lambda leaf: function(leaf) if isinstance(leaf, torch.Tensor) else leaf, tree)
 
 
@@ -93,7 +106,7 @@ class Device(TorchDispatchMode):
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):
         kwargs = dict(kwargs or {})
         device = kwargs.get("device")
-        has_fakes = any(map(is_fake, tensors_in((args, kwargs))))
+        has_fakes = any(issubclass(kind, FakeTensor) for kind in types)
         wants_gpu = device is not None and torch.device(device).type == "cuda"
         if kwargs.get("pin_memory"):
             kwargs["pin_memory"] = False
@@ -107,6 +120,8 @@ class Device(TorchDispatchMode):
 
     def _on_host(self, function, args, kwargs):
         name = name_of(function)
+        if name not in RANDOM:
+            return function(*args, **kwargs)
         if name in FILLS and args[0].numel() > DRAWN_MOST:
             return args[0]
         if name in DRAWS and not tensors_in((args, kwargs)):
@@ -144,6 +159,8 @@ class Device(TorchDispatchMode):
         return fake
 
     def _on_gpu(self, function, name, args, kwargs):
+        if name == "device":  # what C++ asks of each tensor
+            return args[0].fake_device
         if name in SCALARS:
             return self.values.scalar(args[0])
         if name in IN_PLACE_ON_CUDA:
@@ -154,6 +171,8 @@ class Device(TorchDispatchMode):
         tick = self.storages.clock
         is_factory = not tensors_in((args, kwargs))
         real = None if is_factory else self._real(function, name, args, kwargs)
+        if name in PLAIN_WRITES and real is not None:
+            return args[0]  # its values are known, and written
         args, kwargs = mapped(self._fake, args), mapped(self._fake, kwargs)
         results = self._run(function, name, args, kwargs, real)
         if is_factory and isinstance(results, torch.Tensor) and is_small(results):

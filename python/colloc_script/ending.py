@@ -17,17 +17,18 @@ class _Ending:
     def __init__(self):
         self.folder = None
         self.error = None
+        self.exit = None  # why the script itself called sys.exit
         self.progress = None  # a function that returns why an orderly end is no result
 
 
 _ENDING = _Ending()
 
 
-def _where(trace):
+def _where(frames):
     """The innermost place in the user's own code."""
     frames = [
         frame
-        for frame in traceback.extract_tb(trace)
+        for frame in frames
         if "site-packages" not in frame.filename
         and "dist-packages" not in frame.filename
         and not frame.filename.startswith((sys.base_prefix + "/lib", "<"))
@@ -52,7 +53,8 @@ def _advice(error):
 def reason_of(error):
     """One line about an exception."""
     text = " ".join(str(error).split())[:LONGEST]
-    return f"{_where(error.__traceback__)}{type(error).__name__}: {text}{_advice(error)}"
+    place = _where(traceback.extract_tb(error.__traceback__))
+    return f"{place}{type(error).__name__}: {text}{_advice(error)}"
 
 
 def write(reason):
@@ -69,7 +71,7 @@ def _at_exit():
     if _ENDING.error is not None:
         write(reason_of(_ENDING.error))
     elif _ENDING.progress is not None:
-        write(_ENDING.progress())
+        write(": ".join(filter(None, (_ENDING.exit, _ENDING.progress()))))
 
 
 def _remember(original):
@@ -80,10 +82,21 @@ def _remember(original):
     return hook
 
 
+def _remember_exit(original):
+    def leave(status=None):
+        if status:
+            text = f"sys.exit: {status}" if isinstance(status, str) else f"sys.exit({status})"
+            _ENDING.exit = _where(traceback.extract_stack()[:-1]) + text
+        original(status)
+
+    return leave
+
+
 def watch(folder):
     """From now on the end of this process leaves a reason in the folder."""
     _ENDING.folder, _ENDING.pid = folder, os.getpid()
     sys.excepthook = _remember(sys.excepthook)
+    sys.exit = _remember_exit(sys.exit)
     atexit.register(_at_exit)
 
 

@@ -10,7 +10,7 @@ import torch
 from colloc_export.cuda_rules import cuda_rules
 from colloc_export.recurrent import flatten
 
-from . import cuda_module, ending, fake_tensor, result, several_gpus, training
+from . import cuda_module, ending, fake_tensor, loaders, result, several_gpus, training
 from .device import Device, is_fake
 
 
@@ -50,6 +50,7 @@ def install(folder):
 
     folder: where the result goes
     """
+    torch.set_num_threads(1)  # as in a loader's worker: on a busy machine threads only wait
     device = Device()
     seen = training.Training(device, _end(folder))
     ending.explain_end_by(seen.progress)
@@ -57,6 +58,7 @@ def install(folder):
     cuda_module.patch(device)
     several_gpus.patch(seen)
     training.patch(seen)
+    loaders.patch(seen)
     _patch_recurrent()
     _patch_distributions()
     rules = cuda_rules(device.operations.note_attention)

@@ -357,33 +357,6 @@ def _autocast_state():
         return torch.is_autocast_cpu_enabled, torch.get_autocast_cpu_dtype
 
 
-def _patch_loaders(training):
-    """Batches are made in this process."""
-    from torch.utils.data import DataLoader
-
-    initialize, iterate = DataLoader.__init__, DataLoader.__iter__
-
-    @functools.wraps(initialize)
-    def initialized(loader, *args, **kwargs):
-        args = list(args)
-        if len(args) > 5:
-            args[5] = 0
-        else:
-            kwargs["num_workers"] = 0
-        for name in ("persistent_workers", "prefetch_factor", "timeout", "pin_memory"):
-            kwargs.pop(name, None)
-        for name in ("multiprocessing_context", "pin_memory_device"):
-            kwargs.pop(name, None)
-        initialize(loader, *args, **kwargs)
-
-    @functools.wraps(iterate)
-    def iterated(loader):
-        training.loader_batch = getattr(loader, "batch_size", None)
-        return iterate(loader)
-
-    DataLoader.__init__, DataLoader.__iter__ = initialized, iterated
-
-
 def _patch_savers(training):
     """torch.compile runs the model as it is; checkpointing is noted."""
     if hasattr(torch, "compile"):
@@ -412,5 +385,4 @@ def patch(training):
     _patch_optimizers(training)
     _patch_backward(training)
     _patch_autocast(training)
-    _patch_loaders(training)
     _patch_savers(training)

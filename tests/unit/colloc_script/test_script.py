@@ -3,7 +3,9 @@
 
 PyTorch is imported once; each script runs in a fork, as it would after its own import.
 """
+import collections
 import json
+import multiprocessing
 import os
 import runpy
 import shutil
@@ -19,7 +21,8 @@ from needs_torch import nn, torch  # noqa: E402
 from colloc_export import Task, export  # noqa: E402
 from colloc_script import ending, follow  # noqa: E402
 from colloc_script.result import holds  # noqa: E402
-from colloc_export.tracker import NEVER, Interval  # noqa: E402
+from colloc_script.device import mapped  # noqa: E402
+from colloc_export.tracker import NEVER, Interval, tensors_in  # noqa: E402
 
 SCRIPTS = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", "..", "data", "scripts"))
 MIB = 1 << 20
@@ -39,6 +42,8 @@ def run_here(script, words, folder):
         follow.install(folder)
         sys.argv = [script, *words]
         runpy.run_path(os.path.join(SCRIPTS, script), run_name="__main__")
+    except SystemExit:  # which Python does not hand to the hook
+        status = 2
     except BaseException as error:
         sys.excepthook(type(error), error, error.__traceback__)
         status = 1
@@ -75,6 +80,26 @@ class Case(unittest.TestCase):
         return result
 
 
+def network():
+    """That of plain.py."""
+    return nn.Sequential(
+        nn.Conv2d(3, 16, 3, padding=1),
+        nn.BatchNorm2d(16),
+        nn.ReLU(),
+        nn.Dropout(0.1),
+        nn.Flatten(),
+        nn.Linear(16 * 32 * 32, 10),
+    )
+
+
+def pictures(n):
+    return (torch.randn(n, 3, 32, 32),), torch.randint(0, 10, (n,))
+
+
+def exported(batch):
+    return export(Task(network, pictures), batch)
+
+
 def peak(description, batch, start=0):
     """The most that lives at once from the tick `start` on."""
     changes = []
@@ -99,20 +124,8 @@ class Loops(Case):
     def test_plain_loop_is_what_the_exporter_says(self):
         result = self.seen("plain.py", batch=64, optimizer="adam", precision="fp32", accumulation=1)
 
-        def make():
-            return nn.Sequential(
-                nn.Conv2d(3, 16, 3, padding=1),
-                nn.BatchNorm2d(16),
-                nn.ReLU(),
-                nn.Dropout(0.1),
-                nn.Flatten(),
-                nn.Linear(16 * 32 * 32, 10),
-            )
-
-        def batch(n):
-            return (torch.randn(n, 3, 32, 32),), torch.randint(0, 10, (n,))
-
-        made = export(Task(make, batch), 64)
+        with multiprocessing.get_context("fork").Pool(1) as pool:  # no fork follows autograd's use
+            made = pool.apply(exported, (64,))
         here, there = (
             peak(d, 64, d["phases"][1]["forward"]) / MIB for d in (result, made)
         )  # fmt: skip
@@ -224,9 +237,24 @@ class Loops(Case):
         self.assertIn(512 * 300 * 4, sizes)
         self.assertGreaterEqual(sizes.count(512 * 200 * 4), 4)  # also the masked gradient
 
+    def test_labels_that_are_written(self):
+        self.seen("labels.py", batch=10)
+
     def test_evaluations_run_a_few_times(self):
         self.seen("evaluates.py", batch=32)
         self.assertIn("passes 5\npasses 6\n", self.output)  # two of each kind, and the steps
+
+    def test_texts_that_grow_run_at_some_lengths(self):
+        self.result("writes.py")
+        lengths = [json.loads(line[8:]) for line in self.output.splitlines() if "lengths" in line]
+        grown = [16, 17, 20, 23, 26, 30, 34, 39, 44, 50, 57]
+        self.assertEqual(lengths[0], grown + [64, 64])
+
+    def test_large_batches_are_read_in_part(self):
+        self.seen("large_batch.py", batch=5000)
+        self.assertIn("reads 1000 labels [0, 1, 2, 3, 4] 50\n", self.output)
+        self.seen("large_batch.py", "texts", batch=5000)
+        self.assertIn("reads 6000 labels [0, 1, 2, 3, 4] 50\n", self.output)
 
     def test_the_version_of_cuda(self):
         self.result("version.py")
@@ -245,11 +273,26 @@ class Refusals(Case):
             ),
             ("prints.py", ["3"], "ended, and put nothing on the GPU"),
             ("on_cpu.py", [], "trains on the CPU"),
+            (
+                "options.py",
+                ["--batch=8"],
+                r"options\.py, line 9: sys\.exit\(2\): .* put nothing on",
+            ),
         ]:
             with self.subTest(script=script):
                 result, given = self.follow(script, *words)
                 self.assertIsNone(result)
                 self.assertRegex(given, reason)
+
+
+class Trees(unittest.TestCase):
+    def test_tensors_of_a_tree(self):
+        one, two = torch.zeros(1), torch.zeros(2)
+        tree = ({"a": [one, None]}, collections.OrderedDict(b=two), torch.Size([3]), 1.5)
+        self.assertEqual([tensor.numel() for tensor in tensors_in(tree)], [1, 2])
+        sizes = mapped(torch.Tensor.numel, tree)
+        self.assertEqual(sizes, ({"a": [1, None]}, {"b": 2}, torch.Size([3]), 1.5))
+        self.assertEqual(list(map(type, sizes)), list(map(type, tree)))
 
 
 class Holds(unittest.TestCase):
