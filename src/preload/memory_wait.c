@@ -7,6 +7,7 @@
 #include <link.h>
 #include <poll.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "preload/connection.h"
@@ -81,10 +82,14 @@ static bool may_wait(struct memory_wait *wait)
 
 /* ---- the wait ---- */
 
+/* A process that was forked during the wait has the descriptor too: closing ours would not end the
+ * connection. */
 static void disconnect_daemon(struct memory_wait *wait)
 {
-    if (wait->socket >= 0)
+    if (wait->socket >= 0) {
+        shutdown(wait->socket, SHUT_RDWR);
         close(wait->socket);
+    }
     wait->socket = -1;
 }
 
@@ -133,10 +138,13 @@ static void take_bound(struct memory_wait *wait, uint64_t bound_ms)
 
 enum word { WORD_NONE, WORD_RETRY, WORD_FAIL }; /* none: the bound has passed */
 
+/* Messages that have come are read even when the time limit has passed: while the process was
+ * stopped, the daemon may have extended it. */
 static enum word wait_for_word(struct memory_wait *wait)
 {
-    for (int left; (left = left_ms(wait)) > 0;) {
+    for (;;) {
         struct preload_message answer;
+        int left = left_ms(wait);
         int r = connection_receive(wait->socket, left, &answer, NULL);
         if (r < 0)
             return wait_alone(wait) ? WORD_RETRY : WORD_NONE;
@@ -146,8 +154,9 @@ static enum word wait_for_word(struct memory_wait *wait)
             return WORD_FAIL;
         if (r == 1 && answer.kind == PRELOAD_BOUND)
             take_bound(wait, answer.bound_ms);
+        if (r == 0 && left == 0)
+            return WORD_NONE;
     }
-    return WORD_NONE;
 }
 
 static enum word wait_once(struct memory_wait *wait)

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """libcolloc-preload.so in programs that use a pretend libcuda, against a pretend daemon."""
 import os
+import signal
 import struct
 import subprocess
 import sys
 import tempfile
 import textwrap
+import time
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
@@ -261,6 +263,49 @@ class Waiting(Preload):
         self.start_daemon(on_wait=lambda wait: [(pd.BOUND, 200)])
         self.assertEqual(self.output(self.probe("dlsym", "alloc", "2000")), ["2"])
         self.assertEqual(len(self.daemon.waits), 1)
+
+    def test_a_bound_that_comes_while_it_is_stopped_counts(self):
+        """The task is paused just after RETRY; when it is resumed, the memory is gone."""
+        daemon = self.start_daemon(on_wait=lambda wait: [(pd.BOUND, 500)])
+        program = self.probe("dlsym", "alloc", "2000")
+        wait = self.wait_for_wait()
+        daemon.on_wait = lambda wait: []
+        os.kill(program.pid, signal.SIGSTOP)
+        daemon.answer(wait, pd.RETRY)
+        daemon.answer(wait, pd.BOUND, 60000)
+        time.sleep(0.6)
+        os.kill(program.pid, signal.SIGCONT)
+        daemon.answer(self.wait_for_wait(2), pd.RETRY)
+        daemon.answer(self.wait_for_wait(3), pd.FAIL)
+        self.assertEqual(self.output(program), ["2"])
+
+    def test_it_is_over_although_a_child_has_its_socket(self):
+        daemon = self.start_daemon()
+        self.gpu.set("used", 900 * MIB)
+        program = self.python(
+            """
+            init()
+            thread = threading.Thread(target=lambda: say(alloc(200)[0]))
+            thread.start()
+            input()
+            if os.fork() == 0:  # a worker of a DataLoader
+                input()
+                os._exit(0)
+            say("forked")
+            thread.join()
+            os.wait()
+            """
+        )
+        wait = self.wait_for_wait()
+        program.stdin.write("\n")
+        program.stdin.flush()
+        self.assertEqual(program.stdout.readline(), "forked\n")
+        self.gpu.set("used", 0)
+        daemon.answer(wait, pd.RETRY)
+        self.assertEqual(program.stdout.readline(), "0\n")
+        daemon.wait_until(lambda: wait.connection.fileno() == -1)
+        program.stdin.write("\n")
+        self.output(program)
 
     def test_each_failed_retry_is_asked_again(self):
         answers = [[(pd.BOUND, 60000), (pd.RETRY, 0)]] * 3 + [[(pd.FAIL, 0)]]
