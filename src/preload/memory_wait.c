@@ -71,8 +71,6 @@ static int is_framework(struct dl_phdr_info *object, size_t size, void *data)
 
 static bool may_wait(struct memory_wait *wait)
 {
-    if (atomic_load(&wait->state->captures))
-        return false;
     if (wait->kind == FAILURE_FINAL || wait->since_ms ||
         dl_iterate_phdr(is_in_vendor_library, wait->caller))
         return true;
@@ -136,7 +134,8 @@ static void take_bound(struct memory_wait *wait, uint64_t bound_ms)
     wait->deadline_ms = coarse_ms() + (bound_ms < BOUND_MAX_MS ? bound_ms : BOUND_MAX_MS);
 }
 
-enum word { WORD_NONE, WORD_RETRY, WORD_FAIL }; /* none: the bound has passed */
+/* None: the time limit has passed, or a stream is being captured. */
+enum word { WORD_NONE, WORD_RETRY, WORD_FAIL };
 
 /* Messages that have come are read even when the time limit has passed: while the process was
  * stopped, the daemon may have extended it. */
@@ -178,7 +177,9 @@ bool memory_wait_after_failure(struct memory_wait *wait)
 {
     int error = errno;
     enum word word = WORD_FAIL;
-    if (may_wait(wait)) {
+    if (atomic_load(&wait->state->captures)) {
+        word = WORD_NONE;
+    } else if (may_wait(wait)) {
         if (!wait->since_ms)
             begin_waiting(wait);
         word = wait_once(wait);

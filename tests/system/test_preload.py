@@ -266,14 +266,15 @@ class Waiting(Preload):
 
     def test_a_bound_that_comes_while_it_is_stopped_counts(self):
         """The task is paused just after RETRY; when it is resumed, the memory is gone."""
-        daemon = self.start_daemon(on_wait=lambda wait: [(pd.BOUND, 500)])
+        daemon = self.start_daemon(on_wait=lambda wait: [(pd.BOUND, 2000)])
         program = self.probe("dlsym", "alloc", "2000")
         wait = self.wait_for_wait()
         daemon.on_wait = lambda wait: []
+        time.sleep(0.2)  # it has read the bound
         os.kill(program.pid, signal.SIGSTOP)
         daemon.answer(wait, pd.RETRY)
         daemon.answer(wait, pd.BOUND, 60000)
-        time.sleep(0.6)
+        time.sleep(2.1)
         os.kill(program.pid, signal.SIGCONT)
         daemon.answer(self.wait_for_wait(2), pd.RETRY)
         daemon.answer(self.wait_for_wait(3), pd.FAIL)
@@ -613,6 +614,22 @@ class Cap(Preload):
     def test_it_is_soft(self):
         self.start_daemon(on_wait=lambda wait: [(pd.BOUND, 100)], cap_bytes=300 * MIB)
         self.assertEqual(self.output(self.probe("dlsym", "alloc", "200", "200")), ["0", "0"])
+
+    def test_it_is_lifted_while_a_stream_is_captured(self):
+        """Nothing waits then, so that the cap would be hard."""
+        self.start_daemon(on_wait=lambda wait: [(pd.FAIL, 0)], cap_bytes=300 * MIB)
+        program = self.python(
+            """
+            init()
+            stream = c.c_void_p(8)
+            assert cuda.cuStreamBeginCapture_v2(stream, 0) == 0
+            say(alloc(200)[0], alloc(200)[0], alloc_async(400))
+            assert cuda.cuStreamEndCapture(stream, None) == 0
+            say(alloc(1)[0])
+            """
+        )
+        self.assertEqual(self.output(program), ["0", "0", "0", "2"])
+        self.assertEqual([wait.reason for wait in self.daemon.waits], [pd.OVER_CAP])
 
     def test_of_pools(self):
         self.start_daemon(on_wait=lambda wait: [(pd.FAIL, 0)], cap_bytes=300 * MIB)
