@@ -264,10 +264,12 @@ CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void 
 
 /* ---- stream-ordered allocations ---- */
 
-/* The growth of the pool's reservation by an allocation. The driver is queried only under a cap. */
+/* The growth of the pool's reservation by an allocation. The driver is queried only under a cap,
+ * and not while a stream is being captured. */
 static uint64_t fresh_bytes(struct process_state *state, CUmemoryPool pool, uint64_t bytes)
 {
-    if (!atomic_load_explicit(&process_page(state)->cap_bytes, memory_order_relaxed))
+    if (!atomic_load_explicit(&process_page(state)->cap_bytes, memory_order_relaxed) ||
+        atomic_load(&state->captures))
         return 0;
     look_at_pools(state);
     uint64_t reserved = pool_attribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT);

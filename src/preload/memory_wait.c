@@ -7,6 +7,7 @@
 #include <link.h>
 #include <poll.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "preload/connection.h"
@@ -70,8 +71,6 @@ static int is_framework(struct dl_phdr_info *object, size_t size, void *data)
 
 static bool may_wait(struct memory_wait *wait)
 {
-    if (atomic_load(&wait->state->captures))
-        return false;
     if (wait->kind == FAILURE_FINAL || wait->since_ms ||
         dl_iterate_phdr(is_in_vendor_library, wait->caller))
         return true;
@@ -81,10 +80,14 @@ static bool may_wait(struct memory_wait *wait)
 
 /* ---- the wait ---- */
 
+/* A process that was forked during the wait has the descriptor too: closing ours would not end the
+ * connection. */
 static void disconnect_daemon(struct memory_wait *wait)
 {
-    if (wait->socket >= 0)
+    if (wait->socket >= 0) {
+        shutdown(wait->socket, SHUT_RDWR);
         close(wait->socket);
+    }
     wait->socket = -1;
 }
 
@@ -131,12 +134,16 @@ static void take_bound(struct memory_wait *wait, uint64_t bound_ms)
     wait->deadline_ms = coarse_ms() + (bound_ms < BOUND_MAX_MS ? bound_ms : BOUND_MAX_MS);
 }
 
-enum word { WORD_NONE, WORD_RETRY, WORD_FAIL }; /* none: the bound has passed */
+/* None: the time limit has passed, or a stream is being captured. */
+enum word { WORD_NONE, WORD_RETRY, WORD_FAIL };
 
+/* Messages that have come are read even when the time limit has passed: while the process was
+ * stopped, the daemon may have extended it. */
 static enum word wait_for_word(struct memory_wait *wait)
 {
-    for (int left; (left = left_ms(wait)) > 0;) {
+    for (;;) {
         struct preload_message answer;
+        int left = left_ms(wait);
         int r = connection_receive(wait->socket, left, &answer, NULL);
         if (r < 0)
             return wait_alone(wait) ? WORD_RETRY : WORD_NONE;
@@ -146,8 +153,9 @@ static enum word wait_for_word(struct memory_wait *wait)
             return WORD_FAIL;
         if (r == 1 && answer.kind == PRELOAD_BOUND)
             take_bound(wait, answer.bound_ms);
+        if (r == 0 && left == 0)
+            return WORD_NONE;
     }
-    return WORD_NONE;
 }
 
 static enum word wait_once(struct memory_wait *wait)
@@ -169,7 +177,9 @@ bool memory_wait_after_failure(struct memory_wait *wait)
 {
     int error = errno;
     enum word word = WORD_FAIL;
-    if (may_wait(wait)) {
+    if (atomic_load(&wait->state->captures)) {
+        word = WORD_NONE;
+    } else if (may_wait(wait)) {
         if (!wait->since_ms)
             begin_waiting(wait);
         word = wait_once(wait);

@@ -8,7 +8,7 @@
  *
  * While it waits, the daemon decides when to try again. It keeps the framework's locks, so the
  * daemon sets a time limit; after that the caller gets the true error. While a stream is being
- * captured nothing waits.
+ * captured nothing waits, and the cap is lifted.
  */
 #ifndef COLLOC_PRELOAD_MEMORY_WAIT_H
 #define COLLOC_PRELOAD_MEMORY_WAIT_H
@@ -32,9 +32,9 @@ struct memory_wait {
     enum preload_reason reason;
     uint64_t bytes;
     int device;
-    void *caller;         /* the code that called the driver */
-    bool lifts_cap;       /* the time limit has passed, or the daemon ended: the driver decides */
-    int socket;           /* -1: none now */
+    void *caller;   /* the code that called the driver */
+    bool lifts_cap; /* the time limit passed, the daemon ended, or a capture: the driver decides */
+    int socket;     /* -1: none now */
     uint64_t since_ms;    /* 0: it has not waited */
     uint64_t deadline_ms; /* as the daemon said last */
 };

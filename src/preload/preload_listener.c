@@ -199,7 +199,7 @@ void preload_answer(struct preload_waiter *waiter, enum preload_kind kind, uint6
     struct connection *connection = connection_of(waiter);
     struct preload_message answer = preload_message_of(kind);
     answer.bound_ms = bound_ms;
-    waiter->is_asking = kind == PRELOAD_BOUND;
+    waiter->is_asking = waiter->is_asking && kind == PRELOAD_BOUND;
     if (send(connection->fd, &answer, sizeof(answer), MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
         shutdown(connection->fd, SHUT_RDWR);
 }

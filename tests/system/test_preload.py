@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """libcolloc-preload.so in programs that use a pretend libcuda, against a pretend daemon."""
 import os
+import signal
 import struct
 import subprocess
 import sys
 import tempfile
 import textwrap
+import time
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
@@ -261,6 +263,50 @@ class Waiting(Preload):
         self.start_daemon(on_wait=lambda wait: [(pd.BOUND, 200)])
         self.assertEqual(self.output(self.probe("dlsym", "alloc", "2000")), ["2"])
         self.assertEqual(len(self.daemon.waits), 1)
+
+    def test_a_bound_that_comes_while_it_is_stopped_counts(self):
+        """The task is paused just after RETRY; when it is resumed, the memory is gone."""
+        daemon = self.start_daemon(on_wait=lambda wait: [(pd.BOUND, 2000)])
+        program = self.probe("dlsym", "alloc", "2000")
+        wait = self.wait_for_wait()
+        daemon.on_wait = lambda wait: []
+        time.sleep(0.2)  # it has read the bound
+        os.kill(program.pid, signal.SIGSTOP)
+        daemon.answer(wait, pd.RETRY)
+        daemon.answer(wait, pd.BOUND, 60000)
+        time.sleep(2.1)
+        os.kill(program.pid, signal.SIGCONT)
+        daemon.answer(self.wait_for_wait(2), pd.RETRY)
+        daemon.answer(self.wait_for_wait(3), pd.FAIL)
+        self.assertEqual(self.output(program), ["2"])
+
+    def test_it_is_over_although_a_child_has_its_socket(self):
+        daemon = self.start_daemon()
+        self.gpu.set("used", 900 * MIB)
+        program = self.python(
+            """
+            init()
+            thread = threading.Thread(target=lambda: say(alloc(200)[0]))
+            thread.start()
+            input()
+            if os.fork() == 0:  # a worker of a DataLoader
+                input()
+                os._exit(0)
+            say("forked")
+            thread.join()
+            os.wait()
+            """
+        )
+        wait = self.wait_for_wait()
+        program.stdin.write("\n")
+        program.stdin.flush()
+        self.assertEqual(program.stdout.readline(), "forked\n")
+        self.gpu.set("used", 0)
+        daemon.answer(wait, pd.RETRY)
+        self.assertEqual(program.stdout.readline(), "0\n")
+        daemon.wait_until(lambda: wait.connection.fileno() == -1)
+        program.stdin.write("\n")
+        self.output(program)
 
     def test_each_failed_retry_is_asked_again(self):
         answers = [[(pd.BOUND, 60000), (pd.RETRY, 0)]] * 3 + [[(pd.FAIL, 0)]]
@@ -568,6 +614,22 @@ class Cap(Preload):
     def test_it_is_soft(self):
         self.start_daemon(on_wait=lambda wait: [(pd.BOUND, 100)], cap_bytes=300 * MIB)
         self.assertEqual(self.output(self.probe("dlsym", "alloc", "200", "200")), ["0", "0"])
+
+    def test_it_is_lifted_while_a_stream_is_captured(self):
+        """Nothing waits then, so that the cap would be hard."""
+        self.start_daemon(on_wait=lambda wait: [(pd.FAIL, 0)], cap_bytes=300 * MIB)
+        program = self.python(
+            """
+            init()
+            stream = c.c_void_p(8)
+            assert cuda.cuStreamBeginCapture_v2(stream, 0) == 0
+            say(alloc(200)[0], alloc(200)[0], alloc_async(400))
+            assert cuda.cuStreamEndCapture(stream, None) == 0
+            say(alloc(1)[0])
+            """
+        )
+        self.assertEqual(self.output(program), ["0", "0", "0", "2"])
+        self.assertEqual([wait.reason for wait in self.daemon.waits], [pd.OVER_CAP])
 
     def test_of_pools(self):
         self.start_daemon(on_wait=lambda wait: [(pd.FAIL, 0)], cap_bytes=300 * MIB)

@@ -14,7 +14,8 @@
  * last poll showed as free. Each report is an event of the log, and a program cannot make more of
  * them than there are polls.
  *
- * While a task is suspended or paused its time limit does not run: BOUND is sent again.
+ * While a task is suspended or paused its time limit does not run: BOUND is sent again, also to a
+ * thread that tries: its try may fail after the task is resumed.
  *
  * After a restart the core has the waits from the log, but the threads have to reconnect first. A
  * wait whose thread does not reconnect has ended meanwhile.

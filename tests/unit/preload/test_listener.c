@@ -204,6 +204,9 @@ static void test_a_thread_waits(void **state)
     preload_answer(waiter, PRELOAD_RETRY, 0);
     assert_int_equal(receive(fd, NULL), PRELOAD_RETRY);
     assert_false(waiter->is_asking);
+    preload_answer(waiter, PRELOAD_BOUND, 1000); /* its task is paused during the try */
+    assert_int_equal(receive(fd, NULL), PRELOAD_BOUND);
+    assert_false(waiter->is_asking);
     send_request(fd, PRELOAD_WAIT); /* it failed again */
     run(f);
     assert_int_equal(f->waits, 2);
