@@ -202,22 +202,27 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t bytes,
     return r;
 }
 
-static void publish_all(struct process_state *state)
-{
-    for (int i = 0; i < PRELOAD_DEVICES_MAX; i++)
-        if (state->ledger.devices[i].peak_bytes)
-            process_publish(state, i);
-}
-
-/* The driver does not use a handle again before all that refer to it are gone. */
+/* Forgotten first, as a block: without mappings, the driver uses the handle again. */
 CUresult cuMemRelease(CUmemGenericAllocationHandle handle)
 {
-    CUresult r = HOOK_CALL(cuMemRelease)(handle);
     struct process_state *state = process_state_peek();
-    if (r == CUDA_SUCCESS && state) {
+    uint64_t bytes = 0;
+    int device = 0;
+    if (state) {
         futex_lock(&state->lock);
-        ledger_release_handle(&state->ledger, handle);
-        publish_all(state);
+        bytes = ledger_release_handle(&state->ledger, handle, &device);
+        if (bytes)
+            process_publish(state, device);
+        futex_unlock(&state->lock);
+    }
+    CUresult r = HOOK_CALL(cuMemRelease)(handle);
+    if (r != CUDA_SUCCESS && state) {
+        futex_lock(&state->lock);
+        if (bytes)
+            ledger_add_handle(&state->ledger, handle, bytes, device);
+        else
+            ledger_retain_handle(&state->ledger, handle);
+        process_publish(state, device);
         futex_unlock(&state->lock);
     }
     return r;
@@ -237,13 +242,29 @@ CUresult cuMemMap(CUdeviceptr at, size_t bytes, size_t offset, CUmemGenericAlloc
     return r;
 }
 
+static void publish_all(struct process_state *state)
+{
+    for (int i = 0; i < PRELOAD_DEVICES_MAX; i++)
+        if (state->ledger.devices[i].peak_bytes)
+            process_publish(state, i);
+}
+
+/* Forgotten first: the driver uses the addresses again, and handles that have no other reference.
+ * If it refuses, which of the mappings are still there is not known. */
 CUresult cuMemUnmap(CUdeviceptr at, size_t bytes)
 {
-    CUresult r = HOOK_CALL(cuMemUnmap)(at, bytes);
     struct process_state *state = process_state_peek();
-    if (r == CUDA_SUCCESS && state) {
+    size_t n = 0;
+    if (state) {
         futex_lock(&state->lock);
-        ledger_unmap(&state->ledger, at, bytes);
+        n = ledger_unmap(&state->ledger, at, bytes);
+        publish_all(state);
+        futex_unlock(&state->lock);
+    }
+    CUresult r = HOOK_CALL(cuMemUnmap)(at, bytes);
+    if (r != CUDA_SUCCESS && n > 0) {
+        futex_lock(&state->lock);
+        state->ledger.incomplete = true;
         publish_all(state);
         futex_unlock(&state->lock);
     }

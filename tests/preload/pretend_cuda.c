@@ -12,6 +12,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,7 +36,7 @@ enum {
 
 static struct pretend_gpu *gpu;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static uint64_t next_address = UINT64_C(0x7f0000000000);
+static uint64_t next_address = UINT64_C(0x7f0000000000), free_address; /* the last; 0: none */
 static struct block {
     uint64_t at, bytes;
     int references; /* of physical memory; a block has one */
@@ -74,24 +75,45 @@ static CUresult take_block(uint64_t *ret_at, uint64_t bytes)
     struct block *block = find_block(0);
     CUresult r = !gpu ? ERROR_INVALID_CONTEXT : !block ? CUDA_ERROR_OUT_OF_MEMORY : take(bytes);
     if (r == CUDA_SUCCESS) {
-        *block = (struct block){next_address, bytes, 1, 0};
-        next_address += (bytes + 0x1fffff) / 0x200000 * 0x200000;
+        *block = (struct block){free_address ? free_address : next_address, bytes, 1, 0};
+        if (!free_address)
+            next_address += (bytes + 0x1fffff) / 0x200000 * 0x200000;
+        free_address = 0;
         *ret_at = block->at;
     }
     pthread_mutex_unlock(&lock);
     return r;
 }
 
-/* One reference less. */
+static void wait_while_busy(void)
+{
+    atomic_fetch_add(&gpu->synchronising, 1);
+    while (atomic_load(&gpu->busy))
+        usleep(1000);
+    atomic_fetch_sub(&gpu->synchronising, 1);
+}
+
+/* Whether nothing is released now. */
+static bool refuses(void)
+{
+    return getenv("PRETEND_CUDA_REFUSES");
+}
+
+/* One reference less. The last address that is free is used again at once. */
 static CUresult release_block(uint64_t at)
 {
+    if (refuses())
+        return ERROR_INVALID_CONTEXT;
     pthread_mutex_lock(&lock);
     struct block *block = at ? find_block(at) : NULL;
     if (block && --block->references == 0) {
         give_back(block->bytes);
         *block = (struct block){0};
+        free_address = at;
     }
     pthread_mutex_unlock(&lock);
+    if (block)
+        wait_while_busy();
     return block ? CUDA_SUCCESS : ERROR_INVALID_VALUE;
 }
 
@@ -221,6 +243,8 @@ CUresult cuMemMap(CUdeviceptr at, size_t bytes, size_t offset, CUmemGenericAlloc
 EXPORT CUresult cuMemUnmap(CUdeviceptr at, size_t bytes);
 CUresult cuMemUnmap(CUdeviceptr at, size_t bytes)
 {
+    if (refuses())
+        return ERROR_INVALID_CONTEXT;
     for (int i = 0; i < BLOCKS_MAX; i++) {
         if (!blocks[i].at || blocks[i].mapped_at < at || blocks[i].mapped_at - at >= bytes)
             continue;
@@ -273,12 +297,9 @@ CUresult cuMemPoolGetAttribute(CUmemoryPool pool, int attribute, void *value)
 
 static CUresult synchronise(void)
 {
-    atomic_fetch_add(&gpu->synchronising, 1);
     if (atomic_load(&gpu->suspended))
         raise(SIGSEGV);
-    while (atomic_load(&gpu->busy))
-        usleep(1000);
-    atomic_fetch_sub(&gpu->synchronising, 1);
+    wait_while_busy();
     return CUDA_SUCCESS;
 }
 

@@ -551,6 +551,65 @@ class Counting(Preload):
         self.assertEqual(self.gpu.get("used"), 16 * MIB)
         self.assertLessEqual(page.peak(), 16 * MIB + 8 * 2 * MIB)
 
+    def check_reuse(self, setup, give_back, take):
+        """Another thread gets what the driver has freed before the call that frees it returns."""
+        daemon = self.start_daemon()
+        program = self.python(
+            f"""
+            init()
+            {setup}
+            say("ready"); input()
+            thread = threading.Thread(target=lambda: say({give_back}))
+            thread.start()
+            input()
+            say({take}[1] == at); input()
+            """
+        )
+        answer = lambda: (program.stdin.write("\n"), program.stdin.flush())  # noqa: E731
+        self.assertEqual(program.stdout.readline(), "ready\n")
+        self.gpu.set("busy", 1)
+        answer()
+        daemon.wait_until(lambda: self.gpu.get("synchronising") == 1)
+        answer()
+        self.assertEqual(program.stdout.readline(), "True\n")
+        self.gpu.set("busy", 0)
+        self.assertEqual(program.stdout.readline(), "0\n")
+        self.assertEqual(daemon.pages[program.pid].held(), 30 * MIB)
+        answer()
+        self.output(program)
+
+    def test_an_address_that_another_thread_gets_at_once(self):
+        self.check_reuse("at = alloc(20)[1]", "free(at)", "alloc(30)")
+
+    def test_a_handle_that_another_thread_gets_at_once(self):
+        self.check_reuse("at = create(20)[1]", "release(at)", "create(30)")
+
+    def test_a_mapped_handle_that_another_thread_gets_at_once(self):
+        setup = "at = create(20)[1]; map_at(1 << 40, 20, at); release(at)"
+        self.check_reuse(setup, "unmap(1 << 40, 20)", "create(30)")
+
+    def test_what_the_driver_does_not_free_is_still_held(self):
+        daemon = self.start_daemon()
+        program = self.python(
+            """
+            init()
+            block, handle, mapped = alloc(1)[1], create(2)[1], create(4)[1]
+            map_at(1 << 40, 4, mapped)
+            os.environ["PRETEND_CUDA_REFUSES"] = "yes"
+            say(free(block), release(handle), release(mapped)); input()
+            say(unmap(1 << 40, 4)); input()
+            """
+        )
+        self.assertEqual(program.stdout.readline(), "201 201 201\n")
+        page = daemon.pages[program.pid]
+        self.assertEqual((page.held(), page.uses()), (7 * MIB, 0))
+        program.stdin.write("\n")
+        program.stdin.flush()
+        self.assertEqual(program.stdout.readline(), "201\n")
+        self.assertEqual(page.uses(), pd.INCOMPLETE)
+        program.stdin.write("\n")
+        self.output(program)
+
     def test_a_child_counts_for_itself(self):
         daemon = self.start_daemon()
         program = self.python(
