@@ -73,6 +73,7 @@
     HOOK(cuStreamBeginCaptureToGraph_ptsz, "cuStreamBeginCaptureToGraph", 12030, 2)                \
     HOOK(cuStreamEndCapture, "cuStreamEndCapture", 10000, 1)                                       \
     HOOK(cuStreamEndCapture_ptsz, "cuStreamEndCapture", 10000, 2)                                  \
+    HOOK(cuStreamDestroy_v2, "cuStreamDestroy", 4000, 1)                                           \
     HOOK(cuStreamSynchronize, "cuStreamSynchronize", 2000, 1)                                      \
     HOOK(cuStreamSynchronize_ptsz, "cuStreamSynchronize", 7000, 2)                                 \
     HOOK(cuCtxSynchronize, "cuCtxSynchronize", 2000, 1)                                            \
@@ -116,6 +117,7 @@ CUresult cuStreamBeginCapture_v2(CUstream stream, int mode);
 CUresult cuStreamBeginCapture_v2_ptsz(CUstream stream, int mode);
 CUresult cuStreamEndCapture(CUstream stream, CUgraph *graph);
 CUresult cuStreamEndCapture_ptsz(CUstream stream, CUgraph *graph);
+CUresult cuStreamDestroy_v2(CUstream stream);
 CUresult cuStreamSynchronize(CUstream stream);
 CUresult cuStreamSynchronize_ptsz(CUstream stream);
 CUresult cuCtxSynchronize(void);

@@ -30,6 +30,7 @@ enum {
     ERROR_INVALID_VALUE = 1,
     ERROR_INVALID_CONTEXT = 201,
     ERROR_ILLEGAL_STATE = 401,
+    ERROR_STREAM_CAPTURE_WRONG_THREAD = 908,
     BLOCKS_MAX = 4096,
     CAPTURES_MAX = 8
 };
@@ -43,7 +44,10 @@ static struct block {
     uint64_t mapped_at;
 } blocks[BLOCKS_MAX];
 static uint64_t pool_reserved, pool_high, pool_used;
-static CUstream captured[CAPTURES_MAX];
+static struct capture {
+    CUstream stream;
+    pthread_t thread; /* that may end it */
+} captures[CAPTURES_MAX];
 
 static int take(uint64_t bytes)
 {
@@ -327,28 +331,53 @@ CUresult cuCtxSynchronize_v2(CUcontext context)
     return context ? synchronise() : ERROR_INVALID_CONTEXT;
 }
 
+static struct capture *find_capture(CUstream stream)
+{
+    for (int i = 0; i < CAPTURES_MAX; i++)
+        if (captures[i].stream == stream)
+            return &captures[i];
+    return NULL;
+}
+
 EXPORT CUresult cuStreamBeginCapture_v2(CUstream stream, int mode);
 CUresult cuStreamBeginCapture_v2(CUstream stream, int mode)
 {
-    for (int i = 0; i < CAPTURES_MAX; i++) {
-        if (captured[i])
-            continue;
-        captured[i] = stream;
-        return CUDA_SUCCESS;
-    }
-    return ERROR_ILLEGAL_STATE;
+    struct capture *capture = find_capture(NULL);
+    if (!capture)
+        return ERROR_ILLEGAL_STATE;
+    *capture = (struct capture){stream, pthread_self()};
+    return CUDA_SUCCESS;
 }
 
 EXPORT CUresult cuStreamEndCapture(CUstream stream, CUgraph *graph);
 CUresult cuStreamEndCapture(CUstream stream, CUgraph *graph)
 {
-    for (int i = 0; i < CAPTURES_MAX; i++) {
-        if (captured[i] != stream)
-            continue;
-        captured[i] = NULL;
-        return CUDA_SUCCESS;
-    }
-    return ERROR_ILLEGAL_STATE;
+    struct capture *capture = find_capture(stream);
+    if (!capture)
+        return ERROR_ILLEGAL_STATE;
+    if (!pthread_equal(capture->thread, pthread_self()))
+        return ERROR_STREAM_CAPTURE_WRONG_THREAD;
+    capture->stream = NULL;
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuStreamIsCapturing(CUstream stream, int *status);
+CUresult cuStreamIsCapturing(CUstream stream, int *status)
+{
+    *status = find_capture(stream) ? CU_STREAM_CAPTURE_STATUS_ACTIVE
+                                   : CU_STREAM_CAPTURE_STATUS_NONE;
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuStreamDestroy_v2(CUstream stream);
+CUresult cuStreamDestroy_v2(CUstream stream)
+{
+    struct capture *capture = find_capture(stream);
+    if (refuses())
+        return ERROR_INVALID_CONTEXT;
+    if (capture)
+        capture->stream = NULL;
+    return CUDA_SUCCESS;
 }
 
 /* ---- code ---- */

@@ -450,6 +450,58 @@ class Waiting(Preload):
         self.assertEqual(self.output(program), ["2", "2"])
         self.assertEqual([wait.bytes for wait in self.daemon.waits], [1500 * MIB])
 
+    def check_capture(self, text, *waits):
+        """Which sizes of failed allocations waited."""
+        self.start_daemon(on_wait=lambda wait: [(pd.FAIL, 0)])
+        program = self.python(
+            f"""
+            init()
+            stream = c.c_void_p(8)
+            assert cuda.cuStreamBeginCapture_v2(stream, 0) == 0
+            {text}
+            """
+        )
+        self.output(program)
+        self.assertEqual([wait.bytes for wait in self.daemon.waits], [mib * MIB for mib in waits])
+
+    def test_a_capture_that_another_thread_cannot_end_goes_on(self):
+        self.check_capture(
+            """
+            end = lambda: os.environ.update(got=str(cuda.cuStreamEndCapture(stream, None)))
+            thread = threading.Thread(target=end)
+            thread.start()
+            thread.join()
+            assert os.environ["got"] == "908"
+            alloc(2000)
+            assert cuda.cuStreamEndCapture(stream, None) == 0
+            alloc(1500)
+            """,
+            1500,
+        )
+
+    def test_a_capture_ends_with_its_stream(self):
+        self.check_capture(
+            """
+            other = c.c_void_p(16)
+            assert cuda.cuStreamDestroy_v2(other) == 0
+            os.environ["PRETEND_CUDA_REFUSES"] = "yes"
+            assert cuda.cuStreamDestroy_v2(stream) == 201
+            del os.environ["PRETEND_CUDA_REFUSES"]
+            alloc(2000)
+            assert cuda.cuStreamDestroy_v2(stream) == 0
+            alloc(1500)
+            """,
+            1500,
+        )
+
+    def test_a_capture_goes_on_when_that_of_another_stream_is_ended(self):
+        self.check_capture(
+            """
+            assert cuda.cuStreamEndCapture(c.c_void_p(16), None) == 401
+            alloc(2000)
+            """
+        )
+
     def test_threads_wait_by_themselves(self):
         self.start_daemon()
         self.gpu.set("used", 900 * MIB)
