@@ -51,6 +51,8 @@
     HOOK(cuMemAllocPitch_v2, "cuMemAllocPitch", 3020, 1)                                           \
     HOOK(cuMemAllocManaged, "cuMemAllocManaged", 6000, 1)                                          \
     HOOK(cuMemFree_v2, "cuMemFree", 3020, 1)                                                       \
+    HOOK(cuMemFreeAsync, "cuMemFreeAsync", 11020, 1)                                               \
+    HOOK(cuMemFreeAsync_ptsz, "cuMemFreeAsync", 11020, 2)                                          \
     HOOK(cuMemCreate, "cuMemCreate", 10020, 1)                                                     \
     HOOK(cuMemRelease, "cuMemRelease", 10020, 1)                                                   \
     HOOK(cuMemMap, "cuMemMap", 10020, 1)                                                           \
@@ -95,6 +97,8 @@ CUresult cuMemAllocPitch_v2(
     CUdeviceptr *at, size_t *pitch, size_t width, size_t height, unsigned element);
 CUresult cuMemAllocManaged(CUdeviceptr *at, size_t bytes, unsigned flags);
 CUresult cuMemFree_v2(CUdeviceptr at);
+CUresult cuMemFreeAsync(CUdeviceptr at, CUstream stream);
+CUresult cuMemFreeAsync_ptsz(CUdeviceptr at, CUstream stream);
 CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t bytes,
     const CUmemAllocationProp *prop, unsigned long long flags);
 CUresult cuMemRelease(CUmemGenericAllocationHandle handle);

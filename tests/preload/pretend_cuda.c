@@ -280,6 +280,19 @@ CUresult cuMemAllocAsync_ptsz(CUdeviceptr *at, size_t bytes, CUstream stream)
     return cuMemAllocAsync(at, bytes, stream);
 }
 
+/* At once, as on a stream without work. */
+EXPORT CUresult cuMemFreeAsync(CUdeviceptr at, CUstream stream);
+CUresult cuMemFreeAsync(CUdeviceptr at, CUstream stream)
+{
+    return release_block(at);
+}
+
+EXPORT CUresult cuMemFreeAsync_ptsz(CUdeviceptr at, CUstream stream);
+CUresult cuMemFreeAsync_ptsz(CUdeviceptr at, CUstream stream)
+{
+    return release_block(at);
+}
+
 EXPORT CUresult cuDeviceGetMemPool(CUmemoryPool *pool, CUdevice device);
 CUresult cuDeviceGetMemPool(CUmemoryPool *pool, CUdevice device)
 {

@@ -552,6 +552,22 @@ class Counting(Preload):
         self.output(program)
         self.assertEqual(page.uses(), 0)
 
+    def test_blocks_that_a_stream_frees(self):
+        daemon = self.start_daemon()
+        program = self.python(
+            """
+            init()
+            blocks = [alloc(10)[1] for i in range(3)]
+            say(cuda.cuMemFreeAsync(c.c_uint64(blocks[0]), None))
+            say(cuda.cuMemFreeAsync_ptsz(c.c_uint64(blocks[1]), None))
+            os.environ["PRETEND_CUDA_REFUSES"] = "yes"
+            say(cuda.cuMemFreeAsync(c.c_uint64(blocks[2]), None))
+            """
+        )
+        self.assertEqual(self.output(program), ["0", "0", "201"])
+        page = daemon.pages[program.pid]
+        self.assertEqual((page.held(), page.peak()), (10 * MIB, 30 * MIB))
+
     def test_the_peak_of_a_killed_process_stays(self):
         daemon = self.start_daemon()
         program = self.python("init(); alloc(321); os.kill(os.getpid(), 9)")
