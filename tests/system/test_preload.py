@@ -174,6 +174,26 @@ class Found(Preload):
     def test_its_memory_is_the_drivers_without_a_daemon(self):
         self.assertEqual(self.output(self.probe("dlsym", "alloc", "600", "600")), ["0", "2"])
 
+    def test_the_environment_is_read_once_in_each_process(self):
+        """A thread of the program may change it later. The child is that of a fork server: it gets
+        the environment of its task after the fork."""
+        self.start_daemon(on_wait=lambda wait: [(pd.FAIL, 0)])
+        program = self.python(
+            """
+            init()
+            alloc(1)
+            os.environ["COLLOC_TASK_ID"] = "8"
+            if os.fork() == 0:
+                alloc(2000)
+                os._exit(0)
+            os.wait()
+            os.environ["COLLOC_PRELOAD_SOCKET"] = "/none"
+            alloc(2000)
+            """
+        )
+        self.output(program)
+        self.assertEqual([wait.task for wait in self.daemon.waits], [8, 7])
+
     def test_programs_without_cuda(self):
         plain = subprocess.run(
             ["sh", "-c", "echo out; echo err >&2; exit 3"],
