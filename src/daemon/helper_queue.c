@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 
 #include "base/clock.h"
@@ -59,10 +60,23 @@ static void unlink_entry(struct entry **list, const struct entry *entry)
         *list = entry->next;
 }
 
+/* A process of the user may write to the shared memory at any time. What is checked must be what is
+ * used later, so the owner gets a copy. */
+static void *copy_answer(const struct entry *entry)
+{
+    void *copy = malloc(entry->work.answer_size);
+    return copy ? memcpy(copy, entry->answer, entry->work.answer_size) : NULL;
+}
+
 /* The entry is in no list any more. */
 static void finish_entry(struct entry *entry, int r, const struct fault *fault)
 {
-    entry->work.on_done(entry->work.context, r, r == 0 ? entry->answer : NULL, fault);
+    struct fault words = *fault;
+    void *copy = r == 0 ? copy_answer(entry) : NULL;
+    if (r == 0 && !copy)
+        r = fault_set(&words, ENOMEM, "out of memory");
+    entry->work.on_done(entry->work.context, r, copy, &words);
+    free(copy);
     if (entry->answer)
         munmap(entry->answer, entry->work.answer_size);
     free(entry);

@@ -43,7 +43,8 @@ struct helper_work {
         struct fault *fault);
 
     /*
-     * answer: borrowed; NULL unless r is 0. The user may control the helper: it is to be checked
+     * answer: borrowed; NULL unless r is 0. A copy, which the helper cannot change any more; the
+     *         user may control the helper: it is to be checked
      * r:      0; HELPER_QUEUE_BUSY; what `run` returned; -ETIMEDOUT; -EIO: the helper died;
      *         -ECANCELED; -ENOMEM; another -errno of the fork. With a fault
      */

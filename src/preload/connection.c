@@ -11,6 +11,13 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+/* From the environment. */
+static struct {
+    char socket[sizeof(((struct sockaddr_un *)NULL)->sun_path)]; /* empty: none that fits */
+    uint64_t task;                                               /* 0: none */
+    uint32_t attempt;
+} place;
+
 /* A decimal number in the environment; 0: none. */
 static uint64_t number_of(const char *variable)
 {
@@ -21,14 +28,23 @@ static uint64_t number_of(const char *variable)
     return number;
 }
 
+void connection_read_environment(void)
+{
+    const char *path = getenv(PRELOAD_SOCKET_VARIABLE);
+    size_t length = path ? strlen(path) : 0;
+    memset(&place, 0, sizeof(place));
+    if (path && length < sizeof(place.socket))
+        memcpy(place.socket, path, length);
+    place.task = number_of(PRELOAD_TASK_VARIABLE);
+    place.attempt = (uint32_t)number_of(PRELOAD_ATTEMPT_VARIABLE);
+}
+
 int connection_open(void)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
-    const char *path = getenv(PRELOAD_SOCKET_VARIABLE);
-    size_t length = path ? strlen(path) : 0;
-    if (length == 0 || length >= sizeof(address.sun_path) || !number_of(PRELOAD_TASK_VARIABLE))
+    if (!place.socket[0] || !place.task)
         return -1;
-    memcpy(address.sun_path, path, length);
+    memcpy(address.sun_path, place.socket, sizeof(address.sun_path));
     int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0)
         return -1;
@@ -41,8 +57,8 @@ int connection_open(void)
 
 bool connection_send(int socket, struct preload_message *message)
 {
-    message->task = number_of(PRELOAD_TASK_VARIABLE);
-    message->attempt = (uint32_t)number_of(PRELOAD_ATTEMPT_VARIABLE);
+    message->task = place.task;
+    message->attempt = place.attempt;
     return send(socket, message, sizeof(*message), MSG_NOSIGNAL) == (ssize_t)sizeof(*message);
 }
 

@@ -8,7 +8,11 @@
 
 #include "preload/protocol.h"
 
-/* Connects to the daemon that the environment names. Returns a descriptor, or -1: there is none, or
+/* Reads once in a process where its daemon is, and which task it is: the program may change the
+ * environment in any thread, at any time. To be called before the others, by one thread. */
+void connection_read_environment(void);
+
+/* Connects to the daemon that the environment named. Returns a descriptor, or -1: there is none, or
  * this process is no task. */
 int connection_open(void);
 

@@ -51,6 +51,8 @@
     HOOK(cuMemAllocPitch_v2, "cuMemAllocPitch", 3020, 1)                                           \
     HOOK(cuMemAllocManaged, "cuMemAllocManaged", 6000, 1)                                          \
     HOOK(cuMemFree_v2, "cuMemFree", 3020, 1)                                                       \
+    HOOK(cuMemFreeAsync, "cuMemFreeAsync", 11020, 1)                                               \
+    HOOK(cuMemFreeAsync_ptsz, "cuMemFreeAsync", 11020, 2)                                          \
     HOOK(cuMemCreate, "cuMemCreate", 10020, 1)                                                     \
     HOOK(cuMemRelease, "cuMemRelease", 10020, 1)                                                   \
     HOOK(cuMemMap, "cuMemMap", 10020, 1)                                                           \
@@ -73,6 +75,7 @@
     HOOK(cuStreamBeginCaptureToGraph_ptsz, "cuStreamBeginCaptureToGraph", 12030, 2)                \
     HOOK(cuStreamEndCapture, "cuStreamEndCapture", 10000, 1)                                       \
     HOOK(cuStreamEndCapture_ptsz, "cuStreamEndCapture", 10000, 2)                                  \
+    HOOK(cuStreamDestroy_v2, "cuStreamDestroy", 4000, 1)                                           \
     HOOK(cuStreamSynchronize, "cuStreamSynchronize", 2000, 1)                                      \
     HOOK(cuStreamSynchronize_ptsz, "cuStreamSynchronize", 7000, 2)                                 \
     HOOK(cuCtxSynchronize, "cuCtxSynchronize", 2000, 1)                                            \
@@ -94,6 +97,8 @@ CUresult cuMemAllocPitch_v2(
     CUdeviceptr *at, size_t *pitch, size_t width, size_t height, unsigned element);
 CUresult cuMemAllocManaged(CUdeviceptr *at, size_t bytes, unsigned flags);
 CUresult cuMemFree_v2(CUdeviceptr at);
+CUresult cuMemFreeAsync(CUdeviceptr at, CUstream stream);
+CUresult cuMemFreeAsync_ptsz(CUdeviceptr at, CUstream stream);
 CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t bytes,
     const CUmemAllocationProp *prop, unsigned long long flags);
 CUresult cuMemRelease(CUmemGenericAllocationHandle handle);
@@ -116,6 +121,7 @@ CUresult cuStreamBeginCapture_v2(CUstream stream, int mode);
 CUresult cuStreamBeginCapture_v2_ptsz(CUstream stream, int mode);
 CUresult cuStreamEndCapture(CUstream stream, CUgraph *graph);
 CUresult cuStreamEndCapture_ptsz(CUstream stream, CUgraph *graph);
+CUresult cuStreamDestroy_v2(CUstream stream);
 CUresult cuStreamSynchronize(CUstream stream);
 CUresult cuStreamSynchronize_ptsz(CUstream stream);
 CUresult cuCtxSynchronize(void);

@@ -104,16 +104,19 @@ static bool is_over_cap(struct memory_wait *wait, uint64_t fresh_bytes)
         (RESULT) = is_over_cap(WAIT, FRESH_BYTES) ? CUDA_ERROR_OUT_OF_MEMORY : (CALL);             \
     } while ((RESULT) == CUDA_ERROR_OUT_OF_MEMORY && memory_wait_after_failure(WAIT))
 
+static void add_block(struct process_state *state, CUdeviceptr at, uint64_t bytes, int device)
+{
+    futex_lock(&state->lock);
+    ledger_add_block(&state->ledger, at, bytes, device);
+    process_publish(state, device);
+    futex_unlock(&state->lock);
+}
+
 static void count_block(struct memory_wait *wait, CUresult r, CUdeviceptr at, uint64_t bytes)
 {
-    struct process_state *state = wait->state;
     memory_wait_end(wait, r == CUDA_SUCCESS);
-    if (r != CUDA_SUCCESS)
-        return;
-    futex_lock(&state->lock);
-    ledger_add_block(&state->ledger, at, bytes, wait->device);
-    process_publish(state, wait->device);
-    futex_unlock(&state->lock);
+    if (r == CUDA_SUCCESS)
+        add_block(wait->state, at, bytes, wait->device);
 }
 
 static void set_flag(enum preload_flag flag)
@@ -158,27 +161,56 @@ CUresult cuMemAllocManaged(CUdeviceptr *at, size_t bytes, unsigned flags)
     return HOOK_CALL(cuMemAllocManaged)(at, bytes, flags);
 }
 
+/* A block while the driver frees it. */
+struct freed_block {
+    struct process_state *state; /* NULL: it was not counted, as memory of a pool */
+    CUdeviceptr at;
+    uint64_t bytes;
+    int device;
+};
+
 /* Forgotten first: once it is free, another thread may get the same address. */
+static struct freed_block begin_free(CUdeviceptr at)
+{
+    struct freed_block block = {.at = at};
+    struct process_state *state = process_state_peek();
+    if (!state)
+        return block;
+    futex_lock(&state->lock);
+    block.bytes = ledger_remove_block(&state->ledger, at, &block.device);
+    if (block.bytes) {
+        block.state = state;
+        process_publish(state, block.device);
+    }
+    futex_unlock(&state->lock);
+    return block;
+}
+
+static CUresult end_free(CUresult r, const struct freed_block *block)
+{
+    if (r != CUDA_SUCCESS && block->state)
+        add_block(block->state, block->at, block->bytes, block->device);
+    return r;
+}
+
 CUresult cuMemFree_v2(CUdeviceptr at)
 {
-    struct process_state *state = process_state_peek();
-    uint64_t bytes = 0;
-    int device = 0;
-    if (state) {
-        futex_lock(&state->lock);
-        bytes = ledger_remove_block(&state->ledger, at, &device);
-        if (bytes)
-            process_publish(state, device);
-        futex_unlock(&state->lock);
-    }
-    CUresult r = HOOK_CALL(cuMemFree_v2)(at);
-    if (r != CUDA_SUCCESS && bytes) {
-        futex_lock(&state->lock);
-        ledger_add_block(&state->ledger, at, bytes, device);
-        process_publish(state, device);
-        futex_unlock(&state->lock);
-    }
-    return r;
+    struct freed_block block = begin_free(at);
+    return end_free(HOOK_CALL(cuMemFree_v2)(at), &block);
+}
+
+/* It frees blocks of cuMemAlloc, too: when the stream reaches it, so that less may be counted for a
+ * moment than is held. */
+CUresult cuMemFreeAsync(CUdeviceptr at, CUstream stream)
+{
+    struct freed_block block = begin_free(at);
+    return end_free(HOOK_CALL(cuMemFreeAsync)(at, stream), &block);
+}
+
+CUresult cuMemFreeAsync_ptsz(CUdeviceptr at, CUstream stream)
+{
+    struct freed_block block = begin_free(at);
+    return end_free(HOOK_CALL(cuMemFreeAsync_ptsz)(at, stream), &block);
 }
 
 /* ---- physical memory and its mappings ---- */
@@ -202,22 +234,27 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t bytes,
     return r;
 }
 
-static void publish_all(struct process_state *state)
-{
-    for (int i = 0; i < PRELOAD_DEVICES_MAX; i++)
-        if (state->ledger.devices[i].peak_bytes)
-            process_publish(state, i);
-}
-
-/* The driver does not use a handle again before all that refer to it are gone. */
+/* Forgotten first, as a block: without mappings, the driver uses the handle again. */
 CUresult cuMemRelease(CUmemGenericAllocationHandle handle)
 {
-    CUresult r = HOOK_CALL(cuMemRelease)(handle);
     struct process_state *state = process_state_peek();
-    if (r == CUDA_SUCCESS && state) {
+    uint64_t bytes = 0;
+    int device = 0;
+    if (state) {
         futex_lock(&state->lock);
-        ledger_release_handle(&state->ledger, handle);
-        publish_all(state);
+        bytes = ledger_release_handle(&state->ledger, handle, &device);
+        if (bytes)
+            process_publish(state, device);
+        futex_unlock(&state->lock);
+    }
+    CUresult r = HOOK_CALL(cuMemRelease)(handle);
+    if (r != CUDA_SUCCESS && state) {
+        futex_lock(&state->lock);
+        if (bytes)
+            ledger_add_handle(&state->ledger, handle, bytes, device);
+        else
+            ledger_retain_handle(&state->ledger, handle);
+        process_publish(state, device);
         futex_unlock(&state->lock);
     }
     return r;
@@ -237,13 +274,29 @@ CUresult cuMemMap(CUdeviceptr at, size_t bytes, size_t offset, CUmemGenericAlloc
     return r;
 }
 
+static void publish_all(struct process_state *state)
+{
+    for (int i = 0; i < PRELOAD_DEVICES_MAX; i++)
+        if (state->ledger.devices[i].peak_bytes)
+            process_publish(state, i);
+}
+
+/* Forgotten first: the driver uses the addresses again, and handles that have no other reference.
+ * If it refuses, which of the mappings are still there is not known. */
 CUresult cuMemUnmap(CUdeviceptr at, size_t bytes)
 {
-    CUresult r = HOOK_CALL(cuMemUnmap)(at, bytes);
     struct process_state *state = process_state_peek();
-    if (r == CUDA_SUCCESS && state) {
+    size_t n = 0;
+    if (state) {
         futex_lock(&state->lock);
-        ledger_unmap(&state->ledger, at, bytes);
+        n = ledger_unmap(&state->ledger, at, bytes);
+        publish_all(state);
+        futex_unlock(&state->lock);
+    }
+    CUresult r = HOOK_CALL(cuMemUnmap)(at, bytes);
+    if (r != CUDA_SUCCESS && n > 0) {
+        futex_lock(&state->lock);
+        state->ledger.incomplete = true;
         publish_all(state);
         futex_unlock(&state->lock);
     }

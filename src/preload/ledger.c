@@ -111,6 +111,17 @@ static bool knows_device(struct ledger *ledger, int device)
     return false;
 }
 
+/* Forgets the memory of a block or handle, whichever the entry is. */
+static uint64_t forget_memory(struct ledger *ledger, struct ledger_entry *entry, int *ret_device)
+{
+    uint64_t bytes = entry->bytes;
+    ledger->devices[entry->device].held_bytes -= bytes;
+    if (ret_device)
+        *ret_device = entry->device;
+    erase_entry(ledger, entry);
+    return bytes;
+}
+
 void ledger_add_block(struct ledger *ledger, uint64_t address, uint64_t bytes, int device)
 {
     if (!knows_device(ledger, device))
@@ -125,14 +136,7 @@ void ledger_add_block(struct ledger *ledger, uint64_t address, uint64_t bytes, i
 uint64_t ledger_remove_block(struct ledger *ledger, uint64_t address, int *ret_device)
 {
     struct ledger_entry *entry = find_entry(ledger, ENTRY_BLOCK, address);
-    if (!entry)
-        return 0;
-    uint64_t bytes = entry->bytes;
-    ledger->devices[entry->device].held_bytes -= bytes;
-    if (ret_device)
-        *ret_device = entry->device;
-    erase_entry(ledger, entry);
-    return bytes;
+    return entry ? forget_memory(ledger, entry, ret_device) : 0;
 }
 
 /* The hole may be filled by a later entry, so its place is looked at again. */
@@ -153,10 +157,8 @@ void ledger_add_handle(struct ledger *ledger, uint64_t handle, uint64_t bytes, i
     if (!knows_device(ledger, device))
         return;
     struct ledger_entry *before = find_entry(ledger, ENTRY_HANDLE, handle);
-    if (before) {
-        ledger->devices[before->device].held_bytes -= before->bytes;
-        erase_entry(ledger, before);
-    }
+    if (before)
+        forget_memory(ledger, before, NULL);
     if (add_entry(ledger, (struct ledger_entry){.key = handle,
                               .bytes = bytes,
                               .references = 1,
@@ -172,13 +174,12 @@ void ledger_retain_handle(struct ledger *ledger, uint64_t handle)
         entry->references++;
 }
 
-void ledger_release_handle(struct ledger *ledger, uint64_t handle)
+uint64_t ledger_release_handle(struct ledger *ledger, uint64_t handle, int *ret_device)
 {
     struct ledger_entry *entry = find_entry(ledger, ENTRY_HANDLE, handle);
     if (!entry || --entry->references > 0)
-        return;
-    ledger->devices[entry->device].held_bytes -= entry->bytes;
-    erase_entry(ledger, entry);
+        return 0;
+    return forget_memory(ledger, entry, ret_device);
 }
 
 void ledger_map(struct ledger *ledger, uint64_t address, uint64_t bytes, uint64_t handle)
@@ -191,9 +192,10 @@ void ledger_map(struct ledger *ledger, uint64_t address, uint64_t bytes, uint64_
         ledger_retain_handle(ledger, handle);
 }
 
-void ledger_unmap(struct ledger *ledger, uint64_t address, uint64_t bytes)
+size_t ledger_unmap(struct ledger *ledger, uint64_t address, uint64_t bytes)
 {
     uint64_t at = address;
+    size_t n = 0;
     while (at - address < bytes) {
         struct ledger_entry *entry = find_entry(ledger, ENTRY_MAPPING, at);
         if (!entry) {
@@ -203,6 +205,8 @@ void ledger_unmap(struct ledger *ledger, uint64_t address, uint64_t bytes)
         uint64_t handle = entry->handle;
         at += entry->bytes;
         erase_entry(ledger, entry);
-        ledger_release_handle(ledger, handle);
+        ledger_release_handle(ledger, handle, NULL);
+        n++;
     }
+    return n;
 }

@@ -48,14 +48,22 @@ void ledger_remove_blocks_of(struct ledger *ledger, int device);
 /* Counts physical memory with one reference. */
 void ledger_add_handle(struct ledger *ledger, uint64_t handle, uint64_t bytes, int device);
 
-/* Adds or takes one reference of a handle; unknown handles (imported ones) are left alone. The
- * memory is forgotten with its last reference. */
+/* Adds one reference of a handle; unknown handles (imported ones) are left alone. */
 void ledger_retain_handle(struct ledger *ledger, uint64_t handle);
-void ledger_release_handle(struct ledger *ledger, uint64_t handle);
 
-/* Notes that a handle is mapped at an address, which is a reference; and that all mappings within a
- * range are gone. */
+/*
+ * Takes one reference of a handle, and forgets its memory with the last one.
+ *
+ * ret_device: may be NULL; of memory that was forgotten.
+ *
+ * Returns the bytes that were forgotten, or 0: there is another reference, or it is not known.
+ */
+uint64_t ledger_release_handle(struct ledger *ledger, uint64_t handle, int *ret_device);
+
+/* Notes that a handle is mapped at an address, which is a reference. */
 void ledger_map(struct ledger *ledger, uint64_t address, uint64_t bytes, uint64_t handle);
-void ledger_unmap(struct ledger *ledger, uint64_t address, uint64_t bytes);
+
+/* Forgets all mappings within a range. Returns how many there were. */
+size_t ledger_unmap(struct ledger *ledger, uint64_t address, uint64_t bytes);
 
 #endif

@@ -180,6 +180,7 @@ static bool begin_state(struct process_state *state)
         return false;
     atomic_store(&state->page, page);
     call_stubs_use(page);
+    connection_read_environment();
     say_hello(state);
     if (state->socket >= 0 && !listen_to(state, WELCOME_WAIT_MS)) {
         close(state->socket);

@@ -15,13 +15,14 @@
 #include "preload/ledger.h"
 #include "preload/page.h"
 
-enum { POOLS_MAX = 16 };
+/* Captures: chosen, more than a program has at a time. */
+enum { POOLS_MAX = 16, CAPTURES_MAX = 64 };
 
 struct process_state {
     _Atomic uint32_t status; /* private to process_state.c */
     _Atomic(struct preload_page *)
         page;                           /* never NULL; changes when another daemon hands one over */
-    _Atomic uint32_t captures;          /* streams that are being captured */
+    _Atomic uint32_t captures;          /* streams that are being captured; read without the lock */
     _Atomic uint64_t beat_ms, pools_ms; /* of the last beat, and of the last look at the pools */
 
     _Atomic uint32_t lock; /* a futex_lock; for all that follows */
@@ -32,6 +33,7 @@ struct process_state {
         bool is_own; /* the program created it; otherwise the GPU's own */
         uint64_t held_bytes, peak_bytes;
     } pools[POOLS_MAX];
+    void *captured[CAPTURES_MAX]; /* their CUstream; NULL: unused */
     unsigned char uuids[PRELOAD_DEVICES_MAX][16];
     _Atomic uint32_t known_uuids; /* a bit for each that was read */
     int socket;                   /* the connection to the daemon; -1: none */

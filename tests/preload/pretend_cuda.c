@@ -12,6 +12,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,20 +30,24 @@ enum {
     ERROR_INVALID_VALUE = 1,
     ERROR_INVALID_CONTEXT = 201,
     ERROR_ILLEGAL_STATE = 401,
+    ERROR_STREAM_CAPTURE_WRONG_THREAD = 908,
     BLOCKS_MAX = 4096,
     CAPTURES_MAX = 8
 };
 
 static struct pretend_gpu *gpu;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static uint64_t next_address = UINT64_C(0x7f0000000000);
+static uint64_t next_address = UINT64_C(0x7f0000000000), free_address; /* the last; 0: none */
 static struct block {
     uint64_t at, bytes;
     int references; /* of physical memory; a block has one */
     uint64_t mapped_at;
 } blocks[BLOCKS_MAX];
 static uint64_t pool_reserved, pool_high, pool_used;
-static CUstream captured[CAPTURES_MAX];
+static struct capture {
+    CUstream stream;
+    pthread_t thread; /* that may end it */
+} captures[CAPTURES_MAX];
 
 static int take(uint64_t bytes)
 {
@@ -74,24 +79,45 @@ static CUresult take_block(uint64_t *ret_at, uint64_t bytes)
     struct block *block = find_block(0);
     CUresult r = !gpu ? ERROR_INVALID_CONTEXT : !block ? CUDA_ERROR_OUT_OF_MEMORY : take(bytes);
     if (r == CUDA_SUCCESS) {
-        *block = (struct block){next_address, bytes, 1, 0};
-        next_address += (bytes + 0x1fffff) / 0x200000 * 0x200000;
+        *block = (struct block){free_address ? free_address : next_address, bytes, 1, 0};
+        if (!free_address)
+            next_address += (bytes + 0x1fffff) / 0x200000 * 0x200000;
+        free_address = 0;
         *ret_at = block->at;
     }
     pthread_mutex_unlock(&lock);
     return r;
 }
 
-/* One reference less. */
+static void wait_while_busy(void)
+{
+    atomic_fetch_add(&gpu->synchronising, 1);
+    while (atomic_load(&gpu->busy))
+        usleep(1000);
+    atomic_fetch_sub(&gpu->synchronising, 1);
+}
+
+/* Whether nothing is released now. */
+static bool refuses(void)
+{
+    return getenv("PRETEND_CUDA_REFUSES");
+}
+
+/* One reference less. The last address that is free is used again at once. */
 static CUresult release_block(uint64_t at)
 {
+    if (refuses())
+        return ERROR_INVALID_CONTEXT;
     pthread_mutex_lock(&lock);
     struct block *block = at ? find_block(at) : NULL;
     if (block && --block->references == 0) {
         give_back(block->bytes);
         *block = (struct block){0};
+        free_address = at;
     }
     pthread_mutex_unlock(&lock);
+    if (block)
+        wait_while_busy();
     return block ? CUDA_SUCCESS : ERROR_INVALID_VALUE;
 }
 
@@ -221,6 +247,8 @@ CUresult cuMemMap(CUdeviceptr at, size_t bytes, size_t offset, CUmemGenericAlloc
 EXPORT CUresult cuMemUnmap(CUdeviceptr at, size_t bytes);
 CUresult cuMemUnmap(CUdeviceptr at, size_t bytes)
 {
+    if (refuses())
+        return ERROR_INVALID_CONTEXT;
     for (int i = 0; i < BLOCKS_MAX; i++) {
         if (!blocks[i].at || blocks[i].mapped_at < at || blocks[i].mapped_at - at >= bytes)
             continue;
@@ -252,6 +280,19 @@ CUresult cuMemAllocAsync_ptsz(CUdeviceptr *at, size_t bytes, CUstream stream)
     return cuMemAllocAsync(at, bytes, stream);
 }
 
+/* At once, as on a stream without work. */
+EXPORT CUresult cuMemFreeAsync(CUdeviceptr at, CUstream stream);
+CUresult cuMemFreeAsync(CUdeviceptr at, CUstream stream)
+{
+    return release_block(at);
+}
+
+EXPORT CUresult cuMemFreeAsync_ptsz(CUdeviceptr at, CUstream stream);
+CUresult cuMemFreeAsync_ptsz(CUdeviceptr at, CUstream stream)
+{
+    return release_block(at);
+}
+
 EXPORT CUresult cuDeviceGetMemPool(CUmemoryPool *pool, CUdevice device);
 CUresult cuDeviceGetMemPool(CUmemoryPool *pool, CUdevice device)
 {
@@ -273,12 +314,9 @@ CUresult cuMemPoolGetAttribute(CUmemoryPool pool, int attribute, void *value)
 
 static CUresult synchronise(void)
 {
-    atomic_fetch_add(&gpu->synchronising, 1);
     if (atomic_load(&gpu->suspended))
         raise(SIGSEGV);
-    while (atomic_load(&gpu->busy))
-        usleep(1000);
-    atomic_fetch_sub(&gpu->synchronising, 1);
+    wait_while_busy();
     return CUDA_SUCCESS;
 }
 
@@ -306,28 +344,53 @@ CUresult cuCtxSynchronize_v2(CUcontext context)
     return context ? synchronise() : ERROR_INVALID_CONTEXT;
 }
 
+static struct capture *find_capture(CUstream stream)
+{
+    for (int i = 0; i < CAPTURES_MAX; i++)
+        if (captures[i].stream == stream)
+            return &captures[i];
+    return NULL;
+}
+
 EXPORT CUresult cuStreamBeginCapture_v2(CUstream stream, int mode);
 CUresult cuStreamBeginCapture_v2(CUstream stream, int mode)
 {
-    for (int i = 0; i < CAPTURES_MAX; i++) {
-        if (captured[i])
-            continue;
-        captured[i] = stream;
-        return CUDA_SUCCESS;
-    }
-    return ERROR_ILLEGAL_STATE;
+    struct capture *capture = find_capture(NULL);
+    if (!capture)
+        return ERROR_ILLEGAL_STATE;
+    *capture = (struct capture){stream, pthread_self()};
+    return CUDA_SUCCESS;
 }
 
 EXPORT CUresult cuStreamEndCapture(CUstream stream, CUgraph *graph);
 CUresult cuStreamEndCapture(CUstream stream, CUgraph *graph)
 {
-    for (int i = 0; i < CAPTURES_MAX; i++) {
-        if (captured[i] != stream)
-            continue;
-        captured[i] = NULL;
-        return CUDA_SUCCESS;
-    }
-    return ERROR_ILLEGAL_STATE;
+    struct capture *capture = find_capture(stream);
+    if (!capture)
+        return ERROR_ILLEGAL_STATE;
+    if (!pthread_equal(capture->thread, pthread_self()))
+        return ERROR_STREAM_CAPTURE_WRONG_THREAD;
+    capture->stream = NULL;
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuStreamIsCapturing(CUstream stream, int *status);
+CUresult cuStreamIsCapturing(CUstream stream, int *status)
+{
+    *status = find_capture(stream) ? CU_STREAM_CAPTURE_STATUS_ACTIVE
+                                   : CU_STREAM_CAPTURE_STATUS_NONE;
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuStreamDestroy_v2(CUstream stream);
+CUresult cuStreamDestroy_v2(CUstream stream)
+{
+    struct capture *capture = find_capture(stream);
+    if (refuses())
+        return ERROR_INVALID_CONTEXT;
+    if (capture)
+        capture->stream = NULL;
+    return CUDA_SUCCESS;
 }
 
 /* ---- code ---- */

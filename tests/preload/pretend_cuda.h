@@ -11,7 +11,8 @@ struct pretend_gpu {
     _Atomic uint64_t total_bytes, used_bytes;
     _Atomic uint64_t tries, refusals; /* of allocations */
     _Atomic uint64_t suspended;       /* a synchronising call is a crash */
-    _Atomic uint64_t busy;            /* synchronising calls do not return */
+    _Atomic uint64_t busy;            /* synchronising calls do not return; nor do those that free
+                                         memory, when it is free */
     _Atomic uint64_t synchronising;   /* how many calls are at it */
     uint64_t context_bytes;
     unsigned char uuid[16];

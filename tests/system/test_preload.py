@@ -174,6 +174,26 @@ class Found(Preload):
     def test_its_memory_is_the_drivers_without_a_daemon(self):
         self.assertEqual(self.output(self.probe("dlsym", "alloc", "600", "600")), ["0", "2"])
 
+    def test_the_environment_is_read_once_in_each_process(self):
+        """A thread of the program may change it later. The child is that of a fork server: it gets
+        the environment of its task after the fork."""
+        self.start_daemon(on_wait=lambda wait: [(pd.FAIL, 0)])
+        program = self.python(
+            """
+            init()
+            alloc(1)
+            os.environ["COLLOC_TASK_ID"] = "8"
+            if os.fork() == 0:
+                alloc(2000)
+                os._exit(0)
+            os.wait()
+            os.environ["COLLOC_PRELOAD_SOCKET"] = "/none"
+            alloc(2000)
+            """
+        )
+        self.output(program)
+        self.assertEqual([wait.task for wait in self.daemon.waits], [8, 7])
+
     def test_programs_without_cuda(self):
         plain = subprocess.run(
             ["sh", "-c", "echo out; echo err >&2; exit 3"],
@@ -450,6 +470,58 @@ class Waiting(Preload):
         self.assertEqual(self.output(program), ["2", "2"])
         self.assertEqual([wait.bytes for wait in self.daemon.waits], [1500 * MIB])
 
+    def check_capture(self, text, *waits):
+        """Which sizes of failed allocations waited."""
+        self.start_daemon(on_wait=lambda wait: [(pd.FAIL, 0)])
+        program = self.python(
+            f"""
+            init()
+            stream = c.c_void_p(8)
+            assert cuda.cuStreamBeginCapture_v2(stream, 0) == 0
+            {text}
+            """
+        )
+        self.output(program)
+        self.assertEqual([wait.bytes for wait in self.daemon.waits], [mib * MIB for mib in waits])
+
+    def test_a_capture_that_another_thread_cannot_end_goes_on(self):
+        self.check_capture(
+            """
+            end = lambda: os.environ.update(got=str(cuda.cuStreamEndCapture(stream, None)))
+            thread = threading.Thread(target=end)
+            thread.start()
+            thread.join()
+            assert os.environ["got"] == "908"
+            alloc(2000)
+            assert cuda.cuStreamEndCapture(stream, None) == 0
+            alloc(1500)
+            """,
+            1500,
+        )
+
+    def test_a_capture_ends_with_its_stream(self):
+        self.check_capture(
+            """
+            other = c.c_void_p(16)
+            assert cuda.cuStreamDestroy_v2(other) == 0
+            os.environ["PRETEND_CUDA_REFUSES"] = "yes"
+            assert cuda.cuStreamDestroy_v2(stream) == 201
+            del os.environ["PRETEND_CUDA_REFUSES"]
+            alloc(2000)
+            assert cuda.cuStreamDestroy_v2(stream) == 0
+            alloc(1500)
+            """,
+            1500,
+        )
+
+    def test_a_capture_goes_on_when_that_of_another_stream_is_ended(self):
+        self.check_capture(
+            """
+            assert cuda.cuStreamEndCapture(c.c_void_p(16), None) == 401
+            alloc(2000)
+            """
+        )
+
     def test_threads_wait_by_themselves(self):
         self.start_daemon()
         self.gpu.set("used", 900 * MIB)
@@ -499,6 +571,22 @@ class Counting(Preload):
         program.stdin.write("\n")
         self.output(program)
         self.assertEqual(page.uses(), 0)
+
+    def test_blocks_that_a_stream_frees(self):
+        daemon = self.start_daemon()
+        program = self.python(
+            """
+            init()
+            blocks = [alloc(10)[1] for i in range(3)]
+            say(cuda.cuMemFreeAsync(c.c_uint64(blocks[0]), None))
+            say(cuda.cuMemFreeAsync_ptsz(c.c_uint64(blocks[1]), None))
+            os.environ["PRETEND_CUDA_REFUSES"] = "yes"
+            say(cuda.cuMemFreeAsync(c.c_uint64(blocks[2]), None))
+            """
+        )
+        self.assertEqual(self.output(program), ["0", "0", "201"])
+        page = daemon.pages[program.pid]
+        self.assertEqual((page.held(), page.peak()), (10 * MIB, 30 * MIB))
 
     def test_the_peak_of_a_killed_process_stays(self):
         daemon = self.start_daemon()
@@ -550,6 +638,65 @@ class Counting(Preload):
         self.assertEqual(page.held(), 16 * MIB)
         self.assertEqual(self.gpu.get("used"), 16 * MIB)
         self.assertLessEqual(page.peak(), 16 * MIB + 8 * 2 * MIB)
+
+    def check_reuse(self, setup, give_back, take):
+        """Another thread gets what the driver has freed before the call that frees it returns."""
+        daemon = self.start_daemon()
+        program = self.python(
+            f"""
+            init()
+            {setup}
+            say("ready"); input()
+            thread = threading.Thread(target=lambda: say({give_back}))
+            thread.start()
+            input()
+            say({take}[1] == at); input()
+            """
+        )
+        answer = lambda: (program.stdin.write("\n"), program.stdin.flush())  # noqa: E731
+        self.assertEqual(program.stdout.readline(), "ready\n")
+        self.gpu.set("busy", 1)
+        answer()
+        daemon.wait_until(lambda: self.gpu.get("synchronising") == 1)
+        answer()
+        self.assertEqual(program.stdout.readline(), "True\n")
+        self.gpu.set("busy", 0)
+        self.assertEqual(program.stdout.readline(), "0\n")
+        self.assertEqual(daemon.pages[program.pid].held(), 30 * MIB)
+        answer()
+        self.output(program)
+
+    def test_an_address_that_another_thread_gets_at_once(self):
+        self.check_reuse("at = alloc(20)[1]", "free(at)", "alloc(30)")
+
+    def test_a_handle_that_another_thread_gets_at_once(self):
+        self.check_reuse("at = create(20)[1]", "release(at)", "create(30)")
+
+    def test_a_mapped_handle_that_another_thread_gets_at_once(self):
+        setup = "at = create(20)[1]; map_at(1 << 40, 20, at); release(at)"
+        self.check_reuse(setup, "unmap(1 << 40, 20)", "create(30)")
+
+    def test_what_the_driver_does_not_free_is_still_held(self):
+        daemon = self.start_daemon()
+        program = self.python(
+            """
+            init()
+            block, handle, mapped = alloc(1)[1], create(2)[1], create(4)[1]
+            map_at(1 << 40, 4, mapped)
+            os.environ["PRETEND_CUDA_REFUSES"] = "yes"
+            say(free(block), release(handle), release(mapped)); input()
+            say(unmap(1 << 40, 4)); input()
+            """
+        )
+        self.assertEqual(program.stdout.readline(), "201 201 201\n")
+        page = daemon.pages[program.pid]
+        self.assertEqual((page.held(), page.uses()), (7 * MIB, 0))
+        program.stdin.write("\n")
+        program.stdin.flush()
+        self.assertEqual(program.stdout.readline(), "201\n")
+        self.assertEqual(page.uses(), pd.INCOMPLETE)
+        program.stdin.write("\n")
+        self.output(program)
 
     def test_a_child_counts_for_itself(self):
         daemon = self.start_daemon()

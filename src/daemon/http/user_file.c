@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A read is work for a queue of helpers (daemon/helper_queue.h): the piece is the memory that is
- * shared with the helper. */
+/* A read is work for a queue of helpers (daemon/helper_queue.h), whose answer is the piece. */
 #include "daemon/http/user_file.h"
 
 #include <errno.h>

@@ -24,7 +24,7 @@ enum {
     USER_FILE_HELPERS_PER_USER = 8,
 };
 
-/* In memory that is shared with the helper. */
+/* The helper's answer. */
 struct user_file_piece {
     int64_t offset; /* of `data` in the file, in bytes */
     int64_t size;   /* of `data`: less than its capacity at the file's end */

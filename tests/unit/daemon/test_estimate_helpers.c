@@ -26,7 +26,7 @@ enum { LIMIT_MS = 20000, SHORT_LIMIT_MS = 1000 };
 struct outcome {
     bool is_done;
     int r;
-    int64_t batch;
+    int64_t batch, batch_later;
     char fault[sizeof((struct fault *)NULL)->text];
 };
 
@@ -35,6 +35,7 @@ struct order {
     struct outcome outcome;
     int *started;       /* shared with the helpers */
     bool hangs, aborts; /* instead of an answer */
+    bool goes_on;       /* a process of the user writes to the answer after the helper has ended */
     size_t takes_bytes; /* of memory (take_memory) */
 };
 
@@ -100,6 +101,16 @@ static int take_memory(size_t bytes, struct requirement_answer *ret_answer, stru
     return taken == MAP_FAILED ? fault_set(fault, errno, "no %zu bytes", bytes) : 0;
 }
 
+static void fork_writer(struct requirement_answer *answer)
+{
+    if (fork() != 0)
+        return;
+    volatile int64_t *batch = &answer->batch;
+    for (int64_t end_us = clock_monotonic_us() + SECOND_US; clock_monotonic_us() < end_us;)
+        *batch += 1;
+    _exit(0);
+}
+
 static int estimate(
     void *context, const char *text, size_t size, void *ret_answer, struct fault *fault)
 {
@@ -111,6 +122,8 @@ static int estimate(
         pause();
     if (order->aborts)
         _exit(9);
+    if (order->goes_on)
+        fork_writer(answer);
     if (order->takes_bytes)
         return take_memory(order->takes_bytes, answer, fault);
     if (strncmp(text, "wrong", 5) == 0)
@@ -124,6 +137,9 @@ static void on_done(void *context, int r, const void *ret_answer, const struct f
     struct order *order = context;
     const struct requirement_answer *answer = ret_answer;
     order->outcome = (struct outcome){.is_done = true, .r = r, .batch = answer ? answer->batch : 0};
+    if (order->goes_on)
+        usleep(50000);
+    order->outcome.batch_later = answer ? answer->batch : 0;
     if (r < 0)
         snprintf(order->outcome.fault, sizeof order->outcome.fault, "%s", fault->text);
 }
@@ -205,6 +221,15 @@ static void a_helper_has_a_limit_of_memory(void **state)
     assert_int_equal(much.r, -ENOMEM);
 }
 
+/* The daemon must not check one size and use another. */
+static void an_answer_does_not_change_any_more(void **state)
+{
+    struct outcome good = run_one((struct order){.goes_on = true}, NULL, "text");
+    assert_int_equal(good.r, 0);
+    assert_true(good.batch > 0);
+    assert_int_equal(good.batch, good.batch_later);
+}
+
 static void a_user_has_at_most_two_helpers(void **state)
 {
     enum { N = ESTIMATE_HELPERS_PER_USER + 2 };
@@ -258,6 +283,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(
             a_helper_that_hangs_or_dies_is_an_error, begin_test, end_test),
         cmocka_unit_test_setup_teardown(a_helper_has_a_limit_of_memory, begin_test, end_test),
+        cmocka_unit_test_setup_teardown(an_answer_does_not_change_any_more, begin_test, end_test),
         cmocka_unit_test_setup_teardown(
             what_waits_is_estimated_when_a_helper_is_gone, begin_test, end_test),
         cmocka_unit_test_setup_teardown(a_user_has_at_most_two_helpers, begin_test, end_test),

@@ -55,12 +55,12 @@ static void test_a_handle_lives_as_long_as_its_mappings(void **state)
     ledger_add_handle(&ledger, 7, 20 * MIB, 0);
     ledger_map(&ledger, 0x100000000, 20 * MIB, 7);
     ledger_map(&ledger, 0x200000000, 20 * MIB, 7);
-    ledger_release_handle(&ledger, 7);
+    ledger_release_handle(&ledger, 7, NULL);
     ledger_unmap(&ledger, 0x100000000, 20 * MIB);
     assert_int_equal(held(&ledger), 20 * MIB);
     ledger_unmap(&ledger, 0x200000000, 20 * MIB);
     assert_int_equal(held(&ledger), 0);
-    ledger_release_handle(&ledger, 7); /* an unknown one */
+    assert_int_equal(ledger_release_handle(&ledger, 7, NULL), 0); /* an unknown one */
     ledger_map(&ledger, 0x100000000, 20 * MIB, 8);
     assert_int_equal(ledger.count, 0);
 }
@@ -71,9 +71,9 @@ static void test_a_range_of_mappings_goes_at_once(void **state)
     for (uint64_t i = 0; i < 10; i++) {
         ledger_add_handle(&ledger, 100 + i, 2 * MIB, 1);
         ledger_map(&ledger, i * 2 * MIB, 2 * MIB, 100 + i);
-        ledger_release_handle(&ledger, 100 + i);
+        ledger_release_handle(&ledger, 100 + i, NULL);
     }
-    ledger_unmap(&ledger, 4 * MIB, 12 * MIB);
+    assert_int_equal(ledger_unmap(&ledger, 4 * MIB, 12 * MIB), 6);
     assert_int_equal(ledger.devices[1].held_bytes, 8 * MIB);
     ledger_unmap(&ledger, 0, 20 * MIB);
     assert_int_equal(ledger.devices[1].held_bytes, 0);
@@ -85,9 +85,11 @@ static void test_a_retained_handle(void **state)
     struct ledger ledger = {0};
     ledger_add_handle(&ledger, 7, MIB, 0);
     ledger_retain_handle(&ledger, 7);
-    ledger_release_handle(&ledger, 7);
+    assert_int_equal(ledger_release_handle(&ledger, 7, NULL), 0);
     assert_int_equal(held(&ledger), MIB);
-    ledger_release_handle(&ledger, 7);
+    int device = -1;
+    assert_int_equal(ledger_release_handle(&ledger, 7, &device), MIB);
+    assert_int_equal(device, 0);
     assert_int_equal(held(&ledger), 0);
 }
 
