@@ -15,14 +15,12 @@
 #include <yaml.h>
 
 #include "base/array.h"
-#include "base/clock.h"
 #include "base/file.h"
 #include "base/text.h"
-#include "base/units.h"
+#include "bench/program_output.h"
 #include "gpu/program.h"
 
 enum { TEXT_MAX = 1 << 20 };
-#define LIMIT_US (60 * SECOND_US) /* chosen: conda takes several seconds */
 
 const char *conda_find(void)
 {
@@ -129,18 +127,8 @@ static bool lists_name(const char *text, const char *name)
 int conda_environment_check(const char *program, const char *name, struct fault *fault)
 {
     const char *const argv[] = {program, "env", "list", NULL};
-    char path[PATH_MAX];
-    int status;
-    if (!program_find(program, path, sizeof path))
-        return fault_set(fault, ENOENT, "%s: no such program", program);
-    char *text = malloc(TEXT_MAX);
-    if (!text)
-        return fault_set(fault, ENOMEM, "out of memory");
-    const struct program run = {.path = path,
-        .argv = (char *const *)(uintptr_t)argv,
-        .envp = environ,
-        .limit_us = LIMIT_US};
-    int r = program_run(&run, text, TEXT_MAX, &status, fault);
+    char *text;
+    int status, r = program_output_read(argv, fault, &text, &status);
     if (r == 0 && status != 0)
         r = fault_set(fault, EIO, "%s env list: exit status %d: %.200s", program, status, text);
     else if (r == 0 && !lists_name(text, name))

@@ -117,6 +117,10 @@ const struct node_check *core_node_check(const struct core *core);
 /* The task's policy, or the default. */
 const struct policy *core_task_policy(const struct core *core, const struct task *task);
 
+/* Does the task keep its GPUs to itself as long as it runs? By its request or its policy; or it has
+ * crashed twice and recovers alone. */
+bool core_wants_exclusive_gpus(const struct core *core, const struct task *task);
+
 /* Replaces the settings from now on; the state stays. */
 void core_configure(struct core *core, const struct core_settings *settings);
 

@@ -89,8 +89,7 @@ struct placement_query core_query(const struct core *core, const struct task *ta
     };
 }
 
-/* A task that has crashed twice and recovers alone keeps its GPUs to itself as long as it runs. */
-static bool wants_exclusive_gpus(const struct core *core, const struct task *task)
+bool core_wants_exclusive_gpus(const struct core *core, const struct task *task)
 {
     return task->request.exclusive || core_task_policy(core, task)->exclusive_gpus ||
            (task->oom_count > 1 && recovers_alone(core, task));
@@ -101,7 +100,7 @@ int core_place_task(struct core *core, struct task *task, int64_t now_us)
     struct event event = {.kind = EVENT_PLACE, .time_us = now_us, .task = task->id};
     event.place.gpus = core->chosen;
     event.place.n = task->request.gpus;
-    event.place.exclusive = wants_exclusive_gpus(core, task);
+    event.place.exclusive = core_wants_exclusive_gpus(core, task);
     event.place.share = sharing_choose(&core->settings, &core->view, task, core->chosen,
         task->request.gpus, event.place.exclusive);
     int r = core_decide(core, &event);

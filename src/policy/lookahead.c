@@ -233,8 +233,7 @@ static void start_job(struct rollout *rollout, struct job *job)
 {
     const struct task *task = job->task;
     double bytes = (double)task->request.need.bytes;
-    bool is_exclusive = task->request.exclusive ||
-                        core_task_policy(rollout->core, task)->exclusive_gpus;
+    bool is_exclusive = core_wants_exclusive_gpus(rollout->core, task);
     const struct sharing_mode share = sharing_choose(core_get_settings(rollout->core),
         &rollout->view, task, job->gpus, task->request.gpus, is_exclusive);
     job->has_started = true;
@@ -276,7 +275,7 @@ static bool place_job(struct rollout *rollout, struct job *job)
         .task = job->task,
         .policy = policy,
         .now_us = rollout->now_us,
-        .idle_only = job->task->request.exclusive || policy->exclusive_gpus,
+        .idle_only = core_wants_exclusive_gpus(rollout->core, job->task),
         .is_unexplained = true,
         .node_check = core_node_check(rollout->core)};
     return node_choice_choose(policy, &query, job->gpus, verdicts) == PLACE_NOW;

@@ -33,8 +33,8 @@ static bool is_failure_that_waits(CUresult r, struct memory_wait *wait)
         CUresult r = (CALL);                                                                       \
         if (!is_failure_that_waits(r, &wait))                                                      \
             return r;                                                                              \
-        while (r == CUDA_ERROR_OUT_OF_MEMORY && memory_wait_after_failure(&wait))                  \
-            r = (CALL);                                                                            \
+        if (memory_wait_after_failure(&wait))                                                      \
+            MEMORY_WAIT_TRY(r, &wait, CALL);                                                       \
         memory_wait_end(&wait, r == CUDA_SUCCESS);                                                 \
         return r;                                                                                  \
     } while (0)

@@ -98,11 +98,10 @@ static bool is_over_cap(struct memory_wait *wait, uint64_t fresh_bytes)
     return over;
 }
 
-/* RESULT = CALL, again and again while the library waits for memory. */
+/* As MEMORY_WAIT_TRY, within the cap. */
 #define ALLOCATE(RESULT, WAIT, FRESH_BYTES, CALL)                                                  \
-    do {                                                                                           \
-        (RESULT) = is_over_cap(WAIT, FRESH_BYTES) ? CUDA_ERROR_OUT_OF_MEMORY : (CALL);             \
-    } while ((RESULT) == CUDA_ERROR_OUT_OF_MEMORY && memory_wait_after_failure(WAIT))
+    MEMORY_WAIT_TRY(                                                                               \
+        RESULT, WAIT, is_over_cap(WAIT, FRESH_BYTES) ? CUDA_ERROR_OUT_OF_MEMORY : (CALL))
 
 static void add_block(struct process_state *state, CUdeviceptr at, uint64_t bytes, int device)
 {
@@ -432,9 +431,7 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
     if (!allocation_begin(&wait, FAILURE_FINAL, CONTEXT_BYTES, device, CALLER))
         return HOOK_CALL(cuDevicePrimaryCtxRetain)(context, device);
     wait.reason = PRELOAD_NEEDS_CONTEXT;
-    do
-        r = HOOK_CALL(cuDevicePrimaryCtxRetain)(context, device);
-    while (r == CUDA_ERROR_OUT_OF_MEMORY && memory_wait_after_failure(&wait));
+    MEMORY_WAIT_TRY(r, &wait, HOOK_CALL(cuDevicePrimaryCtxRetain)(context, device));
     memory_wait_end(&wait, r == CUDA_SUCCESS);
     return r;
 }
@@ -446,9 +443,7 @@ CUresult cuCtxCreate_v2(CUcontext *context, unsigned flags, CUdevice device)
     if (!allocation_begin(&wait, FAILURE_FINAL, CONTEXT_BYTES, device, CALLER))
         return HOOK_CALL(cuCtxCreate_v2)(context, flags, device);
     wait.reason = PRELOAD_NEEDS_CONTEXT;
-    do
-        r = HOOK_CALL(cuCtxCreate_v2)(context, flags, device);
-    while (r == CUDA_ERROR_OUT_OF_MEMORY && memory_wait_after_failure(&wait));
+    MEMORY_WAIT_TRY(r, &wait, HOOK_CALL(cuCtxCreate_v2)(context, flags, device));
     memory_wait_end(&wait, r == CUDA_SUCCESS);
     return r;
 }

@@ -47,6 +47,12 @@ struct memory_wait {
  */
 bool memory_wait_after_failure(struct memory_wait *wait);
 
+/* RESULT = CALL, again and again while the library waits for memory. */
+#define MEMORY_WAIT_TRY(RESULT, WAIT, CALL)                                                        \
+    do                                                                                             \
+        (RESULT) = (CALL);                                                                         \
+    while ((RESULT) == CUDA_ERROR_OUT_OF_MEMORY && memory_wait_after_failure(WAIT))
+
 /* The allocation succeeded, or its error will be returned. */
 void memory_wait_end(struct memory_wait *wait, bool succeeded);
 

@@ -83,6 +83,13 @@ void allocator_fini(struct allocator *allocator);
  * no memory); -ERANGE (no device is that large). */
 int allocator_take(struct allocator *allocator, int64_t bytes);
 
+/* Returns the request for an estimated size: -1, which is refused with -ERANGE, where no device is
+ * that large or the size is NaN. */
+static inline int64_t allocator_request(double bytes)
+{
+    return bytes < (double)ALLOCATOR_REQUEST_MAX ? (int64_t)bytes : -1;
+}
+
 /* Frees a block. The handle -1 is allowed. */
 void allocator_release(struct allocator *allocator, int handle);
 

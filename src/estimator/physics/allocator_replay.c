@@ -82,9 +82,7 @@ static int take_block(struct replay *replay, double bytes)
 {
     if (replay->error < 0 || bytes <= 0)
         return NONE;
-    int handle = bytes < (double)ALLOCATOR_REQUEST_MAX
-                     ? allocator_take(&replay->allocator, (int64_t)bytes)
-                     : -ERANGE;
+    int handle = allocator_take(&replay->allocator, allocator_request(bytes));
     if (handle < 0) {
         replay->error = handle;
         return NONE;
@@ -104,17 +102,19 @@ static void release_block(struct replay *replay, int *handle)
     *handle = NONE;
 }
 
-/* A workspace, allocated and freed at once. It is not counted in the least memory of a training: a
- * kernel with a smaller workspace could run instead. */
-static void pass_through(struct replay *replay, double bytes)
+void allocator_replay_workspace(
+    struct allocator *allocator, double bytes, struct footprint *footprint, int *error)
 {
-    if (replay->error < 0 || bytes <= 0)
+    if (*error < 0 || bytes <= 0)
         return;
-    replay->error = bytes < (double)ALLOCATOR_REQUEST_MAX
-                        ? allocator_touch(&replay->allocator, (int64_t)bytes)
-                        : -ERANGE;
-    if (bytes > replay->footprint.largest_workspace)
-        replay->footprint.largest_workspace = bytes;
+    *error = allocator_touch(allocator, allocator_request(bytes));
+    if (bytes > footprint->largest_workspace)
+        footprint->largest_workspace = bytes;
+}
+
+static void use_workspace(struct replay *replay, double bytes)
+{
+    allocator_replay_workspace(&replay->allocator, bytes, &replay->footprint, &replay->error);
 }
 
 static double tensor_bytes(const struct replay *replay, int tensor)
@@ -158,13 +158,13 @@ static void use_conv_workspace(struct replay *replay, const struct op *op, enum 
         .half = tape->autocast,
         .pass = pass};
     size_t number = (size_t)(op - tape->ops) * CONV_PASSES + pass;
-    pass_through(replay, workspace_of(&convolution) * workspace_variant(replay->variant, number));
+    use_workspace(replay, workspace_of(&convolution) * workspace_variant(replay->variant, number));
 }
 
 static void take_scratch(struct replay *replay, const struct op *op, enum conv_pass pass)
 {
     use_conv_workspace(replay, op, pass);
-    pass_through(replay, op->scratch + op->sample_scratch * replay->tape->batch);
+    use_workspace(replay, op->scratch + op->sample_scratch * replay->tape->batch);
 }
 
 /* ---- lives ---- */

@@ -7,6 +7,7 @@
 #define COLLOC_PHYSICS_ALLOCATOR_REPLAY_H
 
 #include "base/fault.h"
+#include "estimator/physics/allocator.h"
 #include "estimator/physics/gpu_traits.h"
 #include "estimator/physics/tape.h"
 #include "model/export.h"
@@ -19,6 +20,15 @@ struct footprint {
     double live;     /* the same without workspaces: the training cannot run with less */
     double weights, gradients, states, saved, largest_workspace, largest_map, loss;
 };
+
+/*
+ * Allocates a kernel's workspace and frees it at once. It is not part of footprint->live, since a
+ * kernel with a smaller workspace could run instead.
+ *
+ * error: 0, or set to an error of allocator_touch; nothing is done after an error.
+ */
+void allocator_replay_workspace(
+    struct allocator *allocator, double bytes, struct footprint *footprint, int *error);
 
 /*
  * Replays a tape.

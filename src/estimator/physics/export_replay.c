@@ -33,24 +33,10 @@ static int take_block(struct player *player, double bytes)
 {
     if (player->error < 0 || bytes <= 0)
         return -1;
-    int handle = bytes < (double)ALLOCATOR_REQUEST_MAX
-                     ? allocator_take(&player->allocator, (int64_t)bytes)
-                     : -ERANGE;
+    int handle = allocator_take(&player->allocator, allocator_request(bytes));
     if (handle < 0)
         player->error = handle;
     return handle < 0 ? -1 : handle;
-}
-
-/* A workspace, allocated and freed at once. */
-static void pass_through(struct player *player, double bytes)
-{
-    if (player->error < 0 || bytes <= 0)
-        return;
-    player->error = bytes < (double)ALLOCATOR_REQUEST_MAX
-                        ? allocator_touch(&player->allocator, (int64_t)bytes)
-                        : -ERANGE;
-    if (bytes > player->footprint.largest_workspace)
-        player->footprint.largest_workspace = bytes;
 }
 
 static void free_tensor(struct player *player, const struct export *export, size_t tensor)
@@ -100,7 +86,7 @@ static void run_conv(struct player *player, const struct export *export, size_t 
 {
     double bytes = scratch_of(player, &export->convs[i]) *
                    workspace_variant(player->how->variant, i);
-    pass_through(player, bytes);
+    allocator_replay_workspace(&player->allocator, bytes, &player->footprint, &player->error);
 }
 
 /* Makes the list of allocations and releases, by tick. */
