@@ -172,6 +172,7 @@ class Device(TorchDispatchMode):
         is_factory = not tensors_in((args, kwargs))
         real = None if is_factory else self._real(function, name, args, kwargs)
         if name in PLAIN_WRITES and real is not None:
+            self.values.write(args[0])
             return args[0]  # its values are known, and written
         args, kwargs = mapped(self._fake, args), mapped(self._fake, kwargs)
         results = self._run(function, name, args, kwargs, real)
@@ -180,7 +181,7 @@ class Device(TorchDispatchMode):
         self.storages.collect()
         for tensor in tensors_in(results)[:: -1 if name in LAST_RESULT_FIRST else 1]:
             self.storages.add(tensor, "temp")
-        self.values.note(name, args, results, real)
+        self.values.note(name, args, kwargs, results, real)
         self.values.choose_order(name, args, kwargs, results)
         self.storages.add_scratch(scratch_of(name, args, results))
         self.operations.phase = self._phase_of(name)
