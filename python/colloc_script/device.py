@@ -28,8 +28,10 @@ HOST = torch.device("cpu")
 GPU = torch.device("cuda", 0)
 
 # Elements of a tensor of the CPU from which on random numbers are not drawn. Chosen: weights and
-# made-up data sets stay untouched zero pages, which cost neither time nor memory.
-DRAWN_MOST = 1 << 16
+# made-up data sets stay untouched zero pages, which cost neither time nor memory. Integers are
+# labels, indices and edges, whose values decide sizes.
+FLOATS_DRAWN_MOST = 1 << 18
+INTEGERS_DRAWN_MOST = 1 << 24
 
 FILLS = set("uniform_ normal_ random_ bernoulli_ exponential_ log_normal_ cauchy_".split())
 DRAWS = set("rand randn randint normal randperm".split()) - {"randperm"}
@@ -45,6 +47,8 @@ _fused_adagrad_
 """.split()
 )
 
+
+DEVICE = torch.ops.prim.device.default  # what C++ asks of each tensor, several times
 
 # Operations that write to their first operand alone, and take no memory.
 PLAIN_WRITES = set("copy_ fill_ zero_".split())
@@ -71,6 +75,11 @@ def mapped(function, tree):
     if type(tree) is dict:
         return {key: mapped(function, one) for key, one in tree.items()}
     return tree_map(lambda leaf: function(leaf) if isinstance(leaf, torch.Tensor) else leaf, tree)
+
+
+def _is_drawn(shape, dtype):
+    is_float = dtype.is_floating_point or dtype.is_complex
+    return shape.numel() <= (FLOATS_DRAWN_MOST if is_float else INTEGERS_DRAWN_MOST)
 
 
 def _fake_mode():
@@ -104,6 +113,8 @@ class Device(TorchDispatchMode):
             self.notes.append(text)
 
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        if function is DEVICE and is_fake(args[0]):
+            return args[0].fake_device
         kwargs = dict(kwargs or {})
         device = kwargs.get("device")
         has_fakes = any(issubclass(kind, FakeTensor) for kind in types)
@@ -122,23 +133,29 @@ class Device(TorchDispatchMode):
         name = name_of(function)
         if name not in RANDOM:
             return function(*args, **kwargs)
-        if name in FILLS and args[0].numel() > DRAWN_MOST:
-            return args[0]
-        if name in DRAWS and not tensors_in((args, kwargs)):
-            return self._draw(function, name, args, kwargs)
-        if name in DRAWS_LIKE and args[0].numel() > DRAWN_MOST:
-            kwargs = {key: kwargs[key] for key in ("dtype", "device") if key in kwargs}
-            return torch.zeros_like(args[0], **kwargs)
-        return function(*args, **kwargs)
+        if name in FILLS:
+            drawn = _is_drawn(args[0].shape, args[0].dtype)
+            return function(*args, **kwargs) if drawn else args[0]
+        if name in DRAWS_LIKE:
+            return self._draw_like(function, args, kwargs)
+        return self._draw(function, name, args, kwargs)
+
+    @staticmethod
+    def _draw_like(function, args, kwargs):
+        if _is_drawn(args[0].shape, kwargs.get("dtype") or args[0].dtype):
+            return function(*args, **kwargs)
+        kwargs = {key: kwargs[key] for key in ("dtype", "device") if key in kwargs}
+        return torch.zeros_like(args[0], **kwargs)
 
     @staticmethod
     def _draw(function, name, args, kwargs):
         """A large tensor of random numbers is one of zeros, whose pages are never touched."""
         lists = [arg for arg in args if isinstance(arg, (list, tuple, torch.Size))]
-        if not lists or torch.Size(lists[0]).numel() <= DRAWN_MOST:
+        usual = torch.int64 if name == "randint" else torch.get_default_dtype()
+        dtype = kwargs.get("dtype") or usual
+        if not lists or tensors_in(args) or _is_drawn(torch.Size(lists[0]), dtype):
             return function(*args, **kwargs)
-        usual = torch.int64 if name == "randint" else None
-        return torch.zeros(lists[0], dtype=kwargs.get("dtype") or usual)
+        return torch.zeros(lists[0], dtype=dtype)
 
     def on_host(self, tensor):
         """A copy of a tensor of the GPU: its values where they are known, else zeros."""
@@ -159,8 +176,6 @@ class Device(TorchDispatchMode):
         return fake
 
     def _on_gpu(self, function, name, args, kwargs):
-        if name == "device":  # what C++ asks of each tensor
-            return args[0].fake_device
         if name in SCALARS:
             return self.values.scalar(args[0])
         if name in IN_PLACE_ON_CUDA:
@@ -172,6 +187,7 @@ class Device(TorchDispatchMode):
         is_factory = not tensors_in((args, kwargs))
         real = None if is_factory else self._real(function, name, args, kwargs)
         if name in PLAIN_WRITES and real is not None:
+            self.values.write(args[0])
             return args[0]  # its values are known, and written
         args, kwargs = mapped(self._fake, args), mapped(self._fake, kwargs)
         results = self._run(function, name, args, kwargs, real)
@@ -180,7 +196,7 @@ class Device(TorchDispatchMode):
         self.storages.collect()
         for tensor in tensors_in(results)[:: -1 if name in LAST_RESULT_FIRST else 1]:
             self.storages.add(tensor, "temp")
-        self.values.note(name, args, results, real)
+        self.values.note(name, args, kwargs, results, real)
         self.values.choose_order(name, args, kwargs, results)
         self.storages.add_scratch(scratch_of(name, args, results))
         self.operations.phase = self._phase_of(name)

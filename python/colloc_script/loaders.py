@@ -50,7 +50,7 @@ def _are_alike(samples):
 
 
 def _copied(value):
-    """The sample in containers of its own, which the collation may change."""
+    """The sample with new containers, which the collation may change."""
     if type(value) in (list, tuple):
         return type(value)([_copied(one) for one in value])
     if type(value) is dict:

@@ -7,6 +7,8 @@ CPU or made of constants keeps its value beside the fake one, as long as every o
 known inputs. A number that is not known is 1, a comparison that is not known is false.
 Where values decide how many elements are selected, all are, and their indices are known: so is what
 a detector then samples from them. A random permutation is drawn as on the GPU.
+An empty tensor of integers has any values, here zeros: they are known once known ones are written
+to a part of it.
 
 Example: `(labels.cuda() != -100).sum().item()` gives the real number, `loss.item()` gives 1.
 """
@@ -22,10 +24,15 @@ MOST_FLOATS = 1 << 12  # chosen: positions and scales, but no weights
 UNKNOWN_RESULTS = set(
     """
 rand randn randint normal normal_ uniform_ random_ bernoulli bernoulli_ multinomial
-native_dropout exponential_ geometric_ cauchy_ log_normal_ rand_like randn_like randint_like empty
-empty_like empty_strided new_empty new_empty_strided
+native_dropout exponential_ geometric_ cauchy_ log_normal_ rand_like randn_like randint_like
 """.split()
 )
+
+EMPTY = set("empty empty_like empty_strided new_empty new_empty_strided".split())
+
+NOT_COMPUTED = UNKNOWN_RESULTS | EMPTY
+
+VIEWS = set("slice select view unsqueeze squeeze expand permute transpose t alias detach".split())
 
 # Results that depend on their input's shape alone.
 OF_SHAPE = set("zeros_like ones_like full_like new_zeros new_ones new_full".split())
@@ -38,8 +45,11 @@ unsqueeze expand alias
 )
 
 
+NOTHING_WRITTEN = None  # validity of an empty tensor
+
+
 class _Value:
-    """A real tensor; views of it share its memory and its validity."""
+    """A real tensor; views of it share its memory and its validity: [whether it is known]."""
 
     __slots__ = ("tensor", "validity")
 
@@ -55,6 +65,11 @@ def is_small(tensor):
 def _value_of(tensor):
     value = getattr(tensor, "_colloc_value", None)
     return value if value is not None and value.validity[0] else None
+
+
+def _target(name, args, kwargs):
+    """The operand whose values do not matter: one that is written to, or looked at in part."""
+    return args[0] if name in VIEWS or name.endswith("_") else kwargs.get("out")
 
 
 def _is_truth_of_finite(name, args):
@@ -109,8 +124,19 @@ class Values:
             return getattr(tensor, "_colloc_truth", False)
         return 1.0 if tensor.dtype.is_floating_point else 1
 
+    def write(self, tensor):
+        """Known values were written to the tensor."""
+        value = getattr(tensor, "_colloc_value", None)
+        if value is not None and value.validity[0] is NOTHING_WRITTEN:
+            value.validity[0] = True
+
     def _real_input(self, tensor):
         return self.known(tensor) if self._is_fake(tensor) else tensor
+
+    @staticmethod
+    def _real_target(tensor):
+        value = getattr(tensor, "_colloc_value", None)
+        return value.tensor if value is not None and value.validity[0] is not False else None
 
     def _shaped_input(self, tensor):
         return torch.empty(tensor.shape, dtype=tensor.dtype)
@@ -123,8 +149,14 @@ class Values:
         inputs = tensors_in((args, kwargs))
         if name.startswith("new_") and math.prod(args[1]) > MOST_INTEGERS:
             return None  # a large result of a small tensor
-        real_input = self._shaped_input if name in OF_SHAPE else self._real_input
-        if name in UNKNOWN_RESULTS or any(
+        target = _target(name, args, kwargs)
+
+        def real_input(tensor):
+            if tensor is target and self._is_fake(tensor):
+                return self._real_target(tensor)
+            return (self._shaped_input if name in OF_SHAPE else self._real_input)(tensor)
+
+        if name in NOT_COMPUTED or any(
             not is_small(tensor) or real_input(tensor) is None for tensor in inputs
         ):
             return None
@@ -133,7 +165,7 @@ class Values:
         except (RuntimeError, NotImplementedError, TypeError, IndexError):
             return None
 
-    def note(self, name, args, results, real):
+    def note(self, name, args, kwargs, results, real):
         """Notes what is known of the results.
 
         real: what `compute` returned
@@ -142,12 +174,17 @@ class Values:
         reals = tensors_in(real) if real is not None else []
         if len(fakes) == len(reals) and all(map(self._matches, fakes, reals)):
             for fake, value in zip(fakes, reals):
-                if self.known(fake) is not value and is_small(value):
-                    fake._colloc_value = _Value(value, self._validity(value, args))
+                if self._real_target(fake) is not value and is_small(value):
+                    fake._colloc_value = _Value(value, self._validity(value, (args, kwargs)))
+                if name not in VIEWS:
+                    self.write(fake)
             return
-        if name.endswith("_"):
-            self.forget(tensors_in(args[:1]))
+        if name not in VIEWS:
+            self.forget(tensors_in(_target(name, args, kwargs)))
         for fake in fakes:
+            if name in EMPTY and not fake.is_floating_point() and is_small(fake):
+                zeros = torch.zeros(fake.shape, dtype=fake.dtype)
+                fake._colloc_value = _Value(zeros, [NOTHING_WRITTEN])
             if fake.dtype == torch.bool:
                 fake._colloc_truth = _truth(name, args)
 
@@ -169,10 +206,10 @@ class Values:
         return fake.shape == real.shape and fake.dtype == real.dtype
 
     @staticmethod
-    def _validity(real, args):
+    def _validity(real, inputs):
         """That of the input which it is a view of."""
-        for tensor in tensors_in(args):
-            value = _value_of(tensor)
-            if value and storage_of(value.tensor)._cdata == storage_of(real)._cdata:
+        for tensor in tensors_in(inputs):
+            value = getattr(tensor, "_colloc_value", None)
+            if value is not None and storage_of(value.tensor)._cdata == storage_of(real)._cdata:
                 return value.validity
         return [True]

@@ -240,6 +240,9 @@ class Loops(Case):
     def test_labels_that_are_written(self):
         self.seen("labels.py", batch=10)
 
+    def test_edges_that_are_drawn(self):
+        self.seen("edges.py", batch=200000)
+
     def test_evaluations_run_a_few_times(self):
         self.seen("evaluates.py", batch=32)
         self.assertIn("passes 5\npasses 6\n", self.output)  # two of each kind, and the steps
