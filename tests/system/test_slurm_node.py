@@ -11,6 +11,7 @@ import socket
 import subprocess
 import tempfile
 import threading
+import time
 import unittest
 
 from daemon_case import BUILD, LIMIT_S, is_alive, processes_with, program, read, until
@@ -337,7 +338,7 @@ PATH=${{PATH#{folder}:}} exec scontrol "$@"
             pass
 
     def pretend_slurmd(self, *options):
-        """A process of that name, until it is closed."""
+        """A process of that name: its id, and a function that ends it."""
         path = self.slurm.path("work/slurmd")
         if not os.path.exists(path):
             shutil.copy("/bin/bash", path)
@@ -349,23 +350,27 @@ PATH=${{PATH#{folder}:}} exec scontrol "$@"
             process.wait(LIMIT_S)
 
         self.addCleanup(end)
-        return end
+        return process.pid, end
 
     def test_fence(self):
-        """Once no slurmd of this node runs, also none that the PID file does not name."""
+        """Once no slurmd of this node has run for two thirds of SlurmdTimeout, whether or not the
+        PID file names it."""
         self.pretend_slurmd("-DN", "n9")
         self.pretend_slurmd("-f", "/another/slurm.conf")
-        end_second = self.pretend_slurmd("-N", "n0")
         script = "echo $$; trap '' TERM; setsid sleep 1000 & echo $!; sleep 1000"
         job = self.sbatch(script, "--gres=shard:i0:10")
         self.wait_output(job, lines=2)
         until(lambda: "SlurmdTimeout is 6 s" in read(self.agent.log), "Slurm's settings")
         pids = [int(pid) for pid in self.output(job).split()]
         self.slurm.slurmd["n0"].kill(signal.SIGKILL)
-        until(lambda: "names no slurmd although one runs" in read(self.agent.log), "the warning")
-        self.assertTrue(all(map(is_alive, pids)))
+        until(lambda: "no slurmd of this node runs" in read(self.agent.log), "the loss of slurmd")
+        second, end_second = self.pretend_slurmd("-N", "n0")
+        until(lambda: f"slurmd is process {second}" in read(self.agent.log), "the second slurmd")
+        time.sleep(5)
         end_second()
+        ended = time.monotonic()
         until(lambda: not any(map(is_alive, pids)), "the end of the job's processes")
+        self.assertGreater(time.monotonic() - ended, 3.9)
         until(lambda: "slurmd is lost" in read(self.agent.log), "the agent's message")
         until(lambda: not self.processes_of(job), "the end of the job's other processes")
 
