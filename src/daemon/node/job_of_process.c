@@ -90,20 +90,35 @@ uint32_t job_in_environment(const char *environment, size_t size, const char *no
     return job;
 }
 
-struct process_job job_of_process(pid_t pid, const char *node)
+uint32_t job_by_cgroup(pid_t pid)
 {
-    struct process_job found = {0};
-    struct process_facts facts;
     char *text;
     size_t size;
+    uint32_t job = 0;
     if (process_read_entry(pid, "cgroup", ENTRY_MAX, &text, &size) == 0)
-        found.job = job_in_cgroup(text);
+        job = job_in_cgroup(text);
     free(text);
+    return job;
+}
+
+uint32_t job_by_environment(pid_t pid, const char *node)
+{
+    char *text;
+    size_t size;
+    uint32_t job = 0;
+    if (process_read_entry(pid, "environ", ENTRY_MAX, &text, &size) == 0)
+        job = job_in_environment(text, size, node);
+    free(text);
+    return job;
+}
+
+struct process_job job_of_process(pid_t pid, const char *node)
+{
+    struct process_job found = {.job = job_by_cgroup(pid)};
+    struct process_facts facts;
     if (found.job)
         return found;
-    if (process_read_entry(pid, "environ", ENTRY_MAX, &text, &size) == 0)
-        found.job = job_in_environment(text, size, node);
-    free(text);
+    found.job = job_by_environment(pid, node);
     if (found.job == 0 || process_read(pid, &facts) < 0)
         return (struct process_job){0};
     found.is_claimed = true;

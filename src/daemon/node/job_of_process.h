@@ -22,6 +22,11 @@ uint32_t job_in_cgroup(const char *text);
  */
 uint32_t job_in_environment(const char *environment, size_t size, const char *node);
 
+/* The same for a process. Return 0: none, or it cannot be read. To read the environment may take
+ * without limit, when the process hangs in a file system; to read the cgroup does not. */
+uint32_t job_by_cgroup(pid_t pid);
+uint32_t job_by_environment(pid_t pid, const char *node);
+
 /* The job and user of a process. */
 struct process_job {
     uint32_t job;    /* 0: of none, or it cannot be read */

@@ -17,22 +17,18 @@
  */
 #include <errno.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/pidfd.h>
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/file.h"
 #include "base/log.h"
-#include "base/process.h"
 #include "base/units.h"
-#include "daemon/node/job_of_process.h"
+#include "daemon/node/node_fence.h"
 #include "daemon/node/node_state.h"
 #include "daemon/node/slurm_client.h"
 #include "daemon/node/slurmd_search.h"
-#include "exec/tree.h"
 
 enum {
     PERIOD_MS = 1000,
@@ -155,57 +151,7 @@ static void begin_search(struct slurmd_watch *watch)
     watch->search.on_done = on_searched;
 }
 
-/* ---- fencing, in the helper ---- */
-
-/* The slurmstepd above it; 0: none. */
-static pid_t find_stepd(pid_t pid)
-{
-    for (int depth = 0; depth < 64 && pid > 1; depth++) {
-        char path[64], text[512];
-        struct process_stat stat;
-        snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
-        if (file_read_start(path, text, sizeof text) <= 0 || process_parse_stat(text, &stat) < 0)
-            return 0;
-        if (strncmp(stat.name, "slurmstepd", strlen("slurmstepd")) == 0)
-            return pid;
-        pid = stat.parent;
-    }
-    return 0;
-}
-
-struct fence {
-    const char *node;
-    int n_ended; /* processes */
-};
-
-/* slurmstepd first: so that it does not report an end that slurmd's absence has caused. */
-static int end_process(pid_t pid, void *context)
-{
-    struct fence *fence = context;
-    if (pid == 1 || job_of_process(pid, fence->node).job == 0)
-        return 0;
-    pid_t stepd = find_stepd(pid);
-    if (stepd) {
-        kill(stepd, SIGSTOP);
-        tree_signal(stepd, SIGKILL);
-        kill(stepd, SIGKILL);
-    }
-    kill(pid, SIGKILL);
-    fence->n_ended++;
-    return 0;
-}
-
-static int fence_node(const char *node, struct fault *fault)
-{
-    struct fence fence = {.node = node};
-    pid_t slurmd = slurmd_search(node, fault);
-    if (slurmd != 0)
-        return slurmd > 0 ? -EEXIST : slurmd;
-    process_walk(end_process, &fence);
-    return fence.n_ended;
-}
-
-/* ---- in the loop ---- */
+/* ---- fencing ---- */
 
 static void on_fenced(struct user_helper *helper, int answer, const struct fault *fault)
 {
@@ -228,7 +174,7 @@ static void begin_fence(struct slurmd_watch *watch)
     int child = user_helper_begin(&watch->helper, watch->node->parts.loop, &order, NULL);
     if (child == USER_HELPER_CHILD) {
         struct user_helper_report report = {0};
-        report.answer = fence_node(watch->node->name, &report.fault);
+        report.answer = node_fence(watch->node->name, &report.fault);
         user_helper_end(&watch->helper, &report);
     }
     watch->helper.context = watch;
