@@ -356,7 +356,10 @@ PATH=${{PATH#{folder}:}} exec scontrol "$@"
         """Once no slurmd of this node has run for two thirds of SlurmdTimeout, whether or not the
         PID file names it."""
         self.pretend_slurmd("-DN", "n9")
-        self.pretend_slurmd("-f", "/another/slurm.conf")
+        other, link = self.slurm.path("etc/other.conf"), self.slurm.path("etc/link.conf")
+        self.slurm.write("etc/other.conf", "ClusterName=other\n")
+        os.symlink(self.slurm.conf, link)
+        self.pretend_slurmd("-f", other)
         script = "echo $$; trap '' TERM; setsid sleep 1000 & echo $!; sleep 1000"
         job = self.sbatch(script, "--gres=shard:i0:10")
         self.wait_output(job, lines=2)
@@ -364,7 +367,7 @@ PATH=${{PATH#{folder}:}} exec scontrol "$@"
         pids = [int(pid) for pid in self.output(job).split()]
         self.slurm.slurmd["n0"].kill(signal.SIGKILL)
         until(lambda: "no slurmd of this node runs" in read(self.agent.log), "the loss of slurmd")
-        second, end_second = self.pretend_slurmd("-N", "n0")
+        second, end_second = self.pretend_slurmd("-N", "n0", "-f", link)
         until(lambda: f"slurmd is process {second}" in read(self.agent.log), "the second slurmd")
         time.sleep(5)
         end_second()

@@ -10,13 +10,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/file.h"
 #include "base/process.h"
+#include "base/text.h"
 
-enum { ENTRY_MAX = 4 << 20 };
+enum { ENTRY_MAX = 4 << 20, NAME_SIZE = 256 };
 
 /* Of root, or of the agent's own user: others can give their processes any name. */
 static bool is_slurmd(pid_t pid)
@@ -33,8 +35,7 @@ static bool is_slurmd(pid_t pid)
            strcmp(process.name, "slurmd") == 0;
 }
 
-/* The value of an option in a command line of slurmd: "-N n1", "-Nn1", "-DN n1"; NULL: none. */
-static const char *find_option(const char *words, size_t size, char option)
+const char *slurmd_find_option(const char *words, size_t size, char option)
 {
     static const char flags[] = "bcCDGhMsvVZ";
     for (const char *word = words; word < words + size; word += strlen(word) + 1) {
@@ -56,21 +57,63 @@ static const char *find_variable(const char *environment, size_t size, const cha
     return NULL;
 }
 
+bool slurm_conf_cluster(const char *text, char *ret_name, size_t size)
+{
+    static const char key[] = "ClusterName";
+    struct span rest = span_of(text), span;
+    bool is_found = false;
+    while (span_next_line(&rest, &span)) {
+        char line[1024];
+        span_copy(span, line, sizeof line);
+        const char *at = line + strspn(line, " \t");
+        if (strncasecmp(at, key, strlen(key)) != 0)
+            continue;
+        at += strlen(key) + strspn(at + strlen(key), " \t");
+        if (*at != '=')
+            continue;
+        at += 1 + strspn(at + 1, " \t\"");
+        is_found = span_copy((struct span){at, strcspn(at, " \t\r\"#")}, ret_name, size);
+    }
+    return is_found && *ret_name;
+}
+
+static bool read_cluster(const char *path, char *ret_name, size_t size)
+{
+    char *text;
+    size_t n;
+    if (file_read(path, ENTRY_MAX, NULL, &text, &n) < 0)
+        return false;
+    bool is_known = slurm_conf_cluster(text, ret_name, size);
+    free(text);
+    return is_known;
+}
+
+/* By the names of the clusters: one slurm.conf may have several paths, and copies. */
+static bool is_of_another_cluster(pid_t pid, const char *conf)
+{
+    char path[4096], name[NAME_SIZE], our_name[NAME_SIZE];
+    const char *our_conf = getenv("SLURM_CONF");
+    if (!our_conf || !conf || *conf != '/')
+        return false;
+    snprintf(path, sizeof path, "/proc/%d/root%s", (int)pid, conf);
+    return read_cluster(our_conf, our_name, sizeof our_name) &&
+           read_cluster(path, name, sizeof name) && strcasecmp(name, our_name) != 0;
+}
+
 /* Is it slurmd of another node or of another cluster, for certain? */
 static bool serves_another(pid_t pid, const char *node)
 {
     char *words = NULL, *environment = NULL;
     size_t n_words = 0, n_environment = 0;
-    const char *ours = getenv("SLURM_CONF");
     if (process_read_entry(pid, "cmdline", ENTRY_MAX, &words, &n_words) < 0)
         return false;
     if (process_read_entry(pid, "environ", ENTRY_MAX, &environment, &n_environment) < 0)
         n_environment = 0;
-    const char *name = find_option(words, n_words, 'N'), *conf = find_option(words, n_words, 'f');
+    const char *name = slurmd_find_option(words, n_words, 'N');
+    const char *conf = slurmd_find_option(words, n_words, 'f');
     if (!conf)
         conf = find_variable(environment, n_environment, "SLURM_CONF");
-    bool is_another = (name && strcmp(name, node) != 0) ||
-                      (ours && conf && strcmp(ours, conf) != 0);
+    bool is_another = (name && strcmp(name, node) != 0) || is_of_another_cluster(pid, conf);
     free(words);
     free(environment);
     return is_another;
