@@ -8,8 +8,15 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* Finds the job in the text of /proc/PID/cgroup: a folder job_N of Slurm's. Returns 0: none. */
-uint32_t job_in_cgroup(const char *text);
+/*
+ * Finds the job in the text of /proc/PID/cgroup: a folder job_N of Slurm's.
+ *
+ * node:    Slurm's name of this node
+ * ret_job: 0: a job of another node on this machine
+ *
+ * Returns false: in no job's folder.
+ */
+bool job_in_cgroup(const char *text, const char *node, uint32_t *ret_job);
 
 /*
  * Finds the job in an environment: SLURM_JOB_ID.
@@ -22,9 +29,9 @@ uint32_t job_in_cgroup(const char *text);
  */
 uint32_t job_in_environment(const char *environment, size_t size, const char *node);
 
-/* The same for a process. Return 0: none, or it cannot be read. To read the environment may take
- * without limit, when the process hangs in a file system; to read the cgroup does not. */
-uint32_t job_by_cgroup(pid_t pid);
+/* The same for a process; none where it cannot be read. job_by_environment may wait without limit,
+ * when the process hangs in a file system; job_by_cgroup does not. */
+bool job_by_cgroup(pid_t pid, const char *node, uint32_t *ret_job);
 uint32_t job_by_environment(pid_t pid, const char *node);
 
 /* The job and user of a process. */

@@ -65,10 +65,13 @@ static void end_process(pid_t pid)
 static int examine_cgroup(pid_t pid, void *context)
 {
     struct fence *fence = context;
+    uint32_t job;
     if (pid == 1)
         return 0;
-    if (job_by_cgroup(pid) == 0)
+    if (!job_by_cgroup(pid, fence->node, &job))
         return ARRAY_APPEND(fence->unknown, fence->n_unknown, fence->capacity, pid);
+    if (job == 0)
+        return 0;
     end_process(pid);
     fence->n_ended++;
     return 0;

@@ -99,29 +99,39 @@ static void test_programs(void **state)
 
 static void test_cgroups(void **state)
 {
+    enum { NONE = -1, ANOTHER = 0 };
     static const struct {
         const char *text;
-        uint32_t job;
+        int64_t job;
     } cases[] = {
         {"0::/system.slice/slurmstepd.scope/job_12/step_batch/user/task_0\n", 12},
         {"9:pids:/\n4:devices:/slurm_n1/uid_1000/job_7/step_0/task_0\n", 7},
-        {"0::/slurm/job_4294967295/step_0\n", UINT32_MAX},
-        {"0::/slurm/job_4294967296/step_0\n", 0},
-        {"0::/slurm/job_/step_0\n", 0},
-        {"0::/slurm/job_3x/step_0\n", 0},
-        {"0::/user.slice/job_12/step_0\n", 0}, /* not Slurm's */
-        {"0::/user.slice\n", 0},
+        {"4:devices:/slurm/uid_1000/job_7/step_0/task_0\n", 7},
         {"0::/system.slice/n1_slurmstepd.scope/job_7/step_0\n", 7},
-        {"0::/user.slice/slurmstepd.scope/job_12/step_0\n", 0}, /* any user can make these */
-        {"0::/user.slice/slurm/job_12/step_0\n", 0},
-        {"0::/system.slice/x.service/slurmstepd.scope/job_12\n", 0},
-        {"0::/system.slice/job_12\n", 0},
-        {"0::/job_12\n", 0},
+        {"4:devices:/slurm_n9/uid_1000/job_7/step_0/task_0\n", ANOTHER},
+        {"4:devices:/slurm_n11/uid_1000/job_7/step_0/task_0\n", ANOTHER},
+        {"0::/system.slice/n9_slurmstepd.scope/job_7/step_0\n", ANOTHER},
+        {"0::/slurm/job_4294967295/step_0\n", UINT32_MAX},
+        {"0::/slurm/job_4294967296/step_0\n", NONE},
+        {"0::/slurm/job_/step_0\n", NONE},
+        {"0::/slurm/job_3x/step_0\n", NONE},
+        {"0::/user.slice/job_12/step_0\n", NONE}, /* not Slurm's */
+        {"0::/user.slice\n", NONE},
+        {"0::/user.slice/slurmstepd.scope/job_12/step_0\n", NONE}, /* any user can make these */
+        {"0::/user.slice/slurm/job_12/step_0\n", NONE},
+        {"0::/system.slice/x.service/slurmstepd.scope/job_12\n", NONE},
+        {"0::/system.slice/notslurmstepd.scope/job_12\n", NONE},
+        {"0::/system.slice/job_12\n", NONE},
+        {"0::/job_12\n", NONE},
         {"1:name=a:/slurm:/slurm/job_3\n", 3},
-        {"", 0},
+        {"", NONE},
     };
-    for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
-        assert_int_equal(job_in_cgroup(cases[i].text), cases[i].job);
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        uint32_t job = 99;
+        assert_int_equal(job_in_cgroup(cases[i].text, "n1", &job), cases[i].job != NONE);
+        if (cases[i].job != NONE)
+            assert_int_equal(job, cases[i].job);
+    }
 }
 
 static void test_environments(void **state)
