@@ -337,13 +337,14 @@ PATH=${{PATH#{folder}:}} exec scontrol "$@"
         with open(self.slurm.path(f"work/{name}"), "w", encoding="utf-8"):
             pass
 
-    def pretend_slurmd(self, *options):
+    def pretend_slurmd(self, *options, path="work/slurmd", mode=0o755, user=0):
         """A process of that name: its id, and a function that ends it."""
-        path = self.slurm.path("work/slurmd")
+        path = self.slurm.path(path)
         if not os.path.exists(path):
             shutil.copy("/bin/bash", path)
-        words = [path, "-c", "read x; true", *options]
-        process = subprocess.Popen(words, env=self.slurm.env, stdin=subprocess.PIPE)
+            os.chmod(path, mode)
+        words = [path, "-p", "-c", "read x; true", *options]
+        process = subprocess.Popen(words, env=self.slurm.env, stdin=subprocess.PIPE, user=user)
 
         def end():
             process.stdin.close()
@@ -360,6 +361,8 @@ PATH=${{PATH#{folder}:}} exec scontrol "$@"
         self.slurm.write("etc/other.conf", "ClusterName=other\n")
         os.symlink(self.slurm.conf, link)
         self.pretend_slurmd("-f", other)
+        os.mkdir(self.slurm.path("work/setuid"))
+        self.pretend_slurmd("-N", "n0", path="work/setuid/slurmd", mode=0o4755, user=12345)
         script = "echo $$; trap '' TERM; setsid sleep 1000 & echo $!; sleep 1000"
         job = self.sbatch(script, "--gres=shard:i0:10")
         self.wait_output(job, lines=2)

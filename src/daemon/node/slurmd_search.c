@@ -20,6 +20,15 @@
 
 enum { ENTRY_MAX = 4 << 20, NAME_SIZE = 256 };
 
+/* Any user can start it under any name, by a link, and then it is root's process. */
+static bool is_setuid_program(pid_t pid)
+{
+    char path[64];
+    struct stat program;
+    snprintf(path, sizeof path, "/proc/%d/exe", (int)pid);
+    return stat(path, &program) == 0 && program.st_mode & S_ISUID;
+}
+
 /* Of root, or of the agent's own user: others can give their processes any name. */
 static bool is_slurmd(pid_t pid)
 {
@@ -32,7 +41,7 @@ static bool is_slurmd(pid_t pid)
     snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
     return file_read_start(path, text, sizeof text) > 0 &&
            process_parse_stat(text, &process) == 0 && !process_has_ended(&process) &&
-           strcmp(process.name, "slurmd") == 0;
+           strcmp(process.name, "slurmd") == 0 && !is_setuid_program(pid);
 }
 
 const char *slurmd_find_option(const char *words, size_t size, char option)
