@@ -97,6 +97,15 @@ int process_read_entry(pid_t pid, const char *name, size_t max, char **ret_text,
     return r == -ENOENT ? -ESRCH : r;
 }
 
+const char *process_find_variable(const char *environment, size_t size, const char *name)
+{
+    size_t n = strlen(name);
+    for (const char *at = environment; at < environment + size; at += strlen(at) + 1)
+        if (strncmp(at, name, n) == 0 && at[n] == '=')
+            return at + n + 1;
+    return NULL;
+}
+
 int process_walk(int (*visit)(pid_t pid, void *context), void *context)
 {
     DIR *folder = opendir("/proc");

@@ -20,6 +20,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/process.h"
 #include "base/text.h"
@@ -114,15 +115,21 @@ bool job_in_cgroup(const char *text, const char *node, uint32_t *ret_job)
 
 uint32_t job_in_environment(const char *environment, size_t size, const char *node)
 {
-    static const char id[] = "SLURM_JOB_ID=", name[] = "SLURMD_NODENAME=";
-    uint32_t job = 0;
-    for (const char *at = environment; at < environment + size; at += strlen(at) + 1) {
-        if (node && strncmp(at, name, strlen(name)) == 0 && strcmp(at + strlen(name), node) != 0)
-            return 0;
-        if (strncmp(at, id, strlen(id)) == 0)
-            job = parse_job(at + strlen(id), '\0');
-    }
-    return job;
+    const char *name = process_find_variable(environment, size, "SLURMD_NODENAME");
+    const char *id = process_find_variable(environment, size, "SLURM_JOB_ID");
+    if (node && name && strcmp(name, node) != 0)
+        return 0;
+    return id ? parse_job(id, '\0') : 0;
+}
+
+bool environment_is_of_node(
+    const char *environment, size_t size, const struct slurm_identity *identity)
+{
+    const char *node = process_find_variable(environment, size, "SLURMD_NODENAME");
+    const char *cluster = process_find_variable(environment, size, "SLURM_CLUSTER_NAME");
+    return node && strcmp(node, identity->node) == 0 &&
+           (!*identity->cluster || !cluster || strcasecmp(cluster, identity->cluster) == 0) &&
+           job_in_environment(environment, size, identity->node) != 0;
 }
 
 bool job_by_cgroup(pid_t pid, const char *node, uint32_t *ret_job)
@@ -135,24 +142,17 @@ bool job_by_cgroup(pid_t pid, const char *node, uint32_t *ret_job)
     return is_found;
 }
 
-uint32_t job_by_environment(pid_t pid, const char *node)
-{
-    char *text;
-    size_t size;
-    uint32_t job = 0;
-    if (process_read_entry(pid, "environ", ENTRY_MAX, &text, &size) == 0)
-        job = job_in_environment(text, size, node);
-    free(text);
-    return job;
-}
-
 struct process_job job_of_process(pid_t pid, const char *node)
 {
     struct process_job found = {0};
     struct process_facts facts;
+    char *text;
+    size_t size;
     if (job_by_cgroup(pid, node, &found.job))
         return found;
-    found.job = job_by_environment(pid, node);
+    if (process_read_entry(pid, "environ", ENTRY_MAX, &text, &size) == 0)
+        found.job = job_in_environment(text, size, node);
+    free(text);
     if (found.job == 0 || process_read(pid, &facts) < 0)
         return (struct process_job){0};
     found.is_claimed = true;

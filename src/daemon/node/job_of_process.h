@@ -8,6 +8,12 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+/* A node of a cluster, by Slurm's names. */
+struct slurm_identity {
+    const char *node;
+    const char *cluster; /* "": not known */
+};
+
 /*
  * Finds the job in the text of /proc/PID/cgroup: a folder job_N of Slurm's.
  *
@@ -29,10 +35,14 @@ bool job_in_cgroup(const char *text, const char *node, uint32_t *ret_job);
  */
 uint32_t job_in_environment(const char *environment, size_t size, const char *node);
 
-/* The same for a process; none where it cannot be read. job_by_environment may wait without limit,
- * when the process hangs in a file system; job_by_cgroup does not. */
+/* Did slurmd of this node start the process of this environment for a job? A shell that salloc
+ * started also has the variables of a job, but the job may run on other nodes. */
+bool environment_is_of_node(
+    const char *environment, size_t size, const struct slurm_identity *identity);
+
+/* The same as job_in_cgroup for a process; false also where it cannot be read. Does not wait for
+ * the process. */
 bool job_by_cgroup(pid_t pid, const char *node, uint32_t *ret_job);
-uint32_t job_by_environment(pid_t pid, const char *node);
 
 /* The job and user of a process. */
 struct process_job {

@@ -25,10 +25,13 @@
 #include "daemon/node/slurmd_search.h"
 #include "exec/tree.h"
 
-enum { READ_MS = 200 }; /* chosen: a read takes far less than 1 ms, also on a busy machine */
+enum {
+    READ_MS = 200, /* chosen: a read takes far less than 1 ms, also on a busy machine */
+    ENTRY_MAX = 4 << 20,
+};
 
 struct fence {
-    const char *node;
+    const struct slurm_identity *identity;
     int n_ended;
     pid_t *unknown; /* in no cgroup of a job */
     size_t n_unknown, capacity;
@@ -68,7 +71,7 @@ static int examine_cgroup(pid_t pid, void *context)
     uint32_t job;
     if (pid == 1)
         return 0;
-    if (!job_by_cgroup(pid, fence->node, &job))
+    if (!job_by_cgroup(pid, fence->identity->node, &job))
         return ARRAY_APPEND(fence->unknown, fence->n_unknown, fence->capacity, pid);
     if (job == 0)
         return 0;
@@ -80,16 +83,20 @@ static int examine_cgroup(pid_t pid, void *context)
 static bool examine_environment(pid_t pid, void *context)
 {
     const struct fence *fence = context;
-    if (job_by_environment(pid, fence->node) == 0)
-        return false;
-    end_process(pid);
-    return true;
+    char *text;
+    size_t size;
+    bool is_ours = process_read_entry(pid, "environ", ENTRY_MAX, &text, &size) == 0 &&
+                   environment_is_of_node(text, size, fence->identity);
+    free(text);
+    if (is_ours)
+        end_process(pid);
+    return is_ours;
 }
 
 static bool is_slurmd_away(void *context)
 {
     const struct fence *fence = context;
-    return slurmd_search(fence->node, NULL) == 0;
+    return slurmd_search(fence->identity, NULL) == 0;
 }
 
 /* Returns 0 or -errno. */
@@ -109,10 +116,10 @@ static int end_jobs(struct fence *fence)
     return r < 0 ? r : 0;
 }
 
-int node_fence(const char *node, struct fault *fault)
+int node_fence(const struct slurm_identity *identity, struct fault *fault)
 {
-    struct fence fence = {.node = node};
-    pid_t slurmd = slurmd_search(node, fault);
+    struct fence fence = {.identity = identity};
+    pid_t slurmd = slurmd_search(identity, fault);
     if (slurmd != 0)
         return slurmd > 0 ? -EEXIST : slurmd;
     int r = end_jobs(&fence);

@@ -57,15 +57,6 @@ const char *slurmd_find_option(const char *words, size_t size, char option)
     return NULL;
 }
 
-static const char *find_variable(const char *environment, size_t size, const char *name)
-{
-    size_t n = strlen(name);
-    for (const char *at = environment; at < environment + size; at += strlen(at) + 1)
-        if (strncmp(at, name, n) == 0 && at[n] == '=')
-            return at + n + 1;
-    return NULL;
-}
-
 bool slurm_conf_cluster(const char *text, char *ret_name, size_t size)
 {
     static const char key[] = "ClusterName";
@@ -86,31 +77,22 @@ bool slurm_conf_cluster(const char *text, char *ret_name, size_t size)
     return is_found && *ret_name;
 }
 
-static bool read_cluster(const char *path, char *ret_name, size_t size)
-{
-    char *text;
-    size_t n;
-    if (file_read(path, ENTRY_MAX, NULL, &text, &n) < 0)
-        return false;
-    bool is_known = slurm_conf_cluster(text, ret_name, size);
-    free(text);
-    return is_known;
-}
-
 /* By the names of the clusters: one slurm.conf may have several paths, and copies. */
-static bool is_of_another_cluster(pid_t pid, const char *conf)
+static bool is_of_another_cluster(pid_t pid, const char *conf, const char *cluster)
 {
-    char path[4096], name[NAME_SIZE], our_name[NAME_SIZE];
-    const char *our_conf = getenv("SLURM_CONF");
-    if (!our_conf || !conf || *conf != '/')
+    char path[4096], name[NAME_SIZE], *text = NULL;
+    size_t size;
+    if (!*cluster || !conf || *conf != '/')
         return false;
     snprintf(path, sizeof path, "/proc/%d/root%s", (int)pid, conf);
-    return read_cluster(our_conf, our_name, sizeof our_name) &&
-           read_cluster(path, name, sizeof name) && strcasecmp(name, our_name) != 0;
+    bool is_another = file_read(path, ENTRY_MAX, NULL, &text, &size) == 0 &&
+                      slurm_conf_cluster(text, name, sizeof name) && strcasecmp(name, cluster) != 0;
+    free(text);
+    return is_another;
 }
 
 /* Is it slurmd of another node or of another cluster, for certain? */
-static bool serves_another(pid_t pid, const char *node)
+static bool serves_another(pid_t pid, const struct slurm_identity *identity)
 {
     char *words = NULL, *environment = NULL;
     size_t n_words = 0, n_environment = 0;
@@ -121,8 +103,9 @@ static bool serves_another(pid_t pid, const char *node)
     const char *name = slurmd_find_option(words, n_words, 'N');
     const char *conf = slurmd_find_option(words, n_words, 'f');
     if (!conf)
-        conf = find_variable(environment, n_environment, "SLURM_CONF");
-    bool is_another = (name && strcmp(name, node) != 0) || is_of_another_cluster(pid, conf);
+        conf = process_find_variable(environment, n_environment, "SLURM_CONF");
+    bool is_another = (name && strcmp(name, identity->node) != 0) ||
+                      is_of_another_cluster(pid, conf, identity->cluster);
     free(words);
     free(environment);
     return is_another;
@@ -133,8 +116,8 @@ static int match_slurmd(pid_t pid, void *context)
     return is_slurmd(pid) && !serves_another(pid, context) ? pid : 0;
 }
 
-pid_t slurmd_search(const char *node, struct fault *fault)
+pid_t slurmd_search(const struct slurm_identity *identity, struct fault *fault)
 {
-    int r = process_walk(match_slurmd, (void *)node);
+    int r = process_walk(match_slurmd, (void *)identity);
     return r < 0 ? fault_set(fault, -r, "could not list /proc: %s", strerror(-r)) : r;
 }

@@ -8,16 +8,15 @@
 #include <sys/types.h>
 
 #include "base/fault.h"
+#include "daemon/node/job_of_process.h"
 
 /*
  * Finds a slurmd that serves this node. One that may serve another node counts as this node's,
  * unless it is known to serve another. May wait for such a process: in a helper process only.
  *
- * node: Slurm's name of this node
- *
  * Returns its process id; 0: there is none; or -errno with a fault: not known.
  */
-pid_t slurmd_search(const char *node, struct fault *fault);
+pid_t slurmd_search(const struct slurm_identity *identity, struct fault *fault);
 
 /*
  * Finds an option of slurmd in the text of /proc/PID/cmdline: "-N n1", "-Nn1", "-DN n1".

@@ -41,6 +41,7 @@ struct slurmd_watch {
     struct node *node;
     uv_timer_t timer;
     struct user_helper helper, search;
+    char cluster[512];                  /* Slurm's name; "": not known yet */
     int pidfd;                          /* of slurmd; -1: none is known */
     int64_t timeout_us;                 /* SlurmdTimeout; 0: never; -1: not known yet */
     int64_t next_ask_us, gone_since_us; /* monotonic; gone_since_us 0: not known to be gone */
@@ -49,8 +50,8 @@ struct slurmd_watch {
 
 /* ---- Slurm's settings ---- */
 
-/* In the helper. Returns SlurmdTimeout in seconds and 1. */
-static int read_settings(struct fault *fault)
+/* In the helper. Returns SlurmdTimeout in seconds and 1, with ClusterName in `report`. */
+static int read_settings(struct fault *report)
 {
     static char text[CONFIG_MAX];
     const char *argv[] = {"scontrol", "show", "config", NULL};
@@ -58,8 +59,9 @@ static int read_settings(struct fault *fault)
     int64_t seconds;
     if (slurm_client_run(argv, text, sizeof text) != 0 ||
         !slurm_client_field(text, "SlurmdTimeout", NULL, number, sizeof number) ||
-        parse_int64(number, 0, 1000000, &seconds) < 0)
-        return fault_set(fault, EAGAIN, "scontrol show config does not answer");
+        parse_int64(number, 0, 1000000, &seconds) < 0 ||
+        !slurm_client_field(text, "ClusterName", NULL, report->text, sizeof report->text))
+        return fault_set(report, EAGAIN, "scontrol show config does not answer");
     return (int)seconds + 1;
 }
 
@@ -77,6 +79,7 @@ static void on_settings(struct user_helper *helper, int answer, const struct fau
         return;
     }
     int64_t timeout_us = (answer - 1) * SECOND_US;
+    snprintf(watch->cluster, sizeof watch->cluster, "%s", fault->text);
     if (timeout_us == watch->timeout_us)
         return;
     watch->timeout_us = timeout_us;
@@ -100,6 +103,11 @@ static void ask_settings(struct slurmd_watch *watch, int64_t now_us)
 }
 
 /* ---- is slurmd there? ---- */
+
+static struct slurm_identity identity_of(const struct slurmd_watch *watch)
+{
+    return (struct slurm_identity){.node = watch->node->name, .cluster = watch->cluster};
+}
 
 /* A pidfd is readable once its process has ended. */
 static bool is_slurmd_alive(struct slurmd_watch *watch)
@@ -144,7 +152,8 @@ static void begin_search(struct slurmd_watch *watch)
     int child = user_helper_begin(&watch->search, watch->node->parts.loop, &order, NULL);
     if (child == USER_HELPER_CHILD) {
         struct user_helper_report report = {0};
-        report.answer = slurmd_search(watch->node->name, &report.fault);
+        const struct slurm_identity identity = identity_of(watch);
+        report.answer = slurmd_search(&identity, &report.fault);
         user_helper_end(&watch->search, &report);
     }
     watch->search.context = watch;
@@ -174,7 +183,8 @@ static void begin_fence(struct slurmd_watch *watch)
     int child = user_helper_begin(&watch->helper, watch->node->parts.loop, &order, NULL);
     if (child == USER_HELPER_CHILD) {
         struct user_helper_report report = {0};
-        report.answer = node_fence(watch->node->name, &report.fault);
+        const struct slurm_identity identity = identity_of(watch);
+        report.answer = node_fence(&identity, &report.fault);
         user_helper_end(&watch->helper, &report);
     }
     watch->helper.context = watch;
@@ -202,7 +212,7 @@ static void on_period(uv_timer_t *timer)
     int64_t now_us = clock_monotonic_us();
     if (watch->timeout_us < 0)
         ask_settings(watch, now_us);
-    if (!is_slurmd_alive(watch))
+    else if (!is_slurmd_alive(watch))
         miss_slurmd(watch, now_us);
 }
 

@@ -145,6 +145,30 @@ static void test_environments(void **state)
     assert_int_equal(job_in_environment("", 0, "n1"), 0);
 }
 
+static void test_environments_of_the_node(void **state)
+{
+    static const struct {
+        const char environment[96];
+        const char *cluster;
+        bool is_of_node;
+    } cases[] = {
+        {"SLURM_JOB_ID=12\0SLURMD_NODENAME=n1\0SLURM_CLUSTER_NAME=a", "A", true},
+        {"SLURM_JOB_ID=12\0SLURMD_NODENAME=n1\0SLURM_CLUSTER_NAME=a", "", true},
+        {"SLURM_JOB_ID=12\0SLURMD_NODENAME=n1", "a", true},
+        {"SLURM_JOB_ID=12\0SLURMD_NODENAME=n1\0SLURM_CLUSTER_NAME=b", "a", false},
+        {"SLURM_JOB_ID=12\0SLURMD_NODENAME=n2\0SLURM_CLUSTER_NAME=a", "a", false},
+        {"SLURM_JOB_ID=12\0XSLURMD_NODENAME=n1\0SLURM_CLUSTER_NAME=a", "a", false}, /* salloc's */
+        {"SLURMD_NODENAME=n1\0SLURM_CLUSTER_NAME=a", "a", false},
+        {"", "a", false},
+    };
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        const struct slurm_identity identity = {.node = "n1", .cluster = cases[i].cluster};
+        assert_int_equal(
+            environment_is_of_node(cases[i].environment, sizeof cases[i].environment, &identity),
+            cases[i].is_of_node);
+    }
+}
+
 /* A process that names a job in its environment only claims to be of it, as its user. */
 static void test_processes(void **state)
 {
@@ -176,6 +200,7 @@ int main(void)
         cmocka_unit_test(test_programs),
         cmocka_unit_test(test_cgroups),
         cmocka_unit_test(test_environments),
+        cmocka_unit_test(test_environments_of_the_node),
         cmocka_unit_test(test_processes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
