@@ -198,7 +198,7 @@ class Loopback:
         user = pwd.getpwuid(os.geteuid()).pw_name
         self.port, *self.node_ports = free_ports(1 + len(self.nodes))
         settings = {
-            "ClusterName": "loopback",
+            "ClusterName": "loopback_" + self.folder.rpartition("-")[2],
             "SlurmctldHost": "localhost(127.0.0.1)",
             "SlurmctldPort": self.port,
             "SlurmUser": user,

@@ -7,6 +7,7 @@
  */
 #include "base/process.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -94,6 +95,29 @@ int process_read_entry(pid_t pid, const char *name, size_t max, char **ret_text,
     snprintf(path, sizeof path, "/proc/%d/%s", (int)pid, name);
     int r = file_read(path, max, NULL, ret_text, ret_size);
     return r == -ENOENT ? -ESRCH : r;
+}
+
+const char *process_find_variable(const char *environment, size_t size, const char *name)
+{
+    size_t n = strlen(name);
+    for (const char *at = environment; at < environment + size; at += strlen(at) + 1)
+        if (strncmp(at, name, n) == 0 && at[n] == '=')
+            return at + n + 1;
+    return NULL;
+}
+
+int process_walk(int (*visit)(pid_t pid, void *context), void *context)
+{
+    DIR *folder = opendir("/proc");
+    int r = 0;
+    int64_t pid;
+    if (!folder)
+        return -errno;
+    for (const struct dirent *entry; r == 0 && (entry = readdir(folder));)
+        if (parse_int64(entry->d_name, 1, INT32_MAX, &pid) == 0)
+            r = visit((pid_t)pid, context);
+    closedir(folder);
+    return r;
 }
 
 static int64_t age_of(unsigned long long start_ticks)

@@ -37,6 +37,22 @@ int process_read(pid_t pid, struct process_facts *ret_facts);
  */
 int process_read_entry(pid_t pid, const char *name, size_t max, char **ret_text, size_t *ret_size);
 
+/*
+ * Finds a variable in the text of /proc/PID/environ.
+ *
+ * environment: `size` bytes of NUL-terminated entries, and a NUL
+ *
+ * Returns its value; NULL: there is none of that name.
+ */
+const char *process_find_variable(const char *environment, size_t size, const char *name);
+
+/*
+ * Visits the processes of /proc until `visit` answers other than 0.
+ *
+ * Returns that answer; 0: all were visited; or -errno.
+ */
+int process_walk(int (*visit)(pid_t pid, void *context), void *context);
+
 /* The line /proc/PID/stat. */
 struct process_stat {
     char name[PROCESS_NAME_SIZE];

@@ -11,6 +11,7 @@ import socket
 import subprocess
 import tempfile
 import threading
+import time
 import unittest
 
 from daemon_case import BUILD, LIMIT_S, is_alive, processes_with, program, read, until
@@ -336,36 +337,46 @@ PATH=${{PATH#{folder}:}} exec scontrol "$@"
         with open(self.slurm.path(f"work/{name}"), "w", encoding="utf-8"):
             pass
 
-    def pretend_slurmd(self, *options):
-        """A process of that name, until it is closed."""
-        path = self.slurm.path("work/slurmd")
+    def pretend_slurmd(self, *options, path="work/slurmd", mode=0o755, user=0):
+        """A process of that name: its id, and a function that ends it."""
+        path = self.slurm.path(path)
         if not os.path.exists(path):
             shutil.copy("/bin/bash", path)
-        words = [path, "-c", "read x; true", *options]
-        process = subprocess.Popen(words, env=self.slurm.env, stdin=subprocess.PIPE)
+            os.chmod(path, mode)
+        words = [path, "-p", "-c", "read x; true", *options]
+        process = subprocess.Popen(words, env=self.slurm.env, stdin=subprocess.PIPE, user=user)
 
         def end():
             process.stdin.close()
             process.wait(LIMIT_S)
 
         self.addCleanup(end)
-        return end
+        return process.pid, end
 
     def test_fence(self):
-        """Once no slurmd of this node runs, also none that the PID file does not name."""
+        """Once no slurmd of this node has run for two thirds of SlurmdTimeout, whether or not the
+        PID file names it."""
         self.pretend_slurmd("-DN", "n9")
-        self.pretend_slurmd("-f", "/another/slurm.conf")
-        end_second = self.pretend_slurmd("-N", "n0")
+        other, link = self.slurm.path("etc/other.conf"), self.slurm.path("etc/link.conf")
+        self.slurm.write("etc/other.conf", "ClusterName=other\n")
+        os.symlink(self.slurm.conf, link)
+        self.pretend_slurmd("-f", other)
+        os.mkdir(self.slurm.path("work/setuid"))
+        self.pretend_slurmd("-N", "n0", path="work/setuid/slurmd", mode=0o4755, user=12345)
         script = "echo $$; trap '' TERM; setsid sleep 1000 & echo $!; sleep 1000"
         job = self.sbatch(script, "--gres=shard:i0:10")
         self.wait_output(job, lines=2)
         until(lambda: "SlurmdTimeout is 6 s" in read(self.agent.log), "Slurm's settings")
         pids = [int(pid) for pid in self.output(job).split()]
         self.slurm.slurmd["n0"].kill(signal.SIGKILL)
-        until(lambda: "names no slurmd although one runs" in read(self.agent.log), "the warning")
-        self.assertTrue(all(map(is_alive, pids)))
+        until(lambda: "no slurmd of this node runs" in read(self.agent.log), "the loss of slurmd")
+        second, end_second = self.pretend_slurmd("-N", "n0", "-f", link)
+        until(lambda: f"slurmd is process {second}" in read(self.agent.log), "the second slurmd")
+        time.sleep(5)
         end_second()
+        ended = time.monotonic()
         until(lambda: not any(map(is_alive, pids)), "the end of the job's processes")
+        self.assertGreater(time.monotonic() - ended, 3.9)
         until(lambda: "slurmd is lost" in read(self.agent.log), "the agent's message")
         until(lambda: not self.processes_of(job), "the end of the job's other processes")
 

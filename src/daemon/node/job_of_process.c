@@ -6,7 +6,8 @@
  *     v1   4:devices:/slurm_n1/uid_1000/job_12/step_0/task_0
  *     v2   0::/system.slice/slurmstepd.scope/job_12/step_batch/user/task_0
  *
- * Only these two places count: elsewhere users may make folders of any name.
+ * Only these two places count: elsewhere users may make folders of any name. Where several slurmds
+ * run on one machine, the folder above also names the node: slurm_n1, n1_slurmstepd.scope.
  *
  * Without cgroups the environment names the job. A user can set it to any value, also to another
  * user's job, which would then be charged for the memory of this process. So such an answer is only
@@ -19,6 +20,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/process.h"
 #include "base/text.h"
@@ -47,47 +49,97 @@ static uint32_t parse_job(const char *text, char end)
     return parse_int64(number, 1, UINT32_MAX, &job) == 0 ? (uint32_t)job : 0;
 }
 
-/* The part of a cgroup's path that begins with "/job_", where the folder above is Slurm's; or NULL.
- */
-static const char *find_job_folder(const char *line)
+/* A job's folder in the cgroup tree. */
+struct job_folder {
+    const char *name; /* "job_12/..." */
+    struct span node; /* empty: the path does not name it */
+};
+
+/* "slurm/" or "slurm_NODE/" */
+static void parse_v1(struct span top, struct job_folder *folder)
 {
-    static const char slice[] = "/system.slice/", scope[] = "slurmstepd.scope";
-    const char *path = strstr(line, ":/"), *job = path ? strstr(++path, "/job_") : NULL;
-    if (!job || strncmp(path, "/slurm", strlen("/slurm")) == 0)
-        return job;
-    size_t size = (size_t)(job - path), least = strlen(slice) + strlen(scope);
-    bool is_scope = size >= least && strncmp(path, slice, strlen(slice)) == 0 &&
-                    strncmp(job - strlen(scope), scope, strlen(scope)) == 0 &&
-                    !memchr(path + strlen(slice), '/', size - strlen(slice));
-    return is_scope ? job : NULL;
+    static const char prefix[] = "slurm_";
+    if (span_starts(top, prefix))
+        folder->node = (struct span){top.at + strlen(prefix), top.size - strlen(prefix)};
 }
 
-uint32_t job_in_cgroup(const char *text)
+/* "slurmstepd.scope" or "NODE_slurmstepd.scope". Returns false: another. */
+static bool parse_v2(struct span scope, struct job_folder *folder)
+{
+    static const char suffix[] = "slurmstepd.scope";
+    size_t size = strlen(suffix);
+    if (scope.size < size || memcmp(scope.at + scope.size - size, suffix, size) != 0)
+        return false;
+    size_t rest = scope.size - size;
+    if (rest > 0 && scope.at[rest - 1] != '_')
+        return false;
+    folder->node = (struct span){scope.at, rest > 0 ? rest - 1 : 0};
+    return true;
+}
+
+/* Finds a job's folder of Slurm's in a line of /proc/PID/cgroup. */
+static bool find_job_folder(const char *line, struct job_folder *ret)
+{
+    static const char slice[] = "/system.slice/";
+    const char *path = strstr(line, ":/"), *job = path ? strstr(++path, "/job_") : NULL;
+    if (!job)
+        return false;
+    *ret = (struct job_folder){.name = job + 1};
+    if (strncmp(path, "/slurm", strlen("/slurm")) == 0) {
+        parse_v1((struct span){path + 1, strcspn(path + 1, "/")}, ret);
+        return true;
+    }
+    if (strncmp(path, slice, strlen(slice)) != 0)
+        return false;
+    const char *scope = path + strlen(slice);
+    return scope < job && !memchr(scope, '/', (size_t)(job - scope)) &&
+           parse_v2((struct span){scope, (size_t)(job - scope)}, ret);
+}
+
+bool job_in_cgroup(const char *text, const char *node, uint32_t *ret_job)
 {
     struct span rest = span_of(text), line;
+    struct job_folder folder;
     while (span_next_line(&rest, &line)) {
         char path[4096];
-        if (!span_copy(line, path, sizeof path))
+        if (!span_copy(line, path, sizeof path) || !find_job_folder(path, &folder))
             continue;
-        const char *at = find_job_folder(path);
-        uint32_t job = at ? parse_job(at + strlen("/job_"), '/') : 0;
-        if (job)
-            return job;
+        uint32_t job = parse_job(folder.name + strlen("job_"), '/');
+        if (job == 0)
+            continue;
+        *ret_job = folder.node.size == 0 || span_is(folder.node, node) ? job : 0;
+        return true;
     }
-    return 0;
+    return false;
 }
 
 uint32_t job_in_environment(const char *environment, size_t size, const char *node)
 {
-    static const char id[] = "SLURM_JOB_ID=", name[] = "SLURMD_NODENAME=";
-    uint32_t job = 0;
-    for (const char *at = environment; at < environment + size; at += strlen(at) + 1) {
-        if (node && strncmp(at, name, strlen(name)) == 0 && strcmp(at + strlen(name), node) != 0)
-            return 0;
-        if (strncmp(at, id, strlen(id)) == 0)
-            job = parse_job(at + strlen(id), '\0');
-    }
-    return job;
+    const char *name = process_find_variable(environment, size, "SLURMD_NODENAME");
+    const char *id = process_find_variable(environment, size, "SLURM_JOB_ID");
+    if (node && name && strcmp(name, node) != 0)
+        return 0;
+    return id ? parse_job(id, '\0') : 0;
+}
+
+bool environment_is_of_node(
+    const char *environment, size_t size, const struct slurm_identity *identity)
+{
+    const char *node = process_find_variable(environment, size, "SLURMD_NODENAME");
+    const char *cluster = process_find_variable(environment, size, "SLURM_CLUSTER_NAME");
+    return node && strcmp(node, identity->node) == 0 &&
+           (!*identity->cluster || !cluster || strcasecmp(cluster, identity->cluster) == 0) &&
+           job_in_environment(environment, size, identity->node) != 0;
+}
+
+bool job_by_cgroup(pid_t pid, const char *node, uint32_t *ret_job)
+{
+    char *text;
+    size_t size;
+    bool is_found = process_read_entry(pid, "cgroup", ENTRY_MAX, &text, &size) == 0 &&
+                    job_in_cgroup(text, node, ret_job);
+    free(text);
+    return is_found;
 }
 
 struct process_job job_of_process(pid_t pid, const char *node)
@@ -96,10 +148,7 @@ struct process_job job_of_process(pid_t pid, const char *node)
     struct process_facts facts;
     char *text;
     size_t size;
-    if (process_read_entry(pid, "cgroup", ENTRY_MAX, &text, &size) == 0)
-        found.job = job_in_cgroup(text);
-    free(text);
-    if (found.job)
+    if (job_by_cgroup(pid, node, &found.job))
         return found;
     if (process_read_entry(pid, "environ", ENTRY_MAX, &text, &size) == 0)
         found.job = job_in_environment(text, size, node);

@@ -8,8 +8,21 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* Finds the job in the text of /proc/PID/cgroup: a folder job_N of Slurm's. Returns 0: none. */
-uint32_t job_in_cgroup(const char *text);
+/* A node of a cluster, by Slurm's names. */
+struct slurm_identity {
+    const char *node;
+    const char *cluster; /* "": not known */
+};
+
+/*
+ * Finds the job in the text of /proc/PID/cgroup: a folder job_N of Slurm's.
+ *
+ * node:    Slurm's name of this node
+ * ret_job: 0: a job of another node on this machine
+ *
+ * Returns false: in no job's folder.
+ */
+bool job_in_cgroup(const char *text, const char *node, uint32_t *ret_job);
 
 /*
  * Finds the job in an environment: SLURM_JOB_ID.
@@ -21,6 +34,15 @@ uint32_t job_in_cgroup(const char *text);
  * Returns 0: none.
  */
 uint32_t job_in_environment(const char *environment, size_t size, const char *node);
+
+/* Did slurmd of this node start the process of this environment for a job? A shell that salloc
+ * started also has the variables of a job, but the job may run on other nodes. */
+bool environment_is_of_node(
+    const char *environment, size_t size, const struct slurm_identity *identity);
+
+/* The same as job_in_cgroup for a process; false also where it cannot be read. Does not wait for
+ * the process. */
+bool job_by_cgroup(pid_t pid, const char *node, uint32_t *ret_job);
 
 /* The job and user of a process. */
 struct process_job {

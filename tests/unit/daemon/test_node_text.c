@@ -99,29 +99,39 @@ static void test_programs(void **state)
 
 static void test_cgroups(void **state)
 {
+    enum { NONE = -1, ANOTHER = 0 };
     static const struct {
         const char *text;
-        uint32_t job;
+        int64_t job;
     } cases[] = {
         {"0::/system.slice/slurmstepd.scope/job_12/step_batch/user/task_0\n", 12},
         {"9:pids:/\n4:devices:/slurm_n1/uid_1000/job_7/step_0/task_0\n", 7},
-        {"0::/slurm/job_4294967295/step_0\n", UINT32_MAX},
-        {"0::/slurm/job_4294967296/step_0\n", 0},
-        {"0::/slurm/job_/step_0\n", 0},
-        {"0::/slurm/job_3x/step_0\n", 0},
-        {"0::/user.slice/job_12/step_0\n", 0}, /* not Slurm's */
-        {"0::/user.slice\n", 0},
+        {"4:devices:/slurm/uid_1000/job_7/step_0/task_0\n", 7},
         {"0::/system.slice/n1_slurmstepd.scope/job_7/step_0\n", 7},
-        {"0::/user.slice/slurmstepd.scope/job_12/step_0\n", 0}, /* any user can make these */
-        {"0::/user.slice/slurm/job_12/step_0\n", 0},
-        {"0::/system.slice/x.service/slurmstepd.scope/job_12\n", 0},
-        {"0::/system.slice/job_12\n", 0},
-        {"0::/job_12\n", 0},
+        {"4:devices:/slurm_n9/uid_1000/job_7/step_0/task_0\n", ANOTHER},
+        {"4:devices:/slurm_n11/uid_1000/job_7/step_0/task_0\n", ANOTHER},
+        {"0::/system.slice/n9_slurmstepd.scope/job_7/step_0\n", ANOTHER},
+        {"0::/slurm/job_4294967295/step_0\n", UINT32_MAX},
+        {"0::/slurm/job_4294967296/step_0\n", NONE},
+        {"0::/slurm/job_/step_0\n", NONE},
+        {"0::/slurm/job_3x/step_0\n", NONE},
+        {"0::/user.slice/job_12/step_0\n", NONE}, /* not Slurm's */
+        {"0::/user.slice\n", NONE},
+        {"0::/user.slice/slurmstepd.scope/job_12/step_0\n", NONE}, /* any user can make these */
+        {"0::/user.slice/slurm/job_12/step_0\n", NONE},
+        {"0::/system.slice/x.service/slurmstepd.scope/job_12\n", NONE},
+        {"0::/system.slice/notslurmstepd.scope/job_12\n", NONE},
+        {"0::/system.slice/job_12\n", NONE},
+        {"0::/job_12\n", NONE},
         {"1:name=a:/slurm:/slurm/job_3\n", 3},
-        {"", 0},
+        {"", NONE},
     };
-    for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
-        assert_int_equal(job_in_cgroup(cases[i].text), cases[i].job);
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        uint32_t job = 99;
+        assert_int_equal(job_in_cgroup(cases[i].text, "n1", &job), cases[i].job != NONE);
+        if (cases[i].job != NONE)
+            assert_int_equal(job, cases[i].job);
+    }
 }
 
 static void test_environments(void **state)
@@ -133,6 +143,30 @@ static void test_environments(void **state)
     assert_int_equal(job_in_environment(ours, sizeof ours, "n2"), 0);
     assert_int_equal(job_in_environment(bad, sizeof bad, "n1"), 0);
     assert_int_equal(job_in_environment("", 0, "n1"), 0);
+}
+
+static void test_environments_of_the_node(void **state)
+{
+    static const struct {
+        const char environment[96];
+        const char *cluster;
+        bool is_of_node;
+    } cases[] = {
+        {"SLURM_JOB_ID=12\0SLURMD_NODENAME=n1\0SLURM_CLUSTER_NAME=a", "A", true},
+        {"SLURM_JOB_ID=12\0SLURMD_NODENAME=n1\0SLURM_CLUSTER_NAME=a", "", true},
+        {"SLURM_JOB_ID=12\0SLURMD_NODENAME=n1", "a", true},
+        {"SLURM_JOB_ID=12\0SLURMD_NODENAME=n1\0SLURM_CLUSTER_NAME=b", "a", false},
+        {"SLURM_JOB_ID=12\0SLURMD_NODENAME=n2\0SLURM_CLUSTER_NAME=a", "a", false},
+        {"SLURM_JOB_ID=12\0XSLURMD_NODENAME=n1\0SLURM_CLUSTER_NAME=a", "a", false}, /* salloc's */
+        {"SLURMD_NODENAME=n1\0SLURM_CLUSTER_NAME=a", "a", false},
+        {"", "a", false},
+    };
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        const struct slurm_identity identity = {.node = "n1", .cluster = cases[i].cluster};
+        assert_int_equal(
+            environment_is_of_node(cases[i].environment, sizeof cases[i].environment, &identity),
+            cases[i].is_of_node);
+    }
 }
 
 /* A process that names a job in its environment only claims to be of it, as its user. */
@@ -166,6 +200,7 @@ int main(void)
         cmocka_unit_test(test_programs),
         cmocka_unit_test(test_cgroups),
         cmocka_unit_test(test_environments),
+        cmocka_unit_test(test_environments_of_the_node),
         cmocka_unit_test(test_processes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Visits processes of which each may keep the visitor waiting without limit. So does a process
+ * whose environment or command line is read, while one of its threads waits in mmap() for a file
+ * system that does not answer: both reads need the lock of the process's memory map.
+ *
+ * A child process makes the visits one after another, and reports each. When a report does not come
+ * in time, the child is killed, and another one continues behind the process that it hangs at:
+ *
+ *     visited   71 72 73 74 | 76 77 78
+ *     child     first       | second      75 took longer than the limit
+ */
+#ifndef COLLOC_DAEMON_NODE_LIMITED_VISIT_H
+#define COLLOC_DAEMON_NODE_LIMITED_VISIT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+struct limited_visit {
+    const pid_t *pids; /* `n` of them */
+    size_t n;
+    int limit_ms; /* for each */
+
+    bool (*visit)(pid_t pid, void *context); /* in the child */
+    bool (*goes_on)(void *context);          /* in the caller, when a process was skipped */
+    void *context;
+};
+
+/*
+ * Visits them until all are visited, or `goes_on` answers false. For callers without threads.
+ *
+ * Returns for how many `visit` answered true; or -errno when no child could be started.
+ */
+int limited_visit_run(const struct limited_visit *visit);
+
+#endif

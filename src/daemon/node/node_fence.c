@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The processes are examined in two passes:
+ *
+ *     by cgroup        the kernel answers at once: the processes of jobs are ended, and those that
+ *                      are in no job's folder are listed
+ *     by environment   the listed ones, which may hang: each with a limit
+ *
+ * So a process that hangs delays the end of the others by no more than the limit, and none of those
+ * in a cgroup of Slurm. Meanwhile slurmd may run again: then the second pass stops.
+ */
+#include "daemon/node/node_fence.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "base/file.h"
+#include "base/process.h"
+#include "daemon/node/job_of_process.h"
+#include "daemon/node/limited_visit.h"
+#include "daemon/node/slurmd_search.h"
+#include "exec/tree.h"
+
+enum {
+    READ_MS = 200, /* chosen: a read takes far less than 1 ms, also on a busy machine */
+    ENTRY_MAX = 4 << 20,
+};
+
+struct fence {
+    const struct slurm_identity *identity;
+    int n_ended;
+    pid_t *unknown; /* in no cgroup of a job */
+    size_t n_unknown, capacity;
+};
+
+/* The slurmstepd above it; 0: none. */
+static pid_t find_stepd(pid_t pid)
+{
+    for (int depth = 0; depth < 64 && pid > 1; depth++) {
+        char path[64], text[512];
+        struct process_stat stat;
+        snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+        if (file_read_start(path, text, sizeof text) <= 0 || process_parse_stat(text, &stat) < 0)
+            return 0;
+        if (strncmp(stat.name, "slurmstepd", strlen("slurmstepd")) == 0)
+            return pid;
+        pid = stat.parent;
+    }
+    return 0;
+}
+
+/* slurmstepd first: so that it does not report an end that slurmd's absence has caused. */
+static void end_process(pid_t pid)
+{
+    pid_t stepd = find_stepd(pid);
+    if (stepd) {
+        kill(stepd, SIGSTOP);
+        tree_signal(stepd, SIGKILL);
+        kill(stepd, SIGKILL);
+    }
+    kill(pid, SIGKILL);
+}
+
+static int examine_cgroup(pid_t pid, void *context)
+{
+    struct fence *fence = context;
+    uint32_t job;
+    if (pid == 1)
+        return 0;
+    if (!job_by_cgroup(pid, fence->identity->node, &job))
+        return ARRAY_APPEND(fence->unknown, fence->n_unknown, fence->capacity, pid);
+    if (job == 0)
+        return 0;
+    end_process(pid);
+    fence->n_ended++;
+    return 0;
+}
+
+static bool examine_environment(pid_t pid, void *context)
+{
+    const struct fence *fence = context;
+    char *text;
+    size_t size;
+    bool is_ours = process_read_entry(pid, "environ", ENTRY_MAX, &text, &size) == 0 &&
+                   environment_is_of_node(text, size, fence->identity);
+    free(text);
+    if (is_ours)
+        end_process(pid);
+    return is_ours;
+}
+
+static bool is_slurmd_away(void *context)
+{
+    const struct fence *fence = context;
+    return slurmd_search(fence->identity, NULL) == 0;
+}
+
+/* Returns 0 or -errno. */
+static int end_jobs(struct fence *fence)
+{
+    int r = process_walk(examine_cgroup, fence);
+    if (r < 0)
+        return r;
+    const struct limited_visit rest = {.pids = fence->unknown,
+        .n = fence->n_unknown,
+        .limit_ms = READ_MS,
+        .visit = examine_environment,
+        .goes_on = is_slurmd_away,
+        .context = fence};
+    r = limited_visit_run(&rest);
+    fence->n_ended += r > 0 ? r : 0;
+    return r < 0 ? r : 0;
+}
+
+int node_fence(const struct slurm_identity *identity, struct fault *fault)
+{
+    struct fence fence = {.identity = identity};
+    pid_t slurmd = slurmd_search(identity, fault);
+    if (slurmd != 0)
+        return slurmd > 0 ? -EEXIST : slurmd;
+    int r = end_jobs(&fence);
+    free(fence.unknown);
+    return r < 0 ? fault_set(fault, -r, "could not end the node's jobs: %s", strerror(-r))
+                 : fence.n_ended;
+}
