@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +22,7 @@
 #include "base/file.h"
 #include "base/process.h"
 #include "base/units.h"
-#include "exec/marks.h"
+#include "exec/limited_visit.h"
 #include "exec/status_mask.h"
 
 #define ENVIRONMENT_LIMIT (8 * MIB)  /* execve accepts 6 MiB at most (execve(2)) */
@@ -208,8 +209,8 @@ int tree_signal_child_handlers(pid_t root, int signal)
     return signal_handlers(root, true, signal);
 }
 
-/* A zombie has no environment any more. */
-bool tree_has_variable(pid_t pid, const char *variable)
+/* May wait for ever. A zombie has no environment any more. */
+static bool has_variable(pid_t pid, const char *variable)
 {
     char path[32], *data;
     size_t size;
@@ -237,26 +238,55 @@ static int compare_process(const void *pid, const void *process)
     return (left > right) - (left < right);
 }
 
+static bool visit_environment(pid_t pid, void *variable)
+{
+    return has_variable(pid, variable);
+}
+
+/* Chosen: a user can make processes that do not answer, but the reader does not wait longer. */
+static bool is_bearable(void *variable, size_t n_unknown)
+{
+    return n_unknown < 8;
+}
+
+static int look_for_variable(
+    const pid_t *pids, size_t n, const char *variable, enum visit_answer *ret_answers)
+{
+    const struct limited_visit visit = {.pids = pids,
+        .n = n,
+        .visit = visit_environment,
+        .goes_on = is_bearable,
+        .context = (void *)(uintptr_t)variable};
+    return limited_visit_run(&visit, ret_answers);
+}
+
+bool tree_may_have_variable(pid_t pid, const char *variable)
+{
+    enum visit_answer answer = VISIT_UNKNOWN;
+    look_for_variable(&pid, 1, variable, &answer);
+    return answer != VISIT_NO;
+}
+
 /* Marks the user's processes that have the variable. The list is sorted. */
 static int mark_by_variable(
     struct process_list *list, const char *variable, uid_t uid, size_t *ret_unknown)
 {
     pid_t *pids = calloc(list->count, sizeof *pids);
-    enum mark *marks = calloc(list->count, sizeof *marks);
+    enum visit_answer *answers = calloc(list->count, sizeof *answers);
     size_t n = 0;
     for (size_t i = 0; pids && i < list->count; i++)
         if (belongs_to(list->at[i].pid, uid))
             pids[n++] = list->at[i].pid;
-    int r = pids && marks ? marks_read(pids, n, variable, tree_has_variable, marks) : -ENOMEM;
-    for (size_t i = 0; r == 0 && i < n; i++) {
+    int r = pids && answers ? look_for_variable(pids, n, variable, answers) : -ENOMEM;
+    for (size_t i = 0; r >= 0 && i < n; i++) {
         struct process *process = bsearch(
             &pids[i], list->at, list->count, sizeof *list->at, compare_process);
-        process->below = marks[i] == MARK_PRESENT;
-        *ret_unknown += marks[i] == MARK_UNKNOWN;
+        process->below = answers[i] == VISIT_YES;
+        *ret_unknown += answers[i] == VISIT_UNKNOWN;
     }
     free(pids);
-    free(marks);
-    return r;
+    free(answers);
+    return r < 0 ? r : 0;
 }
 
 int tree_signal_marked(const char *variable, uid_t uid, int signal, size_t *ret_unknown)

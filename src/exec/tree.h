@@ -34,7 +34,7 @@ int tree_signal_only(pid_t root, const pid_t *tops, size_t n, int signal);
 /*
  * Sends a signal to each process of user `uid` that was started with `variable` ("KEY=VALUE") in
  * its environment, and to all their descendants. A process whose environment cannot be read in time
- * gets none (exec/marks.h). May take seconds: not for a loop.
+ * gets none (exec/limited_visit.h). May take seconds: not for a loop.
  *
  * ret_unknown: how many could not be read
  *
@@ -42,9 +42,9 @@ int tree_signal_only(pid_t root, const pid_t *tops, size_t n, int signal);
  */
 int tree_signal_marked(const char *variable, uid_t uid, int signal, size_t *ret_unknown);
 
-/* Returns whether the process was started with `variable` ("KEY=VALUE") in its environment. May
- * wait for ever: call it by marks_read. */
-bool tree_has_variable(pid_t pid, const char *variable);
+/* Returns whether the process was started with `variable` ("KEY=VALUE") in its environment; true
+ * also when that cannot be read in time. */
+bool tree_may_have_variable(pid_t pid, const char *variable);
 
 /*
  * Finds which of the processes roots[], such as shims, is `pid` or one of its ancestors. Reads only

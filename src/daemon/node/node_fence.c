@@ -21,14 +21,11 @@
 #include "base/file.h"
 #include "base/process.h"
 #include "daemon/node/job_of_process.h"
-#include "daemon/node/limited_visit.h"
 #include "daemon/node/slurmd_search.h"
+#include "exec/limited_visit.h"
 #include "exec/tree.h"
 
-enum {
-    READ_MS = 200, /* chosen: a read takes far less than 1 ms, also on a busy machine */
-    ENTRY_MAX = 4 << 20,
-};
+enum { ENTRY_MAX = 4 << 20 };
 
 struct fence {
     const struct slurm_identity *identity;
@@ -93,7 +90,7 @@ static bool examine_environment(pid_t pid, void *context)
     return is_ours;
 }
 
-static bool is_slurmd_away(void *context)
+static bool is_slurmd_away(void *context, size_t n_unknown)
 {
     const struct fence *fence = context;
     return slurmd_search(fence->identity, NULL) == 0;
@@ -107,11 +104,10 @@ static int end_jobs(struct fence *fence)
         return r;
     const struct limited_visit rest = {.pids = fence->unknown,
         .n = fence->n_unknown,
-        .limit_ms = READ_MS,
         .visit = examine_environment,
         .goes_on = is_slurmd_away,
         .context = fence};
-    r = limited_visit_run(&rest);
+    r = limited_visit_run(&rest, NULL);
     fence->n_ended += r > 0 ? r : 0;
     return r < 0 ? r : 0;
 }

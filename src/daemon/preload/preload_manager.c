@@ -14,7 +14,6 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "exec/marks.h"
 #include "exec/tree.h"
 #include "preload/exact_peak.h"
 #include "preload/futex.h"
@@ -177,16 +176,11 @@ static void set_page_gate(struct preload_page *page, bool is_closed)
         futex_wake_all(&page->gate);
 }
 
-/* A process whose environment cannot be read in time may have the library, too. */
 static bool is_away(const struct preload_manager *manager, pid_t pid)
 {
     char variable[sizeof manager->socket + sizeof PRELOAD_SOCKET_VARIABLE];
-    enum mark mark = MARK_UNKNOWN;
     snprintf(variable, sizeof variable, "%s=%s", PRELOAD_SOCKET_VARIABLE, manager->socket);
-    if (!manager->listener)
-        return false;
-    marks_read(&pid, 1, variable, tree_has_variable, &mark);
-    return mark != MARK_ABSENT;
+    return manager->listener && tree_may_have_variable(pid, variable);
 }
 
 enum preload_gate_answer preload_manager_set_gate(

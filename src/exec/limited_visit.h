@@ -10,28 +10,35 @@
  *     visited   71 72 73 74 | 76 77 78
  *     child     first       | second      75 took longer than the limit
  */
-#ifndef COLLOC_DAEMON_NODE_LIMITED_VISIT_H
-#define COLLOC_DAEMON_NODE_LIMITED_VISIT_H
+#ifndef COLLOC_EXEC_LIMITED_VISIT_H
+#define COLLOC_EXEC_LIMITED_VISIT_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 
+/* For each process; chosen: a read takes far less than 1 ms, also on a busy machine. */
+enum { VISIT_LIMIT_MS = 200 };
+
+enum visit_answer { VISIT_NO, VISIT_YES, VISIT_UNKNOWN };
+
 struct limited_visit {
     const pid_t *pids; /* `n` of them */
     size_t n;
-    int limit_ms; /* for each */
 
     bool (*visit)(pid_t pid, void *context); /* in the child */
-    bool (*goes_on)(void *context);          /* in the caller, when a process was skipped */
+    bool (*goes_on)(
+        void *context, size_t n_unknown_so_far); /* in the caller, when one was skipped */
     void *context;
 };
 
 /*
- * Visits them until all are visited, or `goes_on` answers false. For callers without threads.
+ * Visits them until all are visited, or `goes_on` answers false.
+ *
+ * ret_answers: `n`, in the order of the pids; NULL: the number is enough
  *
  * Returns for how many `visit` answered true; or -errno when no child could be started.
  */
-int limited_visit_run(const struct limited_visit *visit);
+int limited_visit_run(const struct limited_visit *visit, enum visit_answer *ret_answers);
 
 #endif
