@@ -653,7 +653,11 @@ class Counting(Preload):
             say({take}[1] == at); input()
             """
         )
-        answer = lambda: (program.stdin.write("\n"), program.stdin.flush())  # noqa: E731
+
+        def answer():
+            program.stdin.write("\n")
+            program.stdin.flush()
+
         self.assertEqual(program.stdout.readline(), "ready\n")
         self.gpu.set("busy", 1)
         answer()

@@ -373,6 +373,40 @@ static void a_wait_without_a_bound_fails_at_once(void **state)
     run_loop();
 }
 
+static void suspend_task(void)
+{
+    struct core_settings settings = *core_get_settings(pretend.core);
+    settings.can_suspend = true;
+    core_configure(pretend.core, &settings);
+    assert_int_equal(feed(EVENT_SUSPEND, TASK), 0);
+    expect_story("SUSPEND; SUSPENDING; ");
+}
+
+/* The task is suspended while the thread tries. Its try may still succeed. */
+static void a_longer_time_limit_is_no_new_wait(void **state)
+{
+    seen.config.memory_wait_us = 2 * SECOND_US;
+    int fd = begin_wait(1 * GIB);
+    assert_int_equal(receive(fd, NULL), PRELOAD_BOUND);
+    preload_manager_polled(seen.manager);
+    preload_manager_answer_memory(seen.manager, TASK, true);
+    assert_int_equal(receive(fd, NULL), PRELOAD_RETRY);
+    expect_story("MEMORY_WAIT; ");
+    suspend_task();
+    usleep(600000);
+    run_loop();
+    preload_manager_polled(seen.manager);
+    assert_int_equal(receive(fd, NULL), PRELOAD_BOUND);
+    expect_story("");
+    send_message(fd, PRELOAD_WAIT, 1, 1 * GIB); /* it failed */
+    assert_int_equal(receive(fd, NULL), 0);
+    preload_manager_polled(seen.manager);
+    expect_story("MEMORY_WAIT; ");
+    close(fd);
+    run_loop();
+    expect_story("MEMORY_WAIT_END; ");
+}
+
 /* ---- without the library ---- */
 
 static void without_the_library_tasks_run_without(void **state)
@@ -403,6 +437,7 @@ int main(void)
         TEST(a_wait_is_reported_at_the_next_poll),
         TEST(the_core_decides_about_one_thread_at_a_time),
         TEST(a_wait_without_a_bound_fails_at_once),
+        TEST(a_longer_time_limit_is_no_new_wait),
         TEST(without_the_library_tasks_run_without),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
