@@ -34,24 +34,6 @@ struct span span_trim(struct span s)
     return s;
 }
 
-static bool bytes_equal(const char *a, const char *b, size_t size)
-{
-    return size == 0 || memcmp(a, b, size) == 0; /* an empty span may have no address */
-}
-
-bool span_is(struct span s, const char *text)
-{
-    if (s.size == 0 || s.at[0] != text[0]) /* as most comparisons end */
-        return s.size == 0 && text[0] == '\0';
-    return strlen(text) == s.size && memcmp(s.at, text, s.size) == 0;
-}
-
-bool span_starts(struct span s, const char *prefix)
-{
-    size_t n = strlen(prefix);
-    return n <= s.size && bytes_equal(s.at, prefix, n);
-}
-
 bool span_copy(struct span s, char *buffer, size_t size)
 {
     if (size == 0)

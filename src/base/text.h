@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <string.h>
 
 struct span {
     const char *at;
@@ -14,8 +15,21 @@ struct span {
 struct span span_of(const char *text);          /* a whole NUL-terminated string, borrowed */
 struct span span_of_optional(const char *text); /* the same; of NULL an empty span */
 struct span span_trim(struct span s);           /* without white space, NUL and BOM at both ends */
-bool span_is(struct span s, const char *text);
-bool span_starts(struct span s, const char *prefix);
+
+/* Comparisons with a text, here since the compiler then knows the length of a literal: most of them
+ * end with it or with the first character. */
+static inline bool span_starts(struct span s, const char *prefix)
+{
+    size_t n = strlen(prefix);
+    return n == 0 || (n <= s.size && s.at[0] == prefix[0] && memcmp(s.at, prefix, n) == 0);
+}
+
+static inline bool span_is(struct span s, const char *text)
+{
+    if (s.size == 0 || s.at[0] != text[0]) /* before the length of what is no literal */
+        return s.size == 0 && text[0] == '\0';
+    return strlen(text) == s.size && memcmp(s.at, text, s.size) == 0;
+}
 
 /* Copies at most size - 1 bytes and a NUL. Returns false when the span was truncated. */
 bool span_copy(struct span s, char *buffer, size_t size);

@@ -519,11 +519,22 @@ static const struct estimate *main_answer(const struct estimation *estimation)
     return &estimation->answers[0];
 }
 
-/* Returns the value for --memory, in whole MiB: P99, or the estimate if its error is unknown. */
+static struct reading whole_mib(struct reading bytes)
+{
+    return bytes.valid ? reading_of(ceil(bytes.value / (double)MIB)) : bytes;
+}
+
+/* Returns P99 in whole MiB, or the estimate if its error is unknown. */
 static struct reading reserve_mib(const struct estimate *answer)
 {
-    struct reading bytes = estimate_reserved(answer, QUANTILE_P99);
-    return bytes.valid ? reading_of(ceil(bytes.value / (double)MIB)) : bytes;
+    return whole_mib(estimate_reserved(answer, QUANTILE_P99));
+}
+
+/* Returns the same without the kernels that cuDNN tries. */
+static struct reading needs_mib(const struct estimate *answer)
+{
+    return answer->untried_p99_bytes.valid ? whole_mib(answer->untried_p99_bytes)
+                                           : reserve_mib(answer);
 }
 
 /* Rounded up to a tenth of a GiB, or to a MiB below one: printed, it is still enough. */
@@ -536,16 +547,30 @@ static void format_reserve(double mib, char *text, size_t size)
         snprintf(text, size, "%.0f MiB", mib);
 }
 
+/* The task runs with what it needs, and trying kernels may leave its neighbours nothing meanwhile:
+ * both decide where it can be placed. */
+static void print_tried(const struct estimate *answer, const char *size)
+{
+    char with_tried[32];
+    format_reserve(reserve_mib(answer).value, with_tried, sizeof with_tried);
+    printf("reserve %s: enough for %d of 100 such tasks that try no kernels\n"
+           "While cuDNN tries kernels (cudnn.benchmark), this one may take all memory that is free "
+           "(P99 with them: %s). If too little is free for one, PyTorch takes another.\n\n",
+        size, quantile_percent(QUANTILE_P99), with_tried);
+}
+
 /* The line that most users need; the table below it is for those who want to know why. */
 static void print_reserve(const struct estimation *estimation)
 {
     const struct estimate *answer = main_answer(estimation);
-    struct reading mib = reserve_mib(answer);
+    struct reading mib = needs_mib(answer);
     char size[32] = "";
     if (mib.valid)
         format_reserve(mib.value, size, sizeof size);
     if (!mib.valid)
         printf("reserve: unknown\n\n");
+    else if (answer->untried_p99_bytes.valid)
+        print_tried(answer, size);
     else if (estimate_quantile(answer, QUANTILE_P99).valid)
         printf("reserve %s: enough for %d of 100 such tasks\n\n", size,
             quantile_percent(QUANTILE_P99));
@@ -588,8 +613,10 @@ static void print_all(const struct invocation *invocation, const struct estimati
     const char *export = estimation->task.summary;
     json_t *seen = invocation->after_dashes ? script_seen(export, strlen(export)) : NULL;
     if (invocation->common[COMMON_JSON].number) {
-        json_t *object = json_pack("{so,so,so,so}", "reserve_mib",
-            scaled_json(reserve_mib(main_answer(estimation)), 1), "estimates",
+        const struct estimate *answer = main_answer(estimation);
+        json_t *object = json_pack("{so,so,sb,so,so,so}", "reserve_mib",
+            scaled_json(reserve_mib(answer), 1), "needs_mib", scaled_json(needs_mib(answer), 1),
+            "tries_kernels", answer->untried_p99_bytes.valid, "estimates",
             estimates_json(estimation), "model", model_json(&estimation->network), "warnings",
             warnings_json(model));
         if (seen) {
@@ -694,7 +721,9 @@ const struct command command_estimate = {
                    "says what was not protected. Exit status 3: it could not be followed; the "
                    "message, or the member reason, says why.\n\n"
                    "The first line is the value to give to --memory: P99, rounded up to "
-                   "whole MiB. Memory is per GPU, as nvidia-smi shows it. P50, P90 and P99 "
+                   "whole MiB; of a network of convolutions whose kernels cuDNN tries "
+                   "(cudnn.benchmark), P99 without them, and a second line says what they may "
+                   "take. Memory is per GPU, as nvidia-smi shows it. P50, P90 and P99 "
                    "were enough memory for 50, 90 and 99 % of comparable training runs; "
                    "only a calibrated estimator has them. Without --memory the daemon "
                    "reserves the starred value, and its margin in addition; the daemon's "

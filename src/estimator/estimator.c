@@ -163,7 +163,7 @@ static const double bytes_max = 0x1p62;
 static int check_answer(const struct estimate *estimate, struct fault *fault)
 {
     const struct reading sizes[] = {estimate->bytes, estimate->p50_bytes, estimate->p90_bytes,
-        estimate->p99_bytes, estimate->floor_bytes};
+        estimate->p99_bytes, estimate->untried_p99_bytes, estimate->floor_bytes};
     for (size_t i = 0; i < ARRAY_SIZE(sizes); i++)
         if (sizes[i].valid && !(sizes[i].value >= 0 && sizes[i].value <= bytes_max))
             return fault_set(fault, ERANGE,

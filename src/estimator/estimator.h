@@ -74,7 +74,9 @@ struct estimate {
     const char *estimator;
     struct reading bytes;
     struct reading p50_bytes, p90_bytes, p99_bytes; /* valid if the estimator is calibrated */
-    struct reading floor_bytes;                     /* the least memory that it can run with */
+    struct reading untried_p99_bytes; /* p99 without the kernels that cuDNN tries (cudnn.benchmark),
+                                       * which take what is free; valid if p99 is with them */
+    struct reading floor_bytes;       /* the least memory that it can run with */
     struct reading step_us, smact,
         dram_active; /* of one training step alone on the GPU; activities 0..1 */
     enum evidence evidence;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The rules of the caching allocators (allocator.h), over a table of blocks and a sorted list
- * of free ones for each pool.
+ * The rules of the caching allocators (allocator.h), over a table of blocks and a list of free
+ * ones for each pool (free_list.h).
  *
  * Example: an empty allocator gets a request of 3 MiB. That is a large one below 10 MiB, so a
  * segment of 20 MiB is taken from the device and split: 3 MiB are used, 17 MiB are free. The next
@@ -13,11 +13,10 @@
 #include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/units.h"
 
-enum { NONE = -1, SMALL = 0, LARGE = 1 }; /* no block; the two pools */
+enum { SMALL, LARGE }; /* the two pools */
 
 /* c10/cuda/CUDACachingAllocator.cpp: kMinBlockSize, kSmallSize, kSmallBuffer, kMinLargeAlloc,
  * kLargeBuffer, kRoundLarge: in this order, in bytes. */
@@ -33,20 +32,20 @@ enum { CAPACITY_FIRST = 256 }; /* chosen: block records that are allocated first
 
 void allocator_init(struct allocator *allocator)
 {
-    *allocator = (struct allocator){.spare = NONE};
+    *allocator = (struct allocator){.spare = BLOCK_NONE};
 }
 
 void allocator_init_bfc(struct allocator *allocator)
 {
     *allocator = (struct allocator){
-        .rules = ALLOCATOR_BFC, .region = bfc_first_region, .spare = NONE};
+        .rules = ALLOCATOR_BFC, .region = bfc_first_region, .spare = BLOCK_NONE};
 }
 
 void allocator_fini(struct allocator *allocator)
 {
     free(allocator->blocks);
     for (int i = 0; i < ALLOCATOR_POOLS; i++)
-        free(allocator->pools[i].blocks);
+        free_list_fini(&allocator->pools[i]);
     allocator_init(allocator);
 }
 
@@ -86,99 +85,38 @@ static int64_t segment_size(struct allocator *allocator, int64_t size)
                                    : (size + segment_step - 1) / segment_step * segment_step;
 }
 
-static bool is_before(
-    const struct allocator *allocator, struct free_block entry, int64_t size, int64_t address)
-{
-    return entry.size < size ||
-           (entry.size == size && allocator->blocks[entry.handle].address < address);
-}
-
-/* Returns the index of the first of the entries `low` to `high` that is not before (size, address);
- * `high` where all are. */
-static size_t find_place(const struct allocator *allocator, const struct free_list *list,
-    size_t low, size_t high, int64_t size, int64_t address)
-{
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-        if (is_before(allocator, list->blocks[middle], size, address))
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
 static struct free_list *list_of(struct allocator *allocator, int handle)
 {
     return &allocator->pools[allocator->blocks[handle].pool];
 }
 
-static size_t place_of(struct allocator *allocator, int handle)
+/* A free block that finds no place in its list stays in use, and the next request fails. */
+static void note_added(struct allocator *allocator, int handle, int r)
 {
-    const struct block *block = &allocator->blocks[handle];
-    const struct free_list *list = list_of(allocator, handle);
-    return find_place(allocator, list, 0, list->n, block->size, block->address);
+    allocator->blocks[handle].used = r < 0;
+    allocator->out_of_memory |= r < 0;
 }
 
-static void list_shift(struct free_list *list, size_t to, size_t from, size_t n)
+static void add_free(struct allocator *allocator, int handle)
 {
-    memmove(&list->blocks[to], &list->blocks[from], n * sizeof list->blocks[0]);
-}
-
-/* The list has room: each block record was allocated together with an entry in each list. */
-static void list_add(struct allocator *allocator, int handle)
-{
-    struct free_list *list = list_of(allocator, handle);
-    size_t at = place_of(allocator, handle);
-    list_shift(list, at + 1, at, list->n - at);
-    list->blocks[at] = (struct free_block){allocator->blocks[handle].size, handle};
-    list->n++;
-}
-
-static void list_remove(struct free_list *list, size_t at)
-{
-    list->n--;
-    list_shift(list, at, at + 1, list->n - at);
-}
-
-/* Puts another block, or the same one with another size, in the place of entry `at`. Most stay
- * where they are: the rest of the largest block, and one that has grown by a little. */
-static void list_replace(struct allocator *allocator, size_t at, int handle)
-{
-    const struct block *block = &allocator->blocks[handle];
-    struct free_list *list = list_of(allocator, handle);
-    size_t to = at;
-    if (at > 0 && !is_before(allocator, list->blocks[at - 1], block->size, block->address)) {
-        to = find_place(allocator, list, 0, at - 1, block->size, block->address);
-        list_shift(list, to + 1, to, at - to);
-    } else if (at + 1 < list->n &&
-               is_before(allocator, list->blocks[at + 1], block->size, block->address)) {
-        to = find_place(allocator, list, at + 2, list->n, block->size, block->address) - 1;
-        list_shift(list, at, at + 1, to - at);
-    }
-    list->blocks[to] = (struct free_block){block->size, handle};
+    note_added(
+        allocator, handle, free_list_add(list_of(allocator, handle), allocator->blocks, handle));
 }
 
 static int grow_blocks(struct allocator *allocator)
 {
-    size_t capacity = allocator->capacity + allocator->capacity / 2 + CAPACITY_FIRST;
+    size_t capacity = 2 * allocator->capacity + CAPACITY_FIRST;
     struct block *blocks = reallocarray(allocator->blocks, capacity, sizeof *blocks);
     if (!blocks)
         return -ENOMEM;
     allocator->blocks = blocks;
-    for (int i = 0; i < ALLOCATOR_POOLS; i++) {
-        struct free_block *list = reallocarray(allocator->pools[i].blocks, capacity, sizeof *list);
-        if (!list)
-            return -ENOMEM;
-        allocator->pools[i].blocks = list;
-    }
     allocator->capacity = capacity;
     return 0;
 }
 
 static int new_record(struct allocator *allocator, int *ret_handle)
 {
-    if (allocator->spare != NONE) {
+    if (allocator->spare != BLOCK_NONE) {
         *ret_handle = allocator->spare;
         allocator->spare = allocator->blocks[allocator->spare].next;
         return 0;
@@ -203,38 +141,42 @@ static int add_segment(struct allocator *allocator, int64_t segment, int pool, i
     if (r < 0)
         return r;
     allocator->blocks[*ret_handle] = (struct block){.size = segment,
-        .previous = NONE,
-        .next = NONE,
+        .previous = BLOCK_NONE,
+        .next = BLOCK_NONE,
         .address = address_space_place(&allocator->addresses, segment),
         .pool = (uint8_t)pool};
     allocator->reserved += segment;
     return 0;
 }
 
-static bool is_worth_a_block(
-    const struct allocator *allocator, int handle, int64_t left, int64_t size)
+/* Tests whether what a request of `size` bytes leaves of a block becomes a block. */
+static bool is_worth_a_block(const struct allocator *allocator, int handle, int64_t size)
 {
+    int64_t left = allocator->blocks[handle].size - size;
     if (allocator->rules == ALLOCATOR_BFC)
         return left > 0 && (left >= size || left >= bfc_rest_most);
     return allocator->blocks[handle].pool == SMALL ? left >= round_to : left > small_most;
 }
 
-/* Makes the rest of a block, after its first `size` bytes, a block that is in no list yet. */
-static int split_block(struct allocator *allocator, int handle, int64_t size, int *ret_rest)
+/* Makes a block of the first `size` bytes of the free block at the head of a class, which stays in
+ * the list with the rest. */
+static int cut_block(
+    struct allocator *allocator, struct size_class *class, int64_t size, int *ret_front)
 {
-    int r = new_record(allocator, ret_rest);
+    int r = new_record(allocator, ret_front), handle = class->lowest;
     if (r < 0)
         return r;
-    struct block *block = &allocator->blocks[handle], *behind = &allocator->blocks[*ret_rest];
-    *behind = *block;
-    behind->size -= size;
-    behind->address += size;
-    behind->previous = handle;
-    behind->used = 0;
-    if (block->next != NONE)
-        allocator->blocks[block->next].previous = *ret_rest;
-    block->size = size;
-    block->next = *ret_rest;
+    struct block *block = &allocator->blocks[handle], *front = &allocator->blocks[*ret_front];
+    *front = *block;
+    front->size = size;
+    front->next = handle;
+    front->used = 1;
+    if (block->previous != BLOCK_NONE)
+        allocator->blocks[block->previous].next = *ret_front;
+    block->previous = *ret_front;
+    note_added(allocator, handle,
+        free_list_resize(list_of(allocator, handle), allocator->blocks, class, handle,
+            block->address + size, block->size - size));
     return 0;
 }
 
@@ -249,19 +191,21 @@ static bool is_in_range(const struct allocator *allocator, int64_t bytes)
            allocator->reserved <= ALLOCATOR_REQUEST_MAX;
 }
 
-/* Finds the smallest free block, or adds one of a new segment to the list. */
-static int find_free(struct allocator *allocator, int64_t size, size_t *ret_at)
+/* Finds the class of the smallest free blocks that serve a request; adds a segment if there is
+ * none. */
+static int find_free(struct allocator *allocator, int64_t size, struct size_class **ret_class)
 {
-    struct free_list *list = &allocator->pools[pool_of(allocator, size)];
-    int handle;
-    *ret_at = find_place(allocator, list, 0, list->n, size, INT64_MIN);
-    if (*ret_at < list->n)
+    int pool = pool_of(allocator, size), handle;
+    const struct free_list *list = &allocator->pools[pool];
+    *ret_class = free_list_find(list, size);
+    if (*ret_class)
         return 0;
-    int r = add_segment(
-        allocator, segment_size(allocator, size), pool_of(allocator, size), &handle);
-    if (r == 0)
-        list_add(allocator, handle);
-    return r;
+    int r = add_segment(allocator, segment_size(allocator, size), pool, &handle);
+    if (r < 0)
+        return r;
+    add_free(allocator, handle);
+    *ret_class = free_list_find(list, size);
+    return *ret_class ? 0 : -ENOMEM;
 }
 
 /* Regions double, so the next one is as large as all of them together, down to a power of two. */
@@ -279,7 +223,7 @@ int allocator_reserve(struct allocator *allocator, int64_t bytes)
     int r = add_segment(allocator, round_request(allocator, bytes), LARGE, &handle);
     if (r < 0)
         return r;
-    list_add(allocator, handle);
+    add_free(allocator, handle);
     if (allocator->rules == ALLOCATOR_BFC)
         follow_pool(allocator);
     return 0;
@@ -297,20 +241,17 @@ int allocator_take(struct allocator *allocator, int64_t bytes)
     if (!is_in_range(allocator, bytes))
         return -ERANGE;
     int64_t size = round_request(allocator, bytes);
-    struct free_list *list = &allocator->pools[pool_of(allocator, size)];
-    size_t at;
-    int rest, r = find_free(allocator, size, &at);
+    struct size_class *class;
+    int r = allocator->out_of_memory ? -ENOMEM : find_free(allocator, size, &class);
     if (r < 0)
         return r;
-    int handle = list->blocks[at].handle;
-    if (is_worth_a_block(allocator, handle, allocator->blocks[handle].size - size, size)) {
-        r = split_block(allocator, handle, size, &rest);
-        if (r < 0)
-            return r;
-        list_replace(allocator, at, rest);
-    } else {
-        list_remove(list, at);
-    }
+    int handle = class->lowest;
+    if (is_worth_a_block(allocator, handle, size))
+        r = cut_block(allocator, class, size, &handle);
+    else
+        free_list_take(list_of(allocator, handle), allocator->blocks, class);
+    if (r < 0)
+        return r;
     allocator->blocks[handle].used = 1;
     count_active(allocator, allocator->blocks[handle].size);
     return handle;
@@ -321,56 +262,62 @@ int allocator_touch(struct allocator *allocator, int64_t bytes)
     if (!is_in_range(allocator, bytes))
         return -ERANGE;
     int64_t size = round_request(allocator, bytes);
-    size_t at;
-    int r = find_free(allocator, size, &at);
+    struct size_class *class;
+    int r = allocator->out_of_memory ? -ENOMEM : find_free(allocator, size, &class);
     if (r < 0)
         return r;
-    const struct free_block *found = &allocator->pools[pool_of(allocator, size)].blocks[at];
-    bool is_split = is_worth_a_block(allocator, found->handle, found->size - size, size);
-    int64_t used = is_split ? size : found->size;
+    int64_t used = is_worth_a_block(allocator, class->lowest, size) ? size : class->size;
     count_active(allocator, used);
     allocator->active -= used;
     return 0;
 }
 
-/* Merges `second`, which follows `first` in the segment, into it. */
-static void merge_blocks(struct allocator *allocator, int first, int second)
+/* Takes a block out of its segment, which a neighbour gets. */
+static void unlink_block(struct allocator *allocator, int handle)
 {
-    struct block *front = &allocator->blocks[first], *back = &allocator->blocks[second];
-    front->size += back->size;
-    front->next = back->next;
-    if (back->next != NONE)
-        allocator->blocks[back->next].previous = first;
-    drop_record(allocator, second);
+    const struct block *block = &allocator->blocks[handle];
+    if (block->previous != BLOCK_NONE)
+        allocator->blocks[block->previous].next = block->next;
+    if (block->next != BLOCK_NONE)
+        allocator->blocks[block->next].previous = block->previous;
+    drop_record(allocator, handle);
 }
 
 static bool is_free(const struct allocator *allocator, int handle)
 {
-    return handle != NONE && !allocator->blocks[handle].used;
+    return handle != BLOCK_NONE && !allocator->blocks[handle].used;
 }
 
-/* A free neighbour's entry becomes that of the merged block; of two, one entry goes. */
+/* Gives a block to its free neighbour `to`, which then begins at `address`. */
+static void give_block(struct allocator *allocator, int handle, int to, int64_t address)
+{
+    struct free_list *list = list_of(allocator, to);
+    const struct block *block = &allocator->blocks[to];
+    int64_t size = block->size + allocator->blocks[handle].size;
+    unlink_block(allocator, handle);
+    note_added(allocator, to,
+        free_list_resize(
+            list, allocator->blocks, free_list_find(list, block->size), to, address, size));
+}
+
+/* A free neighbour gets the block; between two, the first one gets both. */
 void allocator_release(struct allocator *allocator, int handle)
 {
-    if (handle == NONE)
+    if (handle == BLOCK_NONE)
         return;
-    struct block *block = &allocator->blocks[handle];
+    struct block *blocks = allocator->blocks, *block = &blocks[handle];
     int previous = block->previous, next = block->next;
-    bool merges_previous = is_free(allocator, previous), merges_next = is_free(allocator, next);
+    bool joins_previous = is_free(allocator, previous), joins_next = is_free(allocator, next);
     allocator->active -= block->size;
-    block->used = 0;
-    if (!merges_previous && !merges_next) {
-        list_add(allocator, handle);
-        return;
+    if (joins_previous && joins_next) {
+        free_list_remove(list_of(allocator, next), blocks, next);
+        block->size += blocks[next].size;
+        unlink_block(allocator, next);
     }
-    size_t at = place_of(allocator, merges_next ? next : previous);
-    if (merges_next)
-        merge_blocks(allocator, handle, next);
-    if (merges_previous && merges_next) {
-        list_remove(list_of(allocator, handle), at);
-        at = place_of(allocator, previous);
-    }
-    if (merges_previous)
-        merge_blocks(allocator, previous, handle);
-    list_replace(allocator, at, merges_previous ? previous : handle);
+    if (joins_previous)
+        give_block(allocator, handle, previous, blocks[previous].address);
+    else if (joins_next)
+        give_block(allocator, handle, next, block->address);
+    else
+        add_free(allocator, handle);
 }

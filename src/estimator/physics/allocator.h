@@ -25,31 +25,14 @@
 #ifndef COLLOC_PHYSICS_ALLOCATOR_H
 #define COLLOC_PHYSICS_ALLOCATOR_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "estimator/physics/address_space.h"
+#include "estimator/physics/free_list.h"
 
 enum { ALLOCATOR_POOLS = 2 }; /* of small and of large blocks, as PyTorch has them */
-
-struct block {
-    int64_t size;
-    int64_t address;    /* of blocks of equal size the lowest is taken */
-    int previous, next; /* neighbours in the segment; -1 at its ends */
-    uint8_t pool;
-    uint8_t used;
-};
-
-/* The size is here too, since searches read it most. */
-struct free_block {
-    int64_t size;
-    int handle;
-};
-
-struct free_list {
-    struct free_block *blocks; /* by size, then address */
-    size_t n;
-};
 
 enum allocator_rules { ALLOCATOR_PYTORCH, ALLOCATOR_BFC };
 
@@ -58,11 +41,12 @@ struct allocator {
     int64_t region; /* BFC: bytes of the next one */
     struct block *blocks;
     size_t n_blocks, capacity;
-    int spare; /* first of the unused block records, linked by `next`; -1: none */
+    int spare; /* first of the unused block records, linked by `next`; BLOCK_NONE */
     struct free_list pools[ALLOCATOR_POOLS];
     struct address_space addresses;
     int64_t reserved; /* taken from the device; never shrinks */
     int64_t active, active_peak;
+    bool out_of_memory; /* this program: a free block was lost */
 };
 
 /* Bytes of one request. Chosen: sums of a few thousand do not overflow. */
@@ -90,7 +74,8 @@ static inline int64_t allocator_request(double bytes)
     return bytes < (double)ALLOCATOR_REQUEST_MAX ? (int64_t)bytes : -1;
 }
 
-/* Frees a block. The handle -1 is allowed. */
+/* Frees a block. The handle -1 is allowed. If this program has no memory for that, a later request
+ * returns -ENOMEM. */
 void allocator_release(struct allocator *allocator, int handle);
 
 /* Allocates a block and frees it at once, as a kernel does with its workspace. The free blocks are

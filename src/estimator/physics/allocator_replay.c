@@ -41,7 +41,8 @@ enum { WEIGHT_BYTES = 4, HALF_BYTES = 2 }; /* of fp32; of fp16 and bf16 */
 
 enum { UNITS_MOST = 3 }; /* of FSDP at a time: this unit, the next one, the gradient */
 
-/* The memory of one operation's parameters: block handles, -1 where there is none. */
+/* The memory of one operation's parameters: block handles, -1 where there is none. And what both
+ * steps need alike. */
 struct parameter_blocks {
     int weight, bias, buffers;
     int weight_gradient, bias_gradient;
@@ -49,7 +50,8 @@ struct parameter_blocks {
     int tied_gradient; /* of a tied weight: the gradient from the other operation, until this
                         * operation's is computed */
     int states[2];
-    int kept; /* masks, indices, ... of this step */
+    int kept;                       /* masks, indices, ... of this step */
+    double workspaces[CONV_PASSES]; /* bytes, of a convolution's kernels */
 };
 
 struct tensor_life {
@@ -134,14 +136,14 @@ static double groups_of(const struct op *op, double channels, double out_channel
     return divides ? groups : 1;
 }
 
-/* The scratch memory of a convolution's kernel. */
-static void use_conv_workspace(struct replay *replay, const struct op *op, enum conv_pass pass)
+/* Returns the scratch memory of a convolution's kernel. */
+static double conv_workspace(const struct replay *replay, const struct op *op, enum conv_pass pass)
 {
     const struct tape *tape = replay->tape;
     bool has_input = op->inputs[0] != TAPE_NONE;
     if (op->kind != LAYER_CONV ||
         (pass == CONV_INPUT_GRADIENT && (!has_input || tape->tensors[op->inputs[0]].is_data)))
-        return;
+        return 0;
     double element = tape->autocast ? HALF_BYTES : WEIGHT_BYTES, scale = element * tape->batch;
     const struct tensor none = {0}, *out = &tape->tensors[op->output],
                         *in = has_input ? &tape->tensors[op->inputs[0]] : &none;
@@ -158,12 +160,13 @@ static void use_conv_workspace(struct replay *replay, const struct op *op, enum 
         .half = tape->autocast,
         .pass = pass};
     size_t number = (size_t)(op - tape->ops) * CONV_PASSES + pass;
-    use_workspace(replay, workspace_of(&convolution) * workspace_variant(replay->variant, number));
+    return workspace_of(&convolution) * workspace_variant(replay->variant, number);
 }
 
-static void take_scratch(struct replay *replay, const struct op *op, enum conv_pass pass)
+static void take_scratch(struct replay *replay, size_t i, enum conv_pass pass)
 {
-    use_conv_workspace(replay, op, pass);
+    const struct op *op = &replay->tape->ops[i];
+    use_workspace(replay, replay->parameters[i].workspaces[pass]);
     use_workspace(replay, op->scratch + op->sample_scratch * replay->tape->batch);
 }
 
@@ -245,6 +248,8 @@ static void set_up(struct replay *replay, const struct gpu_traits *gpu)
         const struct op *op = &tape->ops[i];
         struct parameter_blocks *blocks = &replay->parameters[i];
         memset(blocks, 0xff, sizeof *blocks);
+        for (int pass = 0; pass < CONV_PASSES; pass++)
+            blocks->workspaces[pass] = conv_workspace(replay, op, pass);
         blocks->weight = take_block(replay, op->weight * WEIGHT_BYTES * tape->division.weights);
         blocks->bias = take_block(replay, op->bias * WEIGHT_BYTES * tape->division.weights);
         blocks->buffers = take_block(replay, op->buffers * WEIGHT_BYTES);
@@ -334,7 +339,7 @@ static void run_forward(struct replay *replay)
             make_tensor(replay, op->output);
         use_blas_workspace(replay, op, false);
         blocks->kept = take_block(replay, op->kept_bytes * tape->batch);
-        take_scratch(replay, op, CONV_FORWARD);
+        take_scratch(replay, i, CONV_FORWARD);
         for (int k = 0; k < OP_INPUTS; k++)
             if (op->inputs[k] != TAPE_NONE)
                 release_unused(replay, op->inputs[k], (int)i);
@@ -363,11 +368,12 @@ static void release_kept(struct replay *replay, int tensor, int op)
 }
 
 /* Allocates the gradient of a weight: in 16 bit if the product is. Returns its block. */
-static int weight_gradient(struct replay *replay, const struct op *op)
+static int weight_gradient(struct replay *replay, size_t i)
 {
+    const struct op *op = &replay->tape->ops[i];
     int gradient = take_block(
         replay, (op->weight + op->tied) * (casts_weights(replay, op) ? HALF_BYTES : WEIGHT_BYTES));
-    take_scratch(replay, op, CONV_WEIGHT_GRADIENT);
+    take_scratch(replay, i, CONV_WEIGHT_GRADIENT);
     return gradient;
 }
 
@@ -429,8 +435,8 @@ static void backward_op(struct replay *replay, size_t i)
         if (op->inputs[k] != TAPE_NONE)
             add_gradient(replay, op->inputs[k]);
     use_blas_workspace(replay, op, true);
-    take_scratch(replay, op, CONV_INPUT_GRADIENT);
-    int computed = weight_gradient(replay, op);
+    take_scratch(replay, i, CONV_INPUT_GRADIENT);
+    int computed = weight_gradient(replay, i);
     blocks->bias_gradient = take_block(replay, op->bias * WEIGHT_BYTES);
     release_block(replay, &replay->lives[op->output].gradient);
     release_block(replay, &blocks->kept);
@@ -500,21 +506,27 @@ static void take_states(struct replay *replay)
     }
 }
 
-/* foreach: the temporaries of all parameters live at once. */
-static void step_optimizer(struct replay *replay, int *temporaries)
+/* foreach: the temporaries of all parameters live at once. Returns how many they are. */
+static size_t take_temporaries(struct replay *replay, int *ret_temporaries)
 {
-    size_t n = 0, n_ops = replay->tape->n_ops;
+    size_t n = 0;
     double bytes = WEIGHT_BYTES * replay->tape->division.states;
-    for (size_t i = 0; replay->optimizer->temporaries && i < n_ops; i++) {
-        temporaries[n++] = take_block(replay, replay->tape->ops[i].weight * bytes);
-        temporaries[n++] = take_block(replay, replay->tape->ops[i].bias * bytes);
+    if (!replay->optimizer->temporaries)
+        return 0;
+    for (size_t i = 0; i < replay->tape->n_ops; i++) {
+        ret_temporaries[n++] = take_block(replay, replay->tape->ops[i].weight * bytes);
+        ret_temporaries[n++] = take_block(replay, replay->tape->ops[i].bias * bytes);
     }
-    int loose = replay->optimizer->temporaries
-                    ? take_block(replay, replay->tape->loose_parameters * bytes)
-                    : NONE;
-    while (n > 0)
+    ret_temporaries[n++] = take_block(replay, replay->tape->loose_parameters * bytes);
+    return n;
+}
+
+/* After the last step nothing is taken any more, so that nothing needs to be free. */
+static void step_optimizer(struct replay *replay, int *temporaries, bool is_last)
+{
+    size_t n = take_temporaries(replay, temporaries);
+    while (!is_last && n > 0)
         release_block(replay, &temporaries[--n]);
-    release_block(replay, &loose);
 }
 
 static void note_saved(struct replay *replay)
@@ -546,7 +558,7 @@ static void replay_steps(struct replay *replay, int *temporaries)
         release_units(replay, units, n);
         if (i == 0)
             take_states(replay);
-        step_optimizer(replay, temporaries);
+        step_optimizer(replay, temporaries, i + 1 == STEPS);
     }
 }
 
@@ -555,7 +567,7 @@ int allocator_replay_tape(const struct tape *tape, const struct optimizer_traits
     struct footprint *ret_footprint)
 {
     struct replay replay = {.tape = tape, .optimizer = optimizer, .variant = variant};
-    int *temporaries = malloc(2 * tape->n_ops * sizeof *temporaries);
+    int *temporaries = malloc((2 * tape->n_ops + 1) * sizeof *temporaries);
     replay.parameters = malloc(tape->n_ops * sizeof *replay.parameters);
     replay.lives = malloc(tape->n_tensors * sizeof *replay.lives);
     allocator_init(&replay.allocator);

@@ -103,6 +103,23 @@ static double without_guess(double bytes, const struct physics *physics)
     return all > 0 ? bytes - fmax(0, bytes - context) * physics->guess_reserved / all : bytes;
 }
 
+/*
+ * While cuDNN tries kernels, a training takes what memory is free, and the next kernel if that is
+ * too little (PyTorch's Conv_v7.cpp: AlgoIterator): so P99, which is of whole GPUs, says little
+ * about what it needs. That is P99 of the same export where no kernels are tried.
+ */
+static struct reading untried_p99(const struct estimate *estimate, const struct physics *physics)
+{
+    struct physics untried = *physics;
+    untried.tries_kernels = false;
+    enum evidence evidence = calibrated_as(&untried, estimate->evidence);
+    const struct row *row = &rows[evidence][network_kind_of(physics)];
+    if (evidence == calibrated_as(physics, estimate->evidence) || row->n == 0)
+        return (struct reading){0};
+    return quantile_at(estimate->bytes.value,
+        row->p99 * quantile_scale(&untried, estimate->evidence), physics->context_bytes);
+}
+
 void quantiles_set(struct estimate *estimate, const struct physics *physics)
 {
     const struct row *row =
@@ -114,4 +131,5 @@ void quantiles_set(struct estimate *estimate, const struct physics *physics)
     estimate->p50_bytes = quantile_at(without_guess(bytes, physics), row->p50 * scale, context);
     estimate->p90_bytes = quantile_at(bytes, row->p90 * scale, context);
     estimate->p99_bytes = quantile_at(bytes, row->p99 * scale, context);
+    estimate->untried_p99_bytes = untried_p99(estimate, physics);
 }

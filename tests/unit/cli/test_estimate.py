@@ -304,6 +304,31 @@ class Estimate(CliCase):
         self.assertGreater(reply["estimates"][0]["mib"], 0)
         self.assertEqual(reply, self.estimate("--summary=net.json", "--batch=8"))
 
+    def test_tried_kernels(self):
+        """The first line is of the task without the kernels that cuDNN tries, which take what is
+        free; the JSON keeps reserve_mib, and has both."""
+        with open(EXPORT) as file:
+            export = json.load(file)
+        self.write("plain.json", json.dumps(export))
+        export["flags"]["cudnn_benchmark"] = True
+        self.write("tried.json", json.dumps(export))
+        plain, tried = (
+            self.estimate(f"--export={name}.json", "--batch=8") for name in ("plain", "tried")
+        )
+        self.assertEqual((plain["tries_kernels"], tried["tries_kernels"]), (False, True))
+        self.assertEqual(plain["needs_mib"], plain["reserve_mib"])
+        self.assertEqual(tried["needs_mib"], plain["reserve_mib"])
+        self.assertEqual(tried["reserve_mib"], math.ceil(tried["estimates"][0]["p99_mib"]))
+        self.assertGreater(tried["reserve_mib"], tried["needs_mib"])
+        lines = self.colloc("estimate", "--export=tried.json", "--batch=8").splitlines()
+        self.assertEqual(
+            lines[0],
+            f"reserve {tried['needs_mib']:.0f} MiB: enough for 99 of 100 such tasks that try no "
+            "kernels",
+        )
+        self.assertIn("may take all memory that is free", lines[1])
+        self.assertIn(f"P99 with them: {tried['reserve_mib']:.0f} MiB", lines[1])
+
     def doubt(self, text, warning):
         """An answer all the same, with the reason and wider than that of the sound summary."""
         sound, doubtful = (

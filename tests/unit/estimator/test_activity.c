@@ -146,9 +146,13 @@ static void test_tried_kernels_reserve_more(void **state)
 {
     struct physics physics = {.conv_share = 0.9, .tries_kernels = true, .context_bytes = 8e8};
     physics.footprint.reserved = 3.6e9;
-    assert_true(quantiles_of(EVIDENCE_SCRIPT, &physics).p99_bytes.value > 2 * 3e9);
+    struct estimate tried = quantiles_of(EVIDENCE_SCRIPT, &physics);
+    assert_true(tried.p99_bytes.value > 2 * 3e9);
     physics.tries_kernels = false;
-    assert_true(quantiles_of(EVIDENCE_SCRIPT, &physics).p99_bytes.value < 1.2 * 3e9);
+    struct estimate untried = quantiles_of(EVIDENCE_SCRIPT, &physics);
+    assert_true(untried.p99_bytes.value < 1.2 * 3e9);
+    assert_true(tried.untried_p99_bytes.value == untried.p99_bytes.value);
+    assert_false(untried.untried_p99_bytes.valid);
 }
 
 /* A vision transformer has one convolution; a network whose work is not known may have many. */
@@ -161,6 +165,7 @@ static void test_tried_kernels_of_few_convolutions(void **state)
         .context_bytes = 8e8};
     physics.footprint.reserved = 3.6e9;
     assert_true(quantiles_of(EVIDENCE_SCRIPT, &physics).p99_bytes.value < 1.3 * 3e9);
+    assert_false(quantiles_of(EVIDENCE_SCRIPT, &physics).untried_p99_bytes.valid);
     physics.macs = 0;
     assert_true(quantiles_of(EVIDENCE_SCRIPT, &physics).p99_bytes.value > 2 * 3e9);
 }

@@ -250,8 +250,9 @@ static void test_random_walk(void **state)
         allocator_release(&a, held[i]);
     int64_t free_bytes = 0;
     for (int pool = 0; pool < ALLOCATOR_POOLS; pool++)
-        for (size_t i = 0; i < a.pools[pool].n; i++)
-            free_bytes += a.pools[pool].blocks[i].size;
+        while (a.pools[pool].n > 0)
+            free_bytes +=
+                a.blocks[free_list_take(&a.pools[pool], a.blocks, a.pools[pool].classes)].size;
     assert_int_equal(free_bytes, a.reserved);
     assert_int_equal(a.active, 0);
     allocator_fini(&a);
