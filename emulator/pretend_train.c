@@ -177,15 +177,29 @@ static bool is_taken(const struct run *run, const struct seat *seats)
     return false;
 }
 
+/* A client of MPS has no GPU or MIG instance but those of its server. */
+static bool server_lacks(const struct run *run, const struct seat *seats)
+{
+    for (int i = 0; run->mps_server && i < run->world->process_end; i++) {
+        const struct process *p = &run->world->processes[i];
+        for (int s = 0; p->present && p->pid == run->mps_server && s < run->options->gpus; s++)
+            if (!process_sits_on(p, seats[s]))
+                return true;
+    }
+    return false;
+}
+
 /*
  * Takes the context's memory, as cudaInit does; then the kernels run. Between world_enter and
  * world_leave.
  *
- * Returns 0, -EBUSY (another process uses the GPU exclusively), -EMFILE (too many processes), or
- * -ENOMEM.
+ * Returns 0, -ENODEV (its MPS server does not have the GPU), -EBUSY (another process uses the GPU
+ * exclusively), -EMFILE (too many processes), or -ENOMEM.
  */
 static int begin_training(struct run *run, const struct seat *seats)
 {
+    if (server_lacks(run, seats))
+        return -ENODEV;
     if (is_taken(run, seats))
         return -EBUSY;
     run->self = world_join(run->world, ROLE_TRAINING, seats, run->options->gpus);
@@ -310,6 +324,8 @@ static int run_step(struct run *run)
     return r;
 }
 
+static const char NO_DEVICE[] = "no CUDA-capable device is detected";
+
 /* The failed call's message: CUDA's words, which are the same in all frameworks. */
 static const char *cuda_error(int r)
 {
@@ -320,6 +336,8 @@ static const char *cuda_error(int r)
         return "the MPS client has been terminated by the server";
     case -EFAULT:
         return "an illegal memory access was encountered";
+    case -ENODEV:
+        return NO_DEVICE;
     case -EAGAIN:
         return "the MPS server is not ready to accept new MPS client requests";
     case -EBUSY:
@@ -349,7 +367,7 @@ static int find_gpus(struct run *run, struct seat *seats)
     if (count >= run->options->gpus)
         return 0;
     if (count == 0)
-        crash_message_cuda(stderr, run->options->framework, "no CUDA-capable device is detected");
+        crash_message_cuda(stderr, run->options->framework, NO_DEVICE);
     else
         crash_message_cuda(stderr, run->options->framework, "invalid device ordinal");
     return -ENODEV;

@@ -25,6 +25,7 @@ static const struct option_spec options[] = {
 
 static const struct table_column columns[] = {
     {"USER", 0},
+    {"GPUS", 0},
     {"STATE", 0},
     {"PID", TABLE_RIGHT},
     {"TASKS", TABLE_RIGHT},
@@ -37,6 +38,7 @@ static void add_daemon(struct table *table, const json_t *daemon)
     double pid = member_number(daemon, "pid", 0);
     table_row(table);
     table_cell(table, NULL, "%s", member_text(daemon, "user", "?"));
+    table_cell(table, NULL, "%s", member_text(daemon, "gpu", "whole"));
     table_cell(table, NULL, "%s%s%s", member_text(daemon, "state", "?"), *why ? ": " : "", why);
     if (pid > 0)
         table_cell(table, NULL, "%.0f", pid);
@@ -98,12 +100,13 @@ const struct command command_mps = {
     .name = "mps",
     .usage = "[OPTION...] [status|start|stop]",
     .summary = "show, start or stop MPS control daemons",
-    .description = "Each user whose tasks share GPUs through MPS has one control daemon. "
-                   "collocd starts it when a task needs it and stops it when no task has used "
-                   "it for some time (setting mps-linger). status shows all of them.\n\n"
-                   "start starts your own, so that programs outside colloc can share GPUs "
-                   "through it: export CUDA_MPS_PIPE_DIRECTORY as status shows it. stop stops "
-                   "it, unless a task uses it.",
+    .description = "Each user whose tasks share GPUs through MPS has one control daemon for "
+                   "whole GPUs, and one for each MIG instance. collocd starts it when a task "
+                   "needs it and stops it when no task has used it for some time (setting "
+                   "mps-linger). status shows all of them.\n\n"
+                   "start starts your own for whole GPUs, so that programs outside colloc can "
+                   "share GPUs through it: export CUDA_MPS_PIPE_DIRECTORY as status shows it. "
+                   "stop stops it, unless a task uses it.",
     .operand = OPERAND_NONE,
     .max_operands = 1,
     COMMAND_OPTIONS(options),

@@ -48,7 +48,7 @@ struct sharing_mode {
     enum share_reason {
         SHARE_AS_ASKED,
         SHARE_ALONE,         /* no other task will be placed there */
-        SHARE_INSTANCE,      /* a MIG instance has one task */
+        SHARE_INSTANCE,      /* a MIG instance without a resident is time-sliced */
         SHARE_ONE_PROCESS,   /* the GPU's compute mode lets in several only through MPS */
         SHARE_FILLS,         /* of old logs: it nearly fills a GPU, and was time-sliced */
         SHARE_WITH_ROOM,     /* nothing speaks against MPS */

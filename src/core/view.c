@@ -107,6 +107,12 @@ bool cluster_view_matches_kind(const struct cluster_view *view, int gpu, const s
     return kind_match_any(task->request.gpu_kind, name);
 }
 
+const char *cluster_view_instance_of(const struct cluster_view *view, const struct task *task)
+{
+    const struct gpu_identity *id = task->n_gpus == 1 ? &view->gpus[task->gpus[0]].id : NULL;
+    return id && id->is_mig_instance ? id->uuid : "";
+}
+
 static bool is_usable(const struct cluster_view *view, int i, const struct task *task)
 {
     const struct gpu_identity *id = &view->gpus[i].id;

@@ -212,6 +212,10 @@ static inline bool cluster_view_is_of_kind(
  */
 bool cluster_view_suits(const struct cluster_view *view, int gpu, const struct task *task);
 
+/* Returns the UUID of the MIG instance that the task has, since it has one at most; "": it has
+ * whole GPUs, or none. Borrowed from the view. */
+const char *cluster_view_instance_of(const struct cluster_view *view, const struct task *task);
+
 /* Returns how far two GPUs are from each other: the larger, the farther. */
 static inline char cluster_view_distance(const struct cluster_view *view, int a, int b)
 {

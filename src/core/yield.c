@@ -24,10 +24,7 @@
 
 static bool is_on_instance(const struct core *core, const struct task *task)
 {
-    for (int i = 0; i < task->n_gpus; i++)
-        if (core->view.gpus[task->gpus[i]].id.is_mig_instance)
-            return true;
-    return false;
+    return *cluster_view_instance_of(&core->view, task);
 }
 
 static bool is_same_model(const struct core *core, int a, int b)

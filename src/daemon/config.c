@@ -124,8 +124,9 @@ static const struct option {
     {"mps-memory-limit", LIVE(core.mps_mem_limit), &setting_flag, "yes|no", NULL,
         "limit each MPS client with a known memory requirement to that and the margin"},
     {"mps-gpus", FIELD(mps_gpus), &setting_text, "LIST", "all",
-        "GPUs on which tasks may share by MPS, as a comma-separated list of indices or UUIDs; on the "
-        "others they are time-sliced, whatever --sharing says"},
+        "GPUs and MIG instances on which tasks may share by MPS, as a comma-separated list of indices "
+        "(0, or 0:1 for an instance) or UUIDs; on the others they are time-sliced, whatever "
+        "--sharing says"},
     {"mps-linger", LIVE(mps_linger_us), &setting_duration, "TIME", NULL,
         "stop a user's MPS control daemon after this long without a task that uses it"},
     {"mig-plan", LIVE(mig_plan_us), &setting_duration, "TIME", NULL,

@@ -11,7 +11,7 @@
  *        +--> messages/   mails and webhooks to users about their tasks
  *        +--> web/        the page of `colloc web`, over TCP
  *        +--> scrape/     GET /metrics over TCP, for Prometheus
- *        +--> mps/        one MPS control daemon per user
+ *        +--> mps/        MPS control daemons of users
  *        +--> services/   how fast services answer
  *        +--> suspension/ tasks off their GPUs and back
  *        +--> preload/    allocations of tasks that wait for GPU memory

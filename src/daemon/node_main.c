@@ -40,13 +40,13 @@ static int prepare_mps(
     void *context, uid_t uid, gid_t gid, const char **ret_pipe_dir, struct fault *fault)
 {
     struct node_process_state *process = context;
-    return mps_prepare(process->mps, uid, gid, ret_pipe_dir, fault);
+    return mps_prepare(process->mps, uid, gid, "", ret_pipe_dir, fault);
 }
 
 static void mps_step_ended(void *context, uid_t uid)
 {
     struct node_process_state *process = context;
-    mps_task_ended(process->mps, uid);
+    mps_task_ended(process->mps, uid, "");
 }
 
 static void mps_ready(void *context, uid_t uid)
@@ -59,16 +59,22 @@ static void mps_answered(void *context)
 {
 }
 
-static int count_clients(void *context, uid_t uid)
+/* Slurm's job steps share whole GPUs only. */
+static int count_clients(void *context, uid_t uid, uint64_t instance)
 {
     struct node_process_state *process = context;
-    return node_count_mps_steps(process->node, uid);
+    return instance ? 0 : node_count_mps_steps(process->node, uid);
 }
 
 static size_t list_gpus(void *context, const char **uuids, size_t max)
 {
     struct node_process_state *process = context;
     return node_list_gpus(process->node, uuids, max);
+}
+
+static bool find_instance(void *context, uint64_t instance, struct mps_instance *ret_instance)
+{
+    return false;
 }
 
 static void on_name(void *context, const struct name *name)
@@ -84,7 +90,7 @@ static int create_parts(struct node_process_state *process, struct fault *fault)
     const struct mps_options mps = {.loop = &process->loop,
         .config = process->config,
         .names = process->names,
-        .hooks = {process, mps_ready, mps_answered, count_clients, list_gpus}};
+        .hooks = {process, mps_ready, mps_answered, count_clients, list_gpus, find_instance}};
     process->node = node_create(&node);
     process->mps = mps_create(&mps);
     bool all = process->names && process->node && process->mps;

@@ -48,7 +48,7 @@ static void apply_settings(struct daemon *daemon, int64_t old_period_us)
     config_complete(&daemon->config);
     if (daemon->config.sample_period_us != old_period_us)
         gpus_start(daemon->gpus);
-    mps_linger_changed(daemon->mps);
+    mps_review(daemon->mps);
     attempts_limit_all(daemon->attempts);
     configure_core(daemon);
 }

@@ -12,7 +12,7 @@
  *               prepare_mps, mps_task_ended -------> mps
  *               preload_socket --------------------> preload
  *     gpus      find_shim, polled -----------------> attempts, suspension
- *               polled ----------------------------> metrics, preload
+ *               polled ----------------------------> metrics, preload, mps
  *               health_changed --------------------> messages
  *               write_failed ----------------------> disk
  *     messages  tasks ---------------------------> http
@@ -178,24 +178,25 @@ int wiring_create_driver(struct daemon *daemon, int64_t last_us, struct fault *f
 
 /* ---- the attempts' ---- */
 
-static int attempts_prepare_mps(
-    void *context, uid_t uid, gid_t gid, const char **ret_pipe_dir, struct fault *fault)
+static int attempts_prepare_mps(void *context, uid_t uid, gid_t gid, const char *instance,
+    const char **ret_pipe_dir, struct fault *fault)
 {
     struct daemon *daemon = context;
-    int r = mps_prepare(daemon->mps, uid, gid, ret_pipe_dir, fault);
+    int r = mps_prepare(daemon->mps, uid, gid, instance, ret_pipe_dir, fault);
     return r == MPS_WAIT ? ATTEMPTS_MPS_WAIT : r;
 }
 
-static void attempts_find_mps(void *context, uid_t uid, char *path, size_t size)
+static void attempts_find_mps(
+    void *context, uid_t uid, const char *instance, char *path, size_t size)
 {
     struct daemon *daemon = context;
-    mps_pipe_dir(daemon->mps, uid, path, size);
+    mps_pipe_dir(daemon->mps, uid, instance, path, size);
 }
 
-static void attempts_mps_task_ended(void *context, uid_t uid)
+static void attempts_mps_task_ended(void *context, uid_t uid, const char *instance)
 {
     struct daemon *daemon = context;
-    mps_task_ended(daemon->mps, uid);
+    mps_task_ended(daemon->mps, uid, instance);
 }
 
 static bool attempts_cuda_counts_as_nvml(void *context, bool by_mps)
@@ -279,6 +280,7 @@ static void gpus_polled(void *context, int64_t poll)
     for (size_t i = 0; gpus_report(daemon->gpus, i, &gpu); i++)
         metric_recorder_take(daemon->metrics, daemon->core, &gpu);
     attempts_polled(daemon->attempts, poll);
+    mps_review(daemon->mps);
     suspension_polled(daemon->suspension, poll);
     preload_manager_polled(daemon->preload);
 }
@@ -392,7 +394,7 @@ static void mps_has_answered(void *context)
     http_serve_soon(daemon->http);
 }
 
-static int mps_count_clients(void *context, uid_t uid)
+static int mps_count_clients(void *context, uid_t uid, uint64_t instance)
 {
     const struct daemon *daemon = context;
     const struct core *core = daemon->core;
@@ -400,7 +402,8 @@ static int mps_count_clients(void *context, uid_t uid)
     for (const struct task *task = core_next_task(core, 0); task;
          task = core_next_task(core, task->id))
         n += task->uid == uid && task_state_has_attempt(task->state) &&
-             task->run->share.sharing == SHARING_MPS;
+             task->run->share.sharing == SHARING_MPS &&
+             mps_instance_number(cluster_view_instance_of(core_view(core), task)) == instance;
     return n;
 }
 
@@ -416,13 +419,28 @@ static size_t mps_list_gpus(void *context, const char **uuids, size_t max)
     return n;
 }
 
+static bool mps_find_instance(void *context, uint64_t instance, struct mps_instance *ret_instance)
+{
+    struct daemon *daemon = context;
+    const struct cluster_view *view = core_view(daemon->core);
+    for (int i = 0; i < view->n_gpus; i++) {
+        const struct gpu_identity *id = &view->gpus[i].id;
+        if (!id->is_mig_instance || mps_instance_number(id->uuid) != instance)
+            continue;
+        *ret_instance = (struct mps_instance){id->uuid, id->label, id->is_gone};
+        return true;
+    }
+    return false;
+}
+
 static struct mps *create_mps(struct daemon *daemon)
 {
     const struct mps_options options = {
         .loop = &daemon->loop,
         .config = &daemon->config,
         .names = daemon->names,
-        .hooks = {daemon, mps_is_ready, mps_has_answered, mps_count_clients, mps_list_gpus},
+        .hooks = {daemon, mps_is_ready, mps_has_answered, mps_count_clients, mps_list_gpus,
+            mps_find_instance},
     };
     return mps_create(&options);
 }

@@ -120,6 +120,19 @@ int mig_query(struct gpu_set *set, const char *index, struct fault *fault, struc
     return r;
 }
 
+/* An MPS server without clients stays until its control daemon ends: that of collocd soon does. */
+static int refuse_process(
+    const struct gpu_process *process, const struct gpu_info *gpu, struct fault *fault)
+{
+    if (process->is_mps_server)
+        return fault_set(fault, EBUSY,
+            "the MPS server %d uses GPU %s: collocd stops its own when no task has used it for the "
+            "time of the setting mps-linger; end another by hand",
+            (int)process->pid, gpu->index);
+    return fault_set(
+        fault, EBUSY, "process %d uses GPU %s: end it first", (int)process->pid, gpu->index);
+}
+
 int mig_check_idle(const struct mig_gpu *gpu, struct fault *fault)
 {
     struct gpu_sample sample = {0};
@@ -133,8 +146,7 @@ int mig_check_idle(const struct mig_gpu *gpu, struct fault *fault)
             r = fault_set(
                 fault, EBUSY, "the driver does not report the processes on GPU %s", info->index);
         else if (sample.processes.count > 0)
-            r = fault_set(fault, EBUSY, "process %d uses GPU %s: end it first",
-                (int)sample.processes.item[0].pid, info->index);
+            r = refuse_process(&sample.processes.item[0], info, fault);
     }
     gpu_sample_fini(&sample);
     return r;

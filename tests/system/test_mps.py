@@ -74,6 +74,61 @@ class NamedGpus(Care):
         )
 
 
+class Instances(Care):
+    """Each MIG instance has its own control daemon; a task of 37 GB needs the whole GPU."""
+
+    gpus = "1xA100-40GB:2g.10gb,1xA100-40GB"
+    settings = {"sharing": "mps", "mps-linger": "200ms"}
+
+    def on_instance(self):
+        """Two tasks on the instance, while a third fills the whole GPU."""
+        large = self.train(37000, 1e6, "--smact=0.1", memory_mib=37000)
+        until(lambda: "Using GPU-" in self.output(large), "the large task on the whole GPU")
+        tasks = self.running(2, memory_mib=3000)
+        for task in tasks:
+            self.assertEqual(self.task(task)["gpus"], ["0:0"])
+            self.assertRegex(self.output(task), r"Using MIG-\S+ \(MPS\)")
+        return large, tasks
+
+    def daemons(self):
+        """The control daemons that run: GPU and tasks of each."""
+        shown = self.get("/v1/mps")["daemons"]
+        return {d["gpu"]: d["tasks"] for d in shown if d["state"] == "running"}
+
+    def test_tasks_share_an_instance_by_its_own_server(self):
+        large, tasks = self.on_instance()
+        self.assertEqual(self.daemons(), {None: 1, "0:0": 2})
+        self.assertEqual(len(self.processes("nvidia-cuda-mps-server")), 2)
+        self.assertRegex(self.colloc("mps").stdout, r"(?m)^\S+ +0:0 +running")
+        before = sorted(self.control())
+        self.restart(signal.SIGKILL)
+        self.assertEqual(self.daemons(), {None: 1, "0:0": 2})
+        self.assertEqual(sorted(self.control()), before)
+        self.cancel(*tasks)
+        until(lambda: self.daemons() == {None: 1}, "the end of the instance's control daemon")
+        self.cancel(large)
+
+    def test_a_removed_instance_takes_its_control_daemon_along(self):
+        self.restart(mps_linger="1h")
+        _, tasks = self.on_instance()
+        self.emulator("set", "0", "vanish=0")
+        for task in tasks:
+            self.wait_state(task, "PENDING")
+        until(lambda: self.daemons() == {None: 1}, "the end of the instance's control daemon")
+        self.emulator("set", "0", "appear=0")
+        for task in tasks:
+            until(lambda task=task: self.task(task)["state"] == "RUNNING", f"task {task} again")
+        self.assertEqual(self.daemons(), {None: 1, "0:0": 2})
+
+    def test_a_named_instance(self):
+        self.restart(mps_gpus="1", gpus="0:0")
+        task = self.small()
+        until(lambda: "(streams)" in self.output(task), f"task {task} to be time-sliced")
+        self.cancel(task)
+        self.restart(mps_gpus="0:0", gpus="0:0")
+        self.running(1)
+
+
 class Daemons(Care):
     settings = {"sharing": "mps", "mps-linger": "200ms"}
 

@@ -495,9 +495,8 @@ class Many(Several):
             self.submit(hold=True)
 
 
-class Mps(Several):
+class MpsClients(Several):
     settings = {"sharing": "mps"}
-    gpus = "1xA100-40GB"
 
     def setUp(self):
         if not may_run(ADA):
@@ -511,6 +510,30 @@ class Mps(Several):
             "exec colloc-pretend-train --memory-mib=3000 --seconds=1e6 --ramp-seconds=1 "
             "--smact=0.1",
         )
+
+
+class MpsOnAnInstance(MpsClients):
+    gpus = "1xA100-40GB:2g.10gb"
+
+    def test_users_have_their_own_control_daemons(self):
+        first, second = self.trains(ADA), self.trains(BOB)
+        why = f"GPU 0:0: task {first} of another user shares it by MPS"
+        until(lambda: why in self.task(second)["reason_text"], why)
+        self.restart(mps_users_together="yes")
+        until(lambda: "(MPS)" in self.output(second), "a client of MPS")
+        owners = [
+            (d["uid"], d["gpu"], os.stat(d["pipe_directory"]).st_uid)
+            for d in self.get("/v1/mps")["daemons"]
+            if d["state"] == "running"
+        ]
+        self.assertEqual(sorted(owners), [(ADA, "0:0", ADA), (BOB, "0:0", BOB)])
+        for task in (first, second):
+            self.act("cancel", task)
+            self.wait(task, "CANCELLED")
+
+
+class Mps(MpsClients):
+    gpus = "1xA100-40GB"
 
     def test_another_user_s_tasks_are_kept_apart_and_the_reason_is_shown(self):
         first, second = self.trains(ADA), self.trains(BOB)

@@ -35,7 +35,9 @@ static bool went_by_streams(
     bool joined;
     if (task->run->share.sharing != SHARING_MPS)
         return false;
-    hooks->find_mps(hooks->context, task->uid, variable + n, sizeof variable - n);
+    hooks->find_mps(hooks->context, task->uid,
+        cluster_view_instance_of(core_view(attempts->parts.core), task), variable + n,
+        sizeof variable - n);
     return attempt_has_variable(folder, variable, &fault, &joined) == 0 && !joined;
 }
 

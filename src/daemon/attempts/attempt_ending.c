@@ -127,6 +127,9 @@ static void report_exit(
         .ended_us = end_time(attempts->parts.driver, task, exit)};
     json_t *detail = make_detail(attempts, task, exit, &failure);
     uid_t uid = task->uid;
+    char instance[sizeof((struct gpu_identity *)0)->uuid];
+    snprintf(instance, sizeof instance, "%s",
+        cluster_view_instance_of(core_view(attempts->parts.core), task));
     bool by_mps = task->run->share.sharing == SHARING_MPS;
     live_attempt_remove(live_attempt_find(attempts, task->id));
     hooks->usage_ends(hooks->context, job);
@@ -134,7 +137,7 @@ static void report_exit(
     driver_feed(attempts->parts.driver, &event, detail);
     json_decref(detail);
     if (by_mps)
-        hooks->mps_task_ended(hooks->context, uid);
+        hooks->mps_task_ended(hooks->context, uid, instance);
     hooks->poll_gpus(hooks->context);
 }
 

@@ -117,7 +117,8 @@ static int join_mps(struct attempts *attempts, const struct task *task, struct l
     const char *pipe_dir;
     if (task->run->share.sharing != SHARING_MPS)
         return 0;
-    int r = hooks->prepare_mps(hooks->context, task->uid, launch->gid, &pipe_dir, &fault);
+    const char *instance = cluster_view_instance_of(core_view(attempts->parts.core), task);
+    int r = hooks->prepare_mps(hooks->context, task->uid, launch->gid, instance, &pipe_dir, &fault);
     if (r == 0)
         r = environment_join_mps(&launch->added, task, pipe_dir);
     if (r < 0) {

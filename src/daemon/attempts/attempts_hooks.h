@@ -19,15 +19,16 @@ struct attempts_hooks {
     void *context;
 
     /* Makes sure that the user has an MPS control daemon, with its folder in `ret_pipe_dir`.
+     * `instance`: the UUID of the MIG instance that it serves; "": it serves whole GPUs.
      * Returns 0; ATTEMPTS_MPS_WAIT: attempts_mps_ready will be called; or a fault. */
-    int (*prepare_mps)(
-        void *context, uid_t uid, gid_t gid, const char **ret_pipe_dir, struct fault *fault);
+    int (*prepare_mps)(void *context, uid_t uid, gid_t gid, const char *instance,
+        const char **ret_pipe_dir, struct fault *fault);
 
     /* Writes where that user's control daemon is or would be. */
-    void (*find_mps)(void *context, uid_t uid, char *path, size_t size);
+    void (*find_mps)(void *context, uid_t uid, const char *instance, char *path, size_t size);
 
-    /* A task of this user that shared its GPUs through MPS has ended. */
-    void (*mps_task_ended)(void *context, uid_t uid);
+    /* A task of this user that shared the instance, or whole GPUs, through MPS has ended. */
+    void (*mps_task_ended)(void *context, uid_t uid, const char *instance);
 
     /* Returns whether NVML's index of each GPU is also CUDA's. `by_mps`: for an MPS client. */
     bool (*cuda_counts_as_nvml)(void *context, bool by_mps);

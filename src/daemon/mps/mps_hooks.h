@@ -5,8 +5,20 @@
 
 #include <uv.h>
 
+#include "base/hash.h"
 #include "daemon/config.h"
 #include "daemon/user_names.h"
+
+/* Returns the short name of a MIG instance by its UUID; 0 for "", which is all whole GPUs. */
+static inline uint64_t mps_instance_number(const char *uuid)
+{
+    return *uuid ? hash_text(HASH_START, uuid) : 0;
+}
+
+struct mps_instance {
+    const char *uuid, *label; /* borrowed; the label is "0:1" */
+    bool is_gone;             /* the driver no longer has it */
+};
 
 /* What the part calls. All must be set; each gets `context`. */
 struct mps_hooks {
@@ -19,12 +31,17 @@ struct mps_hooks {
     /* A request was answered outside of its handler. */
     void (*answered)(void *context);
 
-    /* Returns how many clients the user has: tasks that share by MPS now. */
-    int (*count_clients)(void *context, uid_t uid);
+    /* Returns how many clients the user has: tasks that share by MPS now, on the MIG instance of
+     * that number or, with 0, on whole GPUs. */
+    int (*count_clients)(void *context, uid_t uid, uint64_t instance);
 
-    /* Lists the UUIDs of the GPUs that a control daemon serves, borrowed. Returns how many, at most
-     * `max`. Called in a helper process. */
+    /* Lists the UUIDs of the whole GPUs that a control daemon serves, borrowed. Returns how many,
+     * at most `max`. Called in a helper process. */
     size_t (*list_gpus)(void *context, const char **uuids, size_t max);
+
+    /* Finds a MIG instance, also one that is gone, by its number. Returns false when the machine
+     * never had it. Called in a helper process, too. */
+    bool (*find_instance)(void *context, uint64_t instance, struct mps_instance *ret_instance);
 };
 
 struct mps_options {

@@ -1,8 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One MPS control daemon per user. It is started as that user when the first task needs it, and
- * stopped when it has had no task for the time of the setting mps-linger. So clients of one user
- * share a GPU's SMs, and a fault of one user's client does not stop the tasks of another user.
+ * Each user has one MPS control daemon for all whole GPUs, and one for each MIG instance that the
+ * user's tasks share: the control daemon of an instance serves no other GPU (NVIDIA's MIG User
+ * Guide). It is started as that user when the first task needs it, and stopped when it has had no
+ * task for the time of the setting mps-linger. So clients of one user share a GPU's SMs, and a
+ * fault of one user's client does not stop the tasks of another user.
+ *
+ * Each has its folder, with the pipe directory and the logs:
+ *
+ *     STATE/mps/1000                     user 1000 on whole GPUs
+ *     STATE/mps/1000-9f86d081884c7d65    user 1000 on the MIG instance of this number
+ *
+ * The number is a hash of the instance's UUID, which would be too long for the names of sockets.
  *
  * A control daemon goes through these states. A helper process that has become the user starts and
  * stops it, so that the loop never waits for it (user_helper.h):
@@ -20,6 +29,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -29,7 +39,6 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
-#include "base/units.h"
 #include "daemon/user_helper.h"
 #include "gpu/mps.h"
 
@@ -39,13 +48,19 @@
 #define CLIENTS_MAX   64        /* of a message; chosen */
 #define STOP_AGAIN_US SECOND_US /* chosen */
 
-/* A user's control daemon. */
-struct mps_user {
-    struct mps_user *next;
+enum {
+    FOLDER_SIZE = sizeof "4294967295-9f86d081884c7d65",
+    TITLE_SIZE = 64, /* of format_title; a label has 15 bytes */
+};
+
+/* A control daemon, which may have ended. */
+struct mps_control {
+    struct mps_control *next;
     struct mps *mps;
     uid_t uid;
     gid_t gid;
-    char home[560], pipe_dir[600], log_dir[600];
+    uint64_t instance; /* as mps_instance_number */
+    char folder[FOLDER_SIZE], home[560], pipe_dir[600], log_dir[600];
     struct user_helper helper; /* its daemon is being started or stopped */
     struct api_request *asker; /* the request that waits for that, or NULL */
     int64_t unused_since_us;   /* monotonic; 0: in use, or there is none */
@@ -58,7 +73,7 @@ struct mps {
     const struct config *config;
     struct names *names;
     struct mps_hooks hooks;
-    struct mps_user *users;
+    struct mps_control *controls;
     uv_timer_t *timer; /* when the first unused daemon is stopped */
     bool is_closed;
 };
@@ -93,176 +108,230 @@ struct mps *mps_create(const struct mps_options *options)
 
 void mps_destroy(struct mps *mps)
 {
-    while (mps && mps->users) {
-        struct mps_user *user = mps->users;
-        mps->users = user->next;
-        free(user);
+    while (mps && mps->controls) {
+        struct mps_control *control = mps->controls;
+        mps->controls = control->next;
+        free(control);
     }
     free(mps);
 }
 
-/* ---- users ---- */
+/* ---- control daemons ---- */
 
-static struct mps_user *find_user(const struct mps *mps, uid_t uid)
+static void write_folder(uid_t uid, uint64_t instance, char *folder)
 {
-    struct mps_user *user = mps->users;
-    while (user && user->uid != uid)
-        user = user->next;
-    return user;
+    if (instance)
+        snprintf(folder, FOLDER_SIZE, "%u-%016" PRIx64, (unsigned)uid, instance);
+    else
+        snprintf(folder, FOLDER_SIZE, "%u", (unsigned)uid);
 }
 
-static void write_home(const struct mps *mps, uid_t uid, char *path, size_t size)
+/* Returns false for a name that write_folder does not write. */
+static bool parse_folder(const char *folder, uid_t *ret_uid, uint64_t *ret_instance)
 {
-    snprintf(path, size, "%s/mps/%u", mps->config->state_dir, (unsigned)uid);
+    char again[FOLDER_SIZE];
+    unsigned uid;
+    *ret_instance = 0;
+    if (sscanf(folder, "%10u-%16" SCNx64, &uid, ret_instance) < 1)
+        return false;
+    *ret_uid = (uid_t)uid;
+    write_folder(*ret_uid, *ret_instance, again);
+    return strcmp(again, folder) == 0;
 }
 
-void mps_pipe_dir(const struct mps *mps, uid_t uid, char *path, size_t size)
+void mps_pipe_dir(const struct mps *mps, uid_t uid, const char *instance, char *path, size_t size)
 {
-    char home[sizeof((struct mps_user *)0)->home];
-    write_home(mps, uid, home, sizeof home);
-    snprintf(path, size, "%s/pipe", home);
+    char folder[FOLDER_SIZE];
+    write_folder(uid, mps_instance_number(instance), folder);
+    snprintf(path, size, "%s/mps/%s/pipe", mps->config->state_dir, folder);
+}
+
+static struct mps_control *find_control(const struct mps *mps, uid_t uid, uint64_t instance)
+{
+    struct mps_control *control = mps->controls;
+    while (control && (control->uid != uid || control->instance != instance))
+        control = control->next;
+    return control;
 }
 
 /* Returns NULL when memory is out. */
-static struct mps_user *get_user(struct mps *mps, uid_t uid, gid_t gid)
+static struct mps_control *get_control(struct mps *mps, uid_t uid, gid_t gid, uint64_t instance)
 {
-    struct mps_user *user = find_user(mps, uid);
-    if (user)
-        return user;
-    user = calloc(1, sizeof *user);
-    if (!user)
+    struct mps_control *control = find_control(mps, uid, instance);
+    if (control)
+        return control;
+    control = calloc(1, sizeof *control);
+    if (!control)
         return NULL;
-    *user = (struct mps_user){.next = mps->users, .mps = mps, .uid = uid, .gid = gid};
-    write_home(mps, uid, user->home, sizeof user->home);
-    mps_pipe_dir(mps, uid, user->pipe_dir, sizeof user->pipe_dir);
-    snprintf(user->log_dir, sizeof user->log_dir, "%s/log", user->home);
-    mps->users = user;
-    return user;
+    *control = (struct mps_control){
+        .next = mps->controls, .mps = mps, .uid = uid, .gid = gid, .instance = instance};
+    write_folder(uid, instance, control->folder);
+    snprintf(
+        control->home, sizeof control->home, "%s/mps/%s", mps->config->state_dir, control->folder);
+    snprintf(control->pipe_dir, sizeof control->pipe_dir, "%s/pipe", control->home);
+    snprintf(control->log_dir, sizeof control->log_dir, "%s/log", control->home);
+    mps->controls = control;
+    return control;
+}
+
+/* Returns false for the control daemon of whole GPUs, and where the instance is not known. */
+static bool find_instance(const struct mps_control *control, struct mps_instance *ret_instance)
+{
+    const struct mps_hooks *hooks = &control->mps->hooks;
+    return control->instance &&
+           hooks->find_instance(hooks->context, control->instance, ret_instance);
+}
+
+/* For messages: "user 1000", or "user 1000 on MIG instance 0:1". */
+static const char *format_title(const struct mps_control *control, char *text, size_t size)
+{
+    struct mps_instance instance = {.label = "?"};
+    find_instance(control, &instance);
+    snprintf(text, size, "user %u%s%s", (unsigned)control->uid,
+        control->instance ? " on MIG instance " : "", control->instance ? instance.label : "");
+    return text;
 }
 
 /* The user may put links below the user's folder: they must not lead root elsewhere. Returns 0
  * when there is none. */
-static pid_t find_control_daemon(const struct mps_user *user)
+static pid_t find_control_daemon(const struct mps_control *control)
 {
-    char path[600], pipe_dir[32];
-    snprintf(path, sizeof path, "%s/mps", user->mps->config->state_dir);
-    snprintf(pipe_dir, sizeof pipe_dir, "%u/pipe", (unsigned)user->uid);
+    char path[600], pipe_dir[FOLDER_SIZE + sizeof "/pipe"];
+    snprintf(path, sizeof path, "%s/mps", control->mps->config->state_dir);
+    snprintf(pipe_dir, sizeof pipe_dir, "%s/pipe", control->folder);
     int folder = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (folder < 0)
         return 0;
-    pid_t pid = mps_find_below(folder, pipe_dir, geteuid() == 0 ? user->uid : geteuid());
+    pid_t pid = mps_find_below(folder, pipe_dir, geteuid() == 0 ? control->uid : geteuid());
     close(folder);
     return pid;
 }
 
-static int count_tasks(const struct mps_user *user)
+static int count_tasks(const struct mps_control *control)
 {
-    return user->mps->hooks.count_clients(user->mps->hooks.context, user->uid);
+    const struct mps_hooks *hooks = &control->mps->hooks;
+    return hooks->count_clients(hooks->context, control->uid, control->instance);
 }
 
 /* ---- in the helper process, as the user ---- */
 
-static int make_home(const struct mps_user *user, struct fault *fault)
+static int make_home(const struct mps_control *control, struct fault *fault)
 {
-    int r = file_make_folders(user->home, 0711);
+    int r = file_make_folders(control->home, 0711);
     if (r == 0 && geteuid() == 0 &&
-        (chown(user->home, user->uid, user->gid) < 0 || chmod(user->home, 0700) < 0))
+        (chown(control->home, control->uid, control->gid) < 0 || chmod(control->home, 0700) < 0))
         r = -errno;
-    return r < 0 ? fault_set(fault, -r, "%s: %s", user->home, strerror(-r)) : 0;
+    return r < 0 ? fault_set(fault, -r, "%s: %s", control->home, strerror(-r)) : 0;
 }
 
-static int start_control_daemon(const struct mps_user *user, struct fault *fault)
+/* Lists the GPUs that it serves: an instance alone, or all whole GPUs. */
+static size_t list_gpus(const struct mps_control *control, const char **uuids, size_t max)
+{
+    const struct mps_hooks *hooks = &control->mps->hooks;
+    struct mps_instance instance;
+    if (!control->instance)
+        return hooks->list_gpus(hooks->context, uuids, max);
+    if (!find_instance(control, &instance))
+        return 0;
+    uuids[0] = instance.uuid;
+    return 1;
+}
+
+static int start_control_daemon(const struct mps_control *control, struct fault *fault)
 {
     const char *uuids[256];
-    size_t n = user->mps->hooks.list_gpus(user->mps->hooks.context, uuids, ARRAY_SIZE(uuids));
-    int r = mps_start(user->pipe_dir, user->log_dir, uuids, n, fault);
+    size_t n = list_gpus(control, uuids, ARRAY_SIZE(uuids));
+    int r = mps_start(control->pipe_dir, control->log_dir, uuids, n, fault);
     return r == MPS_ALREADY_ALIVE ? 0 : r;
 }
 
 /* Refuses while it has clients: tasks, or a program that the user started by hand. */
-static int stop_control_daemon(const struct mps_user *user, struct fault *fault)
+static int stop_control_daemon(const struct mps_control *control, struct fault *fault)
 {
     struct mps_client clients[CLIENTS_MAX];
-    int n = mps_list_clients(user->pipe_dir, clients, CLIENTS_MAX, fault);
+    int n = mps_list_clients(control->pipe_dir, clients, CLIENTS_MAX, fault);
     if (n < 0)
         return n;
     if (n > 0)
         return fault_set(
             fault, EBUSY, "%d process%s still use%s it", n, n > 1 ? "es" : "", n > 1 ? "" : "s");
-    int r = mps_stop(user->pipe_dir, fault);
+    int r = mps_stop(control->pipe_dir, fault);
     return r == MPS_STILL_ENDING
                ? fault_set(fault, EBUSY, "it has received the command to quit and is still ending")
                : r;
 }
 
-static void answer_asker(struct mps_user *user, int answer, const struct fault *fault)
+static void answer_asker(struct mps_control *control, int answer, const struct fault *fault)
 {
-    struct api_request *asker = user->asker;
-    user->asker = NULL;
+    struct api_request *asker = control->asker;
+    control->asker = NULL;
     if (!asker)
         return;
     if (answer == 0)
         api_reply(asker, 200,
-            json_pack(
-                "{s:i, s:b}", "uid", (int)user->uid, "alive", find_control_daemon(user) != 0));
+            json_pack("{s:i, s:b}", "uid", (int)control->uid, "alive",
+                find_control_daemon(control) != 0));
     else
         api_reply_error(asker, answer == -EBUSY ? 409 : 503, "%s", fault->text);
-    user->mps->hooks.answered(user->mps->hooks.context);
+    control->mps->hooks.answered(control->mps->hooks.context);
 }
 
 /* ---- starting ---- */
 
+static void note_unused(struct mps_control *control);
+
 static void on_started(struct user_helper *helper, int answer, const struct fault *fault)
 {
-    struct mps_user *user = helper->context;
-    user->failed_until_us = answer == 0 ? 0 : clock_monotonic_us() + RETRY_US;
-    snprintf(user->why, sizeof user->why, "%s", fault->text);
+    struct mps_control *control = helper->context;
+    char title[TITLE_SIZE];
+    control->failed_until_us = answer == 0 ? 0 : clock_monotonic_us() + RETRY_US;
+    snprintf(control->why, sizeof control->why, "%s", fault->text);
     if (answer == 0)
-        log_info("user %u has an MPS control daemon, its pipe directory is %s", (unsigned)user->uid,
-            user->pipe_dir);
-    bool by_hand = user->asker;
-    answer_asker(user, answer, fault);
-    user->mps->hooks.ready(user->mps->hooks.context, user->uid);
+        log_info("%s has an MPS control daemon, its pipe directory is %s",
+            format_title(control, title, sizeof title), control->pipe_dir);
+    bool by_hand = control->asker;
+    answer_asker(control, answer, fault);
+    control->mps->hooks.ready(control->mps->hooks.context, control->uid);
     if (!by_hand)
-        mps_task_ended(user->mps, user->uid); /* its tasks may have been cancelled meanwhile */
+        note_unused(control); /* its tasks may have been cancelled meanwhile */
 }
 
-static int begin_start(struct mps_user *user, struct fault *fault)
+static int begin_start(struct mps_control *control, struct fault *fault)
 {
-    int r = make_home(user, fault);
+    int r = make_home(control, fault);
     if (r < 0)
         return r;
     const struct user_helper_order order = {
-        .uid = user->uid, .gid = user->gid, .limit_ms = START_MS, .what = "start MPS"};
-    int child = user_helper_begin(&user->helper, user->mps->loop, &order, fault);
+        .uid = control->uid, .gid = control->gid, .limit_ms = START_MS, .what = "start MPS"};
+    int child = user_helper_begin(&control->helper, control->mps->loop, &order, fault);
     if (child == USER_HELPER_CHILD) {
         struct user_helper_report report = {0};
         report.answer = user_helper_become(&order);
         if (report.answer == 0)
-            report.answer = start_control_daemon(user, &report.fault);
-        user_helper_end(&user->helper, &report);
+            report.answer = start_control_daemon(control, &report.fault);
+        user_helper_end(&control->helper, &report);
     }
-    user->helper.context = user;
-    user->helper.on_done = on_started;
+    control->helper.context = control;
+    control->helper.on_done = on_started;
     return child;
 }
 
-int mps_prepare(
-    struct mps *mps, uid_t uid, gid_t gid, const char **ret_pipe_dir, struct fault *fault)
+int mps_prepare(struct mps *mps, uid_t uid, gid_t gid, const char *instance,
+    const char **ret_pipe_dir, struct fault *fault)
 {
-    struct mps_user *user = get_user(mps, uid, gid);
-    if (!user)
+    struct mps_control *control = get_control(mps, uid, gid, mps_instance_number(instance));
+    if (!control)
         return fault_set(fault, ENOMEM, "out of memory");
-    user->gid = gid;
-    user->unused_since_us = 0;
-    *ret_pipe_dir = user->pipe_dir;
-    if (user_helper_is_under_way(&user->helper))
+    control->gid = gid;
+    control->unused_since_us = 0;
+    *ret_pipe_dir = control->pipe_dir;
+    if (user_helper_is_under_way(&control->helper))
         return MPS_WAIT;
-    if (find_control_daemon(user))
+    if (find_control_daemon(control))
         return 0;
-    if (clock_monotonic_us() < user->failed_until_us)
-        return fault_set(fault, EAGAIN, "%s", user->why);
-    int r = begin_start(user, fault);
+    if (clock_monotonic_us() < control->failed_until_us)
+        return fault_set(fault, EAGAIN, "%s", control->why);
+    int r = begin_start(control, fault);
     return r < 0 ? r : MPS_WAIT;
 }
 
@@ -270,13 +339,25 @@ int mps_prepare(
 
 static void on_timer(uv_timer_t *timer);
 
-/* Sets the timer to the end of the first unused daemon's time. */
+/* When it is to be stopped: mps-linger after its last task, but at once if its instance is gone,
+ * since an instance with the same UUID would need a new one. */
+static int64_t stop_time_us(const struct mps_control *control)
+{
+    struct mps_instance instance = {0};
+    if (!control->unused_since_us)
+        return TIME_NEVER;
+    find_instance(control, &instance);
+    return control->unused_since_us + (instance.is_gone ? 0 : control->mps->config->mps_linger_us);
+}
+
+/* Sets the timer to the time when the first unused daemon is stopped. */
 static void set_timer(struct mps *mps)
 {
     int64_t next_us = TIME_NEVER;
-    for (const struct mps_user *user = mps->users; user; user = user->next)
-        if (user->unused_since_us && user->unused_since_us + mps->config->mps_linger_us < next_us)
-            next_us = user->unused_since_us + mps->config->mps_linger_us;
+    for (const struct mps_control *control = mps->controls; control; control = control->next) {
+        int64_t stop_us = stop_time_us(control);
+        next_us = stop_us < next_us ? stop_us : next_us;
+    }
     if (next_us == TIME_NEVER || mps->is_closed)
         return;
     int64_t wait_us = next_us - clock_monotonic_us();
@@ -284,42 +365,43 @@ static void set_timer(struct mps *mps)
 }
 
 /* Its clients may have ended when the timer runs out again. */
-static void stop_later(struct mps_user *user)
+static void stop_later(struct mps_control *control)
 {
-    if (count_tasks(user) == 0)
-        user->unused_since_us = clock_monotonic_us() + STOP_AGAIN_US;
-    set_timer(user->mps);
+    if (count_tasks(control) == 0)
+        control->unused_since_us = clock_monotonic_us() + STOP_AGAIN_US;
+    set_timer(control->mps);
 }
 
 static void on_stopped(struct user_helper *helper, int answer, const struct fault *fault)
 {
-    struct mps_user *user = helper->context;
+    struct mps_control *control = helper->context;
+    char title[TITLE_SIZE];
+    format_title(control, title, sizeof title);
     if (answer == 0)
-        log_info("the MPS control daemon of user %u was stopped: no process uses it",
-            (unsigned)user->uid);
+        log_info("the MPS control daemon of %s was stopped: no process uses it", title);
     else
-        log_debug("the MPS control daemon of user %u stays: %s", (unsigned)user->uid, fault->text);
-    user->unused_since_us = 0;
-    answer_asker(user, answer, fault);
-    user->mps->hooks.ready(user->mps->hooks.context, user->uid);
+        log_debug("the MPS control daemon of %s stays: %s", title, fault->text);
+    control->unused_since_us = 0;
+    answer_asker(control, answer, fault);
+    control->mps->hooks.ready(control->mps->hooks.context, control->uid);
     if (answer < 0)
-        stop_later(user);
+        stop_later(control);
 }
 
-static int begin_stop(struct mps_user *user, struct fault *fault)
+static int begin_stop(struct mps_control *control, struct fault *fault)
 {
     const struct user_helper_order order = {
-        .uid = user->uid, .gid = user->gid, .limit_ms = STOP_MS, .what = "stop MPS"};
-    int child = user_helper_begin(&user->helper, user->mps->loop, &order, fault);
+        .uid = control->uid, .gid = control->gid, .limit_ms = STOP_MS, .what = "stop MPS"};
+    int child = user_helper_begin(&control->helper, control->mps->loop, &order, fault);
     if (child == USER_HELPER_CHILD) {
         struct user_helper_report report = {0};
         report.answer = user_helper_become(&order);
         if (report.answer == 0)
-            report.answer = stop_control_daemon(user, &report.fault);
-        user_helper_end(&user->helper, &report);
+            report.answer = stop_control_daemon(control, &report.fault);
+        user_helper_end(&control->helper, &report);
     }
-    user->helper.context = user;
-    user->helper.on_done = on_stopped;
+    control->helper.context = control;
+    control->helper.on_done = on_stopped;
     return child;
 }
 
@@ -327,107 +409,118 @@ static void on_timer(uv_timer_t *timer)
 {
     struct mps *mps = timer->data;
     struct fault fault = {0};
+    char title[TITLE_SIZE];
     int64_t now_us = clock_monotonic_us();
-    for (struct mps_user *user = mps->users; user; user = user->next) {
-        bool over = user->unused_since_us &&
-                    now_us - user->unused_since_us >= mps->config->mps_linger_us;
-        if (!over)
+    for (struct mps_control *control = mps->controls; control; control = control->next) {
+        if (now_us < stop_time_us(control))
             continue;
-        user->unused_since_us = 0;
-        if (!user_helper_is_under_way(&user->helper) && find_control_daemon(user) &&
-            begin_stop(user, &fault) < 0)
-            log_warning("the MPS control daemon of user %u: %s", (unsigned)user->uid, fault.text);
+        control->unused_since_us = 0;
+        if (!user_helper_is_under_way(&control->helper) && find_control_daemon(control) &&
+            begin_stop(control, &fault) < 0)
+            log_warning("the MPS control daemon of %s: %s",
+                format_title(control, title, sizeof title), fault.text);
     }
     set_timer(mps);
 }
 
-void mps_linger_changed(struct mps *mps)
+void mps_review(struct mps *mps)
 {
     set_timer(mps);
 }
 
-void mps_task_ended(struct mps *mps, uid_t uid)
+static void note_unused(struct mps_control *control)
 {
-    struct mps_user *user = find_user(mps, uid);
-    if (!user || count_tasks(user) > 0)
+    if (count_tasks(control) > 0)
         return;
-    user->unused_since_us = clock_monotonic_us();
-    set_timer(mps);
+    control->unused_since_us = clock_monotonic_us();
+    set_timer(control->mps);
 }
 
-/* ---- `colloc mps` ---- */
+void mps_task_ended(struct mps *mps, uid_t uid, const char *instance)
+{
+    struct mps_control *control = find_control(mps, uid, mps_instance_number(instance));
+    if (control)
+        note_unused(control);
+}
+
+/* ---- `colloc mps`, which starts and stops those of whole GPUs ---- */
 
 int mps_start_by_hand(
     struct mps *mps, uid_t uid, gid_t gid, struct api_request *asker, struct fault *fault)
 {
-    struct mps_user *user = get_user(mps, uid, gid);
-    if (!user)
+    struct mps_control *control = get_control(mps, uid, gid, 0);
+    if (!control)
         return fault_set(fault, ENOMEM, "out of memory");
-    if (user_helper_is_under_way(&user->helper))
+    if (user_helper_is_under_way(&control->helper))
         return fault_set(fault, EBUSY, "it is being started or stopped at this moment");
-    user->asker = asker;
-    user->unused_since_us = 0;
-    if (find_control_daemon(user)) {
-        answer_asker(user, 0, fault);
+    control->asker = asker;
+    control->unused_since_us = 0;
+    if (find_control_daemon(control)) {
+        answer_asker(control, 0, fault);
         return 0;
     }
-    int r = begin_start(user, fault);
+    int r = begin_start(control, fault);
     if (r < 0)
-        user->asker = NULL;
+        control->asker = NULL;
     return r;
 }
 
 int mps_stop_by_hand(struct mps *mps, uid_t uid, struct api_request *asker, struct fault *fault)
 {
-    struct mps_user *user = find_user(mps, uid);
-    if (!user || !find_control_daemon(user))
+    struct mps_control *control = find_control(mps, uid, 0);
+    if (!control || !find_control_daemon(control))
         return fault_set(fault, ESRCH, "user %u has no MPS control daemon", (unsigned)uid);
-    if (user_helper_is_under_way(&user->helper))
+    if (user_helper_is_under_way(&control->helper))
         return fault_set(fault, EBUSY, "it is being started or stopped at this moment");
-    int tasks = count_tasks(user);
+    int tasks = count_tasks(control);
     if (tasks > 0)
         return fault_set(fault, EBUSY, "%d task%s of user %u use%s it", tasks, tasks > 1 ? "s" : "",
             (unsigned)uid, tasks > 1 ? "" : "s");
-    user->asker = asker;
-    int r = begin_stop(user, fault);
+    control->asker = asker;
+    int r = begin_stop(control, fault);
     if (r < 0)
-        user->asker = NULL;
+        control->asker = NULL;
     return r;
 }
 
 /* ---- for lists ---- */
 
-static json_t *user_json(const struct mps_user *user)
+static json_t *control_json(const struct mps_control *control)
 {
-    pid_t pid = find_control_daemon(user);
-    bool busy = user_helper_is_under_way(&user->helper);
-    bool has_failed = !pid && clock_monotonic_us() < user->failed_until_us;
-    const char *name = names_of_uid(user->mps->names, user->uid)->name;
-    return json_pack("{s:I, s:s, s:s, s:s, s:o, s:i, s:s, s:s}", "uid", (json_int_t)user->uid,
-        "user", name, "state",
+    pid_t pid = find_control_daemon(control);
+    bool busy = user_helper_is_under_way(&control->helper);
+    bool has_failed = !pid && clock_monotonic_us() < control->failed_until_us;
+    const char *name = names_of_uid(control->mps->names, control->uid)->name;
+    struct mps_instance instance = {.label = control->instance ? "?" : NULL};
+    find_instance(control, &instance);
+    return json_pack("{s:I, s:s, s:s?, s:s?, s:s, s:s, s:o, s:i, s:s, s:s}", "uid",
+        (json_int_t)control->uid, "user", name, "gpu", instance.label, "gpu_uuid", instance.uuid,
+        "state",
         busy         ? "busy"
         : pid        ? "running"
         : has_failed ? "failed"
                      : "stopped",
-        "state_text", has_failed ? user->why : "", "pid", pid ? json_integer(pid) : json_null(),
-        "tasks", count_tasks(user), "pipe_directory", user->pipe_dir, "log_directory",
-        user->log_dir);
+        "state_text", has_failed ? control->why : "", "pid", pid ? json_integer(pid) : json_null(),
+        "tasks", count_tasks(control), "pipe_directory", control->pipe_dir, "log_directory",
+        control->log_dir);
 }
 
 json_t *mps_list(const struct mps *mps)
 {
-    json_t *users = json_array();
-    for (const struct mps_user *user = mps->users; user; user = user->next)
-        json_array_append_new(users, user_json(user));
-    return users;
+    json_t *list = json_array();
+    for (const struct mps_control *control = mps->controls; control; control = control->next)
+        json_array_append_new(list, control_json(control));
+    return list;
 }
 
 bool mps_find_group(const struct mps *mps, uid_t uid, gid_t *ret_gid)
 {
-    const struct mps_user *user = find_user(mps, uid);
-    if (user)
-        *ret_gid = user->gid;
-    return user;
+    const struct mps_control *control = mps->controls;
+    while (control && control->uid != uid)
+        control = control->next;
+    if (control)
+        *ret_gid = control->gid;
+    return control;
 }
 
 /* ---- beginning and end ---- */
@@ -435,17 +528,18 @@ bool mps_find_group(const struct mps *mps, uid_t uid, gid_t *ret_gid)
 void mps_adopt(struct mps *mps)
 {
     char path[600], folder[600];
-    int64_t uid;
+    uid_t uid;
+    uint64_t instance;
     struct stat status;
     snprintf(path, sizeof path, "%s/mps", mps->config->state_dir);
     DIR *homes = opendir(path);
     for (const struct dirent *entry; homes && (entry = readdir(homes));) {
         snprintf(folder, sizeof folder, "%.500s/%.80s", path, entry->d_name);
-        if (parse_int64(entry->d_name, 0, UINT32_MAX, &uid) < 0 || lstat(folder, &status) < 0)
+        if (!parse_folder(entry->d_name, &uid, &instance) || lstat(folder, &status) < 0)
             continue;
-        struct mps_user *user = get_user(mps, (uid_t)uid, status.st_gid);
-        if (user && find_control_daemon(user))
-            mps_task_ended(mps, (uid_t)uid);
+        struct mps_control *control = get_control(mps, uid, status.st_gid, instance);
+        if (control && find_control_daemon(control))
+            note_unused(control);
     }
     if (homes)
         closedir(homes);
@@ -458,11 +552,11 @@ void mps_close(struct mps *mps)
         return;
     mps->is_closed = true;
     uv_close((uv_handle_t *)mps->timer, on_timer_closed);
-    for (struct mps_user *user = mps->users; user; user = user->next) {
-        user->asker = NULL;
-        if (!user_helper_is_under_way(&user->helper) && count_tasks(user) == 0 &&
-            find_control_daemon(user))
-            begin_stop(user, &fault);
-        user_helper_leave(&user->helper);
+    for (struct mps_control *control = mps->controls; control; control = control->next) {
+        control->asker = NULL;
+        if (!user_helper_is_under_way(&control->helper) && count_tasks(control) == 0 &&
+            find_control_daemon(control))
+            begin_stop(control, &fault);
+        user_helper_leave(&control->helper);
     }
 }

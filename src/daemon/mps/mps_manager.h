@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * MPS control daemons, one per user: started when a task needs one, stopped when unused.
+ * MPS control daemons: one per user for all whole GPUs, and one per user and MIG instance. Each is
+ * started when a task needs it, and stopped when unused. `instance` is the UUID of a MIG instance,
+ * or "" for the control daemon of whole GPUs.
  *
  * Contract:
  * 1. No call waits for a control daemon: the hook `ready` reports that a start or stop has ended.
@@ -33,16 +35,17 @@ void mps_destroy(struct mps *mps);
  * none: the task is time-sliced.
  */
 enum { MPS_WAIT = 1 };
-int mps_prepare(
-    struct mps *mps, uid_t uid, gid_t gid, const char **ret_pipe_dir, struct fault *fault);
+int mps_prepare(struct mps *mps, uid_t uid, gid_t gid, const char *instance,
+    const char **ret_pipe_dir, struct fault *fault);
 
 /* Writes the pipe directory of that user's control daemon, which may not exist. */
-void mps_pipe_dir(const struct mps *mps, uid_t uid, char *path, size_t size);
+void mps_pipe_dir(const struct mps *mps, uid_t uid, const char *instance, char *path, size_t size);
 
 /* A task of this user that shared by MPS has ended. */
-void mps_task_ended(struct mps *mps, uid_t uid);
+void mps_task_ended(struct mps *mps, uid_t uid, const char *instance);
 
-/* The setting mps-linger may have changed. */
-void mps_linger_changed(struct mps *mps);
+/* The setting mps-linger may have changed, or a MIG instance may be gone: sets anew when unused
+ * control daemons are stopped. */
+void mps_review(struct mps *mps);
 
 #endif

@@ -121,11 +121,7 @@ static bool is_same_kind(const struct suspension *s, const struct task *task)
 
 static bool is_on_mig(const struct suspension *s, const struct task *task)
 {
-    const struct cluster_view *view = core_view(s->parts.core);
-    for (int i = 0; i < task->n_gpus; i++)
-        if (view->gpus[task->gpus[i]].id.is_mig_instance)
-            return true;
-    return false;
+    return *cluster_view_instance_of(core_view(s->parts.core), task);
 }
 
 static struct group_process *process_of(struct suspension_record *record, pid_t pid)

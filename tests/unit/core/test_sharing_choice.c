@@ -62,17 +62,27 @@ static void what_is_asked_for_is_done(void **state)
 
 static void auto_on_an_idle_gpu(void **state)
 {
-    struct case_ unknown = no_resident(SHARING_AUTO), large = unknown, alone = unknown,
-                 instance = unknown;
+    struct case_ unknown = no_resident(SHARING_AUTO), large = unknown, alone = unknown;
     large.task.request.expect.smact = reading_of(0.9);
     alone.exclusive = true;
-    instance.id.is_mig_instance = true;
     assert_share(&unknown, SHARING_MPS, SHARE_WITH_ROOM);
     assert_share(&large, SHARING_MPS, SHARE_WITH_ROOM);
     assert_share(&alone, SHARING_STREAMS, SHARE_ALONE);
-    assert_share(&instance, SHARING_STREAMS, SHARE_INSTANCE);
     unknown.id.one_process = true;
     assert_share(&unknown, SHARING_MPS, SHARE_ONE_PROCESS);
+}
+
+/* On an idle instance auto takes turns, but MPS works there. */
+static void a_mig_instance(void **state)
+{
+    struct case_ idle = no_resident(SHARING_AUTO), beside = idle, asked = no_resident(SHARING_MPS);
+    idle.id.is_mig_instance = beside.id.is_mig_instance = asked.id.is_mig_instance = true;
+    add_resident(&beside, 1, SHARING_MPS, 0.3);
+    assert_share(&idle, SHARING_STREAMS, SHARE_INSTANCE);
+    assert_share(&beside, SHARING_MPS, SHARE_WITH_ROOM);
+    assert_share(&asked, SHARING_MPS, SHARE_AS_ASKED);
+    idle.id.one_process = true;
+    assert_share(&idle, SHARING_MPS, SHARE_ONE_PROCESS);
 }
 
 /* The setting mps-gpus is the server's, so it holds for a task that asks for MPS as well. */
@@ -234,6 +244,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_asked_for_is_done),
         cmocka_unit_test(auto_on_an_idle_gpu),
+        cmocka_unit_test(a_mig_instance),
         cmocka_unit_test(gpus_without_mps),
         cmocka_unit_test(one_mode_holds_on_all_gpus_of_a_task),
         cmocka_unit_test(auto_beside_others),

@@ -224,22 +224,25 @@ static const char *on_preload_socket(void *context)
     return seen.preload_socket;
 }
 
-static int on_prepare_mps(
-    void *context, uid_t uid, gid_t gid, const char **ret_pipe_dir, struct fault *fault)
+static int on_prepare_mps(void *context, uid_t uid, gid_t gid, const char *instance,
+    const char **ret_pipe_dir, struct fault *fault)
 {
     assert_int_equal(gid, 100);
+    assert_string_equal(instance, "");
     *ret_pipe_dir = "/mps";
     tell("prepare MPS; ");
     return seen.mps < 0 ? fault_set(fault, -seen.mps, "no MPS here") : seen.mps;
 }
 
-static void on_find_mps(void *context, uid_t uid, char *path, size_t size)
+static void on_find_mps(void *context, uid_t uid, const char *instance, char *path, size_t size)
 {
+    assert_string_equal(instance, "");
     snprintf(path, size, "/mps");
 }
 
-static void on_mps_task_ended(void *context, uid_t uid)
+static void on_mps_task_ended(void *context, uid_t uid, const char *instance)
 {
+    assert_string_equal(instance, "");
     tell("MPS task ended; ");
 }
 

@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "base/file.h"
 #include "daemon/mps/mps_by_hand.h"
 #include "daemon/mps/mps_manager.h"
 #include "daemon/user_helper.h"
@@ -18,10 +19,14 @@
 
 enum { ADA = 1000, BOB = 1001 };
 
+static const char INSTANCE[] = "MIG-9d4e6a11-0c1e-5a7f-8f8d-2b1f0a6f7c3e";
+
 static struct {
     struct user_helper *helper; /* the one under way */
     char what[32];              /* it does */
     pid_t control_daemon;       /* 0: there is none */
+    char pipe_dir[64];          /* where the last one was searched for */
+    bool is_gone;               /* the instance */
     int ready, answered, status;
     uid_t ready_uid;
 } seen;
@@ -71,6 +76,7 @@ static void finish(int answer, pid_t control_daemon, const char *why)
 
 pid_t mps_find_below(int folder, const char *path, uid_t uid)
 {
+    snprintf(seen.pipe_dir, sizeof seen.pipe_dir, "%s", path);
     return seen.control_daemon;
 }
 
@@ -124,7 +130,7 @@ static void on_answered(void *context)
     seen.answered++;
 }
 
-static int count_clients(void *context, uid_t uid)
+static int count_clients(void *context, uid_t uid, uint64_t instance)
 {
     return 0;
 }
@@ -132,6 +138,14 @@ static int count_clients(void *context, uid_t uid)
 static size_t list_gpus(void *context, const char **uuids, size_t max)
 {
     return 0;
+}
+
+static bool find_instance(void *context, uint64_t number, struct mps_instance *ret_instance)
+{
+    bool is_known = number == mps_instance_number(INSTANCE);
+    if (is_known)
+        *ret_instance = (struct mps_instance){INSTANCE, "0:1", seen.is_gone};
+    return is_known;
 }
 
 /* ---- */
@@ -154,7 +168,7 @@ static int begin(void **state)
     const struct mps_options options = {
         .loop = &fixture->loop,
         .config = &fixture->config,
-        .hooks = {fixture, on_ready, on_answered, count_clients, list_gpus},
+        .hooks = {fixture, on_ready, on_answered, count_clients, list_gpus, find_instance},
     };
     fixture->mps = mps_create(&options);
     *state = fixture;
@@ -178,7 +192,7 @@ static int end(void **state)
 static int prepare(struct fixture *fixture, uid_t uid, struct fault *fault)
 {
     const char *pipe_dir = "";
-    int r = mps_prepare(fixture->mps, uid, getgid(), &pipe_dir, fault);
+    int r = mps_prepare(fixture->mps, uid, getgid(), "", &pipe_dir, fault);
     if (r == 0)
         assert_non_null(strstr(pipe_dir, uid == ADA ? "/mps/1000/pipe" : "/mps/1001/pipe"));
     return r;
@@ -246,6 +260,105 @@ static void test_the_list_shows_users_and_their_groups(void **state)
     json_decref(list);
 }
 
+static int prepare_instance(struct fixture *fixture, struct fault *fault)
+{
+    const char *pipe_dir;
+    return mps_prepare(fixture->mps, ADA, getgid(), INSTANCE, &pipe_dir, fault);
+}
+
+static void test_an_instance_has_its_own(void **state)
+{
+    struct fixture *fixture = *state;
+    struct fault fault = {0};
+    char whole[600], instance[600];
+    prepare(*state, ADA, &fault);
+    finish(0, 4711, NULL);
+    seen.control_daemon = 0;
+    assert_int_equal(prepare_instance(*state, &fault), MPS_WAIT);
+    assert_string_equal(seen.what, "start MPS");
+    finish(0, 4712, NULL);
+    assert_int_equal(prepare_instance(*state, &fault), 0);
+    mps_pipe_dir(fixture->mps, ADA, "", whole, sizeof whole);
+    mps_pipe_dir(fixture->mps, ADA, INSTANCE, instance, sizeof instance);
+    assert_non_null(strstr(whole, "/mps/1000/pipe"));
+    assert_non_null(strstr(instance, "/mps/1000-"));
+    assert_non_null(strstr(instance, seen.pipe_dir)); /* found below the folder of root */
+    json_t *list = mps_list(fixture->mps);
+    const json_t *on_instance = json_array_get(list, 0), *on_gpus = json_array_get(list, 1);
+    assert_string_equal(json_string_value(json_object_get(on_instance, "gpu_uuid")), INSTANCE);
+    assert_string_equal(json_string_value(json_object_get(on_instance, "gpu")), "0:1");
+    assert_true(json_is_null(json_object_get(on_gpus, "gpu_uuid")));
+    assert_true(json_is_null(json_object_get(on_gpus, "gpu")));
+    json_decref(list);
+}
+
+/* `colloc mps stop` is about whole GPUs. */
+static void test_that_of_an_instance_is_not_stopped_by_hand(void **state)
+{
+    struct fixture *fixture = *state;
+    struct fault fault = {0};
+    struct api_request *asker = (struct api_request *)(void *)&fault;
+    prepare_instance(*state, &fault);
+    finish(0, 4712, NULL);
+    assert_int_equal(mps_stop_by_hand(fixture->mps, ADA, asker, &fault), -ESRCH);
+}
+
+static const char *after_the_loop(struct fixture *fixture)
+{
+    seen.what[0] = '\0';
+    usleep(2000);
+    uv_run(&fixture->loop, UV_RUN_NOWAIT);
+    return seen.what;
+}
+
+static void test_without_its_instance_it_is_stopped_at_once(void **state)
+{
+    struct fixture *fixture = *state;
+    struct fault fault = {0};
+    prepare_instance(*state, &fault);
+    finish(0, 4712, NULL);
+    mps_task_ended(fixture->mps, ADA, INSTANCE);
+    assert_string_equal(after_the_loop(fixture), "");
+    seen.is_gone = true;
+    mps_review(fixture->mps);
+    assert_string_equal(after_the_loop(fixture), "stop MPS");
+    finish(0, 0, NULL);
+}
+
+static void make_folder(const struct fixture *fixture, const char *name)
+{
+    char path[sizeof fixture->config.state_dir + 80];
+    snprintf(path, sizeof path, "%s/mps/%s", fixture->config.state_dir, name);
+    assert_int_equal(file_make_folders(path, 0755), 0);
+}
+
+static void test_those_of_an_earlier_collocd_are_taken_over(void **state)
+{
+    struct fixture *fixture = *state;
+    char name[64];
+    snprintf(name, sizeof name, "1000-%016llx", (unsigned long long)mps_instance_number(INSTANCE));
+    make_folder(fixture, name);
+    make_folder(fixture, "1001");
+    make_folder(fixture, "1001-0123456789abcdef"); /* of an instance that the log has forgotten */
+    make_folder(fixture, "1001-12");
+    make_folder(fixture, "1001x");
+    make_folder(fixture, "-1");
+    mps_adopt(fixture->mps);
+    json_t *list = mps_list(fixture->mps);
+    int n_whole = 0, n_known = 0, n_unknown = 0;
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        const char *gpu = json_string_value(json_object_get(json_array_get(list, i), "gpu"));
+        n_whole += gpu == NULL;
+        n_known += gpu && strcmp(gpu, "0:1") == 0;
+        n_unknown += gpu && strcmp(gpu, "?") == 0;
+    }
+    assert_int_equal(json_array_size(list), 3);
+    assert_int_equal(n_whole, 1);
+    assert_int_equal(n_known, 1);
+    assert_int_equal(n_unknown, 1);
+    json_decref(list);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -253,6 +366,13 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_a_failed_start_is_not_repeated_at_once, begin, end),
         cmocka_unit_test_setup_teardown(test_a_request_is_answered_when_it_is_done, begin, end),
         cmocka_unit_test_setup_teardown(test_the_list_shows_users_and_their_groups, begin, end),
+        cmocka_unit_test_setup_teardown(test_an_instance_has_its_own, begin, end),
+        cmocka_unit_test_setup_teardown(
+            test_that_of_an_instance_is_not_stopped_by_hand, begin, end),
+        cmocka_unit_test_setup_teardown(
+            test_without_its_instance_it_is_stopped_at_once, begin, end),
+        cmocka_unit_test_setup_teardown(
+            test_those_of_an_earlier_collocd_are_taken_over, begin, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -245,6 +245,15 @@ class Mps(Machine):
         child = self.start(mib=2000, CUDA_MPS_PIPE_DIRECTORY=self.folder + "/elsewhere")
         self.assertEqual([(p, how) for p, _, how in self.processes()], [(child.pid, "streams")])
 
+    def test_a_client_has_the_gpus_of_its_server_only(self):
+        self.control("quit")
+        self.wait_for(lambda: not self.alive())
+        self.run_program("nvidia-cuda-mps-control", "-d", CUDA_VISIBLE_DEVICES="1")
+        self.daemon = int(self.read("nvidia-cuda-mps-control.pid"))
+        self.start(mib=2000, CUDA_VISIBLE_DEVICES="1")
+        done = self.train("--memory-mib=2000", "--seconds=1e8", code=1)
+        self.assertIn("no CUDA-capable device is detected", done.stderr)
+
     def test_a_client_can_be_ended(self):
         child = self.start(mib=2000)
         server = self.control("get_server_list").strip()
