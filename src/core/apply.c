@@ -174,8 +174,6 @@ static int add_task(
         return -ENOMEM;
     task->submitted_us = task->queued_us = event->time_us;
     task->state = event->submit.held ? TASK_HELD : core_is_gated(task) ? TASK_BLOCKED : TASK_QUEUED;
-    if (core_set_fair_start(core, task) < 0)
-        return -ENOMEM;
     if (!event->submit.held)
         start_waiting(core, task, event->time_us);
     return 0;
@@ -622,6 +620,14 @@ static int apply_suspension_cost(struct core *core, const struct suspension_cost
     return 0;
 }
 
+static int apply_latest_start(struct task *task, int64_t latest_start_us)
+{
+    if (task_state_is_done(task->state))
+        return CORE_NOT_NOW;
+    task->latest_start_us = latest_start_us;
+    return 0;
+}
+
 static int apply_to_task(struct core *core, struct task *task, const struct event *event)
 {
     switch (event->kind) {
@@ -663,6 +669,8 @@ static int apply_to_task(struct core *core, struct task *task, const struct even
         return core_apply_dependency(core, task, event);
     case EVENT_ELIGIBLE:
         return apply_eligible(core, task, event);
+    case EVENT_LATEST_START:
+        return apply_latest_start(task, event->latest_start_us);
     default:
         return core_apply_yield(core, task, event);
     }
@@ -687,6 +695,8 @@ int core_apply_event(struct core *core, const struct event *event)
         return core_apply_advance(core, event);
     case EVENT_SUSPENSION_COST:
         return apply_suspension_cost(core, &event->suspension_cost);
+    case EVENT_FIFO:
+        return core_apply_fifo(core, event);
     default:
         break;
     }

@@ -101,13 +101,14 @@ void core_destroy(struct core *core)
     for (int i = 0; i < core->view.n_gpus; i++)
         gpu_view_fini(&core->view.gpus[i]);
     free(core->view.gpus);
-    free(core->fifo.free_us);
     free(core->group_uses);
     free(core->advances);
     free(core->on_tasks.list);
     free(core->on_arrays.list);
     free(core->ended.list);
     free(core->openings.list);
+    free(core->fifo.free_us);
+    free(core->next_fifo.free_us);
     free(core->effects);
     free(core->chosen);
     free(core->view.open_bytes);
@@ -143,7 +144,8 @@ const struct node_check *core_node_check(const struct core *core)
 int core_end_task(struct core *core, uint64_t id, enum task_state state, int64_t now_us)
 {
     struct event event = {.kind = EVENT_END, .time_us = now_us, .task = id, .end = state};
-    return core_decide(core, &event);
+    int r = core_decide(core, &event);
+    return r == 0 ? core_shorten_fifo(core, core_find_task(core, id), now_us) : r;
 }
 
 /* If colloc ended the task, its state says why. Otherwise the exit decides: the shim ends a task at
@@ -310,6 +312,13 @@ static uint64_t last_submitted(const struct event *submit)
     return n > 0 && submit->submit.elements ? submit->submit.elements[n - 1].task : submit->task;
 }
 
+static int after_submit(struct core *core, const struct event *event)
+{
+    uint64_t last = last_submitted(event);
+    int r = core_note_past_ends(core, event->task, last);
+    return r == 0 ? core_set_fair_starts(core, event->task, last, event->time_us) : r;
+}
+
 static int react_to_input(struct core *core, const struct event *event)
 {
     struct task *task = core_find_task(core, event->task);
@@ -329,7 +338,7 @@ static int react_to_input(struct core *core, const struct event *event)
     case EVENT_TICK:
         return expire_tasks(core, event->time_us);
     case EVENT_SUBMIT:
-        return core_note_past_ends(core, event->task, last_submitted(event));
+        return after_submit(core, event);
     case EVENT_UPDATE:
         return event->update.sets_after ? core_note_past_ends(core, task->id, task->id) : 0;
     case EVENT_DEPENDENCY:
@@ -366,6 +375,8 @@ static int decide_leftovers(struct core *core, int64_t now_us)
     core->ended.n = 0; /* the driver may have forgotten some of them */
     if (r == 0)
         r = core_note_past_ends(core, 0, UINT64_MAX);
+    if (r == 0)
+        r = core_set_fair_starts(core, 0, UINT64_MAX, now_us);
     return r == 0 ? evict_all(core, now_us) : r;
 }
 

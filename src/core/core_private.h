@@ -14,10 +14,10 @@ struct reported_wait {
 
 /* What first come, first served on whole GPUs would have come to (fair_start.c). */
 struct fifo_schedule {
-    int64_t *free_us; /* when each GPU would be free; in no order of GPUs */
+    int64_t *free_us; /* when each GPU would be free, the earliest first; in no order of GPUs */
     int n;
     size_t capacity;
-    int64_t last_start_us;
+    int64_t last_start_us; /* no task starts before that */
 };
 
 /* How many tasks of other users come before those of one user and priority: all of these have the
@@ -93,7 +93,8 @@ struct core {
     size_t n_advances, advances_capacity;
     uint64_t last_advance; /* the largest id so far */
     bool fills_kept;       /* tasks behind the head are tried, on GPUs that are kept from it only */
-    struct fifo_schedule fifo;
+    struct fifo_schedule fifo;       /* of tasks with preemption, */
+    struct fifo_schedule next_fifo;  /* scratch: what is decided next */
     struct queue_plan plan;          /* of the main queue, with preemption */
     struct planned planned;          /* what it was chosen for */
     struct host_resources host_used; /* by tasks that have an attempt */
@@ -527,8 +528,15 @@ int core_make_room(struct core *core, int64_t now_us);
 
 /* ---- fair_start.c ---- */
 
-/* Sets latest_start_us of a task that has just been submitted. Returns 0, or -1 without memory. */
-int core_set_fair_start(struct core *core, struct task *task);
+/* Applies a FIFO. Returns 0, CORE_NOT_NOW or -ENOMEM. */
+int core_apply_fifo(struct core *core, const struct event *event);
+
+/* Decides the latest starts of the tasks with ids from `first` to `last` that have none, as far as
+ * times are known. Returns 0 or -ENOMEM. */
+int core_set_fair_starts(struct core *core, uint64_t first, uint64_t last, int64_t now_us);
+
+/* The task has ended: gives back the rest of its time. Returns 0 or -ENOMEM. */
+int core_shorten_fifo(struct core *core, const struct task *ended, int64_t now_us);
 
 /* Has its latest start come? Then it goes before all tasks of smaller rank. */
 bool core_is_urgent(const struct core *core, const struct task *task);

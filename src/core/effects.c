@@ -33,8 +33,8 @@ const struct effect *core_effects(const struct core *core, int *ret_n)
     return core->effects;
 }
 
-/* The GPUs that the event left may be in scratch: those of the effect are the task's own list. */
-static void keep_gpus_of_task(struct core *core, struct event *event)
+/* The lists that the event left may be in scratch: those of the effect are the core's own. */
+static void keep_lists(struct core *core, struct event *event)
 {
     const struct task *task = core_find_task(core, event->task);
     if (event->kind == EVENT_PLACE)
@@ -43,6 +43,8 @@ static void keep_gpus_of_task(struct core *core, struct event *event)
         event->yield.gpus = task->gpus;
     else if (event->kind == EVENT_MOVING)
         event->yield.gpus = task->run->yield.to_gpus;
+    else if (event->kind == EVENT_FIFO)
+        event->fifo.free_us = core->fifo.free_us;
 }
 
 int core_decide(struct core *core, const struct event *event)
@@ -52,7 +54,7 @@ int core_decide(struct core *core, const struct event *event)
     if (r == 0)
         r = core_add_effect(core, EFFECT_APPEND, event->task, event);
     if (r == 0)
-        keep_gpus_of_task(core, &core->effects[core->n_effects - 1].event);
+        keep_lists(core, &core->effects[core->n_effects - 1].event);
     return r;
 }
 

@@ -49,6 +49,8 @@ static const char *const names[EVENT_KINDS] = {
     [EVENT_CONTINUE] = "CONTINUE",
     [EVENT_MEMORY_ANSWER] = "MEMORY_ANSWER",
     [EVENT_ELIGIBLE] = "ELIGIBLE",
+    [EVENT_LATEST_START] = "LATEST_START",
+    [EVENT_FIFO] = "FIFO",
     [EVENT_USAGE] = "USAGE",
 };
 

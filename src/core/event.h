@@ -62,7 +62,9 @@ enum event_kind {
     EVENT_CONTINUE,      /* they continue */
     EVENT_MEMORY_ANSWER, /* the waiting allocation is tried again, or fails */
     EVENT_ELIGIBLE,      /* nothing but its turn keeps the task from starting: into its queue */
-    EVENT_USAGE,         /* what a user has used so far (users.c); of no task */
+    EVENT_LATEST_START,  /* with preemption the task comes first from then on (fair_start.c) */
+    EVENT_FIFO,  /* when each GPU would be free under first come, first served; of no task */
+    EVENT_USAGE, /* what a user has used so far (users.c); of no task */
     EVENT_KINDS
 };
 
@@ -172,6 +174,12 @@ struct event {
         } memory_wait;
         bool memory_granted; /* of MEMORY_ANSWER: it is tried again */
         struct suspension_cost suspension_cost;
+        int64_t latest_start_us;
+        struct {
+            int64_t last_start_us;
+            const int64_t *free_us; /* of each GPU, the earliest first */
+            int n;
+        } fifo;
         int64_t idle_us;       /* of IDLE: for how long */
         int64_t restart_us;    /* of RESTART: it does not start before */
         struct reading p99_us; /* of LATENCY; not valid: not known */

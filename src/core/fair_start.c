@@ -8,54 +8,221 @@
  * Example: one GPU, tasks of 60, 30 and 10 min at once: they would end after 60, 90 and 100 min. So
  * they have to end within 90, 135 and 150 min. By rank the order is 10, 30, 60: the first would
  * end after 100 min. But its latest start, 90 - 60 x 1.5 = 0 min, has come: it starts at once.
+ *
+ * A task that ends before its expected time (it is cancelled, fails, or was expected to take
+ * longer) gives the rest of its time back: a task that comes then waits at most for what the live
+ * tasks still need, one after the other. The latest starts of waiting tasks are kept, unless that
+ * halves the time until then. So each of them is decided a few times at most, however many tasks
+ * are cancelled at once.
+ *
+ * The schedule and the latest starts are decisions in the log: a restart, which knows live tasks
+ * only, could not calculate them again.
+ *
+ * The cost, with n live tasks on g GPUs: g steps for a submission, n x g for an early end.
  */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/array.h"
+#include "base/clock.h"
 #include "core/core_private.h"
 
 #define SLOWDOWN_MEAN 1.5 /* chosen on resampled traces: what sharing costs a task, about */
 
-static int by_time(const void *a, const void *b)
+/* Chosen: far above errors of rounding. A task that ends sooner than that before its time is on
+ * time. */
+#define EARLY_US SECOND_US
+
+/* ---- the schedule ---- */
+
+static int64_t latest_of(int64_t a, int64_t b)
 {
-    int64_t one = *(const int64_t *)a, other = *(const int64_t *)b;
-    return (one > other) - (one < other);
+    return a > b ? a : b;
 }
 
-/* One entry for each GPU: when FIFO would have it free. */
-static bool reserve_gpus(struct fifo_schedule *fifo, int n_gpus)
+/* A time as it can stand in the log. */
+static int64_t limit_time(int64_t time_us)
 {
-    if (ARRAY_RESERVE(fifo->free_us, fifo->capacity, n_gpus) < 0)
-        return false;
-    for (; fifo->n < n_gpus; fifo->n++)
-        fifo->free_us[fifo->n] = 0;
-    return true;
+    return time_us < EVENT_NUMBER_MAX ? latest_of(time_us, 0) : EVENT_NUMBER_MAX;
 }
 
-int core_set_fair_start(struct core *core, struct task *task)
+/* When the schedule has its i-th GPU of n_gpus free. GPUs that came after it are free. */
+static int64_t free_us_at(const struct fifo_schedule *fifo, int i, int n_gpus)
+{
+    int known = i - (n_gpus - fifo->n);
+    return known >= 0 ? fifo->free_us[known] : 0;
+}
+
+/* Appends a task, and returns when it ends. */
+static int64_t append_task(
+    struct fifo_schedule *fifo, int gpus, int64_t not_before_us, int64_t takes_us)
+{
+    int64_t *free_us = fifo->free_us;
+    fifo->last_start_us = latest_of(
+        latest_of(free_us[gpus - 1], fifo->last_start_us), not_before_us);
+    int64_t end_us = limit_time(fifo->last_start_us + takes_us);
+    int i = gpus;
+    for (; i < fifo->n && free_us[i] < end_us; i++)
+        free_us[i - gpus] = free_us[i];
+    for (int k = i - gpus; k < i; k++)
+        free_us[k] = end_us;
+    return end_us;
+}
+
+/* A copy of the schedule, with all GPUs, to be changed and decided. Returns NULL without memory. */
+static struct fifo_schedule *begin_schedule(struct core *core)
+{
+    struct fifo_schedule *next = &core->next_fifo;
+    next->n = core->view.n_gpus;
+    if (ARRAY_RESERVE(next->free_us, next->capacity, next->n) < 0)
+        return NULL;
+    for (int i = 0; i < next->n; i++)
+        next->free_us[i] = free_us_at(&core->fifo, i, next->n);
+    next->last_start_us = core->fifo.last_start_us;
+    return next;
+}
+
+/* The schedule is at most that of the live tasks. */
+static void limit_schedule(struct fifo_schedule *live, const struct fifo_schedule *fifo)
+{
+    for (int i = 0; i < live->n; i++)
+        if (free_us_at(fifo, i, live->n) < live->free_us[i])
+            live->free_us[i] = free_us_at(fifo, i, live->n);
+    if (fifo->last_start_us < live->last_start_us)
+        live->last_start_us = fifo->last_start_us;
+}
+
+static int decide_schedule(struct core *core, int64_t now_us)
+{
+    const struct fifo_schedule *next = &core->next_fifo;
+    struct event event = {.kind = EVENT_FIFO,
+        .time_us = now_us,
+        .fifo = {next->last_start_us, next->free_us, next->n}};
+    return core_decide(core, &event);
+}
+
+int core_apply_fifo(struct core *core, const struct event *event)
 {
     struct fifo_schedule *fifo = &core->fifo;
-    struct reading time_us = task->request.expect.time_us;
-    int64_t expected_us = (int64_t)reading_assume(time_us, 0), start_us = task->submitted_us;
-    int wanted = task->request.gpus;
-    if (!core->settings.preempt || !time_us.valid || wanted > core->view.n_gpus)
-        return 0;
-    if (!reserve_gpus(fifo, core->view.n_gpus))
-        return -1;
-    qsort(fifo->free_us, (size_t)fifo->n, sizeof *fifo->free_us, by_time);
-    if (fifo->free_us[wanted - 1] > start_us)
-        start_us = fifo->free_us[wanted - 1];
-    if (fifo->last_start_us > start_us)
-        start_us = fifo->last_start_us;
-    fifo->last_start_us = start_us;
-    for (int i = 0; i < wanted; i++)
-        fifo->free_us[i] = start_us + expected_us;
-    int64_t fifo_us = start_us + expected_us - task->submitted_us;
-    task->latest_start_us = task->submitted_us + (int64_t)(CORE_STRETCH_MAX * (double)fifo_us) -
-                            (int64_t)(SLOWDOWN_MEAN * (double)expected_us);
+    if (event->fifo.n < 1 || event->fifo.n > core->view.n_gpus)
+        return CORE_NOT_NOW;
+    if (ARRAY_RESERVE(fifo->free_us, fifo->capacity, event->fifo.n) < 0)
+        return -ENOMEM;
+    fifo->n = event->fifo.n;
+    memcpy(fifo->free_us, event->fifo.free_us, (size_t)fifo->n * sizeof *fifo->free_us);
+    fifo->last_start_us = event->fifo.last_start_us;
     return 0;
 }
+
+/* ---- latest starts ---- */
+
+static bool has_place(const struct core *core, const struct task *task)
+{
+    return task->request.expect.time_us.valid && task->request.gpus <= core->view.n_gpus &&
+           !task_state_is_done(task->state) && !task_was_ended(task);
+}
+
+static int64_t latest_start_us(const struct task *task, int64_t fifo_end_us)
+{
+    double fifo_us = (double)(fifo_end_us - task->submitted_us);
+    double expected_us = task->request.expect.time_us.value;
+    int64_t latest_us = task->submitted_us + (int64_t)(CORE_STRETCH_MAX * fifo_us) -
+                        (int64_t)(SLOWDOWN_MEAN * expected_us);
+    return limit_time(latest_us);
+}
+
+static int decide_latest_start(
+    struct core *core, const struct task *task, int64_t latest_us, int64_t now_us)
+{
+    struct event event = {.kind = EVENT_LATEST_START,
+        .time_us = now_us,
+        .task = task->id,
+        .latest_start_us = latest_us};
+    return core_decide(core, &event);
+}
+
+/* Appends the tasks that have no latest start yet. Sets whether there are any. */
+static int append_new(struct core *core, struct fifo_schedule *next, uint64_t first, uint64_t last,
+    int64_t now_us, bool *ret_any)
+{
+    int r = 0;
+    *ret_any = false;
+    for (int i = core_task_position(core, first); i < core->n_tasks && r == 0; i++) {
+        const struct task *task = core->tasks[i];
+        if (task->id > last)
+            break;
+        if (!has_place(core, task) || task->latest_start_us)
+            continue;
+        int64_t end_us = append_task(next, task->request.gpus, task->submitted_us,
+            (int64_t)task->request.expect.time_us.value);
+        r = decide_latest_start(core, task, latest_start_us(task, end_us), now_us);
+        *ret_any = true;
+    }
+    return r;
+}
+
+int core_set_fair_starts(struct core *core, uint64_t first, uint64_t last, int64_t now_us)
+{
+    bool any;
+    if (!core->settings.preempt)
+        return 0;
+    struct fifo_schedule *next = begin_schedule(core);
+    if (!next)
+        return -ENOMEM;
+    int r = append_new(core, next, first, last, now_us, &any);
+    return r == 0 && any ? decide_schedule(core, now_us) : r;
+}
+
+/* ---- early ends ---- */
+
+/* What the ended task has not used of its expected time. */
+static int64_t unused_us(const struct task *task)
+{
+    struct reading time_us = task->request.expect.time_us;
+    double speed = task->run->kind_speed > 0 ? task->run->kind_speed : 1;
+    return (int64_t)(reading_assume(time_us, 0) / speed) - task->executed_us;
+}
+
+static bool is_much_earlier(const struct task *task, int64_t latest_us, int64_t now_us)
+{
+    return task->latest_start_us > now_us &&
+           latest_us - now_us < (task->latest_start_us - now_us) / 2;
+}
+
+/* The schedule of the live tasks alone, one after the other from now on. */
+static int append_live(struct core *core, struct fifo_schedule *next, int64_t now_us)
+{
+    int r = 0;
+    memset(next->free_us, 0, (size_t)next->n * sizeof *next->free_us);
+    next->last_start_us = 0;
+    for (int i = 0; i < core->n_tasks && r == 0; i++) {
+        const struct task *task = core->tasks[i];
+        if (!has_place(core, task))
+            continue;
+        int64_t end_us = append_task(next, task->request.gpus, now_us, task_rest_us(task, now_us));
+        int64_t latest_us = latest_start_us(task, end_us);
+        if (task->queue && is_much_earlier(task, latest_us, now_us))
+            r = decide_latest_start(core, task, latest_us, now_us);
+    }
+    return r;
+}
+
+int core_shorten_fifo(struct core *core, const struct task *ended, int64_t now_us)
+{
+    const struct fifo_schedule *fifo = &core->fifo;
+    bool is_ahead = fifo->n > 0 && fifo->free_us[fifo->n - 1] > now_us;
+    if (!core->settings.preempt || !is_ahead || unused_us(ended) < EARLY_US)
+        return 0;
+    struct fifo_schedule *next = begin_schedule(core);
+    if (!next)
+        return -ENOMEM;
+    int r = append_live(core, next, now_us);
+    limit_schedule(next, fifo);
+    return r < 0 ? r : decide_schedule(core, now_us);
+}
+
+/* ---- reading ---- */
 
 int64_t core_fifo_completion_us(const struct task *task)
 {

@@ -23,8 +23,9 @@
  * Which tasks give way to the head is still decided by the ranks.
  *
  * A suspended task is resumed when it is its turn by priority and rank, or where it delays no task
- * before it; a paused one when the task that it gave way to has left its GPU. Under a policy that
- * ranks no tasks, the main queue waits for suspended tasks that come before its head.
+ * before it; a paused one when the task that it gave way to has left its GPU, or has not come there
+ * within a minute. Under a policy that ranks no tasks, the main queue waits for suspended tasks
+ * that come before its head.
  *
  * Example, rank by rest: task 1 has 5 h left on the only GPU and holds 20 GiB, task 2 needs 10 min.
  * To suspend and resume task 1 costs 18 s: task 2 starts at once and ends 5 h earlier, task 1 ends
@@ -36,11 +37,12 @@
 #include "base/top_k.h"
 #include "core/core_private.h"
 
-#define RANK_FACTOR   4 /* chosen on resampled traces (seeds 1001 to 1010): 2 gains no more */
-#define RUN_MIN_US    (60 * SECOND_US) /* chosen: no task is stopped as soon as it has come */
-#define RESUMES_MAX   64               /* chosen, to keep a pass short */
-#define PLANNED_MAX   64               /* GPUs and waiting tasks: more are not planned */
-#define PLAN_AGAIN_US (30 * SECOND_US) /* chosen */
+#define RANK_FACTOR     4 /* chosen on resampled traces (seeds 1001 to 1010): 2 gains no more */
+#define RUN_MIN_US      (60 * SECOND_US) /* chosen: no task is stopped as soon as it has come */
+#define START_WITHIN_US (60 * SECOND_US) /* chosen: other tasks may have to be suspended first */
+#define RESUMES_MAX     64               /* chosen, to keep a pass short */
+#define PLANNED_MAX     64               /* GPUs and waiting tasks: more are not planned */
+#define PLAN_AGAIN_US   (30 * SECOND_US) /* chosen */
 
 int64_t core_rank(const struct core *core, const struct task *task, int64_t now_us)
 {
@@ -118,6 +120,15 @@ static const struct stop_rule by_rank = {may_be_stopped, is_stopped_rather, YIEL
 
 /* ---- which task is resumed ---- */
 
+/* Does the other task use a GPU of the paused one, or will it soon? It may never, if another task
+ * has become the head of the queue or recovers: then each would wait for the other. */
+static bool is_before_it(const struct task *paused, const struct task *other, int64_t now_us)
+{
+    if (!other || task_shares_gpu(paused, other))
+        return other != NULL;
+    return other->state == TASK_QUEUED && now_us - paused->run->yield.since_us < START_WITHIN_US;
+}
+
 static int continue_paused(struct core *core, int64_t now_us)
 {
     int r = 0;
@@ -126,8 +137,7 @@ static int continue_paused(struct core *core, int64_t now_us)
         if (task->state != TASK_PAUSED || task->run->yield.reason != YIELD_TO_TASK)
             continue;
         const struct task *before = core_find_task(core, task->run->yield.to_task);
-        bool goes_on = before && (before->queue || task_shares_gpu(task, before));
-        if (!goes_on)
+        if (!is_before_it(task, before, now_us))
             r = core_continue_task(core, task, now_us);
     }
     return r;

@@ -24,6 +24,7 @@
 #include "daemon/setting_kind.h"
 #include "estimator/estimator.h"
 #include "policy/policies.h"
+#include "preload/wait_rule.h"
 #include "taskfile/option.h"
 
 #define SAMPLES_USUAL "1s:1h,10s:1d,5m:30d" /* chosen: some 20,000 samples of each GPU */
@@ -448,7 +449,7 @@ void config_defaults(struct config *config)
         .near_cpus = true,
         .host_memory_share = true,
         .preload = true,
-        .memory_wait_us = 600 * SECOND_US, /* chosen: NCCL's collectives time out after it */
+        .memory_wait_us = WAIT_BOUND_MS * MS_US,
         .unused_after_us = 600 * SECOND_US,
         .history_us = 90 * 86400 * SECOND_US,
         .tasks_per_user = 20000,

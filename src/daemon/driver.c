@@ -231,6 +231,10 @@ static void queue_entry(struct driver *driver, const struct event *event, const 
     } else if (event->kind == EVENT_PLACE) {
         r = copy_data(entry, event->place.gpus, (size_t)event->place.n * sizeof *event->place.gpus);
         entry->event.place.gpus = entry->owned;
+    } else if (event->kind == EVENT_FIFO) {
+        r = copy_data(
+            entry, event->fifo.free_us, (size_t)event->fifo.n * sizeof *event->fifo.free_us);
+        entry->event.fifo.free_us = entry->owned;
     } else if (event->kind == EVENT_GPUS) {
         r = copy_data(entry, event->gpus.list, (size_t)event->gpus.n * sizeof *event->gpus.list);
         entry->event.gpus.list = entry->owned;

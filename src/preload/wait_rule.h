@@ -14,6 +14,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* The default of the setting memory-wait. Chosen: NCCL's collectives time out after it. */
+enum { WAIT_BOUND_MS = 600 * 1000 };
+
 struct wait_case {
     uint64_t bytes;
     uint64_t held_bytes;  /* by its process on that GPU */

@@ -42,9 +42,14 @@ static size_t find_hole(const struct gpu_memory *memory, int64_t size, int64_t *
     return i;
 }
 
+int64_t gpu_memory_rounded(int64_t bytes)
+{
+    return (bytes + GRAIN_BYTES - 1) / GRAIN_BYTES * GRAIN_BYTES;
+}
+
 int gpu_memory_take(struct gpu_memory *memory, uint64_t owner, int64_t bytes)
 {
-    int64_t at, size = (bytes + GRAIN_BYTES - 1) / GRAIN_BYTES * GRAIN_BYTES;
+    int64_t at, size = gpu_memory_rounded(bytes);
     size_t i = find_hole(memory, size, &at);
     if (size > memory->capacity_bytes - at)
         return GPU_MEMORY_FULL;

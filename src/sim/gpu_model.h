@@ -25,6 +25,9 @@ struct gpu_memory {
 /* Releases the list of allocations. */
 void gpu_memory_fini(struct gpu_memory *memory);
 
+/* Returns what an allocation of so many bytes takes: the driver hands out multiples of 2 MiB. */
+int64_t gpu_memory_rounded(int64_t bytes);
+
 /*
  * Allocates a segment for `owner`.
  *

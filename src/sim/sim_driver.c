@@ -13,6 +13,9 @@
 #include "base/array.h"
 #include "base/clock.h"
 
+/* Chosen: far above what one moment of a large cluster has, and what ticks alone are needed for. */
+#define STEPS_MAX 1000000
+
 struct heap_entry {
     int64_t time_us;
     uint64_t order; /* of scheduling */
@@ -36,8 +39,11 @@ struct sim {
     bool has_limits; /* of time or usage, or tasks may be suspended: the core has deadlines */
     struct heap_entry *heap;
     struct slot *slots;
-    int count;   /* of scheduled entries */
-    int n_slots; /* numbered so far: the most entries that there ever were */
+    int at_once;        /* entries run since time passed, or a task came or ended */
+    int idle_ticks;     /* TICKs in a row that changed nothing while nothing else was scheduled */
+    uint64_t last_task; /* of the last event that was of one */
+    int count;          /* of scheduled entries */
+    int n_slots;        /* numbered so far: the most entries that there ever were */
     size_t heap_capacity, slots_capacity;
     uint64_t next_order;
 };
@@ -79,6 +85,11 @@ struct core *sim_core(struct sim *sim)
 int64_t sim_now_us(const struct sim *sim)
 {
     return sim->now_us;
+}
+
+uint64_t sim_last_task(const struct sim *sim)
+{
+    return sim->last_task;
 }
 
 /* ---- a binary heap by time, then by order of scheduling ---- */
@@ -168,8 +179,17 @@ static const struct slot *take_earliest(struct sim *sim)
 
 /* ---- running ---- */
 
+static void note_event(struct sim *sim, const struct event *event)
+{
+    if (event->kind == EVENT_SUBMIT || event->kind == EVENT_END)
+        sim->at_once = 0;
+    if (event->task)
+        sim->last_task = event->task;
+}
+
 static void report_event(struct sim *sim, const struct event *event)
 {
+    note_event(sim, event);
     if (sim->observer)
         sim->observer->on_event(sim->observer->context, sim, event);
 }
@@ -228,6 +248,8 @@ int sim_step(struct sim *sim, const struct event *event)
     report_event(sim, event);
     int n;
     const struct effect *effects = core_effects(sim->core, &n);
+    bool is_idle = event->kind == EVENT_TICK && n == 0 && sim->count == 0;
+    sim->idle_ticks = is_idle ? sim->idle_ticks + 1 : 0;
     for (int i = 0; i < n; i++)
         carry_out(sim, &effects[i]);
     return r < 0 ? r : schedule_tick(sim);
@@ -237,6 +259,12 @@ int sim_step(struct sim *sim, const struct event *event)
 static int run_earliest(struct sim *sim)
 {
     const struct slot *slot = take_earliest(sim);
+    int64_t time_us = slot->is_wakeup ? slot->wakeup.time_us : slot->event.time_us;
+    sim->at_once = time_us > sim->now_us ? 0 : sim->at_once + 1;
+    if (sim->at_once > STEPS_MAX)
+        return -ELOOP;
+    if (sim->idle_ticks > STEPS_MAX)
+        return -EDEADLK;
     if (slot->is_wakeup) {
         struct sim_wakeup wakeup = slot->wakeup;
         sim->now_us = wakeup.time_us;

@@ -75,6 +75,9 @@ void sim_destroy(struct sim *sim);
 /* Returns the core, which belongs to the driver. */
 struct core *sim_core(struct sim *sim);
 
+/* Returns the task of the last event that was of one; 0: there was none. */
+uint64_t sim_last_task(const struct sim *sim);
+
 /* Returns the virtual time in microseconds. */
 int64_t sim_now_us(const struct sim *sim);
 
@@ -107,7 +110,8 @@ int sim_step(struct sim *sim, const struct event *event);
 /*
  * Runs until nothing is scheduled at or before `until_us`.
  *
- * Returns 0, or -ENOMEM from the core.
+ * Returns 0; -ENOMEM from the core; -ELOOP when one thing leads to another without end while no
+ * time passes and no task comes or ends; or -EDEADLK when only time passes, without end.
  */
 int sim_run(struct sim *sim, int64_t until_us);
 

@@ -61,6 +61,9 @@ static void on_wake(void *context, struct sim *sim, const struct sim_wakeup *wak
     case WAKE_YIELDED:
         simulated_task_on_yielded(run, wakeup);
         break;
+    case WAKE_WAITED:
+        simulated_task_on_waited(run, wakeup);
+        break;
     case WAKE_SAMPLE:
         if (run->simulation->every_second)
             sample_each_second(run);
@@ -185,12 +188,38 @@ static int run_to_end(struct simulation_run *run)
     return run->error ? run->error : r;
 }
 
+static int fault_loop(const struct simulation_run *run, struct fault *fault)
+{
+    char name[160], time[32];
+    event_line_format_time(sim_now_us(run->sim), time, sizeof time);
+    return fault_set(fault, ELOOP,
+        "at %s s task %s waits and goes on again and again, and no time passes: this is an error "
+        "of the simulator, please report it with the trace",
+        time, name_task(run, sim_last_task(run->sim), name, sizeof name));
+}
+
+static int fault_deadlock(const struct simulation_run *run, struct fault *fault)
+{
+    char name[160];
+    uint64_t first = 1;
+    while (first < run->n_tasks && !run->tasks[first])
+        first++;
+    return fault_set(fault, EDEADLK,
+        "%" PRIu64 " tasks never end: nothing happens any more. The first of them is %s (%s)",
+        run->n_unended, name_task(run, first, name, sizeof name),
+        task_state_word(core_task(sim_core(run->sim), first)->state));
+}
+
 /* Sets the faults that have no text yet. Returns `r`, or -EDEADLK for tasks that never started or
  * ended. */
 static int check_end(const struct simulation_run *run, int r, struct fault *fault)
 {
     if (r == -ENOMEM)
         return fault_set(fault, ENOMEM, "out of memory");
+    if (r == -ELOOP)
+        return fault_loop(run, fault);
+    if (r == -EDEADLK)
+        return fault_deadlock(run, fault);
     if (r == 0 && run->n_stuck)
         return fault_set(fault, EDEADLK,
             "%" PRIu64

@@ -188,15 +188,8 @@ void simulated_task_on_finish(struct simulation_run *run, const struct sim_wakeu
 
 static int64_t next_bytes(const struct simulation_run *run, const struct simulated_task *task)
 {
-    return memory_step_bytes(
-        task->type->memory_bytes, run->simulation->laws->context_bytes, task->memory_steps);
-}
-
-/* Tests whether a failed allocation of the task may wait for memory. One that has waited and was
- * denied fails. */
-static bool may_wait(const struct simulation_run *run, const struct simulated_task *task)
-{
-    return run->simulation->settings.preload && !task->is_refused;
+    return gpu_memory_rounded(memory_step_bytes(
+        task->type->memory_bytes, run->simulation->laws->context_bytes, task->memory_steps));
 }
 
 /* Takes the next memory step on each place, in order; on those that have it already, no more. So a
@@ -240,8 +233,9 @@ void simulated_task_on_memory_step(struct simulation_run *run, const struct sim_
     task->step_us = TIME_NEVER;
     int r = task->is_refused ? GPU_MEMORY_FULL : take_memory(run, task);
     simulation_run_check(run, r);
-    if (r == GPU_MEMORY_FULL && may_wait(run, task)) {
-        simulated_task_wait_for_memory(run, task, next_bytes(run, task));
+    int64_t bytes = next_bytes(run, task);
+    if (r == GPU_MEMORY_FULL && simulated_task_may_wait(run, task, bytes)) {
+        simulated_task_wait_for_memory(run, task, bytes);
         return;
     }
     if (r == GPU_MEMORY_FULL) {

@@ -5,9 +5,10 @@
  * co-residents are not disturbed. A suspended task holds no GPU memory. When it is resumed, it
  * takes at once what it held, and then the rest, step by step. A paused one keeps its memory. An
  * allocation that finds too little memory waits, where the settings have `preload`, and is tried
- * again when the core grants it.
+ * again when the core grants it. It fails when the daemon would let it fail (preload/wait_rule.h).
  */
 #include "base/clock.h"
+#include "preload/wait_rule.h"
 #include "sim/simulation_run.h"
 
 static int64_t held_bytes(const struct simulation_run *run, const struct simulated_task *task)
@@ -205,15 +206,59 @@ void simulated_task_on_yielded(struct simulation_run *run, const struct sim_wake
         answer_running(run, task, EVENT_RESUMED);
 }
 
+/* ---- waiting for memory ---- */
+
+/* One that has waited and was denied does not wait again. */
+bool simulated_task_may_wait(
+    const struct simulation_run *run, const struct simulated_task *task, int64_t bytes)
+{
+    struct wait_case wait = {.bytes = (uint64_t)bytes, .bound_ms = WAIT_BOUND_MS};
+    if (task->waits) { /* it was granted, and has failed again */
+        wait.waited_ms = (uint64_t)((sim_now_us(run->sim) - task->wait_us) / MS_US);
+        wait.retries = (uint32_t)task->retries + 1;
+    }
+    return run->simulation->settings.preload && !task->is_refused && !wait_rule_why_fails(&wait);
+}
+
+static void plan_end_of_wait(struct simulation_run *run, const struct simulated_task *task)
+{
+    simulation_run_wake(run, WAKE_WAITED, sim_now_us(run->sim) + WAIT_BOUND_MS * MS_US,
+        task->running.id, task->attempt);
+}
+
 void simulated_task_wait_for_memory(
     struct simulation_run *run, struct simulated_task *task, int64_t bytes)
 {
     struct event event = {.kind = EVENT_MEMORY_WAIT,
         .time_us = sim_now_us(run->sim),
         .task = task->running.id,
-        .memory_wait.bytes = bytes};
-    task->waits = true;
+        .memory_wait = {bytes, task->waits}};
+    task->retries = task->waits ? task->retries + 1 : 0;
+    if (!task->waits) {
+        task->waits = true;
+        task->wait_us = event.time_us;
+        plan_end_of_wait(run, task);
+    }
     if (task->memory_steps > 0)
         stop_computing(run, task);
     simulation_run_check(run, sim_schedule_event(run->sim, &event));
+}
+
+/* While the task is suspended or paused the time does not count. */
+void simulated_task_on_waited(struct simulation_run *run, const struct sim_wakeup *wakeup)
+{
+    struct simulated_task *task = run->tasks[wakeup->subject];
+    int64_t now_us = sim_now_us(run->sim);
+    if (!task || task->attempt != wakeup->version || !task->waits ||
+        now_us - task->wait_us < WAIT_BOUND_MS * MS_US)
+        return; /* of a wait that has ended */
+    if (core_task(sim_core(run->sim), wakeup->subject)->state != TASK_RUNNING) {
+        plan_end_of_wait(run, task);
+        return;
+    }
+    struct event event = {
+        .kind = EVENT_MEMORY_WAIT_END, .time_us = now_us, .task = task->running.id};
+    task->is_refused = true;
+    simulation_run_check(run, sim_step(run->sim, &event));
+    simulated_task_plan_memory_step(run, task, now_us);
 }

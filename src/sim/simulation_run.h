@@ -31,6 +31,7 @@ enum simulation_wakeup {
     WAKE_MEMORY_STEP, /* subject: task; version: attempt */
     WAKE_FINISH,      /* subject: task; version: which plan of its end */
     WAKE_YIELDED,     /* subject: task; version: attempt */
+    WAKE_WAITED,      /* subject: task; version: attempt: an allocation may have waited too long */
     WAKE_SAMPLE,      /* subject: place; all places with every_second */
     WAKE_KILL,        /* subject: task; version: attempt */
     WAKE_SERVICE,     /* subject: task; once a second */
@@ -63,7 +64,9 @@ struct simulated_task {
     int64_t step_us;    /* when it takes the next step; TIME_NEVER: not before it is resumed */
     int places_stepped; /* places on which it has taken the step that it is at, from the first */
     int finish_version; /* counts planned ends: only the last plan counts */
-    bool waits;         /* an allocation of it waits for memory */
+    bool waits;         /* an allocation of it waits for memory, */
+    int64_t wait_us;    /* since then, */
+    int retries;        /* and has failed so often though it was granted */
     bool is_refused;    /* its resumption finds too little memory, or its allocation fails */
     int64_t yield_us;   /* how long its suspension, resumption or move takes */
     struct simulated_service *service; /* NULL: a training */
@@ -170,9 +173,16 @@ void simulated_task_yield(
 /* WAKE_YIELDED: the task is suspended, resumed or moved. */
 void simulated_task_on_yielded(struct simulation_run *run, const struct sim_wakeup *wakeup);
 
-/* The task's next allocation, of `bytes`, waits for memory. */
+/* The task's next allocation, of `bytes`, has failed: may it wait for memory, or wait again? */
+bool simulated_task_may_wait(
+    const struct simulation_run *run, const struct simulated_task *task, int64_t bytes);
+
+/* It waits. */
 void simulated_task_wait_for_memory(
     struct simulation_run *run, struct simulated_task *task, int64_t bytes);
+
+/* WAKE_WAITED: an allocation that still waits fails. */
+void simulated_task_on_waited(struct simulation_run *run, const struct sim_wakeup *wakeup);
 
 /* simulated_gpus.on_speed_changed: makes a new plan of the attempt's end. */
 void simulated_task_on_speed_changed(void *context, struct running_task *running);

@@ -254,7 +254,7 @@ int store_forget_before(
     int r = statement_write(store, ADD_LAST_EVENT, fault, "i", (int64_t)-1);
     *ret_forgotten = 0;
     if (r == 0)
-        r = statement_write(store, DELETE_USAGES, fault, "i", (int64_t)1);
+        r = statement_write(store, DELETE_STALE, fault, "i", (int64_t)1);
     if (r == 0)
         r = statement_write(store, ADD_DELETED_EVENTS, fault, "");
     if (r == 0)

@@ -302,6 +302,14 @@ static const struct field idle_fields[] = {
     {"idle_us", FIELD_INT64, AT(idle_us), REQUIRED, 0, EVENT_NUMBER_MAX, NULL},
 };
 
+static const struct field latest_start_fields[] = {
+    {"latest_us", FIELD_INT64, AT(latest_start_us), REQUIRED, 0, EVENT_NUMBER_MAX, NULL},
+};
+
+static const struct field fifo_fields[] = {
+    {"last_start_us", FIELD_INT64, AT(fifo.last_start_us), REQUIRED, 0, EVENT_NUMBER_MAX, NULL},
+};
+
 static const struct field restart_fields[] = {
     {"begin_us", FIELD_INT64, AT(restart_us), REQUIRED, 0, EVENT_NUMBER_MAX, NULL},
 };
@@ -361,6 +369,8 @@ static const struct fields fields_of_kind[EVENT_KINDS] = {
     [EVENT_MEMORY_WAIT] = FIELDS(memory_wait_fields),
     [EVENT_MEMORY_ANSWER] = FIELDS(memory_answer_fields),
     [EVENT_USAGE] = FIELDS(usage_fields),
+    [EVENT_LATEST_START] = FIELDS(latest_start_fields),
+    [EVENT_FIFO] = FIELDS(fifo_fields),
     [EVENT_IDLE] = FIELDS(idle_fields),
     [EVENT_SUSPENSION_COST] = FIELDS(suspension_cost_fields),
 };
@@ -468,6 +478,15 @@ static int encode_indices(json_t *object, const int *gpus, int n)
     return json_object_set_new(object, "gpus", array);
 }
 
+static int encode_free(json_t *object, const int64_t *free_us, int n)
+{
+    json_t *list = json_array();
+    int r = list ? 0 : -1;
+    for (int i = 0; i < n && r == 0; i++)
+        r = json_array_append_new(list, json_integer((json_int_t)free_us[i]));
+    return json_object_set_new(object, "free_us", list) < 0 ? -1 : r;
+}
+
 static bool names_destination(enum event_kind kind)
 {
     return kind == EVENT_MOVE || kind == EVENT_MOVING || kind == EVENT_RESUMING;
@@ -537,6 +556,8 @@ static int encode_body(json_t *object, const struct event *event)
         r = encode_indices(object, event->place.gpus, event->place.n);
     else if (names_destination(event->kind))
         r = encode_indices(object, event->yield.gpus, event->yield.n);
+    else if (event->kind == EVENT_FIFO)
+        r = encode_free(object, event->fifo.free_us, event->fifo.n);
     else if (event->kind == EVENT_STARTED && event->started.by_streams)
         r = json_object_set_new(object, "sharing", json_string(sharing_name(SHARING_STREAMS)));
     if (r == 0)
@@ -841,6 +862,28 @@ static int decode_window(
     return 0;
 }
 
+static int decode_free(const struct decoding *decoding, const json_t *body, struct event *event)
+{
+    const json_t *list = json_object_get(body, "free_us"), *each;
+    void *entries;
+    size_t i;
+    int r = open_list(
+        decoding, list, "free_us", sizeof *event->fifo.free_us, &entries, &event->fifo.n);
+    if (r < 0)
+        return r;
+    int64_t *free_us = entries;
+    json_array_foreach(list, i, each) {
+        free_us[i] = json_integer_value(each);
+        if (!json_is_integer(each) || free_us[i] < 0 || free_us[i] > EVENT_NUMBER_MAX) {
+            free(free_us);
+            return fault_set(
+                decoding->fault, EINVAL, "free_us, entry %d: not a time in microseconds", (int)i);
+        }
+    }
+    event->fifo.free_us = free_us;
+    return 0;
+}
+
 static int64_t count_elements(const struct array_run *runs, int n)
 {
     int64_t count = 0;
@@ -948,6 +991,8 @@ int event_decode(
         return decode_after(&decoding, body, &event->update.after, &event->update.n_after);
     case EVENT_GPUS:
         return decode_gpus(&decoding, body, event);
+    case EVENT_FIFO:
+        return decode_free(&decoding, body, event);
     case EVENT_PLACE:
         return decode_indices(&decoding, body, &event->place.gpus, &event->place.n);
     case EVENT_MOVE:
@@ -967,6 +1012,8 @@ void event_release(struct event *event)
 {
     if (event->kind == EVENT_GPUS)
         free((void *)event->gpus.list);
+    else if (event->kind == EVENT_FIFO)
+        free((void *)event->fifo.free_us);
     else if (event->kind == EVENT_PLACE)
         free((void *)event->place.gpus);
     else if (names_destination(event->kind))

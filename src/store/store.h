@@ -123,10 +123,10 @@ typedef int store_on_event(
     void *context, const struct event *event, int64_t wall_us, const json_t *detail);
 
 /*
- * Walks, in order, the events that a restart needs: the GPUS and USAGE events, the events of each
- * task that has not ended, and those of ended tasks that still ran when a task that now holds GPUs
- * was placed (they may have been its co-residents). The SUBMIT of an array has only those of its
- * tasks.
+ * Walks, in order, the events that a restart needs: those of no task (GPUS, USAGE, FIFO and
+ * others), those of each task that has not ended, and those of ended tasks that still ran when a
+ * task that now holds GPUs was placed (they may have been its co-residents). The SUBMIT of an array
+ * has only those of its tasks.
  *
  * Returns 0; what the callback returned; -EUCLEAN with a fault that names an event that is damaged
  * or not understood; or -errno of the database. So do the next two.
@@ -279,8 +279,8 @@ int store_count_ended(struct store *store, uint64_t first, uint64_t last, struct
 /*
  * Forgets ended tasks: their events, records, and texts that no other task uses. The submission of
  * an array is forgotten with its last task. The task with the highest id stays, so that no id is
- * used twice. Of the USAGE events the last one of each user stays, which has the whole usage. Call
- * it until it forgets none.
+ * used twice. Of the USAGE events the last one of each user stays, which has the whole usage, and
+ * of the FIFO events the last one. Call it until it forgets none.
  *
  * wall_us: tasks that ended before it are forgotten.
  * limit:   at most this number of tasks in this call.

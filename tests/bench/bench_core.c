@@ -270,8 +270,44 @@ static void middle_of_the_queue(void)
     core_destroy(core);
 }
 
+static double submit_known(struct core *core, uint64_t id)
+{
+    struct event event = {.kind = EVENT_SUBMIT, .time_us = now_us, .task = id};
+    event.submit.request = (struct task_request){.gpus = 1 + (int)(id % 4),
+        .need = {NEED_ESTIMATED, 8 * GIB},
+        .expect = {.time_us = reading_of((double)(60 + id % 1000) * (double)SECOND_US)}};
+    return step(core, &event);
+}
+
+/* Tasks of known time. Each that is cancelled gives its time back (core/fair_start.c). */
+static void known_times(bool preempt)
+{
+    struct core *core = make_core(&predictive);
+    struct core_settings settings = *core_get_settings(core);
+    settings.preempt = preempt;
+    core_configure(core, &settings);
+    fill_gpus(core);
+    sample_all(core, 39);
+    for (uint64_t id = 1; id <= TASKS; id++) {
+        double us = submit_known(core, id);
+        if (id > TASKS - STEPS)
+            took[id - (TASKS - STEPS) - 1] = us;
+    }
+    report(preempt ? "a submission behind 10,000 tasks, preemption"
+                   : "a submission behind 10,000 tasks of known time",
+        &predictive, STEPS);
+    for (uint64_t i = 0; i < STEPS; i++)
+        took[i] = input(core, EVENT_CANCEL, TASKS / 4 + i);
+    report(preempt ? "a cancel among 10,000 tasks, preemption"
+                   : "a cancel among 10,000 tasks of known time",
+        &predictive, STEPS);
+    core_destroy(core);
+}
+
 int main(void)
 {
+    known_times(true);
+    known_times(false);
     head_blocked(&exclusive);
     head_blocked(&magm);
     head_blocked(&magm_in_order);

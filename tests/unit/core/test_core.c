@@ -104,6 +104,104 @@ static void a_task_that_fits_starts_in_the_step_of_its_submission(void **state)
     core_destroy(core);
 }
 
+/* A log as a restart reads it: without the events of tasks that have ended. */
+struct restart {
+    struct core *core, *restarted;
+    uint64_t ended[2];
+};
+
+static void log_event(struct restart *restart, const struct event *event)
+{
+    if (event->task != restart->ended[0] && event->task != restart->ended[1])
+        assert_int_equal(core_apply(restart->restarted, event), 0);
+}
+
+static void step_logged(struct restart *restart, const struct event *event)
+{
+    int n;
+    assert_int_equal(core_step(restart->core, event), 0);
+    log_event(restart, event);
+    const struct effect *effects = core_effects(restart->core, &n);
+    for (int i = 0; i < n; i++)
+        if (effects[i].kind == EFFECT_APPEND)
+            log_event(restart, &effects[i].event);
+}
+
+static void submit_logged(struct restart *restart, int64_t at_s, uint64_t task, double expected_s)
+{
+    struct event event = {.kind = EVENT_SUBMIT, .time_us = at_s * S, .task = task};
+    event.submit.request.gpus = 1;
+    event.submit.request.expect.time_us = reading_of(expected_s * (double)S);
+    step_logged(restart, &event);
+}
+
+static void step_at(struct restart *restart, int64_t at_s, enum event_kind kind, uint64_t task)
+{
+    const struct event event = {.kind = kind, .time_us = at_s * S, .task = task};
+    step_logged(restart, &event);
+}
+
+static int64_t latest_start_s(const struct core *core, uint64_t task)
+{
+    return core_task(core, task)->latest_start_us / S;
+}
+
+/* A log with a larger number could not be read again. */
+static void latest_starts_can_stand_in_the_log(void **state)
+{
+    struct core_settings settings = core_settings_default();
+    struct core *core = world_core(&policy_predictive, 1);
+    struct task_request request = {.gpus = 1};
+    request.expect.time_us = reading_of((double)EVENT_NUMBER_MAX);
+    settings.policy = &policy_predictive;
+    settings.preempt = true;
+    core_configure(core, &settings);
+    for (uint64_t id = 1; id <= 9; id++) {
+        assert_int_equal(world_submit(core, 2, id, request), 0);
+        assert_in_range(core_task(core, id)->latest_start_us, 0, EVENT_NUMBER_MAX);
+    }
+    core_destroy(core);
+}
+
+/* Task 1 is cancelled: the others do not wait for its ten days. Task 3 completes, beside or before
+ * others, at a time when first come, first served would not have begun it. */
+static void latest_starts_are_the_same_after_a_restart(void **state)
+{
+    struct core_settings settings = core_settings_default();
+    const int gpu = 0;
+    struct restart restart = {
+        world_core(&policy_predictive, 1), world_core(&policy_predictive, 1), {1, 3}};
+    settings.policy = &policy_predictive;
+    settings.preempt = true;
+    core_configure(restart.core, &settings);
+    core_configure(restart.restarted, &settings);
+    submit_logged(&restart, 1, 1, 864000);
+    submit_logged(&restart, 2, 2, 100);
+    assert_true(latest_start_s(restart.core, 2) > 864000);
+    step_at(&restart, 3, EVENT_CANCEL, 1);
+    assert_int_equal(latest_start_s(restart.core, 2), 3); /* 2 + 1.5 x 101 - 1.5 x 100 */
+    submit_logged(&restart, 4, 3, 50);
+    struct event place = {.kind = EVENT_PLACE, .time_us = 5 * S, .task = 3};
+    place.place.gpus = &gpu;
+    place.place.n = 1;
+    assert_int_equal(core_apply(restart.core, &place), 0);
+    step_at(&restart, 5, EVENT_STARTED, 3);
+    step_at(&restart, 55, EVENT_EXITED, 3);
+    assert_int_equal(world_state(restart.core, 3), TASK_COMPLETED);
+
+    struct event submit = {.kind = EVENT_SUBMIT, .time_us = 60 * S, .task = 4};
+    submit.submit.request.gpus = 1;
+    submit.submit.request.expect.time_us = reading_of(10 * (double)S);
+    assert_int_equal(core_step(restart.core, &submit), 0);
+    assert_int_equal(core_step(restart.restarted, &submit), 0);
+    /* It would end at 3 + 100 + 50 + 10 s. */
+    assert_int_equal(latest_start_s(restart.core, 4), 199); /* 60 + 1.5 x 103 - 1.5 x 10 */
+    assert_int_equal(latest_start_s(restart.restarted, 4), 199);
+    assert_int_equal(latest_start_s(restart.restarted, 2), 3);
+    core_destroy(restart.core);
+    core_destroy(restart.restarted);
+}
+
 static void nonsense_is_an_answer_and_changes_nothing(void **state)
 {
     struct core *core = start(1);
@@ -828,6 +926,8 @@ int main(void)
         cmocka_unit_test(memory_that_moves_between_residents_is_seen),
         cmocka_unit_test(a_task_first_seen_with_its_memory_causes_no_hold_off),
         cmocka_unit_test(a_task_that_fits_starts_in_the_step_of_its_submission),
+        cmocka_unit_test(latest_starts_can_stand_in_the_log),
+        cmocka_unit_test(latest_starts_are_the_same_after_a_restart),
         cmocka_unit_test(nonsense_is_an_answer_and_changes_nothing),
         cmocka_unit_test(cancelling_a_start_kills_once_there_is_something_to_kill),
         cmocka_unit_test(a_cancelled_start_that_never_was_is_cancelled),

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The virtual-clock driver: the order of what comes due, its clock, and what an observer sees. */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -184,6 +185,45 @@ static void a_refused_event_is_no_fault(void **state)
     sim_destroy(sim);
 }
 
+static void wake_again(void *context, struct sim *sim, const struct sim_wakeup *wakeup)
+{
+    sim_schedule_wakeup(sim, wakeup);
+}
+
+static void what_repeats_while_no_time_passes_is_an_error(void **state)
+{
+    struct order order;
+    struct sim_world world;
+    struct sim *sim = start(&order, &world);
+    struct event submit = {.kind = EVENT_SUBMIT, .time_us = 1, .task = 7};
+    submit.submit.request = (struct task_request){.gpus = 1};
+    world.wake = wake_again;
+    sim_schedule_event(sim, &submit);
+    wake_at(sim, 1, 1);
+    assert_int_equal(sim_run(sim, 1), -ELOOP);
+    assert_int_equal(sim_last_task(sim), 7);
+    sim_destroy(sim);
+}
+
+/* The core has a deadline as long as a task waits, for another one may give way to it later. */
+static void a_task_that_waits_for_nothing_but_time_is_an_error(void **state)
+{
+    struct order order;
+    struct sim_world world;
+    struct core_settings settings = core_settings_default();
+    settings.policy = &policy_magm;
+    settings.make_room = settings.can_suspend = true;
+    sim_destroy(start(&order, &world));
+    struct sim *sim = sim_create(&settings, &world, NULL);
+    struct event submit = {.kind = EVENT_SUBMIT, .time_us = 1, .task = 7};
+    submit.submit.request = (struct task_request){.gpus = 1};
+    sim_schedule_event(sim, &submit);
+    assert_int_equal(sim_run(sim, 86400 * SECOND_US), 0);
+    assert_int_equal(sim_run(sim, TIME_NEVER), -EDEADLK);
+    assert_int_equal(core_task(sim_core(sim), 7)->state, TASK_QUEUED);
+    sim_destroy(sim);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -192,6 +232,8 @@ int main(void)
         cmocka_unit_test(a_time_limit_is_met_without_anyone_ticking),
         cmocka_unit_test(an_observer_sees_inputs_decisions_and_waits_in_order),
         cmocka_unit_test(a_refused_event_is_no_fault),
+        cmocka_unit_test(what_repeats_while_no_time_passes_is_an_error),
+        cmocka_unit_test(a_task_that_waits_for_nothing_but_time_is_an_error),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -235,6 +235,25 @@ static void the_last_usage_of_each_user_stays(void **state)
     store_close(store);
 }
 
+/* It is that of all tasks before. */
+static void the_last_schedule_stays(void **state)
+{
+    const int64_t free_us = 7;
+    struct store *store = open_history(*state);
+    begin(store);
+    for (int i = 0; i < 3; i++) {
+        struct event fifo = plain_event(EVENT_FIFO, 0, 100 + i);
+        fifo.fifo.free_us = &free_us;
+        fifo.fifo.n = 1;
+        append(store, fifo);
+    }
+    append(store, plain_event(EVENT_USAGE, 0, 103));
+    commit(store);
+    assert_int_equal(forget(store, 10000000, 10), 0);
+    assert_string_equal(replayed(store), "SUBMIT1 SUBMIT2 SUBMIT3 SUBMIT4 SUBMIT5 FIFO0 USAGE0 ");
+    store_close(store);
+}
+
 /* How many events a check of the closed log misses. */
 static int64_t missing_events(const char *folder)
 {
@@ -334,6 +353,7 @@ int main(void)
         TEST(what_has_not_ended_gets_no_record),
         TEST(old_tasks_are_forgotten_in_chunks),
         TEST(the_last_usage_of_each_user_stays),
+        TEST(the_last_schedule_stays),
         TEST(forgotten_events_are_not_missing),
         TEST(an_event_that_was_deleted_is_missing),
         TEST(the_highest_id_is_never_forgotten),

@@ -201,6 +201,18 @@ static void an_idle_holder_is_stored(void **state)
     assert_stored_as(&idle, "{\"idle_us\":600000000}");
 }
 
+static void latest_starts_are_stored(void **state)
+{
+    const int64_t free_us[] = {5000000, 1152921504606846976};
+    struct event latest = of_kind(EVENT_LATEST_START), fifo = of_kind(EVENT_FIFO);
+    latest.latest_start_us = 7;
+    assert_stored_as(&latest, "{\"latest_us\":7}");
+    fifo.fifo.last_start_us = 3;
+    fifo.fifo.free_us = free_us;
+    fifo.fifo.n = 2;
+    assert_stored_as(&fifo, "{\"free_us\":[5000000,1152921504606846976],\"last_start_us\":3}");
+}
+
 static void giving_way_is_stored_as_ever(void **state)
 {
     const int gpus[] = {3, 1};
@@ -317,6 +329,10 @@ static void what_is_wrong_is_refused_with_its_key(void **state)
         {EVENT_SUSPENSION_FAILED, "{\"why\":\"lost\"}", "suspended"},
         {EVENT_MEMORY_WAIT, "{\"bytes\":0}", "bytes"},
         {EVENT_MEMORY_ANSWER, "{\"granted\":1}", "granted"},
+        {EVENT_LATEST_START, "{\"latest_us\":-1}", "latest_us: -1"},
+        {EVENT_FIFO, "{\"last_start_us\":0}", "free_us"},
+        {EVENT_FIFO, "{\"last_start_us\":0,\"free_us\":[0,-1]}", "free_us, entry 1"},
+        {EVENT_FIFO, "{\"last_start_us\":0,\"free_us\":[\"x\"]}", "free_us, entry 0"},
         {EVENT_USAGE, "{\"uid\":-1,\"usage_us\":0}", "uid: -1"},
         {EVENT_USAGE, "{\"uid\":1,\"usage_us\":-5}", "usage_us: -5"},
         {EVENT_USAGE, "{\"uid\":1}", "usage_us"},
@@ -385,6 +401,7 @@ int main(void)
         cmocka_unit_test(usage_is_stored),
         cmocka_unit_test(suspension_cost_is_stored),
         cmocka_unit_test(an_idle_holder_is_stored),
+        cmocka_unit_test(latest_starts_are_stored),
         cmocka_unit_test(giving_way_is_stored_as_ever),
         cmocka_unit_test(gpus_are_stored_as_ever),
         cmocka_unit_test(the_speed_of_a_gpu_is_stored_where_it_is_known),
