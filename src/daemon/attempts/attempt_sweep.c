@@ -2,8 +2,8 @@
 /*
  * Kills the processes that a killed shim has left: their GPUs count as free once the end of the
  * attempt is reported. A helper process does it, because some are found only by their environment,
- * and reading that may take long (exec/limited_visit.h). Until it has ended, the attempt counts as running.
- * A daemon that ends meanwhile leaves the helper to itself, and the next one sweeps again.
+ * and reading that may take long (exec/limited_visit.h). Until it has ended, the attempt counts as
+ * running. A daemon that ends meanwhile leaves the helper to itself, and the next one sweeps again.
  */
 #include <stdio.h>
 #include <string.h>
