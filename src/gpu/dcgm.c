@@ -7,7 +7,8 @@
  *     LISTING_INSTANCES --end--> STREAMING
  *     STREAMING --end, or silence--> PAUSED
  *
- * DCGM may learn of a new MIG instance later than colloc: a stream without one ends after a minute.
+ * DCGM may learn of a new MIG instance later than colloc: a stream without one ends after a minute,
+ * the next one after two, and so on.
  */
 #include "gpu/dcgm.h"
 
@@ -27,6 +28,11 @@
  * stream that lived longer than this starts anew with one period. Both chosen. */
 #define REST_MAX_US   (60 * SECOND_US)
 #define SILENT_MAX_US (10 * SECOND_US) /* chosen: ten of its usual periods */
+
+/* The time until instances that are not listed are asked for again, first and at most. Chosen: each
+ * time the activity of all others is not known for some periods. */
+#define ASK_FIRST_US (60 * SECOND_US)
+#define ASK_MAX_US   (60 * 60 * SECOND_US)
 
 enum phase { PAUSED, LISTING_GPUS, LISTING_INSTANCES, STREAMING };
 
@@ -53,6 +59,7 @@ struct dcgm {
     enum phase phase;
     int64_t began_us;    /* of the phase */
     int64_t pause_us;    /* how long a pause takes */
+    int64_t ask_us;      /* a stream without a watched instance ends after that */
     int64_t last_row_us; /* time of the last row, or of the start */
     bool has_rows;       /* a row has come since the start */
     pid_t pid;
@@ -72,6 +79,7 @@ struct dcgm *dcgm_create(const char *program, int64_t period_us)
         return NULL;
     snprintf(dcgm->program, sizeof dcgm->program, "%s", program);
     dcgm->period_us = period_us;
+    dcgm->ask_us = ASK_FIRST_US;
     dcgm->fd = -1;
     dcgm->began_us = INT64_MIN / 2;
     return dcgm;
@@ -113,6 +121,7 @@ void dcgm_watch_none(struct dcgm *dcgm)
 {
     memset(dcgm->watched, 0, sizeof dcgm->watched);
     dcgm->n_watched = 0;
+    dcgm->ask_us = ASK_FIRST_US;
     start_anew(dcgm);
 }
 
@@ -366,8 +375,11 @@ void dcgm_poll(struct dcgm *dcgm, int64_t now_us)
         read_all(dcgm, now_us);
     if (dcgm->phase != PAUSED && now_us - dcgm->last_row_us > silent_max_us)
         pause_for_restart(dcgm, now_us, "dcgmi was silent and is restarted");
-    if (dcgm->phase == STREAMING && lacks_instance(dcgm) && now_us - dcgm->began_us > REST_MAX_US)
+    if (dcgm->phase == STREAMING && lacks_instance(dcgm) &&
+        now_us - dcgm->began_us > dcgm->ask_us) {
+        dcgm->ask_us = 2 * dcgm->ask_us < ASK_MAX_US ? 2 * dcgm->ask_us : ASK_MAX_US;
         pause_for_restart(dcgm, now_us, "dcgmi is asked for its MIG instances again");
+    }
 }
 
 const struct dcgm_row *dcgm_latest(
