@@ -415,10 +415,12 @@ static void on_timer(uv_timer_t *timer)
         if (now_us < stop_time_us(control))
             continue;
         control->unused_since_us = 0;
-        if (!user_helper_is_under_way(&control->helper) && find_control_daemon(control) &&
-            begin_stop(control, &fault) < 0)
-            log_warning("the MPS control daemon of %s: %s",
-                format_title(control, title, sizeof title), fault.text);
+        if (user_helper_is_under_way(&control->helper) || !find_control_daemon(control) ||
+            begin_stop(control, &fault) >= 0)
+            continue;
+        log_warning("the MPS control daemon of %s: %s", format_title(control, title, sizeof title),
+            fault.text);
+        stop_later(control);
     }
     set_timer(mps);
 }
