@@ -300,6 +300,8 @@ void attempt_unwatch(struct attempt_watch *watch)
     watch->pidfd = -1;
 }
 
+#define STOP_PASSES_MAX 3 /* chosen: each may take seconds (tree_signal_marked) */
+
 /* The processes are stopped first, until a pass finds no new ones: a stopped process cannot fork a
  * child that is missed. */
 int attempt_sweep(const char *folder, uid_t uid)
@@ -308,10 +310,10 @@ int attempt_sweep(const char *folder, uid_t uid)
     snprintf(mark, sizeof mark, MARK "%s", folder);
     uid_t owner = geteuid() == 0 ? uid : geteuid();
     size_t unknown;
-    for (int found = 0, before = -1; found > before;) {
+    for (int pass = 0, found = 0, before = -1; found > before && pass < STOP_PASSES_MAX; pass++) {
         before = found;
         found = tree_signal_marked(mark, owner, SIGSTOP, &unknown);
     }
     int killed = tree_signal_marked(mark, owner, SIGKILL, &unknown);
-    return killed == 0 && unknown > 0 ? -ETIMEDOUT : killed;
+    return killed >= 0 && unknown > 0 ? -ETIMEDOUT : killed;
 }

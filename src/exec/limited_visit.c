@@ -32,8 +32,11 @@ _Noreturn static void make_visits(
     _exit(0);
 }
 
-/* The child has all signals blocked: handlers of the program must not run in it. Returns 0 or
- * -errno. */
+/*
+ * The child has all signals blocked: handlers of the program must not run in it. fork() would run
+ * those of libraries: libuv's closes descriptors that a helper process has closed before, and whose
+ * numbers are those of the pipe now. Returns 0 or -errno.
+ */
 static int begin_child(const struct limited_visit *visit, size_t first, struct visitor *ret_visitor)
 {
     int ends[2];
@@ -42,7 +45,7 @@ static int begin_child(const struct limited_visit *visit, size_t first, struct v
         return -errno;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    pid_t self = getpid(), child = fork();
+    pid_t self = getpid(), child = _Fork();
     if (child == 0)
         make_visits(visit, first, ends[1], self);
     int errnum = errno;
@@ -65,12 +68,13 @@ static void end_child(const struct visitor *visitor)
 }
 
 /* Reads up to `most` answers, until none comes in time. Returns how many. */
-static size_t read_answers(int answers, size_t most, enum visit_answer *ret_answers, int *n_yes)
+static size_t read_answers(
+    int answers, size_t most, int limit_ms, enum visit_answer *ret_answers, int *n_yes)
 {
     size_t n = 0;
     for (struct pollfd poll_fd = {.fd = answers, .events = POLLIN}; n < most;) {
         char answer;
-        int ready = poll(&poll_fd, 1, VISIT_LIMIT_MS);
+        int ready = poll(&poll_fd, 1, limit_ms);
         if (ready < 0 && errno == EINTR)
             continue;
         if (ready <= 0 || read(answers, &answer, 1) != 1)
@@ -94,8 +98,8 @@ int limited_visit_run(const struct limited_visit *visit, enum visit_answer *ret_
         int r = begin_child(visit, done, &visitor);
         if (r < 0)
             return r;
-        done += read_answers(
-            visitor.answers, visit->n - done, ret_answers ? ret_answers + done : NULL, &n_yes);
+        done += read_answers(visitor.answers, visit->n - done, visit->limit_ms,
+            ret_answers ? ret_answers + done : NULL, &n_yes);
         end_child(&visitor);
         if (done < visit->n && !visit->goes_on(visit->context, ++n_unknown))
             break;

@@ -17,18 +17,23 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-/* For each process; chosen: a read takes far less than 1 ms, also on a busy machine. */
-enum { VISIT_LIMIT_MS = 200 };
+/* For a read of one process; chosen: it takes far less than 1 ms, and a busy machine may let the
+ * child wait. */
+enum { VISIT_READ_MS = 200 };
 
 enum visit_answer { VISIT_NO, VISIT_YES, VISIT_UNKNOWN };
 
 struct limited_visit {
     const pid_t *pids; /* `n` of them */
     size_t n;
+    int limit_ms; /* for each */
 
-    bool (*visit)(pid_t pid, void *context); /* in the child */
-    bool (*goes_on)(
-        void *context, size_t n_unknown_so_far); /* in the caller, when one was skipped */
+    /* In the child, which is made by _Fork: where the caller has threads, it must not allocate. It
+     * may be killed at any moment. */
+    bool (*visit)(pid_t pid, void *context);
+
+    /* In the caller, when one was skipped. */
+    bool (*goes_on)(void *context, size_t n_unknown_so_far);
     void *context;
 };
 

@@ -8,6 +8,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -25,9 +26,8 @@
 #include "exec/limited_visit.h"
 #include "exec/status_mask.h"
 
-#define ENVIRONMENT_LIMIT (8 * MIB)  /* execve accepts 6 MiB at most (execve(2)) */
-#define STATUS_LIMIT      (64 * KIB) /* chosen: proc(5)'s status has about 1,500 bytes */
-#define NO_PROCESS        ((pid_t)-1)
+#define STATUS_LIMIT (64 * KIB) /* chosen: proc(5)'s status has about 1,500 bytes */
+#define NO_PROCESS   ((pid_t)-1)
 
 struct process {
     pid_t pid, parent;
@@ -209,18 +209,32 @@ int tree_signal_child_handlers(pid_t root, int signal)
     return signal_handlers(root, true, signal);
 }
 
-/* May wait for ever. A zombie has no environment any more. */
+/* Is the variable among the entries that are read from here? */
+static bool find_entry(int fd, const char *variable)
+{
+    const size_t differs = SIZE_MAX;
+    char data[4096];
+    size_t matched = 0; /* bytes of the present entry that are the variable's */
+    for (ssize_t n; (n = read(fd, data, sizeof data)) > 0;)
+        for (ssize_t i = 0; i < n; i++) {
+            bool is_same = matched != differs && data[i] == variable[matched];
+            if (is_same && data[i] == '\0')
+                return true;
+            matched = data[i] == '\0' ? 0 : is_same ? matched + 1 : differs;
+        }
+    return false;
+}
+
+/* May wait for ever, and allocates nothing. A zombie has no environment any more. */
 static bool has_variable(pid_t pid, const char *variable)
 {
-    char path[32], *data;
-    size_t size;
+    char path[32];
     snprintf(path, sizeof path, "/proc/%d/environ", (int)pid);
-    if (file_read(path, ENVIRONMENT_LIMIT, NULL, &data, &size) < 0)
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
         return false;
-    bool found = false;
-    for (const char *at = data; !found && at < data + size; at += strlen(at) + 1)
-        found = strcmp(at, variable) == 0;
-    free(data);
+    bool found = find_entry(fd, variable);
+    close(fd);
     return found;
 }
 
@@ -243,10 +257,10 @@ static bool visit_environment(pid_t pid, void *variable)
     return has_variable(pid, variable);
 }
 
-/* Chosen: a user can make processes that do not answer, but the reader does not wait longer. */
+/* Chosen: a user can make processes that do not answer, but the reader waits for 5 s at most. */
 static bool is_bearable(void *variable, size_t n_unknown)
 {
-    return n_unknown < 8;
+    return n_unknown * VISIT_READ_MS < 5000;
 }
 
 static int look_for_variable(
@@ -254,6 +268,7 @@ static int look_for_variable(
 {
     const struct limited_visit visit = {.pids = pids,
         .n = n,
+        .limit_ms = VISIT_READ_MS,
         .visit = visit_environment,
         .goes_on = is_bearable,
         .context = (void *)(uintptr_t)variable};

@@ -34,7 +34,7 @@ int tree_signal_only(pid_t root, const pid_t *tops, size_t n, int signal);
 /*
  * Sends a signal to each process of user `uid` that was started with `variable` ("KEY=VALUE") in
  * its environment, and to all their descendants. A process whose environment cannot be read in time
- * gets none (exec/limited_visit.h). May take seconds: not for a loop.
+ * gets none (exec/limited_visit.h). May take 5 s: not for a loop.
  *
  * ret_unknown: how many could not be read
  *

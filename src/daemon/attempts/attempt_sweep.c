@@ -13,7 +13,7 @@
 #include "daemon/state_dir.h"
 #include "exec/attempt.h"
 
-#define LIMIT_MS 20000 /* chosen: above what a few processes that do not answer take */
+#define LIMIT_MS 30000 /* chosen: above what processes that do not answer can take */
 
 /* In the helper. Returns how many there were, or -errno when that is not known. */
 static int kill_left(const struct attempts *attempts, const struct task *task)

@@ -32,6 +32,7 @@ struct fence {
     int n_ended;
     pid_t *unknown; /* in no cgroup of a job */
     size_t n_unknown, capacity;
+    enum visit_answer *answers; /* of these: do they belong to a job of the node? */
 };
 
 /* The slurmstepd above it; 0: none. */
@@ -66,7 +67,7 @@ static int examine_cgroup(pid_t pid, void *context)
 {
     struct fence *fence = context;
     uint32_t job;
-    if (pid == 1)
+    if (pid == 1 || pid == getpid() || pid == getppid()) /* the agent may be started in a job */
         return 0;
     if (!job_by_cgroup(pid, fence->identity->node, &job))
         return ARRAY_APPEND(fence->unknown, fence->n_unknown, fence->capacity, pid);
@@ -85,15 +86,23 @@ static bool examine_environment(pid_t pid, void *context)
     bool is_ours = process_read_entry(pid, "environ", ENTRY_MAX, &text, &size) == 0 &&
                    environment_is_of_node(text, size, fence->identity);
     free(text);
-    if (is_ours)
-        end_process(pid);
     return is_ours;
 }
 
-static bool is_slurmd_away(void *context, size_t n_unknown)
+/* Ends the processes that are known by now. Returns false when slurmd is back: then it ends none. */
+static bool end_answered(void *context, size_t n_skipped)
 {
-    const struct fence *fence = context;
-    return slurmd_search(fence->identity, NULL) == 0;
+    struct fence *fence = context;
+    if (slurmd_search(fence->identity, NULL) != 0)
+        return false;
+    for (size_t i = 0; i < fence->n_unknown; i++) {
+        if (fence->answers[i] != VISIT_YES)
+            continue;
+        end_process(fence->unknown[i]);
+        fence->answers[i] = VISIT_NO;
+        fence->n_ended++;
+    }
+    return true;
 }
 
 /* Returns 0 or -errno. */
@@ -102,13 +111,17 @@ static int end_jobs(struct fence *fence)
     int r = process_walk(examine_cgroup, fence);
     if (r < 0)
         return r;
+    fence->answers = calloc(fence->n_unknown, sizeof *fence->answers);
+    if (!fence->answers && fence->n_unknown > 0)
+        return -ENOMEM;
     const struct limited_visit rest = {.pids = fence->unknown,
         .n = fence->n_unknown,
+        .limit_ms = VISIT_READ_MS,
         .visit = examine_environment,
-        .goes_on = is_slurmd_away,
+        .goes_on = end_answered,
         .context = fence};
-    r = limited_visit_run(&rest, NULL);
-    fence->n_ended += r > 0 ? r : 0;
+    r = limited_visit_run(&rest, fence->answers);
+    end_answered(fence, 0);
     return r < 0 ? r : 0;
 }
 
@@ -120,6 +133,7 @@ int node_fence(const struct slurm_identity *identity, struct fault *fault)
         return slurmd > 0 ? -EEXIST : slurmd;
     int r = end_jobs(&fence);
     free(fence.unknown);
+    free(fence.answers);
     return r < 0 ? fault_set(fault, -r, "could not end the node's jobs: %s", strerror(-r))
                  : fence.n_ended;
 }

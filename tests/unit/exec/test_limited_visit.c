@@ -40,8 +40,12 @@ static bool stop_at_two(void *context, size_t n_unknown)
 static int run_visits(const pid_t *pids, size_t n, bool (*goes_on)(void *, size_t),
     size_t *n_skipped, enum visit_answer *answers)
 {
-    const struct limited_visit visit = {
-        .pids = pids, .n = n, .visit = visit_case, .goes_on = goes_on, .context = n_skipped};
+    const struct limited_visit visit = {.pids = pids,
+        .n = n,
+        .limit_ms = 500,
+        .visit = visit_case,
+        .goes_on = goes_on,
+        .context = n_skipped};
     return limited_visit_run(&visit, answers);
 }
 
