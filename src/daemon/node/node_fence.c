@@ -89,7 +89,7 @@ static bool examine_environment(pid_t pid, void *context)
     return is_ours;
 }
 
-/* Ends the processes that are known by now. Returns false when slurmd is back: then it ends none. */
+/* Ends the processes that are known by now. Returns false, and ends none, when slurmd is back. */
 static bool end_answered(void *context, size_t n_skipped)
 {
     struct fence *fence = context;
