@@ -448,6 +448,15 @@ CUresult cuCtxCreate_v2(CUcontext *context, unsigned flags, CUdevice device)
     return r;
 }
 
+/* With the lock. A capture ends with the context of its stream. Which GPU a stream is on is not
+ * noted: captures on other GPUs are forgotten, too, and an allocation may wait during them. */
+static void forget_captures(struct process_state *state)
+{
+    for (int i = 0; i < CAPTURES_MAX; i++)
+        state->captured[i] = NULL;
+    atomic_store(&state->captures, 0);
+}
+
 CUresult cuDevicePrimaryCtxReset_v2(CUdevice device)
 {
     CUresult r = HOOK_CALL(cuDevicePrimaryCtxReset_v2)(device);
@@ -455,6 +464,7 @@ CUresult cuDevicePrimaryCtxReset_v2(CUdevice device)
     if (r == CUDA_SUCCESS && state && device >= 0 && device < PRELOAD_DEVICES_MAX) {
         futex_lock(&state->lock);
         ledger_remove_blocks_of(&state->ledger, device);
+        forget_captures(state);
         process_publish(state, device);
         futex_unlock(&state->lock);
     }

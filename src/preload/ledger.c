@@ -192,21 +192,55 @@ void ledger_map(struct ledger *ledger, uint64_t address, uint64_t bytes, uint64_
         ledger_retain_handle(ledger, handle);
 }
 
-size_t ledger_unmap(struct ledger *ledger, uint64_t address, uint64_t bytes)
+/* Forgets a mapping and its reference of the handle. */
+static void forget_mapping(struct ledger *ledger, struct ledger_entry *mapping)
 {
-    uint64_t at = address;
+    uint64_t handle = mapping->handle;
+    erase_entry(ledger, mapping);
+    ledger_release_handle(ledger, handle, NULL);
+}
+
+/* Searches each address of the range at which a mapping may begin. */
+static size_t unmap_addresses(struct ledger *ledger, uint64_t address, uint64_t bytes)
+{
     size_t n = 0;
-    while (at - address < bytes) {
-        struct ledger_entry *entry = find_entry(ledger, ENTRY_MAPPING, at);
-        if (!entry) {
-            at += MAPPING_GRAIN;
+    for (uint64_t offset = 0; offset < bytes;) {
+        struct ledger_entry *mapping = find_entry(ledger, ENTRY_MAPPING, address + offset);
+        offset += mapping ? mapping->bytes : MAPPING_GRAIN;
+        if (!mapping)
             continue;
-        }
-        uint64_t handle = entry->handle;
-        at += entry->bytes;
-        erase_entry(ledger, entry);
-        ledger_release_handle(ledger, handle, NULL);
+        forget_mapping(ledger, mapping);
         n++;
     }
+    return n;
+}
+
+/* Walks the table. An entry that fills the hole of a handle may have moved to a place that was
+ * passed before, so that another walk may find more. */
+static size_t unmap_entries(struct ledger *ledger, uint64_t address, uint64_t bytes)
+{
+    size_t i = 0, n = 0;
+    while (i < ledger->capacity) {
+        struct ledger_entry *entry = &ledger->entries[i];
+        if (entry->kind != ENTRY_MAPPING || entry->key - address >= bytes) {
+            i++;
+            continue;
+        }
+        forget_mapping(ledger, entry);
+        n++;
+    }
+    return n;
+}
+
+/* The driver has not checked the range yet. */
+size_t ledger_unmap(struct ledger *ledger, uint64_t address, uint64_t bytes)
+{
+    if (bytes > UINT64_MAX - address)
+        bytes = UINT64_MAX - address;
+    if (bytes / MAPPING_GRAIN <= ledger->capacity)
+        return unmap_addresses(ledger, address, bytes);
+    size_t n = 0, found;
+    while ((found = unmap_entries(ledger, address, bytes)))
+        n += found;
     return n;
 }

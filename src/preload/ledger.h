@@ -63,7 +63,14 @@ uint64_t ledger_release_handle(struct ledger *ledger, uint64_t handle, int *ret_
 /* Notes that a handle is mapped at an address, which is a reference. */
 void ledger_map(struct ledger *ledger, uint64_t address, uint64_t bytes, uint64_t handle);
 
-/* Forgets all mappings within a range. Returns how many there were. */
+/*
+ * Forgets all mappings that begin within a range.
+ *
+ * address, bytes: may be anything, as a program gave them; the range ends with the address space.
+ * The time depends on the table, not on the range.
+ *
+ * Returns how many there were.
+ */
 size_t ledger_unmap(struct ledger *ledger, uint64_t address, uint64_t bytes);
 
 #endif

@@ -162,9 +162,12 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
 EXPORT CUresult cuDevicePrimaryCtxReset_v2(CUdevice device);
 CUresult cuDevicePrimaryCtxReset_v2(CUdevice device)
 {
+    if (refuses())
+        return ERROR_INVALID_CONTEXT;
     for (int i = 0; i < BLOCKS_MAX; i++)
         if (blocks[i].at)
             release_block(blocks[i].at);
+    memset(captures, 0, sizeof(captures));
     return CUDA_SUCCESS;
 }
 

@@ -514,6 +514,24 @@ class Waiting(Preload):
             1500,
         )
 
+    def test_a_capture_ends_with_its_context(self):
+        self.check_capture(
+            """
+            os.environ["PRETEND_CUDA_REFUSES"] = "yes"
+            assert cuda.cuDevicePrimaryCtxReset_v2(0) == 201
+            del os.environ["PRETEND_CUDA_REFUSES"]
+            alloc(2000)
+            assert cuda.cuDevicePrimaryCtxReset_v2(0) == 0
+            alloc(1500)
+            assert cuda.cuStreamBeginCapture_v2(stream, 0) == 0
+            alloc(1400)
+            assert cuda.cuStreamEndCapture(stream, None) == 0
+            alloc(1300)
+            """,
+            1500,
+            1300,
+        )
+
     def test_a_capture_goes_on_when_that_of_another_stream_is_ended(self):
         self.check_capture(
             """

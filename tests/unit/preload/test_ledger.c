@@ -80,6 +80,60 @@ static void test_a_range_of_mappings_goes_at_once(void **state)
     assert_int_equal(ledger.count, 0);
 }
 
+/* Handles of 2 MiB from `address` on, each with its mapping as the only reference. They are random
+ * numbers, so that entries of the table collide. */
+static void map_many(struct ledger *ledger, uint64_t address, uint64_t n)
+{
+    for (uint64_t i = 0; i < n; i++) {
+        uint64_t at = address + i * 2 * MIB, handle = (uint64_t)rand() << 31 | (uint64_t)rand();
+        ledger_add_handle(ledger, handle, 2 * MIB, 0);
+        ledger_map(ledger, at, 2 * MIB, handle);
+        ledger_release_handle(ledger, handle, NULL);
+    }
+}
+
+/* A program may ask the driver for any range: the time must not depend on it. In a few of the
+ * tables, an entry moves to a place that the walk has passed. */
+static void test_ranges_larger_than_the_table(void **state)
+{
+    enum { TABLES = 1000, PAGES = 240 };
+    const uint64_t base = UINT64_C(0x7f0000000000);
+    const uint64_t ranges[] = {SIZE_MAX, UINT64_C(1) << 47, PAGES * 2 * MIB};
+    srand(1);
+    for (size_t i = 0; i < TABLES; i++) {
+        struct ledger ledger = {0};
+        uint64_t range = ranges[i % 3];
+        assert_int_equal(ledger_unmap(&ledger, base, range), 0);
+        map_many(&ledger, base - 20 * MIB, 10);
+        map_many(&ledger, base, PAGES);
+        ledger_add_block(&ledger, base, MIB, 1);
+        assert_int_equal(ledger_unmap(&ledger, base, range), PAGES);
+        assert_int_equal(held(&ledger), 20 * MIB);
+        assert_int_equal(ledger.devices[1].held_bytes, MIB);
+        assert_int_equal(ledger_unmap(&ledger, base, range), 0);
+    }
+}
+
+static void test_a_large_range_ends_before_the_next_mapping(void **state)
+{
+    struct ledger ledger = {0};
+    map_many(&ledger, 0, 1);
+    map_many(&ledger, UINT64_C(1) << 47, 1);
+    assert_int_equal(ledger_unmap(&ledger, 0, UINT64_C(1) << 47), 1);
+    assert_int_equal(held(&ledger), 2 * MIB);
+    assert_int_equal(ledger_unmap(&ledger, 0, (UINT64_C(1) << 47) + 1), 1);
+    assert_int_equal(held(&ledger), 0);
+}
+
+static void test_a_range_ends_with_the_address_space(void **state)
+{
+    struct ledger ledger = {0};
+    map_many(&ledger, 0, 1);
+    assert_int_equal(ledger_unmap(&ledger, UINT64_MAX - MIB + 1, 2 * MIB), 0);
+    assert_int_equal(ledger_unmap(&ledger, 2 * MIB, SIZE_MAX), 0);
+    assert_int_equal(held(&ledger), 2 * MIB);
+}
+
 static void test_a_retained_handle(void **state)
 {
     struct ledger ledger = {0};
@@ -136,6 +190,9 @@ int main(void)
         cmocka_unit_test(test_an_unknown_device_makes_it_incomplete),
         cmocka_unit_test(test_a_handle_lives_as_long_as_its_mappings),
         cmocka_unit_test(test_a_range_of_mappings_goes_at_once),
+        cmocka_unit_test(test_ranges_larger_than_the_table),
+        cmocka_unit_test(test_a_large_range_ends_before_the_next_mapping),
+        cmocka_unit_test(test_a_range_ends_with_the_address_space),
         cmocka_unit_test(test_a_retained_handle),
         cmocka_unit_test(test_blocks_of_a_lost_context),
         cmocka_unit_test(test_it_agrees_with_a_plain_array),
