@@ -123,13 +123,14 @@ static bool has_place(const struct core *core, const struct task *task)
            !task_state_is_done(task->state) && !task_was_ended(task);
 }
 
+/* At least 1: with 0, the task would have none. */
 static int64_t latest_start_us(const struct task *task, int64_t fifo_end_us)
 {
     double fifo_us = (double)(fifo_end_us - task->submitted_us);
     double expected_us = task->request.expect.time_us.value;
     int64_t latest_us = task->submitted_us + (int64_t)(CORE_STRETCH_MAX * fifo_us) -
                         (int64_t)(SLOWDOWN_MEAN * expected_us);
-    return limit_time(latest_us);
+    return latest_of(limit_time(latest_us), 1);
 }
 
 static int decide_latest_start(
