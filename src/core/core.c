@@ -9,8 +9,8 @@
  *      lost MIG instance evicts its tasks.
  *   3. After a replay, once: the reactions that the end of the log cut off.
  *   4. Judge dependencies on tasks that have ended (dependents.c), let tasks that may start now
- *      into their queue (eligible.c), and record what users have used (users.c), if a period is
- *      over.
+ *      into their queue (eligible.c), record what users have used (users.c), if a period is over,
+ *      and follow the schedule of first come, first served (fair_start.c).
  *   5. Schedule (schedule.c), if anything has changed that may let a task be placed.
  *
  * Every decision of 2 to 5 is itself an event. It goes through the same apply function and is left
@@ -145,7 +145,9 @@ int core_end_task(struct core *core, uint64_t id, enum task_state state, int64_t
 {
     struct event event = {.kind = EVENT_END, .time_us = now_us, .task = id, .end = state};
     int r = core_decide(core, &event);
-    return r == 0 ? core_shorten_fifo(core, core_find_task(core, id), now_us) : r;
+    if (r == 0)
+        core_note_early_end(core, core_find_task(core, id));
+    return r;
 }
 
 /* If colloc ended the task, its state says why. Otherwise the exit decides: the shim ends a task at
@@ -287,7 +289,7 @@ int64_t core_deadline_us(const struct core *core)
 {
     int64_t earliest = core_retry_us(core), preemption_us = next_preemption_us(core);
     int64_t slot_us = core_slot_deadline_us(core);
-    if (core->ended.n > 0)
+    if (core->ended.n > 0 || core->is_fifo_long)
         return 0;
     int64_t advance_us = core_advance_deadline_us(core, core->last_pass_us);
     earliest = advance_us < earliest ? advance_us : earliest;
@@ -312,13 +314,6 @@ static uint64_t last_submitted(const struct event *submit)
     return n > 0 && submit->submit.elements ? submit->submit.elements[n - 1].task : submit->task;
 }
 
-static int after_submit(struct core *core, const struct event *event)
-{
-    uint64_t last = last_submitted(event);
-    int r = core_note_past_ends(core, event->task, last);
-    return r == 0 ? core_set_fair_starts(core, event->task, last, event->time_us) : r;
-}
-
 static int react_to_input(struct core *core, const struct event *event)
 {
     struct task *task = core_find_task(core, event->task);
@@ -338,7 +333,7 @@ static int react_to_input(struct core *core, const struct event *event)
     case EVENT_TICK:
         return expire_tasks(core, event->time_us);
     case EVENT_SUBMIT:
-        return after_submit(core, event);
+        return core_note_past_ends(core, event->task, last_submitted(event));
     case EVENT_UPDATE:
         return event->update.sets_after ? core_note_past_ends(core, task->id, task->id) : 0;
     case EVENT_DEPENDENCY:
@@ -362,6 +357,7 @@ static int decide_leftovers(struct core *core, int64_t now_us)
 {
     int r = 0;
     core->replayed = false;
+    core->is_fifo_long = true; /* it may be: fair_start.c */
     for (int i = 0; i < core->n_tasks && r == 0; i++) {
         const struct task *task = core->tasks[i];
         if (task->state == TASK_EXITED)
@@ -375,8 +371,6 @@ static int decide_leftovers(struct core *core, int64_t now_us)
     core->ended.n = 0; /* the driver may have forgotten some of them */
     if (r == 0)
         r = core_note_past_ends(core, 0, UINT64_MAX);
-    if (r == 0)
-        r = core_set_fair_starts(core, 0, UINT64_MAX, now_us);
     return r == 0 ? evict_all(core, now_us) : r;
 }
 
@@ -399,15 +393,26 @@ static bool needs_pass(const struct core *core, const struct event *event)
     return is_awaited && event->time_us - core->last_pass_us >= BACKFILL_PERIOD_US;
 }
 
+/* Cancels leave it to the next step: fair_start.c says why. */
+static int update_fifo(struct core *core, const struct event *event, bool was_replayed)
+{
+    if (was_replayed)
+        return core_update_fifo(core, 0, UINT64_MAX, event->time_us);
+    if (event->kind == EVENT_SUBMIT)
+        return core_update_fifo(core, event->task, last_submitted(event), event->time_us);
+    return event->kind == EVENT_CANCEL ? 0 : core_update_fifo(core, 1, 0, event->time_us);
+}
+
 int core_step(struct core *core, const struct event *event)
 {
+    bool was_replayed = core->replayed;
     core->n_effects = 0;
     if (!core_is_command_possible(core, event))
         return core_find_task(core, event->task) ? CORE_NOT_NOW : CORE_NO_SUCH_TASK;
     int r = core_apply_event(core, event);
     if (r == 0)
         r = react_to_input(core, event);
-    if (r == 0 && core->replayed)
+    if (r == 0 && was_replayed)
         r = decide_leftovers(core, event->time_us);
     if (r == 0)
         r = core_judge_dependencies(core, event->time_us);
@@ -417,6 +422,8 @@ int core_step(struct core *core, const struct event *event)
         r = core_record_usage_of(core, core_find_task(core, event->task)->uid, event->time_us);
     if (r == 0)
         r = core_record_usage(core, event->time_us);
+    if (r == 0)
+        r = update_fifo(core, event, was_replayed);
     if (r == 0 && needs_pass(core, event)) {
         core->pass_needed = false;
         core->last_pass_us = event->time_us;
@@ -444,7 +451,7 @@ const struct task_queue *core_blocked_queue(const struct core *core)
 
 bool core_wants_pass(const struct core *core)
 {
-    return core->pass_needed || core->recovery_queue.first;
+    return core->pass_needed || core->recovery_queue.first || core->is_fifo_long;
 }
 
 const struct cluster_view *core_view(const struct core *core)

@@ -95,6 +95,7 @@ struct core {
     bool fills_kept;       /* tasks behind the head are tried, on GPUs that are kept from it only */
     struct fifo_schedule fifo;       /* of tasks with preemption, */
     struct fifo_schedule next_fifo;  /* scratch: what is decided next */
+    bool is_fifo_long;               /* a task may have ended early since it was decided */
     struct queue_plan plan;          /* of the main queue, with preemption */
     struct planned planned;          /* what it was chosen for */
     struct host_resources host_used; /* by tasks that have an attempt */
@@ -531,12 +532,13 @@ int core_make_room(struct core *core, int64_t now_us);
 /* Applies a FIFO. Returns 0, CORE_NOT_NOW or -ENOMEM. */
 int core_apply_fifo(struct core *core, const struct event *event);
 
-/* Decides the latest starts of the tasks with ids from `first` to `last` that have none, as far as
- * times are known. Returns 0 or -ENOMEM. */
-int core_set_fair_starts(struct core *core, uint64_t first, uint64_t last, int64_t now_us);
+/* The task has ended: if that was early, the schedule is marked as too long. */
+void core_note_early_end(struct core *core, const struct task *ended);
 
-/* The task has ended: gives back the rest of its time. Returns 0 or -ENOMEM. */
-int core_shorten_fifo(struct core *core, const struct task *ended, int64_t now_us);
+/* Shortens a schedule that is marked, and decides the latest starts of the tasks with ids from
+ * `first` to `last` that have none, as far as times are known; `first` above `last`: of none. To be
+ * called once in a step: the effects have one schedule. Returns 0 or -ENOMEM. */
+int core_update_fifo(struct core *core, uint64_t first, uint64_t last, int64_t now_us);
 
 /* Has its latest start come? Then it goes before all tasks of smaller rank. */
 bool core_is_urgent(const struct core *core, const struct task *task);

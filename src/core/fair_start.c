@@ -12,13 +12,22 @@
  * A task that ends before its expected time (it is cancelled, fails, or was expected to take
  * longer) gives the rest of its time back: a task that comes then waits at most for what the live
  * tasks still need, one after the other. The latest starts of waiting tasks are kept, unless that
- * halves the time until then. So each of them is decided a few times at most, however many tasks
- * are cancelled at once.
+ * halves the time until then. So each of them is decided a few times at most.
+ *
+ * An early end only marks the schedule as too long. It is shortened once, at the end of the step,
+ * however many tasks end in it. Cancels come one per step, and an array may have 10,000: a cancel
+ * leaves it to the next step of another kind, and the core wants a TICK at once:
+ *
+ *     CANCEL 1   END 1
+ *     CANCEL 2   END 2
+ *     TICK       LATEST_START of tasks that wait, if it is much earlier now; FIFO
  *
  * The schedule and the latest starts are decisions in the log: a restart, which knows live tasks
- * only, could not calculate them again.
+ * only, could not calculate them again. Nor does it know whether the log ends between CANCEL and
+ * FIFO: it takes the schedule to be too long. If it is not, that is harmless: shortening never
+ * makes a time later.
  *
- * The cost, with n live tasks on g GPUs: g steps for a submission, n x g for an early end.
+ * The cost, with n live tasks on g GPUs: g steps for a submission, n x g for a step that shortens.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -93,9 +102,19 @@ static void limit_schedule(struct fifo_schedule *live, const struct fifo_schedul
         live->last_start_us = fifo->last_start_us;
 }
 
+static bool is_same_schedule(const struct fifo_schedule *next, const struct fifo_schedule *fifo)
+{
+    bool is_same = next->last_start_us == fifo->last_start_us;
+    for (int i = 0; i < next->n && is_same; i++)
+        is_same = next->free_us[i] == free_us_at(fifo, i, next->n);
+    return is_same;
+}
+
 static int decide_schedule(struct core *core, int64_t now_us)
 {
     const struct fifo_schedule *next = &core->next_fifo;
+    if (is_same_schedule(next, &core->fifo))
+        return 0;
     struct event event = {.kind = EVENT_FIFO,
         .time_us = now_us,
         .fifo = {next->last_start_us, next->free_us, next->n}};
@@ -123,13 +142,14 @@ static bool has_place(const struct core *core, const struct task *task)
            !task_state_is_done(task->state) && !task_was_ended(task);
 }
 
+/* At least 1: with 0, the task would have none. */
 static int64_t latest_start_us(const struct task *task, int64_t fifo_end_us)
 {
     double fifo_us = (double)(fifo_end_us - task->submitted_us);
     double expected_us = task->request.expect.time_us.value;
     int64_t latest_us = task->submitted_us + (int64_t)(CORE_STRETCH_MAX * fifo_us) -
                         (int64_t)(SLOWDOWN_MEAN * expected_us);
-    return limit_time(latest_us);
+    return latest_of(limit_time(latest_us), 1);
 }
 
 static int decide_latest_start(
@@ -142,12 +162,11 @@ static int decide_latest_start(
     return core_decide(core, &event);
 }
 
-/* Appends the tasks that have no latest start yet. Sets whether there are any. */
-static int append_new(struct core *core, struct fifo_schedule *next, uint64_t first, uint64_t last,
-    int64_t now_us, bool *ret_any)
+/* Appends the tasks that have no latest start yet. */
+static int append_new(
+    struct core *core, struct fifo_schedule *next, uint64_t first, uint64_t last, int64_t now_us)
 {
     int r = 0;
-    *ret_any = false;
     for (int i = core_task_position(core, first); i < core->n_tasks && r == 0; i++) {
         const struct task *task = core->tasks[i];
         if (task->id > last)
@@ -157,21 +176,8 @@ static int append_new(struct core *core, struct fifo_schedule *next, uint64_t fi
         int64_t end_us = append_task(next, task->request.gpus, task->submitted_us,
             (int64_t)task->request.expect.time_us.value);
         r = decide_latest_start(core, task, latest_start_us(task, end_us), now_us);
-        *ret_any = true;
     }
     return r;
-}
-
-int core_set_fair_starts(struct core *core, uint64_t first, uint64_t last, int64_t now_us)
-{
-    bool any;
-    if (!core->settings.preempt)
-        return 0;
-    struct fifo_schedule *next = begin_schedule(core);
-    if (!next)
-        return -ENOMEM;
-    int r = append_new(core, next, first, last, now_us, &any);
-    return r == 0 && any ? decide_schedule(core, now_us) : r;
 }
 
 /* ---- early ends ---- */
@@ -182,6 +188,12 @@ static int64_t unused_us(const struct task *task)
     struct reading time_us = task->request.expect.time_us;
     double speed = task->run->kind_speed > 0 ? task->run->kind_speed : 1;
     return (int64_t)(reading_assume(time_us, 0) / speed) - task->executed_us;
+}
+
+void core_note_early_end(struct core *core, const struct task *ended)
+{
+    if (ended->latest_start_us && unused_us(ended) >= EARLY_US)
+        core->is_fifo_long = true;
 }
 
 static bool is_much_earlier(const struct task *task, int64_t latest_us, int64_t now_us)
@@ -198,7 +210,7 @@ static int append_live(struct core *core, struct fifo_schedule *next, int64_t no
     next->last_start_us = 0;
     for (int i = 0; i < core->n_tasks && r == 0; i++) {
         const struct task *task = core->tasks[i];
-        if (!has_place(core, task))
+        if (!has_place(core, task) || !task->latest_start_us)
             continue;
         int64_t end_us = append_task(next, task->request.gpus, now_us, task_rest_us(task, now_us));
         int64_t latest_us = latest_start_us(task, end_us);
@@ -208,18 +220,31 @@ static int append_live(struct core *core, struct fifo_schedule *next, int64_t no
     return r;
 }
 
-int core_shorten_fifo(struct core *core, const struct task *ended, int64_t now_us)
+/* Removes the mark. Returns whether the schedule can be shortened. */
+static bool take_mark(struct core *core, int64_t now_us)
 {
     const struct fifo_schedule *fifo = &core->fifo;
-    bool is_ahead = fifo->n > 0 && fifo->free_us[fifo->n - 1] > now_us;
-    if (!core->settings.preempt || !is_ahead || unused_us(ended) < EARLY_US)
+    bool is_long = core->is_fifo_long;
+    core->is_fifo_long = false;
+    return is_long && fifo->n > 0 && fifo->free_us[fifo->n - 1] > now_us;
+}
+
+int core_update_fifo(struct core *core, uint64_t first, uint64_t last, int64_t now_us)
+{
+    bool shortens = take_mark(core, now_us);
+    int r = 0;
+    if (!core->settings.preempt || (!shortens && first > last))
         return 0;
     struct fifo_schedule *next = begin_schedule(core);
     if (!next)
         return -ENOMEM;
-    int r = append_live(core, next, now_us);
-    limit_schedule(next, fifo);
-    return r < 0 ? r : decide_schedule(core, now_us);
+    if (shortens) {
+        r = append_live(core, next, now_us);
+        limit_schedule(next, &core->fifo);
+    }
+    if (r == 0)
+        r = append_new(core, next, first, last, now_us);
+    return r == 0 ? decide_schedule(core, now_us) : r;
 }
 
 /* ---- reading ---- */

@@ -279,7 +279,8 @@ static double submit_known(struct core *core, uint64_t id)
     return step(core, &event);
 }
 
-/* Tasks of known time. Each that is cancelled gives its time back (core/fair_start.c). */
+/* Tasks of known time. Each that is cancelled gives its time back, at the TICK after it
+ * (core/fair_start.c). */
 static void known_times(bool preempt)
 {
     struct core *core = make_core(&predictive);
@@ -296,10 +297,12 @@ static void known_times(bool preempt)
     report(preempt ? "a submission behind 10,000 tasks, preemption"
                    : "a submission behind 10,000 tasks of known time",
         &predictive, STEPS);
-    for (uint64_t i = 0; i < STEPS; i++)
-        took[i] = input(core, EVENT_CANCEL, TASKS / 4 + i);
-    report(preempt ? "a cancel among 10,000 tasks, preemption"
-                   : "a cancel among 10,000 tasks of known time",
+    for (uint64_t i = 0; i < STEPS; i++) {
+        input(core, EVENT_CANCEL, TASKS / 4 + i);
+        took[i] = input(core, EVENT_TICK, 0);
+    }
+    report(preempt ? "the tick after a cancel, 10,000 tasks, preemption"
+                   : "the tick after a cancel, 10,000 tasks of known time",
         &predictive, STEPS);
     core_destroy(core);
 }

@@ -104,6 +104,23 @@ static void a_task_that_fits_starts_in_the_step_of_its_submission(void **state)
     core_destroy(core);
 }
 
+static struct core *preempting_core(void)
+{
+    struct core *core = world_core(&policy_predictive, 1);
+    struct core_settings settings = core_settings_default();
+    settings.policy = &policy_predictive;
+    settings.preempt = true;
+    core_configure(core, &settings);
+    return core;
+}
+
+static struct task_request takes_s(double expected_s)
+{
+    struct task_request request = {.gpus = 1};
+    request.expect.time_us = reading_of(expected_s * (double)S);
+    return request;
+}
+
 /* A log as a restart reads it: without the events of tasks that have ended. */
 struct restart {
     struct core *core, *restarted;
@@ -130,8 +147,7 @@ static void step_logged(struct restart *restart, const struct event *event)
 static void submit_logged(struct restart *restart, int64_t at_s, uint64_t task, double expected_s)
 {
     struct event event = {.kind = EVENT_SUBMIT, .time_us = at_s * S, .task = task};
-    event.submit.request.gpus = 1;
-    event.submit.request.expect.time_us = reading_of(expected_s * (double)S);
+    event.submit.request = takes_s(expected_s);
     step_logged(restart, &event);
 }
 
@@ -146,39 +162,123 @@ static int64_t latest_start_s(const struct core *core, uint64_t task)
     return core_task(core, task)->latest_start_us / S;
 }
 
-/* A log with a larger number could not be read again. */
+/* Returns how many schedules the last step has decided. */
+static int count_schedules(const struct core *core)
+{
+    int n, count = 0;
+    const struct effect *effects = core_effects(core, &n);
+    for (int i = 0; i < n; i++)
+        count += effects[i].kind == EFFECT_APPEND && effects[i].event.kind == EVENT_FIFO;
+    return count;
+}
+
+/* A log with a larger number could not be read again, and with 0 a task would have no latest start.
+ * The first of these could start at the time 0. */
 static void latest_starts_can_stand_in_the_log(void **state)
 {
-    struct core_settings settings = core_settings_default();
-    struct core *core = world_core(&policy_predictive, 1);
+    struct core *core = preempting_core();
     struct task_request request = {.gpus = 1};
     request.expect.time_us = reading_of((double)EVENT_NUMBER_MAX);
-    settings.policy = &policy_predictive;
-    settings.preempt = true;
-    core_configure(core, &settings);
     for (uint64_t id = 1; id <= 9; id++) {
-        assert_int_equal(world_submit(core, 2, id, request), 0);
-        assert_in_range(core_task(core, id)->latest_start_us, 0, EVENT_NUMBER_MAX);
+        assert_int_equal(world_submit(core, 0, id, request), 0);
+        assert_in_range(core_task(core, id)->latest_start_us, 1, EVENT_NUMBER_MAX);
     }
     core_destroy(core);
+}
+
+/* Cancels follow each other: the tasks' times are given back together, in the step after them. */
+static void cancels_shorten_the_schedule_once(void **state)
+{
+    struct core *core = preempting_core();
+    for (uint64_t id = 1; id <= 4; id++) {
+        assert_int_equal(world_submit(core, S, id, takes_s(id < 4 ? 864000 : 100)), 0);
+        assert_int_equal(count_schedules(core), 1);
+    }
+    for (uint64_t id = 1; id <= 3; id++) {
+        assert_int_equal(world_input(core, 2 * S, EVENT_CANCEL, id), 0);
+        assert_int_equal(world_state(core, id), TASK_CANCELLED);
+        assert_int_equal(count_schedules(core), 0);
+        assert_int_equal(core_deadline_us(core), 0);
+    }
+    assert_int_equal(world_input(core, 3 * S, EVENT_TICK, 0), 0);
+    assert_int_equal(count_schedules(core), 1);
+    assert_int_equal(latest_start_s(core, 4), 4); /* 1 + 1.5 x 102 - 1.5 x 100 */
+    assert_true(core_deadline_us(core) > 0);
+    assert_int_equal(world_input(core, 3 * S, EVENT_TICK, 0), 0);
+    assert_int_equal(count_schedules(core), 0);
+    core_destroy(core);
+}
+
+/* The task that comes next is appended to the schedule without the cancelled one. */
+static void a_submission_shortens_and_appends_in_one_schedule(void **state)
+{
+    struct core *core = preempting_core();
+    assert_int_equal(world_submit(core, S, 1, takes_s(864000)), 0);
+    assert_int_equal(world_submit(core, S, 2, takes_s(100)), 0);
+    assert_int_equal(world_input(core, 2 * S, EVENT_CANCEL, 1), 0);
+    assert_int_equal(world_submit(core, 3 * S, 3, takes_s(10)), 0);
+    assert_int_equal(count_schedules(core), 1);
+    assert_int_equal(latest_start_s(core, 3), 153); /* 3 + 1.5 x 110 - 1.5 x 10 */
+    core_destroy(core);
+}
+
+/* Tasks 2 and 3 depend on task 1: when it fails, all three end early in one step. */
+static void ends_in_one_step_shorten_the_schedule_once(void **state)
+{
+    const struct dependency after_1 = {DEPENDENCY_OK, 1, 1, false};
+    const int gpu = 0;
+    struct task_request dependent = takes_s(864000);
+    struct event place = {.kind = EVENT_PLACE, .time_us = S, .task = 1};
+    struct core *core = preempting_core();
+    dependent.after = &after_1;
+    dependent.n_after = 1;
+    place.place.gpus = &gpu;
+    place.place.n = 1;
+    assert_int_equal(world_submit(core, S, 1, takes_s(864000)), 0);
+    assert_int_equal(world_submit(core, S, 2, dependent), 0);
+    assert_int_equal(world_submit(core, S, 3, dependent), 0);
+    assert_int_equal(core_apply(core, &place), 0);
+    assert_int_equal(world_input(core, S, EVENT_STARTED, 1), 0);
+    assert_int_equal(world_exit(core, 2 * S, 1, FAILURE_PROGRAM), 0);
+    assert_int_equal(world_state(core, 3), TASK_CANCELLED);
+    assert_int_equal(count_schedules(core), 1);
+    assert_int_equal(world_submit(core, 3 * S, 4, takes_s(10)), 0);
+    assert_int_equal(latest_start_s(core, 4), 3);
+    core_destroy(core);
+}
+
+/* The log ends between the cancels of tasks 1 and 2 and the step that shortens the schedule. */
+static void a_restart_shortens_what_the_log_left_too_long(void **state)
+{
+    struct restart restart = {preempting_core(), preempting_core(), {1, 2}};
+    submit_logged(&restart, 1, 1, 864000);
+    submit_logged(&restart, 1, 2, 864000);
+    submit_logged(&restart, 2, 3, 100);
+    step_at(&restart, 3, EVENT_CANCEL, 1);
+    step_at(&restart, 3, EVENT_CANCEL, 2);
+    assert_true(latest_start_s(restart.core, 3) > 864000);
+    struct core *both[] = {restart.core, restart.restarted};
+    for (size_t i = 0; i < ARRAY_SIZE(both); i++) {
+        assert_int_equal(world_input(both[i], 4 * S, EVENT_TICK, 0), 0);
+        assert_int_equal(count_schedules(both[i]), 1);
+        assert_int_equal(latest_start_s(both[i], 3), 5); /* 2 + 1.5 x 102 - 1.5 x 100 */
+        assert_int_equal(world_submit(both[i], 5 * S, 4, takes_s(10)), 0);
+        assert_int_equal(latest_start_s(both[i], 4), 153); /* 5 + 1.5 x 109 - 1.5 x 10 */
+        core_destroy(both[i]);
+    }
 }
 
 /* Task 1 is cancelled: the others do not wait for its ten days. Task 3 completes, beside or before
  * others, at a time when first come, first served would not have begun it. */
 static void latest_starts_are_the_same_after_a_restart(void **state)
 {
-    struct core_settings settings = core_settings_default();
     const int gpu = 0;
-    struct restart restart = {
-        world_core(&policy_predictive, 1), world_core(&policy_predictive, 1), {1, 3}};
-    settings.policy = &policy_predictive;
-    settings.preempt = true;
-    core_configure(restart.core, &settings);
-    core_configure(restart.restarted, &settings);
+    struct restart restart = {preempting_core(), preempting_core(), {1, 3}};
     submit_logged(&restart, 1, 1, 864000);
     submit_logged(&restart, 2, 2, 100);
     assert_true(latest_start_s(restart.core, 2) > 864000);
     step_at(&restart, 3, EVENT_CANCEL, 1);
+    step_at(&restart, 3, EVENT_TICK, 0);
     assert_int_equal(latest_start_s(restart.core, 2), 3); /* 2 + 1.5 x 101 - 1.5 x 100 */
     submit_logged(&restart, 4, 3, 50);
     struct event place = {.kind = EVENT_PLACE, .time_us = 5 * S, .task = 3};
@@ -189,11 +289,8 @@ static void latest_starts_are_the_same_after_a_restart(void **state)
     step_at(&restart, 55, EVENT_EXITED, 3);
     assert_int_equal(world_state(restart.core, 3), TASK_COMPLETED);
 
-    struct event submit = {.kind = EVENT_SUBMIT, .time_us = 60 * S, .task = 4};
-    submit.submit.request.gpus = 1;
-    submit.submit.request.expect.time_us = reading_of(10 * (double)S);
-    assert_int_equal(core_step(restart.core, &submit), 0);
-    assert_int_equal(core_step(restart.restarted, &submit), 0);
+    assert_int_equal(world_submit(restart.core, 60 * S, 4, takes_s(10)), 0);
+    assert_int_equal(world_submit(restart.restarted, 60 * S, 4, takes_s(10)), 0);
     /* It would end at 3 + 100 + 50 + 10 s. */
     assert_int_equal(latest_start_s(restart.core, 4), 199); /* 60 + 1.5 x 103 - 1.5 x 10 */
     assert_int_equal(latest_start_s(restart.restarted, 4), 199);
@@ -927,6 +1024,10 @@ int main(void)
         cmocka_unit_test(a_task_first_seen_with_its_memory_causes_no_hold_off),
         cmocka_unit_test(a_task_that_fits_starts_in_the_step_of_its_submission),
         cmocka_unit_test(latest_starts_can_stand_in_the_log),
+        cmocka_unit_test(cancels_shorten_the_schedule_once),
+        cmocka_unit_test(a_submission_shortens_and_appends_in_one_schedule),
+        cmocka_unit_test(ends_in_one_step_shorten_the_schedule_once),
+        cmocka_unit_test(a_restart_shortens_what_the_log_left_too_long),
         cmocka_unit_test(latest_starts_are_the_same_after_a_restart),
         cmocka_unit_test(nonsense_is_an_answer_and_changes_nothing),
         cmocka_unit_test(cancelling_a_start_kills_once_there_is_something_to_kill),
