@@ -340,10 +340,15 @@ class SmallDisk(DaemonCase):
         if self.process and self.process.poll() is None:
             self.stop(9)
         until(lambda: not self.kill_all(), "the end of all processes")
-        subprocess.run(
-            ["umount", self.state + self.mounted], check=False, stderr=subprocess.DEVNULL
-        )
+        until(self.unmount, "the end of the mount")
         super().tear_down_daemon()
+
+    def unmount(self):
+        """The kernel may close the files of an ended process a moment later."""
+        folder = self.state + self.mounted
+        if os.path.ismount(folder):
+            subprocess.run(["umount", folder], check=False, stderr=subprocess.DEVNULL)
+        return not os.path.ismount(folder)
 
     def fill(self):
         path = self.state + self.mounted + "/ballast"
