@@ -68,7 +68,7 @@ def _value_of(tensor):
 
 
 def _target(name, args, kwargs):
-    """The operand whose values do not matter: one that is written to, or looked at in part."""
+    """The operand whose values the operation does not use: it writes to it, or takes a part."""
     return args[0] if name in VIEWS or name.endswith("_") else kwargs.get("out")
 
 

@@ -97,6 +97,13 @@ int process_read_entry(pid_t pid, const char *name, size_t max, char **ret_text,
     return r == -ENOENT ? -ESRCH : r;
 }
 
+bool process_read_stat(pid_t pid, struct process_stat *ret_stat)
+{
+    char path[64], text[1024];
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    return file_read_start(path, text, sizeof text) > 0 && process_parse_stat(text, ret_stat) == 0;
+}
+
 const char *process_find_variable(const char *environment, size_t size, const char *name)
 {
     size_t n = strlen(name);

@@ -126,8 +126,10 @@ void attempt_unwatch(struct attempt_watch *watch);
  * Kills the remaining processes of a lost attempt: those of `uid` with the attempt's mark in their
  * environment, and all their descendants.
  *
- * May take seconds: not for a loop. Returns how many were signalled; -ETIMEDOUT: not all could be
- * looked at; or another -errno.
+ * May take seconds: not for a loop.
+ *
+ * Returns how many processes it signalled; -ETIMEDOUT: it could not read all environments in time;
+ * or another -errno.
  */
 int attempt_sweep(const char *folder, uid_t uid);
 

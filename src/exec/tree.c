@@ -6,7 +6,6 @@
  */
 #include "exec/tree.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -20,7 +19,6 @@
 #include <unistd.h>
 
 #include "base/array.h"
-#include "base/file.h"
 #include "base/process.h"
 #include "base/units.h"
 #include "exec/limited_visit.h"
@@ -42,36 +40,25 @@ struct process_list {
 
 static bool read_process(pid_t pid, struct process *ret)
 {
-    char path[32], text[1024];
     struct process_stat stat;
-    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
-    if (file_read_start(path, text, sizeof text) <= 0)
-        return false;
-    if (process_parse_stat(text, &stat) < 0)
+    if (!process_read_stat(pid, &stat))
         return false;
     *ret = (struct process){.pid = pid, .parent = stat.parent, .born = stat.start_ticks};
     return true;
 }
 
-static int list_append(struct process_list *list, const struct process *process)
+static int append_process(pid_t pid, void *context)
 {
-    return ARRAY_APPEND(list->at, list->count, list->capacity, *process);
+    struct process_list *list = context;
+    struct process process;
+    return read_process(pid, &process)
+               ? ARRAY_APPEND(list->at, list->count, list->capacity, process)
+               : 0;
 }
 
 static int list_all(struct process_list *list)
 {
-    DIR *proc = opendir("/proc");
-    if (!proc)
-        return -errno;
-    int r = 0;
-    for (const struct dirent *entry; r == 0 && (entry = readdir(proc));) {
-        struct process process;
-        pid_t pid = atoi(entry->d_name);
-        if (pid > 0 && read_process(pid, &process))
-            r = list_append(list, &process);
-    }
-    closedir(proc);
-    return r;
+    return process_walk(append_process, list);
 }
 
 static int compare_pids(const void *a, const void *b)

@@ -5,8 +5,8 @@
 
 #include "model/shape_walk.h"
 
-/* Returns the map that layer `i`, which reads so many channels, reads. Where no map with these is
- * known, it reads several put together, or a part of one: their channels become `channels`. */
+/* Returns the map that layer `i` reads, given how many channels it reads. Where no map with as many
+ * is known, it reads several put together, or a part of one: their channels become `channels`. */
 struct feature_map layer_source(struct shape_walk *walk, size_t i, int64_t channels);
 
 /* Tests whether the map that layer_source would return is a guess. */

@@ -25,7 +25,8 @@ struct gpu_memory {
 /* Releases the list of allocations. */
 void gpu_memory_fini(struct gpu_memory *memory);
 
-/* Returns what an allocation of so many bytes takes: the driver hands out multiples of 2 MiB. */
+/* Returns how much memory an allocation of `bytes` takes: the driver allocates whole multiples of
+ * 2 MiB. */
 int64_t gpu_memory_rounded(int64_t bytes);
 
 /*

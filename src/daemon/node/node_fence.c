@@ -18,7 +18,6 @@
 #include <string.h>
 
 #include "base/array.h"
-#include "base/file.h"
 #include "base/process.h"
 #include "daemon/node/job_of_process.h"
 #include "daemon/node/slurmd_search.h"
@@ -39,10 +38,8 @@ struct fence {
 static pid_t find_stepd(pid_t pid)
 {
     for (int depth = 0; depth < 64 && pid > 1; depth++) {
-        char path[64], text[512];
         struct process_stat stat;
-        snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
-        if (file_read_start(path, text, sizeof text) <= 0 || process_parse_stat(text, &stat) < 0)
+        if (!process_read_stat(pid, &stat))
             return 0;
         if (strncmp(stat.name, "slurmstepd", strlen("slurmstepd")) == 0)
             return pid;

@@ -32,15 +32,13 @@ static bool is_setuid_program(pid_t pid)
 /* Of root, or of the agent's own user: others can give their processes any name. */
 static bool is_slurmd(pid_t pid)
 {
-    char path[64], text[512];
+    char path[64];
     struct process_stat process;
     struct stat owner;
     snprintf(path, sizeof path, "/proc/%d", (int)pid);
     if (stat(path, &owner) < 0 || (owner.st_uid != 0 && owner.st_uid != geteuid()))
         return false;
-    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
-    return file_read_start(path, text, sizeof text) > 0 &&
-           process_parse_stat(text, &process) == 0 && !process_has_ended(&process) &&
+    return process_read_stat(pid, &process) && !process_has_ended(&process) &&
            strcmp(process.name, "slurmd") == 0 && !is_setuid_program(pid);
 }
 
