@@ -52,6 +52,7 @@ class _Group:
         self.is_initialized = True
         self.world_size = world_size if world_size > 0 else _number("WORLD_SIZE", 1)
         self.rank = rank if rank >= 0 else _number("RANK", 0)
+        self._training.seen["processes"] = self.world_size
 
     def destroy(self, *_, **__):
         self.is_initialized = False

@@ -48,7 +48,13 @@ class Training:
         self.batch = None
         self.sequence_length = None
         self.loader_batch = None
-        self.seen = {"autocast": None, "compiled": False, "checkpointing": False, "ddp": 0}
+        self.seen = {
+            "autocast": None,
+            "compiled": False,
+            "checkpointing": False,
+            "ddp": 0,
+            "processes": 1,
+        }
         self._evaluations = Evaluations()
         self._depth = 0
         self._in_step = False

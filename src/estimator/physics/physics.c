@@ -199,24 +199,30 @@ static void measure_tape(const struct tape *tape, enum optimizer optimizer,
         tape, optimizer_traits(optimizer), constants->gpu, &constants->rates);
 }
 
+/* Whether the process exchanges gradients with others, by NCCL. A script's export knows that. */
+static bool has_peers(const struct estimate_request *request)
+{
+    enum parallel parallel = parallel_assumed(request->parallel, request->gpus);
+    return parallel_traits(parallel)->communicates ||
+           (request->export && request->export->communicates);
+}
+
 /* Of one process: CUDA, the libraries, and NCCL where several processes train together. */
 static double context_of(const struct physics_constants *constants,
     const struct estimate_request *request, bool multiplies, bool convolves_or_half)
 {
-    enum parallel parallel = parallel_assumed(request->parallel, request->gpus);
-    double nccl = parallel_traits(parallel)->communicates ? (double)GPU_TRAITS_NCCL_BYTES : 0;
+    double nccl = has_peers(request) ? (double)GPU_TRAITS_NCCL_BYTES : 0;
     return gpu_traits_context(constants->gpu, multiplies, convolves_or_half) + nccl;
 }
 
 /* Adds notes about several GPUs: what was assumed. */
 static void describe_division(const struct estimate_request *request, struct estimate *ret_estimate)
 {
-    enum parallel parallel = parallel_assumed(request->parallel, request->gpus);
     if (request->gpus > 1 && request->parallel == PARALLEL_NOT_GIVEN)
         estimate_note(ret_estimate, 0,
             "%d GPUs without --parallel: estimated as one process of DistributedDataParallel",
             request->gpus);
-    if (parallel_traits(parallel)->communicates)
+    if (has_peers(request))
         estimate_note(ret_estimate, 0, "with %d MiB for NCCL, as on H200s of one host",
             GPU_TRAITS_NCCL_BYTES >> 20);
     if (request->offload != OFFLOAD_NONE)
