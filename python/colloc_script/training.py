@@ -53,7 +53,7 @@ class Training:
             "compiled": False,
             "checkpointing": False,
             "ddp": 0,
-            "processes": 1,
+            "processes": 0,
         }
         self._evaluations = Evaluations()
         self._depth = 0

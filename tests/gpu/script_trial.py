@@ -253,7 +253,8 @@ def run_on_gpu(gpu, idle, script, bundle, place, servers):
     return {
         "before_mib": before / MIB,
         "peak_mib": (peak.bytes - before) / MIB,
-        "is_known": is_idle and status == 0,
+        # A script that sets CUDA_VISIBLE_DEVICES itself may run on another GPU.
+        "is_known": is_idle and status == 0 and peak.bytes > before,
         "status": status,
         "seconds": round(time.monotonic() - started, 1),
         **(load(place, "report.json") or {}),
