@@ -28,7 +28,7 @@ struct bound bound_start(const struct cluster *cluster)
     for (int i = 0; i < cluster->n_places; i++) {
         bound.capacity[0] += cluster->places[i].sms;
         bound.capacity[1] += cluster->places[i].bandwidth;
-        bound.capacity[2] += (double)cluster->places[i].capacity_bytes;
+        bound.capacity[2] += (double)cluster->identities[i].mem_total_bytes;
     }
     return bound;
 }

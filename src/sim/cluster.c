@@ -19,6 +19,12 @@
 #include "base/units.h"
 #include "core/kind_match.h"
 
+/* As the daemon counts it (daemon/gpus/gpu_list.c): the driver's part of a GPU is never free. */
+static int64_t usable_bytes(const struct gpu_kind *kind, const struct mig_profile *profile)
+{
+    return profile ? profile->total_bytes : kind->total_bytes - kind->reserved_bytes;
+}
+
 static int add_place(
     struct cluster *cluster, int gpu, const struct mig_profile *profile, int instance)
 {
@@ -29,8 +35,8 @@ static int add_place(
         return -ENOMEM;
     struct place_shape *place = &cluster->places[cluster->n_places];
     struct gpu_identity *identity = &cluster->identities[cluster->n_places++];
-    *place = (struct place_shape){gpu, 1, 1, 1, kind->total_bytes - kind->reserved_bytes};
-    *identity = (struct gpu_identity){.mem_total_bytes = kind->total_bytes,
+    *place = (struct place_shape){gpu, 1, 1, 1};
+    *identity = (struct gpu_identity){.mem_total_bytes = usable_bytes(kind, profile),
         .is_place = true,
         .power_limit_w = (int)kind->limit_w,
         .speed = profile ? 0 : gpu_kind_speed(kind),
@@ -42,7 +48,6 @@ static int add_place(
     snprintf(identity->label, sizeof identity->label, "%d", gpu);
     if (profile) {
         snprintf(identity->label, sizeof identity->label, "%d:%d", gpu, instance);
-        identity->mem_total_bytes = place->capacity_bytes = profile->total_bytes;
         identity->is_mig_instance = true;
         place->sms = (double)profile->sms / kind->sms;
         place->bandwidth = (double)profile->memory_slices / MIG_MEMORY_SLICES;

@@ -35,7 +35,8 @@ int simulated_gpus_init(
         return -ENOMEM;
     for (int i = 0; i < cluster->n_places; i++)
         gpus->places[i].memory = (struct gpu_memory){
-            .capacity_bytes = cluster->places[i].capacity_bytes, .linear = laws->linear_memory > 0};
+            .capacity_bytes = cluster->identities[i].mem_total_bytes,
+            .linear = laws->linear_memory > 0};
     for (int i = 0; i < cluster->n_gpus; i++)
         gpus->gpus[i].power_w = cluster->gpus[i]->idle_w;
     return 0;
