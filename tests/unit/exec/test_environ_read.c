@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Environments of processes, also where a read does not end: the linker puts open64 of this file in
- * front, which then opens a pipe that nothing is written to. */
+/* Environments of processes, also where a read does not end or shows nothing: the linker puts
+ * open64 of this file in front, which then opens a pipe. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,13 +18,24 @@
 #include "base/process.h"
 #include "exec/environ_read.h"
 
-static int silent = -1; /* to be read instead of a file */
+static enum { FROM_PROC, HANGS, SHOWS_NOTHING } kind;
+
+static int open_pipe(void)
+{
+    int ends[2];
+    if (pipe(ends) < 0)
+        return -1;
+    if (kind == SHOWS_NOTHING)
+        close(ends[1]);
+    return ends[0];
+}
 
 int __real_open64(const char *path, int flags, ...);
 int __wrap_open64(const char *path, int flags, ...);
 int __wrap_open64(const char *path, int flags, ...)
 {
-    return silent >= 0 && strstr(path, "/environ") ? silent : __real_open64(path, flags);
+    bool is_real = kind == FROM_PROC || !strstr(path, "/environ");
+    return is_real ? __real_open64(path, flags) : open_pipe();
 }
 
 static void test_reads_an_environment(void **state)
@@ -45,29 +56,21 @@ static void check_failure(pid_t pid, int result)
     assert_null(text);
 }
 
-/* A read that ends at once, as of a process whose memory the kernel cannot read. */
+/* Nothing is shown of a process whose memory the kernel cannot read. */
 static void test_nothing_is_not_an_environment(void **state)
 {
-    int ends[2];
-    assert_int_equal(pipe(ends), 0);
-    close(ends[1]);
-    silent = ends[0];
-    check_failure(getpid(), -ENODATA);
-    silent = -1;
-    close(ends[0]);
     check_failure(INT32_MAX, -ESRCH);
+    kind = SHOWS_NOTHING;
+    check_failure(getpid(), -ENODATA);
+    kind = FROM_PROC;
 }
 
 /* No child stays behind. */
 static void test_does_not_wait_for_ever(void **state)
 {
-    int ends[2];
-    assert_int_equal(pipe(ends), 0);
-    silent = ends[0];
+    kind = HANGS;
     check_failure(getpid(), -ETIMEDOUT);
-    silent = -1;
-    close(ends[0]);
-    close(ends[1]);
+    kind = FROM_PROC;
     assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
     assert_int_equal(errno, ECHILD);
 }
