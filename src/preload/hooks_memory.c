@@ -448,8 +448,8 @@ CUresult cuCtxCreate_v2(CUcontext *context, unsigned flags, CUdevice device)
     return r;
 }
 
-/* With the lock. A capture ends with the context of its stream. Which GPU a stream is on is not
- * noted: captures on other GPUs are forgotten, too, and an allocation may wait during them. */
+/* With the lock. A capture ends with the context of its stream. Which context a stream is of is not
+ * noted: captures in others are forgotten, too, and an allocation may wait during them. */
 static void forget_captures(struct process_state *state)
 {
     for (int i = 0; i < CAPTURES_MAX; i++)
@@ -466,6 +466,18 @@ CUresult cuDevicePrimaryCtxReset_v2(CUdevice device)
         ledger_remove_blocks_of(&state->ledger, device);
         forget_captures(state);
         process_publish(state, device);
+        futex_unlock(&state->lock);
+    }
+    return r;
+}
+
+CUresult cuCtxDestroy_v2(CUcontext context)
+{
+    CUresult r = HOOK_CALL(cuCtxDestroy_v2)(context);
+    struct process_state *state = process_state_peek();
+    if (r == CUDA_SUCCESS && state) {
+        futex_lock(&state->lock);
+        forget_captures(state);
         futex_unlock(&state->lock);
     }
     return r;

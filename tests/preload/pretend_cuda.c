@@ -171,6 +171,15 @@ CUresult cuDevicePrimaryCtxReset_v2(CUdevice device)
     return CUDA_SUCCESS;
 }
 
+EXPORT CUresult cuCtxDestroy_v2(CUcontext context);
+CUresult cuCtxDestroy_v2(CUcontext context)
+{
+    if (refuses())
+        return ERROR_INVALID_CONTEXT;
+    memset(captures, 0, sizeof(captures));
+    return CUDA_SUCCESS;
+}
+
 /* ---- blocks ---- */
 
 EXPORT CUresult cuMemAlloc_v2(CUdeviceptr *at, size_t bytes);

@@ -514,14 +514,14 @@ class Waiting(Preload):
             1500,
         )
 
-    def test_a_capture_ends_with_its_context(self):
+    def check_capture_ends_with(self, call):
         self.check_capture(
-            """
+            f"""
             os.environ["PRETEND_CUDA_REFUSES"] = "yes"
-            assert cuda.cuDevicePrimaryCtxReset_v2(0) == 201
+            assert {call} == 201
             del os.environ["PRETEND_CUDA_REFUSES"]
             alloc(2000)
-            assert cuda.cuDevicePrimaryCtxReset_v2(0) == 0
+            assert {call} == 0
             alloc(1500)
             assert cuda.cuStreamBeginCapture_v2(stream, 0) == 0
             alloc(1400)
@@ -531,6 +531,12 @@ class Waiting(Preload):
             1500,
             1300,
         )
+
+    def test_a_capture_ends_with_its_context(self):
+        self.check_capture_ends_with("cuda.cuDevicePrimaryCtxReset_v2(0)")
+
+    def test_a_capture_ends_with_a_context_that_is_destroyed(self):
+        self.check_capture_ends_with("cuda.cuCtxDestroy_v2(c.c_void_p(32))")
 
     def test_a_capture_goes_on_when_that_of_another_stream_is_ended(self):
         self.check_capture(
