@@ -612,6 +612,29 @@ class Counting(Preload):
         page = daemon.pages[program.pid]
         self.assertEqual((page.held(), page.peak()), (10 * MIB, 30 * MIB))
 
+    def test_blocks_go_with_the_context_that_is_destroyed(self):
+        daemon = self.start_daemon()
+        program = self.python(
+            """
+            init()
+            context = c.c_void_p()
+            assert cuda.cuCtxCreate_v2(c.byref(context), 0, 0) == 0
+            alloc(100)
+            assert cuda.cuCtxSetCurrent(None) == 0
+            alloc(20)
+            os.environ["PRETEND_CUDA_REFUSES"] = "yes"
+            say(cuda.cuCtxDestroy_v2(context)); input()
+            del os.environ["PRETEND_CUDA_REFUSES"]
+            say(cuda.cuCtxDestroy_v2(context))
+            """
+        )
+        self.assertEqual(program.stdout.readline(), "201\n")
+        page = daemon.pages[program.pid]
+        self.assertEqual(page.held(), 120 * MIB)
+        program.stdin.write("\n")
+        self.assertEqual(self.output(program), ["0"])
+        self.assertEqual((page.held(), page.peak()), (20 * MIB, 120 * MIB))
+
     def test_the_peak_of_a_killed_process_stays(self):
         daemon = self.start_daemon()
         program = self.python("init(); alloc(321); os.kill(os.getpid(), 9)")
