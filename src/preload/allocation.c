@@ -55,11 +55,7 @@ bool allocation_begin(
         return false;
     process_beat(state);
     know_uuid(state, device);
-    *wait = (struct memory_wait){.state = state,
-        .kind = kind,
-        .bytes = bytes,
-        .device = device,
-        .caller = caller,
-        .socket = -1};
+    *wait = (struct memory_wait){
+        .state = state, .kind = kind, .bytes = bytes, .device = device, .caller = caller};
     return true;
 }
