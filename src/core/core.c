@@ -11,7 +11,9 @@
  *   4. Judge dependencies on tasks that have ended (dependents.c), let tasks that may start now
  *      into their queue (eligible.c), record what users have used (users.c), if a period is over,
  *      and follow the schedule of first come, first served (fair_start.c).
- *   5. Schedule (schedule.c), if anything has changed that may let a task be placed.
+ *   5. Schedule (schedule.c), if anything has changed that may let a task be placed. Cancels come
+ *      one per step, and there may be 10,000: a cancel leaves the pass to the next step of another
+ *      kind, and the core wants a TICK at once.
  *
  * Every decision of 2 to 5 is itself an event. It goes through the same apply function and is left
  * as EFFECT_APPEND before the effects that depend on it (effects.c): the driver writes it to the
@@ -289,7 +291,7 @@ int64_t core_deadline_us(const struct core *core)
 {
     int64_t earliest = core_retry_us(core), preemption_us = next_preemption_us(core);
     int64_t slot_us = core_slot_deadline_us(core);
-    if (core->ended.n > 0 || core->is_fifo_long)
+    if (core->ended.n > 0 || core->is_fifo_long || core->is_pass_deferred)
         return 0;
     int64_t advance_us = core_advance_deadline_us(core, core->last_pass_us);
     earliest = advance_us < earliest ? advance_us : earliest;
@@ -403,6 +405,13 @@ static int update_fifo(struct core *core, const struct event *event, bool was_re
     return event->kind == EVENT_CANCEL ? 0 : core_update_fifo(core, 1, 0, event->time_us);
 }
 
+static int make_pass(struct core *core, int64_t now_us)
+{
+    core->pass_needed = core->is_pass_deferred = false;
+    core->last_pass_us = now_us;
+    return core_schedule(core, now_us);
+}
+
 int core_step(struct core *core, const struct event *event)
 {
     bool was_replayed = core->replayed;
@@ -424,11 +433,10 @@ int core_step(struct core *core, const struct event *event)
         r = core_record_usage(core, event->time_us);
     if (r == 0)
         r = update_fifo(core, event, was_replayed);
-    if (r == 0 && needs_pass(core, event)) {
-        core->pass_needed = false;
-        core->last_pass_us = event->time_us;
-        r = core_schedule(core, event->time_us);
-    }
+    if (r == 0 && event->kind == EVENT_CANCEL)
+        core->pass_needed = core->is_pass_deferred = true;
+    else if (r == 0 && needs_pass(core, event))
+        r = make_pass(core, event->time_us);
     return r;
 }
 
