@@ -207,7 +207,7 @@ struct process_job job_cache_find(struct job_cache *cache, pid_t pid, const char
 {
     struct job_entry *entry = &cache->entries[(size_t)pid % CACHE_SIZE];
     struct process_stat stat;
-    if (!process_read_stat(pid, &stat))
+    if (process_read_stat(pid, &stat) < 0)
         return (struct process_job){0};
     if (entry->pid != pid || entry->start_ticks != stat.start_ticks)
         *entry = (struct job_entry){.pid = pid, .start_ticks = stat.start_ticks};
