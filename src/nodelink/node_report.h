@@ -53,7 +53,7 @@ struct node_gpu {
     struct reading smact; /* 0 to 1 */
     struct reading power_w;
     char trouble[NODE_TEXT_SIZE]; /* why no job should start on it; "": nothing is wrong */
-    bool processes_known; /* are these all of them, and the job of each is known? */
+    bool processes_known;         /* are these all of them, and the job of each is known? */
     struct node_process *processes;
     size_t n_processes;
 };
