@@ -198,7 +198,7 @@ static void test_a_job_in_an_environment_is_a_claim(void **state)
     static const char claim[] = "SLURM_JOB_ID=12";
     struct job_cache *cache = job_cache_create();
     environment.text = claim;
-    environment.size = sizeof claim;
+    environment.size = strlen(claim);
     environment.result = environment.takes_us = environment.n_read = 0;
     for (int i = 0; i < 2; i++) {
         struct process_job found = job_cache_find(cache, getpid(), "n1");
