@@ -5,10 +5,9 @@
  * driver runs code in the process itself), and a query of the state hangs while a copy is under
  * way. A caller must survive both.
  */
-#include <stdio.h>
-#include <string.h>
 #include <time.h>
 
+#include "base/process.h"
 #include "emulator/cuda_interface.h"
 
 static void sleep_ms(void)
@@ -16,20 +15,10 @@ static void sleep_ms(void)
     nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
 }
 
-/* The state is the letter behind the name, which may have spaces and parentheses in it. */
 static bool is_stopped(int pid)
 {
-    char path[32], text[512];
-
-    snprintf(path, sizeof(path), "/proc/%d/stat", pid);
-    FILE *file = fopen(path, "re");
-    if (!file)
-        return false;
-    size_t n = fread(text, 1, sizeof(text) - 1, file);
-    fclose(file);
-    text[n] = '\0';
-    const char *behind_name = strrchr(text, ')');
-    return behind_name && strncmp(behind_name, ") T", 3) == 0;
+    struct process_stat stat;
+    return process_read_stat(pid, &stat) == 0 && stat.state == 'T';
 }
 
 /* Enters the world for a process that can answer. */

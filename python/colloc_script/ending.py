@@ -17,8 +17,22 @@ class _Ending:
     def __init__(self):
         self.folder = None
         self.error = None
-        self.exit = None  # why the script itself called sys.exit
+        self.exit = None  # the script's last call of sys.exit, an _Exit
         self.progress = None  # a function that returns why an orderly end is no result
+
+
+class _Exit:
+    """A call of sys.exit, and the script's own frame where it was then.
+
+    A script that catches SystemExit goes on, so that its frame moves. So it does in a `finally` of
+    the script's outermost code: such an exit is then not named.
+    """
+
+    def __init__(self, reason, frame):
+        self.reason, self.frame, self.place = reason, frame, frame and frame.f_lasti
+
+    def reason_of_end(self):
+        return self.reason if self.frame and self.frame.f_lasti == self.place else None
 
 
 _ENDING = _Ending()
@@ -71,7 +85,8 @@ def _at_exit():
     if _ENDING.error is not None:
         write(reason_of(_ENDING.error))
     elif _ENDING.progress is not None:
-        write(": ".join(filter(None, (_ENDING.exit, _ENDING.progress()))))
+        left = _ENDING.exit and _ENDING.exit.reason_of_end()
+        write(": ".join(filter(None, (left, _ENDING.progress()))))
 
 
 def _remember(original):
@@ -82,11 +97,23 @@ def _remember(original):
     return hook
 
 
+def _is_script(frame):
+    return frame.f_code.co_name == "<module>" and frame.f_globals.get("__name__") == "__main__"
+
+
+def _script_frame(frame):
+    """The frame of the script's outermost code; None: in a thread, which ends alone."""
+    while frame and not _is_script(frame):
+        frame = frame.f_back
+    return frame
+
+
 def _remember_exit(original):
     def leave(status=None):
         if status:
             text = f"sys.exit: {status}" if isinstance(status, str) else f"sys.exit({status})"
-            _ENDING.exit = _where(traceback.extract_stack()[:-1]) + text
+            place = _where(traceback.extract_stack()[:-1])
+            _ENDING.exit = _Exit(place + text, _script_frame(sys._getframe(1)))
         original(status)
 
     return leave

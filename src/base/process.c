@@ -97,11 +97,14 @@ int process_read_entry(pid_t pid, const char *name, size_t max, char **ret_text,
     return r == -ENOENT ? -ESRCH : r;
 }
 
-bool process_read_stat(pid_t pid, struct process_stat *ret_stat)
+int process_read_stat(pid_t pid, struct process_stat *ret_stat)
 {
-    char path[64], text[1024];
+    char path[64], text[1024]; /* chosen: the numbers up to field 24 have 500 bytes at most */
     snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
-    return file_read_start(path, text, sizeof text) > 0 && process_parse_stat(text, ret_stat) == 0;
+    ssize_t n = file_read_start(path, text, sizeof text);
+    if (n < 0)
+        return n == -ENOENT ? -ESRCH : (int)n;
+    return process_parse_stat(text, ret_stat);
 }
 
 const char *process_find_variable(const char *environment, size_t size, const char *name)
@@ -140,12 +143,7 @@ static int64_t age_of(unsigned long long start_ticks)
 static int read_stat(pid_t pid, struct process_facts *facts)
 {
     struct process_stat stat;
-    size_t size;
-    char *text;
-    int r = process_read_entry(pid, "stat", ENTRY_MAX, &text, &size);
-    if (r == 0)
-        r = process_parse_stat(text, &stat);
-    free(text);
+    int r = process_read_stat(pid, &stat);
     if (r < 0)
         return r;
     memcpy(facts->name, stat.name, sizeof facts->name);

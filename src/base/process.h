@@ -74,8 +74,12 @@ static inline bool process_has_ended(const struct process_stat *stat)
 int process_parse_stat(const char *text, struct process_stat *ret_stat);
 int process_parse_uid(const char *status, uid_t *ret_uid);
 
-/* Reads and parses /proc/PID/stat, without allocating. Returns false where that cannot be done, as
- * of a process that is gone. */
-bool process_read_stat(pid_t pid, struct process_stat *ret_stat);
+/*
+ * Reads and parses /proc/PID/stat, without allocating.
+ *
+ * Returns 0; -ESRCH: no such process, or it has just ended; -EPROTO: not in the format of proc(5);
+ * or another -errno, such as -EACCES: it is hidden.
+ */
+int process_read_stat(pid_t pid, struct process_stat *ret_stat);
 
 #endif

@@ -34,12 +34,7 @@ static const char *const profilers[] = {
 static int read_born(pid_t pid, uint64_t *ret_born)
 {
     struct process_stat stat;
-    size_t size;
-    char *text;
-    int r = process_read_entry(pid, "stat", STATUS_LIMIT, &text, &size);
-    if (r == 0)
-        r = process_parse_stat(text, &stat);
-    free(text);
+    int r = process_read_stat(pid, &stat);
     if (r == 0 && process_has_ended(&stat))
         r = -ESRCH;
     if (r == 0)

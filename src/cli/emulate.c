@@ -10,7 +10,6 @@
  */
 #include "cli/emulate.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <ftw.h>
 #include <limits.h>
@@ -26,9 +25,7 @@
 
 #include "base/array.h"
 #include "base/beside.h"
-#include "base/file.h"
 #include "base/process.h"
-#include "base/units.h"
 #include "cli/command.h"
 #include "cli/print.h"
 
@@ -141,27 +138,20 @@ static int wait_for_collocd(pid_t collocd, const sigset_t *signals)
     }
 }
 
-static bool is_child(const char *pid)
+static int kill_child(pid_t pid, void *context)
 {
-    char path[64], line[1024];
     struct process_stat stat;
-    snprintf(path, sizeof path, "/proc/%.20s/stat", pid);
-    return file_read_start(path, line, sizeof line) > 0 && process_parse_stat(line, &stat) == 0 &&
-           stat.parent == getpid();
+    if (process_read_stat(pid, &stat) == 0 && stat.parent == getpid())
+        kill(pid, SIGKILL);
+    return 0;
 }
 
 /* Kills all descendants. The children of a process that ends become children of this process. */
 static void end_children(void)
 {
-    do {
-        DIR *processes = opendir("/proc");
-        int64_t pid;
-        for (const struct dirent *entry; processes && (entry = readdir(processes));)
-            if (parse_int64(entry->d_name, 1, INT_MAX, &pid) == 0 && is_child(entry->d_name))
-                kill((pid_t)pid, SIGKILL);
-        if (processes)
-            closedir(processes);
-    } while (waitpid(-1, NULL, 0) > 0 || errno == EINTR);
+    do
+        process_walk(kill_child, NULL);
+    while (waitpid(-1, NULL, 0) > 0 || errno == EINTR);
 }
 
 /* This process stays as the parent of all: as subreaper it gets the orphans of collocd, too, and

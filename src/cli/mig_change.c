@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Changes the MIG instances of one GPU, after three checks: root, no task, no process.
+ * Changes the MIG instances of one GPU, after three checks: root, no task, no process. MPS servers
+ * that no task uses are ended before the last one (mig_mps.h).
  *
  * Between the check of the tasks and the change, milliseconds later, the daemon may place a task on
  * an instance that is about to be removed. That task is requeued, like any task whose instance was
@@ -15,6 +16,7 @@
 #include <unistd.h>
 
 #include "api/client.h"
+#include "cli/mig_mps.h"
 #include "cli/task_view.h"
 #include "gpu/mig.h"
 
@@ -88,6 +90,8 @@ int mig_change(const struct invocation *invocation, const struct mig_gpu *gpu,
     int r = geteuid() == 0 ? 0 : fault_set(fault, EPERM, "only root can change MIG instances");
     if (r == 0)
         r = check_tasks(invocation, gpu, fault);
+    if (r == 0)
+        mig_mps_release(invocation, gpu);
     if (r == 0)
         r = mig_check_idle(gpu, fault);
     return r < 0 ? r : mig_apply(gpu, plan, fault);

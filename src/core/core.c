@@ -11,7 +11,9 @@
  *   4. Judge dependencies on tasks that have ended (dependents.c), let tasks that may start now
  *      into their queue (eligible.c), record what users have used (users.c), if a period is over,
  *      and follow the schedule of first come, first served (fair_start.c).
- *   5. Schedule (schedule.c), if anything has changed that may let a task be placed.
+ *   5. Schedule (schedule.c), if anything has changed that may let a task be placed. Cancels come
+ *      one per step, and there may be 10,000: a cancel leaves the pass to the next step of another
+ *      kind, and the core wants a TICK at once.
  *
  * Every decision of 2 to 5 is itself an event. It goes through the same apply function and is left
  * as EFFECT_APPEND before the effects that depend on it (effects.c): the driver writes it to the
@@ -292,7 +294,7 @@ int64_t core_deadline_us(const struct core *core)
 {
     int64_t earliest = core_retry_us(core), preemption_us = next_preemption_us(core);
     int64_t slot_us = core_slot_deadline_us(core);
-    if (core->ended.n > 0 || core_is_fifo_marked(core))
+    if (core->ended.n > 0 || core_is_fifo_marked(core) || core->is_pass_deferred)
         return 0;
     int64_t advance_us = core_advance_deadline_us(core, core->last_pass_us);
     earliest = advance_us < earliest ? advance_us : earliest;
@@ -396,6 +398,25 @@ static bool needs_pass(const struct core *core, const struct event *event)
     return is_awaited && event->time_us - core->last_pass_us >= BACKFILL_PERIOD_US;
 }
 
+static int make_pass(struct core *core, int64_t now_us)
+{
+    core->pass_needed = core->is_pass_deferred = false;
+    core->last_pass_us = now_us;
+    return core_schedule(core, now_us);
+}
+
+/* Of many cancels only the last one is followed by a pass, in the next step. fair_start.c says why
+ * FIFO's schedule waits, too. */
+static int follow_up(struct core *core, const struct event *event)
+{
+    if (event->kind == EVENT_CANCEL) {
+        core->pass_needed = core->is_pass_deferred = true;
+        return 0;
+    }
+    int r = core_update_fifo(core, event->time_us);
+    return r == 0 && needs_pass(core, event) ? make_pass(core, event->time_us) : r;
+}
+
 int core_step(struct core *core, const struct event *event)
 {
     bool was_replayed = core->replayed;
@@ -415,13 +436,8 @@ int core_step(struct core *core, const struct event *event)
         r = core_record_usage_of(core, core_find_task(core, event->task)->uid, event->time_us);
     if (r == 0)
         r = core_record_usage(core, event->time_us);
-    if (r == 0 && event->kind != EVENT_CANCEL) /* fair_start.c says why */
-        r = core_update_fifo(core, event->time_us);
-    if (r == 0 && needs_pass(core, event)) {
-        core->pass_needed = false;
-        core->last_pass_us = event->time_us;
-        r = core_schedule(core, event->time_us);
-    }
+    if (r == 0)
+        r = follow_up(core, event);
     return r;
 }
 

@@ -664,10 +664,11 @@ static int http_start_mps(
     return mps_start_by_hand(daemon->mps, uid, gid, asker, fault);
 }
 
-static int http_stop_mps(void *context, uid_t uid, struct api_request *asker, struct fault *fault)
+static int http_stop_mps(
+    void *context, uid_t uid, const char *instance, struct api_request *asker, struct fault *fault)
 {
     struct daemon *daemon = context;
-    return mps_stop_by_hand(daemon->mps, uid, asker, fault);
+    return mps_stop_by_hand(daemon->mps, uid, instance, asker, fault);
 }
 
 static bool http_find_mps_group(void *context, uid_t uid, gid_t *ret_gid)

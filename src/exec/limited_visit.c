@@ -18,12 +18,20 @@ struct visitor {
     int answers;
 };
 
+/* A child that the kernel keeps must not keep the locks and sockets of the program. */
+static void close_all_but(int output)
+{
+    close_range(STDERR_FILENO + 1, (unsigned)output - 1, 0);
+    close_range((unsigned)output + 1, ~0U, 0);
+}
+
 _Noreturn static void make_visits(
     const struct limited_visit *visit, size_t first, int output, pid_t parent)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent)
         _exit(1);
+    close_all_but(output);
     for (size_t i = first; i < visit->n; i++) {
         char answer = visit->visit(visit->pids[i], visit->context);
         if (write(output, &answer, 1) != 1)

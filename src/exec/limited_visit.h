@@ -29,7 +29,7 @@ struct limited_visit {
     int limit_ms; /* for each */
 
     /* In the child, which is made by _Fork: where the caller has threads, it must not allocate. It
-     * may be killed at any moment. */
+     * may be killed at any moment. It has the standard descriptors and no others of the caller. */
     bool (*visit)(pid_t pid, void *context);
 
     /* In the caller, when one was skipped. */

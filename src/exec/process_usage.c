@@ -28,16 +28,13 @@
 static void add_stat(struct process_usage *usage, pid_t pid)
 {
     struct process_stat stat;
-    size_t size;
-    char *text;
-    int r = process_read_entry(pid, "stat", TEXT_MAX, &text, &size);
-    if (r == 0 && process_parse_stat(text, &stat) == 0) {
+    int r = process_read_stat(pid, &stat);
+    if (r == 0) {
         usage->cpu_s.value += (double)stat.cpu_ticks / (double)sysconf(_SC_CLK_TCK);
         usage->resident_bytes.value += (double)stat.resident_pages * (double)sysconf(_SC_PAGESIZE);
     } else if (r != -ESRCH) {
         usage->cpu_s.valid = usage->resident_bytes.valid = false;
     }
-    free(text);
 }
 
 /* The kernel shows it to root and to the process's user, but not of a process that changed its

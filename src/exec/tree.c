@@ -41,7 +41,7 @@ struct process_list {
 static bool read_process(pid_t pid, struct process *ret)
 {
     struct process_stat stat;
-    if (!process_read_stat(pid, &stat))
+    if (process_read_stat(pid, &stat) < 0)
         return false;
     *ret = (struct process){.pid = pid, .parent = stat.parent, .born = stat.start_ticks};
     return true;

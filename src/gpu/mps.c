@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/process.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "gpu/program.h"
@@ -40,18 +41,18 @@ static int find_program(char *path, size_t size, struct fault *fault)
     return MPS_NOT_INSTALLED;
 }
 
-/* Start of /proc/PID/stat of a control daemon; the kernel keeps 15 bytes of the name. */
-static bool names_live_daemon(const char *stat_line)
+/* By the line /proc/PID/stat; the kernel keeps 15 bytes of the name. */
+static bool names_live_daemon(const char *line)
 {
-    const char *name = strchr(stat_line, '(');
-    const char *state = strrchr(stat_line, ')');
-    return name && state && strncmp(name + 1, PROGRAM, 15) == 0 && state[1] == ' ' &&
-           !strchr("ZX", state[2]);
+    struct process_stat process;
+    return process_parse_stat(line, &process) == 0 && !process_has_ended(&process) &&
+           strncmp(process.name, PROGRAM, 15) == 0;
 }
 
+/* Line and owner by one descriptor: of one process, even if its number is used again meanwhile. */
 static bool is_control_daemon(pid_t pid, uid_t owner)
 {
-    char path[64], line[64] = "";
+    char path[64], line[1024] = "";
     struct stat status;
     snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
     int fd = open(path, O_RDONLY | O_CLOEXEC);

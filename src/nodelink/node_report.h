@@ -35,7 +35,7 @@ enum {
 struct node_process {
     pid_t pid;
     struct reading memory_bytes;
-    uint32_t job;    /* Slurm's id; 0: of no job */
+    uint32_t job;    /* Slurm's id; 0: of no job, or not known */
     bool is_claimed; /* only its environment names the job, which its user can set; */
     uid_t uid;       /* then: that user, "claimed_by" */
 };
@@ -53,7 +53,7 @@ struct node_gpu {
     struct reading smact; /* 0 to 1 */
     struct reading power_w;
     char trouble[NODE_TEXT_SIZE]; /* why no job should start on it; "": nothing is wrong */
-    bool processes_known;
+    bool processes_known;         /* are these all of them, and the job of each is known? */
     struct node_process *processes;
     size_t n_processes;
 };

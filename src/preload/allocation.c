@@ -9,6 +9,7 @@
 #include "preload/hook_table.h"
 
 typedef CUresult get_device(CUdevice *device);
+typedef CUresult get_context(CUcontext *context);
 typedef CUresult get_uuid(unsigned char *uuid, CUdevice device);
 
 int allocation_current_device(void)
@@ -16,6 +17,13 @@ int allocation_current_device(void)
     DRIVER(get_device, "cuCtxGetDevice");
     CUdevice device;
     return call && call(&device) == CUDA_SUCCESS ? device : -1;
+}
+
+uint64_t allocation_current_context(void)
+{
+    DRIVER(get_context, "cuCtxGetCurrent");
+    CUcontext context;
+    return call && call(&context) == CUDA_SUCCESS ? (uint64_t)(uintptr_t)context : 0;
 }
 
 static void read_uuid(unsigned char *ret_uuid, int device)
@@ -47,11 +55,7 @@ bool allocation_begin(
         return false;
     process_beat(state);
     know_uuid(state, device);
-    *wait = (struct memory_wait){.state = state,
-        .kind = kind,
-        .bytes = bytes,
-        .device = device,
-        .caller = caller,
-        .socket = -1};
+    *wait = (struct memory_wait){
+        .state = state, .kind = kind, .bytes = bytes, .device = device, .caller = caller};
     return true;
 }

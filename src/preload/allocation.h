@@ -8,6 +8,9 @@
 /* Returns the GPU of the current context, or -1. */
 int allocation_current_device(void);
 
+/* Returns the current context as a number, or 0. */
+uint64_t allocation_current_context(void);
+
 /*
  * Fills in `wait` for an allocation of `bytes` of the GPU `device`. `caller`: the code that called
  * the driver (CALLER).

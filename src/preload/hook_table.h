@@ -67,6 +67,7 @@
     HOOK(cuDevicePrimaryCtxRetain, "cuDevicePrimaryCtxRetain", 7000, 1)                            \
     HOOK(cuDevicePrimaryCtxReset_v2, "cuDevicePrimaryCtxReset", 11000, 1)                          \
     HOOK(cuCtxCreate_v2, "cuCtxCreate", 3020, 1)                                                   \
+    HOOK(cuCtxDestroy_v2, "cuCtxDestroy", 4000, 1)                                                 \
     HOOK(cuIpcGetMemHandle, "cuIpcGetMemHandle", 4010, 1)                                          \
     HOOK(cuIpcOpenMemHandle_v2, "cuIpcOpenMemHandle", 11000, 1)                                    \
     HOOK(cuStreamBeginCapture_v2, "cuStreamBeginCapture", 10010, 1)                                \
@@ -116,6 +117,7 @@ CUresult cuMemPoolDestroy(CUmemoryPool pool);
 CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device);
 CUresult cuDevicePrimaryCtxReset_v2(CUdevice device);
 CUresult cuCtxCreate_v2(CUcontext *context, unsigned flags, CUdevice device);
+CUresult cuCtxDestroy_v2(CUcontext context);
 CUresult cuIpcGetMemHandle(void *handle, CUdeviceptr at);
 CUresult cuStreamBeginCapture_v2(CUstream stream, int mode);
 CUresult cuStreamBeginCapture_v2_ptsz(CUstream stream, int mode);

@@ -103,19 +103,21 @@ static bool is_over_cap(struct memory_wait *wait, uint64_t fresh_bytes)
     MEMORY_WAIT_TRY(                                                                               \
         RESULT, WAIT, is_over_cap(WAIT, FRESH_BYTES) ? CUDA_ERROR_OUT_OF_MEMORY : (CALL))
 
-static void add_block(struct process_state *state, CUdeviceptr at, uint64_t bytes, int device)
+static void add_block(struct process_state *state, CUdeviceptr at, const struct ledger_block *block)
 {
     futex_lock(&state->lock);
-    ledger_add_block(&state->ledger, at, bytes, device);
-    process_publish(state, device);
+    ledger_add_block(&state->ledger, at, block);
+    process_publish(state, block->device);
     futex_unlock(&state->lock);
 }
 
 static void count_block(struct memory_wait *wait, CUresult r, CUdeviceptr at, uint64_t bytes)
 {
     memory_wait_end(wait, r == CUDA_SUCCESS);
-    if (r == CUDA_SUCCESS)
-        add_block(wait->state, at, bytes, wait->device);
+    if (r != CUDA_SUCCESS)
+        return;
+    const struct ledger_block block = {bytes, allocation_current_context(), wait->device};
+    add_block(wait->state, at, &block);
 }
 
 static void set_flag(enum preload_flag flag)
@@ -164,8 +166,7 @@ CUresult cuMemAllocManaged(CUdeviceptr *at, size_t bytes, unsigned flags)
 struct freed_block {
     struct process_state *state; /* NULL: it was not counted, as memory of a pool */
     CUdeviceptr at;
-    uint64_t bytes;
-    int device;
+    struct ledger_block counted;
 };
 
 /* Forgotten first: once it is free, another thread may get the same address. */
@@ -176,10 +177,9 @@ static struct freed_block begin_free(CUdeviceptr at)
     if (!state)
         return block;
     futex_lock(&state->lock);
-    block.bytes = ledger_remove_block(&state->ledger, at, &block.device);
-    if (block.bytes) {
+    if (ledger_remove_block(&state->ledger, at, &block.counted)) {
         block.state = state;
-        process_publish(state, block.device);
+        process_publish(state, block.counted.device);
     }
     futex_unlock(&state->lock);
     return block;
@@ -188,7 +188,7 @@ static struct freed_block begin_free(CUdeviceptr at)
 static CUresult end_free(CUresult r, const struct freed_block *block)
 {
     if (r != CUDA_SUCCESS && block->state)
-        add_block(block->state, block->at, block->bytes, block->device);
+        add_block(block->state, block->at, &block->counted);
     return r;
 }
 
@@ -448,8 +448,8 @@ CUresult cuCtxCreate_v2(CUcontext *context, unsigned flags, CUdevice device)
     return r;
 }
 
-/* With the lock. A capture ends with the context of its stream. Which GPU a stream is on is not
- * noted: captures on other GPUs are forgotten, too, and an allocation may wait during them. */
+/* With the lock. A capture ends with the context of its stream. Which context a stream is of is not
+ * noted: captures in others are forgotten, too, and an allocation may wait during them. */
 static void forget_captures(struct process_state *state)
 {
     for (int i = 0; i < CAPTURES_MAX; i++)
@@ -463,9 +463,23 @@ CUresult cuDevicePrimaryCtxReset_v2(CUdevice device)
     struct process_state *state = process_state_peek();
     if (r == CUDA_SUCCESS && state && device >= 0 && device < PRELOAD_DEVICES_MAX) {
         futex_lock(&state->lock);
-        ledger_remove_blocks_of(&state->ledger, device);
+        ledger_remove_blocks_of_device(&state->ledger, device);
         forget_captures(state);
         process_publish(state, device);
+        futex_unlock(&state->lock);
+    }
+    return r;
+}
+
+CUresult cuCtxDestroy_v2(CUcontext context)
+{
+    CUresult r = HOOK_CALL(cuCtxDestroy_v2)(context);
+    struct process_state *state = process_state_peek();
+    if (r == CUDA_SUCCESS && state) {
+        futex_lock(&state->lock);
+        ledger_remove_blocks_of_context(&state->ledger, (uint64_t)(uintptr_t)context);
+        forget_captures(state);
+        publish_all(state);
         futex_unlock(&state->lock);
     }
     return r;

@@ -14,7 +14,7 @@ enum entry_kind { ENTRY_NONE, ENTRY_BLOCK, ENTRY_HANDLE, ENTRY_MAPPING };
 struct ledger_entry {
     uint64_t key; /* an address or a handle */
     uint64_t bytes;
-    uint64_t handle; /* of a mapping */
+    uint64_t owner; /* of a mapping: its handle; of a block: its context, or 0 */
     uint32_t references;
     uint8_t kind;
     uint8_t device;
@@ -122,34 +122,63 @@ static uint64_t forget_memory(struct ledger *ledger, struct ledger_entry *entry,
     return bytes;
 }
 
-void ledger_add_block(struct ledger *ledger, uint64_t address, uint64_t bytes, int device)
+void ledger_add_block(struct ledger *ledger, uint64_t address, const struct ledger_block *block)
 {
-    if (!knows_device(ledger, device))
+    if (!knows_device(ledger, block->device))
         return;
     ledger_remove_block(ledger, address, NULL);
-    if (add_entry(ledger,
-            (struct ledger_entry){
-                .key = address, .bytes = bytes, .kind = ENTRY_BLOCK, .device = (uint8_t)device}))
-        add_held_bytes(ledger, device, bytes);
+    if (add_entry(ledger, (struct ledger_entry){.key = address,
+                              .bytes = block->bytes,
+                              .owner = block->context,
+                              .kind = ENTRY_BLOCK,
+                              .device = (uint8_t)block->device}))
+        add_held_bytes(ledger, block->device, block->bytes);
 }
 
-uint64_t ledger_remove_block(struct ledger *ledger, uint64_t address, int *ret_device)
+bool ledger_remove_block(struct ledger *ledger, uint64_t address, struct ledger_block *ret_block)
 {
     struct ledger_entry *entry = find_entry(ledger, ENTRY_BLOCK, address);
-    return entry ? forget_memory(ledger, entry, ret_device) : 0;
+    if (!entry)
+        return false;
+    if (ret_block)
+        *ret_block = (struct ledger_block){entry->bytes, entry->owner, entry->device};
+    forget_memory(ledger, entry, NULL);
+    return true;
+}
+
+static bool is_of_device(const struct ledger_entry *block, uint64_t device)
+{
+    return block->device == device;
+}
+
+static bool is_of_context(const struct ledger_entry *block, uint64_t context)
+{
+    return block->owner == context;
 }
 
 /* The hole may be filled by a later entry, so its place is looked at again. */
-void ledger_remove_blocks_of(struct ledger *ledger, int device)
+static void remove_blocks(struct ledger *ledger,
+    bool (*is_of)(const struct ledger_entry *block, uint64_t owner), uint64_t owner)
 {
     size_t i = 0;
     while (i < ledger->capacity) {
-        const struct ledger_entry *entry = &ledger->entries[i];
-        if (entry->kind == ENTRY_BLOCK && entry->device == device)
-            ledger_remove_block(ledger, entry->key, NULL);
+        struct ledger_entry *entry = &ledger->entries[i];
+        if (entry->kind == ENTRY_BLOCK && is_of(entry, owner))
+            forget_memory(ledger, entry, NULL);
         else
             i++;
     }
+}
+
+void ledger_remove_blocks_of_device(struct ledger *ledger, int device)
+{
+    remove_blocks(ledger, is_of_device, (uint64_t)device);
+}
+
+void ledger_remove_blocks_of_context(struct ledger *ledger, uint64_t context)
+{
+    if (context)
+        remove_blocks(ledger, is_of_context, context);
 }
 
 void ledger_add_handle(struct ledger *ledger, uint64_t handle, uint64_t bytes, int device)
@@ -188,14 +217,14 @@ void ledger_map(struct ledger *ledger, uint64_t address, uint64_t bytes, uint64_
         return;
     if (add_entry(
             ledger, (struct ledger_entry){
-                        .key = address, .bytes = bytes, .handle = handle, .kind = ENTRY_MAPPING}))
+                        .key = address, .bytes = bytes, .owner = handle, .kind = ENTRY_MAPPING}))
         ledger_retain_handle(ledger, handle);
 }
 
 /* Forgets a mapping and its reference of the handle. */
 static void forget_mapping(struct ledger *ledger, struct ledger_entry *mapping)
 {
-    uint64_t handle = mapping->handle;
+    uint64_t handle = mapping->owner;
     erase_entry(ledger, mapping);
     ledger_release_handle(ledger, handle, NULL);
 }

@@ -30,20 +30,29 @@ struct ledger {
     } devices[PRELOAD_DEVICES_MAX];
 };
 
+struct ledger_block {
+    uint64_t bytes;
+    uint64_t context; /* in which it was allocated; 0: not known */
+    int device;
+};
+
 /* Counts a block. One of the same address is forgotten first: its free was not seen. */
-void ledger_add_block(struct ledger *ledger, uint64_t address, uint64_t bytes, int device);
+void ledger_add_block(struct ledger *ledger, uint64_t address, const struct ledger_block *block);
 
 /*
  * Forgets a block.
  *
- * ret_device: may be NULL.
+ * ret_block: what it was; may be NULL.
  *
- * Returns its bytes, or 0 when it is not known.
+ * Returns false when it is not known.
  */
-uint64_t ledger_remove_block(struct ledger *ledger, uint64_t address, int *ret_device);
+bool ledger_remove_block(struct ledger *ledger, uint64_t address, struct ledger_block *ret_block);
 
-/* Forgets all blocks of a device: its context is gone. */
-void ledger_remove_blocks_of(struct ledger *ledger, int device);
+/* Forgets all blocks of a device: its primary context was reset. */
+void ledger_remove_blocks_of_device(struct ledger *ledger, int device);
+
+/* Forgets all blocks of a context: it was destroyed. */
+void ledger_remove_blocks_of_context(struct ledger *ledger, uint64_t context);
 
 /* Counts physical memory with one reference. */
 void ledger_add_handle(struct ledger *ledger, uint64_t handle, uint64_t bytes, int device);

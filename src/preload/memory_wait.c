@@ -7,8 +7,6 @@
 #include <link.h>
 #include <poll.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include "preload/connection.h"
 #include "preload/failure_round.h"
@@ -18,6 +16,8 @@ enum {
     ANSWER_MS = 3000,
     /* Without a daemon, which may be restarting, the allocation is tried again so often. */
     LONE_TRY_MS = 1000,
+    /* Chosen: if the program takes our descriptor, poll waits for another file. */
+    POLL_MS = 1000,
 };
 
 /* No daemon can make a thread wait longer: a day. */
@@ -80,33 +80,28 @@ static bool may_wait(struct memory_wait *wait)
 
 /* ---- the wait ---- */
 
-/* A process that was forked during the wait has the descriptor too: closing ours would not end the
- * connection. */
 static void disconnect_daemon(struct memory_wait *wait)
 {
-    if (wait->socket >= 0) {
-        shutdown(wait->socket, SHUT_RDWR);
-        close(wait->socket);
-    }
-    wait->socket = -1;
+    connection_close(wait->daemon);
+    wait->daemon = NULL;
 }
 
 static bool send_question(struct memory_wait *wait)
 {
     struct preload_message question = preload_message_of(PRELOAD_WAIT);
     struct process_state *state = wait->state;
-    if (wait->socket < 0)
-        wait->socket = connection_open();
-    if (wait->socket < 0)
+    if (!wait->daemon)
+        wait->daemon = connection_open();
+    if (!wait->daemon)
         return false;
     question.reason = (uint8_t)wait->reason;
     question.bytes = wait->bytes;
     question.ordinal = (uint32_t)wait->device;
     question.held_bytes = state->ledger.devices[wait->device].held_bytes;
     memcpy(question.gpu_uuid, state->uuids[wait->device], sizeof(question.gpu_uuid));
-    if (!connection_send(wait->socket, &question))
+    if (!connection_send(wait->daemon, &question))
         disconnect_daemon(wait);
-    return wait->socket >= 0;
+    return wait->daemon;
 }
 
 /* Milliseconds until the deadline; before the daemon gave one, until it must have answered. */
@@ -144,7 +139,7 @@ static enum word wait_for_word(struct memory_wait *wait)
     for (;;) {
         struct preload_message answer;
         int left = left_ms(wait);
-        int r = connection_receive(wait->socket, left, &answer, NULL);
+        int r = connection_receive(wait->daemon, left < POLL_MS ? left : POLL_MS, &answer, NULL);
         if (r < 0)
             return wait_alone(wait) ? WORD_RETRY : WORD_NONE;
         if (r == 1 && answer.kind == PRELOAD_RETRY)

@@ -34,9 +34,9 @@ struct memory_wait {
     int device;
     void *caller;   /* the code that called the driver */
     bool lifts_cap; /* the time limit passed, the daemon ended, or a capture: the driver decides */
-    int socket;     /* -1: none now */
-    uint64_t since_ms;    /* 0: it has not waited */
-    uint64_t deadline_ms; /* as the daemon said last */
+    struct connection *daemon; /* NULL: none now */
+    uint64_t since_ms;         /* 0: it has not waited */
+    uint64_t deadline_ms;      /* as the daemon said last */
 };
 
 /*

@@ -34,7 +34,8 @@ enum preload_flag {
     PRELOAD_USES_MANAGED = 1 << 0, /* managed (unified) memory */
     PRELOAD_USES_IPC = 1 << 1,     /* memory shared with another process */
     PRELOAD_USES_POOLS = 1 << 2,   /* stream-ordered allocations */
-    PRELOAD_INCOMPLETE = 1 << 3,   /* something could not be counted: the numbers are too low */
+    PRELOAD_INCOMPLETE = 1 << 3,   /* something could not be counted: the numbers are too low, and
+                                      the daemon takes no peak from them */
     PRELOAD_COUNTS_CALLS = 1 << 4, /* the library sets `called` */
 };
 

@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -104,52 +103,40 @@ static void take_page(struct process_state *state, int fd)
 
 /* ---- the connection ---- */
 
-/* The kernel's own number of a socket; 0: the descriptor is something else by now. */
-static uint64_t cookie_of(int fd)
+static void hang_up(struct process_state *state)
 {
-    uint64_t cookie = 0;
-    socklen_t size = sizeof(cookie);
-    return getsockopt(fd, SOL_SOCKET, SO_COOKIE, &cookie, &size) == 0 ? cookie : 0;
+    connection_close(state->daemon);
+    state->daemon = NULL;
 }
 
 static void say_hello(struct process_state *state)
 {
     struct preload_message hello = preload_message_of(PRELOAD_HELLO);
     state->hello_ms = coarse_ms();
-    state->socket = connection_open();
-    if (state->socket < 0)
-        return;
-    state->socket_cookie = cookie_of(state->socket);
-    if (!connection_send(state->socket, &hello)) {
-        close(state->socket);
-        state->socket = -1;
-    }
+    state->daemon = connection_open();
+    if (state->daemon && !connection_send(state->daemon, &hello))
+        hang_up(state);
 }
 
-/* Whether the connection is still there: a WELCOME that came is taken. */
-static bool listen_to(struct process_state *state, int ms)
+/* Takes a WELCOME that came, and hangs up when the connection is no longer there. */
+static void listen_to_daemon(struct process_state *state, int ms)
 {
     struct preload_message message;
-    int page = -1;
-    int r = connection_receive(state->socket, ms, &message, &page);
+    int page;
+    int r = state->daemon ? connection_receive(state->daemon, ms, &message, &page) : 0;
     if (r == 1 && message.kind == PRELOAD_WELCOME && page >= 0)
         take_page(state, page);
-    return r >= 0;
+    if (r < 0)
+        hang_up(state);
 }
 
 void process_renew_connection(struct process_state *state)
 {
-    if (state->socket >= 0 && cookie_of(state->socket) != state->socket_cookie)
-        state->socket = -1; /* the program closed it; the number may be another file's now */
-    if (state->socket >= 0 && !listen_to(state, 0)) {
-        close(state->socket);
-        state->socket = -1;
-    }
-    if (state->socket >= 0 || coarse_ms() - state->hello_ms < HELLO_AGAIN_MS)
+    listen_to_daemon(state, 0);
+    if (state->daemon || coarse_ms() - state->hello_ms < HELLO_AGAIN_MS)
         return;
     say_hello(state);
-    if (state->socket >= 0)
-        listen_to(state, WELCOME_AGAIN_MS);
+    listen_to_daemon(state, WELCOME_AGAIN_MS);
 }
 
 bool process_is_due(_Atomic uint64_t *last_ms, uint64_t period_ms)
@@ -182,10 +169,7 @@ static bool begin_state(struct process_state *state)
     call_stubs_use(page);
     connection_read_environment();
     say_hello(state);
-    if (state->socket >= 0 && !listen_to(state, WELCOME_WAIT_MS)) {
-        close(state->socket);
-        state->socket = -1;
-    }
+    listen_to_daemon(state, WELCOME_WAIT_MS);
     return true;
 }
 

@@ -36,9 +36,8 @@ struct process_state {
     void *captured[CAPTURES_MAX]; /* their CUstream; NULL: unused */
     unsigned char uuids[PRELOAD_DEVICES_MAX][16];
     _Atomic uint32_t known_uuids; /* a bit for each that was read */
-    int socket;                   /* the connection to the daemon; -1: none */
-    uint64_t socket_cookie; /* the program may close our descriptor and get its number again */
-    uint64_t hello_ms;      /* when the last HELLO was sent */
+    struct connection *daemon;    /* NULL: none */
+    uint64_t hello_ms;            /* when the last HELLO was sent */
 };
 
 /*

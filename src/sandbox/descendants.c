@@ -6,19 +6,16 @@
  */
 #include "sandbox/descendants.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/array.h"
-#include "base/file.h"
+#include "base/process.h"
 
 struct process {
     pid_t pid, parent;
@@ -31,42 +28,23 @@ struct process_table {
     size_t n, capacity;
 };
 
-/* Reads /proc/PID/stat: the name in parentheses may hold any byte. Returns false when the process
- * is gone. */
-static bool read_process(const char *pid, struct process *ret)
+/* Without memory for it, the walk ends: the table has what was read so far. */
+static int add_process(pid_t pid, void *context)
 {
-    char path[64], stat[1024];
-    snprintf(path, sizeof path, "/proc/%.20s/stat", pid);
-    FILE *file = fopen(path, "re");
-    size_t n = file ? fread(stat, 1, sizeof stat - 1, file) : 0;
-    if (file)
-        fclose(file);
-    stat[n] = '\0';
-    const char *rest = strrchr(stat, ')');
-    long long parent, pages;
-    /* fields 4 (parent) and 24 (resident pages) of proc(5) */
-    if (!rest || sscanf(rest + 1,
-                     " %*c %lld %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s "
-                     "%*s %*s %*s %lld",
-                     &parent, &pages) != 2)
-        return false;
-    *ret = (struct process){
-        (pid_t)strtol(pid, NULL, 10), (pid_t)parent, pages * sysconf(_SC_PAGESIZE), false};
-    return true;
+    struct process_table *table = context;
+    struct process_stat stat;
+    if (process_read_stat(pid, &stat) < 0)
+        return 0;
+    const struct process row = {.pid = pid,
+        .parent = stat.parent,
+        .resident_bytes = (int64_t)stat.resident_pages * sysconf(_SC_PAGESIZE)};
+    return ARRAY_APPEND(table->rows, table->n, table->capacity, row);
 }
 
 static struct process_table read_table(void)
 {
     struct process_table table = {0};
-    struct process row;
-    DIR *folder = opendir("/proc");
-    for (struct dirent *entry; folder && (entry = readdir(folder));)
-        if (entry->d_name[0] >= '1' && entry->d_name[0] <= '9' &&
-            read_process(entry->d_name, &row) &&
-            ARRAY_APPEND(table.rows, table.n, table.capacity, row) < 0)
-            break; /* no memory: what was read so far */
-    if (folder)
-        closedir(folder);
+    process_walk(add_process, &table);
     return table;
 }
 

@@ -223,9 +223,11 @@ static void carry_out(struct sim *sim, const struct effect *effect)
     }
 }
 
-static int schedule_tick(struct sim *sim)
+/* Of a simulation without limits, only a cancel leaves something to a tick. */
+static int schedule_tick(struct sim *sim, const struct event *after)
 {
-    int64_t deadline_us = sim->has_limits ? core_deadline_us(sim->core) : TIME_NEVER;
+    bool has_deadlines = sim->has_limits || after->kind == EVENT_CANCEL;
+    int64_t deadline_us = has_deadlines ? core_deadline_us(sim->core) : TIME_NEVER;
     if (deadline_us == TIME_NEVER || deadline_us >= sim->tick_us)
         return 0;
     sim->tick_us = deadline_us;
@@ -252,7 +254,7 @@ int sim_step(struct sim *sim, const struct event *event)
     sim->idle_ticks = is_idle ? sim->idle_ticks + 1 : 0;
     for (int i = 0; i < n; i++)
         carry_out(sim, &effects[i]);
-    return r < 0 ? r : schedule_tick(sim);
+    return r < 0 ? r : schedule_tick(sim, event);
 }
 
 /* Steps the core or wakes the world. The slot is copied first: what follows may reuse it. */

@@ -280,7 +280,7 @@ static double submit_known(struct core *core, uint64_t id)
 }
 
 /* Tasks of known time. Each that is cancelled gives its time back, at the TICK after it
- * (core/fair_start.c). */
+ * (core/fair_start.c), which also makes the pass. */
 static void known_times(bool preempt)
 {
     struct core *core = make_core(&predictive);
@@ -296,6 +296,11 @@ static void known_times(bool preempt)
     }
     report(preempt ? "a submission behind 10,000 tasks, preemption"
                    : "a submission behind 10,000 tasks of known time",
+        &predictive, STEPS);
+    for (uint64_t i = 0; i < STEPS; i++)
+        took[i] = input(core, EVENT_CANCEL, TASKS / 2 + i);
+    report(preempt ? "a cancel among 10,000 tasks, preemption"
+                   : "a cancel among 10,000 tasks of known time",
         &predictive, STEPS);
     for (uint64_t i = 0; i < STEPS; i++) {
         input(core, EVENT_CANCEL, TASKS / 4 + i);

@@ -350,6 +350,10 @@ def measure_people(build):
             submit_as(daemon, FIRST_UID + 1, TASKS_OF_USER),
         )
         row("collocd with these, resident", "MiB", "median < 60", daemon.resident_mib()[0])
+        busy_s = daemon.activity()[0]
+        took_ms = daemon.time_ms("src/cli/colloc", "cancel", str(queued + 1))
+        row(f"the cancel of the array of {QUEUED:,}", "ms", "", took_ms)
+        row("the same: processor time of collocd", "ms", "", (daemon.activity()[0] - busy_s) * 1e3)
 
 
 def measure_idle(build):

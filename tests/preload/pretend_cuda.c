@@ -38,10 +38,13 @@ enum {
 static struct pretend_gpu *gpu;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static uint64_t next_address = UINT64_C(0x7f0000000000), free_address; /* the last; 0: none */
+static uintptr_t n_contexts;
+static CUcontext current; /* of all threads; NULL: the primary one */
 static struct block {
     uint64_t at, bytes;
     int references; /* of physical memory; a block has one */
     uint64_t mapped_at;
+    CUcontext context;
 } blocks[BLOCKS_MAX];
 static uint64_t pool_reserved, pool_high, pool_used;
 static struct capture {
@@ -79,7 +82,7 @@ static CUresult take_block(uint64_t *ret_at, uint64_t bytes)
     struct block *block = find_block(0);
     CUresult r = !gpu ? ERROR_INVALID_CONTEXT : !block ? CUDA_ERROR_OUT_OF_MEMORY : take(bytes);
     if (r == CUDA_SUCCESS) {
-        *block = (struct block){free_address ? free_address : next_address, bytes, 1, 0};
+        *block = (struct block){free_address ? free_address : next_address, bytes, 1, 0, current};
         if (!free_address)
             next_address += (bytes + 0x1fffff) / 0x200000 * 0x200000;
         free_address = 0;
@@ -166,6 +169,41 @@ CUresult cuDevicePrimaryCtxReset_v2(CUdevice device)
         return ERROR_INVALID_CONTEXT;
     for (int i = 0; i < BLOCKS_MAX; i++)
         if (blocks[i].at)
+            release_block(blocks[i].at);
+    memset(captures, 0, sizeof(captures));
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuCtxCreate_v2(CUcontext *context, unsigned flags, CUdevice device);
+CUresult cuCtxCreate_v2(CUcontext *context, unsigned flags, CUdevice device)
+{
+    CUresult r = gpu ? take(gpu->context_bytes) : 100;
+    if (r == CUDA_SUCCESS)
+        *context = current = (CUcontext)(++n_contexts << 12);
+    return r;
+}
+
+EXPORT CUresult cuCtxGetCurrent(CUcontext *context);
+CUresult cuCtxGetCurrent(CUcontext *context)
+{
+    *context = current ? current : (CUcontext)gpu;
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuCtxSetCurrent(CUcontext context);
+CUresult cuCtxSetCurrent(CUcontext context)
+{
+    current = context;
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuCtxDestroy_v2(CUcontext context);
+CUresult cuCtxDestroy_v2(CUcontext context)
+{
+    if (refuses())
+        return ERROR_INVALID_CONTEXT;
+    for (int i = 0; i < BLOCKS_MAX; i++)
+        if (blocks[i].at && blocks[i].context == context)
             release_block(blocks[i].at);
     memset(captures, 0, sizeof(captures));
     return CUDA_SUCCESS;

@@ -8,7 +8,7 @@ import socketserver
 import threading
 import unittest
 
-from daemon_case import DaemonCase, is_alive, processes_with, until
+from daemon_case import DaemonCase, is_alive, until
 
 ROOT = os.geteuid() == 0
 
@@ -219,18 +219,30 @@ class Mig(DaemonCase):
         self.wait(busy, "CANCELLED")
 
     @unittest.skipUnless(ROOT, "root only")
-    def test_an_unused_mps_server_is_in_the_way_until_it_ends(self):
+    def test_an_unused_mps_server_is_ended_first(self):
         self.restart(sharing="mps", mps_linger="1h", gpus="0:0,0:1,0:2")
         task = self.train(2000, 1e6)
         until(lambda: "(MPS)" in self.output(task), "a client of MPS")
         self.act("cancel", task)
         self.wait(task, "CANCELLED")
+        (daemon,) = self.get("/v1/mps")["daemons"]
+        self.assertEqual((daemon["state"], daemon["tasks"]), ("running", 0))
+        self.assertIn("Done.", self.mig("reset", "0", "--yes"))
+        self.wait_instances()
+        self.assertEqual(self.get("/v1/mps")["daemons"][0]["state"], "stopped")
+
+    @unittest.skipUnless(ROOT, "root only")
+    def test_an_mps_server_without_its_collocd_is_in_the_way(self):
+        self.restart(sharing="mps", mps_linger="1h", gpus="0:0,0:1,0:2")
+        task = self.train(2000, 1e6)
+        until(lambda: "(MPS)" in self.output(task), "a client of MPS")
+        self.act("cancel", task)
+        self.wait(task, "CANCELLED")
+        self.stop(signal.SIGKILL)
         refusal = self.mig("reset", "0", "--yes", code=1)
         self.assertRegex(refusal, r"the MPS server \d+ uses GPU 0:\d: collocd stops its own")
-        self.stop()  # which ends control daemons without tasks
-        until(lambda: not processes_with(self.folder), "the end of the MPS server")
-        self.assertIn("Done.", self.mig("reset", "0", "--yes"))
         self.start()
+        self.assertIn("Done.", self.mig("reset", "0", "--yes"))
 
     @unittest.skipUnless(ROOT, "root only")
     def test_what_a_daemon_does_not_say_is_not_nothing(self):

@@ -49,6 +49,10 @@ def unmap(at, mib):
     return cuda.cuMemUnmap(c.c_uint64(at), c.c_size_t(mib * MIB))
 def release(handle):
     return cuda.cuMemRelease(c.c_uint64(handle))
+def sockets():
+    names = {fd: os.path.join("/proc/self/fd", fd) for fd in os.listdir("/proc/self/fd")}
+    return [int(fd) for fd, name in names.items()
+            if os.path.islink(name) and os.readlink(name).startswith("socket:")]
 def alloc_async(mib):
     at = c.c_uint64()
     return cuda.cuMemAllocAsync(c.byref(at), c.c_size_t(mib * MIB), None)
@@ -211,6 +215,73 @@ class Found(Preload):
         self.assertNotIn("NEEDED", text)
         text = subprocess.run(["readelf", "-VW", LIBRARY], capture_output=True, text=True).stdout
         self.assertNotIn("GLIBC", text)
+
+
+class Connections(Preload):
+    def test_a_descriptor_that_the_program_took_is_its_own(self):
+        """It closes all, as a program that becomes a daemon, and gets their numbers again."""
+        daemon = self.start_daemon()
+        self.gpu.set("used", 900 * MIB)
+        program = self.python(
+            """
+            import socket
+            init()
+            thread = threading.Thread(target=lambda: say(alloc(200)[0]))
+            thread.start()
+            input()
+            theirs = sockets()
+            here, there = socket.socketpair()
+            for fd in theirs: os.dup2(here.fileno(), fd)
+            say(len(theirs))
+            thread.join()
+            while len(sockets()) < len(theirs) + 3:  # the new connection of the process
+                free(alloc(1)[1])
+                time.sleep(0.05)
+            there.setblocking(False)
+            try:
+                say("got", len(there.recv(256)))
+            except BlockingIOError:
+                say("nothing")
+            here.close()
+            for fd in theirs: os.fstat(fd)
+            there.send(b"x")  # the library has not shut it down
+            """
+        )
+        daemon.answer(self.wait_for_wait(), pd.RETRY)
+        wait = self.wait_for_wait(2)  # it has read the bound
+        program.stdin.write("\n")
+        program.stdin.flush()
+        self.assertEqual(program.stdout.readline(), "2\n")
+        daemon.answer(wait, pd.RETRY)
+        wait = self.wait_for_wait(3)
+        self.gpu.set("used", 0)
+        daemon.answer(wait, pd.RETRY)
+        self.assertEqual(self.output(program), ["0", "nothing"])
+
+    def test_a_child_has_none_of_its_parent(self):
+        """Also not that of a thread that waits. The daemon sees the end of the parent."""
+        daemon = self.start_daemon()
+        self.gpu.set("used", 900 * MIB)
+        program = self.python(
+            """
+            init()
+            threading.Thread(target=lambda: say(alloc(200)[0])).start()
+            input()
+            before = len(sockets())
+            if os.fork() == 0:  # a worker of a DataLoader
+                say(before, len(sockets()))
+                sys.stdin.read()
+                os._exit(0)
+            """
+        )
+        self.wait_for_wait()
+        program.stdin.write("\n")
+        program.stdin.flush()
+        self.assertEqual(program.stdout.readline(), "2 0\n")
+        os.kill(program.pid, signal.SIGKILL)
+        daemon.wait_until(lambda: not daemon.connections)
+        program.stdin.close()  # the child ends
+        self.assertEqual(program.stdout.read(), "")
 
 
 class Code(Preload):
@@ -514,14 +585,14 @@ class Waiting(Preload):
             1500,
         )
 
-    def test_a_capture_ends_with_its_context(self):
+    def check_capture_ends_with(self, call):
         self.check_capture(
-            """
+            f"""
             os.environ["PRETEND_CUDA_REFUSES"] = "yes"
-            assert cuda.cuDevicePrimaryCtxReset_v2(0) == 201
+            assert {call} == 201
             del os.environ["PRETEND_CUDA_REFUSES"]
             alloc(2000)
-            assert cuda.cuDevicePrimaryCtxReset_v2(0) == 0
+            assert {call} == 0
             alloc(1500)
             assert cuda.cuStreamBeginCapture_v2(stream, 0) == 0
             alloc(1400)
@@ -531,6 +602,12 @@ class Waiting(Preload):
             1500,
             1300,
         )
+
+    def test_a_capture_ends_with_its_context(self):
+        self.check_capture_ends_with("cuda.cuDevicePrimaryCtxReset_v2(0)")
+
+    def test_a_capture_ends_with_a_context_that_is_destroyed(self):
+        self.check_capture_ends_with("cuda.cuCtxDestroy_v2(c.c_void_p(32))")
 
     def test_a_capture_goes_on_when_that_of_another_stream_is_ended(self):
         self.check_capture(
@@ -605,6 +682,29 @@ class Counting(Preload):
         self.assertEqual(self.output(program), ["0", "0", "201"])
         page = daemon.pages[program.pid]
         self.assertEqual((page.held(), page.peak()), (10 * MIB, 30 * MIB))
+
+    def test_blocks_go_with_the_context_that_is_destroyed(self):
+        daemon = self.start_daemon()
+        program = self.python(
+            """
+            init()
+            context = c.c_void_p()
+            assert cuda.cuCtxCreate_v2(c.byref(context), 0, 0) == 0
+            alloc(100)
+            assert cuda.cuCtxSetCurrent(None) == 0
+            alloc(20)
+            os.environ["PRETEND_CUDA_REFUSES"] = "yes"
+            say(cuda.cuCtxDestroy_v2(context)); input()
+            del os.environ["PRETEND_CUDA_REFUSES"]
+            say(cuda.cuCtxDestroy_v2(context))
+            """
+        )
+        self.assertEqual(program.stdout.readline(), "201\n")
+        page = daemon.pages[program.pid]
+        self.assertEqual(page.held(), 120 * MIB)
+        program.stdin.write("\n")
+        self.assertEqual(self.output(program), ["0"])
+        self.assertEqual((page.held(), page.peak()), (20 * MIB, 120 * MIB))
 
     def test_the_peak_of_a_killed_process_stays(self):
         daemon = self.start_daemon()

@@ -67,7 +67,8 @@ struct http_hooks {
     json_t *(*list_mps)(void *context);
     int (*start_mps)(
         void *context, uid_t uid, gid_t gid, struct api_request *asker, struct fault *fault);
-    int (*stop_mps)(void *context, uid_t uid, struct api_request *asker, struct fault *fault);
+    int (*stop_mps)(void *context, uid_t uid, const char *instance, struct api_request *asker,
+        struct fault *fault);
     bool (*find_mps_group)(void *context, uid_t uid, gid_t *ret_gid);
 
     /* Returns why the last suspension or move of the task failed; "": none did. */

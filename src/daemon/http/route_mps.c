@@ -19,6 +19,7 @@ struct mps_order {
     struct http *http;
     struct api_request *request;
     bool start;
+    char instance[96]; /* UUID of the MIG instance whose control daemon is stopped; "": none */
 };
 
 static void reply_fault(struct api_request *request, int r, const struct fault *fault)
@@ -31,8 +32,9 @@ static void carry_out(const struct mps_order *order, uid_t uid, gid_t gid)
 {
     struct fault fault = {0};
     const struct http_hooks *hooks = &order->http->parts.hooks;
-    int r = order->start ? hooks->start_mps(hooks->context, uid, gid, order->request, &fault)
-                         : hooks->stop_mps(hooks->context, uid, order->request, &fault);
+    int r = order->start
+                ? hooks->start_mps(hooks->context, uid, gid, order->request, &fault)
+                : hooks->stop_mps(hooks->context, uid, order->instance, order->request, &fault);
     if (r < 0)
         reply_fault(order->request, r, &fault);
 }
@@ -52,16 +54,29 @@ static void on_owner_known(void *context, const struct name *name)
     free(order);
 }
 
+static int read_instance(const json_t *body, struct mps_order *order, struct fault *fault)
+{
+    const char *instance = "";
+    int r = field_text(body, "gpu_uuid", sizeof order->instance - 1, fault, &instance);
+    if (r == 0 && *instance && order->start)
+        return fault_set(fault, EINVAL,
+            "gpu_uuid: the control daemon of a MIG instance is started for its first task only");
+    snprintf(order->instance, sizeof order->instance, "%s", instance);
+    return r;
+}
+
 /* A user may change only its own control daemon, root every user's. */
 static void change_mps(struct http *http, struct api_request *request, bool start)
 {
     struct api_peer peer = api_request_peer(request);
-    const struct mps_order order = {.http = http, .request = request, .start = start};
+    struct mps_order order = {.http = http, .request = request, .start = start};
     const json_t *body = api_request_body(request);
     int64_t uid = peer.uid;
     bool given = false;
     struct fault fault = {0};
     int r = body ? field_integer(body, "uid", 0, UINT32_MAX, &fault, &given, &uid) : 0;
+    if (r == 0 && body)
+        r = read_instance(body, &order, &fault);
     if (r == 0 && (uid_t)uid != peer.uid && peer.uid != 0)
         r = fault_set(&fault, EPERM, "user %lld's MPS is not yours", (long long)uid);
     struct mps_order *kept = r == 0 && (uid_t)uid != peer.uid ? malloc(sizeof *kept) : NULL;

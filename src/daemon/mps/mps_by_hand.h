@@ -13,12 +13,15 @@
 /*
  * Starts or stops a user's daemon and answers `asker` when that is done.
  *
+ * instance: UUID of the MIG instance whose control daemon is meant; "": that of whole GPUs
+ *
  * Returns 0, or a fault, and then the caller answers `asker`: -EBUSY (tasks use it, or it is
  * starting or stopping), -ESRCH (there is none).
  */
 int mps_start_by_hand(
     struct mps *mps, uid_t uid, gid_t gid, struct api_request *asker, struct fault *fault);
-int mps_stop_by_hand(struct mps *mps, uid_t uid, struct api_request *asker, struct fault *fault);
+int mps_stop_by_hand(struct mps *mps, uid_t uid, const char *instance, struct api_request *asker,
+    struct fault *fault);
 
 /* Returns the users with a control daemon, now or earlier, as docs/protocol.md shows them. The
  * caller releases the list. */

@@ -445,7 +445,7 @@ void mps_task_ended(struct mps *mps, uid_t uid, const char *instance)
         note_unused(control);
 }
 
-/* ---- `colloc mps`, which starts and stops those of whole GPUs ---- */
+/* ---- `colloc mps`, which starts and stops those of whole GPUs; `colloc mig` stops others ---- */
 
 int mps_start_by_hand(
     struct mps *mps, uid_t uid, gid_t gid, struct api_request *asker, struct fault *fault)
@@ -467,11 +467,13 @@ int mps_start_by_hand(
     return r;
 }
 
-int mps_stop_by_hand(struct mps *mps, uid_t uid, struct api_request *asker, struct fault *fault)
+int mps_stop_by_hand(struct mps *mps, uid_t uid, const char *instance, struct api_request *asker,
+    struct fault *fault)
 {
-    struct mps_control *control = find_control(mps, uid, 0);
+    struct mps_control *control = find_control(mps, uid, mps_instance_number(instance));
     if (!control || !find_control_daemon(control))
-        return fault_set(fault, ESRCH, "user %u has no MPS control daemon", (unsigned)uid);
+        return fault_set(fault, ESRCH, "user %u has no MPS control daemon%s%s", (unsigned)uid,
+            *instance ? " on " : "", instance);
     if (user_helper_is_under_way(&control->helper))
         return fault_set(fault, EBUSY, "it is being started or stopped at this moment");
     int tasks = count_tasks(control);

@@ -15,6 +15,12 @@
  *
  * A process stays in its job, so an answer is valid as long as the process lives. The cache is a
  * small table by pid; the start time distinguishes a process from a later one with the same pid.
+ *
+ * A process that hangs may keep its environment from its readers. Its job is then not known, and
+ * the agent asks for it again later. Many such processes must not take up the sampler's time, so
+ * after each wait the next one is asked after a pause:
+ *
+ *     71 waits 0.2 s | 2 s: 72, 73, 74 are not known | 72 waits 0.2 s | ...
  */
 #include "daemon/node/job_of_process.h"
 
@@ -22,18 +28,27 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/clock.h"
 #include "base/process.h"
 #include "base/text.h"
 #include "base/units.h"
+#include "exec/environ_read.h"
+#include "exec/limited_visit.h"
 
 enum { CACHE_SIZE = 1024, ENTRY_MAX = 4 << 20 };
+#define ASK_AGAIN_US (60 * SECOND_US)             /* chosen: of a process whose job is not known */
+#define PAUSE_US     (10 * VISIT_READ_MS * MS_US) /* chosen: a poll still fits between two waits */
+
+struct job_entry {
+    pid_t pid; /* 0: none */
+    unsigned long long start_ticks;
+    struct process_job found;
+    int64_t ask_us; /* monotonic: while it is not known, not before */
+};
 
 struct job_cache {
-    struct {
-        pid_t pid;
-        struct process_job found;
-        unsigned long long start_ticks;
-    } entries[CACHE_SIZE];
+    struct job_entry entries[CACHE_SIZE];
+    int64_t ask_us; /* monotonic: nor any before this: one did not answer in time */
 };
 
 /* A decimal number at the start, ended by `end` or the end of the text. Returns 0: none. */
@@ -144,16 +159,19 @@ bool job_by_cgroup(pid_t pid, const char *node, uint32_t *ret_job)
 
 struct process_job job_of_process(pid_t pid, const char *node)
 {
-    struct process_job found = {0};
+    struct process_job found = {.is_known = true};
     struct process_facts facts;
     char *text;
     size_t size;
     if (job_by_cgroup(pid, node, &found.job))
         return found;
-    if (process_read_entry(pid, "environ", ENTRY_MAX, &text, &size) == 0)
-        found.job = job_in_environment(text, size, node);
+    if (environ_read(pid, &text, &size) < 0)
+        return (struct process_job){0};
+    found.job = job_in_environment(text, size, node);
     free(text);
-    if (found.job == 0 || process_read(pid, &facts) < 0)
+    if (found.job == 0)
+        return found;
+    if (process_read(pid, &facts) < 0)
         return (struct process_job){0};
     found.is_claimed = true;
     found.uid = facts.uid;
@@ -172,22 +190,27 @@ void job_cache_destroy(struct job_cache *cache)
     free(cache);
 }
 
+/* Fills in a job that is not known yet, where it may be asked for now. */
+static void find_job(struct job_cache *cache, struct job_entry *entry, const char *node)
+{
+    int64_t begun_us = clock_monotonic_us();
+    if (entry->found.is_known || begun_us < entry->ask_us || begun_us < cache->ask_us)
+        return;
+    entry->found = job_of_process(entry->pid, node);
+    int64_t now_us = clock_monotonic_us();
+    entry->ask_us = now_us + ASK_AGAIN_US;
+    if (now_us - begun_us >= VISIT_READ_MS * MS_US)
+        cache->ask_us = now_us + PAUSE_US;
+}
+
 struct process_job job_cache_find(struct job_cache *cache, pid_t pid, const char *node)
 {
-    size_t at = (size_t)pid % CACHE_SIZE;
+    struct job_entry *entry = &cache->entries[(size_t)pid % CACHE_SIZE];
     struct process_stat stat;
-    char *text;
-    size_t size;
-    if (process_read_entry(pid, "stat", ENTRY_MAX, &text, &size) < 0)
+    if (process_read_stat(pid, &stat) < 0)
         return (struct process_job){0};
-    int r = process_parse_stat(text, &stat);
-    free(text);
-    if (r < 0)
-        return (struct process_job){0};
-    if (cache->entries[at].pid != pid || cache->entries[at].start_ticks != stat.start_ticks) {
-        cache->entries[at].found = job_of_process(pid, node);
-        cache->entries[at].pid = pid;
-        cache->entries[at].start_ticks = stat.start_ticks;
-    }
-    return cache->entries[at].found;
+    if (entry->pid != pid || entry->start_ticks != stat.start_ticks)
+        *entry = (struct job_entry){.pid = pid, .start_ticks = stat.start_ticks};
+    find_job(cache, entry, node);
+    return entry->found;
 }

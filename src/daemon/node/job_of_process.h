@@ -46,19 +46,23 @@ bool job_by_cgroup(pid_t pid, const char *node, uint32_t *ret_job);
 
 /* The job and user of a process. */
 struct process_job {
-    uint32_t job;    /* 0: of none, or it cannot be read */
+    bool is_known;   /* false: what would tell it could not be read, or not in time */
+    uint32_t job;    /* 0: of none */
     bool is_claimed; /* only from its environment, which its user can set; */
     uid_t uid;       /* then: that user */
 };
 
 /* Finds the job of a process: by its cgroup, which its user cannot change; else by the environment
- * that it was started with. May wait for the process. */
+ * that it was started with, which may take VISIT_READ_MS (exec/limited_visit.h). */
 struct process_job job_of_process(pid_t pid, const char *node);
 
 /* The answers for processes that live on. */
 struct job_cache;
 struct job_cache *job_cache_create(void); /* NULL: memory is out */
 void job_cache_destroy(struct job_cache *cache);
+
+/* The same as job_of_process, for a process whose job it does not know yet. Waits for few of many
+ * processes that do not answer: the jobs of the others are then not known. */
 struct process_job job_cache_find(struct job_cache *cache, pid_t pid, const char *node);
 
 #endif

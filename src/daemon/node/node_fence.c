@@ -39,7 +39,7 @@ static pid_t find_stepd(pid_t pid)
 {
     for (int depth = 0; depth < 64 && pid > 1; depth++) {
         struct process_stat stat;
-        if (!process_read_stat(pid, &stat))
+        if (process_read_stat(pid, &stat) < 0)
             return 0;
         if (strncmp(stat.name, "slurmstepd", strlen("slurmstepd")) == 0)
             return pid;

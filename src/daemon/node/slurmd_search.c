@@ -38,7 +38,7 @@ static bool is_slurmd(pid_t pid)
     snprintf(path, sizeof path, "/proc/%d", (int)pid);
     if (stat(path, &owner) < 0 || (owner.st_uid != 0 && owner.st_uid != geteuid()))
         return false;
-    return process_read_stat(pid, &process) && !process_has_ended(&process) &&
+    return process_read_stat(pid, &process) == 0 && !process_has_ended(&process) &&
            strcmp(process.name, "slurmd") == 0 && !is_setuid_program(pid);
 }
 

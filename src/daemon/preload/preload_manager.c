@@ -21,7 +21,8 @@
 /* A process, beside its page. */
 struct known_process {
     struct exact_peak peaks[PRELOAD_DEVICES_MAX];
-    int64_t called_us; /* when it was last seen to call CUDA; 0: never */
+    int64_t called_us;  /* when it was last seen to call CUDA; 0: never */
+    bool is_incomplete; /* it has memory that it could not count */
 };
 
 /* ---- GPUs ---- */
@@ -82,12 +83,26 @@ static struct reading peak_on_device(
     return exact_peak_bytes(&known->peaks[i], peak + pool_peak, total);
 }
 
+/* Its counted memory is then too low, and so would be a peak; the difference to the driver's value
+ * is no longer that of its context. */
+static bool is_incomplete(struct preload_process *process)
+{
+    struct known_process *known = process->data;
+    bool is_new = !known->is_incomplete && (process->page->flags & PRELOAD_INCOMPLETE);
+    known->is_incomplete |= is_new;
+    if (is_new)
+        log_info("task %llu: process %d has memory that could not be counted: its peak is that of "
+                 "the samples",
+            (unsigned long long)process->peer.task, (int)process->peer.pid);
+    return known->is_incomplete;
+}
+
 /* On all its GPUs together. */
 static struct reading peak_of_process(
     const struct preload_manager *manager, struct preload_process *process, bool is_poll)
 {
     double sum = 0;
-    bool known = process->data != NULL;
+    bool known = process->data && !is_incomplete(process);
     for (int i = 0; known && i < PRELOAD_DEVICES_MAX; i++) {
         struct reading one = peak_on_device(manager, process, i, is_poll);
         known &= one.valid;

@@ -27,8 +27,6 @@ enum {
      * statistics and stored scores depend on it. */
     HEAD_WIDTH = 64,
     HEADS_MAX = 32,       /* chosen: of published models; a larger quotient is no number of heads */
-    SINGLE_BYTES = 4,     /* of fp32 */
-    HALF_BYTES = 2,       /* of fp16 and bf16 */
     MASK_BYTES = 1,       /* of a bool tensor: dropout's mask */
     SOFTMAX_BYTES = 4,    /* softmax is computed in 32 bit, also under autocast */
     STATISTICS_BYTES = 4, /* for each head and token, kept by fused kernels */

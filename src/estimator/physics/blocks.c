@@ -19,8 +19,6 @@
 #include "estimator/physics/library_rules.h"
 #include "estimator/physics/partition.h"
 
-enum { SINGLE_BYTES = 4 }; /* of fp32 */
-
 /* Chosen: the branches of published blocks (attention, feed-forward and a local convolution), and
  * one more. */
 enum { BRANCHES_MAX = 4 };

@@ -20,8 +20,6 @@
 #include "estimator/physics/recurrent.h"
 #include "estimator/physics/saved_tensors.h"
 
-enum { SINGLE_BYTES = 4, HALF_BYTES = 2 }; /* of fp32; of fp16 and bf16 */
-
 /* nn.MultiheadAttention (torch.nn.functional.multi_head_attention_forward): query, key and value
  * are copied into another layout, and the result is there in two. */
 enum { PACKED_PROJECTIONS = 3, PACKED_RESULTS = 2 };

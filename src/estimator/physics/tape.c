@@ -33,7 +33,7 @@
  * modules list it next, or after a dropout and a norm. */
 enum { ACTIVATION_WITHIN = 3 };
 
-enum { HEAD_SCALES = 3, HEAD_MAPS = 8, SINGLE_BYTES = 4 }; /* keep_head_maps */
+enum { HEAD_SCALES = 3, HEAD_MAPS = 8 }; /* keep_head_maps */
 /* Chosen: scales of a detector's heads are nearer. A search of all for each takes seconds. */
 enum { HEADS_APART = 1000 };
 

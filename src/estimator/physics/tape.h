@@ -20,7 +20,8 @@
 #include "estimator/physics/division.h"
 #include "model/model.h"
 
-enum { TAPE_NONE = -1, OP_INPUTS = 3 }; /* no tensor; most inputs of an operation */
+enum { TAPE_NONE = -1, OP_INPUTS = 3 };    /* no tensor; most inputs of an operation */
+enum { SINGLE_BYTES = 4, HALF_BYTES = 2 }; /* of an element in fp32; in fp16 and bf16 */
 
 struct tensor {
     double elements;

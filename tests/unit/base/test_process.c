@@ -70,11 +70,27 @@ static void test_this_process(void **state)
 static void test_a_process_that_is_gone(void **state)
 {
     struct process_facts facts;
+    struct process_stat stat;
     pid_t pid = fork();
     if (pid == 0)
         _exit(0);
     assert_int_equal(waitpid(pid, NULL, 0), pid);
     assert_int_equal(process_read(pid, &facts), -ESRCH);
+    assert_int_equal(process_read_stat(pid, &stat), -ESRCH);
+}
+
+static void test_a_process_that_was_not_waited_for(void **state)
+{
+    struct process_stat stat;
+    siginfo_t info;
+    pid_t pid = fork();
+    if (pid == 0)
+        _exit(0);
+    assert_int_equal(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT), 0);
+    assert_int_equal(process_read_stat(pid, &stat), 0);
+    assert_true(process_has_ended(&stat));
+    assert_int_equal(stat.parent, getpid());
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
 }
 
 int main(void)
@@ -84,6 +100,7 @@ int main(void)
         cmocka_unit_test(test_uid),
         cmocka_unit_test(test_this_process),
         cmocka_unit_test(test_a_process_that_is_gone),
+        cmocka_unit_test(test_a_process_that_was_not_waited_for),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

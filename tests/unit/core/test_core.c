@@ -209,6 +209,35 @@ static void cancels_shorten_the_schedule_once(void **state)
     core_destroy(core);
 }
 
+/* Nor does each of many cancels make a pass: the step after them does, whatever it is. */
+static void cancels_leave_the_pass_to_the_step_after_them(void **state)
+{
+    static const enum event_kind next[] = {EVENT_TICK, EVENT_SAMPLE, EVENT_STARTED};
+    for (size_t i = 0; i < ARRAY_SIZE(next); i++) {
+        struct core *core = start(2);
+        struct core_settings settings = core_settings_default();
+        settings.policy = &policy_exclusive;
+        settings.backfill = false;
+        core_configure(core, &settings);
+        assert_int_equal(world_submit(core, 2, 1, plain), 0);
+        for (uint64_t id = 2; id <= 4; id++)
+            assert_int_equal(world_submit(core, 2, id, (struct task_request){.gpus = 2}), 0);
+        assert_int_equal(world_submit(core, 2, 5, plain), 0);
+        for (uint64_t id = 2; id <= 4; id++) {
+            assert_int_equal(world_input(core, 3, EVENT_CANCEL, id), 0);
+            assert_int_equal(world_state(core, 5), TASK_QUEUED);
+            assert_int_equal(core_deadline_us(core), 0);
+        }
+        assert_int_equal(next[i] == EVENT_SAMPLE
+                             ? world_sample(core, 4, 1, 0, 0, 0)
+                             : world_input(core, 4, next[i], next[i] == EVENT_STARTED),
+            0);
+        assert_int_equal(world_state(core, 5), TASK_STARTING);
+        assert_true(core_deadline_us(core) > 0);
+        core_destroy(core);
+    }
+}
+
 /* The task that comes next is appended to the schedule without the cancelled one. */
 static void a_submission_shortens_and_appends_in_one_schedule(void **state)
 {
@@ -1097,6 +1126,7 @@ int main(void)
         cmocka_unit_test(a_task_that_fits_starts_in_the_step_of_its_submission),
         cmocka_unit_test(latest_starts_can_stand_in_the_log),
         cmocka_unit_test(cancels_shorten_the_schedule_once),
+        cmocka_unit_test(cancels_leave_the_pass_to_the_step_after_them),
         cmocka_unit_test(a_submission_shortens_and_appends_in_one_schedule),
         cmocka_unit_test(ends_in_one_step_shorten_the_schedule_once),
         cmocka_unit_test(a_restart_shortens_what_the_log_left_too_long),

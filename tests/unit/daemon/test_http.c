@@ -54,6 +54,7 @@ static struct {
     struct share shares[2];
     int cleared, mps_answer, metric_questions;
     uid_t mps_uid;
+    char mps_instance[96];
 } seen;
 
 /* ---- the server ---- */
@@ -468,8 +469,10 @@ static int on_start_mps(
     return 0;
 }
 
-static int on_stop_mps(void *context, uid_t uid, struct api_request *asker, struct fault *fault)
+static int on_stop_mps(
+    void *context, uid_t uid, const char *instance, struct api_request *asker, struct fault *fault)
 {
+    snprintf(seen.mps_instance, sizeof seen.mps_instance, "%s", instance);
     return fault_set(fault, ESRCH, "there is none");
 }
 
@@ -1079,6 +1082,22 @@ static void test_mps_by_hand(void **state)
     forget(&request);
 }
 
+/* It is stopped by name, but not started. */
+static void test_mps_of_an_instance(void **state)
+{
+    struct api_request request = from(ADA, 0);
+    request.body = json_pack("{s:s}", "gpu_uuid", "MIG-1");
+    serve("POST", "/v1/mps/stop", &request);
+    assert_int_equal(request.status, 409);
+    assert_string_equal(seen.mps_instance, "MIG-1");
+    forget(&request);
+    request = from(ADA, 0);
+    request.body = json_pack("{s:s}", "gpu_uuid", "MIG-1");
+    serve("POST", "/v1/mps/start", &request);
+    assert_int_equal(request.status, 400);
+    forget(&request);
+}
+
 static void test_output_is_read_as_its_owner(void **state)
 {
     submit(ADA);
@@ -1147,6 +1166,7 @@ int main(void)
         TEST(totals),
         TEST(only_root_clears_a_gpu),
         TEST(mps_by_hand),
+        TEST(mps_of_an_instance),
         TEST(output_is_read_as_its_owner),
         TEST(the_end_answers_what_waits),
         TEST(users_that_are_not_listed),

@@ -228,14 +228,14 @@ static void test_a_request_is_answered_when_it_is_done(void **state)
     struct fixture *fixture = *state;
     struct fault fault = {0};
     struct api_request *asker = (struct api_request *)(void *)&fault;
-    assert_int_equal(mps_stop_by_hand(fixture->mps, ADA, asker, &fault), -ESRCH);
+    assert_int_equal(mps_stop_by_hand(fixture->mps, ADA, "", asker, &fault), -ESRCH);
     assert_int_equal(mps_start_by_hand(fixture->mps, ADA, getgid(), asker, &fault), 0);
     assert_int_equal(mps_start_by_hand(fixture->mps, ADA, getgid(), asker, &fault), -EBUSY);
     assert_int_equal(seen.status, 0);
     finish(0, 4711, NULL);
     assert_int_equal(seen.status, 200);
     assert_int_equal(seen.answered, 1);
-    assert_int_equal(mps_stop_by_hand(fixture->mps, ADA, asker, &fault), 0);
+    assert_int_equal(mps_stop_by_hand(fixture->mps, ADA, "", asker, &fault), 0);
     assert_string_equal(seen.what, "stop MPS");
     finish(-EBUSY, 4711, "2 processes still use it");
     assert_int_equal(seen.status, 409);
@@ -292,15 +292,21 @@ static void test_an_instance_has_its_own(void **state)
     json_decref(list);
 }
 
-/* `colloc mps stop` is about whole GPUs. */
-static void test_that_of_an_instance_is_not_stopped_by_hand(void **state)
+/* `colloc mps stop` is about whole GPUs, `colloc mig` about its instance, without a task. */
+static void test_that_of_an_instance_is_stopped_by_its_name(void **state)
 {
     struct fixture *fixture = *state;
     struct fault fault = {0};
     struct api_request *asker = (struct api_request *)(void *)&fault;
     prepare_instance(*state, &fault);
     finish(0, 4712, NULL);
-    assert_int_equal(mps_stop_by_hand(fixture->mps, ADA, asker, &fault), -ESRCH);
+    assert_int_equal(mps_stop_by_hand(fixture->mps, ADA, "", asker, &fault), -ESRCH);
+    assert_int_equal(mps_stop_by_hand(fixture->mps, ADA, "MIG-none", asker, &fault), -ESRCH);
+    assert_int_equal(mps_stop_by_hand(fixture->mps, BOB, INSTANCE, asker, &fault), -ESRCH);
+    assert_int_equal(mps_stop_by_hand(fixture->mps, ADA, INSTANCE, asker, &fault), 0);
+    assert_string_equal(seen.what, "stop MPS");
+    finish(0, 0, NULL);
+    assert_int_equal(seen.status, 200);
 }
 
 static const char *after_the_loop(struct fixture *fixture)
@@ -368,7 +374,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_the_list_shows_users_and_their_groups, begin, end),
         cmocka_unit_test_setup_teardown(test_an_instance_has_its_own, begin, end),
         cmocka_unit_test_setup_teardown(
-            test_that_of_an_instance_is_not_stopped_by_hand, begin, end),
+            test_that_of_an_instance_is_stopped_by_its_name, begin, end),
         cmocka_unit_test_setup_teardown(
             test_without_its_instance_it_is_stopped_at_once, begin, end),
         cmocka_unit_test_setup_teardown(

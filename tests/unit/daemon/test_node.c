@@ -4,6 +4,7 @@
  * on a machine without GPUs. A child process stands for slurmstepd: it sends requests and passes
  * the answers on.
  */
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -21,6 +22,8 @@
 
 #include <cmocka.h>
 
+#include "../gpu/fake_nvml.h"
+#include "base/units.h"
 #include "daemon/node/node.h"
 #include "daemon/user_helper.h"
 #include "nodelink/node_uplink.h"
@@ -41,8 +44,12 @@ static struct {
     /* the pretend link and helper process */
     struct node_uplink_options link;
     struct node_crash reported;  /* in the last report; job 0: none */
+    size_t n_gpus;               /* there */
+    bool processes_known;        /* of the first of them */
     struct user_helper *verdict; /* finds out why a job failed; NULL: not begun */
 } seen;
+
+static struct fake_nvml *seen_nvml;
 
 /* ---- what the part calls ---- */
 
@@ -74,6 +81,8 @@ int node_uplink_create(
 int node_uplink_send(struct node_uplink *uplink, const struct node_report *report)
 {
     seen.reported = report->n_crashes ? report->crashes[0] : (struct node_crash){0};
+    seen.n_gpus = report->n_gpus;
+    seen.processes_known = report->n_gpus > 0 && report->gpus[0].processes_known;
     return 0;
 }
 
@@ -198,7 +207,7 @@ static const char *answer_of(struct stepd *stepd)
 
 /* ---- */
 
-static int begin_node(void **state)
+static int begin_with_library(const char *nvml_library)
 {
     struct fault fault = {0};
     memset(&seen, 0, sizeof seen);
@@ -207,7 +216,7 @@ static int begin_node(void **state)
     snprintf(seen.config.node_socket, sizeof seen.config.node_socket, "%s/node.sock", seen.folder);
     snprintf(seen.config.controller, sizeof seen.config.controller, "login1:7490");
     snprintf(seen.config.controller_user, sizeof seen.config.controller_user, "root");
-    snprintf(seen.config.nvml_library, sizeof seen.config.nvml_library, "no-library");
+    snprintf(seen.config.nvml_library, sizeof seen.config.nvml_library, "%s", nvml_library);
     snprintf(seen.config.dcgmi, sizeof seen.config.dcgmi, "none");
     seen.config.sample_period_us = 10 * 1000; /* so that the loop never blocks for long */
     uv_loop_init(&seen.loop);
@@ -216,6 +225,26 @@ static int begin_node(void **state)
     seen.node = node_create(&options);
     assert_int_equal(node_open(seen.node, &fault), 0);
     return 0;
+}
+
+static int begin_node(void **state)
+{
+    return begin_with_library("no-library");
+}
+
+/* With one GPU, and a process on it. */
+static int begin_gpu_node(void **state)
+{
+    const char *path = getenv("FAKE_NVML");
+    void *library = dlopen(path, RTLD_NOW);
+    assert_non_null(library);
+    seen_nvml = dlsym(library, "fake_nvml");
+    *seen_nvml = (struct fake_nvml){.cards = 1,
+        .gpu = {{.uuid = "GPU-0",
+            .name = "NVIDIA A100-SXM4-40GB",
+            .mem_total = 40 * (uint64_t)GIB,
+            .compute = {.count = 1, .item = {{.pid = (uint32_t)getpid()}}}}}};
+    return begin_with_library(path);
 }
 
 static int end_node(void **state)
@@ -333,6 +362,15 @@ static void a_crash_beside_others_is_judged_and_reported(void **state)
     end_stepd(&second);
 }
 
+/* A process whose job cannot be read may be any job's. */
+static void processes_are_not_known_where_the_job_of_one_is_not(void **state)
+{
+    run_until(seen.n_gpus == 1 && seen.processes_known);
+    seen_nvml->gpu[0].compute.item[0].pid = INT32_MAX; /* there is none */
+    run_until(!seen.processes_known);
+    assert_int_equal(seen.n_gpus, 1);
+}
+
 int main(void)
 {
 #define node_test(name) cmocka_unit_test_setup_teardown(name, begin_node, end_node)
@@ -344,6 +382,8 @@ int main(void)
         node_test(no_answer_to_what_is_no_request),
         node_test(a_crash_beside_others_is_judged_and_reported),
         node_test(a_crash_of_a_job_over_nodes_is_judged),
+        cmocka_unit_test_setup_teardown(
+            processes_are_not_known_where_the_job_of_one_is_not, begin_gpu_node, end_node),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

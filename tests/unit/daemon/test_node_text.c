@@ -9,17 +9,17 @@
 #include <cmocka.h>
 
 #include <errno.h>
-#include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/array.h"
 #include "daemon/node/job_of_process.h"
 #include "daemon/node/slurm_client.h"
 #include "daemon/node/step_request.h"
+#include "exec/environ_read.h"
+#include "exec/limited_visit.h"
 
 static int parse(const char *text, struct step_request *request)
 {
@@ -169,26 +169,90 @@ static void test_environments_of_the_node(void **state)
     }
 }
 
-/* A process that names a job in its environment only claims to be of it, as its user. */
-static void test_processes(void **state)
+/* ---- processes; their environments are pretended ---- */
+
+static struct {
+    const char *text;
+    size_t size;
+    int result;   /* or -errno */
+    int takes_us; /* until there is a result */
+    int n_read;
+} environment;
+
+int environ_read(pid_t pid, char **ret_text, size_t *ret_size)
 {
-    char program[] = "sleep", seconds[] = "1000", claim[] = "SLURM_JOB_ID=12";
-    char *argv[] = {program, seconds, NULL}, *environment[] = {claim, NULL};
+    environment.n_read++;
+    usleep((useconds_t)environment.takes_us);
+    *ret_text = NULL;
+    if (environment.result < 0)
+        return environment.result;
+    *ret_text = malloc(environment.size + 1);
+    memcpy(*ret_text, environment.text, environment.size + 1);
+    *ret_size = environment.size;
+    return 0;
+}
+
+/* A process that names a job in its environment only claims to be of it, as its user. */
+static void test_a_job_in_an_environment_is_a_claim(void **state)
+{
+    static const char claim[] = "SLURM_JOB_ID=12";
     struct job_cache *cache = job_cache_create();
-    pid_t pid;
-    assert_int_equal(posix_spawnp(&pid, "sleep", NULL, NULL, argv, environment), 0);
-    for (int i = 0; job_of_process(pid, "n1").job == 0; i++) { /* the kernel shows it a bit later */
-        assert_true(i < 10000);
-        usleep(1000);
-    }
+    environment.text = claim;
+    environment.size = strlen(claim);
+    environment.result = environment.takes_us = environment.n_read = 0;
     for (int i = 0; i < 2; i++) {
-        struct process_job found = job_cache_find(cache, pid, "n1");
-        assert_int_equal(found.job, 12);
+        struct process_job found = job_cache_find(cache, getpid(), "n1");
+        assert_true(found.is_known && found.job == 12);
         assert_true(found.is_claimed && found.uid == getuid());
     }
-    assert_int_equal(job_cache_find(cache, INT32_MAX, "n1").job, 0);
-    kill(pid, SIGKILL);
-    waitpid(pid, NULL, 0);
+    assert_int_equal(environment.n_read, 1);
+    job_cache_destroy(cache);
+}
+
+/* Nor is a process without a job asked twice. */
+static void test_a_process_of_no_job_is_known(void **state)
+{
+    struct job_cache *cache = job_cache_create();
+    environment.text = "";
+    environment.size = 0;
+    environment.result = environment.takes_us = environment.n_read = 0;
+    for (int i = 0; i < 2; i++) {
+        struct process_job found = job_cache_find(cache, getpid(), "n1");
+        assert_true(found.is_known && found.job == 0);
+    }
+    assert_int_equal(environment.n_read, 1);
+    job_cache_destroy(cache);
+}
+
+/* What cannot be read is not known, and is not read again at once. */
+static void test_what_cannot_be_read_is_not_known(void **state)
+{
+    static const int results[] = {-ETIMEDOUT, -EACCES, -ESRCH};
+    environment.takes_us = 0;
+    for (size_t i = 0; i < ARRAY_SIZE(results); i++) {
+        struct job_cache *cache = job_cache_create();
+        environment.result = results[i];
+        environment.n_read = 0;
+        assert_false(job_cache_find(cache, getpid(), "n1").is_known);
+        assert_false(job_cache_find(cache, getpid(), "n1").is_known);
+        assert_int_equal(environment.n_read, 1);
+        assert_false(job_cache_find(cache, getppid(), "n1").is_known); /* another is read */
+        assert_int_equal(environment.n_read, 2);
+        assert_false(job_cache_find(cache, INT32_MAX, "n1").is_known); /* there is none */
+        job_cache_destroy(cache);
+    }
+}
+
+/* After one that did not answer, the others are not read for a while. */
+static void test_many_that_hang_do_not_take_up_the_time(void **state)
+{
+    struct job_cache *cache = job_cache_create();
+    environment.result = -ETIMEDOUT;
+    environment.takes_us = VISIT_READ_MS * 1000;
+    environment.n_read = 0;
+    assert_false(job_cache_find(cache, getpid(), "n1").is_known);
+    assert_false(job_cache_find(cache, getppid(), "n1").is_known);
+    assert_int_equal(environment.n_read, 1);
     job_cache_destroy(cache);
 }
 
@@ -201,7 +265,10 @@ int main(void)
         cmocka_unit_test(test_cgroups),
         cmocka_unit_test(test_environments),
         cmocka_unit_test(test_environments_of_the_node),
-        cmocka_unit_test(test_processes),
+        cmocka_unit_test(test_a_job_in_an_environment_is_a_claim),
+        cmocka_unit_test(test_a_process_of_no_job_is_known),
+        cmocka_unit_test(test_what_cannot_be_read_is_not_known),
+        cmocka_unit_test(test_many_that_hang_do_not_take_up_the_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

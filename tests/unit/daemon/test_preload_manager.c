@@ -268,6 +268,26 @@ static void a_peak_between_two_polls_is_noted(void **state)
     end_process(page, fd);
 }
 
+/* It counts 3 GiB more, but has others that it could not count: the difference is no context. */
+static void no_peak_is_taken_from_incomplete_counts(void **state)
+{
+    int fd;
+    struct job *job = jobs_find(pretend.jobs, TASK);
+    struct preload_page *page = begin_process(&fd);
+    struct preload_device *device = &page->devices[0];
+    memcpy(device->uuid, uuid_bytes, sizeof uuid_bytes);
+    device->held_bytes = device->peak_bytes = device->window_peak_bytes = GIB / 2;
+    seen.process.used_bytes = job->mem_peak_bytes = reading_of(1 * GIB);
+    for (int poll = 0; poll < 3; poll++)
+        preload_manager_polled(seen.manager);
+    device->peak_bytes = device->window_peak_bytes = GIB / 2 + 3 * GIB;
+    page->flags = PRELOAD_INCOMPLETE;
+    preload_manager_polled(seen.manager);
+    page->flags = 0; /* a process cannot take it back */
+    end_process(page, fd);
+    assert_int_equal(job->mem_peak_bytes.value, 1 * GIB);
+}
+
 static void calls_are_seen_at_polls(void **state)
 {
     int fd;
@@ -432,6 +452,7 @@ int main(void)
         TEST(the_cap_is_the_requirement_and_the_margin),
         TEST(the_gate_is_closed_in_the_page),
         TEST(a_peak_between_two_polls_is_noted),
+        TEST(no_peak_is_taken_from_incomplete_counts),
         TEST(calls_are_seen_at_polls),
         TEST(a_call_wakes_an_unused_task),
         TEST(a_wait_is_reported_at_the_next_poll),

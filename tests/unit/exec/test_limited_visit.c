@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <fcntl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -93,11 +94,33 @@ static void test_the_caller_can_stop(void **state)
     assert_memory_equal(answers, expected, sizeof answers);
 }
 
+static bool visit_descriptor(pid_t fd, void *context)
+{
+    return fcntl(fd, F_GETFD) >= 0;
+}
+
+/* A visitor that hangs must not keep a lock or a socket of its caller. */
+static void test_a_visitor_has_the_standard_descriptors_only(void **state)
+{
+    static const enum visit_answer expected[] = {VISIT_YES, VISIT_NO, VISIT_NO};
+    enum visit_answer answers[3];
+    int below = open("/dev/null", O_RDONLY), above = fcntl(below, F_DUPFD, 200);
+    assert_true(below > STDERR_FILENO && above >= 200);
+    const pid_t descriptors[] = {STDERR_FILENO, below, above};
+    const struct limited_visit visit = {
+        .pids = descriptors, .n = 3, .limit_ms = 500, .visit = visit_descriptor};
+    assert_int_equal(limited_visit_run(&visit, answers), 1);
+    assert_memory_equal(answers, expected, sizeof answers);
+    close(below);
+    close(above);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_all_are_visited),
         cmocka_unit_test(test_the_caller_can_stop),
+        cmocka_unit_test(test_a_visitor_has_the_standard_descriptors_only),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -17,15 +17,22 @@ static uint64_t held(const struct ledger *ledger)
     return ledger->devices[0].held_bytes;
 }
 
+static void add_block(struct ledger *ledger, uint64_t address, uint64_t bytes, int device)
+{
+    const struct ledger_block block = {.bytes = bytes, .device = device};
+    ledger_add_block(ledger, address, &block);
+}
+
 static void test_blocks(void **state)
 {
     struct ledger ledger = {0};
-    int device = -1;
-    ledger_add_block(&ledger, 0x1000, 10 * MIB, 0);
-    ledger_add_block(&ledger, 0x2000, 5 * MIB, 3);
-    assert_int_equal(ledger_remove_block(&ledger, 0x3000, NULL), 0);
-    assert_int_equal(ledger_remove_block(&ledger, 0x2000, &device), 5 * MIB);
-    assert_int_equal(device, 3);
+    struct ledger_block block;
+    add_block(&ledger, 0x1000, 10 * MIB, 0);
+    add_block(&ledger, 0x2000, 5 * MIB, 3);
+    assert_false(ledger_remove_block(&ledger, 0x3000, &block));
+    assert_true(ledger_remove_block(&ledger, 0x2000, &block));
+    assert_int_equal(block.bytes, 5 * MIB);
+    assert_int_equal(block.device, 3);
     assert_int_equal(held(&ledger), 10 * MIB);
     assert_int_equal(ledger.devices[3].held_bytes, 0);
     assert_int_equal(ledger.devices[3].peak_bytes, 5 * MIB);
@@ -34,8 +41,8 @@ static void test_blocks(void **state)
 static void test_an_address_again_replaces_the_block(void **state)
 {
     struct ledger ledger = {0};
-    ledger_add_block(&ledger, 0x1000, 10 * MIB, 0);
-    ledger_add_block(&ledger, 0x1000, 3 * MIB, 0);
+    add_block(&ledger, 0x1000, 10 * MIB, 0);
+    add_block(&ledger, 0x1000, 3 * MIB, 0);
     assert_int_equal(held(&ledger), 3 * MIB);
     assert_int_equal(ledger.devices[0].peak_bytes, 10 * MIB);
 }
@@ -43,7 +50,7 @@ static void test_an_address_again_replaces_the_block(void **state)
 static void test_an_unknown_device_makes_it_incomplete(void **state)
 {
     struct ledger ledger = {0};
-    ledger_add_block(&ledger, 0x1000, MIB, PRELOAD_DEVICES_MAX);
+    add_block(&ledger, 0x1000, MIB, PRELOAD_DEVICES_MAX);
     ledger_add_handle(&ledger, 1, MIB, -1);
     assert_true(ledger.incomplete);
     assert_int_equal(ledger.count, 0);
@@ -106,7 +113,7 @@ static void test_ranges_larger_than_the_table(void **state)
         assert_int_equal(ledger_unmap(&ledger, base, range), 0);
         map_many(&ledger, base - 20 * MIB, 10);
         map_many(&ledger, base, PAGES);
-        ledger_add_block(&ledger, base, MIB, 1);
+        add_block(&ledger, base, MIB, 1);
         assert_int_equal(ledger_unmap(&ledger, base, range), PAGES);
         assert_int_equal(held(&ledger), 20 * MIB);
         assert_int_equal(ledger.devices[1].held_bytes, MIB);
@@ -151,12 +158,27 @@ static void test_blocks_of_a_lost_context(void **state)
 {
     struct ledger ledger = {0};
     for (uint64_t i = 1; i <= 3000; i++)
-        ledger_add_block(&ledger, i << 21, MIB, (int)(i % 3));
-    ledger_remove_blocks_of(&ledger, 1);
+        add_block(&ledger, i << 21, MIB, (int)(i % 3));
+    ledger_remove_blocks_of_device(&ledger, 1);
     assert_int_equal(ledger.devices[0].held_bytes, 1000 * MIB);
     assert_int_equal(ledger.devices[1].held_bytes, 0);
     assert_int_equal(ledger.devices[2].held_bytes, 1000 * MIB);
     assert_int_equal(ledger.count, 2000);
+}
+
+static void test_blocks_of_a_destroyed_context(void **state)
+{
+    struct ledger ledger = {0};
+    for (uint64_t i = 1; i <= 3000; i++) {
+        const struct ledger_block block = {.bytes = MIB, .context = i % 3};
+        ledger_add_block(&ledger, i << 21, &block);
+    }
+    ledger_add_handle(&ledger, 1, MIB, 0);
+    ledger_map(&ledger, UINT64_C(1) << 40, MIB, 1); /* its handle is no context */
+    ledger_remove_blocks_of_context(&ledger, 1);
+    assert_int_equal(held(&ledger), 2001 * MIB);
+    ledger_remove_blocks_of_context(&ledger, 0); /* that of these is not known */
+    assert_int_equal(held(&ledger), 2001 * MIB);
 }
 
 /* Against an array that keeps the same: the table must not lose an entry when others go. */
@@ -171,10 +193,12 @@ static void test_it_agrees_with_a_plain_array(void **state)
         int k = rand() % ADDRESSES;
         uint64_t address = UINT64_C(0x7f0000000000) + (uint64_t)k * 512;
         sum -= bytes[k];
-        assert_int_equal(ledger_remove_block(&ledger, address, NULL), bytes[k]);
+        struct ledger_block block = {0};
+        assert_int_equal(ledger_remove_block(&ledger, address, &block), bytes[k] > 0);
+        assert_int_equal(block.bytes, bytes[k]);
         bytes[k] = rand() % 3 ? (uint64_t)(rand() % 1000 + 1) : 0;
         if (bytes[k])
-            ledger_add_block(&ledger, address, bytes[k], 0);
+            add_block(&ledger, address, bytes[k], 0);
         sum += bytes[k];
         peak = sum > peak ? sum : peak;
     }
@@ -188,6 +212,7 @@ int main(void)
         cmocka_unit_test(test_blocks),
         cmocka_unit_test(test_an_address_again_replaces_the_block),
         cmocka_unit_test(test_an_unknown_device_makes_it_incomplete),
+        cmocka_unit_test(test_blocks_of_a_destroyed_context),
         cmocka_unit_test(test_a_handle_lives_as_long_as_its_mappings),
         cmocka_unit_test(test_a_range_of_mappings_goes_at_once),
         cmocka_unit_test(test_ranges_larger_than_the_table),

@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Why a followed process ended: what it leaves in the file `failure`."""
+import os
+import subprocess
+import sys
+import tempfile
+import textwrap
+import unittest
+
+PYTHON = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", "..", "..", "python"))
+
+# What colloc puts before a script, with an end that is no result.
+BEFORE = """
+import sys
+from colloc_script import ending
+ending.watch(sys.argv[1])
+ending.explain_end_by(lambda: "nothing trained")
+"""
+
+
+class Ending(unittest.TestCase):
+    def reason(self, text):
+        with tempfile.TemporaryDirectory(prefix="colloc-test-") as folder:
+            with open(os.path.join(folder, "sitecustomize.py"), "w", encoding="utf-8") as out:
+                out.write(BEFORE.replace("sys.argv[1]", repr(folder)))
+            with open(os.path.join(folder, "train.py"), "w", encoding="utf-8") as out:
+                out.write(textwrap.dedent(text).lstrip())
+            subprocess.run(
+                [sys.executable, "train.py"],
+                cwd=folder,
+                env=dict(os.environ, PYTHONPATH=f"{folder}:{PYTHON}"),
+                capture_output=True,
+                timeout=60,
+            )
+            with open(os.path.join(folder, "failure"), encoding="utf-8") as file:
+                return file.read().strip().replace(os.path.join(folder, ""), "")
+
+    def test_an_exit_that_ends_the_process(self):
+        for text, reason in [
+            ("import sys\nsys.exit(2)", "train.py, line 2: sys.exit(2)"),
+            ("import sys\nsys.exit('no data')", "train.py, line 2: sys.exit: no data"),
+            (
+                """
+                import sys
+                def main():
+                    try:
+                        with open(__file__):
+                            sys.exit(3)
+                    finally:
+                        print("the end")
+                main()
+                print("unreached")
+                """,
+                "train.py, line 5: sys.exit(3)",
+            ),
+            (
+                """
+                import sys
+                for status in (1, 2):
+                    try:
+                        sys.exit(status)
+                    except SystemExit:
+                        if status == 2:
+                            sys.exit(4)
+                """,
+                "train.py, line 7: sys.exit(4)",
+            ),
+        ]:
+            with self.subTest(text=text):
+                self.assertEqual(self.reason(text), f"{reason}: nothing trained")
+
+    def test_an_exit_that_the_script_caught(self):
+        for text in [
+            "import sys\ntry:\n    sys.exit(2)\nexcept SystemExit:\n    pass",
+            """
+            import sys
+            def parse():
+                try:
+                    sys.exit(2)
+                except SystemExit:
+                    return None
+            parse()
+            """,
+            """
+            import sys
+            for i in range(3):
+                try:
+                    sys.exit(2)
+                except SystemExit:
+                    continue
+            """,
+            "import sys\ntry:\n    sys.exit(2)\nexcept SystemExit:\n    sys.exit()",
+            """
+            import sys, threading
+            thread = threading.Thread(target=sys.exit, args=(2,))
+            thread.start()
+            thread.join()
+            """,
+        ]:
+            with self.subTest(text=text):
+                self.assertEqual(self.reason(text), "nothing trained")
+
+    def test_an_error_after_a_caught_exit(self):
+        text = "import sys\ntry:\n    sys.exit(2)\nexcept SystemExit:\n    pass\n1 / 0"
+        self.assertIn("train.py, line 6: ZeroDivisionError", self.reason(text))
+        self.assertNotIn("sys.exit", self.reason(text))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Environments of processes, also where a read does not end or shows nothing: the linker puts
+ * open64 of this file in front, which then opens a pipe. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/process.h"
+#include "exec/environ_read.h"
+
+static enum { FROM_PROC, HANGS, SHOWS_NOTHING } kind;
+
+static int open_pipe(void)
+{
+    int ends[2];
+    if (pipe(ends) < 0)
+        return -1;
+    if (kind == SHOWS_NOTHING)
+        close(ends[1]);
+    return ends[0];
+}
+
+int __real_open64(const char *path, int flags, ...);
+int __wrap_open64(const char *path, int flags, ...);
+int __wrap_open64(const char *path, int flags, ...)
+{
+    bool is_real = kind == FROM_PROC || !strstr(path, "/environ");
+    return is_real ? __real_open64(path, flags) : open_pipe();
+}
+
+static void test_reads_an_environment(void **state)
+{
+    char *text;
+    size_t size;
+    assert_int_equal(environ_read(getpid(), &text, &size), 0);
+    assert_true(size > 0 && text[size] == '\0');
+    assert_string_equal(process_find_variable(text, size, "PATH"), getenv("PATH"));
+    free(text);
+}
+
+static void check_failure(pid_t pid, int result)
+{
+    char *text = getenv("PATH");
+    size_t size;
+    assert_int_equal(environ_read(pid, &text, &size), result);
+    assert_null(text);
+}
+
+/* Nothing is shown of a process whose memory the kernel cannot read. */
+static void test_nothing_is_not_an_environment(void **state)
+{
+    check_failure(INT32_MAX, -ESRCH);
+    kind = SHOWS_NOTHING;
+    check_failure(getpid(), -ENODATA);
+    kind = FROM_PROC;
+}
+
+/* No child stays behind. */
+static void test_does_not_wait_for_ever(void **state)
+{
+    kind = HANGS;
+    check_failure(getpid(), -ETIMEDOUT);
+    kind = FROM_PROC;
+    assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+    assert_int_equal(errno, ECHILD);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_reads_an_environment),
+        cmocka_unit_test(test_nothing_is_not_an_environment),
+        cmocka_unit_test(test_does_not_wait_for_ever),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
