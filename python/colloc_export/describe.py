@@ -141,7 +141,9 @@ def _describe(task, batch, low, high, pairs, method, warnings):
             _operation(pairs, a, b, ["m", "n", "k", "count"])
             for a, b in zip(low.operations.matmuls, high.operations.matmuls)
         ],
-        "operators": rows_of(low.operations.traffic, high.operations.traffic, pairs.scratch),
+        "operators": rows_of(
+            low.operations.traffic.calls, high.operations.traffic.calls, pairs.scratch
+        ),
         "flags": _flags(low),
         "warnings": warnings,
     }

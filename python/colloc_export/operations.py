@@ -91,6 +91,7 @@ class Operations:
     def __call__(self, function, args, results, tick):
         name = name_of(function)
         count = 0
+        self.traffic.tick = tick
         if name == "convolution" and _is_batched(args[0], args[1]):
             input, weight, _, *rest = args[:9]
             count = self._note_conv(tick, _conv(input, weight, results.shape, *rest))

@@ -61,14 +61,18 @@ def traffic_of(function, args, results):
     return reads, writes, len(written)
 
 
+Call = collections.namedtuple("Call", "phase name tensors reads writes multiply_adds tick")
+
+
 class Traffic:
-    """The operators of a run, in the order of their calls."""
+    """The operators of a run, in the order of their calls. `tick`: of the last one."""
 
     def __init__(self):
         self.calls = []
+        self.tick = 0
 
     def note(self, phase, name, reads, writes, tensors, multiply_adds=0):
-        self.calls.append((phase, name, tensors, reads, writes, multiply_adds))
+        self.calls.append(Call(phase, name, tensors, reads, writes, multiply_adds, self.tick))
 
     def note_operator(self, phase, function, args, results):
         name = name_of(function) or str(function)
@@ -80,13 +84,15 @@ class Traffic:
 def rows_of(low, high, line):
     """Rows of the operators of runs at two batch sizes; an empty list when these differ.
 
+    low, high: their calls
     line(a, b): [fixed, per sample] of a size at the two batch sizes
     """
-    if [call[:2] for call in low.calls] != [call[:2] for call in high.calls]:
+    if [call[:2] for call in low] != [call[:2] for call in high]:
         return []
+    sizes = ("reads", "writes", "multiply_adds")
     found = collections.Counter(
-        (*a[:3], *(tuple(line(x, y)) for x, y in zip(a[3:], b[3:])))
-        for a, b in zip(low.calls, high.calls)
+        (*a[:3], *(tuple(line(getattr(a, size), getattr(b, size))) for size in sizes))
+        for a, b in zip(low, high)
     )
     return [
         {
@@ -94,9 +100,7 @@ def rows_of(low, high, line):
             "name": name,
             "calls": calls,
             "tensors": tensors,
-            "reads": list(reads),
-            "writes": list(writes),
-            "multiply_adds": list(multiply_adds),
+            **{size: list(pair) for size, pair in zip(sizes, pairs)},
         }
-        for (phase, name, tensors, reads, writes, multiply_adds), calls in found.items()
+        for (phase, name, tensors, *pairs), calls in found.items()
     ]
