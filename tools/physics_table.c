@@ -12,11 +12,12 @@
  * The first line of the output names its columns. Then each line of standard input is a set of
  * constants, as NAME=VALUE words that replace the built-in ones:
  *
- *     launch_us=110 matrix_share=0.3 bandwidth_share=0.3
+ *     forward_us=20 half_share=0.6 bandwidth_share=0.7
  *
- * and is answered by a line for each task: context, reserved, active and live memory in bytes, step
- * in us, SM and DRAM activity, evidence, the kind of network and the scale of its quantiles
- * (quantile.h), features; or "-" and the reason. An empty line means the built-in constants.
+ * and is answered by a line for each task: context, reserved, active and live memory in bytes; the
+ * step, and in it the time of the GPU, of the host, and of the host's three phases, in us; SM and
+ * DRAM activity; evidence, the kind of network and the scale of its quantiles (quantile.h),
+ * features; or "-" and the reason. An empty line means the built-in constants.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -47,9 +48,12 @@ static void print_physics(const struct physics *physics, const struct estimate *
     const struct footprint *f = &physics->footprint;
     double features[RESIDUAL_FEATURES];
     residual_features(physics, features);
-    printf("%.0f\t%.0f\t%.0f\t%.0f\t%.3f\t%.4f\t%.4f\t%s\t%s\t%.6f", physics->context_bytes,
-        f->reserved, f->active, f->live, physics->activity.step_us, physics->activity.smact,
-        physics->activity.dram, evidence_name(estimate->evidence),
+    const struct activity *a = &physics->activity;
+    printf("%.0f\t%.0f\t%.0f\t%.0f\t%.3f\t%.3f\t%.3f\t", physics->context_bytes, f->reserved,
+        f->active, f->live, a->step_us, a->gpu_us, a->host_us);
+    for (int i = 0; i < STEP_PHASES; i++)
+        printf("%.3f\t", a->phase_us[i]);
+    printf("%.4f\t%.4f\t%s\t%s\t%.6f", a->smact, a->dram, evidence_name(estimate->evidence),
         network_kind_name(network_kind_of(physics)), quantile_scale(physics, estimate->evidence));
     for (int i = 0; i < RESIDUAL_FEATURES; i++)
         printf("\t%.9g", features[i]);
@@ -58,30 +62,24 @@ static void print_physics(const struct physics *physics, const struct estimate *
 
 static void print_head(void)
 {
-    printf("context\treserved\tactive\tlive\tstep_us\tsmact\tdram\tevidence\tnetwork\tscale");
+    printf(
+        "context\treserved\tactive\tlive\tstep_us\tgpu_us\thost_us\tforward_us\tbackward_us\tupdate_us\tsmact\tdram\tevidence\tnetwork\tscale");
     for (int i = 0; i < RESIDUAL_FEATURES; i++)
         printf("\t%s", residual_feature_name((enum residual_feature)i));
     putchar('\n');
     fflush(stdout);
 }
 
-/* Index of `word` among `n` names. -1: it is none of them. */
-static int find_name(const char *word, const char *const names[], int n)
-{
-    for (int i = 0; word && i < n; i++)
-        if (strcmp(word, names[i]) == 0)
-            return i;
-    return -1;
-}
-
 /* The constant of this name. NULL: there is none. */
 static double *find_constant(struct physics_constants *constants, const char *name)
 {
-    static const char *const rates[] = {"launch_us", "matrix_share", "bandwidth_share"};
-    struct activity_rates *r = &constants->rates;
-    double *const places[] = {&r->launch_us, &r->matrix_share, &r->bandwidth_share};
-    int rate = find_name(name, rates, 3);
-    return rate >= 0 ? places[rate] : NULL;
+    struct activity_rates *rates = &constants->rates;
+#define X(constant)                                                                                \
+    if (strcmp(name, #constant) == 0)                                                              \
+        return &rates->constant;
+    ACTIVITY_RATES(X)
+#undef X
+    return NULL;
 }
 
 /* Returns whether every word of the line is a constant. */

@@ -206,7 +206,7 @@ def _math(query, key, value, mask, dropout, causal, scale, grouped):
 def attention_with(on_attention):
     """Returns a replacement for `scaled_dot_product_attention`.
 
-    on_attention: called with query and key when one kernel computes the attention
+    on_attention: called with query, key and value when one kernel computes the attention
     """
 
     def attention(
@@ -232,7 +232,7 @@ def attention_with(on_attention):
                 scale,
                 enable_gqa and query.shape[-3] != key.shape[-3],
             )
-        on_attention(query, key)
+        on_attention(query, key, value)
         return fused(kernel, query, key, value, attn_mask)
 
     return attention

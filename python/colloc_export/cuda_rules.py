@@ -108,12 +108,12 @@ def _autocast_rules():
     return rules
 
 
-def _override(library, on_attention):
+def _override(library, on_attention, on_recurrent):
     library.impl("dropout", _dropout, "AutogradCPU")
     if hasattr(torch.ops.aten, "scaled_dot_product_attention"):
         library.impl("scaled_dot_product_attention", attention_with(on_attention), "AutogradCPU")
     for kind in GATES:
-        library.impl(f"{kind}.input", recurrent(kind, _is_autocast), "AutogradCPU")
+        library.impl(f"{kind}.input", recurrent(kind, _is_autocast, on_recurrent), "AutogradCPU")
     for name, rule in _autocast_rules().items():
         operator = _operator(name)
         kernel = operator and rule(operator)
@@ -121,14 +121,22 @@ def _override(library, on_attention):
             library.impl(name, kernel, "AutocastCPU")
 
 
+def _note_nothing(*_):
+    pass
+
+
 @contextlib.contextmanager
-def cuda_rules(on_attention=lambda query, key: None):
-    """In this context CPU operators keep the tensors that CUDA's would. Not for real training."""
+def cuda_rules(on_attention=_note_nothing, on_recurrent=_note_nothing):
+    """In this context CPU operators keep the tensors that CUDA's would. Not for real training.
+
+    on_attention: see attention.py
+    on_recurrent: see recurrent.py
+    """
     library = torch.library.Library("aten", "IMPL")
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # replacing existing kernels is intended
-            _override(library, on_attention)
+            _override(library, on_attention, on_recurrent)
         yield
     finally:
         if hasattr(library, "_destroy"):

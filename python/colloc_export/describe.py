@@ -5,6 +5,7 @@ import torch
 from .environment import Cpu, Fake
 from .run import ITERATIONS, Run
 from .scratch import Stepped, line
+from .traffic import rows_of
 
 VERSION = 1
 CLASSES = ["param", "buffer", "input", "output", "saved", "temp", "grad", "state"]
@@ -140,6 +141,9 @@ def _describe(task, batch, low, high, pairs, method, warnings):
             _operation(pairs, a, b, ["m", "n", "k", "count"])
             for a, b in zip(low.operations.matmuls, high.operations.matmuls)
         ],
+        "operators": rows_of(
+            low.operations.traffic.calls, high.operations.traffic.calls, pairs.scratch
+        ),
         "flags": _flags(low),
         "warnings": warnings,
     }

@@ -141,10 +141,13 @@ def _workspace(ctx, input, weights):
     return input.new_empty(count, dtype=torch.uint8)
 
 
-def recurrent(kind, is_autocast):
+def recurrent(kind, is_autocast, on_recurrent):
     """Returns a replacement for aten's operator of this kind.
 
     Under autocast cuDNN computes in half precision, whatever autocast's type is.
+
+    on_recurrent: called with the input [steps, batch, units], the weights, and how many steps of
+        layers follow one another
     """
 
     def kernel(
@@ -158,6 +161,7 @@ def recurrent(kind, is_autocast):
             params = [_Flat.apply(*params)]
             hidden, cell, input = hidden.half(), None if cell is None else cell.half(), input.half()
         steps_first = input.transpose(0, 1) if batch_first else input
+        on_recurrent(steps_first, params, steps_first.shape[0] * num_layers * shape.directions)
         output, *states = _Recurrent.apply(shape, steps_first, hidden, cell, *params)
         return (output.transpose(0, 1) if batch_first else output, *states)
 

@@ -138,7 +138,9 @@ class Run:
         self.storages, self.operations = Storages(), Operations()
         self.phases = []
         self.loss_kind = None
-        with cuda_rules(self.operations.note_attention), _no_profiling(), _no_collection():
+        with cuda_rules(
+            self.operations.note_attention, self.operations.note_recurrent
+        ), _no_profiling(), _no_collection():
             self._run()
 
     def _phase(self, name):

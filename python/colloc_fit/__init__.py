@@ -5,6 +5,7 @@ Each program is a module, `python3 -m colloc_fit.NAME` with this folder's parent
 `scripts/fit-NAME`, `scripts/study-NAME` and `scripts/judge-NAME` run the same.
 
     fit_estimators     learned tables of the memory estimators, from data/memory
+    fit_steps          constants of a training step's roofline, from data/steps
     fit_sharing        constants of the interference model, from data/sharing
     judge_predictive   the policy predictive against those of the dissertation
     study_collocation  the collocation study on real GPUs

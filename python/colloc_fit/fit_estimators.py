@@ -3,10 +3,10 @@
 
 usage: scripts/fit-estimators [--data=data/memory] [--build=build] [--write] [--families]
 
-Fits the rates of the roofline (src/estimator/physics/activity_rates.inc), the coefficients of the
-correction (graph_weights.inc) and the quantiles by kind of evidence and of network
-(calibration.inc), and prints how well they do on networks whose whole family was left out. With
---write the tables are replaced, and those of docs/measured/estimators.md; rebuild afterwards.
+Fits the coefficients of the correction (src/estimator/physics/graph_weights.inc) and the quantiles
+by kind of evidence and of network (calibration.inc), and prints how well they do on networks whose
+whole family was left out. With --write the tables are replaced, and those of
+docs/measured/estimators.md; rebuild afterwards.
 """
 import collections
 import math
@@ -19,7 +19,7 @@ from colloc_fit import tables
 from colloc_fit.algebra import order_statistic
 from colloc_fit.memory_runs import MemoryRuns
 from colloc_fit.other_runs import from_all_runs, from_one_run
-from colloc_fit.physics import MIB, RATES, START, activity_rows, ask, fit_rates, is_training
+from colloc_fit.physics import MIB, ask, is_training
 from colloc_fit.quantiles import Outcome, calibrate, reserves, with_parents
 from colloc_fit.residual import NO_CORRECTION, choose_strength, learn, left_out, predict
 
@@ -266,13 +266,10 @@ class Fit:
         ]
         kernels = [(row, data.export_with_kernels_of(row), *rest) for row, _, *rest in exports]
         self.n_exports = len(exports)
-        self.chosen = fit_rates(build, declared, START, scratch)
-        self.declared, self.names = ask(build, declared, self.chosen, scratch, "summaries")
-        self.bare, _ = ask(build, bare, self.chosen, scratch, "bare summaries")
-        self.exported, _ = ask(build, exports, self.chosen, scratch, "exports")
-        asked, _ = ask(
-            build, [q for q in kernels if q[1]], self.chosen, scratch, "exports with kernels"
-        )
+        self.declared, self.names = ask(build, declared, scratch, "summaries")
+        self.bare, _ = ask(build, bare, scratch, "bare summaries")
+        self.exported, _ = ask(build, exports, scratch, "exports")
+        asked, _ = ask(build, [q for q in kernels if q[1]], scratch, "exports with kernels")
         self.asked = [p for p in asked if p.evidence == "export with kernels"]
         self.sound = [p for p in self.declared if p.evidence == "declared"]
         self._choose()
@@ -332,21 +329,8 @@ class Fit:
             "errors": errors,
             "aside": aside,
             "parts": parts,
-            "activity": self.activity(),
             "runs before": other_runs_table(self.pairs, one),
         }
-
-    def activity(self):
-        """The rows of the page's table of step time and activities."""
-        return [
-            row
-            for evidence, networks, points in (
-                ("declared", "all", self.declared),
-                ("declared", "real", [p for p in self.declared if p.row["kind"] == "real"]),
-                ("export", "real", [p for p in self.exported if p.row["kind"] == "real"]),
-            )
-            for row in activity_rows(evidence, networks, points)
-        ]
 
     def _named(self, weights):
         return dict(zip(self.names, weights))
@@ -368,7 +352,6 @@ class Fit:
             "calibration": tables.calibration_rows(
                 {constant: with_parents(name, rows) for name, constant in EVIDENCE.items()}
             ),
-            "activity_rates": tables.rates_row(self.chosen, RATES),
         }
         for name, text in texts.items():
             with open(f"{folder}/{name}.inc", "w", encoding="utf-8") as file:
@@ -398,15 +381,6 @@ class Fit:
                 "p90",
                 "held: median",
                 "p90",
-            ],
-            "activity": [
-                "evidence",
-                "networks",
-                "what",
-                "runs",
-                "rank correlation",
-                "median error",
-                "mean error",
             ],
             "runs before": [
                 "known of earlier runs",

@@ -5,10 +5,10 @@ Entries of an .inc table carry the name that the C code has for them, so their o
 """
 import re
 
-HEAD = (
-    "/* SPDX-License-Identifier: Apache-2.0 */\n"
-    "/* Made by scripts/fit-estimators --write from data/memory. */\n"
-)
+LICENCE = "/* SPDX-License-Identifier: Apache-2.0 */\n"
+HEAD = f"{LICENCE}/* Made by scripts/fit-estimators --write from data/memory. */\n"
+HEAD_OF_RATES = f"{LICENCE}/* Made by scripts/fit-steps --write from data/steps. */\n"
+HEADS = {"graph_weights": HEAD, "calibration": HEAD, "activity_rates": HEAD_OF_RATES}
 ROW = re.compile(r"^\[(\w+)\] = \{\n((?:    \[FEATURE_\w+\] = \S+,\n)*)\},\n", re.M)
 ENTRY = re.compile(r"^    \[FEATURE_(\w+)\] = (\S+),\n", re.M)
 
@@ -50,10 +50,10 @@ def calibration_rows(rows):
     return text
 
 
-def rates_row(chosen, names):
-    """The rates of the roofline."""
-    rates = ", ".join(f".{name} = {chosen[name]}" for name in names)
-    return f"{HEAD}{{{rates}}}\n"
+def rates_row(chosen):
+    """The constants of the roofline."""
+    rates = "".join(f"    .{name} = {value:.4g},\n" for name, value in chosen.items())
+    return f"{HEAD_OF_RATES}{{\n{rates}}}\n"
 
 
 def markdown(head, rows):

@@ -61,7 +61,7 @@ def install(folder):
     loaders.patch(seen)
     _patch_recurrent()
     _patch_distributions()
-    rules = cuda_rules(device.operations.note_attention)
+    rules = cuda_rules(device.operations.note_attention, device.operations.note_recurrent)
     rules.__enter__()
     device.__enter__()
     threading.current_thread()._colloc_kept = (rules, device)  # until the process ends

@@ -15,6 +15,7 @@ import torch
 from colloc_export.describe import CLASSES, VERSION
 from colloc_export.operations import convs_use_channels_last
 from colloc_export.tracker import NEVER, tensors_in
+from colloc_export.traffic import rows_of
 
 from .device import is_fake
 
@@ -145,6 +146,12 @@ def _operations(rows, keys, start):
     ]
 
 
+def _traffic(calls, start):
+    """The operators of the last iteration, as at one batch."""
+    last = [call for call in calls if call.tick >= start]
+    return rows_of(last, last, lambda size, _: _pair(size))
+
+
 def _count(tensors, what):
     return sum(what(tensor) for tensor in tensors)
 
@@ -234,6 +241,7 @@ def describe(training):
         "holds": holds(intervals, start, ticks),
         "convs": _operations(operations.convs, ["batch"], start),
         "matmuls": _operations(operations.matmuls, ["m", "n", "k", "count"], start),
+        "operators": _traffic(operations.traffic.calls, start),
         "flags": {
             "frozen": _count([p for p in parameters if not p.requires_grad], torch.Tensor.numel),
             "attention": "sdpa" if operations.attention else "none",

@@ -24,6 +24,7 @@ void export_destroy(struct export *export)
     free(export->holds);
     free(export->convs);
     compiled_step_fini(&export->compiled);
+    step_work_fini(&export->work);
     free(export);
 }
 
@@ -489,7 +490,7 @@ static int read_convs(const json_t *root, struct export *export, struct fault *f
     if (!export->convs)
         return fault_set(fault, ENOMEM, "out of memory");
     r = read_kernels(rows, workspaces, export, fault);
-    size_t kernels = export->n_convs;
+    size_t kernels = export->n_step_convs = export->n_convs;
     for (size_t i = 0; r == 0 && i + 1 < iterations; i++)
         copy_to_iteration(phases, i, kernels, export);
     if (r == 0)
@@ -631,6 +632,8 @@ static int read_tensors_and_layers(const json_t *root, struct export *export, st
         read_products(root, export);
         r = read_convs(root, export, fault);
     }
+    if (r == 0)
+        r = step_work_read(root, fault, &export->work);
     return r == 0 ? read_layers(root, export, fault) : r;
 }
 

@@ -13,7 +13,9 @@
 
 #include "base/fault.h"
 #include "model/compiled_step.h"
+#include "model/linear_size.h"
 #include "model/model.h"
+#include "model/step_work.h"
 #include "training/optimizer.h"
 #include "training/precision.h"
 
@@ -27,11 +29,6 @@ enum {
 #define EXPORT_BYTES_MAX                                                                           \
     ((int64_t)1 << 52) /* of one storage for one sample; a larger size is a
                                              * mistake */
-
-/* A size in bytes: a fixed part, and a part for each sample of the batch. */
-struct linear_size {
-    int64_t fixed, per_sample;
-};
 
 struct export_tensor {
     struct linear_size bytes;
@@ -98,6 +95,8 @@ struct export
                                 * say */
     struct export_conv *convs; /* of all iterations, by tick */
     size_t n_convs;
+    size_t n_step_convs;   /* of the last iteration: the last ones */
+    struct step_work work; /* of the last iteration */
     struct export_measured measured;
     bool multiplies;            /* the training multiplies matrices, so that cuBLAS is loaded */
     int64_t multiplies_from[2]; /* ticks of the first product forward and backward; -1: none */

@@ -21,8 +21,7 @@ when it is known, as one xz stream where the name says so:
     steps.jsonl        a row for each run
     kernels.jsonl.xz   {"id", "ops": [[operator, calls]], "kernels": [[operator, shapes, types,
                        options, kernel, blocks, threads, launches, microseconds]]}
-    exports.jsonl.xz   {"id", "export", "ops": [[phase, operator, inputs, outputs, calls]]}: the
-                       description by colloc_export, and the operators of its last step
+    exports.jsonl.xz   {"id", "export"}: the description by colloc_export
 
 Needs PyTorch, torchvision, timm, transformers and nvidia-ml-py; changes no setting of the GPU.
 With GPU "cpu" it is a dry run.
@@ -55,7 +54,6 @@ WINDOW_S, WINDOW_STEPS = 0.6, 4
 SYNC_S, HOST_S, HOST_STEPS = 0.1, 0.15, 3
 STEP_LIMIT_S = 1.2
 DRY_BATCH = 2
-MANY_TENSORS = 8  # a list of more is written as its length and its elements
 
 
 # ---- what to run
@@ -545,57 +543,6 @@ def _write(writer, result, found):
 # ---- exports
 
 
-def _sizes(value):
-    """What an operator's argument is like: [shape, type] of a tensor, and lists of them."""
-    import torch
-
-    if isinstance(value, torch.Tensor):
-        return [list(value.shape), str(value.dtype)[6:]]
-    if isinstance(value, (list, tuple)) and any(isinstance(v, torch.Tensor) for v in value):
-        tensors = [v for v in value if isinstance(v, torch.Tensor)]
-        if len(tensors) > MANY_TENSORS:
-            return {
-                "n": len(tensors),
-                "elements": sum(t.numel() for t in tensors),
-                "type": str(tensors[0].dtype)[6:],
-            }
-        return [_sizes(v) for v in tensors]
-    return None
-
-
-def recorder():
-    """A class in the place of the exporter's, which also keeps what each operator read and made."""
-    from colloc_export.operations import Operations
-    from colloc_export.tracker import name_of
-
-    class Recorder(Operations):
-        made = []
-
-        def __init__(self):
-            super().__init__()
-            self.calls = collections.Counter()
-            self.made.append(self)
-
-        def clear(self):
-            super().clear()
-            self.calls = collections.Counter()
-
-        def __call__(self, function, args, results, tick):
-            super().__call__(function, args, results, tick)
-            name = str(function) if name_of(function) is None else name_of(function)
-            inputs = [size for size in map(_sizes, args) if size]
-            key = (self.phase, name, json.dumps(inputs), json.dumps(_sizes(results)))
-            self.calls[key] += 1
-
-        def list(self):
-            return [
-                [phase, name, json.loads(inputs), json.loads(outputs), calls]
-                for (phase, name, inputs, outputs), calls in self.calls.items()
-            ]
-
-    return Recorder
-
-
 def _on_alarm(*_):
     raise TimeoutError("too long")
 
@@ -604,24 +551,19 @@ def export_all(rows, writer, deadline):
     """Exports the rows in their order."""
     import torch
 
-    import colloc_export.run
     from colloc_collect.plan import task_of
     from colloc_export import export
 
     os.nice(10)
     torch.set_num_threads(1)
-    made = recorder()
-    colloc_export.run.Operations = made
     signal.signal(signal.SIGALRM, _on_alarm)
     for row in rows:
         if time.monotonic() > deadline:
             return
-        made.made.clear()
         line, started = {"id": row["id"]}, time.monotonic()
         signal.alarm(EXPORT_LIMIT_S)
         try:
             line["export"] = export(task_of(row), row["batch"])
-            line["ops"] = made.made[-2].list()
         except BaseException as problem:
             line["error"] = f"{type(problem).__name__}: {problem}"[:300]
         signal.alarm(0)

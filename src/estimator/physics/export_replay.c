@@ -24,11 +24,6 @@ struct player {
     struct footprint footprint;
 };
 
-static double at_batch(struct linear_size size, double batch)
-{
-    return (double)size.fixed + (double)size.per_sample * batch;
-}
-
 static int take_block(struct player *player, double bytes)
 {
     if (player->error < 0 || bytes <= 0)
@@ -45,13 +40,13 @@ static void free_tensor(struct player *player, const struct export *export, size
     if (*handle < 0)
         return;
     allocator_release(&player->allocator, *handle);
-    player->live -= at_batch(export->tensors[tensor].bytes, player->batch);
+    player->live -= linear_size_at(export->tensors[tensor].bytes, player->batch);
     *handle = -1;
 }
 
 static void allocate_tensor(struct player *player, const struct export *export, size_t tensor)
 {
-    double bytes = at_batch(export->tensors[tensor].bytes, player->batch);
+    double bytes = linear_size_at(export->tensors[tensor].bytes, player->batch);
     free_tensor(player, export, tensor);
     player->handles[tensor] = take_block(player, bytes);
     player->live += bytes;
@@ -67,8 +62,8 @@ static double scratch_of(const struct player *player, const struct export_conv *
     static const enum conv_pass passes[] = {[EXPORT_FORWARD] = CONV_FORWARD,
         [EXPORT_INPUT_GRADIENT] = CONV_INPUT_GRADIENT,
         [EXPORT_WEIGHT_GRADIENT] = CONV_WEIGHT_GRADIENT};
-    struct convolution shape = {.input = at_batch(conv->input, player->batch),
-        .output = at_batch(conv->output, player->batch),
+    struct convolution shape = {.input = linear_size_at(conv->input, player->batch),
+        .output = linear_size_at(conv->output, player->batch),
         .weight = (double)conv->weight,
         .in_channels = (double)conv->inputs,
         .out_channels = (double)conv->outputs,

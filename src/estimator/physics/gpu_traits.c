@@ -29,11 +29,11 @@ enum { KIND_H200, KIND_H100, KIND_A100, KIND_V100, KINDS };
 /* clang-format off */
 static const struct gpu_traits kinds[KINDS] = {
     /*             match   context    BLAS       DNN       workspace         SMs  fp32/s   half/s
-     * bytes/s */
-    [KIND_H200] = {"H200", 614 * MIB, 128 * MIB, 16 * MIB, WORKSPACE_HOPPER, 132, 494e12,  989e12, 4.8e12},
-    [KIND_H100] = {"H100", 614 * MIB, 128 * MIB, 16 * MIB, WORKSPACE_HOPPER, 132, 494e12,  989e12, 3.35e12},
-    [KIND_A100] = {"A100", 376 * MIB, 128 * MIB, 16 * MIB, WORKSPACE_AMPERE, 108, 156e12,  312e12, 1.56e12},
-    [KIND_V100] = {"V100", 376 * MIB, 128 * MIB, 16 * MIB, WORKSPACE_AMPERE,  80, 15.7e12, 125e12, 0.9e12},
+     * single/s bytes/s */
+    [KIND_H200] = {"H200", 614 * MIB, 128 * MIB, 16 * MIB, WORKSPACE_HOPPER, 132, 494e12,  989e12, 67e12, 4.8e12},
+    [KIND_H100] = {"H100", 614 * MIB, 128 * MIB, 16 * MIB, WORKSPACE_HOPPER, 132, 494e12,  989e12, 67e12, 3.35e12},
+    [KIND_A100] = {"A100", 376 * MIB, 128 * MIB, 16 * MIB, WORKSPACE_AMPERE, 108, 156e12,  312e12, 19.5e12, 1.56e12},
+    [KIND_V100] = {"V100", 376 * MIB, 128 * MIB, 16 * MIB, WORKSPACE_AMPERE,  80, 15.7e12, 125e12, 15.7e12, 0.9e12},
 };
 /* clang-format on */
 

@@ -15,6 +15,7 @@ struct gpu_traits {
     int sms;
     double flops_fp32, flops_half; /* dense matrix products per second: TF32 counts as fp32 where
                                       PyTorch uses it */
+    double flops_single;           /* in fp32 without tensor cores */
     double bytes_per_s;
 };
 

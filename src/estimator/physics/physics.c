@@ -195,7 +195,7 @@ static void measure_tape(const struct tape *tape, enum optimizer optimizer,
     physics->autocast = tape->autocast;
     measure_alignment(tape, physics);
     physics->conv_share = physics->macs > 0 ? convs / physics->macs : 0;
-    physics->activity = activity_estimate(
+    physics->activity = activity_of_tape(
         tape, optimizer_traits(optimizer), constants->gpu, &constants->rates);
 }
 
@@ -283,6 +283,9 @@ static int play_export(const struct physics_constants *constants,
         measure_tape(&tape, export->optimizer, constants, physics);
         tape_fini(&tape);
     }
+    if (export->work.n_operators > 0)
+        physics->activity = activity_of_export(
+            export, (double)batch, constants->gpu, &constants->rates);
     bool half = precision_is_autocast(export->precision);
     physics->context_bytes = context_of(
         constants, request, export->multiplies, export->n_convs > 0 || half);

@@ -292,6 +292,74 @@ class Layers(unittest.TestCase):
         )
 
 
+class Sequences(nn.Module):
+    """An embedding, and a recurrent layer or attention in one kernel."""
+
+    def __init__(self, attends):
+        super().__init__()
+        self.embed, self.step = nn.Embedding(1000, 16), nn.GRU(16, 16, batch_first=True)
+        self.attends = attends
+
+    def forward(self, x):
+        x = self.embed(x)
+        if not self.attends:
+            return self.step(x)[0].mean(1)
+        x = x.unsqueeze(1)
+        return nn.functional.scaled_dot_product_attention(x, x, x).mean((1, 2))
+
+
+def sequences_batch(n):
+    return (torch.randint(0, 1000, (n, 8)),), torch.randint(0, 16, (n,))
+
+
+class Operators(unittest.TestCase):
+    def rows(self, model, batch, **options):
+        rows = export(Task(model, batch, **options), 4)["operators"]
+        return {(row["phase"], row["name"]): row for row in rows}
+
+    def test_what_is_read_and_written(self):
+        rows = self.rows(Net, net_batch)
+        pixels = 8 * 16 * 16 * 4
+        relu = rows["forward", "relu_"]
+        self.assertEqual((relu["calls"], relu["tensors"]), (2, 1))
+        self.assertEqual((relu["reads"], relu["writes"]), ([0, pixels], [0, pixels]))
+        added = rows["forward", "add"]
+        self.assertEqual((added["reads"], added["writes"]), ([0, 2 * pixels], [0, pixels]))
+        self.assertNotIn(("forward", "convolution"), rows)  # they are in `convs` and `matmuls`
+        self.assertNotIn(("forward", "addmm"), rows)
+
+    def test_views_and_allocations_write_nothing(self):
+        rows = self.rows(Net, net_batch)
+        view = rows["forward", "view"]
+        self.assertGreater(view["calls"], 0)
+        self.assertEqual((view["tensors"], view["writes"]), (0, [0, 0]))
+        self.assertTrue(
+            all(any(row["writes"]) for (_, name), row in rows.items() if name != "view")
+        )
+
+    def test_an_optimizer_writes_lists_of_tensors(self):
+        task = Task(mlp, mlp_batch, optimizer=lambda p: torch.optim.SGD(p, lr=1, foreach=True))
+        rows = [row for row in export(task, 4)["operators"] if row["phase"] == "optimizer"]
+        added = next(row for row in rows if row["name"] == "_foreach_add_")
+        self.assertEqual(added["tensors"], 4)
+        self.assertEqual(added["writes"], [4 * (64 * 128 + 128 + 128 * 10 + 10), 0])
+
+    def test_an_embedding_reads_only_its_rows(self):
+        rows = self.rows(lambda: Sequences(False), sequences_batch)
+        self.assertEqual(rows["forward", "embedding"]["reads"], [0, 8 * 16 * 4])
+        weights = 3 * 16 * (16 + 16 + 2)
+        self.assertEqual(rows["forward", "recurrent"]["tensors"], 8)
+        self.assertEqual(rows["forward", "recurrent"]["multiply_adds"], [0, 8 * weights])
+
+    @unittest.skipUnless(
+        hasattr(nn.functional, "scaled_dot_product_attention"), "this PyTorch has no such kernel"
+    )
+    def test_attention_is_one_operator(self):
+        rows = self.rows(lambda: Sequences(True), sequences_batch)
+        self.assertEqual(rows["forward", "attention"]["multiply_adds"], [0, 2 * 8 * 8 * 16])
+        self.assertEqual(rows["backward", "attention"]["multiply_adds"], [0, 5 * 8 * 8 * 16])
+
+
 class Clock(unittest.TestCase):
     def test_ends_at_the_same_moment_stand_in_the_order_of_their_beginnings(self):
         storages = Storages()

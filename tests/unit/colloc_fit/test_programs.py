@@ -40,6 +40,7 @@ class Programs(unittest.TestCase):
     def test_those_with_a_usage(self):
         for name, status in (
             ("fit-estimators", 1),
+            ("fit-steps", 1),
             ("study-collocation", 2),
             ("study-monitor", 2),
             ("study-summaries", 1),

@@ -24,7 +24,7 @@ class Tables(unittest.TestCase):
     def test_all_say_what_makes_them(self):
         for name in TABLES:
             text = read(f"{name}.inc")
-            self.assertTrue(text.startswith(tables.HEAD), name)
+            self.assertTrue(text.startswith(tables.HEADS[name]), name)
             command = re.search(r"Made by (\S+)", text)[1]
             self.assertTrue(os.access(os.path.join(fit_case.ROOT, command), os.X_OK), command)
 

@@ -139,11 +139,24 @@ class Loops(Case):
         self.assertEqual(
             [conv["phase"] for conv in result["convs"]], [conv["phase"] for conv in made["convs"]]
         )
+        print("THERE", self.work(made))
+        self.assertEqual(self.work(result), self.work(made))
 
     def test_mixed_precision(self):
         result = self.seen("amp.py", batch=32, optimizer="momentum", precision="amp")
         self.assertIn("bfloat16" if torch.__version__ < "2" else "float16", self.types(result))
         self.assertEqual(result["seen"]["autocast"], "float16")
+
+    @staticmethod
+    def work(result):
+        """Calls of the backward pass by operator, and the bytes that they write."""
+        found = collections.Counter()
+        for row in result["operators"]:
+            if row["phase"] == "backward" and row["name"] != "view":
+                fixed, per_sample = row["writes"]
+                found[row["name"], "calls"] += row["calls"]
+                found[row["name"], "bytes"] += row["calls"] * (fixed + per_sample * result["batch"])
+        return found
 
     @staticmethod
     def types(result):

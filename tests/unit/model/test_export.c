@@ -64,6 +64,43 @@ static void test_reads_all(void **state)
     network_fini(&network);
 }
 
+#define OPERATOR(phase, name, tensors, writes)                                                     \
+    "{\"phase\":\"" phase "\",\"name\":\"" name "\",\"calls\":3,\"tensors\":" tensors              \
+    ",\"reads\":[4,8],\"writes\":" writes ",\"multiply_adds\":[0,2]}"
+
+static void test_work_of_a_step(void **state)
+{
+    static const enum step_operator_kind kinds[] = {
+        STEP_KERNEL, STEP_VIEW, STEP_NORM, STEP_ATTENTION, STEP_RECURRENT, STEP_LISTS, STEP_NORM};
+    struct fault fault = {""};
+    struct network network;
+    const char *text = HEAD TENSORS "\"operators\":[" OPERATOR("forward", "relu_", "1",
+        "[4,8]") "," OPERATOR("loss", "view", "0", "[0,0]") "," OPERATOR("backward",
+        "native_batch_norm_backward", "3", "[4,8]") "," OPERATOR("backward", "attention", "1",
+        "[0,8]") "," OPERATOR("forward", "recurrent", "32", "[0,8]") "," OPERATOR("optimizer",
+        "_foreach_add_", "9", "[400,0]") "," OPERATOR("loss", "_log_softmax", "1",
+        "[0,8]") "],\"matmuls\":[{\"phase\":\"backward\",\"tick\":1},"
+                 "{\"phase\":\"backward\",\"m\":[0,1],\"n\":[10,0],\"k\":[8,0],\"count\":[1,0],"
+                 "\"dtype\":\"bfloat16\"}]," LAYERS;
+    if (parse(text, &fault, &network) < 0)
+        fail_msg("%s", fault.text);
+    const struct step_work *work = &network.export->work;
+    assert_int_equal(work->n_operators, ARRAY_SIZE(kinds));
+    for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
+        assert_int_equal(work->operators[i].kind, kinds[i]);
+    assert_int_equal(work->operators[1].phase, STEP_FORWARD);
+    assert_int_equal(work->operators[2].phase, STEP_BACKWARD);
+    assert_int_equal(work->operators[5].phase, STEP_UPDATE);
+    assert_int_equal(work->operators[5].tensors, 9);
+    assert_int_equal(work->operators[5].writes.fixed, 400);
+    assert_int_equal(work->operators[0].calls, 3);
+    assert_int_equal(work->operators[0].macs.per_sample, 2);
+    assert_int_equal(work->n_products, 1); /* that of an early exporter has no shape */
+    assert_int_equal(work->products[0].phase, STEP_BACKWARD);
+    assert_true(work->products[0].half && work->products[0].m.per_sample == 1);
+    network_fini(&network);
+}
+
 /* Two iterations: a batch, an output, a convolution's two gradients; the output of the first lives
  * too long in the file. */
 static void test_loop(void **state)
@@ -128,6 +165,9 @@ static void test_mistakes(void **state)
         {HEAD TENSORS "\"layers\":[]}", -EINVAL, "layers"},
         {HEAD TENSORS "\"layers\":[7]}", -EINVAL, "layers[0]"},
         {HEAD TENSORS "\"convs\":[{\"tick\":1}]," LAYERS, -EINVAL, "convs[0]"},
+        {HEAD TENSORS "\"operators\":[" OPERATOR("forward", "add", "-1", "[0,8]") "]," LAYERS,
+            -EINVAL, "operators[0]"},
+        {HEAD TENSORS "\"operators\":[7]," LAYERS, -EINVAL, "operators[0]"},
         {HEAD TENSORS CONV "\"kernels\":{\"batch\":8,\"gpu\":\"A\",\"scratch\":[]}," LAYERS,
             -EINVAL, "kernels"},
         {HEAD TENSORS CONV "\"kernels\":{\"batch\":8,\"scratch\":[[1]]}," LAYERS, -EINVAL,
@@ -195,6 +235,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_reads_all),
+        cmocka_unit_test(test_work_of_a_step),
         cmocka_unit_test(test_loop),
         cmocka_unit_test(test_mistakes),
         cmocka_unit_test(test_kernels_without_an_answer),

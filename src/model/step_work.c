@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Reads the work of a step from an export:
+ *
+ *     "operators": [{"phase": "forward", "name": "relu_", "calls": 2, "tensors": 1,
+ *                    "reads": [0, 8192], "writes": [0, 8192], "multiply_adds": [0, 0]}, ...],
+ *     "matmuls": [{"phase": "forward", "m": [0, 1], "n": [10, 0], "k": [8, 0], "count": [1, 0],
+ *                  "dtype": "float32", ...}, ...]
+ *
+ * Every number is checked: a file may come from anywhere. Products without a shape, of early
+ * exporters, are left out.
+ */
+#include "model/step_work.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Of one number: a larger one is a mistake. Chosen: a double holds each exactly. */
+#define STEP_NUMBER_MAX ((int64_t)1 << 52)
+
+enum { ROWS_MAX = 1000000 }; /* chosen: as many as an export has tensors at most */
+
+void step_work_fini(struct step_work *work)
+{
+    free(work->operators);
+    free(work->products);
+    *work = (struct step_work){0};
+}
+
+static bool read_number(const json_t *value, int64_t *ret)
+{
+    *ret = json_integer_value(value);
+    return json_is_integer(value) && *ret >= 0 && *ret <= STEP_NUMBER_MAX;
+}
+
+static bool read_size(const json_t *row, const char *name, struct linear_size *ret)
+{
+    const json_t *pair = json_object_get(row, name);
+    return json_array_size(pair) >= 2 && read_number(json_array_get(pair, 0), &ret->fixed) &&
+           read_number(json_array_get(pair, 1), &ret->per_sample);
+}
+
+static const char *text_of(const json_t *row, const char *name)
+{
+    const char *text = json_string_value(json_object_get(row, name));
+    return text ? text : "";
+}
+
+/* The loss is a part of the forward pass. */
+static enum step_phase phase_of(const json_t *row)
+{
+    const char *name = text_of(row, "phase");
+    if (strcmp(name, "backward") == 0)
+        return STEP_BACKWARD;
+    return strcmp(name, "optimizer") == 0 || strcmp(name, "zero_grad") == 0 ? STEP_UPDATE
+                                                                            : STEP_FORWARD;
+}
+
+static enum step_operator_kind kind_of(const struct step_operator *operator, const char * name)
+{
+    static const char lists[] = "_foreach";
+    if (operator->writes.fixed == 0 && operator->writes.per_sample == 0)
+        return STEP_VIEW;
+    if (strncmp(name, lists, sizeof lists - 1) == 0)
+        return STEP_LISTS;
+    if (strcmp(name, "attention") == 0)
+        return STEP_ATTENTION;
+    if (strcmp(name, "recurrent") == 0)
+        return STEP_RECURRENT;
+    return strstr(name, "_norm") || strstr(name, "softmax") ? STEP_NORM : STEP_KERNEL;
+}
+
+static bool read_operator(const json_t *row, struct step_operator *ret)
+{
+    ret->phase = phase_of(row);
+    bool valid = read_number(json_object_get(row, "calls"), &ret->calls) &&
+                 read_number(json_object_get(row, "tensors"), &ret->tensors) &&
+                 read_size(row, "reads", &ret->reads) && read_size(row, "writes", &ret->writes) &&
+                 read_size(row, "multiply_adds", &ret->macs);
+    ret->kind = kind_of(ret, text_of(row, "name"));
+    return valid;
+}
+
+static bool read_product(const json_t *row, struct step_product *ret)
+{
+    ret->phase = phase_of(row);
+    ret->half = strstr(text_of(row, "dtype"), "16") != NULL;
+    return read_size(row, "m", &ret->m) && read_size(row, "n", &ret->n) &&
+           read_size(row, "k", &ret->k) && read_size(row, "count", &ret->count);
+}
+
+static int report_rows(const char *name, size_t n, struct fault *fault)
+{
+    return n > ROWS_MAX ? fault_set(fault, EFBIG, "%s: more than %d", name, ROWS_MAX) : 0;
+}
+
+static int read_operators(const json_t *rows, struct fault *fault, struct step_work *work)
+{
+    size_t n = json_array_size(rows);
+    int r = report_rows("operators", n, fault);
+    if (r < 0 || n == 0)
+        return r;
+    work->operators = calloc(n, sizeof *work->operators);
+    if (!work->operators)
+        return fault_set(fault, ENOMEM, "out of memory");
+    for (; work->n_operators < n; work->n_operators++)
+        if (!read_operator(
+                json_array_get(rows, work->n_operators), &work->operators[work->n_operators]))
+            return fault_set(fault, EINVAL,
+                "operators[%zu]: calls, tensors, reads, writes and multiply_adds must be there and "
+                "in range",
+                work->n_operators);
+    return 0;
+}
+
+static int read_products(const json_t *rows, struct fault *fault, struct step_work *work)
+{
+    size_t n = json_array_size(rows);
+    int r = report_rows("matmuls", n, fault);
+    if (r < 0 || n == 0)
+        return r;
+    work->products = calloc(n, sizeof *work->products);
+    if (!work->products)
+        return fault_set(fault, ENOMEM, "out of memory");
+    for (size_t i = 0; i < n; i++)
+        work->n_products += read_product(
+            json_array_get(rows, i), &work->products[work->n_products]);
+    return 0;
+}
+
+int step_work_read(const json_t *root, struct fault *fault, struct step_work *ret_work)
+{
+    *ret_work = (struct step_work){0};
+    int r = read_operators(json_object_get(root, "operators"), fault, ret_work);
+    return r < 0 ? r : read_products(json_object_get(root, "matmuls"), fault, ret_work);
+}
