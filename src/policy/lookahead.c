@@ -31,6 +31,7 @@
 
 #include "base/clock.h"
 #include "core/kind_speed.h"
+#include "core/memory_domain.h"
 #include "core/node_choice.h"
 #include "core/queue_plan.h"
 #include "core/sharing_choice.h"
@@ -143,7 +144,8 @@ static bool add_gpu(struct rollout *rollout, int i)
     const struct gpu_view *from = &core_view(rollout->core)->gpus[i];
     struct gpu_view *gpu = &rollout->gpus[i];
     bool is_known = from->n_residents <= PREDICT_RESIDENTS_MAX &&
-                    (from->mem_used_bytes.valid || from->n_residents == 0);
+                    (from->mem_used_bytes.valid || from->n_residents == 0) &&
+                    !memory_domain_is_shared(from); /* rollouts have no common memory */
     *gpu = *from;
     gpu->residents = rollout->residents[i];
     gpu->sampled_us = rollout->now_us;

@@ -3,6 +3,9 @@
  * Predicts one GPU: its residents continue at the speeds of the interference model and leave one
  * after the other, those of unknown time last, the oldest first. No I/O, nothing outlives a call.
  *
+ * Places that share the GPU's memory (core/memory_domain.h) are not predicted: what their residents
+ * hold and are known to need stays in use, as if they never ended.
+ *
  * The model is the most expensive part. Only a resident of known time needs a speed: work without a
  * known end has none at any speed. So a GPU without residents of known time is predicted without
  * the model.
@@ -14,6 +17,7 @@
 
 #include "base/clock.h"
 #include "core/core.h"
+#include "core/memory_domain.h"
 
 /* Returns the memory that the resident has taken. Without a reading, a resident that has not
  * settled counts as having taken nothing. */
@@ -117,18 +121,32 @@ static struct reading unexpected_smact(const struct gpu_view *gpu)
                : READING_NONE;
 }
 
+/* Is it known that no external process is in the memory domain? */
+static bool is_without_external(const struct gpu_view *gpu)
+{
+    const struct gpu_view *at = gpu;
+    do {
+        if (reading_assume(at->external_processes, 1) != 0)
+            return false;
+        at = memory_domain_next(at);
+    } while (at != gpu);
+    return true;
+}
+
 /* The sampled memory may include that of a task that has left since. If there are no external
  * processes, the sum over the residents replaces it. */
 struct reading stage_used_bytes(const struct gpu_view *gpu)
 {
     struct reading used = gpu->mem_used_bytes;
     double held = 0, promised = 0;
-    for (int i = 0; i < gpu->n_residents; i++) {
-        held += stage_held_bytes(&gpu->residents[i]);
-        promised += stage_held_bytes(&gpu->residents[i]) - taken_bytes(&gpu->residents[i]);
+    const struct resident *resident;
+    struct domain_walk walk = memory_domain_walk(gpu);
+    while ((resident = memory_domain_resident(&walk))) {
+        held += stage_held_bytes(resident);
+        promised += stage_held_bytes(resident) - taken_bytes(resident);
     }
     used.value += promised;
-    return reading_assume(gpu->external_processes, 1) == 0 ? reading_of(held) : used;
+    return is_without_external(gpu) ? reading_of(held) : used;
 }
 
 void stage_init(struct stage *stage, const struct placement_query *query, int place)
@@ -153,13 +171,15 @@ void stage_init(struct stage *stage, const struct placement_query *query, int pl
         stage->ends_s[i] = limit_left_s(&gpu->residents[i], query->now_us);
     }
     stage->passed_s = 0;
-    stage->is_used_externally = gpu_view_is_used_externally(gpu, query->settings->settle_us);
-    stage->external_smact = stage->is_used_externally ? unexpected_smact(gpu) : reading_of(0);
+    bool has_external = gpu_view_is_used_externally(gpu, query->settings->settle_us);
+    stage->is_used_externally = has_external || memory_domain_has_others(gpu);
+    stage->external_smact = has_external ? unexpected_smact(gpu) : reading_of(0);
     stage_speeds(stage, speeds);
     for (int i = 0; i < gpu->n_residents; i++)
         stage->left_s[i] = work_left_s(
             &gpu->residents[i], stage->left_s[i], speeds[i], query->now_us);
     stage->gpu.mem_used_bytes = stage_used_bytes(gpu);
+    stage->gpu.next_in_domain = 0; /* what the others hold is counted as in use */
 }
 
 /* Other residents than were measured: the activity is the sum of what is expected of them, if that

@@ -24,7 +24,7 @@ struct stage {
     double ends_s[PREDICT_RESIDENTS_MAX + 1];    /* when its time limit ends it, or INFINITY */
     double speed_max[PREDICT_RESIDENTS_MAX + 1]; /* on the slowest of its other GPUs */
     double passed_s;
-    bool is_used_externally;       /* it may never become idle */
+    bool is_used_externally;       /* it, or its memory domain: it may never become idle */
     struct reading external_smact; /* of external processes */
 };
 
