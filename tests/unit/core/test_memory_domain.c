@@ -127,24 +127,6 @@ static void what_residents_of_any_place_use_is_accounted_for(void **state)
     assert_true(gpu_view_unaccounted_bytes(&gpus[1]).value == 10);
 }
 
-/* A core with two instances that share 20 GiB. */
-static struct core *instances_core(void)
-{
-    struct gpu_identity list[2] = {
-        {.uuid = "MIG-0", .label = "0:0"}, {.uuid = "MIG-1", .label = "0:1"}};
-    for (int i = 0; i < 2; i++) {
-        list[i].is_place = list[i].is_mig_instance = true;
-        list[i].memory_domain = 1;
-        list[i].mem_total_bytes = 20 * GIB;
-    }
-    struct core *core = world_core(&policy_magm, 0);
-    struct event event = {.kind = EVENT_GPUS, .gpus = {.list = list, .n = 2}};
-    assert_int_equal(core_step(core, &event), 0);
-    for (int i = 0; i < 2; i++)
-        assert_int_equal(world_sample(core, 1, i, 0, 0, 0), 0);
-    return core;
-}
-
 /* Starts a task on the instance that has none, and samples that until the task has settled. */
 static void settle_task(struct core *core, uint64_t task, int gpu, double used_gib, double smact)
 {
@@ -167,11 +149,11 @@ static const struct resident *resident_of(const struct core *core, int gpu)
 /* Between two samples, what a task takes on one place must not look free on the other. */
 static void a_sample_updates_the_memory_of_all(void **state)
 {
-    struct core *core = instances_core();
+    struct core *core = world_instances_core(&policy_magm, 2, 0);
     const struct cluster_view *seen = core_view(core);
     assert_int_equal(world_sample(core, 2, 0, 6, 0, 0), 0);
     assert_true(seen->gpus[1].mem_used_bytes.value == 6 * (double)GIB);
-    assert_true(seen->open_bytes[1] == 14 * (double)GIB);
+    assert_true(seen->open_bytes[1] == 34 * (double)GIB);
     struct event unknown = {.kind = EVENT_SAMPLE, .time_us = 3};
     assert_int_equal(core_step(core, &unknown), 0);
     assert_false(seen->gpus[0].mem_used_bytes.valid);
@@ -182,7 +164,7 @@ static void a_sample_updates_the_memory_of_all(void **state)
 /* The activity that is measured of an instance includes that of the other one. */
 static void activity_is_learned_only_without_others(void **state)
 {
-    struct core *core = instances_core();
+    struct core *core = world_instances_core(&policy_magm, 2, 0);
     settle_task(core, 1, 0, 2, 0.5);
     assert_true(resident_of(core, 0)->expect.smact.value == 0.5);
     settle_task(core, 2, 1, 4, 0.9);
@@ -193,7 +175,7 @@ static void activity_is_learned_only_without_others(void **state)
 /* Where the driver lists no processes, a task alone on an instance may not be alone there. */
 static void memory_in_use_is_that_of_a_task_without_others(void **state)
 {
-    struct core *core = instances_core();
+    struct core *core = world_instances_core(&policy_magm, 2, 0);
     struct event no_list = {.kind = EVENT_SAMPLE, .time_us = 150 * SECOND_US};
     no_list.sample.mem_used_bytes = reading_of(3 * (double)GIB);
     settle_task(core, 1, 0, 2, 0.5);
