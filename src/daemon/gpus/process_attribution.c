@@ -15,6 +15,7 @@
 
 #include "base/array.h"
 #include "base/units.h"
+#include "core/memory_domain.h"
 #include "daemon/gpus/gpus_state.h"
 
 struct roots {
@@ -22,21 +23,28 @@ struct roots {
     uint64_t task[RESIDENTS_SAMPLED_MAX];
     int attempt[RESIDENTS_SAMPLED_MAX];
     size_t count;
+    size_t n_own; /* the first ones: of tasks on the GPU itself */
 };
 
-/* The shims of the tasks on one GPU: only those tasks can have processes there. */
+/*
+ * The shims of the tasks on one GPU: only those tasks can have processes there. And those of tasks
+ * on other instances that share its memory: whether NVML lists a process on each instance of its
+ * GPU instance was not seen on a real GPU. Such a process is not external.
+ */
 static void collect_roots(const struct gpus *gpus, const struct gpu_view *gpu, struct roots *roots)
 {
-    roots->count = 0;
-    for (int i = 0; i < gpu->n_residents && roots->count < RESIDENTS_SAMPLED_MAX; i++) {
-        uint64_t task = gpu->residents[i].task;
-        pid_t shim = gpus->parts.hooks.find_shim(gpus->parts.hooks.context, task);
+    const struct resident *resident;
+    struct domain_walk walk = memory_domain_walk(gpu);
+    roots->count = roots->n_own = 0;
+    while (roots->count < RESIDENTS_SAMPLED_MAX && (resident = memory_domain_resident(&walk))) {
+        pid_t shim = gpus->parts.hooks.find_shim(gpus->parts.hooks.context, resident->task);
         if (!shim)
             continue;
-        const struct task *known = core_task(gpus->parts.core, task);
+        const struct task *known = core_task(gpus->parts.core, resident->task);
         roots->pid[roots->count] = shim;
         roots->attempt[roots->count] = known ? known->attempts : 0;
-        roots->task[roots->count++] = task;
+        roots->task[roots->count++] = resident->task;
+        roots->n_own += walk.at == gpu;
     }
 }
 
@@ -192,6 +200,8 @@ void gpu_attribute(struct gpus *gpus, struct gpu_state *state, struct core_sampl
         bool computes = (process->kinds & ~(unsigned)GPU_PROCESS_GRAPHICS) != 0;
         int root = ancestry_cache_find_root(
             &gpus->ancestry, process->pid, &attempts, state->sample.at_us);
+        if (root >= (int)roots.n_own)
+            continue;
         if (root >= 0) {
             add_to_task(sample, roots.task[root], process->used_bytes);
         } else if (!process->is_mps_server) {
